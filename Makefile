@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. `make help` lists the doors.
+BUILD ?= build
+PREFIX ?= /usr/local
+MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
+export LC_ALL = C.UTF-8
+
+.PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
+        bench clean
+
+all: build
+
+help:
+	@echo 'make run        build, start a one-node cluster in .run/, run a job, say how to go on'
+	@echo 'make stop       end that cluster'
+	@echo 'make test       everything CI runs: unit, layers, t/ with real daemons, sanitizers'
+	@echo 'make check      unit and tree tests only: seconds'
+	@echo 'make asan       tests under address and undefined-behaviour sanitizers (build-asan/)'
+	@echo 'make coverage   line coverage of the tests (build-coverage/)'
+	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=60 each'
+	@echo 'make bench      figures, each with its floor of the same run'
+	@echo 'make format     clang-format everything'
+	@echo 'make install    PREFIX=/usr/local; DESTDIR honoured'
+
+deps:
+	@tools/deps
+
+$(BUILD)/build.ninja:
+	@tools/deps
+	@meson setup $(BUILD) --prefix=$(PREFIX) >/dev/null
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+check: build
+	@$(call MESON_TEST,$(BUILD)) --suite unit --suite tree
+
+test:
+	@tools/deps
+	@tools/test-all
+
+asan: deps
+	@[ -d build-asan ] || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@ninja -C build-asan --quiet
+	@$(call MESON_TEST,build-asan) --suite unit
+
+coverage: deps
+	@[ -d build-coverage ] || meson setup build-coverage -Db_coverage=true >/dev/null
+	@ninja -C build-coverage --quiet
+	@$(call MESON_TEST,build-coverage) --suite unit
+	@ninja -C build-coverage coverage-text && cat build-coverage/meson-logs/coverage.txt
+
+format:
+	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v err_list.h | xargs -r clang-format-14 -i
+
+format-check:
+	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v err_list.h | xargs -r clang-format-14 --dry-run -Werror
+
+install: build
+	@meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(DESTDIR))
+
+clean:
+	@rm -rf build build-*

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits.h - the bound of everything that comes from outside
+ *
+ * Checked before memory is taken. Where Slurm has a bound of its own that users meet, ours is the
+ * same or larger; the comment says which.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+enum {
+    /* messages and connections */
+    LIMIT_MESSAGE_BYTES = 16 * 1024 * 1024,
+    LIMIT_METADATA_BYTES = 32 * 1024,
+    LIMIT_STREAMS_PER_CONNECTION = 1024,
+    LIMIT_CONNECTIONS = 16384,
+    LIMIT_CONNECTIONS_PER_UID = 4096,
+
+    /* text a person writes */
+    LIMIT_NAME_BYTES = 1024, /* job, account, partition, feature names */
+    LIMIT_PATH_BYTES = 4096,
+    LIMIT_COMMENT_BYTES = 64 * 1024,
+    LIMIT_HOSTLIST_TEXT = 1024 * 1024,
+    LIMIT_HOSTLIST_HOSTS = 1024 * 1024, /* expanded at most; counting has no bound */
+    LIMIT_HOSTLIST_BRACKETS = 8,
+    LIMIT_DEPENDENCIES = 10000,
+
+    /* a job */
+    LIMIT_SCRIPT_BYTES = 4 * 1024 * 1024, /* Slurm's max_script_size default */
+    LIMIT_ENV_BYTES = 4 * 1024 * 1024,
+    LIMIT_ENV_COUNT = 32768,
+    LIMIT_ARGS_COUNT = 4096,
+    LIMIT_ARRAY_TASKS = 4000001, /* Slurm's largest MaxArraySize */
+    LIMIT_GROUPS = 65536,
+    LIMIT_GRES_KINDS = 64,
+    LIMIT_CPUS_PER_NODE = 65535,
+    LIMIT_GRES_PER_NODE = 4096,
+    LIMIT_NODES = 100000,
+    LIMIT_HET_COMPONENTS = 128,
+
+    /* configuration */
+    LIMIT_CONFIG_BYTES = 16 * 1024 * 1024,
+    LIMIT_TOML_DEPTH = 64,
+    LIMIT_INCLUDE_DEPTH = 16,
+
+    /* state */
+    LIMIT_BATCH_BYTES = 4 * 1024 * 1024, /* one row of the log */
+    LIMIT_BATCH_COMMANDS = 4096,
+    LIMIT_JOBS_DEFAULT = 2000000,
+};
+
+#define LIMIT_JOB_ID UINT32_C(0xfffffff0)
+/* Ten thousand years would overflow nothing; a hundred is more than anybody waits. */
+#define LIMIT_SECONDS INT64_C(3153600000)
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * util.c - memory that does not fail, and the cleanup helper for it
+ */
+#include "base/util.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void freep(void *ptr_to_ptr)
+{
+    void **ptr = ptr_to_ptr;
+
+    free(*ptr);
+    *ptr = NULL;
+}
+
+static void *checked(void *memory)
+{
+    if (!memory) {
+        static const char text[] = "fatal: out of memory\n";
+        fwrite(text, 1, sizeof(text) - 1, stderr);
+        abort();
+    }
+    return memory;
+}
+
+void *mem_new(size_t size)
+{
+    return checked(calloc(1, size ? size : 1));
+}
+
+void *mem_resize(void *old, size_t size)
+{
+    return checked(realloc(old, size ? size : 1));
+}
+
+char *mem_strdup(const char *text)
+{
+    return text ? checked(strdup(text)) : NULL;
+}
+
+char *mem_strndup(const char *text, size_t len)
+{
+    return text ? checked(strndup(text, len)) : NULL;
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list args;
+
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0)
+        text = NULL;
+    va_end(args);
+    return checked(text);
+}
+
+void *mem_try(size_t size)
+{
+    return calloc(1, size ? size : 1);
+}
