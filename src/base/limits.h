@@ -41,6 +41,7 @@ enum {
     /* configuration */
     LIMIT_CONFIG_BYTES = 16 * 1024 * 1024,
     LIMIT_TOML_DEPTH = 64,
+    LIMIT_TOML_VALUES = 2 * 1000 * 1000,
     LIMIT_INCLUDE_DEPTH = 16,
 
     /* state */
