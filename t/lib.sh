@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# lib.sh - what every test of t/ begins with: . "$(dirname "$0")/../lib.sh"
+#
+# TAP:      ok NAME COMMAND…   is NAME GOT WANTED   like NAME GOT REGEX   pass/fail NAME   skip_all WHY   done_testing
+# Cluster:  cluster_up [options of spur up]  starts a private one under $T and sources its env; it ends with the test.
+# Commands: run COMMAND… sets $out, $err, $code.   wait_for SECONDS COMMAND… polls until it succeeds.
+# Users:    as_user COMMAND… runs as an ordinary user (uid 20001, no account needed) when the test is root.
+set -u
+export LC_ALL=C TZ=UTC
+SPUR_BUILD=${SPUR_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
+HERE=$(cd "$(dirname "$0")" && pwd)
+T=$(mktemp -d "${TMPDIR:-/tmp}/spur-t.XXXXXX")
+chmod 755 "$T"
+export PATH="$SPUR_BUILD/bin:$PATH"
+n=0 bad=0 clusters=()
+for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SQUEUE|SINFO|SCANCEL|SPUR_CON)'); do unset "$name"; done
+
+finish() {
+    local code=$?
+    trap - EXIT
+    for dir in "${clusters[@]}"; do spur down --dir "$dir" >/dev/null 2>&1; done
+    if [ $bad -gt 0 ] && [ -n "${KEEP:-}" ]; then echo "# kept $T" >&2; else rm -rf "$T"; fi
+    exit $code
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+pass() { n=$((n + 1)); echo "ok $n - $1"; }
+fail() { n=$((n + 1)); bad=$((bad + 1)); echo "not ok $n - $1"; shift; [ $# -eq 0 ] || printf '%s\n' "$@" | sed 's/^/# /'; return 0; }
+ok() { local name=$1; shift; if "$@" >/dev/null 2>&1; then pass "$name"; else fail "$name" "command failed: $*"; fi; }
+not_ok() { local name=$1; shift; if "$@" >/dev/null 2>&1; then fail "$name" "command succeeded: $*"; else pass "$name"; fi; }
+is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got:    $2" "wanted: $3"; fi; }
+like() { if [[ $2 =~ $3 ]]; then pass "$1"; else fail "$1" "got:    $2" "wanted: /$3/"; fi; }
+unlike() { if [[ $2 =~ $3 ]]; then fail "$1" "got:       $2" "unwanted: /$3/"; else pass "$1"; fi; }
+skip_all() { echo "1..1"; echo "ok 1 - # skip $1"; exit 0; }
+done_testing() { echo "1..$n"; [ $bad -eq 0 ]; exit $?; }
+
+run() { out=$("$@" 2>"$T/.err"); code=$?; err=$(cat "$T/.err"); return 0; }
+wait_for() {
+    local until=$((SECONDS + $1))
+    shift
+    while ! "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $until ] || return 1
+        sleep 0.05
+    done
+}
+
+cluster_up() {
+    local dir=$T/c${#clusters[@]}
+    clusters+=("$dir")
+    spur up --dir "$dir" "$@" >"$T/up.log" 2>&1 || { cat "$T/up.log" >&2; echo "Bail out! spur up failed"; exit 1; }
+    . "$dir/env"
+    D=$dir
+}
+
+TEST_UID=20001
+as_user() { if [ "$(id -u)" -eq 0 ]; then setpriv --reuid $TEST_UID --regid $TEST_UID --clear-groups -- "$@"; else "$@"; fi; }
+user_dir() { mkdir -p "$T/home"; [ "$(id -u)" -ne 0 ] || chown $TEST_UID:$TEST_UID "$T/home"; echo "$T/home"; }
+
+job_state() { squeue -h -t all -j "$1" -o %T 2>/dev/null; }
+job_is() { [ "$(job_state "$1")" = "$2" ]; }
+submit() { sbatch --parsable "$@"; }
