@@ -51,10 +51,10 @@ coverage: deps
 	@ninja -C build-coverage coverage-text && cat build-coverage/meson-logs/coverage.txt
 
 format:
-	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v err_list.h | xargs -r clang-format-14 -i
+	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v _list.h | xargs -r clang-format-14 -i
 
 format-check:
-	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v err_list.h | xargs -r clang-format-14 --dry-run -Werror
+	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v _list.h | xargs -r clang-format-14 --dry-run -Werror
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(DESTDIR))
