@@ -23,6 +23,10 @@ enum {
     LIMIT_HOSTLIST_TEXT = 1024 * 1024,
     LIMIT_HOSTLIST_HOSTS = 1024 * 1024, /* expanded at most; counting has no bound */
     LIMIT_HOSTLIST_BRACKETS = 8,
+    LIMIT_HOSTLIST_RANGES = 256 * 1024,           /* held at once, after leading brackets */
+    LIMIT_HOSTLIST_NAME_BYTES = 16 * 1024 * 1024, /* of the prefixes of those ranges */
+    LIMIT_HOSTLIST_EXPANDED_BYTES = 48 * 1024 * 1024,
+    LIMIT_HOST_NAME = 255,
     LIMIT_DEPENDENCIES = 10000,
 
     /* a job */
