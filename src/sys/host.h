@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host.h - the name of this machine
+ */
+#ifndef SYS_HOST_H
+#define SYS_HOST_H
+
+#include "base/util.h"
+
+enum { HOST_NAME_BYTES = 256 };
+
+void host_name(char out[HOST_NAME_BYTES]);  /* as the kernel has it */
+void host_short(char out[HOST_NAME_BYTES]); /* up to the first dot: what Slurm calls a node */
+
+/* Every caller gets this name; NULL ends it. Several agents on one machine, simulations. */
+void host_use(const char *name);
+
+#endif
