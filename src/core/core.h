@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core.h - the cluster as a value
+ *
+ * core_apply(state, command) gives the same state and the same events on every replica. There is no
+ * clock, randomness, floating point, log, callback or hash order behind it: time and identity are
+ * inside the command. Read event.h and state.h next.
+ */
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include "base/err.h"
+#include "core/event.h"
+#include "core/state.h"
+#include "proto/command.pb-c.h"
+
+/*
+ * Applies one committed command. `out` gets its events, the last one being EVENT_ANSWER; it is not
+ * cleared first. A command that cannot be done changes nothing but time, index and the memory of
+ * its request id. A request id that (uid, id) was applied with in the last ten minutes changes
+ * nothing and is given its first answer.
+ */
+void core_apply(struct state *state, uint64_t index, const Command *cmd, struct events *out);
+
+/* What apply would answer to this submission, so that nothing hopeless is proposed. */
+int core_admit_submit(const struct state *state, const JobOwner *owner,
+                      const JobSpec *const *components, size_t count, int64_t now_us,
+                      struct err *err);
+/* The same for a configuration: names unique, partitions name nodes, counts within limits. */
+int core_admit_config(const Config *config, struct err *err);
+
+/* True when the id was used before; then job_id and code are the answer that was given. */
+bool core_request_seen(const struct state *state, uint32_t uid, const ProtobufCBinaryData *id,
+                       uint32_t *job_id, enum err_code *code);
+
+/* When a CmdTime is to be proposed; INT64_MAX when nothing is due. */
+int64_t core_next_due(const struct state *state);
+
+/* Sum of the hashes of all records: equal states have equal digests. Costs nothing. */
+uint64_t core_digest(const struct state *state);
+
+/* Why the job waits or ended: an enum job_reason (Slurm's number), 0 when only the planner knows. */
+unsigned core_job_reason(const struct state *state, const struct job *job);
+
+/*
+ * Writes the state as a stream of length-prefixed SnapshotRecords (4 bytes little-endian, then the
+ * record). `write` returns < 0 to stop, which is then the result. May run in a forked child.
+ */
+typedef int core_write_fn(void *to, const void *bytes, size_t len);
+int core_snapshot_write(const struct state *state, core_write_fn *write, void *to);
+
+/*
+ * Reads such a stream in pieces of any size. core_restore_end() gives the state when the stream was
+ * whole and the digest is the one the snapshot was written with; it frees `restore` in any case.
+ */
+struct restore;
+struct restore *core_restore_begin(void);
+int core_restore_feed(struct restore *restore, const void *bytes, size_t len, struct err *err);
+struct state *core_restore_end(struct restore *restore, struct err *err);
+
+/*
+ * Does every invariant hold? Walks everything: allocations within capacity and equal to what nodes
+ * count, indexes complete, digest as recomputed. For tests, simulation and an operator's question.
+ */
+int core_check(const struct state *state, struct err *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event.h - what core_apply() says has happened
+ *
+ * Facts for the planner, for effects on nodes, for watchers and for the journal, in the order they
+ * happened. Everything borrowed here is valid until the next core_apply() or events_clear(). Events
+ * describe the state after the whole command; what the job was before is in the event itself.
+ *
+ * Each command ends with exactly one EVENT_ANSWER: the request's result. A command of several jobs
+ * gives an EVENT_REJECTED for each that it did not change.
+ */
+#ifndef CORE_EVENT_H
+#define CORE_EVENT_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "proto/job.pb-c.h"
+
+struct job;
+struct node;
+
+#define NO_TASK UINT32_MAX
+
+enum event_kind {
+    EVENT_ANSWER,   /* code; job_id of a submission; text */
+    EVENT_REJECTED, /* code, job_id, task: this one was not changed, or its start was refused */
+
+    EVENT_JOB_SUBMITTED, /* job is new (state PENDING) */
+    EVENT_JOB_ELIGIBLE,  /* job may be planned from now on */
+    EVENT_JOB_WAITING, /* job may not be planned any more: held, begin time or dependency changed */
+    EVENT_JOB_STARTED, /* job->run is set; array_id and task name the array it was planned from */
+    EVENT_JOB_READY,   /* all nodes are prepared: CONFIGURING ends */
+    EVENT_JOB_SIGNAL,  /* signal, batch_only, full: to be passed on to its nodes */
+    EVENT_JOB_ENDING,  /* parts with a node are to be revoked (cancel, time out, requeue, …) */
+    EVENT_JOB_ENDED,   /* has its end state, with start_us, end_us, usage; comes once an attempt */
+    EVENT_JOB_RELEASED, /* node: this node of the job is free again */
+    EVENT_JOB_CLEAN,    /* the last node was released: the job is over on all nodes */
+    EVENT_JOB_REQUEUED, /* pending again; end_state, start_us, end_us of the attempt that ended */
+    EVENT_JOB_CHANGED,  /* updated; `shape_changed` when the planner must look at it anew */
+    EVENT_JOB_SUSPENDED,
+    EVENT_JOB_RESUMED,
+    EVENT_TASKS_CANCELLED, /* tasks (text) of the array job were cancelled without a record */
+    EVENT_TASK_SPLIT,      /* job is a task that got its own record; array_id, task */
+    EVENT_JOB_FORGOTTEN,   /* job_id only */
+    EVENT_PAYLOAD_DROPPED, /* digest: no job refers to it any more */
+
+    EVENT_NODE_UP,      /* node can be used, or said hello again */
+    EVENT_NODE_DOWN,    /* node cannot be used: down, drained, failed */
+    EVENT_NODE_CHANGED, /* amounts, features, weight, reason */
+    EVENT_PARTITION,    /* partitions changed; node sets too */
+    EVENT_RESERVATION,  /* reservations changed, began or ended */
+    EVENT_CONFIG,       /* node numbers and everything else may have changed */
+    EVENT_LEADER,       /* epoch and leader are new */
+    EVENT_DIVERGED,     /* CmdCheck named another digest: fence this replica */
+};
+
+struct event {
+    enum event_kind kind;
+    enum err_code code;
+    uint32_t job_id, attempt;
+    uint32_t array_id, task; /* 0 and NO_TASK when it is about no task */
+    const struct job *job;
+    const struct node *node;
+    uint32_t signal;
+    bool batch_only, full, shape_changed;
+    JobState end_state;
+    int64_t start_us, end_us;
+    const Usage *usage; /* of the command, or NULL */
+    const char *text;   /* may be NULL */
+    const uint8_t *digest;
+};
+
+struct events {
+    VEC(struct event) list;
+    struct arena arena;
+};
+
+void events_init(struct events *events);
+void events_done(struct events *events);
+void events_clear(struct events *events);
+
+#define events_each(event, events) vec_each (const struct event, event, &(events)->list)
+
+/* "job.started": the stable name that logs and the journal use. */
+const char *event_name(enum event_kind kind);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - a job as the cluster keeps it
+ *
+ * Others read these structs and never write them; only core_apply() changes them. A `struct job *`
+ * is valid until the job is forgotten (EVENT_JOB_FORGOTTEN). The spec stays packed bytes; here is
+ * only what the planner, filters and default columns read. Nothing here is serialised: a snapshot
+ * holds SnapshotJob, from which a restore makes these again.
+ *
+ * (1) An array is one record (job_is_meta) that stands for all its tasks that have none of their
+ *     own. A task gets a record when it starts or when something is said about it alone; the last
+ *     one takes the array's record and id.
+ * (2) run is NULL before the first start and after a requeue. A part with `node` set still holds
+ *     its resources; it is NULL once that node has said released.
+ */
+#ifndef CORE_JOB_H
+#define CORE_JOB_H
+
+#include "base/bitset.h"
+#include "base/str.h"
+#include "base/util.h"
+#include "proto/job.pb-c.h"
+
+struct node;
+struct shape;
+
+/* Who a job belongs to; shared by all jobs with the same answer. */
+struct owner {
+    uint32_t uid, gid;
+    const char *user, *group; /* never NULL */
+    const uint32_t *gids;
+    size_t gid_count;
+};
+
+/* How far a job is. It follows from state and flags. */
+enum job_phase {
+    PHASE_PENDING,
+    PHASE_CONFIGURING, /* started, nodes are being prepared */
+    PHASE_RUNNING,
+    PHASE_SUSPENDED,
+    PHASE_COMPLETING, /* has its end state; some node has not said released */
+    PHASE_REQUEUING,  /* becomes pending again when all nodes have said released */
+    PHASE_ENDED,
+};
+
+struct part_gres {
+    const char *name, *type; /* type may be NULL */
+    uint64_t count;
+    struct bitset index; /* which devices; no words when the resource has none */
+};
+
+/* What a job holds on one node. */
+struct job_part {
+    const char *name;  /* of the node */
+    struct node *node; /* (2) */
+    uint32_t cpus, tasks;
+    uint64_t mem_mb;
+    struct bitset cpu_ids;
+    struct part_gres *gres;
+    size_t gres_count;
+};
+
+struct job_run {
+    int64_t start_us;
+    int64_t end_us;             /* 0 while it runs */
+    int64_t suspend_us;         /* when it was suspended last; 0 never */
+    int64_t suspended_total_us; /* of finished suspensions */
+    int64_t limit_us;           /* the controller's backstop; INT64_MAX none */
+    const char *partition;
+    uint32_t exit_status;
+    bool has_exit;        /* the script's end was reported */
+    bool whole_nodes;     /* nobody else may use its nodes */
+    unsigned count, held; /* parts; parts with a node */
+    struct job_part parts[];
+};
+
+/* Tasks that have no record of their own are WAITING; (1). */
+enum task_bits { TASK_WAITING, TASK_ACTIVE, TASK_OK, TASK_FAILED };
+
+struct task_run {
+    uint32_t first, step, count; /* task ids first, first + step, … */
+    uint32_t base;               /* number of the first one in the array */
+};
+
+struct array {
+    uint32_t id;
+    uint32_t count;                       /* of tasks */
+    uint32_t max_running;                 /* 0: as many as fit */
+    uint32_t waiting, active, ok, failed; /* of count, by task_bits */
+    uint32_t running;                     /* task records with an allocation that has not ended */
+    uint32_t unstarted;                   /* active tasks that have not started */
+    uint32_t records;                     /* task records besides the one with the array's id */
+    uint32_t first_waiting;               /* no task number below this waits */
+    size_t run_count;
+    uint8_t *bits; /* two a task */
+    struct task_run runs[];
+};
+
+struct deps;
+struct payload {
+    uint8_t digest[32];
+};
+
+/* What few jobs have. */
+struct job_more {
+    char *reason_text, *admin_comment, *system_comment, *failed_node, *planned_nodes;
+    int64_t deadline_us;
+    int64_t preempt_us;
+    uint32_t het_job_id, het_offset, het_count;
+    uint32_t time_min_s;
+    uint32_t derived_status;
+};
+
+struct job {
+    uint32_t id;
+    uint32_t flags;  /* JobFlag */
+    uint8_t state;   /* JobState */
+    uint8_t hold;    /* 0 none, 1 by its user, 2 by an administrator */
+    uint16_t reason; /* why it ended or was held; core_job_reason() says why it waits */
+    uint16_t restarts;
+    bool is_task : 1;  /* array_task_id is its own; (1) */
+    bool eligible : 1; /* pending, and nothing but resources and policy keep it from starting */
+    bool batch : 1, requeue : 1, no_kill : 1, kill_on_invalid_dep : 1;
+    bool touched : 1;  /* its record hash is to be brought up to date */
+    uint32_t attempt;  /* of the current or last start; 0 before the first */
+    uint32_t priority; /* what the order goes by; core shows 0 while held */
+    int32_t nice;
+    uint32_t array_task_id;
+    uint32_t name_next; /* next job in the chain of its (uid, name) hash */
+    uint32_t due_at;    /* place in the heap of due times + 1; 0: nothing is due */
+    uint32_t spec_len;
+    int64_t time_limit_s; /* -1 unlimited; what holds now, with the partition's default filled in */
+    int64_t submit_us, begin_us, eligible_us, planned_start_us;
+    int64_t end_us; /* of a job that ended without ever running as this record */
+    const struct owner *owner;
+    struct shape *shape;
+    const char *account, *qos;     /* NULL when none was given */
+    uint8_t *spec;                 /* packed JobSpec */
+    const struct payload *payload; /* NULL when the job has none */
+    struct job_run *run;
+    struct array *array; /* of the array it belongs to, or NULL */
+    struct deps *deps;   /* what it still waits for, or NULL */
+    struct job_more *more;
+    uint64_t hash; /* what the digest holds for it */
+};
+
+enum job_phase job_phase(const struct job *job);
+bool job_is_meta(const struct job *job);   /* (1) */
+bool job_has_ended(const struct job *job); /* has its end state, released or not */
+bool job_holds(const struct job *job);     /* some node has not said released */
+
+/* The job's name, inside the packed spec: valid until the job changes. */
+struct span job_name(const struct job *job);
+/* A text or bytes field of the packed spec by its number; false when absent. */
+bool job_spec_field(const struct job *job, unsigned field, struct span *out);
+/* The whole spec; free with job_spec__free_unpacked(spec, NULL). */
+JobSpec *job_spec_unpack(const struct job *job);
+
+/* When it ends at the latest if it started at `start_us`; INT64_MAX without a limit. */
+int64_t job_end_by(const struct job *job, int64_t start_us);
+int64_t job_end_us(const struct job *job); /* 0 while it has not ended */
+
+/* 12, 12_7, or 12_[3-99%5] for an array's record, as squeue shows it. */
+void job_format_id(const struct job *job, struct str *out);
+
+/* The tasks of an array. */
+uint32_t array_task_id(const struct array *array, uint32_t number);
+bool array_find(const struct array *array, uint32_t task_id, uint32_t *number);
+enum task_bits array_task(const struct array *array, uint32_t number);
+/* The first waiting task at or after `number`; count when there is none. */
+uint32_t array_next_waiting(const struct array *array, uint32_t number);
+/* How many more may run now. */
+uint32_t array_room(const struct array *array);
+/* "3-99%5" of the tasks that wait (without the % when max_running is 0). */
+void array_format(const struct array *array, struct str *out);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * msg.h - records as messages, for replies, launches and snapshots
+ *
+ * Messages are filled from an arena and borrow from the state: they are valid until either goes.
+ */
+#ifndef CORE_MSG_H
+#define CORE_MSG_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "core/state.h"
+#include "proto/controller.pb-c.h"
+
+/* Everything but the spec (which stays packed; job_pack splices it). */
+void job_status_msg(const struct state *state, const struct job *job, struct arena *arena,
+                    JobStatus *out);
+void job_owner_msg(const struct owner *owner, JobOwner *out);
+/* The job with its whole spec unpacked from the arena. */
+Job *job_msg(const struct state *state, const struct job *job, struct arena *arena);
+
+enum job_parts {
+    JOB_PACK_BRIEF, /* of the spec only name and partition: what default columns need */
+    JOB_PACK_FULL,
+};
+/*
+ * Appends the packed Job message to `out` without unpacking the spec. With `task` other than
+ * NO_TASK the array's record is shown as that one task.
+ */
+void job_pack(const struct state *state, const struct job *job, uint32_t task, enum job_parts parts,
+              struct str *out);
+
+void alloc_msg(const struct job *job, struct arena *arena, Allocation *out);
+void alloc_node_msg(const struct job *job, size_t part, struct arena *arena, NodeAlloc *out);
+
+void node_msg(const struct state *state, const struct node *node, struct arena *arena, Node *out);
+void partition_msg(const struct state *state, const struct partition *partition,
+                   struct arena *arena, Partition *out);
+void reservation_msg(const struct state *state, const struct reservation *reservation,
+                     struct arena *arena, Reservation *out);
+
+#endif

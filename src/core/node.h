@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * node.h - nodes, partitions and reservations as the cluster keeps them
+ *
+ * Read by others, written only by core_apply(). A node's number is its place in state_node_at();
+ * numbers change only when EVENT_CONFIG says so, and sets of nodes (struct bitset) go by them.
+ *
+ * (1) used <= total for every amount, unless the configuration shrank a node under running jobs.
+ * (2) A node's base state is UNKNOWN, DOWN, IDLE or FUTURE; ALLOCATED and MIXED follow from use.
+ * (3) A node that left the configuration while jobs hold it stays, `removed`, until they release it.
+ */
+#ifndef CORE_NODE_H
+#define CORE_NODE_H
+
+#include "base/bitset.h"
+#include "base/util.h"
+#include "base/vec.h"
+#include "proto/command.pb-c.h"
+#include "proto/config.pb-c.h"
+#include "proto/node.pb-c.h"
+
+struct job;
+
+struct node_gres {
+    const char *name, *type; /* type may be NULL; both live as long as the node's spec */
+    uint64_t total, used;
+    bool shared;         /* counted in shares; has no index */
+    struct bitset index; /* devices in use; no words when they are only counted */
+};
+
+struct node {
+    uint32_t number;
+    uint8_t state;  /* NodeState; (2) */
+    uint32_t flags; /* NodeFlag */
+    bool removed;   /* (3) */
+    bool touched;
+    uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
+    uint32_t cpus_used;     /* CPUs in use, each counted once */
+    uint32_t jobs_whole;    /* jobs that have the node for themselves */
+    uint64_t mem_mb, mem_used_mb;
+    uint64_t tmp_mb;
+    uint32_t weight;
+    struct bitset cpu_ids; /* CPUs in use */
+    uint8_t *cpu_shares;   /* jobs per CPU where partitions share CPUs; NULL until then */
+    struct node_gres *gres;
+    size_t gres_count;
+    VEC(struct job *) jobs; /* that hold something here, by job id */
+    NodeSpec *spec;         /* configuration with scontrol's changes */
+    NodeInventory *found;   /* NULL before the first registration */
+    char *reason, *reason_user;
+    uint32_t reason_uid;
+    int64_t reason_us, last_busy_us;
+    uint64_t hash;
+};
+
+/* May a job start there now (up, not draining, failing, reserved for nothing)? */
+bool node_is_usable(const struct node *node);
+bool node_has_feature(const struct node *node, const char *feature);
+/* With ALLOCATED, MIXED, and the COMPLETING flag worked out. */
+NodeState node_shown_state(const struct node *node, uint32_t *flags);
+
+struct partition {
+    PartitionSpec *spec;
+    struct bitset nodes;
+    unsigned total_nodes, total_cpus;
+    unsigned max_share;       /* jobs that may share a CPU; 1 when none */
+    bool share_forced;        /* also jobs that did not ask for it */
+    bool whole_nodes;         /* OverSubscribe=EXCLUSIVE */
+    unsigned number;          /* in state_partition_at() */
+    unsigned pending, active; /* jobs (an array's record counts once) that name it, or run in it */
+    bool touched;
+    uint64_t hash;
+};
+
+PartitionState partition_state(const struct partition *partition);
+unsigned partition_tier(const struct partition *partition);
+
+struct reservation {
+    ReservationSpec *spec; /* start_us and end_us are always there */
+    struct bitset nodes;
+    bool active; /* its window has begun */
+    bool touched;
+    uint64_t hash;
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reason.h - why a job waits or why it ended, by Slurm's numbers
+ *
+ * Only the ones that core and sched decide. The names that commands print are in the schema's table.
+ */
+#ifndef CORE_REASON_H
+#define CORE_REASON_H
+
+enum job_reason {
+    REASON_NONE = 0,
+    REASON_PRIORITY = 1,
+    REASON_DEPENDENCY = 2,
+    REASON_RESOURCES = 3,
+    REASON_PARTITION_NODE_LIMIT = 4,
+    REASON_PARTITION_TIME_LIMIT = 5,
+    REASON_PARTITION_DOWN = 6,
+    REASON_PARTITION_INACTIVE = 7,
+    REASON_HELD_ADMIN = 8,
+    REASON_BEGIN_TIME = 9,
+    REASON_LICENSES = 10,
+    REASON_RESERVATION = 14,
+    REASON_NODE_NOT_AVAIL = 15,
+    REASON_HELD_USER = 16,
+    REASON_NODE_DOWN = 20,
+    REASON_BAD_CONSTRAINTS = 21,
+    REASON_SYSTEM_FAILURE = 22,
+    REASON_LAUNCH_FAILURE = 23,
+    REASON_EXIT_CODE = 24,
+    REASON_TIME_LIMIT = 25,
+    REASON_INACTIVE_LIMIT = 26,
+    REASON_CLEANING = 35,
+    REASON_PROLOG = 36,
+    REASON_DEPENDENCY_NEVER = 39,
+    REASON_MAX_REQUEUE = 71,
+    REASON_ARRAY_TASK_LIMIT = 72,
+    REASON_DEADLINE = 167,
+    REASON_PARTITION_CONFIG = 178,
+    REASON_OUT_OF_MEMORY = 181,
+    REASON_RESERVATION_DELETED = 198,
+};
+
+#endif

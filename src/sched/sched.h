@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sched.h - the planner: fed by events, asked for a plan
+ *
+ * Pure and deterministic: depends only on the state it was made for, on the events it was fed and
+ * on `now_us`. Keeps its own compact arrays, changed by events. Costs O(1) or so an event; a job
+ * whose class does not fit is not looked at again until something it could use changes.
+ */
+#ifndef SCHED_SCHED_H
+#define SCHED_SCHED_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "core/event.h"
+#include "core/state.h"
+#include "proto/command.pb-c.h"
+
+struct sched;
+
+/* Reads the whole state once. `state` must outlive the planner. */
+struct sched *sched_new(const struct state *state);
+void sched_free(struct sched *sched);
+
+/* Every event of every applied command, in order, after core_apply() has returned. */
+void sched_feed(struct sched *sched, const struct event *event);
+void sched_feed_all(struct sched *sched, const struct events *events);
+
+struct plan {
+    CmdStart *const *starts; /* each to be proposed as one command */
+    size_t count;
+    bool more;       /* the budget ran out: ask again */
+    int64_t wake_us; /* ask again then even if nothing happens; INT64_MAX never */
+};
+
+/*
+ * Decides which pending jobs start now, on which nodes, CPUs and devices. Looks at no more than
+ * `budget` candidates and continues there on the next call. What it plans is held (tentative)
+ * until EVENT_JOB_STARTED or EVENT_REJECTED for it is fed, or sched_abandon() is called. The plan
+ * borrows from `sched` and is valid until the next sched_plan().
+ */
+const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budget);
+
+/* A planned start was never proposed, or the log refused it: give back what it held. */
+void sched_abandon(struct sched *sched, const CmdStart *start);
+/* All of them: leadership was lost. */
+void sched_abandon_all(struct sched *sched);
+
+/*
+ * Why an eligible pending job does not run: Resources, Priority, ReqNodeNotAvail, PartitionDown, …
+ * (enum job_reason). What core_job_reason() says goes before this.
+ */
+unsigned sched_reason(const struct sched *sched, const struct job *job);
+
+struct explanation {
+    const char *sentence; /* what it waits for, in words with numbers */
+    const char *const *details;
+    size_t detail_count;
+    int64_t planned_start_us;  /* 0 unknown */
+    const char *planned_nodes; /* may be NULL */
+    uint32_t jobs_ahead;
+    bool never;
+};
+/* From the arena, for any job. */
+void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
+                   struct explanation *out);
+
+/* When and where such a job would start, were it submitted now. Nothing is changed. */
+int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *spec, int64_t now_us,
+               struct arena *arena, struct explanation *out, struct err *err);
+
+/* The expected start of a pending job as last planned; 0 when not known. */
+int64_t sched_planned_start(const struct sched *sched, const struct job *job);
+
+#endif
