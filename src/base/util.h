@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#undef MIN /* <sys/param.h>, which <uv.h> brings, has its own */
+#undef MAX
 #define CLEANUP(fn)                     __attribute__((cleanup(fn)))
 #define PRINTF(fmt, first)              __attribute__((format(printf, fmt, first)))
 #define NODISCARD                       __attribute__((warn_unused_result))

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * client_priv.h - what client.c (calls), stream.c, wire.c (the socket) and credentials.c share
+ */
+#ifndef CLIENT_CLIENT_PRIV_H
+#define CLIENT_CLIENT_PRIV_H
+
+#include "client/client.h"
+#include "rpc/address.h"
+#include "rpc/h2.h"
+#include "rpc/status.h"
+
+enum { REQUEST_ID_BYTES = 16 };
+
+/* A connected socket with its engine. */
+struct wire {
+    int fd; /* -1: none */
+    struct h2 *h2;
+    bool is_unix, broken;
+    char *out; /* what the socket did not take yet */
+    size_t out_len, out_cap;
+};
+
+struct client {
+    struct client_options options;
+    struct address_list addresses;
+    size_t address_at;
+    struct wire wire;
+    char peer[ADDRESS_TEXT_BYTES];
+    struct str authorization; /* for this connection; empty: none */
+    struct client_stream *streams;
+};
+
+/* One call: a unary one lives on the stack of client_call(). */
+struct client_stream {
+    struct client *client;
+    struct client_stream *prev, *next;
+    struct h2_stream *h2;
+    const ProtobufCMessageDescriptor *reply_type;
+    struct status status;
+    struct arena *arena; /* unary: where the reply goes */
+    ProtobufCMessage *reply;
+    struct packed {
+        struct packed *next;
+        size_t len;
+        uint8_t bytes[];
+    } * first, **last;
+    size_t queued;
+    int64_t deadline_ms;
+    struct err err;
+    bool unary, closed, failed, paused;
+};
+
+int64_t now_ms(void);
+
+/* wire.c */
+int wire_connect(struct wire *wire, const struct address *address, const struct h2_events *events,
+                 void *ctx, int64_t deadline_ms, struct err *err);
+void wire_close(struct wire *wire);
+/* Writes and reads what is possible now. */
+int wire_pump(struct wire *wire, struct err *err);
+/* Waits until something is possible, then does it. Returns 0 also when the deadline passed. */
+int wire_wait(struct wire *wire, int64_t deadline_ms, struct err *err);
+short wire_events(const struct wire *wire);
+
+/* client.c */
+int client_connect(struct client *client, int64_t deadline_ms, struct err *err);
+void client_drop(struct client *client);
+
+/* stream.c */
+extern const struct h2_events stream_events;
+int stream_begin(struct client_stream *stream, const char *path, const ProtobufCMessage *message,
+                 const char *request_id, bool open, struct err *err);
+void stream_done(struct client_stream *stream);
+/* The result once stream->closed: 0 or the error. */
+int stream_result(struct client_stream *stream, struct err *err);
+
+/* credentials.c */
+int credentials_find(const struct client_options *options, bool is_unix, struct str *out,
+                     struct err *err);
+
+#endif

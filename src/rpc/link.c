@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.c - sockets on the loop: reads at once, writes once per iteration
+ *
+ * (1) A link is in loop->dirty at most once; the idle handle runs while that list is not empty, so
+ *     that the loop does not wait before the prepare handle has written it out.
+ * (2) Reading and writing go through two buffers of the loop, so an idle connection has none.
+ * (3) While the socket is full nothing more is taken from h2: flow control holds the producers.
+ * (4) link_close() may be called from inside h2's events, so h2 is freed when the handle is closed,
+ *     from the loop, with nothing of it on the stack.
+ */
+#include "rpc/link.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/rpc.h"
+
+enum { ROUNDS = 16 }; /* buffers written for one link before others have their turn */
+
+static void flush(struct link *link);
+
+int64_t loop_now_ms(const struct rpc_loop *loop)
+{
+    return (int64_t)uv_now(loop->uv);
+}
+
+static void on_timer(uv_timer_t *handle);
+
+static void arm(struct rpc_loop *loop)
+{
+    int64_t at_ms;
+
+    if (!timers_next(&loop->timers, &at_ms)) {
+        loop->armed_ms = INT64_MAX;
+        uv_timer_stop(&loop->timer);
+    } else if (at_ms < loop->armed_ms) {
+        int64_t wait = at_ms - loop_now_ms(loop);
+        loop->armed_ms = at_ms;
+        uv_timer_start(&loop->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
+    }
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct rpc_loop *loop = handle->data;
+
+    loop->armed_ms = INT64_MAX;
+    timers_run(&loop->timers, loop_now_ms(loop));
+    arm(loop);
+}
+
+void loop_timer_set(struct rpc_loop *loop, struct timer *timer, int64_t at_ms)
+{
+    timers_set(&loop->timers, timer, at_ms);
+    arm(loop);
+}
+
+/* The timer may then fire early and find nothing due; that costs less than arming it anew. */
+void loop_timer_clear(struct rpc_loop *loop, struct timer *timer)
+{
+    timers_clear(&loop->timers, timer);
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle; /* (1) */
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct rpc_loop *loop = handle->data;
+    struct link *link = TAKE(loop->dirty);
+
+    uv_idle_stop(&loop->idle);
+    while (link) {
+        struct link *next = link->dirty_next;
+        link->dirty = false;
+        link->dirty_next = NULL;
+        flush(link);
+        link = next;
+    }
+}
+
+struct rpc_loop *rpc_loop_new(uv_loop_t *uv)
+{
+    struct rpc_loop *loop = NEW(struct rpc_loop);
+
+    signal(SIGPIPE, SIG_IGN);
+    loop->uv = uv;
+    loop->armed_ms = INT64_MAX;
+    uv_prepare_init(uv, &loop->prepare);
+    uv_idle_init(uv, &loop->idle);
+    uv_timer_init(uv, &loop->timer);
+    loop->prepare.data = loop->idle.data = loop->timer.data = loop;
+    uv_prepare_start(&loop->prepare, on_prepare);
+    uv_unref((uv_handle_t *)&loop->prepare);
+    uv_unref((uv_handle_t *)&loop->idle);
+    uv_unref((uv_handle_t *)&loop->timer);
+    loop->refs = 3;
+    return loop;
+}
+
+void loop_ref(struct rpc_loop *loop)
+{
+    loop->refs++;
+}
+
+void loop_unref(struct rpc_loop *loop)
+{
+    if (--loop->refs == 0) {
+        timers_done(&loop->timers);
+        free(loop);
+    }
+}
+
+static void on_loop_handle_closed(uv_handle_t *handle)
+{
+    loop_unref(handle->data);
+}
+
+void rpc_loop_free(struct rpc_loop *loop)
+{
+    if (!loop)
+        return;
+    uv_close((uv_handle_t *)&loop->prepare, on_loop_handle_closed);
+    uv_close((uv_handle_t *)&loop->idle, on_loop_handle_closed);
+    uv_close((uv_handle_t *)&loop->timer, on_loop_handle_closed);
+}
+
+void link_dirty(struct link *link)
+{
+    struct rpc_loop *loop = link->loop;
+
+    if (link->dirty || link->closing)
+        return;
+    link->dirty = true;
+    link->dirty_next = loop->dirty;
+    loop->dirty = link;
+    uv_idle_start(&loop->idle, on_idle);
+}
+
+static void undirty(struct link *link)
+{
+    for (struct link **at = &link->loop->dirty; link->dirty && *at; at = &(*at)->dirty_next) {
+        if (*at == link) {
+            *at = link->dirty_next;
+            link->dirty = false;
+            break;
+        }
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    struct rpc_loop *loop = link->loop;
+
+    undirty(link);
+    h2_free(TAKE(link->h2)); /* (4) */
+    free(link->pending);
+    link->pending = NULL;
+    struct err why = link->why;
+    link->events->closed(link, why.code ? &why : NULL);
+    loop_unref(loop);
+}
+
+void link_close(struct link *link, const struct err *why)
+{
+    if (link->closing)
+        return;
+    link->closing = true;
+    if (why)
+        link->why = *why;
+    uv_close(&link->uv.handle, on_closed);
+}
+
+void link_close_after_flush(struct link *link)
+{
+    link->close_after = true;
+    link_dirty(link);
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct link *link = req->data;
+
+    link->writing = false;
+    free(link->pending);
+    link->pending = NULL;
+    if (status < 0 && !link->closing) {
+        struct err err;
+        err_set(&err, ERR_CONNECTION_LOST, "cannot write: %s", uv_strerror(status));
+        link_close(link, &err);
+    } else {
+        link_dirty(link);
+    }
+}
+
+/* What the socket did not take waits in memory of its own; (3) */
+static void write_later(struct link *link, const char *bytes, size_t len)
+{
+    uv_buf_t buf;
+
+    link->pending = mem_new(len);
+    memcpy(link->pending, bytes, len);
+    buf = uv_buf_init(link->pending, (unsigned)len);
+    link->write.data = link;
+    link->writing = true;
+    int rc = uv_write(&link->write, &link->uv.stream, &buf, 1, on_written);
+    if (rc < 0)
+        on_written(&link->write, rc);
+}
+
+/* Fills the loop's buffer with what is to be sent next. */
+static size_t gather(struct link *link, char *out, size_t room)
+{
+    const uint8_t *bytes;
+    size_t len, have = 0;
+
+    /* A frame is at most 16 KiB and its header; one more must always fit. */
+    while (have + 17 * 1024 <= room && (len = h2_send(link->h2, &bytes)) > 0) {
+        memcpy(out + have, bytes, len);
+        have += len;
+    }
+    return have;
+}
+
+static void flush(struct link *link)
+{
+    struct rpc_loop *loop = link->loop;
+
+    for (unsigned round = 0; !link->writing && !link->closing && link->h2; round++) {
+        if (round == ROUNDS) {
+            link_dirty(link);
+            return;
+        }
+        size_t len = gather(link, loop->out, sizeof(loop->out));
+        if (!len)
+            break;
+        uv_buf_t buf = uv_buf_init(loop->out, (unsigned)len);
+        int done = uv_try_write(&link->uv.stream, &buf, 1);
+        if (done < 0 && done != UV_EAGAIN) {
+            struct err err;
+            err_set(&err, ERR_CONNECTION_LOST, "cannot write: %s", uv_strerror(done));
+            link_close(link, &err);
+            return;
+        }
+        size_t took = done > 0 ? (size_t)done : 0;
+        if (took < len)
+            write_later(link, loop->out + took, len - took);
+    }
+    if (link->writing || link->closing)
+        return;
+    if (link->close_after || (link->h2 && h2_finished(link->h2)))
+        link_close(link, NULL);
+    else
+        link->events->flushed(link);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct link *link = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(link->loop->in, sizeof(link->loop->in)); /* (2) */
+}
+
+static void plain_arrived(struct link *link, const char *bytes, size_t len)
+{
+    struct err err;
+
+    if (h2_recv(link->h2, bytes, len, loop_now_ms(link->loop), &err) < 0) {
+        if (!link->why.code)
+            link->why = err;
+        uv_read_stop(&link->uv.stream);
+        link_close_after_flush(link);
+    } else {
+        link_dirty(link);
+    }
+}
+
+static void make_ready(struct link *link)
+{
+    link->opened = true;
+    link->h2 = h2_new(&link->h2_options);
+    link->events->ready(link);
+    link_dirty(link);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+    struct link *link = stream->data;
+    struct err err;
+
+    if (link->closing || got == 0)
+        return;
+    if (got < 0) {
+        err_set(&err, ERR_CONNECTION_LOST, "%s",
+                got == UV_EOF ? "the peer closed the connection" : uv_strerror((int)got));
+        link_close(link, &err);
+        return;
+    }
+    link->read_at_ms = loop_now_ms(link->loop);
+    plain_arrived(link, buf->base, (size_t)got);
+}
+
+void link_init(struct link *link, struct rpc_loop *loop, const struct link_events *events)
+{
+    link->loop = loop;
+    link->events = events;
+    loop_ref(loop);
+}
+
+void link_start(struct link *link)
+{
+    link->uv.handle.data = link;
+    link->read_at_ms = loop_now_ms(link->loop);
+    make_ready(link);
+    if (!link->closing)
+        uv_read_start(&link->uv.stream, on_alloc, on_read);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.h - one socket on the loop, with its HTTP/2 engine and perhaps TLS in between
+ *
+ * The server and the loop client embed a struct link in their connection. Writes are joined: whoever
+ * queues something calls link_dirty(), and all dirty links are written once before the loop waits.
+ */
+#ifndef RPC_LINK_H
+#define RPC_LINK_H
+
+#include <uv.h>
+
+#include "rpc/h2.h"
+#include "rpc/timers.h"
+
+struct tls;
+struct tls_ctx;
+struct link;
+
+struct link_events {
+    void (*ready)(struct link *link);   /* h2 may be used: plain told from TLS, handshake done */
+    void (*flushed)(struct link *link); /* after a round of writing */
+    /* The last event: the handle is closed, streams are told, the memory may be freed. */
+    void (*closed)(struct link *link, const struct err *why);
+};
+
+enum link_mode {
+    LINK_PLAIN,
+    LINK_DETECT, /* server: the first byte tells TLS from plain */
+    LINK_TLS,
+};
+
+struct link {
+    struct rpc_loop *loop;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    const struct link_events *events;
+    struct h2_options h2_options;
+    struct h2 *h2; /* NULL until ready */
+    struct tls_ctx *tls_ctx;
+    struct tls *tls;
+    enum link_mode mode;
+    struct link *dirty_next;
+    uv_write_t write;
+    char *pending; /* what the socket did not take at once */
+    int64_t read_at_ms;
+    struct err why;
+    bool dirty, writing, closing, close_after, opened;
+};
+
+struct rpc_loop {
+    uv_loop_t *uv;
+    uv_prepare_t prepare;
+    uv_idle_t idle;
+    uv_timer_t timer;
+    struct timers timers;
+    int64_t armed_ms;
+    struct link *dirty;
+    unsigned refs; /* its three handles, servers, clients and links */
+    char in[64 * 1024];
+    char out[64 * 1024];
+};
+
+void loop_ref(struct rpc_loop *loop);
+void loop_unref(struct rpc_loop *loop);
+int64_t loop_now_ms(const struct rpc_loop *loop);
+void loop_timer_set(struct rpc_loop *loop, struct timer *timer, int64_t at_ms);
+void loop_timer_clear(struct rpc_loop *loop, struct timer *timer);
+
+/* Before uv is initialised. The link holds the loop until its `closed` event. */
+void link_init(struct link *link, struct rpc_loop *loop, const struct link_events *events);
+/* Call when uv is initialised and connected: begins to read. */
+void link_start(struct link *link);
+void link_dirty(struct link *link);
+void link_close(struct link *link,
+                const struct err *why); /* why may be NULL; the first one counts */
+void link_close_after_flush(struct link *link);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server.c - listening, the method table, stopping
+ *
+ * (1) The server's memory lives as long as its owner, a listener, a connection or a call needs it.
+ * (2) `stopped` is told once, when no listener and no connection is left; calls that their handlers
+ *     still hold may be answered after that.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "rpc/address.h"
+#include "rpc/pb.h"
+#include "rpc/server_priv.h"
+
+enum { BACKLOG = 1024, BUFFERED_BYTES = 64 * 1024 * 1024 };
+
+void server_ref(struct rpc_server *server)
+{
+    server->refs++;
+}
+
+void server_unref(struct rpc_server *server)
+{
+    if (--server->refs)
+        return;
+    while (server->spare) {
+        struct rpc_call *call = server->spare;
+        server->spare = call->next;
+        arena_done(&call->arena);
+        arena_done(&call->message_arena);
+        free(call);
+    }
+    map_done(&server->methods);
+    map_done(&server->per_uid);
+    loop_timer_clear(server->loop, &server->grace);
+    loop_unref(server->loop);
+    free(server);
+}
+
+void server_log(const struct rpc_server *server, const char *event, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    if (!server->options.log)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    server->options.log(server->options.ctx, event, text);
+}
+
+int64_t server_now_s(const struct rpc_server *server)
+{
+    return server->options.now_s ? server->options.now_s(server->options.ctx) : (int64_t)time(NULL);
+}
+
+#define DEFAULT(field, value) ((field) = (field) ? (field) : (value))
+
+static void on_grace_over(struct timer *timer);
+
+struct rpc_server *rpc_server_new(struct rpc_loop *loop, const struct rpc_server_options *options,
+                                  struct err *err)
+{
+    if (!options->roles) {
+        err_set(err, ERR_INTERNAL, "a server needs to know the roles of its callers");
+        return NULL;
+    }
+    struct rpc_server *server = NEW(struct rpc_server);
+    server->loop = loop;
+    loop_ref(loop);
+    server->options = *options;
+    server->refs = 1;
+    server->leading = true;
+    server->grace.fire = on_grace_over;
+    map_init(&server->methods);
+    map_init(&server->per_uid);
+    struct rpc_server_options *o = &server->options;
+    DEFAULT(o->max_connections, LIMIT_CONNECTIONS);
+    DEFAULT(o->max_per_uid, LIMIT_CONNECTIONS_PER_UID);
+    DEFAULT(o->max_message, (size_t)LIMIT_MESSAGE_BYTES);
+    DEFAULT(o->max_buffered, (size_t)BUFFERED_BYTES);
+    DEFAULT(o->handshake_ms, 10 * 1000);
+    DEFAULT(o->idle_ms, 5 * 60 * 1000);
+    DEFAULT(o->keepalive_ms, 20 * 1000);
+    DEFAULT(o->keepalive_wait_ms, 10 * 1000);
+    server->budget.max = o->max_buffered;
+    return server;
+}
+
+int rpc_server_add(struct rpc_server *server, const struct rpc_method *methods, size_t count,
+                   struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct rpc_method *method = &methods[i];
+
+        if (map_has(&server->methods, method->path))
+            return err_set(err, ERR_INTERNAL, "method %s has two rows", method->path);
+        if (!method->roles || !method->handle)
+            return err_set(err, ERR_INTERNAL, "method %s has no roles or no handler", method->path);
+        if (method->request && !pb_is_finite(method->request))
+            return err_set(err, ERR_INTERNAL, "method %s: its request type contains itself",
+                           method->path);
+        map_put(&server->methods, method->path, (void *)(uintptr_t)method);
+    }
+    return 0;
+}
+
+void rpc_server_set_leader(struct rpc_server *server, bool leading, const char *leader_address)
+{
+    server->leading = leading;
+    snprintf(server->leader, sizeof(server->leader), "%s", leader_address ? leader_address : "");
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    struct listener *listener = stream->data;
+
+    if (status < 0) {
+        server_log(listener->server, "rpc.accept", "failed: %s", uv_strerror(status));
+        return;
+    }
+    conn_accept(listener->server, stream, listener->path != NULL);
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+    struct listener *listener = handle->data;
+    struct rpc_server *server = listener->server;
+
+    server->listening--;
+    free(listener->path);
+    free(listener);
+    server_check_stopped(server);
+    server_unref(server);
+}
+
+/* A socket file nobody listens on is left from a crash and may go; one in use is an error. */
+static int clear_stale(const char *path, struct err *err)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    struct stat st;
+
+    if (lstat(path, &st) < 0)
+        return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(err, ERR_EXISTS, "%s exists and is not a socket", path);
+    snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_errno(err, errno, "socket");
+    int rc = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+    int why = errno;
+    close(fd);
+    if (rc == 0 || why == EAGAIN)
+        return err_set(err, ERR_EXISTS, "another process listens on %s", path);
+    unlink(path);
+    return 0;
+}
+
+static int listen_unix(struct listener *listener, const struct address *address, struct err *err)
+{
+    uv_pipe_init(listener->server->loop->uv, &listener->uv.pipe, 0);
+    listener->path = mem_strdup(address->path);
+    if (clear_stale(address->path, err) < 0)
+        return -1;
+    int rc = uv_pipe_bind(&listener->uv.pipe, address->path);
+    if (rc == 0)
+        rc = uv_listen(&listener->uv.stream, BACKLOG, on_connection);
+    /* Anybody may connect: the kernel says who it is, and the method table what that allows. */
+    if (rc == 0 && chmod(address->path, 0666) < 0)
+        rc = -errno;
+    return rc < 0 ? err_errno(err, -rc, "cannot listen on %s", address->path) : 0;
+}
+
+static int bind_port(struct listener *listener, const struct sockaddr *addr)
+{
+    struct sockaddr_storage bound;
+    int len = sizeof(bound);
+    int rc = uv_tcp_bind(&listener->uv.tcp, addr, 0);
+
+    if (rc == 0)
+        rc = uv_listen(&listener->uv.stream, BACKLOG, on_connection);
+    if (rc == 0)
+        rc = uv_tcp_getsockname(&listener->uv.tcp, (struct sockaddr *)&bound, &len);
+    if (rc < 0)
+        return rc;
+    listener->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                       : ((struct sockaddr_in *)&bound)->sin_port);
+    return 0;
+}
+
+static int listen_tcp(struct listener *listener, const struct address *address, struct err *err)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct addrinfo *found = NULL;
+    struct sockaddr_storage numeric[2];
+    char port[8], text[ADDRESS_TEXT_BYTES];
+    int rc;
+
+    address_text(address, text);
+    uv_tcp_init(listener->server->loop->uv, &listener->uv.tcp);
+    if (address_numeric(address, numeric)) {
+        rc = bind_port(listener, (struct sockaddr *)&numeric[0]);
+    } else {
+        snprintf(port, sizeof(port), "%u", address->port);
+        rc = getaddrinfo(address->host[0] ? address->host : "::", port, &hints, &found);
+        if (rc == 0)
+            rc = bind_port(listener, found->ai_addr);
+        else
+            rc = UV_EADDRNOTAVAIL;
+        if (found)
+            freeaddrinfo(found);
+    }
+    return rc < 0 ? err_errno(err, -rc, "cannot listen on %s", text) : 0;
+}
+
+int rpc_server_listen(struct rpc_server *server, const char *address_text, struct err *err)
+{
+    struct address address;
+
+    if (address_parse(address_text, ADDRESS_PORT_CONTROLLER, &address, err) < 0)
+        return -(int)ERR_INVALID;
+    struct listener *listener = NEW(struct listener);
+    listener->server = server;
+    int rc = address.path[0] ? listen_unix(listener, &address, err)
+                             : listen_tcp(listener, &address, err);
+    listener->uv.handle.data = listener;
+    server_ref(server);
+    server->listening++;
+    if (rc < 0) {
+        uv_close(&listener->uv.handle, on_listener_closed);
+        return rc;
+    }
+    struct listener **last = &server->listeners;
+    while (*last)
+        last = &(*last)->next;
+    *last = listener;
+    return 0;
+}
+
+uint16_t rpc_server_port(const struct rpc_server *server, unsigned n)
+{
+    const struct listener *listener = server->listeners;
+
+    while (listener && n--)
+        listener = listener->next;
+    return listener ? listener->port : 0;
+}
+
+int rpc_server_adopt(struct rpc_server *server, int fd, struct err *err)
+{
+    return conn_adopt(server, fd, err);
+}
+
+void server_check_stopped(struct rpc_server *server)
+{
+    if (!server->stopping || server->stopped_told || server->listening || server->conns)
+        return;
+    server->stopped_told = true; /* (2) */
+    loop_timer_clear(server->loop, &server->grace);
+    if (server->stopped)
+        server->stopped(server->stopped_ctx);
+}
+
+static void drop_all(struct rpc_server *server)
+{
+    struct err err;
+
+    err_set(&err, ERR_SHUTTING_DOWN, "the server is shutting down");
+    for (struct conn *conn = server->conns; conn; conn = conn->next)
+        link_close(&conn->link, &err);
+}
+
+static void on_grace_over(struct timer *timer)
+{
+    drop_all(CONTAINER_OF(timer, struct rpc_server, grace));
+}
+
+void rpc_server_stop(struct rpc_server *server, unsigned grace_ms, void (*stopped)(void *ctx),
+                     void *ctx)
+{
+    if (stopped) {
+        server->stopped = stopped;
+        server->stopped_ctx = ctx;
+    }
+    if (!server->stopping) {
+        server->stopping = true;
+        while (server->listeners) {
+            struct listener *listener = server->listeners;
+            server->listeners = listener->next;
+            if (listener->path)
+                unlink(listener->path);
+            uv_close(&listener->uv.handle, on_listener_closed);
+        }
+        for (struct conn *conn = server->conns; conn; conn = conn->next)
+            conn_drain(conn);
+    }
+    if (grace_ms && server->conns)
+        loop_timer_set(server->loop, &server->grace, loop_now_ms(server->loop) + grace_ms);
+    else
+        drop_all(server);
+    server_check_stopped(server);
+}
+
+void rpc_server_free(struct rpc_server *server)
+{
+    if (!server)
+        return;
+    rpc_server_stop(server, 0, NULL, NULL);
+    server->freed = true;
+    server_unref(server); /* (1) */
+}
+
+void rpc_server_stats(const struct rpc_server *server, struct rpc_server_stats *out)
+{
+    *out = server->stats;
+    out->buffered = server->budget.used;
+}

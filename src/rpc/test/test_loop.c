@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server and loop client on one loop: every kind of call, and every way it can end. */
+#include "test/unit.h"
+
+#include <unistd.h>
+
+#include "echo_service.h"
+
+static struct echo echo;
+static struct rpc_client *client;
+static char dir[64], address[128];
+
+struct result {
+    unsigned done, messages;
+    enum err_code code;
+    char text[512], option[48], reply[64], leader[64];
+    size_t bytes;
+    EchoWho who;
+};
+
+static void spin(const unsigned *until, unsigned want)
+{
+    while (*until < want)
+        assert_true(uv_run(uv_default_loop(), UV_RUN_ONCE) != 0 || *until >= want);
+}
+
+static void spin_ms(unsigned ms)
+{
+    uint64_t end = uv_hrtime() + ms * 1000000ull;
+
+    while (uv_hrtime() < end) {
+        uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+        usleep(500);
+    }
+}
+
+static void on_done(struct rpc_request *request, const ProtobufCMessage *reply,
+                    const struct err *err)
+{
+    struct result *result = rpc_request_data(request);
+
+    result->done++;
+    result->code = err ? err->code : ERR_OK;
+    if (err) {
+        snprintf(result->text, sizeof(result->text), "%s", err->text);
+        snprintf(result->option, sizeof(result->option), "%s", err->option);
+        snprintf(result->leader, sizeof(result->leader), "%s", rpc_request_leader(request));
+    } else if (reply && reply->descriptor == &echo_message__descriptor) {
+        const EchoMessage *message = (const void *)reply;
+        snprintf(result->reply, sizeof(result->reply), "%s", message->text ? message->text : "");
+        result->bytes = message->data.len;
+    } else if (reply) {
+        result->who = *(const EchoWho *)(const void *)reply;
+        snprintf(result->reply, sizeof(result->reply), "%s", result->who.how);
+    }
+}
+
+static void on_message(struct rpc_request *request, const ProtobufCMessage *message)
+{
+    struct result *result = rpc_request_data(request);
+    const EchoMessage *echoed = (const void *)message;
+
+    result->messages++;
+    result->bytes += echoed->data.len;
+}
+
+static EchoMessage text_message(const char *text, uint32_t number)
+{
+    EchoMessage message = ECHO_MESSAGE__INIT;
+
+    message.text = (char *)(uintptr_t)text;
+    message.has_number = number != 0;
+    message.number = number;
+    return message;
+}
+
+static void start_server(const struct rpc_server_options *options)
+{
+    struct err err;
+
+    memset(&echo, 0, sizeof(echo));
+    strcpy(dir, "/tmp/spur-rpc.XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    snprintf(address, sizeof(address), "unix:%s/s", dir);
+    echo_start(&echo, uv_default_loop(), options);
+    assert_int_equal(rpc_server_listen(echo.server, address, &err), 0);
+}
+
+static void start_client(const char *to)
+{
+    struct err err;
+
+    client = rpc_client_new(
+        echo.loop, &(struct rpc_client_options){ .addresses = to, .backoff_min_ms = 20 }, &err);
+    assert_non_null(client);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    start_server(NULL);
+    start_client(address);
+    return 0;
+}
+
+static void stop_all(void)
+{
+    rpc_client_free(TAKE(client));
+    rpc_server_free(TAKE(echo.server));
+    rpc_loop_free(echo.loop);
+    uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+    rmdir(dir);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    stop_all();
+    return 0;
+}
+
+static struct rpc_request *ask(const char *path, const EchoMessage *message, unsigned timeout_ms,
+                               struct result *result)
+{
+    bool who = strstr(path, "Who") || strstr(path, "Known") || strstr(path, "Admin");
+
+    *result = (struct result){ 0 };
+    return rpc_request_start(client,
+                             &(struct rpc_request_options){
+                                 .path = path,
+                                 .message = &message->base,
+                                 .reply = who ? &echo_who__descriptor : &echo_message__descriptor,
+                                 .timeout_ms = timeout_ms,
+                                 .data = result,
+                                 .on_done = on_done });
+}
+
+static void unary_calls_are_answered(void **state)
+{
+    struct result results[64];
+    EchoMessage message = text_message("hello", 0);
+
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        ask("/echo.Echo/Say", &message, 5000, &results[i]);
+    for (int i = 0; i < 64; i++) {
+        spin(&results[i].done, 1);
+        assert_int_equal(results[i].code, ERR_OK);
+        assert_string_equal(results[i].reply, "hello");
+    }
+    struct result result;
+    ask("/echo.Echo/Raw", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_string_equal(result.reply, "hello");
+}
+
+static void the_kernel_says_who_calls(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("", 0);
+
+    (void)state;
+    ask("/echo.Echo/Who", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_string_equal(result.reply, "unix");
+    assert_int_equal(result.who.uid, getuid());
+}
+
+static void errors_arrive_whole(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message(NULL, 42);
+
+    (void)state;
+    ask("/echo.Echo/Fail", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_INVALID_JOB_ID);
+    assert_string_equal(result.text, "no job 42: 100% sure, \xc3\xa9t\xc3\xa9");
+    assert_string_equal(result.option, "job");
+    ask("/echo.Echo/Nothing", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_NO_METHOD);
+}
+
+static void deadlines_hold_on_both_sides(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("late", 400);
+    uint64_t start = uv_hrtime();
+
+    (void)state;
+    ask("/echo.Echo/Say", &message, 50, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_DEADLINE);
+    assert_true(uv_hrtime() - start < 300 * 1000000ull);
+    spin_ms(450); /* the handler answers into nothing */
+    message.number = 20;
+    ask("/echo.Echo/Say", &message, 1000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+}
+
+static struct rpc_request *stream(const char *path, const EchoMessage *message, bool open,
+                                  struct result *result)
+{
+    *result = (struct result){ 0 };
+    return rpc_request_start(
+        client, &(struct rpc_request_options){ .path = path,
+                                               .message = message ? &message->base : NULL,
+                                               .reply = &echo_message__descriptor,
+                                               .open = open,
+                                               .data = result,
+                                               .on_message = on_message,
+                                               .on_done = on_done });
+}
+
+static void a_server_stream_arrives_whole(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("", 3000);
+    static uint8_t data[5000];
+
+    (void)state;
+    message.has_data = true;
+    message.data = (ProtobufCBinaryData){ sizeof(data), data };
+    stream("/echo.Echo/Count", &message, false, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    assert_int_equal(result.messages, 3000);
+    assert_int_equal(result.bytes, 3000 * sizeof(data));
+    message.number = 0;
+    message.has_number = false;
+    stream("/echo.Echo/Count", &message, false, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    assert_int_equal(result.messages, 0);
+}
+
+static void a_paused_reader_holds_the_server(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("", 20000);
+    static uint8_t data[10000];
+
+    (void)state;
+    message.has_data = true;
+    message.data = (ProtobufCBinaryData){ sizeof(data), data };
+    struct rpc_request *request = stream("/echo.Echo/Count", &message, false, &result);
+    rpc_request_pause(request); /* no stream yet: nothing to pause */
+    spin(&result.messages, 1);
+    rpc_request_pause(request);
+    spin_ms(100);
+    unsigned held = result.messages;
+    spin_ms(100);
+    assert_int_equal(result.messages, held);
+    assert_true(held < 1000);
+    rpc_request_resume(request);
+    spin(&result.done, 1);
+    assert_int_equal(result.messages, 20000);
+}
+
+static void a_stuck_handler_holds_the_client(void **state)
+{
+    struct result result;
+    static uint8_t data[10000];
+    EchoMessage message = text_message("", 0);
+
+    (void)state;
+    message.has_data = true;
+    message.data = (ProtobufCBinaryData){ sizeof(data), data };
+    echo.stuck_chat = true;
+    struct rpc_request *request = stream("/echo.Echo/Chat", &message, true, &result);
+    spin(&result.messages, 1);
+    unsigned sent = 1;
+    for (int i = 0; i < 200; i++) {
+        while (rpc_request_writable(request) && sent < 5000) {
+            assert_true(rpc_request_send(request, &message.base));
+            sent++;
+        }
+        spin_ms(1);
+    }
+    assert_true(sent < 5000); /* flow control stopped us */
+    assert_int_equal(echo.messages, 1);
+    echo_unstick(&echo);
+    rpc_request_finish(request);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    assert_int_equal(result.messages, sent);
+    assert_int_equal(echo.half_closed, 1);
+}
+
+static void a_cancelled_stream_tells_the_handler(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("x", 0);
+
+    (void)state;
+    struct rpc_request *request = stream("/echo.Echo/Chat", &message, true, &result);
+    spin(&result.messages, 1);
+    rpc_request_cancel(request);
+    spin(&echo.cancelled, 1);
+    assert_int_equal(result.done, 0);
+}
+
+static void a_message_over_the_limit_is_refused(void **state)
+{
+    struct result result;
+    static uint8_t data[2000];
+    EchoMessage message = text_message("", 0);
+
+    (void)state;
+    message.has_data = true;
+    message.data = (ProtobufCBinaryData){ sizeof(data), data };
+    ask("/echo.Echo/Small", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_TOO_LARGE);
+    message.data.len = 100;
+    ask("/echo.Echo/Small", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    assert_int_equal(result.bytes, 100);
+}
+
+static void large_messages_go_both_ways(void **state)
+{
+    struct result result;
+    size_t len = 12 * 1024 * 1024;
+    EchoMessage message = text_message("", 0);
+
+    (void)state;
+    message.has_data = true;
+    message.data = (ProtobufCBinaryData){ len, calloc(1, len) };
+    ask("/echo.Echo/Say", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    assert_int_equal(result.bytes, len);
+    free(message.data.data);
+}
+
+static void followers_name_the_leader(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("x", 0);
+
+    (void)state;
+    rpc_server_set_leader(echo.server, false, "http://c2:6817");
+    ask("/echo.Echo/Lead", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_NOT_LEADER);
+    assert_string_equal(result.leader, "http://c2:6817");
+    ask("/echo.Echo/Say", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    rpc_server_set_leader(echo.server, true, NULL);
+    ask("/echo.Echo/Lead", &message, 5000, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+}
+
+static void roles_may_come_later(void **state)
+{
+    struct result results[8];
+    EchoMessage message = text_message("x", 0);
+
+    (void)state;
+    echo.later_roles_ms = 30;
+    for (int i = 0; i < 8; i++)
+        ask(i % 2 ? "/echo.Echo/Known" : "/echo.Echo/Say", &message, 5000, &results[i]);
+    for (int i = 0; i < 8; i++) {
+        spin(&results[i].done, 1);
+        assert_int_equal(results[i].code, ERR_OK);
+    }
+}
+
+static void on_stopped(void *ctx)
+{
+    (*(unsigned *)ctx)++;
+}
+
+static void stopping_lets_calls_end(void **state)
+{
+    struct result slow, next;
+    unsigned stopped = 0;
+    EchoMessage message = text_message("slow", 150);
+
+    (void)state;
+    ask("/echo.Echo/Say", &message, 5000, &slow);
+    spin(&echo.held, 1);
+    rpc_server_stop(echo.server, 2000, on_stopped, &stopped);
+    spin_ms(20);
+    ask("/echo.Echo/Say", &message, 5000, &next);
+    spin(&next.done, 1);
+    assert_int_equal(err_grpc(next.code), GRPC_UNAVAILABLE);
+    spin(&slow.done, 1);
+    assert_int_equal(slow.code, ERR_OK);
+    spin(&stopped, 1);
+}
+
+static void the_client_comes_back(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("back", 0);
+    struct err err;
+
+    (void)state;
+    ask("/echo.Echo/Say", &message, 5000, &result);
+    spin(&result.done, 1);
+    rpc_server_free(echo.server);
+    spin_ms(30);
+    result = (struct result){ 0 };
+    rpc_request_start(client, &(struct rpc_request_options){ .path = "/echo.Echo/Say",
+                                                             .message = &message.base,
+                                                             .reply = &echo_message__descriptor,
+                                                             .wait_ready = true,
+                                                             .timeout_ms = 5000,
+                                                             .data = &result,
+                                                             .on_done = on_done });
+    spin_ms(100);
+    assert_int_equal(result.done, 0);
+    struct rpc_server_options options = { .ctx = &echo, .roles = echo_roles };
+    echo.server = rpc_server_new(echo.loop, &options, &err);
+    assert_int_equal(rpc_server_add(echo.server, echo_methods, echo_method_count, &err), 0);
+    assert_int_equal(rpc_server_listen(echo.server, address, &err), 0);
+    spin(&result.done, 1);
+    assert_int_equal(result.code, ERR_OK);
+    assert_string_equal(result.reply, "back");
+}
+
+static void tcp_on_any_free_port(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("tcp", 0);
+    char to[64];
+    struct err err;
+
+    (void)state;
+    assert_int_equal(rpc_server_listen(echo.server, "127.0.0.1:0", &err), 0);
+    assert_int_equal(rpc_server_listen(echo.server, "[::1]:0", &err), 0);
+    for (unsigned i = 1; i <= 2; i++) {
+        rpc_client_free(client);
+        snprintf(to, sizeof(to), i == 1 ? "127.0.0.1:1,http://localhost:%u" : "[::1]:%u",
+                 rpc_server_port(echo.server, i));
+        start_client(to);
+        ask("/echo.Echo/Who", &message, 5000, &result);
+        spin(&result.done, 1);
+        assert_int_equal(result.code, ERR_OK);
+        assert_string_equal(result.reply, "none");
+        ask("/echo.Echo/Known", &message, 5000, &result);
+        spin(&result.done, 1);
+        assert_int_equal(result.code, ERR_UNAUTHENTICATED);
+    }
+    assert_true(rpc_server_listen(echo.server, address, &err) < 0);
+    assert_non_null(strstr(err.text, "another process listens"));
+}
+
+#define LOOP(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LOOP(unary_calls_are_answered),
+        LOOP(the_kernel_says_who_calls),
+        LOOP(errors_arrive_whole),
+        LOOP(deadlines_hold_on_both_sides),
+        LOOP(a_server_stream_arrives_whole),
+        LOOP(a_paused_reader_holds_the_server),
+        LOOP(a_stuck_handler_holds_the_client),
+        LOOP(a_cancelled_stream_tells_the_handler),
+        LOOP(a_message_over_the_limit_is_refused),
+        LOOP(large_messages_go_both_ways),
+        LOOP(followers_name_the_leader),
+        LOOP(roles_may_come_later),
+        LOOP(stopping_lets_calls_end),
+        LOOP(the_client_comes_back),
+        LOOP(tcp_on_any_free_port),
+    };
+
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    uv_loop_close(uv_default_loop());
+    return failed;
+}
