@@ -18,6 +18,9 @@
 #define PRINTF(fmt, first)              __attribute__((format(printf, fmt, first)))
 #define NODISCARD                       __attribute__((warn_unused_result))
 #define ARRAY_LEN(array)                (sizeof(array) / sizeof((array)[0]))
+/* <sys/param.h> has its own, which some system headers include. */
+#undef MIN
+#undef MAX
 #define MIN(a, b)                       ((a) < (b) ? (a) : (b))
 #define MAX(a, b)                       ((a) > (b) ? (a) : (b))
 #define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

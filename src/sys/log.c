@@ -152,7 +152,7 @@ static int open_journald(struct err *err)
     return kept;
 }
 
-int log_setup(const struct log_config *config, struct err *err)
+int log_setup(const struct log_outputs *config, struct err *err)
 {
     CLEANUP(file_close) int file = -1;
     CLEANUP(file_close) int journal = -1;

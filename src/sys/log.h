@@ -39,7 +39,7 @@ enum log_level {
 
 enum { LOG_EVENTS_PER_SECOND = 1000, LOG_LINE_BYTES = 8192 };
 
-struct log_config {
+struct log_outputs {
     const char *name; /* the program, for journald */
     const char *file; /* NULL: no file */
     bool to_stderr;
@@ -50,7 +50,7 @@ struct log_config {
 };
 
 /* Before it is called, stderr gets info and above. May be called again. */
-int log_setup(const struct log_config *config, struct err *err);
+int log_setup(const struct log_outputs *config, struct err *err);
 void log_shutdown(void);
 
 /* Opens the file again by its name: after logrotate, on SIGHUP. Lines go on meanwhile. */

@@ -137,7 +137,7 @@ static void a_file_is_reopened_by_name(void **state)
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/log", dir);
     snprintf(moved, sizeof(moved), "%s/log.1", dir);
-    struct log_config config = { .name = "t", .file = path, .file_level = LOG_LEVEL_VERBOSE };
+    struct log_outputs config = { .name = "t", .file = path, .file_level = LOG_LEVEL_VERBOSE };
     assert_int_equal(log_setup(&config, NULL), 0);
     assert_false(log_wants(LOG_LEVEL_DEBUG));
     log_verbose("first", "n=%d", 1);
@@ -168,7 +168,7 @@ static void journald_gets_fields(void **state)
     snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket", dir);
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     setenv("SPUR_JOURNAL_SOCKET", addr.sun_path, 1);
-    struct log_config config = { .name = "spurtest",
+    struct log_outputs config = { .name = "spurtest",
                                  .to_journald = true,
                                  .journald_level = LOG_LEVEL_INFO };
     assert_int_equal(log_setup(&config, NULL), 0);
