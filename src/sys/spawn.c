@@ -225,36 +225,59 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 #endif
 
 /* Older kernels, filters that deny clone3, other machines: the child joins its cgroup itself. */
-static long clone_call(struct child *child, char *stack, int *pidfd)
+static long clone_call(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join,
+                       char *stack)
 {
-    int got = -1;
-    child->join_cgroup = child->spec->cgroup_fd > 0;
-    int pid = clone(child_main, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
-                    child, &got);
+    int got = -1, flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (pidfd ? CLONE_PIDFD : 0);
+    *must_join = cgroup_fd > 0;
+    int pid = clone(fn, stack + STACK_BYTES, flags, arg, &got);
 
-    *pidfd = got;
+    if (pidfd)
+        *pidfd = got;
     return pid < 0 ? -errno : pid;
 }
 
-static long clone_child(struct child *child, char *stack, int *pidfd)
+static long clone_child(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join,
+                        char *stack)
 {
     int fd = -1;
     struct clone_args args = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
-        .pidfd = (uint64_t)(uintptr_t)&fd,
+        .flags = CLONE_VM | CLONE_VFORK,
         .exit_signal = SIGCHLD,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = STACK_BYTES,
     };
 
-    if (child->spec->cgroup_fd > 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)child->spec->cgroup_fd;
+    if (pidfd) {
+        args.flags |= CLONE_PIDFD;
+        args.pidfd = (uint64_t)(uintptr_t)&fd;
     }
-    long pid = clone3_call(&args, child_main, child);
-    *pidfd = fd;
+    if (cgroup_fd > 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)cgroup_fd;
+    }
+    *must_join = false;
+    long pid = clone3_call(&args, fn, arg);
+    if (pidfd)
+        *pidfd = fd;
     if (pid == -ENOSYS || pid == -EINVAL || pid == -EPERM)
-        pid = clone_call(child, stack, pidfd);
+        pid = clone_call(fn, arg, cgroup_fd, pidfd, must_join, stack);
+    return pid;
+}
+
+long spawn_share(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join)
+{
+    sigset_t all, before;
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+    if (stack == MAP_FAILED)
+        return -errno;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    long pid = clone_child(fn, arg, cgroup_fd, pidfd, must_join, stack);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    munmap(stack, STACK_BYTES);
     return pid;
 }
 
@@ -262,20 +285,11 @@ int spawn_start_real(const struct spawn *spec, pid_t *pid, int *pidfd, struct er
 {
     struct child child = { .spec = spec };
     CLEANUP(file_close) int got_fd = -1;
-    sigset_t all, before;
 
     if (spec->fd_count > MAX_FDS)
         return err_set(err, ERR_TOO_MANY, "spawn %s: more than %d descriptors", spec->path,
                        MAX_FDS);
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack == MAP_FAILED)
-        return err_errno(err, errno, "spawn %s", spec->path);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    long got = clone_child(&child, stack, &got_fd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    munmap(stack, STACK_BYTES);
+    long got = spawn_share(child_main, &child, spec->cgroup_fd, &got_fd, &child.join_cgroup);
     if (got < 0)
         return err_errno(err, (int)-got, "spawn %s: clone", spec->path);
     if (child.failed) {

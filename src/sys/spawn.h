@@ -60,6 +60,16 @@ struct spawn {
  */
 int spawn_start(const struct spawn *spec, pid_t *pid, int *pidfd, struct err *err);
 
+/*
+ * The step below, for a caller whose child does something of its own: fn(arg) runs in a new process
+ * that shares our memory, on a stack of 64 KB, while this thread waits until it executes or calls
+ * _exit(). It takes no lock, allocates nothing, returns never, and is marked like CHILD in spawn.c.
+ * Signals are blocked in it. *must_join is set before fn runs when the kernel could not place the
+ * child: it then writes "0" to cgroup.procs itself. pidfd may be NULL. Returns the process id or
+ * -errno.
+ */
+long spawn_share(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join);
+
 struct spawn_result {
     int status;     /* as waitpid gives it */
     bool timed_out; /* the process group was killed */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * contain.h - where the processes of a step are held, so that none gets away
+ *
+ * A cgroup of version 2 when the task names one and we may make it; otherwise the tree of processes
+ * below this one, which is a subreaper. Either way every process of the step is a descendant of the
+ * supervisor: when wait() has nobody left, nothing of the step is left.
+ */
+#ifndef SPURSTEPD_CONTAIN_H
+#define SPURSTEPD_CONTAIN_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "proto/step.pb-c.h"
+
+struct contain {
+    int cgroup_fd;  /* directory of the step; -1: by the process tree */
+    char *step_dir; /* NULL without a cgroup */
+    char *job_dir;
+    bool frozen;
+    bool has_cpuset; /* the task's CPUs are enforced by the kernel */
+    char how[128];   /* in words, for the node's description */
+};
+
+/* Never fails: what cannot be had is said in `how`. */
+void contain_open(struct contain *contain, const StepTask *task);
+
+/* To every process of the step. */
+void contain_signal(struct contain *contain, int sig);
+void contain_freeze(struct contain *contain, bool on);
+
+/* SIGKILL to every process, frozen or not. To be repeated until wait() has nobody left. */
+void contain_kill(struct contain *contain);
+
+/* Adds what the kernel counted to `usage`; leaves it alone where nothing is counted. */
+void contain_usage(const struct contain *contain, Usage *usage);
+/* How many processes the kernel killed because the job had no memory left. */
+uint64_t contain_oom_kills(const struct contain *contain);
+
+/* Removes the cgroups, which must be empty. */
+void contain_close(struct contain *contain);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * start.c - the script becomes a process of its user
+ *
+ * (1) The child shares our memory until it executes: it writes only to struct child, takes nothing
+ *     from the heap and calls the kernel by system calls that keep no state in the C library.
+ * (2) We wait for it, so it may not wait for ever: a timer ends an open() that hangs.
+ */
+#include "spurstepd/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bitset.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "spurstepd/rlimits.h"
+#include "sys/spawn.h"
+
+#define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
+
+enum { PID_TEXT_BYTES = 40, SAY_WAIT_MS = 200 };
+
+struct child {
+    const StepTask *task;
+    const char *script;
+    int cgroup_fd;
+    bool must_join;
+    char **argv, **env;
+    gid_t *groups;
+    cpu_set_t *cpus; /* NULL: as they are */
+    size_t cpus_bytes;
+    char pid_text[PID_TEXT_BYTES]; /* SLURM_TASK_PID=… */
+    int fds[3];
+    const char *failed; /* what, when it failed */
+    const char *path;   /* on which file */
+    int error;
+    bool by_user;
+    bool no_dir; /* went to /tmp */
+    int rlimits_refused;
+    const char *refused;
+};
+
+CHILD static bool fail(struct child *child, const char *what, const char *path, bool by_user)
+{
+    child->error = errno;
+    child->failed = what;
+    child->path = path;
+    child->by_user = by_user;
+    return false;
+}
+
+CHILD static bool join_cgroup(struct child *child)
+{
+    int fd = openat(child->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, "0", 1) == 1;
+
+    if (fd >= 0)
+        close(fd);
+    return ok || fail(child, "cgroup", NULL, false);
+}
+
+CHILD static void set_rlimits(struct child *child)
+{
+    for (size_t i = 0; i < child->task->n_rlimits; i++) {
+        const Rlimit *limit = child->task->rlimits[i];
+        int resource = rlimits_number(limit->name);
+        struct rlimit value = { .rlim_cur = limit->soft, .rlim_max = limit->hard };
+
+        if (!limit->has_hard)
+            value.rlim_max = limit->soft;
+        if (resource >= 0 && syscall(SYS_prlimit64, 0, resource, &value, NULL) == 0)
+            continue;
+        if (child->rlimits_refused++ == 0)
+            child->refused = limit->name;
+    }
+}
+
+/* Only what files are opened as: see start.h. */
+CHILD static bool set_file_identity(struct child *child)
+{
+    const JobOwner *owner = child->task->owner;
+
+    if (!child->task->change_user)
+        return true;
+    if (syscall(SYS_setgroups, owner->n_gids, child->groups) < 0)
+        return fail(child, "setgroups", NULL, false);
+    syscall(SYS_setfsgid, owner->gid);
+    syscall(SYS_setfsuid, owner->uid);
+    if (syscall(SYS_setfsgid, -1) != (long)owner->gid ||
+        syscall(SYS_setfsuid, -1) != (long)owner->uid) {
+        errno = EPERM;
+        return fail(child, "setfsuid", NULL, false);
+    }
+    return true;
+}
+
+CHILD static bool set_identity(struct child *child)
+{
+    const JobOwner *owner = child->task->owner;
+
+    if (!child->task->change_user)
+        return true;
+    if (syscall(SYS_setresgid, owner->gid, owner->gid, owner->gid) < 0)
+        return fail(child, "setgid", NULL, false);
+    if (syscall(SYS_setresuid, owner->uid, owner->uid, owner->uid) < 0)
+        return fail(child, "setuid", NULL, false);
+    return true;
+}
+
+/* A FIFO without a reader or a dead file server ends us here instead of holding the step (2). */
+CHILD static void watch_open(bool on)
+{
+    struct itimerval timer = { .it_value.tv_sec = on ? START_OPEN_WAIT_S : 0 };
+    uint64_t alarm_only = UINT64_C(1) << (SIGALRM - 1);
+
+    syscall(SYS_setitimer, ITIMER_REAL, &timer, NULL);
+    syscall(SYS_rt_sigprocmask, on ? SIG_UNBLOCK : SIG_BLOCK, &alarm_only, NULL,
+            sizeof(alarm_only));
+}
+
+CHILD static bool open_files(struct child *child)
+{
+    const StepTask *task = child->task;
+    int out_flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC;
+    const char *in = task->std_in ? task->std_in : "/dev/null";
+
+    if (!task->open_append)
+        out_flags |= O_TRUNC;
+    child->failed = "Could not open a file in time"; /* until proven wrong */
+    child->by_user = true;
+    child->error = ETIMEDOUT;
+    if (chdir(task->work_dir) < 0) {
+        child->no_dir = true;
+        child->error = errno;
+        if (chdir("/tmp") < 0)
+            return fail(child, "chdir", "/tmp", false);
+    }
+    child->fds[0] = open(in, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (child->fds[0] < 0)
+        return fail(child, "Could not open stdin file", in, true);
+    child->fds[1] = open(task->std_out, out_flags, 0666);
+    if (child->fds[1] < 0)
+        return fail(child, "Could not open stdout file", task->std_out, true);
+    child->fds[2] = child->fds[1];
+    if (task->std_err) {
+        child->fds[2] = open(task->std_err, out_flags, 0666);
+        if (child->fds[2] < 0)
+            return fail(child, "Could not open stderr file", task->std_err, true);
+    }
+    child->failed = NULL;
+    return true;
+}
+
+/* None of the three is below 3: we keep 0, 1, 2 open. */
+CHILD static bool place_files(struct child *child)
+{
+    for (int fd = 0; fd < 3; fd++) {
+        if (syscall(SYS_dup3, child->fds[fd], fd, 0) < 0)
+            return fail(child, "dup", NULL, false);
+    }
+    syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    return true;
+}
+
+CHILD static void say(const char *text)
+{
+    ssize_t ignored = write(2, text, strlen(text));
+
+    (void)ignored;
+}
+
+CHILD static void say_error(const char *before, const char *path, const char *between, int error,
+                            const char *after)
+{
+    const char *text = strerrordesc_np(error);
+
+    say("slurmstepd: error: ");
+    say(before);
+    say(path);
+    say(between);
+    say(text ? text : "Unknown error");
+    say(after);
+}
+
+CHILD static void reset_signals(void)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } action;
+
+    memset(&action, 0, sizeof(action));
+    for (int sig = 1; sig <= 64; sig++) {
+        if (sig != SIGKILL && sig != SIGSTOP)
+            syscall(SYS_rt_sigaction, sig, &action, NULL, sizeof(action.mask));
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &action.mask, NULL, sizeof(action.mask));
+}
+
+CHILD static void write_pid(struct child *child)
+{
+    char digits[16];
+    int count = 0;
+    char *at = child->pid_text + strlen("SLURM_TASK_PID=");
+
+    for (long pid = syscall(SYS_getpid); pid > 0; pid /= 10)
+        digits[count++] = (char)('0' + pid % 10);
+    while (count > 0)
+        *at++ = digits[--count];
+    *at = '\0';
+}
+
+CHILD static int child_main(void *arg)
+{
+    struct child *child = arg;
+
+    if (child->must_join && !join_cgroup(child))
+        _exit(127);
+    syscall(SYS_setsid);
+    set_rlimits(child);
+    umask(child->task->umask);
+    if (child->cpus)
+        syscall(SYS_sched_setaffinity, 0, child->cpus_bytes, child->cpus);
+    if (!set_file_identity(child))
+        _exit(127);
+    watch_open(true);
+    bool opened = open_files(child);
+    watch_open(false);
+    if (!opened || !place_files(child) || !set_identity(child))
+        _exit(127);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (child->no_dir)
+        say_error("couldn't chdir to `", child->task->work_dir, "': ", child->error,
+                  ": going to /tmp instead\n");
+    write_pid(child);
+    reset_signals();
+    execve(child->script, child->argv, child->env);
+    int error = errno;
+    say_error("execve(): ", child->script, ": ", error, "\n");
+    _exit(error);
+}
+
+static bool env_is(const char *entry, const char *name, size_t len)
+{
+    return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+/* The task's own variables first, then those of the login that it does not set. */
+static char **build_env(struct child *child, char *const *login)
+{
+    const StepTask *task = child->task;
+    size_t login_count = 0, n = 0;
+
+    while (login && login[login_count])
+        login_count++;
+    char **env = NEW_ARRAY(char *, task->n_env + login_count + 2);
+    strcpy(child->pid_text, "SLURM_TASK_PID=");
+    env[n++] = child->pid_text;
+    for (size_t i = 0; i < task->n_env; i++) {
+        if (!env_is(task->env[i], "SLURM_TASK_PID", strlen("SLURM_TASK_PID")))
+            env[n++] = task->env[i];
+    }
+    size_t own = n;
+    for (size_t i = 0; i < login_count; i++) {
+        const char *equals = strchr(login[i], '=');
+        bool present = !equals;
+        for (size_t k = 0; k < own && !present; k++)
+            present = env_is(env[k], login[i], (size_t)(equals - login[i]));
+        if (!present)
+            env[n++] = login[i];
+    }
+    return env;
+}
+
+static char **build_argv(const StepTask *task, const char *script)
+{
+    char **argv = NEW_ARRAY(char *, task->n_args + 2);
+
+    argv[0] = (char *)script;
+    for (size_t i = 0; i < task->n_args; i++)
+        argv[i + 1] = task->args[i];
+    return argv;
+}
+
+/* Where the kernel has no cpuset controller for us, the script is bound instead. */
+static void build_cpus(struct child *child, const struct contain *contain)
+{
+    struct bitset set;
+
+    if (str_is_empty(child->task->cpuset) || contain->has_cpuset)
+        return;
+    bitset_init(&set, LIMIT_CPU_NUMBER);
+    if (bitset_parse(&set, child->task->cpuset) && !bitset_is_empty(&set)) {
+        child->cpus_bytes = CPU_ALLOC_SIZE(LIMIT_CPU_NUMBER);
+        child->cpus = CPU_ALLOC(LIMIT_CPU_NUMBER);
+        CPU_ZERO_S(child->cpus_bytes, child->cpus);
+        bitset_each (cpu, &set)
+            CPU_SET_S(cpu, child->cpus_bytes, child->cpus);
+    }
+    bitset_done(&set);
+}
+
+static int judge(const struct child *child, pid_t pid, struct started *out, struct err *err)
+{
+    out->rlimits_refused = child->rlimits_refused;
+    out->refused = child->refused;
+    if (!child->failed) {
+        out->pid = pid;
+        return 0;
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    out->by_user = child->by_user;
+    if (child->path)
+        return err_errno(err, child->error, "%s %s", child->failed, child->path);
+    return err_errno(err, child->error, "%s", child->failed);
+}
+
+int start_script(const StepTask *task, struct contain *contain, const char *script,
+                 char *const *login_env, struct started *out, struct err *err)
+{
+    struct child child = {
+        .task = task, .script = script, .cgroup_fd = contain->cgroup_fd, .groups = task->owner->gids
+    };
+
+    *out = (struct started){ 0 };
+    child.env = build_env(&child, login_env);
+    child.argv = build_argv(task, script);
+    build_cpus(&child, contain);
+    long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
+    int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
+    free(child.env);
+    free(child.argv);
+    if (child.cpus)
+        CPU_FREE(child.cpus);
+    return ret;
+}
+
+/* So that the text stands before what the job says to the signal that follows. */
+static void wait_briefly(pid_t pid)
+{
+    for (int i = 0; pid > 0 && i < SAY_WAIT_MS * 2; i++) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return;
+        usleep(500);
+    }
+}
+
+void start_say(const StepTask *task, const char *text)
+{
+    const JobOwner *owner = task->owner;
+    const char *path = task->std_err ? task->std_err : task->std_out;
+    pid_t pid = fork();
+
+    if (pid != 0) {
+        wait_briefly(pid);
+        return;
+    }
+    struct spawn_user user = {
+        .uid = owner->uid, .gid = owner->gid, .groups = owner->gids, .group_count = owner->n_gids
+    };
+    alarm(START_OPEN_WAIT_S);
+    if (task->change_user && spawn_become(&user, NULL) < 0)
+        _exit(1);
+    int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t ignored = write(fd, text, strlen(text));
+        (void)ignored;
+    }
+    _exit(0);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step.c - the supervisor of one step, from the task to the acknowledged report
+ *
+ * (1) Every process of the step is a descendant of ours (contain.h), so the step is over when
+ *     wait() has nobody left.
+ * (2) The report is on disk before anybody hears of the end, and is removed only when told to.
+ * (3) Nobody is needed: spurd may be away for any part of this.
+ */
+#include "spurstepd/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "spurstepd/login.h"
+#include "spurstepd/report.h"
+#include "spurstepd/start.h"
+#include "spurstepd/step_priv.h"
+#include "sys/clock.h"
+#include "sys/files.h"
+
+enum {
+    SECOND_US = 1000000,
+    KILL_AGAIN_US = 100000,
+    REPORT_SYNC_US = 1000000,
+    UNKILLABLE_DEFAULT_S = 60,
+    STATUS_OOM = 125, /* Slurm's: shown as 0:125 */
+};
+
+bool step_task_valid(const StepTask *task)
+{
+    return task->id && task->owner && !str_is_empty(task->name) && !str_is_empty(task->dir) &&
+           !str_is_empty(task->node) && task->script.len > 0 && !str_is_empty(task->work_dir) &&
+           !str_is_empty(task->std_out) && strlen(task->name) <= 40;
+}
+
+/* ---- the report ---- */
+
+static int64_t timeval_us(struct timeval time)
+{
+    return time.tv_sec * (int64_t)SECOND_US + time.tv_usec;
+}
+
+static void add_usage(Usage *usage, const struct rusage *more)
+{
+    usage->user_us += timeval_us(more->ru_utime);
+    usage->system_us += timeval_us(more->ru_stime);
+    usage->max_rss_bytes = MAX(usage->max_rss_bytes, (uint64_t)more->ru_maxrss * 1024);
+    usage->page_faults += (uint64_t)more->ru_majflt;
+    usage->processes++;
+}
+
+static void fill_report(struct step *step)
+{
+    Usage *usage = &step->usage;
+    StepEnded *ended = &step->ended;
+    uint64_t oom;
+
+    contain_usage(&step->contain, usage);
+    usage->has_user_us = usage->has_system_us = usage->has_max_rss_bytes = true;
+    usage->has_page_faults = usage->has_processes = true;
+    ended->usage = usage;
+    ended->has_exit_status = true;
+    ended->exit_status = (uint32_t)step->status;
+    if (step->ended_by_us) {
+        ended->has_state = true;
+        ended->state = step->why;
+    }
+    if ((oom = contain_oom_kills(&step->contain)) > 0) {
+        ended->has_state = true;
+        ended->state = JOB_OUT_OF_MEMORY;
+        ended->exit_status = STATUS_OOM;
+        usage->has_out_of_memory = usage->out_of_memory = true;
+        snprintf(step->text, sizeof(step->text), "%llu processes were killed for lack of memory",
+                 (unsigned long long)oom);
+    }
+}
+
+static void send_report(struct step *step)
+{
+    StepNews news = STEP_NEWS__INIT;
+
+    news.ended = &step->ended;
+    news.has_unkillable = news.unkillable = step->unkillable;
+    chan_send(&step->chan, &news);
+}
+
+/* Nothing of the step is left, or we gave up on what is. */
+void step_end(struct step *step, int64_t now_us)
+{
+    struct err err = { 0 };
+    StepEnded *ended = &step->ended;
+
+    fill_report(step);
+    ended->id = step->task->id;
+    ended->has_ended_us = ended->has_started_us = true;
+    ended->ended_us = clock_wall_us();
+    ended->started_us = step->started.time_us;
+    ended->text = step->text[0] ? step->text : NULL;
+    contain_close(&step->contain);
+    /* A full spool does not keep spurd from hearing of the end; only a crash could then lose it. */
+    if (report_write(step->dir_fd, step->task->name, ended, &err) < 0)
+        fprintf(stderr, "spurstepd: report of %u.%s: %s\n", step->task->id->job_id,
+                step->task->name, err.text);
+    step->phase = STEP_ENDED;
+    step->kill_at_us = step->give_up_at_us = step->lease_at_us = -1;
+    step->sync_at_us = now_us + REPORT_SYNC_US;
+    send_report(step);
+}
+
+/* ---- the beginning ---- */
+
+static int write_script(struct step *step, struct err *err)
+{
+    const StepTask *task = step->task;
+    CLEANUP(file_close)
+    int fd = openat(step->dir_fd, "slurm_script", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+
+    if (fd < 0)
+        return err_errno(err, errno, "batch script");
+    if (file_write_all(fd, task->script.data, task->script.len, err) < 0)
+        return err_wrap(err, "batch script");
+    if (task->change_user && fchown(fd, task->owner->uid, task->owner->gid) < 0)
+        return err_errno(err, errno, "batch script");
+    return 0;
+}
+
+static char **get_login(struct step *step)
+{
+    char **env = NULL;
+    struct err err = { 0 };
+
+    if (step->task->login_shell && login_env(step->task, &env, &err) < 0)
+        snprintf(step->text, sizeof(step->text),
+                 "slurmstepd: error: Unable to get user's local environment, running only with "
+                 "passed environment: %.200s\n",
+                 err.text);
+    return env;
+}
+
+static void say_warnings(struct step *step, const struct started *started)
+{
+    char text[256];
+
+    if (step->text[0])
+        start_say(step->task, step->text);
+    step->text[0] = '\0';
+    if (started->rlimits_refused == 0)
+        return;
+    snprintf(text, sizeof(text),
+             "slurmstepd: error: Can't propagate RLIMIT_%s of the submit host (%d limits)\n",
+             started->refused, started->rlimits_refused);
+    start_say(step->task, text);
+}
+
+static void send_started(struct step *step)
+{
+    StepNews news = STEP_NEWS__INIT;
+
+    news.started = &step->started;
+    news.containment = step->contain.how;
+    if (step->frozen) {
+        news.has_frozen = true;
+        news.frozen = step->frozen;
+    }
+    chan_send(&step->chan, &news);
+}
+
+/* What the job asked for is the job's failure; what this node lacks lets it start elsewhere. */
+static void fail_start(struct step *step, bool by_user, const struct err *err)
+{
+    snprintf(step->text, sizeof(step->text), "%s", err->text);
+    if (by_user) {
+        step->status = START_STATUS_NO_FILES;
+    } else {
+        step->ended.has_launch_failed = step->ended.launch_failed = true;
+        step->status = 1 << 8;
+    }
+    step_end(step, clock_boot_us());
+}
+
+static void start(struct step *step)
+{
+    StepTask *task = step->task;
+    struct started started = { 0 };
+    struct err err = { 0 };
+    CLEANUP(freep) char *script = mem_printf("%s/slurm_script", task->dir);
+
+    step->started.time_us = clock_wall_us();
+    if (write_script(step, &err) < 0) {
+        fail_start(step, false, &err);
+        return;
+    }
+    contain_open(&step->contain, task);
+    char **login = get_login(step);
+    int ret = start_script(task, &step->contain, script, login, &started, &err);
+    login_free(login);
+    if (ret < 0) {
+        fail_start(step, started.by_user, &err);
+        return;
+    }
+    step->script = started.pid;
+    step->started.pid = (uint32_t)started.pid;
+    int64_t now_us = clock_boot_us();
+    limit_start(&step->limit, task->has_time_limit_s ? task->time_limit_s : -1,
+                task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
+    send_started(step);
+    say_warnings(step, &started);
+    step_check_lease(step, now_us);
+    free(task->script.data); /* up to 4 MB that we need no more */
+    task->script = (ProtobufCBinaryData){ 0 };
+}
+
+/* ---- the middle ---- */
+
+static void reap(struct step *step, int64_t now_us)
+{
+    struct rusage usage;
+    int status;
+    pid_t pid;
+
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        add_usage(&step->usage, &usage);
+        if (pid != step->script || step->phase != STEP_RUNNING)
+            continue;
+        unsigned wait_s =
+            step->task->unkillable_s ? step->task->unkillable_s : UNKILLABLE_DEFAULT_S;
+        step->status = status;
+        step->script = 0;
+        step->phase = STEP_ENDING;
+        step->kill_at_us = now_us; /* unless nobody is left to kill */
+        step->give_up_at_us = now_us + wait_s * (int64_t)SECOND_US;
+    }
+    if (pid < 0 && errno == ECHILD && step->phase == STEP_ENDING) /* (1) */
+        step_end(step, now_us);
+}
+
+static void do_due(struct step *step, int64_t now_us)
+{
+    step_check_limit(step, now_us);
+    if (step->lease_at_us >= 0 && now_us >= step->lease_at_us)
+        step_check_lease(step, now_us);
+    if (step->kill_at_us >= 0 && now_us >= step->kill_at_us) {
+        contain_kill(&step->contain);
+        step->kill_at_us = now_us + KILL_AGAIN_US;
+    }
+    if (step->give_up_at_us >= 0 && now_us >= step->give_up_at_us) {
+        step->unkillable = true;
+        snprintf(step->text, sizeof(step->text), "Kill task failed");
+        step_end(step, now_us);
+    }
+    if (step->sync_at_us >= 0 && now_us >= step->sync_at_us) {
+        report_sync(step->dir_fd, step->task->name, NULL);
+        step->phase = STEP_DONE; /* the file says it all; spurd reads it when it needs it */
+    }
+}
+
+static void set_timer(struct step *step, int64_t now_us)
+{
+    const int64_t due[] = {
+        step->phase == STEP_RUNNING ? limit_next_us(&step->limit, now_us) : -1,
+        step->kill_at_us,
+        step->give_up_at_us,
+        step->lease_at_us,
+        step->sync_at_us,
+    };
+    int64_t next = -1;
+
+    for (size_t i = 0; i < ARRAY_LEN(due); i++) {
+        if (due[i] >= 0 && (next < 0 || due[i] < next))
+            next = due[i];
+    }
+    if (next == step->timer_us)
+        return;
+    step->timer_us = next;
+    struct itimerspec when = { 0 };
+    if (next >= 0) {
+        next = MAX(next, 1);
+        when.it_value.tv_sec = next / SECOND_US;
+        when.it_value.tv_nsec = next % SECOND_US * 1000;
+    }
+    timerfd_settime(step->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void serve(struct step *step, const struct pollfd *ready)
+{
+    StepOrder *order;
+
+    if (ready[0].revents) {
+        struct signalfd_siginfo info;
+        while (read(step->signal_fd, &info, sizeof(info)) > 0)
+            ;
+    }
+    if (ready[1].revents) {
+        uint64_t ticks;
+        if (read(step->timer_fd, &ticks, sizeof(ticks)) > 0)
+            step->timer_us = -1;
+    }
+    if (ready[2].revents) {
+        while ((order = chan_receive(&step->chan))) {
+            step_obey(step, order, clock_boot_us());
+            step_order__free_unpacked(order, NULL);
+        }
+    }
+    if (ready[3].revents && chan_accept(&step->chan)) {
+        send_started(step);
+        if (step->phase == STEP_ENDED)
+            send_report(step);
+    }
+}
+
+static void loop(struct step *step)
+{
+    while (step->phase != STEP_DONE) {
+        int64_t now_us = clock_boot_us();
+        reap(step, now_us);
+        do_due(step, now_us);
+        if (step->phase == STEP_DONE)
+            break;
+        set_timer(step, now_us);
+        struct pollfd ready[] = {
+            { .fd = step->signal_fd, .events = POLLIN },
+            { .fd = step->timer_fd, .events = POLLIN },
+            { .fd = step->chan.fd, .events = POLLIN },
+            { .fd = step->chan.listen_fd, .events = POLLIN },
+        };
+        if (poll(ready, ARRAY_LEN(ready), -1) > 0)
+            serve(step, ready);
+    }
+}
+
+int step_run(StepTask *task, int dir_fd, int chan_fd)
+{
+    struct step step = { .task = task,
+                         .dir_fd = dir_fd,
+                         .contain = { .cgroup_fd = -1 },
+                         .kill_at_us = -1,
+                         .give_up_at_us = -1,
+                         .lease_at_us = -1,
+                         .sync_at_us = -1,
+                         .timer_us = -1 };
+    sigset_t set;
+
+    usage__init(&step.usage);
+    step_started__init(&step.started);
+    step_ended__init(&step.ended);
+    step.started.id = task->id;
+    step.started.has_time_us = step.started.has_pid = true;
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    step.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    step.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (step.signal_fd < 0 || step.timer_fd < 0)
+        return 1;
+    chan_open(&step.chan, chan_fd, dir_fd, task->name);
+    start(&step);
+    loop(&step);
+    if (step.dismissed)
+        report_remove(dir_fd, task->name, task->dir);
+    chan_close(&step.chan);
+    return 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_act.c - what can happen to a running step: signals, freezing, limits, lease, its end
+ *
+ * (1) A step that froze because its lease ended may have a successor on another node. It does not
+ *     run again before spurd says that its attempt is current, not even to handle a SIGTERM.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "spurstepd/start.h"
+#include "spurstepd/step_priv.h"
+#include "sys/clock.h"
+#include "sys/files.h"
+
+enum { SECOND_US = 1000000, LEASE_FILE_BYTES = 256 };
+
+static const struct {
+    JobState why;
+    const char *words;
+} causes[] = {
+    { JOB_TIMEOUT, " DUE TO TIME LIMIT" },
+    { JOB_PREEMPTED, " DUE TO PREEMPTION" },
+    { JOB_NODE_FAIL, " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS" },
+};
+
+static void say_cancelled(const struct step *step, JobState why)
+{
+    time_t now = (time_t)clock_wall_s();
+    struct tm when;
+    char stamp[32], text[512];
+    const char *words = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(causes); i++)
+        words = causes[i].why == why ? causes[i].words : words;
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", localtime_r(&now, &when));
+    snprintf(text, sizeof(text), "slurmstepd: error: *** JOB %u ON %.256s CANCELLED AT %s%s ***\n",
+             step->task->id->job_id, step->task->node, stamp, words);
+    start_say(step->task, text);
+}
+
+static void send_frozen(struct step *step)
+{
+    StepNews news = STEP_NEWS__INIT;
+
+    news.has_frozen = true;
+    news.frozen = step->frozen;
+    chan_send(&step->chan, &news);
+}
+
+void step_set_frozen(struct step *step, unsigned frozen, int64_t now_us)
+{
+    if (step->phase != STEP_RUNNING || frozen == step->frozen)
+        return;
+    step->frozen = frozen;
+    contain_freeze(&step->contain, frozen != 0);
+    if (frozen)
+        limit_freeze(&step->limit, now_us);
+    else
+        limit_thaw(&step->limit, now_us);
+    send_frozen(step);
+}
+
+void step_kill(struct step *step, unsigned wait_s, JobState why, int64_t now_us)
+{
+    int64_t at = now_us + wait_s * (int64_t)SECOND_US;
+
+    if (step->phase != STEP_RUNNING)
+        return;
+    if (step->frozen & FREEZE_LEASE) /* (1) */
+        at = now_us;
+    if (!step->ended_by_us) {
+        step->ended_by_us = true;
+        step->why = why;
+        say_cancelled(step, why);
+        if (at > now_us) {
+            step_set_frozen(step, 0, now_us);
+            contain_signal(&step->contain, SIGTERM);
+            contain_signal(&step->contain, SIGCONT);
+        }
+    }
+    if (step->kill_at_us < 0 || at < step->kill_at_us)
+        step->kill_at_us = at;
+}
+
+void step_check_limit(struct step *step, int64_t now_us)
+{
+    if (step->phase != STEP_RUNNING)
+        return;
+    switch (limit_due(&step->limit, now_us)) {
+    case LIMIT_WARN:
+        kill(step->script, (int)step->task->warn_signal);
+        break;
+    case LIMIT_OVER:
+        step_kill(step, step->task->kill_wait_s, JOB_TIMEOUT, now_us);
+        break;
+    case LIMIT_NOTHING:
+        break;
+    }
+}
+
+/* An unreadable lease counts as over: nobody can say that a controller was heard. */
+void step_check_lease(struct step *step, int64_t now_us)
+{
+    CLEANUP(str_done) struct str text = { 0 };
+    int64_t over_us = now_us;
+
+    step->lease_at_us = -1;
+    if (!step->task->lease_file || step->phase != STEP_RUNNING)
+        return;
+    if (file_read(step->task->lease_file, LEASE_FILE_BYTES, &text, NULL) == 0) {
+        StepLease *lease = step_lease__unpack(NULL, text.len, (const uint8_t *)str_text(&text));
+        if (lease && lease->lease_ms == 0)
+            over_us = -1;
+        else if (lease)
+            over_us = lease->heard_us + lease->lease_ms * INT64_C(1000);
+        if (lease)
+            step_lease__free_unpacked(lease, NULL);
+    }
+    if (over_us < 0 || (step->frozen & FREEZE_LEASE))
+        return;
+    if (over_us > now_us)
+        step->lease_at_us = over_us;
+    else
+        step_set_frozen(step, step->frozen | FREEZE_LEASE, now_us);
+}
+
+static void obey_freeze(struct step *step, const StepFreeze *order, int64_t now_us)
+{
+    unsigned bit = order->cause;
+
+    if (step->ended_by_us)
+        return;
+    step_set_frozen(step, order->thaw ? step->frozen & ~bit : step->frozen | bit, now_us);
+    if (order->thaw && order->cause == FREEZE_LEASE)
+        step_check_lease(step, now_us);
+}
+
+static void obey_signal(struct step *step, const StepSignal *order)
+{
+    if (step->phase != STEP_RUNNING || order->signal == 0 || order->signal > 64)
+        return;
+    if (order->script_only)
+        kill(step->script, (int)order->signal);
+    else
+        contain_signal(&step->contain, (int)order->signal);
+}
+
+void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
+{
+    switch (order->what_case) {
+    case STEP_ORDER__WHAT_SIGNAL:
+        obey_signal(step, order->signal);
+        break;
+    case STEP_ORDER__WHAT_FREEZE:
+        obey_freeze(step, order->freeze, now_us);
+        break;
+    case STEP_ORDER__WHAT_LIMIT:
+        limit_change(&step->limit, order->limit->time_limit_s, now_us);
+        break;
+    case STEP_ORDER__WHAT_KILL:
+        step_kill(step, order->kill->kill_wait_s, order->kill->state, now_us);
+        break;
+    case STEP_ORDER__WHAT_DISMISS:
+        if (step->phase == STEP_ENDED) {
+            step->dismissed = true;
+            step->phase = STEP_DONE;
+        }
+        break;
+    case STEP_ORDER__WHAT_LEASE:
+        step_check_lease(step, now_us);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_priv.h - the supervisor's own state
+ */
+#ifndef SPURSTEPD_STEP_PRIV_H
+#define SPURSTEPD_STEP_PRIV_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "spurstepd/chan.h"
+#include "spurstepd/contain.h"
+#include "spurstepd/limit.h"
+#include "spurstepd/step.h"
+
+enum step_phase {
+    STEP_RUNNING, /* the script is alive */
+    STEP_ENDING,  /* it is not; what it left behind is being ended */
+    STEP_ENDED,   /* nothing is left; the report waits to be acknowledged */
+    STEP_DONE,
+};
+
+struct step {
+    StepTask *task;
+    int dir_fd, signal_fd, timer_fd;
+    struct chan chan;
+    struct contain contain;
+    struct limit limit;
+    enum step_phase phase;
+
+    pid_t script;
+    int status;       /* of the script, as wait gives it */
+    unsigned frozen;  /* FreezeCause bits */
+    bool ended_by_us; /* before the script ended; `why` says what for */
+    JobState why;
+    Usage usage;
+    StepStarted started;
+    StepEnded ended;
+    char text[ERR_TEXT_BYTES]; /* of the report */
+    bool unkillable;
+    bool dismissed; /* the report is acknowledged */
+
+    /* Boot times of what is due; -1: nothing. */
+    int64_t kill_at_us;    /* SIGKILL to all, and again */
+    int64_t give_up_at_us; /* processes that do not die */
+    int64_t lease_at_us;
+    int64_t sync_at_us; /* nobody acknowledged the report so far */
+    int64_t timer_us;   /* what the timer is set to */
+};
+
+/* step.c */
+void step_end(struct step *step, int64_t now_us);
+
+/* step_act.c: what can happen to a running step */
+void step_obey(struct step *step, const StepOrder *order, int64_t now_us);
+void step_kill(struct step *step, unsigned wait_s, JobState why, int64_t now_us);
+void step_set_frozen(struct step *step, unsigned frozen, int64_t now_us);
+void step_check_lease(struct step *step, int64_t now_us);
+void step_check_limit(struct step *step, int64_t now_us);
+
+#endif
