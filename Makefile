@@ -56,6 +56,12 @@ format:
 format-check:
 	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v _list.h | xargs -r clang-format-14 --dry-run -Werror
 
+bench: build
+	@for bench in $(BUILD)/bench/bench-*; do case $$bench in *.p) ;; *) $$bench || exit 1 ;; esac; done
+
+fuzz:
+	@tools/fuzz $(or $(FUZZ_SECONDS),60)
+
 install: build
 	@meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(DESTDIR))
 

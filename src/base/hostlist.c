@@ -40,11 +40,11 @@ unsigned host_digits(uint64_t value)
 {
     unsigned digits = 1;
 
-    while (value >= 10) {
-        value /= 10;
-        digits++;
+    while (value >= 10000) {
+        value /= 10000;
+        digits += 4;
     }
-    return digits;
+    return digits + (value >= 10) + (value >= 100) + (value >= 1000);
 }
 
 unsigned host_put_number(char *to, uint64_t value, unsigned width)

@@ -59,10 +59,12 @@ static int range_cmp(const void *left, const void *right)
 
     if (!host_same_prefix(a, b))
         return hostlist_natural_cmp(a->prefix, a->prefix_len, b->prefix, b->prefix_len);
-    unsigned written[2] = { a->width ? host_written(a, a->lo) : 0,
-                            b->width ? host_written(b, b->lo) : 0 };
-    if (written[0] != written[1])
-        return written[0] < written[1] ? -1 : 1;
+    if (a->width != b->width) { /* with one width, the larger number is never written shorter */
+        unsigned a_written = a->width ? host_written(a, a->lo) : 0;
+        unsigned b_written = b->width ? host_written(b, b->lo) : 0;
+        if (a_written != b_written)
+            return a_written < b_written ? -1 : 1;
+    }
     return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
