@@ -21,19 +21,19 @@ static void add_numbers(const struct host_range *range, struct str *out)
     str_add_len(out, digits, len);
 }
 
-/* Writes ranges first … end-1, which have one prefix and are numbered. */
-static void add_group(const struct host_range *first, const struct host_range *end,
-                      struct span suffix, struct str *out)
+/* Writes `len` ranges, which have one prefix and are numbered. */
+static void add_group(const struct host_range *ranges, size_t len, struct span suffix,
+                      struct str *out)
 {
-    bool brackets = end - first > 1 || first->hi > first->lo;
+    bool brackets = len > 1 || ranges->hi > ranges->lo;
 
-    str_add_len(out, first->prefix, first->prefix_len);
+    str_add_len(out, ranges->prefix, ranges->prefix_len);
     if (brackets)
         str_add_char(out, '[');
-    for (const struct host_range *range = first; range < end; range++) {
-        if (range > first)
+    for (size_t i = 0; i < len; i++) {
+        if (i)
             str_add_char(out, ',');
-        add_numbers(range, out);
+        add_numbers(&ranges[i], out);
     }
     if (brackets)
         str_add_char(out, ']');
@@ -42,20 +42,21 @@ static void add_group(const struct host_range *first, const struct host_range *e
 
 void hostlist_format(const struct hostlist *list, struct str *out)
 {
-    const struct host_range *range = list->ranges.items, *end = range + list->ranges.len;
-    const struct host_range *first = range;
+    const struct host_range *ranges = list->ranges.items;
+    size_t next;
 
-    for (; range < end; range = first) {
-        if (range > list->ranges.items)
+    for (size_t i = 0; i < list->ranges.len; i = next) {
+        if (i)
             str_add_char(out, ',');
-        first = range + 1;
-        if (!range->width) {
-            str_add_len(out, range->prefix, range->prefix_len);
+        next = i + 1;
+        if (!ranges[i].width) {
+            str_add_len(out, ranges[i].prefix, ranges[i].prefix_len);
             continue;
         }
-        while (first < end && first->width && host_same_prefix(range, first))
-            first++;
-        add_group(range, first, (struct span){ "", 0 }, out);
+        while (next < list->ranges.len && ranges[next].width &&
+               host_same_prefix(&ranges[i], &ranges[next]))
+            next++;
+        add_group(&ranges[i], next - i, (struct span){ "", 0 }, out);
     }
 }
 
@@ -92,7 +93,7 @@ void hostlist_format_suffixes(const struct hostlist *list, struct str *out)
         if (fronts.ranges.len && !goes_on) {
             str_add(out, comma);
             comma = ",";
-            add_group(fronts.ranges.items, fronts.ranges.items + fronts.ranges.len, suffix, out);
+            add_group(fronts.ranges.items, fronts.ranges.len, suffix, out);
             hostlist_clear(&fronts);
         }
         if (plain.ranges.len && (inner || !range)) {

@@ -335,8 +335,8 @@ bool hostlist_within(const struct hostlist *inner, const struct hostlist *outer)
     for (size_t i = 0; i < mine.ranges.len && within; i++) {
         const struct host_range *piece = &mine.ranges.items[i];
         size_t at = set_seek(&set, piece);
-        const struct host_range *there = &set.ranges.items[at];
-        within = at < set.ranges.len && there->width == piece->width && there->lo <= piece->lo &&
+        const struct host_range *there = at < set.ranges.len ? &set.ranges.items[at] : NULL;
+        within = there && there->width == piece->width && there->lo <= piece->lo &&
                  there->hi >= piece->hi && host_same_prefix(there, piece);
     }
     vec_done(&mine.ranges);
