@@ -34,23 +34,18 @@ int report_write(int dir_fd, const char *name, const StepEnded *ended, struct er
     return 0;
 }
 
-int report_sync(int dir_fd, const char *name, struct err *err)
+int report_keep(const char *path, const StepEnded *ended, struct err *err)
 {
-    char final[NAME_BYTES];
+    size_t len = step_ended__get_packed_size(ended);
+    CLEANUP(freep) uint8_t *bytes = mem_new(len);
 
-    snprintf(final, sizeof(final), "%.40s.end", name);
-    CLEANUP(file_close) int fd = openat(dir_fd, final, O_RDONLY | O_CLOEXEC);
-    CLEANUP(file_close) int up = openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || up < 0)
-        return err_errno(err, errno, "%s", final);
-    if (file_sync(fd, err) < 0 || file_sync(dir_fd, err) < 0)
-        return err_wrap(err, "%s", final);
-    return file_sync(up, err);
+    step_ended__pack(ended, bytes);
+    return file_write(path, bytes, len, 0600, err);
 }
 
 void report_remove(int dir_fd, const char *name, const char *dir)
 {
-    static const char *const ends[] = { ".end", ".end.new", ".sock" };
+    static const char *const ends[] = { ".end", ".sock" };
     char path[NAME_BYTES];
 
     unlinkat(dir_fd, "slurm_script", 0);
@@ -58,6 +53,5 @@ void report_remove(int dir_fd, const char *name, const char *dir)
         snprintf(path, sizeof(path), "%.40s%s", name, ends[i]);
         unlinkat(dir_fd, path, 0);
     }
-    if (dir)
-        rmdir(dir);
+    rmdir(dir);
 }

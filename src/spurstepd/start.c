@@ -33,7 +33,7 @@
 
 #define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
 
-enum { PID_TEXT_BYTES = 40, SAY_WAIT_MS = 200 };
+enum { PID_TEXT_BYTES = 40, SAY_WAIT_MS = 200, SHEBANG_BYTES = 256 };
 
 struct child {
     const StepTask *task;
@@ -41,6 +41,7 @@ struct child {
     int cgroup_fd;
     bool must_join;
     char **argv, **env;
+    char **by_hand; /* argv with the interpreter before it; NULL: the script names none */
     gid_t *groups;
     cpu_set_t *cpus; /* NULL: as they are */
     size_t cpus_bytes;
@@ -253,6 +254,8 @@ CHILD static int child_main(void *arg)
     reset_signals();
     execve(child->script, child->argv, child->env);
     int error = errno;
+    if (error == EACCES && child->by_hand) /* a directory in memory is often mounted noexec */
+        execve(child->by_hand[0], child->by_hand, child->env);
     say_error("execve(): ", child->script, ": ", error, "\n");
     _exit(error);
 }
@@ -289,14 +292,40 @@ static char **build_env(struct child *child, char *const *login)
     return env;
 }
 
-static char **build_argv(const StepTask *task, const char *script)
+static char **build_argv(const StepTask *task, const char *script, char *const *before)
 {
-    char **argv = NEW_ARRAY(char *, task->n_args + 2);
+    char **argv = NEW_ARRAY(char *, task->n_args + 4);
+    size_t n = 0;
 
-    argv[0] = (char *)script;
+    for (; before && before[n]; n++)
+        argv[n] = before[n];
+    argv[n++] = (char *)script;
     for (size_t i = 0; i < task->n_args; i++)
-        argv[i + 1] = task->args[i];
+        argv[n++] = task->args[i];
     return argv;
+}
+
+/*
+ * "#! /bin/sh -e -u" gives "/bin/sh" and "-e -u", as the kernel reads it: one argument at most.
+ * False when there is no such line.
+ */
+static bool read_shebang(const StepTask *task, char line[SHEBANG_BYTES], char *out[3])
+{
+    size_t len = MIN(task->script.len, (size_t)SHEBANG_BYTES - 1);
+
+    memcpy(line, task->script.data, len);
+    line[len] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (strncmp(line, "#!", 2) != 0)
+        return false;
+    out[0] = str_trim(line + 2);
+    out[1] = out[0] + strcspn(out[0], " \t");
+    if (*out[1])
+        *out[1]++ = '\0';
+    out[1] += strspn(out[1], " \t");
+    out[1] = *out[1] ? out[1] : NULL;
+    out[2] = NULL;
+    return *out[0] != '\0';
 }
 
 /* Where the kernel has no cpuset controller for us, the script is bound instead. */
@@ -340,14 +369,19 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
         .task = task, .script = script, .cgroup_fd = contain->cgroup_fd, .groups = task->owner->gids
     };
 
+    char line[SHEBANG_BYTES], *interpreter[3];
+
     *out = (struct started){ 0 };
     child.env = build_env(&child, login_env);
-    child.argv = build_argv(task, script);
+    child.argv = build_argv(task, script, NULL);
+    if (read_shebang(task, line, interpreter))
+        child.by_hand = build_argv(task, script, interpreter);
     build_cpus(&child, contain);
     long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
     int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
     free(child.env);
     free(child.argv);
+    free(child.by_hand);
     if (child.cpus)
         CPU_FREE(child.cpus);
     return ret;

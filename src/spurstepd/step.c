@@ -96,6 +96,15 @@ static void send_report(struct step *step)
     chan_send(&step->chan, &news);
 }
 
+static void keep_report(struct step *step)
+{
+    struct err err = { 0 };
+
+    if (step->task->keep_file && report_keep(step->task->keep_file, &step->ended, &err) < 0)
+        fprintf(stderr, "spurstepd: report of %u.%s: %s\n", step->task->id->job_id,
+                step->task->name, err.text);
+}
+
 /* Nothing of the step is left, or we gave up on what is. */
 void step_end(struct step *step, int64_t now_us)
 {
@@ -109,7 +118,7 @@ void step_end(struct step *step, int64_t now_us)
     ended->started_us = step->started.time_us;
     ended->text = step->text[0] ? step->text : NULL;
     contain_close(&step->contain);
-    /* A full spool does not keep spurd from hearing of the end; only a crash could then lose it. */
+    /* A full disk does not keep spurd from hearing of the end; only a crash could then lose it. */
     if (report_write(step->dir_fd, step->task->name, ended, &err) < 0)
         fprintf(stderr, "spurstepd: report of %u.%s: %s\n", step->task->id->job_id,
                 step->task->name, err.text);
@@ -261,7 +270,7 @@ static void do_due(struct step *step, int64_t now_us)
         step_end(step, now_us);
     }
     if (step->sync_at_us >= 0 && now_us >= step->sync_at_us) {
-        report_sync(step->dir_fd, step->task->name, NULL);
+        keep_report(step);
         step->phase = STEP_DONE; /* the file says it all; spurd reads it when it needs it */
     }
 }
@@ -308,7 +317,7 @@ static void serve(struct step *step, const struct pollfd *ready)
             step->timer_us = -1;
     }
     if (ready[2].revents) {
-        while ((order = chan_receive(&step->chan))) {
+        while (step->phase != STEP_DONE && (order = chan_receive(&step->chan))) {
             step_obey(step, order, clock_boot_us());
             step_order__free_unpacked(order, NULL);
         }

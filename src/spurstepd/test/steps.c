@@ -127,6 +127,8 @@ StepTask *steps_task(struct steps *steps, const char *script)
     task->node = strdup("n1");
     snprintf(path, sizeof(path), "%s/%u.1", steps->dir, job);
     task->dir = strdup(path);
+    snprintf(path, sizeof(path), "%s/%u.1.kept", steps->dir, job);
+    task->keep_file = strdup(path);
     task->work_dir = strdup(steps->dir);
     snprintf(path, sizeof(path), "%s/%u.out", steps->dir, job);
     task->std_out = strdup(path);

@@ -3,6 +3,7 @@
 #include "spurstepd/test/step_case.h"
 
 #include <errno.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 static void remove_dir(const StepTask *task)
@@ -252,6 +253,31 @@ static void a_long_script_travels_in_a_file(void **state)
     steps_task_free(task);
 }
 
+static void scripts_run_where_files_may_not_execute(void **state)
+{
+    (void)state;
+    char mount_dir[128], path[160], text[256], *out;
+    StepTask *task = steps_task(&steps, "#! /bin/sh -e \necho $1 $-; false; echo not here\n");
+
+    snprintf(mount_dir, sizeof(mount_dir), "%s/noexec", steps.dir);
+    mkdir(mount_dir, 0755);
+    if (mount("none", mount_dir, "tmpfs", MS_NOEXEC, "mode=755") < 0) {
+        steps_task_free(task);
+        skip();
+    }
+    snprintf(path, sizeof(path), "%s/job", mount_dir);
+    steps_set(&task->dir, path);
+    task->n_args = 1;
+    task->args = malloc(sizeof(char *));
+    task->args[0] = strdup("first");
+    StepEnded ended = run(task, &out, text);
+    umount(mount_dir);
+    assert_int_equal(ended.exit_status, 1 << 8);
+    assert_string_equal(out, "first e\n");
+    free(out);
+    steps_task_free(task);
+}
+
 static void the_login_environment_lies_under_ours(void **state)
 {
     (void)state;
@@ -298,17 +324,12 @@ static void usage_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        UNIT(exit_codes_are_as_wait_gives_them),
-        UNIT(the_script_sees_what_was_asked_for),
-        UNIT(error_file_append_and_truncate),
-        UNIT(a_missing_directory_leads_to_tmp),
-        UNIT(files_that_cannot_be_opened_are_0_53),
-        UNIT(another_user_is_that_user_wholly),
-        UNIT(a_users_link_does_not_lead_root),
-        UNIT(nothing_is_left_behind),
-        UNIT(a_long_script_travels_in_a_file),
-        UNIT(the_login_environment_lies_under_ours),
-        UNIT(usage_is_counted),
+        UNIT(exit_codes_are_as_wait_gives_them),     UNIT(the_script_sees_what_was_asked_for),
+        UNIT(error_file_append_and_truncate),        UNIT(a_missing_directory_leads_to_tmp),
+        UNIT(files_that_cannot_be_opened_are_0_53),  UNIT(another_user_is_that_user_wholly),
+        UNIT(a_users_link_does_not_lead_root),       UNIT(nothing_is_left_behind),
+        UNIT(a_long_script_travels_in_a_file),       UNIT(scripts_run_where_files_may_not_execute),
+        UNIT(the_login_environment_lies_under_ours), UNIT(usage_is_counted),
     };
 
     return cmocka_run_group_tests(tests, open_steps, close_steps);

@@ -280,9 +280,9 @@ static void a_report_nobody_takes_stays_on_disk(void **state)
     close(chan);
     snprintf(path, sizeof(path), "%s/batch.end", task->dir);
     wait_for_file(path);
-    usleep(1300000); /* the supervisor has gone by now */
+    wait_for_file(task->keep_file);
     struct str bytes = { 0 };
-    assert_int_equal(file_read(path, 65536, &bytes, NULL), 0);
+    assert_int_equal(file_read(task->keep_file, 65536, &bytes, NULL), 0);
     StepEnded *ended = step_ended__unpack(NULL, bytes.len, (const uint8_t *)str_text(&bytes));
     assert_non_null(ended);
     assert_int_equal(ended->exit_status, 6 << 8);
