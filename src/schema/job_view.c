@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * job_view.c - what follows from a Job and the time
+ */
+#include "schema/job_view.h"
+
+#include "base/hostlist.h"
+#include "schema/names.h"
+
+const JobStatus *job_status(const Job *job)
+{
+    static const JobStatus none = JOB_STATUS__INIT;
+
+    return job->status ? job->status : &none;
+}
+
+const JobSpec *job_spec(const Job *job)
+{
+    static const JobSpec none = JOB_SPEC__INIT;
+
+    return job->spec ? job->spec : &none;
+}
+
+const JobOwner *job_owner(const Job *job)
+{
+    static const JobOwner none = JOB_OWNER__INIT;
+
+    return job->owner ? job->owner : &none;
+}
+
+int64_t job_used_s(const Job *job, int64_t now_us)
+{
+    const JobStatus *status = job_status(job);
+    int64_t until = now_us, used;
+
+    if (status->start_us <= 0 || status->state == JOB_PENDING)
+        return 0;
+    if (status->end_us > 0 && job_state_ended(status->state))
+        until = status->end_us;
+    else if (status->state == JOB_SUSPENDED && status->suspend_us > 0)
+        until = status->suspend_us;
+    used = until / 1000000 - status->start_us / 1000000 - status->suspended_total_us / 1000000;
+    return MAX(used, 0);
+}
+
+int64_t job_limit_s(const Job *job)
+{
+    if (job_status(job)->has_time_limit_s)
+        return job_status(job)->time_limit_s;
+    if (job_spec(job)->has_time_limit_s)
+        return job_spec(job)->time_limit_s;
+    return -2;
+}
+
+int64_t job_start_us(const Job *job, int64_t now_us)
+{
+    const JobStatus *status = job_status(job);
+    const JobSpec *spec = job_spec(job);
+
+    if (status->state != JOB_PENDING)
+        return status->start_us > 0 ? status->start_us : status->end_us;
+    if (status->planned_start_us > 0)
+        return status->planned_start_us;
+    return spec->begin_us > now_us ? spec->begin_us : 0;
+}
+
+int64_t job_end_us(const Job *job, int64_t now_us)
+{
+    const JobStatus *status = job_status(job);
+    int64_t start = job_start_us(job, now_us), limit = job_limit_s(job);
+
+    if (job_state_ended(status->state))
+        return status->end_us;
+    return start > 0 && limit >= 0 ? start + limit * 1000000 + status->suspended_total_us : 0;
+}
+
+uint32_t job_node_count(const Job *job)
+{
+    const JobStatus *status = job_status(job);
+
+    if (status->allocation && status->allocation->n_nodes)
+        return (uint32_t)status->allocation->n_nodes;
+    if (status->num_nodes)
+        return status->num_nodes;
+    return MAX(job_spec(job)->min_nodes, 1);
+}
+
+uint32_t job_task_count(const Job *job)
+{
+    const JobSpec *spec = job_spec(job);
+
+    if (job_status(job)->num_tasks)
+        return job_status(job)->num_tasks;
+    if (spec->ntasks)
+        return spec->ntasks;
+    return job_node_count(job) * MAX(spec->ntasks_per_node, 1);
+}
+
+uint32_t job_cpu_count(const Job *job)
+{
+    if (job_status(job)->num_cpus)
+        return job_status(job)->num_cpus;
+    return job_task_count(job) * MAX(job_spec(job)->cpus_per_task, 1);
+}
+
+void job_add_id(struct str *out, const Job *job)
+{
+    const JobStatus *status = job_status(job);
+
+    if (status->has_array_task_id)
+        str_addf(out, "%u_%u", status->array_job_id, status->array_task_id);
+    else if (!str_is_empty(status->array_tasks))
+        str_addf(out, "%u_[%s]", status->has_array_job_id ? status->array_job_id : job->id,
+                 status->array_tasks);
+    else if (status->has_het_job_id && status->het_job_id)
+        str_addf(out, "%u+%u", status->het_job_id, status->het_offset);
+    else
+        str_add_u64(out, job->id);
+}
+
+void job_add_nodes(struct str *out, const Job *job)
+{
+    const Allocation *given = job_status(job)->allocation;
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
+
+    if (!given || !given->n_nodes)
+        return;
+    for (size_t i = 0; i < given->n_nodes; i++) {
+        if (given->nodes[i]->node)
+            hostlist_push(&list, given->nodes[i]->node, NULL);
+    }
+    hostlist_sort(&list, NULL);
+    hostlist_format(&list, out);
+}
+
+void job_add_gres(struct str *out, const Job *job, GresScope scope, const char *joiner)
+{
+    const JobSpec *spec = job_spec(job);
+    bool any = false;
+
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        const GresRequest *gres = spec->gres[i];
+
+        if (gres->scope != scope || !gres->name)
+            continue;
+        str_addf(out, "%sgres/%s", any ? "," : "", gres->name);
+        if (!str_is_empty(gres->type))
+            str_addf(out, ":%s", gres->type);
+        str_addf(out, "%s%llu", joiner, (unsigned long long)gres->count);
+        any = true;
+    }
+}

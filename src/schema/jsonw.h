@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jsonw.h - writes JSON as it goes, into a struct str
+ *
+ * Two blanks per level, "/" written "\/", an empty list on two lines: the form that Slurm's commands
+ * print. Text that is not UTF-8 becomes U+FFFD byte by byte, so that the result is always JSON.
+ */
+#ifndef SCHEMA_JSONW_H
+#define SCHEMA_JSONW_H
+
+#include "base/str.h"
+
+enum { JSONW_DEPTH_MAX = 32 };
+
+struct jsonw {
+    struct str *out;
+    unsigned depth;
+    bool any[JSONW_DEPTH_MAX]; /* something was written at this level */
+};
+
+void jsonw_init(struct jsonw *json, struct str *out);
+
+/* Inside an object every value begins with its key; NULL inside a list and at the top. */
+void jsonw_object(struct jsonw *json, const char *key);
+void jsonw_object_end(struct jsonw *json);
+void jsonw_list(struct jsonw *json, const char *key);
+void jsonw_list_end(struct jsonw *json);
+void jsonw_text(struct jsonw *json, const char *key, const char *text); /* NULL is "" */
+void jsonw_text_len(struct jsonw *json, const char *key, const char *text, size_t len);
+void jsonw_number(struct jsonw *json, const char *key, int64_t number);
+void jsonw_bool(struct jsonw *json, const char *key, bool value);
+/* Slurm's optional number. */
+void jsonw_set(struct jsonw *json, const char *key, bool set, bool infinite, int64_t number);
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * node_view.c - what follows from a Node
+ */
+#include "schema/node_view.h"
+
+#include "base/size.h"
+
+const NodeSpec *node_spec(const Node *node)
+{
+    static const NodeSpec none = NODE_SPEC__INIT;
+
+    return node->spec ? node->spec : &none;
+}
+
+const NodeStatus *node_status(const Node *node)
+{
+    static const NodeStatus none = NODE_STATUS__INIT;
+
+    return node->status ? node->status : &none;
+}
+
+const NodeInventory *node_found(const Node *node)
+{
+    static const NodeInventory none = NODE_INVENTORY__INIT;
+    const NodeInventory *found = node_status(node)->found;
+
+    return found ? found : &none;
+}
+
+#define CONFIGURED_OR_FOUND(node, member)                        \
+    (node_spec(node)->has_##member    ? node_spec(node)->member  \
+     : node_found(node)->has_##member ? node_found(node)->member \
+                                      : 0)
+
+uint32_t node_cpus(const Node *node)
+{
+    uint32_t cpus = CONFIGURED_OR_FOUND(node, cpus);
+
+    return cpus ? cpus : node_sockets(node) * node_cores(node) * node_threads(node);
+}
+
+uint32_t node_sockets(const Node *node)
+{
+    return MAX(CONFIGURED_OR_FOUND(node, sockets), 1);
+}
+
+uint32_t node_cores(const Node *node)
+{
+    return MAX(CONFIGURED_OR_FOUND(node, cores_per_socket), 1);
+}
+
+uint32_t node_threads(const Node *node)
+{
+    return MAX(CONFIGURED_OR_FOUND(node, threads_per_core), 1);
+}
+
+uint64_t node_memory_mb(const Node *node)
+{
+    return CONFIGURED_OR_FOUND(node, memory_mb);
+}
+
+uint64_t node_tmp_mb(const Node *node)
+{
+    return CONFIGURED_OR_FOUND(node, tmp_disk_mb);
+}
+
+const char *node_address(const Node *node)
+{
+    const char *addr = node_spec(node)->addr ? node_spec(node)->addr : node_found(node)->addr;
+
+    return addr ? addr : node_spec(node)->name;
+}
+
+const char *node_hostname(const Node *node)
+{
+    const char *host = node_spec(node)->hostname;
+
+    if (!host)
+        host = node_found(node)->hostname;
+    return host ? host : node_spec(node)->name;
+}
+
+const char *node_version(const Node *node)
+{
+    return node_found(node)->version ? node_found(node)->version : "";
+}
+
+static GresInventory *const *node_gres(const Node *node, size_t *count)
+{
+    bool configured = node_spec(node)->n_gres > 0;
+
+    *count = configured ? node_spec(node)->n_gres : node_found(node)->n_gres;
+    return configured ? node_spec(node)->gres : node_found(node)->gres;
+}
+
+void node_add_gres(struct str *out, const Node *node)
+{
+    size_t count;
+    GresInventory *const *gres = node_gres(node, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        str_addf(out, "%s%s", i ? "," : "", gres[i]->name ? gres[i]->name : "");
+        if (!str_is_empty(gres[i]->type))
+            str_addf(out, ":%s", gres[i]->type);
+        str_addf(out, ":%llu", (unsigned long long)gres[i]->count);
+    }
+}
+
+void node_add_gres_used(struct str *out, const Node *node)
+{
+    const NodeStatus *status = node_status(node);
+    size_t count;
+    GresInventory *const *gres = node_gres(node, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        const GresAlloc *used = NULL;
+
+        for (size_t k = 0; k < status->n_alloc_gres && !used; k++) {
+            if (str_eq(status->alloc_gres[k]->name, gres[i]->name) &&
+                str_eq(status->alloc_gres[k]->type, gres[i]->type))
+                used = status->alloc_gres[k];
+        }
+        str_addf(out, "%s%s", i ? "," : "", gres[i]->name ? gres[i]->name : "");
+        if (!str_is_empty(gres[i]->type))
+            str_addf(out, ":%s", gres[i]->type);
+        str_addf(out, ":%llu(IDX:%s)", used ? (unsigned long long)used->count : 0,
+                 used && !str_is_empty(used->index) ? used->index : "N/A");
+    }
+}
+
+void node_add_features(struct str *out, const Node *node)
+{
+    for (size_t i = 0; i < node_spec(node)->n_features; i++)
+        str_addf(out, "%s%s", i ? "," : "", node_spec(node)->features[i]);
+}
+
+static void add_count(struct str *out, size_t start, const char *name, uint64_t value, bool memory)
+{
+    if (!value)
+        return;
+    str_addf(out, "%s%s=", out->len > start ? "," : "", name);
+    if (memory)
+        size_write(out, value, SIZE_M, SIZE_EXACT);
+    else
+        str_add_u64(out, value);
+}
+
+void tres_add(struct str *out, const struct tres_count *count)
+{
+    size_t start = out->len;
+
+    add_count(out, start, "cpu", count->cpus, false);
+    add_count(out, start, "mem", count->mem_mb, true);
+    add_count(out, start, "node", count->nodes, false);
+    add_count(out, start, "billing", count->billing, false);
+}
+
+void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count, uint64_t times)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t total = 0;
+        bool first = true;
+
+        for (size_t k = 0; k < count; k++) {
+            if (!str_eq(gres[k]->name, gres[i]->name))
+                continue;
+            first &= k >= i;
+            total += gres[k]->count;
+        }
+        if (first && total)
+            str_addf(out, "%sgres/%s=%llu", out->len ? "," : "", gres[i]->name ? gres[i]->name : "",
+                     (unsigned long long)(total * times));
+    }
+}
+
+void node_add_tres(struct str *out, const Node *node)
+{
+    struct tres_count all = { .cpus = node_cpus(node),
+                              .mem_mb = node_memory_mb(node),
+                              .billing = node_cpus(node) };
+    size_t count;
+    GresInventory *const *gres = node_gres(node, &count);
+
+    tres_add(out, &all);
+    tres_add_gres(out, gres, count, 1);
+}
+
+void node_add_tres_used(struct str *out, const Node *node)
+{
+    const NodeStatus *status = node_status(node);
+    struct tres_count used = { .cpus = status->alloc_cpus, .mem_mb = status->alloc_mem_mb };
+
+    tres_add(out, &used);
+    for (size_t i = 0; i < status->n_alloc_gres; i++) {
+        uint64_t total = 0;
+        bool first = true;
+
+        for (size_t k = 0; k < status->n_alloc_gres; k++) {
+            if (!str_eq(status->alloc_gres[k]->name, status->alloc_gres[i]->name))
+                continue;
+            first &= k >= i;
+            total += status->alloc_gres[k]->count;
+        }
+        if (first && total)
+            str_addf(out, "%sgres/%s=%llu", out->len ? "," : "",
+                     status->alloc_gres[i]->name ? status->alloc_gres[i]->name : "",
+                     (unsigned long long)total);
+    }
+}
