@@ -169,8 +169,8 @@ static void journald_gets_fields(void **state)
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     setenv("SPUR_JOURNAL_SOCKET", addr.sun_path, 1);
     struct log_outputs config = { .name = "spurtest",
-                                 .to_journald = true,
-                                 .journald_level = LOG_LEVEL_INFO };
+                                  .to_journald = true,
+                                  .journald_level = LOG_LEVEL_INFO };
     assert_int_equal(log_setup(&config, NULL), 0);
     log_error("disk.full", "path=%s", "/a\nPRIORITY=0");
     ssize_t got = recv(fd, gram, sizeof(gram) - 1, MSG_DONTWAIT);
