@@ -232,28 +232,27 @@ static size_t set_seek(const struct pieces *set, const struct host_range *piece)
 static int add_compared(struct hostlist *out, struct host_range piece, const struct pieces *set,
                         bool keep_common, struct err *err)
 {
-    for (size_t i = set_seek(set, &piece); i < set->ranges.len; i++) {
+    int result = 0;
+
+    for (size_t i = set_seek(set, &piece); i < set->ranges.len && result == 0; i++) {
         const struct host_range *there = &set->ranges.items[i];
         struct host_range part = piece;
 
         if (there->width != piece.width || there->lo > piece.hi || !host_same_prefix(there, &piece))
             break;
-        if (there->lo > piece.lo && !keep_common) {
-            part.hi = there->lo - 1;
-            if (hostlist_add_range(out, &part, err) < 0)
-                return -1;
-        }
         if (keep_common) {
             part.lo = MAX(piece.lo, there->lo);
             part.hi = MIN(piece.hi, there->hi);
-            if (hostlist_add_range(out, &part, err) < 0)
-                return -1;
+            result = hostlist_add_range(out, &part, err);
+        } else if (there->lo > piece.lo) {
+            part.hi = there->lo - 1;
+            result = hostlist_add_range(out, &part, err);
         }
         if (there->hi >= piece.hi)
-            return 0;
+            return result;
         piece.lo = there->hi + 1;
     }
-    return keep_common ? 0 : hostlist_add_range(out, &piece, err);
+    return result < 0 || keep_common ? result : hostlist_add_range(out, &piece, err);
 }
 
 static int compare_lists(const struct hostlist *list, const struct hostlist *with, bool keep_common,

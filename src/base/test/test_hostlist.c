@@ -228,6 +228,17 @@ static void texts_and_names_have_bounds(void **state)
     strcpy(big + LIMIT_HOST_NAME - 4, "a[999-1000]");
     assert_int_equal(hostlist_parse(&list, big, &err), -ERR_TOO_LARGE);
 
+    /* Few enough names, too many bytes of them. */
+    struct arena arena = { 0 };
+    char **names;
+    size_t count;
+    hostlist_clear(&list);
+    strcpy(big + 200, "[1-300000]");
+    assert_int_equal(hostlist_parse(&list, big, &err), 0);
+    assert_int_equal(hostlist_expand(&list, &arena, &names, &count, &err), -ERR_TOO_LARGE);
+    assert_int_equal(hostlist_uniq(&list, &err), 0);
+    arena_done(&arena);
+
     /* As many ranges as are allowed, then one more; each with a name of its own. */
     hostlist_clear(&list);
     must_parse(&list, "a[1-262144]b");
@@ -237,6 +248,26 @@ static void texts_and_names_have_bounds(void **state)
     strcpy(big + 200, "[1-262144]b");
     assert_int_equal(hostlist_parse(&list, big, &err), -ERR_TOO_LARGE);
     assert_int_equal(hostlist_count(&list), 0);
+}
+
+static void a_set_that_does_not_fit_changes_nothing(void **state)
+{
+    (void)state;
+    LIST list = { 0 }, every_second = { 0 };
+
+    must_parse(&list, "k,n[1-600000],x");
+    for (unsigned i = 2; i <= 2 * LIMIT_HOSTLIST_RANGES; i += 2) {
+        char name[16];
+        snprintf(name, sizeof(name), "n%u", i);
+        assert_int_equal(hostlist_push(&every_second, name, NULL), 0);
+    }
+    assert_int_equal(hostlist_push(&every_second, "m", NULL), -ERR_TOO_MANY);
+    assert_int_equal(hostlist_minus(&list, &every_second, NULL), -ERR_TOO_MANY);
+    assert_int_equal(hostlist_union(&every_second, &list, NULL), -ERR_TOO_MANY);
+    assert_int_equal(hostlist_count(&every_second), LIMIT_HOSTLIST_RANGES);
+    must_read(&list, "k,n[1-600000],x");
+    assert_int_equal(hostlist_intersect(&every_second, &list, NULL), 0);
+    assert_int_equal(hostlist_count(&every_second), LIMIT_HOSTLIST_RANGES);
 }
 
 static void long_numbers_stay_whole(void **state)
@@ -392,5 +423,6 @@ static void expands_into_an_arena(void **state)
 UNIT_MAIN(UNIT(agrees_with_slurm), UNIT(compresses_names_as_slurm), UNIT(suffixes_are_ours),
           UNIT(errors_say_where), UNIT(a_failed_parse_undoes_a_join),
           UNIT(counts_what_it_will_not_expand), UNIT(texts_and_names_have_bounds),
-          UNIT(long_numbers_stay_whole), UNIT(finds_by_text), UNIT(sets_by_example),
-          UNIT(sets_agree_with_names), UNIT(expands_into_an_arena))
+          UNIT(a_set_that_does_not_fit_changes_nothing), UNIT(long_numbers_stay_whole),
+          UNIT(finds_by_text), UNIT(sets_by_example), UNIT(sets_agree_with_names),
+          UNIT(expands_into_an_arena))
