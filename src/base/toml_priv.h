@@ -9,8 +9,8 @@
  *
  * (1) The text was checked to be UTF-8 without control characters other than tab and line ends
  *     before anything else looks at it, so a NUL from toml_peek() means the end.
- * (2) No value lies behind more than LIMIT_TOML_DEPTH keys and brackets (an element of [[a]] lies
- *     behind one key though it is two levels down), so whoever walks the tree may recurse.
+ * (2) No value lies deeper than LIMIT_TOML_DEPTH + 1 (an element of [[a]] is two levels down), so
+ *     whoever walks the tree may recurse.
  */
 #ifndef BASE_TOML_PRIV_H
 #define BASE_TOML_PRIV_H

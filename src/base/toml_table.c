@@ -162,8 +162,10 @@ int toml_open_path(struct toml_reader *r, struct toml_value **table, const struc
     if (!entry)
         return add_table(r, table, key, TOML_BY_PATH);
     at = entry->value;
-    if (at->kind == TOML_ARRAY && at->array.of_tables)
+    if (at->kind == TOML_ARRAY && at->array.of_tables) {
         at = at->array.items[at->array.len - 1];
+        r->depth++;
+    }
     if (at->kind != TOML_TABLE || at->table.how == TOML_INLINE)
         return toml_fail(
             r, key->pos, "cannot add a table to '%.64s': it was given as %s at line %u", key->text,
@@ -207,6 +209,7 @@ int toml_open_element(struct toml_reader *r, struct toml_value **table, const st
         return -1;
     fresh->table.how = TOML_BY_HEADER;
     toml_array_add(r, &array->array, fresh);
+    r->depth++;
     *table = fresh;
     return 0;
 }

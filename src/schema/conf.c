@@ -241,6 +241,11 @@ bool conf_is_slurm(const struct conf *conf)
     return conf->is_slurm;
 }
 
+bool conf_text_is_slurm(const char *text)
+{
+    return slurmconf_recognise(text, strlen(text));
+}
+
 size_t conf_note_count(const struct conf *conf, enum conf_note_kind kind)
 {
     return conf->counts[kind];

@@ -57,6 +57,9 @@ const Config *conf_config(const struct conf *conf);
 const ConfLocal *conf_local(const struct conf *conf);
 bool conf_is_slurm(const struct conf *conf); /* the file was in Slurm's notation */
 
+/* Which notation a text is in, as conf_read() decides it. */
+bool conf_text_is_slurm(const char *text);
+
 enum conf_note_kind {
     CONF_NOTE_ERROR,   /* the configuration cannot be used */
     CONF_NOTE_WARNING, /* it can, but this is probably not what was meant */

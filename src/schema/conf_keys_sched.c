@@ -53,6 +53,12 @@ const struct conf_key conf_keys_scheduler[] = {
       .def = "CR_Core_Memory",
       .slurm = "SelectTypeParameters",
       .help = "What is given to jobs and counted, in Slurm's words." },
+    { .name = "config_overrides",
+      .field = "config_overrides",
+      .type = CONF_BOOL,
+      .def = "false",
+      .help = "Trust the configured CPUs, memory and resources over those found. From slurm.conf: "
+              "config_overrides of SlurmdParameters." },
     { .name = "licenses",
       .field = "licenses",
       .type = CONF_LIST,

@@ -181,12 +181,6 @@ const struct conf_key conf_keys_agent[] = {
       .slurm = "ReturnToService",
       .help = "When a DOWN node comes back by itself: 0 never, 1 if it was DOWN for not answering, "
               "2 always." },
-    { .name = "config_overrides",
-      .field = "config_overrides",
-      .type = CONF_BOOL,
-      .def = "false",
-      .help = "Trust the configured CPUs, memory and resources over those found. From slurm.conf: "
-              "config_overrides of SlurmdParameters." },
     { .name = "tmp_fs",
       .field = "tmp_fs",
       .type = CONF_PATH,

@@ -155,7 +155,7 @@ const struct slurmconf_key slurmconf_keys[] = {
     KEPT(GLOBAL, "SlurmctldHttpAuthParameters", "HTTP is served by the REST daemon, with tokens"),
     TO(GLOBAL, "SlurmdDebug", "agent.log_level", node_debug),
     KEPT(GLOBAL, "SlurmdHttpAuthParameters", "HTTP is served by the REST daemon, with tokens"),
-    SOME(GLOBAL, "SlurmdParameters", "agent.config_overrides", words),
+    SOME(GLOBAL, "SlurmdParameters", "scheduler.config_overrides", words),
     KEPT(GLOBAL, "SlurmdSyslogDebug", "the journal gets the lines of agent.log_level"),
     KEPT(GLOBAL, "SlurmdUser", "agents run as root, or for one user alone when started by one"),
     KEPT(GLOBAL, "SlurmrestdParameters", "the REST daemon takes its options on its command line"),

@@ -187,7 +187,7 @@ const struct slurmconf_word slurmconf_words[] = {
     KEPT("SlurmctldParameters", "rl_table_size=",
          "every user has the same share of the controller, without numbers to set"),
 
-    TO("SlurmdParameters", "config_overrides", "agent.config_overrides"),
+    TO("SlurmdParameters", "config_overrides", "scheduler.config_overrides"),
     LACKS("SlurmdParameters", "l3cache_as_socket",
           "sockets and cores are taken as the machine describes them"),
     LACKS("SlurmdParameters", "numa_node_as_socket",

@@ -100,8 +100,27 @@ static enum err_code code_nested(const char *begin, const char *unit, const char
     return code;
 }
 
+/* [[a]], [[a.a]], [[a.a.a]]: two levels each. */
+static enum err_code code_of_elements(unsigned count)
+{
+    struct str text = { 0 };
+    enum err_code code;
+
+    for (unsigned i = 1; i <= count; i++) {
+        str_add(&text, "[[a");
+        for (unsigned k = 1; k < i; k++)
+            str_add(&text, ".a");
+        str_add(&text, "]]\n");
+    }
+    code = code_of(&text);
+    str_done(&text);
+    return code;
+}
+
 static void depth_is_bounded(void **state)
 {
+    assert_int_equal(code_of_elements(LIMIT_TOML_DEPTH / 2), ERR_OK);
+    assert_int_equal(code_of_elements(LIMIT_TOML_DEPTH / 2 + 2), ERR_TOO_LARGE);
     assert_int_equal(code_nested("a=", "[", "", 1000000), ERR_TOO_LARGE);
     assert_int_equal(code_nested("a=", "{a=", "", 1000000), ERR_TOO_LARGE);
     assert_int_equal(code_nested("", "a.", "b=1", LIMIT_TOML_DEPTH), ERR_TOO_LARGE);
