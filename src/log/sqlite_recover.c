@@ -30,6 +30,7 @@ struct recovery {
     struct log_point at;              /* the chain is good up to here */
     struct log_point mark;
     bool mark_known, restored;
+    bool dry;     /* look, and tell the owner nothing */
     bool damaged; /* the error is about acknowledged data, not about the machine */
 };
 
@@ -68,6 +69,8 @@ static int check_point(struct recovery *rec, struct err *err)
     if (snapshot_point(rec->snapshot).crc != rec->at.crc)
         return damage(rec, err, "snapshot and log do not belong together");
     rec->restored = true;
+    if (rec->dry)
+        return 0;
     int rc = log->owner->restore(log->ctx, rec->snapshot, err);
     if (rc == 0)
         log->point = log->snapshot = rec->at;
@@ -82,7 +85,7 @@ static int recover_row(void *ctx, const struct log_batch *batch, struct err *err
     if (rc < 0)
         return rc;
     payload_index_add(&rec->self->index, batch);
-    if (!rec->snapshot || rec->restored)
+    if (!rec->dry && (!rec->snapshot || rec->restored))
         rc = log_deliver(&rec->self->log, batch, err);
     if (rc < 0)
         return rc;
@@ -233,8 +236,24 @@ static int accept_loss(struct recovery *rec, struct err *err)
     if (rc < 0)
         return rc;
     self->log.lost = acknowledged > last ? acknowledged - last : 0;
+    return 0;
+}
+
+/* The owner hears nothing until it is clear what there is to hear. */
+static int prepare_for_loss(struct recovery *rec, struct err *err)
+{
+    struct sqlite_log *self = rec->self;
+
+    rec->dry = true;
+    int rc = scan_all(rec, err);
+    store_close(TAKE(self->writer.store));
+    if (rc < 0 && loss_is_accepted(rec))
+        rc = accept_loss(rec, err);
+    else if (rc < 0 && rec->damaged)
+        rc = refuse(rec, err);
+    forget_scan(rec);
     *rec = (struct recovery){ .self = self };
-    return scan_all(rec, err);
+    return rc;
 }
 
 static bool exists(const char *path)
@@ -337,11 +356,11 @@ int sqlite_recover(struct sqlite_log *self, struct err *err)
         return self->lock_fd;
     if (!exists(path))
         rc = create_all(self, path, err);
+    if (rc == 0 && self->log.accept_loss)
+        rc = prepare_for_loss(&rec, err);
     if (rc == 0) {
         rc = scan_all(&rec, err);
-        if (rc < 0 && loss_is_accepted(&rec))
-            rc = accept_loss(&rec, err);
-        else if (rc < 0 && rec.damaged)
+        if (rc < 0 && rec.damaged)
             rc = refuse(&rec, err);
     }
     snapshot_close(TAKE(rec.snapshot));

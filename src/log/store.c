@@ -18,13 +18,36 @@ void store_use_vfs(const char *name)
     vfs_name = name;
 }
 
+/* SQLite keeps errno of a statement, but not of a commit: then the file knows it. */
+static int errno_of(sqlite3 *db)
+{
+    sqlite3_file *wal = NULL;
+    int saved = sqlite3_system_errno(db);
+
+    if (saved == 0 &&
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) == SQLITE_OK && wal &&
+        wal->pMethods)
+        wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &saved);
+    return saved;
+}
+
+/*
+ * A write that found no room did nothing; a sync that failed may have lost anything. The shared
+ * memory file is not data: when it cannot grow, nothing has happened.
+ */
+static bool is_no_room(int code, int saved)
+{
+    return code == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE ||
+           (code == SQLITE_IOERR_WRITE && (saved == ENOSPC || saved == EDQUOT));
+}
+
 int store_err(sqlite3 *db, struct err *err, const char *what)
 {
-    int code = sqlite3_extended_errcode(db), saved = sqlite3_system_errno(db);
-    bool no_space = saved == ENOSPC || saved == EDQUOT;
+    int code = sqlite3_extended_errcode(db);
+    int saved = (code & 0xff) == SQLITE_IOERR ? errno_of(db) : sqlite3_system_errno(db);
     enum err_code kind;
 
-    switch (code & 0xff) {
+    switch (is_no_room(code, saved) ? SQLITE_FULL : code & 0xff) {
     case SQLITE_FULL:
         kind = ERR_DISK_FULL;
         break;
@@ -36,12 +59,6 @@ int store_err(sqlite3 *db, struct err *err, const char *what)
     case SQLITE_ERROR:      /* a table or column that is not there */
     case SQLITE_CONSTRAINT: /* a row that should not be there */
         kind = ERR_CORRUPT;
-        break;
-    case SQLITE_IOERR:
-        /* A write that found no room did nothing; a sync that failed may have lost anything. */
-        kind = no_space && code != SQLITE_IOERR_FSYNC && code != SQLITE_IOERR_DIR_FSYNC
-                   ? ERR_DISK_FULL
-                   : ERR_IO;
         break;
     default:
         kind = ERR_IO;

@@ -197,6 +197,9 @@ static inline void take_snapshot(struct log *log, struct recorder *rec)
     struct log_status status;
     char byte;
 
+    log_status(log, &status);
+    if (status.snapshot == point.index)
+        return;
     assert_int_equal(snapshot_create(log_dir(log), point, &writer, NULL), 0);
     assert_int_equal(
         snapshot_write(writer, rec->seen.items, rec->seen.len * sizeof(uint64_t), NULL), 0);
