@@ -72,7 +72,8 @@ static int connect_one(struct client *client, const struct address *address, int
                        struct err *err)
 {
     address_text(address, client->peer);
-    int rc = wire_connect(&client->wire, address, &stream_events, client, deadline_ms, err);
+    int rc = wire_connect(&client->wire, address, &client->options, &stream_events, client,
+                          deadline_ms, err);
     if (rc < 0)
         return rc;
     str_clear(&client->authorization);

@@ -12,7 +12,7 @@
  * A client has one connection at a time, made at the first call. It tries its addresses in turn, repeats
  * a call that may not have arrived with the same 16-byte request id, and follows the leader, all within
  * the call's time. Who we are is shown by itself: by the socket on the server's own host, by a token
- * from $SPUR_JWT or $SLURM_JWT or a token file, or by MUNGE.
+ * from $SPUR_JWT or $SLURM_JWT or a token file, or by MUNGE. OpenSSL is loaded only for TLS.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
@@ -36,6 +36,12 @@ struct client_options {
     unsigned timeout_ms;   /* of a unary call with all its repetitions; 0: 60 s */
     unsigned retry_ms;     /* how long to try a server that cannot be reached; 0: 3 s */
     const char *token;     /* instead of what the environment has; "" for none at all */
+
+    /* TLS, used for https:// and for every other host. */
+    const char *ca;         /* PEM file; NULL: $SPUR_CA, or /etc/spur/ca.crt */
+    const char *cert, *key; /* our own certificate, when we have one */
+    const char *peer;       /* whose certificate to expect, "node:n1"; NULL: the host's */
+    bool allow_plaintext;   /* plain to other hosts; also $SPUR_ALLOW_PLAINTEXT=1 */
 };
 
 struct client *client_new(const struct client_options *options, struct err *err);

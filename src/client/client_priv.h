@@ -7,6 +7,7 @@
 
 #include "client/client.h"
 #include "rpc/address.h"
+#include "rpc/crypto.h"
 #include "rpc/h2.h"
 #include "rpc/status.h"
 
@@ -18,7 +19,11 @@ struct wire {
     struct h2 *h2;
     bool is_unix, broken;
     char *out; /* what the socket did not take yet */
-    size_t out_len, out_cap;
+    size_t out_len;
+    const struct crypto_api *crypto; /* with TLS only, as the rest */
+    struct tls_ctx *tls_ctx;
+    struct tls *tls;
+    char *plain;
 };
 
 struct client {
@@ -54,8 +59,9 @@ struct client_stream {
 int64_t now_ms(void);
 
 /* wire.c */
-int wire_connect(struct wire *wire, const struct address *address, const struct h2_events *events,
-                 void *ctx, int64_t deadline_ms, struct err *err);
+int wire_connect(struct wire *wire, const struct address *address,
+                 const struct client_options *options, const struct h2_events *events, void *ctx,
+                 int64_t deadline_ms, struct err *err);
 void wire_close(struct wire *wire);
 /* Writes and reads what is possible now. */
 int wire_pump(struct wire *wire, struct err *err);

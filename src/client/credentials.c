@@ -3,7 +3,8 @@
  * credentials.c - who we are, shown without being asked
  *
  * In order: the caller's token; $SPUR_JWT; $SLURM_JWT; the file $SPUR_TOKEN_FILE; on a unix socket
- * nothing, because the kernel says it.
+ * nothing, because the kernel says it; MUNGE, where munged runs. A MUNGE credential is good for one
+ * connection; the server remembers what it found out from it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 
 #include "base/limits.h"
 #include "client/client_priv.h"
+#include "rpc/munge.h"
 
 static int read_token(const char *path, struct str *out, struct err *err)
 {
@@ -44,7 +46,6 @@ int credentials_find(const struct client_options *options, bool is_unix, struct 
 {
     const char *token = options->token;
 
-    (void)is_unix;
     if (!token) {
         token = getenv("SPUR_JWT");
         if (str_is_empty(token))
@@ -59,5 +60,11 @@ int credentials_find(const struct client_options *options, bool is_unix, struct 
     const char *path = getenv("SPUR_TOKEN_FILE");
     if (!str_is_empty(path))
         return read_token(path, out, err);
-    return 0;
+    if (is_unix || !munge_available())
+        return 0;
+    str_add(out, "Munge ");
+    int rc = munge_make(out, err);
+    if (rc < 0)
+        str_clear(out);
+    return rc;
 }

@@ -20,7 +20,7 @@
 
 #include "client/client_priv.h"
 
-enum { IN_BYTES = 64 * 1024, OUT_BYTES = 128 * 1024 };
+enum { IN_BYTES = 32 * 1024, OUT_BYTES = 64 * 1024 };
 
 int64_t now_ms(void)
 {
@@ -86,17 +86,8 @@ static socklen_t sockaddr_len(const struct sockaddr_storage *addr)
     return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* TLS to other hosts is decided by the address that was really reached. */
-static int refuse_plain(const struct sockaddr *addr, const char *text, struct err *err)
-{
-    if (address_sockaddr_is_loopback(addr))
-        return 0;
-    return err_set(err, ERR_UNREACHABLE, "%s is another host: a plain connection is not allowed",
-                   text);
-}
-
 static int dial_name(const struct address *address, const char *text, int64_t deadline_ms, int *out,
-                     struct err *err)
+                     bool *near, struct err *err)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
     struct addrinfo *found = NULL;
@@ -109,11 +100,8 @@ static int dial_name(const struct address *address, const char *text, int64_t de
                        gai_strerror(rc));
     int why = EADDRNOTAVAIL;
     for (struct addrinfo *a = found; a && why; a = a->ai_next) {
-        if (refuse_plain(a->ai_addr, text, err) < 0) {
-            freeaddrinfo(found);
-            return -(int)ERR_UNREACHABLE;
-        }
         why = dial(a->ai_addr, a->ai_addrlen, deadline_ms, out);
+        *near = address_sockaddr_is_loopback(a->ai_addr);
     }
     freeaddrinfo(found);
     if (why)
@@ -121,7 +109,8 @@ static int dial_name(const struct address *address, const char *text, int64_t de
     return 0;
 }
 
-static int dial_address(const struct address *address, int64_t deadline_ms, int *out,
+/* `near` says whether the address that was reached is on this host. */
+static int dial_address(const struct address *address, int64_t deadline_ms, int *out, bool *near,
                         struct err *err)
 {
     struct sockaddr_storage numeric[2];
@@ -129,6 +118,7 @@ static int dial_address(const struct address *address, int64_t deadline_ms, int 
     int why = EADDRNOTAVAIL;
 
     address_text(address, text);
+    *near = true;
     if (address->path[0]) {
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         memcpy(addr.sun_path, address->path, sizeof(addr.sun_path));
@@ -136,9 +126,8 @@ static int dial_address(const struct address *address, int64_t deadline_ms, int 
     } else {
         size_t count = address_numeric(address, numeric);
         if (!count)
-            return dial_name(address, text, deadline_ms, out, err);
-        if (refuse_plain((struct sockaddr *)&numeric[0], text, err) < 0)
-            return -(int)ERR_UNREACHABLE;
+            return dial_name(address, text, deadline_ms, out, near, err);
+        *near = address_sockaddr_is_loopback((struct sockaddr *)&numeric[0]);
         for (size_t i = 0; i < count && why; i++)
             why = dial((struct sockaddr *)&numeric[i], sockaddr_len(&numeric[i]), deadline_ms, out);
     }
@@ -147,25 +136,17 @@ static int dial_address(const struct address *address, int64_t deadline_ms, int 
     return 0;
 }
 
-int wire_connect(struct wire *wire, const struct address *address, const struct h2_events *events,
-                 void *ctx, int64_t deadline_ms, struct err *err)
-{
-    int fd = -1;
-    int rc = dial_address(address, deadline_ms, &fd, err);
-
-    if (rc < 0)
-        return rc;
-    *wire = (struct wire){ .fd = fd, .is_unix = address->path[0] != '\0' };
-    wire->h2 = h2_new(&(struct h2_options){ .events = events, .ctx = ctx });
-    return 0;
-}
-
 void wire_close(struct wire *wire)
 {
     if (wire->fd >= 0)
         close(wire->fd);
     h2_free(wire->h2);
+    if (wire->crypto) {
+        wire->crypto->tls_free(wire->tls);
+        wire->crypto->tls_ctx_free(wire->tls_ctx);
+    }
     free(wire->out);
+    free(wire->plain);
     *wire = (struct wire){ .fd = -1 };
 }
 
@@ -175,18 +156,49 @@ static int lost(struct wire *wire, struct err *err, const char *what)
     return err_set(err, ERR_CONNECTION_LOST, "%s", what);
 }
 
-static int write_some(struct wire *wire, struct err *err)
+static size_t gather(struct wire *wire, char *out, size_t room)
 {
     const uint8_t *bytes;
-    size_t len;
+    size_t len, have = 0;
 
-    for (;;) {
-        while (wire->out_len < OUT_BYTES / 2 && (len = h2_send(wire->h2, &bytes)) > 0) {
-            if (!wire->out)
-                wire->out = mem_new(wire->out_cap = OUT_BYTES);
-            memcpy(wire->out + wire->out_len, bytes, len); /* a frame is at most 16 KiB and a bit */
-            wire->out_len += len;
+    /* A frame is at most 16 KiB and its header; one more must always fit. */
+    while (wire->h2 && have + 17 * 1024 <= room && (len = h2_send(wire->h2, &bytes)) > 0) {
+        memcpy(out + have, bytes, len);
+        have += len;
+    }
+    return have;
+}
+
+/* Adds what is to be sent next behind what still waits. */
+static int fill(struct wire *wire, struct err *err)
+{
+    if (!wire->out)
+        wire->out = mem_new(OUT_BYTES);
+    size_t room = OUT_BYTES - wire->out_len;
+    if (!wire->tls) {
+        wire->out_len += gather(wire, wire->out + wire->out_len, room);
+        return 0;
+    }
+    size_t len = wire->crypto->tls_output(wire->tls, wire->out + wire->out_len, room);
+    if (!len && wire->h2 && room == OUT_BYTES) {
+        if (!wire->plain)
+            wire->plain = mem_new(OUT_BYTES / 2);
+        size_t plain = gather(wire, wire->plain, OUT_BYTES / 2);
+        if (plain && wire->crypto->tls_write(wire->tls, wire->plain, plain, err) < 0) {
+            wire->broken = true;
+            return -(int)ERR_CONNECTION_LOST;
         }
+        len = wire->crypto->tls_output(wire->tls, wire->out + wire->out_len, room);
+    }
+    wire->out_len += len;
+    return 0;
+}
+
+static int write_some(struct wire *wire, struct err *err)
+{
+    for (;;) {
+        if (fill(wire, err) < 0)
+            return -(int)ERR_CONNECTION_LOST;
         if (!wire->out_len)
             return 0;
         ssize_t done = send(wire->fd, wire->out, wire->out_len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -199,6 +211,32 @@ static int write_some(struct wire *wire, struct err *err)
         wire->out_len -= (size_t)done;
         memmove(wire->out, wire->out + done, wire->out_len);
     }
+}
+
+static int take_plain(struct wire *wire, const char *bytes, size_t len, struct err *err)
+{
+    if (h2_recv(wire->h2, bytes, len, now_ms(), err) == 0)
+        return 0;
+    wire->broken = true;
+    return -(int)ERR_CONNECTION_LOST;
+}
+
+static int take_tls(struct wire *wire, const char *bytes, size_t len, struct err *err)
+{
+    char plain[IN_BYTES];
+
+    if (wire->crypto->tls_input(wire->tls, bytes, len, err) < 0)
+        return -(int)ERR_CONNECTION_LOST;
+    while (wire->h2) { /* else the handshake is not done yet */
+        ssize_t got = wire->crypto->tls_read(wire->tls, plain, sizeof(plain), err);
+        if (got == 0)
+            return 0;
+        if (got < 0)
+            wire->broken = true;
+        if (got < 0 || take_plain(wire, plain, (size_t)got, err) < 0)
+            return -(int)ERR_CONNECTION_LOST;
+    }
+    return 0;
 }
 
 static int read_some(struct wire *wire, struct err *err)
@@ -215,14 +253,74 @@ static int read_some(struct wire *wire, struct err *err)
             return lost(wire, err, strerror(errno));
         if (got == 0)
             return lost(wire, err, "the server closed the connection");
-        if (h2_recv(wire->h2, in, (size_t)got, now_ms(), err) < 0) {
-            wire->broken = true;
-            return -(int)ERR_CONNECTION_LOST;
-        }
-        if ((size_t)got < sizeof(in))
-            return 0;
+        int rc = wire->tls ? take_tls(wire, in, (size_t)got, err)
+                           : take_plain(wire, in, (size_t)got, err);
+        if (rc < 0 || (size_t)got < sizeof(in))
+            return rc;
     }
     return 0;
+}
+
+static const char *ca_of(const struct client_options *options)
+{
+    const char *named = options->ca ? options->ca : getenv("SPUR_CA");
+
+    return str_is_empty(named) ? "/etc/spur/ca.crt" : named;
+}
+
+static bool plain_is_allowed(const struct client_options *options)
+{
+    return options->allow_plaintext || str_eq(getenv("SPUR_ALLOW_PLAINTEXT"), "1");
+}
+
+static int start_tls(struct wire *wire, const struct address *address,
+                     const struct client_options *options, int64_t deadline_ms, struct err *err)
+{
+    wire->crypto = crypto_load(err);
+    if (!wire->crypto)
+        return -(int)ERR_UNSUPPORTED;
+    wire->tls_ctx = wire->crypto->tls_ctx_new(&(struct tls_options){ .ca_path = ca_of(options),
+                                                                     .cert_path = options->cert,
+                                                                     .key_path = options->key },
+                                              err);
+    if (!wire->tls_ctx)
+        return err_wrap(err, "%s needs TLS", address->host);
+    wire->tls = wire->crypto->tls_new(wire->tls_ctx, options->peer ? options->peer : address->host);
+    for (;;) {
+        int rc = wire->crypto->tls_handshake(wire->tls, err);
+        if (rc < 0)
+            return err_wrap(err, "%s", address->host);
+        if (write_some(wire, err) < 0)
+            return -(int)ERR_CONNECTION_LOST;
+        if (rc == 1)
+            return 0;
+        if (poll_until(wire->fd, (short)(POLLIN | (wire->out_len ? POLLOUT : 0)), deadline_ms) <= 0)
+            return err_set(err, ERR_UNREACHABLE, "%s did not answer in time", address->host);
+        if (read_some(wire, err) < 0)
+            return -(int)ERR_CONNECTION_LOST;
+    }
+}
+
+int wire_connect(struct wire *wire, const struct address *address,
+                 const struct client_options *options, const struct h2_events *events, void *ctx,
+                 int64_t deadline_ms, struct err *err)
+{
+    int fd = -1;
+    bool near;
+    int rc = dial_address(address, deadline_ms, &fd, &near, err);
+
+    if (rc < 0)
+        return rc;
+    *wire = (struct wire){ .fd = fd, .is_unix = address->path[0] != '\0' };
+    bool tls = address->tls == ADDRESS_TLS_ALWAYS || (!near && !plain_is_allowed(options));
+    rc = tls ? start_tls(wire, address, options, deadline_ms, err) : 0;
+    if (rc < 0) {
+        wire_close(wire);
+        return rc;
+    }
+    wire->h2 = h2_new(&(struct h2_options){ .events = events, .ctx = ctx });
+    /* What came together with the end of the handshake would wait for ever: poll() knows nothing of it. */
+    return wire->tls ? take_tls(wire, "", 0, err) : 0;
 }
 
 int wire_pump(struct wire *wire, struct err *err)

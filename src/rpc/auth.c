@@ -9,11 +9,14 @@
  *     its roles are asked for once, not with every call. An expired one is verified again.
  * (3) Roles that come later hold the calls that need them, in order.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "rpc/jwt.h"
+#include "rpc/munge.h"
 #include "rpc/server_priv.h"
+#include "sys/clock.h"
 
 struct rpc_auth {
     struct ident *ident;
@@ -62,7 +65,7 @@ static void uncount(struct conn *conn, struct ident *ident)
 {
     struct rpc_server *server = conn->server;
 
-    if (!ident || !ident->counted)
+    if (!ident->counted)
         return;
     ident->counted = false;
     uintptr_t count = (uintptr_t)map_get_num(&server->per_uid, ident->id.uid);
@@ -72,12 +75,19 @@ static void uncount(struct conn *conn, struct ident *ident)
         map_put_num(&server->per_uid, ident->id.uid, (void *)(count - 1));
 }
 
+static void forget(struct conn *conn, struct ident **which)
+{
+    if (!*which)
+        return;
+    uncount(conn, *which);
+    (*which)->conn = NULL;
+    ident_unref(TAKE(*which));
+}
+
 void auth_forget(struct conn *conn)
 {
-    uncount(conn, conn->own);
-    uncount(conn, conn->token);
-    ident_unref(TAKE(conn->own));
-    ident_unref(TAKE(conn->token));
+    forget(conn, &conn->own);
+    forget(conn, &conn->token);
 }
 
 static void ask_roles(struct rpc_server *server, struct ident *ident)
@@ -86,12 +96,20 @@ static void ask_roles(struct rpc_server *server, struct ident *ident)
 
     auth->ident = ident;
     auth->server = server;
-    ident->refs++;
+    ident_ref(ident);
     server_ref(server);
     ident->roles = RPC_ROLES_LATER;
     unsigned roles = server->options.roles(server->options.ctx, &ident->id, auth);
     if (roles != RPC_ROLES_LATER)
         rpc_auth_done(auth, NULL, roles);
+}
+
+/* What was due is known: the calls that wait for it go on; (3) */
+static void settled(struct ident *ident, unsigned roles)
+{
+    ident->roles = roles | RPC_ANON;
+    if (ident->conn)
+        conn_run_held(ident->conn);
 }
 
 void rpc_auth_done(struct rpc_auth *auth, const struct rpc_identity *identity, unsigned roles)
@@ -101,42 +119,143 @@ void rpc_auth_done(struct rpc_auth *auth, const struct rpc_identity *identity, u
 
     if (identity)
         ident->id = *identity;
-    ident->roles =
-        (roles & ~RPC_ROLES_LATER) == 0 && roles == RPC_ROLES_LATER ? RPC_ANON : roles | RPC_ANON;
-    for (struct conn *conn = server->conns; conn; conn = conn->next) {
-        if (conn->own == ident || conn->token == ident)
-            conn_run_held(conn); /* (3) */
-    }
+    settled(ident, roles == RPC_ROLES_LATER ? RPC_ANON : roles);
     ident_unref(ident);
     free(auth);
     server_unref(server);
 }
 
+static struct ident *ident_new(struct conn *conn)
+{
+    struct ident *ident = NEW(struct ident);
+
+    ident->refs = 1;
+    ident->conn = conn;
+    ident->id.local = conn->local;
+    return ident;
+}
+
 struct ident *auth_connection(struct conn *conn)
 {
-    struct ident *ident = NEW(struct ident);
-
-    ident->refs = 1;
-    ident->id.local = conn->local;
-    return ident;
+    return ident_new(conn);
 }
 
-static struct ident *verify(struct conn *conn, const char *token)
+void auth_certificate(struct conn *conn, const char *subject)
 {
-    struct ident *ident = NEW(struct ident);
+    struct rpc_identity *id = &conn->own->id;
 
-    ident->refs = 1;
-    ident->token = mem_strdup(token);
-    ident->id.local = conn->local;
-    err_set(&ident->refused, ERR_UNAUTHENTICATED, "this server accepts no tokens");
+    id->how = RPC_HOW_CERT;
+    if (str_starts(subject, "node:"))
+        snprintf(id->node, sizeof(id->node), "%s", subject + strlen("node:"));
+    else if (str_starts(subject, "controller:"))
+        snprintf(id->controller, sizeof(id->controller), "%s", subject + strlen("controller:"));
+    conn->proven = true;
+}
+
+static void check_bearer(struct rpc_server *server, struct ident *ident, const char *token)
+{
+    struct jwt_claims claims;
+    enum jwt_kind kind;
+
+    if (!server->options.jwt) {
+        err_set(&ident->refused, ERR_UNAUTHENTICATED, "this server accepts no tokens");
+        return;
+    }
+    if (jwt_verify(server->options.jwt, token, strlen(token), clock_wall_s(), &claims, &kind,
+                   &ident->refused) < 0)
+        return;
+    struct rpc_identity *id = &ident->id;
+    id->how = kind == JWT_NODE ? RPC_HOW_VOUCHED : RPC_HOW_JWT;
+    id->has_uid = claims.has_uid;
+    id->uid = claims.uid;
+    id->gid = claims.has_gid ? claims.gid : (uint32_t)-1;
+    id->expires_s = claims.expires_s;
+    memcpy(id->user, claims.user, sizeof(id->user));
+    memcpy(id->node, claims.node, sizeof(id->node));
+}
+
+/* munged may be slow: it is asked on a worker. */
+struct munge_work {
+    uv_work_t work;
+    struct ident *ident;
+    struct rpc_server *server;
+    char *credential;
+    uint32_t uid, gid;
+    struct err err;
+};
+
+static void munge_run(uv_work_t *work)
+{
+    struct munge_work *munge = work->data;
+
+    munge_check(munge->credential, &munge->uid, &munge->gid, &munge->err);
+}
+
+static void munge_ran(uv_work_t *work, int status)
+{
+    struct munge_work *munge = work->data;
+    struct ident *ident = munge->ident;
+
+    if (status < 0)
+        err_set(&munge->err, ERR_UNAUTHENTICATED, "MUNGE: %s", uv_strerror(status));
+    if (munge->err.code) {
+        ident->refused = munge->err;
+        settled(ident, RPC_ANON);
+    } else {
+        ident->id.how = RPC_HOW_MUNGE;
+        ident->id.has_uid = true;
+        ident->id.uid = munge->uid;
+        ident->id.gid = munge->gid;
+        if (ident->conn && !auth_count(ident->conn, ident))
+            err_set(&ident->refused, ERR_TOO_MANY, "user %u has too many connections",
+                    (unsigned)munge->uid);
+        ask_roles(munge->server, ident);
+    }
+    ident_unref(ident);
+    server_unref(munge->server);
+    free(munge->credential);
+    free(munge);
+}
+
+static void check_munge(struct rpc_server *server, struct ident *ident, const char *credential)
+{
+    if (!server->options.munge) {
+        err_set(&ident->refused, ERR_UNAUTHENTICATED, "this server accepts no MUNGE credentials");
+        return;
+    }
+    struct munge_work *munge = NEW(struct munge_work);
+    munge->ident = ident;
+    munge->server = server;
+    munge->credential = mem_strdup(credential);
+    munge->work.data = munge;
+    ident_ref(ident);
+    server_ref(server);
+    ident->roles = RPC_ROLES_LATER;
+    int rc = uv_queue_work(server->loop->uv, &munge->work, munge_run, munge_ran);
+    if (rc < 0)
+        munge_ran(&munge->work, rc);
+}
+
+static struct ident *verify(struct conn *conn, const char *header)
+{
+    struct ident *ident = ident_new(conn);
+
+    ident->token = mem_strdup(header);
+    if (str_istarts(header, "Bearer "))
+        check_bearer(conn->server, ident, header + strlen("Bearer "));
+    else if (str_istarts(header, "Munge "))
+        check_munge(conn->server, ident, header + strlen("Munge "));
+    else
+        err_set(&ident->refused, ERR_UNAUTHENTICATED,
+                "authorization must be 'Bearer <token>' or 'Munge <credential>'");
     return ident;
 }
 
-static bool still_good(const struct conn *conn, const struct ident *ident, const char *token)
+static bool still_good(const struct ident *ident, const char *token)
 {
     if (!ident || strcmp(ident->token, token) != 0)
         return false;
-    return !ident->id.expires_s || ident->id.expires_s > server_now_s(conn->server);
+    return !ident->id.expires_s || ident->id.expires_s > clock_wall_s();
 }
 
 void auth_call(struct rpc_call *call)
@@ -144,10 +263,9 @@ void auth_call(struct rpc_call *call)
     struct conn *conn = call->conn;
     struct ident *ident = conn->own;
 
-    if (call->authorization) {                                     /* (1) */
-        if (!still_good(conn, conn->token, call->authorization)) { /* (2) */
-            uncount(conn, conn->token);
-            ident_unref(conn->token);
+    if (call->authorization) {                               /* (1) */
+        if (!still_good(conn->token, call->authorization)) { /* (2) */
+            forget(conn, &conn->token);
             conn->token = verify(conn, call->authorization);
         }
         ident = conn->token;

@@ -33,7 +33,6 @@ struct rpc_client {
     struct rpc_request *spare;
     unsigned spare_count;
     char peer[ADDRESS_TEXT_BYTES];
-    bool freed;
 };
 
 /* One connection, from the first attempt until its handle is closed. */

@@ -20,6 +20,8 @@
 #include "base/limits.h"
 #include "rpc/address.h"
 #include "rpc/server_priv.h"
+#include "rpc/tls.h"
+#include "sys/log.h"
 
 enum {
     QUEUED_BYTES = 4 * 1024 * 1024, /* waiting on one connection: no further call is begun */
@@ -56,9 +58,14 @@ void conn_active(struct conn *conn)
     }
 }
 
+/* Plain or TLS is known now, and with TLS the peer's certificate. */
 static void on_ready(struct link *link)
 {
-    (void)link;
+    struct conn *conn = CONTAINER_OF(link, struct conn, link);
+
+    if (link->tls && tls_peer_subject(link->tls)[0])
+        auth_certificate(conn, tls_peer_subject(link->tls));
+    conn->plain_refused = !link->tls && !conn->local && !conn->server->options.allow_plaintext;
 }
 
 static void on_flushed(struct link *link)
@@ -76,7 +83,7 @@ static void on_closed(struct link *link, const struct err *why)
 
     if (why && why->code == ERR_BAD_MESSAGE) {
         server->stats.floods++;
-        server_log(server, "rpc.dropped", "peer=%s why=\"%s\"", conn->peer, why->text);
+        log_warn("rpc.dropped", "peer=%s why=%s", conn->peer, why->text);
     }
     loop_timer_clear(link->loop, &conn->timer);
     list_remove(conn);
@@ -108,7 +115,7 @@ static void drop(struct conn *conn, const char *why)
     struct err err;
 
     err_set(&err, ERR_DEADLINE, "%s", why);
-    server_log(conn->server, "rpc.dropped", "peer=%s why=\"%s\"", conn->peer, why);
+    log_verbose("rpc.dropped", "peer=%s why=%s", conn->peer, why);
     link_close(&conn->link, &err);
 }
 
@@ -227,6 +234,8 @@ static struct conn *conn_new(struct rpc_server *server, bool is_unix)
                                                  .budget = &server->budget,
                                                  .events = &server_events,
                                                  .ctx = conn };
+    conn->link.mode = is_unix ? LINK_PLAIN : LINK_DETECT;
+    conn->link.tls_ctx = server->options.tls;
     if (is_unix)
         uv_pipe_init(server->loop->uv, &conn->link.uv.pipe, 0);
     else
@@ -245,7 +254,7 @@ static void conn_begin(struct conn *conn, bool is_unix, bool room)
     know_peer(conn, fd);
     if (!room || server->stopping || !auth_count(conn, conn->own)) {
         server->stats.refused++;
-        server_log(server, "rpc.refused", "peer=%s why=\"too many connections\"", conn->peer);
+        log_warn("rpc.refused", "peer=%s why=%s", conn->peer, "too many connections");
         link_close(&conn->link, NULL);
         return;
     }

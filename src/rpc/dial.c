@@ -229,9 +229,15 @@ static struct dial *dial_new(struct rpc_client *client)
 static void dial_tcp(struct dial *dial, const struct sockaddr *addr)
 {
     const struct rpc_client_options *o = &dial->client->options;
+    bool far = !address_sockaddr_is_loopback(addr);
 
-    if (!address_sockaddr_is_loopback(addr) && !o->allow_plaintext) {
-        attempt_failed(dial, "TLS is needed for other hosts");
+    if (dial->address.tls == ADDRESS_TLS_ALWAYS || (far && o->tls)) {
+        dial->link.mode = LINK_TLS;
+        dial->link.tls_ctx = o->tls;
+        dial->link.tls_peer = o->peer ? o->peer : dial->address.host;
+    }
+    if (dial->link.mode == LINK_TLS ? !o->tls : far && !o->allow_plaintext) {
+        attempt_failed(dial, "TLS is needed, but no certificate authority is known");
         return;
     }
     int rc = uv_tcp_connect(&dial->connect, &dial->link.uv.tcp, addr, on_connected);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "rpc/rpc.h"
+#include "rpc/tls.h"
 
 enum { ROUNDS = 16 }; /* buffers written for one link before others have their turn */
 
@@ -159,6 +160,7 @@ static void on_closed(uv_handle_t *handle)
 
     undirty(link);
     h2_free(TAKE(link->h2)); /* (4) */
+    tls_free(TAKE(link->tls));
     free(link->pending);
     link->pending = NULL;
     struct err why = link->why;
@@ -213,7 +215,7 @@ static void write_later(struct link *link, const char *bytes, size_t len)
         on_written(&link->write, rc);
 }
 
-/* Fills the loop's buffer with what is to be sent next. */
+/* Frames that h2 has to send. */
 static size_t gather(struct link *link, char *out, size_t room)
 {
     const uint8_t *bytes;
@@ -227,16 +229,35 @@ static size_t gather(struct link *link, char *out, size_t room)
     return have;
 }
 
+/* Fills the loop's buffer with what the socket gets next; 0: nothing, or the link is closing. */
+static size_t next_bytes(struct link *link)
+{
+    struct rpc_loop *loop = link->loop;
+    struct err err;
+
+    if (!link->tls)
+        return link->h2 ? gather(link, loop->out, sizeof(loop->out)) : 0;
+    size_t len = tls_output(link->tls, loop->out, sizeof(loop->out));
+    if (len || !link->h2)
+        return len;
+    len = gather(link, loop->plain, sizeof(loop->plain));
+    if (len && tls_write(link->tls, loop->plain, len, &err) < 0) {
+        link_close(link, &err);
+        return 0;
+    }
+    return len ? tls_output(link->tls, loop->out, sizeof(loop->out)) : 0;
+}
+
 static void flush(struct link *link)
 {
     struct rpc_loop *loop = link->loop;
 
-    for (unsigned round = 0; !link->writing && !link->closing && link->h2; round++) {
+    for (unsigned round = 0; !link->writing && !link->closing; round++) {
         if (round == ROUNDS) {
             link_dirty(link);
             return;
         }
-        size_t len = gather(link, loop->out, sizeof(loop->out));
+        size_t len = next_bytes(link);
         if (!len)
             break;
         uv_buf_t buf = uv_buf_init(loop->out, (unsigned)len);
@@ -255,7 +276,7 @@ static void flush(struct link *link)
         return;
     if (link->close_after || (link->h2 && h2_finished(link->h2)))
         link_close(link, NULL);
-    else
+    else if (link->h2)
         link->events->flushed(link);
 }
 
@@ -267,26 +288,87 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(link->loop->in, sizeof(link->loop->in)); /* (2) */
 }
 
+/* The peer broke a rule: it may still learn that, then the link is closed. */
+static void broken(struct link *link, const struct err *err)
+{
+    if (!link->why.code)
+        link->why = *err;
+    uv_read_stop(&link->uv.stream);
+    link_close_after_flush(link);
+}
+
 static void plain_arrived(struct link *link, const char *bytes, size_t len)
 {
     struct err err;
 
-    if (h2_recv(link->h2, bytes, len, loop_now_ms(link->loop), &err) < 0) {
-        if (!link->why.code)
-            link->why = err;
-        uv_read_stop(&link->uv.stream);
-        link_close_after_flush(link);
-    } else {
+    if (h2_recv(link->h2, bytes, len, loop_now_ms(link->loop), &err) < 0)
+        broken(link, &err);
+    else
         link_dirty(link);
-    }
 }
 
 static void make_ready(struct link *link)
 {
     link->opened = true;
+    link->tls_peer = NULL;
     link->h2 = h2_new(&link->h2_options);
     link->events->ready(link);
     link_dirty(link);
+}
+
+static void tls_arrived(struct link *link, const char *bytes, size_t len)
+{
+    char *plain = link->loop->plain;
+    struct err err;
+
+    int rc = tls_input(link->tls, bytes, len, &err);
+    if (rc == 0)
+        rc = tls_handshake(link->tls, &err);
+    link_dirty(link); /* the handshake has something to say, even when it failed */
+    if (rc == 1 && !link->h2)
+        make_ready(link);
+    while (rc > 0 && !link->closing && !link->close_after) {
+        ssize_t got = tls_read(link->tls, plain, sizeof(link->loop->plain), &err);
+        if (got > 0)
+            plain_arrived(link, plain, (size_t)got);
+        else
+            rc = (int)got;
+    }
+    if (rc < 0)
+        broken(link, &err);
+}
+
+static void begin_tls(struct link *link)
+{
+    struct err err;
+
+    if (!link->tls_ctx) {
+        err_set(&err, ERR_UNSUPPORTED, "the peer speaks TLS, but there is no certificate here");
+        link_close(link, &err);
+        return;
+    }
+    link->mode = LINK_TLS;
+    link->tls = tls_new(link->tls_ctx, link->tls_peer);
+}
+
+static void arrived(struct link *link, const char *bytes, size_t len)
+{
+    enum { TLS_HANDSHAKE_RECORD = 22 };
+
+    if (link->mode == LINK_DETECT) {
+        if (bytes[0] == TLS_HANDSHAKE_RECORD) {
+            begin_tls(link);
+        } else {
+            link->mode = LINK_PLAIN;
+            make_ready(link);
+        }
+    }
+    if (link->closing)
+        return;
+    if (link->tls)
+        tls_arrived(link, bytes, len);
+    else
+        plain_arrived(link, bytes, len);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
@@ -303,7 +385,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         return;
     }
     link->read_at_ms = loop_now_ms(link->loop);
-    plain_arrived(link, buf->base, (size_t)got);
+    arrived(link, buf->base, (size_t)got);
 }
 
 void link_init(struct link *link, struct rpc_loop *loop, const struct link_events *events)
@@ -317,7 +399,16 @@ void link_start(struct link *link)
 {
     link->uv.handle.data = link;
     link->read_at_ms = loop_now_ms(link->loop);
-    make_ready(link);
+    if (link->mode == LINK_PLAIN)
+        make_ready(link);
+    else if (link->mode == LINK_TLS)
+        begin_tls(link);
+    if (link->tls) { /* a client speaks first */
+        struct err err;
+        if (tls_handshake(link->tls, &err) < 0)
+            link_close(link, &err);
+        link_dirty(link);
+    }
     if (!link->closing)
         uv_read_start(&link->uv.stream, on_alloc, on_read);
 }

@@ -41,15 +41,16 @@ struct link {
     const struct link_events *events;
     struct h2_options h2_options;
     struct h2 *h2; /* NULL until ready */
-    struct tls_ctx *tls_ctx;
-    struct tls *tls;
     enum link_mode mode;
+    struct tls_ctx *tls_ctx; /* LINK_TLS: needed; LINK_DETECT: may be NULL */
+    const char *tls_peer;    /* client: whom we mean to reach; until ready */
+    struct tls *tls;
     struct link *dirty_next;
     uv_write_t write;
     char *pending; /* what the socket did not take at once */
     int64_t read_at_ms;
     struct err why;
-    bool dirty, writing, closing, close_after, opened;
+    bool dirty, writing, closing, close_after, opened /* h2 was there */;
 };
 
 struct rpc_loop {
@@ -63,6 +64,7 @@ struct rpc_loop {
     unsigned refs; /* its three handles, servers, clients and links */
     char in[64 * 1024];
     char out[64 * 1024];
+    char plain[64 * 1024]; /* TLS only: what is to be, or was, encrypted */
 };
 
 void loop_ref(struct rpc_loop *loop);

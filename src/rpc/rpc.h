@@ -76,12 +76,10 @@ struct rpc_server_options {
      * connection. To answer later: keep `auth`, return RPC_ROLES_LATER and call rpc_auth_done().
      */
     unsigned (*roles)(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
-    const struct jwt_keys *jwt;  /* who may sign tokens; NULL: tokens are refused */
-    bool munge;                  /* accept MUNGE credentials, when libmunge is there */
-    struct tls_ctx *tls;         /* certificate of this server; NULL: no TLS */
-    bool allow_plaintext;        /* also from other hosts */
-    int64_t (*now_s)(void *ctx); /* wall clock, for tokens; NULL: the system's */
-    void (*log)(void *ctx, const char *event, const char *text); /* "rpc.refused", "peer=… why=…" */
+    const struct jwt_keys *jwt; /* who may sign tokens; NULL: tokens are refused */
+    bool munge;                 /* accept MUNGE credentials, when libmunge is there */
+    struct tls_ctx *tls;        /* certificate of this server; NULL: no TLS */
+    bool allow_plaintext;       /* also from other hosts */
 
     unsigned max_connections, max_per_uid; /* 0: the limits of base/limits.h */
     size_t max_message;                    /* 0: LIMIT_MESSAGE_BYTES */
@@ -179,6 +177,7 @@ struct rpc_client_options {
     uint16_t default_port; /* 0: 6817 */
     void *ctx;
     struct tls_ctx *tls;  /* how to trust the server, and our certificate; NULL: no TLS */
+    const char *peer;     /* whose certificate to expect, "node:n1"; NULL: the host's */
     bool allow_plaintext; /* also to other hosts */
     /* Writes the value of `authorization` for a call, or nothing. Asked for every call. */
     void (*credentials)(void *ctx, struct str *out);

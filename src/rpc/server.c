@@ -8,19 +8,18 @@
  */
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "rpc/address.h"
 #include "rpc/pb.h"
 #include "rpc/server_priv.h"
+#include "sys/log.h"
 
 enum { BACKLOG = 1024, BUFFERED_BYTES = 64 * 1024 * 1024 };
 
@@ -45,24 +44,6 @@ void server_unref(struct rpc_server *server)
     loop_timer_clear(server->loop, &server->grace);
     loop_unref(server->loop);
     free(server);
-}
-
-void server_log(const struct rpc_server *server, const char *event, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-
-    if (!server->options.log)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    server->options.log(server->options.ctx, event, text);
-}
-
-int64_t server_now_s(const struct rpc_server *server)
-{
-    return server->options.now_s ? server->options.now_s(server->options.ctx) : (int64_t)time(NULL);
 }
 
 #define DEFAULT(field, value) ((field) = (field) ? (field) : (value))
@@ -127,7 +108,7 @@ static void on_connection(uv_stream_t *stream, int status)
     struct listener *listener = stream->data;
 
     if (status < 0) {
-        server_log(listener->server, "rpc.accept", "failed: %s", uv_strerror(status));
+        log_error("rpc.accept", "failed: %s", uv_strerror(status));
         return;
     }
     conn_accept(listener->server, stream, listener->path != NULL);

@@ -15,6 +15,7 @@ struct conn;
 /* An identity with its roles, shared by the calls that rest on it. */
 struct ident {
     unsigned refs;
+    struct conn *conn; /* NULL when it is gone */
     struct rpc_identity id;
     unsigned roles;     /* RPC_ROLES_LATER while the answer is due */
     struct err refused; /* code set: the proof was not good */
@@ -103,10 +104,7 @@ struct rpc_call {
 /* server.c */
 void server_ref(struct rpc_server *server);
 void server_unref(struct rpc_server *server);
-void server_log(const struct rpc_server *server, const char *event, const char *fmt, ...)
-    PRINTF(3, 4);
 void server_check_stopped(struct rpc_server *server);
-int64_t server_now_s(const struct rpc_server *server);
 
 /* conn.c */
 int conn_accept(struct rpc_server *server, uv_stream_t *listener, bool is_unix);
@@ -125,8 +123,10 @@ void call_expire(struct rpc_call *call, int64_t now_ms);
 /* auth.c */
 void ident_ref(struct ident *ident);
 void ident_unref(struct ident *ident);
-/* Whom the connection itself shows. */
+/* Whom the connection itself shows: nobody so far. */
 struct ident *auth_connection(struct conn *conn);
+/* The subject of its certificate: "node:n1". */
+void auth_certificate(struct conn *conn, const char *subject);
 /* Sets call->ident; roles may be RPC_ROLES_LATER. */
 void auth_call(struct rpc_call *call);
 /* The call's roles, or an error that says why it is refused. */
