@@ -273,3 +273,41 @@ void str_add_visible(struct str *str, const char *text, size_t len)
             str_add_char(str, (char)c);
     }
 }
+
+size_t str_utf8_len(const char *text, size_t left)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t len = !left         ? 0
+                 : p[0] < 0x80 ? 1
+                 : p[0] < 0xc2 ? 0
+                 : p[0] < 0xe0 ? 2
+                 : p[0] < 0xf0 ? 3
+                               : 4;
+    uint32_t c;
+
+    if (len < 2)
+        return len;
+    if (p[0] > 0xf4 || len > left)
+        return 0;
+    c = p[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    if ((len == 3 && c < 0x800) || (len == 4 && c < 0x10000) || c > 0x10ffff ||
+        (c >= 0xd800 && c < 0xe000))
+        return 0;
+    return len;
+}
+
+bool str_is_utf8(const char *text)
+{
+    size_t left = strlen(text), len;
+
+    for (; left; text += len, left -= len) {
+        if (!(len = str_utf8_len(text, left)))
+            return false;
+    }
+    return true;
+}

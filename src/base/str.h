@@ -64,6 +64,10 @@ bool str_to_u64(const char *text, uint64_t max, uint64_t *out);
 /* How many single-character edits lead from a to b; what "did you mean" sorts by. */
 unsigned str_distance(const char *a, const char *b);
 
+/* The length of the UTF-8 character at `text`, or 0: overlong forms and surrogates are none. */
+size_t str_utf8_len(const char *text, size_t left);
+bool str_is_utf8(const char *text);
+
 /* Adds text so that a terminal shows it and nothing happens: control bytes become \n, \t, \x1b. */
 void str_add_visible(struct str *str, const char *text, size_t len);
 

@@ -59,28 +59,6 @@ const char *toml_shown(struct toml_reader *r)
     return arena_printf(r->arena, "'%.*s'", (int)char_len(r->p), r->p);
 }
 
-/* The length of the UTF-8 character at p, or 0: overlong forms and surrogates are no characters. */
-static size_t utf8_len(const unsigned char *p, size_t left)
-{
-    uint32_t c;
-    size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-    if (!len || p[0] > 0xf4 || len > left)
-        return 0;
-    if (len == 1)
-        return 1;
-    c = p[0] & (0xffu >> (len + 1));
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (p[i] & 0x3f);
-    }
-    if ((len == 3 && c < 0x800) || (len == 4 && c < 0x10000) || c > 0x10ffff ||
-        (c >= 0xd800 && c < 0xe000))
-        return 0;
-    return len;
-}
-
 static bool is_forbidden(const char *p, const char *end)
 {
     unsigned char c = (unsigned char)*p;
@@ -99,7 +77,7 @@ int toml_check_text(struct toml_reader *r)
         r->p += 3;
     begin = r->p;
     while (r->p < r->end) {
-        size_t len = utf8_len((const unsigned char *)r->p, (size_t)(r->end - r->p));
+        size_t len = str_utf8_len(r->p, (size_t)(r->end - r->p));
 
         if (!len)
             return toml_fail_here(r, "byte 0x%02x is not UTF-8", (unsigned char)*r->p);

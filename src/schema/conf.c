@@ -273,11 +273,15 @@ const struct conf_item *conf_item(const struct conf *conf, size_t index)
 
 void conf_guess(struct conf_guess *guess, const char *candidate)
 {
-    unsigned distance = str_distance(guess->wanted, candidate);
-    size_t len = strlen(guess->wanted);
-
+    size_t len = strlen(guess->wanted), other = strlen(candidate);
     /* Half of a short word and a third of a long one may be wrong. */
-    if (distance > (len < 6 ? (len + 1) / 2 : len / 3))
+    size_t allowed = len < 6 ? (len + 1) / 2 : len / 3;
+    unsigned distance;
+
+    if (len > 64 || len > other + allowed || other > len + allowed)
+        return;
+    distance = str_distance(guess->wanted, candidate);
+    if (distance > allowed)
         return;
     if (!guess->best || distance < guess->distance) {
         guess->best = candidate;

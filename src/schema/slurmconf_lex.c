@@ -73,6 +73,8 @@ static int read_value(char **p, const char **out, struct err *err)
     *out = from;
     *p = *to ? to + 1 : to;
     *to = '\0';
+    if (!str_is_utf8(from))
+        return err_set(err, ERR_SYNTAX, "a value is not UTF-8; convert the file (iconv -t UTF-8)");
     return 0;
 }
 

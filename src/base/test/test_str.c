@@ -76,5 +76,27 @@ static void terminals_are_safe(void **state)
     str_done(&str);
 }
 
-UNIT_MAIN(UNIT(grows_and_is_taken), UNIT(splits_words), UNIT(numbers_have_bounds),
-          UNIT(compares_and_suggests), UNIT(terminals_are_safe))
+static void utf8_is_checked(void **state)
+{
+    static const struct {
+        const char *text;
+        bool ok;
+    } cases[] = {
+        { "", true },
+        { "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", true },
+        { "\xf4\x8f\xbf\xbf", true },
+        { "\xc3", false },             /* cut off */
+        { "\xe8key", false },          /* Latin-1 */
+        { "\xc0\x80", false },         /* overlong */
+        { "\xe0\x9f\xbf", false },     /* overlong */
+        { "\xed\xa0\x80", false },     /* surrogate */
+        { "\xf4\x90\x80\x80", false }, /* beyond Unicode */
+        { "\xff", false },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_int_equal(str_is_utf8(cases[i].text), cases[i].ok);
+}
+
+UNIT_MAIN(UNIT(utf8_is_checked), UNIT(grows_and_is_taken), UNIT(splits_words),
+          UNIT(numbers_have_bounds), UNIT(compares_and_suggests), UNIT(terminals_are_safe))

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * commands.h - every command of the `spur` binary
+ *
+ * A command is a function like main(): argv[0] is its own name, the result its exit code. It is
+ * reached as `spur NAME` or through a symlink called NAME; its row is in main.c.
+ */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+int config_main(int argc, char **argv);
+
+#endif
