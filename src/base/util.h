@@ -14,10 +14,10 @@
 
 #undef MIN /* <sys/param.h>, which <uv.h> brings, has its own */
 #undef MAX
-#define CLEANUP(fn)                     __attribute__((cleanup(fn)))
-#define PRINTF(fmt, first)              __attribute__((format(printf, fmt, first)))
-#define NODISCARD                       __attribute__((warn_unused_result))
-#define ARRAY_LEN(array)                (sizeof(array) / sizeof((array)[0]))
+#define CLEANUP(fn)        __attribute__((cleanup(fn)))
+#define PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#define NODISCARD          __attribute__((warn_unused_result))
+#define ARRAY_LEN(array)   (sizeof(array) / sizeof((array)[0]))
 /* <sys/param.h> has its own, which some system headers include. */
 #undef MIN
 #undef MAX

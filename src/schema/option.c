@@ -6,6 +6,7 @@
  */
 #include "schema/option.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -14,7 +15,7 @@ int option_arity(const struct option *row)
 {
     if (!row->arg)
         return 0;
-    return row->arg[0] == '[' ? 2 : 1;
+    return row->arg[0] == '[' && strchr(row->arg, ']')[1] == '\0' ? 2 : 1;
 }
 
 const struct option *option_find(const struct option_set *set, const char *name)
@@ -28,11 +29,17 @@ const struct option *option_find(const struct option_set *set, const char *name)
 
 const struct option *option_find_update(const struct option_set *set, const char *key, size_t len)
 {
-    struct span word = { key, len };
+    char wanted[64];
 
+    snprintf(wanted, sizeof(wanted), "%.*s", (int)MIN(len, sizeof(wanted) - 1), key);
     for (size_t i = 0; i < set->count; i++) {
-        if (set->rows[i].update && span_ieq(word, set->rows[i].update))
-            return &set->rows[i];
+        const char *cursor = set->rows[i].update;
+        struct span word;
+
+        while (cursor && str_next(&cursor, ",", &word)) {
+            if (span_ieq(word, wanted))
+                return &set->rows[i];
+        }
     }
     return NULL;
 }
@@ -59,6 +66,8 @@ static int call_row(const struct option_call *call, const char *value, struct er
         result = call->row->read(call, value, err);
     if (result < 0)
         err_option(err, call->row->name);
+    else if (call->set->seen)
+        call->set->seen(call, value);
     return result;
 }
 
@@ -206,6 +215,20 @@ int option_read_argv(const struct option_set *set, const struct option_ctx *ctx,
                              operands, operand_count, err);
 }
 
+static const char *first_of(const struct option_ctx *ctx, const char *names)
+{
+    const char *value = NULL;
+    struct span word;
+
+    while (!value && str_next(&names, ",", &word)) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%.*s", (int)word.len, word.ptr);
+        value = option_getenv(ctx, name);
+    }
+    return value;
+}
+
 int option_read_env(const struct option_set *set, const struct option_ctx *ctx, void *target,
                     struct err *err)
 {
@@ -221,11 +244,13 @@ int option_read_env(const struct option_set *set, const struct option_ctx *ctx, 
 
         if (!option_applies(set, row) || !row->env[column])
             continue;
-        value = option_getenv(ctx, row->env[column]);
+        value = first_of(ctx, row->env[column]);
         if (!value)
             continue;
         call.row = row;
-        result = call_row(&call, option_arity(row) == 0 ? NULL : value, err);
+        /* A flag's variable counts by being set, except that -v may say how often. */
+        result = call_row(
+            &call, option_arity(row) == 0 && row->read != option_increase ? NULL : value, err);
         if (result < 0)
             return result;
     }

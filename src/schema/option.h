@@ -12,9 +12,10 @@
  *       .help = "Limit on the run time of the allocation." },
  *
  * (1) An accepted option acts. A row with `.later` refuses with that reason.
- * (2) Reading never prints. What is wrong is in `struct err`: ERR_UNKNOWN_OPTION is a mistake in the
- *     use of options, ERR_RANGE a number that is none, ERR_UNSUPPORTED a row with `.later`, the rest
- *     a bad value. Lines before the last of err->text are printed as they are.
+ * (2) Reading never prints. What is wrong is in `struct err`, and its code says how Slurm's commands
+ *     end: ERR_UNKNOWN_OPTION "Try ... --help" and usage_exit, ERR_RANGE and ERR_UNSUPPORTED
+ *     "error:" and 1, ERR_SYNTAX "fatal:" and 1, everything else "error:" and usage_exit. Lines
+ *     before the last of err->text are printed as they are.
  */
 #ifndef SCHEMA_OPTION_H
 #define SCHEMA_OPTION_H
@@ -70,14 +71,15 @@ typedef int option_reader(const struct option_call *call, const char *value, str
 struct option {
     const char *name;  /* long name */
     int key;           /* short name, or 0 */
-    const char *arg;   /* what its value is called; "[N]" may be left out; NULL: none */
+    const char *arg;   /* what its value is called; "[N]" may be left out; NULL: no value */
     unsigned commands; /* bits of those that have it; 0: every one of the set */
-    const char *env[OPTION_COMMANDS]; /* by bit number of the command */
+    const char
+        *env[OPTION_COMMANDS]; /* by bit number of the command; "A,B": the first that is set */
     option_reader *read;
     struct option_into into;
     int64_t value;      /* what a flag sets, or a reader's own number */
     const char *later;  /* not supported yet, and why */
-    const char *update; /* key of scontrol update, when it has one */
+    const char *update; /* keys of scontrol update: "JobName,Name" */
     const char *help;   /* NULL: an alias, left out of help */
 };
 
@@ -89,6 +91,8 @@ struct option_set {
     int usage_exit;      /* exit code of a wrong option: 255 for sbatch, 1 for most */
     const struct option *rows;
     size_t count;
+    /* told of every option that was read, when not NULL */
+    void (*seen)(const struct option_call *call, const char *value);
 };
 
 /* What readers may know of the world. */
@@ -146,12 +150,16 @@ void option_set_text(const struct option_call *call, const char *text);
 
 /* Readers that any table may use. */
 option_reader option_flag;     /* sets .value, or 1 when that is 0 */
+option_reader option_off;      /* sets 0 */
 option_reader option_text;     /* as it is, at most LIMIT_COMMENT_BYTES */
 option_reader option_increase; /* one more: -vv */
 option_reader option_number;   /* 0 ... 2^31-1 */
 option_reader option_positive; /* 1 ... 2^31-1 */
 option_reader option_duration; /* a time limit, in seconds; -1 is UNLIMITED */
 option_reader option_ignored;  /* accepted because it asks for what we do anyway */
+
+/* "Invalid --time specification": Slurm's words for most bad values. */
+int option_invalid(const struct option_call *call, struct err *err);
 
 /* Help and friends; every one of them walks the rows. */
 void option_add_help(const struct option_set *set, struct str *out);

@@ -14,7 +14,7 @@ Job *sample_job(uint32_t id);
 Node *sample_node(unsigned number); /* 1 ... 8 */
 Partition *sample_partition(const char *name);
 
-/* The recorded standard output of a file in test/data, and what was run; the caller frees both. */
-char *sample_output(const char *file, char **command);
+/* The recorded standard output of a file in test/data; the caller frees it. */
+char *sample_output(const char *file);
 
 #endif

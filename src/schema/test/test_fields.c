@@ -56,7 +56,7 @@ static void check_column(char *line, Job *const *jobs)
 
 static void test_every_column_prints_what_slurm_prints(void **state)
 {
-    char *text = sample_output("squeue.tsv", NULL), *save = NULL;
+    char *text = sample_output("squeue.tsv"), *save = NULL;
     Job *jobs[ARRAY_LEN(sample_ids)];
     unsigned checked = 0;
 
@@ -123,7 +123,7 @@ static void test_job_records_are_those_of_scontrol(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char *want = sample_output(cases[i].file, NULL);
+        char *want = sample_output(cases[i].file);
         struct field_ctx ctx = ctx_at(cases[i].now);
         struct str got = { 0 };
 
@@ -143,7 +143,7 @@ static void test_job_records_are_those_of_scontrol(void **state)
 
 static void test_planned_jobs_show_where_and_when(void **state)
 {
-    char *want = sample_output("show-job-big.txt", NULL);
+    char *want = sample_output("show-job-big.txt");
     struct field_ctx ctx = ctx_at(73);
     Job *job = sample_job(142);
     struct str got = { 0 };
@@ -172,7 +172,7 @@ static void test_node_records_are_those_of_scontrol(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char *want = sample_output(cases[i].file, NULL);
+        char *want = sample_output(cases[i].file);
         struct field_ctx ctx = ctx_at(73);
         struct str got = { 0 };
 
@@ -197,7 +197,7 @@ static void test_partition_records_are_those_of_scontrol(void **state)
 
     for (int one_line = 0; one_line < 2; one_line++) {
         const char *file = one_line ? "show-partition-oneliner.txt" : "show-partition.txt";
-        char *want = sample_output(file, NULL);
+        char *want = sample_output(file);
         struct str got = { 0 };
 
         assert_non_null(want);
