@@ -403,7 +403,8 @@ static void on_closed(struct h2_stream *stream, const struct err *why)
     (void)why;
     if (!call)
         return;
-    conn_active(call->conn);
+    if (call->method) /* a call that never became one is no activity */
+        conn_active(call->conn);
     detach(call);
     if (call->answered || !call->handed)
         call_free(call);
