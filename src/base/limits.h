@@ -35,6 +35,7 @@ enum {
     LIMIT_ENV_COUNT = 32768,
     LIMIT_ARGS_COUNT = 4096,
     LIMIT_ARRAY_TASKS = 4000001, /* Slurm's largest MaxArraySize */
+    LIMIT_ARRAY_RUNS = 10000,    /* ranges in one --array */
     LIMIT_GROUPS = 65536,
     LIMIT_GRES_KINDS = 64,
     LIMIT_CPUS_PER_NODE = 65535,
@@ -42,6 +43,7 @@ enum {
     LIMIT_GRES_PER_NODE = 4096,
     LIMIT_NODES = 100000,
     LIMIT_HET_COMPONENTS = 128,
+    LIMIT_JOB_PARTITIONS = 256, /* in one job's list */
 
     /* configuration */
     LIMIT_CONFIG_BYTES = 16 * 1024 * 1024,
@@ -53,6 +55,9 @@ enum {
     LIMIT_BATCH_BYTES = 4 * 1024 * 1024, /* one row of the log */
     LIMIT_BATCH_COMMANDS = 4096,
     LIMIT_JOBS_DEFAULT = 2000000,
+    LIMIT_RESERVATIONS = 10000,
+    LIMIT_SNAPSHOT_RECORD = 64 * 1024 * 1024,
+    LIMIT_REQUESTS = 4 * 1024 * 1024, /* request ids remembered */
 };
 
 #define LIMIT_JOB_ID UINT32_C(0xfffffff0)

@@ -4,6 +4,8 @@
  */
 #include "core/event.h"
 
+#include "core/state_priv.h"
+
 static const char *const names[] = {
     [EVENT_ANSWER] = "answer",
     [EVENT_REJECTED] = "rejected",
@@ -56,4 +58,39 @@ void events_clear(struct events *events)
 const char *event_name(enum event_kind kind)
 {
     return (unsigned)kind < ARRAY_LEN(names) ? names[kind] : "unknown";
+}
+
+struct event *emit(struct events *out, enum event_kind kind)
+{
+    vec_push(&out->list, (struct event){ .kind = kind, .task = NO_TASK });
+    return &out->list.items[out->list.len - 1];
+}
+
+struct event *emit_job(struct events *out, enum event_kind kind, const struct job *job)
+{
+    struct event *event = emit(out, kind);
+
+    event->job = job;
+    event->job_id = job->id;
+    event->attempt = job->attempt;
+    if (job->array) {
+        event->array_id = job->array->id;
+        if (job->is_task)
+            event->task = job->array_task_id;
+    }
+    return event;
+}
+
+void emit_node(struct events *out, enum event_kind kind, const struct node *node)
+{
+    emit(out, kind)->node = node;
+}
+
+void reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code)
+{
+    struct event *event = emit(out, EVENT_REJECTED);
+
+    event->job_id = job_id;
+    event->task = task;
+    event->code = code;
 }

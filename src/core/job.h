@@ -62,14 +62,13 @@ struct job_part {
 
 struct job_run {
     int64_t start_us;
-    int64_t end_us;             /* 0 while it runs */
     int64_t suspend_us;         /* when it was suspended last; 0 never */
     int64_t suspended_total_us; /* of finished suspensions */
-    int64_t limit_us;           /* the controller's backstop; INT64_MAX none */
     const char *partition;
     uint32_t exit_status;
     bool has_exit;        /* the script's end was reported */
     bool whole_nodes;     /* nobody else may use its nodes */
+    bool shared;          /* its CPUs may be shared with jobs like it */
     unsigned count, held; /* parts; parts with a node */
     struct job_part parts[];
 };
@@ -91,14 +90,28 @@ struct array {
     uint32_t unstarted;                   /* active tasks that have not started */
     uint32_t records;                     /* task records besides the one with the array's id */
     uint32_t first_waiting;               /* no task number below this waits */
+    int64_t last_start_us;                /* of any of its tasks */
+    uint32_t *record_slots;               /* hash table of their ids, by task */
+    uint32_t record_cap;
     size_t run_count;
-    uint8_t *bits; /* two a task */
+    uint64_t bits_hash; /* sum over the tasks, for the digest */
+    uint8_t *bits;      /* two a task */
     struct task_run runs[];
 };
 
 struct deps;
+
+/* Script and environment are in the payload store; the state counts who refers to them. */
+enum { PAYLOAD_DIGEST_BYTES = 32 };
 struct payload {
-    uint8_t digest[32];
+    uint32_t refs, hash;
+    uint8_t digest[PAYLOAD_DIGEST_BYTES];
+};
+
+/* A packed message, shared by an array and its tasks. */
+struct packed {
+    uint32_t refs, len;
+    uint8_t data[];
 };
 
 /* What few jobs have. */
@@ -108,8 +121,9 @@ struct job_more {
     int64_t preempt_us;
     uint32_t het_job_id, het_offset, het_count;
     uint32_t time_min_s;
-    uint32_t derived_status;
 };
+
+enum { JOB_ASKED_NOT, JOB_ASKED_NO, JOB_ASKED_YES };
 
 struct job {
     uint32_t id;
@@ -118,24 +132,24 @@ struct job {
     uint8_t hold;    /* 0 none, 1 by its user, 2 by an administrator */
     uint16_t reason; /* why it ended or was held; core_job_reason() says why it waits */
     uint16_t restarts;
-    bool is_task : 1;  /* array_task_id is its own; (1) */
-    bool eligible : 1; /* pending, and nothing but resources and policy keep it from starting */
-    bool batch : 1, requeue : 1, no_kill : 1, kill_on_invalid_dep : 1;
-    bool touched : 1;  /* its record hash is to be brought up to date */
+    bool is_task : 1; /* array_task_id is its own; (1) */
+    bool batch : 1, no_kill : 1;
+    bool touched : 1;                             /* its record hash is to be brought up to date */
+    uint8_t requeue : 2, kill_on_invalid_dep : 2; /* as asked: JOB_ASKED_* */
     uint32_t attempt;  /* of the current or last start; 0 before the first */
     uint32_t priority; /* what the order goes by; core shows 0 while held */
     int32_t nice;
     uint32_t array_task_id;
-    uint32_t name_next; /* next job in the chain of its (uid, name) hash */
-    uint32_t due_at;    /* place in the heap of due times + 1; 0: nothing is due */
-    uint32_t spec_len;
+    uint32_t name_next, name_prev; /* chain of the unended jobs with its (uid, name) hash */
+    uint32_t due_at;               /* place in the heap of due times + 1; 0: nothing is due */
     int64_t time_limit_s; /* -1 unlimited; what holds now, with the partition's default filled in */
-    int64_t submit_us, begin_us, eligible_us, planned_start_us;
-    int64_t end_us; /* of a job that ended without ever running as this record */
+    int64_t submit_us, begin_us, planned_start_us;
+    int64_t eligible_us; /* since when only resources and policy keep it waiting; 0: others do */
+    int64_t end_us;      /* 0 while it has not ended */
     const struct owner *owner;
     struct shape *shape;
     const char *account, *qos;     /* NULL when none was given */
-    uint8_t *spec;                 /* packed JobSpec */
+    struct packed *spec;           /* JobSpec */
     const struct payload *payload; /* NULL when the job has none */
     struct job_run *run;
     struct array *array; /* of the array it belongs to, or NULL */
@@ -148,6 +162,11 @@ enum job_phase job_phase(const struct job *job);
 bool job_is_meta(const struct job *job);   /* (1) */
 bool job_has_ended(const struct job *job); /* has its end state, released or not */
 bool job_holds(const struct job *job);     /* some node has not said released */
+/* Pending, and nothing but resources and policy keep it from starting. */
+static inline bool job_is_eligible(const struct job *job)
+{
+    return job->state == JOB_PENDING && !(job->flags & JOB_FLAG_COMPLETING) && job->eligible_us;
+}
 
 /* The job's name, inside the packed spec: valid until the job changes. */
 struct span job_name(const struct job *job);
@@ -158,7 +177,6 @@ JobSpec *job_spec_unpack(const struct job *job);
 
 /* When it ends at the latest if it started at `start_us`; INT64_MAX without a limit. */
 int64_t job_end_by(const struct job *job, int64_t start_us);
-int64_t job_end_us(const struct job *job); /* 0 while it has not ended */
 
 /* 12, 12_7, or 12_[3-99%5] for an array's record, as squeue shows it. */
 void job_format_id(const struct job *job, struct str *out);

@@ -50,6 +50,7 @@ struct node {
     char *reason, *reason_user;
     uint32_t reason_uid;
     int64_t reason_us, last_busy_us;
+    uint64_t spec_hash, found_hash;
     uint64_t hash;
 };
 
@@ -63,11 +64,10 @@ struct partition {
     PartitionSpec *spec;
     struct bitset nodes;
     unsigned total_nodes, total_cpus;
-    unsigned max_share;       /* jobs that may share a CPU; 1 when none */
-    bool share_forced;        /* also jobs that did not ask for it */
-    bool whole_nodes;         /* OverSubscribe=EXCLUSIVE */
-    unsigned number;          /* in state_partition_at() */
-    unsigned pending, active; /* jobs (an array's record counts once) that name it, or run in it */
+    unsigned max_share; /* jobs that may share a CPU; 1 when none */
+    bool share_forced;  /* also jobs that did not ask for it */
+    bool whole_nodes;   /* OverSubscribe=EXCLUSIVE */
+    unsigned number;    /* in state_partition_at() */
     bool touched;
     uint64_t hash;
 };

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * admit.c - may this job be in the queue at all?
+ *
+ * The same answer before a submission is proposed and when it is applied. Refused is what no
+ * configured node could ever run and what is not allowed; what only has to wait is accepted.
+ */
+#include "core/state_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/feature.h"
+#include "core/pb.h"
+
+enum { DEFAULT_MAX_ARRAY_SIZE = 1001 };
+
+/* What is asked for and would not happen: refused, never ignored. */
+static const struct {
+    const char *field, *option;
+} not_there[] = {
+    { "burst_buffer", "--burst-buffer" },
+    { "core_spec", "--core-spec" },
+    { "thread_spec", "--thread-spec" },
+    { "switches", "--switches" },
+    { "segment", "--segment" },
+    { "spare_nodes", "--spare-nodes" },
+    { "reboot", "--reboot" },
+    { "tres_per_task", "--tres-per-task" },
+    { "batch_features", "--batch" },
+    { "clusters", "--clusters" },
+    { "immediate", "--immediate" },
+};
+
+static bool is_false(const JobSpec *spec, const ProtobufCFieldDescriptor *field)
+{
+    return field->type == PROTOBUF_C_TYPE_BOOL &&
+           !*(const protobuf_c_boolean *)((const char *)spec + field->offset);
+}
+
+static int check_supported(const JobSpec *spec, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(not_there); i++) {
+        const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field_by_name(
+            &job_spec__descriptor, not_there[i].field);
+        if (field && pb_has(spec, field) && !is_false(spec, field)) {
+            int code =
+                err_set(err, ERR_UNSUPPORTED, "%s is not supported yet", not_there[i].option);
+            err_option(err, not_there[i].option);
+            return code;
+        }
+    }
+    if (spec->exclusive == EXCLUSIVE_MCS || spec->exclusive == EXCLUSIVE_TOPO)
+        return err_set(err, ERR_UNSUPPORTED, "--exclusive=mcs and topo are not supported yet");
+    return 0;
+}
+
+static int check_texts(const JobSpec *spec, struct err *err)
+{
+    const struct {
+        const char *text, *option;
+        size_t limit;
+        enum err_code code;
+    } rows[] = {
+        { spec->name, "job-name", LIMIT_NAME_BYTES, ERR_PATH_TOO_LONG },
+        { spec->account, "account", LIMIT_NAME_BYTES, ERR_ACCOUNT },
+        { spec->qos, "qos", LIMIT_NAME_BYTES, ERR_QOS },
+        { spec->wckey, "wckey", LIMIT_NAME_BYTES, ERR_WCKEY },
+        { spec->partition, "partition", LIMIT_COMMENT_BYTES, ERR_INVALID_PARTITION },
+        { spec->comment, "comment", LIMIT_COMMENT_BYTES, ERR_PATH_TOO_LONG },
+        { spec->work_dir, "chdir", LIMIT_PATH_BYTES, ERR_PATH_TOO_LONG },
+        { spec->std_out, "output", LIMIT_PATH_BYTES, ERR_PATH_TOO_LONG },
+        { spec->std_err, "error", LIMIT_PATH_BYTES, ERR_PATH_TOO_LONG },
+        { spec->std_in, "input", LIMIT_PATH_BYTES, ERR_PATH_TOO_LONG },
+        { spec->features, "constraint", LIMIT_COMMENT_BYTES, ERR_FEATURE },
+        { spec->prefer, "prefer", LIMIT_COMMENT_BYTES, ERR_PREFER },
+        { spec->dependency, "dependency", LIMIT_HOSTLIST_TEXT, ERR_DEPENDENCY },
+        { spec->nodelist, "nodelist", LIMIT_HOSTLIST_TEXT, ERR_INVALID_NODE_NAME },
+        { spec->exclude, "exclude", LIMIT_HOSTLIST_TEXT, ERR_INVALID_NODE_NAME },
+        { spec->array, "array", LIMIT_COMMENT_BYTES, ERR_ARRAY },
+        { spec->submit_line, "submit-line", LIMIT_COMMENT_BYTES, ERR_PATH_TOO_LONG },
+        { spec->command, "command", LIMIT_COMMENT_BYTES, ERR_PATH_TOO_LONG },
+        { spec->extra, "extra", LIMIT_COMMENT_BYTES, ERR_PATH_TOO_LONG },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].text && strlen(rows[i].text) > rows[i].limit) {
+            int code = err_set(err, rows[i].code, "%s: --%s is longer than %zu bytes",
+                               err_text(rows[i].code), rows[i].option, rows[i].limit);
+            err_option(err, rows[i].option);
+            return code;
+        }
+    }
+    return 0;
+}
+
+static int check_times(const JobSpec *spec, int64_t now_us, struct err *err)
+{
+    int64_t shortest = spec->time_min_s ? spec->time_min_s : spec->time_limit_s;
+
+    if (spec->time_limit_s < -1 || spec->time_limit_s > LIMIT_SECONDS ||
+        (spec->has_time_limit_s && spec->time_limit_s == 0))
+        return err_code(err, ERR_TIME_LIMIT);
+    if (spec->time_min_s < 0 || spec->time_min_s > LIMIT_SECONDS ||
+        (spec->time_min_s && spec->time_limit_s > 0 && spec->time_min_s > spec->time_limit_s))
+        return err_code(err, ERR_TIME_MIN);
+    if (spec->begin_us < 0 || spec->begin_us > now_us + LIMIT_SECONDS * US_PER_S ||
+        spec->deadline_us < 0 || spec->deadline_us > now_us + LIMIT_SECONDS * US_PER_S)
+        return err_code(err, ERR_INVALID_TIME);
+    if (spec->deadline_us && spec->deadline_us < now_us + MAX(shortest, 0) * US_PER_S)
+        return err_set(err, ERR_INVALID_TIME,
+                       "Invalid time specified: the job cannot end before "
+                       "its deadline");
+    return 0;
+}
+
+/* Access to one partition. */
+
+static bool in_list(char **names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_ieq(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+/* A group by its name (the owner's first) or by number (any of the owner's). */
+static bool in_groups(const PartitionSpec *part, const JobOwner *owner)
+{
+    if (part->n_allow_groups == 0 || in_list(part->allow_groups, part->n_allow_groups, "ALL"))
+        return true;
+    if (owner->group && in_list(part->allow_groups, part->n_allow_groups, owner->group))
+        return true;
+    for (size_t i = 0; i < part->n_allow_groups; i++) {
+        uint64_t gid;
+        if (!str_to_u64(part->allow_groups[i], UINT32_MAX, &gid))
+            continue;
+        if (gid == owner->gid)
+            return true;
+        for (size_t k = 0; k < owner->n_gids; k++) {
+            if (gid == owner->gids[k])
+                return true;
+        }
+    }
+    return false;
+}
+
+static int check_access(const struct partition *partition, const JobOwner *owner,
+                        const JobSpec *spec, struct err *err)
+{
+    const PartitionSpec *part = partition->spec;
+    PartitionState state = partition_state(partition);
+    const char *account = spec->account ? spec->account : "";
+    const char *qos = spec->qos ? spec->qos : "";
+
+    if (state == PARTITION_DRAIN || state == PARTITION_INACTIVE)
+        return err_code(err, ERR_PARTITION_NOT_AVAIL);
+    if ((part->root_only && owner->uid != 0) || (part->disable_root && owner->uid == 0))
+        return err_code(err, ERR_PERMISSION);
+    if (!in_groups(part, owner))
+        return err_code(err, ERR_PARTITION_GROUP);
+    if (part->n_allow_accounts && !in_list(part->allow_accounts, part->n_allow_accounts, account) &&
+        !in_list(part->allow_accounts, part->n_allow_accounts, "ALL"))
+        return err_code(err, ERR_ACCOUNT);
+    if (!part->n_allow_accounts && in_list(part->deny_accounts, part->n_deny_accounts, account))
+        return err_code(err, ERR_ACCOUNT);
+    if (part->n_allow_qos && !in_list(part->allow_qos, part->n_allow_qos, qos) &&
+        !in_list(part->allow_qos, part->n_allow_qos, "ALL"))
+        return err_code(err, ERR_QOS);
+    if (!part->n_allow_qos && in_list(part->deny_qos, part->n_deny_qos, qos))
+        return err_code(err, ERR_QOS);
+    if (part->n_allow_alloc_nodes &&
+        !in_list(part->allow_alloc_nodes, part->n_allow_alloc_nodes, "ALL") &&
+        !in_list(part->allow_alloc_nodes, part->n_allow_alloc_nodes,
+                 spec->alloc_node ? spec->alloc_node : ""))
+        return err_code(err, ERR_PERMISSION);
+    if (part->req_resv && str_is_empty(spec->reservation))
+        return err_code(err, ERR_RESERVATION_ACCESS);
+    return 0;
+}
+
+/* Partition limits; whether they refuse or only delay is EnforcePartLimits' business. */
+static int check_limits(const struct partition *partition, const struct shape *shape,
+                        const JobSpec *spec, struct err *err)
+{
+    const PartitionSpec *part = partition->spec;
+    int64_t shortest = spec->time_min_s ? spec->time_min_s : spec->time_limit_s;
+
+    if (part->has_max_nodes && shape->min_nodes > part->max_nodes)
+        return err_code(err, ERR_NODE_COUNT);
+    if (shape->max_nodes < part->min_nodes)
+        return err_code(err, ERR_NODE_COUNT);
+    if (spec->has_time_limit_s && part->max_time_s > 0 &&
+        (shortest < 0 || shortest > part->max_time_s))
+        return err_code(err, ERR_TIME_LIMIT);
+    if ((part->max_mem_per_node_mb && shape->mem_per_node_mb > part->max_mem_per_node_mb) ||
+        (part->max_mem_per_cpu_mb && shape->mem_per_cpu_mb > part->max_mem_per_cpu_mb))
+        return err_code(err, ERR_TASK_MEMORY);
+    return 0;
+}
+
+enum enforce { ENFORCE_NO, ENFORCE_ANY, ENFORCE_ALL };
+
+static enum enforce enforced(const Config *config)
+{
+    const char *word = config->enforce_part_limits;
+
+    if (word && (str_ieq(word, "ALL") || str_ieq(word, "YES")))
+        return ENFORCE_ALL;
+    return word && str_ieq(word, "ANY") ? ENFORCE_ANY : ENFORCE_NO;
+}
+
+static int check_memory(const Config *config, const struct shape *shape, struct err *err)
+{
+    if ((config->max_mem_per_node_mb && shape->mem_per_node_mb > config->max_mem_per_node_mb) ||
+        (config->max_mem_per_cpu_mb && shape->mem_per_cpu_mb > config->max_mem_per_cpu_mb))
+        return err_code(err, ERR_TASK_MEMORY);
+    return 0;
+}
+
+/* At least one partition must take the job (with ALL: each), and one must have the nodes for it. */
+static int check_partitions(const struct state *state, struct shape *shape, const JobOwner *owner,
+                            const JobSpec *spec, struct err *err)
+{
+    enum enforce how = enforced(state->config);
+    const struct need *needs = shape_needs(state, shape);
+    int first_bad = 0;
+    size_t good = 0, fitting = 0;
+    struct err mine = { 0 };
+
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        const struct partition *partition = needs[i].partition;
+        if (!partition)
+            return err_set(err, ERR_INVALID_PARTITION, "Invalid partition name specified: %.100s",
+                           shape->partitions[i]);
+        int code = check_access(partition, owner, spec, &mine);
+        if (code == 0 && how != ENFORCE_NO)
+            code = check_limits(partition, shape, spec, &mine);
+        if (code < 0 && first_bad == 0) {
+            first_bad = code;
+            if (err)
+                *err = mine;
+        }
+        if (code < 0 && how == ENFORCE_ALL)
+            return code;
+        good += code == 0;
+        fitting += code == 0 && needs[i].fits;
+    }
+    if (good == 0)
+        return first_bad;
+    return fitting ? 0 : err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+}
+
+static bool feature_is_known(const void *ctx, const char *name, size_t len)
+{
+    const struct state *state = ctx;
+    struct span span = { name, len };
+
+    vec_each (struct node *, node, &state->nodes) {
+        for (size_t i = 0; i < (*node)->spec->n_features; i++) {
+            if (span_eq(span, (*node)->spec->features[i]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool gres_is_known(const struct state *state, const char *name)
+{
+    for (size_t i = 0; i < state->config->n_gres_types; i++) {
+        if (str_eq(state->config->gres_types[i], name))
+            return true;
+    }
+    vec_each (struct node *, node, &state->nodes) {
+        for (size_t i = 0; i < (*node)->gres_count; i++) {
+            if (str_eq((*node)->gres[i].name, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static int check_licences(const struct state *state, const struct shape *shape, struct err *err)
+{
+    for (size_t i = 0; i < shape->licence_count; i++) {
+        const struct licence *found = NULL;
+        vec_each (struct licence, licence, &state->licences) {
+            if (str_eq(licence->name, shape->licences[i].name))
+                found = licence;
+        }
+        if (!found || shape->licences[i].count > found->total)
+            return err_set(err, ERR_LICENSES, "Invalid license specification: %.100s",
+                           shape->licences[i].name);
+    }
+    return 0;
+}
+
+/* The nodes that are named must exist, and be in one of the partitions. */
+static int check_nodelist(const struct state *state, const struct shape *shape, struct err *err)
+{
+    struct bitset set = { 0 };
+    bool inside = false;
+
+    if (shape->exclude) {
+        int code = state_node_set(state, shape->exclude, &set, err);
+        bitset_done(&set);
+        if (code < 0)
+            return code;
+    }
+    if (!shape->nodelist)
+        return 0;
+    int code = state_node_set(state, shape->nodelist, &set, err);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        const struct partition *partition = state_partition(state, shape->partitions[i]);
+        inside = inside || !partition || bitset_within(&set, &partition->nodes);
+    }
+    size_t count = bitset_count(&set);
+    bitset_done(&set);
+    if (!inside)
+        return err_code(err, ERR_NODES_NOT_IN_PARTITION);
+    return count > shape->max_nodes ? err_code(err, ERR_NODE_COUNT) : 0;
+}
+
+static int check_reservation(const struct state *state, const struct shape *shape,
+                             const JobOwner *owner, const JobSpec *spec, struct err *err)
+{
+    if (!shape->reservation)
+        return 0;
+    const struct reservation *reservation = state_reservation(state, shape->reservation);
+    if (!reservation)
+        return err_set(err, ERR_RESERVATION_INVALID, "Requested reservation is invalid: %.100s",
+                       shape->reservation);
+    const ReservationSpec *resv = reservation->spec;
+    bool listed = resv->n_users || resv->n_accounts || resv->n_groups;
+    if (!listed || owner->uid == 0 ||
+        in_list(resv->users, resv->n_users, owner->user ? owner->user : "") ||
+        in_list(resv->accounts, resv->n_accounts, spec->account ? spec->account : "") ||
+        in_list(resv->groups, resv->n_groups, owner->group ? owner->group : ""))
+        return 0;
+    return err_code(err, ERR_RESERVATION_ACCESS);
+}
+
+static int check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,
+                       const JobSpec *spec, struct err *err)
+{
+    int code = 0;
+
+    if (shape->features)
+        code = feature_check(shape->features, feature_is_known, state, err);
+    if (code == 0 && shape->prefer)
+        code = feature_check(shape->prefer, feature_is_known, state, err);
+    for (size_t i = 0; i < shape->gres_count && code == 0; i++) {
+        if (!gres_is_known(state, shape->gres[i].name))
+            code = err_set(err, ERR_GRES, "Invalid generic resource (gres) specification: %.100s",
+                           shape->gres[i].name);
+    }
+    if (code == 0)
+        code = check_licences(state, shape, err);
+    if (code == 0)
+        code = check_nodelist(state, shape, err);
+    if (code == 0)
+        code = check_memory(state->config, shape, err);
+    if (code == 0)
+        code = check_reservation(state, shape, owner, spec, err);
+    return code < 0 ? code : check_partitions(state, shape, owner, spec, err);
+}
+
+static int64_t time_limit_of(const struct state *state, const struct shape *shape,
+                             const JobSpec *spec)
+{
+    const struct partition *partition = state_partition(state, shape->partitions[0]);
+
+    if (spec->has_time_limit_s)
+        return spec->time_limit_s;
+    if (partition && partition->spec->default_time_s > 0)
+        return partition->spec->default_time_s;
+    return partition && partition->spec->max_time_s > 0 ? partition->spec->max_time_s : -1;
+}
+
+/* A shape that others have already needs no second look at every node. */
+static struct shape *known_shape(const struct state *state, const JobSpec *spec)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    struct shape *shape = shape_find(state, spec, &arena);
+    arena_done(&arena);
+    return shape;
+}
+
+static int admit_shape(const struct state *state, const JobOwner *owner, const JobSpec *spec,
+                       struct admitted *out, struct err *err)
+{
+    static const JobOwner nobody = JOB_OWNER__INIT;
+    const struct partition *fallback = state_default_partition(state);
+    JobSpec filled = *spec;
+
+    if (str_is_empty(filled.partition)) {
+        if (!fallback)
+            return err_code(err, ERR_NO_DEFAULT_PARTITION);
+        filled.partition = fallback->spec->name;
+    }
+    struct shape *shape = known_shape(state, &filled);
+    if (!shape) {
+        shape = out->shape = shape_parse(state, &filled, err);
+        if (!shape)
+            return -(int)(err ? err->code : ERR_INVALID);
+    } else {
+        out->known = shape;
+    }
+    int code = check_shape(state, shape, owner ? owner : &nobody, &filled, err);
+    if (code == 0)
+        out->time_limit_s = time_limit_of(state, shape, &filled);
+    return code;
+}
+
+static int admit_array(const struct state *state, const JobSpec *spec, struct admitted *out,
+                       struct err *err)
+{
+    const Config *config = state->config;
+    uint32_t max_size = config->max_array_size ? config->max_array_size : DEFAULT_MAX_ARRAY_SIZE;
+    uint32_t most = config->max_job_count ? config->max_job_count : LIMIT_JOBS_DEFAULT;
+
+    if (str_is_empty(spec->array))
+        return 0;
+    struct err mine = { 0 };
+    out->array = array_parse(spec->array, max_size, most, &mine);
+    if (!out->array && err)
+        *err = mine;
+    return out->array ? 0 : -(int)mine.code;
+}
+
+int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
+          const struct job *self, int64_t now_us, struct admitted *out, struct err *err)
+{
+    *out = (struct admitted){ 0 };
+    if (state->config->disable_root_jobs && owner && owner->uid == 0)
+        return err_set(err, ERR_PERMISSION, "Jobs of root are not allowed here");
+    int code = check_supported(spec, err);
+    if (code == 0)
+        code = check_texts(spec, err);
+    if (code == 0)
+        code = check_times(spec, now_us, err);
+    if (code == 0 && spec->batch && str_is_empty(spec->work_dir))
+        code = err_code(err, ERR_WORK_DIR);
+    if (code == 0)
+        code = admit_shape(state, owner, spec, out, err);
+    if (code == 0)
+        code = admit_array(state, spec, out, err);
+    if (code == 0 && !str_is_empty(spec->dependency))
+        code = deps_parse(state, self, spec->dependency, &out->deps, err);
+    if (code < 0)
+        admitted_done(out);
+    return code;
+}
+
+void admitted_done(struct admitted *admitted)
+{
+    shape_free(admitted->shape);
+    array_free(admitted->array);
+    deps_free(admitted->deps);
+    *admitted = (struct admitted){ 0 };
+}

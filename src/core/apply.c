@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * apply.c - one committed command
+ *
+ * (1) Time and index move with every command, done or refused.
+ * (2) A request id that was used before gets its first answer and changes nothing else.
+ */
+#include "core/state_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct events *out)
+{
+    state->epoch++;
+    job_set_text(&state->leader, cmd->leader ? cmd->leader : "");
+    job_set_text(&state->leader_address, cmd->address ? cmd->address : "");
+    if (!state->has_cluster_id && cmd->cluster_id.len == sizeof(state->cluster_id)) {
+        memcpy(state->cluster_id, cmd->cluster_id.data, sizeof(state->cluster_id));
+        state->has_cluster_id = true;
+    }
+    emit(out, EVENT_LEADER)->text = state->leader;
+    return ERR_OK;
+}
+
+static enum err_code apply_planned(struct state *state, const CmdPlanned *cmd)
+{
+    for (size_t i = 0; i < cmd->n_starts; i++) {
+        const PlannedStart *planned = cmd->starts[i];
+        struct job *job = job_at(state, planned->job_id);
+        if (!job || job_phase(job) != PHASE_PENDING)
+            continue;
+        job->planned_start_us = planned->start_us;
+        if (planned->nodes || job->more)
+            job_set_text(&job_more(job)->planned_nodes, planned->nodes);
+        job_touch(state, job);
+    }
+    return ERR_OK;
+}
+
+static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t *job_id,
+                              struct err *err, struct events *out)
+{
+    switch (cmd->what_case) {
+    case COMMAND__WHAT_LEAD:
+        return apply_lead(state, cmd->lead, out);
+    case COMMAND__WHAT_CONFIG:
+        return apply_config(state, cmd->config, err, out);
+    case COMMAND__WHAT_SUBMIT:
+        return apply_submit(state, cmd->submit, job_id, err, out);
+    case COMMAND__WHAT_START:
+        return apply_start(state, cmd->start, err, out);
+    case COMMAND__WHAT_READY:
+        return apply_ready(state, cmd->ready, out);
+    case COMMAND__WHAT_FINISH:
+        return apply_finish(state, cmd->finish, out);
+    case COMMAND__WHAT_RELEASE:
+        return apply_release(state, cmd->release, out);
+    case COMMAND__WHAT_CANCEL:
+        return apply_cancel(state, cmd->cancel, err, out);
+    case COMMAND__WHAT_UPDATE_JOB:
+        return apply_update_job(state, cmd->update_job, err, out);
+    case COMMAND__WHAT_REQUEUE:
+        return apply_requeue(state, cmd->requeue, err, out);
+    case COMMAND__WHAT_SUSPEND:
+        return apply_suspend(state, cmd->suspend, err, out);
+    case COMMAND__WHAT_NODE_UP:
+        return apply_node_up(state, cmd->node_up, err, out);
+    case COMMAND__WHAT_NODE_DOWN:
+        return apply_node_down(state, cmd->node_down, out);
+    case COMMAND__WHAT_UPDATE_NODE:
+        return apply_update_node(state, cmd->update_node, err, out);
+    case COMMAND__WHAT_PARTITION:
+        return apply_partition(state, cmd->partition, err, out);
+    case COMMAND__WHAT_RESERVATION:
+        return apply_reservation(state, cmd->reservation, err, out);
+    case COMMAND__WHAT_TIME:
+        return apply_time(state, out);
+    case COMMAND__WHAT_JOURNAL_ACK:
+        state->journal_acked = MAX(state->journal_acked, cmd->journal_ack->index);
+        return ERR_OK;
+    case COMMAND__WHAT_PLANNED:
+        return apply_planned(state, cmd->planned);
+    case COMMAND__WHAT_NODE_KEY:
+        return apply_node_key(state, cmd->node_key);
+    case COMMAND__WHAT_CHECK: /* done before time moved */
+        return ERR_OK;
+    default:
+        return ERR_BAD_MESSAGE;
+    }
+}
+
+/* About a job: who reads only the events of jobs must hear of the refusal. */
+static uint32_t subject(const Command *cmd)
+{
+    switch (cmd->what_case) {
+    case COMMAND__WHAT_READY:
+        return cmd->ready->job_id;
+    case COMMAND__WHAT_FINISH:
+        return cmd->finish->job_id;
+    case COMMAND__WHAT_RELEASE:
+        return cmd->release->job_id;
+    default:
+        return 0;
+    }
+}
+
+static void answer(struct events *out, uint32_t job_id, enum err_code code, const char *text)
+{
+    struct event *event = emit(out, EVENT_ANSWER);
+
+    event->job_id = job_id;
+    event->code = code;
+    if (code != ERR_OK)
+        event->text = arena_strdup(&out->arena, str_is_empty(text) ? err_text(code) : text);
+}
+
+static void remember(struct state *state, const Command *cmd, uint32_t job_id, enum err_code code)
+{
+    struct request request = {
+        .time_us = state->time_us, .uid = cmd->uid, .job_id = job_id, .code = (uint32_t)code
+    };
+
+    memcpy(request.id, cmd->request_id.data, sizeof(request.id));
+    request_put(state, &request);
+}
+
+void core_apply(struct state *state, uint64_t index, const Command *cmd, struct events *out)
+{
+    bool has_id = cmd->has_request_id && cmd->request_id.len == 16;
+    struct err err = { 0 };
+    uint32_t job_id = 0;
+
+    if (cmd->what_case == COMMAND__WHAT_CHECK && cmd->check->digest != core_digest(state))
+        emit(out, EVENT_DIVERGED);
+    state->index = index; /* (1) */
+    state->time_us = MAX(state->time_us + 1, cmd->time_us);
+    requests_expire(state);
+    const struct request *seen =
+        has_id ? request_find(state, cmd->uid, cmd->request_id.data) : NULL;
+    if (seen) { /* (2) */
+        answer(out, seen->job_id, (enum err_code)seen->code, NULL);
+        return;
+    }
+    enum err_code code = dispatch(state, cmd, &job_id, &err, out);
+    deps_settle(state, out);
+    settle(state);
+    if (has_id)
+        remember(state, cmd, job_id, code);
+    if (code != ERR_OK && subject(cmd))
+        reject(out, subject(cmd), NO_TASK, code);
+    answer(out, job_id, code, err.text);
+    arena_reset(&state->scratch);
+}

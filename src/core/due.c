@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * due.c - what happens because time has passed
+ *
+ * A heap of the next moment at which each job needs CmdTime; ties go by id. What is due follows
+ * from the records and the configuration alone, so a restored state has the same heap: the
+ * configuration may not change without due_rebuild().
+ */
+#include "core/state_priv.h"
+
+/* The node enforces the limit; the controller ends what outlived it by this much. */
+enum { LIMIT_GRACE_S = 60, DEFAULT_KILL_WAIT_S = 30, DEFAULT_MIN_JOB_AGE_S = 300 };
+/* One command does no more than this; core_next_due() asks for the next at once. */
+enum { DUE_PER_COMMAND = 10000 };
+
+static int64_t limit_due(const struct state *state, const struct job *job)
+{
+    const Config *config = state->config;
+    int64_t end = job_end_by(job, job->run->start_us + job->run->suspended_total_us);
+    int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
+    const struct partition *partition = partition_at(state, job->run->partition);
+    uint32_t over = partition && partition->spec->has_over_time_limit_min
+                        ? partition->spec->over_time_limit_min
+                        : config->over_time_limit_min;
+
+    if (end == NEVER || over > 60 * 24 * 366)
+        return NEVER;
+    return end + (over * 60 + kill_wait + LIMIT_GRACE_S) * US_PER_S;
+}
+
+/* After this a pending job cannot end before its deadline. */
+static int64_t deadline_due(const struct job *job, bool pending)
+{
+    if (!job->more || !job->more->deadline_us)
+        return NEVER;
+    if (!pending)
+        return job->more->deadline_us;
+    int64_t shortest = job->more->time_min_s   ? job->more->time_min_s
+                       : job->time_limit_s > 0 ? job->time_limit_s
+                                               : 0;
+    return job->more->deadline_us - shortest * US_PER_S;
+}
+
+static int64_t forget_due(const struct state *state, const struct job *job)
+{
+    const Config *config = state->config;
+    int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
+
+    if (age == 0 || (job->array && job->id == job->array->id && job->array->records))
+        return NEVER;
+    return job->end_us + age * US_PER_S;
+}
+
+static int64_t due_of(const struct state *state, const struct job *job)
+{
+    int64_t due = NEVER;
+
+    switch (job_phase(job)) {
+    case PHASE_PENDING:
+        if (!job->hold && job->begin_us > state->time_us)
+            due = job->begin_us;
+        due = MIN(due, deps_due(state, job));
+        return MIN(due, deadline_due(job, true));
+    case PHASE_CONFIGURING:
+    case PHASE_RUNNING:
+        return MIN(limit_due(state, job), deadline_due(job, false));
+    case PHASE_ENDED:
+        return forget_due(state, job);
+    case PHASE_SUSPENDED:
+    case PHASE_COMPLETING:
+    case PHASE_REQUEUING:
+        break;
+    }
+    return NEVER;
+}
+
+static bool sooner(const struct due *a, const struct due *b)
+{
+    return a->us != b->us ? a->us < b->us : a->job->id < b->job->id;
+}
+
+static void put(struct state *state, size_t at, struct due due)
+{
+    state->due.items[at] = due;
+    due.job->due_at = (uint32_t)at + 1;
+}
+
+static void sift(struct state *state, size_t at)
+{
+    struct due due = state->due.items[at];
+
+    for (; at > 0 && sooner(&due, &state->due.items[(at - 1) / 2]); at = (at - 1) / 2)
+        put(state, at, state->due.items[(at - 1) / 2]);
+    for (;;) {
+        size_t child = at * 2 + 1;
+        if (child + 1 < state->due.len &&
+            sooner(&state->due.items[child + 1], &state->due.items[child]))
+            child++;
+        if (child >= state->due.len || !sooner(&state->due.items[child], &due))
+            break;
+        put(state, at, state->due.items[child]);
+        at = child;
+    }
+    put(state, at, due);
+}
+
+void due_remove(struct state *state, struct job *job)
+{
+    if (!job->due_at)
+        return;
+    size_t at = job->due_at - 1;
+    job->due_at = 0;
+    struct due last = state->due.items[--state->due.len];
+    if (at < state->due.len) {
+        put(state, at, last);
+        sift(state, at);
+    }
+}
+
+void due_update(struct state *state, struct job *job)
+{
+    int64_t us = due_of(state, job);
+
+    if (us == NEVER) {
+        due_remove(state, job);
+    } else if (job->due_at) {
+        state->due.items[job->due_at - 1].us = us;
+        sift(state, job->due_at - 1);
+    } else {
+        vec_push(&state->due, (struct due){ us, job });
+        job->due_at = (uint32_t)state->due.len;
+        sift(state, state->due.len - 1);
+    }
+}
+
+void due_rebuild(struct state *state)
+{
+    for (const struct job *job = state_job_from(state, 0); job;
+         job = state_job_from(state, (uint64_t)job->id + 1))
+        due_update(state, job_at(state, job->id));
+}
+
+int64_t core_next_due(const struct state *state)
+{
+    int64_t due = state->due.len ? state->due.items[0].us : NEVER;
+
+    return MIN(due, state->next_reservation_us);
+}
+
+static void pending_due(struct state *state, struct job *job, struct events *out)
+{
+    if (deadline_due(job, true) <= state->time_us) {
+        job_end(state, job, JOB_DEADLINE, REASON_FAIL_DEADLINE, state->time_us, NULL, out);
+        return;
+    }
+    if (job->deps)
+        deps_review(state, job, NO_TASK, out);
+    if (job_phase(job) == PHASE_PENDING)
+        job_refresh(state, job, out);
+}
+
+static void running_due(struct state *state, struct job *job, struct events *out)
+{
+    bool deadline = deadline_due(job, false) <= state->time_us;
+
+    job_end(state, job, deadline ? JOB_DEADLINE : JOB_TIMEOUT,
+            deadline ? REASON_FAIL_DEADLINE : REASON_FAIL_TIMEOUT, state->time_us, NULL, out);
+    if (job_holds(job))
+        emit_job(out, EVENT_JOB_ENDING, job);
+}
+
+enum err_code apply_time(struct state *state, struct events *out)
+{
+    reservations_due(state, out);
+    for (unsigned i = 0; i < DUE_PER_COMMAND && state->due.len; i++) {
+        struct job *job = state->due.items[0].job;
+        if (state->due.items[0].us > state->time_us)
+            break;
+        switch (job_phase(job)) {
+        case PHASE_PENDING:
+            pending_due(state, job, out);
+            break;
+        case PHASE_CONFIGURING:
+        case PHASE_RUNNING:
+            running_due(state, job, out);
+            break;
+        case PHASE_ENDED:
+            job_forget(state, job, out);
+            break;
+        default:
+            due_update(state, job);
+            break;
+        }
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * life.c - what goes with each step of a job's life: arrays, dependencies, events
+ */
+#include "core/state_priv.h"
+
+#include <stdlib.h>
+
+static bool nothing_in_the_way(const struct state *state, const struct job *job)
+{
+    return !job->hold && !job->deps && job->begin_us <= state->time_us;
+}
+
+void job_refresh(struct state *state, struct job *job, struct events *out)
+{
+    if (job_phase(job) != PHASE_PENDING)
+        return;
+    bool may = nothing_in_the_way(state, job);
+    if (may && !job->eligible_us) {
+        job->eligible_us = state->time_us;
+        emit_job(out, EVENT_JOB_ELIGIBLE, job);
+    } else if (!may && job->eligible_us) {
+        job->eligible_us = 0;
+        emit_job(out, EVENT_JOB_WAITING, job);
+    }
+    due_update(state, job);
+    job_touch(state, job);
+}
+
+/* A task that was running, or was waiting to, is so no more. */
+static void leave_array(struct job *job, enum job_phase was)
+{
+    struct array *array = job->array;
+
+    if (!array || !job->is_task)
+        return;
+    if (was == PHASE_CONFIGURING || was == PHASE_RUNNING || was == PHASE_SUSPENDED)
+        array->running--;
+    else if (was == PHASE_PENDING || was == PHASE_REQUEUING)
+        array->unstarted--;
+}
+
+static void mark_task(struct state *state, struct job *job, enum task_bits bits)
+{
+    uint32_t number;
+
+    if (!job->array || !job->is_task || !array_find(job->array, job->array_task_id, &number))
+        return;
+    array_set(job->array, number, bits);
+    job_touch(state, job_at(state, job->array->id));
+}
+
+static void now_ended(struct state *state, struct job *job, struct events *out)
+{
+    mark_task(state, job, job->state == JOB_COMPLETED ? TASK_OK : TASK_FAILED);
+    emit_job(out, EVENT_JOB_CLEAN, job)->end_state = job->state;
+    deps_news(state, job);
+    due_update(state, job);
+}
+
+void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
+             int64_t end_us, const Usage *usage, struct events *out)
+{
+    enum job_phase was = job_phase(job);
+
+    if (!job_move(state, job, JOB_ON_EXIT, end_state))
+        return;
+    name_unlink(state, job);
+    if (job->deps) {
+        deps_unregister(state, job);
+        deps_free(job->deps);
+        job->deps = NULL;
+    }
+    leave_array(job, was);
+    job->reason = (uint16_t)reason;
+    job->end_us = end_us;
+    job->planned_start_us = 0;
+    if (was == PHASE_SUSPENDED)
+        job->run->suspended_total_us += end_us - job->run->suspend_us;
+    struct event *event = emit_job(out, EVENT_JOB_ENDED, job);
+    event->end_state = end_state;
+    event->start_us = job->run ? job->run->start_us : 0;
+    event->end_us = end_us;
+    event->usage = usage;
+    if (was == PHASE_PENDING)
+        now_ended(state, job, out);
+    else
+        job_settle_release(state, job, out);
+}
+
+/* All nodes have released a job that was to be requeued. */
+static void now_pending(struct state *state, struct job *job, struct events *out)
+{
+    run_free(state, job->run);
+    job->run = NULL;
+    job->end_us = 0;
+    emit_job(out, EVENT_JOB_CLEAN, job)->end_state = JOB_PENDING;
+    job_refresh(state, job, out);
+}
+
+void job_settle_release(struct state *state, struct job *job, struct events *out)
+{
+    if (job_holds(job) || !job_can(job, JOB_ON_RELEASED)) {
+        due_update(state, job);
+        return;
+    }
+    job_move(state, job, JOB_ON_RELEASED, job->state);
+    if (job_phase(job) == PHASE_PENDING)
+        now_pending(state, job, out);
+    else
+        now_ended(state, job, out);
+}
+
+void job_requeue(struct state *state, struct job *job, JobState ended_as, unsigned hold,
+                 uint32_t flags, unsigned reason, int64_t end_us, struct events *out)
+{
+    enum job_phase was = job_phase(job);
+
+    if (!job_move(state, job, JOB_ON_REQUEUE, ended_as))
+        return;
+    leave_array(job, was);
+    if (job->array && job->is_task)
+        job->array->unstarted++;
+    if (was == PHASE_ENDED) {
+        mark_task(state, job, TASK_ACTIVE);
+        job_touch(state, job);
+    }
+    if (was == PHASE_ENDED || was == PHASE_COMPLETING)
+        name_link(state, job);
+    struct event *event = emit_job(out, EVENT_JOB_REQUEUED, job);
+    event->end_state = ended_as;
+    event->start_us = job->run ? job->run->start_us : 0;
+    event->end_us = end_us;
+    job->restarts += job->restarts < UINT16_MAX;
+    job->hold = (uint8_t)hold;
+    job->reason = (uint16_t)reason;
+    job->flags |= flags;
+    job->eligible_us = 0;
+    job->end_us = 0;
+    if (was == PHASE_ENDED)
+        now_pending(state, job, out);
+    else
+        job_settle_release(state, job, out);
+}
+
+void job_release(struct state *state, struct job *job, struct job_part *part, struct events *out)
+{
+    struct node *node = part->node;
+
+    if (!node)
+        return;
+    alloc_give(state, job, part);
+    emit_job(out, EVENT_JOB_RELEASED, job)->node = node;
+}
+
+void job_lost_node(struct state *state, struct job *job, struct job_part *part, struct events *out)
+{
+    enum job_phase phase = job_phase(job);
+    bool script_lost = job->batch && part == &job->run->parts[0];
+
+    job_set_text(&job_more(job)->failed_node, part->name);
+    job_release(state, job, part, out);
+    job_touch(state, job);
+    if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING) {
+        job_settle_release(state, job, out);
+        return;
+    }
+    if (job->no_kill && !script_lost && job_holds(job)) {
+        emit_job(out, EVENT_JOB_CHANGED, job);
+        return;
+    }
+    if (job_may_requeue(state, job))
+        job_requeue(state, job, JOB_NODE_FAIL, 0, 0, REASON_NONE, state->time_us, out);
+    else
+        job_end(state, job, JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE, state->time_us, NULL, out);
+    if (job_holds(job))
+        emit_job(out, EVENT_JOB_ENDING, job);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * msg.c - records as messages
+ *
+ * job_status_msg() is what a snapshot holds: facts only. job_pack() and job_msg() show the job to
+ * people, so the reason is worked out and a held job has priority 0.
+ */
+#include "core/msg.h"
+
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "core/pb.h"
+#include "core/state_priv.h"
+
+#define SET(field, value)        \
+    do {                         \
+        out->has_##field = true; \
+        out->field = (value);    \
+    } while (0)
+
+#define SET_TIME(field, value)           \
+    do {                                 \
+        out->has_##field = (value) != 0; \
+        out->field = (value);            \
+    } while (0)
+
+static char *borrowed(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+static char *set_text(const struct bitset *set, struct arena *arena)
+{
+    struct str text = { 0 };
+
+    bitset_format(set, &text);
+    char *copy = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+    return copy;
+}
+
+void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, NodeAlloc *out)
+{
+    const struct job_part *part = &job->run->parts[index];
+
+    node_alloc__init(out);
+    out->node = borrowed(part->name);
+    SET(cpus, part->cpus);
+    SET(tasks, part->tasks);
+    SET(mem_mb, part->mem_mb);
+    out->cpu_ids = set_text(&part->cpu_ids, arena);
+    out->n_gres = part->gres_count;
+    out->gres = ARENA_ARRAY(arena, GresAlloc *, part->gres_count);
+    for (size_t i = 0; i < part->gres_count; i++) {
+        GresAlloc *gres = out->gres[i] = ARENA_NEW(arena, GresAlloc);
+        gres_alloc__init(gres);
+        gres->name = borrowed(part->gres[i].name);
+        gres->type = borrowed(part->gres[i].type);
+        gres->has_count = true;
+        gres->count = part->gres[i].count;
+        if (part->gres[i].index.words)
+            gres->index = set_text(&part->gres[i].index, arena);
+    }
+}
+
+void alloc_msg(const struct job *job, struct arena *arena, Allocation *out)
+{
+    allocation__init(out);
+    out->partition = borrowed(job->run->partition);
+    out->n_nodes = job->run->count;
+    out->nodes = ARENA_ARRAY(arena, NodeAlloc *, job->run->count);
+    for (unsigned i = 0; i < job->run->count; i++) {
+        out->nodes[i] = ARENA_NEW(arena, NodeAlloc);
+        alloc_node_msg(job, i, arena, out->nodes[i]);
+    }
+}
+
+void job_owner_msg(const struct owner *owner, JobOwner *out)
+{
+    job_owner__init(out);
+    SET(uid, owner->uid);
+    SET(gid, owner->gid);
+    if (*owner->user)
+        out->user = borrowed(owner->user);
+    if (*owner->group)
+        out->group = borrowed(owner->group);
+    out->n_gids = owner->gid_count;
+    out->gids = (uint32_t *)(uintptr_t)owner->gids;
+}
+
+static void more_msg(const struct job_more *more, JobStatus *out)
+{
+    out->reason_text = more->reason_text;
+    out->admin_comment = more->admin_comment;
+    out->system_comment = more->system_comment;
+    out->failed_node = more->failed_node;
+    out->planned_nodes = more->planned_nodes;
+    SET_TIME(preempt_us, more->preempt_us);
+    if (more->het_job_id) {
+        SET(het_job_id, more->het_job_id);
+        SET(het_offset, more->het_offset);
+    }
+}
+
+static void run_msg(const struct job *job, struct arena *arena, JobStatus *out)
+{
+    const struct job_run *run = job->run;
+
+    SET(start_us, run->start_us);
+    SET_TIME(suspend_us, run->suspend_us);
+    SET_TIME(suspended_total_us, run->suspended_total_us);
+    if (run->has_exit)
+        SET(exit_status, run->exit_status);
+    out->allocation = ARENA_NEW(arena, Allocation);
+    alloc_msg(job, arena, out->allocation);
+    out->partition = borrowed(run->partition);
+}
+
+static void array_msg(const struct job *job, struct arena *arena, JobStatus *out)
+{
+    SET(array_job_id, job->array->id);
+    SET(array_max_running, job->array->max_running);
+    if (job->is_task) {
+        SET(array_task_id, job->array_task_id);
+        return;
+    }
+    struct str text = { 0 };
+    array_format(job->array, &text);
+    out->array_tasks = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+}
+
+void job_status_msg(const struct state *state, const struct job *job, struct arena *arena,
+                    JobStatus *out)
+{
+    job_status__init(out);
+    SET(state, job->state);
+    SET(flags, job->flags);
+    SET(reason, job->reason);
+    SET(priority, job->priority);
+    SET(hold, job->hold);
+    SET(submit_us, job->submit_us);
+    SET_TIME(eligible_us, job->eligible_us);
+    SET_TIME(end_us, job->end_us);
+    SET_TIME(planned_start_us, job->planned_start_us);
+    SET(attempt, job->attempt);
+    SET(restarts, job->restarts);
+    SET(time_limit_s, job->time_limit_s);
+    out->qos = borrowed(job->qos);
+    out->account = borrowed(job->account);
+    out->partition = borrowed(job->shape->partitions[0]);
+    if (job->run)
+        run_msg(job, arena, out);
+    if (job->array)
+        array_msg(job, arena, out);
+    if (job->more)
+        more_msg(job->more, out);
+    if (job->deps) {
+        struct str text = { 0 };
+        deps_format(job->deps, &text);
+        out->dependency = arena_strdup(arena, str_text(&text));
+        str_done(&text);
+    }
+}
+
+/* What people see beyond the facts. */
+
+static void count_msg(const struct state *state, const struct job *job, JobStatus *out)
+{
+    const struct job_run *run = job->run;
+    uint64_t cpus = 0, mem = 0, tasks = 0;
+
+    for (unsigned i = 0; run && i < run->count; i++) {
+        cpus += run->parts[i].cpus;
+        mem += run->parts[i].mem_mb;
+        tasks += run->parts[i].tasks;
+    }
+    SET(num_nodes, run ? run->count : job->shape->min_nodes);
+    SET(num_cpus, (uint32_t)MIN(run ? cpus : shape_cpus(job->shape), UINT32_MAX));
+    SET(num_tasks, (uint32_t)(tasks ? tasks : job->shape->tasks));
+    if (run) {
+        SET(mem_mb, mem);
+        return;
+    }
+    const struct need *need = shape_needs(state, job->shape);
+    mem = need->mem_per_node_mb * job->shape->min_nodes +
+          need->mem_per_cpu_mb * shape_cpus(job->shape) +
+          need->mem_per_gpu_mb * shape_gpus(job->shape);
+    if (mem)
+        SET(mem_mb, mem);
+}
+
+static void shown_msg(const struct state *state, const struct job *job, struct arena *arena,
+                      JobStatus *out)
+{
+    job_status_msg(state, job, arena, out);
+    SET(reason, core_job_reason(state, job));
+    if (job->hold && job->state == JOB_PENDING)
+        out->priority = 0;
+    if (!job->eligible_us && job->state == JOB_PENDING && !job->hold && job->begin_us)
+        SET(eligible_us, job->begin_us);
+    if (job->run && !job->end_us && job->time_limit_s >= 0)
+        SET(end_us, job_end_by(job, job->run->start_us + job->run->suspended_total_us));
+    if (!job->run && job->shape->partition_count > 1) {
+        struct span all;
+        if (job_spec_field(job, 3, &all))
+            out->partition = arena_strndup(arena, all.ptr, all.len);
+    }
+    if (job->more && job->more->het_count) {
+        struct str ids = { 0 };
+        str_addf(&ids, "%u-%u", job->more->het_job_id,
+                 job->more->het_job_id + job->more->het_count - 1);
+        out->het_ids = arena_strdup(arena, str_text(&ids));
+        str_done(&ids);
+    }
+    count_msg(state, job, out);
+}
+
+Job *job_msg(const struct state *state, const struct job *job, struct arena *arena)
+{
+    ProtobufCAllocator allocator = pb_arena(arena);
+    Job *out = ARENA_NEW(arena, Job);
+
+    job__init(out);
+    SET(id, job->id);
+    out->owner = ARENA_NEW(arena, JobOwner);
+    job_owner_msg(job->owner, out->owner);
+    out->status = ARENA_NEW(arena, JobStatus);
+    shown_msg(state, job, arena, out->status);
+    out->spec = job_spec__unpack(&allocator, job->spec->len, job->spec->data);
+    return out;
+}
+
+static void pack_into(struct str *out, const void *message)
+{
+    size_t len = protobuf_c_message_get_packed_size(message);
+
+    str_reserve(out, len + 1);
+    protobuf_c_message_pack(message, (uint8_t *)out->data + out->len);
+    out->len += len;
+    out->data[out->len] = '\0';
+}
+
+enum { FIELD_JOB_SPEC = 3, FIELD_SPEC_NAME = 1, FIELD_SPEC_PARTITION = 3 };
+
+void job_pack(const struct state *state, const struct job *job, uint32_t task, enum job_parts parts,
+              struct str *out)
+{
+    struct arena arena;
+    Job msg = JOB__INIT;
+    JobOwner owner;
+    JobStatus status;
+
+    arena_init(&arena);
+    msg.has_id = true;
+    msg.id = job->id;
+    job_owner_msg(job->owner, &owner);
+    if (parts == JOB_PACK_BRIEF)
+        owner.n_gids = 0;
+    msg.owner = &owner;
+    shown_msg(state, job, &arena, &status);
+    if (task != NO_TASK) {
+        status.has_array_task_id = true;
+        status.array_task_id = task;
+        status.array_tasks = NULL;
+    }
+    msg.status = &status;
+    pack_into(out, &msg);
+    if (parts == JOB_PACK_FULL) {
+        pb_add_field(out, FIELD_JOB_SPEC, job->spec->data, job->spec->len);
+    } else {
+        struct str brief = { 0 };
+        struct span field;
+        if (job_spec_field(job, FIELD_SPEC_NAME, &field))
+            pb_add_field(&brief, FIELD_SPEC_NAME, field.ptr, field.len);
+        if (job_spec_field(job, FIELD_SPEC_PARTITION, &field))
+            pb_add_field(&brief, FIELD_SPEC_PARTITION, field.ptr, field.len);
+        pb_add_field(out, FIELD_JOB_SPEC, str_text(&brief), brief.len);
+        str_done(&brief);
+    }
+    arena_done(&arena);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nodes.c - node records: what a node has
+ */
+#include "core/state_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/pb.h"
+
+struct node *node_new(const NodeSpec *spec)
+{
+    struct node *node = NEW(struct node);
+
+    node->state = NODE_UNKNOWN;
+    node_set_spec(node, spec);
+    node_amounts(node);
+    return node;
+}
+
+static void free_amounts(struct node *node)
+{
+    for (size_t i = 0; i < node->gres_count; i++)
+        bitset_done(&node->gres[i].index);
+    free(node->gres);
+    free(node->cpu_shares);
+    bitset_done(&node->cpu_ids);
+    node->gres = NULL;
+    node->cpu_shares = NULL;
+    node->gres_count = 0;
+}
+
+void node_free(struct node *node)
+{
+    if (!node)
+        return;
+    free_amounts(node);
+    vec_done(&node->jobs);
+    pb_free(node->spec);
+    pb_free(node->found);
+    free(node->reason);
+    free(node->reason_user);
+    free(node);
+}
+
+void node_set_spec(struct node *node, const NodeSpec *spec)
+{
+    NodeSpec *copy = pb_copy(spec);
+
+    pb_free(node->spec);
+    node->spec = copy;
+    node->spec_hash = message_hash(&copy->base, 0);
+}
+
+void node_set_found(struct node *node, const NodeInventory *found)
+{
+    NodeInventory *copy = pb_copy(found);
+
+    pb_free(node->found);
+    node->found = copy;
+    node->found_hash = message_hash(&copy->base, 0);
+}
+
+static uint64_t first_known(uint64_t configured, uint64_t found, uint64_t otherwise)
+{
+    return configured ? configured : found ? found : otherwise;
+}
+
+static void take_gres(struct node *node, GresInventory **from, size_t count)
+{
+    node->gres_count = MIN(count, (size_t)TAKE_GRES);
+    node->gres = count ? NEW_ARRAY(struct node_gres, node->gres_count) : NULL;
+    for (size_t i = 0; i < node->gres_count; i++) {
+        struct node_gres *gres = &node->gres[i];
+        gres->name = from[i]->name ? from[i]->name : "";
+        gres->type = str_is_empty(from[i]->type) ? NULL : from[i]->type;
+        gres->total = from[i]->has_count ? from[i]->count : 1;
+        gres->shared = from[i]->shared;
+        if (!gres->shared && gres->total && gres->total <= LIMIT_GRES_PER_NODE)
+            bitset_init(&gres->index, gres->total);
+    }
+}
+
+static uint64_t amounts_hash(const struct node *node)
+{
+    uint64_t hash = node->cpus * UINT64_C(31) + node->threads;
+
+    hash = hash * 31 + node->mem_mb;
+    hash = hash * 31 + node->tmp_mb;
+    for (size_t i = 0; i < node->gres_count; i++)
+        hash = hash * 31 + node->gres[i].total;
+    return hash;
+}
+
+bool node_amounts(struct node *node)
+{
+    static const NodeInventory nothing = NODE_INVENTORY__INIT;
+    const NodeInventory *found = node->found ? node->found : &nothing;
+    const NodeSpec *spec = node->spec;
+    uint64_t before = amounts_hash(node);
+
+    free_amounts(node);
+    node->threads = (uint32_t)first_known(spec->threads_per_core, found->threads_per_core, 1);
+    uint64_t built = (uint64_t)spec->sockets * MAX(spec->cores_per_socket, 1) * node->threads;
+    uint64_t cpus = first_known(spec->cpus ? spec->cpus : built, found->cpus, 1);
+    uint64_t kept = (uint64_t)spec->core_spec * node->threads;
+    node->cpus = (uint32_t)MIN(cpus > kept ? cpus - kept : 1, LIMIT_CPUS_PER_NODE);
+    node->threads = MIN(node->threads, node->cpus);
+    node->mem_mb = first_known(spec->memory_mb, found->memory_mb, 1);
+    node->mem_mb -= MIN(spec->mem_spec_mb, node->mem_mb);
+    node->tmp_mb = first_known(spec->tmp_disk_mb, found->tmp_disk_mb, 0);
+    node->weight = spec->has_weight ? spec->weight : 1;
+    if (spec->n_gres)
+        take_gres(node, spec->gres, spec->n_gres);
+    else
+        take_gres(node, found->gres, found->n_gres);
+    bitset_init(&node->cpu_ids, node->cpus);
+    node->cpus_used = node->jobs_whole = 0;
+    node->mem_used_mb = 0;
+    alloc_recount(node);
+    return amounts_hash(node) != before;
+}
+
+void node_set_reason(struct state *state, struct node *node, const char *reason, const char *user,
+                     uint32_t uid)
+{
+    if (str_is_empty(reason)) {
+        job_set_text(&node->reason, NULL);
+        job_set_text(&node->reason_user, NULL);
+        node->reason_uid = 0;
+        node->reason_us = 0;
+    } else {
+        job_set_text(&node->reason, reason);
+        job_set_text(&node->reason_user, user);
+        node->reason_uid = uid;
+        node->reason_us = state->time_us;
+    }
+    node_touch(state, node);
+}
+
+bool node_is_usable(const struct node *node)
+{
+    const uint32_t bad = NODE_FLAG_DRAIN | NODE_FLAG_FAIL | NODE_FLAG_NO_RESPOND |
+                         NODE_FLAG_POWERED_DOWN | NODE_FLAG_POWERING_UP | NODE_FLAG_REBOOT_ISSUED |
+                         NODE_FLAG_INVALID_REG;
+
+    return node->state == NODE_IDLE && !(node->flags & bad) && !node->removed;
+}
+
+NodeState node_shown_state(const struct node *node, uint32_t *flags)
+{
+    bool completing = false;
+
+    vec_each (struct job *, job, &node->jobs)
+        completing = completing || (*job)->flags & JOB_FLAG_COMPLETING;
+    *flags = node->flags | (completing ? NODE_FLAG_COMPLETING : 0);
+    if (node->state != NODE_IDLE || node->jobs.len == 0)
+        return node->state;
+    return node->cpus_used >= node->cpus || node->jobs_whole ? NODE_ALLOCATED : NODE_MIXED;
+}
+
+void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *from)
+{
+    struct node_key *key = map_get(&state->keys, name);
+
+    if (key)
+        state->digest -= key->hash;
+    if (!from) {
+        map_del(&state->keys, name);
+        if (key)
+            free(key->key.data);
+        free(key);
+        return;
+    }
+    if (!key) {
+        key = NEW(struct node_key);
+        map_put(&state->keys, name, key);
+    }
+    free(key->key.data);
+    key->key.data = mem_new(from->len + 1);
+    key->key.len = from->len;
+    if (from->len)
+        memcpy(key->key.data, from->data, from->len);
+    key->hash = key_hash(name, key);
+    state->digest += key->hash;
+}

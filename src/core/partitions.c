@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * partitions.c - partition records and the commands that change them
+ */
+#include "core/state_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "core/pb.h"
+#include "schema/conf.h"
+
+enum { DEFAULT_SHARE = 4, MOST_SHARE = 255 };
+
+/* OverSubscribe: NO, YES[:N], FORCE[:N], EXCLUSIVE. */
+static void read_sharing(struct partition *partition)
+{
+    const char *text = partition->spec->oversubscribe;
+    uint64_t most = DEFAULT_SHARE;
+
+    partition->max_share = 1;
+    partition->share_forced = partition->whole_nodes = false;
+    if (str_is_empty(text) || str_istarts(text, "NO"))
+        return;
+    if (str_ieq(text, "EXCLUSIVE")) {
+        partition->whole_nodes = true;
+        return;
+    }
+    const char *colon = strchr(text, ':');
+    if (colon && !str_to_u64(colon + 1, MOST_SHARE, &most))
+        most = MOST_SHARE;
+    partition->max_share = (unsigned)MAX(most, 1);
+    partition->share_forced = str_istarts(text, "FORCE");
+}
+
+struct partition *partition_new(const PartitionSpec *spec)
+{
+    struct partition *partition = NEW(struct partition);
+
+    partition->spec = pb_copy(spec);
+    read_sharing(partition);
+    return partition;
+}
+
+void partition_free(struct partition *partition)
+{
+    if (!partition)
+        return;
+    pb_free(partition->spec);
+    bitset_done(&partition->nodes);
+    free(partition);
+}
+
+PartitionState partition_state(const struct partition *partition)
+{
+    return partition->spec->has_state ? partition->spec->state : PARTITION_UP;
+}
+
+unsigned partition_tier(const struct partition *partition)
+{
+    return partition->spec->has_priority_tier ? partition->spec->priority_tier : 1;
+}
+
+void partition_count(const struct state *state, struct partition *partition)
+{
+    partition->total_nodes = partition->total_cpus = 0;
+    bitset_each (number, &partition->nodes) {
+        partition->total_nodes++;
+        partition->total_cpus += state->nodes.items[number]->cpus;
+    }
+}
+
+int partition_resolve(const struct state *state, struct partition *partition, struct err *err)
+{
+    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
+    const char *text = partition->spec->nodes;
+
+    bitset_done(&partition->nodes);
+    bitset_init(&partition->nodes, state->nodes.len);
+    if (!str_is_empty(text)) {
+        int code = conf_hosts(state->config, text, &hosts, err);
+        if (code < 0)
+            return code;
+    }
+    hostlist_each (host, &hosts) {
+        const struct node *node = map_get_len(&state->node_names, host.name, host.len);
+        if (node && !node->removed)
+            bitset_add(&partition->nodes, node->number);
+    }
+    partition_count(state, partition);
+    return 0;
+}
+
+void partition_settle(struct state *state, struct partition *partition)
+{
+    state->digest -= partition->hash;
+    partition->hash = partition_hash(partition);
+    state->digest += partition->hash;
+}
+
+/* Only one partition is the default. */
+static void only_default(struct state *state, const struct partition *keep)
+{
+    vec_each (struct partition *, at, &state->partitions) {
+        if (*at == keep || !(*at)->spec->is_default)
+            continue;
+        (*at)->spec->is_default = false;
+        partition_settle(state, *at);
+    }
+}
+
+static enum err_code create(struct state *state, const PartitionSpec *spec, struct err *err)
+{
+    struct partition *partition = partition_new(spec);
+    int code = partition_resolve(state, partition, err);
+
+    if (code < 0) {
+        partition_free(partition);
+        return (enum err_code) - code;
+    }
+    partition->number = (unsigned)state->partitions.len;
+    vec_push(&state->partitions, partition);
+    partition_settle(state, partition);
+    if (spec->is_default)
+        only_default(state, partition);
+    return ERR_OK;
+}
+
+static enum err_code change(struct state *state, struct partition *partition,
+                            const CmdPartition *cmd, struct err *err)
+{
+    PartitionSpec *spec = pb_merge(partition->spec, cmd->change, &state->scratch);
+
+    for (size_t i = 0; i < cmd->n_clear; i++) {
+        if (str_eq(cmd->clear[i], "name") || !pb_clear(spec, cmd->clear[i]))
+            return (enum err_code) - err_set(err, ERR_UNKNOWN_OPTION,
+                                             "a partition has no field '%.100s'", cmd->clear[i]);
+    }
+    struct partition *fresh = partition_new(spec);
+    int code = partition_resolve(state, fresh, err);
+    if (code < 0) {
+        partition_free(fresh);
+        return (enum err_code) - code;
+    }
+    fresh->number = partition->number;
+    fresh->hash = partition->hash;
+    struct partition old = *partition;
+    *partition = *fresh;
+    *fresh = old;
+    partition_free(fresh);
+    partition_settle(state, partition);
+    if (cmd->change->is_default)
+        only_default(state, partition);
+    return ERR_OK;
+}
+
+static bool is_used(const struct state *state, const char *name)
+{
+    for (const struct job *job = state_job_from(state, 0); job;
+         job = state_job_from(state, (uint64_t)job->id + 1)) {
+        if (job_phase(job) == PHASE_ENDED)
+            continue;
+        if (job->run && str_eq(job->run->partition, name))
+            return true;
+        for (size_t i = 0; i < job->shape->partition_count; i++) {
+            if (str_eq(job->shape->partitions[i], name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void remove_partition(struct state *state, struct partition *partition)
+{
+    state->digest -= partition->hash;
+    vec_remove(&state->partitions, partition->number);
+    for (size_t i = 0; i < state->partitions.len; i++)
+        state->partitions.items[i]->number = (unsigned)i;
+    partition_free(partition);
+}
+
+enum err_code apply_partition(struct state *state, const CmdPartition *cmd, struct err *err,
+                              struct events *out)
+{
+    const char *name = cmd->change ? cmd->change->name : NULL;
+    struct partition *partition = name ? partition_at(state, name) : NULL;
+    enum err_code code = ERR_OK;
+
+    if (str_is_empty(name) || strlen(name) > LIMIT_NAME_BYTES)
+        return ERR_INVALID_PARTITION;
+    if (cmd->create)
+        code = partition ? ERR_EXISTS : create(state, cmd->change, err);
+    else if (!partition)
+        return ERR_INVALID_PARTITION;
+    else if (cmd->remove && is_used(state, name))
+        return ERR_PARTITION_IN_USE;
+    else if (cmd->remove)
+        remove_partition(state, partition);
+    else
+        code = change(state, partition, cmd, err);
+    if (code != ERR_OK)
+        return code;
+    state->generation++;
+    due_rebuild(state);
+    emit(out, EVENT_PARTITION)->text = arena_strdup(&out->arena, name);
+    return ERR_OK;
+}

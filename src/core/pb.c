@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pb.c - messages in memory: from an arena, copied, looked into while packed
+ */
+#include "core/pb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *from_arena(void *arena, size_t size)
+{
+    return arena_alloc(arena, size);
+}
+
+static void keep(void *arena, void *pointer)
+{
+    (void)arena;
+    (void)pointer;
+}
+
+ProtobufCAllocator pb_arena(struct arena *arena)
+{
+    return (ProtobufCAllocator){ .alloc = from_arena, .free = keep, .allocator_data = arena };
+}
+
+struct span pb_pack(const void *message, struct arena *arena)
+{
+    size_t len = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = arena_alloc(arena, len + 1);
+
+    protobuf_c_message_pack(message, bytes);
+    return (struct span){ (const char *)bytes, len };
+}
+
+void *pb_copy(const void *message)
+{
+    const ProtobufCMessage *from = message;
+    size_t len = protobuf_c_message_get_packed_size(from);
+    CLEANUP(freep) uint8_t *bytes = mem_new(len + 1);
+
+    protobuf_c_message_pack(from, bytes);
+    return protobuf_c_message_unpack(from->descriptor, NULL, len, bytes);
+}
+
+void pb_free(void *message)
+{
+    if (message)
+        protobuf_c_message_free_unpacked(message, NULL);
+}
+
+static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*at)++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (!(byte & 128)) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Moves over one field's value; for a length-delimited one `out` is its bytes. */
+static bool skip_value(const uint8_t **at, const uint8_t *end, unsigned wire, struct span *out)
+{
+    uint64_t value;
+    size_t size = wire == 1 ? 8 : 4;
+
+    switch (wire) {
+    case 0:
+        return read_varint(at, end, &value);
+    case 2:
+        if (!read_varint(at, end, &value) || value > (uint64_t)(end - *at))
+            return false;
+        *out = (struct span){ (const char *)*at, (size_t)value };
+        *at += value;
+        return true;
+    case 1:
+    case 5:
+        if ((size_t)(end - *at) < size)
+            return false;
+        *at += size;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out)
+{
+    const uint8_t *at = bytes, *end = bytes + len;
+    struct span value = { 0 };
+    uint64_t tag;
+    bool found = false;
+
+    while (at < end) {
+        if (!read_varint(&at, end, &tag) || !skip_value(&at, end, tag & 7, &value))
+            return false;
+        /* Packers write fields in order of number, so nothing follows a higher one. */
+        if (tag >> 3 > field)
+            break;
+        if (tag >> 3 == field && (tag & 7) == 2) {
+            *out = value;
+            found = true;
+        }
+    }
+    return found;
+}
+
+void pb_add_varint(struct str *out, uint64_t value)
+{
+    uint8_t bytes[10];
+    size_t len = 0;
+
+    for (; value > 127; value >>= 7)
+        bytes[len++] = (uint8_t)(value | 128);
+    bytes[len++] = (uint8_t)value;
+    str_add_len(out, bytes, len);
+}
+
+void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len)
+{
+    pb_add_varint(out, (uint64_t)field << 3 | 2);
+    pb_add_varint(out, len);
+    str_add_len(out, bytes, len);
+}
+
+static void *member(const void *message, unsigned offset)
+{
+    return (char *)(uintptr_t)message + offset;
+}
+
+bool pb_has(const void *message, const ProtobufCFieldDescriptor *field)
+{
+    switch (field->label) {
+    case PROTOBUF_C_LABEL_REPEATED:
+        return *(size_t *)member(message, field->quantifier_offset) > 0;
+    case PROTOBUF_C_LABEL_REQUIRED:
+        return true;
+    default:
+        if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE)
+            return *(void **)member(message, field->offset) != NULL;
+        return *(protobuf_c_boolean *)member(message, field->quantifier_offset);
+    }
+}
+
+static void unset(void *message, const ProtobufCFieldDescriptor *field)
+{
+    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+        *(size_t *)member(message, field->quantifier_offset) = 0;
+        *(void **)member(message, field->offset) = NULL;
+    } else if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        *(void **)member(message, field->offset) = NULL;
+    } else {
+        *(protobuf_c_boolean *)member(message, field->quantifier_offset) = 0;
+    }
+}
+
+bool pb_clear(void *message, const char *name)
+{
+    const ProtobufCMessage *any = message;
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(any->descriptor, name);
+
+    if (!field)
+        return false;
+    unset(message, field);
+    return true;
+}
+
+void *pb_merge(const void *message, const void *change, struct arena *arena)
+{
+    const ProtobufCMessageDescriptor *type = ((const ProtobufCMessage *)message)->descriptor;
+    ProtobufCAllocator allocator = pb_arena(arena);
+    struct span old = pb_pack(message, arena);
+    ProtobufCMessage *base =
+        protobuf_c_message_unpack(type, &allocator, old.len, (const uint8_t *)old.ptr);
+
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        if (pb_has(change, &type->fields[i]))
+            unset(base, &type->fields[i]);
+    }
+    /* Packed messages merge by being put one behind the other. */
+    struct str joined = { 0 };
+    struct span first = pb_pack(base, arena), second = pb_pack(change, arena);
+    str_add_len(&joined, first.ptr, first.len);
+    str_add_len(&joined, second.ptr, second.len);
+    void *merged =
+        protobuf_c_message_unpack(type, &allocator, joined.len, (const uint8_t *)str_text(&joined));
+    str_done(&joined);
+    return merged;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pb.h - messages in memory: from an arena, copied, looked into while packed
+ */
+#ifndef CORE_PB_H
+#define CORE_PB_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Unpacks into an arena; nothing is freed alone. */
+ProtobufCAllocator pb_arena(struct arena *arena);
+
+/* A copy of any message, on the heap: protobuf_c_message_free_unpacked(copy, NULL). */
+void *pb_copy(const void *message);
+void pb_free(void *message); /* NULL is nothing */
+
+/* Packed, in the arena. */
+struct span pb_pack(const void *message, struct arena *arena);
+
+/* The last length-delimited field of that number; false when absent or damaged. */
+bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out);
+
+/* Appends a length-delimited field. */
+void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len);
+void pb_add_varint(struct str *out, uint64_t value);
+
+/* Merges what is present in `change` into a copy of `message`: repeated fields are replaced. */
+void *pb_merge(const void *message, const void *change, struct arena *arena);
+/* Unsets a field by name; false when the message has none of that name. */
+bool pb_clear(void *message, const char *field);
+bool pb_has(const void *message, const ProtobufCFieldDescriptor *field);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shape.c - what a job asks for, read once and shared by all that ask the same
+ *
+ * The key of a shape is the packed JobSpec with only the fields that matter here, so a new field
+ * that the planner reads needs a line in key_of().
+ */
+#include "core/shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "core/pb.h"
+#include "core/state_priv.h"
+
+#define COPY(field)                          \
+    do {                                     \
+        key.has_##field = spec->has_##field; \
+        key.field = spec->field;             \
+    } while (0)
+
+static struct span key_of(const JobSpec *spec, struct arena *arena)
+{
+    JobSpec key = JOB_SPEC__INIT;
+
+    key.partition = spec->partition;
+    key.reservation = spec->reservation;
+    key.licenses = spec->licenses;
+    key.features = spec->features;
+    key.prefer = spec->prefer;
+    key.nodelist = spec->nodelist;
+    key.exclude = spec->exclude;
+    key.hint = spec->hint;
+    key.gres = spec->gres;
+    key.n_gres = spec->n_gres;
+    COPY(min_nodes);
+    COPY(max_nodes);
+    COPY(ntasks);
+    COPY(cpus_per_task);
+    COPY(ntasks_per_node);
+    COPY(ntasks_per_socket);
+    COPY(ntasks_per_core);
+    COPY(ntasks_per_gpu);
+    COPY(min_cpus_per_node);
+    COPY(sockets_per_node);
+    COPY(cores_per_socket);
+    COPY(threads_per_core);
+    COPY(mem_per_node_mb);
+    COPY(mem_per_cpu_mb);
+    COPY(mem_per_gpu_mb);
+    COPY(tmp_disk_mb);
+    COPY(cpus_per_gpu);
+    COPY(contiguous);
+    COPY(exclusive);
+    COPY(oversubscribe);
+    COPY(overcommit);
+    COPY(spread_job);
+    COPY(use_min_nodes);
+    return pb_pack(&key, arena);
+}
+
+static int read_partitions(struct shape *shape, const char *text, struct err *err)
+{
+    const char *cursor = text;
+    struct span word;
+    size_t count = 0;
+
+    while (str_next(&cursor, ",", &word))
+        count++;
+    if (count == 0 || count > LIMIT_JOB_PARTITIONS)
+        return err_code(err, ERR_INVALID_PARTITION);
+    shape->partitions = ARENA_ARRAY(shape->arena, const char *, count);
+    cursor = text;
+    while (str_next(&cursor, ",", &word))
+        shape->partitions[shape->partition_count++] =
+            arena_strndup(shape->arena, word.ptr, word.len);
+    return 0;
+}
+
+static int read_gres(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    if (spec->n_gres > TAKE_GRES)
+        return err_set(err, ERR_GRES, "%zu kinds of generic resources are more than %d",
+                       spec->n_gres, TAKE_GRES);
+    shape->gres = ARENA_ARRAY(shape->arena, struct shape_gres, spec->n_gres);
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        const GresRequest *from = spec->gres[i];
+        uint64_t count = from->has_count ? from->count : 1;
+        if (str_is_empty(from->name))
+            return err_code(err, ERR_GRES);
+        if (count > UINT32_MAX)
+            return err_set(err, ERR_GRES, "%llu of %s are too many", (unsigned long long)count,
+                           from->name);
+        if (count == 0)
+            continue;
+        shape->gres[shape->gres_count++] = (struct shape_gres){
+            .name = arena_strdup(shape->arena, from->name),
+            .type = str_is_empty(from->type) ? NULL : arena_strdup(shape->arena, from->type),
+            .count = count,
+            .scope = from->scope,
+        };
+    }
+    return 0;
+}
+
+/* "matlab:2,comsol" */
+static int read_licences(struct shape *shape, const char *text, struct err *err)
+{
+    const char *cursor = text;
+    struct span word;
+    size_t count = 0;
+
+    if (str_is_empty(text))
+        return 0;
+    while (str_next(&cursor, ",", &word))
+        count++;
+    if (count > LIMIT_GRES_KINDS)
+        return err_code(err, ERR_LICENSES);
+    shape->licences = ARENA_ARRAY(shape->arena, struct shape_licence, count);
+    cursor = text;
+    while (str_next(&cursor, ",", &word)) {
+        const char *colon = memchr(word.ptr, ':', word.len);
+        size_t len = colon ? (size_t)(colon - word.ptr) : word.len;
+        uint64_t many = 1;
+        if (colon) {
+            char *number = arena_strndup(shape->arena, colon + 1, word.len - len - 1);
+            if (!str_to_u64(number, UINT32_MAX, &many) || many == 0)
+                return err_code(err, ERR_LICENSES);
+        }
+        if (len == 0)
+            return err_code(err, ERR_LICENSES);
+        shape->licences[shape->licence_count++] = (struct shape_licence){
+            .name = arena_strndup(shape->arena, word.ptr, len),
+            .count = (uint32_t)many,
+        };
+    }
+    return 0;
+}
+
+uint64_t shape_gpus(const struct shape *shape)
+{
+    uint64_t gpus = 0;
+
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        const struct shape_gres *gres = &shape->gres[i];
+        if (!str_eq(gres->name, "gpu"))
+            continue;
+        gpus += gres->scope == GRES_PER_JOB    ? gres->count
+                : gres->scope == GRES_PER_TASK ? gres->count * shape->tasks
+                                               : gres->count * shape->min_nodes;
+    }
+    return gpus;
+}
+
+static void read_flags(struct shape *shape, const JobSpec *spec)
+{
+    shape->exclusive = spec->exclusive == EXCLUSIVE_NODE;
+    shape->exclusive_user = spec->exclusive == EXCLUSIVE_USER;
+    shape->oversubscribe = spec->oversubscribe;
+    shape->overcommit = spec->overcommit;
+    shape->contiguous = spec->contiguous;
+    shape->spread = spec->spread_job;
+    shape->one_thread =
+        spec->threads_per_core == 1 || (spec->hint && (str_ieq(spec->hint, "nomultithread") ||
+                                                       str_ieq(spec->hint, "compute_bound")));
+}
+
+static const char *text_or_null(struct arena *arena, const char *text)
+{
+    return str_is_empty(text) ? NULL : arena_strdup(arena, text);
+}
+
+static int read_counts(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    uint64_t tasks = spec->ntasks;
+
+    shape->min_nodes = MAX(spec->min_nodes, 1);
+    shape->max_nodes = spec->has_max_nodes && spec->max_nodes ? spec->max_nodes : UINT32_MAX;
+    if (shape->max_nodes < shape->min_nodes || shape->min_nodes > LIMIT_NODES)
+        return err_code(err, ERR_NODE_COUNT);
+    shape->cpus_per_task = MAX(spec->cpus_per_task, 1);
+    shape->tasks_per_node = spec->ntasks_per_node;
+    shape->tasks_per_socket = spec->ntasks_per_socket;
+    shape->tasks_per_core = spec->ntasks_per_core;
+    shape->tasks_given = spec->has_ntasks && spec->ntasks;
+    if (!shape->tasks_given && spec->ntasks_per_gpu)
+        tasks = shape_gpus(shape) * spec->ntasks_per_gpu;
+    if (!tasks)
+        tasks = (uint64_t)shape->min_nodes * MAX(spec->ntasks_per_node, 1);
+    if (shape->cpus_per_task > LIMIT_CPUS_PER_NODE)
+        return err_code(err, ERR_CPU_COUNT);
+    if (tasks > (uint64_t)LIMIT_NODES * LIMIT_CPUS_PER_NODE)
+        return err_code(err, ERR_TASK_COUNT);
+    shape->tasks = (uint32_t)MIN(tasks, UINT32_MAX);
+    /* Fewer tasks than nodes: no node stays without one, as Slurm does it. */
+    if (shape->tasks < shape->min_nodes && shape->tasks_given)
+        shape->tasks = shape->min_nodes;
+    return 0;
+}
+
+static void read_nodes(struct shape *shape, const JobSpec *spec)
+{
+    shape->min_cpus_per_node = spec->min_cpus_per_node;
+    shape->cpus_per_gpu = spec->cpus_per_gpu;
+    shape->sockets = spec->sockets_per_node;
+    shape->cores = spec->cores_per_socket;
+    shape->threads = spec->threads_per_core;
+    shape->mem_per_node_mb = spec->mem_per_node_mb;
+    shape->has_mem_per_node = spec->has_mem_per_node_mb;
+    shape->mem_per_cpu_mb = spec->mem_per_cpu_mb;
+    shape->mem_per_gpu_mb = spec->mem_per_gpu_mb;
+    shape->tmp_mb = spec->tmp_disk_mb;
+    shape->nodelist = text_or_null(shape->arena, spec->nodelist);
+    shape->exclude = text_or_null(shape->arena, spec->exclude);
+    shape->features = text_or_null(shape->arena, spec->features);
+    shape->prefer = text_or_null(shape->arena, spec->prefer);
+    shape->reservation = text_or_null(shape->arena, spec->reservation);
+}
+
+struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct err *err)
+{
+    struct shape *shape = NEW(struct shape);
+
+    shape->arena = NEW(struct arena);
+    arena_init(shape->arena);
+    shape->key = key_of(spec, shape->arena);
+    read_flags(shape, spec);
+    read_nodes(shape, spec);
+    if (read_partitions(shape, spec->partition ? spec->partition : "", err) < 0 ||
+        read_gres(shape, spec, err) < 0 || read_licences(shape, spec->licenses, err) < 0 ||
+        read_counts(shape, spec, err) < 0) {
+        shape_free(shape);
+        return NULL;
+    }
+    return shape;
+}
+
+void needs_free(struct shape *shape)
+{
+    for (size_t i = 0; shape->needs && i < shape->partition_count; i++)
+        bitset_done(&shape->needs[i].nodes);
+    free(shape->needs);
+    shape->needs = NULL;
+}
+
+void shape_free(struct shape *shape)
+{
+    if (!shape)
+        return;
+    needs_free(shape);
+    arena_done(shape->arena);
+    free(shape->arena);
+    free(shape);
+}
+
+struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena)
+{
+    struct span key = key_of(spec, arena);
+
+    return (struct shape *)intern_find(&state->shapes, key.ptr, key.len);
+}
+
+struct shape *shape_take(struct state *state, struct admitted *admitted)
+{
+    struct shape *shape = admitted->known;
+
+    /* Two components of one job may bring the same new shape. */
+    if (!shape)
+        shape = (struct shape *)intern_find(&state->shapes, admitted->shape->key.ptr,
+                                            admitted->shape->key.len);
+    if (shape) {
+        shape->head.refs++;
+        return shape;
+    }
+    shape = TAKE(admitted->shape);
+    intern_put(&state->shapes, &shape->head);
+    return shape;
+}
+
+void shape_drop(struct state *state, struct shape *shape)
+{
+    if (shape && intern_drop(&state->shapes, &shape->head))
+        shape_free(shape);
+}
+
+uint64_t shape_cpus(const struct shape *shape)
+{
+    uint64_t cpus =
+        shape->overcommit ? shape->min_nodes : (uint64_t)shape->tasks * shape->cpus_per_task;
+
+    cpus = MAX(cpus, (uint64_t)shape->min_nodes * shape->min_cpus_per_node);
+    return MAX(cpus, shape_gpus(shape) * shape->cpus_per_gpu);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shape.h - what a job asks for, as the planner and admission see it
+ *
+ * Jobs that ask for the same share one shape. A shape says what was asked; a need is that, resolved
+ * for one partition: defaults filled in, and the set of nodes that could ever serve it. Needs are
+ * worked out when they are first wanted and again after nodes or partitions changed.
+ *
+ * The same arithmetic answers "could this node ever run it" (admission, with all a node has) and
+ * "does it fit now" (planner, with what is free): fit_tasks() and fit_part().
+ */
+#ifndef CORE_SHAPE_H
+#define CORE_SHAPE_H
+
+#include "base/bitset.h"
+#include "base/err.h"
+#include "core/intern.h"
+#include "core/state.h"
+#include "proto/job.pb-c.h"
+
+struct shape_gres {
+    const char *name, *type; /* type may be NULL: any */
+    uint64_t count;
+    GresScope scope;
+};
+
+struct shape_licence {
+    const char *name;
+    uint32_t count;
+};
+
+/* One need per partition that the job names, in its order. */
+struct need {
+    const struct partition *partition; /* NULL: there is none of that name any more */
+    struct bitset nodes;               /* that could run a part of the job if they were empty */
+    unsigned node_count;
+    bool fits;        /* all these nodes, empty, could run the whole job */
+    bool whole_nodes; /* each node for itself */
+    bool mem_all;     /* all memory of each node */
+    unsigned share;   /* jobs that may share a CPU */
+    uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb;
+    uint32_t cpus_per_gpu;
+    uint32_t max_tasks; /* per node; 0: no bound */
+    bool by_core;       /* CPUs are given as whole cores */
+};
+
+struct shape {
+    struct interned head;
+    uint32_t min_nodes, max_nodes; /* max UINT32_MAX: as many as it takes */
+    uint32_t tasks, cpus_per_task;
+    uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
+    uint32_t min_cpus_per_node, cpus_per_gpu;
+    uint32_t sockets, cores, threads; /* what a node must have at least; 0: anything */
+    uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb, tmp_mb;
+    bool has_mem_per_node, tasks_given;
+    bool exclusive, exclusive_user, oversubscribe, overcommit, contiguous, spread;
+    bool one_thread; /* a CPU of the request is a whole core */
+    size_t gres_count, partition_count, licence_count;
+    struct shape_gres *gres;
+    struct shape_licence *licences;
+    const char **partitions;                                          /* names, at least one */
+    const char *nodelist, *exclude, *features, *prefer, *reservation; /* NULL when not given */
+    struct arena *arena;                                              /* everything above */
+    struct span key;
+    struct need *needs; /* partition_count of them, or NULL */
+    uint64_t generation;
+};
+
+/* The smallest number of CPUs the job can run with. */
+uint64_t shape_cpus(const struct shape *shape);
+uint64_t shape_gpus(const struct shape *shape);
+
+/* Needs of the shape, worked out if they are old. Indexed as shape->partitions. */
+const struct need *shape_needs(const struct state *state, struct shape *shape);
+
+/* Why this partition would not run the job, whatever is free: REASON_PART_*; 0: it would. */
+unsigned core_partition_reason(const struct job *job, const struct need *need);
+
+/* What one node has left, or has at all. `gres` goes with node->gres. */
+struct room {
+    uint32_t cpus; /* a multiple of the node's threads where cores are given whole */
+    uint64_t mem_mb;
+    const uint64_t *gres;
+    bool empty; /* nobody has anything there */
+};
+
+/* How many tasks of the job a node with such room could run; 0: none. */
+uint32_t fit_tasks(const struct shape *shape, const struct need *need, const struct node *node,
+                   const struct room *room);
+
+/* A node has no more kinds of generic resources than this. */
+enum { TAKE_GRES = 16 };
+struct take {
+    uint32_t cpus, tasks;
+    uint64_t mem_mb;
+    uint64_t gres[TAKE_GRES]; /* as node->gres */
+};
+/* What `tasks` tasks (at least 1) take of that node when `before` are on the job's other nodes. */
+void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
+              const struct room *room, uint32_t before, uint32_t tasks, struct take *out);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * start.c - starts, and what nodes report about them
+ *
+ * (1) A start is refused when anything changed since it was planned: the planner then plans anew.
+ * (2) A report about an earlier attempt is refused; one that comes twice changes nothing.
+ */
+#include "core/state_priv.h"
+
+#include <string.h>
+
+enum { DEFAULT_MAX_REQUEUE = 5 };
+
+/* The record a start is about, when it may start. */
+static struct job *startable(struct state *state, const JobStart *start, struct err *err)
+{
+    struct job *job = job_at(state, start->job_id);
+    uint32_t number;
+
+    if (!job) {
+        err_code(err, ERR_INVALID_JOB_ID);
+        return NULL;
+    }
+    if (!job_can(job, JOB_ON_START)) {
+        err_code(err, ERR_JOB_NOT_PENDING);
+        return NULL;
+    }
+    if (!job_is_eligible(job)) {
+        err_code(err, ERR_JOB_HELD);
+        return NULL;
+    }
+    if (start->attempt != job->attempt + 1) {
+        err_code(err, ERR_STALE_ATTEMPT);
+        return NULL;
+    }
+    if (job_is_meta(job) &&
+        (!start->has_array_task_id || !array_find(job->array, start->array_task_id, &number) ||
+         array_task(job->array, number) != TASK_WAITING)) {
+        err_code(err, ERR_INVALID_JOB_ID);
+        return NULL;
+    }
+    if (job_is_meta(job) && job->array->waiting > 1 && !ids_left(state)) {
+        err_code(err, ERR_MAX_JOB_COUNT);
+        return NULL;
+    }
+    if (job->array && array_room(job->array) == 0) {
+        err_set(err, ERR_DISABLED, "the array runs as many tasks as it may");
+        return NULL;
+    }
+    return job;
+}
+
+static bool needs_preparing(const struct state *state, const struct job *job)
+{
+    const Config *config = state->config;
+
+    return job->run->count > 1 || !str_is_empty(config->prolog) ||
+           !str_is_empty(config->prolog_ctld);
+}
+
+static void begin(struct state *state, struct job *job, struct events *out)
+{
+    job_move(state, job, needs_preparing(state, job) ? JOB_ON_START_SLOW : JOB_ON_START, 0);
+    job->attempt++;
+    job->reason = REASON_NONE;
+    job->planned_start_us = 0;
+    job->flags &= ~(uint32_t)(JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT);
+    if (job->array) {
+        job->array->unstarted--;
+        job->array->running++;
+        job->array->last_start_us = state->time_us;
+        job_touch(state, job_at(state, job->array->id));
+    }
+    due_update(state, job);
+    struct event *event = emit_job(out, EVENT_JOB_STARTED, job);
+    event->start_us = state->time_us;
+    deps_news(state, job);
+}
+
+enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *err,
+                          struct events *out)
+{
+    struct job **jobs = ARENA_ARRAY(&state->scratch, struct job *, cmd->n_starts + 1);
+    size_t done = 0;
+
+    if (cmd->n_starts == 0)
+        return ERR_INVALID;
+    for (; done < cmd->n_starts; done++) {
+        const JobStart *start = cmd->starts[done];
+        struct job *job = startable(state, start, err);
+        uint32_t number;
+        if (!job || alloc_check(state, job, start, err) < 0)
+            break;
+        if (job_is_meta(job)) {
+            array_find(job->array, start->array_task_id, &number);
+            job = array_split(state, job, number, out);
+        }
+        alloc_take(state, job, start);
+        jobs[done] = job;
+    }
+    if (done < cmd->n_starts) { /* all of them or none */
+        for (size_t i = 0; i < cmd->n_starts; i++) {
+            const JobStart *start = cmd->starts[i];
+            if (i < done)
+                alloc_undo(state, jobs[i]);
+            reject(out, start->job_id, start->has_array_task_id ? start->array_task_id : NO_TASK,
+                   err->code);
+        }
+        return err->code;
+    }
+    for (size_t i = 0; i < done; i++)
+        begin(state, jobs[i], out);
+    return ERR_OK;
+}
+
+/* The job of a report, when the report is about its current attempt; (2). */
+static struct job *reported(struct state *state, uint32_t id, uint32_t attempt, enum err_code *code)
+{
+    struct job *job = job_at(state, id);
+
+    *code = !job                                   ? ERR_INVALID_JOB_ID
+            : job->attempt != attempt || !job->run ? ERR_STALE_ATTEMPT
+                                                   : ERR_OK;
+    return *code == ERR_OK ? job : NULL;
+}
+
+enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct events *out)
+{
+    enum err_code code;
+    struct job *job = reported(state, cmd->job_id, cmd->attempt, &code);
+
+    if (!job)
+        return code;
+    if (!job_move(state, job, JOB_ON_READY, 0))
+        return ERR_JOB_NOT_RUNNING;
+    due_update(state, job);
+    emit_job(out, EVENT_JOB_READY, job);
+    return ERR_OK;
+}
+
+static void release_named(struct state *state, struct job *job, char **names, size_t count,
+                          struct events *out)
+{
+    for (size_t n = 0; n < count; n++) {
+        for (unsigned i = 0; i < job->run->count; i++) {
+            if (str_eq(job->run->parts[i].name, names[n]))
+                job_release(state, job, &job->run->parts[i], out);
+        }
+    }
+}
+
+enum err_code apply_release(struct state *state, const CmdRelease *cmd, struct events *out)
+{
+    enum err_code code;
+    struct job *job = reported(state, cmd->job_id, cmd->attempt, &code);
+
+    if (!job)
+        return code;
+    if (!job_can(job, JOB_ON_RELEASED))
+        return job_phase(job) == PHASE_ENDED ? ERR_ALREADY_DONE : ERR_TRANSITION;
+    release_named(state, job, cmd->nodes, cmd->n_nodes, out);
+    job_settle_release(state, job, out);
+    return ERR_OK;
+}
+
+static bool exit_code_in(const char *set, uint32_t status)
+{
+    struct bitset codes;
+    bool has = false;
+
+    if (str_is_empty(set) || (status & 0x7f))
+        return false;
+    bitset_init(&codes, 256);
+    if (bitset_parse(&codes, set))
+        has = bitset_has(&codes, status >> 8 & 0xff);
+    bitset_done(&codes);
+    return has;
+}
+
+static JobState end_state_of(const CmdFinish *cmd)
+{
+    if (cmd->has_state && cmd->state > JOB_SUSPENDED)
+        return cmd->state;
+    if (cmd->usage && cmd->usage->out_of_memory && cmd->exit_status)
+        return JOB_OUT_OF_MEMORY;
+    return cmd->exit_status ? JOB_FAILED : JOB_COMPLETED;
+}
+
+static unsigned end_reason_of(const CmdFinish *cmd, JobState end)
+{
+    static const struct {
+        JobState end;
+        unsigned reason;
+    } reasons[] = {
+        { JOB_COMPLETED, REASON_NONE },           { JOB_FAILED, REASON_FAIL_EXIT_CODE },
+        { JOB_TIMEOUT, REASON_FAIL_TIMEOUT },     { JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE },
+        { JOB_DEADLINE, REASON_FAIL_DEADLINE },   { JOB_OUT_OF_MEMORY, REASON_FAIL_OOM },
+        { JOB_BOOT_FAIL, REASON_FAIL_DOWN_NODE },
+    };
+
+    if (cmd->has_reason)
+        return cmd->reason;
+    if (end == JOB_FAILED && cmd->exit_status & 0x7f)
+        return REASON_FAIL_SIGNAL;
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        if (reasons[i].end == end)
+            return reasons[i].reason;
+    }
+    return REASON_NONE;
+}
+
+/* Nothing ran: another try, but not for ever. */
+static void try_again(struct state *state, struct job *job, int64_t end_us, struct events *out)
+{
+    const Config *config = state->config;
+    uint32_t most = config->has_max_batch_requeue ? config->max_batch_requeue : DEFAULT_MAX_REQUEUE;
+    bool enough = job->restarts >= most;
+
+    job_requeue(state, job, JOB_FAILED, enough ? 2 : 0, JOB_FLAG_LAUNCH_FAILED,
+                enough ? REASON_MAX_REQUEUE : REASON_NONE, end_us, out);
+}
+
+static void finish(struct state *state, struct job *job, const CmdFinish *cmd, struct events *out)
+{
+    const Config *config = state->config;
+    int64_t end_us =
+        cmd->has_ended_us && cmd->ended_us > job->run->start_us ? cmd->ended_us : state->time_us;
+    JobState end = end_state_of(cmd);
+
+    end_us = MIN(end_us, state->time_us);
+    if (cmd->requeue && job->batch) {
+        try_again(state, job, end_us, out);
+    } else if (!cmd->has_state && job_may_requeue(state, job) &&
+               exit_code_in(config->requeue_exit, cmd->exit_status)) {
+        job_requeue(state, job, end, 0, 0, REASON_NONE, end_us, out);
+    } else if (!cmd->has_state && job_may_requeue(state, job) &&
+               exit_code_in(config->requeue_exit_hold, cmd->exit_status)) {
+        job_requeue(state, job, end, 1, JOB_FLAG_SPECIAL_EXIT, REASON_HELD_USER, end_us, out);
+    } else {
+        if (cmd->requeue)
+            end = JOB_FAILED;
+        job_end(state, job, end, end_reason_of(cmd, end), end_us, cmd->usage, out);
+    }
+    if (job_holds(job))
+        emit_job(out, EVENT_JOB_ENDING, job);
+}
+
+enum err_code apply_finish(struct state *state, const CmdFinish *cmd, struct events *out)
+{
+    enum err_code code;
+    struct job *job = reported(state, cmd->job_id, cmd->attempt, &code);
+
+    if (!job)
+        return code;
+    enum job_phase phase = job_phase(job);
+    if (phase == PHASE_ENDED)
+        return ERR_ALREADY_DONE;
+    if (!job->run->has_exit && cmd->has_exit_status) {
+        job->run->has_exit = true;
+        job->run->exit_status = cmd->exit_status;
+    }
+    if (!str_is_empty(cmd->failed_node))
+        job_set_text(&job_more(job)->failed_node, cmd->failed_node);
+    if (!str_is_empty(cmd->text))
+        job_set_text(&job_more(job)->system_comment, cmd->text);
+    job_touch(state, job);
+    /* Released nodes first: then the end already knows whether any are left to be revoked. */
+    release_named(state, job, cmd->released, cmd->n_released, out);
+    if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING)
+        job_settle_release(state, job, out);
+    else
+        finish(state, job, cmd, out);
+    return ERR_OK;
+}

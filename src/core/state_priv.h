@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state_priv.h - how core keeps the cluster
+ *
+ * (1) Every change of a record goes with a touch (job_touch, node_touch, …). At the end of the
+ *     command settle() brings the record's hash and the digest up to date.
+ * (2) Indexes, heaps and chains hold nothing that cannot be rebuilt from the records.
+ * (3) What follows from an end (dependencies, arrays) is queued and worked off by deps_settle(),
+ *     so that a chain of any length needs no stack.
+ */
+#ifndef CORE_STATE_PRIV_H
+#define CORE_STATE_PRIV_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "core/core.h"
+#include "core/intern.h"
+#include "core/shape.h"
+#include "schema/reasons.h"
+
+#define US_PER_S INT64_C(1000000)
+#define NEVER    INT64_MAX
+
+enum { JOBS_PER_PAGE = 512 };
+
+struct job_page {
+    struct job *jobs[JOBS_PER_PAGE];
+    uint32_t used;
+};
+
+struct job_index {
+    struct job_page **pages; /* of ids first * JOBS_PER_PAGE and up; some are NULL */
+    size_t first, count, cap;
+};
+
+struct due {
+    int64_t us;
+    struct job *job;
+};
+
+struct request {
+    int64_t time_us;
+    uint32_t uid, job_id, code;
+    uint8_t id[16];
+};
+
+struct requests {
+    struct request *ring; /* cap is a power of two; oldest first */
+    size_t cap, head, count;
+    uint32_t *slots; /* open addressing by (uid, id): place in the ring + 1 */
+};
+
+struct licence {
+    const char *name;
+    uint32_t total, used;
+};
+
+/* Ids of jobs that wait for something, in order. */
+struct waiters {
+    VEC(uint32_t) ids;
+};
+
+struct owner_record {
+    struct interned head;
+    struct owner owner;
+    struct span key; /* packed JobOwner */
+};
+
+struct node_key {
+    ProtobufCBinaryData key;
+    uint64_t hash;
+};
+
+struct state {
+    uint64_t index, epoch, journal_acked, config_hash;
+    int64_t time_us;
+    uint32_t next_job_id;
+    bool has_cluster_id;
+    uint8_t cluster_id[16];
+    char *leader, *leader_address;
+    Config *config;
+
+    struct job_index jobs;
+    size_t records;
+    size_t by_phase[PHASE_ENDED + 1]; /* tasks, each waiting one counted */
+    uint32_t *name_buckets;
+    size_t name_bucket_count, name_count;
+    VEC(struct due) due;
+
+    VEC(struct node *) nodes;
+    struct map node_names;
+    VEC(struct partition *) partitions;
+    VEC(struct reservation *) reservations;
+    VEC(struct licence) licences;
+    struct map keys; /* node name → struct node_key */
+    struct intern owners, shapes, words, payloads;
+    struct requests requests;
+
+    struct map waiters;    /* job or array id → struct waiters */
+    struct map singletons; /* (uid, name) hash → struct waiters */
+    VEC(uint32_t) news;    /* jobs that started or ended and may be waited for; (3) */
+    uint64_t generation;   /* of nodes and partitions, for needs */
+    int64_t next_reservation_us;
+
+    uint64_t digest;
+    VEC(struct job *) touched; /* (1) */
+    VEC(struct node *) touched_nodes;
+    struct arena scratch; /* of one command */
+};
+
+/* state.c */
+struct job *job_at(const struct state *state, uint32_t id);
+struct node *node_at(const struct state *state, const char *name);
+struct partition *partition_at(const struct state *state, const char *name);
+void job_touch(struct state *state, struct job *job);
+void node_touch(struct state *state, struct node *node);
+void settle(struct state *state); /* (1) */
+void index_put(struct job_index *index, struct job *job);
+void index_del(struct job_index *index, uint32_t id);
+void name_link(struct state *state, struct job *job);
+void name_unlink(struct state *state, struct job *job);
+uint64_t name_hash(uint32_t uid, struct span name);
+/* The next of the unended jobs that may have this owner and name (compare!); begin with NULL. */
+struct job *name_next(const struct state *state, uint64_t hash, const struct job *after);
+
+/* records.c: the life of records, not of jobs */
+const struct owner *owner_take(struct state *state, const JobOwner *msg);
+const struct payload *payload_take(struct state *state, const uint8_t *digest);
+struct packed *packed_new(const void *bytes, size_t len);
+void packed_drop(struct packed *packed);
+struct job_more *job_more(struct job *job);
+void job_set_text(char **text, const char *to);
+/* Everything a record must be found by: call when all of it is set. */
+void job_link(struct state *state, struct job *job);
+void job_forget(struct state *state, struct job *job, struct events *out);
+void job_free(struct state *state, struct job *job, struct events *out);
+void run_free(struct state *state, struct job_run *run);
+/* Fields that follow from the spec. */
+void job_take_spec(struct state *state, struct job *job, const JobSpec *spec,
+                   struct packed *packed);
+/* Adds to or takes from by_phase what the record stands for; around every change of it. */
+void job_count(struct state *state, const struct job *job, int sign);
+uint32_t job_first_priority(const JobSpec *spec, uint32_t id);
+static inline bool ids_left(const struct state *state)
+{
+    return state->next_job_id <= LIMIT_JOB_ID;
+}
+bool job_may_requeue(const struct state *state, const struct job *job);
+
+/* events */
+struct event *emit(struct events *out, enum event_kind kind);
+struct event *emit_job(struct events *out, enum event_kind kind, const struct job *job);
+void emit_node(struct events *out, enum event_kind kind, const struct node *node);
+void reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code);
+
+/* edges.c: the only place that changes a job's phase */
+enum job_cause {
+    JOB_ON_START,      /* needs nothing more: runs */
+    JOB_ON_START_SLOW, /* nodes must be prepared first */
+    JOB_ON_READY,
+    JOB_ON_EXIT, /* ended by itself or by cancel, limit, failure */
+    JOB_ON_REQUEUE,
+    JOB_ON_RELEASED, /* the last node said so */
+    JOB_ON_SUSPEND,
+    JOB_ON_RESUME,
+};
+/* May the cause happen now? */
+bool job_can(const struct job *job, enum job_cause cause);
+/* Moves the job; for JOB_ON_EXIT end_state is what it ends as. False when the table has no edge. */
+bool job_move(struct state *state, struct job *job, enum job_cause cause, JobState end_state);
+
+/* life.c */
+void job_refresh(struct state *state, struct job *job, struct events *out); /* eligible or not */
+void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
+             int64_t end_us, const Usage *usage, struct events *out);
+/* Back into the queue; `kill`: what runs is to be ended. */
+void job_requeue(struct state *state, struct job *job, JobState ended_as, unsigned hold,
+                 uint32_t flags, unsigned reason, int64_t end_us, struct events *out);
+/* This node has nothing of the job any more. */
+void job_release(struct state *state, struct job *job, struct job_part *part, struct events *out);
+void job_settle_release(struct state *state, struct job *job, struct events *out);
+/* What a job that lost a node does. */
+void job_lost_node(struct state *state, struct job *job, struct job_part *part, struct events *out);
+
+/* due.c */
+void due_update(struct state *state, struct job *job);
+void due_remove(struct state *state, struct job *job);
+void due_rebuild(struct state *state); /* the configuration changed */
+
+/* array.c */
+struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);
+struct array *array_copy(const struct array *array);
+void array_free(struct array *array);
+void array_set(struct array *array, uint32_t number, enum task_bits bits);
+/* "1-5,9" within the array's tasks; tasks that it does not have are an error. */
+int array_select(const struct array *array, const char *text, size_t len, struct bitset *set,
+                 struct err *err);
+/* Gives a waiting task its own record (or the array's, for the last one). */
+struct job *array_split(struct state *state, struct job *meta, uint32_t number, struct events *out);
+/* Records of single tasks, besides the one with the array's id. */
+void array_index_put(const struct state *state, struct array *array, const struct job *job);
+void array_index_del(const struct state *state, struct array *array, const struct job *job);
+struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id);
+void array_format_set(const struct array *array, const struct bitset *set, struct str *out);
+
+/* deps.c */
+int deps_parse(const struct state *state, const struct job *self, const char *text,
+               struct deps **out, struct err *err);
+struct deps *deps_copy(const struct deps *deps);
+void deps_free(struct deps *deps);
+void deps_register(struct state *state, struct job *job);
+void deps_unregister(struct state *state, struct job *job);
+/* Something happened to the job that others may wait for. */
+void deps_news(struct state *state, const struct job *job);
+/* Looks at the job's own dependencies again; `hint`: only this task of another array has news. */
+void deps_review(struct state *state, struct job *job, uint32_t hint, struct events *out);
+void deps_settle(struct state *state, struct events *out);
+bool deps_never(const struct deps *deps);
+int64_t deps_due(const struct state *state, const struct job *job);
+void deps_format(const struct deps *deps, struct str *out);
+struct deps *deps_restore(const char *text);
+uint64_t deps_hash(const struct deps *deps);
+
+/* alloc.c: what jobs hold on nodes */
+int alloc_check(struct state *state, const struct job *job, const JobStart *start, struct err *err);
+void alloc_undo(struct state *state, struct job *job);
+void alloc_take(struct state *state, struct job *job, const JobStart *start);
+void alloc_give(struct state *state, struct job *job, struct job_part *part);
+void alloc_hold(struct state *state, struct job *job, struct job_part *part);
+void alloc_recount(struct node *node); /* after its totals were set anew */
+void licences_count(struct state *state, const struct shape *shape, int sign);
+
+/* admit.c */
+struct admitted {
+    struct shape *known; /* the one in the table, or */
+    struct shape *shape; /* a new one */
+    struct array *array; /* NULL when not an array */
+    struct deps *deps;   /* NULL when there are none */
+    int64_t time_limit_s;
+};
+int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
+          const struct job *self, int64_t now_us, struct admitted *out, struct err *err);
+void admitted_done(struct admitted *admitted);
+
+/* shape.c */
+struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct err *err);
+void shape_free(struct shape *shape);
+struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena);
+/* One more reference to the shape of an admitted job, putting it into the table if it is new. */
+struct shape *shape_take(struct state *state, struct admitted *admitted);
+void shape_drop(struct state *state, struct shape *shape);
+void needs_free(struct shape *shape);
+
+/* requests.c */
+struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id);
+void request_put(struct state *state, const struct request *request);
+void requests_expire(struct state *state);
+void requests_done(struct requests *requests);
+
+/* restore_job.c */
+int restore_job(struct state *state, const SnapshotJob *msg, struct err *err);
+
+/* digest.c */
+uint64_t job_hash(const struct job *job);
+uint64_t node_hash(const struct node *node);
+uint64_t partition_hash(const struct partition *partition);
+uint64_t reservation_hash(const struct reservation *reservation);
+uint64_t request_hash(const struct request *request);
+uint64_t key_hash(const char *node, const struct node_key *key);
+uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed);
+
+/* msg_node.c: what a snapshot holds of a node's status */
+void node_fact_msg(const struct node *node, NodeStatus *out);
+
+/* nodes.c */
+struct node *node_new(const NodeSpec *spec);
+void node_free(struct node *node);
+void node_set_spec(struct node *node, const NodeSpec *spec);
+void node_set_found(struct node *node, const NodeInventory *found);
+/* Totals from spec and inventory; use is counted again. True when something changed. */
+bool node_amounts(struct node *node);
+void node_set_reason(struct state *state, struct node *node, const char *reason, const char *user,
+                     uint32_t uid);
+void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *key);
+/* The state that a configuration gives a node that is new. */
+void node_first_state(struct state *state, struct node *node);
+
+/* partitions.c */
+struct partition *partition_new(const PartitionSpec *spec);
+void partition_free(struct partition *partition);
+int partition_resolve(const struct state *state, struct partition *partition, struct err *err);
+void partition_count(const struct state *state, struct partition *partition);
+void partition_settle(struct state *state, struct partition *partition); /* its hash */
+
+/* config.c, for a restore */
+void config_licences(struct state *state);
+void config_mark_removed(struct state *state);
+
+/* resv.c */
+struct reservation *reservation_at(const struct state *state, const char *name);
+void reservation_free(struct reservation *reservation);
+void reservation_settle(struct state *state, struct reservation *reservation);
+void reservations_due(struct state *state, struct events *out);
+void reservations_renumber(struct state *state); /* nodes have new numbers */
+void reservations_next(struct state *state);     /* when the next one begins or ends */
+
+/* the commands: each returns the code of the answer, and may set *job_id */
+enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *job_id,
+                           struct err *err, struct events *out);
+enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *err,
+                          struct events *out);
+enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct events *out);
+enum err_code apply_finish(struct state *state, const CmdFinish *cmd, struct events *out);
+enum err_code apply_release(struct state *state, const CmdRelease *cmd, struct events *out);
+enum err_code apply_cancel(struct state *state, const CmdCancel *cmd, struct err *err,
+                           struct events *out);
+enum err_code apply_update_job(struct state *state, const CmdUpdateJob *cmd, struct err *err,
+                               struct events *out);
+enum err_code apply_requeue(struct state *state, const CmdRequeue *cmd, struct err *err,
+                            struct events *out);
+enum err_code apply_suspend(struct state *state, const CmdSuspend *cmd, struct err *err,
+                            struct events *out);
+enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct err *err,
+                            struct events *out);
+enum err_code apply_node_down(struct state *state, const CmdNodeDown *cmd, struct events *out);
+enum err_code apply_update_node(struct state *state, const CmdUpdateNode *cmd, struct err *err,
+                                struct events *out);
+enum err_code apply_node_key(struct state *state, const CmdNodeKey *cmd);
+enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err *err,
+                           struct events *out);
+enum err_code apply_partition(struct state *state, const CmdPartition *cmd, struct err *err,
+                              struct events *out);
+enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, struct err *err,
+                                struct events *out);
+enum err_code apply_time(struct state *state, struct events *out);
+
+/*
+ * select.c: the jobs that a command names. An array's id means all its tasks, the first id of a
+ * heterogeneous job all its components. Each job that `each` refuses gives an EVENT_REJECTED; the
+ * whole is refused only when nothing was done.
+ */
+typedef enum err_code job_each_fn(struct state *state, struct job *job, const void *arg,
+                                  struct err *err, struct events *out);
+/* These waiting tasks (not all there are) of an array. NULL: they get records, then `each`. */
+typedef enum err_code job_tasks_fn(struct state *state, struct job *meta,
+                                   const struct bitset *tasks, const void *arg, struct err *err,
+                                   struct events *out);
+struct select_act {
+    job_each_fn *each;
+    job_tasks_fn *tasks;
+    const void *arg;
+};
+enum err_code select_each(struct state *state, const JobSelect *jobs, const struct select_act *act,
+                          struct err *err, struct events *out);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fixture.c - a small cluster and short ways to give it commands
+ */
+#include "core/test/fixture.h"
+
+#include "core/pb.h"
+
+#define FIRST_US INT64_C(1700000000000000)
+
+Config *fix_config(unsigned nodes)
+{
+    Config config = CONFIG__INIT;
+    NodeSpec **specs = NEW_ARRAY(NodeSpec *, nodes);
+    PartitionSpec parts[2] = { PARTITION_SPEC__INIT, PARTITION_SPEC__INIT };
+    PartitionSpec *both[2] = { &parts[0], &parts[1] };
+    GresInventory gpu = GRES_INVENTORY__INIT, *gpus[1] = { &gpu };
+
+    gpu.name = (char *)"gpu";
+    gpu.type = (char *)"mi300x";
+    PUT(&gpu, count, 2);
+    for (unsigned i = 0; i < nodes; i++) {
+        NodeSpec *spec = specs[i] = NEW(NodeSpec);
+        node_spec__init(spec);
+        spec->name = mem_printf("n%u", i + 1);
+        PUT(spec, cpus, 4);
+        PUT(spec, sockets, 1);
+        PUT(spec, cores_per_socket, 2);
+        PUT(spec, threads_per_core, 2);
+        PUT(spec, memory_mb, 4000);
+        static char *features[] = { (char *)"odd", (char *)"even", (char *)"ib" };
+        spec->n_features = 1;
+        spec->features = (i + 1) % 2 ? features : features + 1;
+        if ((i + 1) % 2 == 0) {
+            spec->n_features = 2;
+            spec->n_gres = 1;
+            spec->gres = gpus;
+        }
+    }
+    config.cluster_name = (char *)"test";
+    config.n_nodes = nodes;
+    config.nodes = specs;
+    parts[0].name = (char *)"main";
+    parts[0].nodes = (char *)"ALL";
+    PUT(&parts[0], is_default, true);
+    parts[1].name = (char *)"small";
+    parts[1].nodes = (char *)(nodes > 1 ? "n[1-2]" : "n1");
+    PUT(&parts[1], max_time_s, 3600);
+    PUT(&parts[1], max_nodes, 1);
+    config.n_partitions = 2;
+    config.partitions = both;
+    PUT(&config, min_job_age_s, 300);
+    PUT(&config, return_to_service, 1);
+    PUT(&config, max_array_size, 100000);
+    config.licenses = (char *)"matlab:2";
+    Config *copy = pb_copy(&config);
+    for (unsigned i = 0; i < nodes; i++) {
+        free(specs[i]->name);
+        free(specs[i]);
+    }
+    free(specs);
+    return copy;
+}
+
+struct fix *fix_new(unsigned nodes)
+{
+    struct fix *fix = NEW(struct fix);
+    Command cmd = COMMAND__INIT;
+    CmdLead lead = CMD_LEAD__INIT;
+    Config *config = fix_config(nodes);
+    uint8_t id[16] = "cluster id 12345";
+
+    fix->state = state_new();
+    fix->now = FIRST_US;
+    fix->check = true;
+    events_init(&fix->events);
+    lead.leader = (char *)"c1";
+    PUT(&lead, cluster_id, ((ProtobufCBinaryData){ 16, id }));
+    cmd.what_case = COMMAND__WHAT_LEAD;
+    cmd.lead = &lead;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_int_equal(fix_reconfigure(fix, config, false), ERR_OK);
+    config__free_unpacked(config, NULL);
+    for (unsigned i = 0; i < nodes; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "n%u", i + 1);
+        assert_int_equal(fix_node_up(fix, name, "boot-1"), ERR_OK);
+    }
+    return fix;
+}
+
+void fix_free(struct fix *fix)
+{
+    events_done(&fix->events);
+    state_free(fix->state);
+    free(fix);
+}
+
+enum err_code fix_apply(struct fix *fix, Command *cmd)
+{
+    struct err err = { 0 };
+
+    fix->now += 1000;
+    PUT(cmd, time_us, fix->now);
+    Command *copy = pb_copy(cmd);
+    assert_non_null(copy);
+    events_clear(&fix->events);
+    core_apply(fix->state, ++fix->index, copy, &fix->events);
+    if (fix->check && core_check(fix->state, &err) < 0)
+        fail_msg("after command %u: %s", (unsigned)cmd->what_case, err.text);
+    enum err_code code = fix_answer(fix)->code;
+    command__free_unpacked(copy, NULL);
+    return code;
+}
+
+const struct event *fix_answer(const struct fix *fix)
+{
+    const struct event *last = &fix->events.list.items[fix->events.list.len - 1];
+
+    assert_int_equal(last->kind, EVENT_ANSWER);
+    return last;
+}
+
+size_t fix_events(const struct fix *fix, enum event_kind kind, const struct event **out)
+{
+    size_t count = 0;
+
+    events_each(event, &fix->events)
+    {
+        if (event->kind != kind)
+            continue;
+        if (count++ == 0 && out)
+            *out = event;
+    }
+    return count;
+}
+
+JobSpec fix_spec(void)
+{
+    JobSpec spec = JOB_SPEC__INIT;
+
+    spec.name = (char *)"job";
+    spec.work_dir = (char *)"/home/user";
+    PUT(&spec, batch, true);
+    PUT(&spec, time_limit_s, 3600);
+    return spec;
+}
+
+uint32_t fix_submit_as(struct fix *fix, uint32_t uid, const JobSpec *spec)
+{
+    Command cmd = COMMAND__INIT;
+    CmdSubmit submit = CMD_SUBMIT__INIT;
+    JobOwner owner = JOB_OWNER__INIT;
+    PackedComponent component = PACKED_COMPONENT__INIT, *components[1] = { &component };
+    uint8_t digest[32] = { 0 };
+    struct arena arena;
+
+    arena_init(&arena);
+    memcpy(digest, &fix->index, sizeof(fix->index));
+    struct span bytes = pb_pack(spec, &arena);
+    PUT(&component, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
+    PUT(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    PUT(&owner, uid, uid);
+    PUT(&owner, gid, 100);
+    owner.user = (char *)(uid == 1000 ? "alice" : uid == 0 ? "root" : "bob");
+    owner.group = (char *)"users";
+    submit.owner = &owner;
+    submit.n_components = 1;
+    submit.components = components;
+    cmd.what_case = COMMAND__WHAT_SUBMIT;
+    cmd.submit = &submit;
+    enum err_code code = fix_apply(fix, &cmd);
+    arena_done(&arena);
+    return code == ERR_OK ? fix_answer(fix)->job_id : 0;
+}
+
+uint32_t fix_submit(struct fix *fix, const JobSpec *spec)
+{
+    return fix_submit_as(fix, 1000, spec);
+}
+
+uint32_t fix_job(struct fix *fix)
+{
+    JobSpec spec = fix_spec();
+
+    return fix_submit(fix, &spec);
+}
+
+static enum err_code start(struct fix *fix, uint32_t id, uint32_t task, const char *const *nodes,
+                           size_t count, uint32_t cpus)
+{
+    Command cmd = COMMAND__INIT;
+    CmdStart msg = CMD_START__INIT;
+    JobStart one = JOB_START__INIT, *starts[1] = { &one };
+    Allocation allocation = ALLOCATION__INIT;
+    NodeAlloc allocs[2] = { NODE_ALLOC__INIT, NODE_ALLOC__INIT };
+    NodeAlloc *list[2] = { &allocs[0], &allocs[1] };
+    const struct job *job = state_job(fix->state, id);
+
+    for (size_t i = 0; i < count; i++) {
+        allocs[i].node = (char *)(uintptr_t)nodes[i];
+        PUT(&allocs[i], cpus, cpus);
+        PUT(&allocs[i], tasks, 1);
+    }
+    allocation.nodes = list;
+    allocation.n_nodes = count;
+    struct span partition = { "main", 4 };
+    if (job)
+        job_spec_field(job, 3, &partition);
+    char *name = mem_strndup(partition.ptr, partition.len);
+    allocation.partition = name;
+    PUT(&one, job_id, id);
+    PUT(&one, attempt, job ? job->attempt + 1 : 1);
+    if (task != NO_ARRAY_TASK)
+        PUT(&one, array_task_id, task);
+    one.allocation = &allocation;
+    msg.n_starts = 1;
+    msg.starts = starts;
+    cmd.what_case = COMMAND__WHAT_START;
+    cmd.start = &msg;
+    enum err_code code = fix_apply(fix, &cmd);
+    free(name);
+    return code;
+}
+
+enum err_code fix_start(struct fix *fix, uint32_t id, const char *node, uint32_t cpus)
+{
+    return start(fix, id, NO_ARRAY_TASK, &node, 1, cpus);
+}
+
+enum err_code fix_start_task(struct fix *fix, uint32_t array, uint32_t task, const char *node,
+                             uint32_t cpus)
+{
+    return start(fix, array, task, &node, 1, cpus);
+}
+
+enum err_code fix_start_two(struct fix *fix, uint32_t id, const char *first, const char *second)
+{
+    const char *nodes[2] = { first, second };
+
+    return start(fix, id, NO_ARRAY_TASK, nodes, 2, 2);
+}
+
+static uint32_t attempt_of(const struct fix *fix, uint32_t id)
+{
+    const struct job *job = state_job(fix->state, id);
+
+    return job ? job->attempt : 0;
+}
+
+enum err_code fix_ready(struct fix *fix, uint32_t id)
+{
+    Command cmd = COMMAND__INIT;
+    CmdReady msg = CMD_READY__INIT;
+
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, attempt_of(fix, id));
+    cmd.what_case = COMMAND__WHAT_READY;
+    cmd.ready = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+static enum err_code finish(struct fix *fix, uint32_t id, uint32_t status, bool released)
+{
+    Command cmd = COMMAND__INIT;
+    CmdFinish msg = CMD_FINISH__INIT;
+    const struct job *job = state_job(fix->state, id);
+    char *node = job && job->run ? mem_strdup(job->run->parts[0].name) : NULL;
+
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, attempt_of(fix, id));
+    PUT(&msg, exit_status, status);
+    msg.n_released = released && node;
+    msg.released = &node;
+    cmd.what_case = COMMAND__WHAT_FINISH;
+    cmd.finish = &msg;
+    enum err_code code = fix_apply(fix, &cmd);
+    free(node);
+    return code;
+}
+
+enum err_code fix_finish(struct fix *fix, uint32_t id, uint32_t status)
+{
+    return finish(fix, id, status, true);
+}
+
+enum err_code fix_finish_held(struct fix *fix, uint32_t id, uint32_t status)
+{
+    return finish(fix, id, status, false);
+}
+
+enum err_code fix_release(struct fix *fix, uint32_t id, const char *node)
+{
+    Command cmd = COMMAND__INIT;
+    CmdRelease msg = CMD_RELEASE__INIT;
+    char *name = (char *)(uintptr_t)node;
+
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, attempt_of(fix, id));
+    msg.n_nodes = 1;
+    msg.nodes = &name;
+    cmd.what_case = COMMAND__WHAT_RELEASE;
+    cmd.release = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+static JobSelect select_of(uint32_t *id, const char *tasks)
+{
+    JobSelect jobs = JOB_SELECT__INIT;
+
+    jobs.n_job_ids = 1;
+    jobs.job_ids = id;
+    jobs.array_tasks = (char *)(uintptr_t)tasks;
+    return jobs;
+}
+
+enum err_code fix_cancel(struct fix *fix, uint32_t id, const char *tasks)
+{
+    Command cmd = COMMAND__INIT;
+    CmdCancel msg = CMD_CANCEL__INIT;
+    JobSelect jobs = select_of(&id, tasks);
+
+    msg.jobs = &jobs;
+    cmd.what_case = COMMAND__WHAT_CANCEL;
+    cmd.cancel = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_hold(struct fix *fix, uint32_t id, unsigned hold, bool by_admin)
+{
+    Command cmd = COMMAND__INIT;
+    CmdUpdateJob msg = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = select_of(&id, NULL);
+
+    msg.jobs = &jobs;
+    PUT(&msg, hold, hold);
+    PUT(&msg, by_admin, by_admin);
+    cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
+    cmd.update_job = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_update(struct fix *fix, uint32_t id, const JobSpec *change, bool by_admin)
+{
+    Command cmd = COMMAND__INIT;
+    CmdUpdateJob msg = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = select_of(&id, NULL);
+
+    msg.jobs = &jobs;
+    msg.change = (JobSpec *)(uintptr_t)change;
+    PUT(&msg, by_admin, by_admin);
+    cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
+    cmd.update_job = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_requeue(struct fix *fix, uint32_t id, bool hold)
+{
+    Command cmd = COMMAND__INIT;
+    CmdRequeue msg = CMD_REQUEUE__INIT;
+    JobSelect jobs = select_of(&id, NULL);
+
+    msg.jobs = &jobs;
+    PUT(&msg, hold, hold);
+    cmd.what_case = COMMAND__WHAT_REQUEUE;
+    cmd.requeue = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_suspend(struct fix *fix, uint32_t id, bool resume)
+{
+    Command cmd = COMMAND__INIT;
+    CmdSuspend msg = CMD_SUSPEND__INIT;
+    JobSelect jobs = select_of(&id, NULL);
+
+    msg.jobs = &jobs;
+    PUT(&msg, resume, resume);
+    cmd.what_case = COMMAND__WHAT_SUSPEND;
+    cmd.suspend = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_node_up(struct fix *fix, const char *node, const char *boot_id)
+{
+    Command cmd = COMMAND__INIT;
+    CmdNodeUp msg = CMD_NODE_UP__INIT;
+    NodeInventory found = NODE_INVENTORY__INIT;
+    GresInventory gpu = GRES_INVENTORY__INIT, *gpus[1] = { &gpu };
+
+    msg.node = (char *)(uintptr_t)node;
+    PUT(&found, cpus, 4);
+    PUT(&found, memory_mb, 4000);
+    gpu.name = (char *)"gpu";
+    gpu.type = (char *)"mi300x";
+    PUT(&gpu, count, 2);
+    found.n_gres = 1;
+    found.gres = gpus;
+    found.boot_id = (char *)(uintptr_t)boot_id;
+    msg.found = &found;
+    cmd.what_case = COMMAND__WHAT_NODE_UP;
+    cmd.node_up = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_node_down(struct fix *fix, const char *node, bool jobs_lost)
+{
+    Command cmd = COMMAND__INIT;
+    CmdNodeDown msg = CMD_NODE_DOWN__INIT;
+
+    msg.node = (char *)(uintptr_t)node;
+    msg.reason = (char *)"Not responding";
+    PUT(&msg, jobs_lost, jobs_lost);
+    PUT(&msg, no_respond, true);
+    cmd.what_case = COMMAND__WHAT_NODE_DOWN;
+    cmd.node_down = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_node_state(struct fix *fix, const char *node, const char *word,
+                             const char *reason)
+{
+    Command cmd = COMMAND__INIT;
+    CmdUpdateNode msg = CMD_UPDATE_NODE__INIT;
+    char *name = (char *)(uintptr_t)node;
+
+    msg.n_nodes = 1;
+    msg.nodes = &name;
+    msg.state = (char *)(uintptr_t)word;
+    msg.reason = (char *)(uintptr_t)reason;
+    msg.by_user = (char *)"root";
+    cmd.what_case = COMMAND__WHAT_UPDATE_NODE;
+    cmd.update_node = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_time(struct fix *fix, int64_t seconds_later)
+{
+    Command cmd = COMMAND__INIT;
+    CmdTime msg = CMD_TIME__INIT;
+
+    fix->now += seconds_later * 1000000;
+    cmd.what_case = COMMAND__WHAT_TIME;
+    cmd.time = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_reconfigure(struct fix *fix, const Config *config, bool reconfigure)
+{
+    Command cmd = COMMAND__INIT;
+    CmdConfig msg = CMD_CONFIG__INIT;
+
+    msg.config = (Config *)(uintptr_t)config;
+    PUT(&msg, reconfigure, reconfigure);
+    cmd.what_case = COMMAND__WHAT_CONFIG;
+    cmd.config = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+const struct job *fix_get(const struct fix *fix, uint32_t id)
+{
+    const struct job *job = state_job(fix->state, id);
+
+    assert_non_null(job);
+    return job;
+}
+
+unsigned fix_reason(const struct fix *fix, uint32_t id)
+{
+    return core_job_reason(fix->state, fix_get(fix, id));
+}
+
+static int collect(void *to, const void *bytes, size_t len)
+{
+    str_add_len(to, bytes, len);
+    return 0;
+}
+
+struct state *fix_copy(const struct fix *fix)
+{
+    struct str bytes = { 0 };
+    struct err err = { 0 };
+    struct restore *restore = core_restore_begin();
+
+    assert_int_equal(core_snapshot_write(fix->state, collect, &bytes), 0);
+    /* In uneven pieces, as a network gives them. */
+    for (size_t at = 0, step = 1; at < bytes.len; at += step, step = step * 3 % 4093 + 1) {
+        size_t len = MIN(step, bytes.len - at);
+        if (core_restore_feed(restore, bytes.data + at, len, &err) < 0)
+            fail_msg("%s", err.text);
+    }
+    struct state *state = core_restore_end(restore, &err);
+    if (!state)
+        fail_msg("%s", err.text);
+    str_done(&bytes);
+    if (core_check(state, &err) < 0)
+        fail_msg("restored: %s", err.text);
+    assert_int_equal(core_digest(state), core_digest(fix->state));
+    return state;
+}

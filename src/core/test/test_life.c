@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
+ */
+#include "core/test/fixture.h"
+#include "schema/reasons.h"
+
+static void a_job_starts_runs_and_ends(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    const struct event *event;
+
+    uint32_t id = fix_job(fix);
+    assert_int_equal(id, 1);
+    assert_int_equal(fix_events(fix, EVENT_JOB_SUBMITTED, NULL), 1);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), 1);
+    assert_phase(fix, id, PHASE_PENDING);
+    assert_int_equal(fix_start(fix, id, "n1", 2), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_STARTED, &event), 1);
+    assert_int_equal(event->attempt, 1);
+    assert_phase(fix, id, PHASE_RUNNING); /* one node, no prolog: nothing to prepare */
+    assert_int_equal(state_node(fix->state, "n1")->cpus_used, 2);
+    assert_int_equal(fix_finish(fix, id, 0), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ENDED, &event), 1);
+    assert_int_equal(event->end_state, JOB_COMPLETED);
+    assert_int_equal(fix_events(fix, EVENT_JOB_RELEASED, NULL), 1);
+    assert_int_equal(fix_events(fix, EVENT_JOB_CLEAN, NULL), 1);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ENDING, NULL), 0);
+    assert_phase(fix, id, PHASE_ENDED);
+    assert_int_equal(state_node(fix->state, "n1")->cpus_used, 0);
+    assert_int_equal(fix_finish(fix, id, 0), ERR_ALREADY_DONE);
+    fix_free(fix);
+}
+
+static void ends_have_slurms_states(void **unused)
+{
+    static const struct {
+        uint32_t status;
+        JobState state;
+        unsigned reason;
+    } rows[] = {
+        { 0, JOB_COMPLETED, REASON_NONE },
+        { 1 << 8, JOB_FAILED, REASON_FAIL_EXIT_CODE },
+        { 9, JOB_FAILED, REASON_FAIL_SIGNAL },
+    };
+    struct fix *fix = fix_new(1);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint32_t id = fix_job(fix);
+        fix_start(fix, id, "n1", 2);
+        assert_int_equal(fix_finish(fix, id, rows[i].status), ERR_OK);
+        assert_state(fix, id, rows[i].state);
+        assert_int_equal(fix_reason(fix, id), rows[i].reason);
+        assert_int_equal(fix_get(fix, id)->run->exit_status, rows[i].status);
+    }
+    fix_free(fix);
+}
+
+static void nodes_are_free_when_they_say_so(void **unused)
+{
+    struct fix *fix = fix_new(3);
+    uint32_t id = fix_job(fix);
+
+    assert_int_equal(fix_start_two(fix, id, "n1", "n2"), ERR_OK);
+    assert_phase(fix, id, PHASE_CONFIGURING);
+    assert_int_equal(fix_release(fix, id, "n2"), ERR_TRANSITION);
+    assert_int_equal(fix_ready(fix, id), ERR_OK);
+    assert_phase(fix, id, PHASE_RUNNING);
+    assert_int_equal(fix_ready(fix, id), ERR_JOB_NOT_RUNNING);
+    assert_int_equal(fix_finish(fix, id, 0), ERR_OK);
+    assert_phase(fix, id, PHASE_COMPLETING);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ENDING, NULL), 1);
+    assert_int_equal(state_node(fix->state, "n1")->cpus_used, 0);
+    assert_int_equal(state_node(fix->state, "n2")->cpus_used, 2);
+    assert_int_equal(fix_release(fix, id, "n3"), ERR_OK); /* not its node: nothing */
+    assert_phase(fix, id, PHASE_COMPLETING);
+    assert_int_equal(fix_release(fix, id, "n2"), ERR_OK);
+    assert_phase(fix, id, PHASE_ENDED);
+    assert_state(fix, id, JOB_COMPLETED);
+    fix_free(fix);
+}
+
+static void reports_of_old_attempts_change_nothing(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+    Command cmd = COMMAND__INIT;
+    CmdFinish msg = CMD_FINISH__INIT;
+
+    fix_start(fix, id, "n1", 2);
+    assert_int_equal(fix_requeue(fix, id, false), ERR_OK);
+    assert_int_equal(fix_release(fix, id, "n1"), ERR_OK);
+    fix_start(fix, id, "n1", 2);
+    assert_int_equal(fix_get(fix, id)->attempt, 2);
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, 1);
+    PUT(&msg, exit_status, 0);
+    cmd.what_case = COMMAND__WHAT_FINISH;
+    cmd.finish = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_STALE_ATTEMPT);
+    assert_int_equal(fix_events(fix, EVENT_REJECTED, NULL), 1);
+    assert_phase(fix, id, PHASE_RUNNING);
+    fix_free(fix);
+}
+
+static void cancel_works_in_every_phase(void **unused)
+{
+    struct fix *fix = fix_new(2);
+
+    uint32_t pending = fix_job(fix);
+    assert_int_equal(fix_cancel(fix, pending, NULL), ERR_OK);
+    assert_phase(fix, pending, PHASE_ENDED);
+    assert_state(fix, pending, JOB_CANCELLED);
+    assert_int_equal(fix_cancel(fix, pending, NULL), ERR_ALREADY_DONE);
+
+    uint32_t running = fix_job(fix);
+    fix_start(fix, running, "n1", 2);
+    assert_int_equal(fix_cancel(fix, running, NULL), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ENDING, NULL), 1);
+    assert_phase(fix, running, PHASE_COMPLETING);
+    assert_int_equal(fix_cancel(fix, running, NULL), ERR_ALREADY_DONE);
+    /* The script's end comes after: its code is kept, the state stays. */
+    assert_int_equal(fix_finish(fix, running, 15), ERR_OK);
+    assert_state(fix, running, JOB_CANCELLED);
+    assert_int_equal(fix_get(fix, running)->run->exit_status, 15);
+
+    uint32_t configuring = fix_job(fix);
+    fix_start_two(fix, configuring, "n1", "n2");
+    assert_int_equal(fix_cancel(fix, configuring, NULL), ERR_OK);
+    assert_phase(fix, configuring, PHASE_COMPLETING);
+    fix_release(fix, configuring, "n1");
+    fix_release(fix, configuring, "n2");
+    assert_phase(fix, configuring, PHASE_ENDED);
+
+    uint32_t suspended = fix_job(fix);
+    fix_start(fix, suspended, "n1", 2);
+    assert_int_equal(fix_suspend(fix, suspended, false), ERR_OK);
+    assert_int_equal(fix_cancel(fix, suspended, NULL), ERR_OK);
+    fix_release(fix, suspended, "n1");
+
+    uint32_t requeuing = fix_job(fix);
+    fix_start(fix, requeuing, "n1", 2);
+    fix_requeue(fix, requeuing, false);
+    assert_phase(fix, requeuing, PHASE_REQUEUING);
+    assert_int_equal(fix_cancel(fix, requeuing, NULL), ERR_OK);
+    assert_phase(fix, requeuing, PHASE_COMPLETING);
+    fix_release(fix, requeuing, "n1");
+    assert_state(fix, requeuing, JOB_CANCELLED);
+    assert_int_equal(fix_cancel(fix, 999, NULL), ERR_INVALID_JOB_ID);
+    fix_free(fix);
+}
+
+static void a_signal_changes_nothing(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+    Command cmd = COMMAND__INIT;
+    CmdCancel msg = CMD_CANCEL__INIT;
+    JobSelect jobs = JOB_SELECT__INIT;
+    const struct event *event;
+
+    jobs.n_job_ids = 1;
+    jobs.job_ids = &id;
+    msg.jobs = &jobs;
+    PUT(&msg, signal, 10);
+    PUT(&msg, batch_only, true);
+    cmd.what_case = COMMAND__WHAT_CANCEL;
+    cmd.cancel = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_JOB_PENDING);
+    fix_start(fix, id, "n1", 2);
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_SIGNAL, &event), 1);
+    assert_int_equal(event->signal, 10);
+    assert_true(event->batch_only);
+    assert_phase(fix, id, PHASE_RUNNING);
+    fix_free(fix);
+}
+
+static void holds_keep_a_job_from_starting(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+    PUT(&spec, hold, true);
+    uint32_t id = fix_submit(fix, &spec);
+
+    assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), 0);
+    assert_int_equal(fix_reason(fix, id), REASON_HELD_USER);
+    assert_int_equal(fix_start(fix, id, "n1", 2), ERR_JOB_HELD);
+    assert_int_equal(fix_hold(fix, id, 0, false), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), 1);
+    assert_int_equal(fix_hold(fix, id, 2, true), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_WAITING, NULL), 1);
+    assert_int_equal(fix_reason(fix, id), REASON_HELD_ADMIN);
+    assert_int_equal(fix_hold(fix, id, 0, false), ERR_PERMISSION);
+    assert_int_equal(fix_hold(fix, id, 0, true), ERR_OK);
+    assert_int_equal(fix_start(fix, id, "n1", 2), ERR_OK);
+    assert_int_equal(fix_hold(fix, id, 1, false), ERR_JOB_NOT_PENDING);
+    fix_finish(fix, id, 0);
+    assert_int_equal(fix_hold(fix, id, 1, false), ERR_JOB_FINISHED);
+    fix_free(fix);
+}
+
+static void requeue_keeps_the_id(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+    const struct event *event;
+
+    assert_int_equal(fix_requeue(fix, id, false), ERR_JOB_PENDING);
+    fix_start(fix, id, "n1", 2);
+    assert_int_equal(fix_requeue(fix, id, false), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_REQUEUED, &event), 1);
+    assert_int_equal(event->attempt, 1);
+    assert_phase(fix, id, PHASE_REQUEUING);
+    assert_int_equal(fix_start(fix, id, "n1", 2), ERR_JOB_NOT_PENDING);
+    assert_int_equal(fix_release(fix, id, "n1"), ERR_OK);
+    assert_phase(fix, id, PHASE_PENDING);
+    assert_int_equal(fix_get(fix, id)->restarts, 1);
+    assert_null(fix_get(fix, id)->run);
+    assert_int_equal(fix_start(fix, id, "n1", 2), ERR_OK);
+    assert_int_equal(fix_get(fix, id)->attempt, 2);
+    fix_finish(fix, id, 0);
+    /* A job that has ended can be run again, held. */
+    assert_int_equal(fix_requeue(fix, id, true), ERR_OK);
+    assert_phase(fix, id, PHASE_PENDING);
+    assert_int_equal(fix_get(fix, id)->hold, 1);
+    assert_true(fix_get(fix, id)->flags & JOB_FLAG_REQUEUE_HOLD);
+    assert_int_equal(fix_hold(fix, id, 0, false), ERR_OK);
+    assert_false(fix_get(fix, id)->flags & JOB_FLAG_REQUEUE_HOLD);
+
+    JobSpec spec = fix_spec();
+    PUT(&spec, requeue, false);
+    uint32_t never = fix_submit(fix, &spec);
+    fix_start(fix, never, "n1", 2);
+    assert_int_equal(fix_requeue(fix, never, false), ERR_DISABLED);
+    spec.has_batch = false;
+    spec.batch = false;
+    spec.has_requeue = false;
+    uint32_t salloc = fix_submit(fix, &spec);
+    fix_start(fix, salloc, "n1", 2);
+    assert_int_equal(fix_requeue(fix, salloc, false), ERR_BATCH_ONLY);
+    fix_free(fix);
+}
+
+static void a_launch_that_failed_is_tried_again_but_not_for_ever(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+    Command cmd = COMMAND__INIT;
+    CmdFinish msg = CMD_FINISH__INIT;
+    char *node = (char *)"n1";
+    unsigned tries = 0;
+
+    while (fix_start(fix, id, "n1", 2) == ERR_OK && tries < 20) {
+        tries++;
+        PUT(&msg, job_id, id);
+        PUT(&msg, attempt, tries);
+        PUT(&msg, requeue, true);
+        msg.n_released = 1;
+        msg.released = &node;
+        cmd.what_case = COMMAND__WHAT_FINISH;
+        cmd.finish = &msg;
+        assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+        assert_phase(fix, id, PHASE_PENDING);
+    }
+    assert_int_equal(tries, 6);
+    assert_int_equal(fix_reason(fix, id), REASON_MAX_REQUEUE);
+    fix_free(fix);
+}
+
+static void exit_codes_can_requeue(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    Config *config = fix_config(1);
+    config->requeue_exit = mem_strdup("3,10-12");
+    config->requeue_exit_hold = mem_strdup("4");
+    fix_reconfigure(fix, config, true);
+    config__free_unpacked(config, NULL);
+
+    uint32_t id = fix_job(fix);
+    fix_start(fix, id, "n1", 2);
+    fix_finish(fix, id, 11 << 8);
+    assert_phase(fix, id, PHASE_PENDING);
+    fix_start(fix, id, "n1", 2);
+    fix_finish(fix, id, 4 << 8);
+    assert_phase(fix, id, PHASE_PENDING);
+    assert_true(fix_get(fix, id)->flags & JOB_FLAG_SPECIAL_EXIT);
+    assert_int_equal(fix_get(fix, id)->hold, 1);
+    fix_hold(fix, id, 0, false);
+    fix_start(fix, id, "n1", 2);
+    fix_finish(fix, id, 5 << 8);
+    assert_state(fix, id, JOB_FAILED);
+    fix_free(fix);
+}
+
+static void suspend_and_resume_count_the_time(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+
+    assert_int_equal(fix_suspend(fix, id, false), ERR_JOB_PENDING);
+    fix_start(fix, id, "n1", 2);
+    assert_int_equal(fix_suspend(fix, id, true), ERR_JOB_NOT_SUSPENDED);
+    assert_int_equal(fix_suspend(fix, id, false), ERR_OK);
+    assert_phase(fix, id, PHASE_SUSPENDED);
+    assert_int_equal(fix_suspend(fix, id, false), ERR_JOB_SUSPENDED);
+    fix_time(fix, 7200); /* twice its limit: it does not run, so nothing ends it */
+    assert_phase(fix, id, PHASE_SUSPENDED);
+    assert_int_equal(fix_suspend(fix, id, true), ERR_OK);
+    assert_phase(fix, id, PHASE_RUNNING);
+    assert_true(fix_get(fix, id)->run->suspended_total_us >= INT64_C(7200000000));
+    fix_time(fix, 600);
+    assert_phase(fix, id, PHASE_RUNNING);
+    fix_free(fix);
+}
+
+static void time_limits_have_a_backstop(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+
+    fix_start(fix, id, "n1", 2);
+    int64_t due = core_next_due(fix->state);
+    assert_true(due > fix->now + INT64_C(3600000000));
+    fix_time(fix, 3601);
+    assert_phase(fix, id, PHASE_RUNNING); /* the node's business first */
+    fix_time(fix, 100);
+    assert_phase(fix, id, PHASE_COMPLETING);
+    assert_state(fix, id, JOB_TIMEOUT);
+    assert_int_equal(fix_reason(fix, id), REASON_FAIL_TIMEOUT);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ENDING, NULL), 1);
+    fix_free(fix);
+}
+
+static void begin_times_and_deadlines(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+
+    PUT(&spec, begin_us, fix->now + INT64_C(100000000));
+    uint32_t later = fix_submit(fix, &spec);
+    assert_int_equal(fix_reason(fix, later), REASON_BEGIN_TIME);
+    assert_int_equal(core_next_due(fix->state), spec.begin_us);
+    assert_int_equal(fix_start(fix, later, "n1", 2), ERR_JOB_HELD);
+    fix_time(fix, 50);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), 0);
+    fix_time(fix, 51);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), 1);
+    assert_int_equal(fix_start(fix, later, "n1", 2), ERR_OK);
+
+    spec = fix_spec();
+    PUT(&spec, deadline_us, fix->now + INT64_C(1000000000));
+    assert_int_equal(fix_submit(fix, &spec), 0); /* its hour does not fit before it */
+    assert_int_equal(fix_answer(fix)->code, ERR_INVALID_TIME);
+    PUT(&spec, deadline_us, fix->now + INT64_C(7200000000));
+    uint32_t never = fix_submit(fix, &spec);
+    fix_time(fix, 3700);
+    assert_state(fix, never, JOB_DEADLINE);
+    assert_int_equal(fix_reason(fix, never), REASON_FAIL_DEADLINE);
+    fix_free(fix);
+}
+
+static void old_jobs_are_forgotten(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+    const struct event *event;
+
+    fix_start(fix, id, "n1", 2);
+    fix_finish(fix, id, 0);
+    fix_time(fix, 299);
+    assert_non_null(state_job(fix->state, id));
+    fix_time(fix, 2);
+    assert_null(state_job(fix->state, id));
+    assert_int_equal(fix_events(fix, EVENT_JOB_FORGOTTEN, &event), 1);
+    assert_int_equal(event->job_id, id);
+    assert_int_equal(fix_events(fix, EVENT_PAYLOAD_DROPPED, &event), 1);
+    assert_int_equal(core_next_due(fix->state), INT64_MAX);
+    assert_int_equal(fix_job(fix), id + 1); /* ids are never reused */
+    fix_free(fix);
+}
+
+static void a_request_id_is_answered_once(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+    Command cmd = COMMAND__INIT;
+    CmdUpdateJob msg = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = JOB_SELECT__INIT;
+    uint8_t id[16] = "0123456789abcdef";
+    uint32_t job = fix_submit(fix, &spec), seen_job;
+    enum err_code seen_code;
+
+    jobs.n_job_ids = 1;
+    jobs.job_ids = &job;
+    msg.jobs = &jobs;
+    PUT(&msg, hold, 1);
+    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
+    PUT(&cmd, uid, 1000);
+    cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
+    cmd.update_job = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    fix_hold(fix, job, 0, false);
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK); /* the first answer, and no second hold */
+    assert_int_equal(fix->events.list.len, 1);
+    assert_int_equal(fix_get(fix, job)->hold, 0);
+    assert_true(core_request_seen(fix->state, 1000, &cmd.request_id, &seen_job, &seen_code));
+    assert_false(core_request_seen(fix->state, 1001, &cmd.request_id, &seen_job, &seen_code));
+    struct state *copy = fix_copy(fix);
+    assert_true(core_request_seen(copy, 1000, &cmd.request_id, &seen_job, &seen_code));
+    state_free(copy);
+    fix_time(fix, 601);
+    assert_false(core_request_seen(fix->state, 1000, &cmd.request_id, &seen_job, &seen_code));
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_int_equal(fix_get(fix, job)->hold, 1);
+    fix_free(fix);
+}
+
+static void starts_never_overcommit(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    uint32_t a = fix_job(fix), b = fix_job(fix), c = fix_job(fix);
+
+    assert_int_equal(fix_start(fix, a, "n1", 3), ERR_OK);
+    assert_int_equal(fix_start(fix, b, "n1", 2), ERR_NODES_BUSY);
+    assert_int_equal(fix_events(fix, EVENT_REJECTED, NULL), 1);
+    assert_phase(fix, b, PHASE_PENDING);
+    assert_int_equal(fix_start(fix, b, "n1", 1), ERR_OK);
+    assert_int_equal(fix_start(fix, c, "n9", 1), ERR_INVALID_NODE_NAME);
+    assert_int_equal(fix_start_two(fix, c, "n2", "n2"), ERR_NODES_BUSY);
+    assert_int_equal(fix_start(fix, a, "n2", 1), ERR_JOB_NOT_PENDING);
+    JobSpec spec = fix_spec();
+    PUT(&spec, exclusive, EXCLUSIVE_NODE);
+    uint32_t alone = fix_submit(fix, &spec);
+    fix_finish(fix, b, 0);
+    assert_int_equal(fix_start(fix, alone, "n1", 1), ERR_NODES_BUSY);
+    assert_int_equal(fix_start(fix, alone, "n2", 4), ERR_OK);
+    spec = fix_spec();
+    PUT(&spec, overcommit, true);
+    uint32_t other = fix_submit(fix, &spec);
+    assert_int_equal(fix_start(fix, other, "n2", 1), ERR_NODES_BUSY);
+    fix_free(fix);
+}
+
+static void licences_are_counted(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    JobSpec spec = fix_spec();
+    spec.licenses = (char *)"matlab:3";
+    assert_int_equal(fix_submit(fix, &spec), 0);
+    assert_int_equal(fix_answer(fix)->code, ERR_LICENSES);
+    spec.licenses = (char *)"matlab";
+    uint32_t ids[3];
+    for (size_t i = 0; i < 3; i++)
+        ids[i] = fix_submit(fix, &spec);
+    assert_int_equal(fix_start(fix, ids[0], "n1", 1), ERR_OK);
+    assert_int_equal(fix_start(fix, ids[1], "n1", 1), ERR_OK);
+    assert_int_equal(fix_start(fix, ids[2], "n1", 1), ERR_LICENSES_UNAVAILABLE);
+    fix_finish(fix, ids[0], 0);
+    assert_int_equal(fix_start(fix, ids[2], "n1", 1), ERR_OK);
+    fix_free(fix);
+}
+
+UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
+          UNIT(nodes_are_free_when_they_say_so), UNIT(reports_of_old_attempts_change_nothing),
+          UNIT(cancel_works_in_every_phase), UNIT(a_signal_changes_nothing),
+          UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
+          UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever), UNIT(exit_codes_can_requeue),
+          UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
+          UNIT(begin_times_and_deadlines), UNIT(old_jobs_are_forgotten),
+          UNIT(a_request_id_is_answered_once), UNIT(starts_never_overcommit),
+          UNIT(licences_are_counted))
