@@ -392,6 +392,11 @@ const ProtobufCBinaryData *state_node_key(const struct state *state, const char 
     return key ? &key->key : NULL;
 }
 
+bool state_has_payload(const struct state *state, const uint8_t *digest)
+{
+    return intern_find(&state->payloads, digest, PAYLOAD_DIGEST_BYTES) != NULL;
+}
+
 struct state_head state_head(const struct state *state)
 {
     return (struct state_head){

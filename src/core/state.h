@@ -39,6 +39,9 @@ const Config *state_config(const struct state *state); /* never NULL; empty befo
 /* The public key a node joined with, or NULL. */
 const ProtobufCBinaryData *state_node_key(const struct state *state, const char *node);
 
+/* Does any job refer to the payload with this SHA-256? */
+bool state_has_payload(const struct state *state, const uint8_t *digest);
+
 struct state_head {
     uint64_t index, epoch, journal_acked;
     int64_t time_us;

@@ -366,6 +366,10 @@ static void old_jobs_are_forgotten(void **unused)
     uint32_t id = fix_job(fix);
     const struct event *event;
 
+    uint8_t digest[32];
+
+    memcpy(digest, fix_get(fix, id)->payload->digest, sizeof(digest));
+    assert_true(state_has_payload(fix->state, digest));
     fix_start(fix, id, "n1", 2);
     fix_finish(fix, id, 0);
     fix_time(fix, 299);
@@ -375,6 +379,8 @@ static void old_jobs_are_forgotten(void **unused)
     assert_int_equal(fix_events(fix, EVENT_JOB_FORGOTTEN, &event), 1);
     assert_int_equal(event->job_id, id);
     assert_int_equal(fix_events(fix, EVENT_PAYLOAD_DROPPED, &event), 1);
+    assert_memory_equal(event->digest, digest, sizeof(digest));
+    assert_false(state_has_payload(fix->state, digest));
     assert_int_equal(core_next_due(fix->state), INT64_MAX);
     assert_int_equal(fix_job(fix), id + 1); /* ids are never reused */
     fix_free(fix);
