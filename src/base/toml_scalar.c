@@ -285,7 +285,8 @@ int toml_read_scalar(struct toml_reader *r, struct toml_value *value)
     const char *text, *wrong;
 
     if (!len)
-        return toml_fail_here(r, "expected a value, found %s", toml_shown(r));
+        return toml_fail_here(r, "expected true, false, a number or text in quotes, found %s",
+                              toml_shown(r));
     if (len >= NUMBER_BYTES)
         return toml_fail_here(r, "this number is longer than %d characters", NUMBER_BYTES - 1);
     text = arena_strndup(r->arena, r->p, len);

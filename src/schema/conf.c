@@ -308,7 +308,27 @@ void conf_quote(struct str *out, const char *text)
     str_add_char(out, '"');
 }
 
-const char *conf_shown(struct conf *conf, const char *text)
+const char *conf_kind(const struct conf *conf, const struct conf_section *section)
+{
+    struct arena *arena = &((struct conf *)(uintptr_t)conf)->arena;
+
+    if (conf->is_slurm && section->keys[0].slurm)
+        return section->keys[0].slurm;
+    return arena_printf(arena, section->list ? "[[%s]]" : "[%s]", section->name);
+}
+
+const char *conf_called(const struct conf *conf, const struct conf_section *section,
+                        const char *name)
+{
+    const struct conf_key *key = conf_key_find(section, name);
+    struct arena *arena = &((struct conf *)(uintptr_t)conf)->arena;
+
+    if (!conf->is_slurm || !key->slurm)
+        return name;
+    return arena_strndup(arena, key->slurm, strcspn(key->slurm, ","));
+}
+
+const char *conf_quoted(struct conf *conf, const char *text)
 {
     char cut[96];
     struct str out = { 0 };
@@ -321,4 +341,11 @@ const char *conf_shown(struct conf *conf, const char *text)
     shown = arena_strdup(&conf->arena, str_text(&out));
     str_done(&out);
     return shown;
+}
+
+const char *conf_shown(struct conf *conf, const char *text)
+{
+    if (*text && !text[strspn(text, "-0123456789")] && strlen(text) < 32)
+        return arena_strdup(&conf->arena, text);
+    return conf_quoted(conf, text);
 }

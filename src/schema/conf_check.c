@@ -25,6 +25,16 @@ static bool is_given(const struct conf_item *item, const char *name)
     return conf_key_origin(item, conf_key_find(item->section, name))->line != 0;
 }
 
+static const char *called(const struct conf *conf, const struct conf_item *item, const char *name)
+{
+    return conf_called(conf, item->section, name);
+}
+
+static const char *kind(const struct conf *conf, const struct conf_item *item)
+{
+    return conf_kind(conf, item->section);
+}
+
 static uint64_t count_hosts(const char *text)
 {
     uint64_t count = 0;
@@ -52,7 +62,7 @@ static void check_unique(struct conf *conf, const char *section, const char *key
         before = map_get(&seen, name);
         if (before)
             conf_note_add(conf, CONF_NOTE_ERROR, origin(item, key),
-                          "[[%s]] '%s' was defined already at line %u", section, name,
+                          "%s '%s' was defined already at line %u", kind(conf, item), name,
                           origin(before, key).line);
         else
             map_put(&seen, name, item);
@@ -67,8 +77,9 @@ static void check_paired(struct conf *conf, const struct conf_item *item, const 
 
     if (text && count != names && count != 1)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, key),
-                      "[[nodes]] %s = \"%.64s\" has %llu entries for %llu names", key, text,
-                      (unsigned long long)count, (unsigned long long)names);
+                      "%s %s = \"%.64s\" has %llu entries for %llu names", kind(conf, item),
+                      called(conf, item, key), text, (unsigned long long)count,
+                      (unsigned long long)names);
 }
 
 /* What is not said of sockets, cores and threads follows from the CPUs, and the other way. */
@@ -95,16 +106,16 @@ static void complete_cpus(struct conf *conf, const struct conf_item *item, NodeS
     }
     if (total > LIMIT_CPUS_PER_NODE)
         conf_note_add(conf, CONF_NOTE_ERROR, item->at,
-                      "[[nodes]] %.64s: %u sockets x %u cores x %u threads are more than %d CPUs",
-                      node->name, node->sockets, node->cores_per_socket, node->threads_per_core,
-                      LIMIT_CPUS_PER_NODE);
+                      "%s %.64s: %u sockets x %u cores x %u threads are more than %d CPUs",
+                      kind(conf, item), node->name, node->sockets, node->cores_per_socket,
+                      node->threads_per_core, LIMIT_CPUS_PER_NODE);
     else if (node->cpus != total && node->cpus != cores && node->cpus != node->sockets) {
-        conf_note_add(conf, conf_lenient(conf), origin(item, "cpus"),
-                      "[[nodes]] %.64s: %u CPUs are neither sockets (%u), cores (%llu) nor threads "
-                      "(%llu)%s",
-                      node->name, node->cpus, node->sockets, (unsigned long long)cores,
-                      (unsigned long long)total,
-                      conf->is_slurm ? "; the number of threads is used, as Slurm does" : "");
+        conf_note_add(
+            conf, conf_lenient(conf), origin(item, "cpus"),
+            "%s %.64s: %u CPUs are neither sockets (%u), cores (%llu) nor threads (%llu)%s",
+            kind(conf, item), node->name, node->cpus, node->sockets, (unsigned long long)cores,
+            (unsigned long long)total,
+            conf->is_slurm ? "; the number of threads is used, as Slurm does" : "");
         node->cpus = (uint32_t)total;
     }
 }
@@ -120,12 +131,12 @@ static void check_gres_known(struct conf *conf, const struct conf_item *item, co
             known = known || str_eq(config->gres_types[k], node->gres[i]->name);
         if (!known)
             conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "gres"),
-                          "[[nodes]] %.64s: resource '%s' is not in jobs.gres_types", node->name,
-                          node->gres[i]->name);
+                          "%s %.64s: resource '%s' is not in %s", kind(conf, item), node->name,
+                          node->gres[i]->name, conf->is_slurm ? "GresTypes" : "jobs.gres_types");
     }
     if (node->n_gres > LIMIT_GRES_KINDS)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "gres"),
-                      "[[nodes]] %.64s: more than %d kinds of resources", node->name,
+                      "%s %.64s: more than %d kinds of resources", kind(conf, item), node->name,
                       LIMIT_GRES_KINDS);
 }
 
@@ -143,17 +154,19 @@ static void check_node(struct conf *conf, const struct conf_item *item, uint64_t
     check_gres_known(conf, item, node);
     if (node->has_mem_spec_mb && node->mem_spec_mb >= node->memory_mb)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "mem_spec_mb"),
-                      "[[nodes]] %.64s: mem_spec_mb = %llu leaves nothing of memory_mb = %llu",
-                      node->name, (unsigned long long)node->mem_spec_mb,
+                      "%s %.64s: %s = %llu leaves nothing of %s = %llu", kind(conf, item),
+                      node->name, called(conf, item, "mem_spec_mb"),
+                      (unsigned long long)node->mem_spec_mb, called(conf, item, "memory_mb"),
                       (unsigned long long)node->memory_mb);
     if (node->has_core_spec && node->core_spec >= node->sockets * node->cores_per_socket)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "core_spec"),
-                      "[[nodes]] %.64s: core_spec = %u leaves none of %u cores", node->name,
-                      node->core_spec, node->sockets * node->cores_per_socket);
+                      "%s %.64s: %s = %u leaves none of %u cores", kind(conf, item), node->name,
+                      called(conf, item, "core_spec"), node->core_spec,
+                      node->sockets * node->cores_per_socket);
     if (!is_given(item, "memory_mb"))
         conf_note_add(conf, CONF_NOTE_WARNING, item->at,
-                      "[[nodes]] %.64s: no memory_mb, so 1 MB is all that jobs can have",
-                      node->name);
+                      "%s %.64s: no %s, so 1 MB is all that jobs can have", kind(conf, item),
+                      node->name, called(conf, item, "memory_mb"));
 }
 
 /* Every node once. Says which name is there twice, for the first few. */
@@ -178,7 +191,7 @@ static void check_node_names(struct conf *conf)
                 map_put(&seen, host.name, item);
             else if (shown++ < SHOW)
                 conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "names"),
-                              "[[nodes]] node '%s' was defined already at line %u", host.name,
+                              "node '%s' was defined already at line %u", host.name,
                               origin(before, "names").line);
         }
     }
@@ -220,10 +233,12 @@ static void check_oversubscribe(struct conf *conf, const struct conf_item *item,
     for (char *p = part->oversubscribe; p && *p; p++)
         *p = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
     if (part->oversubscribe && !oversubscribe_ok(part->oversubscribe))
-        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "oversubscribe"),
-                      "[[partitions]] oversubscribe = %s: expected \"NO\", \"EXCLUSIVE\", \"YES\", "
-                      "\"YES:4\", \"FORCE\" or \"FORCE:4\"",
-                      conf_shown(conf, part->oversubscribe));
+        conf_note_add(
+            conf, CONF_NOTE_ERROR, origin(item, "oversubscribe"),
+            "%s %s = %s: expected \"NO\", \"EXCLUSIVE\", \"YES\", \"YES:4\", \"FORCE\" or "
+            "\"FORCE:4\"",
+            kind(conf, item), called(conf, item, "oversubscribe"),
+            conf_shown(conf, part->oversubscribe));
 }
 
 /* ["ALL"] is no restriction. */
@@ -247,22 +262,23 @@ static void check_partition(struct conf *conf, const struct conf_item *item)
     if (part->has_default_time_s && part->max_time_s >= 0 &&
         (part->default_time_s < 0 || part->default_time_s > part->max_time_s))
         conf_note_add(conf, conf_lenient(conf), origin(item, "default_time"),
-                      "[[partitions]] '%s': default_time is longer than max_time", part->name);
+                      "%s '%s': %s is longer than %s", kind(conf, item), part->name,
+                      called(conf, item, "default_time"), called(conf, item, "max_time"));
     if (part->has_max_nodes && part->min_nodes > part->max_nodes)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "min_nodes"),
-                      "[[partitions]] '%s': min_nodes = %u is more than max_nodes = %u", part->name,
-                      part->min_nodes, part->max_nodes);
+                      "%s '%s': %s = %u is more than %s = %u", kind(conf, item), part->name,
+                      called(conf, item, "min_nodes"), part->min_nodes,
+                      called(conf, item, "max_nodes"), part->max_nodes);
     if (part->n_allow_accounts && part->n_deny_accounts)
-        conf_note_add(
-            conf, CONF_NOTE_WARNING, origin(item, "deny_accounts"),
-            "[[partitions]] '%s': deny_accounts is not used where allow_accounts is given",
-            part->name);
+        conf_note_add(conf, CONF_NOTE_WARNING, origin(item, "deny_accounts"),
+                      "%s '%s': %s is not used where %s is given", kind(conf, item), part->name,
+                      called(conf, item, "deny_accounts"), called(conf, item, "allow_accounts"));
     if (!conf->no_expansion && conf_hosts(&conf->config, part->nodes, &hosts, &err) < 0)
-        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "nodes"),
-                      "[[partitions]] '%s' nodes = \"%.64s\": %s", part->name, part->nodes,
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "nodes"), "%s '%s' %s = \"%.64s\": %s",
+                      kind(conf, item), part->name, called(conf, item, "nodes"), part->nodes,
                       err.text);
     else if (!conf->no_expansion && !hostlist_count(&hosts))
-        conf_note_add(conf, CONF_NOTE_WARNING, item->at, "[[partitions]] '%s' has no nodes",
+        conf_note_add(conf, CONF_NOTE_WARNING, item->at, "%s '%s' has no nodes", kind(conf, item),
                       part->name);
 }
 
@@ -277,13 +293,13 @@ static void check_default(struct conf *conf)
             continue;
         if (chosen)
             conf_note_add(conf, conf_lenient(conf), origin(item, "default"),
-                          "[[partitions]] '%s' and '%s' are both the default%s", chosen->name,
+                          "%s '%s' and '%s' are both the default%s", kind(conf, item), chosen->name,
                           part->name, conf->is_slurm ? "; the last one is used" : "");
         if (chosen && conf->is_slurm)
             chosen->is_default = 0;
         chosen = part;
     }
-    if (!chosen && conf->config.n_partitions)
+    if (!chosen && conf->config.n_partitions && !conf->counts[CONF_NOTE_ERROR])
         conf_note_add(conf, CONF_NOTE_WARNING, (struct conf_origin){ conf->file, 1 },
                       "no partition is the default: every job must name one");
 }
@@ -298,7 +314,7 @@ static void check_alternate(struct conf *conf, const struct conf_item *item)
     }
     if (part->alternate)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "alternate"),
-                      "[[partitions]] '%s': there is no partition '%s' to be its alternate",
+                      "%s '%s': there is no partition '%s' to be its alternate", kind(conf, item),
                       part->name, part->alternate);
 }
 
@@ -313,6 +329,8 @@ static void check_partitions(struct conf *conf)
     }
     check_unique(conf, "partitions", "name");
     check_default(conf);
+    if (conf->counts[CONF_NOTE_ERROR])
+        return; /* what is missing may be what is wrong */
     if (!conf->config.n_nodes)
         conf_note_add(conf, CONF_NOTE_WARNING, (struct conf_origin){ conf->file, 1 },
                       "there are no nodes");

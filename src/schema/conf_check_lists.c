@@ -22,9 +22,9 @@ static void check_hosts(struct conf *conf, const struct conf_item *item, const c
     struct err err = { 0 };
 
     if (nodes && !conf->no_expansion && conf_hosts(&conf->config, nodes, &hosts, &err) < 0)
-        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "nodes"),
-                      "[[%s]]%s%s nodes = \"%.64s\": %s", item->section->name, name ? " " : "",
-                      name ? name : "", nodes, err.text);
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "nodes"), "%s%s%s%s %s = \"%.64s\": %s",
+                      conf_kind(conf, item->section), name ? " '" : "", name ? name : "",
+                      name ? "'" : "", conf_called(conf, item->section, "nodes"), nodes, err.text);
 }
 
 static void check_nodeset(struct conf *conf, const struct conf_item *item)
@@ -41,18 +41,16 @@ static void check_nodeset(struct conf *conf, const struct conf_item *item)
 
         if (conf_hosts(&bare, set->nodes, &hosts, &err) < 0)
             conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "nodes"),
-                          "[[nodesets]] '%s' nodes = \"%.64s\": %s", set->name, set->nodes,
-                          err.text);
+                          "%s '%s' %s = \"%.64s\": %s", conf_kind(conf, item->section), set->name,
+                          conf_called(conf, item->section, "nodes"), set->nodes, err.text);
     }
     if (!conf->no_expansion && conf_hosts(&bare, set->name, &hosts, NULL) == 0)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "name"),
-                      "[[nodesets]] '%s' is the name of a node%s", set->name,
+                      "%s '%s' is the name of a node%s", conf_kind(conf, item->section), set->name,
                       str_ieq(set->name, "ALL") ? " list, the list of all" : " too");
     if (!set->nodes && !set->feature)
-        conf_note_add(conf, CONF_NOTE_ERROR, item->at,
-                      "[[nodesets]] '%s' has neither nodes nor a "
-                      "feature",
-                      set->name);
+        conf_note_add(conf, CONF_NOTE_ERROR, item->at, "%s '%s' has neither nodes nor a feature",
+                      conf_kind(conf, item->section), set->name);
 }
 
 static uint64_t count_files(const ConfGres *gres)
@@ -69,18 +67,22 @@ static void check_gres(struct conf *conf, const struct conf_item *item)
     uint64_t count;
 
     if (!gres->name && !gres->autodetect)
-        conf_note_add(conf, CONF_NOTE_ERROR, item->at, "[[gres]] has neither name nor autodetect");
+        conf_note_add(conf, CONF_NOTE_ERROR, item->at, "%s",
+                      conf->is_slurm ? "the line has neither Name nor AutoDetect"
+                                     : "[[gres]] has neither name nor autodetect");
     if (gres->files && hostlist_count_text(gres->files, &count, &err) < 0) {
-        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "files"), "[[gres]] files = %s: %s",
-                      conf_shown(conf, gres->files), err.text);
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "files"), "%s = %s: %s",
+                      conf_called(conf, item->section, "files"), conf_shown(conf, gres->files),
+                      err.text);
         conf->no_expansion = true;
         return;
     }
     if (gres->files && gres->has_count && gres->count != count_files(gres) && gres->name &&
         strcmp(gres->name, "gpu") == 0)
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "count"),
-                      "[[gres]] count = %llu, but files = \"%.64s\" are %llu",
-                      (unsigned long long)gres->count, gres->files,
+                      "%s = %llu, but %s = \"%.64s\" are %llu",
+                      conf_called(conf, item->section, "count"), (unsigned long long)gres->count,
+                      conf_called(conf, item->section, "files"), gres->files,
                       (unsigned long long)count_files(gres));
     check_hosts(conf, item, gres->name, gres->nodes);
 }
@@ -95,9 +97,11 @@ static int check_devices(void *ctx, const NodeSpec *node)
 
         if (gres->n_files && gres->n_files != gres->count && strcmp(gres->name, "gpu") == 0) {
             conf_note_add(conf, CONF_NOTE_WARNING, (struct conf_origin){ conf->file, 1 },
-                          "node '%s' has %llu of %s%s%s, but [[gres]] sections give it %zu files",
-                          node->name, (unsigned long long)gres->count, gres->name,
-                          gres->type ? ":" : "", gres->type ? gres->type : "", gres->n_files);
+                          "node '%s' has %llu of %s%s%s, but %s %zu files", node->name,
+                          (unsigned long long)gres->count, gres->name, gres->type ? ":" : "",
+                          gres->type ? gres->type : "",
+                          conf->is_slurm ? "gres.conf gives it" : "[[gres]] sections give it",
+                          gres->n_files);
             return 1;
         }
     }
@@ -115,7 +119,8 @@ static void check_switch(struct conf *conf, const struct conf_item *item, struct
     check_hosts(conf, item, sw->name, sw->nodes);
     if (!sw->nodes == !sw->switches)
         conf_note_add(conf, CONF_NOTE_ERROR, item->at,
-                      "[[switches]] '%s' must have nodes or switches, and not both", sw->name);
+                      "%s '%s' must have nodes or switches, and not both",
+                      conf_kind(conf, item->section), sw->name);
     if (!sw->switches || hostlist_parse(&below, sw->switches, NULL) < 0)
         return;
     hostlist_each (child, &below) {
@@ -126,11 +131,12 @@ static void check_switch(struct conf *conf, const struct conf_item *item, struct
             known = known || str_eq(conf->config.switches[i]->name, child.name);
         if (!known)
             conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "switches"),
-                          "[[switches]] '%s': there is no switch '%s'", sw->name, child.name);
+                          "%s '%s': there is no switch '%s'", conf_kind(conf, item->section),
+                          sw->name, child.name);
         else if (before)
             conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "switches"),
-                          "[[switches]] '%s' is under both '%s' and '%s'", child.name, before,
-                          sw->name);
+                          "%s '%s' is under both '%s' and '%s'", conf_kind(conf, item->section),
+                          child.name, before, sw->name);
         else
             map_put(parents, child.name, sw->name);
     }
@@ -144,8 +150,8 @@ static void check_cycles(struct conf *conf, const struct conf_item *item, const 
     for (size_t steps = 0; at && steps <= conf->config.n_switches; steps++) {
         at = map_get(parents, at);
         if (at && strcmp(at, sw->name) == 0) {
-            conf_note_add(conf, CONF_NOTE_ERROR, item->at, "[[switches]] '%s' is under itself",
-                          sw->name);
+            conf_note_add(conf, CONF_NOTE_ERROR, item->at, "%s '%s' is under itself",
+                          conf_kind(conf, item->section), sw->name);
             return;
         }
     }

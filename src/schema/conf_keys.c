@@ -144,32 +144,43 @@ static const char *const expects[] = {
     [CONF_NAME] = "a name of letters, digits and . _ - + : / @",
     [CONF_PATH] = "an absolute path",
     [CONF_BOOL] = "true or false",
-    [CONF_COUNT] = "a whole number",
-    [CONF_SECONDS] = "seconds, or \"hours:minutes:seconds\"",
-    [CONF_MINUTES] = "minutes, or \"hours:minutes:seconds\"",
+    [CONF_COUNT] = "a whole number%s",
+    [CONF_SECONDS] = "seconds%s, or \"hours:minutes:seconds\"",
+    [CONF_MINUTES] = "minutes%s, or \"hours:minutes:seconds\"",
     [CONF_TIME] = "minutes, or a time such as \"1-12:00:00\" or \"24:00:00\"",
-    [CONF_DAYS] = "days, or a time such as \"7-12:00:00\"",
+    [CONF_DAYS] = "days%s, or a time such as \"7-12:00:00\"",
     [CONF_MB] = "MB, or a size such as \"512G\"",
     [CONF_HOSTS] = "a host list such as \"node[001-008]\"",
     [CONF_WORD] = "one of",
     [CONF_WORDS] = "some of",
     [CONF_LIST] = "a list of texts",
-    [CONF_COUNTS] = "a list of whole numbers",
+    [CONF_COUNTS] = "a list of whole numbers%s",
     [CONF_TRES] = "resources and numbers such as \"cpu=1.0,gres/gpu=3\"",
     [CONF_GRES] = "resources such as \"gpu:mi300x:8\"",
     [CONF_ADDR] = "a host or address without blanks",
     [CONF_ADDRS] = "address:port such as \"[::]:6817\"",
 };
 
+/* "a whole number from 1 to 8": the range stands where the text has "%s". */
+static void add_with_range(struct str *out, const char *text, const struct conf_key *key)
+{
+    const char *at = strstr(text, "%s");
+
+    if (!at) {
+        str_add(out, text);
+        return;
+    }
+    str_add_len(out, text, (size_t)(at - text));
+    if (key->max)
+        str_addf(out, " from %lld to %lld", (long long)key->min, (long long)key->max);
+    str_add(out, at + 2);
+}
+
 void conf_key_expects(const struct conf_key *key, struct str *out)
 {
-    str_add(out, expects[key->type]);
-    if (key->words) {
-        for (size_t i = 0; key->words[i]; i++)
-            str_addf(out, "%s %s", i ? "," : "", key->words[i]);
-    } else if (key->max) {
-        str_addf(out, " from %lld to %lld", (long long)key->min, (long long)key->max);
-    }
+    add_with_range(out, expects[key->type], key);
+    for (size_t i = 0; key->words && key->words[i]; i++)
+        str_addf(out, "%s %s", i ? "," : "", key->words[i]);
     if (key->flags & CONF_UNLIMITED)
         str_add(out, ", or \"UNLIMITED\"");
 }

@@ -37,8 +37,8 @@ const struct conf_key conf_keys_controller[] = {
       .field = "socket",
       .type = CONF_PATH,
       .flags = CONF_LOCAL,
-      .def = "/run/spur/spurctld.sock",
-      .help = "Unix socket for commands on the controller's own host." },
+      .help = "Unix socket for commands on the controller's own host; unset is PORT.sock in "
+              "/run/spur, or in the user's own run directory." },
     { .name = "state_dir",
       .field = "state_dir",
       .type = CONF_PATH,

@@ -104,7 +104,13 @@ const char *conf_guess_text(const struct conf_guess *guess, struct arena *arena)
 
 /* A TOML string in quotes. */
 void conf_quote(struct str *out, const char *text);
-/* For messages: quoted, and cut when it is long. */
+/* What a section and a key are called in the notation of the file: "[[nodes]]" or "NodeName". */
+const char *conf_kind(const struct conf *conf, const struct conf_section *section);
+const char *conf_called(const struct conf *conf, const struct conf_section *section,
+                        const char *name);
+/* For messages: in quotes, and cut when it is long. */
+const char *conf_quoted(struct conf *conf, const char *text);
+/* The same, but a number stands without quotes, as in a file. */
 const char *conf_shown(struct conf *conf, const char *text);
 
 /* conf_toml.c, slurmconf.c: fill conf from the text of a file; -1 when it is no such file at all */

@@ -58,7 +58,7 @@ static void note_kind(struct conf *conf, const struct conf_key *key, struct conf
     if (value->kind == TOML_INTEGER)
         found = arena_printf(&conf->arena, "the number %" PRId64, value->integer);
     else if (value->kind == TOML_STRING)
-        found = arena_printf(&conf->arena, "the text %s", conf_shown(conf, value->string.text));
+        found = arena_printf(&conf->arena, "the text %s", conf_quoted(conf, value->string.text));
     else if (value->kind == TOML_BOOL)
         found = value->boolean ? "true" : "false";
     conf_key_expects(key, &says);
@@ -145,7 +145,7 @@ static void note_unknown(struct conf *conf, const struct conf_section *section,
              (target = slurmconf_target(&slurm, &conf->arena)))
         hint = arena_printf(&conf->arena, "; Slurm's %s is '%s' here", slurm.name, target);
     conf_note_add(conf, CONF_NOTE_ERROR, origin_of(conf, entry->pos), "unknown key %s%s%s",
-                  conf_shown(conf, entry->key), in, hint);
+                  conf_quoted(conf, entry->key), in, hint);
 }
 
 static void read_table(struct conf *conf, struct conf_item *item, const struct toml_value *table)

@@ -160,7 +160,9 @@ static bool read_hosts(struct reading *r, const char *text)
     struct err err = { 0 };
 
     if (hostlist_parse(&list, text, &err) < 0) {
-        r->wrong = arena_strdup(&r->conf->arena, err.text);
+        const char *why = str_starts(err.text, "hostlist '") ? strstr(err.text, "': ") : NULL;
+
+        r->wrong = arena_strdup(&r->conf->arena, why ? why + 3 : err.text);
     } else if (!hostlist_count(&list)) {
         return false;
     } else if (hostlist_count(&list) > LIMIT_NODES) {

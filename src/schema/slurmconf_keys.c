@@ -186,6 +186,20 @@ const struct slurmconf_key slurmconf_keys[] = {
     KEPT(GLOBAL, "TLSType", "TLS is used between hosts unless controller.allow_plaintext is set"),
     KEPT(GLOBAL, "UrlParserType", "there is one URL parser"),
 
+    /* of releases before 22.05, still found in many files */
+    KEPT(GLOBAL, "CacheGroups", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "CheckpointType", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "CryptoType", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "FastSchedule", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "JobCheckpointDir", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "JobCredentialPrivateKey", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "JobCredentialPublicCertificate", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "KeepAliveTime", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "MemLimitEnforce", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "SallocDefaultCommand", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "SchedulerPort", "Slurm itself no longer has it"),
+    KEPT(GLOBAL, "SchedulerRootFilter", "Slurm itself no longer has it"),
+
     TO(NODE, "SocketsPerBoard", "[[nodes]] sockets", sockets_per_board),
     TO(NODE, "State", "[[nodes]] state", node_state),
     LACKS(NODE, "BcastAddr", "sbcast uses the node's usual address"),

@@ -33,7 +33,8 @@ static void errors_name_line_and_column(void **state)
                     "binary 0b)" },
         { "a = yes", "f:1:5: 'yes': expected true, false, a number or text in quotes" },
         { "a = 2026-02-30", "f:1:5: '2026-02-30': that month has no such day" },
-        { "a =", "f:1:4: expected a value, found the end of the file" },
+        { "a =", "f:1:4: expected true, false, a number or text in quotes, found the end of "
+                 "the file" },
         { "a = 9223372036854775808",
           "f:1:5: '9223372036854775808': the number does not fit in 64 bits" },
         { "a\x01", "f:1:2: control character 0x01 is not allowed here" },

@@ -108,10 +108,10 @@ static void every_mistake_is_explained(void **state)
           "spur.conf:3: unknown key \"KillWait\" in [agent]; Slurm's KillWait is 'jobs.kill_wait' "
           "here" },
         { TOP "[jobs]\nkill_wait = \"soon\"\n",
-          "spur.conf:3: jobs.kill_wait = \"soon\": expected seconds, or "
-          "\"hours:minutes:seconds\" from 0 to 65533" },
+          "spur.conf:3: jobs.kill_wait = \"soon\": expected seconds from 0 to 65533, or "
+          "\"hours:minutes:seconds\"" },
         { TOP "[agent]\nport = 70000\n",
-          "spur.conf:3: agent.port = \"70000\": expected a whole number from 1 to 65535" },
+          "spur.conf:3: agent.port = 70000: expected a whole number from 1 to 65535" },
         { TOP "[agent]\nport = \"6818\"\n",
           "spur.conf:3: agent.port: expected a whole number from 1 to 65535, found the text "
           "\"6818\"" },
@@ -128,7 +128,7 @@ static void every_mistake_is_explained(void **state)
         { TOP "[nodes]\nnames = \"n1\"\n",
           "spur.conf:2: 'nodes' is a table here; write [[nodes]] with two brackets" },
         { TOP NODES "[[nodes]]\nnames = \"n[8-9]\"\nmemory_mb = 1\n",
-          "spur.conf:7: [[nodes]] node 'n8' was defined already at line 3" },
+          "spur.conf:7: node 'n8' was defined already at line 3" },
         { TOP NODES "[[partitions]]\nname = \"p\"\ndefault = true\nnodes = \"n[1-10]\"\n",
           "spur.conf:9: [[partitions]] 'p' nodes = \"n[1-10]\": no node or node set is called "
           "n[9-10]" },
