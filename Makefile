@@ -2,6 +2,7 @@
 # The front door. `make help` lists the doors.
 BUILD ?= build
 PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
 MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
@@ -32,6 +33,12 @@ $(BUILD)/build.ninja:
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
+run: build
+	@tools/run-demo $(BUILD)
+
+stop:
+	@$(BUILD)/bin/spur down --dir .run --remove
+
 check: build
 	@$(call MESON_TEST,$(BUILD)) --suite unit --suite tree
 
@@ -44,6 +51,12 @@ asan: deps
 	@ninja -C build-asan --quiet
 	@$(call MESON_TEST,build-asan) --suite unit
 
+fuzz: deps
+	@tools/fuzz $(FUZZ_SECONDS)
+
+bench: build
+	@bench/run $(BUILD)
+
 coverage: deps
 	@[ -d build-coverage ] || meson setup build-coverage -Db_coverage=true >/dev/null
 	@ninja -C build-coverage --quiet
@@ -55,12 +68,6 @@ format:
 
 format-check:
 	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v _list.h | xargs -r clang-format-14 --dry-run -Werror
-
-bench: build
-	@for bench in $(BUILD)/bench/bench-*; do case $$bench in *.p) ;; *) $$bench || exit 1 ;; esac; done
-
-fuzz:
-	@tools/fuzz $(or $(FUZZ_SECONDS),60)
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(DESTDIR))

@@ -9,5 +9,7 @@
 #define CLI_COMMANDS_H
 
 int config_main(int argc, char **argv);
+int up_main(int argc, char **argv);
+int down_main(int argc, char **argv);
 
 #endif

@@ -18,6 +18,8 @@ static const struct command {
     const char *help;
 } commands[] = {
     { "config", config_main, "check, show or import a configuration" },
+    { "up", up_main, "start a private cluster on this machine" },
+    { "down", down_main, "end it" },
     { "version", version_main, "show the version" },
     { "help", help_main, "show this" },
 };

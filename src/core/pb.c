@@ -110,7 +110,7 @@ bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out
     return found;
 }
 
-void pb_add_varint(struct str *out, uint64_t value)
+void pb_put_varint(struct str *out, uint64_t value)
 {
     uint8_t bytes[10];
     size_t len = 0;
@@ -123,8 +123,8 @@ void pb_add_varint(struct str *out, uint64_t value)
 
 void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len)
 {
-    pb_add_varint(out, (uint64_t)field << 3 | 2);
-    pb_add_varint(out, len);
+    pb_put_varint(out, (uint64_t)field << 3 | 2);
+    pb_put_varint(out, len);
     str_add_len(out, bytes, len);
 }
 

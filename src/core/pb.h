@@ -25,7 +25,7 @@ bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out
 
 /* Appends a length-delimited field. */
 void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len);
-void pb_add_varint(struct str *out, uint64_t value);
+void pb_put_varint(struct str *out, uint64_t value);
 
 /* Merges what is present in `change` into a copy of `message`: repeated fields are replaced. */
 void *pb_merge(const void *message, const void *change, struct arena *arena);

@@ -66,6 +66,10 @@ struct shape {
     uint64_t generation;
 };
 
+/* A shape of its own for a spec that no job has, such as a question; free it. */
+struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct err *err);
+void shape_free(struct shape *shape);
+
 /* The smallest number of CPUs the job can run with. */
 uint64_t shape_cpus(const struct shape *shape);
 uint64_t shape_gpus(const struct shape *shape);

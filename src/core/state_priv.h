@@ -246,8 +246,6 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
 void admitted_done(struct admitted *admitted);
 
 /* shape.c */
-struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct err *err);
-void shape_free(struct shape *shape);
 struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena);
 /* One more reference to the shape of an admitted job, putting it into the table if it is new. */
 struct shape *shape_take(struct state *state, struct admitted *admitted);

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * up.c - `spur up` and `spur down`: a private cluster on this machine
+ *
+ * Used by tests, benches, demos and newcomers. Nothing outside --dir is touched, ports are on
+ * loopback, and `spur down` ends every process that was started.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/up.h"
+#include "client/client.h"
+#include "proto/controller.pb-c.h"
+#include "sys/files.h"
+#include "sys/rng.h"
+
+enum { PORT_SPAN = 2000, NODE_PORT_OFFSET = 100, MOST_NODES = 1024, MOST_CONTROLLERS = 7 };
+
+static const char up_help[] =
+    "Usage: spur up --dir DIR [OPTIONS]\n"
+    "Starts a private cluster on this machine and waits until its nodes are idle.\n\n"
+    "  --dir DIR          where everything of the cluster is kept (default ./spur-cluster)\n"
+    "  --nodes N          agents to start (default 1)\n"
+    "  --cpus C           CPUs each node has (default: those of this machine)\n"
+    "  --mem M            memory each node has, such as 8G (default: that of this machine)\n"
+    "  --gpus TYPE:N      GPUs each node has, such as mi300x:8 (they are only counted)\n"
+    "  --controllers K    controllers to start (default 1)\n"
+    "  --base-port P      first port (default: a free range is looked for)\n"
+    "  --conf FILE        configuration to start from: spur.conf or slurm.conf\n"
+    "  --wait S           seconds the nodes may take to be idle (default 30)\n"
+    "  -q, --quiet        print nothing but errors\n\n"
+    "Then: . DIR/env; sinfo; sbatch --wrap hostname; squeue.  End it with: spur down --dir DIR\n";
+
+static const char down_help[] = "Usage: spur down --dir DIR [--remove]\n"
+                                "Ends the private cluster that `spur up --dir DIR` started, with "
+                                "its jobs.\n\n  --remove           delete DIR too\n";
+
+static int fail(const char *command, const struct err *err)
+{
+    fprintf(stderr, "spur %s: error: %s\n", command, err->text);
+    return 1;
+}
+
+/* ---- options ---- */
+
+static bool number(const char *text, const char *option, unsigned most, unsigned *out)
+{
+    uint64_t value;
+
+    if (!str_to_u64(text, most, &value) || value == 0) {
+        fprintf(stderr, "spur up: error: Invalid numeric value \"%s\" for --%s (1 to %u).\n", text,
+                option, most);
+        return false;
+    }
+    *out = (unsigned)value;
+    return true;
+}
+
+static bool memory(const char *text, uint64_t *out)
+{
+    struct err err;
+    uint64_t bytes = 0;
+
+    if (size_read_memory(text, SIZE_M, &bytes, &err) == 0 && bytes >= 1024 * 1024) {
+        *out = bytes / (1024 * 1024);
+        return true;
+    }
+    fprintf(stderr, "spur up: error: Invalid --mem specification '%s'\n", text);
+    return false;
+}
+
+/* TYPE:N or N, with nothing that would end the quotes in the configuration. */
+static bool gpus(const char *text)
+{
+    const char *count = strrchr(text, ':');
+    uint64_t n;
+
+    count = count ? count + 1 : text;
+    if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:") ==
+            strlen(text) &&
+        str_to_u64(count, LIMIT_GRES_PER_NODE, &n) && n > 0)
+        return true;
+    fprintf(stderr, "spur up: error: --gpus '%s' is not TYPE:COUNT, such as mi300x:8\n", text);
+    return false;
+}
+
+/* Returns -1 to go on, else the exit code. */
+static int read_options(int argc, char **argv, struct up_options *o)
+{
+    static const struct option longs[] = {
+        { "dir", required_argument, NULL, 'd' },
+        { "nodes", required_argument, NULL, 'n' },
+        { "cpus", required_argument, NULL, 'c' },
+        { "mem", required_argument, NULL, 'm' },
+        { "gpus", required_argument, NULL, 'g' },
+        { "controllers", required_argument, NULL, 'k' },
+        { "base-port", required_argument, NULL, 'p' },
+        { "conf", required_argument, NULL, 'f' },
+        { "wait", required_argument, NULL, 'w' },
+        { "quiet", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },
+        { 0 },
+    };
+    bool good = true;
+    int key;
+
+    optind = 1;
+    while (good && (key = getopt_long(argc, argv, "qh", longs, NULL)) != -1) {
+        switch (key) {
+        case 'd':
+            o->dir = optarg;
+            break;
+        case 'n':
+            good = number(optarg, "nodes", MOST_NODES, &o->nodes);
+            break;
+        case 'c':
+            good = number(optarg, "cpus", LIMIT_CPUS_PER_NODE, &o->cpus);
+            break;
+        case 'm':
+            good = memory(optarg, &o->memory_mb);
+            break;
+        case 'g':
+            o->gpus = optarg;
+            good = gpus(optarg);
+            break;
+        case 'k':
+            good = number(optarg, "controllers", MOST_CONTROLLERS, &o->controllers);
+            break;
+        case 'p':
+            good = number(optarg, "base-port", 65535 - PORT_SPAN, &o->base_port);
+            break;
+        case 'f':
+            o->conf = optarg;
+            break;
+        case 'w':
+            good = number(optarg, "wait", 3600, &o->wait_s);
+            break;
+        case 'q':
+            o->quiet = true;
+            break;
+        case 'h':
+            fputs(up_help, stdout);
+            return 0;
+        default:
+            good = false;
+        }
+    }
+    if (good && optind < argc) {
+        fprintf(stderr, "spur up: error: unexpected argument '%s'\n", argv[optind]);
+        good = false;
+    }
+    if (!good)
+        fputs("Try \"spur up --help\" for more information\n", stderr);
+    return good ? -1 : 1;
+}
+
+/* ---- ports ---- */
+
+static bool port_is_free(unsigned port)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    bool is_free = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+    close(fd);
+    return is_free;
+}
+
+static bool range_is_free(unsigned base, unsigned controllers, size_t nodes)
+{
+    bool is_free = true;
+
+    for (unsigned i = 0; i < controllers * 3 && is_free; i++)
+        is_free = port_is_free(base + i);
+    for (size_t i = 0; i < nodes && is_free; i++)
+        is_free = port_is_free(base + NODE_PORT_OFFSET + (unsigned)i);
+    return is_free;
+}
+
+/* Below the range that the kernel gives to outgoing connections (32768 and up). */
+static int choose_ports(struct up_options *o, size_t nodes, struct err *err)
+{
+    if (o->base_port) {
+        if (range_is_free(o->base_port, o->controllers, nodes))
+            return 0;
+        return err_set(err, ERR_EXISTS, "a port from --base-port %u on is in use", o->base_port);
+    }
+    for (int i = 0; i < 200; i++) {
+        unsigned base = 7000 + (unsigned)rng_below(32000 - 7000 - PORT_SPAN);
+        if (range_is_free(base, o->controllers, nodes)) {
+            o->base_port = base;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INTERNAL, "found no free range of ports; give --base-port");
+}
+
+/* ---- daemons ---- */
+
+static int start_controllers(const struct up_options *o, const char *conf, struct err *err)
+{
+    for (unsigned i = 0; i < o->controllers; i++) {
+        CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
+        CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", o->base_port + i);
+        CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
+        CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
+        const char *argv[] = { "spurctld", "-D",       "-f",   conf,          "--name",
+                               name,       "--listen", listen, "--state-dir", state,
+                               "--socket", sock,       NULL };
+        if (up_start(o->dir, name, "spurctld", (char *const *)argv, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+static char *controller_list(const struct up_options *o)
+{
+    struct str list = { 0 };
+
+    for (unsigned i = 0; i < o->controllers; i++)
+        str_addf(&list, "%shttp://127.0.0.1:%u", i ? "," : "", o->base_port + i);
+    return str_take(&list);
+}
+
+static int start_agents(const struct up_options *o, const up_names *nodes, struct err *err)
+{
+    CLEANUP(freep) char *controllers = controller_list(o);
+    CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
+
+    for (size_t i = 0; i < nodes->len; i++) {
+        CLEANUP(freep) char *port = mem_printf("%zu", o->base_port + NODE_PORT_OFFSET + i);
+        CLEANUP(freep) char *spool = mem_printf("%s/spool/%s", o->dir, nodes->items[i]);
+        const char *argv[] = { "spurd",        "-D",        "-N",          nodes->items[i],
+                               "--controller", controllers, "--port",      port,
+                               "--addr",       "127.0.0.1", "--spool-dir", spool,
+                               "--token-file", token,       NULL };
+        if (up_start(o->dir, nodes->items[i], "spurd", (char *const *)argv, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* ---- waiting ---- */
+
+static void pause_ms(long ms)
+{
+    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&t, NULL);
+}
+
+/* The end of a log says best why a daemon is gone. */
+static int say_gone(const char *dir, const char *name, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/log/%s.log", dir, name);
+    struct str text = { 0 };
+    struct err ignored;
+    const char *tail = "";
+
+    if (file_read(path, 1 << 20, &text, &ignored) == 0 && text.len > 1) {
+        text.data[text.len - 1] = '\0';
+        tail = strrchr(text.data, '\n');
+        tail = tail ? tail + 1 : text.data;
+    }
+    int code = err_set(err, ERR_INTERNAL, "%s ended; %s says: %s", name, path, tail);
+    str_done(&text);
+    return code;
+}
+
+static int count_idle(struct client *client, size_t *idle, struct err *err)
+{
+    ListNodesRequest request = LIST_NODES_REQUEST__INIT;
+    ProtobufCMessage *answer = NULL;
+    struct arena arena;
+
+    arena_init(&arena);
+    request.has_hidden_too = request.hidden_too = true;
+    int code = client_call(client, "/spur.Controller/ListNodes", &request.base,
+                           &list_nodes_reply__descriptor, &arena, &answer, err);
+    const ListNodesReply *reply = (const void *)answer;
+    *idle = 0;
+    for (size_t i = 0; code == 0 && i < reply->n_nodes; i++)
+        *idle += reply->nodes[i]->status && reply->nodes[i]->status->state == NODE_IDLE;
+    arena_done(&arena);
+    return code;
+}
+
+static int wait_file(const struct up_options *o, const char *path, struct err *err)
+{
+    for (unsigned ms = 0; access(path, F_OK) != 0; ms += 5) {
+        if (!up_alive(o->dir, "ctl1", NULL))
+            return say_gone(o->dir, "ctl1", err);
+        if (ms > o->wait_s * 1000)
+            return err_set(err, ERR_DEADLINE,
+                           "the controller did not start within %u s; see %s/log", o->wait_s,
+                           o->dir);
+        pause_ms(5);
+    }
+    return 0;
+}
+
+static int wait_idle(const struct up_options *o, const up_names *nodes, struct err *err)
+{
+    CLEANUP(freep) char *controllers = controller_list(o);
+    CLEANUP(freep) char *list = mem_printf("unix:%s/run/ctl1.sock,%s", o->dir, controllers);
+    struct client_options options = { .addresses = list, .timeout_ms = 5000, .retry_ms = 100 };
+    struct client *client = client_new(&options, err);
+    size_t idle = 0;
+    int code = client ? 0 : -(int)err->code;
+
+    for (unsigned ms = 0; code == 0; ms += 20) {
+        code = count_idle(client, &idle, err);
+        if (code == -(int)ERR_UNREACHABLE || code == -(int)ERR_NOT_LEADER)
+            code = 0; /* not yet */
+        if (code < 0 || idle >= nodes->len)
+            break;
+        for (unsigned i = 0; i < o->controllers && code == 0; i++) {
+            CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
+            if (!up_alive(o->dir, name, NULL))
+                code = say_gone(o->dir, name, err);
+        }
+        for (size_t i = 0; i < nodes->len && code == 0; i++) {
+            if (!up_alive(o->dir, nodes->items[i], NULL))
+                code = say_gone(o->dir, nodes->items[i], err);
+        }
+        if (code == 0 && ms > o->wait_s * 1000)
+            code =
+                err_set(err, ERR_DEADLINE, "only %zu of %zu nodes are idle after %u s; see %s/log",
+                        idle, nodes->len, o->wait_s, o->dir);
+        pause_ms(20);
+    }
+    client_free(client);
+    return code;
+}
+
+/* ---- the file a shell sources ---- */
+
+static void add_quoted(struct str *out, const char *text)
+{
+    str_add_char(out, '\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            str_add(out, "'\\''");
+        else
+            str_add_char(out, *text);
+    }
+    str_add_char(out, '\'');
+}
+
+static int write_env(const struct up_options *o, const char *conf, struct err *err)
+{
+    CLEANUP(freep) char *controllers = controller_list(o);
+    CLEANUP(freep) char *path = mem_printf("%s/env", o->dir);
+    struct str text = { 0 };
+    char self[4096];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[len > 0 ? len : 0] = '\0';
+    if (len > 0)
+        *strrchr(self, '/') = '\0';
+    /* In a build tree Slurm's names are links in build/bin; installed, they are beside spur. */
+    CLEANUP(freep) char *links = mem_printf("%s/../../bin/sbatch", self);
+    CLEANUP(freep)
+    char *bin = access(links, X_OK) == 0 ? mem_printf("%s/../../bin", self) : mem_strdup(self);
+    CLEANUP(freep) char *real = realpath(bin, NULL);
+    str_add(&text, "# Source this to use the cluster:  . ");
+    str_addf(&text, "%s\nexport PATH=", path);
+    add_quoted(&text, real ? real : bin);
+    str_add(&text, ":\"$PATH\"\nexport SPUR_CONF=");
+    add_quoted(&text, conf);
+    str_add(&text, "\nexport SPUR_DIR=");
+    add_quoted(&text, o->dir);
+    CLEANUP(freep) char *addrs = mem_printf("unix:%s/run/ctl1.sock,%s", o->dir, controllers);
+    str_add(&text, "\nexport SPUR_CONTROLLER_ADDR=");
+    add_quoted(&text, addrs);
+    str_add_char(&text, '\n');
+    int code = file_write_quick(path, str_text(&text), text.len, 0644, err);
+    str_done(&text);
+    return code;
+}
+
+/* ---- the two commands ---- */
+
+static int make_dirs(const char *dir, struct err *err)
+{
+    static const char *const below[] = { "run", "log", "state", "spool" };
+
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        CLEANUP(freep) char *path = mem_printf("%s/%s", dir, below[i]);
+        if (file_make_dirs(path, 0755, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct err *err)
+{
+    CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
+
+    if (up_alive(o->dir, "ctl1", NULL))
+        return err_set(err, ERR_EXISTS,
+                       "a cluster is running in '%s'; end it with: spur down --dir %s", o->dir,
+                       o->dir);
+    if (make_dirs(o->dir, err) < 0 || up_conf_write(o, conf, nodes, err) < 0)
+        return -(int)err->code;
+    if (nodes->len > MOST_NODES)
+        return err_set(err, ERR_TOO_MANY,
+                       "the configuration has %zu nodes; here at most %d agents run", nodes->len,
+                       (int)MOST_NODES);
+    if (choose_ports(o, nodes->len, err) < 0 || start_controllers(o, *conf, err) < 0 ||
+        wait_file(o, token, err) < 0 || start_agents(o, nodes, err) < 0 ||
+        wait_idle(o, nodes, err) < 0)
+        return -(int)err->code;
+    return write_env(o, *conf, err);
+}
+
+int up_main(int argc, char **argv)
+{
+    struct up_options o = { .dir = "spur-cluster", .nodes = 1, .controllers = 1, .wait_s = 30 };
+    CLEANUP(freep) char *conf = NULL;
+    up_names nodes = { 0 };
+    struct err err = { 0 };
+    unsigned count;
+    int code = read_options(argc, argv, &o);
+
+    if (code >= 0)
+        return code;
+    CLEANUP(freep) char *dir = NULL;
+    if (file_make_dirs(o.dir, 0755, &err) == 0)
+        dir = realpath(o.dir, NULL);
+    if (!dir)
+        return fail("up", &err);
+    o.dir = dir;
+    bool was_up = up_alive(dir, "ctl1", NULL);
+    code = bring_up(&o, &nodes, &conf, &err);
+    if (code < 0) {
+        struct err ignored;
+        if (!was_up)
+            up_stop_all(dir, &count, &ignored);
+        code = fail("up", &err);
+    } else if (!o.quiet) {
+        printf("Cluster is up: %u controller%s, %zu node%s, in %s\nUse it:  . %s/env\n"
+               "End it:  spur down --dir %s\n",
+               o.controllers, o.controllers == 1 ? "" : "s", nodes.len, nodes.len == 1 ? "" : "s",
+               dir, dir, dir);
+    }
+    vec_each (char *, name, &nodes)
+        free(*name);
+    vec_done(&nodes);
+    return code;
+}
+
+int down_main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        { "dir", required_argument, NULL, 'd' },
+        { "remove", no_argument, NULL, 'r' },
+        { "help", no_argument, NULL, 'h' },
+        { 0 },
+    };
+    const char *dir = "spur-cluster";
+    bool remove_dir = false;
+    struct err err = { 0 };
+    unsigned count = 0;
+    int key;
+
+    optind = 1;
+    while ((key = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        if (key == 'd')
+            dir = optarg;
+        else if (key == 'r')
+            remove_dir = true;
+        else
+            return fputs(down_help, key == 'h' ? stdout : stderr), key != 'h';
+    }
+    CLEANUP(freep) char *run = mem_printf("%s/run", dir);
+    if (access(run, F_OK) != 0) {
+        fprintf(stderr, "spur down: error: '%s' holds no cluster\n", dir);
+        return 1;
+    }
+    if (up_stop_all(dir, &count, &err) < 0)
+        return fail("down", &err);
+    if (remove_dir && file_remove_tree(dir, &err) < 0)
+        return fail("down", &err);
+    printf("Ended %u process%s of the cluster in %s\n", count, count == 1 ? "" : "es", dir);
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * up.h - a private cluster on this machine: `spur up` and `spur down`
+ *
+ * Everything of one cluster is under one directory, so that several run side by side and nothing is
+ * left behind:
+ *
+ *     D/spur.conf (or slurm.conf)  the configuration         D/run/NAME.pid   who runs
+ *     D/env         what a shell sources                     D/run/ctl1.sock  the controller's socket
+ *     D/log/NAME.log                                         D/state/ctlN/    the controllers' state
+ *     D/spool/NODE/ the agents' spool
+ */
+#ifndef CLI_UP_H
+#define CLI_UP_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+struct up_options {
+    const char *dir;
+    const char *conf;   /* a configuration to start from; NULL: made from the numbers below */
+    unsigned nodes;     /* agents, when conf names no nodes */
+    unsigned cpus;      /* per node; 0: those of this machine */
+    uint64_t memory_mb; /* per node; 0: that of this machine */
+    const char *gpus;   /* "mi300x:8", NULL: none */
+    unsigned controllers;
+    unsigned base_port; /* 0: a free range is looked for */
+    unsigned wait_s;    /* how long the nodes may take to be idle */
+    bool quiet;
+};
+
+typedef VEC(char *) up_names;
+
+/* Writes the configuration; gives its path and the names of its nodes (the caller frees both). */
+int up_conf_write(const struct up_options *options, char **path, up_names *nodes, struct err *err);
+
+/*
+ * Starts `program` (spurctld, spurd) with argv in the background; its output goes to
+ * D/log/NAME.log, its process id to D/run/NAME.pid.
+ */
+int up_start(const char *dir, const char *name, const char *program, char *const *argv,
+             struct err *err);
+
+/* True when the process that D/run/NAME.pid names is ours and alive; *pid is set then. */
+bool up_alive(const char *dir, const char *name, int *pid);
+
+/* Ends every process of the cluster under `dir`; *count says how many were running. */
+int up_stop_all(const char *dir, unsigned *count, struct err *err);
+
+#endif

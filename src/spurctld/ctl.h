@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl.h - the controller's logic, without a loop, a socket or a file
+ *
+ * Whoever runs it gives it a `struct ctl_io` and tells it what happened: somebody asks, a batch is
+ * committed, a node spoke, a timer fired. main.c and serve.c bind it to libuv, sim/ to simulated
+ * time. Nothing here blocks and nothing here polls.
+ *
+ *   ctl_propose.c  commands into the log, committed ones into the state, answers to the askers
+ *   ctl_effects.c  what the leader does because of what the cluster decided
+ *   ctl_nodes.c    sessions of agents: hello, reports, heartbeats, silence
+ *   ctl_plan.c     feeds the planner and proposes what it decides
+ *   ctl_jobs.c ctl_query.c ctl_admin.c   what people ask
+ */
+#ifndef SPURCTLD_CTL_H
+#define SPURCTLD_CTL_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "core/core.h"
+#include "log/log.h"
+#include "proto/agent.pb-c.h"
+#include "proto/command.pb-c.h"
+#include "proto/controller.pb-c.h"
+
+struct ctl;
+
+enum ctl_timer {
+    CTL_TIMER_DUE,   /* core_next_due(): begin times, deadlines, forgetting */
+    CTL_TIMER_PLAN,  /* the planner has more to look at, or wants to look again */
+    CTL_TIMER_NODES, /* the next node that may have been silent for too long */
+    CTL_TIMER_RETRY, /* the disk refused a batch: see whether it takes one now */
+    CTL_TIMERS
+};
+
+/* A program that runs beside the loop: mail, PrologSlurmctld, EpilogSlurmctld, fencing. */
+struct ctl_hook {
+    const char *what; /* "mail": for the log and ctl_hook_done() */
+    char *const *argv;
+    char *const *env;
+    const char *input;
+    unsigned timeout_s;
+    uint32_t job_id, attempt;
+};
+
+struct ctl_io {
+    void *ctx;
+    int64_t (*now_us)(void *ctx);
+    /* ctl_timer() is to be called at that time; each call replaces the one before; 0: never. */
+    void (*timer)(void *ctx, enum ctl_timer timer, int64_t at_us);
+    /* To the agent on that session; what cannot be sent is dropped, the session then ends. */
+    void (*send)(void *ctx, uint64_t session, const CtlMessage *message);
+    void (*hang_up)(void *ctx, uint64_t session);
+    void (*digest)(void *ctx, const void *bytes, size_t len, uint8_t out[32]); /* SHA-256 */
+    /* Runs it; ctl_hook_done() says how it ended. */
+    void (*hook)(void *ctx, const struct ctl_hook *hook);
+    /* From any thread: ctl_poll() is to be called soon. */
+    void (*wake)(void *ctx);
+    /* This replica differs from the others, or the log is gone: the process must stop at once. */
+    void (*fence)(void *ctx, const char *why);
+};
+
+struct ctl_options {
+    const char *name;          /* of this controller */
+    const char *address;       /* where others reach it */
+    const uint8_t *cluster_id; /* 16 bytes for a new cluster */
+    const uint8_t *verify_key; /* 32 bytes: public key of the cluster's tokens, or NULL */
+};
+
+/*
+ * Makes the log with `open`, which gets the owner's callbacks, and recovers the state from it.
+ * Leads when the log says so. On failure nothing is left.
+ */
+typedef struct log *ctl_open_log(void *arg, const struct log_owner *owner, void *owner_ctx,
+                                 struct err *err);
+struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, ctl_open_log *open,
+                    void *open_arg, struct err *err);
+void ctl_free(struct ctl *ctl);
+const struct state *ctl_state(const struct ctl *ctl);
+struct log *ctl_log(struct ctl *ctl);
+bool ctl_is_leading(const struct ctl *ctl);
+
+/* The configuration of this process; proposed when the cluster has another and this one leads. */
+void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure);
+
+void ctl_poll(struct ctl *ctl);  /* the log has something to say */
+void ctl_flush(struct ctl *ctl); /* at the end of a turn of the loop: what was proposed may go */
+void ctl_timer(struct ctl *ctl, enum ctl_timer timer);
+void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,
+                   int exit_status);
+
+/* ---- agents ---- */
+
+/* A stream that an agent opened; `node` is who it proved to be. */
+void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node);
+void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message);
+/* `host_answers`: the other side closed it, so its kernel lives. */
+void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers);
+
+/* ---- people ---- */
+
+/* Who asks, as rpc verified it and a look-up completed it. */
+struct ctl_who {
+    uint32_t uid, gid;
+    const char *user, *group; /* names, or the numbers as text */
+    const uint32_t *gids;
+    size_t gid_count;
+    bool is_admin, is_operator;
+    const uint8_t *request_id; /* 16 bytes, or NULL */
+};
+
+/*
+ * One request under way. It is answered exactly once: ops->reply or ops->fail; a stream by any
+ * number of ops->send and then ops->end or ops->fail. Everything it points to is in its arena and
+ * goes with the answer.
+ */
+struct ctl_ask {
+    const struct ctl_who *who;
+    struct arena *arena;
+    const struct ctl_ask_ops *ops;
+    void *ctx;  /* of the ops */
+    void *data; /* of the handler */
+};
+struct ctl_ask_ops {
+    void (*reply)(struct ctl_ask *ask, const ProtobufCMessage *reply);
+    void (*fail)(struct ctl_ask *ask, const struct err *err);
+    bool (*send)(struct ctl_ask *ask, struct str *packed); /* takes the bytes; false: gone */
+    bool (*writable)(struct ctl_ask *ask);
+    void (*end)(struct ctl_ask *ask);
+};
+
+typedef void ctl_handler(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *request);
+
+ctl_handler ctl_submit, ctl_cancel, ctl_update_job, ctl_requeue, ctl_suspend;
+ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
+ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations;
+ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
+ctl_handler ctl_ping, ctl_diag;
+
+/* A stream can take more, or its asker went away (then it is answered by ops->end). */
+void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);
+void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_admin.c - nodes, partitions, reservations: asked about and changed; ping and figures
+ *
+ * Who may change them is in auth.c's table: these methods need a role, so there is nothing to
+ * check here.
+ */
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "spurctld/ctl_priv.h"
+
+/* ---- nodes ---- */
+
+static void add_soft(struct ctl *ctl, const struct node *node, Node *out)
+{
+    const struct agent *agent = ctl_agent(ctl, node->spec->name);
+
+    if (!agent)
+        return;
+    out->status->has_load_centi = out->status->has_free_mem_mb = agent->welcomed;
+    out->status->load_centi = agent->load_centi;
+    out->status->free_mem_mb = agent->free_mem_mb;
+    out->status->has_last_seen_us = agent->seen_us != 0;
+    out->status->last_seen_us = agent->seen_us;
+    if (!agent->session && node->state == NODE_IDLE)
+        out->status->flags |= NODE_FLAG_NO_RESPOND;
+}
+
+static bool in_partitions(struct ctl *ctl, const struct node *node, char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct partition *partition = state_partition(ctl->state, names[i]);
+        if (partition && bitset_has(&partition->nodes, node->number))
+            return true;
+    }
+    return count == 0;
+}
+
+void ctl_list_nodes(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ListNodesRequest *request = (const void *)message;
+    ListNodesReply reply = LIST_NODES_REPLY__INIT;
+    size_t count = state_node_count(ctl->state);
+    struct bitset wanted = { 0 };
+    struct err err = { 0 };
+
+    bitset_init(&wanted, count);
+    if (!request->n_names)
+        bitset_fill(&wanted);
+    for (size_t i = 0; i < request->n_names; i++) {
+        struct bitset set = { 0 };
+        if (state_node_set(ctl->state, request->names[i], &set, &err) < 0) {
+            bitset_done(&wanted);
+            ask->ops->fail(ask, &err);
+            return;
+        }
+        bitset_or(&wanted, &set);
+        bitset_done(&set);
+    }
+    reply.nodes = ARENA_ARRAY(ask->arena, Node *, count + 1);
+    bitset_each (i, &wanted) {
+        const struct node *node = state_node_at(ctl->state, i);
+        if (!node || !in_partitions(ctl, node, request->partitions, request->n_partitions))
+            continue;
+        Node *out = ARENA_NEW(ask->arena, Node);
+        node__init(out);
+        node_msg(ctl->state, node, ask->arena, out);
+        add_soft(ctl, node, out);
+        reply.nodes[reply.n_nodes++] = out;
+    }
+    bitset_done(&wanted);
+    reply.has_now_us = true;
+    reply.now_us = ctl_now(ctl);
+    ask->ops->reply(ask, &reply.base);
+}
+
+void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const UpdateNodeRequest *request = (const void *)message;
+    CmdUpdateNode update = CMD_UPDATE_NODE__INIT;
+    Command command = CTL_COMMAND(UPDATE_NODE, .update_node = &update);
+    struct bitset set = { 0 };
+    struct err err = { 0 };
+
+    if (!request->names || (!str_ieq(request->names, "ALL") &&
+                            state_node_set(ctl->state, request->names, &set, &err) < 0)) {
+        ctl_fail(ask, ERR_INVALID_NODE_NAME);
+        return;
+    }
+    if (str_ieq(request->names, "ALL")) {
+        bitset_init(&set, state_node_count(ctl->state));
+        bitset_fill(&set);
+    }
+    update.nodes = ARENA_ARRAY(ask->arena, char *, bitset_count(&set) + 1);
+    bitset_each (i, &set)
+        update.nodes[update.n_nodes++] = state_node_at(ctl->state, i)->spec->name;
+    bitset_done(&set);
+    update.state = request->state;
+    update.reason = request->reason;
+    update.has_by_uid = true;
+    update.by_uid = ask->who->uid;
+    update.by_user = (char *)ask->who->user;
+    update.change = request->change;
+    update.has_clear_features = request->has_clear_features;
+    update.clear_features = request->clear_features;
+    ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
+}
+
+/* ---- partitions ---- */
+
+static bool named(const char *name, char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(name, names[i]))
+            return true;
+    }
+    return count == 0;
+}
+
+void ctl_list_partitions(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ListPartitionsRequest *request = (const void *)message;
+    ListPartitionsReply reply = LIST_PARTITIONS_REPLY__INIT;
+    size_t count = state_partition_count(ctl->state);
+
+    reply.partitions = ARENA_ARRAY(ask->arena, Partition *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct partition *partition = state_partition_at(ctl->state, i);
+        bool hidden = partition->spec->hidden && !request->hidden_too && !request->n_names;
+        if (hidden || !named(partition->spec->name, request->names, request->n_names))
+            continue;
+        Partition *out = ARENA_NEW(ask->arena, Partition);
+        partition__init(out);
+        partition_msg(ctl->state, partition, ask->arena, out);
+        reply.partitions[reply.n_partitions++] = out;
+    }
+    reply.has_now_us = true;
+    reply.now_us = ctl_now(ctl);
+    ask->ops->reply(ask, &reply.base);
+}
+
+void ctl_update_partition(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const UpdatePartitionRequest *request = (const void *)message;
+    CmdPartition change = CMD_PARTITION__INIT;
+    Command command = CTL_COMMAND(PARTITION, .partition = &change);
+
+    change.change = request->change;
+    change.has_create = change.has_remove = true;
+    change.create = request->create;
+    change.remove = request->remove;
+    change.n_clear = request->n_clear;
+    change.clear = request->clear;
+    ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
+}
+
+/* ---- reservations ---- */
+
+void ctl_list_reservations(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ListReservationsRequest *request = (const void *)message;
+    ListReservationsReply reply = LIST_RESERVATIONS_REPLY__INIT;
+    size_t count = state_reservation_count(ctl->state);
+
+    reply.reservations = ARENA_ARRAY(ask->arena, Reservation *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct reservation *reservation = state_reservation_at(ctl->state, i);
+        if (!named(reservation->spec->name, request->names, request->n_names))
+            continue;
+        Reservation *out = ARENA_NEW(ask->arena, Reservation);
+        reservation__init(out);
+        reservation_msg(ctl->state, reservation, ask->arena, out);
+        reply.reservations[reply.n_reservations++] = out;
+    }
+    ask->ops->reply(ask, &reply.base);
+}
+
+void ctl_update_reservation(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const UpdateReservationRequest *request = (const void *)message;
+    CmdReservation change = CMD_RESERVATION__INIT;
+    Command command = CTL_COMMAND(RESERVATION, .reservation = &change);
+
+    change.change = request->change;
+    change.has_create = change.has_remove = change.has_by_uid = true;
+    change.create = request->create;
+    change.remove = request->remove;
+    change.by_uid = ask->who->uid;
+    ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
+}
+
+/* ---- the controller itself ---- */
+
+void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    PingReply reply = PING_REPLY__INIT;
+    struct state_head head = state_head(ctl->state);
+
+    (void)message;
+    reply.name = ctl->name;
+    reply.has_leader = reply.has_epoch = reply.has_index = reply.has_now_us = true;
+    reply.leader = ctl->leading;
+    reply.leader_name = (char *)head.leader;
+    reply.leader_address = (char *)head.leader_address;
+    reply.version = (char *)SPUR_VERSION;
+    reply.epoch = head.epoch;
+    reply.index = head.index;
+    reply.now_us = ctl_now(ctl);
+    reply.cluster_name = state_config(ctl->state)->cluster_name;
+    if (head.cluster_id) {
+        reply.has_cluster_id = true;
+        reply.cluster_id = (ProtobufCBinaryData){ 16, (uint8_t *)head.cluster_id };
+    }
+    reply.has_digest = true;
+    reply.digest = core_digest(ctl->state);
+    ask->ops->reply(ask, &reply.base);
+}
+
+void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    DiagReply reply = DIAG_REPLY__INIT;
+    struct state_counts jobs = state_counts(ctl->state);
+    const struct ctl_counts *counts = &ctl->counts;
+
+    (void)message;
+    map_each (entry, &ctl->agents)
+        reply.nodes_connected += ((struct agent *)entry->value)->welcomed;
+    reply.has_now_us = reply.has_start_us = reply.has_jobs_submitted = reply.has_jobs_started =
+        true;
+    reply.has_jobs_completed = reply.has_jobs_cancelled = reply.has_jobs_failed = true;
+    reply.has_jobs_pending = reply.has_jobs_running = reply.has_log_batches = true;
+    reply.has_log_commands = reply.has_plans = reply.has_plan_us_total = true;
+    reply.has_plan_us_max = reply.has_plan_us_last = reply.has_nodes_connected = true;
+    reply.now_us = ctl_now(ctl);
+    reply.start_us = counts->start_us;
+    reply.jobs_submitted = counts->submitted;
+    reply.jobs_started = counts->started;
+    reply.jobs_completed = counts->completed;
+    reply.jobs_cancelled = counts->cancelled;
+    reply.jobs_failed = counts->failed;
+    reply.jobs_pending = jobs.pending;
+    reply.jobs_running = jobs.running;
+    reply.log_batches = counts->batches;
+    reply.log_commands = counts->commands;
+    reply.plans = counts->plans;
+    reply.plan_us_total = counts->plan_us_total;
+    reply.plan_us_max = counts->plan_us_max;
+    reply.plan_us_last = counts->plan_us_last;
+    ask->ops->reply(ask, &reply.base);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_effects.c - what the leader does because of what the cluster decided
+ *
+ * core_apply() says what happened; this file makes it true outside. Followers never run it.
+ *
+ * (1) An effect is a function of one event and the state, nothing else.
+ * (2) Running an effect twice equals running it once: agents compare (epoch, job, attempt).
+ * (3) Nothing is queued here. A node that is not connected gets what is due when it says hello.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spurctld/ctl_priv.h"
+#include "sys/log.h"
+
+static const int64_t GRANT_VALID_US = INT64_C(600) * 1000000;
+
+static struct agent *part_agent(struct ctl *ctl, const struct job *job, size_t part)
+{
+    struct agent *agent = ctl_agent(ctl, job->run->parts[part].name);
+
+    return agent && agent->session && agent->welcomed ? agent : NULL;
+}
+
+/* ---- grants and launches ---- */
+
+static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *arena, Launch *launch)
+{
+    struct str payload = { 0 };
+    struct err err = { 0 };
+    JobStatus *status = ARENA_NEW(arena, JobStatus);
+
+    if (job->payload && log_payload_get(ctl->log, job->payload->digest, &payload, &err) < 0) {
+        log_error("job.payload", "job=%u text=%s", job->id, err.text);
+        str_done(&payload);
+        return false;
+    }
+    job_status__init(status);
+    job_status_msg(ctl->state, job, arena, status);
+    launch->has_job_id = launch->has_attempt = true;
+    launch->job_id = job->id;
+    launch->attempt = job->attempt;
+    launch->spec = job_msg(ctl->state, job, arena)->spec;
+    launch->status = status;
+    launch->has_payload = true;
+    launch->payload.len = payload.len;
+    launch->payload.data = arena_copy(arena, str_text(&payload), payload.len);
+    launch->cluster_name = state_config(ctl->state)->cluster_name;
+    launch->has_time_limit_s = true;
+    launch->time_limit_s = job->time_limit_s;
+    str_done(&payload);
+    return true;
+}
+
+/* For one node, grant and launch are one message. */
+static bool launches_with_grant(const struct job *job)
+{
+    return job->batch && job->run->count == 1;
+}
+
+void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
+{
+    struct agent *agent = part_agent(ctl, job, part);
+    struct arena arena;
+    Grant grant = GRANT__INIT;
+    Launch launch = LAUNCH__INIT;
+    JobOwner owner = JOB_OWNER__INIT;
+    NodeAlloc alloc = NODE_ALLOC__INIT;
+    Allocation allocation = ALLOCATION__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    if (!agent)
+        return; /* (3) */
+    arena_init(&arena);
+    job_owner_msg(job->owner, &owner);
+    alloc_msg(job, &arena, &allocation);
+    alloc_node_msg(job, part, &arena, &alloc);
+    grant.has_job_id = grant.has_attempt = grant.has_version = true;
+    grant.job_id = job->id;
+    grant.attempt = job->attempt;
+    grant.version = 1;
+    grant.owner = &owner;
+    grant.alloc = &alloc;
+    grant.allocation = &allocation;
+    grant.manager = (char *)job->run->parts[0].name;
+    grant.has_time_limit_s = grant.has_start_us = grant.has_expires_us = true;
+    grant.time_limit_s = job->time_limit_s;
+    grant.start_us = job->run->start_us;
+    grant.expires_us = ctl_now(ctl) + GRANT_VALID_US;
+    bool good = true;
+    if (launches_with_grant(job)) {
+        good = fill_launch(ctl, job, &arena, &launch);
+        grant.launch = &launch;
+        grant.spec = NULL;
+    } else {
+        grant.spec = job_msg(ctl->state, job, &arena)->spec;
+    }
+    message.what_case = CTL_MESSAGE__WHAT_GRANT;
+    message.grant = &grant;
+    if (good)
+        ctl_send(ctl, agent, &message);
+    else
+        ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false);
+    arena_done(&arena);
+}
+
+void ctl_send_launch(struct ctl *ctl, const struct job *job)
+{
+    struct agent *agent = part_agent(ctl, job, 0);
+    struct arena arena;
+    Launch launch = LAUNCH__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    if (!agent || !job->batch)
+        return;
+    arena_init(&arena);
+    message.what_case = CTL_MESSAGE__WHAT_LAUNCH;
+    message.launch = &launch;
+    if (fill_launch(ctl, job, &arena, &launch))
+        ctl_send(ctl, agent, &message);
+    else
+        ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false);
+    arena_done(&arena);
+}
+
+/* The attempt is over without a report: its node refused it, or its script is gone. */
+void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
+                     bool requeue)
+{
+    CmdFinish finish = CMD_FINISH__INIT;
+    Command command = CTL_COMMAND(FINISH, .finish = &finish);
+
+    finish.has_job_id = finish.has_attempt = finish.has_requeue = true;
+    finish.job_id = job->id;
+    finish.attempt = job->attempt;
+    finish.requeue = requeue;
+    if (!requeue) {
+        finish.has_state = true;
+        finish.state = JOB_FAILED;
+        finish.has_exit_status = true;
+        finish.exit_status = 1 << 8;
+    }
+    finish.failed_node = (char *)node;
+    finish.text = (char *)why;
+    log_warn("job.lost", "job=%u attempt=%u node=%s requeue=%d why=%s", job->id, job->attempt,
+             node ? node : "-", requeue, why);
+    ctl_propose(ctl, &command, NULL, NULL);
+}
+
+void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part)
+{
+    struct agent *agent = part_agent(ctl, job, part);
+    const Config *config = state_config(ctl->state);
+    Revoke revoke = REVOKE__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    if (!agent)
+        return; /* (3) */
+    revoke.has_job_id = revoke.has_attempt = revoke.has_kill = true;
+    revoke.job_id = job->id;
+    revoke.attempt = job->attempt;
+    revoke.kill = true;
+    revoke.has_kill_wait_s = true;
+    revoke.kill_wait_s = config->has_kill_wait_s ? config->kill_wait_s : 30;
+    revoke.has_state = true;
+    revoke.state = (JobState)job->state;
+    message.what_case = CTL_MESSAGE__WHAT_REVOKE;
+    message.revoke = &revoke;
+    ctl_send(ctl, agent, &message);
+}
+
+static void revoke_all(struct ctl *ctl, const struct job *job)
+{
+    ctl_granting_end(ctl, job->id);
+    for (size_t i = 0; job->run && i < job->run->count; i++) {
+        if (job->run->parts[i].node)
+            ctl_send_revoke(ctl, job, i);
+    }
+}
+
+static void started(struct ctl *ctl, const struct job *job)
+{
+    ctl_granting_start(ctl, job);
+    for (size_t i = 0; i < job->run->count; i++)
+        ctl_send_grant(ctl, job, i);
+}
+
+/* ---- signals, freezing, limits ---- */
+
+static void each_node(struct ctl *ctl, const struct job *job, CtlMessage *message)
+{
+    for (size_t i = 0; job->run && i < job->run->count; i++) {
+        struct agent *agent = part_agent(ctl, job, i);
+        if (agent && job->run->parts[i].node)
+            ctl_send(ctl, agent, message);
+    }
+}
+
+static void signal_job(struct ctl *ctl, const struct event *event)
+{
+    SignalJob signal = SIGNAL_JOB__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    signal.has_job_id = signal.has_attempt = signal.has_signal = true;
+    signal.job_id = event->job->id;
+    signal.attempt = event->job->attempt;
+    signal.signal = event->signal;
+    signal.has_batch_only = signal.has_full = true;
+    signal.batch_only = event->batch_only;
+    signal.full = event->full;
+    message.what_case = CTL_MESSAGE__WHAT_SIGNAL;
+    message.signal = &signal;
+    each_node(ctl, event->job, &message);
+}
+
+static void freeze_job(struct ctl *ctl, const struct job *job, bool thaw)
+{
+    FreezeJob freeze = FREEZE_JOB__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    freeze.has_job_id = freeze.has_attempt = freeze.has_thaw = true;
+    freeze.job_id = job->id;
+    freeze.attempt = job->attempt;
+    freeze.thaw = thaw;
+    message.what_case = CTL_MESSAGE__WHAT_FREEZE;
+    message.freeze = &freeze;
+    each_node(ctl, job, &message);
+}
+
+static void new_limit(struct ctl *ctl, const struct job *job)
+{
+    UpdateLimit limit = UPDATE_LIMIT__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    limit.has_job_id = limit.has_attempt = limit.has_time_limit_s = true;
+    limit.job_id = job->id;
+    limit.attempt = job->attempt;
+    limit.time_limit_s = job->time_limit_s;
+    message.what_case = CTL_MESSAGE__WHAT_LIMIT;
+    message.limit = &limit;
+    each_node(ctl, job, &message);
+}
+
+void ctl_effect(struct ctl *ctl, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_JOB_STARTED:
+        started(ctl, event->job);
+        break;
+    case EVENT_JOB_READY:
+        ctl_granting_end(ctl, event->job->id);
+        if (!launches_with_grant(event->job))
+            ctl_send_launch(ctl, event->job);
+        break;
+    case EVENT_JOB_SIGNAL:
+        signal_job(ctl, event);
+        break;
+    case EVENT_JOB_ENDING:
+        revoke_all(ctl, event->job);
+        break;
+    case EVENT_JOB_SUSPENDED:
+        freeze_job(ctl, event->job, false);
+        break;
+    case EVENT_JOB_RESUMED:
+        freeze_job(ctl, event->job, true);
+        break;
+    case EVENT_JOB_CHANGED:
+        if (event->job->run && !job_has_ended(event->job))
+            new_limit(ctl, event->job);
+        break;
+    case EVENT_CONFIG:
+        ctl_nodes_config(ctl);
+        break;
+    default:
+        break;
+    }
+    if (event->job)
+        ctl_mail(ctl, event);
+}

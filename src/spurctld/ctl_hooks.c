@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_hooks.c - programs of the site that the controller runs: mail
+ *
+ * They run beside the loop and their failure is logged, never acted on. The mail program is called
+ * as Slurm calls it: PROGRAM -s SUBJECT USER, with the job in SLURM_* variables.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "schema/names.h"
+#include "spurctld/ctl_priv.h"
+#include "sys/log.h"
+
+static void run_time(const struct job *job, char *out, size_t size)
+{
+    int64_t end = job->end_us, start = job->run ? job->run->start_us : end;
+    int64_t s = (end - start) / 1000000;
+
+    snprintf(out, size, "%02lld:%02lld:%02lld", (long long)(s / 3600), (long long)(s / 60 % 60),
+             (long long)(s % 60));
+}
+
+/* "Began, Queued time 00:00:01", "Ended, Run time 00:01:00, COMPLETED, ExitCode 0"; NULL: none. */
+static const char *mail_event(const struct event *event, unsigned wanted, char *text, size_t size)
+{
+    const struct job *job = event->job;
+    char time[32];
+
+    if (event->kind == EVENT_JOB_STARTED && wanted & MAIL_BEGIN) {
+        int64_t s = (job->run->start_us - job->submit_us) / 1000000;
+        snprintf(text, size, "Began, Queued time %02lld:%02lld:%02lld", (long long)(s / 3600),
+                 (long long)(s / 60 % 60), (long long)(s % 60));
+        return text;
+    }
+    if (event->kind == EVENT_JOB_REQUEUED && wanted & MAIL_REQUEUE) {
+        snprintf(text, size, "Requeued");
+        return text;
+    }
+    if (event->kind != EVENT_JOB_ENDED)
+        return NULL;
+    bool failed = event->end_state != JOB_COMPLETED;
+    if (!(wanted & MAIL_END) && !(failed && wanted & MAIL_FAIL))
+        return NULL;
+    unsigned status = job->run ? job->run->exit_status : 0;
+    run_time(job, time, sizeof(time));
+    snprintf(text, size, "%s, Run time %s, %s, ExitCode %d",
+             failed && event->end_state == JOB_FAILED ? "Failed" : "Ended", time,
+             name_of(&job_state_names, event->end_state), WEXITSTATUS(status));
+    return text;
+}
+
+void ctl_mail(struct ctl *ctl, const struct event *event)
+{
+    const Config *config = state_config(ctl->state);
+    const struct job *job = event->job;
+    char text[160];
+
+    if ((event->kind != EVENT_JOB_STARTED && event->kind != EVENT_JOB_ENDED &&
+         event->kind != EVENT_JOB_REQUEUED) ||
+        str_is_empty(config->mail_prog))
+        return;
+    JobSpec *spec = job_spec_unpack(job);
+    unsigned wanted = spec->has_mail_type ? spec->mail_type : 0;
+    bool whole_array = job->is_task && !(wanted & MAIL_ARRAY_TASKS);
+    const char *what =
+        wanted && !whole_array ? mail_event(event, wanted, text, sizeof(text)) : NULL;
+    if (what) {
+        CLEANUP(freep)
+        char *subject = mem_printf("%s Job_id=%u Name=%s %s",
+                                   config->cluster_name ? config->cluster_name : "Spur", job->id,
+                                   spec->name ? spec->name : "", what);
+        CLEANUP(freep) char *id = mem_printf("SLURM_JOB_ID=%u", job->id);
+        CLEANUP(freep) char *name = mem_printf("SLURM_JOB_NAME=%s", spec->name ? spec->name : "");
+        CLEANUP(freep) char *user = mem_printf("SLURM_JOB_USER=%s", job->owner->user);
+        const char *to = spec->mail_user ? spec->mail_user : job->owner->user;
+        CLEANUP(freep)
+        char *full = config->mail_domain && !strchr(to, '@')
+                         ? mem_printf("%s@%s", to, config->mail_domain)
+                         : mem_strdup(to);
+        char *argv[] = { config->mail_prog, (char *)"-s", subject, full, NULL };
+        char *env[] = { id, name, user, (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+        struct ctl_hook hook = { .what = "mail",
+                                 .argv = argv,
+                                 .env = env,
+                                 .input = "",
+                                 .timeout_s = 60,
+                                 .job_id = job->id,
+                                 .attempt = job->attempt };
+        ctl->io.hook(ctl->io.ctx, &hook);
+    }
+    job_spec__free_unpacked(spec, NULL);
+}
+
+void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,
+                   int exit_status)
+{
+    (void)ctl;
+    if (exit_status != 0)
+        log_warn("hook.failed", "what=%s job=%u attempt=%u status=%d ignored", what, job_id,
+                 attempt, exit_status);
+}

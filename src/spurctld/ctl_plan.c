@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_plan.c - feeds the planner and proposes what it decides
+ *
+ * (1) Nothing waits for a tick: every applied batch asks for a plan at once.
+ * (2) A slice looks at PLAN_BUDGET candidates, so a call that came meanwhile waits a few
+ *     milliseconds at most; what is left is looked at in the next turn of the loop.
+ * (3) No more than STARTS_IN_FLIGHT starts wait to be committed; more would only fill the batch.
+ */
+#include "spurctld/ctl_priv.h"
+#include "sys/clock.h"
+
+enum { PLAN_BUDGET = 2000, STARTS_IN_FLIGHT = 4096 };
+
+static void start_done(struct ctl *ctl, void *arg, const struct events *events,
+                       const struct err *err)
+{
+    (void)arg, (void)events;
+    if (!err && ctl->starts_in_flight)
+        ctl->starts_in_flight--;
+}
+
+static void plan_slice(struct ctl *ctl)
+{
+    int64_t begin = clock_mono_us();
+    const struct plan *plan = sched_plan(ctl->sched, ctl_now(ctl), PLAN_BUDGET);
+
+    for (size_t i = 0; i < plan->count; i++) {
+        Command command = CTL_COMMAND(START, .start = plan->starts[i]);
+        ctl->starts_in_flight++;
+        ctl_propose(ctl, &command, start_done, NULL);
+    }
+    ctl->plan_more = plan->more;
+    int64_t wake = plan->more ? ctl_now(ctl) : plan->wake_us == INT64_MAX ? 0 : plan->wake_us;
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, wake);
+    int64_t took = clock_mono_us() - begin;
+    ctl->counts.plans++;
+    ctl->counts.plan_us_last = (uint64_t)took;
+    ctl->counts.plan_us_total += (uint64_t)took;
+    ctl->counts.plan_us_max = MAX(ctl->counts.plan_us_max, (uint64_t)took);
+}
+
+void ctl_plan_kick(struct ctl *ctl)
+{
+    if (ctl->leading && ctl->starts_in_flight < STARTS_IN_FLIGHT) /* (3) */
+        plan_slice(ctl);
+}
+
+void ctl_plan_timer(struct ctl *ctl)
+{
+    ctl_plan_kick(ctl);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_priv.h - what the ctl_*.c files share
+ */
+#ifndef SPURCTLD_CTL_PRIV_H
+#define SPURCTLD_CTL_PRIV_H
+
+#include "base/bitset.h"
+#include "base/map.h"
+#include "core/msg.h"
+#include "core/query.h"
+#include "sched/sched.h"
+#include "spurctld/ctl.h"
+
+/*
+ * Called when the command was applied (err NULL, with its events) or could not be made durable.
+ * The events are valid during the call.
+ */
+typedef void ctl_done_fn(struct ctl *ctl, void *arg, const struct events *events,
+                         const struct err *err);
+
+struct proposal {
+    ctl_done_fn *done; /* may be NULL */
+    void *arg;
+};
+
+/* What the leader knows of an agent beyond the state; lost and learnt again with leadership. */
+struct agent {
+    char *name;
+    uint64_t session;  /* 0: not connected */
+    bool welcomed;     /* hello was committed and answered */
+    int64_t seen_us;   /* last message */
+    int64_t lost_us;   /* when the connection ended, 0 while there is one */
+    bool host_answers; /* the connection was closed, not silent */
+    bool down_proposed;
+    uint32_t load_centi;
+    uint64_t free_mem_mb;
+    NodeHello *hello; /* waits for its CmdNodeUp to be applied */
+};
+
+/* Grants of one job that have not all been acknowledged. */
+struct granting {
+    uint32_t job_id, attempt;
+    struct bitset acked; /* by part */
+    bool ready_proposed;
+};
+
+struct ctl_counts {
+    uint64_t submitted, started, completed, cancelled, failed;
+    uint64_t batches, commands, plans, plan_us_total, plan_us_max, plan_us_last;
+    int64_t start_us;
+};
+
+struct watcher {
+    uint32_t job_id;
+    struct ctl_ask *ask;
+};
+
+struct listing; /* a ListJobs stream that waits for its reader */
+
+struct ctl {
+    struct ctl_io io;
+    char *name, *address;
+    uint8_t cluster_id[16];
+    uint8_t verify_key[32];
+    bool has_verify_key;
+    struct state *state;
+    struct sched *sched; /* NULL while recovering */
+    struct log *log;
+    bool leading, must_lead, lead_proposed;
+    Config *config; /* of this process's file, until proposed; may be NULL */
+    bool config_reconfigure;
+
+    /* ctl_propose.c */
+    VEC(struct proposal) queue; /* what the log has taken and not answered, oldest at queue_at */
+    size_t queue_at;
+    bool unflushed, refused;
+    int64_t last_stamp_us;
+    struct events events;
+    struct arena apply_arena;
+    struct str packed;
+
+    /* ctl_plan.c */
+    bool plan_wanted, plan_more;
+    unsigned starts_in_flight;
+
+    /* ctl_nodes.c */
+    struct map agents;   /* by node name */
+    struct map sessions; /* session id → agent */
+    struct map granting; /* job id → struct granting */
+
+    VEC(struct watcher) watchers;
+    VEC(struct listing *) listings;
+    struct ctl_counts counts;
+};
+
+static inline int64_t ctl_now(const struct ctl *ctl)
+{
+    return ctl->io.now_us(ctl->io.ctx);
+}
+
+/* ---- ctl_propose.c ---- */
+
+/* Gives the command to the log; `done` comes after it is applied. Stamps time_us. */
+void ctl_propose(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg);
+void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
+                          uint32_t count, ctl_done_fn *done, void *arg);
+/* The command with its request id and uid from the asker. */
+void ctl_propose_ask(struct ctl *ctl, struct ctl_ask *ask, Command *command, ctl_done_fn *done,
+                     void *arg);
+void ctl_stamp_ask(const struct ctl_ask *ask, Command *command);
+/* The EVENT_ANSWER of a command. */
+const struct event *ctl_answer(const struct events *events);
+/* Answers an ask with a DoneReply, or with the error; arg is the ask. */
+void ctl_done_reply(struct ctl *ctl, void *arg, const struct events *events, const struct err *err);
+ProtobufCAllocator ctl_allocator(struct arena *arena);
+
+/* ---- ctl_effects.c ---- */
+void ctl_effect(struct ctl *ctl, const struct event *event);
+void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part);
+void ctl_send_launch(struct ctl *ctl, const struct job *job);
+void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
+void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
+                     bool requeue);
+void ctl_watchers_notify(struct ctl *ctl, const struct job *job);
+
+/* ---- ctl_hooks.c ---- */
+void ctl_mail(struct ctl *ctl, const struct event *event);
+
+/* ---- ctl_nodes.c ---- */
+struct agent *ctl_agent(struct ctl *ctl, const char *node); /* NULL when never seen */
+void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message);
+void ctl_nodes_leading(struct ctl *ctl);
+void ctl_reconcile(struct ctl *ctl);    /* asks every agent to say hello again */
+void ctl_nodes_config(struct ctl *ctl); /* tells every agent */
+void ctl_nodes_timer(struct ctl *ctl);
+void ctl_granting_start(struct ctl *ctl, const struct job *job);
+void ctl_granting_end(struct ctl *ctl, uint32_t job_id);
+void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);
+
+/* ---- ctl_plan.c ---- */
+void ctl_plan_kick(struct ctl *ctl);
+void ctl_plan_timer(struct ctl *ctl);
+
+/* ---- ctl_query.c ---- */
+void ctl_listings_gone(struct ctl *ctl);
+unsigned ctl_job_reason(const struct ctl *ctl, const struct job *job);
+
+/* ---- objects ---- */
+/* May the asker change this job? */
+bool ctl_may_change(const struct ctl_ask *ask, const struct job *job);
+bool ctl_may_see_payload(const struct ctl_ask *ask, const struct job *job);
+void ctl_fail(struct ctl_ask *ask, enum err_code code);
+
+#define CTL_COMMAND(member, message)                                                        \
+    {                                                                                       \
+        PROTOBUF_C_MESSAGE_INIT(&command__descriptor), .what_case = COMMAND__WHAT_##member, \
+                                                       message                              \
+    }
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_query.c - what people ask about jobs: lists, one job, watching, explaining
+ *
+ * (1) A list is a stream of chunks by job-id cursor. It goes on only while its reader keeps up, so
+ *     a slow reader costs one chunk of memory, and in slices, so that it never holds up a submit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/pb.h"
+#include "spurctld/ctl_priv.h"
+
+enum { CHUNK_BYTES = 256 * 1024, SLICE_RECORDS = 5000 };
+
+struct listing {
+    struct ctl_ask *ask;
+    struct query *query;
+    struct query_cursor cursor;
+    enum job_parts parts;
+    bool sent;
+};
+
+unsigned ctl_job_reason(const struct ctl *ctl, const struct job *job)
+{
+    unsigned reason = core_job_reason(ctl->state, job);
+
+    return reason || !job_is_eligible(job) ? reason : sched_reason(ctl->sched, job);
+}
+
+static void listing_free(struct listing *listing)
+{
+    query_free(listing->query);
+    free(listing);
+}
+
+static void listing_drop(struct ctl *ctl, struct listing *listing)
+{
+    for (size_t i = 0; i < ctl->listings.len; i++) {
+        if (ctl->listings.items[i] == listing) {
+            vec_remove(&ctl->listings, i);
+            break;
+        }
+    }
+    listing_free(listing);
+}
+
+void ctl_listings_gone(struct ctl *ctl)
+{
+    vec_each (struct listing *, listing, &ctl->listings)
+        listing_free(*listing);
+    vec_done(&ctl->listings);
+}
+
+/* ListJobsReply.jobs (field 1) with a message that is packed already. */
+static void add_job(struct str *chunk, const struct str *job)
+{
+    pb_add_field(chunk, 1, job->data, job->len);
+}
+
+static void add_tail(struct ctl *ctl, struct str *chunk)
+{
+    ListJobsReply tail = LIST_JOBS_REPLY__INIT;
+
+    tail.has_index = tail.has_now_us = true;
+    tail.index = state_head(ctl->state).index;
+    tail.now_us = ctl_now(ctl);
+    size_t len = list_jobs_reply__get_packed_size(&tail);
+    str_reserve(chunk, len);
+    list_jobs_reply__pack(&tail, (uint8_t *)chunk->data + chunk->len);
+    chunk->len += len;
+}
+
+/* Sends chunks while the reader takes them; returns true at the end. */
+static bool listing_go(struct ctl *ctl, struct listing *listing)
+{
+    struct ctl_ask *ask = listing->ask;
+    const struct job *job = NULL;
+    struct str one = { 0 };
+    bool gone = false, end = false;
+
+    while (!gone && !end && ask->ops->writable(ask)) { /* (1) */
+        struct str chunk = { 0 };
+        while (chunk.len < CHUNK_BYTES) {
+            unsigned budget = SLICE_RECORDS;
+            uint32_t task;
+            job = query_next(listing->query, ctl->state, &listing->cursor, &budget, &task);
+            if (!job && budget == 0)
+                continue;
+            if (!job) {
+                end = true;
+                break;
+            }
+            str_clear(&one);
+            job_pack(ctl->state, job, task, listing->parts, &one);
+            add_job(&chunk, &one);
+        }
+        if (end)
+            add_tail(ctl, &chunk);
+        gone = !ask->ops->send(ask, &chunk);
+        str_done(&chunk);
+    }
+    str_done(&one);
+    return gone || end;
+}
+
+void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ListJobsRequest *request = (const void *)message;
+    struct query *query = NULL;
+    struct err err = { 0 };
+
+    if (query_new(ctl->state, request, &query, &err) < 0) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    struct listing *listing = NEW(struct listing);
+    listing->ask = ask;
+    listing->query = query;
+    listing->parts = request->with_spec ? JOB_PACK_FULL : JOB_PACK_BRIEF;
+    ask->data = listing;
+    vec_push(&ctl->listings, listing);
+    ctl_ask_writable(ctl, ask);
+}
+
+void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask)
+{
+    struct listing *listing = ask->data;
+
+    if (!listing || !listing_go(ctl, listing))
+        return;
+    listing_drop(ctl, listing);
+    ask->ops->end(ask);
+}
+
+void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
+{
+    if (ask->data)
+        listing_drop(ctl, ask->data);
+    for (size_t i = ctl->watchers.len; i-- > 0;) {
+        if (ctl->watchers.items[i].ask == ask)
+            vec_remove(&ctl->watchers, i);
+    }
+    ask->ops->end(ask);
+}
+
+/* ---- one job ---- */
+
+static const struct job *find_job(struct ctl *ctl, const char *id, struct job_ref *ref,
+                                  struct err *err)
+{
+    const struct job *job = NULL;
+
+    if (!id || job_ref_parse(id, ref, err) < 0) {
+        err_code(err, ERR_INVALID_JOB_ID);
+        return NULL;
+    }
+    if (ref->has_tasks) {
+        CLEANUP(freep) char *text = mem_strndup(ref->tasks, ref->tasks_len);
+        uint64_t task;
+        if (str_to_u64(text, UINT32_MAX, &task))
+            job = state_task(ctl->state, ref->id, (uint32_t)task);
+    } else {
+        job = state_job(ctl->state, ref->has_offset ? ref->id + ref->offset : ref->id);
+    }
+    if (!job)
+        err_code(err, ERR_INVALID_JOB_ID);
+    return job;
+}
+
+static Job *full_job(struct ctl *ctl, const struct job *job, struct arena *arena)
+{
+    Job *out = job_msg(ctl->state, job, arena);
+
+    if (job->state == JOB_PENDING) {
+        out->status->has_reason = true;
+        out->status->reason = ctl_job_reason(ctl, job);
+        int64_t planned = sched_planned_start(ctl->sched, job);
+        if (planned) {
+            out->status->has_planned_start_us = true;
+            out->status->planned_start_us = planned;
+        }
+    }
+    return out;
+}
+
+static bool add_payload(struct ctl *ctl, struct ctl_ask *ask, const struct job *job,
+                        GetJobReply *reply, struct err *err)
+{
+    struct str bytes = { 0 };
+    ProtobufCAllocator allocator = ctl_allocator(ask->arena);
+
+    if (!ctl_may_see_payload(ask, job))
+        return err_code(err, ERR_PERMISSION), false;
+    if (!job->payload)
+        return true;
+    int code = log_payload_get(ctl->log, job->payload->digest, &bytes, err);
+    if (code == 0) {
+        reply->payload = job_payload__unpack(&allocator, bytes.len, (const uint8_t *)bytes.data);
+        if (!reply->payload)
+            code = err_code(err, ERR_CORRUPT);
+    }
+    str_done(&bytes);
+    return code == 0;
+}
+
+void ctl_get_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const GetJobRequest *request = (const void *)message;
+    GetJobReply reply = GET_JOB_REPLY__INIT;
+    ListJobsRequest filter = LIST_JOBS_REQUEST__INIT;
+    struct query *query = NULL;
+    struct query_cursor cursor = { 0 };
+    struct job_ref ref;
+    struct err err = { 0 };
+    VEC(Job *) jobs = { 0 };
+    uint32_t task;
+    const struct job *job = find_job(ctl, request->id, &ref, &err);
+
+    filter.n_ids = 1;
+    filter.ids = (char **)&request->id;
+    filter.has_all_states = filter.all_states = true;
+    filter.has_hidden_too = filter.hidden_too = true;
+    bool many = !job && err.code == ERR_INVALID_JOB_ID && request->id && ref.has_tasks;
+    if ((!job && !many) || (request->payload && job && !add_payload(ctl, ask, job, &reply, &err)) ||
+        query_new(ctl->state, &filter, &query, &err) < 0) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    while ((job = query_next(query, ctl->state, &cursor, NULL, &task)))
+        vec_push(&jobs, full_job(ctl, job, ask->arena));
+    query_free(query);
+    reply.n_jobs = jobs.len;
+    reply.jobs = jobs.items;
+    if (!jobs.len)
+        ctl_fail(ask, ERR_INVALID_JOB_ID);
+    else
+        ask->ops->reply(ask, &reply.base);
+    vec_done(&jobs);
+}
+
+/* ---- watching ---- */
+
+static bool send_job(struct ctl *ctl, struct ctl_ask *ask, const struct job *job)
+{
+    struct arena arena;
+    struct str packed = { 0 };
+
+    arena_init(&arena);
+    Job *message = full_job(ctl, job, &arena);
+    size_t len = job__get_packed_size(message);
+    str_reserve(&packed, len);
+    job__pack(message, (uint8_t *)packed.data);
+    packed.len = len;
+    bool sent = ask->ops->send(ask, &packed);
+    str_done(&packed);
+    arena_done(&arena);
+    return sent;
+}
+
+/* Over for good: ended and released everywhere; an array when its last task is. */
+static bool is_over(const struct job *job)
+{
+    return job_phase(job) == PHASE_ENDED && !(job->array && job_is_meta(job));
+}
+
+void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const WatchJobRequest *request = (const void *)message;
+    struct job_ref ref;
+    struct err err = { 0 };
+    const struct job *job = find_job(ctl, request->id, &ref, &err);
+
+    if (!job) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    if (!send_job(ctl, ask, job) || (is_over(job) && !job->array)) {
+        ask->ops->end(ask);
+        return;
+    }
+    vec_push(&ctl->watchers, (struct watcher){ job->array ? job->array->id : job->id, ask });
+}
+
+static bool array_is_over(const struct array *array)
+{
+    return array->waiting == 0 && array->active == 0;
+}
+
+void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
+{
+    for (size_t i = ctl->watchers.len; i-- > 0;) {
+        struct watcher watcher = ctl->watchers.items[i];
+        bool mine = watcher.job_id == job->id || (job->array && job->array->id == watcher.job_id);
+        if (!mine)
+            continue;
+        bool over = is_over(job) && (!job->array || array_is_over(job->array));
+        if (send_job(ctl, watcher.ask, job) && !over)
+            continue;
+        vec_remove(&ctl->watchers, i);
+        watcher.ask->ops->end(watcher.ask);
+    }
+}
+
+/* ---- why does it wait ---- */
+
+void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ExplainRequest *request = (const void *)message;
+    ExplainReply reply = EXPLAIN_REPLY__INIT;
+    struct explanation about = { 0 };
+    struct job_ref ref;
+    struct err err = { 0 };
+    const struct job *job = find_job(ctl, request->id, &ref, &err);
+
+    if (!job) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    sched_explain(ctl->sched, job, ctl_now(ctl), ask->arena, &about);
+    reply.job = full_job(ctl, job, ask->arena);
+    reply.sentence = (char *)about.sentence;
+    reply.n_details = about.detail_count;
+    reply.details = (char **)about.details;
+    reply.has_planned_start_us = about.planned_start_us != 0;
+    reply.planned_start_us = about.planned_start_us;
+    reply.planned_nodes = (char *)about.planned_nodes;
+    reply.has_jobs_ahead = reply.has_never = true;
+    reply.jobs_ahead = about.jobs_ahead;
+    reply.never = about.never;
+    ask->ops->reply(ask, &reply.base);
+}

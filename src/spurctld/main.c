@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - spurctld: reads its options, makes the one loop, serves until told to stop
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "spurctld/serve.h"
+#include "sys/daemon.h"
+#include "sys/log.h"
+#include "sys/signals.h"
+
+int server_run(const struct server_options *options, struct err *err);
+
+static const char help[] =
+    "Usage: spurctld [OPTIONS]\n"
+    "The controller of a Spur cluster.\n\n"
+    "  -D                   stay in the foreground, log to standard error\n"
+    "  -f, --conf FILE      configuration: spur.conf or slurm.conf (default $SPUR_CONF or\n"
+    "                       /etc/spur/spur.conf)\n"
+    "      --name NAME      name of this controller (default: this host's name)\n"
+    "      --listen ADDR    address to serve, such as [::]:6817; may be given several times\n"
+    "      --state-dir DIR  where the cluster's state is kept (default /var/spool/spur)\n"
+    "      --socket PATH    unix socket for commands on this host\n"
+    "      --log-file FILE  log to this file too\n"
+    "      --accept-loss N  start although entries from N on are damaged or missing\n"
+    "  -v, --verbose        more detail; may be repeated\n"
+    "  -V, --version        print the version\n"
+    "  -h, --help           print this\n";
+
+enum { OPT_NAME = 256, OPT_LISTEN, OPT_STATE, OPT_SOCKET, OPT_LOG, OPT_LOSS };
+
+static const struct option longs[] = {
+    { "conf", required_argument, NULL, 'f' },
+    { "name", required_argument, NULL, OPT_NAME },
+    { "listen", required_argument, NULL, OPT_LISTEN },
+    { "state-dir", required_argument, NULL, OPT_STATE },
+    { "socket", required_argument, NULL, OPT_SOCKET },
+    { "log-file", required_argument, NULL, OPT_LOG },
+    { "accept-loss", required_argument, NULL, OPT_LOSS },
+    { "verbose", no_argument, NULL, 'v' },
+    { "version", no_argument, NULL, 'V' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+};
+
+struct arguments {
+    struct server_options server;
+    VEC(const char *) listen;
+    const char *log_file;
+    bool foreground;
+    unsigned verbose;
+};
+
+/* Returns -1 to go on, else the exit code. */
+static int read_arguments(int argc, char **argv, struct arguments *a)
+{
+    int key;
+
+    while ((key = getopt_long(argc, argv, "Df:vVh", longs, NULL)) != -1) {
+        switch (key) {
+        case 'D':
+            a->foreground = true;
+            break;
+        case 'f':
+            a->server.conf_path = optarg;
+            break;
+        case OPT_NAME:
+            a->server.name = optarg;
+            break;
+        case OPT_LISTEN:
+            vec_push(&a->listen, optarg);
+            break;
+        case OPT_STATE:
+            a->server.state_dir = optarg;
+            break;
+        case OPT_SOCKET:
+            a->server.socket = optarg;
+            break;
+        case OPT_LOG:
+            a->log_file = optarg;
+            break;
+        case OPT_LOSS:
+            if (!str_to_u64(optarg, UINT64_MAX, &a->server.accept_loss)) {
+                fprintf(stderr, "spurctld: error: --accept-loss '%s' is no entry number\n", optarg);
+                return 2;
+            }
+            break;
+        case 'v':
+            a->verbose++;
+            break;
+        case 'V':
+            printf("spurctld %s\n", SPUR_VERSION);
+            return 0;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            fputs("Try \"spurctld --help\" for more information\n", stderr);
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "spurctld: error: unexpected argument '%s'\n", argv[optind]);
+        return 2;
+    }
+    return -1;
+}
+
+static int set_up_log(const struct arguments *a, struct err *err)
+{
+    enum log_level level = MIN(LOG_LEVEL_INFO + a->verbose, LOG_LEVEL_DEBUG3);
+    struct log_outputs config = {
+        .name = "spurctld",
+        .file = a->log_file,
+        .to_stderr = true,
+        .to_journald = !a->foreground && !a->log_file,
+        .stderr_level = a->foreground ? level : LOG_LEVEL_ERROR,
+        .file_level = level,
+        .journald_level = level,
+    };
+
+    return log_setup(&config, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = { 0 };
+    struct err err = { 0 };
+    int code = read_arguments(argc, argv, &a);
+
+    if (code < 0) {
+        vec_push(&a.listen, NULL);
+        a.server.listen = a.listen.len > 1 ? a.listen.items : NULL;
+        signals_ignore_pipe();
+        if ((!a.foreground && daemon_detach(&err) < 0) || set_up_log(&a, &err) < 0 ||
+            (code = server_run(&a.server, &err)) < 0) {
+            log_fatal("ctl.stopped", "text=%s", err.text);
+            code = 1;
+        }
+        log_shutdown();
+    }
+    vec_done(&a.listen);
+    return code;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * methods.c - who may call what
+ *
+ * One row per method: the roles that may call it, and who answers. A call without a row is refused
+ * by rpc/. Where the object matters (whose job?), the handler looks at the owner; the last column
+ * says so, and t/t50-auth walks the whole table.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spurctld/serve.h"
+
+enum { ANY = RPC_ANON, PEOPLE = RPC_USER, STAFF = RPC_OPERATOR | RPC_ADMIN };
+
+typedef void serve_handler(struct rpc_call *call, const ProtobufCMessage *request);
+static serve_handler on_get_config, on_reconfigure, on_shutdown;
+
+static const struct row {
+    const char *path;
+    unsigned roles;
+    bool leader;
+    enum rpc_kind kind;
+    const ProtobufCMessageDescriptor *request, *reply;
+    ctl_handler *ask;      /* either the logic answers … */
+    serve_handler *handle; /* … or the process does */
+    const char *object;    /* what the handler checks beyond the role; NULL: nothing */
+} rows[] = {
+#define C "/spur.Controller/"
+    { C "SubmitJob", PEOPLE, true, RPC_UNARY, &submit_job_packed__descriptor,
+      &submit_job_reply__descriptor, ctl_submit, NULL, "the job is the asker's" },
+    { C "ListJobs", PEOPLE, true, RPC_SERVER_STREAM, &list_jobs_request__descriptor,
+      &list_jobs_reply__descriptor, ctl_list_jobs, NULL, NULL },
+    { C "GetJob", PEOPLE, true, RPC_UNARY, &get_job_request__descriptor, &get_job_reply__descriptor,
+      ctl_get_job, NULL, "script and environment: owner or administrator" },
+    { C "CancelJobs", PEOPLE, true, RPC_UNARY, &cancel_jobs_request__descriptor,
+      &jobs_reply__descriptor, ctl_cancel, NULL, "owner, operator or administrator" },
+    { C "UpdateJob", PEOPLE, true, RPC_UNARY, &update_job_request__descriptor,
+      &jobs_reply__descriptor, ctl_update_job, NULL, "owner, operator or administrator" },
+    { C "Requeue", PEOPLE, true, RPC_UNARY, &requeue_request__descriptor, &jobs_reply__descriptor,
+      ctl_requeue, NULL, "owner, operator or administrator" },
+    { C "Suspend", STAFF, true, RPC_UNARY, &suspend_request__descriptor, &jobs_reply__descriptor,
+      ctl_suspend, NULL, NULL },
+    { C "WatchJob", PEOPLE, true, RPC_SERVER_STREAM, &watch_job_request__descriptor,
+      &job__descriptor, ctl_watch_job, NULL, NULL },
+    { C "Explain", PEOPLE, true, RPC_UNARY, &explain_request__descriptor,
+      &explain_reply__descriptor, ctl_explain, NULL, NULL },
+    { C "JobAccess", PEOPLE, true, RPC_UNARY, &job_access_request__descriptor,
+      &job_access_reply__descriptor, NULL, server_on_job_access, "owner or administrator" },
+    { C "ListNodes", PEOPLE, true, RPC_UNARY, &list_nodes_request__descriptor,
+      &list_nodes_reply__descriptor, ctl_list_nodes, NULL, NULL },
+    { C "ListPartitions", PEOPLE, true, RPC_UNARY, &list_partitions_request__descriptor,
+      &list_partitions_reply__descriptor, ctl_list_partitions, NULL, NULL },
+    { C "ListReservations", PEOPLE, true, RPC_UNARY, &list_reservations_request__descriptor,
+      &list_reservations_reply__descriptor, ctl_list_reservations, NULL, NULL },
+    { C "UpdateNode", STAFF, true, RPC_UNARY, &update_node_request__descriptor,
+      &done_reply__descriptor, ctl_update_node, NULL, NULL },
+    { C "UpdatePartition", RPC_ADMIN, true, RPC_UNARY, &update_partition_request__descriptor,
+      &done_reply__descriptor, ctl_update_partition, NULL, NULL },
+    { C "UpdateReservation", STAFF, true, RPC_UNARY, &update_reservation_request__descriptor,
+      &done_reply__descriptor, ctl_update_reservation, NULL, NULL },
+    { C "GetConfig", PEOPLE, false, RPC_UNARY, &get_config_request__descriptor,
+      &get_config_reply__descriptor, NULL, on_get_config, NULL },
+    { C "Reconfigure", RPC_ADMIN, true, RPC_UNARY, &empty__descriptor, &done_reply__descriptor,
+      NULL, on_reconfigure, NULL },
+    { C "Shutdown", RPC_ADMIN, false, RPC_UNARY, &shutdown_request__descriptor,
+      &done_reply__descriptor, NULL, on_shutdown, NULL },
+    { C "Ping", ANY, false, RPC_UNARY, &empty__descriptor, &ping_reply__descriptor, ctl_ping, NULL,
+      NULL },
+    { C "Token", PEOPLE, false, RPC_UNARY, &token_request__descriptor, &token_reply__descriptor,
+      NULL, server_on_token, "for another user: administrator" },
+    { C "JoinToken", RPC_ADMIN, true, RPC_UNARY, &join_token_request__descriptor,
+      &token_reply__descriptor, NULL, server_on_join_token, NULL },
+    { C "Diag", PEOPLE, true, RPC_UNARY, &empty__descriptor, &diag_reply__descriptor, ctl_diag,
+      NULL, NULL },
+#undef C
+    { "/spur.Agents/Join", ANY, true, RPC_UNARY, &join_request__descriptor, &join_reply__descriptor,
+      NULL, server_on_join, "the join token" },
+    { "/spur.Agents/Session", RPC_NODE, true, RPC_BIDI, &node_message__descriptor,
+      &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
+};
+
+/* ---- from a call to an ask and back ---- */
+
+static void ask_reply(struct ctl_ask *ask, const ProtobufCMessage *reply)
+{
+    rpc_reply(ask->ctx, reply);
+}
+
+static void ask_fail(struct ctl_ask *ask, const struct err *err)
+{
+    rpc_fail(ask->ctx, err);
+}
+
+static bool ask_send(struct ctl_ask *ask, struct str *packed)
+{
+    return rpc_send_packed(ask->ctx, packed);
+}
+
+static bool ask_writable(struct ctl_ask *ask)
+{
+    return rpc_writable(ask->ctx);
+}
+
+static void ask_end(struct ctl_ask *ask)
+{
+    rpc_end(ask->ctx);
+}
+
+static const struct ctl_ask_ops ask_ops = { ask_reply, ask_fail, ask_send, ask_writable, ask_end };
+
+static void on_writable(struct rpc_call *call)
+{
+    struct server *server = rpc_call_ctx(call);
+
+    ctl_ask_writable(server->ctl, rpc_call_data(call));
+}
+
+static void on_cancel(struct rpc_call *call)
+{
+    struct server *server = rpc_call_ctx(call);
+
+    ctl_ask_gone(server->ctl, rpc_call_data(call));
+}
+
+static const struct rpc_watch stream_watch = { .on_writable = on_writable, .on_cancel = on_cancel };
+
+static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct server *server = rpc_call_ctx(call);
+    const struct row *row = &rows[rpc_call_method(call) - server->methods];
+    struct ctl_ask *ask = ARENA_NEW(rpc_call_arena(call), struct ctl_ask);
+
+    ask->who = server_who(server, call);
+    ask->arena = rpc_call_arena(call);
+    ask->ops = &ask_ops;
+    ask->ctx = call;
+    if (!ask->who && row->roles != ANY) {
+        struct err err = { 0 };
+        err_code(&err, ERR_UNAUTHENTICATED);
+        rpc_fail(call, &err);
+        return;
+    }
+    if (row->kind == RPC_SERVER_STREAM) {
+        rpc_call_set_data(call, ask);
+        rpc_watch(call, &stream_watch);
+    }
+    row->ask(server->ctl, ask, request);
+}
+
+int server_methods(struct server *server, struct err *err)
+{
+    server->methods = NEW_ARRAY(struct rpc_method, ARRAY_LEN(rows));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        server->methods[i] = (struct rpc_method){
+            .path = rows[i].path,
+            .roles = rows[i].roles,
+            .leader_only = rows[i].leader,
+            .kind = rows[i].kind,
+            .request = rows[i].request,
+            .reply = rows[i].reply,
+            .handle = rows[i].ask ? on_call : rows[i].handle,
+        };
+    }
+    return rpc_server_add(server->rpc, server->methods, ARRAY_LEN(rows), err);
+}
+
+/* ---- the process itself ---- */
+
+static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct server *server = rpc_call_ctx(call);
+    GetConfigReply reply = GET_CONFIG_REPLY__INIT;
+    ConfLocal local = *conf_local(server->conf);
+
+    (void)request;
+    local.accounting_url = NULL; /* may hold a password */
+    local.state_dir = server->state_dir;
+    local.socket = server->socket;
+    reply.config = (Config *)state_config(ctl_state(server->ctl));
+    reply.local = &local;
+    reply.has_boot_us = reply.has_next_job_id = true;
+    reply.boot_us = server->start_us;
+    reply.version = (char *)SPUR_VERSION;
+    reply.next_job_id = state_head(ctl_state(server->ctl)).next_job_id;
+    rpc_reply(call, &reply.base);
+}
+
+static void on_reconfigure(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct server *server = rpc_call_ctx(call);
+    DoneReply reply = DONE_REPLY__INIT;
+    struct err err = { 0 };
+
+    (void)request;
+    if (server_load_conf(server, &err) < 0 || server_propose_conf(server, true, &err) < 0)
+        rpc_fail(call, &err);
+    else
+        rpc_reply(call, &reply.base);
+}
+
+static void on_shutdown(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    DoneReply reply = DONE_REPLY__INIT;
+
+    (void)request;
+    struct server *server = rpc_call_ctx(call);
+    rpc_reply(call, &reply.base);
+    server_stop(server, "asked by an administrator");
+}

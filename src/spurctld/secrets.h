@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * secrets.h - the secrets of one controller, and the tokens made with them
+ *
+ * They are made at the first start in STATE_DIR/keys, which only the controller's user may read:
+ *
+ *     cluster.key   Ed25519; signs tokens of people and nodes
+ *     join.token    what a new machine shows to become a node
+ *     cluster.id    16 random bytes, the cluster's identity
+ */
+#ifndef SPURCTLD_SECRETS_H
+#define SPURCTLD_SECRETS_H
+
+#include "base/err.h"
+#include "rpc/keys.h"
+
+struct jwt_keys;
+
+struct secrets {
+    struct jwt_keys *verify; /* who may sign tokens that we accept */
+    struct key *sign;
+    uint8_t public_key[KEY_PUBLIC_BYTES];
+    uint8_t cluster_id[16];
+    char *join_token, *cluster;
+};
+
+/*
+ * Loads them, or makes those that are missing. jwt_key may name a secret that a site shares with
+ * its own issuer of tokens (Slurm's jwt_hs256.key); NULL: none.
+ */
+int secrets_open(struct secrets *secrets, const char *state_dir, const char *cluster,
+                 const char *jwt_key, struct err *err);
+void secrets_done(struct secrets *secrets);
+
+/* Compares in constant time. */
+bool secrets_join_ok(const struct secrets *secrets, const char *token);
+
+/* Tokens; the caller frees them. NULL: err says why. */
+char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
+                         const char *user, int64_t lifespan_s, struct err *err);
+char *secrets_node_token(const struct secrets *secrets, const char *node, struct err *err);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.c - binds the controller's logic to libuv, sockets and files
+ *
+ * One loop. What was proposed in a turn of it goes to the log at its end (prepare), so that
+ * everything that came in together becomes durable together.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "client/conf_file.h"
+#include "log/sqlite.h"
+#include "spurctld/serve.h"
+#include "sys/clock.h"
+#include "sys/daemon.h"
+#include "sys/digest.h"
+#include "sys/files.h"
+#include "sys/host.h"
+#include "sys/log.h"
+
+int server_run(const struct server_options *options, struct err *err);
+
+/* ---- what the logic asks of the process ---- */
+
+static int64_t io_now(void *ctx)
+{
+    (void)ctx;
+    return clock_wall_us();
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    ctl_timer(server->ctl, (enum ctl_timer)(timer - server->timers));
+}
+
+static void io_timer(void *ctx, enum ctl_timer which, int64_t at_us)
+{
+    struct server *server = ctx;
+    uv_timer_t *timer = &server->timers[which];
+
+    if (!at_us || server->stopping) {
+        uv_timer_stop(timer);
+        return;
+    }
+    int64_t left_us = at_us - clock_wall_us();
+    uv_update_time(server->uv);
+    uv_timer_start(timer, on_timer, left_us > 0 ? (uint64_t)(left_us + 999) / 1000 : 0, 0);
+}
+
+static void io_digest(void *ctx, const void *bytes, size_t len, uint8_t out[32])
+{
+    (void)ctx;
+    digest_sha256(bytes, len, out);
+}
+
+static void io_wake(void *ctx)
+{
+    struct server *server = ctx;
+
+    uv_async_send(&server->wake);
+}
+
+/* The log's word does not hold any more: nothing may be answered after this. */
+static void io_fence(void *ctx, const char *why)
+{
+    (void)ctx;
+    log_fatal("ctl.fenced", "text=%s", why);
+    log_shutdown();
+    _exit(70);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct server *server = wake->data;
+
+    if (server->ctl)
+        ctl_poll(server->ctl);
+    rpc_server_set_leader(server->rpc, server->ctl && ctl_is_leading(server->ctl),
+                          server->ctl ? state_head(ctl_state(server->ctl)).leader_address : "");
+    server_snapshot_maybe(server);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct server *server = prepare->data;
+
+    ctl_flush(server->ctl);
+}
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    struct server *server = handle->data;
+    struct err err = { 0 };
+
+    if (signo == SIGHUP) {
+        if (log_reopen(&err) < 0)
+            log_error("log.reopen", "text=%s", err.text);
+    } else if (signo == SIGCHLD) {
+        server_snapshot_child(server);
+    } else {
+        server_stop(server, signo == SIGTERM ? "SIGTERM" : "SIGINT");
+    }
+}
+
+/* ---- configuration ---- */
+
+int server_load_conf(struct server *server, struct err *err)
+{
+    struct conf *conf = conf_file_load(server->options->conf_path, err);
+
+    if (!conf)
+        return -(int)err->code;
+    conf_free(server->conf);
+    server->conf = conf;
+    return 0;
+}
+
+struct expand {
+    struct arena *arena;
+    VEC(NodeSpec *) nodes;
+};
+
+static int expand_node(void *ctx, const NodeSpec *node)
+{
+    struct expand *expand = ctx;
+    size_t len = node_spec__get_packed_size(node);
+    uint8_t *bytes = arena_alloc(expand->arena, len + 1);
+
+    node_spec__pack(node, bytes);
+    NodeSpec *copy = node_spec__unpack(NULL, len, bytes);
+    vec_push(&expand->nodes, copy);
+    return copy ? 0 : -(int)ERR_INTERNAL;
+}
+
+/* The caller frees it with config__free_unpacked(). */
+static int expand_conf(const struct conf *conf, struct arena *arena, Config **out, struct err *err)
+{
+    const Config *from = conf_config(conf);
+    struct expand expand = { .arena = arena };
+    size_t len = config__get_packed_size(from);
+    uint8_t *bytes = arena_alloc(arena, len + 1);
+    int code;
+
+    config__pack(from, bytes);
+    Config *config = config__unpack(NULL, len, bytes);
+    code = conf_each_node(from, expand_node, &expand, err);
+    for (size_t i = 0; i < config->n_nodes; i++)
+        node_spec__free_unpacked(config->nodes[i], NULL);
+    free(config->nodes);
+    config->n_nodes = expand.nodes.len;
+    config->nodes = expand.nodes.items;
+    for (size_t i = 0; code == 0 && i < config->n_partitions; i++) {
+        PartitionSpec *partition = config->partitions[i];
+        struct hostlist hosts = { 0 };
+        code = conf_hosts(from, partition->nodes ? partition->nodes : "", &hosts, err);
+        if (code == 0) {
+            struct str text = { 0 };
+            hostlist_format(&hosts, &text);
+            free(partition->nodes);
+            partition->nodes = str_take(&text);
+        }
+        hostlist_done(&hosts);
+    }
+    if (code < 0)
+        config__free_unpacked(config, NULL);
+    else
+        *out = config;
+    return code;
+}
+
+int server_propose_conf(struct server *server, bool reconfigure, struct err *err)
+{
+    struct arena arena;
+    Config *config = NULL;
+
+    arena_init(&arena);
+    int code = expand_conf(server->conf, &arena, &config, err);
+    if (code == 0 && (code = core_admit_config(config, err)) == 0)
+        ctl_set_config(server->ctl, config, reconfigure);
+    if (config)
+        config__free_unpacked(config, NULL);
+    arena_done(&arena);
+    return code;
+}
+
+/* ---- start ---- */
+
+static struct log *open_log(void *arg, const struct log_owner *owner, void *owner_ctx,
+                            struct err *err)
+{
+    struct server *server = arg;
+    struct log_config config = {
+        .dir = server->state_dir,
+        .name = server->options->name,
+        .owner = owner,
+        .owner_ctx = owner_ctx,
+        .accept_loss = server->options->accept_loss,
+    };
+
+    (void)err;
+    return log_sqlite_new(&config);
+}
+
+static void set_paths(struct server *server)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    const struct server_options *o = server->options;
+    const char *dir = o->state_dir ? o->state_dir : local->state_dir;
+
+    server->state_dir = mem_strdup(dir ? dir : "/var/spool/spur");
+    server->socket = o->socket       ? mem_strdup(o->socket)
+                     : local->socket ? mem_strdup(local->socket)
+                                     : mem_strdup("/run/spur/spurctld.sock");
+}
+
+static const char *cluster_name(const struct server *server)
+{
+    const char *name = conf_config(server->conf)->cluster_name;
+
+    return name ? name : "spur";
+}
+
+static int listen_all(struct server *server, struct err *err)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    CLEANUP(freep) char *unix_address = mem_printf("unix:%s", server->socket);
+    CLEANUP(freep) char *dir = mem_strdup(server->socket);
+    char *slash = strrchr(dir, '/');
+
+    if (slash && slash != dir) {
+        *slash = '\0';
+        if (file_make_dirs(dir, 0755, err) < 0)
+            return err_wrap(err, "directory of the socket");
+    }
+    if (rpc_server_listen(server->rpc, unix_address, err) < 0)
+        return -(int)err->code;
+    if (server->options->listen) {
+        for (size_t i = 0; server->options->listen[i]; i++) {
+            if (rpc_server_listen(server->rpc, server->options->listen[i], err) < 0)
+                return -(int)err->code;
+        }
+        return 0;
+    }
+    for (size_t i = 0; i < local->n_listen_addr; i++) {
+        if (rpc_server_listen(server->rpc, local->listen_addr[i], err) < 0)
+            return -(int)err->code;
+    }
+    if (!local->n_listen_addr)
+        return rpc_server_listen(server->rpc, "[::]:6817", err);
+    return 0;
+}
+
+static int start_rpc(struct server *server, struct err *err)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    struct rpc_server_options options = {
+        .ctx = server,
+        .roles = server_roles,
+        .jwt = server->secrets.verify,
+        .munge = true,
+        .allow_plaintext = local->allow_plaintext,
+    };
+
+    server->rpc = rpc_server_new(server->rpc_loop, &options, err);
+    return server->rpc ? server_methods(server, err) : -(int)err->code;
+}
+
+static void start_handles(struct server *server)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
+
+    for (int i = 0; i < CTL_TIMERS; i++) {
+        uv_timer_init(server->uv, &server->timers[i]);
+        server->timers[i].data = server;
+    }
+    uv_async_init(server->uv, &server->wake, on_wake);
+    server->wake.data = server;
+    uv_prepare_init(server->uv, &server->prepare);
+    server->prepare.data = server;
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        uv_signal_init(server->uv, &server->signals[i]);
+        server->signals[i].data = server;
+        uv_signal_start(&server->signals[i], on_signal, signals[i]);
+    }
+}
+
+static int start(struct server *server, struct err *err)
+{
+    struct ctl_io io = {
+        .ctx = server,
+        .now_us = io_now,
+        .timer = io_timer,
+        .send = server_session_send,
+        .hang_up = server_session_hang_up,
+        .digest = io_digest,
+        .hook = server_hook,
+        .wake = io_wake,
+        .fence = io_fence,
+    };
+
+    if (server_load_conf(server, err) < 0)
+        return -(int)err->code;
+    set_paths(server);
+    if (file_make_dirs(server->state_dir, 0700, err) < 0 ||
+        secrets_open(&server->secrets, server->state_dir, cluster_name(server),
+                     conf_local(server->conf)->jwt_key, err) < 0 ||
+        start_rpc(server, err) < 0)
+        return -(int)err->code;
+    struct ctl_options options = {
+        .name = server->options->name,
+        .address = server->address,
+        .cluster_id = server->secrets.cluster_id,
+        .verify_key = server->secrets.public_key,
+    };
+    server->ctl = ctl_new(&io, &options, open_log, server, err);
+    if (!server->ctl || server_propose_conf(server, false, err) < 0)
+        return -(int)err->code;
+    uv_prepare_start(&server->prepare, on_prepare);
+    ctl_flush(server->ctl);
+    return listen_all(server, err);
+}
+
+/* ---- the end ---- */
+
+static void on_drained(void *ctx)
+{
+    struct server *server = ctx;
+
+    uv_stop(server->uv);
+}
+
+void server_stop(struct server *server, const char *why)
+{
+    if (server->stopping)
+        return;
+    log_info("ctl.stopping", "why=%s", why);
+    daemon_notify("STOPPING=1");
+    server->stopping = true;
+    for (int i = 0; i < CTL_TIMERS; i++)
+        uv_timer_stop(&server->timers[i]);
+    rpc_server_stop(server->rpc, 500, on_drained, server);
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void finish(struct server *server)
+{
+    rpc_server_free(server->rpc);
+    ctl_free(server->ctl);
+    secrets_done(&server->secrets);
+    rpc_loop_free(server->rpc_loop);
+    uv_walk(server->uv, close_handle, NULL);
+    uv_run(server->uv, UV_RUN_DEFAULT);
+    uv_loop_close(server->uv);
+    server_users_free(server);
+    map_done(&server->sessions);
+    conf_free(server->conf);
+    free(server->methods);
+    free(server->state_dir);
+    free(server->socket);
+    free(server->address);
+}
+
+int server_run(const struct server_options *given, struct err *err)
+{
+    uv_loop_t loop;
+    struct server_options options = *given;
+    struct server server = { .uv = &loop, .options = &options, .start_us = clock_wall_us() };
+    char host[HOST_NAME_BYTES];
+
+    host_short(host);
+    if (!options.name)
+        options.name = host;
+    if (options.listen)
+        server.address = mem_strdup(options.listen[0]);
+    map_init(&server.sessions);
+    map_init(&server.users);
+    uv_loop_init(&loop);
+    server.rpc_loop = rpc_loop_new(&loop);
+    start_handles(&server);
+    int code = start(&server, err);
+    if (code == 0) {
+        daemon_ready();
+        log_info("ctl.serves", "name=%s socket=%s state=%s version=%s", options.name, server.socket,
+                 server.state_dir, SPUR_VERSION);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        log_info("ctl.stopped", "name=%s", options.name);
+    }
+    finish(&server);
+    return code < 0 ? code : server.exit_code;
+}

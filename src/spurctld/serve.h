@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.h - the controller as a process: a loop, sockets, files around struct ctl
+ */
+#ifndef SPURCTLD_SERVE_H
+#define SPURCTLD_SERVE_H
+
+#include <uv.h>
+
+#include "base/map.h"
+#include "rpc/rpc.h"
+#include "schema/conf.h"
+#include "spurctld/ctl.h"
+#include "spurctld/secrets.h"
+
+struct server_options {
+    const char *conf_path;
+    const char *name;
+    const char *state_dir;     /* NULL: from the configuration */
+    const char *socket;        /* NULL: from the configuration */
+    const char *const *listen; /* NULL-terminated; NULL: from the configuration */
+    uint64_t accept_loss;
+};
+
+struct server {
+    uv_loop_t *uv;
+    struct rpc_loop *rpc_loop;
+    struct rpc_server *rpc;
+    struct rpc_method *methods;
+    struct ctl *ctl;
+    struct secrets secrets;
+    struct conf *conf;
+    const struct server_options *options;
+    char *state_dir, *socket, *address;
+
+    uv_async_t wake;
+    uv_timer_t timers[CTL_TIMERS];
+    uv_prepare_t prepare;
+    uv_signal_t signals[4];
+
+    struct map sessions; /* id → struct rpc_call */
+    uint64_t next_session;
+    struct map users; /* uid → struct known_user */
+
+    struct snapshot_child *snapshot;
+    int64_t start_us;
+    bool stopping;
+    int exit_code;
+};
+
+int server_load_conf(struct server *server, struct err *err); /* reads the file again */
+/* Proposes what was read, with one NodeSpec per node and plain host lists. */
+int server_propose_conf(struct server *server, bool reconfigure, struct err *err);
+void server_stop(struct server *server, const char *why);
+
+/* methods.c */
+int server_methods(struct server *server, struct err *err);
+
+/* who.c: identities to people */
+unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
+/* NULL when the identity is no person that was looked up. From the arena. */
+struct ctl_who *server_who(struct server *server, struct rpc_call *call);
+void server_users_free(struct server *server);
+
+/* agents.c: the streams of nodes */
+void server_on_join(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_session(struct rpc_call *call, const ProtobufCMessage *request);
+void server_session_send(void *ctx, uint64_t session, const CtlMessage *message);
+void server_session_hang_up(void *ctx, uint64_t session);
+
+/* tokens.c */
+void server_on_token(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *request);
+
+/* snapshots.c: a forked child writes the state while we go on */
+void server_snapshot_maybe(struct server *server);
+void server_snapshot_child(struct server *server);
+
+/* hooks.c */
+void server_hook(void *ctx, const struct ctl_hook *hook);
+
+#endif

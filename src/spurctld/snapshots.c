@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshots.c - a forked child writes the state while we go on
+ *
+ * The child sees the state as it was at the fork. It writes and syncs the file and ends; only then
+ * is the log told, which verifies it before anything older is removed. A child that fails costs
+ * nothing but the try.
+ */
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "log/snapshot.h"
+#include "spurctld/serve.h"
+#include "sys/clock.h"
+#include "sys/log.h"
+
+struct snapshot_child {
+    pid_t pid;
+    struct log_point point;
+    int64_t began_us;
+};
+
+static int write_piece(void *to, const void *bytes, size_t len)
+{
+    struct err err;
+
+    return snapshot_write(to, bytes, len, &err);
+}
+
+/* In the child. */
+static void write_state(struct server *server, struct log_point point)
+{
+    struct err err = { 0 };
+    struct snapshot_writer *writer = NULL;
+    int code = snapshot_create(log_dir(ctl_log(server->ctl)), point, &writer, &err);
+
+    if (code == 0 && (code = core_snapshot_write(ctl_state(server->ctl), write_piece, writer)) < 0)
+        snapshot_abandon(writer);
+    else if (code == 0)
+        code = snapshot_finish(writer, &err);
+    _exit(code < 0);
+}
+
+void server_snapshot_maybe(struct server *server)
+{
+    if (server->snapshot || !server->ctl || !log_wants_snapshot(ctl_log(server->ctl)))
+        return;
+    struct snapshot_child *child = NEW(struct snapshot_child);
+    child->point = log_point(ctl_log(server->ctl));
+    child->began_us = clock_mono_us();
+    child->pid = fork();
+    if (child->pid == 0)
+        write_state(server, child->point);
+    if (child->pid < 0) {
+        log_warn("snapshot.fork", "failed");
+        free(child);
+        return;
+    }
+    server->snapshot = child;
+    log_info("snapshot.begin", "index=%llu fork_us=%lld", (unsigned long long)child->point.index,
+             (long long)(clock_mono_us() - child->began_us));
+}
+
+void server_snapshot_child(struct server *server)
+{
+    struct snapshot_child *child = server->snapshot;
+    struct err err = { 0 };
+    int status = 0;
+
+    if (!child || waitpid(child->pid, &status, WNOHANG) != child->pid)
+        return;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        log_warn("snapshot.failed", "index=%llu status=%d", (unsigned long long)child->point.index,
+                 status);
+    else if (log_snapshot_taken(ctl_log(server->ctl), child->point, &err) < 0)
+        log_warn("snapshot.refused", "index=%llu text=%s", (unsigned long long)child->point.index,
+                 err.text);
+    else
+        log_info("snapshot.taken", "index=%llu took_us=%lld",
+                 (unsigned long long)child->point.index,
+                 (long long)(clock_mono_us() - child->began_us));
+    free(child);
+    server->snapshot = NULL;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tokens.c - tokens that people ask for: for themselves, for a new machine, for a job's output
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/msg.h"
+#include "core/query.h"
+#include "spurctld/serve.h"
+#include "sys/clock.h"
+#include "sys/users.h"
+
+enum { TOKEN_DEFAULT_S = 1800, TOKEN_MOST_S = 366 * 86400, ACCESS_S = 3600 };
+
+static void fail(struct rpc_call *call, enum err_code code, const char *text)
+{
+    struct err err = { 0 };
+
+    err_set(&err, code, "%s", text ? text : err_text(code));
+    rpc_fail(call, &err);
+}
+
+static void reply_token(struct rpc_call *call, char *token, const struct err *err)
+{
+    TokenReply reply = TOKEN_REPLY__INIT;
+
+    if (!token) {
+        rpc_fail(call, err);
+        return;
+    }
+    reply.token = token;
+    rpc_reply(call, &reply.base);
+    free(token);
+}
+
+static int64_t lifespan(bool has, uint32_t asked)
+{
+    return !has ? TOKEN_DEFAULT_S : MIN((int64_t)asked, TOKEN_MOST_S);
+}
+
+/* ---- for people ---- */
+
+/* The name of another user is looked up by a worker. */
+struct token_lookup {
+    uv_work_t work;
+    struct rpc_call *call;
+    struct server *server;
+    char *name;
+    int64_t lifespan_s;
+    struct user *user;
+    struct err err;
+};
+
+static void look_up(uv_work_t *work)
+{
+    struct token_lookup *lookup = work->data;
+
+    users_parse(lookup->name, &lookup->user, &lookup->err);
+}
+
+static void looked_up(uv_work_t *work, int status)
+{
+    struct token_lookup *lookup = work->data;
+    char *token = NULL;
+
+    (void)status;
+    if (lookup->user)
+        token = secrets_user_token(&lookup->server->secrets, lookup->user->uid, lookup->user->gid,
+                                   lookup->user->name, lookup->lifespan_s, &lookup->err);
+    reply_token(lookup->call, token, &lookup->err);
+    user_free(lookup->user);
+    free(lookup->name);
+    free(lookup);
+}
+
+void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    struct server *server = rpc_call_ctx(call);
+    const TokenRequest *request = (const void *)message;
+    struct ctl_who *who = server_who(server, call);
+    int64_t seconds = lifespan(request->has_lifespan_s, request->lifespan_s);
+    struct err err = { 0 };
+
+    if (!who) {
+        fail(call, ERR_UNAUTHENTICATED, NULL);
+        return;
+    }
+    if (str_is_empty(request->user) || strcmp(request->user, who->user) == 0) {
+        reply_token(
+            call,
+            secrets_user_token(&server->secrets, who->uid, who->gid, who->user, seconds, &err),
+            &err);
+        return;
+    }
+    if (!who->is_admin) {
+        fail(call, ERR_PERMISSION, "only administrators get tokens for other users");
+        return;
+    }
+    struct token_lookup *lookup = NEW(struct token_lookup);
+    lookup->work.data = lookup;
+    lookup->call = call;
+    lookup->server = server;
+    lookup->name = mem_strdup(request->user);
+    lookup->lifespan_s = seconds;
+    uv_queue_work(server->uv, &lookup->work, look_up, looked_up);
+}
+
+/* ---- for a new machine ---- */
+
+void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    struct server *server = rpc_call_ctx(call);
+    TokenReply reply = TOKEN_REPLY__INIT;
+
+    (void)message;
+    reply.token = server->secrets.join_token;
+    rpc_reply(call, &reply.base);
+}
+
+/* ---- for a job's output ---- */
+
+static const struct job *find(struct server *server, const char *id)
+{
+    const struct state *state = ctl_state(server->ctl);
+    struct job_ref ref;
+    struct err err;
+
+    if (!id || job_ref_parse(id, &ref, &err) < 0)
+        return NULL;
+    if (ref.has_tasks) {
+        CLEANUP(freep) char *text = mem_strndup(ref.tasks, ref.tasks_len);
+        uint64_t task;
+        return str_to_u64(text, UINT32_MAX, &task) ? state_task(state, ref.id, (uint32_t)task)
+                                                   : NULL;
+    }
+    return state_job(state, ref.has_offset ? ref.id + ref.offset : ref.id);
+}
+
+/* A token for the job's owner, good for an hour, and the node to show it to. */
+void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    struct server *server = rpc_call_ctx(call);
+    const JobAccessRequest *request = (const void *)message;
+    struct ctl_who *who = server_who(server, call);
+    const struct job *job = find(server, request->id);
+    JobAccessReply reply = JOB_ACCESS_REPLY__INIT;
+    struct err err = { 0 };
+
+    if (!who || !job) {
+        fail(call, who ? ERR_INVALID_JOB_ID : ERR_UNAUTHENTICATED, NULL);
+        return;
+    }
+    if (job->owner->uid != who->uid && !who->is_admin) {
+        fail(call, ERR_PERMISSION, NULL);
+        return;
+    }
+    reply.job = job_msg(ctl_state(server->ctl), job, rpc_call_arena(call));
+    if (job->run && job->run->count) {
+        const struct node *node = state_node(ctl_state(server->ctl), job->run->parts[0].name);
+        const NodeInventory *found = node ? node->found : NULL;
+        reply.node = (char *)job->run->parts[0].name;
+        if (found && found->addr)
+            reply.address = arena_printf(rpc_call_arena(call), "http://%s:%u", found->addr,
+                                         found->has_port ? found->port : 6818);
+    }
+    char *token = secrets_user_token(&server->secrets, job->owner->uid, job->owner->gid,
+                                     job->owner->user, ACCESS_S, &err);
+    if (!token) {
+        rpc_fail(call, &err);
+        return;
+    }
+    reply.token = token;
+    rpc_reply(call, &reply.base);
+    free(token);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * who.c - identities to people
+ *
+ * rpc/ proves a uid, a user name or a node name. Here it becomes a person with name and groups, and
+ * a set of roles. The name service may be slow, so it is asked by a worker; answers are kept.
+ *
+ * (1) A uid without an account is a person too: its number is its name.
+ * (2) Administrators are root, the user the controller runs as, and those the configuration names.
+ * (3) Groups may be stale by up to USERS_KEEP_S; a job keeps those it was submitted with.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spurctld/serve.h"
+#include "sys/clock.h"
+#include "sys/users.h"
+
+struct known_user {
+    struct user *user; /* NULL: no account */
+    char *group;
+    int64_t until_us;
+};
+
+struct lookup {
+    uv_work_t work;
+    struct server *server;
+    struct rpc_auth *auth;
+    struct rpc_identity identity;
+    struct known_user *found;
+    bool bad_name;
+};
+
+static void known_free(struct known_user *known)
+{
+    if (known) {
+        user_free(known->user);
+        free(known->group);
+        free(known);
+    }
+}
+
+void server_users_free(struct server *server)
+{
+    map_each (entry, &server->users)
+        known_free(entry->value);
+    map_done(&server->users);
+}
+
+static bool in_list(char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* (2) */
+static unsigned person_roles(struct server *server, uint32_t uid, const char *name)
+{
+    const Config *config = state_config(ctl_state(server->ctl));
+    bool admin =
+        uid == 0 || uid == geteuid() || (name && in_list(config->admins, config->n_admins, name));
+    bool operates = admin || (name && in_list(config->operators, config->n_operators, name));
+
+    return RPC_USER | (admin ? RPC_ADMIN : 0) | (operates ? RPC_OPERATOR : 0);
+}
+
+/* In a worker thread. */
+static void look_up(uv_work_t *work)
+{
+    struct lookup *lookup = work->data;
+    struct known_user *known = NEW(struct known_user);
+    struct str group = { 0 };
+    struct err err = { 0 };
+
+    if (lookup->identity.has_uid)
+        users_by_uid(lookup->identity.uid, &known->user, &err);
+    else if (users_by_name(lookup->identity.user, &known->user, &err) < 0)
+        lookup->bad_name = true;
+    gid_t gid = known->user ? known->user->gid : lookup->identity.gid;
+    if (users_group_by_gid(gid, &group, &err) < 0)
+        str_addf(&group, "%u", (unsigned)gid);
+    known->group = str_take(&group);
+    known->until_us = clock_mono_us() + (int64_t)USERS_KEEP_S * 1000000;
+    lookup->found = known;
+}
+
+static void looked_up(uv_work_t *work, int status)
+{
+    struct lookup *lookup = work->data;
+    struct server *server = lookup->server;
+    struct known_user *known = lookup->found;
+    unsigned roles = 0;
+
+    (void)status;
+    if (known && !lookup->bad_name) {
+        uint32_t uid = lookup->identity.has_uid ? lookup->identity.uid : known->user->uid;
+        if (!lookup->identity.has_uid) {
+            lookup->identity.has_uid = true;
+            lookup->identity.uid = uid;
+            lookup->identity.gid = known->user->gid;
+        }
+        known_free(map_put_num(&server->users, uid, known));
+        roles = person_roles(server, uid, known->user ? known->user->name : NULL);
+    } else {
+        known_free(known);
+    }
+    rpc_auth_done(lookup->auth, &lookup->identity, roles);
+    free(lookup);
+}
+
+unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth)
+{
+    struct server *server = ctx;
+
+    if (identity->how == RPC_HOW_NONE)
+        return 0;
+    if (identity->node[0] && identity->how != RPC_HOW_VOUCHED)
+        return RPC_NODE;
+    if (identity->controller[0])
+        return RPC_CONTROLLER;
+    if (!identity->has_uid && !identity->user[0])
+        return 0;
+    struct known_user *known =
+        identity->has_uid ? map_get_num(&server->users, identity->uid) : NULL;
+    if (known && known->until_us > clock_mono_us())
+        return person_roles(server, identity->uid, known->user ? known->user->name : NULL);
+    struct lookup *lookup = NEW(struct lookup);
+    lookup->work.data = lookup;
+    lookup->server = server;
+    lookup->auth = auth;
+    lookup->identity = *identity;
+    uv_queue_work(server->uv, &lookup->work, look_up, looked_up);
+    return RPC_ROLES_LATER;
+}
+
+struct ctl_who *server_who(struct server *server, struct rpc_call *call)
+{
+    const struct rpc_identity *identity = rpc_call_identity(call);
+    struct known_user *known =
+        identity->has_uid ? map_get_num(&server->users, identity->uid) : NULL;
+    struct arena *arena = rpc_call_arena(call);
+    unsigned roles = rpc_call_roles(call);
+
+    if (!known)
+        return NULL;
+    struct ctl_who *who = ARENA_NEW(arena, struct ctl_who);
+    who->uid = identity->uid;
+    who->gid = known->user ? known->user->gid : identity->gid;
+    who->user = known->user ? arena_strdup(arena, known->user->name)
+                            : arena_printf(arena, "%u", identity->uid); /* (1) */
+    who->group = arena_strdup(arena, known->group);
+    if (known->user) {
+        who->gid_count = known->user->group_count;
+        who->gids = arena_copy(arena, known->user->groups, who->gid_count * sizeof(uint32_t));
+    }
+    who->is_admin = (roles & RPC_ADMIN) != 0;
+    who->is_operator = (roles & RPC_OPERATOR) != 0;
+    const uint8_t *id = rpc_call_request_id(call);
+    who->request_id = id ? arena_copy(arena, id, RPC_REQUEST_ID_BYTES) : NULL;
+    return who;
+}
