@@ -14,6 +14,17 @@
 
 /* ---- join ---- */
 
+/* People copy the whole line; its first word is the secret. */
+static bool token_ok(const struct server *server, const char *text)
+{
+    struct span word;
+
+    if (!text || !str_next(&text, " \t\r\n", &word))
+        return false;
+    CLEANUP(freep) char *secret = mem_strndup(word.ptr, word.len);
+    return secrets_join_ok(&server->secrets, secret);
+}
+
 void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct server *server = rpc_call_ctx(call);
@@ -26,12 +37,18 @@ void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
     if (str_is_empty(request->node) || !state_node(state, request->node))
         err_set(&err, ERR_INVALID_NODE_NAME, "node '%s' is not in the configuration",
                 request->node ? request->node : "");
-    else if (!secrets_join_ok(&server->secrets, request->token))
+    else if (!token_ok(server, request->token))
         err_set(&err, ERR_UNAUTHENTICATED, "the join token is not this cluster's");
     CLEANUP(freep) char *token = NULL;
+    struct str certificate = { 0 }, ca = { 0 };
+    if (!err.code && request->csr.len)
+        secrets_sign_node(&server->secrets, request->node, (const char *)request->csr.data,
+                          request->csr.len, &certificate, &ca, &err);
     if (!err.code)
         token = secrets_node_token(&server->secrets, request->node, &err);
     if (!token) {
+        str_done(&certificate);
+        str_done(&ca);
         log_warn("node.join", "node=%s refused text=%s", request->node ? request->node : "",
                  err.text);
         rpc_fail(call, &err);
@@ -41,8 +58,13 @@ void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
     reply.cluster_id = (ProtobufCBinaryData){ 16, (uint8_t *)head.cluster_id };
     reply.cluster_name = state_config(state)->cluster_name;
     reply.node_token = token;
+    reply.has_certificate = reply.has_ca = certificate.len > 0;
+    reply.certificate = (ProtobufCBinaryData){ certificate.len, (uint8_t *)certificate.data };
+    reply.ca = (ProtobufCBinaryData){ ca.len, (uint8_t *)ca.data };
     log_info("node.join", "node=%s", request->node);
     rpc_reply(call, &reply.base);
+    str_done(&certificate);
+    str_done(&ca);
 }
 
 /* ---- sessions ---- */

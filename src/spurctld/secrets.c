@@ -8,42 +8,35 @@
 #include <unistd.h>
 
 #include "rpc/jwt.h"
+#include "rpc/tls.h"
 #include "spurctld/secrets.h"
 #include "sys/clock.h"
 #include "sys/files.h"
+#include "sys/host.h"
 #include "sys/rng.h"
 
 static const char CLUSTER_KID[] = "cluster";
 static const int64_t NODE_TOKEN_S = INT64_C(10) * 365 * 86400;
 
-/* The file's bytes; made with `len` random bytes (as text when hex) when it is not there. */
-static int read_or_make(const char *path, size_t len, bool hex, struct str *out, struct err *err)
+/* The file's bytes; made with `len` random bytes when it is not there. */
+static int read_or_make(const char *path, size_t len, struct str *out, struct err *err)
 {
     uint8_t random[64];
-    struct str text = { 0 };
 
     if (access(path, F_OK) == 0)
         return file_read_secret(path, 4096, out, err);
     rng_bytes(random, len);
-    if (hex) {
-        for (size_t i = 0; i < len; i++)
-            str_addf(&text, "%02x", random[i]);
-        str_add_char(&text, '\n');
-    } else {
-        str_add_len(&text, random, len);
-    }
-    int code = file_write(path, text.data, text.len, 0600, err);
-    if (code == 0)
-        str_add_len(out, text.data, text.len);
-    str_done(&text);
-    return code;
+    if (file_write(path, random, len, 0600, err) < 0)
+        return -(int)err->code;
+    str_add_len(out, random, len);
+    return 0;
 }
 
 static int load_id(struct secrets *secrets, const char *dir, struct err *err)
 {
     CLEANUP(freep) char *path = mem_printf("%s/cluster.id", dir);
     struct str id = { 0 };
-    int code = read_or_make(path, sizeof(secrets->cluster_id), false, &id, err);
+    int code = read_or_make(path, sizeof(secrets->cluster_id), &id, err);
 
     if (code == 0 && id.len != sizeof(secrets->cluster_id))
         code = err_set(err, ERR_CORRUPT, "'%s' has %zu bytes instead of %zu", path, id.len,
@@ -54,16 +47,99 @@ static int load_id(struct secrets *secrets, const char *dir, struct err *err)
     return code;
 }
 
-static int load_join(struct secrets *secrets, const char *dir, struct err *err)
+static int ca_hash(const struct secrets *secrets, char out[KEY_HASH_TEXT], struct err *err)
 {
-    CLEANUP(freep) char *path = mem_printf("%s/join.token", dir);
-    struct str token = { 0 };
-    int code = read_or_make(path, 32, true, &token, err);
+    CLEANUP(freep) char *path = mem_printf("%s/ca.crt", secrets->dir);
+    struct str pem = { 0 };
+    int code = file_read(path, KEY_FILE_MAX, &pem, err);
 
     if (code == 0)
-        secrets->join_token = mem_strdup(str_trim(token.data));
-    str_done(&token);
+        code = cert_hash(pem.data, pem.len, out, err);
+    str_done(&pem);
     return code;
+}
+
+int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err)
+{
+    char hash[KEY_HASH_TEXT];
+
+    if (ca_hash(secrets, hash, err) < 0)
+        return -(int)err->code;
+    str_addf(out, "%s %s", secrets->join_token, hash);
+    return 0;
+}
+
+static int make_join(struct secrets *secrets, const char *path, struct err *err)
+{
+    uint8_t random[32];
+    struct str secret = { 0 }, line = { 0 };
+
+    rng_bytes(random, sizeof(random));
+    for (size_t i = 0; i < sizeof(random); i++)
+        str_addf(&secret, "%02x", random[i]);
+    secrets->join_token = str_take(&secret);
+    int code = secrets_join_line(secrets, &line, err);
+    str_add_char(&line, '\n');
+    if (code == 0)
+        code = file_write(path, line.data, line.len, 0600, err);
+    str_done(&line);
+    return code;
+}
+
+static int load_join(struct secrets *secrets, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/join.token", secrets->dir);
+    struct str line = { 0 };
+    struct span word;
+
+    if (access(path, F_OK) != 0)
+        return make_join(secrets, path, err);
+    int code = file_read_secret(path, 4096, &line, err);
+    const char *cursor = str_text(&line);
+    if (code == 0 && !str_next(&cursor, " \t\n", &word))
+        code = err_set(err, ERR_CORRUPT, "'%s' is empty", path);
+    if (code == 0)
+        secrets->join_token = mem_strndup(word.ptr, word.len);
+    str_done(&line);
+    return code;
+}
+
+/* The authority and the server's certificate; made together, used from then on. */
+static int load_tls(struct secrets *secrets, const char *controller, struct err *err)
+{
+    CLEANUP(freep) char *ca = mem_printf("%s/ca.crt", secrets->dir);
+    CLEANUP(freep) char *cert = mem_printf("%s/controller.crt", secrets->dir);
+    CLEANUP(freep) char *key = mem_printf("%s/controller.key", secrets->dir);
+    CLEANUP(freep) char *subject = mem_printf("controller:%s", controller);
+    char host[HOST_NAME_BYTES];
+    const char *hosts[] = { "localhost", "127.0.0.1", "::1", host, controller };
+    struct cert_names names = { .subject = subject,
+                                .hosts = hosts,
+                                .host_count = ARRAY_LEN(hosts) };
+
+    host_name(host);
+    if (access(ca, F_OK) != 0 && cert_create_ca(secrets->dir, secrets->cluster, err) < 0)
+        return -(int)err->code;
+    if (access(cert, F_OK) != 0 && cert_issue(secrets->dir, &names, key, cert, err) < 0)
+        return -(int)err->code;
+    struct tls_options options = {
+        .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
+    };
+    secrets->tls = tls_ctx_new(&options, err);
+    return secrets->tls ? 0 : -(int)err->code;
+}
+
+int secrets_sign_node(const struct secrets *secrets, const char *node, const char *csr, size_t len,
+                      struct str *certificate, struct str *ca, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/ca.crt", secrets->dir);
+    CLEANUP(freep) char *subject = mem_printf("node:%s", node);
+    const char *hosts[] = { node };
+    struct cert_names names = { .subject = subject, .hosts = hosts, .host_count = 1 };
+
+    if (cert_sign(secrets->dir, csr, len, &names, certificate, err) < 0)
+        return err_wrap(err, "certificate of node '%s'", node);
+    return file_read(path, KEY_FILE_MAX, ca, err);
 }
 
 static int load_sign(struct secrets *secrets, const char *dir, struct err *err)
@@ -92,9 +168,9 @@ static int load_site(struct secrets *secrets, const char *path, struct err *err)
 }
 
 int secrets_open(struct secrets *secrets, const char *state_dir, const char *cluster,
-                 const char *jwt_key, struct err *err)
+                 const char *controller, const char *jwt_key, struct err *err)
 {
-    CLEANUP(freep) char *dir = mem_printf("%s/keys", state_dir);
+    char *dir = secrets->dir = mem_printf("%s/keys", state_dir);
 
     if (file_make_dirs(dir, 0700, err) < 0)
         return -(int)err->code;
@@ -102,7 +178,8 @@ int secrets_open(struct secrets *secrets, const char *state_dir, const char *clu
     secrets->verify = jwt_keys_new(cluster);
     /* join.token comes last: who waits for it finds everything else in place. */
     if (load_id(secrets, dir, err) < 0 || load_sign(secrets, dir, err) < 0 ||
-        (jwt_key && load_site(secrets, jwt_key, err) < 0) || load_join(secrets, dir, err) < 0)
+        load_tls(secrets, controller, err) < 0 ||
+        (jwt_key && load_site(secrets, jwt_key, err) < 0) || load_join(secrets, err) < 0)
         return err_wrap(err, "keys of the controller");
     return 0;
 }
@@ -113,8 +190,11 @@ void secrets_done(struct secrets *secrets)
         jwt_keys_free(secrets->verify);
     if (secrets->sign)
         key_free(secrets->sign);
+    if (secrets->tls)
+        tls_ctx_free(secrets->tls);
     free(secrets->join_token);
     free(secrets->cluster);
+    free(secrets->dir);
     *secrets = (struct secrets){ 0 };
 }
 

@@ -7,6 +7,10 @@
  *     cluster.key   Ed25519; signs tokens of people and nodes
  *     join.token    what a new machine shows to become a node
  *     cluster.id    16 random bytes, the cluster's identity
+ *     ca.key ca.crt the cluster's certificate authority; controller.key controller.crt its server's
+ *
+ * A join token is "SECRET sha256:HASH": the hash is the authority's, so that a machine which joins
+ * over the network knows the right controller before it shows the secret.
  */
 #ifndef SPURCTLD_SECRETS_H
 #define SPURCTLD_SECRETS_H
@@ -15,13 +19,16 @@
 #include "rpc/keys.h"
 
 struct jwt_keys;
+struct tls_ctx;
 
 struct secrets {
     struct jwt_keys *verify; /* who may sign tokens that we accept */
     struct key *sign;
     uint8_t public_key[KEY_PUBLIC_BYTES];
     uint8_t cluster_id[16];
-    char *join_token, *cluster;
+    char *join_token; /* the secret alone */
+    char *cluster, *dir;
+    struct tls_ctx *tls; /* of the server */
 };
 
 /*
@@ -29,7 +36,7 @@ struct secrets {
  * its own issuer of tokens (Slurm's jwt_hs256.key); NULL: none.
  */
 int secrets_open(struct secrets *secrets, const char *state_dir, const char *cluster,
-                 const char *jwt_key, struct err *err);
+                 const char *controller, const char *jwt_key, struct err *err);
 void secrets_done(struct secrets *secrets);
 
 /* Compares in constant time. */
@@ -38,6 +45,11 @@ bool secrets_join_ok(const struct secrets *secrets, const char *token);
 /* Tokens; the caller frees them. NULL: err says why. */
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
                          const char *user, int64_t lifespan_s, struct err *err);
+/* A certificate for a node's request, and the authority's own. */
+int secrets_sign_node(const struct secrets *secrets, const char *node, const char *csr, size_t len,
+                      struct str *certificate, struct str *ca, struct err *err);
+/* The whole line of join.token. */
+int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err);
 char *secrets_node_token(const struct secrets *secrets, const char *node, struct err *err);
 
 #endif

@@ -262,6 +262,7 @@ static int start_rpc(struct server *server, struct err *err)
         .ctx = server,
         .roles = server_roles,
         .jwt = server->secrets.verify,
+        .tls = server->secrets.tls,
         .munge = true,
         .allow_plaintext = local->allow_plaintext,
     };
@@ -308,7 +309,7 @@ static int start(struct server *server, struct err *err)
     set_paths(server);
     if (file_make_dirs(server->state_dir, 0700, err) < 0 ||
         secrets_open(&server->secrets, server->state_dir, cluster_name(server),
-                     conf_local(server->conf)->jwt_key, err) < 0 ||
+                     server->options->name, conf_local(server->conf)->jwt_key, err) < 0 ||
         start_rpc(server, err) < 0)
         return -(int)err->code;
     struct ctl_options options = {

@@ -111,11 +111,15 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
 void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct server *server = rpc_call_ctx(call);
-    TokenReply reply = TOKEN_REPLY__INIT;
+    struct str line = { 0 };
+    struct err err = { 0 };
 
     (void)message;
-    reply.token = server->secrets.join_token;
-    rpc_reply(call, &reply.base);
+    if (secrets_join_line(&server->secrets, &line, &err) < 0)
+        rpc_fail(call, &err);
+    else
+        reply_token(call, str_take(&line), &err);
+    str_done(&line);
 }
 
 /* ---- for a job's output ---- */
