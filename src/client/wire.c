@@ -75,8 +75,13 @@ static int dial(const struct sockaddr *addr, socklen_t len, int64_t deadline_ms,
         close(fd);
         return why;
     }
-    if (addr->sa_family != AF_UNIX)
+    if (addr->sa_family != AF_UNIX) {
+        int idle_s = 60, every_s = 10; /* a stream may be silent for hours; a dead host must show */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+    }
     *out = fd;
     return 0;
 }

@@ -15,8 +15,10 @@
 
 static int parse_unix(const char *text, const char *path, struct address *out, struct err *err)
 {
+    while (path[0] == '/' && path[1] == '/')
+        path++; /* "unix://" has slashes of its own: one spelling for each path */
     if (*path == '\0')
-        return err_set(err, ERR_INVALID, "address '%s' has no path", text);
+        return err_set(err, ERR_INVALID, "address '%.200s' has no path", text);
     if (strlen(path) >= sizeof(out->path))
         return err_set(err, ERR_INVALID, "socket path '%.200s' is longer than %zu characters", path,
                        sizeof(out->path) - 1);

@@ -26,6 +26,7 @@
 enum {
     QUEUED_BYTES = 4 * 1024 * 1024, /* waiting on one connection: no further call is begun */
     UNREAD_MS = 60 * 1000,          /* an answer nobody reads is dropped after this */
+    TCP_KEEPALIVE_S = 60,
 };
 
 static void on_timer(struct timer *timer);
@@ -106,7 +107,7 @@ static int64_t next_look(const struct conn *conn)
     if (conn->ping_ms)
         return conn->ping_ms + o->keepalive_wait_ms;
     if (h2_streams(conn->link.h2))
-        return MAX(conn->link.read_at_ms, conn->ping_ms) + o->keepalive_ms;
+        return MAX(conn->link.read_at_ms, conn->pinged_ms) + o->keepalive_ms;
     return conn->active_ms + o->idle_ms;
 }
 
@@ -130,6 +131,17 @@ static void expire_calls(struct conn *conn, int64_t now_ms)
     }
 }
 
+/* The kernel tells of a dead peer on a unix socket; over TCP we have to ask. */
+static void keep_alive(struct conn *conn, int64_t now_ms)
+{
+    conn->pinged_ms = now_ms;
+    if (conn->is_unix || conn->link.writing)
+        return; /* what is not even written need not be asked for again */
+    conn->ping_ms = now_ms;
+    h2_ping(conn->link.h2);
+    link_dirty(&conn->link);
+}
+
 static void on_timer(struct timer *timer)
 {
     struct conn *conn = CONTAINER_OF(timer, struct conn, timer);
@@ -144,15 +156,13 @@ static void on_timer(struct timer *timer)
             drop(conn, "no call in time");
             return;
         }
-        if (conn->ping_ms && conn->link.read_at_ms <= conn->ping_ms) {
+        if (conn->is_daemon && conn->ping_ms && conn->link.read_at_ms < conn->ping_ms) {
             drop(conn, "keepalive not answered");
             return;
         }
         conn->ping_ms = 0;
         if (h2_streams(conn->link.h2)) {
-            conn->ping_ms = now_ms;
-            h2_ping(conn->link.h2);
-            link_dirty(&conn->link);
+            keep_alive(conn, now_ms);
         } else if (conn->active_ms + conn->server->options.idle_ms <= now_ms) {
             conn_drain(conn); /* the peer learns that this was in order */
             link_close_after_flush(&conn->link);
@@ -258,8 +268,11 @@ static void conn_begin(struct conn *conn, bool is_unix, bool room)
         link_close(&conn->link, NULL);
         return;
     }
-    if (!is_unix)
+    conn->is_unix = is_unix;
+    if (!is_unix) {
         uv_tcp_nodelay(&conn->link.uv.tcp, 1);
+        uv_tcp_keepalive(&conn->link.uv.tcp, 1, TCP_KEEPALIVE_S);
+    }
     server->stats.accepted++;
     loop_timer_set(server->loop, &conn->timer, next_look(conn));
     link_start(&conn->link);

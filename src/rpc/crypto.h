@@ -13,15 +13,14 @@
 #include "rpc/keys.h"
 #include "rpc/tls.h"
 
-#define CRYPTO_FUNCTIONS(X)                                                                        \
-    X(tls_ctx_new)                                                                                 \
-    X(tls_ctx_free)                                                                                \
-    X(tls_new)                                                                                     \
-    X(tls_free)                                                                                    \
-    X(tls_input) X(tls_handshake) X(tls_read) X(tls_write) X(tls_output) X(tls_peer_subject)       \
-        X(tls_peer_ca) X(key_secret_create) X(key_secret_load) X(key_create) X(key_load)           \
-            X(key_free) X(key_public) X(cert_create_ca) X(cert_hash) X(cert_issue) X(cert_request) \
-                X(cert_sign) X(jwt_sign_secret) X(jwt_sign_key)
+/* clang-format off */
+#define CRYPTO_FUNCTIONS(X) \
+    X(tls_ctx_new) X(tls_ctx_free) X(tls_new) X(tls_free) X(tls_input) X(tls_handshake) \
+    X(tls_read) X(tls_write) X(tls_output) X(tls_peer_subject) X(tls_peer_ca) \
+    X(key_secret_create) X(key_secret_load) X(key_create) X(key_load) X(key_free) X(key_public) \
+    X(cert_create_ca) X(cert_hash) X(cert_issue) X(cert_request) X(cert_sign) \
+    X(jwt_sign_secret) X(jwt_sign_key)
+/* clang-format on */
 
 struct crypto_api {
     const char *version; /* of the build; a module of another build is refused */

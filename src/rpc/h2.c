@@ -402,11 +402,6 @@ void h2_drain(struct h2 *h2)
                           NULL, 0);
 }
 
-void h2_abort(struct h2 *h2)
-{
-    nghttp2_session_terminate_session(h2->session, NGHTTP2_ENHANCE_YOUR_CALM);
-}
-
 unsigned h2_streams(const struct h2 *h2)
 {
     return h2->stream_count;

@@ -81,7 +81,6 @@ bool h2_finished(const struct h2 *h2); /* nothing more to read or write: close *
 
 void h2_ping(struct h2 *h2);
 void h2_drain(struct h2 *h2); /* GOAWAY: no new streams; h2_finished() when the last one ended */
-void h2_abort(struct h2 *h2); /* GOAWAY with an error for a peer that floods or stalls */
 unsigned h2_streams(const struct h2 *h2);
 size_t h2_queued_total(const struct h2 *h2);
 bool h2_accepts_requests(const struct h2 *h2); /* client: no GOAWAY yet */

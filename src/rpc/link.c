@@ -58,10 +58,15 @@ void loop_timer_set(struct rpc_loop *loop, struct timer *timer, int64_t at_ms)
     arm(loop);
 }
 
-/* The timer may then fire early and find nothing due; that costs less than arming it anew. */
+/*
+ * The timer may then fire early and find nothing due; that costs less than arming it anew. It keeps
+ * the loop alive while something is due, as a client that waits for its next try.
+ */
 void loop_timer_clear(struct rpc_loop *loop, struct timer *timer)
 {
     timers_clear(&loop->timers, timer);
+    if (!loop->timers.heap.len)
+        arm(loop);
 }
 
 static void on_idle(uv_idle_t *handle)
@@ -98,7 +103,6 @@ struct rpc_loop *rpc_loop_new(uv_loop_t *uv)
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_unref((uv_handle_t *)&loop->prepare);
     uv_unref((uv_handle_t *)&loop->idle);
-    uv_unref((uv_handle_t *)&loop->timer);
     loop->refs = 3;
     return loop;
 }

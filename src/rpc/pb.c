@@ -7,7 +7,7 @@
 enum {
     UNPACK_BASE = 256 * 1024,
     UNPACK_TIMES = 24,
-    UNPACK_MOST = 128 * 1024 * 1024,
+    UNPACK_MOST = 64 * 1024 * 1024,
     DEPTH_MOST = 32,
 };
 

@@ -86,7 +86,11 @@ struct rpc_server_options {
     size_t max_buffered;                   /* of unfinished requests, all connections; 0: 64 MB */
     unsigned handshake_ms;                 /* until the first call is complete; 0: 10 s */
     unsigned idle_ms;                      /* without a call; 0: 5 minutes */
-    unsigned keepalive_ms, keepalive_wait_ms; /* PING after this silence; 0: 20 s and 10 s */
+    /*
+     * PING over TCP after this silence; 0: 20 s and 10 s. A node or controller that does not answer is
+     * dropped; a command may be stopped in its terminal, and is dropped when its kernel says nothing.
+     */
+    unsigned keepalive_ms, keepalive_wait_ms;
 };
 
 /* Fails when a method's request type contains itself, or a path comes twice. */
@@ -104,6 +108,9 @@ int rpc_server_listen(struct rpc_server *server, const char *address, struct err
 uint16_t rpc_server_port(const struct rpc_server *server, unsigned n);
 /* Takes a connected socket over; its kind decides how the peer is known. */
 int rpc_server_adopt(struct rpc_server *server, int fd, struct err *err);
+
+/* Certificates were renewed: from the next connection on. */
+void rpc_server_set_tls(struct rpc_server *server, struct tls_ctx *tls);
 
 void rpc_server_set_leader(struct rpc_server *server, bool leading, const char *leader_address);
 
@@ -191,7 +198,7 @@ struct rpc_client_options {
 
 struct rpc_client *rpc_client_new(struct rpc_loop *loop, const struct rpc_client_options *options,
                                   struct err *err);
-/* Open requests end with ERR_CANCELLED before this returns. */
+/* Open requests end with ERR_CANCELLED before this returns. Not from inside the client's callbacks. */
 void rpc_client_free(struct rpc_client *client);
 enum rpc_state rpc_client_state(const struct rpc_client *client);
 /* Connects to these from the next time on; now, if the present connection is to another. */

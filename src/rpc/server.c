@@ -97,6 +97,11 @@ int rpc_server_add(struct rpc_server *server, const struct rpc_method *methods, 
     return 0;
 }
 
+void rpc_server_set_tls(struct rpc_server *server, struct tls_ctx *tls)
+{
+    server->options.tls = tls;
+}
+
 void rpc_server_set_leader(struct rpc_server *server, bool leading, const char *leader_address)
 {
     server->leading = leading;

@@ -69,9 +69,11 @@ struct conn {
     struct ident *own;                  /* unix credentials, certificate or anonymous */
     struct ident *token;                /* of the last authorization header */
     struct timer timer;
-    int64_t since_ms, active_ms, ping_ms; /* ping_ms: when the PING not yet answered was sent */
-    bool local, proven;                   /* proven: some call was authenticated */
-    bool plain_refused;                   /* plain from another host: every call is told so */
+    int64_t since_ms, active_ms;
+    int64_t ping_ms, pinged_ms; /* the PING not yet answered, or 0; the last one */
+    bool local, proven;         /* proven: some call was authenticated */
+    bool is_unix, is_daemon;    /* is_daemon: a node or a controller, which must answer PINGs */
+    bool plain_refused;         /* plain from another host: every call is told so */
     char peer[64];
 };
 

@@ -47,7 +47,8 @@ def skip_all(why):
 
 
 class Server:
-    """An echo server in a directory of its own. ports[i] is the port of the i-th address."""
+    """An echo server in a directory of its own, on a unix socket, a port of loopback (`port`), and
+    before them (`ports`) the addresses that follow the options in args; DIR means its directory."""
 
     def __init__(self, *args, env=None):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -66,7 +67,7 @@ class Server:
                 self.ports.append(int(line.split()[1]))
             elif line.strip() == "ready":
                 break
-        self.port = self.ports[1] if len(self.ports) > 1 else 0
+        self.port = self.ports[-1]
 
     def connect(self, timeout=10):
         sock = socket.create_connection(("127.0.0.1", self.port), timeout)
@@ -92,6 +93,15 @@ class Server:
         self.text = self.log.read()
         shutil.rmtree(self.dir)
         return code
+
+
+def client(*args, **env):
+    """Runs echo-client; returns its exit code and everything it printed."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPUR_", "SLURM_"))}
+    done = subprocess.run([os.path.join(build, "src/client/echo-client"), *args], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                          env={**clean, **env})
+    return done.returncode, done.stdout.strip()
 
 
 def b64url(data):

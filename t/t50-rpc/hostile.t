@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from echo import (CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, GRPC_STATUS, HEADERS, PING,
                   PREFACE, PRIORITY, RST, SETTINGS, WINDOW, Server, begin, done_testing, equal, frame, headers,
-                  literal, ok, read_frames, request, sanitized)
+                  literal, ok, read_frames, request, sanitized, token)
 
 HANDSHAKE_MS = 1500
 GROWTH_KB = 64 * 1024 * (4 if sanitized else 1)
@@ -334,6 +334,36 @@ ok("memory at the end", grown < GROWTH_KB, f"grew by {grown} KB")
 equal("the server ends in order", server.stop(), 0)
 ok("no sanitizer complained", "Sanitizer" not in server.text and "runtime error" not in server.text,
    server.text[-2000:])
+
+# ---- silence ----
+server = Server("--keys", "DIR", "--handshake", "700", "--keepalive", "400", "--idle", "1200")
+with open(os.path.join(server.dir, "secret"), "rb") as f:
+    node = token(f.read(), node="n1")
+
+
+def silent(first, seconds):
+    """Sends `first` and then nothing, not even answers to PING; how long the server bears it."""
+    with server.connect() as sock:
+        sock.sendall(first)
+        start = time.time()
+        frames, closed = read_frames(sock, seconds)
+        return (time.time() - start if closed else None), sum(f[0] == PING for f in frames)
+
+
+start = PREFACE + frame(SETTINGS, 0, 0)
+chat = frame(HEADERS, END_HEADERS, 1, headers("/echo.Echo/Chat"))
+node_chat = frame(HEADERS, END_HEADERS, 1, headers("/echo.Echo/Chat", authorization="Bearer " + node))
+took, _ = silent(b"\x16\x03\x01", 5)
+ok("a TLS handshake that does not go on", took and took < 3, took)
+took, _ = silent(start, 5)
+ok("a connection without a call", took and took < 3, took)
+took, _ = silent(start + request(1), 5)
+ok("a connection after its call, when it is idle", took and took < 4, took)
+took, pings = silent(start + node_chat, 5)
+ok("a node that does not answer a PING", took and took < 4 and pings >= 1, took, pings)
+took, pings = silent(start + chat, 3)
+ok("a command with an open stream may be stopped for a while", took is None and pings >= 1, took, pings)
+equal("and the server ends in order", server.stop(), 0)
 
 # ---- a full house ----
 server = Server("--connections", "20", "--handshake", "60000")

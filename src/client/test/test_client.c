@@ -14,9 +14,9 @@ static char dir[64], unix_address[128], tcp_address[64];
 static pid_t server_pid;
 
 /* The child serves on the socket and a free port, says which, and ends with its parent's pipe. */
-static void serve(int ready, const char *leader)
+static void serve(int ready, const char *leader, const char *die_with_id)
 {
-    struct echo echo = { 0 };
+    struct echo echo = { .die_with_id = die_with_id };
     struct err err;
     uint16_t port;
 
@@ -35,7 +35,7 @@ static void serve(int ready, const char *leader)
     _exit(0);
 }
 
-static pid_t start_server(const char *leader, uint16_t *port)
+static pid_t start_dying_server(const char *leader, const char *die_with_id, uint16_t *port)
 {
     int ready[2];
 
@@ -43,11 +43,16 @@ static pid_t start_server(const char *leader, uint16_t *port)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        serve(ready[1], leader);
+        serve(ready[1], leader, die_with_id);
     close(ready[1]);
     assert_int_equal(read(ready[0], port, sizeof(*port)), sizeof(*port));
     close(ready[0]);
     return pid;
+}
+
+static pid_t start_server(const char *leader, uint16_t *port)
+{
+    return start_dying_server(leader, NULL, port);
 }
 
 static void end_server(pid_t pid)
@@ -189,6 +194,38 @@ static void a_lost_connection_is_made_again(void **state)
     arena_done(&arena);
 }
 
+static void a_repeated_call_has_the_same_id(void **state)
+{
+    struct arena arena = { 0 };
+    EchoMessage *reply;
+    char both[256], path[128], first[64] = "", saved[sizeof(unix_address)];
+    struct err err;
+    uint16_t port;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/id", dir);
+    memcpy(saved, unix_address, sizeof(saved));
+    strcat(unix_address, "3");
+    pid_t dying = start_dying_server(NULL, path, &port);
+    snprintf(both, sizeof(both), "%s,%s", unix_address, saved);
+    struct client *client = connect_to(both, 5000);
+    assert_int_equal(say(client, "/echo.Echo/Id", "", 0, &arena, &reply, &err), 0);
+    waitpid(dying, NULL, 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(first, sizeof(first), file));
+    fclose(file);
+    assert_int_equal(strlen(first), 32);
+    assert_string_equal(reply->text, first);
+    assert_int_equal(say(client, "/echo.Echo/Id", "", 0, &arena, &reply, &err), 0);
+    assert_string_not_equal(reply->text, first); /* another call, another id */
+    client_free(client);
+    unlink(path);
+    unlink(unix_address + 5);
+    memcpy(unix_address, saved, sizeof(saved));
+    arena_done(&arena);
+}
+
 static void a_stream_is_read_to_its_end(void **state)
 {
     static uint8_t data[3000];
@@ -301,7 +338,7 @@ int main(void)
         UNIT(unary_calls_over_every_address),    UNIT(errors_and_deadlines),
         UNIT(a_follower_sends_us_to_the_leader), UNIT(a_lost_connection_is_made_again),
         UNIT(a_stream_is_read_to_its_end),       UNIT(two_way_streams_fit_a_poll_loop),
-        UNIT(the_local_socket_is_preferred),
+        UNIT(the_local_socket_is_preferred),     UNIT(a_repeated_call_has_the_same_id),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

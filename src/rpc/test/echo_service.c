@@ -193,6 +193,27 @@ static void raw(struct rpc_call *call, const ProtobufCMessage *message)
     rpc_reply_packed(call, &out);
 }
 
+/* Says which request id the call has, or dies of it: the client's next try must have the same. */
+static void id(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    const uint8_t *bytes = rpc_call_request_id(call);
+    const struct echo *echo = rpc_call_ctx(call);
+    char text[2 * RPC_REQUEST_ID_BYTES + 1] = "";
+    EchoMessage reply = ECHO_MESSAGE__INIT;
+
+    (void)message;
+    for (size_t i = 0; bytes && i < RPC_REQUEST_ID_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    if (echo->die_with_id) {
+        FILE *file = fopen(echo->die_with_id, "w");
+        fputs(text, file);
+        fclose(file);
+        _exit(0);
+    }
+    reply.text = text;
+    rpc_reply(call, &reply.base);
+}
+
 #define MESSAGE &echo_message__descriptor
 #define KNOWN   (RPC_USER | RPC_ADMIN | RPC_NODE)
 
@@ -206,6 +227,7 @@ const struct rpc_method echo_methods[] = {
     { "/echo.Echo/Known", KNOWN, false, RPC_UNARY, MESSAGE, &echo_who__descriptor, who, 0 },
     { "/echo.Echo/Admin", RPC_ADMIN, false, RPC_UNARY, MESSAGE, &echo_who__descriptor, who, 0 },
     { "/echo.Echo/Lead", RPC_ANON, true, RPC_UNARY, MESSAGE, MESSAGE, say, 0 },
+    { "/echo.Echo/Id", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, id, 0 },
     { "/echo.Echo/Fail", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, fail, 0 },
 };
 const size_t echo_method_count = ARRAY_LEN(echo_methods);

@@ -15,7 +15,8 @@ struct echo {
     bool stuck_chat; /* a Chat call pauses at its first message until echo_unstick() */
     struct rpc_call *stuck;
     unsigned later_roles_ms; /* roles are answered after this time */
-    size_t most_queued;
+    const char
+        *die_with_id; /* an Id call writes its request id to this file and ends the process */
 };
 
 extern const struct rpc_method echo_methods[];

@@ -459,6 +459,72 @@ static void tcp_on_any_free_port(void **state)
     assert_non_null(strstr(err.text, "another process listens"));
 }
 
+static unsigned states;
+static enum rpc_state seen[32];
+
+static void on_state(void *ctx, enum rpc_state state, const struct err *why)
+{
+    (void)ctx;
+    assert_true(state != RPC_WAITING || (why && why->text[0]));
+    if (states < ARRAY_LEN(seen))
+        seen[states++] = state;
+}
+
+static void the_client_tells_its_state(void **state)
+{
+    struct err err;
+
+    (void)state;
+    states = 0;
+    rpc_client_free(client);
+    client = rpc_client_new(echo.loop,
+                            &(struct rpc_client_options){
+                                .addresses = address, .state = on_state, .backoff_min_ms = 50 },
+                            &err);
+    spin(&states, 2);
+    rpc_server_free(TAKE(echo.server));
+    spin(&states, 5);
+    static const enum rpc_state wanted[] = { RPC_CONNECTING, RPC_READY, RPC_WAITING, RPC_CONNECTING,
+                                             RPC_WAITING };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+        assert_int_equal(seen[i], wanted[i]);
+    assert_int_equal(rpc_client_set_addresses(client, "unix:/nonexistent", &err), 0);
+    assert_true(rpc_client_set_addresses(client, "", &err) < 0);
+}
+
+static long memory_kb(void)
+{
+    char line[128];
+    long kb = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+
+    while (file && fgets(line, sizeof(line), file))
+        sscanf(line, "VmRSS: %ld", &kb);
+    if (file)
+        fclose(file);
+    return kb;
+}
+
+/* Both ends are in this process: what either of them kept would show. */
+static void a_long_stream_takes_no_memory(void **state)
+{
+    struct result result;
+    EchoMessage message = text_message("", 200);
+    static uint8_t data[100000];
+
+    (void)state;
+    message.has_data = true;
+    message.data = (ProtobufCBinaryData){ sizeof(data), data };
+    stream("/echo.Echo/Count", &message, false, &result);
+    spin(&result.done, 1);
+    long before = memory_kb();
+    message.number = 2000; /* 200 MB */
+    stream("/echo.Echo/Count", &message, false, &result);
+    spin(&result.done, 1);
+    assert_int_equal(result.bytes, 2000 * sizeof(data));
+    assert_true(memory_kb() - before < 8 * 1024);
+}
+
 static const char *in_dir(const char *name)
 {
     static char paths[4][128];
@@ -684,6 +750,8 @@ int main(void)
         LOOP(stopping_lets_calls_end),
         LOOP(the_client_comes_back),
         LOOP(tcp_on_any_free_port),
+        LOOP(the_client_tells_its_state),
+        LOOP(a_long_stream_takes_no_memory),
         LOOP(tls_and_plain_share_a_port),
         LOOP(tokens_say_who),
         LOOP(one_user_has_only_so_many_connections),

@@ -215,7 +215,7 @@ static void unpacking_is_bounded(void **state)
     }
     assert_int_equal(pb_unpack(&echo_message__descriptor, &arena, bytes, len, &message, &err) < 0,
                      1);
-    assert_true(arena.total < 130 * 1024 * 1024);
+    assert_true(arena.total < 65 * 1024 * 1024);
     assert_int_equal(pb_unpack(&echo_message__descriptor, &arena, "\x0a\x05hi", 4, &message, &err),
                      -ERR_BAD_MESSAGE);
     assert_int_equal(pb_unpack(&echo_message__descriptor, &arena, "\x0a\x02hi", 4, &message, &err),
