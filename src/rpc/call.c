@@ -135,6 +135,7 @@ static void refuse(struct rpc_call *call, const struct err *err)
 static void hand_over(struct rpc_call *call)
 {
     call->handed = true;
+    h2_stream_accept(call->stream);
     call->server->stats.calls++;
     if (call->deadline_ms != INT64_MAX)
         loop_timer_set(call->server->loop, &call->timer, call->deadline_ms);

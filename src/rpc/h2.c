@@ -459,6 +459,11 @@ void h2_stream_max_message(struct h2_stream *stream, size_t bytes)
     stream->max_message = MIN(bytes, stream->h2->max_message);
 }
 
+void h2_stream_accept(struct h2_stream *stream)
+{
+    stream->in.accepted = true;
+}
+
 void h2_reset(struct h2_stream *stream, enum h2_reset_code code)
 {
     struct err err;

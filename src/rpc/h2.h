@@ -93,6 +93,8 @@ void *h2_stream_data(const struct h2_stream *stream);
 void h2_stream_set_data(struct h2_stream *stream, void *data);
 struct h2 *h2_stream_h2(const struct h2_stream *stream);
 void h2_stream_max_message(struct h2_stream *stream, size_t bytes);
+/* Somebody works on this call: what it holds while paused no longer counts against the budget. */
+void h2_stream_accept(struct h2_stream *stream);
 
 /* Queues one message of `len` bytes and returns where to write them, before anything else. */
 uint8_t *h2_queue(struct h2_stream *stream, size_t len);

@@ -6,7 +6,8 @@
  *     grows with the bytes that arrive, so a claim alone costs nothing.
  * (2) A message that arrived in one piece is handed on where it lies, without a copy.
  * (3) Bytes are acknowledged to the peer when they are used, so a paused stream holds one window.
- * (4) What is held or partly there is charged to the budget, and given back before `closed`.
+ * (4) What is held or partly there is charged to the budget, and given back before `closed`. What an
+ *     accepted stream holds is not: it is one window, and strangers must not be able to use it up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,18 +37,20 @@ static void refund(struct h2_stream *stream, size_t bytes)
     stream->in.charged -= bytes;
 }
 
-/* Room for `want` bytes in *buf; (1) doubles, but never beyond `most`. */
-static bool grow(struct h2_stream *stream, uint8_t **buf, size_t *cap, size_t want, size_t most)
+/* Room for `want` bytes in *buf, charged or not; (1) doubles, but never beyond `most`. */
+static bool grow(struct h2_stream *stream, uint8_t **buf, size_t *cap, size_t want, size_t most,
+                 bool charged)
 {
     if (want <= *cap)
         return true;
     size_t bigger = MIN(MAX(MAX(want, *cap * 2), (size_t)FIRST_BYTES), MAX(most, want));
-    if (!charge(stream, bigger - *cap))
+    if (charged && !charge(stream, bigger - *cap))
         return false;
     uint8_t *moved = realloc(*buf, bigger);
     if (!moved) {
         struct err err;
-        refund(stream, bigger - *cap);
+        if (charged)
+            refund(stream, bigger - *cap);
         err_set(&err, ERR_NO_MEMORY, "no memory for a message of %zu bytes", want);
         in_bad(stream, &err);
         return false;
@@ -55,14 +58,6 @@ static bool grow(struct h2_stream *stream, uint8_t **buf, size_t *cap, size_t wa
     *buf = moved;
     *cap = bigger;
     return true;
-}
-
-static void release(struct h2_stream *stream, uint8_t **buf, size_t *cap)
-{
-    refund(stream, *cap);
-    free(*buf);
-    *buf = NULL;
-    *cap = 0;
 }
 
 void in_bad(struct h2_stream *stream, const struct err *why)
@@ -81,8 +76,11 @@ static void deliver(struct h2_stream *stream, const uint8_t *bytes)
     in->prefix_len = 0;
     in->need = in->have = 0;
     stream->h2->events->message(stream, bytes, len);
-    if (in->cap > KEEP_BYTES)
-        release(stream, &in->buf, &in->cap);
+    if (in->cap > KEEP_BYTES) {
+        refund(stream, in->cap);
+        free(TAKE(in->buf));
+        in->cap = 0;
+    }
 }
 
 static void check_prefix(struct h2_stream *stream)
@@ -127,7 +125,7 @@ static size_t feed(struct h2_stream *stream, const uint8_t *bytes, size_t len)
             deliver(stream, bytes + used - take);
             continue;
         }
-        if (!grow(stream, &in->buf, &in->cap, in->have + take, in->need))
+        if (!grow(stream, &in->buf, &in->cap, in->have + take, in->need, true))
             break;
         memcpy(in->buf + in->have, bytes + used, take);
         in->have += take;
@@ -141,11 +139,23 @@ static size_t feed(struct h2_stream *stream, const uint8_t *bytes, size_t len)
 static void hold(struct h2_stream *stream, const uint8_t *bytes, size_t len)
 {
     struct h2_in *in = &stream->in;
+    size_t before = in->held_cap;
 
-    if (!grow(stream, &in->held, &in->held_cap, in->held_len + len, SIZE_MAX))
+    if (!grow(stream, &in->held, &in->held_cap, in->held_len + len, SIZE_MAX, !in->accepted))
         return;
+    if (!in->accepted)
+        in->held_charged += in->held_cap - before;
     memcpy(in->held + in->held_len, bytes, len);
     in->held_len += len;
+}
+
+static void release_held(struct h2_stream *stream)
+{
+    struct h2_in *in = &stream->in;
+
+    refund(stream, in->held_charged);
+    in->held_charged = in->held_cap = 0;
+    free(TAKE(in->held));
 }
 
 static void acknowledge(struct h2_stream *stream, size_t len)
@@ -211,7 +221,7 @@ static void feed_held(struct h2_stream *stream)
     in->held_len -= used;
     memmove(in->held, in->held + used, in->held_len);
     if (!in->held_len)
-        release(stream, &in->held, &in->held_cap);
+        release_held(stream);
 }
 
 void h2_resume(struct h2_stream *stream)

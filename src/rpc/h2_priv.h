@@ -27,8 +27,8 @@ struct h2_in {
     uint8_t *buf;
     size_t cap, charged;
     uint8_t *held; /* arrived while paused, not yet acknowledged to the peer */
-    size_t held_len, held_cap;
-    bool paused, feeding, ignore, ended, end_told;
+    size_t held_len, held_cap, held_charged;
+    bool paused, feeding, ignore, ended, end_told, accepted;
 };
 
 struct h2_out {

@@ -186,10 +186,31 @@ static int bind_port(struct listener *listener, const struct sockaddr *addr)
     return 0;
 }
 
-static int listen_tcp(struct listener *listener, const struct address *address, struct err *err)
+static bool has_ipv6(void)
+{
+    struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool works = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return works;
+}
+
+static int bind_name(struct listener *listener, const char *host, const char *port)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found = NULL;
+
+    if (getaddrinfo(host, port, &hints, &found) != 0)
+        return UV_EADDRNOTAVAIL;
+    int rc = bind_port(listener, found->ai_addr);
+    freeaddrinfo(found);
+    return rc;
+}
+
+static int listen_tcp(struct listener *listener, const struct address *address, struct err *err)
+{
     struct sockaddr_storage numeric[2];
     char port[8], text[ADDRESS_TEXT_BYTES];
     int rc;
@@ -200,13 +221,8 @@ static int listen_tcp(struct listener *listener, const struct address *address, 
         rc = bind_port(listener, (struct sockaddr *)&numeric[0]);
     } else {
         snprintf(port, sizeof(port), "%u", address->port);
-        rc = getaddrinfo(address->host[0] ? address->host : "::", port, &hints, &found);
-        if (rc == 0)
-            rc = bind_port(listener, found->ai_addr);
-        else
-            rc = UV_EADDRNOTAVAIL;
-        if (found)
-            freeaddrinfo(found);
+        const char *every = has_ipv6() ? "::" : "0.0.0.0";
+        rc = bind_name(listener, address->host[0] ? address->host : every, port);
     }
     return rc < 0 ? err_errno(err, -rc, "cannot listen on %s", text) : 0;
 }

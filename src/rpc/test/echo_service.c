@@ -193,6 +193,20 @@ static void raw(struct rpc_call *call, const ProtobufCMessage *message)
     rpc_reply_packed(call, &out);
 }
 
+/* Says what came beside the message. */
+static void meta(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    EchoMessage reply = ECHO_MESSAGE__INIT;
+    const char *value = rpc_call_metadata(call, "x-test");
+    int64_t left_ms = rpc_call_left_ms(call);
+
+    (void)message;
+    reply.text = arena_strdup(rpc_call_arena(call), value ? value : "none");
+    reply.has_number = true;
+    reply.number = left_ms == INT64_MAX ? 0 : (uint32_t)left_ms;
+    rpc_reply(call, &reply.base);
+}
+
 /* Says which request id the call has, or dies of it: the client's next try must have the same. */
 static void id(struct rpc_call *call, const ProtobufCMessage *message)
 {
@@ -227,6 +241,7 @@ const struct rpc_method echo_methods[] = {
     { "/echo.Echo/Known", KNOWN, false, RPC_UNARY, MESSAGE, &echo_who__descriptor, who, 0 },
     { "/echo.Echo/Admin", RPC_ADMIN, false, RPC_UNARY, MESSAGE, &echo_who__descriptor, who, 0 },
     { "/echo.Echo/Lead", RPC_ANON, true, RPC_UNARY, MESSAGE, MESSAGE, say, 0 },
+    { "/echo.Echo/Meta", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, meta, 0 },
     { "/echo.Echo/Id", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, id, 0 },
     { "/echo.Echo/Fail", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, fail, 0 },
 };
