@@ -251,8 +251,8 @@ void job_free(struct state *state, struct job *job, struct events *out)
 
 void job_forget(struct state *state, struct job *job, struct events *out)
 {
-    struct array *array = job->array;
     uint32_t id = job->id;
+    struct array *array = job->array && job->array->id != id ? job->array : NULL;
 
     job_count(state, job, -1);
     due_remove(state, job);
@@ -269,14 +269,14 @@ void job_forget(struct state *state, struct job *job, struct events *out)
         }
     }
     state->digest -= job->hash;
-    if (array && id != array->id)
+    if (array)
         array_index_del(state, array, job);
     index_del(&state->jobs, id);
     state->records--;
     job_free(state, job, out);
     emit(out, EVENT_JOB_FORGOTTEN)->job_id = id;
     /* The record with the array's id outlives the others; perhaps it was waiting for this. */
-    if (array && id != array->id && array->records == 0) {
+    if (array && array->records == 0) {
         struct job *first = job_at(state, array->id);
         if (first)
             due_update(state, first);

@@ -64,6 +64,11 @@ Config *fix_config(unsigned nodes)
 
 struct fix *fix_new(unsigned nodes)
 {
+    return fix_new_recorded(nodes, false);
+}
+
+struct fix *fix_new_recorded(unsigned nodes, bool recorded)
+{
     struct fix *fix = NEW(struct fix);
     Command cmd = COMMAND__INIT;
     CmdLead lead = CMD_LEAD__INIT;
@@ -73,7 +78,9 @@ struct fix *fix_new(unsigned nodes)
     fix->state = state_new();
     fix->now = FIRST_US;
     fix->check = true;
+    fix->record = recorded;
     events_init(&fix->events);
+    events_init(&fix->mirror_events);
     lead.leader = (char *)"c1";
     PUT(&lead, cluster_id, ((ProtobufCBinaryData){ 16, id }));
     cmd.what_case = COMMAND__WHAT_LEAD;
@@ -91,9 +98,69 @@ struct fix *fix_new(unsigned nodes)
 
 void fix_free(struct fix *fix)
 {
+    vec_each (struct span, at, &fix->log)
+        free((char *)(uintptr_t)at->ptr);
+    vec_done(&fix->log);
     events_done(&fix->events);
+    events_done(&fix->mirror_events);
     state_free(fix->state);
+    state_free(fix->mirror);
     free(fix);
+}
+
+/* The same facts in the same order. */
+static void compare_events(const struct events *a, const struct events *b)
+{
+    assert_int_equal(a->list.len, b->list.len);
+    for (size_t i = 0; i < a->list.len; i++) {
+        const struct event *x = &a->list.items[i], *y = &b->list.items[i];
+        assert_string_equal(event_name(x->kind), event_name(y->kind));
+        assert_int_equal(x->code, y->code);
+        assert_int_equal(x->job_id, y->job_id);
+        assert_int_equal(x->attempt, y->attempt);
+        assert_int_equal(x->task, y->task);
+        assert_int_equal(x->end_state, y->end_state);
+        assert_int_equal(x->start_us, y->start_us);
+        assert_int_equal(x->end_us, y->end_us);
+        assert_int_equal(x->job == NULL, y->job == NULL);
+        if (x->node)
+            assert_string_equal(x->node->spec->name, y->node->spec->name);
+    }
+}
+
+static void tell_mirror(struct fix *fix, const Command *cmd)
+{
+    events_clear(&fix->mirror_events);
+    core_apply(fix->mirror, fix->index, cmd, &fix->mirror_events);
+    compare_events(&fix->events, &fix->mirror_events);
+    assert_int_equal(core_digest(fix->state), core_digest(fix->mirror));
+    assert_int_equal(core_next_due(fix->state), core_next_due(fix->mirror));
+}
+
+static void record(struct fix *fix, const Command *cmd)
+{
+    size_t len = command__get_packed_size(cmd);
+    uint8_t *bytes = mem_new(len + 1);
+
+    command__pack(cmd, bytes);
+    vec_push(&fix->log, (struct span){ (char *)bytes, len });
+}
+
+struct state *fix_replay(const struct fix *fix)
+{
+    struct state *state = state_new();
+    struct events events;
+    uint64_t index = 0;
+
+    events_init(&events);
+    vec_each (struct span, at, &fix->log) {
+        Command *cmd = command__unpack(NULL, at->len, (const uint8_t *)at->ptr);
+        events_clear(&events);
+        core_apply(state, ++index, cmd, &events);
+        command__free_unpacked(cmd, NULL);
+    }
+    events_done(&events);
+    return state;
 }
 
 enum err_code fix_apply(struct fix *fix, Command *cmd)
@@ -108,6 +175,10 @@ enum err_code fix_apply(struct fix *fix, Command *cmd)
     core_apply(fix->state, ++fix->index, copy, &fix->events);
     if (fix->check && core_check(fix->state, &err) < 0)
         fail_msg("after command %u: %s", (unsigned)cmd->what_case, err.text);
+    if (fix->record)
+        record(fix, copy);
+    if (fix->mirror)
+        tell_mirror(fix, copy);
     enum err_code code = fix_answer(fix)->code;
     command__free_unpacked(copy, NULL);
     return code;

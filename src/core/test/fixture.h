@@ -18,6 +18,12 @@ struct fix {
     uint64_t index;
     int64_t now;
     bool check; /* every invariant after every command */
+
+    /* Optional: a second state that is given the same commands and must stay the same. */
+    struct state *mirror;
+    struct events mirror_events;
+    VEC(struct span) log; /* packed commands, kept when `record` is set */
+    bool record;
 };
 
 #define PUT(message, field, value)     \
@@ -27,6 +33,7 @@ struct fix {
     } while (0)
 
 struct fix *fix_new(unsigned nodes);
+struct fix *fix_new_recorded(unsigned nodes, bool recorded);
 void fix_free(struct fix *fix);
 /* The configuration of fix_new(), to be changed; free with config__free_unpacked(config, NULL). */
 Config *fix_config(unsigned nodes);
@@ -67,6 +74,9 @@ enum err_code fix_node_state(struct fix *fix, const char *node, const char *word
                              const char *reason);
 enum err_code fix_time(struct fix *fix, int64_t seconds_later);
 enum err_code fix_reconfigure(struct fix *fix, const Config *config, bool reconfigure);
+
+/* Applies recorded commands to a new state. */
+struct state *fix_replay(const struct fix *fix);
 
 const struct job *fix_get(const struct fix *fix, uint32_t id);
 unsigned fix_reason(const struct fix *fix, uint32_t id);
