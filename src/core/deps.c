@@ -600,7 +600,7 @@ int64_t deps_due(const struct state *state, const struct job *job)
             continue;
         struct fate fate = fate_of(state, dep, dep->task);
         int64_t at = fate.start_us + dep->minutes * 60 * US_PER_S;
-        if (fate.started && !fate.ended && at > state->time_us)
+        if (fate.started && !fate.ended)
             due = MIN(due, at);
     }
     return due;

@@ -3,8 +3,8 @@
  * due.c - what happens because time has passed
  *
  * A heap of the next moment at which each job needs CmdTime; ties go by id. What is due follows
- * from the records and the configuration alone, so a restored state has the same heap: the
- * configuration may not change without due_rebuild().
+ * from the records and the configuration alone, never from the time, so a restored state has the
+ * same heap: the configuration may not change without due_rebuild().
  */
 #include "core/state_priv.h"
 
@@ -57,7 +57,7 @@ static int64_t due_of(const struct state *state, const struct job *job)
 
     switch (job_phase(job)) {
     case PHASE_PENDING:
-        if (!job->hold && job->begin_us > state->time_us)
+        if (!job->hold && !job->deps && !job->eligible_us)
             due = job->begin_us;
         due = MIN(due, deps_due(state, job));
         return MIN(due, deadline_due(job, true));

@@ -82,6 +82,8 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
     event->start_us = job->run ? job->run->start_us : 0;
     event->end_us = end_us;
     event->usage = usage;
+    if (was == PHASE_REQUEUING)
+        deps_news(state, job); /* it counts as started again */
     if (was == PHASE_PENDING)
         now_ended(state, job, out);
     else
@@ -137,6 +139,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
     job->flags |= flags;
     job->eligible_us = 0;
     job->end_us = 0;
+    deps_news(state, job); /* who waited for its start waits again */
     if (was == PHASE_ENDED)
         now_pending(state, job, out);
     else

@@ -133,8 +133,13 @@ static void tell_mirror(struct fix *fix, const Command *cmd)
     events_clear(&fix->mirror_events);
     core_apply(fix->mirror, fix->index, cmd, &fix->mirror_events);
     compare_events(&fix->events, &fix->mirror_events);
-    assert_int_equal(core_digest(fix->state), core_digest(fix->mirror));
-    assert_int_equal(core_next_due(fix->state), core_next_due(fix->mirror));
+    if (core_digest(fix->state) != core_digest(fix->mirror) ||
+        core_next_due(fix->state) != core_next_due(fix->mirror))
+        fail_msg("seed %llu, index %llu, command %u: digest %llx and %llx, due %lld and %lld",
+                 (unsigned long long)fix->seed, (unsigned long long)fix->index,
+                 (unsigned)cmd->what_case, (unsigned long long)core_digest(fix->state),
+                 (unsigned long long)core_digest(fix->mirror), (long long)core_next_due(fix->state),
+                 (long long)core_next_due(fix->mirror));
 }
 
 static void record(struct fix *fix, const Command *cmd)
@@ -174,7 +179,8 @@ enum err_code fix_apply(struct fix *fix, Command *cmd)
     events_clear(&fix->events);
     core_apply(fix->state, ++fix->index, copy, &fix->events);
     if (fix->check && core_check(fix->state, &err) < 0)
-        fail_msg("after command %u: %s", (unsigned)cmd->what_case, err.text);
+        fail_msg("seed %llu, index %llu, command %u: %s", (unsigned long long)fix->seed,
+                 (unsigned long long)fix->index, (unsigned)cmd->what_case, err.text);
     if (fix->record)
         record(fix, copy);
     if (fix->mirror)

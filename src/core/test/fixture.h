@@ -17,7 +17,8 @@ struct fix {
     struct events events;
     uint64_t index;
     int64_t now;
-    bool check; /* every invariant after every command */
+    bool check;    /* every invariant after every command */
+    uint64_t seed; /* for messages */
 
     /* Optional: a second state that is given the same commands and must stay the same. */
     struct state *mirror;

@@ -70,7 +70,7 @@ static char *any_word(const char *const *words, size_t count)
 
 static void any_dependency(const struct fix *fix, char *text, size_t size)
 {
-    static const char *const types[] = { "after",     "afterany",  "afterok", "afternotok",
+    static const char *const types[] = { "after",     "afterany",  "afterok",         "afternotok",
                                          "aftercorr", "singleton", "afterburstbuffer" };
     size_t len = 0, count = 1 + any(3);
     char joiner = chance(30) ? '?' : ',';
@@ -346,7 +346,7 @@ static void step_update_tasks(struct fix *fix)
 
 static void step_node(struct fix *fix)
 {
-    static const char *const words[] = { "DOWN",   "DRAIN", "RESUME", "RESUME", "RESUME",
+    static const char *const words[] = { "DOWN",    "DRAIN", "RESUME", "RESUME", "RESUME",
                                          "UNDRAIN", "FAIL",  "FUTURE", "IDLE",   "NONSENSE" };
 
     switch (any(3)) {
@@ -524,11 +524,11 @@ static const struct {
     unsigned weight;
     void (*step)(struct fix *fix);
 } steps[] = {
-    { 20, step_submit },   { 1, step_submit_het }, { 30, step_start },       { 14, step_finish },
-    { 3, step_launch_failed }, { 10, step_release }, { 4, step_ready },      { 4, step_cancel },
-    { 6, step_update },    { 4, step_update_tasks }, { 6, step_node },       { 2, step_partition },
-    { 2, step_reservation }, { 1, step_config },   { 10, step_time },        { 2, step_small },
-    { 2, step_with_id },   { 3, step_hold },       { 4, step_requeue },      { 3, step_suspend },
+    { 20, step_submit },       { 1, step_submit_het },   { 30, step_start },  { 14, step_finish },
+    { 3, step_launch_failed }, { 10, step_release },     { 4, step_ready },   { 4, step_cancel },
+    { 6, step_update },        { 4, step_update_tasks }, { 6, step_node },    { 2, step_partition },
+    { 2, step_reservation },   { 1, step_config },       { 10, step_time },   { 2, step_small },
+    { 2, step_with_id },       { 3, step_hold },         { 4, step_requeue }, { 3, step_suspend },
 };
 
 static void any_step(struct fix *fix)
@@ -555,12 +555,12 @@ static void one_seed(uint64_t seed)
     struct fix *fix = fix_new_recorded(NODES, true);
     struct err err = { 0 };
 
+    fix->seed = seed;
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     fix->mirror = fix_copy(fix);
     for (unsigned i = 0; i < STEPS; i++) {
         any_step(fix);
-        events_each (event, &fix->events)
-            seen_events[event->kind]++;
+        events_each(event, &fix->events) seen_events[event->kind]++;
         if (any(60) == 0) {
             state_free(fix->mirror);
             fix->mirror = fix_copy(fix);
