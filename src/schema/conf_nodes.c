@@ -8,6 +8,12 @@
 #include "base/arena.h"
 #include "schema/conf_priv.h"
 
+/* A message may come from elsewhere and lack what a file must have. */
+static int parse(struct hostlist *list, const char *text, struct err *err)
+{
+    return text ? hostlist_parse(list, text, err) : 0;
+}
+
 static bool has_feature(const NodeSpec *group, const char *feature)
 {
     for (size_t i = 0; i < group->n_features; i++) {
@@ -20,11 +26,11 @@ static bool has_feature(const NodeSpec *group, const char *feature)
 static int add_set(const Config *config, const ConfNodeSet *set, struct hostlist *out,
                    struct err *err)
 {
-    if (set->nodes && hostlist_parse(out, set->nodes, err) < 0)
+    if (parse(out, set->nodes, err) < 0)
         return -(int)ERR_SYNTAX;
     for (size_t i = 0; set->feature && i < config->n_nodes; i++) {
         if (has_feature(config->nodes[i], set->feature) &&
-            hostlist_parse(out, config->nodes[i]->name, err) < 0)
+            parse(out, config->nodes[i]->name, err) < 0)
             return -(int)ERR_SYNTAX;
     }
     return 0;
@@ -33,7 +39,7 @@ static int add_set(const Config *config, const ConfNodeSet *set, struct hostlist
 static int add_all(const Config *config, struct hostlist *out, struct err *err)
 {
     for (size_t i = 0; i < config->n_nodes; i++) {
-        if (hostlist_parse(out, config->nodes[i]->name, err) < 0)
+        if (parse(out, config->nodes[i]->name, err) < 0)
             return -(int)ERR_SYNTAX;
     }
     return 0;
@@ -80,7 +86,7 @@ static int split_words(const Config *config, const char *text, struct hostlist *
         else if (str_ieq(name, "ALL"))
             result = add_all(config, out, err);
         else
-            result = hostlist_parse(hosts, name, err);
+            result = parse(hosts, name, err);
         if (result < 0)
             return result;
     }
@@ -147,12 +153,11 @@ static int expansion_init(struct expansion *e, const Config *config, struct err 
     e->gres_hosts = NEW_ARRAY(struct hostlist, config->n_gres + 1);
     e->down_hosts = NEW_ARRAY(struct hostlist, config->n_down + 1);
     for (size_t i = 0; i < config->n_gres; i++) {
-        if (config->gres[i]->nodes &&
-            hostlist_parse(&e->gres_hosts[i], config->gres[i]->nodes, err) < 0)
+        if (parse(&e->gres_hosts[i], config->gres[i]->nodes, err) < 0)
             return -(int)ERR_SYNTAX;
     }
     for (size_t i = 0; i < config->n_down; i++) {
-        if (hostlist_parse(&e->down_hosts[i], config->down[i]->nodes, err) < 0)
+        if (parse(&e->down_hosts[i], config->down[i]->nodes, err) < 0)
             return -(int)ERR_SYNTAX;
     }
     return 0;
@@ -173,7 +178,7 @@ static int add_devices(struct arena *arena, GresInventory *gres, const ConfGres 
 
     if (!line->files)
         return 0;
-    if (hostlist_parse(&files, line->files, err) < 0 ||
+    if (parse(&files, line->files, err) < 0 ||
         hostlist_expand(&files, arena, &names, &count, err) < 0)
         return -(int)ERR_SYNTAX;
     gres->files = memcpy(ARENA_ARRAY(arena, char *, gres->n_files + count),
@@ -240,9 +245,8 @@ static int expand_group(struct expansion *e, const NodeSpec *group,
     CLEANUP(hostlist_done) struct hostlist names = { 0 }, addrs = { 0 }, hosts = { 0 };
     uint64_t index = 0;
 
-    if (hostlist_parse(&names, group->name, err) < 0 ||
-        (group->addr && hostlist_parse(&addrs, group->addr, err) < 0) ||
-        (group->hostname && hostlist_parse(&hosts, group->hostname, err) < 0))
+    if (parse(&names, group->name, err) < 0 || parse(&addrs, group->addr, err) < 0 ||
+        parse(&hosts, group->hostname, err) < 0)
         return -(int)ERR_SYNTAX;
     hostlist_each (host, &names) {
         NodeSpec node = *group;

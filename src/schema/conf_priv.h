@@ -45,6 +45,11 @@ struct conf_source {
 struct conf *conf_new(const char *file);
 void conf_note_add(struct conf *conf, enum conf_note_kind kind, struct conf_origin at,
                    const char *fmt, ...) PRINTF(4, 5);
+/* No more notes are kept, so making their texts is in vain. */
+static inline bool conf_notes_full(const struct conf *conf)
+{
+    return conf->notes.len >= CONF_NOTES_MAX;
+}
 /* An error in TOML; in slurm.conf, which Slurm reads with a shrug, a warning. */
 enum conf_note_kind conf_lenient(const struct conf *conf);
 

@@ -126,7 +126,7 @@ static void note_unknown(struct conf *conf, const struct conf_section *section,
     struct slurmconf_match slurm;
     const char *target;
 
-    for (const struct conf_key *key = section->keys; key->name; key++)
+    for (const struct conf_key *key = section->keys; key->name && !conf_notes_full(conf); key++)
         conf_guess(&guess, key->name);
     for (size_t i = 0; !*section->name && i < conf_section_count; i++)
         conf_guess(&guess, conf_sections[i].name);

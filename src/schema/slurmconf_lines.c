@@ -83,7 +83,8 @@ void slurmconf_note_row(struct slurmconf *sc, const struct slurmconf_key *row, c
                         struct conf_origin at)
 {
     bool inert = !*value || str_eq(value, "(null)") || str_ieq(value, "none") ||
-                 str_ends(value, "/none") || str_eq(value, "0") || str_ieq(value, "no");
+                 str_ends(value, "/none") || str_eq(value, "0") || str_ieq(value, "no") ||
+                 str_ieq(value, "INFINITE") || str_eq(value, "-1");
 
     if (map_put_num(sc->noted, (uint64_t)(uintptr_t)row, sc))
         return;
@@ -109,10 +110,11 @@ void slurmconf_pair(struct slurmconf *sc, enum slurmconf_scope scope, struct con
     struct conf_source source = { .at = at, .as = pair->key };
 
     if (!slurmconf_find(scope, pair->key, &match)) {
-        conf_note_add(sc->conf, CONF_NOTE_ERROR, at, "unknown key '%.48s'%s%s%s", pair->key,
-                      kinds[scope].leader ? " on a line of " : "",
-                      kinds[scope].leader ? kinds[scope].leader : "",
-                      slurmconf_guess(scope, pair->key, &sc->conf->arena));
+        conf_note_add(
+            sc->conf, CONF_NOTE_ERROR, at, "unknown key '%.48s'%s%s%s", pair->key,
+            kinds[scope].leader ? " on a line of " : "",
+            kinds[scope].leader ? kinds[scope].leader : "",
+            conf_notes_full(sc->conf) ? "" : slurmconf_guess(scope, pair->key, &sc->conf->arena));
         return;
     }
     if (match.section && item && match.section != item->section &&

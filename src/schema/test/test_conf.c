@@ -143,6 +143,9 @@ static void every_mistake_is_explained(void **state)
           "spur.conf:4: [[nodes]] n1: 10 CPUs are neither sockets (2), cores (8) nor threads (8)" },
         { "[[nodes]]\nnames = \"n1\"\nmemory_mb = 1\n", "spur.conf:1: 'cluster_name' is missing" },
         { TOP "[[nodes]]\ncpus = 1\n", "spur.conf:2: [[nodes]] has no 'names'" },
+        { TOP "[[nodes]]\n[[down]]\n[[switches]]\nnodes = \"n1\"\n[[nodesets]]\n[[blocks]]\n"
+              "[[gres]]\n[[partitions]]\nnodes = \"ALL\"\n",
+          "spur.conf:2: [[nodes]] has no 'names'" },
         { TOP "a = [1, 2\n", "spur.conf:2: column 5: this array has no closing ]" },
         { TOP NODES "addr = \"10.0.0.[1-7]\"\n",
           "spur.conf:6: [[nodes]] addr = \"10.0.0.[1-7]\" has 7 entries for 8 names" },
