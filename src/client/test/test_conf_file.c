@@ -47,7 +47,7 @@ static void slurm_conf_is_loaded_with_what_is_beside_it(void **state)
                           "NodeName=n1 RealMemory=1 Gres=gpu:2\nPartitionName=p Nodes=n1\n");
     struct conf *conf = conf_file_load(path, NULL);
 
-    assert_non_null(conf);
+    assert_true(gres && more && conf);
     assert_true(conf_is_slurm(conf));
     assert_int_equal(conf_config(conf)->kill_wait_s, 7);
     assert_int_equal(conf_config(conf)->n_gres, 1);
