@@ -18,12 +18,17 @@
 
 #include "bench/bench.h"
 #include "echo_service.h"
+#include "rpc/keys.h"
+#include "rpc/tls.h"
+#include "sys/files.h"
 
 enum { IN_FLIGHT = 16, CALLS = 100000, ROUNDS = 5, CONNECTIONS = 1000, SPAWNS = 50 };
 enum { CHUNK = 64 * 1024, CHUNKS = 4000 };
 
-static char dir[64], unix_address[128], tcp_address[64];
+static char dir[64], unix_address[128], tcp_address[64], tls_address[64];
+static char ca_path[128], key_path[128], cert_path[128];
 static struct rpc_loop *loop;
+static struct tls_ctx *trust;
 static bool broken;
 
 static void must(bool held, const char *what)
@@ -32,6 +37,20 @@ static void must(bool held, const char *what)
         printf("BOUND BROKEN: %s\n", what);
         broken = true;
     }
+}
+
+static void make_keys(void)
+{
+    struct err err;
+
+    snprintf(ca_path, sizeof(ca_path), "%s/ca.crt", dir);
+    snprintf(key_path, sizeof(key_path), "%s/c1.key", dir);
+    snprintf(cert_path, sizeof(cert_path), "%s/c1.crt", dir);
+    if (cert_create_ca(dir, "bench", &err) < 0 ||
+        cert_issue(dir, &(struct cert_names){ .subject = "controller:c1" }, key_path, cert_path,
+                   &err) < 0)
+        abort();
+    setenv("SPUR_CA", ca_path, 1);
 }
 
 /* ---- the server, in a child ---- */
@@ -47,7 +66,12 @@ static pid_t serve(void)
     if (pid == 0) {
         struct echo echo = { 0 };
         struct err err;
-        echo_start(&echo, uv_default_loop(), NULL);
+        struct rpc_server_options options = { .tls = tls_ctx_new(
+                                                  &(struct tls_options){ .server = true,
+                                                                         .cert_path = cert_path,
+                                                                         .key_path = key_path },
+                                                  &err) };
+        echo_start(&echo, uv_default_loop(), &options);
         if (rpc_server_listen(echo.server, unix_address, &err) < 0 ||
             rpc_server_listen(echo.server, "127.0.0.1:0", &err) < 0)
             _exit(1);
@@ -61,6 +85,7 @@ static pid_t serve(void)
     if (pid < 0 || read(ready[0], &port, sizeof(port)) != sizeof(port))
         abort();
     snprintf(tcp_address, sizeof(tcp_address), "127.0.0.1:%u", port);
+    snprintf(tls_address, sizeof(tls_address), "https://127.0.0.1:%u", port);
     return pid;
 }
 
@@ -117,8 +142,8 @@ static void start_call(struct rpc_client *client)
 static struct rpc_client *connect_to(const char *address)
 {
     struct err err;
-    struct rpc_client *client =
-        rpc_client_new(loop, &(struct rpc_client_options){ .addresses = address }, &err);
+    struct rpc_client *client = rpc_client_new(
+        loop, &(struct rpc_client_options){ .addresses = address, .tls = trust }, &err);
 
     if (!client)
         abort();
@@ -184,7 +209,9 @@ static void calls_in_flight(void)
     waitpid(peer, NULL, 0);
     struct {
         const char *name, *address;
-    } kinds[] = { { "rpc.unary.unix", unix_address }, { "rpc.unary.tcp", tcp_address } };
+    } kinds[] = { { "rpc.unary.unix", unix_address },
+                  { "rpc.unary.tcp", tcp_address },
+                  { "rpc.unary.tls", tls_address } };
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct rpc_client *client = connect_to(kinds[i].address);
         double ms = BENCH_BEST(ROUNDS, many_calls(client));
@@ -299,6 +326,8 @@ static void one_command(const char *self)
     must(ms <= 3, "a command with one call within 3 ms");
     ms = BENCH_BEST(SPAWNS, spawn(program, tcp_address));
     bench_print("rpc.command.tcp", ms, "ms", minimal);
+    ms = BENCH_BEST(SPAWNS, spawn(program, tls_address));
+    bench_print("rpc.command.tls", ms, "ms", minimal);
     bench_print("rpc.command.no-call", nothing, "ms", minimal);
     snprintf(program + strlen(program), 32, " --libraries");
     FILE *out = popen(program, "r");
@@ -364,7 +393,10 @@ int main(int argc, char **argv)
     if (!mkdtemp(dir))
         return 1;
     snprintf(unix_address, sizeof(unix_address), "unix:%s/s", dir);
+    struct err err;
+    make_keys();
     pid_t server = serve();
+    trust = tls_ctx_new(&(struct tls_options){ .ca_path = ca_path }, &err);
     loop = rpc_loop_new(uv_default_loop());
     calls_in_flight();
     streaming(server);
@@ -374,7 +406,7 @@ int main(int argc, char **argv)
     uv_run(uv_default_loop(), UV_RUN_DEFAULT);
     kill(server, SIGKILL);
     waitpid(server, NULL, 0);
-    unlink(unix_address + 5);
-    rmdir(dir);
+    tls_ctx_free(trust);
+    file_remove_tree(dir, &err);
     return broken && strict;
 }

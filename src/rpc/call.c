@@ -20,7 +20,7 @@ enum { SPARE_CALLS = 256, SPARE_ARENA_BYTES = 64 * 1024, QUEUED_BYTES = 4 * 1024
 
 static void on_deadline(struct timer *timer);
 
-static void call_dirty(struct rpc_call *call)
+void call_dirty(struct rpc_call *call)
 {
     if (call->conn)
         link_dirty(&call->conn->link);
@@ -101,7 +101,7 @@ static void detach(struct rpc_call *call)
     call->conn = NULL;
 }
 
-static void answered(struct rpc_call *call)
+void call_answered(struct rpc_call *call)
 {
     call->answered = true;
     call->answered_ms = loop_now_ms(call->server->loop);
@@ -112,7 +112,7 @@ static void answered(struct rpc_call *call)
         call_dirty(call);
 }
 
-static void send_error(struct rpc_call *call, const struct err *err)
+void call_send_error(struct rpc_call *call, const struct err *err)
 {
     CLEANUP(str_done) struct str scratch = { 0 };
     struct h2_header trailers[STATUS_TRAILERS];
@@ -128,8 +128,8 @@ static void send_error(struct rpc_call *call, const struct err *err)
 static void refuse(struct rpc_call *call, const struct err *err)
 {
     conn_unhold(call->conn, call);
-    send_error(call, err);
-    answered(call);
+    call_send_error(call, err);
+    call_answered(call);
 }
 
 static void hand_over(struct rpc_call *call)
@@ -310,7 +310,7 @@ static void on_stream_message(struct rpc_call *call, const uint8_t *bytes, size_
     } else if (pb_unpack(call->method->request, &call->message_arena, bytes, len, &message, &err) <
                0) {
         call->cancelled = true;
-        send_error(call, &err);
+        call_send_error(call, &err);
         call_dirty(call);
         if (call->watch->on_cancel)
             call->watch->on_cancel(call);
@@ -385,7 +385,7 @@ static void on_bad(struct h2_stream *stream, const struct err *why)
     if (!call->handed) {
         refuse(call, why);
     } else {
-        send_error(call, why);
+        call_send_error(call, why);
         call_dirty(call);
         cancel(call);
     }
@@ -453,7 +453,7 @@ static void on_deadline(struct timer *timer)
     if (!call->handed) {
         refuse(call, &err);
     } else {
-        send_error(call, &err);
+        call_send_error(call, &err);
         call_dirty(call);
         cancel(call);
     }
@@ -463,201 +463,5 @@ void call_expire(struct rpc_call *call, int64_t now_ms)
 {
     call->answered_ms = now_ms;
     h2_reset(call->stream, H2_RESET_CANCEL);
-    call_dirty(call);
-}
-
-/* ---- what handlers ask ---- */
-
-void *rpc_call_ctx(const struct rpc_call *call)
-{
-    return call->server->options.ctx;
-}
-
-const struct rpc_method *rpc_call_method(const struct rpc_call *call)
-{
-    return call->method;
-}
-
-const struct rpc_identity *rpc_call_identity(const struct rpc_call *call)
-{
-    return &call->ident->id;
-}
-
-unsigned rpc_call_roles(const struct rpc_call *call)
-{
-    return call->ident->roles;
-}
-
-struct arena *rpc_call_arena(struct rpc_call *call)
-{
-    return &call->arena;
-}
-
-const void *rpc_call_packed(const struct rpc_call *call, size_t *len)
-{
-    *len = call->packed_len;
-    return call->packed;
-}
-
-const char *rpc_call_metadata(const struct rpc_call *call, const char *name)
-{
-    for (const struct metadata *item = call->metadata; item; item = item->next) {
-        if (strcmp(item->name, name) == 0)
-            return item->value;
-    }
-    return NULL;
-}
-
-const uint8_t *rpc_call_request_id(const struct rpc_call *call)
-{
-    return call->has_request_id ? call->request_id : NULL;
-}
-
-int64_t rpc_call_left_ms(const struct rpc_call *call)
-{
-    if (call->deadline_ms == INT64_MAX)
-        return INT64_MAX;
-    return MAX(call->deadline_ms - loop_now_ms(call->server->loop), (int64_t)0);
-}
-
-bool rpc_call_cancelled(const struct rpc_call *call)
-{
-    return call->cancelled;
-}
-
-void rpc_call_set_data(struct rpc_call *call, void *data)
-{
-    call->data = data;
-}
-
-void *rpc_call_data(const struct rpc_call *call)
-{
-    return call->data;
-}
-
-void rpc_watch(struct rpc_call *call, const struct rpc_watch *watch)
-{
-    call->watch = watch;
-}
-
-/* ---- what handlers answer ---- */
-
-static bool can_send(const struct rpc_call *call)
-{
-    return call->stream && !call->cancelled && !call->answered;
-}
-
-static bool too_large(const struct rpc_call *call, size_t len, struct err *err)
-{
-    if (len <= call->server->options.max_message)
-        return false;
-    err_set(err, ERR_TOO_LARGE, "the answer of %zu bytes is larger than the limit of %zu", len,
-            call->server->options.max_message);
-    return true;
-}
-
-void rpc_reply(struct rpc_call *call, const ProtobufCMessage *reply)
-{
-    struct err err;
-
-    if (can_send(call)) {
-        size_t len = protobuf_c_message_get_packed_size(reply);
-        if (too_large(call, len, &err)) {
-            rpc_fail(call, &err);
-            return;
-        }
-        uint8_t *space = h2_queue(call->stream, len);
-        if (!space) {
-            err_set(&err, ERR_NO_MEMORY, "no memory for an answer of %zu bytes", len);
-            rpc_fail(call, &err);
-            return;
-        }
-        protobuf_c_message_pack(reply, space);
-        h2_end(call->stream, NULL, 0);
-    }
-    answered(call);
-}
-
-static void queue_packed(struct rpc_call *call, struct str *packed)
-{
-    size_t len = packed->len;
-    char *memory = TAKE(packed->data);
-
-    *packed = (struct str){ 0 };
-    h2_queue_take(call->stream, memory, (const uint8_t *)memory, len);
-}
-
-void rpc_reply_packed(struct rpc_call *call, struct str *packed)
-{
-    struct err err;
-
-    if (!can_send(call)) {
-        str_done(packed);
-    } else if (too_large(call, packed->len, &err)) {
-        str_done(packed);
-        rpc_fail(call, &err);
-        return;
-    } else {
-        queue_packed(call, packed);
-        h2_end(call->stream, NULL, 0);
-    }
-    answered(call);
-}
-
-void rpc_fail(struct rpc_call *call, const struct err *err)
-{
-    if (can_send(call))
-        send_error(call, err);
-    answered(call);
-}
-
-bool rpc_send(struct rpc_call *call, const ProtobufCMessage *message)
-{
-    if (!can_send(call))
-        return false;
-    size_t len = protobuf_c_message_get_packed_size(message);
-    uint8_t *space = len <= call->server->options.max_message ? h2_queue(call->stream, len) : NULL;
-    if (!space)
-        return false;
-    protobuf_c_message_pack(message, space);
-    call_dirty(call);
-    return true;
-}
-
-bool rpc_send_packed(struct rpc_call *call, struct str *packed)
-{
-    if (!can_send(call) || packed->len > call->server->options.max_message) {
-        str_done(packed);
-        return false;
-    }
-    queue_packed(call, packed);
-    call_dirty(call);
-    return true;
-}
-
-bool rpc_writable(const struct rpc_call *call)
-{
-    return can_send(call) && h2_queued(call->stream) < H2_HIGH_BYTES;
-}
-
-void rpc_end(struct rpc_call *call)
-{
-    if (can_send(call))
-        h2_end(call->stream, NULL, 0);
-    answered(call);
-}
-
-void rpc_pause(struct rpc_call *call)
-{
-    call->handler_paused = true;
-    if (can_send(call))
-        h2_pause(call->stream);
-}
-
-void rpc_resume(struct rpc_call *call)
-{
-    call->handler_paused = false;
-    if (can_send(call) && !call->paused)
-        h2_resume(call->stream);
     call_dirty(call);
 }

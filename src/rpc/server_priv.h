@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server_priv.h - what server.c (sockets), conn.c (connections), call.c (calls) and auth.c share
+ * server_priv.h - what server.c (sockets), conn.c (connections), call.c and answer.c (calls) and auth.c share
  */
 #ifndef RPC_SERVER_PRIV_H
 #define RPC_SERVER_PRIV_H
@@ -121,6 +121,9 @@ void conn_unhold(struct conn *conn, struct rpc_call *call);
 extern const struct h2_events server_events;
 void call_go(struct rpc_call *call); /* goes on when its identity is known */
 void call_expire(struct rpc_call *call, int64_t now_ms);
+void call_dirty(struct rpc_call *call);
+void call_send_error(struct rpc_call *call, const struct err *err);
+void call_answered(struct rpc_call *call); /* the handler is done with it */
 
 /* auth.c */
 void ident_ref(struct ident *ident);
