@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench clean
+        bench faults clean
 
 all: build
 
@@ -20,6 +20,7 @@ help:
 	@echo 'make coverage   line coverage of the tests (build-coverage/)'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=60 each'
 	@echo 'make bench      figures, each with its floor of the same run'
+	@echo 'make faults     what happens when things break, counted; F=F1 for one of them'
 	@echo 'make format     clang-format everything'
 	@echo 'make install    PREFIX=/usr/local; DESTDIR honoured'
 
@@ -56,6 +57,9 @@ fuzz: deps
 
 bench: build
 	@bench/run $(BUILD)
+
+faults: build
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/faults $(F)
 
 coverage: deps
 	@[ -d build-coverage ] || meson setup build-coverage -Db_coverage=true >/dev/null

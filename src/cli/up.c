@@ -30,7 +30,8 @@ enum { PORT_SPAN = 2000, NODE_PORT_OFFSET = 100, MOST_NODES = 1024, MOST_CONTROL
 
 static const char up_help[] =
     "Usage: spur up --dir DIR [OPTIONS]\n"
-    "Starts a private cluster on this machine and waits until its nodes are idle.\n\n"
+    "Starts a private cluster on this machine and waits until its nodes are idle. On a directory\n"
+    "that holds one already, starts what does not run of it.\n\n"
     "  --dir DIR          where everything of the cluster is kept (default ./spur-cluster)\n"
     "  --nodes N          agents to start (default 1)\n"
     "  --cpus C           CPUs each node has (default: those of this machine)\n"
@@ -118,6 +119,7 @@ static int read_options(int argc, char **argv, struct up_options *o)
 
     optind = 1;
     while (good && (key = getopt_long(argc, argv, "qh", longs, NULL)) != -1) {
+        o->sized = o->sized || strchr("ncmgkpf", key);
         switch (key) {
         case 'd':
             o->dir = optarg;
@@ -217,6 +219,8 @@ static int start_controllers(const struct up_options *o, const char *conf, struc
 {
     for (unsigned i = 0; i < o->controllers; i++) {
         CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
+        if (up_alive(o->dir, name, NULL))
+            continue;
         CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", o->base_port + i);
         CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
         CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
@@ -244,6 +248,8 @@ static int start_agents(const struct up_options *o, const up_names *nodes, struc
     CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
 
     for (size_t i = 0; i < nodes->len; i++) {
+        if (up_alive(o->dir, nodes->items[i], NULL))
+            continue;
         CLEANUP(freep) char *port = mem_printf("%zu", o->base_port + NODE_PORT_OFFSET + i);
         CLEANUP(freep) char *spool = mem_printf("%s/spool/%s", o->dir, nodes->items[i]);
         const char *argv[] = { "spurd",        "-D",        "-N",          nodes->items[i],
@@ -283,6 +289,15 @@ static int say_gone(const char *dir, const char *name, struct err *err)
     return code;
 }
 
+/* Registered and answering: idle in a new cluster, or busy in one that was started again. */
+static bool is_ready(const NodeStatus *status)
+{
+    bool usable = status && (status->state == NODE_IDLE || status->state == NODE_ALLOCATED ||
+                             status->state == NODE_MIXED);
+
+    return usable && !(status->flags & NODE_FLAG_NO_RESPOND);
+}
+
 static int count_idle(struct client *client, size_t *idle, struct err *err)
 {
     ListNodesRequest request = LIST_NODES_REQUEST__INIT;
@@ -296,7 +311,7 @@ static int count_idle(struct client *client, size_t *idle, struct err *err)
     const ListNodesReply *reply = (const void *)answer;
     *idle = 0;
     for (size_t i = 0; code == 0 && i < reply->n_nodes; i++)
-        *idle += reply->nodes[i]->status && reply->nodes[i]->status->state == NODE_IDLE;
+        *idle += is_ready(reply->nodes[i]->status);
     arena_done(&arena);
     return code;
 }
@@ -409,23 +424,56 @@ static int make_dirs(const char *dir, struct err *err)
     return 0;
 }
 
+static int read_ports(struct up_options *o, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/run/ports", o->dir);
+    struct str text = { 0 };
+    int code = file_read(path, 256, &text, err);
+
+    if (code == 0 && sscanf(str_text(&text), "%u %u", &o->base_port, &o->controllers) != 2)
+        code = err_set(err, ERR_CORRUPT, "'%s' does not say which ports the cluster has", path);
+    str_done(&text);
+    return code;
+}
+
+static int write_ports(const struct up_options *o, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/run/ports", o->dir);
+    CLEANUP(freep) char *text = mem_printf("%u %u\n", o->base_port, o->controllers);
+
+    return file_write_quick(path, text, strlen(text), 0644, err);
+}
+
+/* A new cluster, or the one that the directory holds. */
+static int prepare(struct up_options *o, up_names *nodes, char **conf, struct err *err)
+{
+    *conf = up_conf_found(o->dir);
+    if (*conf && o->sized)
+        return err_set(
+            err, ERR_EXISTS,
+            "'%s' holds a cluster already; start it with: spur up --dir %s, or remove it "
+            "with: spur down --dir %s --remove",
+            o->dir, o->dir, o->dir);
+    if (*conf)
+        return read_ports(o, err) < 0 ? -(int)err->code : up_conf_nodes(*conf, nodes, err);
+    if (make_dirs(o->dir, err) < 0 || up_conf_write(o, conf, nodes, err) < 0 ||
+        choose_ports(o, nodes->len, err) < 0)
+        return -(int)err->code;
+    return write_ports(o, err);
+}
+
 static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct err *err)
 {
     CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
 
-    if (up_alive(o->dir, "ctl1", NULL))
-        return err_set(err, ERR_EXISTS,
-                       "a cluster is running in '%s'; end it with: spur down --dir %s", o->dir,
-                       o->dir);
-    if (make_dirs(o->dir, err) < 0 || up_conf_write(o, conf, nodes, err) < 0)
+    if (prepare(o, nodes, conf, err) < 0)
         return -(int)err->code;
     if (nodes->len > MOST_NODES)
         return err_set(err, ERR_TOO_MANY,
                        "the configuration has %zu nodes; here at most %d agents run", nodes->len,
                        (int)MOST_NODES);
-    if (choose_ports(o, nodes->len, err) < 0 || start_controllers(o, *conf, err) < 0 ||
-        wait_file(o, token, err) < 0 || start_agents(o, nodes, err) < 0 ||
-        wait_idle(o, nodes, err) < 0)
+    if (start_controllers(o, *conf, err) < 0 || wait_file(o, token, err) < 0 ||
+        start_agents(o, nodes, err) < 0 || wait_idle(o, nodes, err) < 0)
         return -(int)err->code;
     return write_env(o, *conf, err);
 }

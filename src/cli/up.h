@@ -8,7 +8,10 @@
  *     D/spur.conf (or slurm.conf)  the configuration         D/run/NAME.pid   who runs
  *     D/env         what a shell sources                     D/run/ctl1.sock  the controller's socket
  *     D/log/NAME.log                                         D/state/ctlN/    the controllers' state
- *     D/spool/NODE/ the agents' spool
+ *     D/spool/NODE/ the agents' spool                        D/run/ports      first port, controllers
+ *
+ * `spur up` on a directory that holds a cluster starts what does not run of it: after a reboot or a
+ * crash, with the same state and ports.
  */
 #ifndef CLI_UP_H
 #define CLI_UP_H
@@ -28,10 +31,15 @@ struct up_options {
     unsigned base_port; /* 0: a free range is looked for */
     unsigned wait_s;    /* how long the nodes may take to be idle */
     bool quiet;
+    bool sized; /* something was said about how the cluster is made */
 };
 
 typedef VEC(char *) up_names;
 
+/* The path of the configuration that an earlier `spur up` wrote, or NULL; the caller frees it. */
+char *up_conf_found(const char *dir);
+/* The names of its nodes. */
+int up_conf_nodes(const char *path, up_names *nodes, struct err *err);
 /* Writes the configuration; gives its path and the names of its nodes (the caller frees both). */
 int up_conf_write(const struct up_options *options, char **path, up_names *nodes, struct err *err);
 

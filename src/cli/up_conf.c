@@ -7,6 +7,7 @@
  * one machine, so what they find is not what the file says). A slurm.conf works too.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,6 +59,37 @@ static void insert_after(struct str *text, unsigned line, const char *what)
     *text = out;
 }
 
+/* A setting that private clusters have unless their file says otherwise. */
+static const struct setting {
+    const char *section, *key, *line;
+    bool root_only; /* only when root starts the cluster */
+} settings[] = {
+    { "scheduler", "config_overrides", "config_overrides = true\n", false },
+    { "access", "disable_root_jobs", "disable_root_jobs = false\n", true },
+};
+
+static int add_setting(struct str *text, const struct setting *setting, const char *name,
+                       struct err *err)
+{
+    struct toml *doc = NULL;
+
+    if (setting->root_only && geteuid() != 0)
+        return 0;
+    if (toml_parse(name, str_text(text), text->len, &doc, err) < 0)
+        return -(int)err->code;
+    const struct toml_value *section = toml_get(toml_root(doc), setting->section);
+    bool given = section && toml_get(section, setting->key);
+    unsigned line = section ? section->pos.line : 0;
+    toml_free(doc);
+    if (given)
+        return 0;
+    if (line)
+        insert_after(text, line, setting->line);
+    else
+        str_addf(text, "\n[%s]\n%s", setting->section, setting->line);
+    return 0;
+}
+
 static int complete_toml(struct str *text, const struct up_options *o, const char *name,
                          struct err *err)
 {
@@ -66,17 +98,14 @@ static int complete_toml(struct str *text, const struct up_options *o, const cha
     if (toml_parse(name, str_text(text), text->len, &doc, err) < 0)
         return -(int)err->code;
     const struct toml_value *root = toml_root(doc);
-    const struct toml_value *scheduler = toml_get(root, "scheduler");
-    bool overrides = scheduler && toml_get(scheduler, "config_overrides");
-    unsigned scheduler_line = scheduler && !overrides ? scheduler->pos.line : 0;
     bool has_nodes = toml_get(root, "nodes"), has_parts = toml_get(root, "partitions");
     bool has_name = toml_get(root, "cluster_name");
 
     toml_free(doc);
-    if (scheduler_line)
-        insert_after(text, scheduler_line, "config_overrides = true\n");
-    else if (!overrides)
-        str_add(text, "\n[scheduler]\nconfig_overrides = true\n");
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+        if (add_setting(text, &settings[i], name, err) < 0)
+            return -(int)err->code;
+    }
     if (!has_nodes)
         add_nodes(text, o);
     if (!has_parts)
@@ -84,6 +113,14 @@ static int complete_toml(struct str *text, const struct up_options *o, const cha
     if (!has_name)
         insert_after(text, 0, "cluster_name = \"spur\"\n");
     return 0;
+}
+
+static void complete_slurm(struct str *text)
+{
+    if (!strcasestr(str_text(text), "config_overrides"))
+        str_add(text, "\nSlurmdParameters=config_overrides\n");
+    if (geteuid() == 0 && !strcasestr(str_text(text), "DisableRootJobs"))
+        str_add(text, "DisableRootJobs=NO\n");
 }
 
 static int add_name(void *ctx, const NodeSpec *node)
@@ -94,7 +131,7 @@ static int add_name(void *ctx, const NodeSpec *node)
     return 0;
 }
 
-static int node_names(const char *path, up_names *nodes, struct err *err)
+int up_conf_nodes(const char *path, up_names *nodes, struct err *err)
 {
     struct conf *conf = conf_file_load(path, err);
 
@@ -103,6 +140,19 @@ static int node_names(const char *path, up_names *nodes, struct err *err)
     int code = conf_each_node(conf_config(conf), add_name, nodes, err);
     conf_free(conf);
     return code;
+}
+
+char *up_conf_found(const char *dir)
+{
+    static const char *const names[] = { "spur.conf", "slurm.conf" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char *path = mem_printf("%s/%s", dir, names[i]);
+        if (access(path, R_OK) == 0)
+            return path;
+        free(path);
+    }
+    return NULL;
 }
 
 int up_conf_write(const struct up_options *o, char **path, up_names *nodes, struct err *err)
@@ -116,17 +166,17 @@ int up_conf_write(const struct up_options *o, char **path, up_names *nodes, stru
         slurm = code == 0 && conf_text_is_slurm(str_text(&text));
     } else {
         str_add(&text, "# Made by `spur up`; edit it and run `scontrol reconfigure`.\n"
-                       "cluster_name = \"spur\"\n\n[scheduler]\nconfig_overrides = true\n");
+                       "cluster_name = \"spur\"\n");
     }
     if (code == 0 && slurm)
-        str_add(&text, "\nSlurmdParameters=config_overrides\n");
+        complete_slurm(&text);
     else if (code == 0)
         code = complete_toml(&text, o, o->conf ? o->conf : "spur.conf", err);
     CLEANUP(freep) char *out = mem_printf("%s/%s", o->dir, slurm ? "slurm.conf" : "spur.conf");
     if (code == 0)
         code = file_write_quick(out, str_text(&text), text.len, 0644, err);
     if (code == 0)
-        code = node_names(out, nodes, err);
+        code = up_conf_nodes(out, nodes, err);
     str_done(&text);
     if (code == 0)
         *path = TAKE(out);

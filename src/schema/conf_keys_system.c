@@ -344,7 +344,7 @@ const struct conf_key conf_keys_access[] = {
     { .name = "disable_root_jobs",
       .field = "disable_root_jobs",
       .type = CONF_BOOL,
-      .def = "false",
+      .def = "true",
       .slurm = "DisableRootJobs",
       .help = "Refuse jobs of root." },
     { 0 },

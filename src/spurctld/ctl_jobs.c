@@ -108,13 +108,6 @@ static int check_payload(const SubmitJobPackedComponent *component, struct err *
     return 0;
 }
 
-static bool root_is_refused(struct ctl *ctl, const struct ctl_who *who)
-{
-    const Config *config = state_config(ctl->state);
-
-    return who->uid == 0 && config->has_disable_root_jobs && config->disable_root_jobs;
-}
-
 void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const SubmitJobPacked *request = (const void *)message;
@@ -143,11 +136,6 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
             return;
         }
         specs[i] = component->spec;
-    }
-    if (root_is_refused(ctl, ask->who)) {
-        err_set(&err, ERR_PERMISSION, "jobs of root are disabled (disable_root_jobs)");
-        ask->ops->fail(ask, &err);
-        return;
     }
     if (core_admit_submit(ctl->state, &owner, specs, count, ctl_now(ctl), &err) < 0) {
         ask->ops->fail(ask, &err);
