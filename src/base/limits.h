@@ -50,6 +50,7 @@ enum {
     LIMIT_TOML_DEPTH = 64,
     LIMIT_TOML_VALUES = 2 * 1000 * 1000,
     LIMIT_INCLUDE_DEPTH = 16,
+    LIMIT_INCLUDE_FILES = 1000,
 
     /* state */
     LIMIT_BATCH_BYTES = 4 * 1024 * 1024, /* one row of the log */

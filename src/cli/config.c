@@ -131,8 +131,9 @@ static int check(const struct options *options)
         return EXIT_MISTAKES;
     }
     conf_each_node(conf_config(conf), count_node, &nodes, NULL);
-    printf("%s: ok: cluster %s, %u nodes, %zu partitions", conf_file_path(options->file),
-           conf_config(conf)->cluster_name, nodes, conf_config(conf)->n_partitions);
+    printf("%s: ok: cluster %s, %u node%s, %zu partition%s", conf_file_path(options->file),
+           conf_config(conf)->cluster_name, nodes, nodes == 1 ? "" : "s",
+           conf_config(conf)->n_partitions, conf_config(conf)->n_partitions == 1 ? "" : "s");
     if (conf_is_slurm(conf))
         printf(", %zu keys of slurm.conf not used", conf_note_count(conf, CONF_NOTE_KEPT));
     if (warnings)

@@ -36,8 +36,6 @@ struct conf_files {
     void *ctx;
     /* Instead of the files beside slurm.conf; NULL looks beside it. */
     const char *gres, *topology, *cgroup;
-    /* What an Include of Slurm finds for %h and %n; NULL keeps them as they are. */
-    const char *hostname, *node;
 };
 
 /* Reads `len` bytes of `text`, called `name` in messages. Never NULL. `files` may be NULL: no others. */

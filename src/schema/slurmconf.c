@@ -207,6 +207,10 @@ static void read_include(struct slurmconf *sc, enum slurmconf_scope scope,
         conf_note_add(sc->conf, CONF_NOTE_ERROR, line->at,
                       "Include %s: files include each other more than %d deep", line->include,
                       LIMIT_INCLUDE_DEPTH);
+    } else if (++sc->includes > LIMIT_INCLUDE_FILES) {
+        if (sc->includes == LIMIT_INCLUDE_FILES + 1)
+            conf_note_add(sc->conf, CONF_NOTE_ERROR, line->at, "Include %s: more than %d files",
+                          line->include, LIMIT_INCLUDE_FILES);
     } else if (read_other(sc, path, &text, &len, &err) < 0) {
         conf_note_add(sc->conf, CONF_NOTE_ERROR, line->at, "Include %s: %s", line->include,
                       err.text);

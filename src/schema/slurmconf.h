@@ -103,7 +103,7 @@ struct slurmconf_default {
 struct slurmconf {
     struct conf *conf;
     const char *dir; /* of slurm.conf */
-    unsigned depth;
+    unsigned depth, includes;
     VEC(struct slurmconf_default) defaults;
     struct map *seen;  /* global keys, to say when one is given again */
     struct map *noted; /* rows that were complained about: once is enough */

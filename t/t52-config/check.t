@@ -32,7 +32,7 @@ memory_mb = 256000
 END
 run spur config check "$T/seed.conf"
 is "the first example of the README is right" "$code:$err" "0:"
-is "and is summed up" "$out" "$T/seed.conf: ok: cluster my-cluster, 8 nodes, 1 partitions"
+is "and is summed up" "$out" "$T/seed.conf: ok: cluster my-cluster, 8 nodes, 1 partition"
 run env SPUR_CONF="$T/seed.conf" spur config check
 is "SPUR_CONF names the file" "$code" 0
 run spur config check "$HERE/../../etc/spur.conf.example"

@@ -205,6 +205,8 @@ static void mistakes_are_explained(void **state)
         { "ClusterName=c\nInclude x\n", "s:2: Include x: no such file" },
         { "ClusterName=c\nInclude s\n",
           "s:2: Include s: files include each other more than 16 deep" },
+        { "ClusterName=c\nInclude s\nInclude s\n", /* doubles with every level */
+          "s:2: Include s: files include each other more than 16 deep" },
         { "ClusterName=c\nNodeName=n[1-2] Port=[1-3]\n",
           "s:2: Port=[1-3] has 3 entries for 2 names" },
         { "ClusterName=c\nNodeName=DEFAULT Cpu=3\nNodeName=a RealMemory=1\nNodeName=b\n",
