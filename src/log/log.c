@@ -129,6 +129,41 @@ void log_resign(struct log *log)
         log->ops->resign(log);
 }
 
+struct log_leader log_leader(const struct log *log)
+{
+    if (log->ops->leader)
+        return log->ops->leader(log);
+    bool self = log->role == LOG_LEADS;
+    return (struct log_leader){ .name = self ? log->name : "", .term = self, .self = self };
+}
+
+void log_depose(struct log *log, int64_t term)
+{
+    if (log->ops->depose && log->started && !log->stopped && !log->failed)
+        log->ops->depose(log, term);
+}
+
+void log_hold_back(struct log *log, bool hold)
+{
+    if (log->ops->hold_back)
+        log->ops->hold_back(log, hold);
+}
+
+int log_snapshot_fetched(struct log *log, uint64_t index, struct err *err)
+{
+    if (!log->ops->snapshot_fetched)
+        return err_set(err, ERR_UNSUPPORTED, "a lone controller has no peers");
+    return log->ops->snapshot_fetched(log, index, err);
+}
+
+int log_payload_put(struct log *log, const uint8_t digest[LOG_DIGEST_BYTES], struct span bytes,
+                    struct err *err)
+{
+    if (!log->ops->payload_put)
+        return err_set(err, ERR_UNSUPPORTED, "a lone controller has no peers");
+    return log->ops->payload_put(log, digest, bytes, err);
+}
+
 struct log_point log_point(const struct log *log)
 {
     return log->point;

@@ -73,7 +73,11 @@ struct log_owner {
     /* Replace the whole state by this snapshot. Bytes are verified before this is called. */
     int (*restore)(void *ctx, struct snapshot_reader *snapshot, struct err *err);
     int (*apply)(void *ctx, const struct log_batch *batch, struct err *err);
-    /* The oldest `count` appends that were not answered yet are not in the log and never will be. */
+    /*
+     * The oldest `count` appends that were not answered yet are not in the log and never will be.
+     * Except when why->code is ERR_CONNECTION_LOST: then nobody can tell (several controllers: we
+     * were cut off until the place was trimmed). The caller's request id makes asking again safe.
+     */
     void (*refused)(void *ctx, uint32_t count, const struct err *why);
     /* LOG_LEADS: append CmdLead. LOG_FOLLOWS: `leader` is a name, or "" when nobody leads. */
     void (*role)(void *ctx, enum log_role role, const char *leader);
@@ -83,6 +87,12 @@ struct log_owner {
     bool (*payload_live)(void *ctx, const uint8_t digest[LOG_DIGEST_BYTES]);
     /* From any thread: see that log_poll() is called soon. */
     void (*wake)(void *ctx);
+    /*
+     * Entries up to `index` are gone, and our state is older. Bring a snapshot of at least that index
+     * from a peer, write it with snapshot.h, call log_snapshot_fetched(). Several controllers only;
+     * may be NULL otherwise.
+     */
+    void (*need_snapshot)(void *ctx, uint64_t index);
 };
 
 struct log_config {
@@ -102,7 +112,10 @@ struct log;
 
 /* Reads what is there: restore, apply …, then role. When it fails the log may only be freed. */
 int log_start(struct log *log, struct err *err);
-/* Waits for what is in flight; the rest is refused with ERR_SHUTTING_DOWN. Frees nothing. */
+/*
+ * Alone: waits for what is in flight; the rest is refused with ERR_SHUTTING_DOWN. With others: does
+ * not wait; when something is in flight, it and all after it stay unanswered. Frees nothing.
+ */
 void log_stop(struct log *log);
 void log_free(struct log *log); /* stops it first */
 
@@ -129,6 +142,21 @@ void log_confirm(struct log *log, log_confirm_fn fn, void *arg);
 /* Hands leadership over, if there is anybody; role() tells when it is done. */
 void log_resign(struct log *log);
 
+/* Several controllers: who leads, as far as we know. */
+struct log_leader {
+    const char *name; /* "" when nobody does; valid until the next log_poll() or callback */
+    int64_t term;     /* differs for every leadership */
+    bool self;
+};
+struct log_leader log_leader(const struct log *log);
+/*
+ * Ends that leadership, if it is still the present one: for an owner that has reason to think the
+ * leader dead and has asked every peer it can reach. Repeated calls are spaced out.
+ */
+void log_depose(struct log *log, int64_t term);
+/* While held back we do not try to lead: payloads are missing, or we are about to stop. */
+void log_hold_back(struct log *log, bool hold);
+
 /* Where the state stands after the last apply(): what a snapshot of it is called. */
 struct log_point {
     uint64_t index;
@@ -141,10 +169,15 @@ bool log_wants_snapshot(const struct log *log);
  * back; then older snapshots but one are removed, and entries that no kept snapshot needs trimmed.
  */
 int log_snapshot_taken(struct log *log, struct log_point point, struct err *err);
+/* An answer to need_snapshot: the file is there. Calls restore(). */
+int log_snapshot_fetched(struct log *log, uint64_t index, struct err *err);
 const char *log_dir(const struct log *log);
 
 /* Appends the payload to `out`; its digest is checked. ERR_NOT_FOUND, ERR_CORRUPT. */
 int log_payload_get(struct log *log, const uint8_t digest[LOG_DIGEST_BYTES], struct str *out,
+                    struct err *err);
+/* Brought from a peer; checked. Durable before a snapshot that we take is announced. */
+int log_payload_put(struct log *log, const uint8_t digest[LOG_DIGEST_BYTES], struct span bytes,
                     struct err *err);
 bool log_payload_has(struct log *log, const uint8_t digest[LOG_DIGEST_BYTES]);
 /* Nothing refers to it any more; its space is taken back in time. */

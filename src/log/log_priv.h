@@ -26,6 +26,13 @@ struct log_ops {
     bool (*payload_has)(struct log *log, const uint8_t *digest);
     void (*payload_drop)(struct log *log, const uint8_t *digest);
     void (*status)(struct log *log, struct log_status *out); /* fills what is not shared */
+
+    /* engines of several controllers; NULL otherwise */
+    struct log_leader (*leader)(const struct log *log);
+    void (*depose)(struct log *log, int64_t term);
+    void (*hold_back)(struct log *log, bool hold);
+    int (*snapshot_fetched)(struct log *log, uint64_t index, struct err *err);
+    int (*payload_put)(struct log *log, const uint8_t *digest, struct span bytes, struct err *err);
 };
 
 struct log {

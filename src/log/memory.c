@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "log/batch.h"
 #include "log/log_priv.h"
+#include "log/memory_priv.h"
 #include "log/snapshot.h"
 
 struct payload_copy {
@@ -72,12 +73,20 @@ void memory_disk_snapshot(struct memory_disk *disk, struct log_point point, stru
     str_add_len(&disk->snapshot_bytes, bytes.ptr, bytes.len);
 }
 
+int memory_disk_open_snapshot(struct memory_disk *disk, struct snapshot_reader **out,
+                              struct err *err)
+{
+    if (disk->snapshot.index == 0)
+        return err_set(err, ERR_NOT_FOUND, "no snapshot");
+    return snapshot_open_memory(
+        (struct span){ disk->snapshot_bytes.data, disk->snapshot_bytes.len }, out, err);
+}
+
 static int restore(struct memory_log *self, struct err *err)
 {
-    const struct memory_disk *disk = self->disk;
+    struct memory_disk *disk = self->disk;
     struct snapshot_reader *reader = NULL;
-    int rc = snapshot_open_memory(
-        (struct span){ disk->snapshot_bytes.data, disk->snapshot_bytes.len }, &reader, err);
+    int rc = memory_disk_open_snapshot(disk, &reader, err);
 
     if (rc == 0)
         rc = self->log.owner->restore(self->log.ctx, reader, err);
@@ -254,16 +263,21 @@ static bool each_payload(const struct batch *row, place_fn fn, void *ctx)
     return false;
 }
 
+void memory_disk_put(struct memory_disk *disk, const struct log_payload *payload)
+{
+    struct payload_copy *copy = NEW(struct payload_copy);
+
+    memcpy(copy->digest, payload->digest, LOG_DIGEST_BYTES);
+    str_add_len(&copy->bytes, payload->bytes.ptr, payload->bytes.len);
+    vec_push(&disk->table, copy);
+}
+
 static bool keep_live(void *ctx, const struct log_payload *payload)
 {
     struct memory_log *self = ctx;
 
-    if (self->log.owner->payload_live(self->log.ctx, payload->digest)) {
-        struct payload_copy *copy = NEW(struct payload_copy);
-        memcpy(copy->digest, payload->digest, LOG_DIGEST_BYTES);
-        str_add_len(&copy->bytes, payload->bytes.ptr, payload->bytes.len);
-        vec_push(&self->disk->table, copy);
-    }
+    if (self->log.owner->payload_live(self->log.ctx, payload->digest))
+        memory_disk_put(self->disk, payload);
     return false;
 }
 
@@ -302,6 +316,20 @@ static bool take_wanted(void *ctx, const struct log_payload *payload)
     return true;
 }
 
+int memory_disk_get(struct memory_disk *disk, const uint8_t digest[LOG_DIGEST_BYTES],
+                    struct str *out, struct err *err)
+{
+    struct wanted wanted = { digest, out };
+
+    for (size_t i = 0; i < disk->table.len; i++) {
+        const struct payload_copy *copy = disk->table.items[i];
+        struct log_payload payload = { copy->digest, { str_text(&copy->bytes), copy->bytes.len } };
+        if (take_wanted(&wanted, &payload))
+            return 0;
+    }
+    return err_set(err, ERR_NOT_FOUND, "payload is not in the store");
+}
+
 static int memory_payload_get(struct log *log, const uint8_t *digest, struct str *out,
                               struct err *err)
 {
@@ -312,13 +340,7 @@ static int memory_payload_get(struct log *log, const uint8_t *digest, struct str
         if (each_payload(disk->rows.items[i], take_wanted, &wanted))
             return 0;
     }
-    for (size_t i = 0; i < disk->table.len; i++) {
-        const struct payload_copy *copy = disk->table.items[i];
-        struct log_payload payload = { copy->digest, { str_text(&copy->bytes), copy->bytes.len } };
-        if (take_wanted(&wanted, &payload))
-            return 0;
-    }
-    return err_set(err, ERR_NOT_FOUND, "payload is not in the store");
+    return memory_disk_get(disk, digest, out, err);
 }
 
 static bool memory_payload_has(struct log *log, const uint8_t *digest)
@@ -326,10 +348,8 @@ static bool memory_payload_has(struct log *log, const uint8_t *digest)
     return memory_payload_get(log, digest, NULL, NULL) == 0;
 }
 
-static void memory_payload_drop(struct log *log, const uint8_t *digest)
+void memory_disk_drop(struct memory_disk *disk, const uint8_t digest[LOG_DIGEST_BYTES])
 {
-    struct memory_disk *disk = self_of(log)->disk;
-
     for (size_t i = 0; i < disk->table.len; i++) {
         if (memcmp(disk->table.items[i]->digest, digest, LOG_DIGEST_BYTES) == 0) {
             payload_copy_free(disk->table.items[i]);
@@ -337,6 +357,11 @@ static void memory_payload_drop(struct log *log, const uint8_t *digest)
             return;
         }
     }
+}
+
+static void memory_payload_drop(struct log *log, const uint8_t *digest)
+{
+    memory_disk_drop(self_of(log)->disk, digest);
 }
 
 static void memory_status(struct log *log, struct log_status *out)

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etcd_keep.c - what this controller holds on its own disk, and trimming what a majority holds
+ *
+ * Entries are in etcd, so a payload need not be on our disk at once: batches stay in memory until
+ * there are HELD_BYTES of them, then the payloads that are still wanted are written together.
+ *
+ * (1) A snapshot is announced when it has been read back and every payload of entries up to it
+ *     is on disk. The leader trims up to what a majority has announced, and never the newest entry.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/etcd_priv.h"
+#include "log/memory_priv.h"
+#include "log/payload.h"
+#include "log/snapshot.h"
+#include "sys/files.h"
+#include "sys/log.h"
+
+enum {
+    HELD_BYTES = 8 * 1024 * 1024,
+    HELD_BYTES_MOST = 64 * 1024 * 1024,
+    DROPS = 1024,
+    DISK_RETRY_MS = 2000,
+};
+
+static void wake_owner(void *arg)
+{
+    struct etcd_log *self = arg;
+
+    self->log.owner->wake(self->log.ctx);
+}
+
+int etcd_keep_start(struct etcd_log *self, struct err *err)
+{
+    CLEANUP(freep) char *lock = mem_printf("%s/lock", self->log.dir);
+
+    if (self->memory)
+        return 0;
+    self->lock_fd = file_lock(lock, err);
+    if (self->lock_fd < 0)
+        return self->lock_fd;
+    int rc = payload_disk_open(self->log.dir, wake_owner, self, &self->disk, err);
+    if (rc < 0)
+        return rc;
+    self->job = NEW(struct payload_job);
+    self->job->list = true; /* whatever nobody refers to any more goes, once the state is known */
+    payload_disk_run(self->disk, self->job);
+    return 0;
+}
+
+static void free_held(struct etcd_log *self, uint64_t upto)
+{
+    while (self->held && self->held->first <= upto) {
+        struct batch *next = self->held->next;
+        self->held_bytes -= self->held->bytes.len;
+        batch_free(self->held);
+        self->held = next;
+    }
+    if (!self->held)
+        self->held_tail = NULL;
+}
+
+static void keep_in_memory(struct etcd_log *self, const struct batch *batch)
+{
+    struct log_batch view = batch_view(batch, false);
+    struct log_walk walk;
+    struct log_entry entry;
+    struct log_payload payload;
+
+    for (log_walk_init(&walk, &view); log_walk_next(&walk, &entry);) {
+        while (log_walk_payload(&walk, &payload)) {
+            if (memory_disk_get(self->memory, payload.digest, NULL, NULL) < 0)
+                memory_disk_put(self->memory, &payload);
+        }
+    }
+}
+
+struct batch *etcd_keep_batch(struct etcd_log *self, struct batch *batch)
+{
+    if (self->memory) {
+        keep_in_memory(self, batch);
+        return batch;
+    }
+    batch->first = ++self->held_row;
+    struct log_batch view = batch_view(batch, false);
+    payload_index_add(&self->index, &view);
+    batch->next = NULL;
+    if (self->held_tail)
+        self->held_tail->next = batch;
+    else
+        self->held = batch;
+    self->held_tail = batch;
+    self->held_bytes += batch->bytes.len;
+    if (self->held_bytes >= HELD_BYTES && !self->job)
+        wake_owner(self); /* the next poll writes */
+    return NULL;
+}
+
+bool etcd_keep_is_full(const struct etcd_log *self)
+{
+    return self->held_bytes > HELD_BYTES_MOST;
+}
+
+static const struct batch *find_held(const struct etcd_log *self, uint64_t first)
+{
+    const struct batch *batch = self->held;
+
+    while (batch && batch->first < first)
+        batch = batch->next;
+    return batch && batch->first == first ? batch : NULL;
+}
+
+/* Places and batches are both in order of their rows: one walk over both. */
+static void collect_puts(struct etcd_log *self, struct payload_job *job)
+{
+    const struct payload_place *place;
+    size_t count = payload_index_upto(&self->index, UINT64_MAX, &place);
+    const struct batch *batch = self->held;
+
+    job->puts = NEW_ARRAY(struct log_payload, count + 1);
+    for (; count; count--, place++) {
+        while (batch && batch->first < place->row)
+            batch = batch->next;
+        if (place->dead || !batch || batch->first != place->row ||
+            !self->log.owner->payload_live(self->log.ctx, place->digest))
+            continue;
+        const char *bytes = batch->bytes.data + place->offset;
+        job->puts[job->put_count++] = (struct log_payload){
+            (const uint8_t *)bytes - LOG_DIGEST_BYTES - 4, /* as batch.h lays it out */
+            { bytes, place->len },
+        };
+    }
+    job->upto = self->held_tail ? self->held_tail->first : 0;
+}
+
+static void collect_drops(struct etcd_log *self, struct payload_job *job)
+{
+    job->drops = mem_new((self->drops.len + 1) * LOG_DIGEST_BYTES);
+    for (size_t i = 0; i < self->drops.len; i++) {
+        const uint8_t *digest = self->drops.items[i].bytes;
+        if (!self->log.owner->payload_live(self->log.ctx, digest))
+            memcpy(job->drops[job->drop_count++], digest, LOG_DIGEST_BYTES);
+    }
+    vec_clear(&self->drops);
+}
+
+static void write_next(struct etcd_log *self)
+{
+    if (self->job || self->disk_blocked || etcd_over(self))
+        return;
+    if (!self->flush && self->held_bytes < HELD_BYTES && self->drops.len < DROPS)
+        return;
+    self->job = NEW(struct payload_job);
+    collect_puts(self, self->job);
+    collect_drops(self, self->job);
+    if (self->taken.index) {
+        self->job->verify_dir = self->log.dir;
+        self->job->verify = self->taken;
+    }
+    self->flush = false;
+    payload_disk_run(self->disk, self->job);
+}
+
+static void on_disk_time(void *arg)
+{
+    struct etcd_log *self = arg;
+
+    self->disk_timer = NULL;
+    self->disk_blocked = false;
+    write_next(self);
+}
+
+static void remove_old_snapshots(struct etcd_log *self)
+{
+    uint64_t indexes[SNAPSHOT_MOST];
+    size_t count = 0;
+
+    if (snapshot_list(self->log.dir, indexes, SNAPSHOT_MOST, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (indexes[i] < self->previous.index)
+            snapshot_remove(self->log.dir, indexes[i]);
+    }
+}
+
+static void snapshot_is_good(struct etcd_log *self, struct log_point point)
+{
+    log_info("log.snapshot", "index=%" PRIu64, point.index);
+    self->previous = self->log.snapshot;
+    self->log.snapshot = point;
+    self->log.bytes_since = 0;
+    self->taken = (struct log_point){ 0, 0 };
+    if (!self->memory)
+        remove_old_snapshots(self);
+    etcd_keep_announce(self);
+}
+
+static void job_failed(struct etcd_log *self, const struct payload_job *job)
+{
+    bool waits = job->rc == -(int)ERR_DISK_FULL || job->rc == -(int)ERR_NO_MEMORY;
+
+    if (!waits) {
+        log_fail(&self->log, &job->err);
+        return;
+    }
+    log_error("log.payloads", "put off: %s", job->err.text);
+    self->disk_blocked = true;
+    self->flush |= self->taken.index != 0;
+    if (!self->disk_timer)
+        self->disk_timer = self->io->timer(self->io_ctx, DISK_RETRY_MS, on_disk_time, self);
+    for (size_t i = 0; i < job->drop_count; i++) {
+        struct digest_note note;
+        memcpy(note.bytes, job->drops[i], LOG_DIGEST_BYTES);
+        vec_push(&self->drops, note);
+    }
+}
+
+static void job_done(struct etcd_log *self, struct payload_job *job)
+{
+    self->job = NULL;
+    for (size_t i = 0; i < job->listed_count; i++) {
+        if (!self->log.owner->payload_live(self->log.ctx, job->listed[i]))
+            etcd_payload_drop(&self->log, job->listed[i]);
+    }
+    if (job->rc < 0) {
+        job_failed(self, job);
+    } else if (job->upto) {
+        payload_index_forget(&self->index, job->upto);
+        free_held(self, job->upto);
+    }
+    if (job->verify_dir && job->verify_rc < 0) {
+        log_error("log.snapshot", "index=%" PRIu64 " kept nothing: %s", job->verify.index,
+                  job->verify_err.text);
+        self->taken = (struct log_point){ 0, 0 };
+    } else if (job->verify_dir && job->rc == 0) {
+        snapshot_is_good(self, job->verify); /* (1) */
+    }
+    payload_job_free(job);
+}
+
+void etcd_keep_poll(struct etcd_log *self)
+{
+    struct payload_job *job = self->disk ? payload_disk_take(self->disk) : NULL;
+
+    if (job)
+        job_done(self, job);
+    if (self->disk)
+        write_next(self);
+}
+
+void etcd_keep_stop(struct etcd_log *self)
+{
+    etcd_untimer(self, &self->disk_timer);
+    etcd_cancel(self, &self->announce_call);
+    etcd_cancel(self, &self->trim_call);
+    etcd_cancel(self, &self->compact_call);
+    payload_disk_close(TAKE(self->disk)); /* frees the job, which refers to what is held */
+    self->job = NULL;
+    free_held(self, UINT64_MAX);
+}
+
+/* ---- the interface ---- */
+
+int etcd_snapshot_taken(struct log *log, struct log_point point, struct err *err)
+{
+    struct etcd_log *self = etcd_self(log);
+
+    if (point.index > log->point.index || point.index <= log->snapshot.index)
+        return err_set(err, ERR_RANGE,
+                       "snapshot at %" PRIu64 ", the log is at %" PRIu64 " and has one at %" PRIu64,
+                       point.index, log->point.index, log->snapshot.index);
+    self->taken = point;
+    if (self->memory) {
+        snapshot_is_good(self, point);
+        return 0;
+    }
+    self->flush = true;
+    write_next(self);
+    return 0;
+}
+
+int etcd_payload_get(struct log *log, const uint8_t *digest, struct str *out, struct err *err)
+{
+    struct etcd_log *self = etcd_self(log);
+    const struct payload_place *place = payload_index_get(&self->index, digest);
+    const struct batch *batch = place ? find_held(self, place->row) : NULL;
+
+    if (self->memory)
+        return memory_disk_get(self->memory, digest, out, err);
+    if (batch) {
+        struct span bytes = { batch->bytes.data + place->offset, place->len };
+        int rc = payload_check(digest, bytes, err);
+        if (rc == 0 && out)
+            str_add_len(out, bytes.ptr, bytes.len);
+        return rc;
+    }
+    if (!self->disk)
+        return err_code(err, ERR_SHUTTING_DOWN);
+    return payload_disk_get(self->disk, digest, out, err);
+}
+
+bool etcd_payload_has(struct log *log, const uint8_t *digest)
+{
+    struct etcd_log *self = etcd_self(log);
+
+    if (self->memory)
+        return memory_disk_get(self->memory, digest, NULL, NULL) == 0;
+    return payload_index_get(&self->index, digest) ||
+           (self->disk && payload_disk_get(self->disk, digest, NULL, NULL) == 0);
+}
+
+void etcd_payload_drop(struct log *log, const uint8_t *digest)
+{
+    struct etcd_log *self = etcd_self(log);
+    struct digest_note note;
+
+    if (self->memory) {
+        memory_disk_drop(self->memory, digest);
+        return;
+    }
+    /* What is being written just now is found in the table afterwards. */
+    bool held = payload_index_drop(&self->index, digest);
+    if (held && !self->job)
+        return;
+    memcpy(note.bytes, digest, LOG_DIGEST_BYTES);
+    vec_push(&self->drops, note);
+}
+
+int etcd_payload_put(struct log *log, const uint8_t *digest, struct span bytes, struct err *err)
+{
+    struct etcd_log *self = etcd_self(log);
+    struct log_payload payload = { digest, bytes };
+    struct batch *batch;
+    int rc = payload_check(digest, bytes, err);
+
+    if (rc < 0)
+        return rc;
+    if (etcd_keep_is_full(self))
+        return err_set(err, ERR_DISK_FULL, "payloads cannot be kept in %s", log->dir);
+    if (self->memory) {
+        memory_disk_put(self->memory, &payload);
+        return 0;
+    }
+    batch = NEW(struct batch);
+    batch_add(batch, (struct span){ "", 0 }, &payload, 1);
+    batch_free(etcd_keep_batch(self, batch));
+    return 0;
+}
+
+/* ---- announcing and trimming ---- */
+
+void etcd_keep_note_member(struct etcd_log *self, const EtcdKeyValue *kv)
+{
+    size_t skip = strlen(self->keys.member), len = kv->key.len - skip;
+    struct etcd_member_note note = { 0 };
+
+    if (len >= sizeof(note.name) || !etcd_point_read(kv, &note.held))
+        return;
+    memcpy(note.name, kv->key.data + skip, len);
+    for (size_t i = 0; i < self->members.len; i++) {
+        if (str_eq(self->members.items[i].name, note.name)) {
+            self->members.items[i] = note;
+            etcd_keep_trim(self);
+            return;
+        }
+    }
+    if (self->members.len < 64)
+        vec_push(&self->members, note);
+    etcd_keep_trim(self);
+}
+
+static void on_announced(void *arg, const ProtobufCMessage *reply, const struct err *err)
+{
+    struct etcd_log *self = arg;
+
+    (void)reply;
+    self->announce_call = NULL;
+    if (err)
+        self->announced.index = 0; /* again after the next read or snapshot */
+}
+
+void etcd_keep_announce(struct etcd_log *self)
+{
+    CLEANUP(str_done) struct str value = { 0 };
+    CLEANUP(freep) char *key = mem_printf("%s%s", self->keys.member, self->log.name);
+    struct etcd_txn txn;
+
+    if (!self->caught_up || self->announce_call || etcd_over(self) ||
+        self->log.snapshot.index <= self->announced.index)
+        return;
+    self->announced = self->log.snapshot;
+    etcd_point_write(&value, self->announced);
+    etcd_txn_init(&txn);
+    etcd_txn_put(&txn, key, (struct span){ value.data, value.len }, 0);
+    self->announce_call = etcd_send(self, &txn, on_announced);
+}
+
+static void on_compacted(void *arg, const ProtobufCMessage *reply, const struct err *err)
+{
+    struct etcd_log *self = arg;
+
+    (void)reply, (void)err; /* the next one does it too */
+    self->compact_call = NULL;
+}
+
+static void on_trimmed(void *arg, const ProtobufCMessage *message, const struct err *err)
+{
+    struct etcd_log *self = arg;
+    const EtcdTxnResponse *reply = (const void *)message;
+    EtcdCompactRequest request = ETCD_COMPACT_REQUEST__INIT;
+
+    self->trim_call = NULL;
+    if (err || !reply->succeeded || etcd_over(self) || self->compact_call)
+        return;
+    request.has_revision = true;
+    request.revision = etcd_reply_revision(reply);
+    self->compact_call = self->io->call(self->io_ctx, ETCD_CALL_COMPACT, &request.base,
+                                        ETCD_CALL_MS * 10, on_compacted, self);
+}
+
+static int compare_held(const void *a, const void *b)
+{
+    uint64_t x = ((const struct log_point *)a)->index, y = ((const struct log_point *)b)->index;
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The newest point that a majority has announced; index 0: none. */
+static struct log_point majority_holds(const struct etcd_log *self)
+{
+    struct log_point held[64];
+    size_t count = 0, majority = self->controllers / 2 + 1;
+
+    for (size_t i = 0; i < self->members.len && count < ARRAY_LEN(held); i++)
+        held[count++] = self->members.items[i].held;
+    if (count < majority)
+        return (struct log_point){ 0, 0 };
+    qsort(held, count, sizeof(held[0]), compare_held);
+    return held[majority - 1];
+}
+
+void etcd_keep_trim(struct etcd_log *self)
+{
+    CLEANUP(str_done) struct str value = { 0 };
+    struct log_point upto = majority_holds(self);
+    char end[ETCD_KEY_BYTES];
+    struct etcd_txn txn;
+
+    if (!self->leading || self->trim_call || etcd_over(self) || upto.index <= self->trimmed.index ||
+        upto.index >= self->last_first)
+        return;
+    log_info("log.trim", "upto=%" PRIu64, upto.index);
+    etcd_point_write(&value, upto);
+    etcd_keys_entry(&self->keys, upto.index + 1, end);
+    etcd_txn_init(&txn);
+    etcd_txn_if_created(&txn, self->keys.leader, self->term);
+    etcd_txn_put(&txn, self->keys.trim, (struct span){ value.data, value.len }, 0);
+    etcd_txn_delete(&txn, self->keys.log, end);
+    self->trim_call = etcd_send(self, &txn, on_trimmed);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etcd_priv.h - the etcd engine's object and its parts
+ *
+ *     etcd.c          starts and stops it, answers the interface
+ *     etcd_sync.c     reads entries and watches for more
+ *     etcd_elect.c    lease, campaign, deposing, confirming
+ *     etcd_append.c   writes entries and finds out what became of them
+ *     etcd_keep.c     payloads and snapshots on this controller's disk; trimming what all hold
+ */
+#ifndef LOG_ETCD_PRIV_H
+#define LOG_ETCD_PRIV_H
+
+#include "base/vec.h"
+#include "log/etcd.h"
+#include "log/etcd_msg.h"
+#include "log/log_priv.h"
+#include "log/payload_disk.h"
+#include "log/payload_index.h"
+
+enum {
+    ETCD_CALL_MS = 2000, /* longer than etcd needs to find itself a leader */
+    ETCD_NAME_BYTES = 256,
+    ETCD_PAGE = 32, /* entries per read */
+};
+
+struct etcd_confirm {
+    log_confirm_fn fn;
+    void *arg;
+};
+
+struct etcd_member_note {
+    char name[ETCD_NAME_BYTES];
+    struct log_point held;
+};
+
+struct digest_note {
+    uint8_t bytes[LOG_DIGEST_BYTES];
+};
+
+struct etcd_log {
+    struct log log;
+    const struct etcd_io *io;
+    void *io_ctx;
+    struct etcd_keys keys;
+    struct memory_disk *memory;
+    unsigned controllers, lease_s;
+    bool bootstrap;
+    int lock_fd;
+
+    /* etcd_sync.c */
+    void *sync_call, *sync_timer, *watch;
+    unsigned sync_failures;
+    bool caught_up;       /* the watch continues where the last read ended */
+    bool snapshot_wanted; /* the owner was asked for one */
+    uint64_t sync_from;   /* where we stood when the read was sent */
+    uint64_t last_first;  /* first index of the newest entry; 0: etcd holds none */
+    struct log_point trimmed;
+
+    /* etcd_elect.c */
+    struct {
+        char name[ETCD_NAME_BYTES];
+        int64_t term; /* 0: nobody */
+    } leader;
+    bool leading, held_back, resigning;
+    int64_t term; /* ours, while leading */
+    int64_t lease, lease_until_ms, lease_sent_ms, hold_until_ms;
+    void *lease_call, *lease_timer, *campaign_call, *campaign_timer, *depose_call;
+    int64_t depose_after_ms;
+    unsigned depose_wait_ms;
+    VEC(struct etcd_confirm) confirm_waiting, confirm_asked;
+    void *confirm_call;
+
+    /* etcd_append.c */
+    struct batch *queue, *queue_tail;
+    size_t queue_bytes;
+    uint32_t queued;
+    bool released, disk_full;
+    struct batch *flying;
+    struct str flying_value;
+    int64_t flying_term;
+    bool flying_repeated; /* sent more than once, or without an answer */
+    unsigned append_failures;
+    void *append_call, *append_timer;
+
+    /* etcd_keep.c */
+    struct payload_disk *disk;
+    struct payload_index index;
+    struct batch *held, *held_tail; /* batches whose payloads are not on disk yet */
+    size_t held_bytes;
+    uint64_t held_row; /* numbers them, for the index */
+    struct payload_job *job;
+    bool flush, disk_blocked;
+    void *disk_timer;
+    VEC(struct digest_note) drops;
+    struct log_point taken;    /* a snapshot that the owner took, not yet verified */
+    struct log_point previous; /* the snapshot before log.snapshot */
+    struct log_point announced;
+    VEC(struct etcd_member_note) members;
+    void *announce_call, *trim_call, *compact_call;
+};
+
+static inline struct etcd_log *etcd_self(const struct log *log)
+{
+    return (struct etcd_log *)(uintptr_t)log; /* its first member */
+}
+
+static inline bool etcd_over(const struct etcd_log *self)
+{
+    return self->log.failed || self->log.stopped;
+}
+
+void *etcd_send(struct etcd_log *self, struct etcd_txn *txn, etcd_done_fn done);
+void etcd_cancel(struct etcd_log *self, void **call);
+void etcd_untimer(struct etcd_log *self, void **timer);
+
+void etcd_sync(struct etcd_log *self);       /* read everything we lack, then watch */
+void etcd_sync_later(struct etcd_log *self); /* after a pause that grows */
+void etcd_sync_stop(struct etcd_log *self);
+
+/* The leader key as it is now; NULL: there is none. */
+void etcd_leader_seen(struct etcd_log *self, const EtcdKeyValue *kv);
+void etcd_campaign_soon(struct etcd_log *self);
+void etcd_step_down(struct etcd_log *self);
+void etcd_lease_start(struct etcd_log *self);
+void etcd_depose(struct etcd_log *self, int64_t term);
+void etcd_confirm(struct log *log, log_confirm_fn fn, void *arg);
+void etcd_resign(struct log *log);
+void etcd_resign_next(struct etcd_log *self); /* nothing is in flight any more */
+void etcd_elect_stop(struct etcd_log *self);
+
+int etcd_append(struct log *log, struct span command, const struct log_payload *payloads,
+                uint32_t payload_count, struct err *err);
+void etcd_flush(struct log *log);
+/* Somebody's entry stands where ours was to be. True: it is ours, and is delivered as such. */
+bool etcd_append_met(struct etcd_log *self, const struct log_batch *batch);
+void etcd_append_refuse_queue(struct etcd_log *self, const struct err *why);
+void etcd_append_stop(struct etcd_log *self);
+
+/* Gives a committed batch to the owner. Takes `own` (may be NULL: somebody else's). */
+bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct batch *own);
+
+int etcd_keep_start(struct etcd_log *self, struct err *err);
+/* Takes it; returns it when it is not needed any longer than this delivery. */
+struct batch *etcd_keep_batch(struct etcd_log *self, struct batch *batch);
+void etcd_keep_poll(struct etcd_log *self);
+bool etcd_keep_is_full(const struct etcd_log *self); /* the disk does not keep up */
+void etcd_keep_trim(struct etcd_log *self);
+void etcd_keep_announce(struct etcd_log *self);
+void etcd_keep_note_member(struct etcd_log *self, const EtcdKeyValue *kv);
+void etcd_keep_stop(struct etcd_log *self);
+int etcd_snapshot_taken(struct log *log, struct log_point point, struct err *err);
+int etcd_payload_get(struct log *log, const uint8_t *digest, struct str *out, struct err *err);
+bool etcd_payload_has(struct log *log, const uint8_t *digest);
+void etcd_payload_drop(struct log *log, const uint8_t *digest);
+int etcd_payload_put(struct log *log, const uint8_t *digest, struct span bytes, struct err *err);
+
+#endif

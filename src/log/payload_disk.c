@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * payload_disk.c - the payloads of a controller whose log is elsewhere
+ */
+#include "log/payload_disk.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "log/payload.h"
+#include "log/snapshot.h"
+#include "log/store.h"
+
+enum { LIST_CHUNK = 1024 };
+
+struct connection {
+    sqlite3 *db;
+    struct payload_table table;
+};
+
+struct payload_disk {
+    struct connection writer, reader;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct payload_job *todo, *done; /* under the lock */
+    bool stopping;
+    bool busy; /* the owner's */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+};
+
+void payload_job_free(struct payload_job *job)
+{
+    if (!job)
+        return;
+    free(job->puts);
+    free(job->drops);
+    free(job->listed);
+    free(job);
+}
+
+static int run(sqlite3 *db, const char *sql, struct err *err)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : store_err(db, err, sql);
+}
+
+static int connect_to(struct connection *conn, const char *path, struct err *err)
+{
+    static const char *const set_up[] = {
+        "PRAGMA journal_mode=WAL",
+        "PRAGMA synchronous=FULL",
+        "PRAGMA cache_size=-4096",
+        PAYLOAD_SCHEMA,
+    };
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int rc = 0;
+
+    if (sqlite3_open_v2(path, &conn->db, flags, NULL) != SQLITE_OK)
+        return store_err(conn->db, err, path);
+    sqlite3_busy_timeout(conn->db, 10000);
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(set_up); i++)
+        rc = run(conn->db, set_up[i], err);
+    return rc < 0 ? rc : payload_open(&conn->table, conn->db, err);
+}
+
+static void disconnect(struct connection *conn)
+{
+    payload_close(&conn->table);
+    sqlite3_close(conn->db);
+}
+
+static int list_all(struct payload_table *table, struct payload_job *job, struct err *err)
+{
+    int64_t cursor = 0;
+    int got;
+
+    do {
+        job->listed = mem_resize(job->listed, (job->listed_count + LIST_CHUNK) * LOG_DIGEST_BYTES);
+        got = payload_list(table, &cursor, job->listed + job->listed_count, LIST_CHUNK, err);
+        job->listed_count += (size_t)MAX(got, 0);
+    } while (got > 0);
+    return got;
+}
+
+static int do_steps(struct payload_table *table, const struct payload_job *job, struct err *err)
+{
+    for (size_t i = 0; i < job->put_count; i++) {
+        if (payload_put(table, job->puts[i].digest, job->puts[i].bytes) != SQLITE_OK)
+            return store_err(table->db, err, "keep payload");
+    }
+    for (size_t i = 0; i < job->drop_count; i++) {
+        if (payload_del(table, job->drops[i]) != SQLITE_OK)
+            return store_err(table->db, err, "drop payload");
+    }
+    return 0;
+}
+
+static void verify(struct payload_job *job)
+{
+    struct snapshot_reader *reader = NULL;
+
+    job->verify_rc = snapshot_open(job->verify_dir, job->verify.index, &reader, &job->verify_err);
+    if (job->verify_rc == 0 && snapshot_point(reader).crc != job->verify.crc)
+        job->verify_rc = err_set(&job->verify_err, ERR_CORRUPT, "snapshot belongs to another log");
+    snapshot_close(reader);
+}
+
+static int do_job(struct connection *conn, struct payload_job *job)
+{
+    int rc = job->list ? list_all(&conn->table, job, &job->err) : 0;
+
+    if (job->verify_dir)
+        verify(job);
+    if (rc < 0 || job->put_count + job->drop_count == 0)
+        return rc;
+    rc = run(conn->db, "BEGIN IMMEDIATE", &job->err);
+    if (rc == 0)
+        rc = do_steps(&conn->table, job, &job->err);
+    if (rc == 0)
+        rc = run(conn->db, "COMMIT", &job->err);
+    if (rc < 0 && !sqlite3_get_autocommit(conn->db))
+        run(conn->db, "ROLLBACK", NULL);
+    return rc;
+}
+
+static void *disk_main(void *arg)
+{
+    struct payload_disk *disk = arg;
+
+    pthread_mutex_lock(&disk->lock);
+    while (!disk->stopping) {
+        struct payload_job *job = TAKE(disk->todo);
+        if (!job) {
+            pthread_cond_wait(&disk->work, &disk->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&disk->lock);
+        job->rc = do_job(&disk->writer, job);
+        pthread_mutex_lock(&disk->lock);
+        disk->done = job;
+        disk->wake(disk->wake_ctx);
+    }
+    pthread_mutex_unlock(&disk->lock);
+    return NULL;
+}
+
+static int start_thread(struct payload_disk *disk, struct err *err)
+{
+    sigset_t all, before;
+
+    pthread_mutex_init(&disk->lock, NULL);
+    pthread_cond_init(&disk->work, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&disk->thread, NULL, disk_main, disk);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code ? err_errno(err, code, "payload thread") : 0;
+}
+
+int payload_disk_open(const char *dir, void (*wake)(void *), void *ctx, struct payload_disk **out,
+                      struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/payload.db", dir);
+    struct payload_disk *disk = NEW(struct payload_disk);
+
+    disk->wake = wake;
+    disk->wake_ctx = ctx;
+    int rc = connect_to(&disk->writer, path, err);
+    if (rc == 0)
+        rc = connect_to(&disk->reader, path, err);
+    if (rc == 0)
+        rc = start_thread(disk, err);
+    if (rc < 0) {
+        disconnect(&disk->writer);
+        disconnect(&disk->reader);
+        free(disk);
+        return rc;
+    }
+    *out = disk;
+    return 0;
+}
+
+void payload_disk_close(struct payload_disk *disk)
+{
+    if (!disk)
+        return;
+    pthread_mutex_lock(&disk->lock);
+    disk->stopping = true;
+    pthread_cond_signal(&disk->work);
+    pthread_mutex_unlock(&disk->lock);
+    pthread_join(disk->thread, NULL);
+    payload_job_free(disk->todo);
+    payload_job_free(disk->done);
+    disconnect(&disk->writer);
+    disconnect(&disk->reader);
+    free(disk);
+}
+
+bool payload_disk_busy(const struct payload_disk *disk)
+{
+    return disk->busy;
+}
+
+void payload_disk_run(struct payload_disk *disk, struct payload_job *job)
+{
+    disk->busy = true;
+    pthread_mutex_lock(&disk->lock);
+    disk->todo = job;
+    pthread_cond_signal(&disk->work);
+    pthread_mutex_unlock(&disk->lock);
+}
+
+struct payload_job *payload_disk_take(struct payload_disk *disk)
+{
+    pthread_mutex_lock(&disk->lock);
+    struct payload_job *job = TAKE(disk->done);
+    pthread_mutex_unlock(&disk->lock);
+    if (job)
+        disk->busy = false;
+    return job;
+}
+
+int payload_disk_get(struct payload_disk *disk, const uint8_t digest[LOG_DIGEST_BYTES],
+                     struct str *out, struct err *err)
+{
+    return payload_get(&disk->reader.table, digest, out, err);
+}
