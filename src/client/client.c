@@ -163,6 +163,28 @@ static void follow(struct client *client, const char *leader)
     list->items[client->address_at] = address;
 }
 
+void again_init(struct again *again, const struct client *client, int64_t deadline_ms)
+{
+    *again = (struct again){ .wait_ms = PAUSE_MIN_MS,
+                             .until_ms = MIN(deadline_ms, now_ms() + client->options.retry_ms) };
+}
+
+bool client_again(struct client *client, struct again *again, int rc, const char *leader)
+{
+    if (!may_repeat(rc))
+        return false;
+    if (rc == -ERR_NOT_LEADER) {
+        follow(client, leader);
+        if (leader[0] && again->hops++ < HOPS)
+            return true;
+    }
+    if (now_ms() + again->wait_ms >= again->until_ms)
+        return false;
+    pause_ms(again->wait_ms);
+    again->wait_ms = MIN(again->wait_ms * 2, PAUSE_MAX_MS);
+    return true;
+}
+
 struct attempt {
     const char *path;
     const ProtobufCMessage *request;
@@ -224,8 +246,7 @@ int client_call(struct client *client, const char *path, const ProtobufCMessage 
 {
     CLEANUP(str_done) struct str id = { 0 };
     struct err local;
-    unsigned wait_ms = PAUSE_MIN_MS, hops = 0;
-    int64_t start_ms = now_ms();
+    struct again again;
 
     if (!err)
         err = &local;
@@ -235,25 +256,14 @@ int client_call(struct client *client, const char *path, const ProtobufCMessage 
                                .reply_type = reply_type,
                                .arena = arena,
                                .request_id = id.data,
-                               .deadline_ms = start_ms + client->options.timeout_ms };
-    int64_t until_ms = MIN(attempt.deadline_ms, start_ms + client->options.retry_ms);
+                               .deadline_ms = now_ms() + client->options.timeout_ms };
+    again_init(&again, client, attempt.deadline_ms);
     for (;;) {
         int rc = attempt_once(client, &attempt, err);
-        if (rc == 0) {
+        if (rc == 0)
             *reply = attempt.reply;
-            return 0;
-        }
-        if (!may_repeat(rc))
+        if (rc == 0 || !client_again(client, &again, rc, attempt.leader))
             return rc;
-        if (rc == -ERR_NOT_LEADER) {
-            follow(client, attempt.leader);
-            if (attempt.leader[0] && hops++ < HOPS)
-                continue;
-        }
-        if (now_ms() + wait_ms >= until_ms)
-            return rc;
-        pause_ms(wait_ms);
-        wait_ms = MIN(wait_ms * 2, PAUSE_MAX_MS);
     }
 }
 

@@ -36,6 +36,12 @@ struct client {
     struct client_stream *streams;
 };
 
+/* How often and how long something was tried again. */
+struct again {
+    int64_t until_ms;
+    unsigned wait_ms, hops;
+};
+
 /* One call: a unary one lives on the stack of client_call(). */
 struct client_stream {
     struct client *client;
@@ -54,6 +60,12 @@ struct client_stream {
     int64_t deadline_ms;
     struct err err;
     bool unary, closed, failed, paused;
+
+    /* What it takes to begin again, while nothing was answered yet; path == NULL: not to be. */
+    char *path;
+    uint8_t *request;
+    size_t request_len;
+    struct again again;
 };
 
 int64_t now_ms(void);
@@ -72,6 +84,9 @@ short wire_events(const struct wire *wire);
 /* client.c */
 int client_connect(struct client *client, int64_t deadline_ms, struct err *err);
 void client_drop(struct client *client);
+/* After a failure: goes to the leader or waits a little. False: it is final, or has taken too long. */
+bool client_again(struct client *client, struct again *again, int rc, const char *leader);
+void again_init(struct again *again, const struct client *client, int64_t deadline_ms);
 
 /* stream.c */
 extern const struct h2_events stream_events;

@@ -6,6 +6,7 @@
  *     stream is paused and flow control holds the server back.
  * (2) `closed` is set once the engine has let the stream go, however it ended; then nothing of h2 is
  *     touched any more.
+ * (3) A stream with one request is begun again, as a unary call is, until its first message was taken.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -169,12 +170,15 @@ int stream_begin(struct client_stream *stream, const char *path, const ProtobufC
     stream->h2 = h2_request(client->wire.h2, headers, n, stream);
     if (!stream->h2)
         return err_set(err, ERR_UNREACHABLE, "%s takes no more calls", client->peer);
-    if (message) {
-        size_t len = protobuf_c_message_get_packed_size(message);
+    if (message || stream->request) {
+        size_t len = message ? protobuf_c_message_get_packed_size(message) : stream->request_len;
         uint8_t *space = h2_queue(stream->h2, len);
         if (!space)
             return err_set(err, ERR_NO_MEMORY, "no memory for a message of %zu bytes", len);
-        protobuf_c_message_pack(message, space);
+        if (message)
+            protobuf_c_message_pack(message, space);
+        else
+            memcpy(space, stream->request, len);
     }
     if (!open)
         h2_finish(stream->h2);
@@ -194,7 +198,12 @@ void stream_done(struct client_stream *stream)
         free(stream->first);
         stream->first = next;
     }
+    stream->last = &stream->first;
     status_done(&stream->status);
+    free(stream->path);
+    free(stream->request);
+    stream->path = NULL;
+    stream->request = NULL;
 }
 
 int stream_result(struct client_stream *stream, struct err *err)
@@ -216,11 +225,18 @@ struct client_stream *client_stream_open(struct client *client,
     stream->client = client;
     stream->reply_type = options->reply_type;
     stream->deadline_ms = options->timeout_ms ? now_ms() + options->timeout_ms : INT64_MAX;
+    again_init(&stream->again, client, stream->deadline_ms);
     if (client_connect(client, stream->deadline_ms, err) < 0 ||
         stream_begin(stream, options->path, options->message, NULL, options->open, err) < 0) {
         stream_done(stream);
         free(stream);
         return NULL;
+    }
+    if (!options->open && options->message) {
+        stream->path = mem_strdup(options->path);
+        stream->request_len = protobuf_c_message_get_packed_size(options->message);
+        stream->request = mem_new(stream->request_len + 1);
+        protobuf_c_message_pack(options->message, stream->request);
     }
     stream->next = client->streams;
     if (stream->next)
@@ -250,6 +266,7 @@ static int take_first(struct client_stream *stream, struct arena *arena, Protobu
                       struct err *err)
 {
     struct packed *packed = stream->first;
+    free(TAKE(stream->path)); /* (3): from here on it is not begun again */
     int rc = pb_unpack(stream->reply_type, arena, packed->bytes, packed->len, message, err);
 
     stream->first = packed->next;
@@ -281,6 +298,33 @@ int client_stream_try(struct client_stream *stream, struct arena *arena, Protobu
     return rc < 0 ? rc : CLIENT_ENDED;
 }
 
+/* A list that a follower refused, or that was lost before its first message, is asked for anew. */
+static bool begin_again(struct client_stream *stream, int rc)
+{
+    struct client *client = stream->client;
+    char *path = TAKE(stream->path);
+    uint8_t *request = TAKE(stream->request);
+    char leader[STATUS_LEADER_BYTES];
+    struct err err;
+
+    memcpy(leader, stream->status.leader, sizeof(leader));
+    bool again = path && client_again(client, &stream->again, rc, leader);
+    if (again) {
+        stream_done(stream);
+        stream->status = (struct status){ 0 };
+        stream->closed = stream->failed = stream->paused = false;
+        stream->queued = 0;
+    }
+    stream->path = path;
+    stream->request = request;
+    if (!again)
+        return false;
+    if (client_connect(client, stream->deadline_ms, &err) < 0 ||
+        stream_begin(stream, path, NULL, NULL, false, &err) < 0)
+        give_up(stream, &err);
+    return true;
+}
+
 int client_stream_next(struct client_stream *stream, struct arena *arena,
                        ProtobufCMessage **message, struct err *err)
 {
@@ -288,6 +332,8 @@ int client_stream_next(struct client_stream *stream, struct arena *arena,
 
     for (;;) {
         int rc = client_stream_try(stream, arena, message, err);
+        if (rc < 0 && begin_again(stream, rc))
+            continue;
         if (rc != CLIENT_AGAIN)
             return rc;
         if (wire_wait(&client->wire, stream->deadline_ms, err) < 0)

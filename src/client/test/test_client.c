@@ -170,6 +170,25 @@ static void a_follower_sends_us_to_the_leader(void **state)
     assert_string_equal(reply->text, "led");
     assert_string_equal(client_peer(client), tcp_address);
     client_free(client);
+
+    EchoMessage request = ECHO_MESSAGE__INIT;
+    ProtobufCMessage *message;
+    unsigned count = 0;
+    request.has_number = true;
+    request.number = 5;
+    client = connect_to(unix_address, 5000);
+    struct client_stream *stream = client_stream_open(
+        client,
+        &(struct client_stream_options){ .path = "/echo.Echo/LeadCount",
+                                         .message = &request.base,
+                                         .reply_type = &echo_message__descriptor },
+        &err);
+    assert_non_null(stream);
+    while (client_stream_next(stream, &arena, &message, &err) == CLIENT_MESSAGE)
+        count++;
+    assert_int_equal(count, 5);
+    client_stream_free(stream);
+    client_free(client);
     end_server(follower);
     unlink(unix_address + 5);
     memcpy(unix_address, saved, sizeof(saved));

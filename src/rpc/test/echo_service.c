@@ -243,6 +243,7 @@ const struct rpc_method echo_methods[] = {
     { "/echo.Echo/Lead", RPC_ANON, true, RPC_UNARY, MESSAGE, MESSAGE, say, 0 },
     { "/echo.Echo/Meta", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, meta, 0 },
     { "/echo.Echo/Id", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, id, 0 },
+    { "/echo.Echo/LeadCount", RPC_ANON, true, RPC_SERVER_STREAM, MESSAGE, MESSAGE, count, 0 },
     { "/echo.Echo/Fail", RPC_ANON, false, RPC_UNARY, MESSAGE, MESSAGE, fail, 0 },
 };
 const size_t echo_method_count = ARRAY_LEN(echo_methods);
