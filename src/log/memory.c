@@ -32,6 +32,7 @@ struct memory_log {
     struct log log;
     struct memory_disk *disk;
     struct batch *filling, *flying, *settled;
+    uint32_t broken; /* commands of the batch that met an error: refused when the log is stopped */
     bool automatic;
 };
 
@@ -80,6 +81,17 @@ int memory_disk_open_snapshot(struct memory_disk *disk, struct snapshot_reader *
         return err_set(err, ERR_NOT_FOUND, "no snapshot");
     return snapshot_open_memory(
         (struct span){ disk->snapshot_bytes.data, disk->snapshot_bytes.len }, out, err);
+}
+
+void memory_disk_forget(struct memory_disk *disk, size_t count)
+{
+    for (; count > 0 && disk->rows.len > 0; count--) {
+        struct batch *row = disk->rows.items[--disk->rows.len];
+        const struct batch *last = disk->rows.len ? disk->rows.items[disk->rows.len - 1] : NULL;
+        disk->tail =
+            last ? (struct log_point){ last->first + last->count - 1, last->crc } : disk->base;
+        batch_free(row);
+    }
 }
 
 static int restore(struct memory_log *self, struct err *err)
@@ -163,6 +175,11 @@ bool memory_in_flight(const struct log *log)
     return self_of(log)->flying != NULL;
 }
 
+struct log_batch memory_flying(const struct log *log)
+{
+    return batch_view(self_of(log)->flying, true);
+}
+
 void memory_settle(struct log *log, enum memory_outcome outcome)
 {
     struct memory_log *self = self_of(log);
@@ -200,12 +217,13 @@ static void memory_poll(struct log *log)
         if (batch->rc == 0 && log_deliver(log, &view, &err) < 0)
             log_fail(log, &err);
         else if (batch->rc == -(int)ERR_IO)
-            log_fail(log, &batch->err);
+            self->broken = batch->count, log_fail(log, &batch->err);
         else if (batch->rc < 0)
             log_refuse(log, batch->count, &batch->err);
     }
     batch_free(batch);
-    memory_flush(log);
+    if (!log->stopped)
+        memory_flush(log);
 }
 
 static void memory_stop(struct log *log)
@@ -217,10 +235,8 @@ static void memory_stop(struct log *log)
     log->stopped = true;
     if (self->settled)
         memory_poll(log);
-    if (self->filling) {
-        err_code(&err, ERR_SHUTTING_DOWN);
-        log_refuse(log, self->filling->count, &err);
-    }
+    err_code(&err, ERR_SHUTTING_DOWN);
+    log_refuse(log, self->broken + (self->filling ? self->filling->count : 0), &err);
 }
 
 static void memory_free(struct log *log)

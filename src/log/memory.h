@@ -17,12 +17,17 @@ void memory_disk_free(struct memory_disk *disk);
 /* What a snapshot child would have written, made with snapshot_create_memory(); copied. */
 void memory_disk_snapshot(struct memory_disk *disk, struct log_point point, struct span bytes);
 
+/* A disk that lied: its last `count` rows were never written. Shows that a check notices. */
+void memory_disk_forget(struct memory_disk *disk, size_t count);
+
 struct log *log_memory_new(const struct log_config *config, struct memory_disk *disk);
 void memory_auto(struct log *log, bool on);
 
 enum memory_outcome { MEMORY_COMMIT, MEMORY_FULL, MEMORY_BROKEN };
 /* A batch is being "written"; it stays so until memory_settle() decides. */
 bool memory_in_flight(const struct log *log);
+/* Its bytes, to be looked at; it has no index yet. */
+struct log_batch memory_flying(const struct log *log);
 /* Decides it and calls wake(); the owner hears of it in log_poll(). */
 void memory_settle(struct log *log, enum memory_outcome outcome);
 /* kill -9: no callback; the batch in flight was written, or not. Frees the log, not the disk. */
