@@ -63,6 +63,11 @@ static void on_waiting(struct state *state, struct job *first, const struct bits
 
     if (count == 0)
         return;
+    if (job_phase(first) == PHASE_ENDED) { /* the array was cancelled: they wait for nothing */
+        if (tally->first == ERR_OK)
+            tally->first = ERR_ALREADY_DONE;
+        return;
+    }
     /* All that wait: the array's record can be treated as one job. */
     if (count == first->array->waiting) {
         act_on(state, first, act, tally, err, out);
