@@ -138,10 +138,16 @@ static void settle(struct sched *sched, uint32_t job_id, uint32_t task, bool aga
         return;
     if (entry->planned)
         entry->planned--;
-    if (again) {
-        entry->next_task = 0;
+    if (!again)
+        return;
+    entry->next_task = 0;
+    /*
+     * Something changed after it was planned: look again, but once. If core goes on refusing what
+     * we plan while nothing changes, proposing it for ever would help nobody.
+     */
+    if (entry->refused != sched->version)
         entry->class->tried = 0;
-    }
+    entry->refused = sched->version;
 }
 
 void sched_abandon(struct sched *sched, const CmdStart *start)
@@ -177,8 +183,9 @@ static void started(struct sched *sched, const struct event *event)
     /* A task that had a record of its own was planned by its own id. */
     settle(sched, job->id, NO_TASK, false);
     queue_remove(sched, job->id);
-    const struct job *meta = state_job(sched->state, event->array_id);
-    if (!meta || !job_is_meta(meta) || !meta->array->waiting)
+    /* The array's record stays while tasks wait in it, or while it is another task that waits. */
+    const struct job *first = state_job(sched->state, event->array_id);
+    if (!first || !job_is_eligible(first) || (job_is_meta(first) && !first->array->waiting))
         queue_remove(sched, event->array_id);
 }
 
@@ -353,14 +360,29 @@ static void reserve(struct sched *sched, const struct job *job, int64_t now_us)
     vec_done(&parts.list);
 }
 
-/* Which task of an array is next; NO_TASK with *any false when none may start now. */
-static uint32_t next_task(struct entry *entry, const struct job *job, bool *any)
+/* Whether the array may run one task more than those that run or are planned. */
+static bool array_has_room(const struct sched *sched, const struct array *array)
 {
-    *any = !entry->planned;
+    uint32_t room = array_room(array), planned = 0;
+
+    if (!array->max_running)
+        return true;
+    vec_each (const struct tentative, t, &sched->tentative) {
+        const struct job *job = state_job(sched->state, t->job_id);
+        planned += job && job->array == array;
+    }
+    return room > planned;
+}
+
+/* Which task of an array is next; NO_TASK with *any false when none may start now. */
+static uint32_t next_task(const struct sched *sched, struct entry *entry, const struct job *job,
+                          bool *any)
+{
+    *any = !entry->planned && (!job->array || array_has_room(sched, job->array));
     if (!job_is_meta(job))
         return NO_TASK;
     uint32_t number = array_next_waiting(job->array, entry->next_task);
-    *any = number < job->array->count && array_room(job->array) > entry->planned;
+    *any = number < job->array->count && array_has_room(sched, job->array);
     if (!*any)
         return NO_TASK;
     entry->next_task = number + 1;
@@ -374,7 +396,7 @@ static bool plan_class(struct sched *sched, struct class *class, int64_t now_us,
         struct entry *entry = class->queue.items[i];
         const struct job *job = state_job(sched->state, entry->job_id);
         bool any;
-        uint32_t task = next_task(entry, job, &any);
+        uint32_t task = next_task(sched, entry, job, &any);
         if (!any) { /* all of it is planned, or it is throttled: those behind it may go */
             i++;
             continue;

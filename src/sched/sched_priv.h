@@ -31,6 +31,7 @@ struct entry {
     struct class *class;
     uint32_t next_task; /* of an array's record: no task number below waits and is not planned */
     uint32_t planned;   /* tasks that are planned and not yet applied; 1 for a job */
+    uint64_t refused;   /* version at which core last refused its start */
 };
 
 /* What planned starts hold on one node. */
