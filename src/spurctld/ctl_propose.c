@@ -316,7 +316,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
     if (role == LOG_FOLLOWS) {
         if (ctl->leading)
             log_warn("ctl.follows", "leader=%s", leader);
-        ctl->leading = ctl->lead_proposed = false;
+        ctl->leading = ctl->must_lead = ctl->lead_proposed = false;
         if (ctl->sched)
             sched_abandon_all(ctl->sched);
         ctl->starts_in_flight = 0;
@@ -358,6 +358,15 @@ static const struct log_owner owner = {
     .wake = on_wake,
 };
 
+/* What could not be said while the disk was full is due again. */
+static void retry_done(struct ctl *ctl, void *arg, const struct events *events,
+                       const struct err *err)
+{
+    (void)arg, (void)events;
+    if (!err)
+        ctl_reconcile(ctl);
+}
+
 void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
 {
     CmdTime time = CMD_TIME__INIT;
@@ -375,10 +384,10 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         ctl_nodes_timer(ctl);
         break;
     case CTL_TIMER_RETRY:
-        if (!ctl->leading)
-            break;
-        ctl_propose(ctl, &command, NULL, NULL); /* finds out whether the disk takes it now */
-        ctl_reconcile(ctl);                     /* what could not be said is due again */
+        if (ctl->leading)
+            ctl_propose(ctl, &command, retry_done, NULL); /* does the disk take it now? */
+        else if (ctl->must_lead)
+            propose_lead(ctl);
         break;
     case CTL_TIMERS:
         break;

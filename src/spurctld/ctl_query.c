@@ -259,9 +259,16 @@ static bool send_job(struct ctl *ctl, struct ctl_ask *ask, const struct job *job
 }
 
 /* Over for good: ended and released everywhere; an array when its last task is. */
-static bool is_over(const struct job *job)
+static bool is_over(const struct ctl *ctl, const struct job *job)
 {
-    return job_phase(job) == PHASE_ENDED && !(job->array && job_is_meta(job));
+    const struct array *array = job->array;
+
+    if (!array)
+        return job_phase(job) == PHASE_ENDED;
+    /* Tasks that waited when their array was cancelled never get a record. */
+    const struct job *first = state_job(ctl->state, array->id);
+    bool dead = !first || (job_is_meta(first) && job_phase(first) == PHASE_ENDED);
+    return array->active == 0 && (dead || array->waiting == 0);
 }
 
 void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
@@ -275,16 +282,11 @@ void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
         ask->ops->fail(ask, &err);
         return;
     }
-    if (!send_job(ctl, ask, job) || (is_over(job) && !job->array)) {
+    if (!send_job(ctl, ask, job) || is_over(ctl, job)) {
         ask->ops->end(ask);
         return;
     }
     vec_push(&ctl->watchers, (struct watcher){ job->array ? job->array->id : job->id, ask });
-}
-
-static bool array_is_over(const struct array *array)
-{
-    return array->waiting == 0 && array->active == 0;
 }
 
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
@@ -294,8 +296,7 @@ void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
         bool mine = watcher.job_id == job->id || (job->array && job->array->id == watcher.job_id);
         if (!mine)
             continue;
-        bool over = is_over(job) && (!job->array || array_is_over(job->array));
-        if (send_job(ctl, watcher.ask, job) && !over)
+        if (send_job(ctl, watcher.ask, job) && !is_over(ctl, job))
             continue;
         vec_remove(&ctl->watchers, i);
         watcher.ask->ops->end(watcher.ask);
