@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench faults clean
+        bench faults sim clean
 
 all: build
 
@@ -19,6 +19,7 @@ help:
 	@echo 'make asan       tests under address and undefined-behaviour sanitizers (build-asan/)'
 	@echo 'make coverage   line coverage of the tests (build-coverage/)'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=60 each'
+	@echo 'make sim        the real controller on simulated time and nodes, SEED=1..1000'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make faults     what happens when things break, counted; F=F1 for one of them'
 	@echo 'make format     clang-format everything'
@@ -60,6 +61,10 @@ bench: build
 
 faults: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/faults $(F)
+
+SEED ?= 1..1000
+sim: build
+	@$(BUILD)/sim/spur-sim --seeds $(SEED)
 
 coverage: deps
 	@[ -d build-coverage ] || meson setup build-coverage -Db_coverage=true >/dev/null

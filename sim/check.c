@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - compares what the controller says with what really happened
+ *
+ * (1) A job that was acknowledged is there, once, under the id that was said; ids come once.
+ * (2) Attempts grow; a job that ended stays so, unless somebody asked for a requeue.
+ * (3) What holds nothing according to the state runs nowhere, but on a node that was silent for
+ *     agent_timeout.
+ * (4) An end is what happened: the exit status is the script's, TIMEOUT had its time, NODE_FAIL lost
+ *     its node, CANCELLED was asked for.
+ * (5) core_check() holds: allocations within capacity, indexes complete, digest as recomputed.
+ * (6) Another replica, which gets every batch when it is written and never restarts, has the same
+ *     digest at every index; so does a recovered state, which holds all that was durable.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sim/world.h"
+#include "spurctld/ctl_priv.h"
+
+static struct known_job *known_of(struct world *world, uint32_t id)
+{
+    return map_get_num(&world->truth.jobs, id);
+}
+
+static uint32_t request_of(const struct job *job)
+{
+    struct span name = job_name(job);
+    char text[16] = "";
+
+    if (name.len < 2 || name.len >= sizeof(text))
+        return 0;
+    memcpy(text, name.ptr, name.len);
+    return (uint32_t)strtoul(text + 1, NULL, 10);
+}
+
+/* ---- (4) ---- */
+
+/* Since the job's start it went away, or the cluster learnt that it had, or it is silent. */
+static bool is_lost(const struct world *world, const struct machine *machine,
+                    const struct known_job *known)
+{
+    return !machine->powered || machine->off_us >= known->started_us ||
+           machine->on_us >= known->started_us || machine->met_us >= known->started_us ||
+           world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC;
+}
+
+static bool lost_a_node(const struct world *world, const struct job *job,
+                        const struct known_job *known)
+{
+    for (unsigned i = 0; job->run && i < job->run->count; i++) {
+        for (unsigned n = 0; n < world->machine_count; n++) {
+            const struct machine *machine = &world->machines[n];
+            if (strcmp(machine->name, job->run->parts[i].name) == 0 &&
+                is_lost(world, machine, known))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool any_is_lost(const struct world *world, const struct known_job *known)
+{
+    for (unsigned n = 0; n < world->machine_count; n++) {
+        if (is_lost(world, &world->machines[n], known))
+            return true;
+    }
+    return false;
+}
+
+/* A script that came to its own end is not run again, unless somebody asks or a node is lost. */
+static void check_requeued(struct world *world, const struct job *job,
+                           const struct known_job *known)
+{
+    const struct run *run = truth_run(world, job->id, job->attempt);
+    const struct request *request = people_request(world, known->request);
+
+    if (run && run->finished && !request->requeues_asked && !any_is_lost(world, known))
+        world_violation(world, "job %u is to run again, and attempt %u had finished", job->id,
+                        job->attempt);
+}
+
+static bool ended_rightly(struct world *world, const struct job *job, const struct known_job *known)
+{
+    const struct run *run = truth_run(world, job->id, job->attempt);
+    const struct request *request = people_request(world, known->request);
+
+    switch (job->state) {
+    case JOB_COMPLETED:
+        return run && !run->alive && run->exit_status == 0;
+    case JOB_FAILED:
+        return run && !run->alive && run->exit_status != 0;
+    case JOB_TIMEOUT:
+        return known->started_us && world->now_us - known->started_us >= known->limit_s * SEC;
+    case JOB_NODE_FAIL:
+        return lost_a_node(world, job, known);
+    case JOB_CANCELLED:
+        return request->cancel_asked ||
+               (request->spec->dependency && request->spec->kill_on_invalid_dep);
+    default:
+        return false;
+    }
+}
+
+static void check_end(struct world *world, const struct job *job, struct known_job *known)
+{
+    const struct run *run = truth_run(world, job->id, job->attempt);
+
+    if (!ended_rightly(world, job, known))
+        world_violation(world,
+                        "job %u attempt %u ended in state %d wrongly (script: %s, status %x)",
+                        job->id, job->attempt, job->state,
+                        !run         ? "never started"
+                        : run->alive ? "runs"
+                                     : "over",
+                        run ? run->exit_status : 0);
+    if (run && job->run && job->run->has_exit && job->run->exit_status != run->exit_status)
+        world_violation(world, "job %u has exit status %x, its script had %x", job->id,
+                        job->run->exit_status, run->exit_status);
+    if (!known->counted)
+        world_count(world, COUNT_JOBS);
+    known->counted = true;
+}
+
+/* ---- (1), (2) ---- */
+
+static struct known_job *first_seen(struct world *world, const struct job *job)
+{
+    struct known_job *known = NEW(struct known_job);
+    struct request *request = people_request(world, request_of(job));
+    uint32_t root = job->array ? job->array->id : job->id;
+
+    known->id = job->id;
+    known->request = request_of(job);
+    known->limit_s = INT64_MAX;
+    map_put_num(&world->truth.jobs, job->id, known);
+    if (job->id <= world->truth.highest_id)
+        world_violation(world, "id %u was used again", job->id);
+    world->truth.highest_id = job->id;
+    if (!request || request->kind != ASK_SUBMIT)
+        world_violation(world, "job %u was submitted by nobody", job->id);
+    else if (request->root_id && request->root_id != root)
+        world_violation(world, "request %u was submitted twice: jobs %u and %u", request->number,
+                        request->root_id, root);
+    else
+        request->root_id = root;
+    return known;
+}
+
+static void check_job(struct world *world, const struct job *job)
+{
+    struct known_job *known = known_of(world, job->id);
+
+    if (!known)
+        known = first_seen(world, job);
+    if (world->violated)
+        return;
+    const struct request *request = people_request(world, known->request);
+    if (job->attempt < known->attempt)
+        world_violation(world, "attempt of job %u went from %u to %u", job->id, known->attempt,
+                        job->attempt);
+    if (job->attempt > known->attempt) {
+        known->started_us = world->now_us;
+        world_count(world, COUNT_ATTEMPTS);
+    }
+    if (job->time_limit_s >= 0)
+        known->limit_s = MIN(known->limit_s, job->time_limit_s);
+    known->attempt = job->attempt;
+    bool ended = job_has_ended(job) && !job_is_meta(job);
+    if (known->ended && !ended && !request->requeues_asked)
+        world_violation(world, "job %u ended and is in state %d again", job->id, job->state);
+    if (ended && !known->ended)
+        check_end(world, job, known);
+    bool active = job->state == JOB_RUNNING || job->state == JOB_SUSPENDED;
+    if (known->active && job->state == JOB_PENDING)
+        check_requeued(world, job, known);
+    known->ended = ended;
+    known->active = active;
+}
+
+static void check_acknowledged(struct world *world, const struct state *state)
+{
+    vec_each (struct request *, item, &world->requests) {
+        const struct request *request = *item;
+        if (request->kind != ASK_SUBMIT || !request->job_id)
+            continue;
+        if (!state_job(state, request->job_id))
+            world_violation(world, "job %u was acknowledged and is not there", request->job_id);
+        else if (request->root_id != request->job_id)
+            world_violation(world, "request %u was told job %u and became %u", request->number,
+                            request->job_id, request->root_id);
+    }
+}
+
+/* ---- (3) ---- */
+
+static bool holds_node(const struct job *job, const struct run *run, const char *node)
+{
+    if (!job || job->attempt != run->attempt || !job->run)
+        return false;
+    for (unsigned i = 0; i < job->run->count; i++) {
+        if (job->run->parts[i].node && strcmp(job->run->parts[i].name, node) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_alive(struct world *world, const struct state *state)
+{
+    map_each (entry, &world->truth.alive) {
+        struct run *run = entry->value;
+        const struct machine *machine = &world->machines[run->machine];
+        if (run->excused || holds_node(state_job(state, run->job_id), run, machine->name))
+            continue;
+        if (world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC) {
+            run->excused = true;
+            world_count(world, COUNT_LOST_NODES);
+            continue;
+        }
+        world_violation(world, "job %u attempt %u runs on %s, which the state says is released",
+                        run->job_id, run->attempt, machine->name);
+    }
+}
+
+/* ---- (5) ---- */
+
+static void check_whole(struct world *world, const struct state *state, uint64_t index)
+{
+    unsigned every = world->options.check_every ? world->options.check_every : 24;
+    struct err err = { 0 };
+
+    if (index < world->host.checked_index + every && !world->healed)
+        return;
+    world->host.checked_index = index;
+    world_count(world, COUNT_CHECKS);
+    if (core_check(state, &err) < 0)
+        world_violation(world, "core_check: %s", err.text);
+}
+
+/* ---- (6): another replica ---- */
+
+void check_written(struct world *world, const struct log_batch *batch)
+{
+    struct state *follower = world->host.follower;
+    struct events events;
+    struct log_walk walk;
+    struct log_entry entry;
+
+    events_init(&events);
+    for (log_walk_init(&walk, batch); log_walk_next(&walk, &entry);) {
+        Command *command =
+            command__unpack(NULL, entry.command.len, (const uint8_t *)entry.command.ptr);
+        events_clear(&events);
+        if (world->options.mutation == MUTATE_SPLIT_STATE &&
+            command->what_case == COMMAND__WHAT_CANCEL)
+            command->time_us++;
+        core_apply(follower, state_head(follower).index + 1, command, &events);
+        command__free_unpacked(command, NULL);
+    }
+    events_done(&events);
+}
+
+static int add_bytes(void *to, const void *bytes, size_t len)
+{
+    str_add_len(to, bytes, len);
+    return 0;
+}
+
+/* The next record of a snapshot stream; false at the end. */
+static bool next_record(const struct str *stream, size_t *at, struct span *out)
+{
+    uint32_t len;
+
+    if (*at + 4 > stream->len)
+        return false;
+    memcpy(&len, stream->data + *at, 4); /* little-endian, as the machines that run this */
+    *out = (struct span){ stream->data + *at + 4, len };
+    *at += 4 + len;
+    return true;
+}
+
+static void name_record(struct span record, struct str *out)
+{
+    SnapshotRecord *message =
+        snapshot_record__unpack(NULL, record.len, (const uint8_t *)record.ptr);
+    const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
+        &snapshot_record__descriptor, (unsigned)message->what_case);
+
+    str_addf(out, "%s", field ? field->name : "?");
+    if (message->what_case == SNAPSHOT_RECORD__WHAT_JOB)
+        str_addf(out, " %u", message->job->id);
+    snapshot_record__free_unpacked(message, NULL);
+}
+
+/* Which record differs first, for whoever looks for the cause. */
+static void name_difference(const struct state *a, const struct state *b, struct str *out)
+{
+    struct str left = { 0 }, right = { 0 };
+    struct span one, other;
+    size_t at = 0, to = 0;
+    bool first = true; /* the head holds the digest, which differs anyway */
+
+    core_snapshot_write(a, add_bytes, &left);
+    core_snapshot_write(b, add_bytes, &right);
+    while (next_record(&left, &at, &one) && next_record(&right, &to, &other)) {
+        if (!first && (one.len != other.len || memcmp(one.ptr, other.ptr, one.len) != 0)) {
+            name_record(one, out);
+            break;
+        }
+        first = false;
+    }
+    if (getenv("SPUR_SIM_DUMP")) {
+        FILE *files[2] = { fopen("sim-left.snapshot", "w"), fopen("sim-right.snapshot", "w") };
+        fwrite(left.data, 1, left.len, files[0]);
+        fwrite(right.data, 1, right.len, files[1]);
+        fclose(files[0]);
+        fclose(files[1]);
+    }
+    str_done(&left);
+    str_done(&right);
+}
+
+static void check_replicas(struct world *world, const struct state *state)
+{
+    const struct state *follower = world->host.follower;
+    struct state_head head = state_head(state);
+
+    if (head.index != state_head(follower).index || core_digest(state) == core_digest(follower))
+        return;
+    struct str where = { 0 };
+    name_difference(state, follower, &where);
+    world_violation(world, "two replicas differ at index %llu: %s", (unsigned long long)head.index,
+                    where.len ? str_text(&where) : "no record");
+    str_done(&where);
+}
+
+/* When the cluster learnt of a reboot: what it had started there until then is lost. */
+static void meet_boots(struct world *world, const struct state *state)
+{
+    for (unsigned i = 0; i < world->machine_count; i++) {
+        struct machine *machine = &world->machines[i];
+        const struct node *node = state_node(state, machine->name);
+        const char *boot_id = node && node->found ? node->found->boot_id : NULL;
+        uint64_t boot = boot_id ? hash_bytes(boot_id, strlen(boot_id), 0) : 0;
+        if (boot != machine->met_boot)
+            machine->met_us = world->now_us;
+        machine->met_boot = boot;
+    }
+}
+
+static void scan(struct world *world, const struct state *state)
+{
+    meet_boots(world, state);
+    for (const struct job *job = state_job_from(state, 1); job && !world->violated;
+         job = state_job_from(state, (uint64_t)job->id + 1))
+        check_job(world, job);
+    if (world->violated)
+        return;
+    check_acknowledged(world, state);
+    check_alive(world, state);
+}
+
+void check_step(struct world *world)
+{
+    struct host *host = &world->host;
+    const struct state *state = ctl_state(host->ctl);
+    struct state_head head = state_head(state);
+
+    if (head.index == host->scanned_index || world->violated)
+        return;
+    world->result->count[COUNT_COMMANDS] +=
+        head.index > host->scanned_index ? head.index - host->scanned_index : 0;
+    host->scanned_index = host->durable_index = head.index;
+    check_replicas(world, state);
+    scan(world, state);
+    check_whole(world, state, head.index);
+}
+
+void check_recovered(struct world *world)
+{
+    struct host *host = &world->host;
+    const struct state *state = ctl_state(host->ctl);
+    struct state_head head = state_head(state);
+    struct err err = { 0 };
+
+    TRACE(world, "ctl recovered index %llu", (unsigned long long)head.index);
+    if (head.index < host->durable_index)
+        world_violation(world, "commands %llu to %llu were durable and are gone",
+                        (unsigned long long)head.index + 1,
+                        (unsigned long long)host->durable_index);
+    else if (head.index != state_head(host->follower).index)
+        world_violation(world, "recovered up to index %llu, written were %llu",
+                        (unsigned long long)head.index,
+                        (unsigned long long)state_head(host->follower).index);
+    check_replicas(world, state);
+    if (core_check(state, &err) < 0)
+        world_violation(world, "core_check after recovery: %s", err.text);
+}
+
+/* ---- the end of a run ---- */
+
+static bool not_yet(struct world *world, bool complain, const char *fmt, ...) PRINTF(3, 4);
+static bool not_yet(struct world *world, bool complain, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (complain)
+        world_violation(world, "stuck: %s", text);
+    return false;
+}
+
+static bool job_not_yet(struct world *world, bool complain, const struct state *state,
+                        const struct job *job)
+{
+    struct explanation about = { 0 };
+    struct arena arena;
+
+    if (!complain)
+        return false;
+    arena_init(&arena);
+    sched_explain(world->host.ctl->sched, job, host_wall(world), &arena, &about);
+    not_yet(world, true, "job %u (request %u): state %d, phase %d, attempt %u, reason %u: %s",
+            job->id, request_of(job), job->state, job_phase(job), job->attempt,
+            core_job_reason(state, job), about.sentence ? about.sentence : "");
+    arena_done(&arena);
+    return false;
+}
+
+static bool state_is_quiet(struct world *world, const struct state *state, bool complain)
+{
+    for (const struct job *job = state_job_from(state, 1); job;
+         job = state_job_from(state, (uint64_t)job->id + 1)) {
+        if (job_phase(job) != PHASE_ENDED)
+            return job_not_yet(world, complain, state, job);
+    }
+    for (size_t i = 0; i < state_node_count(state); i++) {
+        const struct node *node = state_node_at(state, i);
+        if (node->cpus_used || node->mem_used_mb || node->jobs.len)
+            return not_yet(world, complain, "%s: %u CPUs in use", node->spec->name,
+                           node->cpus_used);
+        if (!node_is_usable(node))
+            return not_yet(world, complain, "%s: state %d flags %x reason %s", node->spec->name,
+                           node->state, node->flags, node->reason ? node->reason : "-");
+    }
+    return true;
+}
+
+bool check_quiet(struct world *world, bool complain)
+{
+    const struct host *host = &world->host;
+
+    if (!host->ctl || !ctl_is_leading(host->ctl))
+        return not_yet(world, complain, "no controller leads");
+    if (!state_is_quiet(world, ctl_state(host->ctl), complain))
+        return false;
+    map_each (entry, &world->truth.alive) {
+        const struct run *run = entry->value;
+        return not_yet(world, complain, "the script of job %u attempt %u still runs", run->job_id,
+                       run->attempt);
+    }
+    for (unsigned i = 0; i < world->machine_count; i++) {
+        const struct machine *machine = &world->machines[i];
+        if (machine->grants.len || machine->reports.len)
+            return not_yet(world, complain, "%s keeps %zu grants and %zu reports", machine->name,
+                           machine->grants.len, machine->reports.len);
+    }
+    map_each (entry, &host->asks) {
+        const struct ask *ask = entry->value;
+        return not_yet(world, complain, "request %u was never answered", ask->request);
+    }
+    if (people_waiting(world))
+        return not_yet(world, complain, "somebody waits for an answer");
+    return true;
+}
