@@ -2,7 +2,9 @@
 /*
  * main.c - the multi-call binary: `spur NAME ...`, or a symlink called NAME
  */
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -12,22 +14,35 @@
 static int help_main(int argc, char **argv);
 static int version_main(int argc, char **argv);
 
+/* `name` is ours, `slurm` is Slurm's name for the same; either may be missing. */
 static const struct command {
-    const char *name;
+    const char *name, *slurm;
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    { "config", config_main, "check, show or import a configuration" },
-    { "up", up_main, "start a private cluster on this machine" },
-    { "down", down_main, "end it" },
-    { "version", version_main, "show the version" },
-    { "help", help_main, "show this" },
+    { "submit", "sbatch", sbatch_main, "submit a batch script" },
+    { "queue", "squeue", squeue_main, "list jobs" },
+    { "cancel", "scancel", scancel_main, "end or signal jobs" },
+    { "explain", NULL, explain_main, "say what a job waits for, and until when" },
+    { "logs", NULL, logs_main, "show the output of a job" },
+    { "nodes", "sinfo", sinfo_main, "list partitions and nodes" },
+    { "show", NULL, show_main, "show a job, node, partition or the configuration" },
+    { NULL, "scontrol", scontrol_main, "show and change everything, in Slurm's words" },
+    { "node", NULL, node_main, "drain, resume or show nodes" },
+    { "controller", NULL, controller_main, "list controllers" },
+    { "token", NULL, token_main, "make a token" },
+    { "config", NULL, config_main, "check, show or import a configuration" },
+    { "up", NULL, up_main, "start a private cluster on this machine" },
+    { "down", NULL, down_main, "end it" },
+    { "version", NULL, version_main, "show the version" },
+    { "help", NULL, help_main, "show this" },
 };
 
 static const struct command *find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0)
+        if ((commands[i].name && strcmp(commands[i].name, name) == 0) ||
+            (commands[i].slurm && strcmp(commands[i].slurm, name) == 0))
             return &commands[i];
     }
     return NULL;
@@ -35,9 +50,11 @@ static const struct command *find(const char *name)
 
 static int help_main(int argc, char **argv)
 {
-    puts("usage: spur COMMAND [ARGUMENT...]\n");
+    puts("Usage: spur COMMAND [ARGUMENT...]\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        printf("  %-12s %s\n", commands[i].name, commands[i].help);
+        printf("  %-12s %-10s %s\n", commands[i].name ? commands[i].name : "",
+               commands[i].slurm ? commands[i].slurm : "", commands[i].help);
+    puts("\nThe second column is Slurm's name for the same; both take --help.");
     return 0;
 }
 
@@ -53,11 +70,12 @@ static int unknown(const char *name)
     unsigned distance = 3;
 
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        unsigned d = str_distance(name, commands[i].name);
+        const char *other = commands[i].name ? commands[i].name : commands[i].slurm;
+        unsigned d = str_distance(name, other);
 
         if (d < distance) {
             distance = d;
-            best = commands[i].name;
+            best = other;
         }
     }
     fprintf(stderr, "spur: there is no command '%s'", name);
@@ -67,11 +85,25 @@ static int unknown(const char *name)
     return 1;
 }
 
+/* Through `spur` a command of ours says its whole name in messages; one of Slurm's says its own. */
+static int run_named(const struct command *command, int argc, char **argv)
+{
+    static char full[64];
+    bool ours = command->name && strcmp(command->name, argv[0]) == 0;
+
+    if (ours) {
+        snprintf(full, sizeof(full), "spur %s", argv[0]);
+        argv[0] = full;
+    }
+    return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     const char *slash = strrchr(argv[0], '/');
     const struct command *command = find(slash ? slash + 1 : argv[0]);
 
+    signal(SIGPIPE, SIG_IGN);
     if (command)
         return command->run(argc, argv);
     if (argc < 2 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)
@@ -79,5 +111,5 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "-V") == 0 || strcmp(argv[1], "--version") == 0)
         return version_main(argc, argv);
     command = find(argv[1]);
-    return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+    return command ? run_named(command, argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control.h - the parts of scontrol
+ */
+#ifndef CLI_CONTROL_H
+#define CLI_CONTROL_H
+
+#include "cli/cli.h"
+#include "proto/controller.pb-c.h"
+
+struct control {
+    struct cli cli;
+    bool all, detail, future, one_line, quiet, json, interactive, leave;
+    uint32_t verbose;
+    int argc; /* of the whole command, for JSON */
+    char **argv;
+};
+
+/*
+ * A verb or an entity of show. argc and argv are what follows it. The result is an exit code.
+ * `least` letters are enough to name it. `later` says why it does nothing yet.
+ */
+struct control_row {
+    const char *name;
+    unsigned least;
+    int min, max; /* number of words that follow */
+    int (*run)(struct control *control, int argc, char **argv);
+    int number; /* for functions that serve several rows */
+    const char *args, *help, *later;
+};
+const struct control_row *control_find(const struct control_row *rows, size_t count,
+                                       const char *word, size_t len);
+
+int control_show(struct control *control, int argc, char **argv);   /* control_show.c */
+int control_show_config(struct control *control);                   /* control_config.c */
+int control_update(struct control *control, int argc, char **argv); /* control_update.c */
+int control_create(struct control *control, int argc, char **argv);
+int control_delete(struct control *control, int argc, char **argv);
+
+/* control_jobs.c */
+int control_hold(struct control *control, int argc, char **argv);
+int control_uhold(struct control *control, int argc, char **argv);
+int control_release(struct control *control, int argc, char **argv);
+int control_top(struct control *control, int argc, char **argv);
+int control_requeue(struct control *control, int argc, char **argv);
+int control_requeuehold(struct control *control, int argc, char **argv);
+int control_suspend(struct control *control, int argc, char **argv);
+int control_resume(struct control *control, int argc, char **argv);
+int control_wait_job(struct control *control, int argc, char **argv);
+int control_write(struct control *control, int argc, char **argv);
+int control_completing(struct control *control, int argc, char **argv);
+
+/* "TEXT for job ID" for each result that failed; the exit code. `after` may name a second line. */
+int control_results(const JobsReply *reply, const char *after);
+
+#endif

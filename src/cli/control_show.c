@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * control_show.c - scontrol show: records of jobs, nodes, partitions and reservations
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "base/timefmt.h"
+#include "cli/control.h"
+#include "client/client.h"
+#include "schema/jsonw.h"
+#include "schema/node_view.h"
+
+static struct field_ctx ctx_of(const struct control *control)
+{
+    struct field_ctx ctx = cli_field_ctx(0);
+
+    ctx.detail = control->detail;
+    return ctx;
+}
+
+/* Objects of one table, as records or as JSON. */
+struct listing {
+    struct control *control;
+    const struct field_table *table;
+    struct field_ctx ctx;
+    struct str out;
+    struct jsonw json;
+    size_t count;
+};
+
+static void listing_begin(struct listing *listing, struct control *control,
+                          const struct field_table *table, const char *key)
+{
+    *listing = (struct listing){ .control = control, .table = table, .ctx = ctx_of(control) };
+    if (control->json) {
+        jsonw_init(&listing->json, &listing->out);
+        jsonw_object(&listing->json, NULL);
+        jsonw_list(&listing->json, key);
+    }
+}
+
+static void listing_add(struct listing *listing, const void *object)
+{
+    listing->count++;
+    if (listing->control->json) {
+        jsonw_object(&listing->json, NULL);
+        field_add_json(listing->table, object, &listing->ctx, &listing->json);
+        jsonw_object_end(&listing->json);
+    } else {
+        field_add_record(listing->table, object, &listing->ctx, listing->control->one_line,
+                         &listing->out);
+    }
+    if (listing->out.len > 1 << 16)
+        cli_flush(&listing->out);
+}
+
+static void listing_end(struct listing *listing)
+{
+    if (listing->control->json) {
+        jsonw_list_end(&listing->json);
+        jsonw_set(&listing->json, "last_update", true, false, listing->ctx.now_us / 1000000);
+        cli_json_end(&listing->json, listing->control->argc, listing->control->argv, NULL);
+    }
+    cli_flush(&listing->out);
+    str_done(&listing->out);
+}
+
+static int load_failed(const struct control *control, const char *before, const struct err *err)
+{
+    return cli_load_error(&control->cli, before, err);
+}
+
+static int show_all_jobs(struct control *control, struct listing *listing)
+{
+    ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
+    struct client_stream *stream = NULL;
+    struct err err = { 0 };
+    ProtobufCMessage *message;
+    struct arena arena;
+    int next = -1;
+
+    request.has_all_states = request.all_states = true;
+    request.has_with_spec = request.with_spec = true;
+    request.has_hidden_too = request.hidden_too = control->all;
+    if (cli_connect(&control->cli, &err) == 0)
+        stream = client_stream_open(
+            control->cli.client,
+            &(struct client_stream_options){ .path = "/spur.Controller/ListJobs",
+                                             .message = &request.base,
+                                             .reply_type = &list_jobs_reply__descriptor },
+            &err);
+    arena_init(&arena);
+    while (stream &&
+           (next = client_stream_next(stream, &arena, &message, &err)) == CLIENT_MESSAGE) {
+        const ListJobsReply *reply = (const ListJobsReply *)message;
+
+        for (size_t i = 0; i < reply->n_jobs; i++)
+            listing_add(listing, reply->jobs[i]);
+        arena_reset(&arena);
+    }
+    arena_done(&arena);
+    client_stream_free(stream);
+    if (next != CLIENT_ENDED)
+        return load_failed(control, "slurm_load_jobs error:", &err);
+    if (!listing->count && !control->json)
+        puts("No jobs in the system");
+    return 0;
+}
+
+static int show_one_job(struct control *control, struct listing *listing, char *id)
+{
+    GetJobRequest request = GET_JOB_REQUEST__INIT;
+    GetJobReply *reply;
+    struct err err = { 0 };
+
+    if (!cli_is_job_id(id, strlen(id))) {
+        fprintf(stderr, "scontrol_print_job error: %s\n", err_text(ERR_INVALID_JOB_ID));
+        return 1;
+    }
+    request.id = id;
+    if (cli_call(&control->cli, "GetJob", &request.base, &get_job_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0)
+        return load_failed(control, "slurm_load_jobs error:", &err);
+    for (size_t i = 0; i < reply->n_jobs; i++)
+        listing_add(listing, reply->jobs[i]);
+    return 0;
+}
+
+static int show_job(struct control *control, int argc, char **argv)
+{
+    struct listing listing;
+    char **ids = NULL;
+    size_t count = 0;
+    int code = 0;
+
+    for (int i = 0; i < argc; i++)
+        cli_split(&control->cli, argv[i], ",", &ids, &count);
+    /* Commas inside brackets belong to the id: 12_[1,3]. */
+    if (argc == 1 && strchr(argv[0], '[')) {
+        ids = argv;
+        count = 1;
+    }
+    listing_begin(&listing, control, &job_fields, "jobs");
+    if (!count)
+        code = show_all_jobs(control, &listing);
+    for (size_t i = 0; i < count; i++)
+        code |= show_one_job(control, &listing, ids[i]);
+    listing_end(&listing);
+    return code;
+}
+
+static int show_node(struct control *control, int argc, char **argv)
+{
+    ListNodesRequest request = LIST_NODES_REQUEST__INIT;
+    ListNodesReply *reply;
+    struct listing listing;
+    struct err err = { 0 };
+
+    request.has_hidden_too = request.hidden_too = true;
+    for (int i = 0; i < argc; i++) {
+        request.names = argv;
+        request.n_names = (size_t)argc;
+    }
+    if (cli_call(&control->cli, "ListNodes", &request.base, &list_nodes_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0) {
+        if (err.code != ERR_INVALID_NODE_NAME || !argc)
+            return load_failed(control, "slurm_load_node error:", &err);
+        printf("Node %s not found\n", argv[0]);
+        return 1;
+    }
+    listing_begin(&listing, control, &node_fields, "nodes");
+    for (size_t i = 0; i < reply->n_nodes; i++) {
+        bool future = node_status(reply->nodes[i])->state == NODE_FUTURE;
+
+        if (!future || control->future || argc)
+            listing_add(&listing, reply->nodes[i]);
+    }
+    listing_end(&listing);
+    if (!listing.count && !control->json)
+        printf(argc ? "Node %s not found\n" : "No nodes in the system\n", argc ? argv[0] : "");
+    return !listing.count && argc;
+}
+
+static int show_partition(struct control *control, int argc, char **argv)
+{
+    ListPartitionsRequest request = LIST_PARTITIONS_REQUEST__INIT;
+    ListPartitionsReply *reply;
+    struct listing listing;
+    struct err err = { 0 };
+
+    request.has_hidden_too = request.hidden_too = control->all || argc;
+    if (cli_call(&control->cli, "ListPartitions", &request.base, &list_partitions_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0)
+        return load_failed(control, "slurm_load_partitions error:", &err);
+    listing_begin(&listing, control, &partition_fields, "partitions");
+    for (size_t i = 0; i < reply->n_partitions; i++) {
+        const PartitionSpec *spec = reply->partitions[i]->spec;
+
+        if (spec && (!argc || str_eq(spec->name, argv[0])))
+            listing_add(&listing, reply->partitions[i]);
+    }
+    listing_end(&listing);
+    if (!listing.count && !control->json)
+        printf(argc ? "Partition %s not found\n" : "No partitions in the system\n",
+               argc ? argv[0] : "");
+    return !listing.count && argc;
+}
+
+static void add_list(struct str *out, const char *key, char *const *list, size_t count)
+{
+    str_addf(out, "%s=", key);
+    for (size_t i = 0; i < count; i++)
+        str_addf(out, "%s%s", i ? "," : "", list[i]);
+    if (!count)
+        str_add(out, "(null)");
+}
+
+static void add_reservation(struct control *control, const Reservation *one, struct str *out)
+{
+    const char *line = control->one_line ? " " : "\n   ";
+    struct field_ctx ctx = ctx_of(control);
+    const ReservationSpec *spec = one->spec;
+
+    str_addf(out, "ReservationName=%s StartTime=", spec->name);
+    field_add_moment(out, &ctx, spec->start_us);
+    str_add(out, " EndTime=");
+    field_add_moment(out, &ctx, spec->end_us);
+    str_add(out, " Duration=");
+    timefmt_write_duration(out, (spec->end_us - spec->start_us) / 1000000, TIMEFMT_LONG);
+    str_addf(out, "%sNodes=%s NodeCnt=%u CoreCnt=%u Features=%s PartitionName=%s Flags=", line,
+             one->node_names ? one->node_names : "", one->node_count, one->core_count,
+             spec->features ? spec->features : "(null)",
+             spec->partition ? spec->partition : "(null)");
+    for (size_t i = 0; i < spec->n_flags; i++)
+        str_addf(out, "%s%s", i ? "," : "", spec->flags[i]);
+    str_addf(out, "%sTRES=cpu=%u%sAllowedPartitions=(null) QOS=(null)%s", line, one->core_count,
+             line, line);
+    add_list(out, "Users", spec->users, spec->n_users);
+    add_list(out, " Groups", spec->groups, spec->n_groups);
+    add_list(out, " Accounts", spec->accounts, spec->n_accounts);
+    str_addf(out, " Licenses=%s State=%s BurstBuffer=%s%sMaxStartDelay=",
+             spec->licenses ? spec->licenses : "(null)", one->state ? one->state : "",
+             spec->burst_buffer ? spec->burst_buffer : "(null)", line);
+    if (spec->has_max_start_delay_s)
+        timefmt_write_duration(out, spec->max_start_delay_s, TIMEFMT_LONG);
+    else
+        str_add(out, "(null)");
+    if (spec->comment)
+        str_addf(out, "%sComment=%s", line, spec->comment);
+    str_add(out, control->one_line ? "\n" : "\n\n");
+}
+
+static int show_reservation(struct control *control, int argc, char **argv)
+{
+    ListReservationsRequest request = LIST_RESERVATIONS_REQUEST__INIT;
+    ListReservationsReply *reply;
+    struct err err = { 0 };
+    struct str out = { 0 };
+    size_t count = 0;
+
+    if (control->json) {
+        fprintf(stderr, "reservations as JSON are not supported yet\n");
+        return 1;
+    }
+    if (cli_call(&control->cli, "ListReservations", &request.base,
+                 &list_reservations_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0)
+        return load_failed(control, "slurm_load_reservations error:", &err);
+    for (size_t i = 0; i < reply->n_reservations; i++) {
+        const Reservation *one = reply->reservations[i];
+
+        if (!one->spec || (argc && !str_eq(one->spec->name, argv[0])))
+            continue;
+        add_reservation(control, one, &out);
+        count++;
+    }
+    cli_flush(&out);
+    str_done(&out);
+    if (!count)
+        printf(argc ? "Reservation %s not found\n" : "No reservations in the system\n",
+               argc ? argv[0] : "");
+    return !count && argc;
+}
+
+static int show_config(struct control *control, int argc, char **argv)
+{
+    return control_show_config(control);
+}
+
+static const char *hosts_given(int argc, char **argv)
+{
+    const char *job = getenv("SLURM_NODELIST");
+
+    if (argc)
+        return argv[0];
+    return job ? job : getenv("SLURM_JOB_NODELIST");
+}
+
+static int show_hostnames(struct control *control, int argc, char **argv)
+{
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
+    const char *text = hosts_given(argc, argv);
+    struct err err = { 0 };
+    struct str out = { 0 };
+
+    if (str_is_empty(text)) {
+        cli_error(&control->cli, "host list is empty");
+        return 0;
+    }
+    if (hostlist_parse(&list, text, &err) < 0) {
+        cli_error(&control->cli, "Invalid hostlist: %s: %s", text, err.text);
+        return 1;
+    }
+    if (hostlist_count(&list) > LIMIT_HOSTLIST_HOSTS) {
+        cli_error(&control->cli, "Invalid hostlist: %s: more than %d hosts", text,
+                  LIMIT_HOSTLIST_HOSTS);
+        return 1;
+    }
+    hostlist_each (host, &list) {
+        str_addf(&out, "%.*s\n", (int)host.len, host.name);
+        if (out.len > 1 << 16 && !cli_flush(&out))
+            break;
+    }
+    cli_flush(&out);
+    str_done(&out);
+    return 0;
+}
+
+static int hostlist_text(struct control *control, int argc, char **argv, bool sorted)
+{
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
+    const char *text = hosts_given(argc, argv);
+    struct err err = { 0 };
+    struct str out = { 0 };
+
+    if (str_is_empty(text)) {
+        cli_error(&control->cli, "host list is empty");
+        return 0;
+    }
+    if (hostlist_parse(&list, text, &err) < 0 || (sorted && hostlist_sort(&list, &err) < 0)) {
+        cli_error(&control->cli, "Invalid hostlist: %s: %s", text, err.text);
+        return 1;
+    }
+    hostlist_format(&list, &out);
+    str_add_char(&out, '\n');
+    cli_flush(&out);
+    str_done(&out);
+    return 0;
+}
+
+static int show_hostlist(struct control *control, int argc, char **argv)
+{
+    return hostlist_text(control, argc, argv, false);
+}
+
+static int show_hostlist_sorted(struct control *control, int argc, char **argv)
+{
+    return hostlist_text(control, argc, argv, true);
+}
+
+static int show_nothing(struct control *control, int argc, char **argv)
+{
+    return 0; /* there are none, and Slurm prints nothing then */
+}
+
+/* clang-format off */
+static const struct control_row entities[] = {
+    { "aliases", 1, 0, 1, show_nothing, .help = "names of nodes on one machine" },
+    { "assoc_mgr", 2, 0, 9, NULL, .help = "associations in memory", .later = "there is no accounting yet" },
+    { "bbstat", 2, 0, 9, NULL, .help = "state of burst buffers", .later = "there are no burst buffers" },
+    { "burstbuffer", 2, 0, 1, show_nothing, .help = "burst buffers" },
+    { "config", 1, 0, 1, show_config, .help = "configuration of the controller" },
+    { "daemons", 1, 0, 1, NULL, .help = "daemons of this host", .later = "scontrol ping says which controllers are up" },
+    { "dwstat", 2, 0, 9, NULL, .help = "state of burst buffers", .later = "there are no burst buffers" },
+    { "federation", 1, 0, 1, NULL, .help = "federation", .later = "there are no federations" },
+    { "hostlist", 5, 0, 1, show_hostlist, .help = "names of hosts, made short" },
+    { "hostlistsorted", 9, 0, 1, show_hostlist_sorted, .help = "the same, sorted" },
+    { "hostnames", 5, 0, 1, show_hostnames, .help = "names of hosts, one a line" },
+    { "jobs", 1, 0, 1, show_job, .help = "jobs" },
+    { "licenses", 2, 0, 1, NULL, .help = "licences", .later = "licences are not counted" },
+    { "nodes", 1, 0, 1, show_node, .help = "nodes" },
+    { "partitions", 1, 0, 1, show_partition, .help = "partitions" },
+    { "reservations", 1, 0, 1, show_reservation, .help = "reservations" },
+    { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
+    { "steps", 2, 0, 1, NULL, .help = "steps", .later = "the controller does not know steps yet" },
+    { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "network topology is not planned for" },
+    { "topology", 1, 0, 1, show_nothing, .help = "switches" },
+};
+/* clang-format on */
+
+int control_show(struct control *control, int argc, char **argv)
+{
+    char *equals = strchr(argv[0], '=');
+    size_t len = equals ? (size_t)(equals - argv[0]) : strlen(argv[0]);
+    const struct control_row *row = control_find(entities, ARRAY_LEN(entities), argv[0], len);
+    char *value[1] = { equals ? equals + 1 : NULL };
+
+    if (!row) {
+        fprintf(stderr, "invalid entity:%.*s for keyword:show\n", (int)len, argv[0]);
+        return 1;
+    }
+    if (row->later) {
+        fprintf(stderr, "show %s is not supported yet: %s\n", row->name, row->later);
+        return 1;
+    }
+    if (argc - 1 + (equals != NULL) > row->max) {
+        fprintf(stderr, "too many arguments for keyword:show\n");
+        return 1;
+    }
+    return equals ? row->run(control, 1, value) : row->run(control, argc - 1, argv + 1);
+}

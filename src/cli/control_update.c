@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * control_update.c - scontrol create, update and delete
+ *
+ * The first words tell what is meant: JobId=, NodeName=, PartitionName=, ReservationName=. Keys are
+ * rows of schema/update.h and, for jobs, of the job options.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+#include "cli/control.h"
+#include "schema/job_view.h"
+#include "schema/request.h"
+#include "schema/update.h"
+
+enum entity {
+    ENTITY_NONE,
+    ENTITY_JOB,
+    ENTITY_NODE,
+    ENTITY_PARTITION,
+    ENTITY_RESERVATION,
+    ENTITY_STEP
+};
+
+static bool key_is(const char *word, const char *key)
+{
+    size_t len = strcspn(word, "=");
+
+    return strlen(key) == len && strncasecmp(word, key, len) == 0;
+}
+
+/*
+ * A reservation may name a partition and nodes, and a job a partition, so the more special words
+ * decide first.
+ */
+static enum entity entity_of(int argc, char **argv)
+{
+    static const struct {
+        const char *key;
+        enum entity entity;
+    } keys[] = {
+        { "reservation", ENTITY_RESERVATION },
+        { "reservationname", ENTITY_RESERVATION },
+        { "stepid", ENTITY_STEP },
+        { "jobid", ENTITY_JOB },
+        { "job", ENTITY_JOB },
+        { "jobname", ENTITY_JOB },
+        { "nodename", ENTITY_NODE },
+        { "node", ENTITY_NODE },
+        { "partitionname", ENTITY_PARTITION },
+        { "partition", ENTITY_PARTITION },
+    };
+
+    /* Jobs have a ReservationName= key too: what comes first counts among those two. */
+    for (int i = 0; i < argc && i < 1; i++) {
+        for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+            if (key_is(argv[i], keys[k].key))
+                return keys[k].entity;
+        }
+    }
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        for (int i = 0; i < argc; i++) {
+            if (key_is(argv[i], keys[k].key))
+                return keys[k].entity;
+        }
+    }
+    return ENTITY_NONE;
+}
+
+static int aborted(const struct err *err)
+{
+    fprintf(stderr, "%s\n", err->text);
+    if (err->code == ERR_UNKNOWN_OPTION)
+        fprintf(stderr, "Request aborted\n");
+    return 1;
+}
+
+/* ---- jobs ---- */
+
+struct job_update {
+    struct control *control;
+    struct option_ctx ctx;
+    struct job_request request;
+    UpdateJobRequest message;
+    VEC(char *) clear;
+};
+
+/* "+=10" and "-=10": from the limit the job has now. */
+static int relative_limit(struct job_update *update, char sign, const char *value, struct err *err)
+{
+    GetJobRequest request = GET_JOB_REQUEST__INIT;
+    GetJobReply *reply;
+    int64_t seconds, limit;
+
+    if (timefmt_read_duration(value, &seconds, NULL) < 0 || seconds < 0)
+        return err_set(err, ERR_INVALID, "Invalid TimeLimit value");
+    request.id = update->message.id;
+    if (cli_call(&update->control->cli, "GetJob", &request.base, &get_job_reply__descriptor,
+                 (ProtobufCMessage **)&reply, err) < 0)
+        return -1;
+    limit = reply->n_jobs ? job_limit_s(reply->jobs[0]) : -1;
+    if (limit < 0)
+        return err_set(err, ERR_INVALID, "Invalid TimeLimit value: the job has no time limit");
+    limit = sign == '+' ? limit + seconds : limit - seconds;
+    if (limit < 0)
+        return err_set(err, ERR_INVALID, "TimeLimit would be negative");
+    update->request.spec->has_time_limit_s = true;
+    update->request.spec->time_limit_s = limit;
+    return 0;
+}
+
+/* Keys that are no option of sbatch. */
+static int special_key(struct job_update *update, const char *word, const char *value,
+                       struct err *err)
+{
+    uint64_t number;
+
+    if (key_is(word, "jobid") || key_is(word, "job")) {
+        update->message.id = (char *)value;
+    } else if (key_is(word, "admincomment")) {
+        update->message.admin_comment = (char *)value;
+    } else if (key_is(word, "endtime")) {
+        return err_set(err, ERR_UNSUPPORTED, "EndTime cannot be set: change TimeLimit instead");
+    } else if (key_is(word, "priority") && str_to_u64(value, 0, &number)) {
+        update->message.has_hold = true; /* a job of priority 0 is held */
+        update->message.hold = 2;
+    } else if (key_is(word, "requeue") && strcmp(value, "0") == 0) {
+        update->request.spec->has_requeue = true;
+        update->request.spec->requeue = false;
+    } else if (key_is(word, "arraytaskthrottle") || key_is(word, "nodelist") ||
+               key_is(word, "userid") || key_is(word, "numcpus") ||
+               key_is(word, "resetaccruetime") || key_is(word, "sitefactor") ||
+               key_is(word, "wait-for-switch")) {
+        return err_set(err, ERR_UNSUPPORTED, "%.*s cannot be updated yet", (int)strcspn(word, "="),
+                       word);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static int read_job_key(struct job_update *update, char *word, struct err *err)
+{
+    char *equals = strchr(word, '=');
+    const struct option *row;
+    size_t len;
+    int result;
+
+    if (!equals)
+        return err_set(err, ERR_UNKNOWN_OPTION, "Update of this parameter is not supported: %s",
+                       word);
+    len = (size_t)(equals - word);
+    if (len && (word[len - 1] == '+' || word[len - 1] == '-') &&
+        strncasecmp(word, "timelimit", len - 1) == 0)
+        return relative_limit(update, word[len - 1], equals + 1, err);
+    result = special_key(update, word, equals + 1, err);
+    if (result)
+        return result < 0 ? result : 0;
+    /* "jobname=" alone selects jobs, beside an id it renames */
+    row = option_find_update(&sbatch_options, word, len);
+    if (!row)
+        return err_set(err, ERR_UNKNOWN_OPTION, "Update of this parameter is not supported: %s",
+                       word);
+    if (!equals[1] && row->into.kind == INTO_MESSAGE && option_arity(row) == 1) {
+        for (unsigned i = 0; i < job_spec__descriptor.n_fields; i++) {
+            if (job_spec__descriptor.fields[i].offset == row->into.offset)
+                vec_push(&update->clear, (char *)job_spec__descriptor.fields[i].name);
+        }
+        return 0;
+    }
+    return option_call_row(&sbatch_options, &update->ctx, &update->request, row, equals + 1, err);
+}
+
+static int send_job_update(struct job_update *update)
+{
+    JobsReply *reply;
+    struct err err = { 0 };
+
+    update->message.change = update->request.spec;
+    update->message.clear = update->clear.items;
+    update->message.n_clear = update->clear.len;
+    if (cli_call(&update->control->cli, "UpdateJob", &update->message.base, &jobs_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0) {
+        fprintf(stderr, "%s for job %s\n", err.text,
+                update->message.id ? update->message.id : update->message.name);
+        return 1;
+    }
+    return control_results(reply, NULL);
+}
+
+static int update_job(struct control *control, int argc, char **argv)
+{
+    struct job_update update = { .control = control, .ctx = cli_option_ctx() };
+    struct err err = { 0 };
+    int code = 0;
+
+    job_request_init(&update.request);
+    update_job_request__init(&update.message);
+    for (int i = 0; i < argc && !code; i++) {
+        if (read_job_key(&update, argv[i], &err) < 0)
+            code = aborted(&err);
+    }
+    if (!code && job_request_finish(&update.request, &err) < 0)
+        code = aborted(&err);
+    if (!code && !update.message.id) { /* all my jobs of this name */
+        update.message.name = update.request.spec->name;
+        update.request.spec->name = NULL;
+    }
+    if (!code && str_is_empty(update.message.id) && str_is_empty(update.message.name)) {
+        fprintf(stderr, "Job id or name is missing\n");
+        code = 1;
+    }
+    if (!code)
+        code = send_job_update(&update);
+    if (!update.message.id)
+        free(update.message.name);
+    vec_done(&update.clear);
+    job_request_done(&update.request);
+    return code;
+}
+
+/* ---- nodes ---- */
+
+static bool needs_reason(const char *state)
+{
+    return state && (str_ieq(state, "DOWN") || str_ieq(state, "DRAIN") || str_ieq(state, "FAIL"));
+}
+
+static int update_node(struct control *control, int argc, char **argv)
+{
+    UpdateNodeRequest request = UPDATE_NODE_REQUEST__INIT;
+    struct node_update update = { .spec = NEW(NodeSpec) };
+    struct option_ctx ctx = cli_option_ctx();
+    struct err err = { 0 };
+    DoneReply *reply;
+    int code = 0;
+
+    node_spec__init(update.spec);
+    for (int i = 0; i < argc && !code; i++) {
+        if (update_read(&node_updates, &ctx, &update, argv[i], &err) < 0)
+            code = aborted(&err);
+    }
+    if (!code && needs_reason(update.state) && str_is_empty(update.reason)) {
+        fprintf(stderr,
+                "You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
+        code = 1;
+    }
+    request.names = (char *)update.names;
+    request.state = (char *)update.state;
+    request.reason = (char *)update.reason;
+    request.change = update.spec;
+    request.has_clear_features = request.clear_features =
+        update.features && !update.spec->n_features;
+    if (!code && cli_call(&control->cli, "UpdateNode", &request.base, &done_reply__descriptor,
+                          (ProtobufCMessage **)&reply, &err) < 0) {
+        fprintf(stderr, "slurm_update error: %s\n", err.text);
+        code = 1;
+    }
+    node_update_done(&update);
+    return code;
+}
+
+/* ---- partitions ---- */
+
+static int send_partition(struct control *control, int argc, char **argv, bool create)
+{
+    UpdatePartitionRequest request = UPDATE_PARTITION_REQUEST__INIT;
+    struct partition_update update = { .spec = NEW(PartitionSpec) };
+    struct option_ctx ctx = cli_option_ctx();
+    struct err err = { 0 };
+    DoneReply *reply;
+    int code = 0;
+
+    partition_spec__init(update.spec);
+    for (int i = 0; i < argc && !code; i++) {
+        if (update_read(&partition_updates, &ctx, &update, argv[i], &err) < 0)
+            code = aborted(&err);
+    }
+    request.change = update.spec;
+    request.clear = (char **)update.clear.items;
+    request.n_clear = update.clear.len;
+    request.has_create = request.create = create;
+    if (!code && cli_call(&control->cli, "UpdatePartition", &request.base, &done_reply__descriptor,
+                          (ProtobufCMessage **)&reply, &err) < 0) {
+        fprintf(stderr, create ? "Error creating the partition: %s\n" : "slurm_update error: %s\n",
+                err.text);
+        code = 1;
+    }
+    partition_update_done(&update);
+    return code;
+}
+
+/* ---- reservations ---- */
+
+static int send_reservation(struct control *control, int argc, char **argv, bool create)
+{
+    UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
+    struct reservation_update update = { .spec = NEW(ReservationSpec) };
+    struct option_ctx ctx = cli_option_ctx();
+    struct err err = { 0 };
+    DoneReply *reply;
+    int code = 0;
+
+    reservation_spec__init(update.spec);
+    for (int i = 0; i < argc && !code; i++) {
+        if (update_read(&reservation_updates, &ctx, &update, argv[i], &err) < 0)
+            code = aborted(&err);
+    }
+    if (!code && create && !update.spec->n_users && !update.spec->n_accounts &&
+        !update.spec->n_groups) {
+        cli_error(&control->cli, "Either Users/Groups, AllowedPartitions, QOS and/or Accounts must "
+                                 "be specified.  No reservation created.");
+        code = 1;
+    }
+    request.change = update.spec;
+    request.has_create = request.create = create;
+    if (!code && cli_call(&control->cli, "UpdateReservation", &request.base,
+                          &done_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0) {
+        fprintf(stderr,
+                create ? "Error creating the reservation: %s\n"
+                       : "Error updating the reservation: %s\n",
+                err.text);
+        code = 1;
+    } else if (!code && create) {
+        printf("Reservation created: %s\n", reply->name         ? reply->name
+                                            : update.spec->name ? update.spec->name
+                                                                : "");
+    } else if (!code) {
+        puts("Reservation updated.");
+    }
+    reservation_update_done(&update);
+    return code;
+}
+
+int control_update(struct control *control, int argc, char **argv)
+{
+    switch (entity_of(argc, argv)) {
+    case ENTITY_JOB:
+        return update_job(control, argc, argv);
+    case ENTITY_NODE:
+        return update_node(control, argc, argv);
+    case ENTITY_PARTITION:
+        return send_partition(control, argc, argv, false);
+    case ENTITY_RESERVATION:
+        return send_reservation(control, argc, argv, false);
+    case ENTITY_STEP:
+        fprintf(stderr, "steps cannot be updated yet\n");
+        return 1;
+    case ENTITY_NONE:
+        break;
+    }
+    fprintf(stderr, "No valid entity in update command\n"
+                    "Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", "
+                    "\"JobId\"\n");
+    return 1;
+}
+
+int control_create(struct control *control, int argc, char **argv)
+{
+    enum entity entity = entity_of(argc, argv);
+
+    /* "create reservation ..." names the kind in a word of its own */
+    if (!strchr(argv[0], '=')) {
+        if (str_istarts("reservation", argv[0]))
+            entity = ENTITY_RESERVATION;
+        else if (str_istarts("partition", argv[0]))
+            entity = ENTITY_PARTITION;
+        argc--;
+        argv++;
+    }
+    if (entity == ENTITY_RESERVATION)
+        return send_reservation(control, argc, argv, true);
+    if (entity == ENTITY_PARTITION)
+        return send_partition(control, argc, argv, true);
+    fprintf(stderr,
+            entity == ENTITY_NODE ? "nodes cannot be created yet: a node joins with a token\n"
+                                  : "Invalid creation entity: %s\n",
+            argc ? argv[0] : "");
+    return 1;
+}
+
+static int delete_partition(struct control *control, const char *word, const char *name)
+{
+    UpdatePartitionRequest request = UPDATE_PARTITION_REQUEST__INIT;
+    PartitionSpec spec = PARTITION_SPEC__INIT;
+    struct err err = { 0 };
+    DoneReply *reply;
+
+    spec.name = (char *)name;
+    request.change = &spec;
+    request.has_remove = request.remove = true;
+    if (cli_call(&control->cli, "UpdatePartition", &request.base, &done_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) == 0)
+        return 0;
+    fprintf(stderr, "delete_partition %s: %s\n", word, err.text);
+    return 1;
+}
+
+static int delete_reservation(struct control *control, const char *word, const char *name)
+{
+    UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
+    ReservationSpec spec = RESERVATION_SPEC__INIT;
+    struct err err = { 0 };
+    DoneReply *reply;
+
+    spec.name = (char *)name;
+    request.change = &spec;
+    request.has_remove = request.remove = true;
+    if (cli_call(&control->cli, "UpdateReservation", &request.base, &done_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) == 0)
+        return 0;
+    fprintf(stderr, "delete_reservation %s: %s\n", word, err.text);
+    return 1;
+}
+
+int control_delete(struct control *control, int argc, char **argv)
+{
+    const char *word = argv[0], *equals = strchr(word, '=');
+    const char *name = equals ? equals + 1 : argc > 1 ? argv[1] : NULL;
+
+    if (name && (key_is(word, "partitionname") || key_is(word, "partition")))
+        return delete_partition(control, word, name);
+    if (name && (key_is(word, "reservationname") || key_is(word, "reservation")))
+        return delete_reservation(control, word, name);
+    fprintf(stderr, "Invalid deletion entity: %s\n", word);
+    return 1;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ping.c - scontrol ping, spur controller list: each address of the cluster is asked by itself
+ */
+#include "cli/ping.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "client/client.h"
+#include "proto/controller.pb-c.h"
+#include "schema/jsonw.h"
+
+enum { PING_MS = 2000, PING_MAX = 64 };
+
+struct pinged {
+    const char *address;
+    PingReply *reply; /* NULL: it did not answer */
+    struct err err;
+};
+
+static void ping_one(struct cli *cli, struct pinged *pinged)
+{
+    Empty request = EMPTY__INIT;
+    struct client *client = client_new(&(struct client_options){ .addresses = pinged->address,
+                                                                 .timeout_ms = PING_MS,
+                                                                 .retry_ms = PING_MS / 4 },
+                                       &pinged->err);
+
+    if (client &&
+        client_call(client, "/spur.Controller/Ping", &request.base, &ping_reply__descriptor,
+                    &cli->arena, (ProtobufCMessage **)&pinged->reply, &pinged->err) < 0)
+        pinged->reply = NULL;
+    client_free(client);
+}
+
+static size_t ping_all(struct cli *cli, struct pinged *all)
+{
+    const char *addresses = getenv("SPUR_CONTROLLER_ADDR");
+    char **list = NULL;
+    size_t count = 0;
+
+    cli_split(cli, addresses ? addresses : "http://localhost:6817", ", ", &list, &count);
+    count = MIN(count, PING_MAX);
+    for (size_t i = 0; i < count; i++) {
+        all[i] = (struct pinged){ .address = list[i] };
+        ping_one(cli, &all[i]);
+    }
+    return count;
+}
+
+static const char *name_of(const struct pinged *pinged)
+{
+    return pinged->reply && pinged->reply->name ? pinged->reply->name : pinged->address;
+}
+
+/* The leader is what Slurm calls primary; without one, the first. */
+static size_t primary_of(const struct pinged *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].reply && all[i].reply->leader)
+            return i;
+    }
+    return 0;
+}
+
+static void print_json(const struct pinged *all, size_t count, size_t primary, int argc,
+                       char **argv)
+{
+    struct str out = { 0 };
+    struct jsonw json;
+
+    jsonw_init(&json, &out);
+    jsonw_object(&json, NULL);
+    jsonw_list(&json, "pings");
+    for (size_t i = 0; i < count; i++) {
+        jsonw_object(&json, NULL);
+        jsonw_text(&json, "hostname", name_of(&all[i]));
+        jsonw_text(&json, "pinged", all[i].reply ? "UP" : "DOWN");
+        jsonw_bool(&json, "responding", all[i].reply != NULL);
+        jsonw_bool(&json, "primary", i == primary);
+        jsonw_text(&json, "mode", i == primary ? "primary" : "backup");
+        jsonw_object_end(&json);
+    }
+    jsonw_list_end(&json);
+    cli_json_end(&json, argc, argv,
+                 count && all[primary].reply ? all[primary].reply->cluster_name : NULL);
+    cli_flush(&out);
+    str_done(&out);
+}
+
+int ping_print(struct cli *cli, bool as_json, int argc, char **argv)
+{
+    struct pinged all[PING_MAX];
+    size_t count = ping_all(cli, all), primary = primary_of(all, count), backup = 0, up = 0;
+
+    if (as_json)
+        print_json(all, count, primary, argc, argv);
+    for (size_t i = 0; i < count; i++) {
+        up += all[i].reply != NULL;
+        if (as_json)
+            continue;
+        if (i == primary)
+            printf("Slurmctld(primary)");
+        else
+            printf("Slurmctld(backup%zu)", ++backup);
+        printf(" at %s is %s\n", name_of(&all[i]), all[i].reply ? "UP" : "DOWN");
+    }
+    return up == 0;
+}
+
+static int list(struct cli *cli)
+{
+    struct pinged all[PING_MAX];
+    size_t count = ping_all(cli, all), up = 0;
+
+    printf("%-16s %-8s %10s %12s %-10s %s\n", "NAME", "ROLE", "EPOCH", "INDEX", "VERSION",
+           "ADDRESS");
+    for (size_t i = 0; i < count; i++) {
+        const PingReply *reply = all[i].reply;
+
+        if (!reply) {
+            printf("%-16s %-8s %10s %12s %-10s %s\n", "?", "down", "", "", "", all[i].address);
+            cli_error(cli, "%s: %s", all[i].address, all[i].err.text);
+            continue;
+        }
+        up++;
+        printf("%-16s %-8s %10llu %12llu %-10s %s\n", reply->name ? reply->name : "",
+               reply->leader ? "leader" : "follower", (unsigned long long)reply->epoch,
+               (unsigned long long)reply->index, reply->version ? reply->version : "",
+               all[i].address);
+    }
+    return up == 0;
+}
+
+int controller_main(int argc, char **argv)
+{
+    struct cli cli;
+    int code;
+
+    cli_init(&cli, cli_name(argv));
+    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        code = list(&cli);
+    } else if (argc == 2 && strcmp(argv[1], "ping") == 0) {
+        code = ping_print(&cli, false, argc, argv);
+    } else {
+        bool asked = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+
+        fprintf(asked ? stdout : stderr,
+                "Usage: spur controller list   every controller, who leads, how far each is\n"
+                "       spur controller ping   which of them are up\n"
+                "Adding, removing and transferring come with several controllers.\n");
+        code = !asked;
+    }
+    cli_done(&cli);
+    return code;
+}

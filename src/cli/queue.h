@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queue.h - the parts of squeue
+ */
+#ifndef CLI_QUEUE_H
+#define CLI_QUEUE_H
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "proto/controller.pb-c.h"
+#include "schema/field.h"
+
+typedef VEC(const Job *) queue_jobs;
+
+/*
+ * Sorts by letters of -o, each with '+' or '-' before it ("P,t,-p"). Equal jobs stay in the order of
+ * their ids. ERR_INVALID names the first letter that is none.
+ */
+int queue_sort(queue_jobs *jobs, const char *spec, const struct field_ctx *ctx, struct err *err);
+
+/* Words of --states as filters; "all" sets all_states. ERR_INVALID names the word that is none. */
+struct queue_states {
+    bool all;
+    uint32_t states; /* bit by JobState */
+    uint32_t flags;  /* JobFlag */
+};
+int queue_read_states(const char *text, struct queue_states *out, struct err *err);
+bool queue_state_matches(const struct queue_states *states, const Job *job);
+/* What is shown when no state is asked for: jobs that are not over. */
+extern const struct queue_states queue_states_default;
+
+/* The batch scripts of running jobs as steps, for squeue --steps. */
+extern const struct field_table step_fields; /* of Job */
+
+#endif
