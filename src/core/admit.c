@@ -11,47 +11,38 @@
 #include <string.h>
 
 #include "core/feature.h"
-#include "core/pb.h"
 
 enum { DEFAULT_MAX_ARRAY_SIZE = 1001 };
 
 /* What is asked for and would not happen: refused, never ignored. */
-static const struct {
-    const char *field, *option;
-} not_there[] = {
-    { "burst_buffer", "--burst-buffer" },
-    { "core_spec", "--core-spec" },
-    { "thread_spec", "--thread-spec" },
-    { "switches", "--switches" },
-    { "segment", "--segment" },
-    { "spare_nodes", "--spare-nodes" },
-    { "reboot", "--reboot" },
-    { "tres_per_task", "--tres-per-task" },
-    { "batch_features", "--batch" },
-    { "clusters", "--clusters" },
-    { "immediate", "--immediate" },
-};
-
-static bool is_false(const JobSpec *spec, const ProtobufCFieldDescriptor *field)
-{
-    return field->type == PROTOBUF_C_TYPE_BOOL &&
-           !*(const protobuf_c_boolean *)((const char *)spec + field->offset);
-}
-
 static int check_supported(const JobSpec *spec, struct err *err)
 {
+    const struct {
+        bool asked;
+        const char *option;
+    } not_there[] = {
+        { spec->burst_buffer, "--burst-buffer" },
+        { spec->core_spec, "--core-spec" },
+        { spec->thread_spec, "--thread-spec" },
+        { spec->switches, "--switches" },
+        { spec->segment, "--segment" },
+        { spec->spare_nodes, "--spare-nodes" },
+        { spec->reboot, "--reboot" },
+        { spec->tres_per_task, "--tres-per-task" },
+        { spec->batch_features, "--batch" },
+        { spec->clusters, "--clusters" },
+        { spec->immediate, "--immediate" },
+        { spec->exclusive == EXCLUSIVE_MCS, "--exclusive=mcs" },
+        { spec->exclusive == EXCLUSIVE_TOPO, "--exclusive=topo" },
+    };
+
     for (size_t i = 0; i < ARRAY_LEN(not_there); i++) {
-        const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field_by_name(
-            &job_spec__descriptor, not_there[i].field);
-        if (field && pb_has(spec, field) && !is_false(spec, field)) {
-            int code =
-                err_set(err, ERR_UNSUPPORTED, "%s is not supported yet", not_there[i].option);
-            err_option(err, not_there[i].option);
-            return code;
-        }
+        if (!not_there[i].asked)
+            continue;
+        int code = err_set(err, ERR_UNSUPPORTED, "%s is not supported yet", not_there[i].option);
+        err_option(err, not_there[i].option);
+        return code;
     }
-    if (spec->exclusive == EXCLUSIVE_MCS || spec->exclusive == EXCLUSIVE_TOPO)
-        return err_set(err, ERR_UNSUPPORTED, "--exclusive=mcs and topo are not supported yet");
     return 0;
 }
 

@@ -2,8 +2,8 @@
 /*
  * shape.c - what a job asks for, read once and shared by all that ask the same
  *
- * The key of a shape is the packed JobSpec with only the fields that matter here, so a new field
- * that the planner reads needs a line in key_of().
+ * The key of a shape holds every field of the spec that matters here, so a new field that the
+ * planner reads needs a line in key_of().
  */
 #include "core/shape.h"
 
@@ -14,50 +14,86 @@
 #include "core/pb.h"
 #include "core/state_priv.h"
 
-#define COPY(field)                          \
-    do {                                     \
-        key.has_##field = spec->has_##field; \
-        key.field = spec->field;             \
-    } while (0)
+/* Fields in a fixed order: a bit for each that is there, then their values one after the other. */
+struct key {
+    struct str bytes;
+    uint64_t there;
+    unsigned count;
+};
+
+static void key_number(struct key *key, bool has, uint64_t value)
+{
+    if (has) {
+        key->there |= UINT64_C(1) << key->count;
+        str_add_len(&key->bytes, &value, sizeof(value));
+    }
+    key->count++;
+}
+
+static void key_text(struct key *key, const char *text)
+{
+    if (text) {
+        key->there |= UINT64_C(1) << key->count;
+        str_add_len(&key->bytes, text, strlen(text) + 1);
+    }
+    key->count++;
+}
+
+static void key_gres(struct key *key, const JobSpec *spec)
+{
+    key_number(key, spec->n_gres > 0, spec->n_gres);
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        const GresRequest *gres = spec->gres[i];
+        uint64_t numbers[2] = { gres->has_count ? gres->count : 1, gres->scope };
+        const char *name = gres->name ? gres->name : "", *type = gres->type ? gres->type : "";
+        str_add_len(&key->bytes, numbers, sizeof(numbers));
+        str_add_len(&key->bytes, name, strlen(name) + 1);
+        str_add_len(&key->bytes, type, strlen(type) + 1);
+    }
+}
+
+#define NUMBER(field) key_number(&key, spec->has_##field, (uint64_t)spec->field)
 
 static struct span key_of(const JobSpec *spec, struct arena *arena)
 {
-    JobSpec key = JOB_SPEC__INIT;
+    struct key key = { 0 };
 
-    key.partition = spec->partition;
-    key.reservation = spec->reservation;
-    key.licenses = spec->licenses;
-    key.features = spec->features;
-    key.prefer = spec->prefer;
-    key.nodelist = spec->nodelist;
-    key.exclude = spec->exclude;
-    key.hint = spec->hint;
-    key.gres = spec->gres;
-    key.n_gres = spec->n_gres;
-    COPY(min_nodes);
-    COPY(max_nodes);
-    COPY(ntasks);
-    COPY(cpus_per_task);
-    COPY(ntasks_per_node);
-    COPY(ntasks_per_socket);
-    COPY(ntasks_per_core);
-    COPY(ntasks_per_gpu);
-    COPY(min_cpus_per_node);
-    COPY(sockets_per_node);
-    COPY(cores_per_socket);
-    COPY(threads_per_core);
-    COPY(mem_per_node_mb);
-    COPY(mem_per_cpu_mb);
-    COPY(mem_per_gpu_mb);
-    COPY(tmp_disk_mb);
-    COPY(cpus_per_gpu);
-    COPY(contiguous);
-    COPY(exclusive);
-    COPY(oversubscribe);
-    COPY(overcommit);
-    COPY(spread_job);
-    COPY(use_min_nodes);
-    return pb_pack(&key, arena);
+    key_text(&key, spec->partition);
+    key_text(&key, spec->reservation);
+    key_text(&key, spec->licenses);
+    key_text(&key, spec->features);
+    key_text(&key, spec->prefer);
+    key_text(&key, spec->nodelist);
+    key_text(&key, spec->exclude);
+    key_text(&key, spec->hint);
+    key_gres(&key, spec);
+    NUMBER(min_nodes);
+    NUMBER(max_nodes);
+    NUMBER(ntasks);
+    NUMBER(cpus_per_task);
+    NUMBER(ntasks_per_node);
+    NUMBER(ntasks_per_socket);
+    NUMBER(ntasks_per_core);
+    NUMBER(ntasks_per_gpu);
+    NUMBER(min_cpus_per_node);
+    NUMBER(sockets_per_node);
+    NUMBER(cores_per_socket);
+    NUMBER(threads_per_core);
+    NUMBER(mem_per_node_mb);
+    NUMBER(mem_per_cpu_mb);
+    NUMBER(mem_per_gpu_mb);
+    NUMBER(tmp_disk_mb);
+    NUMBER(cpus_per_gpu);
+    NUMBER(contiguous);
+    NUMBER(exclusive);
+    NUMBER(oversubscribe);
+    NUMBER(overcommit);
+    NUMBER(spread_job);
+    NUMBER(use_min_nodes);
+    str_add_len(&key.bytes, &key.there, sizeof(key.there));
+    struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
+    str_done(&key.bytes);
+    return out;
 }
 
 static int read_partitions(struct shape *shape, const char *text, struct err *err)
