@@ -11,7 +11,16 @@
 #include "log/etcd_priv.h"
 #include "sys/log.h"
 
-enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 500 };
+enum {
+    PAUSE_MIN_MS = 20,
+    PAUSE_MAX_MS = 500,
+    /*
+     * A proposal that was on its way to an etcd leader who died is never answered: ask early what
+     * became of it. Asking costs a read, and sending again is safe.
+     */
+    WAIT_MIN_MS = 500,
+    WAIT_MAX_MS = 4000,
+};
 
 static void send_flying(struct etcd_log *self);
 static void send_next(struct etcd_log *self);
@@ -225,6 +234,13 @@ static void decide(struct etcd_log *self, const EtcdTxnResponse *reply,
 
 /* ---- asking ---- */
 
+static void *send_patiently(struct etcd_log *self, struct etcd_txn *txn, etcd_done_fn done)
+{
+    unsigned wait = MIN((unsigned)WAIT_MIN_MS << MIN(self->append_failures, 8u), WAIT_MAX_MS);
+
+    return self->io->call(self->io_ctx, ETCD_CALL_TXN, &txn->request.base, wait, done, self);
+}
+
 static bool is_no_space(const struct err *err)
 {
     return strstr(err->text, "space exceeded") != NULL;
@@ -264,7 +280,7 @@ static void on_resolve_time(void *arg)
     etcd_keys_entry(&self->keys, self->flying->first, key);
     etcd_txn_init(&txn);
     ask_fate(self, &txn, ETCD_THEN, key);
-    self->append_call = etcd_send(self, &txn, on_resolve);
+    self->append_call = send_patiently(self, &txn, on_resolve);
 }
 
 static void resolve_later(struct etcd_log *self)
@@ -314,7 +330,7 @@ static void send_flying(struct etcd_log *self)
         etcd_txn_if_exists(&txn, self->keys.trim);
     etcd_txn_put(&txn, key, (struct span){ self->flying_value.data, self->flying_value.len }, 0);
     ask_fate(self, &txn, ETCD_ELSE, key);
-    self->append_call = etcd_send(self, &txn, on_append);
+    self->append_call = send_patiently(self, &txn, on_append);
 }
 
 void etcd_append_stop(struct etcd_log *self)
