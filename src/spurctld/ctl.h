@@ -10,6 +10,7 @@
  *   ctl_effects.c  what the leader does because of what the cluster decided
  *   ctl_nodes.c    sessions of agents: hello, reports, heartbeats, silence
  *   ctl_plan.c     feeds the planner and proposes what it decides
+ *   ctl_alloc.c    allocations without a script
  *   ctl_jobs.c ctl_query.c ctl_admin.c   what people ask
  */
 #ifndef SPURCTLD_CTL_H
@@ -32,6 +33,7 @@ enum ctl_timer {
     CTL_TIMER_PLAN,  /* the planner has more to look at, or wants to look again */
     CTL_TIMER_NODES, /* the next node that may have been silent for too long */
     CTL_TIMER_RETRY, /* the disk refused a batch: see whether it takes one now */
+    CTL_TIMER_HOLD,  /* an allocation whose client is gone */
     CTL_TIMERS
 };
 
@@ -63,10 +65,11 @@ struct ctl_io {
 };
 
 struct ctl_options {
-    const char *name;          /* of this controller */
-    const char *address;       /* where others reach it */
-    const uint8_t *cluster_id; /* 16 bytes for a new cluster */
-    const uint8_t *verify_key; /* 32 bytes: public key of the cluster's tokens, or NULL */
+    const char *name;           /* of this controller */
+    const char *address;        /* where others reach it */
+    const uint8_t *cluster_id;  /* 16 bytes for a new cluster */
+    const uint8_t *verify_key;  /* 32 bytes: public key of the cluster's tokens, or NULL */
+    const uint8_t *step_secret; /* 32 bytes that only controllers know, or NULL */
 };
 
 /*
@@ -137,7 +140,7 @@ ctl_handler ctl_submit, ctl_cancel, ctl_update_job, ctl_requeue, ctl_suspend;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
-ctl_handler ctl_ping, ctl_diag;
+ctl_handler ctl_ping, ctl_diag, ctl_finish_job;
 
 /* A stream can take more, or its asker went away (then it is answered by ops->end). */
 void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);

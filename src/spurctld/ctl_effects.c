@@ -59,6 +59,22 @@ static bool launches_with_grant(const struct job *job)
     return job->batch && job->run->count == 1;
 }
 
+/* Where users reach the nodes of a job. */
+static void fill_addresses(struct ctl *ctl, const struct job *job, struct arena *arena,
+                           Grant *grant)
+{
+    grant->n_addresses = job->run->count;
+    grant->addresses = ARENA_ARRAY(arena, char *, job->run->count);
+    for (size_t i = 0; i < job->run->count; i++) {
+        const struct node *node = state_node(ctl->state, job->run->parts[i].name);
+        const NodeInventory *found = node ? node->found : NULL;
+        grant->addresses[i] = found && found->addr
+                                  ? arena_printf(arena, "http://%s:%u", found->addr,
+                                                 found->has_port ? found->port : 6818)
+                                  : arena_strdup(arena, "");
+    }
+}
+
 void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
 {
     struct agent *agent = part_agent(ctl, job, part);
@@ -88,6 +104,11 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.time_limit_s = job->time_limit_s;
     grant.start_us = job->run->start_us;
     grant.expires_us = ctl_now(ctl) + GRANT_VALID_US;
+    uint8_t step_key[CTL_STEP_KEY_BYTES];
+    ctl_step_key(ctl, job, step_key);
+    grant.has_step_key = true;
+    grant.step_key = (ProtobufCBinaryData){ sizeof(step_key), step_key };
+    fill_addresses(ctl, job, &arena, &grant);
     bool good = true;
     if (launches_with_grant(job)) {
         good = fill_launch(ctl, job, &arena, &launch);

@@ -54,7 +54,16 @@ struct ctl_counts {
 struct watcher {
     uint32_t job_id;
     struct ctl_ask *ask;
+    bool hold; /* by the client of an allocation; see ctl_alloc.c */
 };
+
+/* An allocation whose client has gone. */
+struct orphan {
+    uint32_t job_id;
+    int64_t at_us; /* when it is cancelled */
+};
+
+enum { CTL_STEP_KEY_BYTES = 32 };
 
 struct listing; /* a ListJobs stream that waits for its reader */
 
@@ -64,6 +73,7 @@ struct ctl {
     uint8_t cluster_id[16];
     uint8_t verify_key[32];
     bool has_verify_key;
+    uint8_t step_secret[CTL_STEP_KEY_BYTES];
     struct state *state;
     struct sched *sched; /* NULL while recovering */
     struct log *log;
@@ -90,6 +100,7 @@ struct ctl {
     struct map granting; /* job id → struct granting */
 
     VEC(struct watcher) watchers;
+    VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
     struct ctl_counts counts;
 };
@@ -123,6 +134,11 @@ void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
                      bool requeue);
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job);
+
+/* ---- ctl_alloc.c ---- */
+void ctl_step_key(const struct ctl *ctl, const struct job *job, uint8_t out[CTL_STEP_KEY_BYTES]);
+void ctl_hold_lost(struct ctl *ctl, uint32_t job_id);
+void ctl_hold_timer(struct ctl *ctl);
 
 /* ---- ctl_hooks.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);

@@ -389,6 +389,9 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         else if (ctl->must_lead)
             propose_lead(ctl);
         break;
+    case CTL_TIMER_HOLD:
+        ctl_hold_timer(ctl);
+        break;
     case CTL_TIMERS:
         break;
     }
@@ -451,6 +454,8 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
         memcpy(ctl->verify_key, options->verify_key, sizeof(ctl->verify_key));
         ctl->has_verify_key = true;
     }
+    if (options->step_secret)
+        memcpy(ctl->step_secret, options->step_secret, sizeof(ctl->step_secret));
     ctl->state = state_new();
     ctl->counts.start_us = ctl_now(ctl);
     events_init(&ctl->events);
@@ -495,6 +500,7 @@ void ctl_free(struct ctl *ctl)
     vec_done(&ctl->queue);
     str_done(&ctl->packed);
     vec_done(&ctl->watchers);
+    vec_done(&ctl->orphans);
     events_done(&ctl->events);
     arena_done(&ctl->apply_arena);
     if (ctl->sched)

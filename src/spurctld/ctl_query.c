@@ -138,8 +138,12 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
     if (ask->data)
         listing_drop(ctl, ask->data);
     for (size_t i = ctl->watchers.len; i-- > 0;) {
-        if (ctl->watchers.items[i].ask == ask)
-            vec_remove(&ctl->watchers, i);
+        struct watcher watcher = ctl->watchers.items[i];
+        if (watcher.ask != ask)
+            continue;
+        vec_remove(&ctl->watchers, i);
+        if (watcher.hold)
+            ctl_hold_lost(ctl, watcher.job_id);
     }
     ask->ops->end(ask);
 }
@@ -286,7 +290,10 @@ void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
         ask->ops->end(ask);
         return;
     }
-    vec_push(&ctl->watchers, (struct watcher){ job->array ? job->array->id : job->id, ask });
+    vec_push(&ctl->watchers,
+             (struct watcher){ .job_id = job->array ? job->array->id : job->id,
+                               .ask = ask,
+                               .hold = request->hold && job->owner->uid == ask->who->uid });
 }
 
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job)

@@ -43,6 +43,8 @@ static const struct row {
       ctl_suspend, NULL, NULL },
     { C "WatchJob", PEOPLE, true, RPC_SERVER_STREAM, &watch_job_request__descriptor,
       &job__descriptor, ctl_watch_job, NULL, NULL },
+    { C "FinishJob", PEOPLE, true, RPC_UNARY, &finish_job_request__descriptor,
+      &done_reply__descriptor, ctl_finish_job, NULL, "owner or administrator" },
     { C "Explain", PEOPLE, true, RPC_UNARY, &explain_request__descriptor,
       &explain_reply__descriptor, ctl_explain, NULL, NULL },
     { C "JobAccess", PEOPLE, true, RPC_UNARY, &job_access_request__descriptor,

@@ -290,6 +290,19 @@ static void start_handles(struct server *server)
     }
 }
 
+/* Follows from the cluster's key, so that every controller and every restart has the same. */
+static int make_step_secret(struct server *server, uint8_t out[DIGEST_BYTES], struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/keys/cluster.key", server->state_dir);
+    CLEANUP(str_done) struct str key = { 0 };
+
+    if (file_read(path, LIMIT_CONFIG_BYTES, &key, err) < 0)
+        return -(int)err->code;
+    str_add(&key, "steps");
+    digest_sha256(str_text(&key), key.len, out);
+    return 0;
+}
+
 static int start(struct server *server, struct err *err)
 {
     struct ctl_io io = {
@@ -312,11 +325,15 @@ static int start(struct server *server, struct err *err)
                      server->options->name, conf_local(server->conf)->jwt_key, err) < 0 ||
         start_rpc(server, err) < 0)
         return -(int)err->code;
+    uint8_t step_secret[DIGEST_BYTES];
+    if (make_step_secret(server, step_secret, err) < 0)
+        return -(int)err->code;
     struct ctl_options options = {
         .name = server->options->name,
         .address = server->address,
         .cluster_id = server->secrets.cluster_id,
         .verify_key = server->secrets.public_key,
+        .step_secret = step_secret,
     };
     server->ctl = ctl_new(&io, &options, open_log, server, err);
     if (!server->ctl || server_propose_conf(server, false, err) < 0)

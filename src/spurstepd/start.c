@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -41,6 +42,8 @@ struct child {
     int cgroup_fd;
     bool must_join;
     char **argv, **env;
+    bool has_fds; /* a task of srun: `fds` are open */
+    bool terminal;
     char **by_hand; /* argv with the interpreter before it; NULL: the script names none */
     gid_t *groups;
     cpu_set_t *cpus; /* NULL: as they are */
@@ -151,6 +154,10 @@ CHILD static bool open_files(struct child *child)
         if (chdir("/tmp") < 0)
             return fail(child, "chdir", "/tmp", false);
     }
+    if (child->has_fds) {
+        child->failed = NULL;
+        return true;
+    }
     child->fds[0] = open(in, O_RDONLY | O_NOCTTY | O_CLOEXEC);
     if (child->fds[0] < 0)
         return fail(child, "Could not open stdin file", in, true);
@@ -174,6 +181,8 @@ CHILD static bool place_files(struct child *child)
         if (syscall(SYS_dup3, child->fds[fd], fd, 0) < 0)
             return fail(child, "dup", NULL, false);
     }
+    if (child->terminal)
+        syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
     syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
     return true;
 }
@@ -266,16 +275,20 @@ static bool env_is(const char *entry, const char *name, size_t len)
 }
 
 /* The task's own variables first, then those of the login that it does not set. */
-static char **build_env(struct child *child, char *const *login)
+static char **build_env(struct child *child, char *const *own_env, char *const *login)
 {
     const StepTask *task = child->task;
-    size_t login_count = 0, n = 0;
+    size_t login_count = 0, own_count = 0, n = 0;
 
     while (login && login[login_count])
         login_count++;
-    char **env = NEW_ARRAY(char *, task->n_env + login_count + 2);
+    while (own_env && own_env[own_count])
+        own_count++;
+    char **env = NEW_ARRAY(char *, task->n_env + own_count + login_count + 2);
     strcpy(child->pid_text, "SLURM_TASK_PID=");
     env[n++] = child->pid_text;
+    for (size_t i = 0; i < own_count; i++)
+        env[n++] = own_env[i];
     for (size_t i = 0; i < task->n_env; i++) {
         if (!env_is(task->env[i], "SLURM_TASK_PID", strlen("SLURM_TASK_PID")))
             env[n++] = task->env[i];
@@ -372,7 +385,7 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
     char line[SHEBANG_BYTES], *interpreter[3];
 
     *out = (struct started){ 0 };
-    child.env = build_env(&child, login_env);
+    child.env = build_env(&child, NULL, login_env);
     child.argv = build_argv(task, script, NULL);
     if (read_shebang(task, line, interpreter))
         child.by_hand = build_argv(task, script, interpreter);
@@ -382,6 +395,29 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
     free(child.env);
     free(child.argv);
     free(child.by_hand);
+    if (child.cpus)
+        CPU_FREE(child.cpus);
+    return ret;
+}
+
+int start_task(const StepTask *task, struct contain *contain, const struct start_task *what,
+               struct started *out, struct err *err)
+{
+    struct child child = { .task = task,
+                           .script = what->argv[0],
+                           .cgroup_fd = contain->cgroup_fd,
+                           .groups = task->owner->gids,
+                           .argv = (char **)what->argv,
+                           .has_fds = true,
+                           .terminal = what->terminal,
+                           .fds = { what->fds[0], what->fds[1], what->fds[2] } };
+
+    *out = (struct started){ 0 };
+    child.env = build_env(&child, what->env, NULL);
+    build_cpus(&child, contain);
+    long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
+    int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
+    free(child.env);
     if (child.cpus)
         CPU_FREE(child.cpus);
     return ret;

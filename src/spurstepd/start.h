@@ -32,6 +32,16 @@ struct started {
 int start_script(const StepTask *task, struct contain *contain, const char *script,
                  char *const *login_env, struct started *out, struct err *err);
 
+/* One process of a step of srun: its streams are ready, its program is the first argument. */
+struct start_task {
+    char *const *argv;
+    char *const *env; /* before the task's own, without SLURM_TASK_PID; NULL-terminated */
+    int fds[3];       /* not below 3 */
+    bool terminal;    /* fds[0] becomes its controlling terminal */
+};
+int start_task(const StepTask *task, struct contain *contain, const struct start_task *what,
+               struct started *out, struct err *err);
+
 /* The job's error file, as the job's user: appends `text` if that can be done without waiting. */
 void start_say(const StepTask *task, const char *text);
 

@@ -27,6 +27,7 @@
 #include "base/str.h"
 #include "proto/step.pb-c.h"
 #include "spurstepd/step.h"
+#include "spurstepd/tasks.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 
@@ -199,12 +200,12 @@ static void become_step(struct zygote *zygote, StepTask *task, int dir_fd, int c
     file_close(&zygote->client_fd);
     snprintf(zygote->title, zygote->title_bytes, "spurstepd: [%u.%s]", task->id->job_id,
              task->name);
-    _exit(step_run(task, dir_fd, chan_fd));
+    _exit(task->tasks ? tasks_run(task, dir_fd, chan_fd) : step_run(task, dir_fd, chan_fd));
 }
 
 static void launch(struct zygote *zygote, StepTask *task, int chan_fd)
 {
-    if (!step_task_valid(task)) {
+    if (task->tasks ? !tasks_valid(task) : !step_task_valid(task)) {
         refuse(task, chan_fd, false, "the task is not whole");
         return;
     }
