@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env.c - an environment under construction
+ */
+#include "spurd/env.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bitset.h"
+#include "base/limits.h"
+#include "spurd/env_priv.h"
+
+void env_init(struct env *env)
+{
+    *env = (struct env){ 0 };
+    map_init(&env->index);
+}
+
+void env_done(struct env *env)
+{
+    vec_each (char *, entry, &env->list)
+        free(*entry);
+    vec_done(&env->list);
+    map_done(&env->index);
+}
+
+static void place(struct env *env, const char *name, char *entry)
+{
+    size_t at = (size_t)(uintptr_t)map_get(&env->index, name);
+
+    if (at) {
+        free(env->list.items[at - 1]);
+        env->list.items[at - 1] = entry;
+        return;
+    }
+    vec_push(&env->list, entry);
+    map_put(&env->index, name, (void *)(uintptr_t)env->list.len);
+}
+
+void env_put(struct env *env, const char *entry, size_t len)
+{
+    const char *equals = memchr(entry, '=', len);
+
+    if (!equals || equals == entry || memchr(entry, '\0', len))
+        return;
+    char *copy = mem_strndup(entry, len);
+    CLEANUP(freep) char *name = mem_strndup(entry, (size_t)(equals - entry));
+    place(env, name, copy);
+}
+
+void env_set(struct env *env, const char *name, const char *value)
+{
+    place(env, name, mem_printf("%s=%s", name, value));
+}
+
+const char *env_get(const struct env *env, const char *name)
+{
+    size_t at = (size_t)(uintptr_t)map_get(&env->index, name);
+
+    return at ? env->list.items[at - 1] + strlen(name) + 1 : NULL;
+}
+
+char **env_take(struct env *env, size_t *count)
+{
+    vec_push(&env->list, NULL);
+    char **list = env->list.items;
+    if (count)
+        *count = env->list.len - 1;
+    env->list.items = NULL;
+    env->list.len = env->list.cap = 0;
+    map_clear(&env->index);
+    return list;
+}
+
+void env_list_free(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
+void env_fill(struct env *env, const struct env_job *job, enum env_where where)
+{
+    CLEANUP(str_done) struct str value = { 0 };
+    struct env_job full = *job;
+
+    if (job->status && job->status->has_array_task_id && job->spec->array)
+        env_read_array(job->spec->array, &full.array);
+    for (size_t i = 0; i < env_row_count; i++) {
+        if (!(env_rows[i].where & where))
+            continue;
+        str_clear(&value);
+        if (env_rows[i].write(&full, &value))
+            env_set(env, env_rows[i].name, str_text(&value));
+    }
+}
+
+void env_add_counts(struct str *out, const uint32_t *counts, size_t len)
+{
+    for (size_t i = 0, same; i < len; i += same) {
+        for (same = 1; i + same < len && counts[i + same] == counts[i];)
+            same++;
+        str_addf(out, "%s%u", i ? "," : "", counts[i]);
+        if (same > 1)
+            str_addf(out, "(x%zu)", same);
+    }
+}
+
+/* One word of an array specification. */
+static bool read_range(struct span word, uint32_t *low, uint32_t *high, uint32_t *step)
+{
+    CLEANUP(freep) char *text = mem_strndup(word.ptr, word.len);
+    char *colon = strchr(text, ':');
+    int64_t value;
+
+    *step = 1;
+    if (colon) {
+        *colon = '\0';
+        if (!str_to_i64(colon + 1, 1, LIMIT_ARRAY_TASKS, &value))
+            return false;
+        *step = (uint32_t)value;
+    }
+    char *dash = strchr(text, '-');
+    if (dash)
+        *dash = '\0';
+    if (!str_to_i64(text, 0, LIMIT_ARRAY_TASKS, &value))
+        return false;
+    *low = *high = (uint32_t)value;
+    if (dash && !str_to_i64(dash + 1, *low, LIMIT_ARRAY_TASKS, &value))
+        return false;
+    if (dash)
+        *high = (uint32_t)value;
+    return true;
+}
+
+static uint32_t common_step(const struct bitset *set, uint64_t count, uint32_t min, uint32_t max)
+{
+    if (count < 2)
+        return 1;
+    size_t step = bitset_next(set, min + 1) - min, before = min;
+    bitset_each (task, set) {
+        if (task != min && task - before != step)
+            return 1;
+        before = task;
+    }
+    return (uint32_t)(max > min ? step : 1);
+}
+
+/* Several ranges may overlap, so they are put into a set. */
+static void count_ranges(const char *list, struct env_array *out)
+{
+    struct bitset set;
+    struct span word;
+    uint32_t low, high, step;
+
+    bitset_init(&set, (size_t)out->max + 1);
+    while (str_next(&list, ",", &word) && read_range(word, &low, &high, &step)) {
+        for (uint32_t task = low; task <= high; task += step)
+            bitset_add(&set, task);
+    }
+    out->count = bitset_count(&set);
+    out->step = common_step(&set, out->count, out->min, out->max);
+    bitset_done(&set);
+}
+
+bool env_read_array(const char *text, struct env_array *out)
+{
+    CLEANUP(freep) char *list = mem_strdup(text);
+    const char *cursor = list;
+    struct span word;
+    uint32_t low, high, step, ranges = 0;
+    struct env_array info = { .min = UINT32_MAX };
+
+    list[strcspn(list, "%")] = '\0';
+    while (str_next(&cursor, ",", &word)) {
+        if (!read_range(word, &low, &high, &step))
+            return false;
+        info.count = (high - low) / step + 1;
+        info.step = info.count > 1 ? step : 1;
+        info.min = MIN(info.min, low);
+        info.max = MAX(info.max, low + (high - low) / step * step);
+        ranges++;
+    }
+    if (ranges > 1)
+        count_ranges(list, &info);
+    if (ranges)
+        *out = info;
+    return ranges > 0;
+}

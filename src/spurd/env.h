@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env.h - the variables that a batch script, a prolog and an epilog find
+ *
+ * One row per variable in env_rows.c. Values follow Slurm's, which programs read: MPI libraries,
+ * frameworks, users' scripts.
+ */
+#ifndef SPURD_ENV_H
+#define SPURD_ENV_H
+
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "proto/agent.pb-c.h"
+
+enum env_where { ENV_BATCH = 1, ENV_PROLOG = 2, ENV_EPILOG = 4 };
+
+/* Of "1-9:2%4" or "1,5,7-8": how many, the least, the greatest, and the step (1 when irregular). */
+struct env_array {
+    uint64_t count;
+    uint32_t min, max, step;
+};
+
+/* What the values are made from. Only job_id, owner, spec, here, node need be given. */
+struct env_job {
+    uint32_t job_id, attempt;
+    const JobOwner *owner;
+    const JobSpec *spec;
+    const JobStatus *status;
+    const Allocation *allocation;
+    const NodeAlloc *here;
+    const NodeInventory *found; /* of this node: which make its GPUs are */
+    const Config *config;
+    const char *node;
+    const char *cluster;
+    const char *topology; /* "switch1.node1"; NULL: no topology */
+    const char *std_in, *std_out, *std_err;
+    int64_t start_us;
+    int64_t time_limit_s;   /* negative: none */
+    const StepEnded *ended; /* epilog: how the script ended; may be NULL */
+    struct env_array array; /* set by env_fill() */
+};
+
+/* An environment under construction: names are unique, the last value counts. */
+struct env {
+    VEC(char *) list; /* NAME=value; NULL where one was taken out */
+    struct map index; /* name to place + 1 */
+};
+
+void env_init(struct env *env);
+void env_done(struct env *env);
+/* "NAME=value" of `len` bytes; what has no '=' or holds a NUL is left out. */
+void env_put(struct env *env, const char *entry, size_t len);
+void env_set(struct env *env, const char *name, const char *value);
+const char *env_get(const struct env *env, const char *name); /* NULL: absent */
+/* The entries, ended by NULL, and the memory: freed with env_list_free(). `env` is empty then. */
+char **env_take(struct env *env, size_t *count);
+void env_list_free(char **list);
+
+/* Sets every row that `where` has and that says something about this job. */
+void env_fill(struct env *env, const struct env_job *job, enum env_where where);
+
+/* "2(x3),1": counts per node as Slurm writes them. */
+void env_add_counts(struct str *out, const uint32_t *counts, size_t len);
+
+/* False when it is not one. */
+bool env_read_array(const char *text, struct env_array *out);
+
+#endif

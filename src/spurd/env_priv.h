@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env_priv.h - the table of variables
+ */
+#ifndef SPURD_ENV_PRIV_H
+#define SPURD_ENV_PRIV_H
+
+#include "spurd/env.h"
+
+struct env_row {
+    const char *name;
+    unsigned where;
+    /* Adds the value; false: the variable is not set. */
+    bool (*write)(const struct env_job *job, struct str *out);
+};
+
+extern const struct env_row env_rows[];
+extern const size_t env_row_count;
+
+/* env_gpu.c: global indexes of this job's GPUs on this node, "0,1,4"; false when it has none. */
+bool env_gpu_indexes(const struct env_job *job, struct str *out);
+bool env_gpu_count(const struct env_job *job, struct str *out);
+bool env_gpu_cuda(const struct env_job *job, struct str *out);
+bool env_gpu_rocr(const struct env_job *job, struct str *out);
+bool env_gpu_other(const struct env_job *job, struct str *out);
+bool env_shards(const struct env_job *job, struct str *out);
+
+#endif
