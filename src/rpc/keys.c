@@ -169,3 +169,30 @@ void key_public(const struct key *key, uint8_t out[KEY_PUBLIC_BYTES])
     if (!EVP_PKEY_get_raw_public_key(key->pkey, out, &len) || len != KEY_PUBLIC_BYTES)
         abort(); /* not an Ed25519 key: key_of() has seen to that */
 }
+
+void key_sign(const struct key *key, const void *bytes, size_t len,
+              uint8_t out[KEY_SIGNATURE_BYTES])
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    size_t out_len = KEY_SIGNATURE_BYTES;
+
+    if (!ctx || EVP_DigestSignInit(ctx, NULL, NULL, NULL, key->pkey) != 1 ||
+        EVP_DigestSign(ctx, out, &out_len, bytes, len) != 1)
+        abort(); /* an Ed25519 key signs anything */
+    EVP_MD_CTX_free(ctx);
+}
+
+bool key_verify(const uint8_t public_key[KEY_PUBLIC_BYTES], const void *bytes, size_t len,
+                const uint8_t *signature, size_t signature_len)
+{
+    EVP_PKEY *pkey =
+        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, public_key, KEY_PUBLIC_BYTES);
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool ok = pkey && ctx && signature_len == KEY_SIGNATURE_BYTES &&
+              EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
+              EVP_DigestVerify(ctx, signature, signature_len, bytes, len) == 1;
+
+    EVP_MD_CTX_free(ctx);
+    EVP_PKEY_free(pkey);
+    return ok;
+}

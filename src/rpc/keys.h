@@ -39,6 +39,13 @@ struct key *key_generate(void); /* in memory only */
 void key_free(struct key *key);
 void key_public(const struct key *key, uint8_t out[KEY_PUBLIC_BYTES]);
 
+/* Signatures over bytes that are relayed, such as a grant that another node passes on. */
+enum { KEY_SIGNATURE_BYTES = 64 };
+void key_sign(const struct key *key, const void *bytes, size_t len,
+              uint8_t out[KEY_SIGNATURE_BYTES]);
+bool key_verify(const uint8_t public_key[KEY_PUBLIC_BYTES], const void *bytes, size_t len,
+                const uint8_t *signature, size_t signature_len);
+
 /* ---- certificates; everything is PEM ---- */
 
 /* DIR/ca.key and DIR/ca.crt, valid for twenty years. */

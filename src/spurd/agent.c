@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.c - the agent as a whole: its directories, its configuration, its beginning and its end
+ */
+#include "spurd/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "rpc/jwt.h"
+#include "rpc/tls.h"
+#include "spurd/agent_priv.h"
+#include "spurd/hook.h"
+#include "sys/clock.h"
+#include "sys/files.h"
+#include "sys/host.h"
+#include "sys/log.h"
+
+enum { TMPFS_MAGIC_NUMBER = 0x01021994 };
+
+const Config *agent_common(const struct agent *agent)
+{
+    return agent->config ? agent->config->common : NULL;
+}
+
+void agent_task_node(const struct agent *agent, struct task_node *out)
+{
+    *out = (struct task_node){
+        .name = agent->name,
+        .cluster = agent->config ? agent->config->cluster_name : NULL,
+        .run_dir = agent->run_dir,
+        .spool_dir = agent->spool_dir,
+        .cgroup = agent->cgroup,
+        .lease_file = agent->lease_ms ? agent->lease_file : NULL,
+        .config = agent_common(agent),
+        .spec = agent->config ? agent->config->spec : NULL,
+        .inventory = &agent->inventory,
+        .change_user = geteuid() == 0,
+    };
+}
+
+/* ---- the run directory ---- */
+
+static bool in_memory(const char *path)
+{
+    struct statfs info;
+
+    return statfs(path, &info) == 0 && info.f_type == TMPFS_MAGIC_NUMBER;
+}
+
+/* Ours alone: somebody else could have made a directory of that name before us. */
+static bool make_own_dir(const char *path)
+{
+    struct stat info;
+
+    if (mkdir(path, 0711) < 0 && errno != EEXIST)
+        return false;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & 022) == 0 && chmod(path, 0711) == 0;
+}
+
+/* By the spool's place, so that several agents of one machine do not meet. */
+static char *choose_run_dir(const char *spool)
+{
+    const char *const places[] = { "/run", getenv("XDG_RUNTIME_DIR"), "/dev/shm" };
+    uint64_t number = hash_bytes(spool, strlen(spool), 0);
+
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        if (!places[i] || !in_memory(places[i]))
+            continue;
+        char *path = mem_printf("%s/spurd-%u-%012llx", places[i], (unsigned)geteuid(),
+                                (unsigned long long)(number & 0xffffffffffffULL));
+        if (make_own_dir(path))
+            return path;
+        free(path);
+    }
+    return mem_printf("%s/run", spool);
+}
+
+/* What an earlier run of ours chose stays, as long as it is there: its steps are in it. */
+static char *find_run_dir(struct agent *agent, const char *asked)
+{
+    CLEANUP(freep) char *link = mem_printf("%s/run-dir", agent->spool_dir);
+    char target[LIMIT_PATH_BYTES];
+    ssize_t len = readlink(link, target, sizeof(target) - 1);
+
+    if (len > 0) {
+        target[len] = '\0';
+        if ((!asked || str_eq(asked, target)) && make_own_dir(target))
+            return mem_strdup(target);
+    }
+    char *path = asked ? mem_strdup(asked) : choose_run_dir(agent->spool_dir);
+    unlink(link);
+    if (symlink(path, link) < 0)
+        log_warn("agent.run_dir", "path=%s error=%s", link, strerror(errno));
+    return path;
+}
+
+static int open_dirs(struct agent *agent, const struct agent_options *options, struct err *err)
+{
+    CLEANUP(freep) char *ended = mem_printf("%s/ended", options->spool_dir);
+    CLEANUP(freep) char *lock = mem_printf("%s/spurd.lock", options->spool_dir);
+    char full[LIMIT_PATH_BYTES];
+
+    if (file_make_dirs(options->spool_dir, 0711, err) < 0 || file_make_dirs(ended, 0700, err) < 0)
+        return err_wrap(err, "spool directory");
+    agent->spool_dir = mem_strdup(realpath(options->spool_dir, full) ? full : options->spool_dir);
+    agent->lock_fd = file_lock(lock, err);
+    if (agent->lock_fd < 0)
+        return err_wrap(err, "spool directory '%s' is in use", agent->spool_dir);
+    agent->run_dir = find_run_dir(agent, options->run_dir);
+    if (file_make_dirs(agent->run_dir, 0711, err) < 0)
+        return err_wrap(err, "run directory");
+    return 0;
+}
+
+/* ---- inventory ---- */
+
+static int read_boot_id(struct agent *agent, struct err *err)
+{
+    CLEANUP(freep) char *path = NULL;
+    CLEANUP(str_done) struct str text = { 0 };
+    char own[CLOCK_BOOT_ID_BYTES];
+
+    if (!str_is_empty(agent->sysroot)) {
+        path = mem_printf("%s/proc/sys/kernel/random/boot_id", agent->sysroot);
+        if (file_read(path, sizeof(agent->boot_id) - 1, &text, NULL) == 0) {
+            snprintf(agent->boot_id, sizeof(agent->boot_id), "%.*s",
+                     (int)strcspn(str_text(&text), "\n"), str_text(&text));
+            return 0;
+        }
+    }
+    if (clock_boot_id(own, err) < 0)
+        return -(int)ERR_IO;
+    snprintf(agent->boot_id, sizeof(agent->boot_id), "%s", own);
+    return 0;
+}
+
+/* Fake devices: what the configuration says is there, is. */
+static void override_gres(struct agent *agent)
+{
+    const NodeSpec *spec = agent->config->spec;
+    NodeInventory *node = &agent->inventory.node;
+
+    if (!spec || !spec->n_gres)
+        return;
+    node->n_gres = 0;
+    node->gres = NULL;
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        const GresInventory *from = spec->gres[i];
+        GresInventory *gres = inventory_add_gres(&agent->inventory, from->name, from->type);
+        gres->has_count = true;
+        gres->count = from->count;
+        gres->has_shared = from->has_shared;
+        gres->shared = from->shared;
+        gres->n_files = from->n_files;
+        gres->files = ARENA_ARRAY(&agent->inventory.arena, char *, from->n_files + 1);
+        for (size_t k = 0; k < from->n_files; k++)
+            gres->files[k] = arena_strdup(&agent->inventory.arena, from->files[k]);
+    }
+}
+
+void agent_fill_found(struct agent *agent)
+{
+    NodeInventory *node = &agent->inventory.node;
+    struct arena *arena = &agent->inventory.arena;
+    char host[HOST_NAME_BYTES];
+    const Config *config = agent_common(agent);
+
+    host_name(host);
+    node->hostname = arena_strdup(arena, host);
+    node->addr = arena_strdup(arena, agent->addr ? agent->addr : host);
+    node->version = arena_strdup(arena, SPUR_VERSION);
+    node->boot_id = agent->boot_id;
+    node->has_boot_us = node->has_started_us = node->has_can_change_user = true;
+    node->boot_us = clock_wall_us() - clock_boot_us();
+    node->started_us = agent->started_us;
+    node->can_change_user = geteuid() == 0;
+    node->has_uid = !node->can_change_user;
+    node->uid = geteuid();
+    node->has_port = agent->port != 0;
+    node->port = agent->port;
+    node->cgroup = agent->cgroup_words;
+    if (agent->config)
+        node->config_hash = arena_strdup(arena, agent->config->hash);
+    if (config && config->config_overrides)
+        override_gres(agent);
+}
+
+static int look_around(struct agent *agent, struct err *err)
+{
+    const Config *config = agent_common(agent);
+    const struct inventory_options options = { .root = agent->sysroot,
+                                               .tmp_fs = config ? config->tmp_fs : NULL };
+
+    if (inventory_find(&agent->inventory, &options, err) < 0)
+        return -(int)err->code;
+    agent_fill_found(agent);
+    return 0;
+}
+
+/* ---- configuration ---- */
+
+static void open_cgroups(struct agent *agent)
+{
+    const Config *config = agent_common(agent);
+    const char *root = agent->cgroup_root ? agent->cgroup_root
+                       : config           ? config->cgroup_root
+                                          : NULL;
+
+    if (agent->cgroup || !agent->config)
+        return;
+    agent->cgroup =
+        cgroups_open(root, agent->config->cluster_name ? agent->config->cluster_name : "cluster",
+                     agent->name, agent->cgroup_words, sizeof(agent->cgroup_words));
+    if (agent->cgroup)
+        log_info("agent.cgroup", "dir=%s is=%s", agent->cgroup, agent->cgroup_words);
+    else
+        log_warn("agent.cgroup", "is=%s", agent->cgroup_words);
+}
+
+static NodeConfig *copy_config(const NodeConfig *config, struct str *bytes)
+{
+    size_t len = node_config__get_packed_size(config);
+
+    str_reserve(bytes, len);
+    bytes->len = node_config__pack(config, (uint8_t *)bytes->data);
+    return node_config__unpack(NULL, bytes->len, (const uint8_t *)bytes->data);
+}
+
+void agent_set_config(struct agent *agent, const NodeConfig *config)
+{
+    CLEANUP(str_done) struct str bytes = { 0 };
+    CLEANUP(freep) char *path = mem_printf("%s/config", agent->spool_dir);
+    struct err err = { 0 };
+    bool same = agent->config && config->hash && str_eq(agent->config->hash, config->hash);
+
+    if (same)
+        return;
+    NodeConfig *copy = copy_config(config, &bytes);
+    if (!copy)
+        return;
+    if (agent->config)
+        node_config__free_unpacked(agent->config, NULL);
+    agent->config = copy;
+    if (file_write_quick(path, bytes.data, bytes.len, 0600, &err) < 0)
+        log_warn("agent.config", "path=%s error=%s", path, err.text);
+    log_info("agent.config", "cluster=%s hash=%s", copy->cluster_name ? copy->cluster_name : "",
+             copy->hash ? copy->hash : "");
+    open_cgroups(agent);
+    agent_fill_found(agent);
+    agent_send_found(agent);
+}
+
+static void load_config(struct agent *agent)
+{
+    CLEANUP(str_done) struct str bytes = { 0 };
+    CLEANUP(freep) char *path = mem_printf("%s/config", agent->spool_dir);
+
+    if (file_read(path, LIMIT_MESSAGE_BYTES, &bytes, NULL) == 0)
+        agent->config = node_config__unpack(NULL, bytes.len, (const uint8_t *)str_text(&bytes));
+    strcpy(agent->cgroup_words, "not yet known");
+    open_cgroups(agent);
+}
+
+/* ---- timers ---- */
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    agent_send_heartbeat(agent);
+    uv_timer_start(timer, on_beat, agent->heartbeat_ms, 0);
+}
+
+struct late_work {
+    uv_work_t work;
+    char *cgroup;
+};
+
+static void end_late(uv_work_t *work)
+{
+    struct late_work *late = work->data;
+
+    cgroups_end(late->cgroup);
+}
+
+static void late_ended(uv_work_t *work, int status)
+{
+    struct late_work *late = work->data;
+
+    (void)status;
+    free(late->cgroup);
+    free(late);
+}
+
+/* A supervisor that should long have ended its step, and has not. */
+static void help_late(struct agent *agent, struct held *held)
+{
+    struct arena arena;
+    struct task_node node;
+
+    if (!held->kill_late_us || held->ended || clock_boot_us() < held->kill_late_us)
+        return;
+    held->kill_late_us = 0;
+    log_error("step.late", "job=%u attempt=%u", held->job, held->attempt);
+    arena_init(&arena);
+    agent_task_node(agent, &node);
+    char *cgroup = task_cgroup(&node, held->job, held->attempt, &arena);
+    if (cgroup) {
+        struct late_work *late = NEW(struct late_work);
+        late->work.data = late;
+        late->cgroup = mem_strdup(cgroup);
+        uv_queue_work(agent->uv, &late->work, end_late, late_ended);
+    }
+    arena_done(&arena);
+}
+
+/* A report that was lost on the way, or a step that was: both are looked at again. */
+static void on_resend(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    VEC(uint64_t) keys = { 0 };
+
+    map_each (entry, &agent->table.held)
+        vec_push(&keys, entry->num);
+    vec_each (uint64_t, key, &keys) {
+        struct held *held = map_get_num(&agent->table.held, *key);
+        if (!held)
+            continue;
+        help_late(agent, held);
+        if (held->ended && !held->acked) {
+            held->report_sent = false;
+            agent_advance(agent, held);
+        } else if (held->ended) {
+            agent_advance(agent, held);
+        }
+    }
+    vec_done(&keys);
+}
+
+static void start_timers(struct agent *agent)
+{
+    agent->heartbeat_ms = AGENT_HEARTBEAT_MS;
+    uv_timer_init(agent->uv, &agent->beat_timer);
+    uv_timer_init(agent->uv, &agent->resend_timer);
+    agent->beat_timer.data = agent->resend_timer.data = agent;
+    uv_timer_start(&agent->beat_timer, on_beat, agent->heartbeat_ms, 0);
+    uv_timer_start(&agent->resend_timer, on_resend, AGENT_RESEND_MS, AGENT_RESEND_MS);
+}
+
+/* ---- the beginning ---- */
+
+static void write_start(struct agent *agent)
+{
+    snprintf(agent->table.boot_id, sizeof(agent->table.boot_id), "%s", agent->boot_id);
+    snprintf(agent->table.last_node, sizeof(agent->table.last_node), "%s", agent->name);
+}
+
+/* The zygote has done all that an earlier run of ours asked of it: now the directories say all. */
+static void on_zygote_ready(void *ctx)
+{
+    struct agent *agent = ctx;
+    struct err err = { 0 };
+
+    if (agent->session || agent->stopping)
+        return;
+    agent_recover(agent);
+    write_start(agent);
+    if (journal_replace(&agent->journal, held_write, &agent->table, &err) < 0)
+        log_error("spool.write", "error=%s", err.text);
+    agent->session = session_new(agent, &err);
+    if (!agent->session)
+        log_fatal("session.start", "error=%s", err.text);
+    map_each (entry, &agent->table.held)
+        agent_advance(agent, entry->value);
+}
+
+static int open_journal(struct agent *agent, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/journal", agent->spool_dir);
+
+    held_table_init(&agent->table);
+    return journal_open(&agent->journal, agent->uv, path, held_replay, &agent->table, err);
+}
+
+static void copy_options(struct agent *agent, const struct agent_options *options)
+{
+    agent->name = mem_strdup(options->name);
+    agent->controllers = mem_strdup(options->controllers);
+    agent->addr = mem_strdup(options->addr);
+    agent->sysroot = mem_strdup(options->sysroot);
+    agent->cgroup_root = mem_strdup(options->cgroup_root);
+    agent->token_file = mem_strdup(options->token_file);
+    agent->allow_plaintext = options->allow_plaintext;
+    agent->started_us = clock_wall_us();
+}
+
+static int start(struct agent *agent, const struct agent_options *options, struct err *err)
+{
+    const struct stepd_options stepd = {
+        .program = options->program,
+        .run_dir = agent->run_dir,
+        .ctx = agent,
+        .news = agent_step_news,
+        .lost = agent_step_lost,
+        .ready = on_zygote_ready,
+    };
+
+    if (access(options->program, X_OK) < 0)
+        return err_errno(err, errno, "spurstepd '%s'", options->program);
+    if (join_tls(agent, options, err) < 0)
+        return -(int)err->code;
+    if (options->listen && output_listen(agent, options->listen, err) < 0)
+        return err_wrap(err, "listening on '%s'", options->listen);
+    agent_fill_found(agent);
+    start_timers(agent);
+    agent->stepd = stepd_new(agent->uv, &stepd, err);
+    return agent->stepd ? 0 : -(int)err->code;
+}
+
+struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, struct err *err)
+{
+    struct agent *agent = NEW(struct agent);
+
+    agent->uv = uv;
+    agent->lock_fd = -1;
+    agent->journal.fd = -1;
+    arena_init(&agent->inventory.arena);
+    held_table_init(&agent->table);
+    copy_options(agent, options);
+    agent->rpc = rpc_loop_new(uv);
+    if (open_dirs(agent, options, err) < 0 || read_boot_id(agent, err) < 0 ||
+        open_journal(agent, err) < 0)
+        goto failed;
+    agent_lease_init(agent);
+    load_config(agent);
+    if (look_around(agent, err) < 0 || start(agent, options, err) < 0)
+        goto failed;
+    log_info("agent.started", "node=%s spool=%s run=%s boot=%s held=%zu", agent->name,
+             agent->spool_dir, agent->run_dir, agent->boot_id, map_len(&agent->table.held));
+    if (geteuid() != 0)
+        log_warn("agent.unprivileged", "uid=%u jobs=%s", (unsigned)geteuid(), "of this user only");
+    return agent;
+failed:
+    agent_stop(agent);
+    uv_run(uv, UV_RUN_DEFAULT);
+    agent_free(agent);
+    return NULL;
+}
+
+/* ---- the end ---- */
+
+static void stop_timer(uv_timer_t *timer)
+{
+    if (timer->data && !uv_is_closing((uv_handle_t *)timer)) {
+        uv_timer_stop(timer);
+        uv_close((uv_handle_t *)timer, NULL);
+    }
+}
+
+void agent_stop(struct agent *agent)
+{
+    if (agent->stopping)
+        return;
+    agent->stopping = true;
+    map_each (entry, &agent->table.held) {
+        struct held *held = entry->value;
+        if (held->chan)
+            stepd_close(TAKE(held->chan));
+        if (held->hook)
+            hook_abandon(TAKE(held->hook));
+    }
+    session_free(TAKE(agent->session));
+    if (agent->server)
+        rpc_server_free(TAKE(agent->server));
+    stepd_free(TAKE(agent->stepd));
+    stop_timer(&agent->beat_timer);
+    stop_timer(&agent->resend_timer);
+    stop_timer(&agent->lease_timer);
+    rpc_loop_free(TAKE(agent->rpc));
+}
+
+void agent_free(struct agent *agent)
+{
+    if (!agent)
+        return;
+    journal_close(&agent->journal);
+    held_table_done(&agent->table);
+    inventory_done(&agent->inventory);
+    if (agent->config)
+        node_config__free_unpacked(agent->config, NULL);
+    if (agent->job_keys)
+        jwt_keys_free(agent->job_keys);
+    if (agent->tls_client)
+        tls_ctx_free(agent->tls_client);
+    if (agent->tls_server)
+        tls_ctx_free(agent->tls_server);
+    file_close(&agent->lock_fd);
+    free(agent->name);
+    free(agent->controllers);
+    free(agent->addr);
+    free(agent->spool_dir);
+    free(agent->run_dir);
+    free(agent->sysroot);
+    free(agent->cgroup_root);
+    free(agent->token_file);
+    free(agent->lease_file);
+    free(agent->cgroup);
+    free(agent);
+}
+
+void agent_child_ended(struct agent *agent)
+{
+    if (agent->stepd)
+        stepd_reap(agent->stepd);
+}
+
+uint16_t agent_port(const struct agent *agent)
+{
+    return agent->port;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent_priv.h - the agent's state, shared by agent_*.c
+ */
+#ifndef SPURD_AGENT_PRIV_H
+#define SPURD_AGENT_PRIV_H
+
+#include "proto/agent.pb-c.h"
+#include "rpc/rpc.h"
+#include "spurd/agent.h"
+#include "spurd/held.h"
+#include "spurd/inventory.h"
+#include "spurd/journal.h"
+#include "spurd/stepd.h"
+#include "spurd/task.h"
+
+enum {
+    AGENT_HEARTBEAT_MS = 5000,
+    AGENT_RESEND_MS = 5000,             /* a report that is not acknowledged */
+    AGENT_FREE_BYTES = 8 * 1024 * 1024, /* the spool is full below this */
+    AGENT_SUPERVISOR_LATE_S = 60,       /* beyond kill_wait: we end its processes ourselves */
+};
+
+struct session;
+struct output_server;
+
+struct agent {
+    uv_loop_t *uv;
+    struct rpc_loop *rpc;
+    char *name, *controllers, *addr, *spool_dir, *run_dir, *sysroot, *cgroup_root, *token_file;
+    char *lease_file;
+    int lock_fd;
+    bool stopping;
+
+    struct inventory inventory;
+    NodeConfig *config; /* NULL: never heard from a controller */
+    char *cgroup;       /* directory of this node's jobs; NULL: none */
+    char cgroup_words[256];
+    char boot_id[64];
+    int64_t started_us;
+    uint16_t port;
+
+    struct journal journal;
+    struct held_table table;
+    struct stepd *stepd;
+    struct session *session;
+    struct rpc_server *server;
+    struct tls_ctx *tls_client, *tls_server;
+    struct jwt_keys *job_keys; /* whose tokens readers show; NULL: none yet */
+    uint8_t verify_key[32];
+    bool has_verify_key;
+
+    bool welcomed; /* the leader knows us on this connection */
+    uint64_t beat_seq;
+    uint32_t heartbeat_ms, lease_ms;
+    int64_t heard_us, lease_written_us; /* boot time */
+    uv_timer_t beat_timer, resend_timer, lease_timer;
+    bool allow_plaintext;
+};
+
+/* ---- agent.c ---- */
+const Config *agent_common(const struct agent *agent); /* NULL: none yet */
+void agent_task_node(const struct agent *agent, struct task_node *out);
+void agent_set_config(struct agent *agent, const NodeConfig *config);
+void agent_fill_found(struct agent *agent);
+void agent_ask_drain(struct agent *agent, const char *reason);
+
+/* ---- agent_send.c: what we say to the leader; nothing happens while nobody listens ---- */
+void agent_send_grant_ack(struct agent *agent, uint32_t job, uint32_t attempt,
+                          const struct err *refused, bool drain);
+void agent_send_started(struct agent *agent, const struct held *held);
+void agent_send_ended(struct agent *agent, struct held *held);
+void agent_send_released(struct agent *agent, uint32_t job, uint32_t attempt,
+                         const struct err *epilog);
+void agent_send_found(struct agent *agent);
+void agent_send_heartbeat(struct agent *agent);
+/* The hello, in the arena. */
+NodeMessage *agent_hello(struct agent *agent, struct arena *arena);
+
+/* ---- agent_ctl.c: what the leader says ---- */
+void agent_on_message(struct agent *agent, const CtlMessage *message);
+void agent_on_disconnect(struct agent *agent);
+
+/* ---- agent_job.c: what becomes of a grant ---- */
+/* Does whatever is due for it; may drop it. Safe to call at any time. */
+void agent_advance(struct agent *agent, struct held *held);
+void agent_step_news(void *agent, void *held, const StepNews *news);
+void agent_step_lost(void *agent, void *held);
+/* Nothing ran, or the supervisor died: a report of our own. */
+void agent_fail_step(struct agent *agent, struct held *held, bool launch_failed, const char *text);
+void agent_kill(struct agent *agent, struct held *held);
+void agent_freeze(struct held *held, FreezeCause cause, bool thaw);
+bool agent_write_record(struct agent *agent, const SpoolRecord *record, struct err *err);
+/* Others may have waited for it. */
+void agent_forget(struct agent *agent, struct held *held);
+
+/* ---- agent_find.c: after a restart, and when a channel breaks ---- */
+/* Finds out what became of a launched step and makes `held` say so. */
+void agent_find_step(struct agent *agent, struct held *held);
+void agent_recover(struct agent *agent);
+
+/* ---- agent_lease.c ---- */
+void agent_heard(struct agent *agent);
+void agent_set_lease(struct agent *agent, uint32_t lease_ms);
+void agent_lease_init(struct agent *agent);
+
+/* ---- session.c ---- */
+struct session *session_new(struct agent *agent, struct err *err);
+void session_free(struct session *session);
+bool session_send(struct session *session, const NodeMessage *message);
+void session_reconnect(struct session *session, const char *why);
+void session_set_controllers(struct session *session, char *const *addresses, size_t count);
+
+/* ---- cgroups.c ---- */
+char *cgroups_open(const char *root, const char *cluster, const char *node, char *words,
+                   size_t words_bytes);
+/* Ends what is in the cgroup of an attempt and removes it; blocks a little. False: something lives. */
+bool cgroups_end(const char *step_dir);
+/* The same by a mark in the environment of processes, where there are no cgroups. */
+void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *node);
+
+/* ---- output.c ---- */
+int output_listen(struct agent *agent, const char *address, struct err *err);
+
+/* ---- join.c ---- */
+/* The token that names this node, from the spool; "" when it has not joined. */
+void join_credentials(void *agent, struct str *out);
+bool join_is_due(const struct agent *agent);
+int join_tls(struct agent *agent, const struct agent_options *options, struct err *err);
+void join_start(struct agent *agent, struct rpc_client *client,
+                void (*done)(void *ctx, const struct err *err), void *ctx);
+
+#endif

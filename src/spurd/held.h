@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * held.h - what this node holds: grants, and what is known to be over
+ *
+ * A table of attempts, rebuilt from the journal after a restart. An attempt that was here and has
+ * gone leaves a tombstone: whatever arrives late for it, or for an earlier attempt of the job, is
+ * refused. Tombstones also remember where the output went, for `spur logs`. They are bounded by
+ * number; a message that is older than all of them comes from a stream that ended long ago.
+ */
+#ifndef SPURD_HELD_H
+#define SPURD_HELD_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "proto/spool.pb-c.h"
+#include "proto/step.pb-c.h"
+#include "spurd/journal.h"
+
+enum { HELD_TOMBS_MAX = 50000 };
+
+struct step_chan;
+struct hook;
+
+struct held {
+    uint32_t job, attempt;
+    Grant *grant;             /* NULL: found running, but the journal does not know it */
+    ProtobufCBinaryData load; /* packed JobPayload of a launch that is to come */
+    char *std_out, *std_err;
+    char *boot_id;
+
+    bool has_load;
+    bool written;    /* the grant is in the journal */
+    bool looking_up; /* the name service is asked for the user's login */
+    bool ready;      /* prolog done */
+    bool launched;   /* written down; durable when `synced` */
+    bool synced;
+    bool given;   /* the zygote has it, or had */
+    bool running; /* the supervisor said so */
+    bool ended;   /* `report` is set */
+    bool acked;
+    bool revoked;
+    bool epilog_done;
+    bool released;     /* said so */
+    bool grant_acked;  /* said so on this connection */
+    bool started_sent; /* likewise */
+    bool report_sent;  /* likewise */
+    bool unkillable;
+    unsigned frozen; /* FreezeCause bits as far as known */
+
+    uint32_t kill_wait_s; /* of the revocation */
+    bool revoke_kill;
+    JobState revoke_state;
+    bool kill_ordered;
+    int64_t kill_late_us; /* boot time: the supervisor should have ended it by then */
+
+    uint32_t pid;
+    int64_t started_us;
+    StepEnded *report;
+    struct step_chan *chan;
+    struct hook *hook;
+};
+
+struct tomb {
+    uint32_t job, attempt;
+    int64_t time_us;
+    JobOwner *owner; /* NULL: nothing ran here */
+    char *std_out, *std_err;
+};
+
+struct held_table {
+    struct map held;  /* held_key() to struct held */
+    struct map tombs; /* job to struct tomb, oldest first */
+    uint64_t epoch;
+    char cluster_id[64];
+    size_t cluster_id_len;
+    char boot_id[64]; /* of the run that the records being read are from */
+    char last_node[256];
+};
+
+static inline uint64_t held_key(uint32_t job, uint32_t attempt)
+{
+    return (uint64_t)job << 32 | attempt;
+}
+
+void held_table_init(struct held_table *table);
+void held_table_done(struct held_table *table);
+
+struct held *held_find(const struct held_table *table, uint32_t job, uint32_t attempt);
+/* Another attempt of the same job that is still here, or NULL. */
+struct held *held_other(const struct held_table *table, uint32_t job, uint32_t attempt);
+struct held *held_add(struct held_table *table, uint32_t job, uint32_t attempt);
+/* Forgets it without a trace; see held_bury(). */
+void held_drop(struct held_table *table, struct held *held);
+
+/* Replaces the grant, keeping a load that came earlier. Takes a copy. */
+void held_set_grant(struct held *held, const Grant *grant);
+void held_set_report(struct held *held, const StepEnded *report);
+
+/* The attempt, or a later one of the job, has been here and is over. */
+bool held_is_buried(const struct held_table *table, uint32_t job, uint32_t attempt);
+const struct tomb *held_tomb(const struct held_table *table, uint32_t job);
+void held_bury(struct held_table *table, const SpoolGone *gone);
+
+/* True for a job that has this node only. */
+bool held_is_alone(const struct held *held);
+const NodeAlloc *held_alloc(const struct held *held);
+
+/* ---- the journal ---- */
+
+/* Records in the order they were written; a journal_record_fn. */
+void held_replay(void *table, const SpoolRecord *record);
+/* Everything that matters, for a new journal. */
+void held_write(void *table, struct journal_builder *builder);
+
+#endif

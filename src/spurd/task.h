@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * task.h - from what the controller says of a job to what a supervisor needs to run it
+ */
+#ifndef SPURD_TASK_H
+#define SPURD_TASK_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "proto/agent.pb-c.h"
+#include "proto/step.pb-c.h"
+#include "spurd/env.h"
+#include "spurd/inventory.h"
+
+enum { TASK_STEP_BATCH = 0xfffffffb, TASK_KILL_WAIT_S = 30 };
+
+/* The node that the task is for. */
+struct task_node {
+    const char *name;
+    const char *cluster;
+    const char *run_dir, *spool_dir;
+    const char *cgroup; /* directory of this node's jobs; NULL: there are no cgroups */
+    const char *lease_file;
+    const Config *config; /* NULL: none yet */
+    const NodeSpec *spec; /* NULL: none yet */
+    const struct inventory *inventory;
+    bool change_user;
+};
+
+/* The user's login, looked up beforehand when the job wants its environment. */
+struct task_login {
+    const char *shell, *home;
+};
+
+/* Launch or grant, whichever has it. */
+const JobSpec *task_spec(const Grant *grant);
+int64_t task_time_limit_s(const Grant *grant, const Config *config);
+
+void task_env_job(const struct task_node *node, const Grant *grant, struct env_job *out);
+
+/* The files of a job, absolute, in the arena; *std_err is NULL when it goes where std_out goes. */
+int task_files(const struct task_node *node, const Grant *grant, struct arena *arena, char **std_in,
+               char **std_out, char **std_err, struct err *err);
+
+/* JOB.ATTEMPT below the run directory, and where its report is kept on disk. */
+char *task_dir(const struct task_node *node, uint32_t job, uint32_t attempt, struct arena *arena);
+char *task_keep_file(const struct task_node *node, uint32_t job, uint32_t attempt,
+                     struct arena *arena);
+char *task_cgroup(const struct task_node *node, uint32_t job, uint32_t attempt,
+                  struct arena *arena);
+
+/* Checks the bounds of the payload and fills `out`, all in the arena. `login` may be NULL. */
+int task_build(const struct task_node *node, const Grant *grant, const JobPayload *payload,
+               const struct task_login *login, struct arena *arena, StepTask *out, struct err *err);
+
+/* May a limit be taken over from the submit host? By PropagateResourceLimits(Except). */
+bool task_keeps_rlimit(const Config *config, const char *name);
+
+#endif
