@@ -280,6 +280,12 @@ static void on_beat(uv_timer_t *timer)
     uv_timer_start(timer, on_beat, agent->heartbeat_ms, 0);
 }
 
+void agent_set_heartbeat(struct agent *agent, uint32_t ms)
+{
+    agent->heartbeat_ms = ms ? ms : AGENT_HEARTBEAT_MS;
+    uv_timer_start(&agent->beat_timer, on_beat, agent->heartbeat_ms, 0);
+}
+
 struct late_work {
     uv_work_t work;
     char *cgroup;
@@ -348,11 +354,10 @@ static void on_resend(uv_timer_t *timer)
 
 static void start_timers(struct agent *agent)
 {
-    agent->heartbeat_ms = AGENT_HEARTBEAT_MS;
     uv_timer_init(agent->uv, &agent->beat_timer);
     uv_timer_init(agent->uv, &agent->resend_timer);
     agent->beat_timer.data = agent->resend_timer.data = agent;
-    uv_timer_start(&agent->beat_timer, on_beat, agent->heartbeat_ms, 0);
+    agent_set_heartbeat(agent, 0);
     uv_timer_start(&agent->resend_timer, on_resend, AGENT_RESEND_MS, AGENT_RESEND_MS);
 }
 

@@ -396,7 +396,7 @@ static void on_welcome(struct agent *agent, uint64_t epoch, const CtlWelcome *we
         take_key(agent, &welcome->verify_key);
     if (welcome->n_controllers)
         session_set_controllers(agent->session, welcome->controllers, welcome->n_controllers);
-    agent->heartbeat_ms = welcome->heartbeat_ms ? welcome->heartbeat_ms : AGENT_HEARTBEAT_MS;
+    agent_set_heartbeat(agent, welcome->heartbeat_ms);
     agent_set_lease(agent, welcome->lease_ms);
     if (first)
         log_info("session.welcome", "epoch=%llu held=%zu kept=%zu", (unsigned long long)epoch,

@@ -63,7 +63,7 @@ const Config *agent_common(const struct agent *agent); /* NULL: none yet */
 void agent_task_node(const struct agent *agent, struct task_node *out);
 void agent_set_config(struct agent *agent, const NodeConfig *config);
 void agent_fill_found(struct agent *agent);
-void agent_ask_drain(struct agent *agent, const char *reason);
+void agent_set_heartbeat(struct agent *agent, uint32_t ms);
 
 /* ---- agent_send.c: what we say to the leader; nothing happens while nobody listens ---- */
 void agent_send_grant_ack(struct agent *agent, uint32_t job, uint32_t attempt,
@@ -74,6 +74,7 @@ void agent_send_released(struct agent *agent, uint32_t job, uint32_t attempt,
                          const struct err *epilog);
 void agent_send_found(struct agent *agent);
 void agent_send_heartbeat(struct agent *agent);
+void agent_ask_drain(struct agent *agent, const char *reason);
 /* The hello, in the arena. */
 NodeMessage *agent_hello(struct agent *agent, struct arena *arena);
 

@@ -13,7 +13,7 @@
 #include "sys/log.h"
 #include "sys/rng.h"
 
-enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 5000, WELCOME_WAIT_MS = 10000 };
+enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 5000, WELCOME_WAIT_MS = 10000, LEAVE_MS = 50 };
 
 struct session {
     struct agent *agent;
@@ -24,6 +24,7 @@ struct session {
     struct str addresses; /* in the order to be tried */
     struct str first;     /* the address to go to next; empty: whichever follows */
     bool move;            /* to another controller, at the next try */
+    bool leaving;         /* the stream ends as soon as what was said is sent */
     bool joining;
     bool ready; /* the client has a connection */
 };
@@ -32,10 +33,18 @@ static void open_stream(struct session *session);
 
 static void move_on(struct session *session);
 
+static void retry(struct session *session);
+
 static void on_timer(uv_timer_t *timer)
 {
     struct session *session = timer->data;
 
+    if (session->stream && session->leaving) {
+        rpc_request_cancel(TAKE(session->stream));
+        session->leaving = false;
+        retry(session);
+        return;
+    }
     if (session->stream && !session->agent->welcomed) {
         session_reconnect(session, "no welcome");
         return;
@@ -95,6 +104,7 @@ static void on_done(struct rpc_request *request, const ProtobufCMessage *reply,
 
     (void)reply;
     session->stream = NULL;
+    session->leaving = false;
     agent_on_disconnect(session->agent);
     log_verbose("session.ended", "peer=%s why=%s", rpc_client_peer(session->client),
                 err ? err->text : "ended");
@@ -112,8 +122,10 @@ static void on_message(struct rpc_request *request, const ProtobufCMessage *mess
 {
     struct session *session = rpc_request_data(request);
 
+    if (session->leaving)
+        return;
     agent_on_message(session->agent, (const CtlMessage *)(const void *)message);
-    if (session->agent->welcomed && session->stream) {
+    if (session->agent->welcomed && session->stream && !session->leaving) {
         session->backoff_ms = BACKOFF_MIN_MS;
         uv_timer_stop(&session->timer);
     }
@@ -236,13 +248,19 @@ bool session_send(struct session *session, const NodeMessage *message)
 
 void session_reconnect(struct session *session, const char *why)
 {
-    if (session->stream)
-        rpc_request_cancel(TAKE(session->stream));
+    if (session->leaving)
+        return;
     log_info("session.left", "peer=%s why=%s", rpc_client_peer(session->client), why);
     agent_on_disconnect(session->agent);
     session->move = true;
     str_clear(&session->first);
-    retry(session);
+    if (session->stream) {
+        session->leaving = true;
+        rpc_request_finish(session->stream);
+        uv_timer_start(&session->timer, on_timer, LEAVE_MS, 0);
+    } else {
+        retry(session);
+    }
 }
 
 /* What the leader knows of the controllers, added to what we were told. */

@@ -7,6 +7,7 @@
 #include "test/unit.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -212,8 +213,10 @@ void ctl_start_spurd(struct ctl *ctl)
     ctl->spurd = fork();
     if (ctl->spurd == 0) {
         FILE *log = freopen(log_path, "a", stderr);
-        if (!log || (ctl->as_uid && (setgid(ctl->as_uid) < 0 || setuid(ctl->as_uid) < 0)))
+        if (!log || !freopen("/dev/null", "w", stdout) ||
+            (ctl->as_uid && (setgid(ctl->as_uid) < 0 || setuid(ctl->as_uid) < 0)))
             _exit(126);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         execv(getenv("SPURD"), (char *const *)args);
         _exit(127);
     }

@@ -148,6 +148,7 @@ static void jobs_outlive_the_agent(void **state)
     }
     assert_int_equal(ctl_finish(&ctl, 21, 1), 5 << 8);
     assert_int_equal(ctl_finish(&ctl, 20, 1), 4 << 8);
+    ctl_run(&ctl, 200);
     ctl_kill_spurd(&ctl, SIGKILL);
     ctl_start_spurd(&ctl);
     ctl_wait_hello(&ctl, 5);
