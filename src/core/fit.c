@@ -158,6 +158,9 @@ uint32_t fit_tasks(const struct shape *shape, const struct need *need, const str
         else
             hi = mid - 1;
     }
+    /* Without a number of tasks, --ntasks-per-node is what each node must run, not only a bound. */
+    if (!shape->tasks_given && lo < MIN(shape->tasks_per_node, shape->tasks))
+        return 0;
     return lo;
 }
 

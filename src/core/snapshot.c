@@ -129,7 +129,8 @@ static void put_job(struct writer *writer, const struct state *state, const stru
     JobOwner owner;
 
     job_status_msg(state, job, arena, &status);
-    status.array_tasks = NULL; /* the bits say it */
+    /* Other fields say these already. */
+    status.array_tasks = status.partition = status.account = status.qos = NULL;
     job_owner_msg(job->owner, &owner);
     msg.has_id = msg.has_spec = true;
     msg.id = job->id;

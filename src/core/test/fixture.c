@@ -470,7 +470,7 @@ enum err_code fix_node_up(struct fix *fix, const char *node, const char *boot_id
     gpu.name = (char *)"gpu";
     gpu.type = (char *)"mi300x";
     PUT(&gpu, count, 2);
-    found.n_gres = 1;
+    found.n_gres = atoi(node + 1) % 2 == 0;
     found.gres = gpus;
     found.boot_id = (char *)(uintptr_t)boot_id;
     msg.found = &found;
