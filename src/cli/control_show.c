@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/map.h"
 #include "base/timefmt.h"
+#include "base/vec.h"
 #include "cli/control.h"
 #include "client/client.h"
 #include "schema/jsonw.h"
@@ -184,6 +186,48 @@ static int show_node(struct control *control, int argc, char **argv)
     return !listing.count && argc;
 }
 
+/* What all nodes of a partition have together, when the controller does not say. */
+static void fill_tres(struct control *control, ListPartitionsReply *partitions)
+{
+    ListNodesRequest request = LIST_NODES_REQUEST__INIT;
+    ListNodesReply *nodes;
+    struct map by_name;
+
+    request.has_hidden_too = request.hidden_too = true;
+    if (cli_call(&control->cli, "ListNodes", &request.base, &list_nodes_reply__descriptor,
+                 (ProtobufCMessage **)&nodes, NULL) < 0)
+        return;
+    map_init(&by_name);
+    for (size_t i = 0; i < nodes->n_nodes; i++)
+        map_put(&by_name, node_spec(nodes->nodes[i])->name, nodes->nodes[i]);
+    for (size_t i = 0; i < partitions->n_partitions; i++) {
+        Partition *partition = partitions->partitions[i];
+        struct tres_count count = { 0 };
+        struct str text = { 0 };
+        VEC(GresInventory *) gres = { 0 };
+
+        for (size_t k = 0; k < partition->n_node_names; k++) {
+            const Node *node = map_get(&by_name, partition->node_names[k]);
+
+            if (!node)
+                continue;
+            count.cpus += node_cpus(node);
+            count.mem_mb += node_memory_mb(node);
+            count.nodes++;
+            for (size_t g = 0; g < node_spec(node)->n_gres; g++)
+                vec_push(&gres, node_spec(node)->gres[g]);
+        }
+        count.billing = count.cpus;
+        tres_add(&text, &count);
+        tres_add_gres(&text, gres.items, gres.len);
+        if (!partition->tres)
+            partition->tres = arena_strdup(&control->cli.arena, str_text(&text));
+        str_done(&text);
+        vec_done(&gres);
+    }
+    map_done(&by_name);
+}
+
 static int show_partition(struct control *control, int argc, char **argv)
 {
     ListPartitionsRequest request = LIST_PARTITIONS_REQUEST__INIT;
@@ -195,6 +239,7 @@ static int show_partition(struct control *control, int argc, char **argv)
     if (cli_call(&control->cli, "ListPartitions", &request.base, &list_partitions_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) < 0)
         return load_failed(control, "slurm_load_partitions error:", &err);
+    fill_tres(control, reply);
     listing_begin(&listing, control, &partition_fields, "partitions");
     for (size_t i = 0; i < reply->n_partitions; i++) {
         const PartitionSpec *spec = reply->partitions[i]->spec;

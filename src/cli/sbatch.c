@@ -229,7 +229,8 @@ static void fill_spec(struct submit *submit, unsigned index, int argc, char **ar
         set_text(&spec->command, submit->command);
     if (!spec->submit_line)
         spec->submit_line = submit_line(argc, argv);
-    spec->has_batch = spec->batch = true;
+    spec->has_batch = true;
+    spec->batch = index == 0; /* the script runs in the first component */
     spec->has_alloc_sid = session > 0;
     spec->alloc_sid = (uint32_t)MAX(session, 0);
     if (!spec->has_umask) {

@@ -7,6 +7,7 @@
 
 #include "base/hostlist.h"
 #include "base/vec.h"
+#include "cli/cli.h"
 #include "proto/controller.pb-c.h"
 #include "schema/columns.h"
 
@@ -75,9 +76,35 @@ enum sinfo_match {
     MATCH_GRES_USED = 8192,
     MATCH_COMMENT = 16384,
     MATCH_ALLOC_MEM = 32768,
-    MATCH_PORT = 65536,
 };
 unsigned sinfo_match_of(const struct field *field);
+
+struct sinfo_args {
+    const char *format, *names_format, *nodes, *partition, *sort, *states, *json;
+    bool all, dead, exact, future, help, usage, version, hide, reasons, long_form, by_node,
+        no_header, reservations, responding, summary, noconvert, help_letters, help_names,
+        help_states, has_json;
+    uint32_t iterate_s, verbose;
+};
+
+struct sinfo {
+    struct cli cli;
+    struct option_set set;
+    struct sinfo_args args;
+    struct sinfo_filter filter;
+    struct columns columns;
+    const char *sort;
+    int argc;
+    char **argv;
+};
+
+void sinfo_init(struct sinfo *sinfo, int argc, char **argv);
+void sinfo_done(struct sinfo *sinfo);
+/* -1: go on; else the exit code, all that was to be said being said. */
+int sinfo_read(struct sinfo *sinfo);
+/* Groups, sorts and prints to standard output; the exit code. */
+int sinfo_print(struct sinfo *sinfo, const ListPartitionsReply *partitions,
+                const ListNodesReply *nodes, struct field_ctx ctx);
 
 void sinfo_add_json(struct jsonw *json, const sinfo_groups *groups, const struct field_ctx *ctx);
 

@@ -415,7 +415,10 @@ static bool w_cluster(const struct field_call *call, struct str *out)
 
 static bool w_alloc_mem(const struct field_call *call, struct str *out)
 {
-    str_add_u64(out, group_of(call)->alloc_mem_mb);
+    const Node *first = group_of(call)->first;
+
+    /* Of each node: nodes that differ in it do not share a line. */
+    str_add_u64(out, first ? node_status(first)->alloc_mem_mb : 0);
     return true;
 }
 
@@ -533,7 +536,6 @@ unsigned sinfo_match_of(const struct field *field)
         { w_comment, MATCH_COMMENT },
         { w_extra, MATCH_COMMENT },
         { w_alloc_mem, MATCH_ALLOC_MEM },
-        { w_port, MATCH_PORT },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(matches); i++) {

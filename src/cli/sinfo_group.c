@@ -152,8 +152,7 @@ static bool same_node(const Node *a, const Node *b, unsigned match, bool exact)
         (match & MATCH_VERSION && !str_eq(node_version(a), node_version(b))) ||
         (match & MATCH_COMMENT && (!str_eq(node_spec(a)->comment, node_spec(b)->comment) ||
                                    !str_eq(node_spec(a)->extra, node_spec(b)->extra))) ||
-        (match & MATCH_ALLOC_MEM && x->alloc_mem_mb != y->alloc_mem_mb) ||
-        (match & MATCH_PORT && node_spec(a)->port != node_spec(b)->port))
+        (match & MATCH_ALLOC_MEM && x->alloc_mem_mb != y->alloc_mem_mb))
         return false;
     if (match & MATCH_REASON &&
         (!str_eq(x->reason, y->reason) || x->reason_us / 1000000 != y->reason_us / 1000000 ||
@@ -243,8 +242,9 @@ struct grouping {
 static void place(struct grouping *grouping, const Partition *partition, size_t order,
                   const Node *node)
 {
-    struct sinfo_group fresh = { .partition = partition, .order = order };
     bool apart = grouping->match & (MATCH_PARTITION | MATCH_PART_OTHER);
+    struct sinfo_group fresh = { .partition = partition,
+                                 .order = apart || grouping->by_node ? order : 0 };
 
     for (size_t i = apart ? grouping->from : 0; !grouping->by_node && i < grouping->groups->len;
          i++) {

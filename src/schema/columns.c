@@ -153,13 +153,14 @@ int columns_read_names(struct columns *columns, const struct field_table *table,
     return 0;
 }
 
-static void add_cell(const struct column *column, const char *text, size_t len, struct str *out)
+static void add_cell(const struct column *column, const char *text, size_t len, bool whole,
+                     struct str *out)
 {
     size_t width = column->width;
 
     if (column->before)
         str_add(out, column->before);
-    if (width && len > width) {
+    if (width && len > width && !whole) {
         len = width;
         while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
             len--; /* not inside a character */
@@ -208,7 +209,7 @@ void columns_add_header(const struct columns *columns, struct str *out)
     vec_each (const struct column, column, &columns->list) {
         const char *header = column->field ? column->field->column.header : "";
 
-        add_cell(column, header, strlen(header), out);
+        add_cell(column, header, strlen(header), false, out);
     }
     str_add_char(out, '\n');
 }
@@ -223,7 +224,8 @@ void columns_add_row(const struct columns *columns, const void *object, const st
             value_of(column->field, object, ctx, &value, &visible);
         else
             str_clear(&visible);
-        add_cell(column, str_text(&visible), visible.len, out);
+        add_cell(column, str_text(&visible), visible.len, column->field && column->field->whole,
+                 out);
     }
     str_add_char(out, '\n');
     str_done(&value);

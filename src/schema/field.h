@@ -88,8 +88,8 @@ struct field {
         int64_t per; /* the number is divided by this: 60 makes minutes of seconds */
         void (*write)(const struct field_call *call, struct jsonw *json);
     } json;
-    bool
-        brief; /* columns of jobs: a list without full specs is enough (ListJobsRequest.with_spec) */
+    bool whole; /* its column is never cut, as times in squeue */
+    bool brief; /* for columns of jobs, a list without full specs is enough */
     const char *help;
     const char *skip; /* not visible, and why; then only .of counts */
 };

@@ -43,11 +43,12 @@ field_writer job_w_user, job_w_group, job_w_account, job_w_qos, job_w_partition,
 field_number_of job_n_nodes, job_n_cpus, job_n_tasks, job_n_requeue, job_n_min_cpus;
 void job_j_resources(const struct field_call *call, struct jsonw *json);
 void job_j_shared(const struct field_call *call, struct jsonw *json);
+void job_j_tres_given(const struct field_call *call, struct jsonw *json);
 void job_j_batch_host(const struct field_call *call, struct jsonw *json);
 void job_j_expanded(const struct field_call *call, struct jsonw *json);
 
 /* What Slurm shows and we have nothing behind. */
 field_writer job_w_null, job_w_na, job_w_bare_na, job_w_zero, job_w_no, job_w_empty, job_w_main;
-field_writer job_w_cluster, job_w_profile;
+field_writer job_w_cluster, job_w_profile, job_w_tres_req, job_w_tres_given;
 
 #endif

@@ -271,11 +271,34 @@ bool job_w_thread_spec_record(const struct field_call *call, struct str *out)
     return true;
 }
 
+static bool tres_or_null(const struct field_call *call, struct str *out, bool given)
+{
+    size_t start = out->len;
+
+    job_add_tres(out, job_of(call), given);
+    if (out->len == start)
+        str_add(out, "(null)");
+    return true;
+}
+
+bool job_w_tres_req(const struct field_call *call, struct str *out)
+{
+    return tres_or_null(call, out, false);
+}
+
+bool job_w_tres_given(const struct field_call *call, struct str *out)
+{
+    return tres_or_null(call, out, true);
+}
+
 bool job_w_tres_alloc(const struct field_call *call, struct str *out)
 {
-    const JobStatus *status = job_status(job_of(call));
+    size_t start = out->len;
 
-    return decided_or_asked(out, status->tres_alloc, status->tres_req);
+    job_add_tres(out, job_of(call), true);
+    if (out->len == start)
+        job_add_tres(out, job_of(call), false);
+    return true;
 }
 
 static bool gres_or(const struct field_call *call, struct str *out, GresScope scope,
@@ -622,6 +645,15 @@ bool job_w_mail_user(const struct field_call *call, struct str *out)
         return false;
     str_add(out, spec->mail_user ? spec->mail_user : user ? user : "");
     return true;
+}
+
+void job_j_tres_given(const struct field_call *call, struct jsonw *json)
+{
+    struct str text = { 0 };
+
+    job_add_tres(&text, job_of(call), true);
+    jsonw_text(json, "tres_alloc_str", str_text(&text));
+    str_done(&text);
 }
 
 void job_j_batch_host(const struct field_call *call, struct jsonw *json)

@@ -5,7 +5,9 @@
 #include "schema/job_view.h"
 
 #include "base/hostlist.h"
+#include "base/map.h"
 #include "schema/names.h"
+#include "schema/node_view.h"
 
 const JobStatus *job_status(const Job *job)
 {
@@ -149,4 +151,80 @@ void job_add_gres(struct str *out, const Job *job, GresScope scope, const char *
         str_addf(out, "%s%llu", joiner, (unsigned long long)gres->count);
         any = true;
     }
+}
+
+/* How many of a resource the whole job asks for: per node and per task are multiplied. */
+static uint64_t asked_gres(const Job *job, const char *name)
+{
+    const JobSpec *spec = job_spec(job);
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        uint64_t times = spec->gres[i]->scope == GRES_PER_NODE   ? job_node_count(job)
+                         : spec->gres[i]->scope == GRES_PER_TASK ? job_task_count(job)
+                                                                 : 1;
+
+        if (str_eq(spec->gres[i]->name, name))
+            total += spec->gres[i]->count * times;
+    }
+    return total;
+}
+
+static void add_asked_tres(struct str *out, const Job *job)
+{
+    const JobSpec *spec = job_spec(job);
+    uint32_t cpus = job_cpu_count(job), nodes = job_node_count(job);
+    struct tres_count count = { .cpus = cpus, .nodes = nodes, .billing = cpus };
+
+    count.mem_mb = job_status(job)->mem_mb    ? job_status(job)->mem_mb
+                   : spec->has_mem_per_cpu_mb ? spec->mem_per_cpu_mb * cpus
+                                              : spec->mem_per_node_mb * nodes;
+    tres_add(out, &count);
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        const char *name = spec->gres[i]->name;
+        bool first = name != NULL;
+
+        for (size_t k = 0; k < i; k++)
+            first &= !str_eq(spec->gres[k]->name, name);
+        if (first)
+            str_addf(out, ",gres/%s=%llu", name, (unsigned long long)asked_gres(job, name));
+    }
+}
+
+static void add_given_tres(struct str *out, const Allocation *given)
+{
+    struct tres_count count = { .nodes = given->n_nodes };
+    struct map totals;
+
+    map_init(&totals);
+    for (size_t i = 0; i < given->n_nodes; i++) {
+        const NodeAlloc *part = given->nodes[i];
+
+        count.cpus += part->cpus;
+        count.mem_mb += part->mem_mb;
+        for (size_t k = 0; k < part->n_gres; k++) {
+            const char *name = part->gres[k]->name ? part->gres[k]->name : "";
+            uintptr_t before = (uintptr_t)map_get(&totals, name);
+
+            map_put(&totals, name, (void *)(before + (uintptr_t)part->gres[k]->count));
+        }
+    }
+    count.billing = count.cpus;
+    tres_add(out, &count);
+    map_each (entry, &totals)
+        str_addf(out, ",gres/%s=%llu", entry->key, (unsigned long long)(uintptr_t)entry->value);
+    map_done(&totals);
+}
+
+void job_add_tres(struct str *out, const Job *job, bool given)
+{
+    const JobStatus *status = job_status(job);
+    const char *said = given ? status->tres_alloc : status->tres_req;
+
+    if (said)
+        str_add(out, said);
+    else if (!given)
+        add_asked_tres(out, job);
+    else if (status->allocation && status->allocation->n_nodes)
+        add_given_tres(out, status->allocation);
 }

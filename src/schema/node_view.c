@@ -4,6 +4,7 @@
  */
 #include "schema/node_view.h"
 
+#include "base/map.h"
 #include "base/size.h"
 
 const NodeSpec *node_spec(const Node *node)
@@ -156,22 +157,32 @@ void tres_add(struct str *out, const struct tres_count *count)
     add_count(out, start, "billing", count->billing, false);
 }
 
-void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count, uint64_t times)
+/* Adds up by name, in the order names come first. */
+static void add_named(struct map *totals, const char *name, uint64_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t total = 0;
-        bool first = true;
+    uintptr_t before = (uintptr_t)map_get(totals, name ? name : "");
 
-        for (size_t k = 0; k < count; k++) {
-            if (!str_eq(gres[k]->name, gres[i]->name))
-                continue;
-            first &= k >= i;
-            total += gres[k]->count;
-        }
-        if (first && total)
-            str_addf(out, "%sgres/%s=%llu", out->len ? "," : "", gres[i]->name ? gres[i]->name : "",
-                     (unsigned long long)(total * times));
+    map_put(totals, name ? name : "", (void *)(before + (uintptr_t)count));
+}
+
+static void add_totals(struct str *out, struct map *totals)
+{
+    map_each (entry, totals) {
+        if (entry->value)
+            str_addf(out, "%sgres/%s=%llu", out->len ? "," : "", entry->key,
+                     (unsigned long long)(uintptr_t)entry->value);
     }
+    map_done(totals);
+}
+
+void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count)
+{
+    struct map totals;
+
+    map_init(&totals);
+    for (size_t i = 0; i < count; i++)
+        add_named(&totals, gres[i]->name, gres[i]->count);
+    add_totals(out, &totals);
 }
 
 void node_add_tres(struct str *out, const Node *node)
@@ -183,7 +194,7 @@ void node_add_tres(struct str *out, const Node *node)
     GresInventory *const *gres = node_gres(node, &count);
 
     tres_add(out, &all);
-    tres_add_gres(out, gres, count, 1);
+    tres_add_gres(out, gres, count);
 }
 
 void node_add_tres_used(struct str *out, const Node *node)
@@ -191,20 +202,11 @@ void node_add_tres_used(struct str *out, const Node *node)
     const NodeStatus *status = node_status(node);
     struct tres_count used = { .cpus = status->alloc_cpus, .mem_mb = status->alloc_mem_mb };
 
-    tres_add(out, &used);
-    for (size_t i = 0; i < status->n_alloc_gres; i++) {
-        uint64_t total = 0;
-        bool first = true;
+    struct map totals;
 
-        for (size_t k = 0; k < status->n_alloc_gres; k++) {
-            if (!str_eq(status->alloc_gres[k]->name, status->alloc_gres[i]->name))
-                continue;
-            first &= k >= i;
-            total += status->alloc_gres[k]->count;
-        }
-        if (first && total)
-            str_addf(out, "%sgres/%s=%llu", out->len ? "," : "",
-                     status->alloc_gres[i]->name ? status->alloc_gres[i]->name : "",
-                     (unsigned long long)total);
-    }
+    tres_add(out, &used);
+    map_init(&totals);
+    for (size_t i = 0; i < status->n_alloc_gres; i++)
+        add_named(&totals, status->alloc_gres[i]->name, status->alloc_gres[i]->count);
+    add_totals(out, &totals);
 }

@@ -36,6 +36,6 @@ struct tres_count {
 };
 void tres_add(struct str *out, const struct tres_count *count);
 /* Adds ",gres/NAME=COUNT" for each kind, types added up. */
-void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count, uint64_t times);
+void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count);
 
 #endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * squeue_print.c - which jobs squeue shows, and how
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/squeue.h"
+#include "schema/job_view.h"
+#include "schema/jsonw.h"
+
+/* -s 12, -s 12.batch, -s 12_3.batch */
+static bool step_listed(const char *steps, const Job *job)
+{
+    const char *cursor = steps;
+    struct span word;
+    struct str id = { 0 };
+    bool found = false;
+
+    job_add_id(&id, job);
+    while (!found && str_next(&cursor, ",", &word)) {
+        found = span_eq(word, str_text(&id)) ||
+                (word.len == id.len + 6 && strncmp(word.ptr, str_text(&id), id.len) == 0 &&
+                 strncmp(word.ptr + id.len, ".batch", 6) == 0);
+    }
+    str_done(&id);
+    return found;
+}
+
+static bool shown(const struct squeue *squeue, const Job *job, int64_t now_us)
+{
+    const struct squeue_args *args = &squeue->args;
+    const JobStatus *status = job_status(job);
+    int64_t used = job_used_s(job, now_us);
+
+    if (!queue_state_matches(&squeue->states, job))
+        return false;
+    if (args->not_me && job_owner(job)->uid == geteuid())
+        return false;
+    if ((args->over_s && used <= args->over_s) || (args->under_s && used >= args->under_s))
+        return false;
+    if ((args->over_s || args->under_s) && status->state != JOB_RUNNING)
+        return false;
+    if (args->steps && !step_listed(args->steps, job))
+        return false;
+    return !args->step_flag || ((status->state == JOB_RUNNING || status->state == JOB_SUSPENDED) &&
+                                (!job->spec || !job->spec->has_batch || job->spec->batch));
+}
+
+/* -P: a job that waits in several partitions has a line for each. */
+void squeue_add(struct squeue *squeue, queue_jobs *jobs, const Job *job, int64_t now_us)
+{
+    const char *cursor = job_spec(job)->partition;
+    struct arena *arena = &squeue->round;
+    struct span word;
+
+    if (!shown(squeue, job, now_us))
+        return;
+    if (!squeue->args.priority || job_status(job)->state != JOB_PENDING || !cursor ||
+        !strchr(cursor, ',')) {
+        vec_push(jobs, job);
+        return;
+    }
+    while (str_next(&cursor, ",", &word)) {
+        Job *one = arena_copy(arena, job, sizeof(*job));
+
+        one->spec = arena_copy(arena, job->spec, sizeof(*job->spec));
+        one->spec->partition = arena_strndup(arena, word.ptr, word.len);
+        vec_push(jobs, one);
+    }
+}
+
+static const char *or_null(const char *text)
+{
+    return text ? text : "(null)";
+}
+
+static const char *yes(bool value)
+{
+    return value ? "true" : "false";
+}
+
+static void print_args(const struct squeue_args *args)
+{
+    static const char line[] = "-----------------------------";
+
+    printf("%s\nall         = %s\narray       = %s\nfederation  = false\n", line, yes(args->all),
+           yes(args->array));
+    printf("format      = %s\niterate     = %u\njob_flag    = %d\njobs        = %s\n",
+           or_null(args->format ? args->format : args->names_format), args->iterate_s,
+           args->job_flag, or_null(args->jobs));
+    printf("licenses    = %s\nlocal       = false\nnames       = %s\nnodes       = %s\n",
+           or_null(args->licenses), or_null(args->names), args->nodes ? args->nodes : "");
+    printf("only_job_state = %s\npartitions  = %s\npriority    = %s\nreservation = %s\n",
+           yes(args->only_state), or_null(args->partitions), yes(args->priority),
+           or_null(args->reservation));
+    printf("sibling      = false\nsort        = %s\nstart_flag  = %d\nstates      = %s\n",
+           or_null(args->sort), args->start, or_null(args->states));
+    printf("step_flag   = %d\nsteps       = %s\nusers       = %s\nverbose     = %u\n%s\n\n\n",
+           args->step_flag, or_null(args->steps), or_null(args->users), args->verbose, line);
+}
+
+static void print_json(struct squeue *squeue, const queue_jobs *jobs, const struct field_ctx *ctx)
+{
+    struct str out = { 0 };
+    struct jsonw json;
+
+    jsonw_init(&json, &out);
+    jsonw_object(&json, NULL);
+    jsonw_list(&json, "jobs");
+    for (size_t i = 0; i < jobs->len; i++) {
+        jsonw_object(&json, NULL);
+        field_add_json(&job_fields, jobs->items[i], ctx, &json);
+        jsonw_object_end(&json);
+        if (out.len > 1 << 16 && !cli_flush(&out))
+            break;
+    }
+    jsonw_list_end(&json);
+    jsonw_set(&json, "last_backfill", true, false, 0);
+    jsonw_set(&json, "last_update", true, false, ctx->now_us / 1000000);
+    cli_json_end(&json, squeue->argc, squeue->argv, ctx->cluster);
+    cli_flush(&out);
+    str_done(&out);
+}
+
+static void print_date(int64_t now_us)
+{
+    time_t now = (time_t)(now_us / 1000000);
+    struct tm parts;
+    char text[64];
+
+    localtime_r(&now, &parts);
+    if (strftime(text, sizeof(text), "%a %b %d %H:%M:%S %Y", &parts))
+        puts(text);
+}
+
+static int print_table(struct squeue *squeue, queue_jobs *jobs, const struct field_ctx *ctx)
+{
+    struct str out = { 0 };
+    struct err err = { 0 };
+    int code = 0;
+
+    if (squeue->args.verbose)
+        print_args(&squeue->args);
+    if (squeue->args.long_form || squeue->args.iterate_s || squeue->args.verbose)
+        print_date(ctx->now_us);
+    if (squeue->args.verbose)
+        printf("last_update_time=0 records=%zu\n", jobs->len);
+    if (!squeue->args.no_header)
+        columns_add_header(&squeue->columns, &out);
+    if (queue_sort(jobs, squeue->sort, ctx, &err) < 0) {
+        cli_flush(&out);
+        cli_error(&squeue->cli, "Invalid sort specification: %s", err.text);
+        code = 1;
+    } else {
+        vec_each (const Job *, job, jobs) {
+            columns_add_row(&squeue->columns, *job, ctx, &out);
+            if (out.len > 1 << 16 && !cli_flush(&out))
+                break;
+        }
+    }
+    cli_flush(&out);
+    str_done(&out);
+    return code;
+}
+
+int squeue_print(struct squeue *squeue, queue_jobs *jobs, const struct field_ctx *now)
+{
+    struct field_ctx ctx = *now;
+
+    ctx.noconvert = squeue->args.noconvert;
+    ctx.expand = squeue->args.expand;
+    if (squeue->args.has_json) {
+        print_json(squeue, jobs, &ctx);
+        return 0;
+    }
+    return print_table(squeue, jobs, &ctx);
+}
