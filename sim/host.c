@@ -47,13 +47,6 @@ static int64_t io_now(void *ctx)
     return host_wall(ctx);
 }
 
-static int64_t io_mono(void *ctx)
-{
-    const struct world *world = ctx;
-
-    return world->now_us;
-}
-
 static void timer_fires(struct world *world, const struct happening *what)
 {
     struct host *host = &world->host;
@@ -399,7 +392,6 @@ void host_start(struct world *world)
     struct ctl_io io = {
         .ctx = world,
         .now_us = io_now,
-        .mono_us = io_mono,
         .timer = io_timer,
         .send = io_send,
         .hang_up = io_hang_up,

@@ -82,7 +82,6 @@ struct host {
     bool disk_full, poll_due, settle_due, flush_due, snapshot_due;
     int64_t disk_slow_us; /* added to each write */
     int64_t skew_us;      /* wall clock less true time */
-    int64_t most_skew_us; /* so far */
     uint64_t timer_turn[CTL_TIMERS];
     uint64_t durable_index; /* what the process has seen committed */
     uint64_t checked_index, scanned_index;
@@ -171,7 +170,6 @@ struct machine {
     uint64_t connect_turn;
     uint64_t epoch;        /* highest seen; on disk */
     int64_t heard_us;      /* when the controller last got a message from it */
-    int64_t back_us;       /* when that ended a silence of agent_timeout */
     int64_t off_us, on_us; /* when it last lost power and got it back */
     uint64_t met_boot;     /* hash of the boot id that the state has */
     int64_t met_us;        /* since when */

@@ -224,9 +224,11 @@ static int start_controllers(const struct up_options *o, const char *conf, struc
         CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", o->base_port + i);
         CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
         CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
-        const char *argv[] = { "spurctld", "-D",       "-f",   conf,          "--name",
-                               name,       "--listen", listen, "--state-dir", state,
-                               "--socket", sock,       NULL };
+        CLEANUP(freep) char *advertise = mem_printf("unix:%s", sock);
+        const char *argv[] = { "spurctld",    "-D",        "-f",       conf,
+                               "--name",      name,        "--listen", listen,
+                               "--state-dir", state,       "--socket", sock,
+                               "--advertise", advertise,   NULL };
         if (up_start(o->dir, name, "spurctld", (char *const *)argv, err) < 0)
             return -(int)err->code;
     }
@@ -239,6 +241,16 @@ static char *controller_list(const struct up_options *o)
 
     for (unsigned i = 0; i < o->controllers; i++)
         str_addf(&list, "%shttp://127.0.0.1:%u", i ? "," : "", o->base_port + i);
+    return str_take(&list);
+}
+
+/* Commands on this machine: the kernel says who they are. */
+static char *socket_list(const struct up_options *o)
+{
+    struct str list = { 0 };
+
+    for (unsigned i = 0; i < o->controllers; i++)
+        str_addf(&list, "%sunix:%s/run/ctl%u.sock", i ? "," : "", o->dir, i + 1);
     return str_take(&list);
 }
 
@@ -332,8 +344,7 @@ static int wait_file(const struct up_options *o, const char *path, struct err *e
 
 static int wait_idle(const struct up_options *o, const up_names *nodes, struct err *err)
 {
-    CLEANUP(freep) char *controllers = controller_list(o);
-    CLEANUP(freep) char *list = mem_printf("unix:%s/run/ctl1.sock,%s", o->dir, controllers);
+    CLEANUP(freep) char *list = socket_list(o);
     struct client_options options = { .addresses = list, .timeout_ms = 5000, .retry_ms = 100 };
     struct client *client = client_new(&options, err);
     size_t idle = 0;
@@ -380,7 +391,6 @@ static void add_quoted(struct str *out, const char *text)
 
 static int write_env(const struct up_options *o, const char *conf, struct err *err)
 {
-    CLEANUP(freep) char *controllers = controller_list(o);
     CLEANUP(freep) char *path = mem_printf("%s/env", o->dir);
     struct str text = { 0 };
     char self[4096];
@@ -401,7 +411,7 @@ static int write_env(const struct up_options *o, const char *conf, struct err *e
     add_quoted(&text, conf);
     str_add(&text, "\nexport SPUR_DIR=");
     add_quoted(&text, o->dir);
-    CLEANUP(freep) char *addrs = mem_printf("unix:%s/run/ctl1.sock,%s", o->dir, controllers);
+    CLEANUP(freep) char *addrs = socket_list(o);
     str_add(&text, "\nexport SPUR_CONTROLLER_ADDR=");
     add_quoted(&text, addrs);
     str_add_char(&text, '\n');

@@ -16,8 +16,7 @@ enum { DUE_PER_COMMAND = 10000 };
 static int64_t limit_due(const struct state *state, const struct job *job)
 {
     const Config *config = state->config;
-    int64_t end =
-        job_end_by(job, job->run->start_us + job->run->suspended_total_us + job->run->skipped_us);
+    int64_t end = job_end_by(job, job->run->start_us + job->run->suspended_total_us);
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
     const struct partition *partition = partition_at(state, job->run->partition);
     uint32_t over = partition && partition->spec->has_over_time_limit_min
@@ -146,29 +145,6 @@ int64_t core_next_due(const struct state *state)
     int64_t due = state->due.len ? state->due.items[0].us : NEVER;
 
     return MIN(due, state->next_reservation_us);
-}
-
-/*
- * This much of the time since the last command did not pass: the leader's clock was set, or nobody
- * led. It must end no job and forget no request: nodes count the time of jobs by themselves.
- */
-void time_skipped(struct state *state, int64_t us)
-{
-    requests_shift(state, us);
-    vec_each (struct node *, at, &state->nodes) {
-        const struct node *node = *at;
-        for (size_t i = 0; i < node->jobs.len; i++) {
-            struct job *job = node->jobs.items[i];
-            size_t first = 0;
-            while (job->run->parts[first].node != node && !job->run->parts[first].node)
-                first++;
-            if (job->run->parts[first].node != node) /* its first node that holds it counts */
-                continue;
-            job->run->skipped_us += us;
-            due_update(state, job);
-            job_touch(state, job);
-        }
-    }
 }
 
 static void pending_due(struct state *state, struct job *job, struct events *out)

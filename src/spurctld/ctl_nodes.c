@@ -69,47 +69,28 @@ static int64_t silence_due(struct ctl *ctl, const struct agent *agent)
 {
     if (agent->session)
         return agent->seen_us + node_timeout_us(ctl);
-    if (agent->loss_proposed || !agent->lost_us)
+    if (agent->down_proposed || !agent->lost_us)
         return INT64_MAX;
-    bool at_once = !agent->host_answers && !agent->down_proposed;
-    return agent->lost_us + (at_once ? node_timeout_us(ctl) : agent_timeout_us(ctl));
+    return agent->lost_us + (agent->host_answers ? agent_timeout_us(ctl) : node_timeout_us(ctl));
 }
 
-static void down_done(struct ctl *ctl, void *arg, const struct events *events,
-                      const struct err *err)
-{
-    struct agent *agent = ctl_agent(ctl, arg);
-
-    (void)events;
-    if (err && agent) /* it was not said: say it when the disk takes it */
-        agent->down_proposed = agent->loss_proposed = false;
-    free(arg);
-}
-
-/*
- * A host that answers keeps its jobs for agent_timeout, and is then given up with them. One that is
- * silent is down after node_timeout; without leases its jobs may still run, so they too are given
- * up after agent_timeout only.
- */
 static void propose_down(struct ctl *ctl, struct agent *agent)
 {
     const struct node *node = state_node(ctl->state, agent->name);
     CmdNodeDown down = CMD_NODE_DOWN__INIT;
     Command command = CTL_COMMAND(NODE_DOWN, .node_down = &down);
-    bool lost = ctl_mono(ctl) - agent->lost_us >= agent_timeout_us(ctl);
 
     agent->down_proposed = true;
-    agent->loss_proposed = lost;
-    if (!node || node->state == NODE_FUTURE || (node->state == NODE_DOWN && !node->jobs.len))
+    if (!node || node->state == NODE_DOWN || node->state == NODE_FUTURE)
         return;
     down.node = agent->name;
     down.reason = (char *)"Not responding";
     down.has_no_respond = down.no_respond = true;
+    /* One controller has no leases: jobs may be lost only after agent_timeout. */
     down.has_jobs_lost = true;
-    down.jobs_lost = lost;
-    log_warn("node.down", "node=%s host_answers=%d jobs_lost=%d", agent->name, agent->host_answers,
-             lost);
-    ctl_propose(ctl, &command, down_done, mem_strdup(agent->name));
+    down.jobs_lost = agent->host_answers;
+    log_warn("node.down", "node=%s host_answers=%d", agent->name, agent->host_answers);
+    ctl_propose(ctl, &command, NULL, NULL);
 }
 
 static void arm(struct ctl *ctl)
@@ -120,13 +101,12 @@ static void arm(struct ctl *ctl)
         int64_t due = silence_due(ctl, entry->value);
         first = MIN(first, due);
     }
-    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES,
-                  first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, first == INT64_MAX ? 0 : first);
 }
 
 void ctl_nodes_timer(struct ctl *ctl)
 {
-    int64_t now = ctl_mono(ctl);
+    int64_t now = ctl_now(ctl);
 
     if (!ctl->leading)
         return;
@@ -140,20 +120,20 @@ void ctl_nodes_timer(struct ctl *ctl)
             ctl_session_closed(ctl, agent->session, false);
             agent->lost_us = agent->seen_us; /* silent since then */
         }
-        if (silence_due(ctl, agent) <= now)
+        if (!agent->down_proposed && silence_due(ctl, agent) <= now)
             propose_down(ctl, agent);
     }
     arm(ctl);
 }
 
-/* Nodes that are up, or hold jobs, get the usual time to connect to a new leader. */
+/* Nodes that the state says are up get the usual time to connect to a new leader. */
 void ctl_nodes_leading(struct ctl *ctl)
 {
     for (size_t i = 0; i < state_node_count(ctl->state); i++) {
         const struct node *node = state_node_at(ctl->state, i);
         struct agent *agent = agent_of(ctl, node->spec->name);
-        if (!agent->session && !agent->lost_us && (node->state == NODE_IDLE || node->jobs.len)) {
-            agent->lost_us = ctl_mono(ctl);
+        if (!agent->session && !agent->lost_us && node->state == NODE_IDLE) {
+            agent->lost_us = ctl_now(ctl);
             agent->host_answers = true;
         }
     }
@@ -192,7 +172,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
     }
     agent->session = session;
     agent->welcomed = false;
-    agent->seen_us = ctl_mono(ctl);
+    agent->seen_us = ctl_now(ctl);
     agent->lost_us = 0;
     map_put_num(&ctl->sessions, session, agent);
     arm(ctl);
@@ -207,7 +187,7 @@ void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
     agent->session = 0;
     agent->welcomed = false;
     agent->host_answers = host_answers;
-    agent->lost_us = ctl_mono(ctl);
+    agent->lost_us = ctl_now(ctl);
     if (agent->hello) {
         node_hello__free_unpacked(agent->hello, NULL);
         agent->hello = NULL;
@@ -414,7 +394,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     message.what_case = CTL_MESSAGE__WHAT_WELCOME;
     message.welcome = &out;
     agent->welcomed = true;
-    agent->down_proposed = agent->loss_proposed = false;
+    agent->down_proposed = false;
     ctl_send(ctl, agent, &message);
     for (size_t i = node->jobs.len; i-- > 0;)
         reconcile_job(ctl, node->jobs.items[i], agent->name, hello);
@@ -610,7 +590,7 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
 
     if (!agent || agent->session != session || !ctl->leading)
         return;
-    agent->seen_us = ctl_mono(ctl);
+    agent->seen_us = ctl_now(ctl);
     switch (message->what_case) {
     case NODE_MESSAGE__WHAT_HELLO:
         on_hello(ctl, agent, message->hello);

@@ -29,10 +29,10 @@ struct agent {
     char *name;
     uint64_t session;  /* 0: not connected */
     bool welcomed;     /* hello was committed and answered */
-    int64_t seen_us;   /* last message; monotonic, as the next */
+    int64_t seen_us;   /* last message */
     int64_t lost_us;   /* when the connection ended, 0 while there is one */
     bool host_answers; /* the connection was closed, not silent */
-    bool down_proposed, loss_proposed;
+    bool down_proposed;
     uint32_t load_centi;
     uint64_t free_mem_mb;
     NodeHello *hello; /* waits for its CmdNodeUp to be applied */
@@ -86,8 +86,6 @@ struct ctl {
     size_t queue_at;
     bool unflushed, refused;
     int64_t last_stamp_us;
-    int64_t clock_wall_us, clock_mono_us; /* when the clock was last looked at */
-    int64_t skipped_us; /* by which it was set forward, until a command that says so is applied */
     struct events events;
     struct arena apply_arena;
     struct str packed;
@@ -110,11 +108,6 @@ struct ctl {
 static inline int64_t ctl_now(const struct ctl *ctl)
 {
     return ctl->io.now_us(ctl->io.ctx);
-}
-
-static inline int64_t ctl_mono(const struct ctl *ctl)
-{
-    return ctl->io.mono_us(ctl->io.ctx);
 }
 
 /* ---- ctl_propose.c ---- */

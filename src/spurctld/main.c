@@ -26,13 +26,14 @@ static const char help[] =
     "      --listen ADDR    address to serve, such as [::]:6817; may be given several times\n"
     "      --state-dir DIR  where the cluster's state is kept (default /var/spool/spur)\n"
     "      --socket PATH    unix socket for commands on this host\n"
+    "      --advertise ADDR where others send callers when this one leads\n"
     "      --log-file FILE  log to this file too\n"
     "      --accept-loss N  start although entries from N on are damaged or missing\n"
     "  -v, --verbose        more detail; may be repeated\n"
     "  -V, --version        print the version\n"
     "  -h, --help           print this\n";
 
-enum { OPT_NAME = 256, OPT_LISTEN, OPT_STATE, OPT_SOCKET, OPT_LOG, OPT_LOSS };
+enum { OPT_NAME = 256, OPT_LISTEN, OPT_STATE, OPT_SOCKET, OPT_LOG, OPT_LOSS, OPT_ADVERTISE };
 
 static const struct option longs[] = {
     { "conf", required_argument, NULL, 'f' },
@@ -40,6 +41,7 @@ static const struct option longs[] = {
     { "listen", required_argument, NULL, OPT_LISTEN },
     { "state-dir", required_argument, NULL, OPT_STATE },
     { "socket", required_argument, NULL, OPT_SOCKET },
+    { "advertise", required_argument, NULL, OPT_ADVERTISE },
     { "log-file", required_argument, NULL, OPT_LOG },
     { "accept-loss", required_argument, NULL, OPT_LOSS },
     { "verbose", no_argument, NULL, 'v' },
@@ -80,6 +82,9 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
             break;
         case OPT_SOCKET:
             a->server.socket = optarg;
+            break;
+        case OPT_ADVERTISE:
+            a->server.advertise = optarg;
             break;
         case OPT_LOG:
             a->log_file = optarg;

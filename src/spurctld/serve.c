@@ -31,12 +31,6 @@ static int64_t io_now(void *ctx)
     return clock_wall_us();
 }
 
-static int64_t io_mono(void *ctx)
-{
-    (void)ctx;
-    return clock_mono_us();
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -80,14 +74,24 @@ static void io_fence(void *ctx, const char *why)
     _exit(70);
 }
 
+/* Callers are sent to the leader when it is another; the last one may have been this one itself. */
+static void tell_leader(struct server *server)
+{
+    struct state_head head = state_head(ctl_state(server->ctl));
+    bool other = strcmp(head.leader, server->options->name) != 0;
+
+    rpc_server_set_leader(server->rpc, ctl_is_leading(server->ctl),
+                          other ? head.leader_address : "");
+}
+
 static void on_wake(uv_async_t *wake)
 {
     struct server *server = wake->data;
 
-    if (server->ctl)
-        ctl_poll(server->ctl);
-    rpc_server_set_leader(server->rpc, server->ctl && ctl_is_leading(server->ctl),
-                          server->ctl ? state_head(ctl_state(server->ctl)).leader_address : "");
+    if (!server->ctl)
+        return;
+    ctl_poll(server->ctl);
+    tell_leader(server);
     server_snapshot_maybe(server);
 }
 
@@ -314,7 +318,6 @@ static int start(struct server *server, struct err *err)
     struct ctl_io io = {
         .ctx = server,
         .now_us = io_now,
-        .mono_us = io_mono,
         .timer = io_timer,
         .send = server_session_send,
         .hang_up = server_session_hang_up,
@@ -406,8 +409,9 @@ int server_run(const struct server_options *given, struct err *err)
     host_short(host);
     if (!options.name)
         options.name = host;
-    if (options.listen)
-        server.address = mem_strdup(options.listen[0]);
+    server.address = options.advertise ? mem_strdup(options.advertise)
+                     : options.listen  ? mem_strdup(options.listen[0])
+                                       : NULL;
     map_init(&server.sessions);
     map_init(&server.users);
     uv_loop_init(&loop);
