@@ -334,7 +334,7 @@ static void list(struct run *run)
         uint32_t task;
         str_clear(&out);
         while ((job = query_next(query, run->state, &cursor, NULL, &task)))
-            job_pack(run->state, job, task, JOB_PACK_BRIEF, &out);
+            job_pack(run->state, job, JOB_PACK_BRIEF, NULL, &out);
     });
     struct str copy = { 0 };
     double floor = BEST(3, (str_clear(&copy), str_add_len(&copy, out.data, out.len)));

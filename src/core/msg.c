@@ -166,29 +166,125 @@ void job_status_msg(const struct state *state, const struct job *job, struct are
 
 /* What people see beyond the facts. */
 
-static void count_msg(const struct state *state, const struct job *job, JobStatus *out)
-{
-    const struct job_run *run = job->run;
-    uint64_t cpus = 0, mem = 0, tasks = 0;
+/* What a job has or asks for, added up over its nodes. */
+struct sums {
+    uint64_t nodes, cpus, tasks, mem_mb;
+    struct {
+        const char *name;
+        uint64_t count;
+    } gres[TAKE_GRES];
+    size_t gres_count;
+};
 
-    for (unsigned i = 0; run && i < run->count; i++) {
-        cpus += run->parts[i].cpus;
-        mem += run->parts[i].mem_mb;
-        tasks += run->parts[i].tasks;
-    }
-    SET(num_nodes, run ? run->count : job->shape->min_nodes);
-    SET(num_cpus, (uint32_t)MIN(run ? cpus : shape_cpus(job->shape), UINT32_MAX));
-    SET(num_tasks, (uint32_t)(tasks ? tasks : job->shape->tasks));
-    if (run) {
-        SET(mem_mb, mem);
+static void add_gres(struct sums *sums, const char *name, uint64_t count)
+{
+    size_t i = 0;
+
+    while (i < sums->gres_count && !str_eq(sums->gres[i].name, name))
+        i++;
+    if (i == TAKE_GRES)
         return;
+    sums->gres[i].name = name;
+    sums->gres[i].count += count;
+    sums->gres_count = MAX(sums->gres_count, i + 1);
+}
+
+static void sum_given(const struct job_run *run, struct sums *out)
+{
+    out->nodes = run->count;
+    for (unsigned i = 0; i < run->count; i++) {
+        const struct job_part *part = &run->parts[i];
+        out->cpus += part->cpus;
+        out->mem_mb += part->mem_mb;
+        out->tasks += part->tasks;
+        for (size_t g = 0; g < part->gres_count; g++)
+            add_gres(out, part->gres[g].name, part->gres[g].count);
     }
+}
+
+static void sum_asked(const struct state *state, const struct job *job, struct sums *out)
+{
+    const struct shape *shape = job->shape;
     const struct need *need = shape_needs(state, job->shape);
-    mem = need->mem_per_node_mb * job->shape->min_nodes +
-          need->mem_per_cpu_mb * shape_cpus(job->shape) +
-          need->mem_per_gpu_mb * shape_gpus(job->shape);
-    if (mem)
-        SET(mem_mb, mem);
+
+    out->nodes = shape->min_nodes;
+    out->cpus = shape_cpus(shape);
+    out->tasks = shape->tasks;
+    out->mem_mb = need->mem_per_node_mb * shape->min_nodes + need->mem_per_cpu_mb * out->cpus +
+                  need->mem_per_gpu_mb * shape_gpus(shape);
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        const struct shape_gres *gres = &shape->gres[i];
+        uint64_t times = gres->scope == GRES_PER_JOB    ? 1
+                         : gres->scope == GRES_PER_TASK ? shape->tasks
+                                                        : shape->min_nodes;
+        add_gres(out, gres->name, gres->count * times);
+    }
+}
+
+/* "cpu=2,mem=1000M,node=1,billing=2,gres/gpu=2". Half gigabytes become G, as Slurm has it. */
+static void add_tres(const struct sums *sums, struct str *out)
+{
+    str_add(out, "cpu=");
+    str_add_u64(out, sums->cpus);
+    if (sums->mem_mb) {
+        bool exact = sums->mem_mb % 512 == 0 && sums->mem_mb >= 1024;
+        str_add(out, ",mem=");
+        str_add_u64(out, exact ? sums->mem_mb / 1024 : sums->mem_mb);
+        if (exact && sums->mem_mb % 1024)
+            str_add(out, ".50");
+        str_add_char(out, exact ? 'G' : 'M');
+    }
+    str_add(out, ",node=");
+    str_add_u64(out, sums->nodes);
+    str_add(out, ",billing=");
+    str_add_u64(out, sums->cpus);
+    for (size_t i = 0; i < sums->gres_count; i++) {
+        str_add(out, ",gres/");
+        str_add(out, sums->gres[i].name);
+        str_add_char(out, '=');
+        str_add_u64(out, sums->gres[i].count);
+    }
+}
+
+/* Shared by all jobs that ask the same. */
+static const char *asked_text(struct shape *shape, const struct sums *asked)
+{
+    if (!shape->tres) {
+        struct str text = { 0 };
+        add_tres(asked, &text);
+        shape->tres = str_take(&text);
+    }
+    return shape->tres;
+}
+
+static char *given_text(const struct sums *given, struct arena *arena)
+{
+    struct str text = { 0 };
+
+    add_tres(given, &text);
+    char *copy = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+    return copy;
+}
+
+static void count_msg(const struct state *state, const struct job *job, struct arena *arena,
+                      JobStatus *out)
+{
+    struct sums asked = { 0 }, given = { 0 };
+    const struct sums *sums = &asked;
+
+    sum_asked(state, job, &asked);
+    out->tres_req = borrowed(asked_text(job->shape, &asked));
+    if (job->run) {
+        sum_given(job->run, &given);
+        sums = &given;
+        out->tres_alloc = given_text(&given, arena);
+    }
+    SET(num_nodes, (uint32_t)sums->nodes);
+    SET(num_cpus, (uint32_t)MIN(sums->cpus, UINT32_MAX));
+    SET(num_tasks, (uint32_t)(sums->tasks ? sums->tasks : asked.tasks));
+    if (sums->mem_mb)
+        SET(mem_mb, sums->mem_mb);
 }
 
 static void shown_msg(const struct state *state, const struct job *job, struct arena *arena,
@@ -214,7 +310,7 @@ static void shown_msg(const struct state *state, const struct job *job, struct a
         out->het_ids = arena_strdup(arena, str_text(&ids));
         str_done(&ids);
     }
-    count_msg(state, job, out);
+    count_msg(state, job, arena, out);
 }
 
 Job *job_msg(const struct state *state, const struct job *job, struct arena *arena)
@@ -244,8 +340,33 @@ static void pack_into(struct str *out, const void *message)
 
 enum { FIELD_JOB_SPEC = 3, FIELD_SPEC_NAME = 1, FIELD_SPEC_PARTITION = 3 };
 
-void job_pack(const struct state *state, const struct job *job, uint32_t task, enum job_parts parts,
-              struct str *out)
+static void words_msg(const struct job *job, const struct job_words *words, JobStatus *out)
+{
+    if (job->state == JOB_PENDING && !out->reason)
+        out->reason = words->reason;
+    if (job->state == JOB_PENDING && words->planned_start_us)
+        SET(planned_start_us, words->planned_start_us);
+    if (words->as_task) {
+        SET(array_task_id, words->task);
+        out->array_tasks = NULL;
+    }
+}
+
+static void pack_brief_spec(const struct job *job, struct str *out)
+{
+    struct str brief = { 0 };
+    struct span field;
+
+    if (job_spec_field(job, FIELD_SPEC_NAME, &field))
+        pb_add_field(&brief, FIELD_SPEC_NAME, field.ptr, field.len);
+    if (job_spec_field(job, FIELD_SPEC_PARTITION, &field))
+        pb_add_field(&brief, FIELD_SPEC_PARTITION, field.ptr, field.len);
+    pb_add_field(out, FIELD_JOB_SPEC, str_text(&brief), brief.len);
+    str_done(&brief);
+}
+
+void job_pack(const struct state *state, const struct job *job, enum job_parts parts,
+              const struct job_words *words, struct str *out)
 {
     struct arena arena;
     Job msg = JOB__INIT;
@@ -260,24 +381,13 @@ void job_pack(const struct state *state, const struct job *job, uint32_t task, e
         owner.n_gids = 0;
     msg.owner = &owner;
     shown_msg(state, job, &arena, &status);
-    if (task != NO_TASK) {
-        status.has_array_task_id = true;
-        status.array_task_id = task;
-        status.array_tasks = NULL;
-    }
+    if (words)
+        words_msg(job, words, &status);
     msg.status = &status;
     pack_into(out, &msg);
-    if (parts == JOB_PACK_FULL) {
+    if (parts == JOB_PACK_FULL)
         pb_add_field(out, FIELD_JOB_SPEC, job->spec->data, job->spec->len);
-    } else {
-        struct str brief = { 0 };
-        struct span field;
-        if (job_spec_field(job, FIELD_SPEC_NAME, &field))
-            pb_add_field(&brief, FIELD_SPEC_NAME, field.ptr, field.len);
-        if (job_spec_field(job, FIELD_SPEC_PARTITION, &field))
-            pb_add_field(&brief, FIELD_SPEC_PARTITION, field.ptr, field.len);
-        pb_add_field(out, FIELD_JOB_SPEC, str_text(&brief), brief.len);
-        str_done(&brief);
-    }
+    else
+        pack_brief_spec(job, out);
     arena_done(&arena);
 }

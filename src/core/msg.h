@@ -23,12 +23,16 @@ enum job_parts {
     JOB_PACK_BRIEF, /* of the spec only name and partition: what default columns need */
     JOB_PACK_FULL,
 };
-/*
- * Appends the packed Job message to `out` without unpacking the spec. With `task` other than
- * NO_TASK the array's record is shown as that one task.
- */
-void job_pack(const struct state *state, const struct job *job, uint32_t task, enum job_parts parts,
-              struct str *out);
+/* What core does not know of a job that waits. Zero-initialised: nothing but the record. */
+struct job_words {
+    unsigned reason; /* the planner's, for when core has none; 0 */
+    int64_t planned_start_us;
+    bool as_task; /* show the array's record as this one task */
+    uint32_t task;
+};
+/* Appends the packed Job message to `out` without unpacking the spec. `words` may be NULL. */
+void job_pack(const struct state *state, const struct job *job, enum job_parts parts,
+              const struct job_words *words, struct str *out);
 
 void alloc_msg(const struct job *job, struct arena *arena, Allocation *out);
 void alloc_node_msg(const struct job *job, size_t part, struct arena *arena, NodeAlloc *out);

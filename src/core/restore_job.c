@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/deps_priv.h"
 #include "core/pb.h"
 
 static int damaged(struct err *err, uint32_t id, const char *what)
@@ -205,7 +206,7 @@ static int fill(struct state *state, struct job *job, const SnapshotJob *msg, co
     if (msg->payload_digest.len == PAYLOAD_DIGEST_BYTES)
         job->payload = payload_take(state, msg->payload_digest.data);
     if (msg->status->dependency) {
-        job->deps = deps_restore(msg->status->dependency);
+        job->deps = deps_read(msg->status->dependency);
         if (!job->deps)
             return damaged(err, job->id, "its dependency cannot be read");
     }

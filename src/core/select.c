@@ -73,12 +73,6 @@ static void on_waiting(struct state *state, struct job *first, const struct bits
         act_on(state, first, act, tally, err, out);
         return;
     }
-    /* Tasks of an array that was cancelled whole have no life of their own any more. */
-    if (job_phase(first) != PHASE_PENDING) {
-        if (tally->first == ERR_OK)
-            tally->first = ERR_ALREADY_DONE;
-        return;
-    }
     if (act->tasks) {
         enum err_code code = act->tasks(state, first, set, act->arg, err, out);
         if (code == ERR_OK)

@@ -277,7 +277,9 @@ void needs_free(struct shape *shape)
     for (size_t i = 0; shape->needs && i < shape->partition_count; i++)
         bitset_done(&shape->needs[i].nodes);
     free(shape->needs);
+    free(shape->tres);
     shape->needs = NULL;
+    shape->tres = NULL;
 }
 
 void shape_free(struct shape *shape)

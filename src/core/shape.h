@@ -63,6 +63,7 @@ struct shape {
     struct arena *arena;                                              /* everything above */
     struct span key;
     struct need *needs; /* partition_count of them, or NULL */
+    char *tres;         /* what it asks for as text, made with the needs when first wanted */
     uint64_t generation;
 };
 

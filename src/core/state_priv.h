@@ -221,7 +221,6 @@ void deps_settle(struct state *state, struct events *out);
 bool deps_never(const struct deps *deps);
 int64_t deps_due(const struct state *state, const struct job *job);
 void deps_format(const struct deps *deps, struct str *out);
-struct deps *deps_restore(const char *text);
 uint64_t deps_hash(const struct deps *deps);
 
 /* alloc.c: what jobs hold on nodes */

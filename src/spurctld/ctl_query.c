@@ -92,7 +92,12 @@ static bool listing_go(struct ctl *ctl, struct listing *listing)
                 break;
             }
             str_clear(&one);
-            job_pack(ctl->state, job, task, listing->parts, &one);
+            struct job_words words = { .as_task = task != NO_TASK, .task = task };
+            if (job_is_eligible(job)) {
+                words.reason = sched_reason(ctl->sched, job);
+                words.planned_start_us = sched_planned_start(ctl->sched, job);
+            }
+            job_pack(ctl->state, job, listing->parts, &words, &one);
             add_job(&chunk, &one);
         }
         if (end)

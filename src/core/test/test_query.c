@@ -164,7 +164,10 @@ static Job *packed_job(const struct fix *fix, uint32_t id, uint32_t task, enum j
 {
     struct str bytes = { 0 };
 
-    job_pack(fix->state, fix_get(fix, id), task, parts, &bytes);
+    struct job_words words = { .as_task = task != NO_TASK,
+                               .task = task,
+                               .reason = REASON_RESOURCES };
+    job_pack(fix->state, fix_get(fix, id), parts, &words, &bytes);
     Job *job = job__unpack(NULL, bytes.len, (const uint8_t *)str_text(&bytes));
     assert_non_null(job);
     str_done(&bytes);
@@ -183,6 +186,8 @@ static void jobs_as_messages(void **unused)
     assert_string_equal(job->status->allocation->nodes[0]->cpu_ids, "0");
     assert_int_equal(job->status->end_us, job->status->start_us + INT64_C(3600000000));
     assert_int_equal(job->status->num_nodes, 1);
+    assert_string_equal(job->status->tres_alloc, "cpu=1,node=1,billing=1");
+    assert_int_equal(job->status->reason, REASON_NONE); /* it runs: the planner has no say */
     job__free_unpacked(job, NULL);
 
     job = packed_job(fix, 3, NO_TASK, JOB_PACK_BRIEF);
@@ -190,6 +195,7 @@ static void jobs_as_messages(void **unused)
     assert_string_equal(job->spec->partition, "small");
     assert_null(job->spec->work_dir);
     assert_string_equal(job->status->partition, "small");
+    assert_int_equal(job->status->reason, REASON_RESOURCES);
     job__free_unpacked(job, NULL);
 
     job = packed_job(fix, 5, NO_TASK, JOB_PACK_BRIEF);
@@ -205,6 +211,38 @@ static void jobs_as_messages(void **unused)
     assert_int_equal(job->status->priority, 0);
     assert_int_equal(job->status->reason, REASON_HELD_USER);
     job__free_unpacked(job, NULL);
+    fix_free(fix);
+}
+
+static void tres_texts(void **unused)
+{
+    static const struct {
+        uint64_t mem;
+        uint32_t cpus, gpus;
+        const char *text;
+    } rows[] = {
+        { 500, 1, 0, "cpu=1,mem=500M,node=1,billing=1" },
+        { 1024, 2, 2, "cpu=2,mem=1G,node=1,billing=2,gres/gpu=2" },
+        { 1536, 1, 1, "cpu=1,mem=1.50G,node=1,billing=1,gres/gpu=1" },
+        { 4000, 4, 0, "cpu=4,mem=4000M,node=1,billing=4" },
+        { 512, 1, 0, "cpu=1,mem=512M,node=1,billing=1" },
+    };
+    struct fix *fix = fix_new(2);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        JobSpec spec = fix_spec();
+        GresRequest gpu = GRES_REQUEST__INIT, *list_of_one[1] = { &gpu };
+        PUT(&spec, mem_per_node_mb, rows[i].mem);
+        PUT(&spec, cpus_per_task, rows[i].cpus);
+        gpu.name = (char *)"gpu";
+        PUT(&gpu, count, rows[i].gpus);
+        spec.n_gres = 1;
+        spec.gres = list_of_one;
+        Job *job = packed_job(fix, fix_submit(fix, &spec), NO_TASK, JOB_PACK_BRIEF);
+        assert_string_equal(job->status->tres_req, rows[i].text);
+        assert_null(job->status->tres_alloc);
+        job__free_unpacked(job, NULL);
+    }
     fix_free(fix);
 }
 
@@ -234,5 +272,5 @@ static void the_rest_as_messages(void **unused)
     fix_free(fix);
 }
 
-UNIT_MAIN(UNIT(ids_as_people_write_them), UNIT(filters), UNIT(jobs_as_messages),
+UNIT_MAIN(UNIT(ids_as_people_write_them), UNIT(filters), UNIT(jobs_as_messages), UNIT(tres_texts),
           UNIT(the_rest_as_messages))
