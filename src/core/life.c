@@ -58,6 +58,43 @@ static void now_ended(struct state *state, struct job *job, struct events *out)
     due_update(state, job);
 }
 
+/* The components of a heterogeneous job end together and are requeued together. */
+static struct job *component(const struct state *state, const struct job *job, uint32_t offset)
+{
+    if (!job->more || offset >= job->more->het_count || offset == job->more->het_offset)
+        return NULL;
+    return job_at(state, job->more->het_job_id + offset);
+}
+
+static void end_others(struct state *state, const struct job *job, struct events *out)
+{
+    for (uint32_t i = 0; job->more && i < job->more->het_count; i++) {
+        struct job *other = component(state, job, i);
+        if (!other || !job_can(other, JOB_ON_EXIT))
+            continue;
+        bool told = job_phase(other) == PHASE_REQUEUING;
+        job_end(state, other, job->state, job->reason, job->end_us, NULL, out);
+        if (job_holds(other) && !told)
+            emit_job(out, EVENT_JOB_ENDING, other);
+    }
+}
+
+static void requeue_others(struct state *state, const struct job *job, JobState ended_as,
+                           int64_t end_us, struct events *out)
+{
+    for (uint32_t i = 0; job->more && i < job->more->het_count; i++) {
+        struct job *other = component(state, job, i);
+        if (!other || !job_can(other, JOB_ON_REQUEUE))
+            continue;
+        bool told = job_phase(other) == PHASE_COMPLETING;
+        job_requeue(state, other, ended_as, job->hold,
+                    job->flags & (JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT), job->reason,
+                    end_us, out);
+        if (job_holds(other) && !told)
+            emit_job(out, EVENT_JOB_ENDING, other);
+    }
+}
+
 void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
              int64_t end_us, const Usage *usage, struct events *out)
 {
@@ -88,6 +125,7 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
         now_ended(state, job, out);
     else
         job_settle_release(state, job, out);
+    end_others(state, job, out);
 }
 
 /* All nodes have released a job that was to be requeued. */
@@ -144,6 +182,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
         now_pending(state, job, out);
     else
         job_settle_release(state, job, out);
+    requeue_others(state, job, ended_as, end_us, out);
 }
 
 void job_release(struct state *state, struct job *job, struct job_part *part, struct events *out)

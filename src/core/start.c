@@ -77,14 +77,40 @@ static void begin(struct state *state, struct job *job, struct events *out)
     deps_news(state, job);
 }
 
+/* Components of a heterogeneous job start together. */
+static bool is_whole(const struct state *state, const CmdStart *cmd)
+{
+    const struct job *job = job_at(state, cmd->starts[0]->job_id);
+    uint32_t first = job && job->more && job->more->het_count ? job->more->het_job_id : 0;
+
+    if (!first)
+        return cmd->n_starts == 1;
+    if (cmd->n_starts != job->more->het_count)
+        return false;
+    for (size_t i = 0; i < cmd->n_starts; i++) {
+        if (cmd->starts[i]->job_id != first + i)
+            return false;
+    }
+    return true;
+}
+
+static enum err_code refuse(const CmdStart *cmd, enum err_code code, struct events *out)
+{
+    for (size_t i = 0; i < cmd->n_starts; i++) {
+        const JobStart *start = cmd->starts[i];
+        reject(out, start->job_id, start->has_array_task_id ? start->array_task_id : NO_TASK, code);
+    }
+    return code;
+}
+
 enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *err,
                           struct events *out)
 {
     struct job **jobs = ARENA_ARRAY(&state->scratch, struct job *, cmd->n_starts + 1);
     size_t done = 0;
 
-    if (cmd->n_starts == 0)
-        return ERR_INVALID;
+    if (cmd->n_starts == 0 || !is_whole(state, cmd))
+        return refuse(cmd, ERR_INVALID, out);
     for (; done < cmd->n_starts; done++) {
         const JobStart *start = cmd->starts[done];
         struct job *job = startable(state, start, err);
@@ -99,14 +125,9 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
         jobs[done] = job;
     }
     if (done < cmd->n_starts) { /* all of them or none */
-        for (size_t i = 0; i < cmd->n_starts; i++) {
-            const JobStart *start = cmd->starts[i];
-            if (i < done)
-                alloc_undo(state, jobs[i]);
-            reject(out, start->job_id, start->has_array_task_id ? start->array_task_id : NO_TASK,
-                   err->code);
-        }
-        return err->code;
+        while (done > 0)
+            alloc_undo(state, jobs[--done]);
+        return refuse(cmd, err->code, out);
     }
     for (size_t i = 0; i < done; i++)
         begin(state, jobs[i], out);

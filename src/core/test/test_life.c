@@ -2,6 +2,7 @@
 /*
  * test_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
  */
+#include "core/pb.h"
 #include "core/test/fixture.h"
 #include "schema/reasons.h"
 
@@ -448,6 +449,84 @@ static void starts_never_overcommit(void **unused)
     fix_free(fix);
 }
 
+static uint32_t submit_two(struct fix *fix)
+{
+    Command cmd = COMMAND__INIT;
+    CmdSubmit submit = CMD_SUBMIT__INIT;
+    JobOwner owner = JOB_OWNER__INIT;
+    PackedComponent one = PACKED_COMPONENT__INIT, *list[2] = { &one, &one };
+    uint8_t digest[32] = { 9 };
+    JobSpec spec = fix_spec();
+    struct arena arena;
+
+    arena_init(&arena);
+    struct span bytes = pb_pack(&spec, &arena);
+    PUT(&one, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
+    PUT(&one, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    PUT(&owner, uid, 1000);
+    submit.owner = &owner;
+    submit.n_components = 2;
+    submit.components = list;
+    cmd.what_case = COMMAND__WHAT_SUBMIT;
+    cmd.submit = &submit;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    arena_done(&arena);
+    return fix_answer(fix)->job_id;
+}
+
+static enum err_code start_two(struct fix *fix, uint32_t id, const char *second_node)
+{
+    Command cmd = COMMAND__INIT;
+    CmdStart msg = CMD_START__INIT;
+    JobStart one[2] = { JOB_START__INIT, JOB_START__INIT }, *starts[2] = { &one[0], &one[1] };
+    Allocation allocation[2] = { ALLOCATION__INIT, ALLOCATION__INIT };
+    NodeAlloc node[2] = { NODE_ALLOC__INIT, NODE_ALLOC__INIT }, *nodes[2] = { &node[0], &node[1] };
+
+    for (uint32_t i = 0; i < 2; i++) {
+        node[i].node = (char *)(uintptr_t)(i ? second_node : "n1");
+        PUT(&node[i], cpus, 3);
+        allocation[i].n_nodes = 1;
+        allocation[i].nodes = &nodes[i];
+        allocation[i].partition = (char *)"main";
+        PUT(&one[i], job_id, id + i);
+        PUT(&one[i], attempt, fix_get(fix, id)->attempt + 1);
+        one[i].allocation = &allocation[i];
+    }
+    msg.n_starts = 2;
+    msg.starts = starts;
+    cmd.what_case = COMMAND__WHAT_START;
+    cmd.start = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+static void components_live_and_end_together(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    uint32_t id = submit_two(fix);
+
+    assert_int_equal(fix_get(fix, id + 1)->more->het_job_id, id);
+    assert_int_equal(fix_start(fix, id, "n1", 1), ERR_INVALID); /* not one alone */
+    assert_int_equal(start_two(fix, id, "n1"), ERR_NODES_BUSY); /* all or none */
+    assert_int_equal(fix_events(fix, EVENT_REJECTED, NULL), 2);
+    assert_int_equal(state_node(fix->state, "n1")->cpus_used, 0);
+    assert_int_equal(start_two(fix, id, "n2"), ERR_OK);
+    assert_phase(fix, id + 1, PHASE_RUNNING);
+    assert_int_equal(fix_requeue(fix, id, false), ERR_OK);
+    assert_phase(fix, id + 1, PHASE_REQUEUING);
+    fix_release(fix, id, "n1");
+    fix_release(fix, id + 1, "n2");
+    assert_int_equal(start_two(fix, id, "n2"), ERR_OK);
+    fix_finish(fix, id, 256);
+    assert_phase(fix, id + 1, PHASE_COMPLETING); /* its nodes are to be told */
+    assert_state(fix, id + 1, JOB_FAILED);
+    assert_int_equal(fix_events(fix, EVENT_JOB_ENDING, NULL), 1);
+    fix_release(fix, id + 1, "n2");
+    uint32_t other = submit_two(fix);
+    fix_cancel(fix, other, NULL);
+    assert_state(fix, other + 1, JOB_CANCELLED);
+    fix_free(fix);
+}
+
 static void licences_are_counted(void **unused)
 {
     struct fix *fix = fix_new(2);
@@ -475,4 +554,4 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
           UNIT(begin_times_and_deadlines), UNIT(old_jobs_are_forgotten),
           UNIT(a_request_id_is_answered_once), UNIT(starts_never_overcommit),
-          UNIT(licences_are_counted))
+          UNIT(components_live_and_end_together), UNIT(licences_are_counted))

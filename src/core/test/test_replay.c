@@ -11,7 +11,7 @@
 #include "core/pb.h"
 #include "core/test/fixture.h"
 
-enum { SEEDS = 16, STEPS = 700, NODES = 6 };
+enum { SEEDS = 24, STEPS = 700, NODES = 6 };
 
 static uint64_t random_state;
 
@@ -177,6 +177,43 @@ static void step_submit_het(struct fix *fix)
     cmd.submit = &submit;
     fix_apply(fix, &cmd);
     arena_done(&arena);
+}
+
+static void step_start_het(struct fix *fix)
+{
+    const struct job *job = any_in(fix, PHASE_PENDING);
+    Command cmd = COMMAND__INIT;
+    CmdStart msg = CMD_START__INIT;
+    JobStart one[4], *starts[4];
+    Allocation allocation[4];
+    NodeAlloc node[4], *nodes[4];
+    char names[4][8];
+
+    for (int i = 0; i < 8 && job && !(job->more && job->more->het_count); i++)
+        job = any_in(fix, PHASE_PENDING);
+    if (!job || !job->more || !job->more->het_count)
+        return;
+    for (uint32_t i = 0; i < job->more->het_count; i++) {
+        job_start__init(&one[i]);
+        allocation__init(&allocation[i]);
+        node_alloc__init(&node[i]);
+        snprintf(names[i], sizeof(names[i]), "n%u", 1 + any(NODES));
+        node[i].node = names[i];
+        PUT(&node[i], cpus, 1);
+        nodes[i] = &node[i];
+        allocation[i].n_nodes = 1;
+        allocation[i].nodes = &nodes[i];
+        allocation[i].partition = (char *)"main";
+        PUT(&one[i], job_id, job->more->het_job_id + i);
+        PUT(&one[i], attempt, job->attempt + 1);
+        one[i].allocation = &allocation[i];
+        starts[i] = &one[i];
+    }
+    msg.n_starts = job->more->het_count - (chance(10) ? 1 : 0);
+    msg.starts = starts;
+    cmd.what_case = COMMAND__WHAT_START;
+    cmd.start = &msg;
+    fix_apply(fix, &cmd);
 }
 
 static const struct node *free_node(const struct fix *fix)
@@ -524,11 +561,13 @@ static const struct {
     unsigned weight;
     void (*step)(struct fix *fix);
 } steps[] = {
-    { 20, step_submit },       { 1, step_submit_het },   { 30, step_start },  { 14, step_finish },
-    { 3, step_launch_failed }, { 10, step_release },     { 4, step_ready },   { 4, step_cancel },
-    { 6, step_update },        { 4, step_update_tasks }, { 6, step_node },    { 2, step_partition },
-    { 2, step_reservation },   { 1, step_config },       { 10, step_time },   { 2, step_small },
-    { 2, step_with_id },       { 3, step_hold },         { 4, step_requeue }, { 3, step_suspend },
+    { 20, step_submit },   { 2, step_submit_het },   { 30, step_start },
+    { 3, step_start_het }, { 14, step_finish },      { 3, step_launch_failed },
+    { 10, step_release },  { 4, step_ready },        { 4, step_cancel },
+    { 6, step_update },    { 4, step_update_tasks }, { 6, step_node },
+    { 2, step_partition }, { 2, step_reservation },  { 1, step_config },
+    { 10, step_time },     { 2, step_small },        { 2, step_with_id },
+    { 3, step_hold },      { 4, step_requeue },      { 3, step_suspend },
 };
 
 static void any_step(struct fix *fix)
