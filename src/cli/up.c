@@ -225,10 +225,9 @@ static int start_controllers(const struct up_options *o, const char *conf, struc
         CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
         CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
         CLEANUP(freep) char *advertise = mem_printf("unix:%s", sock);
-        const char *argv[] = { "spurctld",    "-D",        "-f",       conf,
-                               "--name",      name,        "--listen", listen,
-                               "--state-dir", state,       "--socket", sock,
-                               "--advertise", advertise,   NULL };
+        const char *argv[] = { "spurctld", "-D",       "-f",          conf,          "--name",
+                               name,       "--listen", listen,        "--state-dir", state,
+                               "--socket", sock,       "--advertise", advertise,     NULL };
         if (up_start(o->dir, name, "spurctld", (char *const *)argv, err) < 0)
             return -(int)err->code;
     }
@@ -451,7 +450,7 @@ static int write_ports(const struct up_options *o, struct err *err)
     CLEANUP(freep) char *path = mem_printf("%s/run/ports", o->dir);
     CLEANUP(freep) char *text = mem_printf("%u %u\n", o->base_port, o->controllers);
 
-    return file_write_quick(path, text, strlen(text), 0644, err);
+    return file_write(path, text, strlen(text), 0644, err);
 }
 
 /* A new cluster, or the one that the directory holds. */

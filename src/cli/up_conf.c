@@ -174,7 +174,7 @@ int up_conf_write(const struct up_options *o, char **path, up_names *nodes, stru
         code = complete_toml(&text, o, o->conf ? o->conf : "spur.conf", err);
     CLEANUP(freep) char *out = mem_printf("%s/%s", o->dir, slurm ? "slurm.conf" : "spur.conf");
     if (code == 0)
-        code = file_write_quick(out, str_text(&text), text.len, 0644, err);
+        code = file_write(out, str_text(&text), text.len, 0644, err);
     if (code == 0)
         code = up_conf_nodes(out, nodes, err);
     str_done(&text);

@@ -80,12 +80,29 @@ static char *find_program(const char *program, struct err *err)
     return NULL;
 }
 
+/* Our environment without what names another cluster. */
+static char **clean_env(void)
+{
+    size_t count = 0, kept = 0;
+
+    while (environ[count])
+        count++;
+    char **env = NEW_ARRAY(char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (!str_starts(environ[i], "SPUR_CONF=") &&
+            !str_starts(environ[i], "SPUR_CONTROLLER_ADDR="))
+            env[kept++] = environ[i];
+    }
+    return env;
+}
+
 int up_start(const char *dir, const char *name, const char *program, char *const *argv,
              struct err *err)
 {
     CLEANUP(freep) char *path = find_program(program, err);
     CLEANUP(freep) char *log = mem_printf("%s/log/%s.log", dir, name);
     CLEANUP(freep) char *pid_path = mem_printf("%s/run/%s.pid", dir, name);
+    CLEANUP(freep) char **env = clean_env();
     CLEANUP(file_close) int out = -1;
     unsigned long long started = 0;
     pid_t pid = 0;
@@ -99,7 +116,7 @@ int up_start(const char *dir, const char *name, const char *program, char *const
     struct spawn_fd fds[] = { { out, 1 }, { out, 2 } };
     struct spawn spec = { .path = path,
                           .argv = argv,
-                          .env = environ,
+                          .env = env,
                           .fds = fds,
                           .fd_count = ARRAY_LEN(fds),
                           .new_session = true };

@@ -50,9 +50,10 @@ const struct conf_key conf_keys_scheduler[] = {
                                       "CR_LLN", "CR_Pack_Nodes", "LL_SHARED_GRES",
                                       "MULTIPLE_SHARING_GRES_PJ", "ENFORCE_BINDING_GRES",
                                       "ONE_TASK_PER_SHARING_GRES", "CR_NO_DIST_TOPO_BLOCK", NULL },
-      .def = "CR_Core_Memory",
+      .def = "CR_Core",
       .slurm = "SelectTypeParameters",
-      .help = "What is given to jobs and counted, in Slurm's words." },
+      .help = "What is given to jobs, in Slurm's words. Memory that a job asks for is always "
+              "counted; with _Memory a job that does not ask takes all of the node's." },
     { .name = "config_overrides",
       .field = "config_overrides",
       .type = CONF_BOOL,

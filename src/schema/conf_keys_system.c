@@ -177,7 +177,7 @@ const struct conf_key conf_keys_agent[] = {
       .type = CONF_COUNT,
       .min = 0,
       .max = 2,
-      .def = "0",
+      .def = "1",
       .slurm = "ReturnToService",
       .help = "When a DOWN node comes back by itself: 0 never, 1 if it was DOWN for not answering, "
               "2 always." },

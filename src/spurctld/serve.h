@@ -19,7 +19,7 @@ struct server_options {
     const char *state_dir;     /* NULL: from the configuration */
     const char *socket;        /* NULL: from the configuration */
     const char *const *listen; /* NULL-terminated; NULL: from the configuration */
-    const char *advertise; /* where callers are sent when this one leads; NULL: listen[0] */
+    const char *advertise;     /* where callers are sent when this one leads; NULL: listen[0] */
     uint64_t accept_loss;
 };
 
