@@ -48,29 +48,14 @@ static bool has_payloads(const struct log_batch *batch)
     return false;
 }
 
-static struct batch *copy_batch(const struct log_batch *batch)
+bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct span value)
 {
-    struct batch *copy = NEW(struct batch);
-
-    *copy = (struct batch){
-        .first = batch->first, .epoch = batch->epoch, .count = batch->count, .crc = batch->crc
-    };
-    str_add_len(&copy->bytes, batch->bytes.ptr, batch->bytes.len);
-    return copy;
-}
-
-bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct batch *own)
-{
-    struct log_batch view = *batch;
     struct err err;
 
-    view.own = own != NULL;
-    self->last_first = view.first;
-    if (has_payloads(&view)) /* before apply(): the owner may ask for one there */
-        own = etcd_keep_batch(self, own ? own : copy_batch(&view));
-    int rc = log_deliver(&self->log, &view, &err);
-    batch_free(own);
-    if (rc < 0)
+    self->last_first = batch->first;
+    if (has_payloads(batch)) /* before apply(): the owner may ask for one there */
+        etcd_keep_batch(self, batch, value);
+    if (log_deliver(&self->log, batch, &err) < 0)
         log_fail(&self->log, &err);
     return !etcd_over(self);
 }
@@ -120,6 +105,8 @@ static int etcd_start(struct log *log, struct err *err)
 
     if (rc == 0)
         rc = restore_newest(self, err);
+    if (rc == 0)
+        rc = etcd_keep_load(self, err);
     if (rc < 0)
         return rc;
     log->started = true;
@@ -187,10 +174,14 @@ static void etcd_free(struct log *log)
     etcd_keep_stop(self);
     payload_index_done(&self->index);
     vec_done(&self->drops);
+    vec_done(&self->held);
     vec_done(&self->members);
     vec_done(&self->confirm_waiting);
     vec_done(&self->confirm_asked);
     str_done(&self->flying_value);
+    str_done(&self->room);
+    str_done(&self->expanded);
+    str_done(&self->segment);
     batch_free(self->flying);
     while (self->queue) {
         struct batch *next = self->queue->next;

@@ -137,7 +137,10 @@ static void committed(struct etcd_log *self)
     struct log_batch view = batch_view(batch, true);
 
     self->disk_full = false;
-    if (etcd_deliver(self, &view, batch)) {
+    bool going =
+        etcd_deliver(self, &view, (struct span){ self->flying_value.data, self->flying_value.len });
+    batch_free(batch);
+    if (going) {
         go_on(self);
         etcd_keep_trim(self);
     }
@@ -214,12 +217,12 @@ static void decide(struct etcd_log *self, const EtcdTxnResponse *reply,
     const EtcdKeyValue *entry = etcd_reply_first(reply, AT_ENTRY);
     const EtcdKeyValue *trim = etcd_reply_first(reply, AT_TRIM);
     struct log_point trimmed;
-    struct log_batch batch;
     struct err why;
 
     if (!entry && trim && etcd_point_read(trim, &trimmed) && trimmed.index >= self->flying->first)
         out_of_sight(self);
-    else if (entry && etcd_value_read(entry, &batch) && is_flying(self, &batch))
+    else if (entry && entry->value.len == self->flying_value.len &&
+             memcmp(entry->value.data, self->flying_value.data, entry->value.len) == 0)
         committed(self);
     else if (entry || !leader || leader->create_revision != self->flying_term)
         deposed(self, entry ? "another entry is in its place" : "the leader key is another's");

@@ -2,8 +2,8 @@
 /*
  * etcd_keep.c - what this controller holds on its own disk, and trimming what a majority holds
  *
- * Entries are in etcd, so a payload need not be on our disk at once: batches stay in memory until
- * there are HELD_BYTES of them, then the payloads that are still wanted are written together.
+ * Entries are in etcd, so a payload need not be on our disk at once: batches that brought some stay
+ * in memory, compressed, until there are HELD_BYTES of them, and are then written together.
  *
  * (1) A snapshot is announced when it has been read back and every payload of entries up to it
  *     is on disk. The leader trims up to what a majority has announced, and never the newest entry.
@@ -43,35 +43,57 @@ int etcd_keep_start(struct etcd_log *self, struct err *err)
     self->lock_fd = file_lock(lock, err);
     if (self->lock_fd < 0)
         return self->lock_fd;
-    int rc = payload_disk_open(self->log.dir, wake_owner, self, &self->disk, err);
+    return payload_disk_open(self->log.dir, wake_owner, self, &self->disk, err);
+}
+
+static int load_segment(void *ctx, uint64_t row, struct span value, struct err *err)
+{
+    struct etcd_log *self = ctx;
+    struct log_batch batch;
+
+    if (!etcd_value_decode(value, &self->room, &batch))
+        return err_set(err, ERR_CORRUPT, "%s/payload.db: segment %" PRIu64 " cannot be read",
+                       self->log.dir, row);
+    batch.first = row;
+    payload_index_add(&self->index, &batch);
+    self->row = self->disk_row = self->old_row = row;
+    return 0;
+}
+
+int etcd_keep_load(struct etcd_log *self, struct err *err)
+{
+    if (self->memory)
+        return 0;
+    int rc = payload_disk_scan(self->disk, load_segment, self, err);
     if (rc < 0)
         return rc;
     self->job = NEW(struct payload_job);
-    self->job->list = true; /* whatever nobody refers to any more goes, once the state is known */
+    self->job->list = true; /* whatever nobody refers to any more goes */
     payload_disk_run(self->disk, self->job);
     return 0;
 }
 
 static void free_held(struct etcd_log *self, uint64_t upto)
 {
-    while (self->held && self->held->first <= upto) {
-        struct batch *next = self->held->next;
-        self->held_bytes -= self->held->bytes.len;
-        batch_free(self->held);
-        self->held = next;
+    size_t count = 0;
+
+    while (count < self->held.len && self->held.items[count].row <= upto) {
+        self->held_bytes -= self->held.items[count].value.len;
+        str_done(&self->held.items[count++].value);
     }
-    if (!self->held)
-        self->held_tail = NULL;
+    if (count == 0)
+        return;
+    self->held.len -= count;
+    memmove(self->held.items, self->held.items + count, self->held.len * sizeof(struct etcd_held));
 }
 
-static void keep_in_memory(struct etcd_log *self, const struct batch *batch)
+static void keep_in_memory(struct etcd_log *self, const struct log_batch *batch)
 {
-    struct log_batch view = batch_view(batch, false);
     struct log_walk walk;
     struct log_entry entry;
     struct log_payload payload;
 
-    for (log_walk_init(&walk, &view); log_walk_next(&walk, &entry);) {
+    for (log_walk_init(&walk, batch); log_walk_next(&walk, &entry);) {
         while (log_walk_payload(&walk, &payload)) {
             if (memory_disk_get(self->memory, payload.digest, NULL, NULL) < 0)
                 memory_disk_put(self->memory, &payload);
@@ -79,25 +101,21 @@ static void keep_in_memory(struct etcd_log *self, const struct batch *batch)
     }
 }
 
-struct batch *etcd_keep_batch(struct etcd_log *self, struct batch *batch)
+void etcd_keep_batch(struct etcd_log *self, const struct log_batch *batch, struct span value)
 {
     if (self->memory) {
         keep_in_memory(self, batch);
-        return batch;
+        return;
     }
-    batch->first = ++self->held_row;
-    struct log_batch view = batch_view(batch, false);
-    payload_index_add(&self->index, &view);
-    batch->next = NULL;
-    if (self->held_tail)
-        self->held_tail->next = batch;
-    else
-        self->held = batch;
-    self->held_tail = batch;
-    self->held_bytes += batch->bytes.len;
+    struct etcd_held held = { .row = ++self->row };
+    struct log_batch numbered = *batch;
+    numbered.first = held.row;
+    payload_index_add(&self->index, &numbered);
+    str_add_len(&held.value, value.ptr, value.len);
+    vec_push(&self->held, held);
+    self->held_bytes += value.len;
     if (self->held_bytes >= HELD_BYTES && !self->job)
         wake_owner(self); /* the next poll writes */
-    return NULL;
 }
 
 bool etcd_keep_is_full(const struct etcd_log *self)
@@ -105,36 +123,29 @@ bool etcd_keep_is_full(const struct etcd_log *self)
     return self->held_bytes > HELD_BYTES_MOST;
 }
 
-static const struct batch *find_held(const struct etcd_log *self, uint64_t first)
+static void collect_segments(struct etcd_log *self, struct payload_job *job)
 {
-    const struct batch *batch = self->held;
-
-    while (batch && batch->first < first)
-        batch = batch->next;
-    return batch && batch->first == first ? batch : NULL;
+    job->segments = NEW_ARRAY(struct payload_segment, self->held.len + 1);
+    vec_each (struct etcd_held, held, &self->held)
+        job->segments[job->segment_count++] =
+            (struct payload_segment){ held->row, { held->value.data, held->value.len } };
+    self->job_row = self->row;
 }
 
-/* Places and batches are both in order of their rows: one walk over both. */
-static void collect_puts(struct etcd_log *self, struct payload_job *job)
+/* With every snapshot: segments from before the last one go, what lives in them moves. */
+static void collect_moves(struct etcd_log *self, struct payload_job *job)
 {
     const struct payload_place *place;
-    size_t count = payload_index_upto(&self->index, UINT64_MAX, &place);
-    const struct batch *batch = self->held;
 
-    job->puts = NEW_ARRAY(struct log_payload, count + 1);
+    if (!self->taken.index || self->old_row == 0)
+        return;
+    job->trim_upto = MIN(self->old_row, self->disk_row);
+    size_t count = payload_index_upto(&self->index, job->trim_upto, &place);
+    job->moves = NEW_ARRAY(struct payload_place, count + 1);
     for (; count; count--, place++) {
-        while (batch && batch->first < place->row)
-            batch = batch->next;
-        if (place->dead || !batch || batch->first != place->row ||
-            !self->log.owner->payload_live(self->log.ctx, place->digest))
-            continue;
-        const char *bytes = batch->bytes.data + place->offset;
-        job->puts[job->put_count++] = (struct log_payload){
-            (const uint8_t *)bytes - LOG_DIGEST_BYTES - 4, /* as batch.h lays it out */
-            { bytes, place->len },
-        };
+        if (!place->dead && self->log.owner->payload_live(self->log.ctx, place->digest))
+            job->moves[job->move_count++] = *place;
     }
-    job->upto = self->held_tail ? self->held_tail->first : 0;
 }
 
 static void collect_drops(struct etcd_log *self, struct payload_job *job)
@@ -155,7 +166,8 @@ static void write_next(struct etcd_log *self)
     if (!self->flush && self->held_bytes < HELD_BYTES && self->drops.len < DROPS)
         return;
     self->job = NEW(struct payload_job);
-    collect_puts(self, self->job);
+    collect_segments(self, self->job);
+    collect_moves(self, self->job);
     collect_drops(self, self->job);
     if (self->taken.index) {
         self->job->verify_dir = self->log.dir;
@@ -193,6 +205,7 @@ static void snapshot_is_good(struct etcd_log *self, struct log_point point)
     self->previous = self->log.snapshot;
     self->log.snapshot = point;
     self->log.bytes_since = 0;
+    self->old_row = self->disk_row;
     self->taken = (struct log_point){ 0, 0 };
     if (!self->memory)
         remove_old_snapshots(self);
@@ -228,9 +241,11 @@ static void job_done(struct etcd_log *self, struct payload_job *job)
     }
     if (job->rc < 0) {
         job_failed(self, job);
-    } else if (job->upto) {
-        payload_index_forget(&self->index, job->upto);
-        free_held(self, job->upto);
+    } else if (!job->list) {
+        self->disk_row = self->job_row;
+        free_held(self, self->job_row);
+        if (job->trim_upto)
+            payload_index_forget(&self->index, job->trim_upto);
     }
     if (job->verify_dir && job->verify_rc < 0) {
         log_error("log.snapshot", "index=%" PRIu64 " kept nothing: %s", job->verify.index,
@@ -283,20 +298,71 @@ int etcd_snapshot_taken(struct log *log, struct log_point point, struct err *err
     return 0;
 }
 
+static const struct etcd_held *find_held(const struct etcd_log *self, uint64_t row)
+{
+    uint64_t first = self->held.len ? self->held.items[0].row : 0;
+
+    return first && row >= first && row - first < self->held.len ? &self->held.items[row - first]
+                                                                 : NULL;
+}
+
+/* Makes self->expanded the bytes of the batch. */
+static int expand_row(struct etcd_log *self, uint64_t row, struct err *err)
+{
+    const struct etcd_held *held = find_held(self, row);
+    struct log_batch batch;
+
+    if (self->expanded_row == row)
+        return 0;
+    self->expanded_row = 0;
+    str_clear(&self->segment);
+    if (held)
+        str_add_len(&self->segment, held->value.data, held->value.len);
+    else if (!self->disk)
+        return err_code(err, ERR_SHUTTING_DOWN);
+    else {
+        int rc = payload_disk_segment(self->disk, row, &self->segment, err);
+        if (rc < 0)
+            return rc;
+    }
+    struct span value = { self->segment.data, self->segment.len };
+    str_clear(&self->expanded);
+    if (!etcd_value_decode(value, &self->expanded, &batch))
+        return err_set(err, ERR_CORRUPT, "payload segment cannot be read");
+    if (self->expanded.len == 0) /* it was not compressed */
+        str_add_len(&self->expanded, batch.bytes.ptr, batch.bytes.len);
+    self->expanded_row = row;
+    return 0;
+}
+
+static int read_place(struct etcd_log *self, const struct payload_place *place, struct str *out,
+                      struct err *err)
+{
+    int rc = expand_row(self, place->row, err);
+
+    if (rc < 0)
+        return rc;
+    if ((uint64_t)place->offset + place->len > self->expanded.len)
+        return err_set(err, ERR_CORRUPT, "payload segment is too short");
+    struct span bytes = { self->expanded.data + place->offset, place->len };
+    rc = payload_check(place->digest, bytes, err);
+    if (rc == 0)
+        str_add_len(out, bytes.ptr, bytes.len);
+    return rc;
+}
+
 int etcd_payload_get(struct log *log, const uint8_t *digest, struct str *out, struct err *err)
 {
     struct etcd_log *self = etcd_self(log);
     const struct payload_place *place = payload_index_get(&self->index, digest);
-    const struct batch *batch = place ? find_held(self, place->row) : NULL;
 
     if (self->memory)
         return memory_disk_get(self->memory, digest, out, err);
-    if (batch) {
-        struct span bytes = { batch->bytes.data + place->offset, place->len };
-        int rc = payload_check(digest, bytes, err);
-        if (rc == 0 && out)
-            str_add_len(out, bytes.ptr, bytes.len);
-        return rc;
+    if (place) {
+        int rc = read_place(self, place, out, err);
+        if (rc != -(int)ERR_NOT_FOUND)
+            return rc;
+        /* Trimmed a moment ago: it has moved to the table. */
     }
     if (!self->disk)
         return err_code(err, ERR_SHUTTING_DOWN);
@@ -322,9 +388,8 @@ void etcd_payload_drop(struct log *log, const uint8_t *digest)
         memory_disk_drop(self->memory, digest);
         return;
     }
-    /* What is being written just now is found in the table afterwards. */
-    bool held = payload_index_drop(&self->index, digest);
-    if (held && !self->job)
+    /* Its segment goes in time, and it with the segment; unless it is moving to the table now. */
+    if (payload_index_drop(&self->index, digest) && !(self->job && self->job->move_count))
         return;
     memcpy(note.bytes, digest, LOG_DIGEST_BYTES);
     vec_push(&self->drops, note);
@@ -333,8 +398,9 @@ void etcd_payload_drop(struct log *log, const uint8_t *digest)
 int etcd_payload_put(struct log *log, const uint8_t *digest, struct span bytes, struct err *err)
 {
     struct etcd_log *self = etcd_self(log);
+    CLEANUP(str_done) struct str value = { 0 };
     struct log_payload payload = { digest, bytes };
-    struct batch *batch;
+    struct batch batch = { 0 };
     int rc = payload_check(digest, bytes, err);
 
     if (rc < 0)
@@ -345,9 +411,11 @@ int etcd_payload_put(struct log *log, const uint8_t *digest, struct span bytes, 
         memory_disk_put(self->memory, &payload);
         return 0;
     }
-    batch = NEW(struct batch);
-    batch_add(batch, (struct span){ "", 0 }, &payload, 1);
-    batch_free(etcd_keep_batch(self, batch));
+    batch_add(&batch, (struct span){ "", 0 }, &payload, 1);
+    struct log_batch view = batch_view(&batch, false);
+    etcd_value_write(&value, &view);
+    etcd_keep_batch(self, &view, (struct span){ value.data, value.len });
+    str_done(&batch.bytes);
     return 0;
 }
 

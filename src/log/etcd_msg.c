@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "log/lz.h"
+
 enum { HEAD_BYTES = 32 };
 
 static const char magic[4] = "SLB1";
@@ -69,24 +71,59 @@ void etcd_value_write(struct str *out, const struct log_batch *batch)
     put_le(head + 8, batch->first, 8);
     put_le(head + 16, batch->epoch, 8);
     put_le(head + 24, batch->crc, 4);
+    size_t start = out->len;
     str_add_len(out, head, sizeof(head));
-    str_add_len(out, batch->bytes.ptr, batch->bytes.len);
+    if (lz_compress(batch->bytes.ptr, batch->bytes.len, out))
+        put_le((unsigned char *)out->data + start + 28, batch->bytes.len, 4);
+    else
+        str_add_len(out, batch->bytes.ptr, batch->bytes.len);
 }
 
-bool etcd_value_read(const EtcdKeyValue *kv, struct log_batch *batch)
+static bool read_head(struct span value, struct log_batch *batch)
 {
-    const unsigned char *at = kv->value.data;
+    const unsigned char *at = (const unsigned char *)value.ptr;
 
-    if (kv->value.len < HEAD_BYTES || memcmp(at, magic, sizeof(magic)) != 0)
+    if (value.len < HEAD_BYTES || memcmp(at, magic, sizeof(magic)) != 0)
         return false;
     *batch = (struct log_batch){
         .count = (uint32_t)get_le(at + 4, 4),
         .first = get_le(at + 8, 8),
         .epoch = get_le(at + 16, 8),
         .crc = (uint32_t)get_le(at + 24, 4),
-        .bytes = { (const char *)at + HEAD_BYTES, kv->value.len - HEAD_BYTES },
     };
-    return batch->first > 0 && batch_is_whole(batch);
+    return batch->count > 0;
+}
+
+bool etcd_value_decode(struct span value, struct str *room, struct log_batch *batch)
+{
+    if (!read_head(value, batch))
+        return false;
+    batch->bytes = (struct span){ value.ptr + HEAD_BYTES, value.len - HEAD_BYTES };
+    size_t whole = (size_t)get_le((const unsigned char *)value.ptr + 28, 4);
+    if (whole > ETCD_BATCH_BYTES + LOG_PAYLOAD_BYTES + ETCD_RECORD_BYTES)
+        return false;
+    if (whole) { /* compressed */
+        str_clear(room);
+        if (!lz_expand(batch->bytes.ptr, batch->bytes.len, whole, room))
+            return false;
+        batch->bytes = (struct span){ room->data, room->len };
+    }
+    return batch_is_whole(batch);
+}
+
+static struct span value_of(const EtcdKeyValue *kv)
+{
+    return (struct span){ (const char *)kv->value.data, kv->value.len };
+}
+
+bool etcd_value_head(const EtcdKeyValue *kv, struct log_batch *batch)
+{
+    return read_head(value_of(kv), batch) && batch->first > 0;
+}
+
+bool etcd_value_read(const EtcdKeyValue *kv, struct str *room, struct log_batch *batch)
+{
+    return etcd_value_decode(value_of(kv), room, batch) && batch->first > 0;
 }
 
 void etcd_point_write(struct str *out, struct log_point point)

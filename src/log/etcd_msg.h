@@ -15,7 +15,7 @@
 
 enum {
     ETCD_KEY_BYTES = 512,
-    ETCD_BATCH_BYTES = 128 * 1024,   /* a batch is full after that */
+    ETCD_BATCH_BYTES = 512 * 1024,   /* a batch is full after that; compressed it is a quarter */
     ETCD_RECORD_BYTES = 1024 * 1024, /* one command with its payload, at most */
     ETCD_TXN_COMPARES = 4,
     ETCD_TXN_OPS = 8,
@@ -31,9 +31,14 @@ void etcd_keys_entry(const struct etcd_keys *keys, uint64_t first, char out[ETCD
 bool etcd_key_is(const EtcdKeyValue *kv, const char *key);
 bool etcd_key_under(const EtcdKeyValue *kv, const char *prefix);
 
-/* A batch as a value: a head of 32 bytes and the batch's bytes. The view borrows from `kv`. */
+/*
+ * A batch as a value: a head of 32 bytes and the batch's bytes, compressed when that is smaller.
+ * The view borrows from `kv` or from `room`.
+ */
 void etcd_value_write(struct str *out, const struct log_batch *batch);
-bool etcd_value_read(const EtcdKeyValue *kv, struct log_batch *batch);
+bool etcd_value_read(const EtcdKeyValue *kv, struct str *room, struct log_batch *batch);
+bool etcd_value_decode(struct span value, struct str *room, struct log_batch *batch);
+bool etcd_value_head(const EtcdKeyValue *kv, struct log_batch *batch); /* without its bytes */
 
 void etcd_point_write(struct str *out, struct log_point point);
 bool etcd_point_read(const EtcdKeyValue *kv, struct log_point *point);

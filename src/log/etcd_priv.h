@@ -19,7 +19,7 @@
 #include "log/payload_index.h"
 
 enum {
-    ETCD_CALL_MS = 2000, /* longer than etcd needs to find itself a leader */
+    ETCD_CALL_MS = 1000, /* longer than etcd needs to find itself a leader */
     ETCD_NAME_BYTES = 256,
     ETCD_PAGE = 32, /* entries per read */
 };
@@ -32,6 +32,11 @@ struct etcd_confirm {
 struct etcd_member_note {
     char name[ETCD_NAME_BYTES];
     struct log_point held;
+};
+
+struct etcd_held {
+    uint64_t row; /* each one more than the one before */
+    struct str value;
 };
 
 struct digest_note {
@@ -53,6 +58,7 @@ struct etcd_log {
     unsigned sync_failures;
     bool caught_up;       /* the watch continues where the last read ended */
     bool snapshot_wanted; /* the owner was asked for one */
+    struct str room;      /* for a batch that is expanded */
     uint64_t sync_from;   /* where we stood when the read was sent */
     uint64_t last_first;  /* first index of the newest entry; 0: etcd holds none */
     struct log_point trimmed;
@@ -85,11 +91,16 @@ struct etcd_log {
 
     /* etcd_keep.c */
     struct payload_disk *disk;
-    struct payload_index index;
-    struct batch *held, *held_tail; /* batches whose payloads are not on disk yet */
+    struct payload_index index; /* where each payload is: which batch or segment */
+    VEC(struct etcd_held) held; /* batches that are not on disk yet, compressed */
     size_t held_bytes;
-    uint64_t held_row; /* numbers them, for the index */
+    uint64_t row;          /* of the last one */
+    uint64_t disk_row;     /* up to here they are on disk, as segments */
+    uint64_t old_row;      /* `row` when the last snapshot was taken */
+    uint64_t expanded_row; /* what `expanded` holds: launches ask for neighbours */
+    struct str expanded, segment;
     struct payload_job *job;
+    uint64_t job_row;
     bool flush, disk_blocked;
     void *disk_timer;
     VEC(struct digest_note) drops;
@@ -137,12 +148,13 @@ bool etcd_append_met(struct etcd_log *self, const struct log_batch *batch);
 void etcd_append_refuse_queue(struct etcd_log *self, const struct err *why);
 void etcd_append_stop(struct etcd_log *self);
 
-/* Gives a committed batch to the owner. Takes `own` (may be NULL: somebody else's). */
-bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct batch *own);
+/* Gives a committed batch to the owner. */
+bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct span value);
 
 int etcd_keep_start(struct etcd_log *self, struct err *err);
-/* Takes it; returns it when it is not needed any longer than this delivery. */
-struct batch *etcd_keep_batch(struct etcd_log *self, struct batch *batch);
+int etcd_keep_load(struct etcd_log *self, struct err *err); /* after the state is restored */
+/* Its payloads stay available; `value` is the same as etcd holds it. */
+void etcd_keep_batch(struct etcd_log *self, const struct log_batch *batch, struct span value);
 void etcd_keep_poll(struct etcd_log *self);
 bool etcd_keep_is_full(const struct etcd_log *self); /* the disk does not keep up */
 void etcd_keep_trim(struct etcd_log *self);

@@ -36,7 +36,7 @@ static enum verdict take_entry(struct etcd_log *self, const EtcdKeyValue *kv)
     struct log_point *point = &self->log.point;
     struct log_batch batch;
 
-    if (!etcd_value_read(kv, &batch)) {
+    if (!etcd_value_read(kv, &self->room, &batch)) {
         fail_corrupt(self, "cannot be read", point->index + 1);
         return ENTRY_STOP;
     }
@@ -50,7 +50,8 @@ static enum verdict take_entry(struct etcd_log *self, const EtcdKeyValue *kv)
     }
     if (etcd_append_met(self, &batch))
         return etcd_over(self) ? ENTRY_STOP : ENTRY_TAKEN;
-    return etcd_deliver(self, &batch, NULL) ? ENTRY_TAKEN : ENTRY_STOP;
+    struct span value = { (const char *)kv->value.data, kv->value.len };
+    return etcd_deliver(self, &batch, value) ? ENTRY_TAKEN : ENTRY_STOP;
 }
 
 static void take_trim(struct etcd_log *self, const EtcdKeyValue *kv)
@@ -161,7 +162,7 @@ static bool at_the_end(struct etcd_log *self, const EtcdKeyValue *newest)
     struct log_batch batch;
     struct err err;
 
-    if (newest && !etcd_value_read(newest, &batch)) {
+    if (newest && !etcd_value_head(newest, &batch)) {
         fail_corrupt(self, "cannot be read", 0);
         return false;
     }

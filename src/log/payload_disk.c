@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "log/etcd_msg.h"
 #include "log/payload.h"
 #include "log/snapshot.h"
 #include "log/store.h"
@@ -17,6 +18,7 @@ enum { LIST_CHUNK = 1024 };
 struct connection {
     sqlite3 *db;
     struct payload_table table;
+    sqlite3_stmt *add, *read, *trim;
 };
 
 struct payload_disk {
@@ -35,7 +37,8 @@ void payload_job_free(struct payload_job *job)
 {
     if (!job)
         return;
-    free(job->puts);
+    free(job->segments);
+    free(job->moves);
     free(job->drops);
     free(job->listed);
     free(job);
@@ -46,12 +49,33 @@ static int run(sqlite3 *db, const char *sql, struct err *err)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : store_err(db, err, sql);
 }
 
+static int prepare(struct connection *conn, struct err *err)
+{
+    const struct {
+        sqlite3_stmt **stmt;
+        const char *sql;
+    } rows[] = {
+        { &conn->add, "INSERT INTO segment(row, value) VALUES(?, ?)" },
+        { &conn->read, "SELECT value FROM segment WHERE row = ?" },
+        { &conn->trim, "DELETE FROM segment WHERE row <= ?" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (sqlite3_prepare_v3(conn->db, rows[i].sql, -1, SQLITE_PREPARE_PERSISTENT, rows[i].stmt,
+                               NULL) != SQLITE_OK)
+            return store_err(conn->db, err, "payload database");
+    }
+    return payload_open(&conn->table, conn->db, err);
+}
+
 static int connect_to(struct connection *conn, const char *path, struct err *err)
 {
     static const char *const set_up[] = {
+        "PRAGMA page_size=16384",
         "PRAGMA journal_mode=WAL",
         "PRAGMA synchronous=FULL",
         "PRAGMA cache_size=-4096",
+        "CREATE TABLE IF NOT EXISTS segment(row INTEGER PRIMARY KEY, value BLOB NOT NULL)",
         PAYLOAD_SCHEMA,
     };
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -62,11 +86,14 @@ static int connect_to(struct connection *conn, const char *path, struct err *err
     sqlite3_busy_timeout(conn->db, 10000);
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(set_up); i++)
         rc = run(conn->db, set_up[i], err);
-    return rc < 0 ? rc : payload_open(&conn->table, conn->db, err);
+    return rc < 0 ? rc : prepare(conn, err);
 }
 
 static void disconnect(struct connection *conn)
 {
+    sqlite3_finalize(conn->add);
+    sqlite3_finalize(conn->read);
+    sqlite3_finalize(conn->trim);
     payload_close(&conn->table);
     sqlite3_close(conn->db);
 }
@@ -84,17 +111,83 @@ static int list_all(struct payload_table *table, struct payload_job *job, struct
     return got;
 }
 
-static int do_steps(struct payload_table *table, const struct payload_job *job, struct err *err)
+static int read_segment(struct connection *conn, uint64_t row, struct str *out, struct err *err)
 {
-    for (size_t i = 0; i < job->put_count; i++) {
-        if (payload_put(table, job->puts[i].digest, job->puts[i].bytes) != SQLITE_OK)
-            return store_err(table->db, err, "keep payload");
-    }
-    for (size_t i = 0; i < job->drop_count; i++) {
-        if (payload_del(table, job->drops[i]) != SQLITE_OK)
-            return store_err(table->db, err, "drop payload");
+    int rc = 0;
+
+    sqlite3_bind_int64(conn->read, 1, (int64_t)row);
+    int step = sqlite3_step(conn->read);
+    if (step == SQLITE_ROW)
+        str_add_len(out, sqlite3_column_blob(conn->read, 0),
+                    (size_t)sqlite3_column_bytes(conn->read, 0));
+    else if (step == SQLITE_DONE)
+        rc = err_set(err, ERR_NOT_FOUND, "payload segment is gone");
+    else
+        rc = store_err(conn->db, err, "payload segment");
+    sqlite3_reset(conn->read);
+    return rc;
+}
+
+static int add_segments(struct connection *conn, const struct payload_job *job, struct err *err)
+{
+    for (size_t i = 0; i < job->segment_count; i++) {
+        const struct payload_segment *segment = &job->segments[i];
+        sqlite3_bind_int64(conn->add, 1, (int64_t)segment->row);
+        sqlite3_bind_blob64(conn->add, 2, segment->value.ptr, segment->value.len, SQLITE_STATIC);
+        sqlite3_step(conn->add);
+        if (sqlite3_reset(conn->add) != SQLITE_OK)
+            return store_err(conn->db, err, "keep payloads");
     }
     return 0;
+}
+
+/* Moves are in order of their rows: each segment is expanded once. */
+static int move_payloads(struct connection *conn, const struct payload_job *job, struct err *err)
+{
+    CLEANUP(str_done) struct str value = { 0 };
+    CLEANUP(str_done) struct str room = { 0 };
+    struct log_batch batch = { 0 };
+    uint64_t row = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < job->move_count && rc == 0; i++) {
+        const struct payload_place *move = &job->moves[i];
+        if (move->row != row) {
+            str_clear(&value);
+            row = move->row;
+            rc = read_segment(conn, row, &value, err);
+            if (rc == 0 &&
+                !etcd_value_decode((struct span){ value.data, value.len }, &room, &batch))
+                rc = err_set(err, ERR_CORRUPT, "payload segment cannot be read");
+        }
+        struct span bytes = { batch.bytes.ptr + move->offset, move->len };
+        if (rc == 0 && (uint64_t)move->offset + move->len > batch.bytes.len)
+            rc = err_set(err, ERR_CORRUPT, "payload segment is too short");
+        if (rc == 0)
+            rc = payload_check(move->digest, bytes, err);
+        if (rc == 0 && payload_put(&conn->table, move->digest, bytes) != SQLITE_OK)
+            rc = store_err(conn->db, err, "move payload");
+    }
+    return rc;
+}
+
+static int do_steps(struct connection *conn, const struct payload_job *job, struct err *err)
+{
+    int rc = add_segments(conn, job, err);
+
+    if (rc == 0)
+        rc = move_payloads(conn, job, err);
+    if (rc == 0 && job->trim_upto) {
+        sqlite3_bind_int64(conn->trim, 1, (int64_t)job->trim_upto);
+        sqlite3_step(conn->trim);
+        if (sqlite3_reset(conn->trim) != SQLITE_OK)
+            rc = store_err(conn->db, err, "trim payloads");
+    }
+    for (size_t i = 0; rc == 0 && i < job->drop_count; i++) {
+        if (payload_del(&conn->table, job->drops[i]) != SQLITE_OK)
+            rc = store_err(conn->db, err, "drop payload");
+    }
+    return rc;
 }
 
 static void verify(struct payload_job *job)
@@ -113,11 +206,11 @@ static int do_job(struct connection *conn, struct payload_job *job)
 
     if (job->verify_dir)
         verify(job);
-    if (rc < 0 || job->put_count + job->drop_count == 0)
+    if (rc < 0 || (job->segment_count + job->drop_count == 0 && !job->trim_upto))
         return rc;
     rc = run(conn->db, "BEGIN IMMEDIATE", &job->err);
     if (rc == 0)
-        rc = do_steps(&conn->table, job, &job->err);
+        rc = do_steps(conn, job, &job->err);
     if (rc == 0)
         rc = run(conn->db, "COMMIT", &job->err);
     if (rc < 0 && !sqlite3_get_autocommit(conn->db))
@@ -220,6 +313,29 @@ struct payload_job *payload_disk_take(struct payload_disk *disk)
     if (job)
         disk->busy = false;
     return job;
+}
+
+int payload_disk_scan(struct payload_disk *disk, payload_segment_fn fn, void *ctx, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = 0, step = SQLITE_DONE;
+
+    if (sqlite3_prepare_v2(disk->reader.db, "SELECT row, value FROM segment ORDER BY row", -1,
+                           &stmt, NULL) != SQLITE_OK)
+        return store_err(disk->reader.db, err, "payload segments");
+    while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+        struct span value = { sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1) };
+        rc = fn(ctx, (uint64_t)sqlite3_column_int64(stmt, 0), value, err);
+    }
+    if (rc == 0 && step != SQLITE_DONE)
+        rc = store_err(disk->reader.db, err, "payload segments");
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+int payload_disk_segment(struct payload_disk *disk, uint64_t row, struct str *out, struct err *err)
+{
+    return read_segment(&disk->reader, row, out, err);
 }
 
 int payload_disk_get(struct payload_disk *disk, const uint8_t digest[LOG_DIGEST_BYTES],

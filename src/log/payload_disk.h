@@ -2,19 +2,31 @@
 /*
  * payload_disk.h - the payloads of a controller whose log is elsewhere
  *
- * A database of its own (payload.db) with a thread that writes. One job at a time: payloads to
- * keep and digests to drop, durable together. Reading is on the caller's thread.
+ * A database of its own (payload.db) with a thread that writes. Batches that brought payloads are
+ * kept whole and compressed, as they are in etcd, one row each (a *segment*): writing them costs a
+ * fraction of a row per payload. When a segment is older than the last snapshot but one, what is
+ * still wanted of it moves to the table of payload.h and the segment goes. One job at a time, one
+ * transaction each. Reading is on the caller's thread.
  */
 #ifndef LOG_PAYLOAD_DISK_H
 #define LOG_PAYLOAD_DISK_H
 
 #include "log/log.h"
+#include "log/payload_index.h"
 
 struct payload_disk;
 
+struct payload_segment {
+    uint64_t row;
+    struct span value; /* as etcd_msg.h writes it; stays where it is until the job is taken back */
+};
+
 struct payload_job {
-    struct log_payload *puts; /* bytes stay where they are until the job is taken back */
-    size_t put_count;
+    struct payload_segment *segments;
+    size_t segment_count;
+    struct payload_place *moves; /* payloads of segments up to trim_upto that stay */
+    size_t move_count;
+    uint64_t trim_upto; /* 0: none */
     uint8_t (*drops)[LOG_DIGEST_BYTES];
     size_t drop_count;
     bool list; /* also give every digest that is there (before anything else is done) */
@@ -24,7 +36,6 @@ struct payload_job {
     struct log_point verify;
     int verify_rc;
     struct err verify_err;
-    uint64_t upto; /* the caller's */
     int rc;
     struct err err;
 };
@@ -38,7 +49,12 @@ void payload_disk_run(struct payload_disk *disk, struct payload_job *job);
 struct payload_job *payload_disk_take(
     struct payload_disk *disk); /* the one that is done, or NULL */
 
-/* out NULL: is it there? */
+/* Every segment, in order; for the start, before the first job. */
+typedef int (*payload_segment_fn)(void *ctx, uint64_t row, struct span value, struct err *err);
+int payload_disk_scan(struct payload_disk *disk, payload_segment_fn fn, void *ctx, struct err *err);
+/* Appends the value of a segment. ERR_NOT_FOUND when it is gone. */
+int payload_disk_segment(struct payload_disk *disk, uint64_t row, struct str *out, struct err *err);
+/* From the table. out NULL: is it there? */
 int payload_disk_get(struct payload_disk *disk, const uint8_t digest[LOG_DIGEST_BYTES],
                      struct str *out, struct err *err);
 
