@@ -209,6 +209,10 @@ void ctl_start_spurd(struct ctl *ctl)
         args[n++] = "--token-file";
         args[n++] = ctl->token;
     }
+    if (ctl->no_cgroups) {
+        args[n++] = "--cgroup-root";
+        args[n++] = "none";
+    }
     args[n] = NULL;
     ctl->spurd = fork();
     if (ctl->spurd == 0) {
@@ -380,6 +384,14 @@ void ctl_expect_none(struct ctl *ctl, int what, int wait_ms)
 void ctl_free(NodeMessage *message)
 {
     node_message__free_unpacked(message, NULL);
+}
+
+void ctl_discard(struct ctl *ctl, int what)
+{
+    NodeMessage *message;
+
+    while ((message = ctl_take(ctl, what, 0)))
+        ctl_free(message);
 }
 
 void ctl_send(struct ctl *ctl, CtlMessage *message)

@@ -45,6 +45,7 @@ struct ctl {
     const char *token;   /* join token file, or NULL */
     char joined_with[64];
     uid_t as_uid; /* run spurd as; 0: as we are */
+    bool no_cgroups;
 };
 
 void ctl_open(struct ctl *ctl);
@@ -63,6 +64,7 @@ NodeMessage *ctl_take(struct ctl *ctl, int what, int wait_ms);
 NodeMessage *ctl_expect(struct ctl *ctl, int what, uint32_t job);
 void ctl_expect_none(struct ctl *ctl, int what, int wait_ms);
 void ctl_free(NodeMessage *message);
+void ctl_discard(struct ctl *ctl, int what); /* those that have come */
 
 void ctl_send(struct ctl *ctl, CtlMessage *message);
 /* One-node batch job with output in DIR/JOB.out, launched with the grant when script is given. */

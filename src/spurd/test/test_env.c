@@ -89,9 +89,8 @@ static void a_minimal_job(void **state)
 
 static void has_line(const char *text, const char *line)
 {
-    char *whole = malloc(strlen(line) + 3);
+    char *whole = mem_printf("\n%s\n", line);
 
-    sprintf(whole, "\n%s\n", line);
     if (!strstr(text, whole) && strncmp(text, whole + 1, strlen(whole) - 1) != 0)
         fail_msg("'%s' is not in:\n%s", line, text);
     free(whole);
