@@ -6,6 +6,7 @@
 
 #include "test/unit.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -14,6 +15,8 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "rpc/jwt.h"
+#include "rpc/keys.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -94,7 +97,10 @@ static const struct rpc_watch watch = { .on_message = on_message,
 
 static void on_session(struct rpc_call *call, const ProtobufCMessage *message)
 {
+    struct ctl *ctl = rpc_call_ctx(call);
+
     (void)message;
+    snprintf(ctl->shown_node, sizeof(ctl->shown_node), "%.63s", rpc_call_identity(call)->node);
     rpc_watch(call, &watch);
 }
 
@@ -103,12 +109,16 @@ static void on_join(struct rpc_call *call, const ProtobufCMessage *base)
     const JoinRequest *request = (const JoinRequest *)(const void *)base;
     struct ctl *ctl = rpc_call_ctx(call);
     JoinReply reply = JOIN_REPLY__INIT;
-    char token[] = "node-token-of-n1";
+    struct jwt_claims claims = { .expires_s = clock_wall_s() + 3600 };
+    struct str token = { 0 };
 
+    snprintf(claims.node, sizeof(claims.node), "%s", request->node);
+    assert_int_equal(jwt_sign_key(ctl->key, NULL, &claims, &token, NULL), 0);
     snprintf(ctl->joined_with, sizeof(ctl->joined_with), "%s", request->token);
     assert_true(request->csr.len > 100);
-    reply.node_token = token;
+    reply.node_token = token.data;
     rpc_reply(call, &reply.base);
+    str_done(&token);
 }
 
 static const struct rpc_method methods[] = {
@@ -126,20 +136,66 @@ static unsigned roles(void *ctx, const struct rpc_identity *identity, struct rpc
 
 /* ---- life ---- */
 
+static struct ctl *open_now;
+
+static char *cgroup_dir(void)
+{
+    FILE *mounts = fopen("/proc/mounts", "r");
+    char line[512], path[256], type[64], *found = NULL;
+
+    while (mounts && !found && fgets(line, sizeof(line), mounts)) {
+        if (sscanf(line, "%*s %255s %63s", path, type) == 2 && strcmp(type, "cgroup2") == 0)
+            found = mem_printf("%s/spur/test%d-n1", path, (int)getpid());
+    }
+    if (mounts)
+        fclose(mounts);
+    return found;
+}
+
+/* Jobs of a test that failed outlive their agent, as they should; not this program. */
+static void end_jobs(void)
+{
+    char *dir = cgroup_dir(), *path = dir ? mem_printf("%s/cgroup.kill", dir) : NULL;
+    FILE *file = path ? fopen(path, "w") : NULL;
+
+    if (file) {
+        fputs("1", file);
+        fclose(file);
+    }
+    for (int i = 0; dir && i < 100 && rmdir(dir) < 0 && errno == EBUSY; i++)
+        usleep(20000);
+    free(path);
+    free(dir);
+}
+
+static void clean_up(void)
+{
+    if (!open_now)
+        return;
+    if (open_now->spurd > 0)
+        kill(open_now->spurd, SIGKILL);
+    end_jobs();
+}
+
 void ctl_open(struct ctl *ctl)
 {
     struct err err = { 0 };
-    static char cluster[] = "test", hash[] = "1", name[] = "n1";
+    static char cluster[32], hash[] = "1", name[] = "n1";
 
     memset(ctl, 0, sizeof(*ctl));
     strcpy(ctl->dir, "/tmp/spurd-XXXXXX");
     assert_non_null(mkdtemp(ctl->dir));
     assert_int_equal(chmod(ctl->dir, 0777), 0);
     ctl->epoch = 1;
+    ctl->patience = 1;
     config__init(&ctl->common);
     node_config__init(&ctl->config);
     node_spec__init(&ctl->spec);
+    snprintf(cluster, sizeof(cluster), "test%d", (int)getpid());
     ctl->config.cluster_name = cluster;
+    if (!open_now)
+        atexit(clean_up);
+    open_now = ctl;
     ctl->config.hash = hash;
     ctl->spec.name = name;
     ctl->common.has_disable_root_jobs = true; /* root's jobs are allowed */
@@ -147,7 +203,12 @@ void ctl_open(struct ctl *ctl)
     ctl->common.kill_wait_s = 1;
     uv_loop_init(&ctl->uv);
     ctl->rpc = rpc_loop_new(&ctl->uv);
-    const struct rpc_server_options options = { .ctx = ctl, .roles = roles };
+    uint8_t public_key[KEY_PUBLIC_BYTES];
+    ctl->key = key_generate();
+    ctl->tokens = jwt_keys_new("");
+    key_public(ctl->key, public_key);
+    assert_int_equal(jwt_keys_add_public(ctl->tokens, NULL, JWT_CLUSTER, public_key, NULL), 0);
+    const struct rpc_server_options options = { .ctx = ctl, .roles = roles, .jwt = ctl->tokens };
     ctl->server = rpc_server_new(ctl->rpc, &options, &err);
     assert_non_null(ctl->server);
     assert_int_equal(rpc_server_add(ctl->server, methods, 2, &err), 0);
@@ -172,6 +233,9 @@ void ctl_close(struct ctl *ctl)
     rpc_loop_free(ctl->rpc);
     uv_run(&ctl->uv, UV_RUN_DEFAULT);
     uv_loop_close(&ctl->uv);
+    jwt_keys_free(ctl->tokens);
+    key_free(ctl->key);
+    end_jobs();
     file_remove_tree(ctl->dir, NULL);
 }
 
@@ -362,7 +426,7 @@ NodeMessage *ctl_take(struct ctl *ctl, int what, int wait_ms)
 NodeMessage *ctl_expect(struct ctl *ctl, int what, uint32_t job)
 {
     const struct wanted wanted = { .what = what, .job = job };
-    NodeMessage *message = take(ctl, &wanted, CTL_WAIT_MS);
+    NodeMessage *message = take(ctl, &wanted, ctl->patience * CTL_WAIT_MS);
 
     if (!message) {
         show_log(ctl);
@@ -508,6 +572,18 @@ void ctl_grant(struct ctl *ctl, const struct ctl_job *job)
     fill(ctl, job, &parts);
     if (job->script && !job->nodes)
         parts.grant.launch = &parts.launch;
+    uint8_t signature[KEY_SIGNATURE_BYTES];
+    parts.grant.has_expires_us = job->sign_with != NULL;
+    parts.grant.expires_us = clock_wall_us() + (job->expired ? -1000000 : 60000000);
+    if (job->sign_with) {
+        size_t len = grant__get_packed_size(&parts.grant);
+        uint8_t *bytes = malloc(len);
+        key_sign(job->sign_with, bytes, grant__pack(&parts.grant, bytes), signature);
+        free(bytes);
+        parts.grant.has_signature = true;
+        parts.grant.signature =
+            (ProtobufCBinaryData){ .data = signature, .len = sizeof(signature) };
+    }
     message.what_case = CTL_MESSAGE__WHAT_GRANT;
     message.grant = &parts.grant;
     ctl_send(ctl, &message);
@@ -598,7 +674,9 @@ static bool file_is_there(struct ctl *ctl, const void *name)
 
 void ctl_wait_file(struct ctl *ctl, const char *name)
 {
-    for (int i = 0; i < CTL_WAIT_MS / 10 && !file_is_there(ctl, name); i++)
+    int64_t until = clock_mono_us() + ctl->patience * CTL_WAIT_MS * INT64_C(1000);
+
+    while (!file_is_there(ctl, name) && clock_mono_us() < until)
         ctl_run(ctl, 10);
     if (!file_is_there(ctl, name)) {
         show_log(ctl);

@@ -44,8 +44,12 @@ struct ctl {
     const char *spool;   /* instead of DIR/spool */
     const char *token;   /* join token file, or NULL */
     char joined_with[64];
-    uid_t as_uid; /* run spurd as; 0: as we are */
+    struct key *key; /* signs the tokens of nodes that join */
+    struct jwt_keys *tokens;
+    char shown_node[64]; /* which node the last session proved to be */
+    uid_t as_uid;        /* run spurd as; 0: as we are */
     bool no_cgroups;
+    int patience; /* how many times CTL_WAIT_MS; 1 */
 };
 
 void ctl_open(struct ctl *ctl);
@@ -77,6 +81,8 @@ struct ctl_job {
     const char *const *nodes; /* several nodes; NULL: alone */
     size_t node_count;
     bool no_requeue;
+    const struct key *sign_with;
+    bool expired;
 };
 void ctl_grant(struct ctl *ctl, const struct ctl_job *job);
 void ctl_launch(struct ctl *ctl, const struct ctl_job *job);

@@ -94,13 +94,19 @@ static void a_script_runs_once_whoever_dies(void **state)
         ctl_run(&ctl, 5);
         ctl_grant(&ctl, &job); /* the leader does not know whether it arrived */
         ctl_launch(&ctl, &job);
-        assert_int_equal(ctl_finish(&ctl, job.job, 1), 5 << 8);
+        NodeMessage *message = ctl_expect(&ctl, ENDED, job.job);
+        /* A supervisor is its zygote until it has its own title: it may be killed instead. */
+        bool killed = message->ended->has_state && message->ended->state == JOB_NODE_FAIL;
+        if (!killed)
+            assert_int_equal(message->ended->exit_status, 5 << 8);
+        ctl_free(message);
+        ctl_ack(&ctl, job.job, 1);
         ctl_run(&ctl, 5);
         ctl_discard(&ctl, ENDED);
         char name[32];
         snprintf(name, sizeof(name), "ran.%u", job.job);
         char *ran = ctl_file(&ctl, name);
-        if (strcmp(ran, "x\n") != 0)
+        if (strcmp(ran, "x\n") != 0 && !(killed && ran[0] == '\0'))
             fail_msg("round %d: the script of job %u ran like this: '%s'", i, job.job, ran);
         free(ran);
     }
@@ -219,6 +225,7 @@ static void forks_that_ignore_term_are_all_ended(void **state)
                               forks);
 
     open_with_spurd(&ctl);
+    ctl.patience = 1 + forks / 1000;
     const struct ctl_job job = { .job = 2300, .attempt = 1, .uid = getuid(), .script = script };
     ctl_grant(&ctl, &job);
     ctl_wait_file(&ctl, "forked");
