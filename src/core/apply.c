@@ -125,6 +125,16 @@ static void remember(struct state *state, const Command *cmd, uint32_t job_id, e
     request_put(state, &request);
 }
 
+/* Of the time since the last command: what the leader says did not pass, all before a new leader. */
+static int64_t skipped_us(const struct state *state, const Command *cmd)
+{
+    int64_t since = cmd->time_us - state->time_us;
+
+    if (since <= 0)
+        return 0;
+    return cmd->what_case == COMMAND__WHAT_LEAD ? since : MAX(0, MIN(cmd->skipped_us, since));
+}
+
 void core_apply(struct state *state, uint64_t index, const Command *cmd, struct events *out)
 {
     bool has_id = cmd->has_request_id && cmd->request_id.len == 16;
@@ -133,8 +143,13 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
 
     if (cmd->what_case == COMMAND__WHAT_CHECK && cmd->check->digest != core_digest(state))
         emit(out, EVENT_DIVERGED);
+    int64_t skipped = skipped_us(state, cmd);
     state->index = index; /* (1) */
     state->time_us = MAX(state->time_us + 1, cmd->time_us);
+    if (skipped) {
+        time_skipped(state, skipped);
+        settle(state);
+    }
     requests_expire(state);
     const struct request *seen =
         has_id ? request_find(state, cmd->uid, cmd->request_id.data) : NULL;

@@ -58,6 +58,7 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
     hash = fold(hash, (uint64_t)run->start_us);
     hash = fold(hash, (uint64_t)run->suspend_us);
     hash = fold(hash, (uint64_t)run->suspended_total_us);
+    hash = fold(hash, (uint64_t)run->skipped_us);
     hash = fold(hash, (uint64_t)run->exit_status << 3 | run->has_exit | run->whole_nodes << 1 |
                           run->shared << 2);
     hash = fold_text(hash, run->partition);

@@ -8,16 +8,25 @@
  */
 #include "core/state_priv.h"
 
-/* The node enforces the limit; the controller ends what outlived it by this much. */
+/*
+ * The node enforces the limit; the controller ends what outlived it by this much and by the time
+ * after which it gives up a node: until then the job may have begun late, or ended in time on a node
+ * that cannot say so.
+ */
 enum { LIMIT_GRACE_S = 60, DEFAULT_KILL_WAIT_S = 30, DEFAULT_MIN_JOB_AGE_S = 300 };
+enum { DEFAULT_AGENT_TIMEOUT_S = 300 };
 /* One command does no more than this; core_next_due() asks for the next at once. */
 enum { DUE_PER_COMMAND = 10000 };
 
 static int64_t limit_due(const struct state *state, const struct job *job)
 {
     const Config *config = state->config;
-    int64_t end = job_end_by(job, job->run->start_us + job->run->suspended_total_us);
+    int64_t end =
+        job_end_by(job, job->run->start_us + job->run->suspended_total_us + job->run->skipped_us);
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
+    int64_t silence = config->has_agent_timeout_s && config->agent_timeout_s
+                          ? config->agent_timeout_s
+                          : DEFAULT_AGENT_TIMEOUT_S;
     const struct partition *partition = partition_at(state, job->run->partition);
     uint32_t over = partition && partition->spec->has_over_time_limit_min
                         ? partition->spec->over_time_limit_min
@@ -25,7 +34,7 @@ static int64_t limit_due(const struct state *state, const struct job *job)
 
     if (end == NEVER || over > 60 * 24 * 366)
         return NEVER;
-    return end + (over * 60 + kill_wait + LIMIT_GRACE_S) * US_PER_S;
+    return end + (over * 60 + kill_wait + silence + LIMIT_GRACE_S) * US_PER_S;
 }
 
 /* After this a pending job cannot end before its deadline. */
@@ -61,7 +70,8 @@ static int64_t due_of(const struct state *state, const struct job *job)
             due = job->begin_us;
         due = MIN(due, deps_due(state, job));
         return MIN(due, deadline_due(job, true));
-    case PHASE_CONFIGURING:
+    case PHASE_CONFIGURING: /* the limit counts from the launch */
+        return deadline_due(job, false);
     case PHASE_RUNNING:
         return MIN(limit_due(state, job), deadline_due(job, false));
     case PHASE_ENDED:
@@ -145,6 +155,29 @@ int64_t core_next_due(const struct state *state)
     int64_t due = state->due.len ? state->due.items[0].us : NEVER;
 
     return MIN(due, state->next_reservation_us);
+}
+
+/*
+ * This much of the time since the last command did not pass: the leader's clock was set, or nobody
+ * led. It must end no job and forget no request: nodes count the time of jobs by themselves.
+ */
+void time_skipped(struct state *state, int64_t us)
+{
+    requests_shift(state, us);
+    vec_each (struct node *, at, &state->nodes) {
+        const struct node *node = *at;
+        for (size_t i = 0; i < node->jobs.len; i++) {
+            struct job *job = node->jobs.items[i];
+            size_t first = 0;
+            while (job->run->parts[first].node != node && !job->run->parts[first].node)
+                first++;
+            if (job->run->parts[first].node != node) /* its first node that holds it counts */
+                continue;
+            job->run->skipped_us += us;
+            due_update(state, job);
+            job_touch(state, job);
+        }
+    }
 }
 
 static void pending_due(struct state *state, struct job *job, struct events *out)

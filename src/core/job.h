@@ -64,6 +64,7 @@ struct job_run {
     int64_t start_us;
     int64_t suspend_us;         /* when it was suspended last; 0 never */
     int64_t suspended_total_us; /* of finished suspensions */
+    int64_t skipped_us;         /* by the clock, but not for the controller's own limit */
     const char *partition;
     uint32_t exit_status;
     bool has_exit;        /* the script's end was reported */

@@ -109,6 +109,18 @@ void request_put(struct state *state, const struct request *request)
     state->digest += request_hash(request);
 }
 
+void requests_shift(struct state *state, int64_t us)
+{
+    struct requests *requests = &state->requests;
+
+    for (size_t i = 0; i < requests->count; i++) {
+        struct request *request = &requests->ring[(requests->head + i) & (requests->cap - 1)];
+        state->digest -= request_hash(request);
+        request->time_us += us;
+        state->digest += request_hash(request);
+    }
+}
+
 void requests_expire(struct state *state)
 {
     struct requests *requests = &state->requests;

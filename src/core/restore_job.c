@@ -77,6 +77,7 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->has_exit = status->has_exit_status;
     run->whole_nodes = msg->whole_nodes;
     run->shared = msg->shared;
+    run->skipped_us = msg->skipped_us;
     job->run = run;
     for (unsigned i = 0; i < run->count; i++) {
         take_part(state, msg, allocation->nodes[i], &run->parts[i]);

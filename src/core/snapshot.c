@@ -115,7 +115,8 @@ static void releasing(const struct job *job, struct arena *arena, SnapshotJob *o
         if (job->run->parts[i].node)
             out->releasing[out->n_releasing++] = (char *)(uintptr_t)job->run->parts[i].name;
     }
-    out->has_whole_nodes = out->has_shared = true;
+    out->has_whole_nodes = out->has_shared = out->has_skipped_us = true;
+    out->skipped_us = job->run->skipped_us;
     out->whole_nodes = job->run->whole_nodes;
     out->shared = job->run->shared;
 }

@@ -154,6 +154,7 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
         return code;
     if (!job_move(state, job, JOB_ON_READY, 0))
         return ERR_JOB_NOT_RUNNING;
+    job->run->skipped_us = state->time_us - job->run->start_us; /* its nodes were prepared */
     due_update(state, job);
     emit_job(out, EVENT_JOB_READY, job);
     return ERR_OK;

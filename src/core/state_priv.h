@@ -189,6 +189,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
 void due_update(struct state *state, struct job *job);
 void due_remove(struct state *state, struct job *job);
 void due_rebuild(struct state *state); /* the configuration changed */
+void time_skipped(struct state *state, int64_t us);
 
 /* array.c */
 struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);
@@ -255,6 +256,7 @@ void needs_free(struct shape *shape);
 struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id);
 void request_put(struct state *state, const struct request *request);
 void requests_expire(struct state *state);
+void requests_shift(struct state *state, int64_t us);
 void requests_done(struct requests *requests);
 
 /* restore_job.c */

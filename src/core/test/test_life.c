@@ -325,11 +325,49 @@ static void time_limits_have_a_backstop(void **unused)
     assert_true(due > fix->now + INT64_C(3600000000));
     fix_time(fix, 3601);
     assert_phase(fix, id, PHASE_RUNNING); /* the node's business first */
+    fix_time(fix, 300);
+    assert_phase(fix, id, PHASE_RUNNING); /* it may be silent for so long */
     fix_time(fix, 100);
     assert_phase(fix, id, PHASE_COMPLETING);
     assert_state(fix, id, JOB_TIMEOUT);
     assert_int_equal(fix_reason(fix, id), REASON_FAIL_TIMEOUT);
     assert_int_equal(fix_events(fix, EVENT_JOB_ENDING, NULL), 1);
+    fix_free(fix);
+}
+
+static enum err_code time_set(struct fix *fix, int64_t by_s)
+{
+    Command cmd = COMMAND__INIT;
+    CmdTime msg = CMD_TIME__INIT;
+
+    fix->now += by_s * 1000000;
+    cmd.what_case = COMMAND__WHAT_TIME;
+    cmd.time = &msg;
+    PUT(&cmd, skipped_us, by_s * 1000000);
+    return fix_apply(fix, &cmd);
+}
+
+static void time_that_did_not_pass_ends_nothing(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t id = fix_job(fix);
+    Command cmd = COMMAND__INIT;
+    CmdLead lead = CMD_LEAD__INIT;
+
+    fix_start(fix, id, "n1", 2);
+    time_set(fix, 7200); /* the clock was set */
+    assert_phase(fix, id, PHASE_RUNNING);
+    fix->now += INT64_C(7200000000); /* nobody led */
+    cmd.what_case = COMMAND__WHAT_LEAD;
+    cmd.lead = &lead;
+    fix_apply(fix, &cmd);
+    fix_time(fix, 3601);
+    assert_phase(fix, id, PHASE_RUNNING);
+    struct state *copy = fix_copy(fix);
+    assert_int_equal(core_next_due(copy), core_next_due(fix->state));
+    state_free(copy);
+    fix_time(fix, 400); /* this did pass */
+    assert_state(fix, id, JOB_TIMEOUT);
     fix_free(fix);
 }
 
@@ -552,6 +590,7 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
           UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever), UNIT(exit_codes_can_requeue),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
-          UNIT(begin_times_and_deadlines), UNIT(old_jobs_are_forgotten),
-          UNIT(a_request_id_is_answered_once), UNIT(starts_never_overcommit),
-          UNIT(components_live_and_end_together), UNIT(licences_are_counted))
+          UNIT(time_that_did_not_pass_ends_nothing), UNIT(begin_times_and_deadlines),
+          UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
+          UNIT(starts_never_overcommit), UNIT(components_live_and_end_together),
+          UNIT(licences_are_counted))
