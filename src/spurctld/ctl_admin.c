@@ -22,7 +22,7 @@ static void add_soft(struct ctl *ctl, const struct node *node, Node *out)
     out->status->load_centi = agent->load_centi;
     out->status->free_mem_mb = agent->free_mem_mb;
     out->status->has_last_seen_us = agent->seen_us != 0;
-    out->status->last_seen_us = agent->seen_us;
+    out->status->last_seen_us = ctl_now(ctl) - (ctl_mono(ctl) - agent->seen_us);
     if (!agent->session && node->state == NODE_IDLE)
         out->status->flags |= NODE_FLAG_NO_RESPOND;
 }

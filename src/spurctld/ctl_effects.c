@@ -54,7 +54,7 @@ static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *ar
 }
 
 /* For one node, grant and launch are one message. */
-static bool launches_with_grant(const struct job *job)
+bool ctl_launches_with_grant(const struct job *job)
 {
     return job->batch && job->run->count == 1;
 }
@@ -110,7 +110,7 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.step_key = (ProtobufCBinaryData){ sizeof(step_key), step_key };
     fill_addresses(ctl, job, &arena, &grant);
     bool good = true;
-    if (launches_with_grant(job)) {
+    if (ctl_launches_with_grant(job)) {
         good = fill_launch(ctl, job, &arena, &launch);
         grant.launch = &launch;
         grant.spec = NULL;
@@ -209,11 +209,13 @@ static void started(struct ctl *ctl, const struct job *job)
 
 /* ---- signals, freezing, limits ---- */
 
-static void each_node(struct ctl *ctl, const struct job *job, CtlMessage *message)
+enum { ALL_PARTS = -1 };
+
+static void each_node(struct ctl *ctl, const struct job *job, int part, CtlMessage *message)
 {
     for (size_t i = 0; job->run && i < job->run->count; i++) {
         struct agent *agent = part_agent(ctl, job, i);
-        if (agent && job->run->parts[i].node)
+        if (agent && job->run->parts[i].node && (part == ALL_PARTS || (size_t)part == i))
             ctl_send(ctl, agent, message);
     }
 }
@@ -232,10 +234,10 @@ static void signal_job(struct ctl *ctl, const struct event *event)
     signal.full = event->full;
     message.what_case = CTL_MESSAGE__WHAT_SIGNAL;
     message.signal = &signal;
-    each_node(ctl, event->job, &message);
+    each_node(ctl, event->job, ALL_PARTS, &message);
 }
 
-static void freeze_job(struct ctl *ctl, const struct job *job, bool thaw)
+static void freeze_job(struct ctl *ctl, const struct job *job, int part, bool thaw)
 {
     FreezeJob freeze = FREEZE_JOB__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
@@ -246,10 +248,10 @@ static void freeze_job(struct ctl *ctl, const struct job *job, bool thaw)
     freeze.thaw = thaw;
     message.what_case = CTL_MESSAGE__WHAT_FREEZE;
     message.freeze = &freeze;
-    each_node(ctl, job, &message);
+    each_node(ctl, job, part, &message);
 }
 
-static void new_limit(struct ctl *ctl, const struct job *job)
+static void new_limit(struct ctl *ctl, const struct job *job, int part)
 {
     UpdateLimit limit = UPDATE_LIMIT__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
@@ -260,7 +262,15 @@ static void new_limit(struct ctl *ctl, const struct job *job)
     limit.time_limit_s = job->time_limit_s;
     message.what_case = CTL_MESSAGE__WHAT_LIMIT;
     message.limit = &limit;
-    each_node(ctl, job, &message);
+    each_node(ctl, job, part, &message);
+}
+
+/* What it missed while it was away; the grant it holds may be older. */
+void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part)
+{
+    new_limit(ctl, job, (int)part);
+    if (job->run->suspend_us)
+        freeze_job(ctl, job, (int)part, job_phase(job) != PHASE_SUSPENDED);
 }
 
 void ctl_effect(struct ctl *ctl, const struct event *event)
@@ -271,7 +281,7 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
         break;
     case EVENT_JOB_READY:
         ctl_granting_end(ctl, event->job->id);
-        if (!launches_with_grant(event->job))
+        if (!ctl_launches_with_grant(event->job))
             ctl_send_launch(ctl, event->job);
         break;
     case EVENT_JOB_SIGNAL:
@@ -281,14 +291,14 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
         revoke_all(ctl, event->job);
         break;
     case EVENT_JOB_SUSPENDED:
-        freeze_job(ctl, event->job, false);
+        freeze_job(ctl, event->job, ALL_PARTS, false);
         break;
     case EVENT_JOB_RESUMED:
-        freeze_job(ctl, event->job, true);
+        freeze_job(ctl, event->job, ALL_PARTS, true);
         break;
     case EVENT_JOB_CHANGED:
         if (event->job->run && !job_has_ended(event->job))
-            new_limit(ctl, event->job);
+            new_limit(ctl, event->job, ALL_PARTS);
         break;
     case EVENT_CONFIG:
         ctl_nodes_config(ctl);

@@ -69,28 +69,47 @@ static int64_t silence_due(struct ctl *ctl, const struct agent *agent)
 {
     if (agent->session)
         return agent->seen_us + node_timeout_us(ctl);
-    if (agent->down_proposed || !agent->lost_us)
+    if (agent->loss_proposed || !agent->lost_us)
         return INT64_MAX;
-    return agent->lost_us + (agent->host_answers ? agent_timeout_us(ctl) : node_timeout_us(ctl));
+    bool at_once = !agent->host_answers && !agent->down_proposed;
+    return agent->lost_us + (at_once ? node_timeout_us(ctl) : agent_timeout_us(ctl));
 }
 
+static void down_done(struct ctl *ctl, void *arg, const struct events *events,
+                      const struct err *err)
+{
+    struct agent *agent = ctl_agent(ctl, arg);
+
+    (void)events;
+    if (err && agent) /* it was not said: say it when the disk takes it */
+        agent->down_proposed = agent->loss_proposed = false;
+    free(arg);
+}
+
+/*
+ * A host that answers keeps its jobs for agent_timeout, and is then given up with them. One that is
+ * silent is down after node_timeout; without leases its jobs may still run, so they too are given
+ * up after agent_timeout only.
+ */
 static void propose_down(struct ctl *ctl, struct agent *agent)
 {
     const struct node *node = state_node(ctl->state, agent->name);
     CmdNodeDown down = CMD_NODE_DOWN__INIT;
     Command command = CTL_COMMAND(NODE_DOWN, .node_down = &down);
+    bool lost = ctl_mono(ctl) - agent->lost_us >= agent_timeout_us(ctl);
 
     agent->down_proposed = true;
-    if (!node || node->state == NODE_DOWN || node->state == NODE_FUTURE)
+    agent->loss_proposed = lost;
+    if (!node || node->state == NODE_FUTURE || (node->state == NODE_DOWN && !node->jobs.len))
         return;
     down.node = agent->name;
     down.reason = (char *)"Not responding";
     down.has_no_respond = down.no_respond = true;
-    /* One controller has no leases: jobs may be lost only after agent_timeout. */
     down.has_jobs_lost = true;
-    down.jobs_lost = agent->host_answers;
-    log_warn("node.down", "node=%s host_answers=%d", agent->name, agent->host_answers);
-    ctl_propose(ctl, &command, NULL, NULL);
+    down.jobs_lost = lost;
+    log_warn("node.down", "node=%s host_answers=%d jobs_lost=%d", agent->name, agent->host_answers,
+             lost);
+    ctl_propose(ctl, &command, down_done, mem_strdup(agent->name));
 }
 
 static void arm(struct ctl *ctl)
@@ -101,12 +120,13 @@ static void arm(struct ctl *ctl)
         int64_t due = silence_due(ctl, entry->value);
         first = MIN(first, due);
     }
-    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, first == INT64_MAX ? 0 : first);
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES,
+                  first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
 }
 
 void ctl_nodes_timer(struct ctl *ctl)
 {
-    int64_t now = ctl_now(ctl);
+    int64_t now = ctl_mono(ctl);
 
     if (!ctl->leading)
         return;
@@ -120,20 +140,20 @@ void ctl_nodes_timer(struct ctl *ctl)
             ctl_session_closed(ctl, agent->session, false);
             agent->lost_us = agent->seen_us; /* silent since then */
         }
-        if (!agent->down_proposed && silence_due(ctl, agent) <= now)
+        if (silence_due(ctl, agent) <= now)
             propose_down(ctl, agent);
     }
     arm(ctl);
 }
 
-/* Nodes that the state says are up get the usual time to connect to a new leader. */
+/* Nodes that are up, or hold jobs, get the usual time to connect to a new leader. */
 void ctl_nodes_leading(struct ctl *ctl)
 {
     for (size_t i = 0; i < state_node_count(ctl->state); i++) {
         const struct node *node = state_node_at(ctl->state, i);
         struct agent *agent = agent_of(ctl, node->spec->name);
-        if (!agent->session && !agent->lost_us && node->state == NODE_IDLE) {
-            agent->lost_us = ctl_now(ctl);
+        if (!agent->session && !agent->lost_us && (node->state == NODE_IDLE || node->jobs.len)) {
+            agent->lost_us = ctl_mono(ctl);
             agent->host_answers = true;
         }
     }
@@ -172,7 +192,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
     }
     agent->session = session;
     agent->welcomed = false;
-    agent->seen_us = ctl_now(ctl);
+    agent->seen_us = ctl_mono(ctl);
     agent->lost_us = 0;
     map_put_num(&ctl->sessions, session, agent);
     arm(ctl);
@@ -187,7 +207,7 @@ void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
     agent->session = 0;
     agent->welcomed = false;
     agent->host_answers = host_answers;
-    agent->lost_us = ctl_now(ctl);
+    agent->lost_us = ctl_mono(ctl);
     if (agent->hello) {
         node_hello__free_unpacked(agent->hello, NULL);
         agent->hello = NULL;
@@ -218,6 +238,16 @@ void ctl_granting_end(struct ctl *ctl, uint32_t job_id)
     }
 }
 
+static void ready_done(struct ctl *ctl, void *arg, const struct events *events,
+                       const struct err *err)
+{
+    struct granting *granting = map_get_num(&ctl->granting, (uint32_t)(uintptr_t)arg);
+
+    (void)events;
+    if (err && granting) /* the next hello of one of its nodes proposes it again */
+        granting->ready_proposed = false;
+}
+
 static void propose_ready(struct ctl *ctl, const struct job *job)
 {
     CmdReady ready = CMD_READY__INIT;
@@ -226,13 +256,18 @@ static void propose_ready(struct ctl *ctl, const struct job *job)
     ready.has_job_id = ready.has_attempt = true;
     ready.job_id = job->id;
     ready.attempt = job->attempt;
-    ctl_propose(ctl, &command, NULL, NULL);
+    ctl_propose(ctl, &command, ready_done, (void *)(uintptr_t)job->id);
 }
 
 void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node)
 {
     struct granting *granting = map_get_num(&ctl->granting, job->id);
+    enum job_phase phase = job_phase(job);
 
+    /* Its first node had lost the grant and was given it again: the script is due there. */
+    if ((phase == PHASE_RUNNING || phase == PHASE_SUSPENDED) && !ctl_launches_with_grant(job) &&
+        strcmp(job->run->parts[0].name, node) == 0)
+        ctl_send_launch(ctl, job);
     if (!granting || granting->attempt != job->attempt || !job->run) {
         if (job->run && job_phase(job) != PHASE_CONFIGURING)
             return;
@@ -336,7 +371,9 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
     case PHASE_CONFIGURING:
         if (!grant)
             ctl_send_grant(ctl, job, part);
-        else if (grant->ready)
+        else if (!grant->launched && ctl_launches_with_grant(job))
+            ctl_send_launch(ctl, job); /* the script that came with the grant was not kept */
+        if (grant && grant->ready)
             ctl_granting_ack(ctl, job, node);
         break;
     case PHASE_RUNNING:
@@ -345,6 +382,7 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
             ctl_send_grant(ctl, job, part);
         else if (part == 0 && job->batch && !grant->launched)
             ctl_send_launch(ctl, job);
+        ctl_send_condition(ctl, job, part);
         break;
     case PHASE_COMPLETING:
     case PHASE_REQUEUING:
@@ -394,7 +432,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     message.what_case = CTL_MESSAGE__WHAT_WELCOME;
     message.welcome = &out;
     agent->welcomed = true;
-    agent->down_proposed = false;
+    agent->down_proposed = agent->loss_proposed = false;
     ctl_send(ctl, agent, &message);
     for (size_t i = node->jobs.len; i-- > 0;)
         reconcile_job(ctl, node->jobs.items[i], agent->name, hello);
@@ -590,7 +628,7 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
 
     if (!agent || agent->session != session || !ctl->leading)
         return;
-    agent->seen_us = ctl_now(ctl);
+    agent->seen_us = ctl_mono(ctl);
     switch (message->what_case) {
     case NODE_MESSAGE__WHAT_HELLO:
         on_hello(ctl, agent, message->hello);

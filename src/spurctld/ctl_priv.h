@@ -29,10 +29,10 @@ struct agent {
     char *name;
     uint64_t session;  /* 0: not connected */
     bool welcomed;     /* hello was committed and answered */
-    int64_t seen_us;   /* last message */
+    int64_t seen_us;   /* last message; monotonic, as the next */
     int64_t lost_us;   /* when the connection ended, 0 while there is one */
     bool host_answers; /* the connection was closed, not silent */
-    bool down_proposed;
+    bool down_proposed, loss_proposed;
     uint32_t load_centi;
     uint64_t free_mem_mb;
     NodeHello *hello; /* waits for its CmdNodeUp to be applied */
@@ -86,6 +86,8 @@ struct ctl {
     size_t queue_at;
     bool unflushed, refused;
     int64_t last_stamp_us;
+    int64_t clock_wall_us, clock_mono_us; /* when the clock was last looked at */
+    int64_t skipped_us; /* by which it was set forward, until a command that says so is applied */
     struct events events;
     struct arena apply_arena;
     struct str packed;
@@ -110,6 +112,11 @@ static inline int64_t ctl_now(const struct ctl *ctl)
     return ctl->io.now_us(ctl->io.ctx);
 }
 
+static inline int64_t ctl_mono(const struct ctl *ctl)
+{
+    return ctl->io.mono_us(ctl->io.ctx);
+}
+
 /* ---- ctl_propose.c ---- */
 
 /* Gives the command to the log; `done` comes after it is applied. Stamps time_us. */
@@ -130,6 +137,8 @@ ProtobufCAllocator ctl_allocator(struct arena *arena);
 void ctl_effect(struct ctl *ctl, const struct event *event);
 void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_send_launch(struct ctl *ctl, const struct job *job);
+void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part);
+bool ctl_launches_with_grant(const struct job *job);
 void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
                      bool requeue);

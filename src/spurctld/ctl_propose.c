@@ -7,6 +7,8 @@
  * (3) An asker is answered after its command is durable and applied, never before.
  * (4) When the log refuses a batch (disk full), its askers get the error and nothing was applied;
  *     what the leader itself must still say is found again from the state.
+ * (5) Time stands still while nobody leads, and does not pass because a clock is set: neither may
+ *     end a job or forget a request id.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 #include "log/snapshot.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
+
+#define CLOCK_STEP_US INT64_C(1000000) /* less is a clock that is being slewed */
 
 static void *arena_take(void *data, size_t size)
 {
@@ -43,10 +47,35 @@ const struct event *ctl_answer(const struct events *events)
 
 /* ---- proposing ---- */
 
-static int64_t stamp(struct ctl *ctl)
+static void arm_due(struct ctl *ctl);
+
+/*
+ * Has the wall clock been set since we last looked? (5): what it was set forward by did not pass,
+ * and the next commands say so.
+ */
+static void look_at_clock(struct ctl *ctl)
 {
-    ctl->last_stamp_us = MAX(ctl->last_stamp_us + 1, ctl_now(ctl));
-    return ctl->last_stamp_us;
+    int64_t wall = ctl_now(ctl), mono = ctl_mono(ctl);
+    int64_t set_by = (wall - ctl->clock_wall_us) - (mono - ctl->clock_mono_us);
+
+    ctl->clock_wall_us = wall;
+    ctl->clock_mono_us = mono;
+    if (set_by > -CLOCK_STEP_US && set_by < CLOCK_STEP_US)
+        return;
+    log_warn("clock.set", "by_ms=%lld", (long long)(set_by / 1000));
+    ctl->skipped_us += MAX(set_by, 0);
+    if (ctl->leading)
+        arm_due(ctl); /* timers count from when they were armed */
+}
+
+static void stamp(struct ctl *ctl, Command *command)
+{
+    look_at_clock(ctl);
+    ctl->last_stamp_us = MAX(ctl->last_stamp_us + 1, ctl->clock_wall_us);
+    command->has_time_us = true;
+    command->time_us = ctl->last_stamp_us;
+    command->has_skipped_us = ctl->skipped_us > 0;
+    command->skipped_us = ctl->skipped_us;
 }
 
 void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
@@ -54,8 +83,7 @@ void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_pa
 {
     struct err err = { 0 };
 
-    command->has_time_us = true;
-    command->time_us = stamp(ctl);
+    stamp(ctl, command);
     size_t len = command__get_packed_size(command);
     str_clear(&ctl->packed);
     str_reserve(&ctl->packed, len);
@@ -224,6 +252,7 @@ static int apply_one(struct ctl *ctl, const struct log_entry *entry,
                        (unsigned long long)entry->index);
     events_clear(&ctl->events);
     core_apply(ctl->state, entry->index, command, &ctl->events); /* (2) */
+    ctl->skipped_us -= MIN(ctl->skipped_us, command->skipped_us);
     if (ctl->sched)
         handle_events(ctl);
     if (proposal && proposal->done)
@@ -372,6 +401,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     CmdTime time = CMD_TIME__INIT;
     Command command = CTL_COMMAND(TIME, .time = &time);
 
+    look_at_clock(ctl);
     switch (timer) {
     case CTL_TIMER_DUE:
         if (ctl->leading)
@@ -469,6 +499,8 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
         return NULL;
     }
     ctl->last_stamp_us = state_head(ctl->state).time_us;
+    ctl->clock_wall_us = ctl_now(ctl);
+    ctl->clock_mono_us = ctl_mono(ctl);
     ctl->sched = sched_new(ctl->state);
     if (ctl->must_lead)
         propose_lead(ctl);

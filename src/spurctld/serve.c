@@ -31,6 +31,12 @@ static int64_t io_now(void *ctx)
     return clock_wall_us();
 }
 
+static int64_t io_mono(void *ctx)
+{
+    (void)ctx;
+    return clock_mono_us();
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -318,6 +324,7 @@ static int start(struct server *server, struct err *err)
     struct ctl_io io = {
         .ctx = server,
         .now_us = io_now,
+        .mono_us = io_mono,
         .timer = io_timer,
         .send = server_session_send,
         .hang_up = server_session_hang_up,
