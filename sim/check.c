@@ -19,6 +19,8 @@
 #include "sim/world.h"
 #include "spurctld/ctl_priv.h"
 
+enum { CHECK_EVERY = 24 }; /* commands: walking the whole state after each would cost too much */
+
 static struct known_job *known_of(struct world *world, uint32_t id)
 {
     return map_get_num(&world->truth.jobs, id);
@@ -37,13 +39,20 @@ static uint32_t request_of(const struct job *job)
 
 /* ---- (4) ---- */
 
+/* The controller may give it up, or has just done so when it came back. */
+static bool is_silent(const struct world *world, const struct machine *machine)
+{
+    return world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC ||
+           (machine->back_us && world->now_us - machine->back_us < 10 * SEC);
+}
+
 /* Since the job's start it went away, or the cluster learnt that it had, or it is silent. */
 static bool is_lost(const struct world *world, const struct machine *machine,
                     const struct known_job *known)
 {
     return !machine->powered || machine->off_us >= known->started_us ||
            machine->on_us >= known->started_us || machine->met_us >= known->started_us ||
-           world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC;
+           is_silent(world, machine);
 }
 
 static bool lost_a_node(const struct world *world, const struct job *job,
@@ -92,7 +101,7 @@ static bool ended_rightly(struct world *world, const struct job *job, const stru
     case JOB_FAILED:
         return run && !run->alive && run->exit_status != 0;
     case JOB_TIMEOUT:
-        return known->started_us && world->now_us - known->started_us >= known->limit_s * SEC;
+        return run && run_elapsed_us(world, run) >= known->limit_s * SEC;
     case JOB_NODE_FAIL:
         return lost_a_node(world, job, known);
     case JOB_CANCELLED:
@@ -213,7 +222,7 @@ static void check_alive(struct world *world, const struct state *state)
         const struct machine *machine = &world->machines[run->machine];
         if (run->excused || holds_node(state_job(state, run->job_id), run, machine->name))
             continue;
-        if (world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC) {
+        if (is_silent(world, machine)) {
             run->excused = true;
             world_count(world, COUNT_LOST_NODES);
             continue;
@@ -227,10 +236,10 @@ static void check_alive(struct world *world, const struct state *state)
 
 static void check_whole(struct world *world, const struct state *state, uint64_t index)
 {
-    unsigned every = world->options.check_every ? world->options.check_every : 24;
+    unsigned every = world->options.check_every ? world->options.check_every : CHECK_EVERY;
     struct err err = { 0 };
 
-    if (index < world->host.checked_index + every && !world->healed)
+    if (index < world->host.checked_index + every)
         return;
     world->host.checked_index = index;
     world_count(world, COUNT_CHECKS);
@@ -475,5 +484,6 @@ bool check_quiet(struct world *world, bool complain)
     }
     if (people_waiting(world))
         return not_yet(world, complain, "somebody waits for an answer");
-    return true;
+    check_whole(world, ctl_state(host->ctl), UINT64_MAX);
+    return !world->violated;
 }

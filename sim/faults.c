@@ -30,6 +30,7 @@ static void clock_jumps(struct world *world)
     if (rand_chance(&world->rand, 500))
         by = -by;
     world->host.skew_us += by;
+    world->host.most_skew_us = MAX(world->host.most_skew_us, world->host.skew_us);
     world_count(world, COUNT_JUMPS);
     TRACE(world, "clock jumps by %lld s", (long long)(by / SEC));
 }
@@ -159,9 +160,9 @@ void faults_choose(struct world *world)
     else if (dice < 5)
         world->faults = 0;
     else if (dice < 50)
-        world->faults = 1u << rand_below(&world->rand, 9) & ~FAULT_CLOCK;
+        world->faults = 1u << rand_below(&world->rand, 9);
     else
-        world->faults = (unsigned)rand_u64(&world->rand) & FAULT_ALL & ~FAULT_CLOCK;
+        world->faults = (unsigned)rand_u64(&world->rand) & FAULT_ALL;
 }
 
 void faults_begin(struct world *world)
@@ -177,6 +178,7 @@ void faults_heal(struct world *world)
     world->host.disk_full = false;
     world->host.disk_slow_us = 0;
     world->host.outputs_left = -1;
+    world->host.skew_us = world->host.most_skew_us; /* every begin time will come */
     for (unsigned i = 0; i < world->machine_count; i++) {
         struct machine *machine = &world->machines[i];
         machine->blocked_us[TO_CTL] = MIN(machine->blocked_us[TO_CTL], world->now_us);

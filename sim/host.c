@@ -47,6 +47,13 @@ static int64_t io_now(void *ctx)
     return host_wall(ctx);
 }
 
+static int64_t io_mono(void *ctx)
+{
+    const struct world *world = ctx;
+
+    return world->now_us;
+}
+
 static void timer_fires(struct world *world, const struct happening *what)
 {
     struct host *host = &world->host;
@@ -392,6 +399,7 @@ void host_start(struct world *world)
     struct ctl_io io = {
         .ctx = world,
         .now_us = io_now,
+        .mono_us = io_mono,
         .timer = io_timer,
         .send = io_send,
         .hang_up = io_hang_up,
@@ -507,6 +515,8 @@ Config *host_config(struct world *world)
     config->kill_wait_s = KILL_WAIT_S;
     config->return_to_service = 2;
     config->job_requeue = true;
+    if (world->has_prolog)
+        config->prolog = mem_strdup("/etc/spur/prolog");
     config->has_max_batch_requeue = true;
     config->max_batch_requeue = 1000; /* people would have to release what is held after five */
     return config;

@@ -16,7 +16,7 @@
 
 #include "sim/world.h"
 
-enum { HEARTBEAT_MS = 3000 };
+enum { HEARTBEAT_MS = 3000, RESEND_S = 5 };
 
 void machine_init(struct world *world, struct machine *machine, unsigned number)
 {
@@ -88,6 +88,11 @@ static void heartbeat(struct world *world, const struct happening *what)
     message.what_case = NODE_MESSAGE__WHAT_HEARTBEAT;
     message.heartbeat = &beat;
     send(world, machine, &message);
+    for (size_t i = 0; i < machine->reports.len; i++) { /* nobody has acknowledged it */
+        struct report *report = &machine->reports.items[i];
+        if (report->sent && world->now_us - report->sent_us >= RESEND_S * SEC)
+            machine_send_report(world, machine, report);
+    }
     world_later(world, HEARTBEAT_MS * MS, heartbeat, what->a, what->b, 0);
 }
 
@@ -121,8 +126,7 @@ static void say_hello(struct world *world, struct machine *machine)
     }
     for (size_t i = 0; i < machine->reports.len; i++) {
         const struct report *report = &machine->reports.items[i];
-        const struct grant *grant = machine_grant(machine, report->job_id);
-        if (grant && grant->attempt == report->attempt)
+        if (machine_grant(machine, report->job_id, report->attempt))
             continue;
         add_held(&held[count], report->job_id, report->attempt);
         held[count].ready = held[count].launched = true;
@@ -173,6 +177,28 @@ void machine_agent_start(struct world *world, struct machine *machine)
     wire_connect(world, machine->number);
 }
 
+/*
+ * What an agent that died does not know any more: a script that was not launched, sometimes its
+ * grant too, and that something was to end; the controller will have to say it again.
+ */
+static void lose_memory(struct world *world, struct machine *machine, struct grant *grant)
+{
+    grant->turn = ++world->turn;
+    if (!grant->launched) {
+        grant->has_launch = false;
+        if (!world->has_prolog && rand_chance(&world->rand, 500))
+            machine_forget_grant(machine, grant);
+        return;
+    }
+    grant->ending = grant->ending && rand_chance(&world->rand, 500); /* it may be on disk */
+    if (grant->ending) {
+        grant->ending = false;
+        step_revoke(world, machine, grant);
+    } else {
+        step_arm(world, machine, grant);
+    }
+}
+
 void machine_agent_kill(struct world *world, struct machine *machine)
 {
     if (!machine->agent_up)
@@ -184,15 +210,8 @@ void machine_agent_kill(struct world *world, struct machine *machine)
     machine->agent_up = machine->welcomed = false;
     machine->session = 0;
     machine->agent_turn++;
-    for (size_t i = 0; i < machine->grants.len; i++) {
-        struct grant *grant = machine->grants.items[i];
-        if (!grant->ending)
-            continue;
-        grant->ending = false; /* the controller will have to say it again */
-        grant->turn = ++world->turn;
-        if (grant->launched)
-            step_arm(world, machine, grant);
-    }
+    for (size_t i = machine->grants.len; i-- > 0;)
+        lose_memory(world, machine, machine->grants.items[i]);
 }
 
 void machine_power_on(struct world *world, struct machine *machine)
@@ -225,6 +244,7 @@ void machine_power_off(struct world *world, struct machine *machine)
         struct run *run = grant_run(world, machine, grant);
         if (run && run->alive)
             truth_stopped(world, run, 9);
+        machine_tombstone(world, machine, grant->job_id, grant->attempt);
         machine_forget_grant(machine, grant);
     }
     if (keeps_files)
@@ -252,7 +272,7 @@ static void on_welcome(struct world *world, struct machine *machine, const CtlWe
     for (size_t i = machine->grants.len; i-- > 0;) {
         struct grant *grant = machine->grants.items[i];
         if (!is_kept(welcome, grant->job_id, grant->attempt)) /* (4) */
-            step_kill(world, machine, grant);
+            step_revoke(world, machine, grant);
     }
     for (size_t i = 0; i < machine->reports.len; i++)
         machine_send_report(world, machine, &machine->reports.items[i]);
@@ -294,29 +314,10 @@ static void take_launch(struct world *world, struct grant *grant, const Launch *
     grant->payload_good = payload_is(world, launch->spec, launch->payload);
 }
 
-static void on_grant(struct world *world, struct machine *machine, const Grant *message)
+static struct grant *new_grant(struct world *world, struct machine *machine, const Grant *message)
 {
-    struct grant *grant = machine_grant(machine, message->job_id);
-    struct report *report = machine_report(machine, message->job_id, message->attempt);
+    struct grant *grant = NEW(struct grant);
 
-    if (report) { /* (3): it ran to its end; say so again */
-        machine_send_report(world, machine, report);
-        return;
-    }
-    if (grant && grant->attempt == message->attempt) {
-        if (grant->ready)
-            answer_grant(world, machine, grant->job_id, grant->attempt, NULL);
-        return;
-    }
-    if (machine_has_tombstone(machine, message->job_id, message->attempt) ||
-        (grant && grant->attempt > message->attempt)) {
-        answer_grant(world, machine, message->job_id, message->attempt,
-                     "that attempt is over here");
-        return;
-    }
-    if (grant)
-        step_kill(world, machine, grant); /* of an attempt that the controller has given up */
-    grant = NEW(struct grant);
     grant->job_id = message->job_id;
     grant->attempt = message->attempt;
     grant->request = request_of(message->spec);
@@ -332,30 +333,56 @@ static void on_grant(struct world *world, struct machine *machine, const Grant *
     if (message->launch)
         take_launch(world, grant, message->launch);
     vec_push(&machine->grants, grant);
-    step_prepare(world, machine, grant);
+    return grant;
+}
+
+static void on_grant(struct world *world, struct machine *machine, const Grant *message)
+{
+    uint32_t job_id = message->job_id, attempt = message->attempt;
+    struct grant *grant = machine_grant(machine, job_id, attempt);
+    struct grant *other = machine_other(machine, job_id, attempt);
+    struct report *report = machine_report(machine, job_id, attempt);
+
+    if (report) { /* (3): it ran to its end; say so again */
+        machine_send_report(world, machine, report);
+    } else if (grant) {
+        if (grant->ready)
+            answer_grant(world, machine, job_id, attempt, NULL);
+    } else if (machine_has_tombstone(machine, job_id, attempt) ||
+               (other && other->attempt > attempt)) {
+        answer_grant(world, machine, job_id, attempt, "that attempt is over here");
+    } else {
+        grant = new_grant(world, machine, message);
+        if (other)
+            step_revoke(world, machine, other); /* the controller has given it up */
+        else
+            step_prepare(world, machine, grant);
+    }
 }
 
 static void on_launch(struct world *world, struct machine *machine, const Launch *launch)
 {
-    struct grant *grant = machine_grant(machine, launch->job_id);
+    struct grant *grant = machine_grant(machine, launch->job_id, launch->attempt);
     struct report *report = machine_report(machine, launch->job_id, launch->attempt);
 
     if (report) {
         machine_send_report(world, machine, report);
         return;
     }
-    if (!grant || grant->attempt != launch->attempt) /* (3): its time is over, or never came */
+    if (!grant || grant->ending) { /* (3): its time is over, or never came */
+        answer_grant(world, machine, launch->job_id, launch->attempt, "no grant is held for it");
         return;
+    }
     take_launch(world, grant, launch);
-    if (grant->ready && !grant->launched && !grant->ending)
+    if (grant->ready && !grant->launched)
         step_launch(world, machine, grant);
 }
 
 static void on_revoke(struct world *world, struct machine *machine, const Revoke *revoke)
 {
-    struct grant *grant = machine_grant(machine, revoke->job_id);
+    struct grant *grant = machine_grant(machine, revoke->job_id, revoke->attempt);
 
-    if (grant && grant->attempt == revoke->attempt) {
+    if (grant) {
         step_revoke(world, machine, grant);
         return;
     }
@@ -411,13 +438,13 @@ void machine_receive(struct world *world, struct machine *machine, const CtlMess
         on_ack(world, machine, message->ack);
         break;
     case CTL_MESSAGE__WHAT_FREEZE:
-        grant = machine_grant(machine, message->freeze->job_id);
-        if (grant && grant->attempt == message->freeze->attempt)
+        grant = machine_grant(machine, message->freeze->job_id, message->freeze->attempt);
+        if (grant)
             step_freeze(world, machine, grant, message->freeze->thaw);
         break;
     case CTL_MESSAGE__WHAT_LIMIT:
-        grant = machine_grant(machine, message->limit->job_id);
-        if (grant && grant->attempt == message->limit->attempt) {
+        grant = machine_grant(machine, message->limit->job_id, message->limit->attempt);
+        if (grant) {
             grant->limit_s = message->limit->time_limit_s;
             if (grant->launched)
                 step_arm(world, machine, grant);

@@ -379,7 +379,7 @@ static void let_job_go(struct world *world, const struct state *state, const str
         request = about(world, ASK_RESUME, submission);
     else if (job->state == JOB_PENDING && job->hold)
         request = about(world, ASK_RELEASE, submission);
-    else if (core_job_reason(state, job) == REASON_DEP_INVALID)
+    else if (job->state == JOB_PENDING && core_job_reason(state, job) == REASON_DEP_INVALID)
         request = about(world, ASK_CANCEL, submission);
     if (!request)
         return;

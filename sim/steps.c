@@ -12,11 +12,22 @@
 
 /* ---- what the node keeps ---- */
 
-struct grant *machine_grant(struct machine *machine, uint32_t job_id)
+struct grant *machine_grant(const struct machine *machine, uint32_t job_id, uint32_t attempt)
 {
     for (size_t i = 0; i < machine->grants.len; i++) {
-        if (machine->grants.items[i]->job_id == job_id)
-            return machine->grants.items[i];
+        struct grant *grant = machine->grants.items[i];
+        if (grant->job_id == job_id && grant->attempt == attempt)
+            return grant;
+    }
+    return NULL;
+}
+
+struct grant *machine_other(const struct machine *machine, uint32_t job_id, uint32_t attempt)
+{
+    for (size_t i = 0; i < machine->grants.len; i++) {
+        struct grant *grant = machine->grants.items[i];
+        if (grant->job_id == job_id && grant->attempt != attempt)
+            return grant;
     }
     return NULL;
 }
@@ -85,6 +96,7 @@ void machine_send_report(struct world *world, struct machine *machine, struct re
         return;
     world_count(world, report->sent ? COUNT_REPORTS_2 : COUNT_REPORTS);
     report->sent = true;
+    report->sent_us = world->now_us;
     id.has_job_id = id.has_attempt = id.has_step = true;
     id.job_id = report->job_id;
     id.attempt = report->attempt;
@@ -150,10 +162,9 @@ static void say_ready(struct world *world, struct machine *machine, const struct
 static void prepared(struct world *world, const struct happening *what)
 {
     struct machine *machine = &world->machines[what->a];
-    struct grant *grant = machine_grant(machine, (uint32_t)(what->b >> 32));
+    struct grant *grant = machine_grant(machine, (uint32_t)(what->b >> 32), (uint32_t)what->b);
 
-    if (!machine->agent_up || !grant || grant->attempt != (uint32_t)what->b ||
-        grant->turn != what->c)
+    if (!machine->agent_up || !grant || grant->turn != what->c)
         return;
     if (fault_on(world, FAULT_NODE) && rand_chance(&world->rand, 20)) {
         TRACE(world, "%s refuses %u.%u: prolog", machine->name, grant->job_id, grant->attempt);
@@ -170,8 +181,12 @@ static void prepared(struct world *world, const struct happening *what)
 
 void step_prepare(struct world *world, struct machine *machine, struct grant *grant)
 {
-    int64_t takes = rand_chance(&world->rand, 800) ? 0 : rand_skewed(&world->rand, MS, 5 * SEC);
+    int64_t takes = rand_skewed(&world->rand, 0, MS);
 
+    if (machine_other(machine, grant->job_id, grant->attempt))
+        return; /* an earlier attempt is still here: when it has gone */
+    if (world->has_prolog)
+        takes = rand_skewed(&world->rand, MS, 20 * SEC);
     grant->turn = ++world->turn;
     world_later(world, takes, prepared, machine->number, key_of(grant->job_id, grant->attempt),
                 grant->turn);
@@ -219,10 +234,9 @@ static void script_over(struct world *world, struct machine *machine, struct gra
 static void script_due(struct world *world, const struct happening *what)
 {
     struct machine *machine = &world->machines[what->a];
-    struct grant *grant = machine_grant(machine, (uint32_t)(what->b >> 32));
+    struct grant *grant = machine_grant(machine, (uint32_t)(what->b >> 32), (uint32_t)what->b);
 
-    if (!machine->powered || !grant || grant->attempt != (uint32_t)what->b ||
-        grant->turn != what->c)
+    if (!machine->powered || !grant || grant->turn != what->c)
         return;
     struct run *run = grant_run(world, machine, grant);
     const struct request *request = people_request(world, run->request);
@@ -322,15 +336,17 @@ static void released(struct world *world, struct machine *machine, struct grant 
     machine_tombstone(world, machine, job_id, attempt);
     machine_forget_grant(machine, grant);
     machine_send_released(world, machine, job_id, attempt);
+    struct grant *next = machine_other(machine, job_id, attempt);
+    if (next && !next->ready && !next->ending)
+        step_prepare(world, machine, next);
 }
 
 static void revoked(struct world *world, const struct happening *what)
 {
     struct machine *machine = &world->machines[what->a];
-    struct grant *grant = machine_grant(machine, (uint32_t)(what->b >> 32));
+    struct grant *grant = machine_grant(machine, (uint32_t)(what->b >> 32), (uint32_t)what->b);
 
-    if (!machine->agent_up || !grant || grant->attempt != (uint32_t)what->b ||
-        grant->turn != what->c || !grant->ending)
+    if (!machine->agent_up || !grant || grant->turn != what->c || !grant->ending)
         return;
     struct run *run = grant_run(world, machine, grant);
     if (run && run->alive) {
@@ -355,17 +371,4 @@ void step_revoke(struct world *world, struct machine *machine, struct grant *gra
                 grant->turn);
     if (world->options.mutation == MUTATE_EARLY_RELEASE)
         machine_send_released(world, machine, grant->job_id, grant->attempt);
-}
-
-void step_kill(struct world *world, struct machine *machine, struct grant *grant)
-{
-    struct run *run = grant_run(world, machine, grant);
-
-    TRACE(world, "%s kills %u.%u, which is not wanted", machine->name, grant->job_id,
-          grant->attempt);
-    grant->ending = true;
-    if (run && run->alive)
-        script_over(world, machine, grant, 9, JOB_CANCELLED);
-    machine_tombstone(world, machine, grant->job_id, grant->attempt);
-    machine_forget_grant(machine, grant);
 }

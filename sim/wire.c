@@ -22,6 +22,13 @@ static uint8_t *wire_copy(const uint8_t *bytes, size_t len)
     return copy;
 }
 
+static void heard(struct world *world, struct machine *machine)
+{
+    if (world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC)
+        machine->back_us = world->now_us;
+    machine->heard_us = world->now_us;
+}
+
 static struct session *session_at(struct world *world, uint64_t id)
 {
     return map_get_num(&world->sessions, id);
@@ -196,7 +203,7 @@ static void arrives(struct world *world, const struct happening *what)
     map_put_num(&world->sessions, session->id, session);
     uint64_t id = session->id;
     TRACE(world, "session %llu of %s opens", (unsigned long long)id, machine->name);
-    machine->heard_us = world->now_us;
+    heard(world, machine);
     ctl_session_open(world->host.ctl, id, machine->name);
     host_leave(world);
     session = session_at(world, id);
@@ -237,7 +244,7 @@ static void at_ctl(struct world *world, const struct happening *what)
     if (!host_enter(world))
         return;
     NodeMessage *message = node_message__unpack(NULL, what->len, what->bytes);
-    machine->heard_us = world->now_us;
+    heard(world, machine);
     ctl_session_message(world->host.ctl, what->a, message);
     node_message__free_unpacked(message, NULL);
     host_leave(world);

@@ -140,6 +140,7 @@ static void make(struct world *world)
         machine_init(world, &world->machines[i], i);
         world_later(world, rand_skewed(&world->rand, MS, 30 * SEC), switch_on, i, 0, 0);
     }
+    world->has_prolog = rand_chance(&world->rand, 300);
     world->result->faults = world->faults;
     world->result->nodes = world->machine_count;
     host_init(world);

@@ -82,6 +82,7 @@ struct host {
     bool disk_full, poll_due, settle_due, flush_due, snapshot_due;
     int64_t disk_slow_us; /* added to each write */
     int64_t skew_us;      /* wall clock less true time */
+    int64_t most_skew_us; /* so far */
     uint64_t timer_turn[CTL_TIMERS];
     uint64_t durable_index; /* what the process has seen committed */
     uint64_t checked_index, scanned_index;
@@ -156,6 +157,7 @@ struct report {
     uint32_t job_id, attempt, exit_status;
     bool has_state, released, launch_failed, sent;
     JobState state;
+    int64_t sent_us;
 };
 
 struct machine {
@@ -170,6 +172,7 @@ struct machine {
     uint64_t connect_turn;
     uint64_t epoch;        /* highest seen; on disk */
     int64_t heard_us;      /* when the controller last got a message from it */
+    int64_t back_us;       /* when that ended a silence of agent_timeout */
     int64_t off_us, on_us; /* when it last lost power and got it back */
     uint64_t met_boot;     /* hash of the boot id that the state has */
     int64_t met_us;        /* since when */
@@ -193,7 +196,9 @@ void machine_receive(struct world *world, struct machine *machine, const CtlMess
 
 /* ---- steps.c ---- */
 
-struct grant *machine_grant(struct machine *machine, uint32_t job_id);
+struct grant *machine_grant(const struct machine *machine, uint32_t job_id, uint32_t attempt);
+/* Another attempt of the job that is still here. */
+struct grant *machine_other(const struct machine *machine, uint32_t job_id, uint32_t attempt);
 struct run *grant_run(struct world *world, const struct machine *machine,
                       const struct grant *grant);
 struct report *machine_report(struct machine *machine, uint32_t job_id, uint32_t attempt);
@@ -209,8 +214,6 @@ void step_launch(struct world *world, struct machine *machine, struct grant *gra
 void step_freeze(struct world *world, struct machine *machine, struct grant *grant, bool thaw);
 void step_arm(struct world *world, struct machine *machine, struct grant *grant);
 void step_revoke(struct world *world, struct machine *machine, struct grant *grant);
-/* Kill -9 now: no epilog, nothing said; the end report stays until it is acknowledged. */
-void step_kill(struct world *world, struct machine *machine, struct grant *grant);
 
 /* ---- people.c ---- */
 
@@ -292,6 +295,7 @@ struct world {
     struct queue queue;
     int64_t now_us, begin_us, work_until_us;
     bool violated, healed;
+    bool has_prolog;
     unsigned faults;
     struct host host;
     struct machine *machines;
