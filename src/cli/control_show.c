@@ -126,8 +126,18 @@ static int show_one_job(struct control *control, struct listing *listing, char *
     if (cli_call(&control->cli, "GetJob", &request.base, &get_job_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) < 0)
         return load_failed(control, "slurm_load_jobs error:", &err);
-    for (size_t i = 0; i < reply->n_jobs; i++)
+    for (size_t i = 0; i < reply->n_jobs; i++) {
+        JobStatus *status = reply->jobs[i]->status;
+        const char *task = strchr(id, '_');
+        uint64_t number;
+
+        /* One task of many that wait as one record is shown as itself. */
+        if (status && task && str_to_u64(task + 1, UINT32_MAX, &number) && status->array_tasks) {
+            status->has_array_task_id = true;
+            status->array_task_id = (uint32_t)number;
+        }
         listing_add(listing, reply->jobs[i]);
+    }
     return 0;
 }
 

@@ -170,7 +170,10 @@ static int read_job_key(struct job_update *update, char *word, struct err *err)
         }
         return 0;
     }
-    return option_call_row(&sbatch_options, &update->ctx, &update->request, row, equals + 1, err);
+    result = option_call_row(&sbatch_options, &update->ctx, &update->request, row, equals + 1, err);
+    if (result < 0 && err->code != ERR_UNSUPPORTED)
+        err_set(err, ERR_INVALID, "Invalid %.*s value: %s", (int)len, word, equals + 1);
+    return result;
 }
 
 static int send_job_update(struct job_update *update)

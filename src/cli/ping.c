@@ -36,19 +36,30 @@ static void ping_one(struct cli *cli, struct pinged *pinged)
     client_free(client);
 }
 
+/* A controller may have two addresses in the list: its socket and its port. */
+static bool is_known(const struct pinged *all, size_t last)
+{
+    for (size_t i = 0; i < last && all[last].reply; i++) {
+        if (all[i].reply && str_eq(all[i].reply->name, all[last].reply->name))
+            return true;
+    }
+    return false;
+}
+
 static size_t ping_all(struct cli *cli, struct pinged *all)
 {
     const char *addresses = getenv("SPUR_CONTROLLER_ADDR");
     char **list = NULL;
-    size_t count = 0;
+    size_t count = 0, kept = 0;
 
     cli_split(cli, addresses ? addresses : "http://localhost:6817", ", ", &list, &count);
-    count = MIN(count, PING_MAX);
-    for (size_t i = 0; i < count; i++) {
-        all[i] = (struct pinged){ .address = list[i] };
-        ping_one(cli, &all[i]);
+    for (size_t i = 0; i < count && kept < PING_MAX; i++) {
+        all[kept] = (struct pinged){ .address = list[i] };
+        ping_one(cli, &all[kept]);
+        if (!is_known(all, kept))
+            kept++;
     }
-    return count;
+    return kept;
 }
 
 static const char *name_of(const struct pinged *pinged)

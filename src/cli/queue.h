@@ -26,6 +26,9 @@ struct queue_states {
 };
 int queue_read_states(const char *text, struct queue_states *out, struct err *err);
 bool queue_state_matches(const struct queue_states *states, const Job *job);
+/* Whether a list of ids as people write them ("12,13_[1-5:2],14+1") names the job. */
+bool queue_id_matches(const char *ids, const Job *job);
+
 /* What is shown when no state is asked for: jobs that are not over. */
 extern const struct queue_states queue_states_default;
 

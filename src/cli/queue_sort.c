@@ -50,6 +50,60 @@ bool queue_state_matches(const struct queue_states *states, const Job *job)
            (status->state < 32 && (states->states >> status->state & 1));
 }
 
+/* "1-5:2,9%3" or "*" has the task. */
+static bool has_task(const char *list, const char *end, uint32_t task)
+{
+    while (list < end && *list != '%') {
+        char *at;
+        unsigned long first = strtoul(list, &at, 10), last = first, step = 1;
+
+        if (*list == '*')
+            return true;
+        if (at == list)
+            return false;
+        if (*at == '-')
+            last = strtoul(at + 1, &at, 10);
+        if (*at == ':')
+            step = strtoul(at + 1, &at, 10);
+        if (task >= first && task <= last && (task - first) % MAX(step, 1) == 0)
+            return true;
+        list = *at == ',' ? at + 1 : end;
+    }
+    return false;
+}
+
+static bool one_id_matches(const char *id, const char *end, const Job *job)
+{
+    const JobStatus *status = job_status(job);
+    char *rest;
+    unsigned long number = strtoul(id, &rest, 10);
+
+    if (*rest == '+')
+        return status->het_job_id == number && status->het_offset == strtoul(rest + 1, NULL, 10);
+    if (*rest != '_' || rest >= end)
+        return job->id == number || (status->has_array_job_id && status->array_job_id == number) ||
+               (status->het_job_id && status->het_job_id == number);
+    if (!status->has_array_job_id || status->array_job_id != number)
+        return false;
+    rest += rest[1] == '[' ? 2 : 1;
+    return !status->has_array_task_id || has_task(rest, end, status->array_task_id);
+}
+
+bool queue_id_matches(const char *ids, const Job *job)
+{
+    while (*ids) {
+        /* commas inside brackets belong to the id */
+        const char *bracket = ids + strcspn(ids, "[, ");
+        const char *end = *bracket == '[' ? bracket + strcspn(bracket, "]") : bracket;
+
+        end += strcspn(end, ", ");
+        if (one_id_matches(ids, end, job))
+            return true;
+        ids = end + strspn(end, ", ");
+    }
+    return false;
+}
+
 /* Letters that sort as numbers; all others sort as the text of their column. */
 static bool number_of(char letter, const Job *job, int64_t now_us, int64_t *out)
 {

@@ -18,6 +18,7 @@
 #include "base/timefmt.h"
 #include "cli/commands.h"
 #include "cli/submit.h"
+#include "schema/job_view.h"
 #include "schema/script.h"
 #include "sys/files.h"
 #include "sys/host.h"
@@ -141,18 +142,20 @@ static int read_script(struct submit *submit, struct err *err)
 /* Node names from a file: any blanks between them. */
 static int hosts_from_file(const char *path, char **at, struct err *err)
 {
-    struct str text = { 0 };
+    struct str text = { 0 }, list = { 0 };
+    const char *cursor;
+    struct span word;
 
     if (file_read(path, LIMIT_HOSTLIST_TEXT, &text, NULL) < 0) {
         str_done(&text);
         return err_set(err, ERR_RANGE, "Unable to read node list from %s", path);
     }
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] == '\n' || text.data[i] == ' ' || text.data[i] == '\t')
-            text.data[i] = ',';
-    }
+    cursor = str_text(&text);
+    while (str_next(&cursor, " \t\n,", &word))
+        str_addf(&list, "%s%.*s", list.len ? "," : "", (int)word.len, word.ptr);
+    str_done(&text);
     free(*at);
-    *at = str_take(&text);
+    *at = str_take(&list);
     return 0;
 }
 
@@ -268,12 +271,10 @@ static void submission_failed(struct submit *submit, const struct err *err, bool
 {
     const char *general = err_text(err->code);
 
-    if (err->text[0] && strcmp(err->text, general) != 0)
-        cli_error(&submit->cli, "%s", err->text);
-    else if (err->code == ERR_GRES) {
-        cli_error(&submit->cli, "%s", general);
+    if (err->code == ERR_GRES || (err->text[0] && strcmp(err->text, general) != 0))
+        cli_error(&submit->cli, "%s", err->text[0] ? err->text : general);
+    if (err->code == ERR_GRES)
         return;
-    }
     if (test_only)
         fprintf(stderr, "allocation failure: %s\n", general);
     else
@@ -282,12 +283,15 @@ static void submission_failed(struct submit *submit, const struct err *err, bool
 
 static void say_planned(struct submit *submit, const SubmitJobReply *reply)
 {
+    const Job job = { .base = PROTOBUF_C_MESSAGE_INIT(&job__descriptor),
+                      .spec = submit->requests[0].spec };
     struct str when = { 0 };
 
     timefmt_write_point(&when, reply->planned_start_us / 1000000, submit->ctx.now_us / 1000000,
                         getenv("SLURM_TIME_FORMAT"));
     cli_say(&submit->cli, "Job %u to start at %s a using %u processors on nodes %s in partition %s",
-            reply->job_id, str_text(&when), reply->planned_cpus,
+            reply->job_id, str_text(&when),
+            reply->has_planned_cpus ? reply->planned_cpus : job_cpu_count(&job),
             reply->planned_nodes ? reply->planned_nodes : "",
             reply->partition ? reply->partition : "");
     str_done(&when);
@@ -320,7 +324,7 @@ static int finish(struct submit *submit, const SubmitJobReply *reply)
 {
     const struct job_request *request = &submit->requests[0];
 
-    if (reply->message && *reply->message)
+    if (reply->message && *reply->message && (!request->test_only || request->verbose))
         cli_say(&submit->cli, "%s", reply->message);
     if (request->test_only) {
         say_planned(submit, reply);

@@ -149,16 +149,21 @@ static void bad_state(struct squeue *squeue, const char *word)
     str_done(&list);
 }
 
+/* Commas inside brackets belong to the id. */
 static int check_ids(struct squeue *squeue)
 {
-    const char *cursor = squeue->args.jobs;
-    struct span word;
+    const char *at = squeue->args.jobs;
 
-    while (cursor && str_next(&cursor, ", ", &word)) {
-        if (!cli_is_job_id(word.ptr, word.len)) {
-            cli_error(&squeue->cli, "Invalid job id: %.*s", (int)word.len, word.ptr);
+    while (at && *at) {
+        size_t len = strcspn(at, "[, ");
+
+        len += at[len] == '[' ? strcspn(at + len, "]") : 0;
+        len += strcspn(at + len, ", ");
+        if (len && !cli_is_job_id(at, len)) {
+            cli_error(&squeue->cli, "Invalid job id: %.*s", (int)len, at);
             return 1;
         }
+        at += len + (at[len] != '\0');
     }
     return 0;
 }
@@ -207,13 +212,29 @@ static bool wants_spec(const struct squeue *squeue)
     return squeue->sort && strpbrk(squeue->sort, "cdmySenvwxzfkoWXYZHIJO");
 }
 
+static void split_ids(struct squeue *squeue, ListJobsRequest *request)
+{
+    const char *at = squeue->args.jobs;
+
+    request->ids = ARENA_ARRAY(&squeue->cli.arena, char *, at ? strlen(at) + 1 : 1);
+    while (at && *at) {
+        size_t len = strcspn(at, "[, ");
+
+        len += at[len] == '[' ? strcspn(at + len, "]") : 0;
+        len += strcspn(at + len, ", ");
+        if (len)
+            request->ids[request->n_ids++] = arena_strndup(&squeue->cli.arena, at, len);
+        at += len + (at[len] != '\0');
+    }
+}
+
 /* Fills the request; the lists live in the arena. */
 static void fill_request(struct squeue *squeue, ListJobsRequest *request)
 {
     const struct squeue_args *args = &squeue->args;
     struct cli *cli = &squeue->cli;
 
-    cli_split(cli, args->jobs, ", ", &request->ids, &request->n_ids);
+    split_ids(squeue, request);
     cli_split(cli, args->accounts, ",", &request->accounts, &request->n_accounts);
     cli_split(cli, args->partitions, ",", &request->partitions, &request->n_partitions);
     cli_split(cli, args->qos, ",", &request->qos, &request->n_qos);
@@ -226,7 +247,9 @@ static void fill_request(struct squeue *squeue, ListJobsRequest *request)
         request->nodes = ARENA_ARRAY(&cli->arena, char *, 1);
         request->nodes[request->n_nodes++] = (char *)args->nodes;
     }
-    request->has_array_expand = request->array_expand = args->array;
+    /* A task that was named is shown by itself, also when it waits with others as one record. */
+    request->has_array_expand = true;
+    request->array_expand = args->array || (args->jobs && strchr(args->jobs, '_'));
     request->has_hidden_too = request->hidden_too = args->all && !args->hide;
     request->has_with_spec = request->with_spec = wants_spec(squeue);
     /* A job that is named and over is known, though not shown: ask for all, choose here. */

@@ -35,7 +35,8 @@ static bool shown(const struct squeue *squeue, const Job *job, int64_t now_us)
     const JobStatus *status = job_status(job);
     int64_t used = job_used_s(job, now_us);
 
-    if (!queue_state_matches(&squeue->states, job))
+    if (!queue_state_matches(&squeue->states, job) ||
+        (args->jobs && !queue_id_matches(args->jobs, job)))
         return false;
     if (args->not_me && job_owner(job)->uid == geteuid())
         return false;

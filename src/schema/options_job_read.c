@@ -31,9 +31,14 @@ int read_moment(const struct option_call *call, const char *value, struct err *e
     int64_t point;
     struct err why = { 0 };
 
-    if (timefmt_read_point(value, call->ctx->now_us / 1000000, TIMEFMT_COMING, &point, &why) < 0)
-        return err_set(err, ERR_INVALID, "%s\nInvalid --%s specification", why.text,
+    if (timefmt_read_point(value, call->ctx->now_us / 1000000, TIMEFMT_COMING, &point, &why) < 0) {
+        const char *at = strstr(why.text, "): "); /* "... (pos=0): TEXT (why)": Slurm has no why */
+        int len = at ? (int)MIN((size_t)(at + 3 - why.text) + strlen(value), strlen(why.text))
+                     : (int)strlen(why.text);
+
+        return err_set(err, ERR_INVALID, "%.*s\nInvalid --%s specification", len, why.text,
                        call->row->name);
+    }
     option_set_number(call, point * 1000000);
     return 0;
 }

@@ -59,12 +59,16 @@ static void submit_done(struct ctl *ctl, void *arg, const struct events *events,
 }
 
 static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owner,
-                      const JobSpec *spec)
+                      const JobSpec *asked)
 {
     SubmitJobReply reply = SUBMIT_JOB_REPLY__INIT;
+    const struct partition *fallback = state_default_partition(ctl->state);
+    JobSpec filled = *asked, *spec = &filled;
     struct explanation about = { 0 };
     struct err err = { 0 };
 
+    if (str_is_empty(spec->partition) && fallback) /* as a submission would */
+        spec->partition = fallback->spec->name;
     if (sched_test(ctl->sched, owner, spec, ctl_now(ctl), ask->arena, &about, &err) < 0) {
         ask->ops->fail(ask, &err);
         return;

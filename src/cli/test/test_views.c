@@ -234,12 +234,37 @@ static void test_job_ids_as_people_write_them(void **state)
     assert_false(cli_is_step_id("12.", &len, &step));
 }
 
+static void test_ids_name_jobs_and_tasks(void **state)
+{
+    static const struct {
+        const char *ids;
+        bool task, record, het;
+    } cases[] = {
+        { "136", true, true, false },         { "136_1", true, true, false },
+        { "136_[3-9]", false, true, false },  { "136_[0-9:2]", false, true, false },
+        { "136_[5,1%2]", true, true, false }, { "136_*", true, true, false },
+        { "137", true, false, false },        { "12,136_[2,4],137", true, true, false },
+        { "139", false, false, true },        { "139+1", false, false, true },
+        { "139+0", false, false, false },     { "1", false, false, false },
+    };
+    Job *task = sample_job(137), *record = sample_job(136), *het = sample_job(140);
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        assert_int_equal(queue_id_matches(cases[i].ids, task), cases[i].task);
+        assert_int_equal(queue_id_matches(cases[i].ids, record), cases[i].record);
+        assert_int_equal(queue_id_matches(cases[i].ids, het), cases[i].het);
+    }
+    job__free_unpacked(task, NULL);
+    job__free_unpacked(record, NULL);
+    job__free_unpacked(het, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(test_sinfo_prints_what_slurms_printed), UNIT(test_squeue_prints_what_slurms_printed),
         UNIT(test_squeue_sorts_by_several_letters),  UNIT(test_states_are_words_codes_and_all),
-        UNIT(test_job_ids_as_people_write_them),
+        UNIT(test_job_ids_as_people_write_them),     UNIT(test_ids_name_jobs_and_tasks),
     };
     int failed;
 
