@@ -23,6 +23,7 @@
 #include "cli/up.h"
 #include "client/client.h"
 #include "proto/controller.pb-c.h"
+#include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/rng.h"
 
@@ -188,8 +189,9 @@ static bool range_is_free(unsigned base, unsigned controllers, size_t nodes)
 {
     bool is_free = true;
 
-    for (unsigned i = 0; i < controllers * 3 && is_free; i++)
-        is_free = port_is_free(base + i);
+    for (unsigned i = 0; i < controllers && is_free; i++)
+        is_free = port_is_free(base + 10 * i) && port_is_free(base + 10 * i + 4) &&
+                  port_is_free(base + 10 * i + 5);
     for (size_t i = 0; i < nodes && is_free; i++)
         is_free = port_is_free(base + NODE_PORT_OFFSET + (unsigned)i);
     return is_free;
@@ -213,22 +215,98 @@ static int choose_ports(struct up_options *o, size_t nodes, struct err *err)
     return err_set(err, ERR_INTERNAL, "found no free range of ports; give --base-port");
 }
 
+/* ---- waiting ---- */
+
+static void pause_ms(long ms)
+{
+    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&t, NULL);
+}
+
+/* The end of a log says best why a daemon is gone. */
+static int say_gone(const char *dir, const char *name, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/log/%s.log", dir, name);
+    struct str text = { 0 };
+    struct err ignored;
+    const char *tail = "";
+
+    if (file_read(path, 1 << 20, &text, &ignored) == 0 && text.len > 1) {
+        text.data[text.len - 1] = '\0';
+        tail = strrchr(text.data, '\n');
+        tail = tail ? tail + 1 : text.data;
+    }
+    int code = err_set(err, ERR_INTERNAL, "%s ended; %s says: %s", name, path, tail);
+    str_done(&text);
+    return code;
+}
+
+static int wait_file(const struct up_options *o, const char *path, struct err *err)
+{
+    for (unsigned ms = 0; access(path, F_OK) != 0; ms += 5) {
+        if (!up_alive(o->dir, "ctl1", NULL))
+            return say_gone(o->dir, "ctl1", err);
+        if (ms > o->wait_s * 1000)
+            return err_set(err, ERR_DEADLINE,
+                           "the controller did not start within %u s; see %s/log", o->wait_s,
+                           o->dir);
+        pause_ms(5);
+    }
+    return 0;
+}
+
 /* ---- daemons ---- */
+
+static int start_controller(const struct up_options *o, const char *conf, unsigned i,
+                            struct err *err)
+{
+    CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
+    CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", up_port(o, i));
+    CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
+    CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
+    CLEANUP(freep) char *advertise = mem_printf("unix:%s", sock);
+    const char *argv[] = { "spurctld", "-D",       "-f",          conf,          "--name",
+                           name,       "--listen", listen,        "--state-dir", state,
+                           "--socket", sock,       "--advertise", advertise,     NULL };
+
+    if (up_alive(o->dir, name, NULL))
+        return 0;
+    return up_start(o->dir, name, "spurctld", (char *const *)argv, err);
+}
+
+/* All controllers of a cluster have the same secrets; the first one made them. */
+static int copy_secrets(const struct up_options *o, unsigned i, struct err *err)
+{
+    static const char *const files[] = { "cluster.key", "cluster.id", "ca.key", "ca.crt",
+                                         "join.token" };
+    CLEANUP(freep) char *dir = mem_printf("%s/state/ctl%u/keys", o->dir, i + 1);
+    CLEANUP(freep) char *state = mem_printf("%s/state/ctl%u", o->dir, i + 1);
+
+    if (file_make_dirs(state, 0700, err) < 0 || file_make_dirs(dir, 0700, err) < 0)
+        return -(int)err->code;
+    for (size_t f = 0; f < ARRAY_LEN(files); f++) {
+        CLEANUP(freep) char *from = mem_printf("%s/state/ctl1/keys/%s", o->dir, files[f]);
+        CLEANUP(freep) char *to = mem_printf("%s/%s", dir, files[f]);
+        struct str bytes = { 0 };
+        int code = access(to, F_OK) == 0 ? 0 : file_read(from, 65536, &bytes, err);
+        if (code == 0 && bytes.len)
+            code = file_write(to, bytes.data, bytes.len, 0600, err);
+        str_done(&bytes);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
 
 static int start_controllers(const struct up_options *o, const char *conf, struct err *err)
 {
-    for (unsigned i = 0; i < o->controllers; i++) {
-        CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
-        if (up_alive(o->dir, name, NULL))
-            continue;
-        CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", o->base_port + i);
-        CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
-        CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
-        CLEANUP(freep) char *advertise = mem_printf("unix:%s", sock);
-        const char *argv[] = { "spurctld", "-D",       "-f",          conf,          "--name",
-                               name,       "--listen", listen,        "--state-dir", state,
-                               "--socket", sock,       "--advertise", advertise,     NULL };
-        if (up_start(o->dir, name, "spurctld", (char *const *)argv, err) < 0)
+    CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
+
+    if (start_controller(o, conf, 0, err) < 0 || wait_file(o, token, err) < 0)
+        return -(int)err->code;
+    for (unsigned i = 1; i < o->controllers; i++) {
+        if (copy_secrets(o, i, err) < 0 || start_controller(o, conf, i, err) < 0)
             return -(int)err->code;
     }
     return 0;
@@ -239,7 +317,7 @@ static char *controller_list(const struct up_options *o)
     struct str list = { 0 };
 
     for (unsigned i = 0; i < o->controllers; i++)
-        str_addf(&list, "%shttp://127.0.0.1:%u", i ? "," : "", o->base_port + i);
+        str_addf(&list, "%shttp://127.0.0.1:%u", i ? "," : "", up_port(o, i));
     return str_take(&list);
 }
 
@@ -273,33 +351,6 @@ static int start_agents(const struct up_options *o, const up_names *nodes, struc
     return 0;
 }
 
-/* ---- waiting ---- */
-
-static void pause_ms(long ms)
-{
-    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
-
-    nanosleep(&t, NULL);
-}
-
-/* The end of a log says best why a daemon is gone. */
-static int say_gone(const char *dir, const char *name, struct err *err)
-{
-    CLEANUP(freep) char *path = mem_printf("%s/log/%s.log", dir, name);
-    struct str text = { 0 };
-    struct err ignored;
-    const char *tail = "";
-
-    if (file_read(path, 1 << 20, &text, &ignored) == 0 && text.len > 1) {
-        text.data[text.len - 1] = '\0';
-        tail = strrchr(text.data, '\n');
-        tail = tail ? tail + 1 : text.data;
-    }
-    int code = err_set(err, ERR_INTERNAL, "%s ended; %s says: %s", name, path, tail);
-    str_done(&text);
-    return code;
-}
-
 /* Registered and answering: idle in a new cluster, or busy in one that was started again. */
 static bool is_ready(const NodeStatus *status)
 {
@@ -327,20 +378,6 @@ static int count_idle(struct client *client, size_t *idle, struct err *err)
     return code;
 }
 
-static int wait_file(const struct up_options *o, const char *path, struct err *err)
-{
-    for (unsigned ms = 0; access(path, F_OK) != 0; ms += 5) {
-        if (!up_alive(o->dir, "ctl1", NULL))
-            return say_gone(o->dir, "ctl1", err);
-        if (ms > o->wait_s * 1000)
-            return err_set(err, ERR_DEADLINE,
-                           "the controller did not start within %u s; see %s/log", o->wait_s,
-                           o->dir);
-        pause_ms(5);
-    }
-    return 0;
-}
-
 static int wait_idle(const struct up_options *o, const up_names *nodes, struct err *err)
 {
     CLEANUP(freep) char *list = socket_list(o);
@@ -349,7 +386,8 @@ static int wait_idle(const struct up_options *o, const up_names *nodes, struct e
     size_t idle = 0;
     int code = client ? 0 : -(int)err->code;
 
-    for (unsigned ms = 0; code == 0; ms += 20) {
+    int64_t until_us = clock_mono_us() + (int64_t)o->wait_s * 1000000;
+    while (code == 0) {
         code = count_idle(client, &idle, err);
         if (code == -(int)ERR_UNREACHABLE || code == -(int)ERR_NOT_LEADER)
             code = 0; /* not yet */
@@ -364,7 +402,7 @@ static int wait_idle(const struct up_options *o, const up_names *nodes, struct e
             if (!up_alive(o->dir, nodes->items[i], NULL))
                 code = say_gone(o->dir, nodes->items[i], err);
         }
-        if (code == 0 && ms > o->wait_s * 1000)
+        if (code == 0 && clock_mono_us() > until_us)
             code =
                 err_set(err, ERR_DEADLINE, "only %zu of %zu nodes are idle after %u s; see %s/log",
                         idle, nodes->len, o->wait_s, o->dir);
@@ -466,23 +504,22 @@ static int prepare(struct up_options *o, up_names *nodes, char **conf, struct er
     if (*conf)
         return read_ports(o, err) < 0 ? -(int)err->code : up_conf_nodes(*conf, nodes, err);
     if (make_dirs(o->dir, err) < 0 || up_conf_write(o, conf, nodes, err) < 0 ||
-        choose_ports(o, nodes->len, err) < 0)
+        choose_ports(o, nodes->len, err) < 0 ||
+        (o->controllers > 1 && up_conf_add_hosts(*conf, o, err) < 0))
         return -(int)err->code;
     return write_ports(o, err);
 }
 
 static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct err *err)
 {
-    CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
-
     if (prepare(o, nodes, conf, err) < 0)
         return -(int)err->code;
     if (nodes->len > MOST_NODES)
         return err_set(err, ERR_TOO_MANY,
                        "the configuration has %zu nodes; here at most %d agents run", nodes->len,
                        (int)MOST_NODES);
-    if (start_controllers(o, *conf, err) < 0 || wait_file(o, token, err) < 0 ||
-        start_agents(o, nodes, err) < 0 || wait_idle(o, nodes, err) < 0)
+    if (start_controllers(o, *conf, err) < 0 || start_agents(o, nodes, err) < 0 ||
+        wait_idle(o, nodes, err) < 0)
         return -(int)err->code;
     return write_env(o, *conf, err);
 }

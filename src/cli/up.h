@@ -43,6 +43,14 @@ int up_conf_nodes(const char *path, up_names *nodes, struct err *err);
 /* Writes the configuration; gives its path and the names of its nodes (the caller frees both). */
 int up_conf_write(const struct up_options *options, char **path, up_names *nodes, struct err *err);
 
+/* Several controllers: names them and their addresses in the configuration. */
+int up_conf_add_hosts(const char *path, const struct up_options *options, struct err *err);
+/* The port of a controller; its etcd member has the fourth and fifth above it. */
+static inline unsigned up_port(const struct up_options *options, unsigned controller)
+{
+    return options->base_port + 10 * controller;
+}
+
 /*
  * Starts `program` (spurctld, spurd) with argv in the background; its output goes to
  * D/log/NAME.log, its process id to D/run/NAME.pid.

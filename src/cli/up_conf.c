@@ -182,3 +182,26 @@ int up_conf_write(const struct up_options *o, char **path, up_names *nodes, stru
         *path = TAKE(out);
     return code;
 }
+
+int up_conf_add_hosts(const char *path, const struct up_options *o, struct err *err)
+{
+    struct str text = { 0 }, line = { 0 };
+    int code = file_read(path, LIMIT_CONFIG_BYTES, &text, err);
+
+    if (code == 0 && conf_text_is_slurm(str_text(&text))) {
+        for (unsigned i = 0; i < o->controllers; i++)
+            str_addf(&text, "SlurmctldHost=ctl%u(127.0.0.1:%u)\n", i + 1, up_port(o, i));
+    } else if (code == 0) {
+        str_add(&line, "hosts = [");
+        for (unsigned i = 0; i < o->controllers; i++)
+            str_addf(&line, "%s\"ctl%u(127.0.0.1:%u)\"", i ? ", " : "", i + 1, up_port(o, i));
+        str_add(&line, "]\n");
+        struct setting setting = { "controller", "hosts", str_text(&line), false };
+        code = add_setting(&text, &setting, path, err);
+    }
+    if (code == 0)
+        code = file_write(path, str_text(&text), text.len, 0644, err);
+    str_done(&text);
+    str_done(&line);
+    return code;
+}

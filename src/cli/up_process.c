@@ -39,9 +39,8 @@ static bool start_time(int pid, unsigned long long *out)
     return good && state != 'Z' && state != 'X';
 }
 
-bool up_alive(const char *dir, const char *name, int *pid)
+static bool file_alive(const char *path, int *pid)
 {
-    CLEANUP(freep) char *path = mem_printf("%s/run/%s.pid", dir, name);
     struct str text = { 0 };
     struct err err;
     unsigned long long then = 0, now = 0;
@@ -54,6 +53,13 @@ bool up_alive(const char *dir, const char *name, int *pid)
     if (alive && pid)
         *pid = number;
     return alive;
+}
+
+bool up_alive(const char *dir, const char *name, int *pid)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/run/%s.pid", dir, name);
+
+    return file_alive(path, pid);
 }
 
 /* The directories where our daemons are: beside this program, ../sbin, and the build tree. */
@@ -184,6 +190,22 @@ static bool wait_gone(const char *dir, const up_names *names, bool controllers, 
     return false;
 }
 
+/* The etcd member of a controller outlives it; it is ended last, by its own pid file. */
+static bool stop_member(const char *dir, const char *controller)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/state/%s/etcd/etcd.pid", dir, controller);
+    int pid;
+
+    for (int ms = 0; file_alive(path, &pid); ms += 10) {
+        if (ms % 5000 == 0)
+            kill(pid, ms ? SIGKILL : SIGTERM);
+        if (ms > 10000)
+            return false;
+        pause_ms(10);
+    }
+    return true;
+}
+
 int up_stop_all(const char *dir, unsigned *count, struct err *err)
 {
     up_names names = { 0 };
@@ -202,6 +224,8 @@ int up_stop_all(const char *dir, unsigned *count, struct err *err)
     }
     for (size_t i = 0; i < names.len; i++) {
         CLEANUP(freep) char *path = mem_printf("%s/run/%s.pid", dir, names.items[i]);
+        if (is_controller(names.items[i]))
+            gone = stop_member(dir, names.items[i]) && gone;
         if (!up_alive(dir, names.items[i], NULL))
             unlink(path);
         free(names.items[i]);

@@ -70,8 +70,10 @@ static void look_at_clock(struct ctl *ctl)
 
 static void stamp(struct ctl *ctl, Command *command)
 {
+    int64_t last = MAX(ctl->last_stamp_us, state_head(ctl->state).time_us);
+
     look_at_clock(ctl);
-    ctl->last_stamp_us = MAX(ctl->last_stamp_us + 1, ctl->clock_wall_us);
+    ctl->last_stamp_us = MAX(last + 1, ctl->clock_wall_us);
     command->has_time_us = true;
     command->time_us = ctl->last_stamp_us;
     command->has_skipped_us = ctl->skipped_us > 0;

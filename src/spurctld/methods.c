@@ -76,8 +76,8 @@ static const struct row {
     { C "Diag", PEOPLE, true, RPC_UNARY, &empty__descriptor, &diag_reply__descriptor, ctl_diag,
       NULL, NULL },
 #undef C
-    { "/spur.Agents/Join", ANY, true, RPC_UNARY, &join_request__descriptor, &join_reply__descriptor,
-      NULL, server_on_join, "the join token" },
+    { "/spur.Agents/Join", ANY, false, RPC_UNARY, &join_request__descriptor,
+      &join_reply__descriptor, NULL, server_on_join, "the join token" },
     { "/spur.Agents/Session", RPC_NODE, true, RPC_BIDI, &node_message__descriptor,
       &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
 };

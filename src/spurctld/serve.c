@@ -94,17 +94,16 @@ static void on_wake(uv_async_t *wake)
 {
     struct server *server = wake->data;
 
-    if (!server->ctl)
-        return;
-    ctl_poll(server->ctl);
-    tell_leader(server);
-    server_snapshot_maybe(server);
+    if (server->ctl)
+        ctl_poll(server->ctl);
 }
 
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct server *server = prepare->data;
 
+    tell_leader(server);
+    server_snapshot_maybe(server);
     ctl_flush(server->ctl);
 }
 
@@ -218,8 +217,8 @@ static struct log *open_log(void *arg, const struct log_owner *owner, void *owne
         .accept_loss = server->options->accept_loss,
     };
 
-    (void)err;
-    return log_sqlite_new(&config);
+    return server_is_several(server) ? server_open_etcd(server, &config, err)
+                                     : log_sqlite_new(&config);
 }
 
 static void set_paths(struct server *server)
@@ -392,6 +391,7 @@ static void finish(struct server *server)
 {
     rpc_server_free(server->rpc);
     ctl_free(server->ctl);
+    server_ha_done(server);
     secrets_done(&server->secrets);
     rpc_loop_free(server->rpc_loop);
     uv_walk(server->uv, close_handle, NULL);

@@ -43,6 +43,7 @@ struct server {
     uint64_t next_session;
     struct map users; /* uid → struct known_user */
 
+    struct ha *ha; /* NULL: one controller */
     struct snapshot_child *snapshot;
     int64_t start_us;
     bool stopping;
@@ -77,6 +78,12 @@ void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *request
 /* snapshots.c: a forked child writes the state while we go on */
 void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
+
+/* ha.c: several controllers */
+bool server_is_several(const struct server *server);
+struct log *server_open_etcd(struct server *server, const struct log_config *config,
+                             struct err *err);
+void server_ha_done(struct server *server);
 
 /* hooks.c */
 void server_hook(void *ctx, const struct ctl_hook *hook);

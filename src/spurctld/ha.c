@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ha.c - several controllers: the etcd member of this one, and the log on it
+ *
+ * controller.hosts names all of them, "name" or "name(address)". Each runs one etcd member, on the
+ * two ports ETCD_CLIENT and ETCD_PEER above its own (6817 has 6821 and 6822); members speak TLS with
+ * the certificates of the cluster's authority. controller.etcd names an existing etcd instead.
+ *
+ * The member outlives us: a controller that starts again finds it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/etcd.h"
+#include "log/etcd_rpc.h"
+#include "log/member.h"
+#include "rpc/tls.h"
+#include "spurctld/serve.h"
+#include "sys/log.h"
+
+enum { CONTROLLER_PORT = 6817, ETCD_CLIENT = 4, ETCD_PEER = 5 };
+
+struct ha {
+    struct member *member;
+    struct etcd_rpc *rpc;
+    struct tls_ctx *tls;
+};
+
+struct peer {
+    char *name, *host;
+    unsigned port;
+};
+
+/* "c1", "c1(10.0.0.1)", "c1(10.0.0.1:7000)" */
+static int read_peer(const char *text, struct peer *out, struct err *err)
+{
+    const char *open = strchr(text, '(');
+    size_t len = strlen(text);
+
+    *out = (struct peer){ .port = CONTROLLER_PORT };
+    if (open && text[len - 1] != ')')
+        return err_set(err, ERR_CONFIG, "controller.hosts: '%s' is not name(address)", text);
+    out->name = open ? mem_strndup(text, (size_t)(open - text)) : mem_strdup(text);
+    out->host = open ? mem_strndup(open + 1, len - (size_t)(open - text) - 2) : mem_strdup(text);
+    char *colon = strrchr(out->host, ':');
+    uint64_t port;
+    if (colon && str_to_u64(colon + 1, 65535 - ETCD_PEER, &port)) {
+        out->port = (unsigned)port;
+        *colon = '\0';
+    }
+    return 0;
+}
+
+struct members {
+    struct str cluster, clients; /* "c1=https://…,c2=…" and "https://…,…" with our own first */
+    char *client_url, *peer_url; /* ours */
+};
+
+static int list_members(struct server *server, struct members *out, struct err *err)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    struct str others = { 0 };
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < local->n_hosts; i++) {
+        struct peer peer;
+        code = read_peer(local->hosts[i], &peer, err);
+        if (code < 0)
+            break;
+        CLEANUP(freep)
+        char *client = mem_printf("https://%s:%u", peer.host, peer.port + ETCD_CLIENT);
+        CLEANUP(freep) char *url = mem_printf("https://%s:%u", peer.host, peer.port + ETCD_PEER);
+        str_addf(&out->cluster, "%s%s=%s", out->cluster.len ? "," : "", peer.name, url);
+        if (strcmp(peer.name, server->options->name) == 0) {
+            out->client_url = TAKE(client);
+            out->peer_url = TAKE(url);
+        } else {
+            str_addf(&others, ",%s", client);
+        }
+        free(peer.name);
+        free(peer.host);
+    }
+    if (code == 0 && !out->client_url)
+        code = err_set(err, ERR_CONFIG,
+                       "this controller is '%s' (--name), which is not in controller.hosts",
+                       server->options->name);
+    if (code == 0) {
+        str_add(&out->clients, out->client_url);
+        str_add(&out->clients, str_text(&others));
+    }
+    str_done(&others);
+    return code;
+}
+
+static void members_done(struct members *members)
+{
+    str_done(&members->cluster);
+    str_done(&members->clients);
+    free(members->client_url);
+    free(members->peer_url);
+}
+
+static void on_member(void *ctx, enum member_state state, const char *why)
+{
+    static const char *const words[] = { "started", "adopted", "ended" };
+
+    (void)ctx;
+    log_info("etcd.member", "state=%s why=%s", words[state], why ? why : "");
+}
+
+static int start_member(struct server *server, const struct members *members, struct err *err)
+{
+    CLEANUP(freep) char *dir = mem_printf("%s/etcd", server->state_dir);
+    CLEANUP(freep) char *cert = mem_printf("%s/keys/controller.crt", server->state_dir);
+    CLEANUP(freep) char *key = mem_printf("%s/keys/controller.key", server->state_dir);
+    CLEANUP(freep) char *ca = mem_printf("%s/keys/ca.crt", server->state_dir);
+    struct member_options options = {
+        .uv = server->uv,
+        .dir = dir,
+        .name = server->options->name,
+        .client_url = members->client_url,
+        .peer_url = members->peer_url,
+        .cluster = str_text(&members->cluster),
+        .token = conf_config(server->conf)->cluster_name,
+        .cert_path = cert,
+        .key_path = key,
+        .ca_path = ca,
+        .state = on_member,
+        .ctx = server,
+    };
+
+    return member_start(&options, &server->ha->member, err);
+}
+
+static int connect_etcd(struct server *server, const char *addresses, struct err *err)
+{
+    CLEANUP(freep) char *cert = mem_printf("%s/keys/controller.crt", server->state_dir);
+    CLEANUP(freep) char *key = mem_printf("%s/keys/controller.key", server->state_dir);
+    CLEANUP(freep) char *ca = mem_printf("%s/keys/ca.crt", server->state_dir);
+    struct tls_options tls = { .cert_path = cert, .key_path = key, .ca_path = ca };
+
+    server->ha->tls = tls_ctx_new(&tls, err);
+    if (!server->ha->tls)
+        return -(int)err->code;
+    struct etcd_rpc_options options = {
+        .uv = server->uv,
+        .loop = server->rpc_loop,
+        .addresses = addresses,
+        .tls = server->ha->tls,
+        .allow_plaintext = conf_local(server->conf)->allow_plaintext,
+    };
+    server->ha->rpc = etcd_rpc_new(&options, err);
+    return server->ha->rpc ? 0 : -(int)err->code;
+}
+
+bool server_is_several(const struct server *server)
+{
+    const ConfLocal *local = conf_local(server->conf);
+
+    return local->n_hosts > 1 || local->n_etcd > 0;
+}
+
+static int start_etcd(struct server *server, struct err *err)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    struct members members = { 0 };
+    int code = 0;
+
+    if (local->n_etcd > 0) {
+        for (size_t i = 0; i < local->n_etcd; i++)
+            str_addf(&members.clients, "%s%s", i ? "," : "", local->etcd[i]);
+    } else {
+        code = list_members(server, &members, err);
+        if (code == 0)
+            code = start_member(server, &members, err);
+    }
+    if (code == 0)
+        code = connect_etcd(server, str_text(&members.clients), err);
+    members_done(&members);
+    return code;
+}
+
+struct log *server_open_etcd(struct server *server, const struct log_config *config,
+                             struct err *err)
+{
+    const char *cluster = conf_config(server->conf)->cluster_name;
+    CLEANUP(freep) char *prefix = mem_printf("/spur/%s", cluster ? cluster : "spur");
+    size_t hosts = conf_local(server->conf)->n_hosts;
+
+    server->ha = NEW(struct ha);
+    if (start_etcd(server, err) < 0)
+        return NULL;
+    struct etcd_options options = {
+        .io = &etcd_rpc_io,
+        .io_ctx = server->ha->rpc,
+        .prefix = prefix,
+        .controllers = hosts ? (unsigned)hosts : 1,
+    };
+    return log_etcd_new(config, &options, err);
+}
+
+/* After the log is freed. The member runs on. */
+void server_ha_done(struct server *server)
+{
+    struct ha *ha = server->ha;
+
+    if (!ha)
+        return;
+    if (ha->rpc)
+        etcd_rpc_free(ha->rpc);
+    if (ha->member)
+        member_release(ha->member);
+    if (ha->tls)
+        tls_ctx_free(ha->tls);
+    free(ha);
+    server->ha = NULL;
+}

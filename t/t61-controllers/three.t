@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Three controllers on real etcd: any of them may be asked, and any may die.
+# seconds: 180
+. "$(dirname "$0")/../lib.sh"
+command -v etcd >/dev/null || skip_all "etcd is not installed"
+cluster_up --controllers 3 --nodes 2 --cpus 4
+
+leader() { scontrol ping | sed -n 's/.*primary) at \(ctl[0-9]\) is UP/\1/p'; }
+id=$(submit -o "$T/long.txt" --wrap 'sleep 8; echo survived')
+ok "a job runs" wait_for 20 job_is "$id" RUNNING
+for c in ctl1 ctl2 ctl3; do
+    is "$c leads to the same answer" "$(SPUR_CONTROLLER_ADDR=unix:$D/run/$c.sock squeue -h -o %A)" "$id"
+done
+first=$(leader)
+held=$(submit -H -o /dev/null --wrap true)
+kill -9 "$(cut -d' ' -f1 "$D/run/$first.pid")"
+begin=$(date +%s%N)
+ok "writes are accepted again after the leader was killed" wait_for 30 sbatch -Q -o /dev/null --wrap true
+echo "# figure F3 leader killed to write accepted: $((($(date +%s%N) - begin) / 1000000)) ms"
+isnt=$(leader)
+unlike "another one leads" "$isnt" "^$first\$|^\$"
+is "what was acknowledged is there" "$(job_state "$held")" PENDING
+is "the running job is untouched" "$(job_state "$id")" RUNNING
+ok "it ends as it should" wait_for 30 job_is "$id" COMPLETED
+is "once" "$(cat "$T/long.txt")" survived
+ok "the killed one comes back" spur up --quiet --dir "$D"
+ok "and all three are up" wait_for 20 eval '[ "$(scontrol ping | grep -c UP)" = 3 ]'
+next=$(submit -H -o /dev/null --wrap true)
+ok "ids go on" test "$next" -gt "$held"
+done_testing
