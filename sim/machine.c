@@ -190,13 +190,8 @@ static void lose_memory(struct world *world, struct machine *machine, struct gra
             machine_forget_grant(machine, grant);
         return;
     }
-    grant->ending = grant->ending && rand_chance(&world->rand, 500); /* it may be on disk */
-    if (grant->ending) {
-        grant->ending = false;
-        step_revoke(world, machine, grant);
-    } else {
-        step_arm(world, machine, grant);
-    }
+    grant->ending = false;
+    step_arm(world, machine, grant);
 }
 
 void machine_agent_kill(struct world *world, struct machine *machine)

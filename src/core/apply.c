@@ -147,7 +147,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     state->index = index; /* (1) */
     state->time_us = MAX(state->time_us + 1, cmd->time_us);
     if (skipped) {
-        time_skipped(state, skipped);
+        time_skipped(state, skipped, cmd->what_case == COMMAND__WHAT_LEAD);
         settle(state);
     }
     requests_expire(state);

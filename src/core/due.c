@@ -18,15 +18,22 @@ enum { DEFAULT_AGENT_TIMEOUT_S = 300 };
 /* One command does no more than this; core_next_due() asks for the next at once. */
 enum { DUE_PER_COMMAND = 10000 };
 
+/* How long a node may be silent before it is given up with its jobs. */
+static int64_t silence_s(const struct state *state)
+{
+    const Config *config = state->config;
+
+    return config->has_agent_timeout_s && config->agent_timeout_s ? config->agent_timeout_s
+                                                                  : DEFAULT_AGENT_TIMEOUT_S;
+}
+
 static int64_t limit_due(const struct state *state, const struct job *job)
 {
     const Config *config = state->config;
     int64_t end =
         job_end_by(job, job->run->start_us + job->run->suspended_total_us + job->run->skipped_us);
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
-    int64_t silence = config->has_agent_timeout_s && config->agent_timeout_s
-                          ? config->agent_timeout_s
-                          : DEFAULT_AGENT_TIMEOUT_S;
+    int64_t silence = silence_s(state);
     const struct partition *partition = partition_at(state, job->run->partition);
     uint32_t over = partition && partition->spec->has_over_time_limit_min
                         ? partition->spec->over_time_limit_min
@@ -159,11 +166,14 @@ int64_t core_next_due(const struct state *state)
 
 /*
  * This much of the time since the last command did not pass: the leader's clock was set, or nobody
- * led. It must end no job and forget no request: nodes count the time of jobs by themselves.
+ * led. It must end no job and forget no request: nodes count the time of jobs by themselves. A new
+ * leader waits for silent nodes from the beginning, and so does its limit.
  */
-void time_skipped(struct state *state, int64_t us)
+void time_skipped(struct state *state, int64_t us, bool new_leader)
 {
     requests_shift(state, us);
+    if (new_leader)
+        us += silence_s(state) * US_PER_S;
     vec_each (struct node *, at, &state->nodes) {
         const struct node *node = *at;
         for (size_t i = 0; i < node->jobs.len; i++) {

@@ -189,7 +189,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
 void due_update(struct state *state, struct job *job);
 void due_remove(struct state *state, struct job *job);
 void due_rebuild(struct state *state); /* the configuration changed */
-void time_skipped(struct state *state, int64_t us);
+void time_skipped(struct state *state, int64_t us, bool new_leader);
 
 /* array.c */
 struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);
