@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/pb.h"
 #include "spurd/agent_priv.h"
 #include "spurd/hook.h"
 #include "sys/clock.h"
@@ -56,7 +57,7 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
     char *in = NULL, *out = NULL, *error = NULL;
 
     arena_init(&arena);
-    env_init(&env);
+    env_init(&env, &arena);
     agent_task_node(agent, &node);
     if (held->grant && task_spec(held->grant)) {
         task_env_job(&node, held->grant, &job);
@@ -68,7 +69,7 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
         job.ended = held->report;
         env_fill(&env, &job, where);
     }
-    char **list = env_take(&env, NULL);
+    char **list = env_copy(&env);
     env_done(&env);
     arena_done(&arena);
     return hook_start(agent->uv, path, list, hook_timeout_s(agent), done, ctx);
@@ -179,36 +180,30 @@ void agent_fail_step(struct agent *agent, struct held *held, bool launch_failed,
     held_set_report(held, &report);
 }
 
+/* The load stays until the step has started: a zygote that dies first is asked again. */
 static void give_to_zygote(struct agent *agent, struct held *held, const JobPayload *payload,
-                           const struct task_login *login)
+                           const struct task_login *login, struct arena *arena)
 {
-    struct arena arena;
     struct task_node node;
     StepTask task;
     struct err err = { 0 };
 
-    arena_init(&arena);
     agent_task_node(agent, &node);
     held->given = true;
     if (!payload)
         err_set(&err, ERR_BAD_MESSAGE, "the job's script cannot be read");
-    else if (task_build(&node, held->grant, payload, login, &arena, &task, &err) == 0)
+    else if (task_build(&node, held->grant, payload, login, arena, &task, &err) == 0)
         held->chan = stepd_launch(agent->stepd, &task, held, &err);
-    arena_done(&arena);
     if (!held->chan)
         agent_fail_step(agent, held, true, err.text);
-    /* The load stays until the step has started: a zygote that dies first is asked again. */
 }
 
-static JobPayload *read_load(const struct held *held)
+static const JobPayload *read_load(const struct held *held, struct arena *arena)
 {
-    return job_payload__unpack(NULL, held->load.len, held->load.data);
-}
+    ProtobufCMessage *payload = NULL;
 
-static void free_load(JobPayload *payload)
-{
-    if (payload)
-        job_payload__free_unpacked(payload, NULL);
+    pb_unpack(&job_payload__descriptor, arena, held->load.data, held->load.len, &payload, NULL);
+    return (const JobPayload *)(const void *)payload;
 }
 
 /* Revoked between the record and the launch: nothing was started. */
@@ -251,9 +246,10 @@ static void looked_up(uv_work_t *work, int status)
     if (held) {
         held->looking_up = false;
         if (still_wanted(agent, held)) {
-            JobPayload *payload = read_load(held);
-            give_to_zygote(agent, held, payload, &found);
-            free_load(payload);
+            struct arena arena;
+            arena_init(&arena);
+            give_to_zygote(agent, held, read_load(held, &arena), &found, &arena);
+            arena_done(&arena);
         }
     }
     user_free(login->user);
@@ -264,10 +260,12 @@ static void looked_up(uv_work_t *work, int status)
 
 static void launch(struct agent *agent, struct held *held)
 {
-    JobPayload *payload = read_load(held);
+    struct arena arena;
 
+    arena_init(&arena);
+    const JobPayload *payload = read_load(held, &arena);
     if (!payload || !payload->get_user_env) {
-        give_to_zygote(agent, held, payload, NULL);
+        give_to_zygote(agent, held, payload, NULL, &arena);
     } else {
         struct login_work *login = NEW(struct login_work);
         held->looking_up = true;
@@ -278,7 +276,7 @@ static void launch(struct agent *agent, struct held *held)
         login->uid = held->grant->owner->uid;
         uv_queue_work(agent->uv, &login->work, look_up, looked_up);
     }
-    free_load(payload);
+    arena_done(&arena);
 }
 
 static void on_synced(void *ctx, int status)
@@ -560,8 +558,8 @@ static void on_started(struct agent *agent, struct held *held, const StepNews *n
     held->has_load = false;
     free(held->load.data);
     held->load = (ProtobufCBinaryData){ 0 };
-    log_info("step.started", "job=%u attempt=%u pid=%u in=%s", held->job, held->attempt, held->pid,
-             news->containment ? news->containment : "?");
+    log_verbose("step.started", "job=%u attempt=%u pid=%u in=%s", held->job, held->attempt,
+                held->pid, news->containment ? news->containment : "?");
     (void)agent;
 }
 
@@ -577,8 +575,8 @@ void agent_step_news(void *ctx, void *owner, const StepNews *news)
         held_set_report(held, news->ended);
         held->running = false;
         held->unkillable = news->unkillable;
-        log_info("step.ended", "job=%u attempt=%u status=%u text=%s", held->job, held->attempt,
-                 news->ended->exit_status, news->ended->text ? news->ended->text : "");
+        log_verbose("step.ended", "job=%u attempt=%u status=%u text=%s", held->job, held->attempt,
+                    news->ended->exit_status, news->ended->text ? news->ended->text : "");
         if (held->unkillable)
             agent_ask_drain(agent, "Kill task failed");
         else if (news->ended->launch_failed)

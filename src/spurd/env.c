@@ -8,34 +8,63 @@
 #include <string.h>
 
 #include "base/bitset.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "spurd/env_priv.h"
 
-void env_init(struct env *env)
+enum { SLOTS_FIRST = 256 };
+
+void env_init(struct env *env, struct arena *arena)
 {
-    *env = (struct env){ 0 };
-    map_init(&env->index);
+    *env = (struct env){ .arena = arena };
 }
 
 void env_done(struct env *env)
 {
-    vec_each (char *, entry, &env->list)
-        free(*entry);
     vec_done(&env->list);
-    map_done(&env->index);
+    free(env->slots);
+    env->slots = NULL;
 }
 
-static void place(struct env *env, const char *name, char *entry)
+static bool has_name(const char *entry, const char *name, size_t len)
 {
-    size_t at = (size_t)(uintptr_t)map_get(&env->index, name);
+    return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
 
-    if (at) {
-        free(env->list.items[at - 1]);
-        env->list.items[at - 1] = entry;
+/* The slot of a name: where it is, or where it would go. */
+static uint32_t *slot_of(const struct env *env, const char *name, size_t len)
+{
+    size_t at = hash_bytes(name, len, 0) & (env->slot_count - 1);
+
+    while (env->slots[at] && !has_name(env->list.items[env->slots[at] - 1], name, len))
+        at = (at + 1) & (env->slot_count - 1);
+    return &env->slots[at];
+}
+
+static void grow(struct env *env)
+{
+    size_t count = env->slot_count ? env->slot_count * 2 : SLOTS_FIRST;
+
+    free(env->slots);
+    env->slots = NEW_ARRAY(uint32_t, count);
+    env->slot_count = count;
+    for (size_t i = 0; i < env->list.len; i++) {
+        const char *entry = env->list.items[i];
+        *slot_of(env, entry, strcspn(entry, "=")) = (uint32_t)i + 1;
+    }
+}
+
+static void place(struct env *env, const char *name, size_t name_len, char *entry)
+{
+    if ((env->list.len + 1) * 2 > env->slot_count)
+        grow(env);
+    uint32_t *slot = slot_of(env, name, name_len);
+    if (*slot) {
+        env->list.items[*slot - 1] = entry;
         return;
     }
     vec_push(&env->list, entry);
-    map_put(&env->index, name, (void *)(uintptr_t)env->list.len);
+    *slot = (uint32_t)env->list.len;
 }
 
 void env_put(struct env *env, const char *entry, size_t len)
@@ -44,32 +73,34 @@ void env_put(struct env *env, const char *entry, size_t len)
 
     if (!equals || equals == entry || memchr(entry, '\0', len))
         return;
-    char *copy = mem_strndup(entry, len);
-    CLEANUP(freep) char *name = mem_strndup(entry, (size_t)(equals - entry));
-    place(env, name, copy);
+    place(env, entry, (size_t)(equals - entry), arena_strndup(env->arena, entry, len));
 }
 
 void env_set(struct env *env, const char *name, const char *value)
 {
-    place(env, name, mem_printf("%s=%s", name, value));
+    size_t name_len = strlen(name), value_len = strlen(value);
+    char *entry = arena_alloc(env->arena, name_len + value_len + 2);
+
+    memcpy(entry, name, name_len);
+    entry[name_len] = '=';
+    memcpy(entry + name_len + 1, value, value_len);
+    place(env, name, name_len, entry);
 }
 
 const char *env_get(const struct env *env, const char *name)
 {
-    size_t at = (size_t)(uintptr_t)map_get(&env->index, name);
+    size_t len = strlen(name);
+    uint32_t at = env->slot_count ? *slot_of(env, name, len) : 0;
 
-    return at ? env->list.items[at - 1] + strlen(name) + 1 : NULL;
+    return at ? env->list.items[at - 1] + len + 1 : NULL;
 }
 
-char **env_take(struct env *env, size_t *count)
+char **env_copy(const struct env *env)
 {
-    vec_push(&env->list, NULL);
-    char **list = env->list.items;
-    if (count)
-        *count = env->list.len - 1;
-    env->list.items = NULL;
-    env->list.len = env->list.cap = 0;
-    map_clear(&env->index);
+    char **list = NEW_ARRAY(char *, env->list.len + 1);
+
+    for (size_t i = 0; i < env->list.len; i++)
+        list[i] = mem_strdup(env->list.items[i]);
     return list;
 }
 

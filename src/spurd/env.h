@@ -8,7 +8,7 @@
 #ifndef SPURD_ENV_H
 #define SPURD_ENV_H
 
-#include "base/map.h"
+#include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "proto/agent.pb-c.h"
@@ -41,20 +41,26 @@ struct env_job {
     struct env_array array; /* set by env_fill() */
 };
 
-/* An environment under construction: names are unique, the last value counts. */
+/*
+ * An environment under construction: names are unique, the last value counts. Everything is in the
+ * arena; the index holds places in the list by a hash of the name, and names nothing itself.
+ */
 struct env {
-    VEC(char *) list; /* NAME=value; NULL where one was taken out */
-    struct map index; /* name to place + 1 */
+    struct arena *arena;
+    VEC(char *) list; /* NAME=value */
+    uint32_t *slots;  /* place + 1; 0: free */
+    size_t slot_count;
 };
 
-void env_init(struct env *env);
-void env_done(struct env *env);
+void env_init(struct env *env, struct arena *arena);
+void env_done(struct env *env); /* the entries live on in the arena */
 /* "NAME=value" of `len` bytes; what has no '=' or holds a NUL is left out. */
 void env_put(struct env *env, const char *entry, size_t len);
 void env_set(struct env *env, const char *name, const char *value);
 const char *env_get(const struct env *env, const char *name); /* NULL: absent */
-/* The entries, ended by NULL, and the memory: freed with env_list_free(). `env` is empty then. */
-char **env_take(struct env *env, size_t *count);
+
+/* A copy of the entries, ended by NULL, on the heap: for whoever outlives the arena. */
+char **env_copy(const struct env *env);
 void env_list_free(char **list);
 
 /* Sets every row that `where` has and that says something about this job. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "rpc/pb.h"
 
 enum { TOMBS_AT_ONCE = 1000 };
 
@@ -30,8 +31,7 @@ static void *copy_message(const ProtobufCMessage *message)
 
 static void held_free(struct held *held)
 {
-    if (held->grant)
-        grant__free_unpacked(held->grant, NULL);
+    arena_done(&held->arena);
     if (held->report)
         step_ended__free_unpacked(held->report, NULL);
     free(held->load.data);
@@ -81,6 +81,7 @@ struct held *held_add(struct held_table *table, uint32_t job, uint32_t attempt)
 {
     struct held *held = NEW(struct held);
 
+    arena_init(&held->arena);
     held->job = job;
     held->attempt = attempt;
     held->boot_id = mem_strdup(table->boot_id);
@@ -94,26 +95,41 @@ void held_drop(struct held_table *table, struct held *held)
     held_free(held);
 }
 
+static void take_load(struct held *held, const Launch *launch)
+{
+    if (held->has_load || !launch->has_payload)
+        return;
+    held->load.len = launch->payload.len;
+    held->load.data = mem_new(launch->payload.len + 1);
+    memcpy(held->load.data, launch->payload.data, launch->payload.len);
+    held->has_load = true;
+}
+
 void held_set_grant(struct held *held, const Grant *grant)
 {
-    Grant *copy = copy_message(&grant->base);
+    Grant plain = *grant;
+    Launch launch;
+    struct arena arena;
+    ProtobufCMessage *copy;
 
-    if (!copy)
+    if (grant->launch) {
+        take_load(held, grant->launch);
+        launch = *grant->launch;
+        launch.has_payload = false;
+        launch.payload = (ProtobufCBinaryData){ 0 };
+        plain.launch = &launch;
+    }
+    size_t len = grant__get_packed_size(&plain);
+    CLEANUP(freep) uint8_t *bytes = mem_new(len + 1);
+    grant__pack(&plain, bytes);
+    arena_init(&arena);
+    if (pb_unpack(&grant__descriptor, &arena, bytes, len, &copy, NULL) < 0) {
+        arena_done(&arena);
         return;
-    Launch *launch = copy->launch;
-    if (launch && launch->has_payload && !held->has_load) {
-        held->load = launch->payload;
-        held->has_load = true;
-        launch->payload = (ProtobufCBinaryData){ 0 };
     }
-    if (launch && launch->has_payload) {
-        free(launch->payload.data);
-        launch->payload = (ProtobufCBinaryData){ 0 };
-        launch->has_payload = false;
-    }
-    if (held->grant)
-        grant__free_unpacked(held->grant, NULL);
-    held->grant = copy;
+    arena_done(&held->arena); /* `grant` may have lived in it: not before the copy */
+    held->arena = arena;
+    held->grant = (Grant *)(void *)copy;
 }
 
 void held_set_report(struct held *held, const StepEnded *report)

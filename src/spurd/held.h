@@ -10,6 +10,7 @@
 #ifndef SPURD_HELD_H
 #define SPURD_HELD_H
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "proto/spool.pb-c.h"
@@ -24,6 +25,7 @@ struct hook;
 struct held {
     uint32_t job, attempt;
     Grant *grant;             /* NULL: found running, but the journal does not know it */
+    struct arena arena;       /* of the grant */
     ProtobufCBinaryData load; /* packed JobPayload of a launch that is to come */
     char *std_out, *std_err;
     char *boot_id;
@@ -92,7 +94,7 @@ struct held *held_add(struct held_table *table, uint32_t job, uint32_t attempt);
 /* Forgets it without a trace; see held_bury(). */
 void held_drop(struct held_table *table, struct held *held);
 
-/* Replaces the grant, keeping a load that came earlier. Takes a copy. */
+/* Replaces the grant, keeping a load that came earlier. Copies: the load apart from the rest. */
 void held_set_grant(struct held *held, const Grant *grant);
 void held_set_report(struct held *held, const StepEnded *report);
 

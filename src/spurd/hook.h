@@ -19,7 +19,7 @@ struct hook;
 typedef void (*hook_done_fn)(void *ctx, int status, const struct err *err);
 
 /*
- * Takes `env` (env_take()) and `ctx`, which is freed with the hook. timeout_s 0: none. `done` comes
+ * Takes `env` (env_copy()) and `ctx`, which is freed with the hook. timeout_s 0: none. `done` comes
  * later, never from in here.
  */
 struct hook *hook_start(uv_loop_t *uv, const char *path, char **env, unsigned timeout_s,

@@ -45,29 +45,25 @@ static void chan_lost(struct step_chan *chan)
         stepd->options.lost(stepd->options.ctx, owner);
 }
 
-/* Several packets may wait; the owner may close the channel in between. */
+/* One packet a time: the next one, if there is one, wakes us again. */
 static void chan_readable(uv_poll_t *poll, int status, int events)
 {
     static uint8_t packet[PACKET_BYTES];
     struct step_chan *chan = poll->data;
 
     (void)status, (void)events;
-    while (!chan->closed) {
-        ssize_t len = recv(chan->fd, packet, sizeof(packet), MSG_DONTWAIT);
-        if (len < 0 && errno == EINTR)
-            continue;
-        if (len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return;
-        if (len <= 0) {
-            chan_lost(chan);
-            return;
-        }
-        StepNews *news = step_news__unpack(NULL, (size_t)len, packet);
-        if (!news)
-            continue;
-        chan->stepd->options.news(chan->stepd->options.ctx, chan->owner, news);
-        step_news__free_unpacked(news, NULL);
+    ssize_t len = recv(chan->fd, packet, sizeof(packet), MSG_DONTWAIT);
+    if (len < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
+        return;
+    if (len <= 0) {
+        chan_lost(chan);
+        return;
     }
+    StepNews *news = step_news__unpack(NULL, (size_t)len, packet);
+    if (!news)
+        return;
+    chan->stepd->options.news(chan->stepd->options.ctx, chan->owner, news);
+    step_news__free_unpacked(news, NULL);
 }
 
 struct step_chan *stepd_chan_new(struct stepd *stepd, int fd, void *owner)

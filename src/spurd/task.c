@@ -152,9 +152,8 @@ static void build_env(const struct task_node *node, const Grant *grant, const Jo
 {
     struct env env;
     struct env_job job;
-    size_t count;
 
-    env_init(&env);
+    env_init(&env, arena);
     for (size_t i = 0; i < payload->n_env; i++)
         env_put(&env, (const char *)payload->env[i].data, payload->env[i].len);
     task_env_job(node, grant, &job);
@@ -171,12 +170,8 @@ static void build_env(const struct task_node *node, const Grant *grant, const Jo
         set_if_absent(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     }
     set_if_absent(&env, "TMPDIR", "/tmp");
-    char **list = env_take(&env, &count);
-    out->n_env = count;
-    out->env = ARENA_ARRAY(arena, char *, count);
-    for (size_t i = 0; i < count; i++)
-        out->env[i] = arena_strdup(arena, list[i]);
-    env_list_free(list);
+    out->n_env = env.list.len;
+    out->env = arena_copy(arena, env.list.items, env.list.len * sizeof(char *));
     env_done(&env);
 }
 

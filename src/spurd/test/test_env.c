@@ -22,18 +22,18 @@ static int by_text(const void *a, const void *b)
 
 static char *text_of(const struct env_job *job, enum env_where where)
 {
+    struct arena arena;
     struct env env;
     struct str out = { 0 };
-    size_t count;
 
-    env_init(&env);
+    arena_init(&arena);
+    env_init(&env, &arena);
     env_fill(&env, job, where);
-    char **list = env_take(&env, &count);
-    qsort(list, count, sizeof(char *), by_text);
-    for (size_t i = 0; i < count; i++)
-        str_addf(&out, "%s\n", list[i]);
-    env_list_free(list);
+    qsort(env.list.items, env.list.len, sizeof(char *), by_text);
+    for (size_t i = 0; i < env.list.len; i++)
+        str_addf(&out, "%s\n", env.list.items[i]);
     env_done(&env);
+    arena_done(&arena);
     return str_take(&out);
 }
 
@@ -296,10 +296,13 @@ static void array_texts(void **state)
 static void the_last_value_counts(void **state)
 {
     (void)state;
+    struct arena arena;
     struct env env;
-    size_t count;
+    char name[32], value[32];
 
-    env_init(&env);
+    arena_init(&arena);
+    env_init(&env, &arena);
+    assert_null(env_get(&env, "A"));
     env_put(&env, "A=1", 3);
     env_put(&env, "nothing", 7);
     env_put(&env, "=x", 2);
@@ -308,13 +311,23 @@ static void the_last_value_counts(void **state)
     env_set(&env, "A", "2");
     assert_string_equal(env_get(&env, "A"), "2");
     assert_null(env_get(&env, "N"));
-    char **list = env_take(&env, &count);
-    assert_int_equal(count, 2);
+    char **list = env_copy(&env);
     assert_string_equal(list[0], "A=2");
     assert_string_equal(list[1], "B=x=y");
     assert_null(list[2]);
     env_list_free(list);
+    for (int round = 0; round < 2; round++) { /* more than the first table holds */
+        for (int i = 0; i < 5000; i++) {
+            snprintf(name, sizeof(name), "V%d", i);
+            snprintf(value, sizeof(value), "%d", i + round);
+            env_set(&env, name, value);
+        }
+    }
+    assert_int_equal(env.list.len, 5002);
+    assert_string_equal(env_get(&env, "V4999"), "5000");
+    assert_null(env_get(&env, "V"));
     env_done(&env);
+    arena_done(&arena);
 }
 
 UNIT_MAIN(UNIT(a_minimal_job), UNIT(a_job_on_several_nodes), UNIT(gpus_by_their_make),
