@@ -36,6 +36,12 @@ static int check_supported(const JobSpec *spec, struct err *err)
         { spec->exclusive == EXCLUSIVE_TOPO, "--exclusive=topo" },
     };
 
+    bool unknown = spec->base.n_unknown_fields;
+    for (size_t i = 0; i < spec->n_gres; i++)
+        unknown = unknown || spec->gres[i]->base.n_unknown_fields;
+    if (unknown)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "the job asks for something that this version does not know");
     for (size_t i = 0; i < ARRAY_LEN(not_there); i++) {
         if (!not_there[i].asked)
             continue;

@@ -110,7 +110,9 @@ static int check_node(const struct state *state, const struct node *node, struct
 /* Never more than there is, unless the configuration took it away. */
 static int check_capacity(const struct node *node, struct err *err)
 {
-    if (node->mem_used_mb > node->mem_mb && node->jobs.len)
+    if (node->shrunk)
+        return 0;
+    if (node->mem_used_mb > node->mem_mb)
         return wrong(err, "node %s: more memory in use than it has (%llu)", node->spec->name,
                      node->mem_used_mb);
     for (size_t k = 0; k < node->gres_count; k++) {

@@ -33,6 +33,7 @@ struct node {
     uint8_t state;  /* NodeState; (2) */
     uint32_t flags; /* NodeFlag */
     bool removed;   /* (3) */
+    bool shrunk;    /* the configuration took away what jobs hold; (1) */
     bool touched;
     uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
     uint32_t cpus_used;     /* CPUs in use, each counted once */

@@ -119,7 +119,15 @@ bool node_amounts(struct node *node)
     node->cpus_used = node->jobs_whole = 0;
     node->mem_used_mb = 0;
     alloc_recount(node);
+    node_see_shrunk(node);
     return amounts_hash(node) != before;
+}
+
+void node_see_shrunk(struct node *node)
+{
+    node->shrunk = node->mem_used_mb > node->mem_mb;
+    for (size_t i = 0; i < node->gres_count; i++)
+        node->shrunk = node->shrunk || node->gres[i].used > node->gres[i].total;
 }
 
 void node_set_reason(struct state *state, struct node *node, const char *reason, const char *user,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 static void *from_arena(void *arena, size_t size)
 {
     return arena_alloc(arena, size);
@@ -32,20 +34,101 @@ struct span pb_pack(const void *message, struct arena *arena)
     return (struct span){ (const char *)bytes, len };
 }
 
-void *pb_copy(const void *message)
-{
-    const ProtobufCMessage *from = message;
-    size_t len = protobuf_c_message_get_packed_size(from);
-    CLEANUP(freep) uint8_t *bytes = mem_new(len + 1);
-
-    protobuf_c_message_pack(from, bytes);
-    return protobuf_c_message_unpack(from->descriptor, NULL, len, bytes);
-}
-
 void pb_free(void *message)
 {
     if (message)
         protobuf_c_message_free_unpacked(message, NULL);
+}
+
+/* Calls `each` for every message directly inside. */
+static void each_inside(const ProtobufCMessage *message,
+                        void (*each)(const ProtobufCMessage *inner, void *ctx), void *ctx)
+{
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        if (field->type != PROTOBUF_C_TYPE_MESSAGE || !pb_has(message, field))
+            continue;
+        const char *at = (const char *)message + field->offset;
+        if (field->label != PROTOBUF_C_LABEL_REPEATED) {
+            each(*(ProtobufCMessage *const *)(const void *)at, ctx);
+            continue;
+        }
+        size_t count =
+            *(const size_t *)(const void *)((const char *)message + field->quantifier_offset);
+        for (size_t k = 0; k < count; k++)
+            each((*(ProtobufCMessage *const *const *)(const void *)at)[k], ctx);
+    }
+}
+
+static void see_unknown(const ProtobufCMessage *message, void *found)
+{
+    if (message->n_unknown_fields)
+        *(bool *)found = true;
+    else
+        each_inside(message, see_unknown, found);
+}
+
+bool pb_has_unknown(const void *message)
+{
+    bool found = false;
+
+    see_unknown(message, &found);
+    return found;
+}
+
+/* Counts of unknown fields, taken off while a message is packed and put back in the same order. */
+struct hidden {
+    VEC(unsigned) counts;
+    size_t next;
+};
+
+static void hide(const ProtobufCMessage *message, void *ctx)
+{
+    struct hidden *hidden = ctx;
+
+    vec_push(&hidden->counts, message->n_unknown_fields);
+    ((ProtobufCMessage *)(uintptr_t)message)->n_unknown_fields = 0;
+    each_inside(message, hide, hidden);
+}
+
+static void show(const ProtobufCMessage *message, void *ctx)
+{
+    struct hidden *hidden = ctx;
+
+    ((ProtobufCMessage *)(uintptr_t)message)->n_unknown_fields =
+        hidden->counts.items[hidden->next++];
+    each_inside(message, show, hidden);
+}
+
+/* The packed message without what we do not know; what is not known may not even be well formed. */
+static void pack_known(const ProtobufCMessage *message, struct str *out)
+{
+    struct hidden hidden = { 0 };
+    bool unknown = pb_has_unknown(message);
+
+    if (unknown)
+        hide(message, &hidden);
+    size_t len = protobuf_c_message_get_packed_size(message);
+    str_reserve(out, len + 1);
+    protobuf_c_message_pack(message, (uint8_t *)out->data + out->len);
+    out->len += len;
+    if (unknown)
+        show(message, &hidden);
+    vec_done(&hidden.counts);
+}
+
+void *pb_copy(const void *message)
+{
+    const ProtobufCMessage *from = message;
+    struct str bytes = { 0 };
+
+    pack_known(from, &bytes);
+    void *copy = protobuf_c_message_unpack(from->descriptor, NULL, bytes.len,
+                                           (const uint8_t *)str_text(&bytes));
+    str_done(&bytes);
+    return copy;
 }
 
 static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
@@ -175,21 +258,21 @@ void *pb_merge(const void *message, const void *change, struct arena *arena)
 {
     const ProtobufCMessageDescriptor *type = ((const ProtobufCMessage *)message)->descriptor;
     ProtobufCAllocator allocator = pb_arena(arena);
-    struct span old = pb_pack(message, arena);
-    ProtobufCMessage *base =
-        protobuf_c_message_unpack(type, &allocator, old.len, (const uint8_t *)old.ptr);
+    struct str bytes = { 0 };
 
+    pack_known(message, &bytes);
+    ProtobufCMessage *base =
+        protobuf_c_message_unpack(type, &allocator, bytes.len, (const uint8_t *)bytes.data);
     for (unsigned i = 0; i < type->n_fields; i++) {
         if (pb_has(change, &type->fields[i]))
             unset(base, &type->fields[i]);
     }
     /* Packed messages merge by being put one behind the other. */
-    struct str joined = { 0 };
-    struct span first = pb_pack(base, arena), second = pb_pack(change, arena);
-    str_add_len(&joined, first.ptr, first.len);
-    str_add_len(&joined, second.ptr, second.len);
+    str_clear(&bytes);
+    pack_known(base, &bytes);
+    pack_known(change, &bytes);
     void *merged =
-        protobuf_c_message_unpack(type, &allocator, joined.len, (const uint8_t *)str_text(&joined));
-    str_done(&joined);
+        protobuf_c_message_unpack(type, &allocator, bytes.len, (const uint8_t *)bytes.data);
+    str_done(&bytes);
     return merged;
 }

@@ -13,8 +13,13 @@
 /* Unpacks into an arena; nothing is freed alone. */
 ProtobufCAllocator pb_arena(struct arena *arena);
 
-/* A copy of any message, on the heap: protobuf_c_message_free_unpacked(copy, NULL). */
+/*
+ * A copy of any message, on the heap: protobuf_c_message_free_unpacked(copy, NULL). Fields that
+ * this build does not know are left out.
+ */
 void *pb_copy(const void *message);
+/* Has the message, or one inside it, fields that this build does not know? */
+bool pb_has_unknown(const void *message);
 void pb_free(void *message); /* NULL is nothing */
 
 /* Packed, in the arena. */
@@ -27,7 +32,10 @@ bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out
 void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len);
 void pb_put_varint(struct str *out, uint64_t value);
 
-/* Merges what is present in `change` into a copy of `message`: repeated fields are replaced. */
+/*
+ * Merges what is present in `change` into a copy of `message`: repeated fields are replaced. What
+ * this build does not know is left out.
+ */
 void *pb_merge(const void *message, const void *change, struct arena *arena);
 /* Unsets a field by name; false when the message has none of that name. */
 bool pb_clear(void *message, const char *field);

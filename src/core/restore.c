@@ -232,6 +232,8 @@ static int verdict(struct restore *restore, struct err *err)
     nodes_are_complete(restore);
     vec_each (struct partition *, at, &restore->state->partitions)
         partition_resolve(restore->state, *at, NULL);
+    vec_each (struct node *, at, &restore->state->nodes)
+        node_see_shrunk(*at);
     reservations_renumber(restore->state);
     reservations_next(restore->state);
     due_rebuild(restore->state);

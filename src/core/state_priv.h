@@ -281,6 +281,7 @@ void node_set_spec(struct node *node, const NodeSpec *spec);
 void node_set_found(struct node *node, const NodeInventory *found);
 /* Totals from spec and inventory; use is counted again. True when something changed. */
 bool node_amounts(struct node *node);
+void node_see_shrunk(struct node *node); /* after what jobs hold was counted by itself */
 void node_set_reason(struct state *state, struct node *node, const char *reason, const char *user,
                      uint32_t uid);
 void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *key);

@@ -115,7 +115,7 @@ static enum err_code check_field(const struct job *job, const char *field, struc
 static enum err_code check_fields(const struct job *job, const CmdUpdateJob *cmd, struct err *err)
 {
     const ProtobufCMessageDescriptor *type = &job_spec__descriptor;
-    enum err_code code = ERR_OK;
+    enum err_code code = cmd->change && pb_has_unknown(cmd->change) ? ERR_UNSUPPORTED : ERR_OK;
 
     for (unsigned i = 0; cmd->change && i < type->n_fields && code == ERR_OK; i++) {
         if (pb_has(cmd->change, &type->fields[i]))

@@ -449,6 +449,8 @@ static void step_config(struct fix *fix)
 
     if (chance(30))
         config->nodes[0]->cpus = 2 + any(3);
+    if (chance(20))
+        config->nodes[1]->memory_mb = 500;
     if (chance(30))
         PUT(config, min_job_age_s, 60 + any(300));
     if (chance(30))
