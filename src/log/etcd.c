@@ -161,6 +161,7 @@ static void etcd_stop(struct log *log)
     etcd_append_stop(self);
     if (!self->flying)
         etcd_append_refuse_queue(self, &why);
+    etcd_trim_stop(self);
     etcd_keep_stop(self);
 }
 
@@ -171,6 +172,7 @@ static void etcd_free(struct log *log)
     etcd_sync_stop(self);
     etcd_elect_stop(self);
     etcd_append_stop(self);
+    etcd_trim_stop(self);
     etcd_keep_stop(self);
     payload_index_done(&self->index);
     vec_done(&self->drops);
@@ -273,5 +275,5 @@ void log_etcd_set_controllers(struct log *log, unsigned controllers)
 
     self->controllers = MAX(controllers, 1u);
     if (self->leading)
-        etcd_keep_trim(self);
+        etcd_trim(self);
 }

@@ -37,5 +37,7 @@ struct etcd_options {
 struct log *log_etcd_new(const struct log_config *config, const struct etcd_options *options,
                          struct err *err);
 void log_etcd_set_controllers(struct log *log, unsigned controllers);
+/* A controller that was removed no longer counts as holding anything. */
+void log_etcd_forget_controller(struct log *log, const char *name);
 
 #endif

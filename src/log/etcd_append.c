@@ -142,7 +142,7 @@ static void committed(struct etcd_log *self)
     batch_free(batch);
     if (going) {
         go_on(self);
-        etcd_keep_trim(self);
+        etcd_trim(self);
     }
 }
 

@@ -6,7 +6,8 @@
  *     etcd_sync.c     reads entries and watches for more
  *     etcd_elect.c    lease, campaign, deposing, confirming
  *     etcd_append.c   writes entries and finds out what became of them
- *     etcd_keep.c     payloads and snapshots on this controller's disk; trimming what all hold
+ *     etcd_keep.c     payloads and snapshots on this controller's disk
+ *     etcd_trim.c     telling the others, trimming what a majority holds
  */
 #ifndef LOG_ETCD_PRIV_H
 #define LOG_ETCD_PRIV_H
@@ -106,9 +107,11 @@ struct etcd_log {
     VEC(struct digest_note) drops;
     struct log_point taken;    /* a snapshot that the owner took, not yet verified */
     struct log_point previous; /* the snapshot before log.snapshot */
+
+    /* etcd_trim.c */
     struct log_point announced;
     VEC(struct etcd_member_note) members;
-    void *announce_call, *trim_call, *compact_call;
+    void *announce_call, *trim_call, *compact_call, *forget_call;
 };
 
 static inline struct etcd_log *etcd_self(const struct log *log)
@@ -157,10 +160,11 @@ int etcd_keep_load(struct etcd_log *self, struct err *err); /* after the state i
 void etcd_keep_batch(struct etcd_log *self, const struct log_batch *batch, struct span value);
 void etcd_keep_poll(struct etcd_log *self);
 bool etcd_keep_is_full(const struct etcd_log *self); /* the disk does not keep up */
-void etcd_keep_trim(struct etcd_log *self);
-void etcd_keep_announce(struct etcd_log *self);
-void etcd_keep_note_member(struct etcd_log *self, const EtcdKeyValue *kv);
 void etcd_keep_stop(struct etcd_log *self);
+void etcd_trim(struct etcd_log *self); /* if there is anything to */
+void etcd_trim_announce(struct etcd_log *self);
+void etcd_trim_note_member(struct etcd_log *self, const EtcdKeyValue *kv);
+void etcd_trim_stop(struct etcd_log *self);
 int etcd_snapshot_taken(struct log *log, struct log_point point, struct err *err);
 int etcd_payload_get(struct log *log, const uint8_t *digest, struct str *out, struct err *err);
 bool etcd_payload_has(struct log *log, const uint8_t *digest);

@@ -86,7 +86,7 @@ static void on_event(struct etcd_log *self, const EtcdEvent *event)
     } else if (!gone && etcd_key_is(kv, self->keys.trim))
         take_trim(self, kv);
     else if (!gone && etcd_key_under(kv, self->keys.member))
-        etcd_keep_note_member(self, kv);
+        etcd_trim_note_member(self, kv);
 }
 
 static void on_watch(void *arg, const EtcdWatchResponse *message)
@@ -196,7 +196,7 @@ static void take_reply(struct etcd_log *self, const EtcdTxnResponse *reply)
 
     take_trim(self, etcd_reply_first(reply, AT_TRIM));
     for (size_t i = 0; i < members->n_kvs; i++)
-        etcd_keep_note_member(self, members->kvs[i]);
+        etcd_trim_note_member(self, members->kvs[i]);
     if (self->trimmed.index > self->log.point.index) {
         want_snapshot(self);
         return;
@@ -220,7 +220,7 @@ static void take_reply(struct etcd_log *self, const EtcdTxnResponse *reply)
     self->caught_up = true;
     start_watch(self, etcd_reply_revision(reply));
     etcd_leader_seen(self, etcd_reply_first(reply, AT_LEADER));
-    etcd_keep_announce(self);
+    etcd_trim_announce(self);
 }
 
 static void on_sync(void *arg, const ProtobufCMessage *reply, const struct err *err)

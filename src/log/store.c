@@ -159,6 +159,36 @@ int store_open(const char *path, bool create, struct store **out, struct err *er
     return 0;
 }
 
+int store_open_payloads(const char *path, struct store **out, struct err *err)
+{
+    struct store *store = NEW(struct store);
+    int rc = 0;
+
+    if (sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_name) !=
+        SQLITE_OK)
+        rc = store_err(store->db, err, path);
+    if (rc == 0)
+        rc = set_up(store->db, false, err);
+    if (rc == 0)
+        rc = payload_open(&store->payloads, store->db, err);
+    if (rc < 0) {
+        store_close(store);
+        return rc;
+    }
+    *out = store;
+    return 0;
+}
+
+int store_begin(struct store *store, struct err *err)
+{
+    return run(store->db, "BEGIN IMMEDIATE", err);
+}
+
+int store_commit(struct store *store, struct err *err)
+{
+    return run(store->db, "COMMIT", err);
+}
+
 void store_close(struct store *store)
 {
     if (!store)

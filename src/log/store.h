@@ -36,6 +36,11 @@ int store_err(sqlite3 *db, struct err *err, const char *what);
 int store_open(const char *path, bool create, struct store **out, struct err *err);
 void store_close(struct store *store);
 
+/* A database that has only the table of payloads; of this object only that part may be used. */
+int store_open_payloads(const char *path, struct store **out, struct err *err);
+int store_begin(struct store *store, struct err *err);
+int store_commit(struct store *store, struct err *err);
+
 /* One transaction: the row is durable when this returns 0. */
 int store_insert(struct store *store, const struct log_batch *batch, struct err *err);
 
