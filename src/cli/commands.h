@@ -8,11 +8,17 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
+struct option_set;
+extern const struct option_set logs_options, scancel_options, scontrol_options, sinfo_options,
+    squeue_options, token_options; /* sbatch_options is in schema/request.h */
+
+int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);
 int controller_main(int argc, char **argv);
 int down_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
+int man_main(int argc, char **argv);
 int node_main(int argc, char **argv);
 int sbatch_main(int argc, char **argv);
 int scancel_main(int argc, char **argv);

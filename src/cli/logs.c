@@ -111,15 +111,19 @@ static const struct option rows[] = {
       .help = "Show this text." },
 };
 
+const struct option_set logs_options = {
+    .command = "spur logs",
+    .usage = "[-f] [-e] [-n LINES] JOB",
+    .about = "Shows the output of a job, through its node.",
+    .bit = 1,
+    .usage_exit = 1,
+    .rows = rows,
+    .count = ARRAY_LEN(rows),
+};
+
 int logs_main(int argc, char **argv)
 {
-    const struct option_set set = { .command = cli_name(argv),
-                                    .usage = "[-f] [-e] [-n LINES] JOB",
-                                    .about = "Shows the output of a job, through its node.",
-                                    .bit = 1,
-                                    .usage_exit = 1,
-                                    .rows = rows,
-                                    .count = ARRAY_LEN(rows) };
+    struct option_set set = logs_options;
     struct option_ctx ctx = cli_option_ctx();
     struct logs_args args = { 0 };
     struct err err = { 0 };
@@ -127,6 +131,7 @@ int logs_main(int argc, char **argv)
     char **operands = NEW_ARRAY(char *, argc + 1);
     int count = 0, code = 0;
 
+    set.command = cli_name(argv);
     cli_init(&cli, set.command);
     if (option_read_argv(&set, &ctx, &args, argc, argv, OPTION_PERMUTE, operands, &count, &err) <
         0) {

@@ -34,6 +34,8 @@ static const struct command {
     { "config", NULL, config_main, "check, show or import a configuration" },
     { "up", NULL, up_main, "start a private cluster on this machine" },
     { "down", NULL, down_main, "end it" },
+    { "completion", NULL, completion_main, "completion for a shell" },
+    { "man", NULL, man_main, "a manual page, for man -l" },
     { "version", NULL, version_main, "show the version" },
     { "help", NULL, help_main, "show this" },
 };

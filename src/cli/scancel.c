@@ -368,19 +368,22 @@ static int scancel_run(struct scancel *scancel, int argc, char **argv)
     return send_ids(scancel, scancel->ids, (size_t)scancel->id_count);
 }
 
+const struct option_set scancel_options = { .command = "scancel",
+                                            .usage = "[OPTIONS...] [JOB[_TASK]...]",
+                                            .about = "Ends or signals jobs.",
+                                            .bit = 1,
+                                            .usage_exit = 1,
+                                            .rows = rows,
+                                            .count = ARRAY_LEN(rows) };
+
 int scancel_main(int argc, char **argv)
 {
     struct scancel scancel = { .ids = NEW_ARRAY(char *, argc + 1) };
     char **ids = scancel.ids;
     int code;
 
-    scancel.set = (struct option_set){ .command = cli_name(argv),
-                                       .usage = "[OPTIONS...] [JOB[_TASK]...]",
-                                       .about = "Ends or signals jobs.",
-                                       .bit = 1,
-                                       .usage_exit = 1,
-                                       .rows = rows,
-                                       .count = ARRAY_LEN(rows) };
+    scancel.set = scancel_options;
+    scancel.set.command = cli_name(argv);
     cli_init(&scancel.cli, scancel.set.command);
     code = scancel_run(&scancel, argc, argv);
     cli_done(&scancel.cli);

@@ -366,19 +366,24 @@ static int scontrol_run(struct control *control, const struct option_set *set, i
     return count ? run_words(control, count, operands) : run_prompt(control);
 }
 
+const struct option_set scontrol_options = {
+    .command = "scontrol",
+    .usage = "[OPTIONS...] [COMMAND...]",
+    .about = "Shows and changes jobs, nodes and partitions.",
+    .bit = 1,
+    .usage_exit = 1,
+    .rows = options,
+    .count = ARRAY_LEN(options),
+};
+
 int scontrol_main(int argc, char **argv)
 {
     struct control control = { .argc = argc, .argv = argv };
-    const struct option_set set = { .command = cli_name(argv),
-                                    .usage = "[OPTIONS...] [COMMAND...]",
-                                    .about = "Shows and changes jobs, nodes and partitions.",
-                                    .bit = 1,
-                                    .usage_exit = 1,
-                                    .rows = options,
-                                    .count = ARRAY_LEN(options) };
+    struct option_set set = scontrol_options;
     char **operands = NEW_ARRAY(char *, argc + 1);
     int code;
 
+    set.command = cli_name(argv);
     cli_init(&control.cli, set.command);
     code = scontrol_run(&control, &set, argc, argv, operands);
     cli_done(&control.cli);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/commands.h"
 #include "cli/sinfo.h"
 #include "schema/jsonw.h"
 #include "schema/names.h"
@@ -283,16 +284,19 @@ int sinfo_read(struct sinfo *sinfo)
     return code;
 }
 
+const struct option_set sinfo_options = { .command = "sinfo",
+                                          .usage = "[OPTIONS...]",
+                                          .about = "Lists partitions and nodes.",
+                                          .bit = 1,
+                                          .usage_exit = 1,
+                                          .rows = rows,
+                                          .count = ARRAY_LEN(rows) };
+
 void sinfo_init(struct sinfo *sinfo, int argc, char **argv)
 {
     *sinfo = (struct sinfo){ .argc = argc, .argv = argv };
-    sinfo->set = (struct option_set){ .command = cli_name(argv),
-                                      .usage = "[OPTIONS...]",
-                                      .about = "Lists partitions and nodes.",
-                                      .bit = 1,
-                                      .usage_exit = 1,
-                                      .rows = rows,
-                                      .count = ARRAY_LEN(rows) };
+    sinfo->set = sinfo_options;
+    sinfo->set.command = cli_name(argv);
     cli_init(&sinfo->cli, sinfo->set.command);
 }
 

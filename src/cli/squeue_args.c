@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "cli/squeue.h"
 #include "schema/names.h"
 
@@ -340,16 +341,19 @@ int squeue_read(struct squeue *squeue)
     return prepare(squeue) ? 1 : -1;
 }
 
+const struct option_set squeue_options = { .command = "squeue",
+                                           .usage = "[OPTIONS...]",
+                                           .about = "Lists jobs that wait or run.",
+                                           .bit = 1,
+                                           .usage_exit = 1,
+                                           .rows = rows,
+                                           .count = ARRAY_LEN(rows) };
+
 void squeue_init(struct squeue *squeue, int argc, char **argv)
 {
     *squeue = (struct squeue){ .sort = "P,t,-p", .argc = argc, .argv = argv };
-    squeue->set = (struct option_set){ .command = cli_name(argv),
-                                       .usage = "[OPTIONS...]",
-                                       .about = "Lists jobs that wait or run.",
-                                       .bit = 1,
-                                       .usage_exit = 1,
-                                       .rows = rows,
-                                       .count = ARRAY_LEN(rows) };
+    squeue->set = squeue_options;
+    squeue->set.command = cli_name(argv);
     cli_init(&squeue->cli, squeue->set.command);
     list_jobs_request__init(&squeue->request);
     arena_init(&squeue->round);

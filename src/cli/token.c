@@ -59,16 +59,19 @@ static int get_token(struct cli *cli, const struct token_args *args, TokenReply 
                     &token_reply__descriptor, (ProtobufCMessage **)reply, err);
 }
 
+const struct option_set token_options = {
+    .command = "spur token",
+    .usage = "[--user NAME] [--lifespan TIME] | --join [--node NAME]",
+    .about = "Makes a token and prints it.",
+    .bit = 1,
+    .usage_exit = 1,
+    .rows = rows,
+    .count = ARRAY_LEN(rows),
+};
+
 int token_main(int argc, char **argv)
 {
-    const struct option_set set = { .command = cli_name(argv),
-                                    .usage =
-                                        "[--user NAME] [--lifespan TIME] | --join [--node NAME]",
-                                    .about = "Makes a token and prints it.",
-                                    .bit = 1,
-                                    .usage_exit = 1,
-                                    .rows = rows,
-                                    .count = ARRAY_LEN(rows) };
+    struct option_set set = token_options;
     struct option_ctx ctx = cli_option_ctx();
     struct token_args args = { 0 };
     struct err err = { 0 };
@@ -77,6 +80,7 @@ int token_main(int argc, char **argv)
     struct cli cli;
     int count = 0, code = 0;
 
+    set.command = cli_name(argv);
     cli_init(&cli, set.command);
     if (option_read_argv(&set, &ctx, &args, argc, argv, OPTION_PERMUTE, operands, &count, &err) <
         0) {

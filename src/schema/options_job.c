@@ -213,6 +213,7 @@ static const struct option rows[] = {
       .help = "Memory of each node: 500M, 4G; 0 is all of it." },
     { .name = "mem-bind", .arg = "TYPE", .commands = CMD_ALL, .env = { "SBATCH_MEM_BIND", "SALLOC_MEM_BIND", "SLURM_MEM_BIND" },
       .read = option_text, .into = SPEC(mem_bind),
+      .later = "tasks are not bound to memory",
       .help = "How tasks are bound to memory." },
     { .name = "mem-per-cpu", .arg = "SIZE", .commands = CMD_ALL, .env = { "SBATCH_MEM_PER_CPU", "SALLOC_MEM_PER_CPU", "SLURM_MEM_PER_CPU" },
       .read = read_mem, .into = SPEC(mem_per_cpu_mb), .value = 1, .update = "MinMemoryCPU",

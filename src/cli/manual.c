@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * manual.c - man pages and shell completion, written from the option tables
+ *
+ * The build runs `spur man NAME` and `spur completion bash` and installs what they print.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "schema/request.h"
+
+static const struct option_set *const sets[] = {
+    &sbatch_options, &squeue_options, &scancel_options, &sinfo_options, &scontrol_options,
+};
+
+int man_main(int argc, char **argv)
+{
+    struct str out = { 0 };
+
+    for (size_t i = 0; argc == 2 && i < ARRAY_LEN(sets); i++) {
+        if (strcmp(sets[i]->command, argv[1]) == 0)
+            option_add_man(sets[i], &out);
+    }
+    if (!out.len) {
+        fputs("Usage: spur man sbatch|squeue|scancel|sinfo|scontrol\n", stderr);
+        return 1;
+    }
+    cli_flush(&out);
+    str_done(&out);
+    return 0;
+}
+
+int completion_main(int argc, char **argv)
+{
+    bool bash = argc == 2 && strcmp(argv[1], "bash") == 0;
+    bool zsh = argc == 3 && strcmp(argv[1], "zsh") == 0;
+    struct str out = { 0 };
+
+    for (size_t i = 0; (bash || zsh) && i < ARRAY_LEN(sets); i++) {
+        if (bash)
+            option_add_bash(sets[i], &out);
+        else if (strcmp(sets[i]->command, argv[2]) == 0)
+            option_add_zsh(sets[i], &out);
+    }
+    if (!out.len) {
+        fputs("Usage: spur completion bash\n"
+              "       spur completion zsh sbatch|squeue|scancel|sinfo|scontrol\n",
+              stderr);
+        return 1;
+    }
+    cli_flush(&out);
+    str_done(&out);
+    return 0;
+}
