@@ -250,7 +250,7 @@ static int make_payload(struct submit *submit, JobPayload *payload, struct err *
                               .export_file = request->export_file,
                               .submit_dir = submit->cwd,
                               .submit_host = host,
-                              .environ = submit->ctx.env };
+                              .env = submit->ctx.env };
 
     host_short(host);
     payload->has_script = true;

@@ -18,7 +18,7 @@
 struct submit_env {
     const char *export, *export_file;
     const char *submit_dir, *submit_host;
-    char *const *environ;
+    char *const *env;
 };
 int submit_env(const struct submit_env *from, struct arena *arena, JobPayload *payload,
                struct err *err);

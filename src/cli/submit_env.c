@@ -36,27 +36,27 @@ static void put(env_list *list, char *entry)
     vec_push(list, entry);
 }
 
-static void put_all(env_list *list, char *const *environ)
+static void put_all(env_list *list, char *const *from)
 {
-    for (; environ && *environ; environ++) {
-        if (strchr(*environ, '='))
-            vec_push(list, *environ);
+    for (; from && *from; from++) {
+        if (strchr(*from, '='))
+            vec_push(list, *from);
     }
 }
 
-static void put_ours(env_list *list, char *const *environ)
+static void put_ours(env_list *list, char *const *from)
 {
-    for (; environ && *environ; environ++) {
-        if (str_starts(*environ, "SLURM_") || str_starts(*environ, "SPANK_"))
-            put(list, *environ);
+    for (; from && *from; from++) {
+        if (str_starts(*from, "SLURM_") || str_starts(*from, "SPANK_"))
+            put(list, *from);
     }
 }
 
-static void put_named(env_list *list, char *const *environ, const char *name, size_t len)
+static void put_named(env_list *list, char *const *from, const char *name, size_t len)
 {
-    for (; environ && *environ; environ++) {
-        if (name_len(*environ) == len && strncmp(*environ, name, len) == 0)
-            put(list, *environ);
+    for (; from && *from; from++) {
+        if (name_len(*from) == len && strncmp(*from, name, len) == 0)
+            put(list, *from);
     }
 }
 
@@ -85,8 +85,7 @@ static char *next_export(const char **cursor, struct arena *arena)
     return result;
 }
 
-static void put_listed(env_list *list, const char *export, char *const *environ,
-                       struct arena *arena)
+static void put_listed(env_list *list, const char *export, char *const *from, struct arena *arena)
 {
     const char *cursor = export;
     bool all = false;
@@ -95,14 +94,14 @@ static void put_listed(env_list *list, const char *export, char *const *environ,
     while ((word = next_export(&cursor, arena)))
         all |= strcasecmp(word, "ALL") == 0;
     if (all)
-        put_all(list, environ);
-    put_ours(list, environ); /* (1) */
+        put_all(list, from);
+    put_ours(list, from); /* (1) */
     cursor = export;
     while ((word = next_export(&cursor, arena))) {
         if (strchr(word, '='))
             put(list, word);
         else if (strcasecmp(word, "ALL") != 0)
-            put_named(list, environ, word, strlen(word));
+            put_named(list, from, word, strlen(word));
     }
 }
 
@@ -157,15 +156,15 @@ int submit_env(const struct submit_env *from, struct arena *arena, JobPayload *p
         result = put_file(&list, from->export_file, arena, err);
         login = false;
     } else if (str_is_empty(export) || str_ieq(export, "ALL")) {
-        put_all(&list, from->environ);
+        put_all(&list, from->env);
         login = false;
     } else if (str_ieq(export, "NIL")) {
-        put_ours(&list, from->environ);
+        put_ours(&list, from->env);
         login = false;
     } else if (str_ieq(export, "NONE")) {
-        put_ours(&list, from->environ);
+        put_ours(&list, from->env);
     } else {
-        put_listed(&list, export, from->environ, arena);
+        put_listed(&list, export, from->env, arena);
     }
     if (login) {
         payload->has_get_user_env = payload->get_user_env = true;

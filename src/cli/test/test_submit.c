@@ -16,7 +16,7 @@ static char *environment[] = {
 
 static void check(const char *export, const char *want, bool login)
 {
-    struct submit_env from = { .export = export, .environ = environment };
+    struct submit_env from = { .export = export, .env = environment };
     JobPayload payload = JOB_PAYLOAD__INIT;
     struct arena arena;
     struct str got = { 0 };
@@ -54,7 +54,7 @@ static void test_export_file_replaces_the_environment(void **state)
 {
     char path[] = "/tmp/spur-export-XXXXXX";
     int fd = mkstemp(path);
-    struct submit_env from = { .export_file = path, .environ = environment, .submit_dir = "/d" };
+    struct submit_env from = { .export_file = path, .env = environment, .submit_dir = "/d" };
     JobPayload payload = JOB_PAYLOAD__INIT;
     struct arena arena;
     struct err err = { 0 };
@@ -78,7 +78,7 @@ static void test_environment_is_bounded(void **state)
 {
     char *huge = malloc(LIMIT_ENV_BYTES + 16);
     char *list[] = { huge, NULL };
-    struct submit_env from = { .environ = list };
+    struct submit_env from = { .env = list };
     JobPayload payload = JOB_PAYLOAD__INIT;
     struct arena arena;
     struct err err = { 0 };
