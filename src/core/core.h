@@ -36,7 +36,10 @@ bool core_request_seen(const struct state *state, uint32_t uid, const ProtobufCB
 /* When a CmdTime is to be proposed; INT64_MAX when nothing is due. */
 int64_t core_next_due(const struct state *state);
 
-/* Sum of the hashes of all records: equal states have equal digests. Costs nothing. */
+/*
+ * Sum of the hashes of all records, and the head: equal states have equal digests. Costs nothing.
+ * A CmdCheck must name the digest of the state just before it: propose one with nothing in flight.
+ */
 uint64_t core_digest(const struct state *state);
 
 /* Why the job waits or ended: an enum job_reason (Slurm's number), 0 when only the planner knows. */
