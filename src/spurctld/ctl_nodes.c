@@ -160,6 +160,23 @@ void ctl_nodes_leading(struct ctl *ctl)
     arm(ctl);
 }
 
+/* Agents are the new leader's; what was known of them means nothing when we lead again. */
+void ctl_nodes_following(struct ctl *ctl)
+{
+    map_each (entry, &ctl->agents) {
+        struct agent *agent = entry->value;
+        uint64_t session = agent->session;
+        if (session) {
+            ctl_session_closed(ctl, session, true);
+            ctl->io.hang_up(ctl->io.ctx, session);
+        }
+        *agent = (struct agent){ .name = agent->name };
+    }
+    map_each (entry, &ctl->granting)
+        ctl_granting_end(ctl, (uint32_t)entry->num);
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, 0);
+}
+
 /*
  * Every agent connects again and is told what is due (4). For the rare case that effects may have
  * been lost: the log refused what they rested on.

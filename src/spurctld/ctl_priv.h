@@ -156,6 +156,7 @@ void ctl_mail(struct ctl *ctl, const struct event *event);
 struct agent *ctl_agent(struct ctl *ctl, const char *node); /* NULL when never seen */
 void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message);
 void ctl_nodes_leading(struct ctl *ctl);
+void ctl_nodes_following(struct ctl *ctl);
 void ctl_reconcile(struct ctl *ctl);    /* asks every agent to say hello again */
 void ctl_nodes_config(struct ctl *ctl); /* tells every agent */
 void ctl_nodes_timer(struct ctl *ctl);

@@ -348,6 +348,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
         if (ctl->leading)
             log_warn("ctl.follows", "leader=%s", leader);
         ctl->leading = ctl->must_lead = ctl->lead_proposed = false;
+        ctl_nodes_following(ctl);
         if (ctl->sched)
             sched_abandon_all(ctl->sched);
         ctl->starts_in_flight = 0;
