@@ -28,7 +28,7 @@ static struct ask *own(struct ctl_ask *ask)
 static bool answer(struct ask *ask)
 {
     struct world *world = ask->world;
-    struct host *host = &world->host;
+    struct host *host = ask->host;
 
     if (ask->answered) {
         world_violation(world, "request %u was answered twice", ask->request); /* (1) */
@@ -37,7 +37,7 @@ static bool answer(struct ask *ask)
     ask->answered = true;
     map_del_num(&host->asks, ask->number);
     vec_push(&host->answered, ask);
-    return host_output(world);
+    return host_output(host);
 }
 
 /* ---- replies ---- */
@@ -103,12 +103,17 @@ static bool on_send(struct ctl_ask *ctl_ask, struct str *packed)
 
 static void go_on(struct world *world, const struct happening *what)
 {
-    struct ask *ask = map_get_num(&world->host.asks, what->a);
+    struct host *host = &world->hosts[what->b];
+    struct ask *ask = map_get_num(&host->asks, what->a);
 
-    if (!ask || !host_enter(world))
+    if (!ask)
         return;
-    ctl_ask_writable(world->host.ctl, &ask->ask);
-    host_leave(world);
+    if (host_is_stopped(host)) {
+        world_later(world, host->stopped_until_us - world->now_us, go_on, what->a, what->b, 0);
+    } else if (host_enter(host)) {
+        ctl_ask_writable(host->ctl, &ask->ask);
+        host_leave(host);
+    }
 }
 
 static bool on_writable(struct ctl_ask *ctl_ask)
@@ -116,9 +121,10 @@ static bool on_writable(struct ctl_ask *ctl_ask)
     struct ask *ask = own(ctl_ask);
     struct world *world = ask->world;
 
-    if (world->host.dying || rand_chance(&world->rand, 700))
+    if (ask->host->dying || rand_chance(&world->rand, 700))
         return true;
-    world_later(world, rand_skewed(&world->rand, MS, SEC), go_on, ask->number, 0, 0);
+    world_later(world, rand_skewed(&world->rand, MS, SEC), go_on, ask->number, ask->host->number,
+                0);
     return false;
 }
 
@@ -129,7 +135,7 @@ static void on_end(struct ctl_ask *ctl_ask)
     uint32_t request = ask->request;
 
     if (people_request(world, request)->kind == ASK_LIST && ask->seen < ask->must_see &&
-        !world->host.dying)
+        !ask->host->dying)
         world_violation(world, "job %u was acknowledged and is not in a later list", ask->must_see);
     if (answer(ask))
         people_answered(world, request, ERR_OK, 0);
@@ -236,8 +242,9 @@ static void call_list(struct ctl *ctl, struct ask *ask, struct request *request)
     struct world *world = ask->world;
 
     (void)request;
-    vec_each (struct request *, item, &world->requests)
-        ask->must_see = MAX(ask->must_see, (*item)->job_id);
+    /* With several controllers one that was deposed may answer before it knows. */
+    for (size_t i = 0; i < world->requests.len && !world->etcd; i++)
+        ask->must_see = MAX(ask->must_see, world->requests.items[i]->job_id);
     message.has_all_states = message.all_states = true;
     message.has_with_spec = true;
     message.with_spec = rand_chance(&world->rand, 500);
@@ -296,11 +303,13 @@ static call_fn *const calls[ASK_KINDS] = {
 };
 
 /* The controller reads its file again; nobody waits for this answer. */
-static void reconfigure(struct world *world, struct request *request)
+static void reconfigure(struct host *host, struct request *request)
 {
-    world->host.config_version++;
+    struct world *world = host->world;
+
+    world->config_version++;
     Config *config = host_config(world);
-    ctl_set_config(world->host.ctl, config, true);
+    ctl_set_config(host->ctl, config, true);
     config__free_unpacked(config, NULL);
     people_answered(world, request->number, ERR_OK, 0);
 }
@@ -323,28 +332,30 @@ static void identify(struct ask *ask, const struct request *request)
     };
 }
 
-void ask_arrive(struct world *world, uint32_t number)
+bool ask_arrive(struct host *host, uint32_t number)
 {
+    struct world *world = host->world;
     struct request *request = people_request(world, number);
-    struct host *host = &world->host;
 
-    if (!host->ctl || !ctl_is_leading(host->ctl) || !host_enter(world))
-        return; /* refused: its owner tries again */
+    if (!host_leads(host) || !host_enter(host))
+        return false;
     if (request->kind == ASK_RECONFIGURE) {
-        reconfigure(world, request);
+        reconfigure(host, request);
     } else {
         struct ask *ask = NEW(struct ask);
         arena_init(&ask->arena);
         ask->ask = (struct ctl_ask){ .who = &ask->who, .arena = &ask->arena, .ops = &ops };
         ask->world = world;
+        ask->host = host;
         ask->number = ++host->next_ask;
         ask->request = number;
         request->open++;
         identify(ask, request);
         map_put_num(&host->asks, ask->number, ask);
-        TRACE(world, "request %u (kind %d, %s) arrives, try %u", number, request->kind,
-              request->target, request->tries);
+        TRACE(world, "request %u (kind %d, %s) arrives at %s, try %u", number, request->kind,
+              request->target, host->name, request->tries);
         calls[request->kind](host->ctl, ask, request);
     }
-    host_leave(world);
+    host_leave(host);
+    return true;
 }

@@ -239,9 +239,9 @@ static void check_whole(struct world *world, const struct state *state, uint64_t
     unsigned every = world->options.check_every ? world->options.check_every : CHECK_EVERY;
     struct err err = { 0 };
 
-    if (index < world->host.checked_index + every)
+    if (index < world->checked_index + every)
         return;
-    world->host.checked_index = index;
+    world->checked_index = index == UINT64_MAX ? world->checked_index : index;
     world_count(world, COUNT_CHECKS);
     if (core_check(state, &err) < 0)
         world_violation(world, "core_check: %s", err.text);
@@ -251,7 +251,7 @@ static void check_whole(struct world *world, const struct state *state, uint64_t
 
 void check_written(struct world *world, const struct log_batch *batch)
 {
-    struct state *follower = world->host.follower;
+    struct state *follower = world->follower;
     struct events events;
     struct log_walk walk;
     struct log_entry entry;
@@ -332,10 +332,11 @@ static void name_difference(const struct state *a, const struct state *b, struct
 
 static void check_replicas(struct world *world, const struct state *state)
 {
-    const struct state *follower = world->host.follower;
+    const struct state *follower = world->follower;
     struct state_head head = state_head(state);
 
-    if (head.index != state_head(follower).index || core_digest(state) == core_digest(follower))
+    if (world->etcd || head.index != state_head(follower).index ||
+        core_digest(state) == core_digest(follower))
         return;
     struct str where = { 0 };
     name_difference(state, follower, &where);
@@ -370,38 +371,79 @@ static void scan(struct world *world, const struct state *state)
     check_alive(world, state);
 }
 
-void check_step(struct world *world)
+/* Replicas stand at the same indexes, batch by batch: whoever comes later must have the digest. */
+static void compare_digests(struct host *host, uint64_t index, const struct state *state)
 {
-    struct host *host = &world->host;
+    struct world *world = host->world;
+    uint64_t digest = core_digest(state);
+
+    while (world->digests.len <= index)
+        vec_push(&world->digests, 0);
+    if (world->digests.items[index] && world->digests.items[index] != digest)
+        world_violation(world, "%s differs from another replica at index %llu", host->name,
+                        (unsigned long long)index);
+    world->digests.items[index] = digest;
+}
+
+/* Who begins to lead has applied everything that was ever committed. */
+static void check_leadership(struct host *host, const struct state_head *head)
+{
+    struct world *world = host->world;
+    bool leads = host_leads(host);
+
+    if (leads && !host->led) {
+        world_count(world, COUNT_LEADERS);
+        TRACE(world, "%s leads, epoch %llu index %llu", host->name, (unsigned long long)head->epoch,
+              (unsigned long long)head->index);
+        if (head->index < world->durable_index)
+            world_violation(world, "%s leads at index %llu, and %llu was committed", host->name,
+                            (unsigned long long)head->index,
+                            (unsigned long long)world->durable_index);
+    }
+    host->led = leads;
+}
+
+void check_step(struct host *host)
+{
+    struct world *world = host->world;
     const struct state *state = ctl_state(host->ctl);
     struct state_head head = state_head(state);
 
-    if (head.index == host->scanned_index || world->violated)
+    if (world->violated)
         return;
-    world->result->count[COUNT_COMMANDS] +=
-        head.index > host->scanned_index ? head.index - host->scanned_index : 0;
-    host->scanned_index = host->durable_index = head.index;
+    check_leadership(host, &head);
+    if (head.index == host->seen_index)
+        return;
+    host->seen_index = head.index;
+    compare_digests(host, head.index, state);
+    if (head.index <= world->scanned_index)
+        return; /* another replica was here before */
+    world->result->count[COUNT_COMMANDS] += head.index - world->scanned_index;
+    world->scanned_index = world->durable_index = head.index;
     check_replicas(world, state);
     scan(world, state);
     check_whole(world, state, head.index);
 }
 
-void check_recovered(struct world *world)
+void check_recovered(struct host *host)
 {
-    struct host *host = &world->host;
+    struct world *world = host->world;
     const struct state *state = ctl_state(host->ctl);
     struct state_head head = state_head(state);
     struct err err = { 0 };
 
-    TRACE(world, "ctl recovered index %llu", (unsigned long long)head.index);
-    if (head.index < host->durable_index)
+    TRACE(world, "%s recovered index %llu", host->name, (unsigned long long)head.index);
+    host->seen_index = head.index;
+    if (!world->etcd && head.index < world->durable_index)
         world_violation(world, "commands %llu to %llu were durable and are gone",
                         (unsigned long long)head.index + 1,
-                        (unsigned long long)host->durable_index);
-    else if (head.index != state_head(host->follower).index)
+                        (unsigned long long)world->durable_index);
+    else if (!world->etcd && head.index != state_head(world->follower).index)
         world_violation(world, "recovered up to index %llu, written were %llu",
                         (unsigned long long)head.index,
-                        (unsigned long long)state_head(host->follower).index);
+                        (unsigned long long)state_head(world->follower).index);
+    if (world->etcd && head.index)
+        compare_digests(host, head.index, state);
     check_replicas(world, state);
     if (core_check(state, &err) < 0)
         world_violation(world, "core_check after recovery: %s", err.text);
@@ -432,7 +474,8 @@ static bool job_not_yet(struct world *world, bool complain, const struct state *
     if (!complain)
         return false;
     arena_init(&arena);
-    sched_explain(world->host.ctl->sched, job, host_wall(world), &arena, &about);
+    const struct host *leader = world_leader(world);
+    sched_explain(leader->ctl->sched, job, host_wall(leader), &arena, &about);
     not_yet(world, true, "job %u (request %u): state %d, phase %d, attempt %u, reason %u: %s",
             job->id, request_of(job), job->state, job_phase(job), job->attempt,
             core_job_reason(state, job), about.sentence ? about.sentence : "");
@@ -459,31 +502,80 @@ static bool state_is_quiet(struct world *world, const struct state *state, bool 
     return true;
 }
 
-bool check_quiet(struct world *world, bool complain)
+/* Nobody waits at it, and it is where the leader is. */
+static bool host_is_quiet(struct world *world, const struct host *host, const struct host *leader,
+                          bool complain)
 {
-    const struct host *host = &world->host;
-
-    if (!host->ctl || !ctl_is_leading(host->ctl))
-        return not_yet(world, complain, "no controller leads");
-    if (!state_is_quiet(world, ctl_state(host->ctl), complain))
-        return false;
-    map_each (entry, &world->truth.alive) {
-        const struct run *run = entry->value;
-        return not_yet(world, complain, "the script of job %u attempt %u still runs", run->job_id,
-                       run->attempt);
+    map_each (entry, &host->asks) {
+        const struct ask *ask = entry->value;
+        return not_yet(world, complain, "request %u was never answered by %s", ask->request,
+                       host->name);
     }
+    if (!host->ctl)
+        return not_yet(world, complain, "%s is down", host->name);
+    struct state_head head = state_head(ctl_state(host->ctl));
+    if (head.index != state_head(ctl_state(leader->ctl)).index)
+        return not_yet(world, complain, "%s is at index %llu and its leader is not", host->name,
+                       (unsigned long long)head.index);
+    return true;
+}
+
+static bool machines_are_quiet(struct world *world, bool complain)
+{
     for (unsigned i = 0; i < world->machine_count; i++) {
         const struct machine *machine = &world->machines[i];
         if (machine->grants.len || machine->reports.len)
             return not_yet(world, complain, "%s keeps %zu grants and %zu reports", machine->name,
                            machine->grants.len, machine->reports.len);
     }
-    map_each (entry, &host->asks) {
-        const struct ask *ask = entry->value;
-        return not_yet(world, complain, "request %u was never answered", ask->request);
+    return true;
+}
+
+bool check_quiet(struct world *world, bool complain)
+{
+    const struct host *leader = world_leader(world);
+
+    if (!leader)
+        return not_yet(world, complain, "no controller leads");
+    if (!state_is_quiet(world, ctl_state(leader->ctl), complain))
+        return false;
+    map_each (entry, &world->truth.alive) {
+        const struct run *run = entry->value;
+        return not_yet(world, complain, "the script of job %u attempt %u still runs", run->job_id,
+                       run->attempt);
+    }
+    if (!machines_are_quiet(world, complain))
+        return false;
+    for (unsigned i = 0; i < world->host_count; i++) {
+        if (!host_is_quiet(world, &world->hosts[i], leader, complain))
+            return false;
     }
     if (people_waiting(world))
         return not_yet(world, complain, "somebody waits for an answer");
-    check_whole(world, ctl_state(host->ctl), UINT64_MAX);
+    check_whole(world, ctl_state(leader->ctl), UINT64_MAX);
     return !world->violated;
+}
+
+/* ---- for the trace ---- */
+
+void check_trace_command(struct world *world, struct span bytes)
+{
+    Command *command = command__unpack(NULL, bytes.len, (const uint8_t *)bytes.ptr);
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field(&command__descriptor, (unsigned)command->what_case);
+    char about[64] = "";
+
+    if (command->what_case == COMMAND__WHAT_START && command->start->n_starts) {
+        const JobStart *start = command->start->starts[0];
+        snprintf(about, sizeof(about), "%u.%u task %d on %s", start->job_id, start->attempt,
+                 start->has_array_task_id ? (int)start->array_task_id : -1,
+                 start->allocation->nodes[0]->node);
+    } else if (command->what_case == COMMAND__WHAT_FINISH) {
+        snprintf(about, sizeof(about), "%u.%u", command->finish->job_id, command->finish->attempt);
+    } else if (command->what_case == COMMAND__WHAT_RELEASE) {
+        snprintf(about, sizeof(about), "%u.%u by %s", command->release->job_id,
+                 command->release->attempt, command->release->nodes[0]);
+    }
+    TRACE(world, "  command %s %s", field ? field->name : "?", about);
+    command__free_unpacked(command, NULL);
 }

@@ -4,6 +4,7 @@
  *
  * Each kind has a row: the seed decides which rows a run has, a row comes at random times.
  */
+#include "log/etcd_model.h"
 #include "sim/world.h"
 
 static struct machine *some_machine(struct world *world)
@@ -11,49 +12,117 @@ static struct machine *some_machine(struct world *world)
     return &world->machines[rand_below(&world->rand, world->machine_count)];
 }
 
-/* ---- the controller ---- */
+/* ---- controllers ---- */
+
+/* The leader, mostly. */
+static struct host *some_host(struct world *world)
+{
+    struct host *leader = world_leader(world);
+
+    if (leader && rand_chance(&world->rand, 600))
+        return leader;
+    return &world->hosts[rand_below(&world->rand, world->host_count)];
+}
 
 static void crash(struct world *world)
 {
-    if (!world->host.ctl)
+    struct host *host = some_host(world);
+
+    if (!host->ctl)
         return;
-    if (rand_chance(&world->rand, 300))
-        host_crash(world, "killed");
+    if (rand_chance(&world->rand, 300) && !host_is_stopped(host))
+        host_crash(host, "killed");
     else
-        world->host.outputs_left = (int)rand_skewed(&world->rand, 0, 12);
+        host->outputs_left = (int)rand_skewed(&world->rand, 0, 12);
+}
+
+static void stop_one(struct world *world)
+{
+    struct host *host = some_host(world);
+    int64_t takes = rand_skewed(&world->rand, 100 * MS, 30 * SEC);
+
+    if (rand_chance(&world->rand, 30))
+        takes = rand_between(&world->rand, 100 * SEC, 600 * SEC);
+    if (!host->ctl || host_is_stopped(host))
+        return;
+    host->stopped_until_us = world->now_us + takes;
+    world_count(world, COUNT_STOPS);
+    TRACE(world, "%s is stopped for %lld ms", host->name, (long long)(takes / MS));
 }
 
 static void clock_jumps(struct world *world)
 {
+    struct host *host = some_host(world);
     int64_t by = rand_skewed(&world->rand, SEC, 2 * 3600 * SEC);
 
     if (rand_chance(&world->rand, 500))
         by = -by;
-    world->host.skew_us += by;
-    world->host.most_skew_us = MAX(world->host.most_skew_us, world->host.skew_us);
+    host->skew_us += by;
+    host->most_skew_us = MAX(host->most_skew_us, host->skew_us);
     world_count(world, COUNT_JUMPS);
-    TRACE(world, "clock jumps by %lld s", (long long)(by / SEC));
+    TRACE(world, "clock of %s jumps by %lld s", host->name, (long long)(by / SEC));
 }
 
 static void disk_well(struct world *world, const struct happening *what)
 {
     (void)what;
     TRACE(world, "disk is well again");
-    world->host.disk_full = false;
-    world->host.disk_slow_us = 0;
+    world->hosts[0].disk_full = false;
+    world->hosts[0].disk_slow_us = 0;
+    if (world->etcd)
+        etcd_model_set_full(world->etcd, false);
 }
 
 static void disk_ill(struct world *world)
 {
-    if (rand_chance(&world->rand, 600)) {
-        world->host.disk_full = true;
+    struct host *host = &world->hosts[0];
+
+    if (world->etcd) {
+        etcd_model_set_full(world->etcd, true);
+        world_count(world, COUNT_DISK_FULL);
+        TRACE(world, "etcd is full");
+    } else if (rand_chance(&world->rand, 600)) {
+        host->disk_full = true;
         world_count(world, COUNT_DISK_FULL);
         TRACE(world, "disk is full");
     } else {
-        world->host.disk_slow_us = rand_skewed(&world->rand, 10 * MS, 3 * SEC);
+        host->disk_slow_us = rand_skewed(&world->rand, 10 * MS, 3 * SEC);
         TRACE(world, "disk is slow");
     }
     world_later(world, rand_skewed(&world->rand, 100 * MS, 120 * SEC), disk_well, 0, 0, 0);
+}
+
+/* ---- controllers and etcd ---- */
+
+static void links_change(struct world *world, const struct happening *what)
+{
+    (void)what;
+    cluster_links(world);
+}
+
+static void quorum_back(struct world *world, const struct happening *what)
+{
+    (void)what;
+    TRACE(world, "etcd has a majority again");
+    etcd_model_set_quorum(world->etcd, true);
+}
+
+static void cut_one(struct world *world)
+{
+    struct host *host = some_host(world);
+    int64_t takes = rand_skewed(&world->rand, 100 * MS, 60 * SEC);
+
+    world_count(world, COUNT_CUTS);
+    if (rand_chance(&world->rand, 300)) {
+        TRACE(world, "etcd has no majority for %lld ms", (long long)(takes / MS));
+        etcd_model_set_quorum(world->etcd, false);
+        world_later(world, takes, quorum_back, 0, 0, 0);
+        return;
+    }
+    TRACE(world, "%s is cut off from etcd for %lld ms", host->name, (long long)(takes / MS));
+    host->cut_until_us = world->now_us + takes;
+    cluster_links(world);
+    world_later(world, takes, links_change, 0, 0, 0);
 }
 
 /* ---- nodes ---- */
@@ -103,6 +172,10 @@ static void pings_lost(struct world *world, const struct happening *what)
 
 static void swallow(struct world *world)
 {
+    if (world->etcd && rand_chance(&world->rand, 300)) {
+        cut_one(world);
+        return;
+    }
     struct machine *machine = some_machine(world);
     int64_t until = world->now_us + rand_skewed(&world->rand, 100 * MS, 450 * SEC);
     unsigned ways = 1 + (unsigned)rand_below(&world->rand, 3);
@@ -137,7 +210,7 @@ static const struct row {
     { FAULT_CRASH, 120, crash },       { FAULT_DISK, 200, disk_ill },
     { FAULT_AGENT, 150, agent_dies },  { FAULT_REBOOT, 300, power_fails },
     { FAULT_PARTITION, 150, swallow }, { FAULT_REPORTS, 60, break_one },
-    { FAULT_CLOCK, 300, clock_jumps },
+    { FAULT_CLOCK, 300, clock_jumps }, { FAULT_STOP, 200, stop_one },
 };
 
 static void happens(struct world *world, const struct happening *what)
@@ -160,7 +233,7 @@ void faults_choose(struct world *world)
     else if (dice < 5)
         world->faults = 0;
     else if (dice < 50)
-        world->faults = 1u << rand_below(&world->rand, 9);
+        world->faults = 1u << rand_below(&world->rand, 10);
     else
         world->faults = (unsigned)rand_u64(&world->rand) & FAULT_ALL;
 }
@@ -175,10 +248,18 @@ void faults_heal(struct world *world)
 {
     TRACE(world, "everything is healed");
     world->healed = true;
-    world->host.disk_full = false;
-    world->host.disk_slow_us = 0;
-    world->host.outputs_left = -1;
-    world->host.skew_us = world->host.most_skew_us; /* every begin time will come */
+    for (unsigned i = 0; i < world->host_count; i++) {
+        struct host *host = &world->hosts[i];
+        host->disk_full = false;
+        host->disk_slow_us = 0;
+        host->outputs_left = -1;
+        host->skew_us = host->most_skew_us; /* every begin time will come */
+    }
+    if (world->etcd) {
+        etcd_model_set_full(world->etcd, false);
+        etcd_model_set_quorum(world->etcd, true);
+        cluster_links(world);
+    }
     for (unsigned i = 0; i < world->machine_count; i++) {
         struct machine *machine = &world->machines[i];
         machine->blocked_us[TO_CTL] = MIN(machine->blocked_us[TO_CTL], world->now_us);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - the machine of the controller: its process, disk and clock
+ * host.c - the machines of controllers: process, disk and clock
  *
- * The process is the real controller logic (src/spurctld/ctl_*.c) on the memory engine of the log.
+ * The process is the real controller logic (src/spurctld/ctl_*.c), alone on the memory engine of
+ * the log, or one of three on the real etcd engine with a model of etcd under it (cluster.c).
  *
  * (1) A crash may come between any two outputs: host_output() counts them, and from the one that
  *     does not get out on nothing does. The process then ends when the call returns; what it did
@@ -18,16 +19,15 @@
 #include "log/snapshot.h"
 #include "sim/world.h"
 
-bool host_output(struct world *world)
+bool host_output(struct host *host)
 {
-    struct host *host = &world->host;
-
+    host->touched = true;
     if (host->dying)
         return false;
     if (host->outputs_left == 0) {
         host->dying = true; /* (1) */
-        world_count(world, COUNT_MIDWAY);
-        TRACE(world, "ctl dies midway");
+        world_count(host->world, COUNT_MIDWAY);
+        TRACE(host->world, "%s dies midway", host->name);
         return false;
     }
     if (host->outputs_left > 0)
@@ -35,9 +35,39 @@ bool host_output(struct world *world)
     return true;
 }
 
-int64_t host_wall(const struct world *world)
+int64_t host_wall(const struct host *host)
 {
-    return world->now_us + world->host.skew_us;
+    return host->world->now_us + host->skew_us;
+}
+
+bool host_leads(const struct host *host)
+{
+    return host->ctl && ctl_is_leading(host->ctl);
+}
+
+bool host_is_stopped(const struct host *host)
+{
+    return host->stopped_until_us > host->world->now_us;
+}
+
+/* The process that it is about; NULL: it is gone, or stopped and will hear of it when it goes on. */
+static struct host *host_at(struct world *world, uint64_t number, uint64_t life,
+                            const struct happening *what)
+{
+    struct host *host = &world->hosts[number];
+
+    if (host->life != life || !host->ctl)
+        return NULL;
+    if (!host_is_stopped(host))
+        return host;
+    struct happening again = *what;
+    again.at_us = host->stopped_until_us;
+    if (what->bytes) {
+        again.bytes = mem_new(what->len + 1);
+        memcpy(again.bytes, what->bytes, what->len);
+    }
+    queue_push(&world->queue, again);
+    return NULL;
 }
 
 /* ---- what the logic asks of its process ---- */
@@ -49,44 +79,48 @@ static int64_t io_now(void *ctx)
 
 static int64_t io_mono(void *ctx)
 {
-    const struct world *world = ctx;
+    const struct host *host = ctx;
 
-    return world->now_us;
+    return host->world->now_us;
 }
 
 static void timer_fires(struct world *world, const struct happening *what)
 {
-    struct host *host = &world->host;
+    enum ctl_timer timer = (enum ctl_timer)(what->a & 0xff);
+    struct host *host = host_at(world, what->a >> 8, what->b, what);
 
-    if (host->life != what->b || host->timer_turn[what->a] != what->c || !host_enter(world))
+    if (!host || host->timer_turn[timer] != what->c || !host_enter(host))
         return;
-    TRACE(world, "ctl timer %d", (int)what->a);
-    ctl_timer(host->ctl, (enum ctl_timer)what->a);
-    host_leave(world);
+    TRACE(world, "%s timer %d", host->name, (int)timer);
+    ctl_timer(host->ctl, timer);
+    host_leave(host);
 }
 
 static void io_timer(void *ctx, enum ctl_timer timer, int64_t at_us)
 {
-    struct world *world = ctx;
-    struct host *host = &world->host;
-    int64_t left_us = at_us - host_wall(world); /* (3) */
+    struct host *host = ctx;
+    int64_t left_us = at_us - host_wall(host); /* (3) */
 
     host->timer_turn[timer]++;
     if (at_us && !host->dying)
-        world_later(world, left_us > 0 ? (left_us + 999) / 1000 * 1000 : 0, timer_fires, timer,
-                    host->life, host->timer_turn[timer]);
+        world_later(host->world, left_us > 0 ? (left_us + 999) / 1000 * 1000 : 0, timer_fires,
+                    (uint64_t)host->number << 8 | timer, host->life, host->timer_turn[timer]);
 }
 
 static void io_send(void *ctx, uint64_t session, const CtlMessage *message)
 {
-    if (host_output(ctx))
-        wire_to_node(ctx, session, message);
+    struct host *host = ctx;
+
+    if (host_output(host))
+        wire_to_node(host->world, session, message);
 }
 
 static void io_hang_up(void *ctx, uint64_t session)
 {
-    if (host_output(ctx))
-        wire_hang_up(ctx, session);
+    struct host *host = ctx;
+
+    if (host_output(host))
+        wire_hang_up(host->world, session);
 }
 
 /* Not SHA-256: nobody attacks here, and it is called often. */
@@ -99,101 +133,64 @@ static void io_digest(void *ctx, const void *bytes, size_t len, uint8_t out[32])
     }
 }
 
-static void hook_ends(struct world *world, const struct happening *what)
-{
-    if (world->host.life != what->c || !host_enter(world))
-        return;
-    ctl_hook_done(world->host.ctl, (const char *)what->bytes, (uint32_t)what->a, (uint32_t)what->b,
-                  0);
-    host_leave(world);
-}
-
 static void io_hook(void *ctx, const struct ctl_hook *hook)
 {
-    struct world *world = ctx;
-
-    if (!host_output(world))
-        return;
-    queue_push(&world->queue, (struct happening){
-                                  .at_us = world->now_us + rand_skewed(&world->rand, MS, SEC),
-                                  .fn = hook_ends,
-                                  .a = hook->job_id,
-                                  .b = hook->attempt,
-                                  .c = world->host.life,
-                                  .bytes = (uint8_t *)mem_strdup(hook->what),
-                              });
+    (void)hook; /* mail: nothing follows from it */
+    host_output(ctx);
 }
 
 static void poll_now(struct world *world, const struct happening *what)
 {
-    struct host *host = &world->host;
+    struct host *host = host_at(world, what->a, what->b, what);
 
-    if (host->life != what->a || !host_enter(world))
+    if (!host || !host_enter(host))
         return;
     host->poll_due = false;
     ctl_poll(host->ctl);
-    host_leave(world);
+    host_leave(host);
 }
 
 static void io_wake(void *ctx)
 {
-    struct world *world = ctx;
-    struct host *host = &world->host;
+    struct host *host = ctx;
 
     if (host->dying || host->poll_due)
         return;
     host->poll_due = true;
-    world_later(world, rand_between(&world->rand, 5, 60), poll_now, host->life, 0, 0);
+    world_later(host->world, rand_between(&host->world->rand, 5, 60), poll_now, host->number,
+                host->life, 0);
 }
 
 static void io_fence(void *ctx, const char *why)
 {
-    struct world *world = ctx;
+    struct host *host = ctx;
 
-    if (world->host.dying)
+    host->touched = true;
+    if (host->dying)
         return;
-    TRACE(world, "ctl fences itself: %s", why);
+    TRACE(host->world, "%s fences itself: %s", host->name, why);
     if (!strstr(why, "input/output error"))
-        world_violation(world, "the controller fenced itself: %s", why);
-    world->host.broken = world->host.dying = true;
+        world_violation(host->world, "%s fenced itself: %s", host->name, why);
+    host->broken = host->dying = true;
 }
 
-/* ---- the disk ---- */
+/* ---- the disk of a lone controller ---- */
 
-static void trace_batch(struct world *world)
+static void trace_batch(struct host *host)
 {
-    struct log_batch batch = memory_flying(ctl_log(world->host.ctl));
+    struct log_batch batch = memory_flying(ctl_log(host->ctl));
     struct log_walk walk;
     struct log_entry entry;
 
-    for (log_walk_init(&walk, &batch); log_walk_next(&walk, &entry);) {
-        Command *command =
-            command__unpack(NULL, entry.command.len, (const uint8_t *)entry.command.ptr);
-        const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
-            &command__descriptor, (unsigned)command->what_case);
-        char about[64] = "";
-        if (command->what_case == COMMAND__WHAT_START && command->start->n_starts) {
-            const JobStart *start = command->start->starts[0];
-            snprintf(about, sizeof(about), "%u.%u task %d on %s", start->job_id, start->attempt,
-                     start->has_array_task_id ? (int)start->array_task_id : -1,
-                     start->allocation->nodes[0]->node);
-        } else if (command->what_case == COMMAND__WHAT_FINISH) {
-            snprintf(about, sizeof(about), "%u.%u", command->finish->job_id,
-                     command->finish->attempt);
-        } else if (command->what_case == COMMAND__WHAT_RELEASE) {
-            snprintf(about, sizeof(about), "%u.%u by %s", command->release->job_id,
-                     command->release->attempt, command->release->nodes[0]);
-        }
-        TRACE(world, "  command %s %s", field ? field->name : "?", about);
-        command__free_unpacked(command, NULL);
-    }
+    for (log_walk_init(&walk, &batch); log_walk_next(&walk, &entry);)
+        check_trace_command(host->world, entry.command);
 }
 
 static void settle_now(struct world *world, const struct happening *what)
 {
-    struct host *host = &world->host;
+    struct host *host = host_at(world, what->a, what->b, what);
 
-    if (host->life != what->a || !host->ctl)
+    if (!host)
         return;
     host->settle_due = false;
     bool broken = fault_on(world, FAULT_DISK) && rand_chance(&world->rand, 1);
@@ -202,7 +199,7 @@ static void settle_now(struct world *world, const struct happening *what)
     else if (host->disk_full)
         world_count(world, COUNT_REFUSED);
     if (world->options.trace)
-        trace_batch(world);
+        trace_batch(host);
     if (!broken && !host->disk_full) {
         struct log_batch batch = memory_flying(ctl_log(host->ctl));
         check_written(world, &batch);
@@ -213,34 +210,29 @@ static void settle_now(struct world *world, const struct happening *what)
                                                         : MEMORY_COMMIT);
 }
 
-static void disk_go(struct world *world)
+static void disk_go(struct host *host)
 {
-    struct host *host = &world->host;
+    struct world *world = host->world;
 
-    if (host->settle_due || !memory_in_flight(ctl_log(host->ctl)))
+    if (world->etcd || host->settle_due || !memory_in_flight(ctl_log(host->ctl)))
         return;
     host->settle_due = true;
     world_later(world, rand_skewed(&world->rand, 100, 3 * MS) + host->disk_slow_us, settle_now,
-                host->life, 0, 0);
+                host->number, host->life, 0);
 }
 
 static void flush_now(struct world *world, const struct happening *what)
 {
-    struct host *host = &world->host;
+    struct host *host = host_at(world, what->a, what->b, what);
 
-    if (host->life != what->a || !host_enter(world))
+    if (!host || !host_enter(host))
         return;
     host->flush_due = false;
     ctl_flush(host->ctl);
-    host_leave(world);
+    host_leave(host);
 }
 
 /* ---- snapshots: written by a child that sees the state as it was ---- */
-
-struct child {
-    struct log_point point;
-    struct str bytes;
-};
 
 static int write_piece(void *to, const void *bytes, size_t len)
 {
@@ -249,25 +241,29 @@ static int write_piece(void *to, const void *bytes, size_t len)
 
 static void snapshot_ends(struct world *world, const struct happening *what)
 {
-    struct host *host = &world->host;
-    struct log_point point = { .index = what->a, .crc = (uint32_t)what->b };
+    struct host *host = host_at(world, what->a, what->b, what);
+    struct snapshot_reader *reader = NULL;
+    struct span bytes = { (char *)what->bytes, what->len };
     struct err err = { 0 };
 
-    if (host->life != what->c || !host_enter(world))
+    if (!host || !host_enter(host))
         return;
     host->snapshot_due = false;
-    memory_disk_snapshot(host->disk, point, (struct span){ (char *)what->bytes, what->len });
+    snapshot_open_memory(bytes, &reader, &err);
+    struct log_point point = snapshot_point(reader);
+    snapshot_close(reader);
+    memory_disk_snapshot(host->disk, point, bytes);
     if (log_snapshot_taken(ctl_log(host->ctl), point, &err) < 0)
         world_violation(world, "snapshot %llu was refused: %s", (unsigned long long)point.index,
                         err.text);
     world_count(world, COUNT_SNAPSHOTS);
-    TRACE(world, "snapshot of index %llu", (unsigned long long)point.index);
-    host_leave(world);
+    TRACE(world, "%s has a snapshot of index %llu", host->name, (unsigned long long)point.index);
+    host_leave(host);
 }
 
-static void snapshot_maybe(struct world *world)
+static void snapshot_maybe(struct host *host)
 {
-    struct host *host = &world->host;
+    struct world *world = host->world;
     struct log_point point = log_point(ctl_log(host->ctl));
     struct str bytes = { 0 };
 
@@ -279,36 +275,40 @@ static void snapshot_maybe(struct world *world)
         world_violation(world, "a snapshot could not be written");
     snapshot_finish(writer, NULL);
     size_t len = bytes.len;
-    queue_push(&world->queue,
-               (struct happening){ .at_us = world->now_us + rand_skewed(&world->rand, MS, 5 * SEC),
-                                   .fn = snapshot_ends,
-                                   .a = point.index,
-                                   .b = point.crc,
-                                   .c = host->life,
-                                   .bytes = (uint8_t *)str_take(&bytes),
-                                   .len = len });
+    world_later_bytes(world, world->now_us + rand_skewed(&world->rand, MS, 5 * SEC), snapshot_ends,
+                      host->number, host->life, (uint8_t *)str_take(&bytes), len);
 }
 
 /* ---- calls into the process ---- */
 
-bool host_enter(struct world *world)
+bool host_enter(struct host *host)
 {
-    if (!world->host.ctl || world->violated)
+    struct world *world = host->world;
+
+    if (!host->ctl || world->violated)
         return false;
     world->result->step++;
     world_count(world, COUNT_STEPS);
     return true;
 }
 
-static void bury(struct world *world, const char *why);
+static void bury(struct host *host, const char *why);
 
-void host_leave(struct world *world)
+static void free_answered(struct host *host)
 {
-    struct host *host = &world->host;
+    for (size_t i = 0; i < host->answered.len; i++)
+        ask_free(host->answered.items[i]);
+    vec_clear(&host->answered);
+}
 
+void host_leave(struct host *host)
+{
+    struct world *world = host->world;
+
+    host->touched = false;
     if (host->dying) {
-        check_step(world); /* what it has applied is durable, whoever heard of it */
-        bury(world, host->broken ? "its disk failed" : "midway");
+        check_step(host); /* what it has applied is durable, whoever heard of it */
+        bury(host, host->broken ? "its disk failed" : "midway");
         return;
     }
     /* The end of a turn of the loop; sometimes the turn takes more than one happening. */
@@ -316,88 +316,96 @@ void host_leave(struct world *world)
         ctl_flush(host->ctl);
     } else if (!host->flush_due) {
         host->flush_due = true;
-        world_later(world, rand_between(&world->rand, 10, 400), flush_now, host->life, 0, 0);
+        world_later(world, rand_between(&world->rand, 10, 400), flush_now, host->number, host->life,
+                    0);
     }
-    disk_go(world);
-    check_step(world);
-    snapshot_maybe(world);
-    for (size_t i = 0; i < host->answered.len; i++)
-        ask_free(host->answered.items[i]);
-    vec_clear(&host->answered);
+    disk_go(host);
+    check_step(host);
+    snapshot_maybe(host);
+    free_answered(host);
 }
 
 /* ---- life and death ---- */
 
 static void start_now(struct world *world, const struct happening *what)
 {
-    (void)what;
-    host_start(world);
+    host_start(&world->hosts[what->a]);
 }
 
-static void bury(struct world *world, const char *why)
+/* (2) */
+static void end_disk(struct host *host)
 {
-    struct host *host = &world->host;
+    struct world *world = host->world;
     struct log *log = ctl_log(host->ctl);
+
+    if (world->etcd || !memory_in_flight(log))
+        return;
+    bool written = rand_chance(&world->rand, 500);
+    struct log_batch batch = memory_flying(log);
+    world_count(world, COUNT_INFLIGHT);
+    TRACE(world, "batch in flight %s", written ? "written" : "lost");
+    if (written)
+        check_written(world, &batch);
+    memory_settle(log, written ? MEMORY_COMMIT : MEMORY_FULL);
+}
+
+static void bury(struct host *host, const char *why)
+{
+    struct world *world = host->world;
 
     host->dying = true;
     world_count(world, COUNT_CRASHES);
-    if (memory_in_flight(log)) { /* (2) */
-        bool written = rand_chance(&world->rand, 500);
-        world_count(world, COUNT_INFLIGHT);
-        TRACE(world, "ctl dies (%s), batch in flight %s", why, written ? "written" : "lost");
-        struct log_batch batch = memory_flying(log);
-        if (written)
-            check_written(world, &batch);
-        memory_settle(log, written ? MEMORY_COMMIT : MEMORY_FULL);
-    } else {
-        TRACE(world, "ctl dies (%s)", why);
-    }
+    TRACE(world, "%s dies (%s)%s", host->name, why, host_leads(host) ? ", leading" : "");
+    end_disk(host);
+    cluster_host_dies(host);
     ctl_free(host->ctl);
     host->ctl = NULL;
     map_each (entry, &host->asks)
         ask_free(entry->value);
     map_clear(&host->asks);
-    for (size_t i = 0; i < host->answered.len; i++)
-        ask_free(host->answered.items[i]);
-    vec_clear(&host->answered);
-    host->dying = host->broken = false;
+    free_answered(host);
+    host->dying = host->broken = host->led = false;
     host->outputs_left = -1;
     host->poll_due = host->settle_due = host->flush_due = host->snapshot_due = false;
     if (world->options.mutation == MUTATE_LYING_DISK)
         memory_disk_forget(host->disk, 1);
-    wire_host_died(world);
+    wire_host_died(host);
     if (!world->violated)
-        world_later(world, rand_skewed(&world->rand, 20 * MS, 40 * SEC), start_now, 0, 0, 0);
+        world_later(world, rand_skewed(&world->rand, 20 * MS, 40 * SEC), start_now, host->number, 0,
+                    0);
 }
 
-void host_crash(struct world *world, const char *why)
+void host_crash(struct host *host, const char *why)
 {
-    if (world->host.ctl)
-        bury(world, why);
+    if (host->ctl)
+        bury(host, why);
 }
 
 static struct log *open_log(void *arg, const struct log_owner *owner, void *owner_ctx,
                             struct err *err)
 {
-    struct world *world = arg;
+    struct host *host = arg;
+    struct world *world = host->world;
     struct log_config config = {
         .dir = "",
-        .name = "c1",
+        .name = host->name,
         .owner = owner,
         .owner_ctx = owner_ctx,
         .snapshot_bytes = (uint64_t)rand_skewed(&world->rand, 2000, 100000),
     };
 
-    (void)err;
-    return log_memory_new(&config, world->host.disk);
+    if (world->etcd)
+        config.snapshot_bytes =
+            INT64_MAX; /* the log is not trimmed: peers fetch no snapshots yet */
+    return world->etcd ? cluster_open_log(host, &config, err) : log_memory_new(&config, host->disk);
 }
 
-void host_start(struct world *world)
+void host_start(struct host *host)
 {
     static const uint8_t cluster_id[16] = "simulated spur";
-    struct host *host = &world->host;
+    struct world *world = host->world;
     struct ctl_io io = {
-        .ctx = world,
+        .ctx = host,
         .now_us = io_now,
         .mono_us = io_mono,
         .timer = io_timer,
@@ -408,50 +416,50 @@ void host_start(struct world *world)
         .wake = io_wake,
         .fence = io_fence,
     };
-    struct ctl_options options = { .name = "c1", .address = "c1:6817", .cluster_id = cluster_id };
+    struct ctl_options options = { .name = host->name,
+                                   .address = host->name,
+                                   .cluster_id = cluster_id };
     struct err err = { 0 };
 
     if (host->ctl || world->violated)
         return;
     host->life++;
-    TRACE(world, "ctl starts, life %llu", (unsigned long long)host->life);
-    host->ctl = ctl_new(&io, &options, open_log, world, &err);
+    TRACE(world, "%s starts, life %llu", host->name, (unsigned long long)host->life);
+    host->ctl = ctl_new(&io, &options, open_log, host, &err);
     if (!host->ctl) {
-        world_violation(world, "the controller does not start: %s", err.text);
+        world_violation(world, "%s does not start: %s", host->name, err.text);
         return;
     }
-    check_recovered(world);
-    host_enter(world);
+    check_recovered(host);
+    if (!host_enter(host))
+        return;
     Config *config = host_config(world);
     ctl_set_config(host->ctl, config, false);
     config__free_unpacked(config, NULL);
-    host_leave(world);
+    host_leave(host);
 }
 
-void host_init(struct world *world)
+void host_init(struct world *world, struct host *host, unsigned number)
 {
-    struct host *host = &world->host;
-
+    host->world = world;
+    host->number = number;
+    snprintf(host->name, sizeof(host->name), "c%u", number + 1);
     host->disk = memory_disk_new();
-    host->follower = state_new();
     host->outputs_left = -1;
     map_init(&host->asks);
 }
 
-void host_done(struct world *world)
+void host_done(struct host *host)
 {
-    struct host *host = &world->host;
-
     host->dying = true;
+    cluster_host_dies(host);
     ctl_free(host->ctl);
     host->ctl = NULL;
     map_each (entry, &host->asks)
         ask_free(entry->value);
     map_done(&host->asks);
-    for (size_t i = 0; i < host->answered.len; i++)
-        ask_free(host->answered.items[i]);
+    free_answered(host);
     vec_done(&host->answered);
-    state_free(host->follower);
     memory_disk_free(host->disk);
 }
 
@@ -489,7 +497,7 @@ static NodeSpec *node_spec(const struct machine *machine)
 Config *host_config(struct world *world)
 {
     Config *config = NEW(Config);
-    unsigned version = world->host.config_version;
+    unsigned version = world->config_version;
     char all[32], half[32];
 
     config__init(config);

@@ -405,6 +405,9 @@ void machine_receive(struct world *world, struct machine *machine, const CtlMess
 
     if (message->epoch < machine->epoch) { /* (5) */
         TRACE(world, "%s refuses epoch %llu", machine->name, (unsigned long long)message->epoch);
+        world_count(world, COUNT_STALE);
+        wire_close(world, machine->session); /* and looks for the one that leads now */
+        machine_closed(world, machine, machine->session);
         return;
     }
     machine->epoch = message->epoch;

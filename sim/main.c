@@ -21,9 +21,16 @@ static const struct {
     const char *name;
     unsigned fault;
 } fault_names[] = {
-    { "crash", FAULT_CRASH },   { "disk", FAULT_DISK },           { "agent", FAULT_AGENT },
-    { "reboot", FAULT_REBOOT }, { "partition", FAULT_PARTITION }, { "reports", FAULT_REPORTS },
-    { "clock", FAULT_CLOCK },   { "client", FAULT_CLIENT },       { "node", FAULT_NODE },
+    { "crash", FAULT_CRASH },
+    { "disk", FAULT_DISK },
+    { "agent", FAULT_AGENT },
+    { "reboot", FAULT_REBOOT },
+    { "partition", FAULT_PARTITION },
+    { "reports", FAULT_REPORTS },
+    { "clock", FAULT_CLOCK },
+    { "client", FAULT_CLIENT },
+    { "node", FAULT_NODE },
+    { "stop", FAULT_STOP },
     { "all", FAULT_ALL },
 };
 
@@ -58,6 +65,10 @@ static const struct {
       "full disks %llu, batches refused %llu, write errors %llu",
       { COUNT_DISK_FULL, COUNT_REFUSED, COUNT_DISK_BROKEN },
       "lost" },
+    { "F3-5",
+      "changes of leader %llu; controllers stopped %llu, cut off %llu; messages of old epochs %llu",
+      { COUNT_LEADERS, COUNT_STOPS, COUNT_CUTS, COUNT_STALE },
+      "violations" },
     { "F16", "clock jumps %llu", { COUNT_JUMPS }, "wrongly ended" },
     { "work",
       "requeues %llu, suspensions %llu, lists %llu, checks of the whole state %llu",
@@ -104,11 +115,11 @@ static void report(const struct sim_options *options, const struct sim_result *r
     if (!options->trace)
         print_tail(options);
     fprintf(stderr,
-            "spur-sim: seed=%llu step=%llu time=%.6f nodes=%u faults=0x%x: %s\n"
+            "spur-sim: seed=%llu step=%llu time=%.6f controllers=%u nodes=%u faults=0x%x: %s\n"
             "spur-sim: see it all with: spur-sim --seed %llu --trace\n",
             (unsigned long long)options->seed, (unsigned long long)result->step,
-            (double)result->time_us / 1e6, result->nodes, result->faults, result->what,
-            (unsigned long long)options->seed);
+            (double)result->time_us / 1e6, result->controllers, result->nodes, result->faults,
+            result->what, (unsigned long long)options->seed);
 }
 
 /* The same seed must be the same run: otherwise a failure could not be looked at again. */
@@ -220,6 +231,7 @@ static int usage(FILE *to, int code)
           "  --seeds A..B     these seeds, each a run of its own (default 1..100)\n"
           "  --trace          print everything that happens\n"
           "  --from STEP      print it from this step on\n"
+          "  --controllers K  1 or 3, instead of what the seed chooses\n"
           "  --only FAULTS    instead of what the seed chooses:",
           to);
     for (size_t i = 0; i < ARRAY_LEN(fault_names); i++)
@@ -243,6 +255,7 @@ int main(int argc, char **argv)
         { "trace", no_argument, NULL, 't' },
         { "from", required_argument, NULL, 'f' },
         { "only", required_argument, NULL, 'o' },
+        { "controllers", required_argument, NULL, 'k' },
         { "mutate", required_argument, NULL, 'm' },
         { "quiet", no_argument, NULL, 'q' },
         { "check-every", required_argument, NULL, 'c' },
@@ -275,6 +288,10 @@ int main(int argc, char **argv)
         case 'c':
             good = str_to_u64(optarg, UINT32_MAX, &number);
             arguments.options.check_every = good ? (unsigned)number : 0;
+            break;
+        case 'k':
+            good = str_to_u64(optarg, 3, &number) && (number == 1 || number == 3);
+            arguments.options.controllers = good ? (unsigned)number : 0;
             break;
         case 'x':
             good = str_to_u64(optarg, UINT32_MAX, &number);

@@ -41,9 +41,17 @@ struct request *people_ask(struct world *world, enum request_kind kind)
 
 /* ---- asking ---- */
 
+/* Followers send it on to another; a stopped one lets it wait. */
 static void arrive(struct world *world, const struct happening *what)
 {
-    ask_arrive(world, (uint32_t)what->a);
+    struct host *host = &world->hosts[what->b];
+
+    if (host_is_stopped(host))
+        world_later(world, host->stopped_until_us - world->now_us, arrive, what->a, what->b,
+                    what->c);
+    else if (!ask_arrive(host, (uint32_t)what->a) && what->c < world->host_count)
+        world_later(world, rand_skewed(&world->rand, 50, 5 * MS), arrive, what->a,
+                    (what->b + 1) % world->host_count, what->c + 1);
 }
 
 static void try_now(struct world *world, const struct happening *what)
@@ -72,7 +80,8 @@ static void try_now(struct world *world, const struct happening *what)
     if (fault_on(world, FAULT_CLIENT) && rand_chance(&world->rand, 50))
         delay = rand_skewed(&world->rand, MS, 60 * SEC);
     if (!lost)
-        world_later(world, delay, arrive, request->number, 0, 0);
+        world_later(world, delay, arrive, request->number,
+                    rand_below(&world->rand, world->host_count), 1);
     world_later(world, rand_between(&world->rand, 3 * SEC, 15 * SEC), try_now, request->number,
                 request->tries, 0);
 }
@@ -200,7 +209,7 @@ static void when(struct world *world, JobSpec *spec)
     }
     if (rand_chance(rand, 100)) {
         spec->has_begin_us = true;
-        spec->begin_us = host_wall(world) + rand_skewed(rand, 0, 200 * SEC);
+        spec->begin_us = host_wall(&world->hosts[0]) + rand_skewed(rand, 0, 200 * SEC);
     }
     if (rand_chance(rand, 80))
         spec->has_hold = spec->hold = true;
@@ -389,11 +398,12 @@ static void let_job_go(struct world *world, const struct state *state, const str
 
 void people_let_go(struct world *world)
 {
+    const struct host *leader = world_leader(world);
     const struct state *state;
 
-    if (!world->host.ctl || !ctl_is_leading(world->host.ctl))
+    if (!leader)
         return;
-    state = ctl_state(world->host.ctl);
+    state = ctl_state(leader->ctl);
     for (const struct job *job = state_job_from(state, 1); job;
          job = state_job_from(state, (uint64_t)job->id + 1))
         let_job_go(world, state, job);

@@ -22,7 +22,8 @@ enum sim_fault {
     FAULT_CLOCK = 1 << 6,     /* the controller's wall clock jumps */
     FAULT_CLIENT = 1 << 7,    /* requests and answers are lost: clients ask again */
     FAULT_NODE = 1 << 8,      /* prologs and launches fail, processes do not want to end */
-    FAULT_ALL = (1 << 9) - 1,
+    FAULT_STOP = 1 << 9,      /* controllers are stopped for a while and go on */
+    FAULT_ALL = (1 << 10) - 1,
 };
 
 /* Deliberate errors of the model, to show that the checks notice them. */
@@ -70,6 +71,10 @@ enum sim_count {
     COUNT_REQUEUES,
     COUNT_SUSPENDS,
     COUNT_LISTS,
+    COUNT_LEADERS, /* changes of them, with several controllers */
+    COUNT_STOPS,
+    COUNT_CUTS,  /* of a controller from etcd, or of etcd's majority */
+    COUNT_STALE, /* messages of earlier epochs that nodes refused */
     COUNT_COUNT
 };
 
@@ -77,6 +82,7 @@ struct sim_options {
     uint64_t seed;
     FILE *trace;          /* may be NULL */
     uint64_t trace_from;  /* only from this step on */
+    unsigned controllers; /* 1 or 3; 0: the seed chooses */
     unsigned only;        /* sim_fault bits; 0: the seed chooses */
     unsigned check_every; /* core_check() after so many commands; 0: the default */
     enum sim_mutation mutation;
@@ -88,7 +94,7 @@ struct sim_result {
     uint64_t step;  /* when */
     int64_t time_us;
     unsigned faults; /* that the seed chose */
-    unsigned nodes;
+    unsigned nodes, controllers;
     uint64_t digest; /* of the final state: the same for the same seed */
     uint64_t count[COUNT_COUNT];
 };

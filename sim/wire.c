@@ -57,12 +57,17 @@ static void end_at_ctl(struct world *world, const struct happening *what)
 
     if (!session || !session->ctl_open)
         return;
+    struct host *host = &world->hosts[session->host];
+    if (host_is_stopped(host)) {
+        world_later_bytes(world, host->stopped_until_us, end_at_ctl, what->a, 0, NULL, 0);
+        return;
+    }
     session->ctl_open = false;
-    if (host_enter(world)) {
-        TRACE(world, "session %llu of n%u closed at ctl", (unsigned long long)session->id,
-              session->machine + 1);
-        ctl_session_closed(world->host.ctl, session->id, true);
-        host_leave(world);
+    if (host_enter(host)) {
+        TRACE(world, "session %llu of n%u closed at %s", (unsigned long long)session->id,
+              session->machine + 1, host->name);
+        ctl_session_closed(host->ctl, session->id, true);
+        host_leave(host);
     }
     session = session_at(world, what->a); /* the call may have ended it */
     if (session)
@@ -131,10 +136,14 @@ void wire_silence(struct world *world, uint64_t id)
     settle(world, session);
 }
 
-void wire_host_died(struct world *world)
+void wire_host_died(struct host *host)
 {
+    struct world *world = host->world;
+
     map_each (entry, &world->sessions) {
         struct session *session = entry->value;
+        if (session->host != host->number)
+            continue;
         session->ctl_open = false;
         /* Its kernel says so at once, or, when the machine went too, pings find out. */
         int64_t delay = rand_chance(&world->rand, 800)
@@ -189,23 +198,32 @@ static void connected(struct world *world, const struct happening *what)
 static void arrives(struct world *world, const struct happening *what)
 {
     struct machine *machine = &world->machines[what->a];
+    struct host *host = &world->hosts[machine->controller];
 
     if (machine->connect_turn != what->b)
         return;
-    if (!world->host.ctl || !ctl_is_leading(world->host.ctl) || !host_enter(world)) {
+    if (host_is_stopped(host)) { /* no answer */
+        machine->controller = (machine->controller + 1) % world->host_count;
+        world_later(world, 2 * SEC, refused, what->a, what->b, 0);
+        return;
+    }
+    if (!host_leads(host) || !host_enter(host)) {
+        machine->controller = (machine->controller + 1) % world->host_count;
         world_later(world, latency(world), refused, what->a, what->b, 0);
         return;
     }
     struct session *session = NEW(struct session);
     session->id = ++world->next_session;
     session->machine = machine->number;
+    session->host = host->number;
     session->ctl_open = true;
     map_put_num(&world->sessions, session->id, session);
     uint64_t id = session->id;
-    TRACE(world, "session %llu of %s opens", (unsigned long long)id, machine->name);
+    TRACE(world, "session %llu of %s opens at %s", (unsigned long long)id, machine->name,
+          host->name);
     heard(world, machine);
-    ctl_session_open(world->host.ctl, id, machine->name);
-    host_leave(world);
+    ctl_session_open(host->ctl, id, machine->name);
+    host_leave(host);
     session = session_at(world, id);
     int64_t delay = latency(world);
     if (session)
@@ -235,19 +253,21 @@ static void at_ctl(struct world *world, const struct happening *what)
     if (!session || !session->ctl_open)
         return;
     struct machine *machine = &world->machines[session->machine];
-    if (machine->blocked_us[TO_CTL] > world->now_us) {
-        session->last_to_ctl = MAX(session->last_to_ctl, machine->blocked_us[TO_CTL]);
-        world_later_bytes(world, machine->blocked_us[TO_CTL], at_ctl, what->a, what->b,
-                          wire_copy(what->bytes, what->len), what->len);
+    struct host *host = &world->hosts[session->host];
+    int64_t later = MAX(machine->blocked_us[TO_CTL], host->stopped_until_us);
+    if (later > world->now_us) {
+        session->last_to_ctl = MAX(session->last_to_ctl, later);
+        world_later_bytes(world, later, at_ctl, what->a, what->b, wire_copy(what->bytes, what->len),
+                          what->len);
         return;
     }
-    if (!host_enter(world))
+    if (!host_enter(host))
         return;
     NodeMessage *message = node_message__unpack(NULL, what->len, what->bytes);
     heard(world, machine);
-    ctl_session_message(world->host.ctl, what->a, message);
+    ctl_session_message(host->ctl, what->a, message);
     node_message__free_unpacked(message, NULL);
-    host_leave(world);
+    host_leave(host);
 }
 
 static void at_node(struct world *world, const struct happening *what)

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/etcd_model.h"
 #include "sim/world.h"
 #include "sys/clock.h"
 #include "sys/log.h"
+#include "sys/rng.h"
 
 enum { REST_WITHIN_S = 8 * 3600, LOOK_EVERY_S = 30 };
 
@@ -48,6 +50,19 @@ void world_later(struct world *world, int64_t delay_us, happen_fn *fn, uint64_t 
     queue_push(
         &world->queue,
         (struct happening){ .at_us = world->now_us + delay_us, .fn = fn, .a = a, .b = b, .c = c });
+}
+
+struct host *world_leader(struct world *world)
+{
+    struct host *best = NULL;
+
+    for (unsigned i = 0; i < world->host_count; i++) {
+        struct host *host = &world->hosts[i];
+        if (host_leads(host) && (!best || state_head(ctl_state(host->ctl)).epoch >
+                                              state_head(ctl_state(best->ctl)).epoch))
+            best = host;
+    }
+    return best;
 }
 
 void world_count(struct world *world, enum sim_count count)
@@ -88,7 +103,9 @@ void world_violation(struct world *world, const char *fmt, ...)
 
 static int64_t wall(void *ctx)
 {
-    return host_wall(ctx);
+    const struct world *world = ctx;
+
+    return host_wall(&world->hosts[0]);
 }
 
 static int64_t mono(void *ctx)
@@ -140,15 +157,27 @@ static void make(struct world *world)
         machine_init(world, &world->machines[i], i);
         world_later(world, rand_skewed(&world->rand, MS, 30 * SEC), switch_on, i, 0, 0);
     }
+    world->host_count = world->options.controllers       ? world->options.controllers
+                        : rand_chance(&world->rand, 120) ? HOSTS
+                                                         : 1;
+    if (world->host_count > 1)
+        world->etcd = etcd_model_new(rand_u64(&world->rand));
     world->has_prolog = rand_chance(&world->rand, 300);
     world->result->faults = world->faults;
     world->result->nodes = world->machine_count;
-    host_init(world);
+    world->result->controllers = world->host_count;
+    for (unsigned i = 0; i < world->host_count; i++)
+        host_init(world, &world->hosts[i], i);
+    world->follower = state_new();
 }
 
 static void unmake(struct world *world)
 {
-    host_done(world);
+    for (unsigned i = 0; i < world->host_count; i++)
+        host_done(&world->hosts[i]);
+    cluster_done(world);
+    state_free(world->follower);
+    vec_done(&world->digests);
     queue_done(&world->queue);
     wire_done(world);
     for (unsigned i = 0; i < world->machine_count; i++)
@@ -163,15 +192,24 @@ static void pass(struct world *world, int64_t until_us)
 {
     struct happening what;
 
-    while (!world->violated && world->queue.heap.len &&
-           world->queue.heap.items[0].at_us <= until_us) {
+    while (!world->violated) {
+        int64_t next = world->queue.heap.len ? world->queue.heap.items[0].at_us : INT64_MAX;
+        int64_t etcd = cluster_next_us(world);
+        if (MIN(next, etcd) > until_us)
+            break;
+        world->now_us = MIN(next, etcd);
+        cluster_move_clock(world);
+        if (etcd < next) {
+            etcd_model_step(world->etcd);
+            continue;
+        }
         queue_pop(&world->queue, &what);
-        world->now_us = what.at_us;
         what.fn(world, &what);
         free(what.bytes);
     }
     if (!world->violated)
         world->now_us = MAX(world->now_us, until_us);
+    cluster_move_clock(world);
 }
 
 static void come_to_rest(struct world *world)
@@ -195,21 +233,27 @@ void sim_run(const struct sim_options *options, struct sim_result *result)
     world->options = *options;
     world->result = result;
     rand_seed(&world->rand, options->seed);
+    rng_seed(options->seed); /* what the engine draws for itself */
     clock_use(&clock_ops, world);
     log_use(options->trace ? log_line : log_nothing, world);
     make(world);
-    TRACE(world, "seed %llu: %u nodes, faults %x", (unsigned long long)options->seed,
-          world->machine_count, world->faults);
-    host_start(world);
+    TRACE(world, "seed %llu: %u controllers, %u nodes, faults %x",
+          (unsigned long long)options->seed, world->host_count, world->machine_count,
+          world->faults);
+    for (unsigned i = 0; i < world->host_count; i++)
+        host_start(&world->hosts[i]);
     people_begin(world);
     faults_begin(world);
     pass(world, world->work_until_us);
     if (!world->violated)
         come_to_rest(world);
-    if (world->host.ctl)
-        result->digest = core_digest(ctl_state(world->host.ctl));
+    for (unsigned i = 0; i < world->host_count; i++) {
+        if (world->hosts[i].ctl)
+            result->digest += core_digest(ctl_state(world->hosts[i].ctl));
+    }
     unmake(world);
     log_use(NULL, NULL);
     clock_use(NULL, NULL);
+    rng_unseed();
     free(world);
 }

@@ -2,7 +2,7 @@
 /*
  * world.h - everything a run consists of
  *
- *   host.c    the machine of the controller: its process, disk and clock
+ *   host.c    the machines of controllers: process, disk and clock; cluster.c: three of them
  *   wire.c    connections between agents and the controller
  *   machine.c machines with agents, by the agent's rules; steps.c: the scripts on them
  *   people.c  who submits, cancels, drains, …, and asks again; ask.c: one request at the controller
@@ -72,38 +72,59 @@ void truth_done(struct truth *truth);
 
 /* ---- host.c ---- */
 
+enum { HOSTS = 3 };
+
 struct host {
+    struct world *world;
+    unsigned number;
+    char name[8];
     struct ctl *ctl;  /* NULL while it is down */
     uint64_t life;    /* counts starts */
     bool dying;       /* nothing gets out any more */
     bool broken;      /* the log gave up: stop at the end of this call */
+    bool led;         /* when last looked at */
+    bool touched;     /* something came out of it */
     int outputs_left; /* dies before the next output when 0; -1: not armed */
     struct memory_disk *disk;
     bool disk_full, poll_due, settle_due, flush_due, snapshot_due;
-    int64_t disk_slow_us; /* added to each write */
-    int64_t skew_us;      /* wall clock less true time */
-    int64_t most_skew_us; /* so far */
+    int64_t disk_slow_us;     /* added to each write */
+    int64_t skew_us;          /* wall clock less true time */
+    int64_t most_skew_us;     /* so far */
+    int64_t stopped_until_us; /* SIGSTOP */
+    int64_t cut_until_us;     /* from etcd */
     uint64_t timer_turn[CTL_TIMERS];
-    uint64_t durable_index; /* what the process has seen committed */
-    uint64_t checked_index, scanned_index;
-    struct state *follower; /* another replica: gets every batch when it is written */
-    struct map asks;        /* open ones, by number */
+    uint64_t seen_index; /* when last looked at */
+    struct map asks;     /* open ones, by number */
     VEC(struct ask *) answered;
     uint64_t next_ask;
-    unsigned config_version;
+    struct etcd_client *etcd; /* of this life, when there are several controllers */
 };
 
-void host_init(struct world *world);
-void host_done(struct world *world);
-void host_start(struct world *world);
-void host_crash(struct world *world, const char *why);
+void host_init(struct world *world, struct host *host, unsigned number);
+void host_done(struct host *host);
+void host_start(struct host *host);
+void host_crash(struct host *host, const char *why);
 /* Every call into the controller is between these two. */
-bool host_enter(struct world *world);
-void host_leave(struct world *world);
+bool host_enter(struct host *host);
+void host_leave(struct host *host);
 /* Something leaves the process: false when it does not get out. */
-bool host_output(struct world *world);
-int64_t host_wall(const struct world *world);
+bool host_output(struct host *host);
+int64_t host_wall(const struct host *host);
+bool host_leads(const struct host *host);
+bool host_is_stopped(const struct host *host);
 Config *host_config(struct world *world);
+
+/* ---- cluster.c: several controllers ---- */
+
+struct held_back;
+struct etcd_model;
+struct etcd_client;
+struct log *cluster_open_log(struct host *host, const struct log_config *config, struct err *err);
+void cluster_host_dies(struct host *host);
+void cluster_links(struct world *world); /* as faults say */
+int64_t cluster_next_us(const struct world *world);
+void cluster_move_clock(struct world *world);
+void cluster_done(struct world *world);
 
 /* ---- ask.c ---- */
 
@@ -111,6 +132,7 @@ struct ask {
     struct ctl_ask ask; /* first */
     struct ctl_who who;
     struct world *world;
+    struct host *host;
     struct arena arena;
     uint64_t number;
     uint32_t request;
@@ -119,14 +141,14 @@ struct ask {
     uint32_t must_see, seen; /* highest job ids: acknowledged before a list, and listed */
 };
 void ask_free(struct ask *ask);
-/* The request arrives at the controller. */
-void ask_arrive(struct world *world, uint32_t request);
+/* The request arrives at a controller; false when it cannot be taken there. */
+bool ask_arrive(struct host *host, uint32_t request);
 
 /* ---- wire.c ---- */
 
 struct session {
     uint64_t id;
-    unsigned machine;
+    unsigned machine, host;
     bool node_open, ctl_open;
     int64_t last_to_ctl, last_to_node;
 };
@@ -138,7 +160,7 @@ void wire_hang_up(struct world *world, uint64_t session); /* by the controller *
 void wire_close(struct world *world, uint64_t session);   /* by the agent or its kernel */
 void wire_break(struct world *world, uint64_t session);   /* reset: what is under way is lost */
 void wire_silence(struct world *world, uint64_t session); /* power cut: nobody says anything */
-void wire_host_died(struct world *world);
+void wire_host_died(struct host *host);
 void wire_done(struct world *world);
 
 /* ---- machine.c ---- */
@@ -170,6 +192,7 @@ struct machine {
     uint64_t session;    /* 0: none */
     uint64_t agent_turn; /* counts agents: an old one's timers mean nothing */
     uint64_t connect_turn;
+    unsigned controller;   /* which one it tries */
     uint64_t epoch;        /* highest seen; on disk */
     int64_t heard_us;      /* when the controller last got a message from it */
     int64_t back_us;       /* when that ended a silence of agent_timeout */
@@ -282,8 +305,9 @@ static inline bool fault_on(const struct world *world, unsigned fault);
 /* ---- check.c ---- */
 
 void check_written(struct world *world, const struct log_batch *batch);
-void check_step(struct world *world);                 /* after each call into the controller */
-void check_recovered(struct world *world);            /* after a start */
+void check_step(struct host *host);      /* after each call into the controller */
+void check_recovered(struct host *host); /* after a start */
+void check_trace_command(struct world *world, struct span bytes);
 bool check_quiet(struct world *world, bool complain); /* everything has ended and is free */
 
 /* ---- world.c ---- */
@@ -297,7 +321,15 @@ struct world {
     bool violated, healed;
     bool has_prolog;
     unsigned faults;
-    struct host host;
+    struct host hosts[HOSTS];
+    unsigned host_count;
+    unsigned config_version;
+    struct etcd_model *etcd; /* NULL: one controller on the memory engine */
+    VEC(struct held_back *) held_back;
+    struct state *follower; /* of one controller: another replica, which gets each batch written */
+    VEC(uint64_t) digests;  /* by index: what the first replica had; 0 where none stood */
+    uint64_t durable_index; /* what some process has seen committed */
+    uint64_t checked_index, scanned_index;
     struct machine *machines;
     unsigned machine_count;
     struct map sessions;
@@ -312,6 +344,7 @@ static inline bool fault_on(const struct world *world, unsigned fault)
     return !world->healed && (world->faults & fault) != 0;
 }
 
+struct host *world_leader(struct world *world); /* NULL: nobody leads */
 void world_later(struct world *world, int64_t delay_us, happen_fn *fn, uint64_t a, uint64_t b,
                  uint64_t c);
 void world_later_bytes(struct world *world, int64_t at_us, happen_fn *fn, uint64_t a, uint64_t b,

@@ -468,7 +468,7 @@ void etcd_model_forget(struct etcd_client *client)
         forget_timer(client, client->timers.items[0]);
 }
 
-bool etcd_model_step(struct etcd_model *model)
+static size_t next_event(const struct etcd_model *model)
 {
     size_t best = SIZE_MAX;
 
@@ -479,6 +479,25 @@ bool etcd_model_step(struct etcd_model *model)
              event->order < model->events.items[best].order))
             best = i;
     }
+    return best;
+}
+
+int64_t etcd_model_next(const struct etcd_model *model)
+{
+    size_t next = next_event(model);
+
+    return next == SIZE_MAX ? INT64_MAX : model->events.items[next].at_ms;
+}
+
+void etcd_model_pass(struct etcd_model *model, int64_t now_ms)
+{
+    model->now_ms = MAX(model->now_ms, now_ms);
+}
+
+bool etcd_model_step(struct etcd_model *model)
+{
+    size_t best = next_event(model);
+
     if (best == SIZE_MAX)
         return false;
     struct event event = model->events.items[best];

@@ -38,6 +38,10 @@ void etcd_model_forget(struct etcd_client *client);
 
 /* False: nothing is due. */
 bool etcd_model_step(struct etcd_model *model);
+/* For a simulation with a clock of its own: when the next step is due (INT64_MAX: never), and that
+   it is so late now, with nothing due before. */
+int64_t etcd_model_next(const struct etcd_model *model);
+void etcd_model_pass(struct etcd_model *model, int64_t now_ms);
 int64_t etcd_model_now(const struct etcd_model *model);
 /* Something of the simulation's own, on the same clock. */
 void etcd_model_at(struct etcd_model *model, unsigned in_ms, void (*fn)(void *arg), void *arg);
