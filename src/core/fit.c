@@ -331,6 +331,11 @@ static void work_out(const struct state *state, const struct shape *shape, struc
     free(tasks);
 }
 
+uint64_t state_generation(const struct state *state)
+{
+    return state->generation;
+}
+
 const struct need *shape_needs(const struct state *state, struct shape *shape)
 {
     if (shape->needs && shape->generation == state->generation)

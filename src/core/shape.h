@@ -75,6 +75,8 @@ void shape_free(struct shape *shape);
 uint64_t shape_cpus(const struct shape *shape);
 uint64_t shape_gpus(const struct shape *shape);
 
+/* Grows whenever needs may have become others. */
+uint64_t state_generation(const struct state *state);
 /* Needs of the shape, worked out if they are old. Indexed as shape->partitions. */
 const struct need *shape_needs(const struct state *state, struct shape *shape);
 

@@ -10,57 +10,79 @@
 #include "sched/sched_priv.h"
 #include "schema/reasons.h"
 
-/* Nodes that could serve the job, and those of them that are usable now. */
-static void count_nodes(const struct sched *sched, const struct job *job, unsigned *could,
-                        unsigned *usable)
+/* Hosts that could serve the family, and those of them that are usable now; counted once. */
+static void count_hosts(const struct sched *sched, struct family *family)
 {
-    const struct need *needs = shape_needs(sched->state, job->shape);
+    const struct need *needs = shape_needs(sched->state, family->shape);
     struct bitset seen;
 
-    *could = *usable = 0;
-    bitset_init(&seen, state_node_count(sched->state));
-    for (size_t i = 0; i < job->shape->partition_count; i++) {
-        if (needs[i].partition)
+    if (family->counted == sched->epoch + 1)
+        return;
+    family->counted = sched->epoch + 1;
+    family->could = family->usable = 0;
+    bitset_init(&seen, sched->hosts.len);
+    for (size_t i = 0; i < family->shape->partition_count; i++) {
+        if (needs[i].partition && needs[i].nodes.bits == seen.bits)
             bitset_or(&seen, &needs[i].nodes);
     }
-    bitset_each (n, &seen) {
-        ++*could;
-        *usable += node_is_usable(state_node_at(sched->state, n));
+    bitset_each (number, &seen) {
+        family->could++;
+        family->usable += sched->hosts.items[number].usable;
     }
     bitset_done(&seen);
 }
 
+/* Is one of its partitions waiting for this job before all others? */
+static bool is_first(const struct sched *sched, const struct family *family, uint32_t job_id)
+{
+    for (uint32_t i = 0; i < family->lane_count; i++) {
+        if (family->lanes[i] >= sched->lanes.len)
+            continue;
+        const struct heap_item *top = heap_top(&sched->lanes.items[family->lanes[i]].heap);
+        if (!top || top->key.id == job_id)
+            return true;
+    }
+    return false;
+}
+
 unsigned sched_reason(const struct sched *sched, const struct job *job)
 {
-    unsigned could, usable;
+    const struct pend *pend = pend_find(sched, job->id);
+    const struct job *first = job;
 
-    if (job_is_meta(job) && array_room(job->array) == 0)
-        return REASON_ARRAY_TASK_LIMIT;
-    if (sched->top_job && sched->top_job != job->id)
-        return REASON_PRIORITY;
-    count_nodes(sched, job, &could, &usable);
-    if (usable < job->shape->min_nodes || usable == 0)
+    if (!pend && job->more && job->more->het_job_id) { /* what its first component waits for */
+        first = state_job(sched->state, job->more->het_job_id);
+        pend = first ? pend_find(sched, first->id) : NULL;
+    }
+    if (!pend)
+        return REASON_RESOURCES;
+    struct family *family = class_of(sched, pend)->family;
+    count_hosts(sched, family);
+    if (family->usable < family->shape->min_nodes || family->usable == 0)
         return REASON_NODE_NOT_AVAIL;
-    return REASON_RESOURCES;
+    return pend->booked || is_first(sched, family, first->id) ? REASON_RESOURCES : REASON_PRIORITY;
 }
 
 int64_t sched_planned_start(const struct sched *sched, const struct job *job)
 {
-    return sched->top_job == job->id && sched->top_start_us != INT64_MAX ? sched->top_start_us : 0;
+    const struct pend *pend = pend_find(sched, job->id);
+    const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
+
+    return booking ? booking->start_us : 0;
 }
 
 static uint32_t jobs_ahead(const struct sched *sched, const struct job *job)
 {
-    const struct entry *mine = map_get_num(&sched->entries, job->id);
-    uint32_t count = 0;
+    const struct pend *pend = pend_find(sched, job->id);
+    uint64_t count = 0;
 
-    if (!mine)
+    if (!pend)
         return 0;
-    map_each (at, &sched->entries) {
-        const struct entry *other = at->value;
-        count += other != mine && entry_before(other, mine);
+    vec_each (struct class *, at, &sched->classes) {
+        if (*at)
+            count += line_count_before(&(*at)->queue, (struct order){ pend->rank, job->id });
     }
-    return count;
+    return (uint32_t)MIN(count, UINT32_MAX);
 }
 
 static void add_amounts(struct str *out, const struct shape *shape)
@@ -72,80 +94,95 @@ static void add_amounts(struct str *out, const struct shape *shape)
                  shape->gres[i].name, shape->gres[i].type ? ":" : "",
                  shape->gres[i].type ? shape->gres[i].type : "",
                  shape->gres[i].scope == GRES_PER_NODE ? " on each node" : "");
-    if (shape->has_mem_per_node)
+    if (shape->has_mem_per_node && shape->mem_per_node_mb)
         str_addf(out, ", %llu MB on each node", (unsigned long long)shape->mem_per_node_mb);
+    else if (shape->mem_per_cpu_mb)
+        str_addf(out, ", %llu MB for each CPU", (unsigned long long)shape->mem_per_cpu_mb);
     str_addf(out, " on %u node%s", shape->min_nodes, shape->min_nodes == 1 ? "" : "s");
 }
 
 /* What is free of what the job could use. */
-static void add_free(const struct sched *sched, const struct job *job, struct str *out)
+static void add_free(const struct sched *sched, struct family *family, struct str *out)
 {
-    const struct need *needs = shape_needs(sched->state, job->shape);
-    unsigned long long cpus = 0, free_cpus = 0, gpus = 0, free_gpus = 0;
-    unsigned could, usable;
+    const struct need *needs = shape_needs(sched->state, family->shape);
+    unsigned long long cpus = 0, free_cpus = 0, devices = 0, free_devices = 0;
+    const char *name = family->shape->gres_count ? family->shape->gres[0].name : NULL;
 
-    count_nodes(sched, job, &could, &usable);
-    for (size_t n = 0; n < state_node_count(sched->state); n++) {
-        const struct node *node = state_node_at(sched->state, n);
-        uint64_t gres[TAKE_GRES];
-        struct room room;
-        if (!needs[0].partition || !bitset_has(&needs[0].nodes, n) || !node_is_usable(node))
+    for (uint32_t n = 0; n < sched->hosts.len; n++) {
+        const struct host *host = &sched->hosts.items[n];
+        bool serves = false;
+        for (size_t p = 0; p < family->shape->partition_count; p++)
+            serves = serves || (needs[p].partition && bitset_has(&needs[p].nodes, n));
+        if (!serves || !host->usable)
             continue;
-        room_now(sched, node, NULL, gres, &room);
-        cpus += node->cpus;
-        free_cpus += room.cpus;
-        for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
-            gpus += node->gres[g].total;
-            free_gpus += gres[g];
+        cpus += host->node->cpus;
+        free_cpus += host->free.cpus;
+        for (size_t g = 0; g < host->node->gres_count && g < TAKE_GRES; g++) {
+            if (!name || !str_eq(host->node->gres[g].name, name))
+                continue;
+            devices += host->node->gres[g].total;
+            free_devices += host->free.gres[g];
         }
     }
-    str_addf(out, "of %u node%s that could run it %u %s usable, with %llu of %llu CPUs", could,
-             could == 1 ? "" : "s", usable, usable == 1 ? "is" : "are", free_cpus, cpus);
-    if (job->shape->gres_count)
-        str_addf(out, " and %llu of %llu generic resources", free_gpus, gpus);
+    str_addf(out, "of %u node%s that could run it %u %s usable, with %llu of %llu CPUs",
+             family->could, family->could == 1 ? "" : "s", family->usable,
+             family->usable == 1 ? "is" : "are", free_cpus, cpus);
+    if (name)
+        str_addf(out, " and %llu of %llu %s", free_devices, devices, name);
     str_add(out, " free");
 }
 
 static const char *node_list(const struct sched *sched, const struct parts *parts,
                              struct arena *arena)
 {
-    struct hostlist list = { 0 };
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
     struct str text = { 0 };
-    struct err err;
 
     for (size_t i = 0; i < parts->list.len; i++)
-        hostlist_push(&list, state_node_at(sched->state, parts->list.items[i].node)->spec->name,
-                      &err);
+        hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
     hostlist_format(&list, &text);
     const char *out = arena_strdup(arena, str_text(&text));
-    hostlist_done(&list);
     str_done(&text);
     return out;
+}
+
+static void explain_start(struct sched *sched, struct family *family, const struct job *job,
+                          int64_t now_us, struct arena *arena, struct explanation *out)
+{
+    const struct booking *booking = job->id ? booking_of(sched, job->id) : NULL;
+    struct parts parts = { 0 };
+
+    if (booking) {
+        out->planned_start_us = MAX(booking->start_us, now_us);
+        out->planned_nodes = node_list(sched, &booking->parts, arena);
+        return;
+    }
+    int64_t start = out->never ? INT64_MAX : profile_start(sched, family, job, now_us, &parts);
+    if (start != INT64_MAX) {
+        out->planned_start_us = start;
+        out->planned_nodes = node_list(sched, &parts, arena);
+    }
+    vec_done(&parts.list);
 }
 
 static void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
                             struct arena *arena, struct explanation *out)
 {
     struct str text = { 0 }, detail = { 0 };
-    struct parts parts = { 0 };
     const char **details = ARENA_ARRAY(arena, const char *, 3);
-    unsigned could, usable;
+    struct family *family = family_for(sched, job);
 
-    count_nodes(sched, job, &could, &usable);
-    out->never = could == 0;
+    count_hosts(sched, family);
+    out->never = family->could == 0;
     out->jobs_ahead = jobs_ahead(sched, job);
-    int64_t start = out->never ? INT64_MAX : shadow(sched, job, now_us, &parts);
-    if (start != INT64_MAX) {
-        out->planned_start_us = start;
-        out->planned_nodes = node_list(sched, &parts, arena);
-    }
+    explain_start(sched, family, job, now_us, arena, out);
     str_add(&text, "needs ");
     add_amounts(&text, job->shape);
     str_add(&text, "; ");
     if (out->never)
         str_add(&text, "no configured node could ever run it");
     else
-        add_free(sched, job, &text);
+        add_free(sched, family, &text);
     if (out->jobs_ahead)
         str_addf(&text, "; %u job%s ahead of it", out->jobs_ahead,
                  out->jobs_ahead == 1 ? " is" : "s are");
@@ -156,11 +193,11 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     else
         str_addf(&detail, "%lld minutes", (long long)(job->time_limit_s + 59) / 60);
     details[out->detail_count++] = arena_strdup(arena, str_text(&detail));
-    if (start == INT64_MAX && !out->never)
+    if (!out->planned_start_us && !out->never)
         details[out->detail_count++] =
-            "the start cannot be foreseen: running jobs have no time limit, or nodes are down";
+            "the start cannot be foreseen: nodes it needs are not usable";
     out->details = details;
-    vec_done(&parts.list);
+    family_free(family);
     str_done(&text);
     str_done(&detail);
 }

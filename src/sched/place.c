@@ -1,204 +1,473 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.c - which nodes a job gets
+ * place.c - which hosts a job gets
  *
- * Nodes in order of weight, then number. A first pass takes them as they come; when that needs more
- * nodes than the job allows, a second takes those that hold most tasks first.
+ * One host that has room for all of it, where that is allowed; else as many as asked, each with its
+ * share; else those with most room first until it is enough. Kinds in their order, and of a kind
+ * the host that has least left, so that what is free stays in one piece.
+ *
+ * (1) A host is taken only after fit_tasks() said yes to its exact room: grids only order and skip.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostlist.h"
+#include "core/feature.h"
 #include "sched/sched_priv.h"
 
-static uint64_t less(uint64_t total, uint64_t used, uint64_t held, uint64_t freed)
+struct chooser {
+    struct sched *sched;
+    const struct family *family;
+    const struct shape *shape;
+    const struct job *job;
+    const struct need *need;
+    const struct ask *asks; /* of the partition, by kind */
+    struct view view;
+    bool down;      /* the least loaded host first */
+    bool bound;     /* hosts with blocks may do */
+    uint64_t tasks; /* of the candidates */
+    uint32_t looked;
+};
+
+/* Others there do not suit: somebody is not of the same user, and one of them minds. */
+static bool company_suits(const struct chooser *c, const struct host *host)
 {
-    uint64_t taken = used + held;
-
-    taken = taken > freed ? taken - freed : 0;
-    return total > taken ? total - taken : 0;
-}
-
-void room_now(const struct sched *sched, const struct node *node, const struct held *freed,
-              uint64_t gres[TAKE_GRES], struct room *room)
-{
-    static const struct held nothing;
-    const struct held *held = &sched->held.items[node->number];
-    const struct held *ends = freed ? &freed[node->number] : &nothing;
-
-    room->cpus = (uint32_t)less(node->cpus, node->cpus_used, held->cpus, ends->cpus);
-    if (node->threads > 1)
-        room->cpus -= room->cpus % node->threads;
-    room->mem_mb = less(node->mem_mb, node->mem_used_mb, held->mem_mb, ends->mem_mb);
-    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
-        gres[i] = less(node->gres[i].total, node->gres[i].used, held->gres[i], ends->gres[i]);
-    room->gres = gres;
-    room->empty = node->jobs.len + held->jobs <= ends->jobs;
-}
-
-/* Company that does not suit: somebody has the node for himself, or it is another user's. */
-static bool company_suits(const struct sched *sched, const struct job *job, const struct need *need,
-                          const struct node *node, const struct view *view, bool empty)
-{
-    const struct held *held = &sched->held.items[node->number];
-    bool by_user = job->shape->exclusive_user || need->partition->spec->exclusive_user;
-
-    if (empty)
+    if (!c->family->by_user && !host->by_user)
         return true;
-    if (need->whole_nodes || held->whole)
-        return false;
-    if (node->jobs_whole && !(view->freed && view->freed[node->number].whole >= node->jobs_whole))
-        return false;
-    for (size_t i = 0; i < node->jobs.len; i++) {
-        const struct job *other = node->jobs.items[i];
-        if ((by_user || other->shape->exclusive_user) && other->owner->uid != job->owner->uid)
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (claim->uid != c->job->owner->uid)
+            return false;
+    }
+    for (size_t i = 0; i < host->node->jobs.len; i++) {
+        if (host->node->jobs.items[i]->owner->uid != c->job->owner->uid)
             return false;
     }
     return true;
 }
 
-/* Is the node kept for somebody else during the time the job would run? */
-static bool is_reserved(const struct sched *sched, const struct job *job, const struct node *node,
-                        const struct view *view)
+/* (1) */
+static uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
 {
-    const char *mine = job->shape->reservation;
-    bool inside = !mine;
+    const struct host *host = &c->sched->hosts.items[number];
+    struct view view = c->view;
 
-    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
-        const struct reservation *r = state_reservation_at(sched->state, i);
-        bool covers = bitset_has(&r->nodes, node->number);
-        if (mine && strcmp(mine, r->spec->name) == 0)
-            inside = covers && r->active;
-        else if (covers && r->spec->start_us < view->end_us && r->spec->end_us > view->start_us)
-            return true;
-    }
-    return !inside;
+    c->looked++;
+    view.share = c->need->share;
+    if (host->bound || view.start_us > view.now_us || view.share > 1)
+        host_room(c->sched, host, &view, at);
+    else
+        *at = host->free;
+    if (!host->usable)
+        return 0;
+    /* Who is there later is not known. */
+    if (view.start_us <= view.now_us && (host->whole || !company_suits(c, host)))
+        return 0;
+    struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
+    return fit_tasks(c->shape, c->need, host->node, &room);
 }
 
-struct candidate {
-    uint32_t node, tasks;
+static void candidates_clear(struct chooser *c)
+{
+    vec_clear(&c->sched->candidates);
+    c->tasks = 0;
+}
+
+static void candidate(struct chooser *c, uint32_t number, uint32_t tasks)
+{
+    vec_push(&c->sched->candidates, (struct chosen){ .host = number, .take = { .tasks = tasks } });
+    c->tasks += tasks;
+}
+
+/* ---- walking hosts that may have `tasks` tasks' room ---- */
+
+struct hosts_walk {
+    struct grid_walk grid;
+    uint32_t kind, row, col, tasks;
+    uint64_t mem_mb;
+    enum { WALK_NEXT_KIND, WALK_BOUND, WALK_SPARE } at;
+    bool down;
 };
 
-static uint32_t tasks_here(const struct sched *sched, const struct job *job,
-                           const struct need *need, const struct node *node,
-                           const struct view *view)
+/* What so many tasks take of a host of the kind; false when none could run them. */
+static bool walk_kind(const struct chooser *c, struct hosts_walk *walk)
 {
-    uint64_t gres[TAKE_GRES];
-    struct room room;
+    const struct ask *ask = &c->asks[walk->kind];
+    const struct kind *kind = c->sched->kinds.items[walk->kind];
 
-    if (!node_is_usable(node) || (view->forbidden && bitset_has(view->forbidden, node->number)) ||
-        is_reserved(sched, job, node, view))
-        return 0;
-    room_now(sched, node, view->freed, gres, &room);
-    if (!company_suits(sched, job, need, node, view, room.empty))
-        return 0;
-    return fit_tasks(job->shape, need, node, &room);
+    if (!ask->able || ask->most < walk->tasks)
+        return false;
+    walk->row = ask->row;
+    walk->col = ask->col;
+    walk->mem_mb = ask->mem_mb;
+    if (walk->tasks == ask->unit_tasks || c->need->whole_nodes || c->need->mem_all)
+        return true;
+    struct room_at has = { .cpus = kind->sample->cpus, .mem_mb = kind->most_mem_mb };
+    struct take take;
+    for (size_t i = 0; i < kind->sample->gres_count && i < TAKE_GRES; i++)
+        has.gres[i] = kind->sample->gres[i].total;
+    struct room room = { c->shape->overcommit ? kind->sample->threads : has.cpus, has.mem_mb,
+                         has.gres, true };
+    fit_part(c->shape, c->need, kind->sample, &room, 0, walk->tasks, &take);
+    has.cpus = take.cpus;
+    memcpy(has.gres, take.gres, sizeof(has.gres));
+    uint32_t cell = kind_cell(kind, &has);
+    walk->row = cell / kind->spare.cols;
+    walk->col = cell % kind->spare.cols;
+    walk->mem_mb = take.mem_mb;
+    return true;
+}
+
+static uint32_t walk_next(struct chooser *c, struct hosts_walk *walk)
+{
+    for (;;) {
+        if (walk->at == WALK_NEXT_KIND) {
+            if (walk->kind >= c->sched->kinds.len)
+                return UINT32_MAX;
+            if (!walk_kind(c, walk)) {
+                walk->kind++;
+                continue;
+            }
+            walk->at = c->bound ? WALK_BOUND : WALK_SPARE;
+            const struct kind *kind = c->sched->kinds.items[walk->kind];
+            grid_walk_begin(&walk->grid, c->bound ? &kind->bound : &kind->spare,
+                            c->need->nodes.words, walk->row, walk->col, walk->down);
+        }
+        uint32_t number = grid_walk_next(&walk->grid);
+        if (number == UINT32_MAX && walk->at == WALK_BOUND) {
+            walk->at = WALK_SPARE;
+            grid_walk_begin(&walk->grid, &c->sched->kinds.items[walk->kind]->spare,
+                            c->need->nodes.words, walk->row, walk->col, walk->down);
+            continue;
+        }
+        if (number == UINT32_MAX) {
+            walk->at = WALK_NEXT_KIND;
+            walk->kind++;
+            continue;
+        }
+        const struct host *host = &c->sched->hosts.items[number];
+        if (walk->at == WALK_SPARE && c->bound && host->bound)
+            continue; /* was looked at among the bound */
+        if (host->free.mem_mb >= walk->mem_mb)
+            return number;
+    }
+}
+
+/* As many as are wanted, each for at least `tasks` tasks. */
+static bool collect(struct chooser *c, uint32_t tasks, uint32_t hosts, bool down)
+{
+    struct hosts_walk walk = { .tasks = tasks, .down = down };
+    uint32_t number;
+    struct room_at at;
+
+    candidates_clear(c);
+    while (c->sched->candidates.len < hosts && (number = walk_next(c, &walk)) != UINT32_MAX) {
+        uint32_t able = tasks_at(c, number, &at);
+        if (able >= tasks)
+            candidate(c, number, able);
+    }
+    return c->sched->candidates.len == hosts && c->tasks >= c->shape->tasks;
 }
 
 static int by_tasks(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct chosen *x = a, *y = b;
 
-    if (x->tasks != y->tasks)
-        return x->tasks < y->tasks ? 1 : -1;
-    return (x->node > y->node) - (x->node < y->node);
+    if (x->take.tasks != y->take.tasks)
+        return x->take.tasks > y->take.tasks ? -1 : 1;
+    return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* The nodes that the job names must all be among the chosen. */
-static bool required_nodes(const struct sched *sched, const struct shape *shape, struct bitset *set)
+/* The list is cut to what is used; the first `must` are used in any case. */
+static bool enough(struct chooser *c, size_t must)
 {
-    struct err err;
-
-    if (!shape->nodelist) {
-        bitset_init(set, state_node_count(sched->state));
-        return true;
-    }
-    return state_node_set(sched->state, shape->nodelist, set, &err) == 0;
-}
-
-/* Takes candidates in their order until nodes and tasks are enough. */
-static bool take(const struct sched *sched, const struct job *job, const struct need *need,
-                 const struct view *view, const struct candidate *list, size_t count,
-                 struct parts *parts)
-{
-    const struct shape *shape = job->shape;
+    const struct shape *shape = c->shape;
+    size_t used = 0, most = MIN(c->sched->candidates.len, (size_t)shape->max_nodes);
     uint64_t tasks = 0;
-    size_t used = 0;
 
-    while (used < count && used < shape->max_nodes &&
-           (used < shape->min_nodes || tasks < shape->tasks))
-        tasks += list[used++].tasks;
-    if (used < shape->min_nodes || tasks < shape->tasks)
+    while (used < most && (used < must || used < shape->min_nodes || tasks < shape->tasks))
+        tasks += c->sched->candidates.items[used++].take.tasks;
+    if (used < MAX(must, (size_t)shape->min_nodes) || tasks < shape->tasks)
         return false;
-    uint32_t left = MAX(shape->tasks, (uint32_t)used), before = 0;
-    for (size_t i = 0; i < used; i++) {
-        const struct node *node = state_node_at(sched->state, list[i].node);
-        uint32_t others = (uint32_t)(used - i - 1); /* each needs one */
-        uint32_t here = MIN(list[i].tasks, left - others);
-        struct chosen chosen = { .node = list[i].node };
-        uint64_t gres[TAKE_GRES];
-        struct room room;
-        room_now(sched, node, view->freed, gres, &room);
-        fit_part(shape, need, node, &room, before, here, &chosen.take);
+    c->sched->candidates.len = used;
+    return true;
+}
+
+/* The roomiest of each kind until it is enough; when there are too many then, the roomiest of all. */
+static bool accumulate(struct chooser *c)
+{
+    struct hosts_walk walk = { .tasks = UINT32_MAX, .down = true };
+    const struct shape *shape = c->shape;
+    uint32_t number;
+    struct room_at at;
+
+    for (size_t k = 0; k < c->sched->kinds.len; k++)
+        walk.tasks = MIN(walk.tasks, c->asks[k].able ? c->asks[k].unit_tasks : UINT32_MAX);
+    candidates_clear(c);
+    while ((c->sched->candidates.len < shape->min_nodes || c->tasks < shape->tasks ||
+            c->sched->candidates.len > shape->max_nodes) &&
+           (number = walk_next(c, &walk)) != UINT32_MAX) {
+        uint32_t able = tasks_at(c, number, &at);
+        if (able >= walk.tasks)
+            candidate(c, number, able);
+    }
+    if (c->sched->candidates.len > shape->max_nodes)
+        qsort(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen),
+              by_tasks);
+    return enough(c, 0);
+}
+
+static bool choose_by_grid(struct chooser *c)
+{
+    const struct shape *shape = c->shape;
+
+    if (shape->min_nodes == 1) {
+        if (collect(c, shape->tasks, 1, c->down))
+            return true;
+        return shape->max_nodes > 1 && shape->tasks > 1 && accumulate(c);
+    }
+    uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
+    if (collect(c, share, shape->min_nodes, c->down))
+        return true;
+    return (share > 1 || shape->max_nodes > shape->min_nodes) && accumulate(c);
+}
+
+/* ---- hosts one by one ---- */
+
+static int by_fit(const void *a, const void *b, void *arg)
+{
+    const struct sched *sched = arg;
+    const struct chosen *x = a, *y = b;
+    const struct host *p = &sched->hosts.items[x->host], *q = &sched->hosts.items[y->host];
+
+    if (p->kind->number != q->kind->number)
+        return p->kind->number < q->kind->number ? -1 : 1;
+    if (x->take.tasks != y->take.tasks)
+        return x->take.tasks > y->take.tasks ? -1 : 1;
+    uint32_t cell_p = kind_cell(p->kind, &p->free), cell_q = kind_cell(q->kind, &q->free);
+    if (cell_p != cell_q)
+        return cell_p < cell_q ? -1 : 1;
+    return x->host < y->host ? -1 : x->host > y->host;
+}
+
+/* The shortest run of neighbours that is enough. */
+static bool enough_contiguous(struct chooser *c)
+{
+    const struct shape *shape = c->shape;
+    struct chosen *list = c->sched->candidates.items;
+    size_t count = c->sched->candidates.len, best = 0, best_len = SIZE_MAX;
+
+    for (size_t first = 0; first < count; first++) {
+        uint64_t tasks = 0;
+        for (size_t i = first; i < count && i - first < shape->max_nodes; i++) {
+            if (i > first && list[i].host != list[i - 1].host + 1)
+                break;
+            tasks += list[i].take.tasks;
+            size_t len = i - first + 1;
+            if (len >= shape->min_nodes && tasks >= shape->tasks) {
+                if (len < best_len)
+                    best = first, best_len = len;
+                break;
+            }
+        }
+    }
+    if (best_len == SIZE_MAX)
+        return false;
+    memmove(list, list + best, best_len * sizeof(*list));
+    c->sched->candidates.len = best_len;
+    return true;
+}
+
+static const struct bitset *reserved_nodes(const struct chooser *c)
+{
+    const struct reservation *resv =
+        c->shape->reservation ? state_reservation(c->sched->state, c->shape->reservation) : NULL;
+
+    return resv ? &resv->nodes : NULL;
+}
+
+/* False when a host that must be used cannot be. */
+static bool scan(struct chooser *c, const struct bitset *must, bool preferred)
+{
+    const struct bitset *within = reserved_nodes(c);
+    struct room_at at;
+
+    candidates_clear(c);
+    bitset_each (number, &c->need->nodes) {
+        const struct host *host = &c->sched->hosts.items[number];
+        bool listed = must->words && bitset_has(must, number);
+        bool suits = !within || bitset_has(within, number);
+        if (preferred && !feature_match(c->shape->prefer, host->node))
+            suits = false;
+        uint32_t able = suits ? tasks_at(c, (uint32_t)number, &at) : 0;
+        if (able)
+            candidate(c, (uint32_t)number, able);
+        else if (listed)
+            return false;
+    }
+    return true;
+}
+
+/* Those that must be used come first, in the order they are in. */
+static size_t must_first(struct chooser *c, const struct bitset *must)
+{
+    struct chosen *list = c->sched->candidates.items;
+    size_t first = 0;
+
+    for (size_t i = 0; must->words && i < c->sched->candidates.len; i++) {
+        if (bitset_has(must, list[i].host)) {
+            struct chosen moved = list[i];
+            memmove(&list[first + 1], &list[first], (i - first) * sizeof(moved));
+            list[first++] = moved;
+        }
+    }
+    return first;
+}
+
+static bool choose_by_scan(struct chooser *c, bool preferred)
+{
+    struct bitset must = { 0 };
+    bool good = true;
+
+    if (c->shape->reservation) {
+        const struct reservation *resv = state_reservation(c->sched->state, c->shape->reservation);
+        if (!resv || (c->view.start_us <= c->view.now_us && !resv->active))
+            return false;
+    }
+    if (c->shape->nodelist)
+        good = state_node_set(c->sched->state, c->shape->nodelist, &must, NULL) == 0;
+    good = good && scan(c, &must, preferred);
+    if (good && c->shape->contiguous) {
+        good = enough_contiguous(c);
+    } else if (good) {
+        qsort_r(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen), by_fit,
+                c->sched);
+        good = enough(c, must_first(c, &must));
+    }
+    bitset_done(&must);
+    return good;
+}
+
+/* ---- the parts ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    const struct chosen *x = a, *y = b;
+
+    return x->host < y->host ? -1 : x->host > y->host;
+}
+
+/* Tasks are dealt to the candidates in order; each host gets at least one. */
+static bool deal(struct chooser *c, struct parts *parts)
+{
+    size_t count = c->sched->candidates.len;
+    uint32_t left = MAX(c->shape->tasks, (uint32_t)count), before = 0;
+    struct room_at at;
+
+    if (count > 1)
+        qsort(c->sched->candidates.items, count, sizeof(struct chosen), by_number);
+    vec_clear(&parts->list);
+    for (size_t i = 0; i < count; i++) {
+        struct chosen *from = &c->sched->candidates.items[i];
+        uint32_t here = MIN(from->take.tasks, left - (uint32_t)(count - i - 1));
+        struct chosen chosen = { .host = from->host };
+        tasks_at(c, from->host, &at);
+        struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
+        fit_part(c->shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
+                 &chosen.take);
         vec_push(&parts->list, chosen);
         before += here;
         left -= here;
     }
+    parts->need = c->need;
     return left == 0;
 }
 
-static bool place_in(const struct sched *sched, const struct job *job, const struct need *need,
-                     const struct view *view, struct parts *parts)
+/* What must be freed at least before it can fit. */
+static uint32_t missing(const struct chooser *c, struct family *family)
 {
-    struct bitset required = { 0 };
-    VEC(struct candidate) list = { 0 };
-    size_t first = 0;
-    bool good = required_nodes(sched, job->shape, &required);
+    const struct shape *shape = c->shape;
+    size_t hosts = c->sched->candidates.len;
 
-    for (size_t i = 0; good && i < sched->order.len; i++) {
-        uint32_t number = sched->order.items[i];
-        bool must = bitset_has(&required, number);
-        if (!bitset_has(&need->nodes, number)) {
-            good = !must;
-            continue;
-        }
-        uint32_t tasks = tasks_here(sched, job, need, state_node_at(sched->state, number), view);
-        if (!tasks) {
-            good = !must;
-            continue;
-        }
-        vec_push(&list, (struct candidate){ number, tasks });
-        if (must) { /* to the front */
-            struct candidate moved = list.items[list.len - 1];
-            memmove(&list.items[first + 1], &list.items[first],
-                    (list.len - 1 - first) * sizeof(moved));
-            list.items[first++] = moved;
-        }
-    }
-    vec_clear(&parts->list);
-    if (good && !take(sched, job, need, view, list.items, list.len, parts)) {
-        vec_clear(&parts->list);
-        qsort(list.items + first, list.len - first, sizeof(*list.items), by_tasks);
-        good = take(sched, job, need, view, list.items, list.len, parts);
-    }
-    vec_done(&list);
-    bitset_done(&required);
-    return good;
+    family->by_tasks = hosts >= shape->min_nodes;
+    if (shape->min_nodes <= 1 && (shape->max_nodes <= 1 || shape->tasks <= 1))
+        return 1;
+    if (!family->by_tasks)
+        return (uint32_t)(shape->min_nodes - hosts);
+    return c->tasks < shape->tasks ? (uint32_t)(shape->tasks - c->tasks) : 1;
 }
 
-bool place(const struct sched *sched, const struct job *job, const struct view *view,
-           struct parts *parts, const struct need **found)
+static void chooser_init(struct chooser *c, struct sched *sched, struct family *family,
+                         size_t partition, const struct job *job, const struct view *view)
 {
-    const struct need *needs = shape_needs(sched->state, job->shape);
+    *c = (struct chooser){ .sched = sched, .family = family, .shape = family->shape, .job = job };
+    c->need = &shape_needs(sched->state, family->shape)[partition];
+    c->asks = &family_asks(sched, family)[partition * family->kinds];
+    c->view = *view;
+    c->view.resv = resv_hash(family->shape->reservation);
+    /* Spare hosts are all that a long job can use, unless it comes for what was kept for it. */
+    c->bound = view->mine || view->end_us <= sched->last_block_us;
+    c->down = sched->least_loaded || (c->need->partition && c->need->partition->spec->lln);
+}
 
-    for (size_t i = 0; i < job->shape->partition_count; i++) {
-        const struct need *need = &needs[i];
-        if (!need->partition || !need->fits || core_partition_reason(job, need))
+static bool place_in(struct chooser *c)
+{
+    /* The grids know what is free now. */
+    if (!c->family->particular && c->need->share <= 1 && c->view.start_us <= c->view.now_us)
+        return choose_by_grid(c);
+    if (c->shape->prefer && choose_by_scan(c, true))
+        return true;
+    return choose_by_scan(c, false);
+}
+
+bool family_may_use(struct sched *sched, const struct family *family, size_t partition)
+{
+    const struct need *need = &shape_needs(sched->state, family->shape)[partition];
+
+    return mask_has(&family->mask, partition) && need->partition && need->fits;
+}
+
+bool place(struct sched *sched, struct family *family, const struct job *job,
+           const struct view *view, struct parts *parts, uint32_t *short_of)
+{
+    struct chooser c;
+
+    *short_of = UINT32_MAX;
+    for (size_t p = 0; p < family->shape->partition_count; p++) {
+        if (!family_may_use(sched, family, p))
             continue;
-        if (place_in(sched, job, need, view, parts)) {
-            *found = need;
+        chooser_init(&c, sched, family, p, job, view);
+        bool good = place_in(&c) && deal(&c, parts);
+        sched->looked += c.looked;
+        if (good)
             return true;
-        }
+        *short_of = MIN(*short_of, missing(&c, family));
     }
     return false;
+}
+
+bool place_among(struct sched *sched, struct family *family, size_t partition,
+                 const struct job *job, const struct view *view, const uint32_t *hosts,
+                 size_t count, struct parts *parts)
+{
+    const struct shape *shape = family->shape;
+    struct chooser c;
+    struct room_at at;
+
+    chooser_init(&c, sched, family, partition, job, view);
+    if (family->particular)
+        return place_in(&c) && deal(&c, parts);
+    candidates_clear(&c);
+    /* First one host for all of it, if that is allowed. */
+    for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count; i++) {
+        if (tasks_at(&c, hosts[i], &at) >= shape->tasks)
+            candidate(&c, hosts[i], shape->tasks);
+    }
+    for (size_t i = 0; c.tasks < shape->tasks || sched->candidates.len < shape->min_nodes; i++) {
+        if (i == count || sched->candidates.len == shape->max_nodes)
+            return false;
+        uint32_t able = tasks_at(&c, hosts[i], &at);
+        if (able)
+            candidate(&c, hosts[i], able);
+    }
+    sched->looked += c.looked;
+    return deal(&c, parts);
 }

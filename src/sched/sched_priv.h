@@ -2,110 +2,510 @@
 /*
  * sched_priv.h - inside the planner
  *
- * (1) A class is all pending jobs with the same shape and time limit: they get the same answer. A
- *     class that did not fit is not tried again until something became free (`version`).
- * (2) What a node has left is what the state says, less what planned starts hold (`tentative`).
- * (3) The order is (tier, priority, id), the same on every replica.
+ * Pending jobs are in classes: same shape, partitions, time limit. Classes that differ only in the
+ * limit form a family: they fit on the same hosts. A host is the planner's record of a node; hosts
+ * of one kind lie in a grid by what they have free, so the best one is found without looking at
+ * the others.
+ *
+ * (1) What a host has free is what `core` says, less the claims of starts that are planned and not
+ *     yet applied. It is read again from core whenever something happened there: it cannot drift.
+ * (2) A family that did not fit is cold: it is not tried again until a host that one of its jobs
+ *     could use got more room (freed), or enough of them did (lacking).
+ * (3) The first job of each partition that must wait is booked: it has a start and hosts, and a
+ *     block on each of them. Nothing that goes behind it may take what a block needs.
+ * (4) spare <= free: what is left for a job of any length, with all blocks ahead of it.
+ * (5) The order is (tier, priority, id). Nothing depends on addresses.
  */
 #ifndef SCHED_SCHED_PRIV_H
 #define SCHED_SCHED_PRIV_H
 
+#include "base/limits.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "core/shape.h"
 #include "sched/sched.h"
 
-struct class
+#define US_PER_S INT64_C(1000000)
+/* A job without a limit is taken to end after this. */
+/* More bookings per partition than this are not made. */
+enum { BOOKINGS_MOST = 256 };
+#define UNLIMITED_US (INT64_C(365) * 86400 * US_PER_S)
+
+/* (5): what is smaller goes first. */
+struct order {
+    uint64_t rank;
+    uint32_t id;
+};
+static inline bool order_before(struct order a, struct order b)
 {
-    struct shape *shape;
-    int64_t limit_s;
-    VEC(struct entry *) queue; /* by order; those before `head` are gone */
-    size_t head;
-    uint64_t tried;  /* version at which it did not fit; 0: not yet */
-    bool backfilled; /* it was only looked at behind a reservation then */
+    return a.rank != b.rank ? a.rank < b.rank : a.id < b.id;
+}
+#define ORDER_LAST ((struct order){ UINT64_MAX, UINT32_MAX })
+static inline bool order_is_last(struct order order)
+{
+    return order.rank == UINT64_MAX && order.id == UINT32_MAX;
+}
+
+/* Which of the partitions that a job names would take it. */
+struct mask {
+    uint64_t bits[(LIMIT_JOB_PARTITIONS + 63) / 64];
+};
+static inline bool mask_has(const struct mask *mask, size_t i)
+{
+    return mask->bits[i / 64] >> (i % 64) & 1;
+}
+
+/* ---- line.c: a sorted list of jobs, cheap at both ends ---- */
+
+struct chunk;
+struct line {
+    struct chunk **chunks;
+    uint32_t first, count, cap;
+};
+void line_put(struct line *queue, struct order order);
+bool line_del(struct line *queue, struct order order);
+struct order line_head(const struct line *queue); /* ORDER_LAST when empty */
+/* Walks in order; begin with a zeroed cursor. */
+struct line_cursor {
+    uint32_t chunk, item;
+};
+struct order line_next(const struct line *queue, struct line_cursor *cursor);
+size_t line_count_before(const struct line *queue, struct order order);
+void line_done(struct line *queue);
+
+/* ---- heap.c: families by the order of their first job ---- */
+
+struct family;
+struct heap_item {
+    struct order key;
+    struct family *family;
+    uint32_t *at; /* where the family keeps its place + 1; 0: not in the heap */
+};
+struct heap {
+    VEC(struct heap_item) items;
+};
+void heap_set(struct heap *heap, uint32_t *at, struct family *family, struct order key);
+void heap_del(struct heap *heap, uint32_t *at);
+const struct heap_item *heap_top(const struct heap *heap); /* NULL when empty */
+
+/* ---- amounts.c: what a job takes of one node, kept once ---- */
+
+struct amount {
+    uint32_t refs;
+    bool whole; /* nobody else may be there */
+    uint32_t cpus;
+    uint64_t mem_mb;
+    uint64_t gres[TAKE_GRES];
+    uint64_t hash;
+    struct amount *same;
+};
+struct amount *amount_take(struct sched *sched, const struct take *take, bool whole);
+struct amount *amount_share(struct amount *amount);
+void amount_drop(struct sched *sched, struct amount *amount);
+void amounts_done(struct sched *sched);
+
+/* ---- grid.c: hosts of one kind by what they have ---- */
+
+struct cell {
+    uint64_t *hosts; /* a bit each */
+    uint32_t count;
+};
+struct grid {
+    uint32_t rows, cols; /* generic resources; CPUs */
+    uint32_t words;      /* of a cell */
+    struct cell *cells;
+    uint64_t *filled; /* a bit per cell, rows apart */
+    uint32_t row_words;
+};
+#define NO_CELL UINT32_MAX
+void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts);
+void grid_done(struct grid *grid);
+void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t cell);
+
+/* Walks the hosts of `among` in cells at or beyond (row, col); `down`: from the roomiest. */
+struct grid_walk {
+    const struct grid *grid;
+    const uint64_t *among;
+    uint32_t first_row, first_col;
+    uint32_t row, col, word;
+    uint64_t bits;
+    bool down, inside;
+};
+void grid_walk_begin(struct grid_walk *walk, const struct grid *grid, const uint64_t *among,
+                     uint32_t row, uint32_t col, bool down);
+uint32_t grid_walk_next(struct grid_walk *walk); /* UINT32_MAX at the end */
+
+/* ---- hosts.c ---- */
+
+/* Devices of one generic resource of a kind of node. */
+struct devices {
+    uint32_t count;
+    uint8_t *links;      /* count * count; 0 nothing … 4 the best; NULL unknown */
+    struct bitset *near; /* CPUs by device; NULL unknown */
 };
 
-struct entry {
+/* What a family wants of a host at least; see priv (2). */
+struct want {
+    uint32_t cpus, row;
+    uint64_t mem_mb;
+    struct family *family;
+    uint32_t partition; /* of the family's */
+};
+
+struct kind {
+    uint64_t hash;
+    uint32_t number; /* in order of preference */
+    const struct node *sample;
+    uint64_t most_mem_mb;
+    uint32_t weight, devices_total, hosts;
+    uint32_t row_shift, col_shift;
+    bool in_row[TAKE_GRES]; /* these generic resources make the row */
+    struct grid spare;      /* every usable host, by what is spare */
+    struct grid bound;      /* those with blocks, by what is free now */
+    struct devices devices[TAKE_GRES];
+    VEC(struct want) wants; /* of families that one host can serve, by cpus; see wants.c */
+    VEC(struct want) wide;  /* of the others */
+};
+
+struct run {
+    int64_t end_us;
     uint32_t job_id;
-    uint32_t priority, tier;
-    struct class *class;
-    uint32_t next_task; /* of an array's record: no task number below waits and is not planned */
-    uint32_t planned;   /* tasks that are planned and not yet applied; 1 for a job */
-    uint64_t refused;   /* version at which core last refused its start */
+    struct amount *amount;
+};
+struct block {
+    int64_t start_us, end_us;
+    uint32_t job_id;       /* of the booking; 0 for a reservation */
+    uint64_t resv;         /* hash of the reservation's name */
+    struct amount *amount; /* NULL: all of the host */
+};
+/* A part of a start that is planned. */
+struct claim {
+    struct claim *next; /* on the same host */
+    uint32_t host, job_id;
+    int64_t end_us;
+    struct amount *amount;
+    uint32_t uid, fresh_cpus; /* CPUs that nobody else had */
+    bool by_user;
+    struct bitset cpus;
+    struct bitset *devices; /* device_kinds of them, as node->gres */
+    size_t device_kinds;
 };
 
-/* What planned starts hold on one node. */
-struct held {
-    uint32_t cpus, jobs, whole;
+struct room_at {
+    uint32_t cpus;
+    bool empty;
     uint64_t mem_mb;
     uint64_t gres[TAKE_GRES];
 };
 
-struct chosen {
-    uint32_t node;
-    struct take take;
+struct host {
+    struct room_at free;
+    const struct node *node;
+    struct kind *kind;
+    uint32_t jobs; /* there now, claims too */
+    bool usable, bound, freed, by_user, whole;
+    uint32_t spare_cell, bound_cell;
+    struct claim *claims;
+    VEC(struct run) runs;     /* by end */
+    VEC(struct block) blocks; /* by start */
+    uint32_t offer_at;        /* place + 1 in the heap of offers */
+    struct order offered;     /* jobs up to this one were tried since it was freed */
+    struct room_at spare;
 };
 
-/* A start that was planned and has not come back. */
-struct tentative {
-    uint32_t job_id, task;
-    bool whole;
-    size_t count;
-    struct chosen *parts;
+struct kind *kind_of(struct sched *sched, const struct node *node);
+void kind_leave(struct sched *sched, struct kind *kind, const struct node *node);
+void kinds_done(struct sched *sched);
+uint32_t kind_cell(const struct kind *kind, const struct room_at *room);
+
+void hosts_read(struct sched *sched); /* all of it anew */
+void hosts_done(struct sched *sched);
+void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
+void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
+void host_run_add(struct sched *sched, const struct job *job);
+void host_run_end(struct sched *sched, const struct job *job); /* ends at another time */
+void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
+void host_block_add(struct sched *sched, uint32_t number, struct block block);
+void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id);
+void hosts_read_reservations(struct sched *sched);
+
+/* What the host has left for all of [start, end) as far as is known now; `mine`: whose block is
+ * no hindrance; `resv`: the reservation whose blocks are none. */
+struct view {
+    int64_t now_us, start_us, end_us;
+    uint32_t mine;
+    uint64_t resv; /* hash of its name; 0 none */
+    unsigned share;
+};
+void host_room(const struct sched *sched, const struct host *host, const struct view *view,
+               struct room_at *out);
+/* The first moment before `before_us` from which the host has that for so long; INT64_MAX none. */
+int64_t host_earliest(const struct sched *sched, const struct host *host,
+                      const struct amount *amount, const struct view *view, int64_t length_us,
+                      int64_t before_us);
+
+/* ---- classes.c ---- */
+
+struct class
+{
+    struct family *family;
+    int64_t limit_us; /* no job of it has a longer one; INT64_MAX unlimited */
+    uint32_t number, members;
+    struct order head; /* of the queue */
+    struct line queue;
+    uint64_t key;
+    struct class *same;
+    struct class *left, *right, *parent; /* a treap by limit */
+    uint32_t luck;
+    struct order best; /* of the subtree */
 };
 
-struct sched {
-    const struct state *state;
-    struct map entries; /* job id → struct entry */
-    VEC(struct class *) classes;
-    struct map class_of; /* hash of (shape, limit) → struct class chain by probing */
-    VEC(struct tentative) tentative;
-    VEC(struct held) held; /* by node number */
-    VEC(uint32_t) order;   /* node numbers by (weight, number) */
-    uint64_t version;      /* grows when something became free */
-    struct arena plan_arena;
-    struct plan plan;
-    VEC(CmdStart *) starts;
-
-    /* The first job that must wait has a reservation: nodes and when it starts. */
-    uint32_t top_job;
-    uint64_t top_version;
-    int64_t top_start_us;
-    struct bitset top_nodes;
+/* What a family wants of one host of a kind, for one of its partitions. */
+struct ask {
+    bool able;
+    uint32_t most;       /* tasks that an empty host of the kind could run */
+    uint32_t unit_tasks; /* a host that cannot run these is of no use */
+    uint32_t row, col;   /* for unit_tasks */
+    uint64_t mem_mb;
+    uint32_t cpus;
 };
+
+struct family {
+    struct shape *shape;
+    uint32_t shape_hash;
+    struct mask mask; /* of shape->partitions */
+    uint32_t uid;     /* where it matters whose jobs share a host; else UINT32_MAX */
+    bool by_user;     /* must not share hosts with other users */
+    struct family *same;
+    uint64_t key;
+    uint64_t generation, kinds_version; /* of the asks */
+    uint32_t kinds;                     /* the asks are for so many */
+    struct ask *asks;                   /* shape->partition_count * kinds */
+    struct class *root;
+    uint32_t class_count;
+    uint32_t hot_at;
+    uint32_t *lane_at; /* one per partition of the shape */
+    uint32_t *lanes;   /* their numbers; UINT32_MAX: none of that name */
+    uint32_t lane_count;
+    int64_t end_by_us; /* (2): a job that would end later than this does not fit; INT64_MIN: none */
+    uint32_t lacking;  /* hosts or tasks that must be freed before another try */
+    bool by_tasks;     /* lacking counts tasks */
+    uint32_t booked;   /* jobs of it that are */
+    uint64_t hopeless; /* epoch + 1 at which no start could be foreseen */
+    uint64_t counted;  /* epoch + 1 at which hosts were counted */
+    uint32_t could, usable; /* hosts that could run a part of a job; those of them that may now */
+    bool single;            /* one host serves a job */
+    bool wanted;            /* is among the wants of the kinds */
+    bool particular;        /* not placed by the grid alone */
+};
+
+enum pend_place {
+    PEND_IDLE,   /* all of it is planned */
+    PEND_QUEUED, /* may be tried */
+    PEND_PARKED, /* its array runs as many tasks as it may */
+};
+struct pend {
+    uint64_t rank;
+    uint32_t class;    /* number + 1; 0: not in the queue of the planner */
+    uint32_t array_id; /* 0: none */
+    uint8_t place;     /* enum pend_place */
+    uint8_t booked;
+};
+
+/* Of an array with records that wait for its %N, or with planned tasks. */
+struct throttle {
+    struct line parked;
+    uint32_t planned;
+};
+/* `by` more or fewer of the array's tasks are planned. */
+void throttle_plan(struct sched *sched, uint32_t array_id, int by);
+/* Records that wait for others of the array may go, as many as it has room for. */
+void throttle_release(struct sched *sched, uint32_t array_id);
+
+struct pend *pend_find(const struct sched *sched, uint32_t job_id);
+
+/* Could any of it be planned now? */
+enum pend_place class_place(const struct sched *sched, const struct job *job);
+/* Puts the job where it belongs: into a class, parked, or out. */
+void class_refresh(struct sched *sched, const struct job *job);
+void class_remove(struct sched *sched, uint32_t job_id);
+/* Only what is planned of it changed. */
+void class_settle(struct sched *sched, const struct job *job);
+struct class *class_of(const struct sched *sched, const struct pend *pend);
+/* The first job of the family whose class has no longer limit. */
+struct order family_first(const struct family *family, int64_t limit_us, struct class **class);
+void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);
+void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
+                 struct order tried);
+void families_heat_all(struct sched *sched);
+void classes_done(struct sched *sched);
+/* A family for a job that is not queued; free with family_free(). */
+struct family *family_for(struct sched *sched, const struct job *job);
+void family_free(struct family *family);
+int64_t job_length_us(const struct job *job);
+uint64_t resv_hash(const char *name); /* 0 for NULL */
+
+/* ---- wants.c ---- */
+
+/* What it wants of each kind of host; worked out when nodes changed. */
+const struct ask *family_asks(struct sched *sched, struct family *family);
+void wants_add(struct sched *sched, struct family *family);
+void wants_del(struct sched *sched, struct family *family);
+/* Finds out who could use what was freed. */
+void wants_absorb(struct sched *sched, unsigned *budget);
+/* The first job that a freed host could serve, and the host; NULL when there is none. */
+struct family *wants_offer(struct sched *sched, struct order *order, struct host **host);
+/* It was tried: the host looks for the next one. */
+void wants_offered(struct sched *sched, struct host *host, struct order order);
 
 /* ---- place.c ---- */
 
-/* When the planner looks: now, or after everything that ends by then has ended. */
-struct view {
-    const struct held *freed;       /* by node: what will have ended; NULL: now */
-    const struct bitset *forbidden; /* nodes not to be used; NULL: none */
-    int64_t start_us, end_us;
+struct chosen {
+    uint32_t host;
+    struct take take;
 };
-
-/*
- * Chooses nodes for a job; true when it fits. `parts` is filled (cleared first). Considers the
- * job's partitions in its order; *partition is the one that fits.
- */
 struct parts {
     VEC(struct chosen) list;
+    const struct need *need;
 };
-bool place(const struct sched *sched, const struct job *job, const struct view *view,
-           struct parts *parts, const struct need **need);
-void room_now(const struct sched *sched, const struct node *node, const struct held *freed,
-              uint64_t gres[TAKE_GRES], struct room *room);
+/*
+ * Chooses hosts; true when the job fits. Otherwise *short_of says by how many hosts or tasks not,
+ * at least.
+ */
+bool place(struct sched *sched, struct family *family, const struct job *job,
+           const struct view *view, struct parts *parts, uint32_t *short_of);
 
-/* ---- queue.c ---- */
-void queue_add(struct sched *sched, const struct job *job);
-void queue_remove(struct sched *sched, uint32_t job_id);
-/* The best class that may be tried, or NULL. Classes tried at this version are passed over. */
-struct class *queue_best(struct sched *sched);
-struct entry *class_head(struct class *class);
-bool entry_before(const struct entry *a, const struct entry *b);
+bool family_may_use(struct sched *sched, const struct family *family, size_t partition);
+/* The same at view->start_us, among the given hosts in the order they are in. */
+bool place_among(struct sched *sched, struct family *family, size_t partition,
+                 const struct job *job, const struct view *view, const uint32_t *hosts,
+                 size_t count, struct parts *parts);
 
-/* ---- shadow.c ---- */
-/* When the job could start if nothing else did: fills parts; INT64_MAX never. */
-int64_t shadow(const struct sched *sched, const struct job *job, int64_t now_us,
-               struct parts *parts);
+/* ---- profile.c ---- */
+
+/*
+ * When and where the job can start if nothing goes before it but what is booked for others;
+ * INT64_MAX never. `parts` is filled unless never.
+ */
+int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
+                      int64_t now_us, struct parts *parts);
+
+/* ---- pick.c ---- */
+
+bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share);
+/*
+ * Fills in which CPUs and devices of its host the claim gets, for its amount. `devices` that are
+ * best linked with each other, of these the ones that leave the others best linked; CPUs near them.
+ */
+void pick(const struct host *host, const struct need *need, const struct take *take,
+          struct claim *claim);
+
+/* ---- lanes.c: the jobs of one partition in order ---- */
+
+struct lane {
+    struct heap heap;     /* families by their first job */
+    bool unsure;          /* its first jobs may have to be booked */
+    struct order last;    /* of the booked */
+    VEC(uint32_t) booked; /* ids, in order */
+};
+struct lane_step {
+    struct order key;
+    enum { STEP_FAMILY, STEP_TREE, STEP_QUEUE } what;
+    size_t index;        /* of a family in the heap */
+    struct class *class; /* a subtree, or a queue and the place in it */
+    struct line_cursor cursor;
+};
+struct lane_walk {
+    const struct lane *lane;
+    VEC(struct lane_step) steps;
+};
+void lane_walk_begin(struct lane_walk *walk, const struct lane *lane);
+struct order lane_walk_next(struct lane_walk *walk, struct class **class);
+void lane_walk_done(struct lane_walk *walk);
+void lane_doubt(struct sched *sched, uint32_t number);
+/* Doubts it only if a job at this place could be among those that must be booked. */
+void lane_doubt_at(struct sched *sched, uint32_t number, struct order order);
+
+/* ---- book.c ---- */
+
+struct booking {
+    uint32_t job_id;
+    uint32_t refs; /* lanes that count it among their first */
+    struct order order;
+    int64_t start_us, end_us;
+    uint64_t releases; /* at the time it was made */
+    uint64_t cost;     /* hosts that were looked at */
+    struct parts parts;
+};
+/* Books what goes before `before` and must wait; true when something changed. */
+bool book_ahead(struct sched *sched, struct order before, unsigned *budget);
+void book_drop(struct sched *sched, uint32_t job_id);
+/* Gives up what is booked for jobs behind this one; false when there was nothing. */
+bool book_drop_behind(struct sched *sched, struct order order);
+/* Looks again at bookings that are due or may have become better. */
+void book_review(struct sched *sched, unsigned *budget);
+const struct booking *booking_of(const struct sched *sched, uint32_t job_id);
+void book_blocks(struct sched *sched); /* when blocks begin, anew */
+void bookings_done(struct sched *sched);
+
+/* ---- flights.c ---- */
+
+/* A start that is planned and has not come back. */
+struct flight {
+    struct flight *next; /* of the same job record */
+    uint32_t task, array_id;
+    size_t count;
+    struct claim claims[]; /* one a part */
+};
+struct flights {
+    struct flight *first, *last;
+    uint32_t count, next_task;
+};
+struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t task,
+                            const struct parts *parts, const struct family *family, int64_t end_us);
+/* It came back, or never will: its claims are given up. */
+bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task);
+void flights_done(struct sched *sched);
+
+struct sched {
+    const struct state *state;
+    VEC(struct host) hosts; /* by node number */
+    VEC(struct kind *) kinds;
+    uint64_t kinds_version;
+    bool by_user;        /* some job will not share hosts with other users: families go by user */
+    bool reclass;        /* that is new: all families anew */
+    VEC(uint32_t) freed; /* hosts with more room than before */
+    struct map amounts;  /* hash → struct amount, chained */
+    struct map pages;    /* of struct pend */
+    struct pend_page *last_page;
+    VEC(struct class *) classes; /* by number; NULL: free */
+    VEC(uint32_t) free_classes;
+    struct map class_keys; /* hash → struct class, chained */
+    struct map families;   /* hash → struct family, chained */
+    size_t family_count;
+    struct heap hot;
+    struct heap offers;           /* freed hosts, by the first job that may fit there */
+    VEC(struct lane) lanes;       /* by partition number */
+    VEC(uint32_t) unsure;         /* lanes whose first job may have to be booked */
+    VEC(struct booking) bookings; /* in order */
+    VEC(int64_t) block_starts;    /* that lie ahead, in order */
+    int64_t last_block_us;        /* INT64_MIN: none */
+    unsigned bookings_most;       /* per partition */
+    VEC(uint32_t) refused; /* jobs whose start core refused: not tried until something happens */
+    int64_t refused_until_us;
+    uint64_t generation, kinds_seen, epoch; /* epoch grows with every change of nodes */
+    struct map flights;                     /* job id → struct flights */
+    struct map arrays;                      /* array id → struct throttle */
+    uint64_t releases;                      /* grows with every release */
+    int64_t now_us;
+    bool in_order;     /* no backfill */
+    bool least_loaded; /* CR_LLN */
+    uint64_t looked;   /* hosts looked at closely, ever */
+    struct arena plan_arena;
+    struct plan plan;
+    VEC(CmdStart *) starts;
+    struct parts scratch;
+    VEC(struct chosen) candidates;
+};
 
 #endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_sched.c - placements a second with a long queue on a large, full cluster
+ *
+ * The real core and planner on made-up time: jobs end, the planner is told, what fits starts, and
+ * for each that started another one is submitted, so the queue keeps its length. Counted is the
+ * planner: feeding events and planning. What core needs for the same is printed beside it.
+ *
+ *     bench-sched [JOBS [NODES [SHAPES [USERS]]]]     one run
+ *     bench-sched                                     P7, P8 and their growth
+ *
+ * The floor is a planner that asks nothing: the next job of an array on the next free node of
+ * another, and the same command made of it.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/shape.h"
+#include "sched/test/rig.h"
+#include "schema/conf.h"
+
+#define US_PER_S INT64_C(1000000)
+
+enum { ROUNDS_US = 3000000 };
+
+static uint64_t seed = 1;
+
+static uint32_t dice(uint32_t sides)
+{
+    seed = hash_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+    return (uint32_t)((seed >> 33) % sides);
+}
+
+/* ---- what ends when ---- */
+
+struct ending {
+    int64_t us;
+    uint32_t job_id;
+};
+
+struct load {
+    struct rig *rig;
+    VEC(struct ending) heap;
+    unsigned shapes, users, limits;
+};
+
+static void heap_push(struct load *load, struct ending item)
+{
+    vec_push(&load->heap, item);
+    size_t at = load->heap.len - 1;
+    for (; at > 0 && item.us < load->heap.items[(at - 1) / 2].us; at = (at - 1) / 2)
+        load->heap.items[at] = load->heap.items[(at - 1) / 2];
+    load->heap.items[at] = item;
+}
+
+static struct ending heap_pop(struct load *load)
+{
+    struct ending first = load->heap.items[0], last = load->heap.items[--load->heap.len];
+    size_t at = 0;
+
+    for (;;) {
+        size_t child = at * 2 + 1;
+        if (child + 1 < load->heap.len &&
+            load->heap.items[child + 1].us < load->heap.items[child].us)
+            child++;
+        if (child >= load->heap.len || last.us <= load->heap.items[child].us)
+            break;
+        load->heap.items[at] = load->heap.items[child];
+        at = child;
+    }
+    load->heap.items[at] = last;
+    return first;
+}
+
+static void on_start(struct rig *rig, const struct job *job)
+{
+    struct load *load = rig->ctx;
+    int64_t limit = job->time_limit_s > 0 ? job->time_limit_s : 3600;
+
+    /* Most jobs end long before their limit. */
+    heap_push(load,
+              (struct ending){ rig->now_us + (1 + dice((uint32_t)limit)) * US_PER_S, job->id });
+}
+
+/* ---- cluster and jobs ---- */
+
+static struct rig *cluster(unsigned nodes)
+{
+    char toml[2000];
+
+    snprintf(toml, sizeof(toml),
+             "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\n"
+             "[jobs]\nmax_job_count = 3000000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
+             "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
+             "memory_mb = 256000\n"
+             "[[nodes]]\nnames = \"g[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
+             "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
+             "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
+             nodes * 6 / 10, nodes - nodes * 6 / 10);
+    struct rig *rig = rig_new(toml);
+    rig->check = false;
+    return rig;
+}
+
+/* The shape follows from its number alone: one in ten is wide, four in ten want GPUs. */
+static void job_words(const struct load *load, char *words, size_t size)
+{
+    unsigned shape = dice(load->shapes), one = shape % 10, two = shape / 10;
+    unsigned limit = 60 * (1 + 7200 / load->limits * dice(load->limits));
+    unsigned user = 1 + dice(load->users);
+
+    if (one == 0)
+        snprintf(words, size, "N=%u tpn=%u n=%u t=%u uid=%u", 2 + two % 15, 1 + two % 8,
+                 (2 + two % 15) * (1 + two % 8), limit, user);
+    else if (one < 5)
+        snprintf(words, size, "c=%u gres=gpu:h100:%u t=%u uid=%u", one * 2 + two % 3,
+                 1U << (two % 4), limit, user);
+    else
+        snprintf(words, size, "c=%u mem=%u t=%u uid=%u", 1 + (one - 5) * 3 + two % 2,
+                 1000 * (1 + two), limit, user);
+}
+
+static void submit(struct load *load)
+{
+    char words[160];
+
+    job_words(load, words, sizeof(words));
+    if (!rig_submit(load->rig, words)) {
+        fprintf(stderr, "refused: %s\n", words);
+        exit(1);
+    }
+}
+
+/* ---- a run ---- */
+
+static double cpu_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+struct result {
+    double per_s, core_per_s, slice_ms, first_pass_ms, read_ms;
+    uint64_t placed, refused;
+};
+
+/* Jobs end and others start until enough time was spent or enough were placed. */
+static void churn(struct load *load, uint64_t most)
+{
+    struct rig *rig = load->rig;
+    uint64_t until = rig->started + most;
+    double begin = bench_ms();
+
+    while (rig->started < until && load->heap.len && bench_ms() - begin < 20000) {
+        struct ending first = heap_pop(load);
+        bool more = true;
+        uint64_t before = rig->started;
+        if (first.us > rig->now_us)
+            rig->now_us = first.us;
+        if (rig_runs(rig, first.job_id))
+            rig_end(rig, first.job_id);
+        while (more)
+            rig_slice(rig, &more);
+        for (; before < rig->started; before++)
+            submit(load);
+        if (rig->started % 1024 == 0)
+            rig_wait(rig, 0); /* ended jobs are forgotten */
+    }
+}
+
+static struct result run(unsigned jobs, unsigned nodes, unsigned shapes, unsigned users,
+                         unsigned limits, uint64_t most)
+{
+    struct load load = {
+        .rig = cluster(nodes), .shapes = shapes, .users = users, .limits = limits
+    };
+    struct rig *rig = load.rig;
+    struct result out = { 0 };
+
+    seed = 1;
+    rig->ctx = &load;
+    rig->on_start = on_start;
+    /* Fill the cluster, then the queue. */
+    for (bool full = false; !full;) {
+        uint64_t before = rig->started;
+        for (unsigned i = 0; i < nodes; i++)
+            submit(&load);
+        rig_plan(rig);
+        full = rig->started - before < nodes / 100 + 1;
+    }
+    while (state_counts(rig->state).pending < jobs)
+        submit(&load);
+    /* All of it from nothing, as after a restart. */
+    sched_free(rig->sched);
+    double begin = cpu_ms();
+    rig->sched = sched_new(rig->state);
+    out.read_ms = cpu_ms() - begin;
+    begin = cpu_ms();
+    rig_plan(rig);
+    out.first_pass_ms = cpu_ms() - begin;
+    churn(&load, most / 5);
+    rig->plan_ms = rig->feed_ms = rig->core_ms = rig->slice_ms = 0;
+    uint64_t placed = rig->started, refused = rig->refused;
+    begin = bench_ms();
+    double cpu = cpu_ms();
+    churn(&load, most);
+    /* Others may be busy on this machine: what counts is our share of the time of the CPU. */
+    double share = (cpu_ms() - cpu) / (bench_ms() - begin);
+    out.placed = rig->started - placed;
+    out.refused = rig->refused - refused;
+    out.per_s = (double)out.placed / ((rig->plan_ms + rig->feed_ms) * share) * 1e3;
+    out.core_per_s = (double)out.placed / (rig->core_ms * share) * 1e3;
+    out.slice_ms = rig->slice_ms;
+    vec_done(&load.heap);
+    rig_free(rig);
+    return out;
+}
+
+/* ---- the floor ---- */
+
+static double floor_per_s(void)
+{
+    enum { COUNT = 200000, NODES = 10000 };
+    uint32_t *jobs = NEW_ARRAY(uint32_t, COUNT), *hosts = NEW_ARRAY(uint32_t, NODES);
+    struct arena arena;
+    volatile size_t sink = 0;
+
+    arena_init(&arena);
+    for (uint32_t i = 0; i < COUNT; i++)
+        jobs[i] = i;
+    double ms = BENCH_BEST(5, {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            if (i % 2000 == 0)
+                arena_reset(&arena);
+            CmdStart *command = ARENA_NEW(&arena, CmdStart);
+            JobStart *start = ARENA_NEW(&arena, JobStart);
+            Allocation *allocation = ARENA_NEW(&arena, Allocation);
+            NodeAlloc *alloc = ARENA_NEW(&arena, NodeAlloc);
+            cmd_start__init(command);
+            job_start__init(start);
+            allocation__init(allocation);
+            node_alloc__init(alloc);
+            start->job_id = jobs[i];
+            alloc->cpus = ++hosts[i % NODES];
+            start->allocation = allocation;
+            alloc->cpu_ids = arena_printf(&arena, "%u-%u", alloc->cpus, alloc->cpus + 3);
+            sink += start->job_id;
+        }
+    });
+    arena_done(&arena);
+    free(jobs);
+    free(hosts);
+    return COUNT / ms * 1e3;
+}
+
+static void print(const char *name, struct result r, double floor)
+{
+    printf("%-32s %10.0f /s   (%.2f of floor; core %.0f /s; longest slice %.2f ms; from nothing "
+           "%.0f + %.0f ms; placed %llu, refused %llu)\n",
+           name, r.per_s, r.per_s / floor, r.core_per_s, r.slice_ms, r.read_ms, r.first_pass_ms,
+           (unsigned long long)r.placed, (unsigned long long)r.refused);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    double floor = floor_per_s();
+    unsigned jobs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1000000;
+    unsigned nodes = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 10000;
+    unsigned shapes = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 100;
+    unsigned users = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 100;
+    enum { MOST = 100000 };
+
+    printf("%-32s %10.0f /s\n", "sched.floor", floor);
+    if (argc > 1) {
+        print("sched.run", run(jobs, nodes, shapes, users, users >= 1000 ? 200 : 8, MOST), floor);
+        return 0;
+    }
+    struct result most = run(1000000, 10000, 100, 100, 8, MOST);
+    print("P7.sched.100_shapes", most, floor);
+    struct result least = run(1000, 10000, 100, 100, 8, MOST);
+    print("P8.sched.1e3_jobs", least, floor);
+    printf("%-32s %10.2f x\n", "P8.sched.ratio", most.per_s / least.per_s);
+    print("P7.sched.20000_classes", run(1000000, 10000, 100, 2000, 200, MOST), floor);
+    static const unsigned queue[] = { 10000, 100000 }, size[] = { 10, 100, 1000, 50000 };
+    for (size_t i = 0; i < ARRAY_LEN(queue); i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "sched.jobs_%u", queue[i]);
+        print(name, run(queue[i], 10000, 100, 100, 8, MOST), floor);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(size); i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "sched.nodes_%u", size[i]);
+        print(name, run(100000, size[i], 100, 100, 8, MOST), floor);
+    }
+    return most.refused || least.refused;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * amounts.c - what a job takes of one node, kept once
+ *
+ * Most jobs take one of a few amounts, so a running job costs the planner a pointer and a time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sched/sched_priv.h"
+
+static bool is_same(const struct amount *amount, const struct take *take, bool whole)
+{
+    return amount->whole == whole && amount->cpus == take->cpus && amount->mem_mb == take->mem_mb &&
+           memcmp(amount->gres, take->gres, sizeof(take->gres)) == 0;
+}
+
+struct amount *amount_take(struct sched *sched, const struct take *take, bool whole)
+{
+    uint64_t seed = hash_mix(take->cpus * UINT64_C(2) + whole) ^ take->mem_mb;
+    uint64_t hash = hash_bytes(take->gres, sizeof(take->gres), seed);
+    struct amount *chain = map_get_num(&sched->amounts, hash);
+
+    for (struct amount *amount = chain; amount; amount = amount->same) {
+        if (is_same(amount, take, whole))
+            return amount_share(amount);
+    }
+    struct amount *amount = NEW(struct amount);
+    *amount = (struct amount){ .refs = 1,
+                               .whole = whole,
+                               .cpus = take->cpus,
+                               .mem_mb = take->mem_mb,
+                               .hash = hash,
+                               .same = chain };
+    memcpy(amount->gres, take->gres, sizeof(take->gres));
+    map_put_num(&sched->amounts, hash, amount);
+    return amount;
+}
+
+struct amount *amount_share(struct amount *amount)
+{
+    if (amount)
+        amount->refs++;
+    return amount;
+}
+
+void amount_drop(struct sched *sched, struct amount *amount)
+{
+    if (!amount || --amount->refs)
+        return;
+    struct amount *chain = map_get_num(&sched->amounts, amount->hash);
+    if (chain == amount && amount->same) {
+        map_put_num(&sched->amounts, amount->hash, amount->same);
+    } else if (chain == amount) {
+        map_del_num(&sched->amounts, amount->hash);
+    } else {
+        while (chain->same != amount)
+            chain = chain->same;
+        chain->same = amount->same;
+    }
+    free(amount);
+}
+
+void amounts_done(struct sched *sched)
+{
+    map_each (entry, &sched->amounts) {
+        for (struct amount *amount = entry->value, *next; amount; amount = next) {
+            next = amount->same;
+            free(amount);
+        }
+    }
+    map_done(&sched->amounts);
+}

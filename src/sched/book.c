@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * book.c - starts that are promised
+ *
+ * The first jobs of each partition that must wait are given a start and hosts; what they need then
+ * is blocked on these hosts. What goes behind them may use it until then, and only until then.
+ *
+ * (1) A booking is made with all bookings of jobs before it in place and none of jobs behind it.
+ * (2) It may be too late, never too early: jobs end before their limit. It is worked out again
+ *     when enough has ended since to make that worth its cost.
+ */
+#include <stdlib.h>
+
+#include "sched/sched_priv.h"
+
+/* A job that cannot be booked is passed over, so that those behind it can. */
+enum { LOOK_MOST = 64, COST_PER_RELEASE = 16 };
+
+const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
+{
+    vec_each (struct booking, booking, &sched->bookings) {
+        if (booking->job_id == job_id)
+            return booking;
+    }
+    return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+void book_blocks(struct sched *sched)
+{
+    vec_clear(&sched->block_starts);
+    vec_each (struct booking, booking, &sched->bookings) {
+        if (booking->start_us > sched->now_us)
+            vec_push(&sched->block_starts, booking->start_us);
+    }
+    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
+        int64_t start = state_reservation_at(sched->state, i)->spec->start_us;
+        if (start > sched->now_us)
+            vec_push(&sched->block_starts, start);
+    }
+    if (sched->block_starts.len)
+        qsort(sched->block_starts.items, sched->block_starts.len, sizeof(int64_t), by_value);
+    sched->last_block_us = sched->block_starts.len
+                               ? sched->block_starts.items[sched->block_starts.len - 1]
+                               : INT64_MIN;
+}
+
+static void unblock(struct sched *sched, const struct booking *booking)
+{
+    for (size_t i = 0; i < booking->parts.list.len; i++)
+        host_block_del(sched, booking->parts.list.items[i].host, booking->job_id);
+}
+
+static void block(struct sched *sched, const struct booking *booking)
+{
+    for (size_t i = 0; i < booking->parts.list.len; i++) {
+        const struct chosen *part = &booking->parts.list.items[i];
+        host_block_add(sched, part->host,
+                       (struct block){ .start_us = booking->start_us,
+                                       .end_us = booking->end_us,
+                                       .job_id = booking->job_id,
+                                       .amount = amount_take(sched, &part->take,
+                                                             booking->parts.need->whole_nodes) });
+    }
+}
+
+static void drop_at(struct sched *sched, size_t at)
+{
+    struct booking booking = sched->bookings.items[at];
+    struct pend *pend = pend_find(sched, booking.job_id);
+
+    vec_remove(&sched->bookings, at);
+    unblock(sched, &booking);
+    vec_done(&booking.parts.list);
+    if (pend) {
+        pend->booked = false;
+        class_of(sched, pend)->family->booked--;
+    }
+    for (uint32_t n = 0; n < sched->lanes.len && booking.refs; n++) {
+        struct lane *lane = &sched->lanes.items[n];
+        for (size_t i = lane->booked.len; i-- > 0;) {
+            if (lane->booked.items[i] == booking.job_id) {
+                vec_remove(&lane->booked, i);
+                booking.refs--;
+                lane_doubt(sched, n);
+            }
+        }
+    }
+    book_blocks(sched);
+}
+
+void book_drop(struct sched *sched, uint32_t job_id)
+{
+    for (size_t i = 0; i < sched->bookings.len; i++) {
+        if (sched->bookings.items[i].job_id == job_id) {
+            drop_at(sched, i);
+            return;
+        }
+    }
+}
+
+bool book_drop_behind(struct sched *sched, struct order order)
+{
+    bool any = false;
+
+    while (sched->bookings.len &&
+           order_before(order, sched->bookings.items[sched->bookings.len - 1].order)) {
+        drop_at(sched, sched->bookings.len - 1);
+        any = true;
+    }
+    return any;
+}
+
+static bool book(struct sched *sched, struct order order, struct class *class)
+{
+    const struct job *job = state_job(sched->state, order.id);
+    struct family *family = class->family;
+    struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
+    uint64_t before = sched->looked;
+
+    if (family->hopeless == sched->epoch + 1)
+        return false;
+    book_drop_behind(sched, order); /* (1) */
+    booking.start_us = profile_start(sched, family, job, sched->now_us, &booking.parts);
+    booking.cost = sched->looked - before;
+    if (booking.start_us == INT64_MAX) {
+        family->hopeless = sched->epoch + 1;
+        vec_done(&booking.parts.list);
+        return false;
+    }
+    int64_t length = job_length_us(job);
+    booking.end_us = booking.start_us + (length == INT64_MAX ? UNLIMITED_US : length);
+    vec_push(&sched->bookings, booking);
+    pend_find(sched, order.id)->booked = true;
+    family->booked++;
+    block(sched, &booking);
+    book_blocks(sched);
+    return true;
+}
+
+static struct booking *booking_at(struct sched *sched, uint32_t job_id)
+{
+    return (struct booking *)booking_of(sched, job_id);
+}
+
+/* The lane counts the job among its first. */
+static void lane_keep(struct sched *sched, struct lane *lane, uint32_t job_id)
+{
+    for (size_t i = 0; i < lane->booked.len; i++) {
+        if (lane->booked.items[i] == job_id)
+            return;
+    }
+    vec_push(&lane->booked, job_id);
+    booking_at(sched, job_id)->refs++;
+}
+
+/* What the lane no longer counts, and no other does, is given up. */
+static void lane_forget(struct sched *sched, struct lane *lane, const uint32_t *kept, size_t count)
+{
+    for (size_t i = lane->booked.len; i-- > 0;) {
+        uint32_t id = lane->booked.items[i];
+        bool keep = false;
+        for (size_t k = 0; k < count; k++)
+            keep = keep || kept[k] == id;
+        if (keep)
+            continue;
+        vec_remove(&lane->booked, i);
+        struct booking *booking = booking_at(sched, id);
+        if (booking && --booking->refs == 0)
+            book_drop(sched, id);
+    }
+}
+
+static bool book_lane(struct sched *sched, struct lane *lane, struct order before, unsigned *budget)
+{
+    uint32_t kept[BOOKINGS_MOST];
+    struct lane_walk walk;
+    struct class *class;
+    size_t count = 0;
+    bool changed = false;
+
+    lane_walk_begin(&walk, lane);
+    for (unsigned looked = 0; count < sched->bookings_most && looked < LOOK_MOST; looked++) {
+        struct order order = lane_walk_next(&walk, &class);
+        if (order_is_last(order) || !order_before(order, before))
+            break;
+        if (!pend_find(sched, order.id)->booked) {
+            uint64_t was = sched->looked;
+            changed = true;
+            bool good = book(sched, order, class);
+            *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - was) / 8));
+            if (!good)
+                continue;
+        }
+        kept[count++] = order.id;
+    }
+    lane_walk_done(&walk);
+    for (size_t i = 0; i < count; i++) {
+        const struct booking *booking = booking_of(sched, kept[i]);
+        if (booking) {
+            lane->last = booking->order;
+            lane_keep(sched, lane, kept[i]);
+        }
+    }
+    lane_forget(sched, lane, kept, count);
+    return changed;
+}
+
+/* The unsure lane whose first job goes before those of the others. */
+static size_t next_unsure(const struct sched *sched, struct order before)
+{
+    struct order best = before;
+    size_t found = SIZE_MAX;
+
+    for (size_t i = 0; i < sched->unsure.len; i++) {
+        const struct heap_item *top = heap_top(&sched->lanes.items[sched->unsure.items[i]].heap);
+        if (top && order_before(top->key, best)) {
+            best = top->key;
+            found = i;
+        }
+    }
+    return found;
+}
+
+bool book_ahead(struct sched *sched, struct order before, unsigned *budget)
+{
+    bool changed = false;
+
+    while (*budget && sched->unsure.len) {
+        size_t at = next_unsure(sched, before);
+        if (at == SIZE_MAX)
+            break;
+        struct lane *lane = &sched->lanes.items[sched->unsure.items[at]];
+        sched->unsure.items[at] = sched->unsure.items[--sched->unsure.len];
+        lane->unsure = false;
+        changed = book_lane(sched, lane, before, budget) || changed;
+    }
+    return changed;
+}
+
+static bool same_parts(const struct parts *a, const struct parts *b)
+{
+    if (a->list.len != b->list.len)
+        return false;
+    for (size_t i = 0; i < a->list.len; i++) {
+        if (a->list.items[i].host != b->list.items[i].host)
+            return false;
+    }
+    return true;
+}
+
+/* (2) */
+void book_review(struct sched *sched, unsigned *budget)
+{
+    for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
+        struct booking *booking = &sched->bookings.items[i];
+        bool due = booking->start_us < sched->now_us;
+        uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE;
+        if (!due && (worth == 0 || worth < booking->cost))
+            continue;
+        const struct job *job = state_job(sched->state, booking->job_id);
+        struct pend *pend = pend_find(sched, booking->job_id);
+        struct parts parts = { 0 };
+        uint64_t was = sched->looked;
+        int64_t start =
+            profile_start(sched, class_of(sched, pend)->family, job, sched->now_us, &parts);
+        bool same = start == booking->start_us && same_parts(&parts, &booking->parts);
+        vec_done(&parts.list);
+        *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - was) / 8));
+        booking->cost = sched->looked - was;
+        booking->releases = sched->releases;
+        if (!same) { /* it is booked again, and so are those behind it */
+            book_drop_behind(sched, (struct order){ booking->order.rank, booking->order.id - 1 });
+            return;
+        }
+    }
+}
+
+void bookings_done(struct sched *sched)
+{
+    vec_each (struct booking, booking, &sched->bookings)
+        vec_done(&booking->parts.list);
+    vec_done(&sched->bookings);
+    vec_done(&sched->block_starts);
+    sched->last_block_us = INT64_MIN;
+    for (size_t i = 0; i < sched->lanes.len; i++)
+        vec_done(&sched->lanes.items[i].booked);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - does every invariant of the planner hold?
+ */
+#include "sched/sched_check.h"
+
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+static int broken(struct err *err, const char *what, uint32_t number)
+{
+    return err_set(err, ERR_INTERNAL, "planner: %s (%u)", what, number);
+}
+
+/* priv (1): free is what core says less claims; nothing is claimed twice. */
+static int check_host(const struct sched *sched, uint32_t number, struct err *err)
+{
+    const struct host *host = &sched->hosts.items[number];
+    const struct node *node = host->node;
+    uint64_t cpus = node->cpus_used, mem = node->mem_used_mb;
+    uint32_t jobs = (uint32_t)node->jobs.len;
+
+    if (node != state_node_at(sched->state, number))
+        return broken(err, "a host is another node", number);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        cpus += claim->fresh_cpus;
+        mem += claim->amount->mem_mb;
+        jobs++;
+        if (claim->amount->cpus != bitset_count(&claim->cpus))
+            return broken(err, "a claim has not the CPUs it counts", number);
+        for (size_t g = 0; g < claim->device_kinds; g++) {
+            if (claim->devices[g].words && bitset_meets(&claim->devices[g], &node->gres[g].index))
+                return broken(err, "a claimed device is in use", number);
+        }
+    }
+    if (!host->whole && host->free.cpus > node->cpus - MIN(cpus, node->cpus))
+        return broken(err, "a host counts CPUs that are in use", number);
+    if (host->free.mem_mb > node->mem_mb - MIN(mem, node->mem_mb))
+        return broken(err, "a host counts memory that is in use", number);
+    if (host->jobs != jobs || host->runs.len != node->jobs.len)
+        return broken(err, "a host does not know its jobs", number);
+    if (host->spare.cpus > host->free.cpus || host->spare.mem_mb > host->free.mem_mb)
+        return broken(err, "a host has more to spare than is free", number);
+    if (host->usable != node_is_usable(node))
+        return broken(err, "a host is not as usable as its node", number);
+    if (host->usable && host->spare_cell != kind_cell(host->kind, &host->spare))
+        return broken(err, "a host is in the wrong cell", number);
+    for (size_t i = 1; i < host->runs.len; i++) {
+        if (host->runs.items[i].end_us < host->runs.items[i - 1].end_us)
+            return broken(err, "ends are not in order", number);
+    }
+    return 0;
+}
+
+static int check_tree(const struct class *class, const struct class *parent, size_t *classes,
+                      struct err *err)
+{
+    struct order best;
+
+    if (!class)
+        return 0;
+    ++*classes;
+    if (class->parent != parent)
+        return broken(err, "a class has another parent", class->number);
+    best = line_head(&class->queue);
+    if (class->left && order_before(class->left->best, best))
+        best = class->left->best;
+    if (class->right && order_before(class->right->best, best))
+        best = class->right->best;
+    if (best.id != class->best.id || best.rank != class->best.rank)
+        return broken(err, "a class does not know its first job", class->number);
+    if (check_tree(class->left, class, classes, err) < 0)
+        return -1;
+    return check_tree(class->right, class, classes, err);
+}
+
+static int check_families(const struct sched *sched, struct err *err)
+{
+    size_t count = 0;
+
+    map_each (entry, &sched->families) {
+        for (struct family *family = entry->value; family; family = family->same) {
+            size_t classes = 0;
+            count++;
+            if (check_tree(family->root, NULL, &classes, err) < 0)
+                return -1;
+            if (classes != family->class_count || !classes)
+                return broken(err, "a family has lost classes", family->class_count);
+            /* A family that may fit must be found. */
+            if (family->end_by_us == INT64_MAX && !sched->in_order && !family->hot_at &&
+                !order_is_last(family->root->best))
+                return broken(err, "a hot family is not in the heap", family->root->best.id);
+        }
+    }
+    return count == sched->family_count ? 0 : broken(err, "families are miscounted", 0);
+}
+
+/* Every eligible job has a class, and is queued unless it is planned or throttled. */
+static int check_jobs(const struct sched *sched, struct err *err)
+{
+    for (const struct job *job = state_job_from(sched->state, 1); job;
+         job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
+        const struct pend *pend = pend_find(sched, job->id);
+        bool het = job->more && job->more->het_job_id && job->more->het_offset > 0;
+        if (pend && !job_is_eligible(job))
+            return broken(err, "a job is in the queue that may not start", job->id);
+        if (!pend && job_is_eligible(job) && !het && !sched->refused.len &&
+            core_partition_reason(job, &shape_needs(sched->state, job->shape)[0]) == 0)
+            return broken(err, "a job is not in the queue", job->id);
+    }
+    return 0;
+}
+
+static int check_bookings(const struct sched *sched, struct err *err)
+{
+    for (size_t i = 0; i < sched->bookings.len; i++) {
+        const struct booking *booking = &sched->bookings.items[i];
+        if (i && order_before(booking->order, sched->bookings.items[i - 1].order))
+            return broken(err, "bookings are not in order", booking->job_id);
+        if (!pend_find(sched, booking->job_id))
+            return broken(err, "a job is booked that does not wait", booking->job_id);
+    }
+    return 0;
+}
+
+int sched_check(const struct sched *sched, struct err *err)
+{
+    if (sched->hosts.len != state_node_count(sched->state))
+        return broken(err, "hosts are not the nodes", (uint32_t)sched->hosts.len);
+    for (uint32_t n = 0; n < sched->hosts.len; n++) {
+        if (check_host(sched, n, err) < 0)
+            return -1;
+    }
+    if (check_families(sched, err) < 0 || check_jobs(sched, err) < 0)
+        return -1;
+    return check_bookings(sched, err);
+}

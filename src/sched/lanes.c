@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lanes.c - the jobs of one partition in order
+ *
+ * A lane is a heap of families, a family a tree of classes, a class a queue. A walk opens only what
+ * it comes to, so the first few jobs of a million cost a few steps.
+ */
+#include "sched/sched_priv.h"
+
+static void push(struct lane_walk *walk, struct lane_step step)
+{
+    if (!order_is_last(step.key))
+        vec_push(&walk->steps, step);
+}
+
+static void push_family(struct lane_walk *walk, size_t index)
+{
+    if (index < walk->lane->heap.items.len)
+        push(walk, (struct lane_step){ .key = walk->lane->heap.items.items[index].key,
+                                       .what = STEP_FAMILY,
+                                       .index = index });
+}
+
+static void push_tree(struct lane_walk *walk, struct class *class)
+{
+    if (class)
+        push(walk, (struct lane_step){ .key = class->best, .what = STEP_TREE, .class = class });
+}
+
+void lane_walk_begin(struct lane_walk *walk, const struct lane *lane)
+{
+    *walk = (struct lane_walk){ .lane = lane };
+    push_family(walk, 0);
+}
+
+static struct lane_step pop_first(struct lane_walk *walk)
+{
+    size_t best = 0;
+
+    /* A queue before the tree it is in, the tree before its family: those have the same key. */
+    for (size_t i = 1; i < walk->steps.len; i++) {
+        if (order_before(walk->steps.items[i].key, walk->steps.items[best].key))
+            best = i;
+    }
+    struct lane_step step = walk->steps.items[best];
+    walk->steps.items[best] = walk->steps.items[--walk->steps.len];
+    return step;
+}
+
+struct order lane_walk_next(struct lane_walk *walk, struct class **class)
+{
+    while (walk->steps.len) {
+        struct lane_step step = pop_first(walk);
+        switch (step.what) {
+        case STEP_FAMILY:
+            push_family(walk, step.index * 2 + 1);
+            push_family(walk, step.index * 2 + 2);
+            push_tree(walk, walk->lane->heap.items.items[step.index].family->root);
+            break;
+        case STEP_TREE: {
+            struct lane_step queue = { .what = STEP_QUEUE, .class = step.class };
+            push_tree(walk, step.class->left);
+            push_tree(walk, step.class->right);
+            queue.key = line_next(&step.class->queue, &queue.cursor);
+            push(walk, queue);
+            break;
+        }
+        case STEP_QUEUE: {
+            struct lane_step next = step;
+            next.key = line_next(&step.class->queue, &next.cursor);
+            push(walk, next);
+            *class = step.class;
+            return step.key;
+        }
+        }
+    }
+    return ORDER_LAST;
+}
+
+void lane_walk_done(struct lane_walk *walk)
+{
+    vec_done(&walk->steps);
+}
+
+void lane_doubt(struct sched *sched, uint32_t number)
+{
+    if (number >= sched->lanes.len || sched->lanes.items[number].unsure)
+        return;
+    sched->lanes.items[number].unsure = true;
+    vec_push(&sched->unsure, number);
+}
+
+void lane_doubt_at(struct sched *sched, uint32_t number, struct order order)
+{
+    const struct lane *lane = number < sched->lanes.len ? &sched->lanes.items[number] : NULL;
+
+    if (lane && (lane->booked.len < sched->bookings_most || order_before(order, lane->last)))
+        lane_doubt(sched, number);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pick.c - which CPUs and devices of a host
+ *
+ * Devices: the set with the best links inside; among equals the one that leaves the devices that
+ * are still free best linked to each other, so that the next job finds a good set too. CPUs: near
+ * the devices; without devices on the socket that has least left; whole cores where cores are
+ * given whole.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+enum { SEEDS_MOST = 32 };
+
+/* ---- devices ---- */
+
+static unsigned link_between(const struct devices *devices, size_t a, size_t b)
+{
+    unsigned link = devices->links ? devices->links[a * devices->count + b] * 2U : 0;
+
+    return link + (devices->near && bitset_eq(&devices->near[a], &devices->near[b]));
+}
+
+static unsigned links_to(const struct devices *devices, const struct bitset *set, size_t device)
+{
+    unsigned sum = 0;
+
+    bitset_each (other, set) {
+        if (other != device)
+            sum += link_between(devices, device, other);
+    }
+    return sum;
+}
+
+/* Sum over the pairs of a set. */
+static unsigned links_within(const struct devices *devices, const struct bitset *set)
+{
+    unsigned sum = 0;
+
+    bitset_each (device, set)
+        sum += links_to(devices, set, device);
+    return sum / 2;
+}
+
+/* Adds, one after the other, the device with the best links to the set; the loneliest of equals. */
+static void grow(const struct devices *devices, const struct bitset *unused, uint64_t count,
+                 struct bitset *set)
+{
+    for (uint64_t have = bitset_count(set); have < count; have++) {
+        size_t best = SIZE_MAX;
+        unsigned best_in = 0, best_out = 0;
+        bitset_each (device, unused) {
+            if (bitset_has(set, device))
+                continue;
+            unsigned in = links_to(devices, set, device);
+            unsigned out = links_to(devices, unused, device) - in;
+            if (best == SIZE_MAX || in > best_in || (in == best_in && out < best_out)) {
+                best = device;
+                best_in = in;
+                best_out = out;
+            }
+        }
+        if (best == SIZE_MAX)
+            return;
+        bitset_add(set, best);
+    }
+}
+
+static void lowest(const struct bitset *unused, uint64_t count, struct bitset *out)
+{
+    bitset_each (device, unused) {
+        if (count-- == 0)
+            break;
+        bitset_add(out, device);
+    }
+}
+
+static void best_linked(const struct devices *devices, const struct bitset *unused, uint64_t count,
+                        struct bitset *out)
+{
+    struct bitset set, rest;
+    unsigned best_in = 0, best_rest = 0, seeds = 0;
+    bool any = false;
+
+    bitset_init(&set, unused->bits);
+    bitset_init(&rest, unused->bits);
+    bitset_each (seed, unused) {
+        if (seeds++ == SEEDS_MOST)
+            break;
+        bitset_clear(&set);
+        bitset_add(&set, seed);
+        grow(devices, unused, count, &set);
+        bitset_clear(&rest);
+        bitset_or(&rest, unused);
+        bitset_minus(&rest, &set);
+        unsigned in = links_within(devices, &set), left = links_within(devices, &rest);
+        if (!any || in > best_in || (in == best_in && left > best_rest)) {
+            any = true;
+            best_in = in;
+            best_rest = left;
+            bitset_clear(out);
+            bitset_or(out, &set);
+        }
+    }
+    bitset_done(&set);
+    bitset_done(&rest);
+}
+
+static void pick_devices(const struct host *host, size_t gres, uint64_t count, struct bitset *out)
+{
+    const struct bitset *used = &host->node->gres[gres].index;
+    const struct devices *devices = &host->kind->devices[gres];
+    struct bitset unused;
+
+    *out = (struct bitset){ 0 };
+    if (!used->words || !count)
+        return;
+    bitset_init(out, used->bits);
+    bitset_init(&unused, used->bits);
+    bitset_fill(&unused);
+    bitset_minus(&unused, used);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (gres < claim->device_kinds && claim->devices[gres].words)
+            bitset_minus(&unused, &claim->devices[gres]);
+    }
+    if ((!devices->links && !devices->near) || bitset_count(&unused) <= count)
+        lowest(&unused, count, out);
+    else
+        best_linked(devices, &unused, count, out);
+    bitset_done(&unused);
+}
+
+/* ---- CPUs ---- */
+
+bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share)
+{
+    const struct node *node = host->node;
+    unsigned shares = node->cpu_shares ? node->cpu_shares[cpu] : 0;
+
+    if (bitset_has(&node->cpu_ids, cpu) && (share <= 1 || shares == 0))
+        return false;
+    for (const struct claim *claim = host->claims; claim; claim = claim->next)
+        shares += bitset_has(&claim->cpus, cpu);
+    return shares < MAX(share, 1);
+}
+
+static void free_cpus(const struct host *host, unsigned share, struct bitset *out)
+{
+    bitset_init(out, host->node->cpus);
+    if (share > 1) {
+        for (size_t cpu = 0; cpu < out->bits; cpu++) {
+            if (host_cpu_is_free(host, cpu, share))
+                bitset_add(out, cpu);
+        }
+        return;
+    }
+    bitset_fill(out);
+    bitset_minus(out, &host->node->cpu_ids);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next)
+        bitset_minus(out, &claim->cpus);
+}
+
+/* Takes whole cores (or CPUs) of `from` within [first, last) until there are enough. */
+static void take_cpus(struct bitset *from, uint32_t unit, size_t first, size_t last, uint32_t *left,
+                      struct bitset *out)
+{
+    for (size_t cpu = bitset_next(from, first); cpu < last && *left; cpu = bitset_next(from, cpu)) {
+        size_t core = cpu - cpu % unit;
+        bool whole = core + unit <= last;
+        for (size_t i = core; whole && i < core + unit; i++)
+            whole = bitset_has(from, i);
+        if (!whole) {
+            cpu++;
+            continue;
+        }
+        for (size_t i = core; i < core + unit; i++) {
+            bitset_add(out, i);
+            bitset_del(from, i);
+        }
+        *left -= MIN(*left, unit);
+        cpu = core + unit;
+    }
+}
+
+static uint32_t sockets_of(const struct node *node)
+{
+    uint32_t sockets = node->spec->sockets                   ? node->spec->sockets
+                       : node->found && node->found->sockets ? node->found->sockets
+                                                             : 1;
+
+    return node->cpus % sockets ? 1 : sockets;
+}
+
+static size_t count_within(const struct bitset *set, size_t first, size_t last)
+{
+    size_t count = 0;
+
+    for (size_t at = bitset_next(set, first); at < last; at = bitset_next(set, at + 1))
+        count++;
+    return count;
+}
+
+/* The socket that has enough and least too much; else the one that has most. */
+static uint32_t best_socket(const struct bitset *unused, uint32_t sockets, uint32_t want)
+{
+    size_t each = unused->bits / sockets, best_has = 0;
+    uint32_t best = 0;
+
+    for (uint32_t socket = 0; socket < sockets; socket++) {
+        size_t has = count_within(unused, socket * each, (socket + 1) * each);
+        bool better = best_has >= want ? has >= want && has < best_has : has > best_has;
+        if (better) {
+            best = socket;
+            best_has = has;
+        }
+    }
+    return best;
+}
+
+static void pick_cpus(const struct host *host, const struct need *need, uint32_t count,
+                      const struct bitset *near, struct bitset *out)
+{
+    const struct node *node = host->node;
+    uint32_t unit = need->by_core ? node->threads : 1, sockets = sockets_of(node), left = count;
+    struct bitset unused;
+
+    free_cpus(host, need->share, &unused);
+    bitset_init(out, node->cpus);
+    if (near->words) {
+        struct bitset close;
+        bitset_init_copy(&close, &unused);
+        bitset_and(&close, near);
+        take_cpus(&close, unit, 0, node->cpus, &left, out);
+        bitset_minus(&unused, out);
+        bitset_done(&close);
+    }
+    for (uint32_t i = 0; left && i < sockets; i++) {
+        uint32_t socket = best_socket(&unused, sockets, left);
+        size_t each = node->cpus / sockets;
+        take_cpus(&unused, unit, socket * each, (socket + 1) * each, &left, out);
+        /* What is left of it are halves of cores. */
+        for (size_t cpu = socket * each; left && unit > 1 && cpu < (socket + 1) * each; cpu++)
+            bitset_del(&unused, cpu);
+    }
+    bitset_done(&unused);
+}
+
+void pick(const struct host *host, const struct need *need, const struct take *take,
+          struct claim *claim)
+{
+    const struct node *node = host->node;
+    struct bitset near = { 0 };
+
+    claim->device_kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
+    claim->devices = NEW_ARRAY(struct bitset, claim->device_kinds + 1);
+    for (size_t i = 0; i < claim->device_kinds; i++) {
+        const struct devices *devices = &host->kind->devices[i];
+        pick_devices(host, i, take->gres[i], &claim->devices[i]);
+        if (!devices->near || !claim->devices[i].words)
+            continue;
+        if (!near.words)
+            bitset_init(&near, node->cpus);
+        bitset_each (device, &claim->devices[i])
+            bitset_or(&near, &devices->near[device]);
+    }
+    pick_cpus(host, need, take->cpus, &near, &claim->cpus);
+    claim->fresh_cpus = take->cpus;
+    if (need->share > 1) {
+        claim->fresh_cpus = 0;
+        bitset_each (cpu, &claim->cpus)
+            claim->fresh_cpus += host_cpu_is_free(host, cpu, 1);
+    }
+    bitset_done(&near);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.c - which jobs start now
+ *
+ * The hot family whose first job goes first is tried, again and again. What fits is put into the
+ * plan and claimed; what does not cools its family down, and is booked when it is among the first
+ * of its partition, before anything behind it is tried.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+/* ---- the commands ---- */
+
+static char *set_text(struct sched *sched, const struct bitset *set)
+{
+    static const char digits[] = "0123456789";
+    char *text, *at;
+    size_t runs = 0;
+
+    for (size_t bit = bitset_next(set, 0); bit < set->bits; runs++) {
+        while (bit < set->bits && bitset_has(set, bit))
+            bit++;
+        bit = bitset_next(set, bit);
+    }
+    at = text = arena_alloc(&sched->plan_arena, runs * 14 + 1);
+    for (size_t bit = bitset_next(set, 0); bit < set->bits; bit = bitset_next(set, bit)) {
+        size_t ends[2] = { bit, bit };
+        while (bit < set->bits && bitset_has(set, bit))
+            ends[1] = bit++;
+        if (at != text)
+            *at++ = ',';
+        for (int k = 0; k < 1 + (ends[1] != ends[0]); k++) {
+            char number[8];
+            int len = 0;
+            for (size_t v = ends[k]; len == 0 || v; v /= 10)
+                number[len++] = digits[v % 10];
+            if (k)
+                *at++ = '-';
+            while (len)
+                *at++ = number[--len];
+        }
+    }
+    *at = '\0';
+    return text;
+}
+
+static NodeAlloc *node_alloc(struct sched *sched, const struct chosen *part,
+                             const struct claim *claim)
+{
+    struct arena *arena = &sched->plan_arena;
+    const struct node *node = sched->hosts.items[part->host].node;
+    NodeAlloc *out = ARENA_NEW(arena, NodeAlloc);
+
+    node_alloc__init(out);
+    out->node = node->spec->name;
+    out->has_cpus = out->has_mem_mb = out->has_tasks = true;
+    out->cpus = part->take.cpus;
+    out->cpu_ids = set_text(sched, &claim->cpus);
+    out->mem_mb = part->take.mem_mb;
+    out->tasks = part->take.tasks;
+    out->gres = ARENA_ARRAY(arena, GresAlloc *, node->gres_count + 1);
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+        if (!part->take.gres[g])
+            continue;
+        GresAlloc *gres = ARENA_NEW(arena, GresAlloc);
+        gres_alloc__init(gres);
+        gres->name = (char *)node->gres[g].name;
+        gres->type = (char *)node->gres[g].type;
+        gres->has_count = true;
+        gres->count = part->take.gres[g];
+        if (claim->devices[g].words)
+            gres->index = set_text(sched, &claim->devices[g]);
+        out->gres[out->n_gres++] = gres;
+    }
+    return out;
+}
+
+static JobStart *job_start(struct sched *sched, const struct job *job, uint32_t task,
+                           const struct parts *parts, const struct flight *flight)
+{
+    struct arena *arena = &sched->plan_arena;
+    JobStart *start = ARENA_NEW(arena, JobStart);
+    Allocation *allocation = ARENA_NEW(arena, Allocation);
+
+    job_start__init(start);
+    allocation__init(allocation);
+    start->has_job_id = start->has_attempt = true;
+    start->job_id = job->id;
+    start->attempt = job->attempt + 1;
+    start->has_array_task_id = task != NO_TASK;
+    start->array_task_id = task;
+    start->allocation = allocation;
+    allocation->partition = parts->need->partition->spec->name;
+    allocation->nodes = ARENA_ARRAY(arena, NodeAlloc *, parts->list.len);
+    for (size_t i = 0; i < parts->list.len; i++)
+        allocation->nodes[allocation->n_nodes++] =
+            node_alloc(sched, &parts->list.items[i], &flight->claims[i]);
+    return start;
+}
+
+/* ---- one job ---- */
+
+/* The task of an array that is next, among those that are not planned. */
+static uint32_t next_task(struct sched *sched, const struct job *job)
+{
+    const struct flights *flights = map_get_num(&sched->flights, job->id);
+
+    if (!job_is_meta(job))
+        return NO_TASK;
+    uint32_t number = array_next_waiting(job->array, flights ? flights->next_task : 0);
+    if (number == job->array->count)
+        number = array_next_waiting(job->array, 0);
+    return array_task_id(job->array, number);
+}
+
+static bool is_planned(const struct sched *sched, uint32_t job_id, uint32_t task)
+{
+    const struct flights *flights = map_get_num(&sched->flights, job_id);
+
+    for (const struct flight *at = flights ? flights->first : NULL; at; at = at->next) {
+        if (at->task == task)
+            return true;
+    }
+    return false;
+}
+
+static void after_task(struct sched *sched, const struct job *job, uint32_t task)
+{
+    struct flights *flights = map_get_num(&sched->flights, job->id);
+    uint32_t number;
+
+    if (flights && task != NO_TASK && array_find(job->array, task, &number))
+        flights->next_task = number + 1;
+}
+
+static bool try_components(struct sched *sched, struct family *family, const struct job *job,
+                           uint32_t task, uint32_t *short_of)
+{
+    uint32_t count = job->more && job->more->het_count ? job->more->het_count : 1, done = 0;
+    CmdStart *command = ARENA_NEW(&sched->plan_arena, CmdStart);
+
+    cmd_start__init(command);
+    command->starts = ARENA_ARRAY(&sched->plan_arena, JobStart *, count);
+    for (; done < count; done++) {
+        const struct job *part = done ? state_job(sched->state, job->id + done) : job;
+        if (!part || !job_is_eligible(part))
+            break;
+        struct family *own = done ? family_for(sched, part) : family;
+        struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
+        view.end_us = job_end_by(part, sched->now_us);
+        view.mine = booking_of(sched, job->id) ? job->id : 0;
+        bool good = place(sched, own, part, &view, &sched->scratch, short_of);
+        if (good) {
+            struct flight *flight =
+                flight_begin(sched, part, task, &sched->scratch, own,
+                             view.end_us == INT64_MAX ? sched->now_us + UNLIMITED_US : view.end_us);
+            command->starts[command->n_starts++] =
+                job_start(sched, part, task, &sched->scratch, flight);
+        }
+        if (done)
+            family_free(own);
+        if (!good)
+            break;
+    }
+    if (done == count) {
+        vec_push(&sched->starts, command);
+        return true;
+    }
+    for (uint32_t i = 0; i < done; i++) /* all or none */
+        flight_land(sched, job->id + i, task);
+    return false;
+}
+
+/* The latest end that could still make a difference after `end_us` was too late. */
+static int64_t next_end(const struct sched *sched, int64_t end_us)
+{
+    for (size_t i = sched->block_starts.len; i-- > 0;) {
+        if (sched->block_starts.items[i] < end_us)
+            return sched->block_starts.items[i];
+    }
+    return INT64_MIN;
+}
+
+/* False when it does not fit now; *short_of is then set. */
+static bool try_job(struct sched *sched, struct family *family, const struct job *job,
+                    uint32_t *short_of)
+{
+    uint32_t task = next_task(sched, job);
+
+    *short_of = 1;
+    if (class_place(sched, job) != PEND_QUEUED) { /* others of its array went meanwhile */
+        class_settle(sched, job);
+        return true;
+    }
+    if (task != NO_TASK && is_planned(sched, job->id, task)) {
+        /* Tasks before the planned ones wait again: begin from the front. */
+        ((struct flights *)map_get_num(&sched->flights, job->id))->next_task = 0;
+        return true;
+    }
+    if (!try_components(sched, family, job, task, short_of))
+        return false;
+    after_task(sched, job, task);
+    class_settle(sched, job);
+    return true;
+}
+
+static void try_family(struct sched *sched, struct family *family, struct order order)
+{
+    const struct job *job = state_job(sched->state, order.id);
+    uint32_t short_of;
+
+    if (try_job(sched, family, job, &short_of))
+        return;
+    if (book_drop_behind(sched, order))
+        return; /* they were in the way: try again without them */
+    int64_t end = job_end_by(job, sched->now_us);
+    family_cool(sched, family, next_end(sched, end), short_of, order);
+}
+
+static void try_offer(struct sched *sched, struct family *family, struct order order,
+                      struct host *host)
+{
+    const struct job *job = state_job(sched->state, order.id);
+    uint32_t short_of;
+
+    if (try_job(sched, family, job, &short_of)) {
+        order.id--; /* more of an array may follow */
+    } else if (book_drop_behind(sched, order)) {
+        order.id--;
+    } else {
+        /* Shorter ones may do; they are tried in their own right. */
+        family_heat(sched, family, next_end(sched, job_end_by(job, sched->now_us)));
+    }
+    wants_offered(sched, host, order);
+}
+
+/* ---- the plan ---- */
+
+/* The family whose job is next, with its key brought up to date: time passes. */
+static struct family *hottest(struct sched *sched, struct order *order)
+{
+    const struct heap_item *top;
+
+    while ((top = heap_top(&sched->hot))) {
+        struct family *family = top->family;
+        int64_t limit =
+            family->end_by_us == INT64_MAX ? INT64_MAX : family->end_by_us - sched->now_us;
+        *order = family_first(family, limit, NULL);
+        if (order->id == top->key.id && order->rank == top->key.rank)
+            return family;
+        heap_set(&sched->hot, &family->hot_at, family, *order);
+    }
+    *order = ORDER_LAST;
+    return NULL;
+}
+
+/* Strictly in order: nothing goes before a job of the same partition that waits. */
+static bool must_wait_in_line(const struct sched *sched, const struct family *family,
+                              struct order order)
+{
+    bool first = false;
+
+    for (uint32_t i = 0; i < family->lane_count; i++) {
+        if (family->lanes[i] >= sched->lanes.len)
+            continue;
+        const struct heap_item *top = heap_top(&sched->lanes.items[family->lanes[i]].heap);
+        first = first || (top && top->key.id == order.id);
+    }
+    return sched->in_order && !first;
+}
+
+static void take_back_refused(struct sched *sched)
+{
+    while (sched->refused.len) {
+        const struct job *job = state_job(sched->state, sched->refused.items[--sched->refused.len]);
+        if (job)
+            class_refresh(sched, job);
+    }
+}
+
+/* Each pending job into the family it belongs to now. */
+static void class_again(struct sched *sched)
+{
+    sched->reclass = false;
+    for (const struct job *job = state_job_from(sched->state, 1); job;
+         job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
+        if (pend_find(sched, job->id))
+            class_refresh(sched, job);
+    }
+}
+
+static void look_around(struct sched *sched, int64_t now_us)
+{
+    bool passed = sched->block_starts.len && sched->block_starts.items[0] <= now_us;
+    uint64_t generation = state_generation(sched->state);
+
+    sched->now_us = now_us;
+    if (sched->reclass)
+        class_again(sched);
+    if (passed)
+        book_blocks(sched);
+    if (sched->refused.len && now_us >= sched->refused_until_us)
+        take_back_refused(sched);
+    if (sched->generation != generation || sched->kinds_seen != sched->kinds_version) {
+        sched->generation = generation;
+        sched->kinds_seen = sched->kinds_version;
+        sched->epoch++;
+        families_heat_all(sched);
+    }
+}
+
+static void try_next(struct sched *sched, struct family *family, struct order order,
+                     struct host *host)
+{
+    if (must_wait_in_line(sched, family, order)) {
+        heap_del(&sched->hot, &family->hot_at); /* until the line moves */
+        if (host)
+            wants_offered(sched, host, order);
+    } else if (host) {
+        try_offer(sched, family, order, host);
+    } else {
+        try_family(sched, family, order);
+    }
+}
+
+static void plan_on(struct sched *sched, unsigned *budget)
+{
+    for (;;) {
+        struct order order, offered;
+        struct host *host = NULL;
+        wants_absorb(sched, budget);
+        struct family *family = hottest(sched, &order);
+        struct family *other = wants_offer(sched, &offered, &host);
+        if (other && (!family || order_before(offered, order))) {
+            family = other;
+            order = offered;
+        } else {
+            host = NULL;
+        }
+        if (sched->unsure.len && !sched->in_order && book_ahead(sched, order, budget))
+            continue;
+        if (!family || !*budget)
+            break;
+        uint64_t looked = sched->looked;
+        try_next(sched, family, order, host);
+        *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - looked) / 64));
+    }
+}
+
+const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budget)
+{
+    arena_reset(&sched->plan_arena);
+    vec_clear(&sched->starts);
+    look_around(sched, now_us);
+    book_review(sched, &budget);
+    plan_on(sched, &budget);
+    sched->plan.starts = (CmdStart *const *)sched->starts.items;
+    sched->plan.count = sched->starts.len;
+    sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
+                                   heap_top(&sched->offers) || sched->unsure.len);
+    sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
+    return &sched->plan;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * profile.c - when a job that must wait can start
+ *
+ * Each host is asked from when on it has what the job wants of it, for as long as the job may run.
+ * The job starts when enough hosts have it. Of the hosts that do by then, those are taken that have
+ * it last: what is free earlier is left to others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+/* Starts that are tried after the first moment at which enough hosts have something. */
+enum { TRIES = 32 };
+
+struct offer {
+    int64_t from_us;
+    uint32_t host;
+};
+
+typedef VEC(struct offer) offer_list;
+
+static int by_time(const void *a, const void *b)
+{
+    const struct offer *x = a, *y = b;
+
+    if (x->from_us != y->from_us)
+        return x->from_us < y->from_us ? -1 : 1;
+    return x->host < y->host ? -1 : x->host > y->host;
+}
+
+/* What `tasks` tasks take of an empty host of the kind. */
+static bool amount_for(const struct family *family, const struct need *need,
+                       const struct kind *kind, const struct ask *ask, uint32_t tasks,
+                       struct amount *out)
+{
+    const struct node *node = kind->sample;
+    uint64_t gres[TAKE_GRES] = { 0 };
+    struct take take;
+
+    *out = (struct amount){ 0 };
+    if (!ask->able || ask->most < tasks)
+        return false;
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
+        gres[i] = node->gres[i].total;
+    struct room room = { family->shape->overcommit ? node->threads : node->cpus, kind->most_mem_mb,
+                         gres, true };
+    fit_part(family->shape, need, node, &room, 0, tasks, &take);
+    out->whole = need->whole_nodes || need->mem_all;
+    out->cpus = need->share > 1 ? 1 : take.cpus;
+    out->mem_mb = out->whole && need->mem_all ? 0 : take.mem_mb;
+    memcpy(out->gres, take.gres, sizeof(out->gres));
+    return true;
+}
+
+/* The hosts that have it by `start`, the latest first. */
+static size_t hosts_by(const offer_list *offers, int64_t start_us, uint32_t *hosts)
+{
+    size_t count = 0;
+
+    for (size_t i = offers->len; i-- > 0;) {
+        if (offers->items[i].from_us <= start_us)
+            hosts[count++] = offers->items[i].host;
+    }
+    return count;
+}
+
+/* The count-th smallest time comes to its place, all that are earlier before it. */
+static void select_nth(struct offer *list, size_t len, size_t nth)
+{
+    size_t low = 0, high = len;
+
+    while (high - low > 16) {
+        struct offer pivot = list[low + (high - low) / 2];
+        size_t i = low, k = high - 1;
+        while (i <= k) {
+            while (by_time(&list[i], &pivot) < 0)
+                i++;
+            while (by_time(&pivot, &list[k]) < 0)
+                k--;
+            if (i <= k) {
+                struct offer swap = list[i];
+                list[i++] = list[k];
+                list[k] = swap;
+                if (k-- == 0)
+                    break;
+            }
+        }
+        if (k != SIZE_MAX && nth <= k)
+            high = k + 1;
+        else if (nth >= i)
+            low = i;
+        else
+            return;
+    }
+    qsort(list + low, high - low, sizeof(*list), by_time);
+}
+
+/* Those that have it by then to the front, in order. */
+static size_t sort_by(struct offer *list, size_t len, int64_t start_us)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (list[i].from_us <= start_us) {
+            struct offer swap = list[count];
+            list[count++] = list[i];
+            list[i] = swap;
+        }
+    }
+    qsort(list, count, sizeof(*list), by_time);
+    return count;
+}
+
+struct question {
+    struct sched *sched;
+    struct family *family;
+    const struct job *job;
+    struct view view;
+    size_t partition;
+    int64_t length_us;
+};
+
+/* Fills the offers of all hosts; with `only_best` just the first one. */
+static void gather(const struct question *q, uint32_t tasks, bool only_best, offer_list *out)
+{
+    struct sched *sched = q->sched;
+    const struct need *need = &shape_needs(sched->state, q->family->shape)[q->partition];
+    const struct ask *asks = &q->family->asks[q->partition * q->family->kinds];
+    struct amount *amounts = NEW_ARRAY(struct amount, sched->kinds.len + 1);
+    bool *able = NEW_ARRAY(bool, sched->kinds.len + 1);
+    struct offer best = { INT64_MAX, UINT32_MAX };
+
+    for (size_t k = 0; k < sched->kinds.len; k++)
+        able[k] = amount_for(q->family, need, sched->kinds.items[k], &asks[k], tasks, &amounts[k]);
+    bitset_each (number, &need->nodes) {
+        const struct host *host = &sched->hosts.items[number];
+        sched->looked++;
+        if (!host->usable || !able[host->kind->number])
+            continue;
+        struct offer offer = { .host = (uint32_t)number };
+        offer.from_us = host_earliest(sched, host, &amounts[host->kind->number], &q->view,
+                                      q->length_us, best.from_us);
+        if (offer.from_us == INT64_MAX)
+            continue;
+        if (!only_best)
+            vec_push(out, offer);
+        else if (offer.from_us < best.from_us)
+            best = offer;
+    }
+    if (only_best && best.host != UINT32_MAX)
+        vec_push(out, best);
+    free(amounts);
+    free(able);
+}
+
+static bool starts_at(const struct question *q, const offer_list *offers, int64_t start_us,
+                      uint32_t *hosts, struct parts *parts)
+{
+    struct view then = q->view;
+
+    then.start_us = start_us;
+    then.end_us = q->length_us == INT64_MAX ? INT64_MAX : start_us + q->length_us;
+    size_t count = hosts_by(offers, start_us, hosts);
+    return place_among(q->sched, q->family, q->partition, q->job, &then, hosts, count, parts);
+}
+
+static int64_t start_with(const struct question *q, offer_list *offers, struct parts *parts)
+{
+    uint32_t *hosts = NEW_ARRAY(uint32_t, offers->len + 1);
+    size_t wanted = q->family->shape->min_nodes;
+    int64_t start = INT64_MAX;
+
+    if (offers->len >= wanted) {
+        select_nth(offers->items, offers->len, wanted - 1);
+        int64_t first = offers->items[wanted - 1].from_us;
+        sort_by(offers->items, offers->len, first);
+        if (starts_at(q, offers, first, hosts, parts))
+            start = first;
+        else
+            qsort(offers->items, offers->len, sizeof(*offers->items), by_time);
+        for (size_t i = wanted, tries = 0; start == INT64_MAX && i < offers->len && tries < TRIES;
+             i++) {
+            int64_t then = offers->items[i].from_us;
+            if (then == offers->items[i - 1].from_us)
+                continue;
+            tries++;
+            if (starts_at(q, offers, then, hosts, parts))
+                start = then;
+        }
+    }
+    free(hosts);
+    return start;
+}
+
+static int64_t start_in(const struct question *q, struct parts *parts)
+{
+    const struct shape *shape = q->family->shape;
+    uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
+    offer_list offers = { 0 };
+
+    gather(q, share, shape->min_nodes == 1 && !q->family->particular, &offers);
+    int64_t start = start_with(q, &offers, parts);
+    /* Not in equal shares, or not on one host. */
+    if (start == INT64_MAX && share > 1 && shape->max_nodes > 1) {
+        vec_clear(&offers);
+        gather(q, 1, false, &offers);
+        start = start_with(q, &offers, parts);
+    }
+    vec_done(&offers);
+    return start;
+}
+
+int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
+                      int64_t now_us, struct parts *parts)
+{
+    struct question q = { .sched = sched, .family = family, .job = job };
+    struct parts other = { 0 };
+    int64_t best = INT64_MAX;
+
+    family_asks(sched, family);
+    q.view.now_us = now_us;
+    q.view.mine = job->id;
+    q.view.resv = resv_hash(family->shape->reservation);
+    q.length_us = job_length_us(job);
+    for (size_t p = 0; p < family->shape->partition_count; p++) {
+        if (!family_may_use(sched, family, p))
+            continue;
+        q.partition = p;
+        int64_t start = start_in(&q, &other);
+        if (start < best) {
+            struct parts was = *parts;
+            best = start;
+            *parts = other;
+            other = was;
+        }
+    }
+    vec_done(&other.list);
+    return best;
+}

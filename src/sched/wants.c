@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wants.c - what families want of hosts, and who is woken when a host gets more room
+ *
+ * Families that did not fit leave with each kind of host what they want of one at least. A host
+ * that got more room is held against these, those that want few CPUs first. Families that need
+ * several hosts are tried again when enough of them got more room. To the others the host is
+ * offered: the first job in order that it may have room for is tried, then the next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+static void room_of_kind(const struct kind *kind, struct room_at *out)
+{
+    const struct node *node = kind->sample;
+
+    *out = (struct room_at){ .cpus = node->cpus, .mem_mb = kind->most_mem_mb, .empty = true };
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
+        out->gres[i] = node->gres[i].total;
+}
+
+static void ask_most(const struct shape *shape, const struct need *need, const struct kind *kind,
+                     struct ask *ask)
+{
+    struct room_at has;
+    room_of_kind(kind, &has);
+    struct room room = { has.cpus, has.mem_mb, has.gres, true };
+
+    ask->most = fit_tasks(shape, need, kind->sample, &room);
+    ask->able = ask->most > 0;
+}
+
+/* With at most max_nodes hosts, one that runs fewer tasks than this helps nobody. */
+static uint32_t least_tasks(const struct shape *shape, uint32_t most)
+{
+    if (shape->max_nodes == UINT32_MAX)
+        return 1;
+    uint64_t others = (uint64_t)(shape->max_nodes - 1) * most;
+    return others >= shape->tasks ? 1 : (uint32_t)(shape->tasks - others);
+}
+
+static void ask_amounts(const struct shape *shape, const struct need *need, const struct kind *kind,
+                        struct ask *ask)
+{
+    struct room_at has;
+    struct take take;
+    room_of_kind(kind, &has);
+    /* Overcommitted tasks make do with any CPUs there are, and with the memory that goes with them. */
+    struct room room = { shape->overcommit ? kind->sample->threads : has.cpus, has.mem_mb, has.gres,
+                         true };
+
+    if (need->whole_nodes || need->mem_all) { /* an empty host */
+        ask->cpus = has.cpus;
+        ask->mem_mb = 0;
+    } else {
+        fit_part(shape, need, kind->sample, &room, 0, ask->unit_tasks, &take);
+        ask->cpus = take.cpus;
+        ask->mem_mb = take.mem_mb;
+        memcpy(has.gres, take.gres, sizeof(has.gres));
+    }
+    if (need->share > 1) /* CPUs in use may do */
+        ask->cpus = 0;
+    has.cpus = ask->cpus;
+    uint32_t cell = kind_cell(kind, &has);
+    ask->row = cell / kind->spare.cols;
+    ask->col = cell % kind->spare.cols;
+}
+
+static void work_out(struct sched *sched, struct family *family)
+{
+    const struct shape *shape = family->shape;
+    const struct need *needs = shape_needs(sched->state, family->shape);
+
+    free(family->asks);
+    family->kinds = (uint32_t)sched->kinds.len;
+    family->asks = NEW_ARRAY(struct ask, shape->partition_count * family->kinds + 1);
+    for (size_t p = 0; p < shape->partition_count; p++) {
+        struct ask *asks = &family->asks[p * family->kinds];
+        uint32_t most = 0;
+        if (!mask_has(&family->mask, p) || !needs[p].partition || !needs[p].fits)
+            continue;
+        for (size_t k = 0; k < family->kinds; k++) {
+            ask_most(shape, &needs[p], sched->kinds.items[k], &asks[k]);
+            most = MAX(most, asks[k].most);
+        }
+        for (size_t k = 0; k < family->kinds; k++) {
+            asks[k].unit_tasks = least_tasks(shape, most);
+            asks[k].able = asks[k].able && asks[k].most >= asks[k].unit_tasks;
+            if (asks[k].able)
+                ask_amounts(shape, &needs[p], sched->kinds.items[k], &asks[k]);
+        }
+    }
+    family->generation = family->shape->generation;
+    family->kinds_version = sched->kinds_version;
+}
+
+const struct ask *family_asks(struct sched *sched, struct family *family)
+{
+    shape_needs(sched->state, family->shape);
+    if (!family->asks || family->generation != family->shape->generation ||
+        family->kinds_version != sched->kinds_version) {
+        bool wanted = family->wanted;
+        wants_del(sched, family);
+        work_out(sched, family);
+        if (wanted)
+            wants_add(sched, family);
+    }
+    return family->asks;
+}
+
+typedef VEC(struct want) want_list;
+
+static void want_insert(want_list *list, struct want want)
+{
+    size_t at = list->len;
+
+    vec_push(list, want);
+    for (; at > 0 && list->items[at - 1].cpus > want.cpus; at--)
+        list->items[at] = list->items[at - 1];
+    list->items[at] = want;
+}
+
+void wants_add(struct sched *sched, struct family *family)
+{
+    if (family->wanted)
+        return;
+    const struct ask *asks = family_asks(sched, family);
+    family->wanted = true;
+    for (uint32_t p = 0; p < family->shape->partition_count; p++) {
+        for (uint32_t k = 0; k < family->kinds; k++) {
+            const struct ask *ask = &asks[p * family->kinds + k];
+            struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p };
+            struct kind *kind = sched->kinds.items[k];
+            if (family->particular)
+                want.cpus = want.row = 0, want.mem_mb = 0;
+            if (ask->able)
+                want_insert((want_list *)(family->single ? (void *)&kind->wants : &kind->wide),
+                            want);
+        }
+    }
+}
+
+static void want_remove(want_list *list, const struct family *family)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->len; i++) {
+        if (list->items[i].family != family)
+            list->items[kept++] = list->items[i];
+    }
+    list->len = kept;
+}
+
+void wants_del(struct sched *sched, struct family *family)
+{
+    if (!family->wanted)
+        return;
+    family->wanted = false;
+    vec_each (struct kind *, at, &sched->kinds) {
+        want_remove((want_list *)(void *)&(*at)->wants, family);
+        want_remove((want_list *)(void *)&(*at)->wide, family);
+    }
+}
+
+/* ---- hosts that were freed ---- */
+
+struct has {
+    uint32_t cpus, row, spare_row;
+};
+
+static struct has host_has(const struct host *host)
+{
+    uint32_t cols = host->kind->spare.cols;
+
+    return (struct has){ host->free.cpus, kind_cell(host->kind, &host->free) / cols,
+                         kind_cell(host->kind, &host->spare) / cols };
+}
+
+static bool may_fit(const struct host *host, const struct want *want, struct has has)
+{
+    return want->row <= has.row && want->mem_mb <= host->free.mem_mb;
+}
+
+/* Jobs of the family that end by this may fit on the host. */
+static int64_t end_by(const struct host *host, const struct want *want, struct has has)
+{
+    const struct family *family = want->family;
+
+    if (want->cpus <= host->spare.cpus && want->row <= has.spare_row &&
+        want->mem_mb <= host->spare.mem_mb)
+        return INT64_MAX;
+    if (family->particular || family->booked || !host->blocks.len)
+        return INT64_MAX;
+    return host->blocks.items[host->blocks.len - 1].start_us;
+}
+
+static void wake(struct sched *sched, uint32_t number, const struct host *host,
+                 const struct want *want, struct has has)
+{
+    struct family *family = want->family;
+    const struct need *needs = shape_needs(sched->state, family->shape);
+
+    if (!bitset_has(&needs[want->partition].nodes, number))
+        return;
+    const struct ask *ask = &family->asks[want->partition * family->kinds + host->kind->number];
+    /* By hosts or by tasks: a host helps with no more than it could ever run. */
+    uint32_t helps = family->by_tasks ? ask->most : 1;
+    if (family->lacking > helps && !family->particular) {
+        family->lacking -= helps;
+        return;
+    }
+    family_heat(sched, family, end_by(host, want, has));
+}
+
+/* The first job behind those that were offered the host already. */
+static void find_offer(struct sched *sched, uint32_t number, struct host *host)
+{
+    struct order best = ORDER_LAST;
+    struct family *found = NULL;
+    struct has has = host_has(host);
+
+    for (size_t i = 0; i < host->kind->wants.len; i++) {
+        const struct want *want = &host->kind->wants.items[i];
+        if (want->cpus > has.cpus)
+            break;
+        struct family *family = want->family;
+        if (family->end_by_us == INT64_MAX || !may_fit(host, want, has) ||
+            (order_before(best, family->root->best) && !order_is_last(family->root->best)))
+            continue;
+        if (!bitset_has(&shape_needs(sched->state, family->shape)[want->partition].nodes, number))
+            continue;
+        int64_t end = end_by(host, want, has);
+        struct order first =
+            end == INT64_MAX ? family->root->best : family_first(family, end - sched->now_us, NULL);
+        if (order_is_last(first)) /* those that come later are to be tried */
+            family->end_by_us = MAX(family->end_by_us, end);
+        if (order_before(host->offered, first) && order_before(first, best)) {
+            best = first;
+            found = family;
+        }
+    }
+    heap_set(&sched->offers, &host->offer_at, found, best);
+}
+
+struct family *wants_offer(struct sched *sched, struct order *order, struct host **host)
+{
+    const struct heap_item *top;
+
+    while ((top = heap_top(&sched->offers))) {
+        struct heap_item was = *top;
+        *host = CONTAINER_OF(top->at, struct host, offer_at);
+        const struct pend *pend = pend_find(sched, was.key.id);
+        if (pend && pend->place == PEND_QUEUED && was.family->end_by_us != INT64_MAX) {
+            *order = was.key;
+            return was.family;
+        }
+        find_offer(sched, (uint32_t)(*host - sched->hosts.items), *host);
+    }
+    return NULL;
+}
+
+void wants_offered(struct sched *sched, struct host *host, struct order order)
+{
+    host->offered = order;
+    find_offer(sched, (uint32_t)(host - sched->hosts.items), host);
+}
+
+static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
+{
+    struct host *host = &sched->hosts.items[number];
+    const struct kind *kind = host->kind;
+
+    host->freed = false;
+    host->offered = (struct order){ 0, 0 };
+    if (!host->usable) {
+        heap_del(&sched->offers, &host->offer_at);
+        return;
+    }
+    struct has has = host_has(host);
+    for (size_t i = 0; i < kind->wide.len; i++) {
+        const struct want *want = &kind->wide.items[i];
+        if (want->cpus > has.cpus)
+            break;
+        if (want->family->end_by_us != INT64_MAX && may_fit(host, want, has))
+            wake(sched, number, host, want, has);
+    }
+    find_offer(sched, number, host);
+    *budget -= MIN(*budget, 1 + (unsigned)(kind->wants.len + kind->wide.len) / 256);
+}
+
+void wants_absorb(struct sched *sched, unsigned *budget)
+{
+    while (sched->freed.len && *budget)
+        absorb(sched, sched->freed.items[--sched->freed.len], budget);
+}
