@@ -20,12 +20,14 @@ int explain_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
 int man_main(int argc, char **argv);
 int node_main(int argc, char **argv);
+int salloc_main(int argc, char **argv);
 int sbatch_main(int argc, char **argv);
 int scancel_main(int argc, char **argv);
 int scontrol_main(int argc, char **argv);
 int show_main(int argc, char **argv); /* spur show ... is scontrol show ... */
 int sinfo_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);
+int srun_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
 

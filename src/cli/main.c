@@ -21,6 +21,8 @@ static const struct command {
     const char *help;
 } commands[] = {
     { "submit", "sbatch", sbatch_main, "submit a batch script" },
+    { "run", "srun", srun_main, "run a parallel program" },
+    { "alloc", "salloc", salloc_main, "get an allocation and run a command in it" },
     { "queue", "squeue", squeue_main, "list jobs" },
     { "cancel", "scancel", scancel_main, "end or signal jobs" },
     { "explain", NULL, explain_main, "say what a job waits for, and until when" },

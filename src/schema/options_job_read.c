@@ -431,3 +431,33 @@ int read_user_env(const struct option_call *call, const char *value, struct err 
     }
     return option_flag(call, NULL, err);
 }
+
+/* ---- srun and salloc ---- */
+
+int read_kill_command(const struct option_call *call, const char *value, struct err *err)
+{
+    uint32_t number = 15;
+
+    if (!str_is_empty(value) && !signal_find(value, &number))
+        return option_invalid(call, err);
+    option_set_number(call, number);
+    return 0;
+}
+
+int read_kill_on_bad_exit(const struct option_call *call, const char *value, struct err *err)
+{
+    if (!str_is_empty(value) && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+        return option_invalid(call, err);
+    option_set_number(call, !value || strcmp(value, "0") != 0);
+    return 0;
+}
+
+int read_mpi(const struct option_call *call, const char *value, struct err *err)
+{
+    if (!str_ieq(value, "none") && !str_ieq(value, "list"))
+        return err_set(err, ERR_RANGE,
+                       "Couldn't find the specified plugin name for mpi/%s looking at all files",
+                       value);
+    option_set_text(call, value);
+    return 0;
+}

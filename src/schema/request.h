@@ -41,6 +41,13 @@ struct job_request {
     bool parsable, quiet, test_only, wait, get_user_env, ignore_pbs;
     bool help, usage, version, watch;
     uint32_t verbose;
+
+    /* of srun and salloc */
+    bool label, overlap, exact, multi_prog, unbuffered, pty, kill_on_bad_exit, disable_status;
+    bool quit_on_interrupt, no_shell, bell;
+    const char *mpi;
+    uint32_t jobid, relative, wait_s;
+    uint32_t kill_command; /* a signal's number; 0: not asked for */
 };
 
 void job_request_init(struct job_request *request);

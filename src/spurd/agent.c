@@ -18,6 +18,7 @@
 #include "rpc/tls.h"
 #include "spurd/agent_priv.h"
 #include "spurd/hook.h"
+#include "spurd/step.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/host.h"
@@ -37,6 +38,7 @@ void agent_task_node(const struct agent *agent, struct task_node *out)
         .cluster = agent->config ? agent->config->cluster_name : NULL,
         .run_dir = agent->run_dir,
         .spool_dir = agent->spool_dir,
+        .socket = agent->socket,
         .cgroup = agent->cgroup,
         .lease_file = agent->lease_ms ? agent->lease_file : NULL,
         .config = agent_common(agent),
@@ -345,7 +347,7 @@ static void on_resend(uv_timer_t *timer)
         if (held->ended && !held->acked) {
             held->report_sent = false;
             agent_advance(agent, held);
-        } else if (held->ended) {
+        } else if (held->ended || held->revoked) {
             agent_advance(agent, held);
         }
     }
@@ -425,6 +427,8 @@ static int start(struct agent *agent, const struct agent_options *options, struc
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)
         return err_wrap(err, "listening on '%s'", options->listen);
+    if (steps_open(agent, err) < 0)
+        return err_wrap(err, "directories of steps");
     agent_fill_found(agent);
     start_timers(agent);
     agent->stepd = stepd_new(agent->uv, &stepd, err);
@@ -483,6 +487,7 @@ void agent_stop(struct agent *agent)
         if (held->hook)
             hook_abandon(TAKE(held->hook));
     }
+    steps_close(agent);
     session_free(TAKE(agent->session));
     if (agent->server)
         rpc_server_free(TAKE(agent->server));
@@ -519,6 +524,7 @@ void agent_free(struct agent *agent)
     free(agent->token_file);
     free(agent->lease_file);
     free(agent->cgroup);
+    free(agent->socket);
     free(agent);
 }
 

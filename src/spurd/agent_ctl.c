@@ -14,6 +14,7 @@
 #include "rpc/jwt.h"
 #include "spurd/agent_priv.h"
 #include "spurd/hook.h"
+#include "spurd/step.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 
@@ -225,10 +226,13 @@ static struct held *find_running(struct agent *agent, uint32_t job, uint32_t att
 /* As in Slurm: without --batch or --full a signal is for steps, not for the batch script. */
 static void on_signal(struct agent *agent, const SignalJob *order)
 {
-    struct held *held = find_running(agent, order->job_id, order->attempt);
+    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
     StepOrder step = STEP_ORDER__INIT;
     StepSignal words = STEP_SIGNAL__INIT;
 
+    if (held && !order->batch_only)
+        steps_signal(agent, held, order->signal, order->has_step, order->step);
+    held = find_running(agent, order->job_id, order->attempt);
     if (!held || (!order->batch_only && !order->full &&
                   !(order->has_step && order->step == TASK_STEP_BATCH)))
         return;
@@ -242,9 +246,19 @@ static void on_signal(struct agent *agent, const SignalJob *order)
 
 static void on_freeze(struct agent *agent, const FreezeJob *order)
 {
-    struct held *held = find_running(agent, order->job_id, order->attempt);
+    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
+    StepOrder step = STEP_ORDER__INIT;
+    StepFreeze words = STEP_FREEZE__INIT;
 
-    if (held)
+    if (!held)
+        return;
+    words.has_cause = words.has_thaw = true;
+    words.cause = FREEZE_ASKED;
+    words.thaw = order->thaw;
+    step.what_case = STEP_ORDER__WHAT_FREEZE;
+    step.freeze = &words;
+    steps_order(agent, held, &step);
+    if (held->chan && !held->ended)
         agent_freeze(held, FREEZE_ASKED, order->thaw);
 }
 

@@ -19,6 +19,7 @@
 #include "rpc/pb.h"
 #include "spurd/agent_priv.h"
 #include "spurd/hook.h"
+#include "spurd/step.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -378,8 +379,11 @@ void agent_kill(struct agent *agent, struct held *held)
     (void)agent;
     held->kill_late_us =
         clock_boot_us() + (held->kill_wait_s + AGENT_SUPERVISOR_LATE_S) * INT64_C(1000000);
-    if (!held->chan)
+    steps_kill(agent, held, held->revoke_kill ? held->kill_wait_s : 0, held->revoke_state);
+    if (!held->chan) {
+        held->kill_ordered = held->steps > 0;
         return;
+    }
     kill_order.has_kill_wait_s = kill_order.has_state = true;
     kill_order.kill_wait_s = held->revoke_kill ? held->kill_wait_s : 0;
     kill_order.state = held->revoke_state;
@@ -437,6 +441,7 @@ void agent_forget(struct agent *agent, struct held *held)
     if (held->hook)
         hook_abandon(TAKE(held->hook));
     log_debug("grant.gone", "job=%u attempt=%u", held->job, held->attempt);
+    step_book_forget(agent, held->job, held->attempt, true);
     held_drop(&agent->table, held);
     struct held *waiting = held_other(&agent->table, job, 0);
     if (waiting)
@@ -448,7 +453,7 @@ void agent_forget(struct agent *agent, struct held *held)
 /* Processes of it may be alive. */
 static bool step_lives(const struct held *held)
 {
-    return held->given && !held->ended;
+    return (held->given && !held->ended) || held->steps;
 }
 
 static bool end_is_due(const struct held *held)
@@ -461,10 +466,15 @@ static void advance_end(struct agent *agent, struct held *held)
     const Config *config = agent_common(agent);
     bool has_epilog = config && !str_is_empty(config->epilog) && held->ready;
 
+    if (held->ended && held->steps) { /* steps end with the script */
+        if (!held->kill_ordered)
+            agent_kill(agent, held);
+        return;
+    }
     if (held->ended && !held->report_sent && !held->acked)
         agent_send_ended(agent, held);
-    if (!end_is_due(held))
-        return;
+    if (!end_is_due(held) || steps_left_behind(agent, held->job, held->attempt))
+        return; /* the resend timer looks again */
     if (has_epilog && !held->epilog_done) {
         if (!held->hook)
             held->hook = start_hook(agent, held, config->epilog, ENV_EPILOG, epilog_done,

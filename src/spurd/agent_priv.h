@@ -23,6 +23,7 @@ enum {
 
 struct session;
 struct output_server;
+struct steps;
 
 struct agent {
     uv_loop_t *uv;
@@ -43,6 +44,8 @@ struct agent {
     struct journal journal;
     struct held_table table;
     struct stepd *stepd;
+    struct steps *steps; /* of srun: step.h */
+    char *socket;        /* where srun of jobs on this node finds us */
     struct session *session;
     struct rpc_server *server;
     struct tls_ctx *tls_client, *tls_server;

@@ -32,6 +32,7 @@ struct env_job {
     const NodeInventory *found; /* of this node: which make its GPUs are */
     const Config *config;
     const char *node;
+    const char *socket; /* of spurd; NULL: none */
     const char *cluster;
     const char *topology; /* "switch1.node1"; NULL: no topology */
     const char *std_in, *std_out, *std_err;

@@ -66,6 +66,10 @@ ROW(spur_job)
     str_addf(out, "%u.%u", job->job_id, job->attempt);
     return true;
 }
+ROW(node_socket)
+{
+    return text(out, job->socket);
+}
 ROW(uid)
 {
     return number(out, true, job->owner->uid);
@@ -444,6 +448,7 @@ const struct env_row env_rows[] = {
     { "OMPI_MCA_plm_slurm_args", B, ompi_word },
     { "PWD", B, work_dir },
     { "SPUR_JOB", B, spur_job },
+    { "SPUR_NODE_SOCKET", B, node_socket },
 
     { "SLURM_SCRIPT_CONTEXT", P, prolog_word },
     { "SLURM_SCRIPT_CONTEXT", E, epilog_word },

@@ -59,6 +59,7 @@ struct held {
     int64_t started_us;
     StepEnded *report;
     struct step_chan *chan;
+    unsigned steps; /* of srun that are alive here */
     struct hook *hook;
 };
 

@@ -16,6 +16,7 @@
 
 #include "rpc/jwt.h"
 #include "spurd/agent_priv.h"
+#include "spurd/step.h"
 #include "sys/files.h"
 #include "sys/log.h"
 
@@ -326,8 +327,12 @@ int output_listen(struct agent *agent, const char *address, struct err *err)
     };
     agent->server = rpc_server_new(agent->rpc, &options, err);
     if (!agent->server || rpc_server_add(agent->server, methods, ARRAY_LEN(methods), err) < 0 ||
+        rpc_server_add(agent->server, step_methods, step_method_count, err) < 0 ||
         rpc_server_listen(agent->server, address, err) < 0)
         return -(int)err->code;
     agent->port = rpc_server_port(agent->server, 0);
+    agent->socket = mem_printf("unix:%s/spurd.sock", agent->run_dir);
+    if (rpc_server_listen(agent->server, agent->socket, err) < 0)
+        return -(int)err->code;
     return 0;
 }

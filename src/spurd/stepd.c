@@ -279,8 +279,8 @@ static int put_in_file(const StepTask *task, size_t len, struct err *err)
     return out;
 }
 
-struct step_chan *stepd_launch(struct stepd *stepd, const StepTask *task, void *owner,
-                               struct err *err)
+struct step_chan *stepd_launch_as(struct stepd *stepd, const StepTask *task,
+                                  const struct step_chan_ops *ops, void *owner, struct err *err)
 {
     ZygoteRequest request = ZYGOTE_REQUEST__INIT;
     struct launch launch = { .chan_fd = -1, .file_fd = -1 };
@@ -306,7 +306,14 @@ struct step_chan *stepd_launch(struct stepd *stepd, const StepTask *task, void *
     launch.chan_fd = pair[1];
     vec_push(&stepd->queue, launch);
     struct step_chan *chan = stepd_chan_new(stepd, pair[0], owner);
+    chan->ops = ops;
     if (stepd->ready)
         flush(stepd);
     return chan;
+}
+
+struct step_chan *stepd_launch(struct stepd *stepd, const StepTask *task, void *owner,
+                               struct err *err)
+{
+    return stepd_launch_as(stepd, task, NULL, owner, err);
 }

@@ -39,6 +39,16 @@ void stepd_reap(struct stepd *stepd);
 struct step_chan *stepd_launch(struct stepd *stepd, const StepTask *task, void *owner,
                                struct err *err);
 
+/* The same for somebody else than stepd_options: a step of srun. `ops` must outlive the channel. */
+struct step_chan_ops {
+    void (*news)(void *ctx, void *owner, const StepNews *news);
+    void (*lost)(void *ctx, void *owner);
+};
+struct step_chan *stepd_launch_as(struct stepd *stepd, const StepTask *task,
+                                  const struct step_chan_ops *ops, void *owner, struct err *err);
+/* Stops and restarts what it says; the supervisor is held back. */
+void stepd_pause(struct step_chan *chan, bool on);
+
 enum stepd_found { STEPD_ABSENT, STEPD_ALIVE, STEPD_DEAD };
 /* What the directory of an attempt says: never begun, supervised, or abandoned. */
 enum stepd_found stepd_look(const char *dir);

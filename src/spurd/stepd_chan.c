@@ -40,30 +40,51 @@ static void chan_lost(struct step_chan *chan)
 
     if (chan->closed)
         return;
+    const struct step_chan_ops *ops = chan->ops;
     stepd_close(chan);
-    if (!stepd->stopping)
+    if (stepd->stopping)
+        return;
+    if (ops)
+        ops->lost(stepd->options.ctx, owner);
+    else
         stepd->options.lost(stepd->options.ctx, owner);
 }
 
-/* One packet a time: the next one, if there is one, wakes us again. */
-static void chan_readable(uv_poll_t *poll, int status, int events)
+/* False: nothing more for now, or the channel is gone. */
+static bool take_packet(struct step_chan *chan, bool broken)
 {
     static uint8_t packet[PACKET_BYTES];
-    struct step_chan *chan = poll->data;
-
-    (void)status, (void)events;
     ssize_t len = recv(chan->fd, packet, sizeof(packet), MSG_DONTWAIT);
-    if (len < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
-        return;
+
+    /* A supervisor that ends with our words unread resets the channel; its own are still here. */
+    if (len < 0 && (errno == EINTR || errno == ECONNRESET))
+        return true;
+    if (len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && !broken)
+        return false;
     if (len <= 0) {
         chan_lost(chan);
-        return;
+        return false;
     }
     StepNews *news = step_news__unpack(NULL, (size_t)len, packet);
     if (!news)
-        return;
-    chan->stepd->options.news(chan->stepd->options.ctx, chan->owner, news);
+        return true;
+    if (chan->ops)
+        chan->ops->news(chan->stepd->options.ctx, chan->owner, news);
+    else
+        chan->stepd->options.news(chan->stepd->options.ctx, chan->owner, news);
     step_news__free_unpacked(news, NULL);
+    return !chan->closed && !chan->paused;
+}
+
+/*
+ * Several packets may wait; the owner may close the channel in between. After a reset the loop does
+ * not watch the channel any more, so its end is taken here too.
+ */
+static void chan_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    while (take_packet(poll->data, status < 0))
+        ;
 }
 
 struct step_chan *stepd_chan_new(struct stepd *stepd, int fd, void *owner)
@@ -79,9 +100,20 @@ struct step_chan *stepd_chan_new(struct stepd *stepd, int fd, void *owner)
     return chan;
 }
 
+void stepd_pause(struct step_chan *chan, bool on)
+{
+    if (chan->closed || chan->paused == on)
+        return;
+    chan->paused = on;
+    if (on)
+        uv_poll_stop(&chan->poll);
+    else
+        uv_poll_start(&chan->poll, UV_READABLE | UV_DISCONNECT, chan_readable);
+}
+
 bool stepd_order(struct step_chan *chan, const StepOrder *order)
 {
-    uint8_t bytes[512];
+    static uint8_t bytes[PACKET_BYTES];
 
     if (chan->closed || step_order__get_packed_size(order) > sizeof(bytes))
         return false;

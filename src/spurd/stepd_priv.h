@@ -13,7 +13,8 @@ struct step_chan {
     int fd;
     uv_poll_t poll;
     void *owner;
-    bool closed;
+    const struct step_chan_ops *ops; /* NULL: those of the options */
+    bool closed, paused;
 };
 
 /* A launch on its way. */

@@ -117,6 +117,7 @@ void task_env_job(const struct task_node *node, const Grant *grant, struct env_j
         .found = node->inventory ? &node->inventory->node : NULL,
         .config = node->config,
         .node = node->name,
+        .socket = node->socket,
         .cluster = node->cluster,
         .topology = node->spec && !str_is_empty(node->spec->topology) ? node->spec->topology : NULL,
         .start_us = grant->start_us,
@@ -300,4 +301,20 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
     if (node->lease_file && may_requeue(spec, node->config))
         out->lease_file = arena_strdup(arena, node->lease_file);
     return 0;
+}
+
+void task_build_step(const struct task_node *node, const Grant *grant, uint32_t step,
+                     struct arena *arena, StepTask *out)
+{
+    build_id(grant, arena, out);
+    out->id->step = step;
+    if (node->cgroup)
+        out->cgroup =
+            arena_printf(arena, "%s/%u.%u/%u", node->cgroup, grant->job_id, grant->attempt, step);
+    out->node = arena_strdup(arena, node->name);
+    out->owner = grant->owner;
+    out->has_change_user = true;
+    out->change_user = node->change_user;
+    build_limits(node, grant, out);
+    build_cpus(node, grant, arena, out);
 }

@@ -19,6 +19,7 @@ struct task_node {
     const char *name;
     const char *cluster;
     const char *run_dir, *spool_dir;
+    const char *socket; /* of spurd, for srun inside jobs; NULL: none */
     const char *cgroup; /* directory of this node's jobs; NULL: there are no cgroups */
     const char *lease_file;
     const Config *config; /* NULL: none yet */
@@ -52,6 +53,10 @@ char *task_cgroup(const struct task_node *node, uint32_t job, uint32_t attempt,
 /* Checks the bounds of the payload and fills `out`, all in the arena. `login` may be NULL. */
 int task_build(const struct task_node *node, const Grant *grant, const JobPayload *payload,
                const struct task_login *login, struct arena *arena, StepTask *out, struct err *err);
+
+/* Everything of a step of srun that follows from the grant: identity, limits, containment. */
+void task_build_step(const struct task_node *node, const Grant *grant, uint32_t step,
+                     struct arena *arena, StepTask *out);
 
 /* May a limit be taken over from the submit host? By PropagateResourceLimits(Except). */
 bool task_keeps_rlimit(const Config *config, const char *name);

@@ -289,8 +289,12 @@ static char **build_env(struct child *child, char *const *own_env, char *const *
     env[n++] = child->pid_text;
     for (size_t i = 0; i < own_count; i++)
         env[n++] = own_env[i];
+    size_t fixed = n;
     for (size_t i = 0; i < task->n_env; i++) {
-        if (!env_is(task->env[i], "SLURM_TASK_PID", strlen("SLURM_TASK_PID")))
+        bool present = false;
+        for (size_t k = 0; k < fixed && !present; k++)
+            present = env_is(task->env[i], env[k], strcspn(env[k], "="));
+        if (!present)
             env[n++] = task->env[i];
     }
     size_t own = n;

@@ -183,7 +183,7 @@ static void obey_srun(struct tasks *tasks, const RunStepIn *in, int64_t now_us)
         break;
     case RUN_STEP_IN__WHAT_SIGNAL:
         if (in->signal->signal == SIGKILL)
-            end_tasks(tasks, in->signal->kill_wait_s, JOB_FAILED, !in->signal->has_kill_wait_s,
+            end_tasks(tasks, in->signal->kill_wait_s, in->signal->why, !in->signal->has_why,
                       now_us);
         else if (in->signal->signal > 0 && in->signal->signal <= SIGNAL_MAX &&
                  tasks->phase == TASKS_RUNNING)
@@ -480,5 +480,6 @@ int tasks_run(StepTask *task, int dir_fd, int chan_fd)
     for (size_t i = 0; i < tasks.count; i++)
         tasks_close_one(&tasks.list[i]);
     rmdir(task->dir);
+    close(dir_fd); /* before the channel, whose end says that nothing is left */
     return 0;
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * alloc.h - an allocation as srun and salloc get it, hold it and give it back
+ */
+#ifndef CLI_ALLOC_H
+#define CLI_ALLOC_H
+
+#include "cli/cli.h"
+#include "proto/controller.pb-c.h"
+#include "schema/request.h"
+
+struct client_stream;
+
+struct alloc {
+    struct cli *cli;
+    bool is_salloc;
+    uint32_t id;
+    Job *job;                    /* as it was when it began to run */
+    struct client_stream *watch; /* holds it: the controller ends it when this breaks */
+    bool ended;                  /* the controller says so */
+    JobState state;
+    int64_t immediate_s; /* give up after so long; negative: never */
+    bool hold;           /* ends with us */
+};
+
+/* Whether an option came on the command line; *value is what was said, when not NULL. */
+bool alloc_given(const struct job_request *request, const char *name, const char **value);
+
+/* What of the spec the command itself says: name, directory, host, session. */
+void alloc_fill_spec(struct job_request *request, const char *name, char **argv, int argc);
+
+/*
+ * Submits and waits until it runs, saying so as Slurm does. *interrupted (set by a signal handler)
+ * cancels. Returns 0, or the exit code after having complained.
+ */
+int alloc_get(struct alloc *alloc, const struct job_request *request, volatile int *interrupted);
+
+/* Looks whether the controller has something to say, without waiting. False: the job has ended. */
+bool alloc_check(struct alloc *alloc);
+int alloc_fd(const struct alloc *alloc); /* for poll(); -1: none */
+
+/* Ends the job with that status, as wait(2) gives it; or cancels it. */
+void alloc_finish(struct alloc *alloc, int status);
+void alloc_cancel(struct alloc *alloc);
+void alloc_done(struct alloc *alloc);
+
+/* The variables of an allocation, set in our own environment: what salloc's command and srun see. */
+void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster);
+
+#endif

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * salloc.c - gets an allocation and runs a command in it, here
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "cli/alloc.h"
+#include "cli/commands.h"
+#include "client/client.h"
+#include "schema/job_view.h"
+#include "schema/names.h"
+
+static volatile int interrupted;
+static int signal_pipe[2] = { -1, -1 };
+
+static void on_signal(int sig)
+{
+    int saved = errno;
+    unsigned char byte = (unsigned char)sig;
+    ssize_t ignored = write(signal_pipe[1], &byte, 1);
+
+    (void)ignored;
+    if (sig != SIGCHLD)
+        interrupted = sig;
+    errno = saved;
+}
+
+static void catch_signals(void)
+{
+    static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
+    struct sigaction action = { .sa_handler = on_signal };
+
+    if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(caught); i++)
+        sigaction(caught[i], &action, NULL);
+}
+
+static const char *user_shell(void)
+{
+    const char *shell = getenv("SHELL");
+    struct passwd *user = shell ? NULL : getpwuid(getuid());
+
+    return shell && *shell ? shell : user && *user->pw_shell ? user->pw_shell : "/bin/sh";
+}
+
+static bool can_run(const char *name)
+{
+    const char *path = getenv("PATH"), *cursor = path ? path : "";
+    struct span dir;
+
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0;
+    while (str_next(&cursor, ":", &dir)) {
+        CLEANUP(freep) char *full = mem_printf("%.*s/%s", (int)dir.len, dir.ptr, name);
+        if (access(full, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A shell at a terminal gets the terminal; salloc takes it back at the end. */
+static pid_t start(struct alloc *alloc, char **argv, bool interactive)
+{
+    if (!can_run(argv[0])) {
+        cli_error(alloc->cli, "_fork_command: Unable to find command \"%s\"", argv[0]);
+        return -1;
+    }
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0)
+        cli_error(alloc->cli, "fork: %m");
+    if (pid != 0) {
+        if (pid > 0 && interactive) {
+            setpgid(pid, pid);
+            tcsetpgrp(STDIN_FILENO, pid);
+        }
+        return pid;
+    }
+    if (interactive) {
+        setpgid(0, 0);
+        signal(SIGTTOU, SIG_IGN);
+        tcsetpgrp(STDIN_FILENO, getpid());
+    }
+    for (int sig = 1; sig < 32; sig++)
+        signal(sig, SIG_DFL);
+    execvp(argv[0], argv);
+    fprintf(stderr, "salloc: error: execvp: %s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+struct waiting {
+    struct alloc *alloc;
+    pid_t pid;
+    bool revoked;
+    uint32_t kill_command; /* signal; 0: only hang up a shell */
+    bool interactive;
+};
+
+/* The allocation is gone while the command runs. */
+static void on_revoked(struct waiting *waiting)
+{
+    struct alloc *alloc = waiting->alloc;
+
+    waiting->revoked = true;
+    if (alloc->state == JOB_TIMEOUT)
+        cli_say(alloc->cli,
+                "Job %u has exceeded its time limit and its allocation has been revoked.",
+                alloc->id);
+    else
+        cli_say(alloc->cli, "Job allocation %u has been revoked.", alloc->id);
+    if (waiting->kill_command)
+        kill(waiting->interactive ? -waiting->pid : waiting->pid, (int)waiting->kill_command);
+    else if (waiting->interactive)
+        kill(-waiting->pid, SIGHUP);
+}
+
+static int wait_command(struct waiting *waiting)
+{
+    int status = 0;
+
+    for (;;) {
+        pid_t got = waitpid(waiting->pid, &status, WNOHANG | WUNTRACED);
+        if (got == waiting->pid && !WIFSTOPPED(status))
+            return status;
+        struct pollfd fds[] = { { .fd = signal_pipe[0], .events = POLLIN },
+                                { .fd = waiting->revoked ? -1 : alloc_fd(waiting->alloc),
+                                  .events = POLLIN } };
+        unsigned char sig;
+        poll(fds, ARRAY_LEN(fds), -1);
+        while (read(signal_pipe[0], &sig, 1) == 1) {
+            if (sig == SIGTERM || sig == SIGHUP)
+                kill(waiting->pid, sig);
+        }
+        if (!waiting->revoked && !alloc_check(waiting->alloc))
+            on_revoked(waiting);
+    }
+}
+
+static void say_granted(struct alloc *alloc)
+{
+    CLEANUP(str_done) struct str nodes = { 0 };
+
+    if (alloc->cli->quiet)
+        return;
+    job_add_nodes(&nodes, alloc->job);
+    cli_say(alloc->cli, "Granted job allocation %u", alloc->id);
+    cli_say(alloc->cli, "Nodes %s are ready for job", str_text(&nodes));
+}
+
+static int run_command(struct alloc *alloc, const struct job_request *request, char **argv,
+                       bool shell)
+{
+    bool interactive = shell && isatty(STDIN_FILENO);
+    struct waiting waiting = { .alloc = alloc,
+                               .kill_command = request->kill_command,
+                               .interactive = interactive };
+    int status = 1 << 8;
+
+    if (interactive)
+        signal(SIGTTOU, SIG_IGN);
+    waiting.pid = start(alloc, argv, interactive);
+    if (waiting.pid > 0)
+        status = wait_command(&waiting);
+    if (interactive)
+        tcsetpgrp(STDIN_FILENO, getpgrp());
+    if (!waiting.revoked) {
+        if (!alloc->cli->quiet)
+            cli_say(alloc->cli, "Relinquishing job allocation %u", alloc->id);
+        alloc_finish(alloc, status);
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int go(struct cli *cli, struct job_request *request, int argc, char **argv)
+{
+    struct option_ctx ctx = cli_option_ctx();
+    char **operands = ARENA_ARRAY(&cli->arena, char *, argc + 2);
+    struct alloc alloc = { .cli = cli, .is_salloc = true, .immediate_s = -1 };
+    const char *seconds = NULL;
+    struct err err = { 0 };
+    uint64_t immediate = 0;
+    int count = 0;
+
+    if (option_read_env(&salloc_options, &ctx, request, &err) < 0 ||
+        option_read_argv(&salloc_options, &ctx, request, argc, argv, OPTION_STOP, operands, &count,
+                         &err) < 0 ||
+        job_request_finish(request, &err) < 0)
+        return cli_option_error(&salloc_options, &err);
+    if (cli_help(&salloc_options, request->help, request->usage, request->version))
+        return 0;
+    cli->quiet = request->quiet;
+    if (getenv("SLURM_JOB_ID") && !request->no_shell)
+        cli_say(cli, "warning: this is already inside of allocation %s", getenv("SLURM_JOB_ID"));
+    const char *slash = count ? strrchr(operands[0], '/') : NULL;
+    alloc_fill_spec(request, !count ? "interactive" : slash ? slash + 1 : operands[0], argv, argc);
+    if (request->spec->immediate) {
+        alloc_given(request, "immediate", &seconds);
+        if (seconds)
+            str_to_u64(seconds, INT32_MAX, &immediate);
+        alloc.immediate_s = (int64_t)immediate;
+    }
+    alloc.hold = !request->no_shell;
+    catch_signals();
+    int code = alloc_get(&alloc, request, &interrupted);
+    if (code == 0) {
+        say_granted(&alloc);
+        if (request->bell)
+            fputc('\a', stdout), fflush(stdout);
+        if (!request->no_shell) {
+            bool shell = count == 0;
+            alloc_set_env(alloc.job, request, NULL);
+            if (shell)
+                operands[0] = arena_strdup(&cli->arena, user_shell());
+            code = run_command(&alloc, request, operands, shell);
+        }
+    }
+    alloc_done(&alloc);
+    return code < 0 ? 0 : code;
+}
+
+int salloc_main(int argc, char **argv)
+{
+    struct job_request request;
+    struct cli cli;
+
+    cli_init(&cli, cli_name(argv));
+    job_request_init(&request);
+    int code = go(&cli, &request, argc, argv);
+    job_request_done(&request);
+    cli_done(&cli);
+    return code;
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * srun.c - runs a parallel program: in the allocation it is called in, or in one of its own
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "cli/commands.h"
+#include "cli/srun.h"
+#include "cli/submit.h"
+#include "client/client.h"
+#include "sys/host.h"
+
+/* Options describe the allocation or the step; these would do something that steps do not do yet. */
+static const char *const not_in_steps[] = {
+    "gres",
+    "gpus",
+    "gpus-per-node",
+    "gpus-per-task",
+    "gpus-per-socket",
+    "cpus-per-gpu",
+    "mem-per-gpu",
+    "cpu-bind",
+    "gpu-bind",
+    "mem-bind",
+    "mem-per-cpu",
+    "hint",
+    "ntasks-per-gpu",
+    "ntasks-per-core",
+    "ntasks-per-socket",
+    "threads-per-core",
+};
+
+static int refuse_options(struct srun *srun)
+{
+    static const char *const always[] = { "cpu-bind", "gpu-bind", "mem-bind", "signal" };
+
+    for (size_t i = 0; i < ARRAY_LEN(always); i++) {
+        const char *value = NULL;
+        if (!alloc_given(&srun->request, always[i], &value) || str_eq(value, "none"))
+            continue;
+        cli_error(&srun->cli, "--%s is not supported yet for steps", always[i]);
+        return 1;
+    }
+    for (size_t i = 0; !srun->own && i < ARRAY_LEN(not_in_steps); i++) {
+        if (!alloc_given(&srun->request, not_in_steps[i], NULL))
+            continue;
+        cli_error(&srun->cli, "--%s is not supported yet inside an allocation", not_in_steps[i]);
+        return 1;
+    }
+    return 0;
+}
+
+static int read_options(struct srun *srun, int argc, char **argv)
+{
+    struct option_ctx ctx = cli_option_ctx();
+    struct job_request *request = &srun->request;
+    struct err err = { 0 };
+
+    srun->argv = ARENA_ARRAY(&srun->cli.arena, char *, argc + 1);
+    if (option_read_env(&srun_options, &ctx, request, &err) < 0 ||
+        option_read_argv(&srun_options, &ctx, request, argc, argv, OPTION_STOP, srun->argv,
+                         &srun->argc, &err) < 0 ||
+        job_request_finish(request, &err) < 0)
+        return cli_option_error(&srun_options, &err);
+    srun->cli.quiet = request->quiet;
+    return 0;
+}
+
+static void resolve_dir(struct srun *srun)
+{
+    JobSpec *spec = srun->request.spec;
+    char cwd[LIMIT_PATH_BYTES];
+
+    if (!getcwd(cwd, sizeof(cwd)))
+        strcpy(cwd, "/");
+    if (!spec->work_dir) {
+        spec->work_dir = mem_strdup(cwd);
+    } else if (spec->work_dir[0] != '/') {
+        char *full = mem_printf("%s/%s", cwd, spec->work_dir);
+        free(spec->work_dir);
+        spec->work_dir = full;
+    }
+}
+
+static int open_input(struct srun *srun)
+{
+    const JobSpec *spec = srun->request.spec;
+    const char *name = spec->std_in;
+    uint64_t number;
+
+    srun->input_fd = STDIN_FILENO;
+    if (str_is_empty(name) || strcmp(name, "all") == 0)
+        return 0;
+    if (strcmp(name, "none") == 0) {
+        srun->input_fd = -1;
+        return 0;
+    }
+    if (str_to_u64(name, UINT32_MAX, &number)) {
+        srun->has_input_task = true;
+        srun->input_task = (uint32_t)number;
+        return 0;
+    }
+    CLEANUP(freep)
+    char *full = name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", spec->work_dir, name);
+    srun->input_fd = open(full, O_RDONLY | O_CLOEXEC);
+    if (srun->input_fd >= 0)
+        return 0;
+    cli_error(&srun->cli, "Could not open stdin file: %m");
+    return 1;
+}
+
+static int get_env(struct srun *srun)
+{
+    extern char **environ;
+    struct submit_env from = { .export = srun->request.export,
+                               .export_file = srun->request.export_file };
+    struct err err = { 0 };
+
+    if (srun->request.label)
+        setenv("SLURM_LABELIO", "1", 1);
+    from.env = environ;
+    submit_rlimits(srun->request.propagate, &srun->cli.arena, &srun->env);
+    if (submit_env(&from, &srun->cli.arena, &srun->env, &err) < 0) {
+        cli_error(&srun->cli, "%s", err.text);
+        return 1;
+    }
+    return 0;
+}
+
+static int set_programs(struct srun *srun)
+{
+    struct arena *arena = &srun->cli.arena;
+    const char *dir = srun->request.spec->work_dir;
+    struct err err = { 0 };
+
+    if (srun->request.multi_prog) {
+        if (srun_read_programs(srun->argv[0], dir, srun->layout->ntasks, srun->argv + 1,
+                               (size_t)srun->argc - 1, arena, &srun->programs, &srun->program_count,
+                               &err) < 0) {
+            cli_error(&srun->cli, "%s", err.text);
+            return 1;
+        }
+        return 0;
+    }
+    StepProgram *program = ARENA_NEW(arena, StepProgram);
+    step_program__init(program);
+    program->n_args = (size_t)srun->argc;
+    program->args = srun->argv;
+    program->args[0] = srun_find_program(srun->argv[0], dir, arena);
+    srun->programs = ARENA_ARRAY(arena, StepProgram *, 1);
+    srun->programs[0] = program;
+    srun->program_count = 1;
+    return 0;
+}
+
+static int get_allocation(struct srun *srun, int argc, char **argv)
+{
+    const char *seconds = NULL;
+    uint64_t immediate = 0;
+
+    srun->own = srun->request.jobid == 0;
+    if (refuse_options(srun))
+        return 1;
+    srun->job_id = srun->request.jobid;
+    if (!srun->own)
+        return 0;
+    alloc_fill_spec(&srun->request, srun->name, argv, argc);
+    srun->alloc = (struct alloc){ .cli = &srun->cli, .immediate_s = -1, .hold = true };
+    if (srun->request.spec->immediate) {
+        alloc_given(&srun->request, "immediate", &seconds);
+        if (seconds)
+            str_to_u64(seconds, INT32_MAX, &immediate);
+        srun->alloc.immediate_s = (int64_t)immediate;
+    }
+    int code = alloc_get(&srun->alloc, &srun->request, &srun_interrupted);
+    if (code != 0)
+        return code;
+    srun->job_id = srun->alloc.id;
+    alloc_set_env(srun->alloc.job, &srun->request, NULL);
+    return 0;
+}
+
+static int run_step(struct srun *srun)
+{
+    int code = get_env(srun);
+
+    if (code == 0)
+        code = srun_create(srun);
+    if (code == 0)
+        code = set_programs(srun);
+    if (code == 0 && srun->has_input_task && srun->input_task >= srun->layout->ntasks) {
+        cli_error(&srun->cli, "Invalid task id %u for --input", srun->input_task);
+        code = 1;
+    }
+    if (code == 0)
+        code = srun_open_sinks(srun);
+    if (code) {
+        srun->highest_status = code << 8;
+        return code;
+    }
+    srun_launch(srun);
+    code = srun_loop(srun);
+    srun_close_sinks(srun);
+    return code;
+}
+
+static int run(struct srun *srun, int argc, char **argv)
+{
+    struct str text = { 0 };
+    int code = read_options(srun, argc, argv);
+
+    if (code)
+        return code;
+    if (cli_help(&srun_options, srun->request.help, srun->request.usage, srun->request.version))
+        return 0;
+    if (str_eq(srun->request.mpi, "list")) {
+        puts("MPI plugin types are...\n\tnone");
+        return 0;
+    }
+    if (srun->request.verbose) {
+        job_request_add_given(&srun->request, "srun", &text);
+        fputs(str_text(&text), stderr);
+        str_done(&text);
+    }
+    if (srun->argc == 0) {
+        cli_fatal(&srun->cli, "No command given to execute.");
+        return 1;
+    }
+    const char *slash = strrchr(srun->argv[0], '/');
+    srun->name = srun->request.spec->name && alloc_given(&srun->request, "job-name", NULL)
+                     ? srun->request.spec->name
+                 : slash ? (char *)slash + 1
+                         : srun->argv[0];
+    resolve_dir(srun);
+    if (open_input(srun))
+        return 1;
+    srun_catch_signals();
+    code = get_allocation(srun, argc, argv);
+    if (code == 0) {
+        code = run_step(srun);
+        if (srun->own && srun_interrupted && srun->highest == 0 && code)
+            alloc_cancel(&srun->alloc);
+        else if (srun->own)
+            alloc_finish(&srun->alloc, srun->highest_status);
+    }
+    alloc_done(&srun->alloc);
+    return code < 0 ? 0 : code;
+}
+
+int srun_main(int argc, char **argv)
+{
+    struct srun srun = { .input_fd = -1 };
+
+    cli_init(&srun.cli, cli_name(argv));
+    job_payload__init(&srun.env);
+    job_request_init(&srun.request);
+    int code = run(&srun, argc, argv);
+    srun_close(&srun);
+    job_request_done(&srun.request);
+    cli_done(&srun.cli);
+    return code;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * srun_out.c - what tasks write: labels, lines, files
+ *
+ * Bytes of one task stay in order. With several tasks a line is written whole, so that lines of
+ * different tasks do not mix; a line that does not end waits, up to SRUN_PARTIAL_BYTES, unless
+ * --unbuffered. One task's bytes are written as they come.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/srun.h"
+#include "schema/pattern.h"
+#include "sys/files.h"
+
+static int open_file(struct srun *srun, const char *path, struct err *err)
+{
+    const JobSpec *spec = srun->request.spec;
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_APPEND;
+    CLEANUP(freep)
+    char *full = path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", spec->work_dir, path);
+
+    if (!(spec->has_open_append && spec->open_append))
+        flags |= O_TRUNC;
+    int fd = open(full, flags, 0666);
+    return fd < 0 ? err_set(err, ERR_IO, "%s", strerror(errno)) : fd;
+}
+
+static int expand(const struct srun *srun, const char *pattern, uint32_t task, struct str *out,
+                  struct err *err)
+{
+    char step[16];
+    const StepNode *node = NULL;
+    uint32_t index = srun->tasks[task].node;
+
+    snprintf(step, sizeof(step), "%u", srun->layout->id->step);
+    node = srun->nodes[index].node;
+    struct pattern_job job = { .job_id = srun->job_id,
+                               .step = step,
+                               .user = getenv("USER"),
+                               .name = srun->name,
+                               .host = node ? node->name : "",
+                               .node_index = index,
+                               .task = task };
+    return pattern_expand(pattern, &job, out, err);
+}
+
+/* Does the name differ between tasks? */
+static bool is_per_task(const char *name)
+{
+    for (const char *at = name; (at = strchr(at, '%')); at++) {
+        size_t digits = strspn(at + 1, "0123456789");
+        char letter = at[1 + digits];
+        if (letter == 't' || letter == 'n' || letter == 'N')
+            return true;
+        if (letter == '%')
+            at++;
+    }
+    return false;
+}
+
+static int open_sink(struct srun *srun, struct srun_sink *sink, const char *name, const char *what,
+                     int standard)
+{
+    CLEANUP(str_done) struct str path = { 0 };
+    struct err err = { 0 };
+    uint64_t number;
+
+    *sink = (struct srun_sink){ .fd = standard };
+    if (str_is_empty(name) || strcmp(name, "all") == 0)
+        return 0;
+    if (strcmp(name, "none") == 0) {
+        *sink = (struct srun_sink){ .fd = -1, .none = true };
+        return 0;
+    }
+    if (str_to_u64(name, UINT32_MAX, &number)) {
+        sink->has_only = true;
+        sink->only = (uint32_t)number;
+        return 0;
+    }
+    if (is_per_task(name)) {
+        *sink = (struct srun_sink){ .fd = -1, .pattern = name };
+        return 0;
+    }
+    if (expand(srun, name, 0, &path, &err) == 0)
+        sink->fd = open_file(srun, str_text(&path), &err);
+    if (err.code) {
+        cli_error(&srun->cli, "Could not open %s file: %s", what, err.text);
+        return 1;
+    }
+    return 0;
+}
+
+int srun_open_sinks(struct srun *srun)
+{
+    const JobSpec *spec = srun->request.spec;
+    bool joined = !str_is_empty(spec->std_out) && str_is_empty(spec->std_err);
+    char digits[16];
+
+    srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->layout->ntasks - 1);
+    if (open_sink(srun, &srun->sinks[0], spec->std_out, "stdout", STDOUT_FILENO))
+        return 1;
+    if (joined && strcmp(spec->std_out, "none") != 0 && srun->sinks[0].fd != STDOUT_FILENO) {
+        srun->sinks[1] = srun->sinks[0];
+        return 0;
+    }
+    return open_sink(srun, &srun->sinks[1], spec->std_err, "stderr", STDERR_FILENO);
+}
+
+/* The file of one task, opened when it is first written to. */
+static int task_file(struct srun *srun, uint32_t task, bool error)
+{
+    int *fd = &srun->tasks[task].files[error];
+    const struct srun_sink *sink = &srun->sinks[error];
+    struct err err = { 0 };
+
+    if (*fd >= 0)
+        return *fd;
+    if (error && srun->sinks[0].pattern == sink->pattern)
+        return task_file(srun, task, false);
+    CLEANUP(str_done) struct str path = { 0 };
+    if (expand(srun, sink->pattern, task, &path, &err) == 0)
+        *fd = open_file(srun, str_text(&path), &err);
+    if (err.code) {
+        cli_error(&srun->cli, "Could not open %s file: %s", error ? "stderr" : "stdout", err.text);
+        srun->failed = true;
+    }
+    return *fd;
+}
+
+static void write_bytes(struct srun *srun, uint32_t task, bool error, const void *bytes, size_t len)
+{
+    const struct srun_sink *sink = &srun->sinks[error];
+    int fd = sink->pattern ? task_file(srun, task, error) : sink->fd;
+
+    if (len && fd >= 0 && !(sink->has_only && sink->only != task))
+        file_write_all(fd, bytes, len, NULL);
+}
+
+/* Whole lines, each with its label. */
+static void write_lines(struct srun *srun, uint32_t task, bool error, const char *bytes, size_t len)
+{
+    struct str out = { 0 };
+
+    if (!srun->request.label) {
+        write_bytes(srun, task, error, bytes, len);
+        return;
+    }
+    while (len > 0) {
+        const char *end = memchr(bytes, '\n', len);
+        size_t part = end ? (size_t)(end - bytes) + 1 : len;
+        str_addf(&out, "%*u: ", srun->label_width, task);
+        str_add_len(&out, bytes, part);
+        if (!end)
+            str_add_char(&out, '\n');
+        bytes += part;
+        len -= part;
+    }
+    write_bytes(srun, task, error, str_text(&out), out.len);
+    str_done(&out);
+}
+
+void srun_output(struct srun *srun, const StepData *data)
+{
+    bool error = data->stream == STEP_STREAM_ERR, label = srun->request.label;
+    bool as_it_comes = !label && (srun->request.unbuffered || srun->layout->ntasks == 1 ||
+                                  srun->sinks[error].pattern);
+
+    if (data->task >= srun->layout->ntasks || !data->data.len)
+        return;
+    if (as_it_comes) {
+        write_bytes(srun, data->task, error, data->data.data, data->data.len);
+        return;
+    }
+    struct str *partial = &srun->tasks[data->task].partial[error];
+    const char *bytes = (const char *)data->data.data;
+    const char *last = memrchr(bytes, '\n', data->data.len);
+    size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
+    if (whole) {
+        str_add_len(partial, bytes, whole);
+        write_lines(srun, data->task, error, str_text(partial), partial->len);
+        str_clear(partial);
+    }
+    str_add_len(partial, bytes + whole, data->data.len - whole);
+    if (partial->len >= SRUN_PARTIAL_BYTES) {
+        write_lines(srun, data->task, error, str_text(partial), partial->len);
+        str_clear(partial);
+    }
+}
+
+void srun_flush_task(struct srun *srun, uint32_t task)
+{
+    for (int error = 0; error < 2; error++) {
+        struct str *partial = &srun->tasks[task].partial[error];
+        if (partial->len)
+            write_lines(srun, task, error, str_text(partial), partial->len);
+        str_clear(partial);
+    }
+}
+
+void srun_close_sinks(struct srun *srun)
+{
+    for (uint32_t i = 0; srun->tasks && i < srun->layout->ntasks; i++) {
+        srun_flush_task(srun, i);
+        for (int k = 0; k < 2; k++) {
+            str_done(&srun->tasks[i].partial[k]);
+            file_close(&srun->tasks[i].files[k]);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_layout.c - which tasks of a step run on which nodes of an allocation
+ *
+ * (1) How many tasks a node gets is found by going round: one each, then one more each, up to what its
+ *     CPUs hold. Which tasks those are the distribution says: neighbours together (block), dealt out
+ *     (cyclic), or in pieces (plane). This is Slurm's order, which programs rely on.
+ * (2) A step takes every CPU that the job has on its nodes, unless it asks for exactly what its tasks
+ *     need; steps that overlap take nothing from others.
+ */
+#include "spurd/step_layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+
+struct pick {
+    const Allocation *allocation;
+    const struct step_used *used;
+    const StepRequest *request;
+    uint32_t cpus_per_task;
+    uint32_t *picked; /* indexes, in order */
+    size_t count;
+    uint32_t *tasks; /* of each */
+    uint32_t ntasks;
+};
+
+static uint32_t cpus_of(const struct pick *pick, uint32_t node)
+{
+    return MAX(pick->allocation->nodes[node]->cpus, 1);
+}
+
+/* Tasks that fit on a node: ever (now false), or beside the steps that run there. */
+static uint32_t room(const struct pick *pick, uint32_t node, bool now)
+{
+    const StepRequest *request = pick->request;
+    const NodeAlloc *alloc = pick->allocation->nodes[node];
+    uint32_t cpus = cpus_of(pick, node), most = STEP_TASKS_PER_NODE_MAX;
+
+    if (request->ntasks_per_node)
+        most = request->ntasks_per_node;
+    if (now && !request->overlap) {
+        uint32_t used = pick->used[node].cpus;
+        if (!request->exact)
+            cpus = used ? 0 : cpus; /* (2) */
+        else
+            cpus = used < cpus ? cpus - used : 0;
+        if (request->mem_per_node_mb && alloc->mem_mb &&
+            pick->used[node].mem_mb + request->mem_per_node_mb > alloc->mem_mb)
+            return 0;
+    }
+    if (request->overcommit)
+        return cpus ? most : 0;
+    return MIN(cpus / pick->cpus_per_task, most);
+}
+
+static int parse_hosts(struct hostlist *list, const char *text, struct err *err)
+{
+    return str_is_empty(text) ? 0 : hostlist_parse(list, text, err);
+}
+
+/* The nodes it may have, those it must have first, else from `relative` on. */
+static int candidates(const struct pick *pick, uint32_t *out, size_t *count, size_t *musts,
+                      struct err *err)
+{
+    CLEANUP(hostlist_done) struct hostlist wanted = { 0 }, excluded = { 0 };
+    const Allocation *allocation = pick->allocation;
+    size_t n = allocation->n_nodes, first = pick->request->relative;
+
+    *count = *musts = 0;
+    if (parse_hosts(&wanted, pick->request->nodelist, err) < 0 ||
+        parse_hosts(&excluded, pick->request->exclude, err) < 0)
+        return -(int)err->code;
+    if (first >= n)
+        return err_code(err, ERR_NODE_COUNT);
+    hostlist_each (host, &wanted) {
+        size_t i = 0;
+        while (i < n && strcmp(allocation->nodes[i]->node, host.name) != 0)
+            i++;
+        if (i == n || hostlist_find(&excluded, host.name) >= 0)
+            return err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            size_t at = (first + i) % n;
+            const char *name = allocation->nodes[at]->node;
+            bool must = hostlist_find(&wanted, name) >= 0;
+            if (must != (pass == 0) || hostlist_find(&excluded, name) >= 0)
+                continue;
+            out[(*count)++] = (uint32_t)at;
+            *musts += must;
+        }
+    }
+    return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* How many nodes, from the request: its tasks decide where it does not say. */
+static int node_counts(const struct pick *pick, size_t available, size_t musts, size_t *min,
+                       size_t *max, struct err *err)
+{
+    const StepRequest *request = pick->request;
+
+    *min = request->has_min_nodes ? MAX(request->min_nodes, 1) : MAX(musts, 1);
+    *max = request->has_max_nodes ? request->max_nodes : request->has_min_nodes ? *min : available;
+    if (*min > pick->allocation->n_nodes)
+        return err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+    if (*min > available)
+        return err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+    *max = MIN(*max, available);
+    if (request->has_ntasks)
+        *max = MIN(*max, MAX(request->ntasks, 1));
+    *max = MAX(*max, *min);
+    return 0;
+}
+
+/*
+ * Nodes until the tasks fit; at least `min`. False: they do not fit. Without a number of tasks each
+ * node gets its share, so all of them are taken.
+ */
+static bool choose(struct pick *pick, const uint32_t *all, size_t count, size_t min, size_t max,
+                   size_t musts, bool now)
+{
+    const StepRequest *request = pick->request;
+    uint64_t fits = 0;
+
+    pick->count = 0;
+    for (size_t i = 0; i < count && pick->count < max; i++) {
+        uint32_t tasks = room(pick, all[i], now);
+        bool enough =
+            request->has_ntasks && fits >= request->ntasks && pick->count >= min && i >= musts;
+        if (enough)
+            break;
+        if (tasks == 0) {
+            if (i < musts)
+                return false;
+            continue;
+        }
+        pick->picked[pick->count++] = all[i];
+        fits += tasks;
+    }
+    if (pick->count < min)
+        return false;
+    pick->ntasks = request->has_ntasks ? request->ntasks
+                                       : (uint32_t)pick->count * MAX(request->ntasks_per_node, 1);
+    return fits >= pick->ntasks;
+}
+
+/* (1) */
+static void share_out(struct pick *pick)
+{
+    uint32_t left = pick->ntasks;
+
+    memset(pick->tasks, 0, pick->count * sizeof(*pick->tasks));
+    for (bool over = false; left > 0;) {
+        uint32_t before = left;
+        for (size_t i = 0; i < pick->count && left > 0; i++) {
+            uint32_t most = room(pick, pick->picked[i], false);
+            if (pick->request->overcommit && !over)
+                most = MIN(most, MAX(cpus_of(pick, pick->picked[i]) / pick->cpus_per_task, 1));
+            if (pick->tasks[i] < most) {
+                pick->tasks[i]++;
+                left--;
+            }
+        }
+        if (before == left && over)
+            break;
+        over = over || before == left;
+    }
+}
+
+static uint32_t piece_of(const char *distribution)
+{
+    if (str_is_empty(distribution) || strncmp(distribution, "block", 5) == 0)
+        return 0;
+    if (strncmp(distribution, "plane=", 6) == 0)
+        return (uint32_t)MAX(strtoul(distribution + 6, NULL, 10), 1);
+    return strncmp(distribution, "cyclic", 6) == 0 ? 1 : 0;
+}
+
+/* Deals task numbers to nodes in pieces; 0: each node its own in a row. */
+static void deal(const struct pick *pick, uint32_t piece, StepNode **nodes)
+{
+    uint32_t next = 0;
+
+    while (next < pick->ntasks) {
+        for (size_t i = 0; i < pick->count; i++) {
+            uint32_t left = pick->tasks[i] - (uint32_t)nodes[i]->n_tasks;
+            for (uint32_t k = piece ? MIN(piece, left) : left; k > 0; k--)
+                nodes[i]->tasks[nodes[i]->n_tasks++] = next++;
+        }
+    }
+}
+
+static void fill(const struct pick *pick, char *const *addresses, struct arena *arena,
+                 StepLayout *out)
+{
+    const StepRequest *request = pick->request;
+
+    out->n_nodes = pick->count;
+    out->nodes = ARENA_ARRAY(arena, StepNode *, pick->count);
+    for (size_t i = 0; i < pick->count; i++) {
+        uint32_t at = pick->picked[i];
+        const NodeAlloc *alloc = pick->allocation->nodes[at];
+        StepNode *node = out->nodes[i] = ARENA_NEW(arena, StepNode);
+        step_node__init(node);
+        node->name = alloc->node;
+        node->address = addresses ? addresses[at] : NULL;
+        node->tasks = ARENA_ARRAY(arena, uint32_t, pick->tasks[i] + 1);
+        node->has_cpus = node->has_mem_mb = true;
+        node->cpus = request->exact ? MIN(pick->tasks[i] * pick->cpus_per_task, cpus_of(pick, at))
+                                    : cpus_of(pick, at);
+        node->mem_mb = request->mem_per_node_mb;
+    }
+    out->has_ntasks = true;
+    out->ntasks = pick->ntasks;
+    out->has_cpus_per_task = request->has_cpus_per_task;
+    out->cpus_per_task = request->cpus_per_task;
+}
+
+int step_layout(const Allocation *allocation, char *const *addresses, const struct step_used *used,
+                const StepRequest *request, struct arena *arena, StepLayout *out, uint32_t *picked,
+                struct err *err)
+{
+    size_t n = allocation->n_nodes, count, musts, min, max;
+    uint32_t *all = ARENA_ARRAY(arena, uint32_t, n + 1);
+    struct pick pick = { .allocation = allocation,
+                         .used = used,
+                         .request = request,
+                         .cpus_per_task = MAX(request->cpus_per_task, 1),
+                         .picked = picked,
+                         .tasks = ARENA_ARRAY(arena, uint32_t, n + 1) };
+
+    if (n == 0 || (request->has_ntasks && (!request->ntasks || request->ntasks > STEP_TASKS_MAX)))
+        return err_code(err, ERR_TASK_COUNT);
+    if (candidates(&pick, all, &count, &musts, err) < 0)
+        return -(int)err->code;
+    if (count == 0 || node_counts(&pick, count, musts, &min, &max, err) < 0)
+        return err->code ? -(int)err->code : err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+    if (!choose(&pick, all, count, min, max, musts, false))
+        return err_code(err, ERR_TOO_MANY_CPUS);
+    for (size_t i = 0; i < pick.count; i++) {
+        const NodeAlloc *alloc = allocation->nodes[picked[i]];
+        if (request->mem_per_node_mb && alloc->mem_mb && request->mem_per_node_mb > alloc->mem_mb)
+            return err_code(err, ERR_TASK_MEMORY);
+    }
+    if (!choose(&pick, all, count, min, max, musts, true))
+        return err_code(err, ERR_NODES_BUSY);
+    qsort(picked, pick.count, sizeof(*picked), by_number);
+    share_out(&pick);
+    fill(&pick, addresses, arena, out);
+    deal(&pick, piece_of(request->distribution), out->nodes);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_layout.h - which tasks of a step run on which nodes of an allocation (pure)
+ */
+#ifndef SPURD_STEP_LAYOUT_H
+#define SPURD_STEP_LAYOUT_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "proto/run.pb-c.h"
+
+enum { STEP_TASKS_MAX = 512 * 1024, STEP_TASKS_PER_NODE_MAX = 65535 };
+
+/* What other steps have of one node of the allocation. */
+struct step_used {
+    uint32_t cpus;
+    uint64_t mem_mb;
+};
+
+/*
+ * Fills nodes, ntasks and cpus_per_task of `out`, in the arena, and `picked` (one index into the
+ * allocation for each node). ERR_NODES_BUSY: not now, but when other steps have ended. Anything else: never
+ * in this allocation; the text is what srun prints.
+ */
+int step_layout(const Allocation *allocation, char *const *addresses, const struct step_used *used,
+                const StepRequest *request, struct arena *arena, StepLayout *out, uint32_t *picked,
+                struct err *err);
+
+#endif

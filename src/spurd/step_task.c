@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_task.c - from a launch of srun to what a supervisor needs, and the environment of tasks
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "base/limits.h"
+#include "spurd/step.h"
+#include "spurd/step_layout.h"
+#include "sys/clock.h"
+
+/* What tasks know of their job, by the same rows as the batch script. */
+static const char *const job_names[] = {
+    "SLURM_JOB_ID",
+    "SLURM_JOBID",
+    "SLURM_JOB_NAME",
+    "SLURM_JOB_UID",
+    "SLURM_JOB_GID",
+    "SLURM_JOB_USER",
+    "SLURM_JOB_ACCOUNT",
+    "SLURM_JOB_QOS",
+    "SLURM_JOB_PARTITION",
+    "SLURM_JOB_RESERVATION",
+    "SLURM_JOB_START_TIME",
+    "SLURM_JOB_END_TIME",
+    "SLURM_JOB_NODELIST",
+    "SLURM_NODELIST",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_JOB_CPUS_PER_NODE",
+    "SLURM_CLUSTER_NAME",
+    "SLURMD_NODENAME",
+    "SLURM_TOPOLOGY_ADDR",
+    "SLURM_TOPOLOGY_ADDR_PATTERN",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_JOB_GPUS",
+    "SLURM_SHARDS_ON_NODE",
+    "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "ZE_AFFINITY_MASK",
+    "SLURM_OOM_KILL_STEP",
+    "SLURM_PRIO_PROCESS",
+    "OMPI_MCA_plm_slurm_args",
+    "SPUR_JOB",
+    "SPUR_NODE_SOCKET",
+};
+
+static void put_number(struct env *env, const char *name, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    env_set(env, name, text);
+}
+
+static void put_job(const struct task_node *node, const Grant *grant, struct env *env)
+{
+    struct env_job job;
+    struct env own;
+
+    env_init(&own, env->arena);
+    task_env_job(node, grant, &job);
+    env_fill(&own, &job, ENV_BATCH);
+    for (size_t i = 0; i < ARRAY_LEN(job_names); i++) {
+        const char *value = env_get(&own, job_names[i]);
+        if (value)
+            env_set(env, job_names[i], value);
+    }
+    if (grant->owner && !str_is_empty(grant->owner->group))
+        env_set(env, "SLURM_JOB_GROUP", grant->owner->group);
+    const char *gpus = env_get(&own, "SLURM_JOB_GPUS");
+    if (gpus)
+        env_set(env, "SLURM_STEP_GPUS", gpus);
+    env_done(&own);
+}
+
+static void put_nodes(const StepLayout *layout, struct env *env)
+{
+    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
+    CLEANUP(str_done) struct str text = { 0 }, counts = { 0 };
+    CLEANUP(freep) uint32_t *tasks = NEW_ARRAY(uint32_t, layout->n_nodes + 1);
+
+    for (size_t i = 0; i < layout->n_nodes; i++) {
+        hostlist_push(&hosts, layout->nodes[i]->name, NULL);
+        tasks[i] = (uint32_t)layout->nodes[i]->n_tasks;
+    }
+    hostlist_format(&hosts, &text);
+    env_add_counts(&counts, tasks, layout->n_nodes);
+    env_set(env, "SLURM_STEP_NODELIST", str_text(&text));
+    env_set(env, "SLURM_STEP_TASKS_PER_NODE", str_text(&counts));
+    env_set(env, "SLURM_TASKS_PER_NODE", str_text(&counts));
+    put_number(env, "SLURM_STEP_NUM_NODES", layout->n_nodes);
+    put_number(env, "SLURM_NNODES", layout->n_nodes);
+}
+
+static void put_step(const StepLaunch *launch, const StepLayout *layout, const StepNode *here,
+                     size_t index, struct env *env)
+{
+    CLEANUP(str_done) struct str gtids = { 0 };
+    char umask_text[16];
+
+    put_number(env, "SLURM_STEP_ID", layout->id->step);
+    put_number(env, "SLURM_STEPID", layout->id->step);
+    put_number(env, "SLURM_NTASKS", layout->ntasks);
+    put_number(env, "SLURM_NPROCS", layout->ntasks);
+    put_number(env, "SLURM_STEP_NUM_TASKS", layout->ntasks);
+    put_nodes(layout, env);
+    put_number(env, "SLURM_NODEID", index);
+    for (size_t i = 0; i < here->n_tasks; i++)
+        str_addf(&gtids, "%s%u", i ? "," : "", here->tasks[i]);
+    env_set(env, "SLURM_GTIDS", str_text(&gtids));
+    put_number(env, "SLURM_CPUS_ON_NODE", here->cpus);
+    if (layout->has_cpus_per_task)
+        put_number(env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
+    if (!str_is_empty(launch->launch_host)) {
+        env_set(env, "SLURM_LAUNCH_NODE_IPADDR", launch->launch_host);
+        env_set(env, "SLURM_SRUN_COMM_HOST", launch->launch_host);
+    }
+    snprintf(umask_text, sizeof(umask_text), "%04o", launch->umask & 0777);
+    env_set(env, "SLURM_UMASK", umask_text);
+    env_set(env, "PWD", launch->work_dir);
+}
+
+static int build_env(const struct task_node *node, const Grant *grant, const StepLaunch *launch,
+                     const StepLayout *layout, size_t index, struct arena *arena, StepTask *out,
+                     struct err *err)
+{
+    struct env env;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < launch->n_env; i++)
+        bytes += launch->env[i].len + 1;
+    if (bytes > LIMIT_ENV_BYTES || launch->n_env > LIMIT_ENV_COUNT)
+        return err_set(err, ERR_TOO_LARGE, "environment");
+    env_init(&env, arena);
+    for (size_t i = 0; i < launch->n_env; i++)
+        env_put(&env, (const char *)launch->env[i].data, launch->env[i].len);
+    put_job(node, grant, &env);
+    put_step(launch, layout, layout->nodes[index], index, &env);
+    if (!env_get(&env, "PATH"))
+        env_set(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
+    if (!env_get(&env, "TMPDIR"))
+        env_set(&env, "TMPDIR", "/tmp");
+    out->n_env = env.list.len;
+    out->env = arena_copy(arena, env.list.items, env.list.len * sizeof(char *));
+    env_done(&env);
+    return 0;
+}
+
+static StepProgram *program_of(const StepLaunch *launch, uint32_t task)
+{
+    StepProgram *any = NULL;
+
+    for (size_t i = 0; i < launch->n_programs; i++) {
+        StepProgram *program = launch->programs[i];
+        if (program->n_tasks == 0)
+            any = program;
+        for (size_t k = 0; k < program->n_tasks; k++) {
+            if (program->tasks[k] == task)
+                return program;
+        }
+    }
+    return any;
+}
+
+static int build_tasks(const StepLaunch *launch, const StepNode *here, struct arena *arena,
+                       StepTask *out, struct err *err)
+{
+    StepTasks *tasks = out->tasks = ARENA_NEW(arena, StepTasks);
+
+    step_tasks__init(tasks);
+    if (here->n_tasks == 0 || here->n_tasks > STEP_TASKS_PER_NODE_MAX)
+        return err_code(err, ERR_TASK_COUNT);
+    tasks->list = ARENA_ARRAY(arena, StepTaskOne *, here->n_tasks);
+    for (size_t i = 0; i < here->n_tasks; i++) {
+        StepTaskOne *one = tasks->list[i] = ARENA_NEW(arena, StepTaskOne);
+        StepProgram *program = program_of(launch, here->tasks[i]);
+        step_task_one__init(one);
+        if (!program || program->n_args == 0 || program->n_args > LIMIT_ARGS_COUNT)
+            return err_set(err, ERR_INVALID, "task %u has no program", here->tasks[i]);
+        one->has_number = true;
+        one->number = here->tasks[i];
+        one->n_args = program->n_args;
+        one->args = program->args;
+    }
+    tasks->n_list = here->n_tasks;
+    tasks->has_pty = tasks->has_no_input = tasks->has_no_output = tasks->has_no_error = true;
+    tasks->pty = launch->pty;
+    tasks->has_rows = tasks->has_cols = true;
+    tasks->rows = launch->rows;
+    tasks->cols = launch->cols;
+    tasks->no_input = launch->no_input;
+    tasks->has_input_task = launch->has_input_task;
+    tasks->input_task = launch->input_task;
+    tasks->no_output = launch->no_output;
+    tasks->no_error = launch->no_error;
+    return 0;
+}
+
+/* The step's own limit, and what is left of the job's. */
+static int64_t time_limit_s(const StepLaunch *launch, const Grant *grant, const Config *config)
+{
+    int64_t job_s = task_time_limit_s(grant, config);
+
+    if (job_s >= 0)
+        job_s = MAX(job_s - (clock_wall_us() - grant->start_us) / 1000000, 1);
+    if (!launch->has_time_limit_s || launch->time_limit_s <= 0)
+        return job_s;
+    return job_s < 0 ? launch->time_limit_s : MIN(job_s, launch->time_limit_s);
+}
+
+int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
+              const StepLayout *layout, struct arena *arena, StepTask *out, struct err *err)
+{
+    const Grant *grant = held->grant;
+    struct task_node node;
+    size_t index = 0;
+
+    agent_task_node(agent, &node);
+    while (index < layout->n_nodes && !str_eq(layout->nodes[index]->name, agent->name))
+        index++;
+    if (index == layout->n_nodes)
+        return err_set(err, ERR_INVALID, "the step has no tasks on node %s", agent->name);
+    if (str_is_empty(launch->work_dir) || launch->work_dir[0] != '/')
+        return err_code(err, ERR_WORK_DIR);
+    step_task__init(out);
+    task_build_step(&node, grant, layout->id->step, arena, out);
+    out->name = arena_printf(arena, "%u", layout->id->step);
+    out->dir = arena_printf(arena, "%s/steps/%u.%u.%u", node.run_dir, held->job, held->attempt,
+                            layout->id->step);
+    out->work_dir = launch->work_dir;
+    out->has_umask = true;
+    out->umask = launch->umask & 0777;
+    out->rlimits = ARENA_ARRAY(arena, Rlimit *, launch->n_rlimits + 1);
+    for (size_t i = 0; i < launch->n_rlimits; i++) {
+        if (task_keeps_rlimit(node.config, launch->rlimits[i]->name))
+            out->rlimits[out->n_rlimits++] = launch->rlimits[i];
+    }
+    out->has_time_limit_s = true;
+    out->time_limit_s = time_limit_s(launch, grant, node.config);
+    if (build_tasks(launch, layout->nodes[index], arena, out, err) < 0)
+        return -(int)err->code;
+    return build_env(&node, grant, launch, layout, index, arena, out, err);
+}
