@@ -12,7 +12,8 @@
 #include "schema/request.h"
 
 static const struct option_set *const sets[] = {
-    &sbatch_options, &squeue_options, &scancel_options, &sinfo_options, &scontrol_options,
+    &sbatch_options, &srun_options,  &salloc_options,   &squeue_options,
+    &scancel_options, &sinfo_options, &scontrol_options,
 };
 
 int man_main(int argc, char **argv)
@@ -24,7 +25,7 @@ int man_main(int argc, char **argv)
             option_add_man(sets[i], &out);
     }
     if (!out.len) {
-        fputs("Usage: spur man sbatch|squeue|scancel|sinfo|scontrol\n", stderr);
+        fputs("Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol\n", stderr);
         return 1;
     }
     cli_flush(&out);
@@ -46,7 +47,7 @@ int completion_main(int argc, char **argv)
     }
     if (!out.len) {
         fputs("Usage: spur completion bash\n"
-              "       spur completion zsh sbatch|squeue|scancel|sinfo|scontrol\n",
+              "       spur completion zsh sbatch|srun|salloc|squeue|scancel|sinfo|scontrol\n",
               stderr);
         return 1;
     }
