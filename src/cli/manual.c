@@ -12,7 +12,7 @@
 #include "schema/request.h"
 
 static const struct option_set *const sets[] = {
-    &sbatch_options, &srun_options,  &salloc_options,   &squeue_options,
+    &sbatch_options,  &srun_options,  &salloc_options,   &squeue_options,
     &scancel_options, &sinfo_options, &scontrol_options,
 };
 
