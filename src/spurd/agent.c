@@ -219,9 +219,13 @@ static void open_cgroups(struct agent *agent)
 
     if (agent->cgroup || !agent->config)
         return;
+    /* Several private clusters on one machine may have nodes of the same name. */
+    CLEANUP(freep)
+    char *name = mem_printf("%s-%08x", agent->name,
+                            (unsigned)hash_bytes(agent->spool_dir, strlen(agent->spool_dir), 0));
     agent->cgroup =
         cgroups_open(root, agent->config->cluster_name ? agent->config->cluster_name : "cluster",
-                     agent->name, agent->cgroup_words, sizeof(agent->cgroup_words));
+                     name, agent->cgroup_words, sizeof(agent->cgroup_words));
     if (agent->cgroup)
         log_info("agent.cgroup", "dir=%s is=%s", agent->cgroup, agent->cgroup_words);
     else
@@ -496,6 +500,15 @@ void agent_stop(struct agent *agent)
     stop_timer(&agent->resend_timer);
     stop_timer(&agent->lease_timer);
     rpc_loop_free(TAKE(agent->rpc));
+}
+
+void agent_end_all(struct agent *agent)
+{
+    CLEANUP(freep) char *cgroup = mem_strdup(agent->cgroup);
+    CLEANUP(freep) char *run_dir = mem_strdup(agent->run_dir);
+
+    agent_stop(agent);
+    cgroups_end_node(cgroup, run_dir);
 }
 
 void agent_free(struct agent *agent)

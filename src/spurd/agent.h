@@ -33,6 +33,8 @@ struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, stru
 
 /* Lets go of everything; steps go on. `stopped` comes when the loop has nothing of ours left. */
 void agent_stop(struct agent *agent);
+/* The same, but first every job and every process of this node is ended. */
+void agent_end_all(struct agent *agent);
 void agent_free(struct agent *agent); /* after the loop has ended */
 
 void agent_child_ended(struct agent *agent);    /* SIGCHLD */

@@ -120,6 +120,7 @@ char *cgroups_open(const char *root, const char *cluster, const char *node, char
                    size_t words_bytes);
 /* Ends what is in the cgroup of an attempt and removes it; blocks a little. False: something lives. */
 bool cgroups_end(const char *step_dir);
+void cgroups_end_node(const char *cgroup, const char *run_dir); /* everything; for SIGQUIT */
 /* The same by a mark in the environment of processes, where there are no cgroups. */
 void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *node);
 

@@ -203,3 +203,36 @@ void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *node)
             usleep(10000);
     }
 }
+
+static bool names_dir(const char *pid, const char *dir)
+{
+    CLEANUP(freep) char *path = mem_printf("/proc/%s/cmdline", pid);
+    CLEANUP(str_done) struct str text = { 0 };
+
+    return file_read(path, 64 * 1024, &text, NULL) == 0 &&
+           memmem(str_text(&text), text.len, dir, strlen(dir)) != NULL;
+}
+
+/*
+ * Ends every job of this node, its supervisors and the zygote: they have the run directory in their
+ * arguments, and jobs are in the node's cgroup. For SIGQUIT; otherwise jobs outlive us.
+ */
+void cgroups_end_node(const char *cgroup, const char *run_dir)
+{
+    DIR *all = opendir("/proc");
+    struct dirent *entry;
+    struct err err;
+
+    if (cgroup)
+        put(cgroup, "cgroup.kill", "1");
+    while (all && (entry = readdir(all))) {
+        int pid = atoi(entry->d_name);
+        if (pid > 1 && pid != getpid() && names_dir(entry->d_name, run_dir))
+            kill(pid, SIGKILL);
+    }
+    if (all)
+        closedir(all);
+    if (cgroup)
+        put(cgroup, "cgroup.kill", "1"); /* what was started meanwhile */
+    file_remove_tree(run_dir, &err);
+}

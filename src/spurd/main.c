@@ -296,7 +296,7 @@ static int print_config(const struct settings *settings, struct err *err)
 
 struct run {
     struct agent *agent;
-    uv_signal_t term, quit, hup, child;
+    uv_signal_t term, intr, quit, hup, child;
 };
 
 static void on_end(uv_signal_t *handle, int signum)
@@ -305,8 +305,12 @@ static void on_end(uv_signal_t *handle, int signum)
 
     log_info("agent.stopping", "signal=%d", signum);
     daemon_notify("STOPPING=1");
-    agent_stop(run->agent);
+    if (signum == SIGQUIT)
+        agent_end_all(run->agent); /* `spur down`: nothing is left behind */
+    else
+        agent_stop(run->agent);
     uv_close((uv_handle_t *)&run->term, NULL);
+    uv_close((uv_handle_t *)&run->intr, NULL);
     uv_close((uv_handle_t *)&run->quit, NULL);
     uv_close((uv_handle_t *)&run->hup, NULL);
     uv_close((uv_handle_t *)&run->child, NULL);
@@ -333,9 +337,8 @@ static void watch(uv_loop_t *uv, struct run *run)
         uv_signal_cb act;
         int number;
     } list[] = {
-        { &run->term, on_end, SIGTERM },
-        { &run->quit, on_end, SIGINT },
-        { &run->hup, on_hup, SIGHUP },
+        { &run->term, on_end, SIGTERM },    { &run->intr, on_end, SIGINT },
+        { &run->quit, on_end, SIGQUIT },    { &run->hup, on_hup, SIGHUP },
         { &run->child, on_child, SIGCHLD },
     };
 
