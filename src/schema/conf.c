@@ -38,6 +38,7 @@ void conf_free(struct conf *conf)
         return;
     vec_done(&conf->items);
     vec_done(&conf->notes);
+    vec_done(&conf->later);
     arena_done(&conf->arena);
     free(conf);
 }

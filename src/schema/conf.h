@@ -61,7 +61,7 @@ bool conf_text_is_slurm(const char *text);
 enum conf_note_kind {
     CONF_NOTE_ERROR,   /* the configuration cannot be used */
     CONF_NOTE_WARNING, /* it can, but this is probably not what was meant */
-    CONF_NOTE_KEPT,    /* a key of Slurm's that changes nothing here, with the reason */
+    CONF_NOTE_KEPT,    /* a key that changes nothing here, with the reason */
 };
 
 /* Where something was said. Line 0: nowhere, it is a default. */

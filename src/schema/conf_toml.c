@@ -102,9 +102,6 @@ static void set_key(struct conf *conf, struct conf_item *item, const struct conf
     } else {
         note_kind(conf, key, source, entry->value);
     }
-    if (key->flags & CONF_LATER)
-        conf_note_add(conf, CONF_NOTE_WARNING, source.at,
-                      "%s: nothing in this version acts on it yet", source.as);
 }
 
 /* A section that has the key, for whoever put it into another one. */

@@ -301,6 +301,18 @@ static void note_wrong(struct reading *r, struct conf_source source, const char 
     str_done(&says);
 }
 
+/* Rule: what is accepted acts, or says that it does not. */
+static void note_later(struct conf *conf, const struct conf_key *key, struct conf_source source)
+{
+    vec_each (const struct conf_key *, said, &conf->later) {
+        if (*said == key)
+            return;
+    }
+    vec_push(&conf->later, key);
+    conf_note_add(conf, CONF_NOTE_KEPT, source.at,
+                  "%s is understood, but nothing in this version acts on it", source.as);
+}
+
 int conf_set(struct conf *conf, struct conf_item *item, const struct conf_key *key,
              struct conf_source source, const char *const *texts, size_t count)
 {
@@ -319,6 +331,8 @@ int conf_set(struct conf *conf, struct conf_item *item, const struct conf_key *k
             return -1;
         }
     }
+    if (key->flags & CONF_LATER && source.at.line)
+        note_later(conf, key, source);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 for file in "$HERE"/broken/*.conf; do
     name=$(basename "$file" .conf)
     cp "$file" "$T/f.conf"
-    run env -C "$T" spur config check f.conf
+    run env -C "$T" spur config check -q f.conf
     is "$name: exit code" "$code" 1
     is "$name: every complaint" "$err" "$(cat "${file%.conf}.expected")"
     errors=$(grep -c ': error: ' <<<"$err")
@@ -30,12 +30,12 @@ names = "node[001-008]"
 cpus = 64
 memory_mb = 256000
 END
-run spur config check "$T/seed.conf"
+run spur config check -q "$T/seed.conf"
 is "the first example of the README is right" "$code:$err" "0:"
 is "and is summed up" "$out" "$T/seed.conf: ok: cluster my-cluster, 8 nodes, 1 partition"
 run env SPUR_CONF="$T/seed.conf" spur config check
 is "SPUR_CONF names the file" "$code" 0
-run spur config check "$HERE/../../etc/spur.conf.example"
+run spur config check -q "$HERE/../../etc/spur.conf.example"
 is "etc/spur.conf.example is right" "$code:$err" "0:"
 
 # Hostile files: one clear error, at once

@@ -10,9 +10,10 @@ hash_of() { spur config show -q --json "$@" 2>/dev/null | sed -n 's/.*"hash": "\
 # 64 GPU nodes with Include, node sets, DEFAULT lines, gres.conf, topology.conf, cgroup.conf
 run spur config import "$HERE/gpu64/slurm.conf" -o "$T/gpu64.toml"
 is "gpu64 is imported" "$code" 0
-is "gpu64: what changes nothing is said, and why" "${err//$HERE\//}" "$(cat "$HERE/gpu64/notes")"
+is "gpu64: what changes nothing is said, and why" \
+    "$(grep -v "nothing in this version acts on it" <<<"${err//$HERE\//}")" "$(cat "$HERE/gpu64/notes")"
 is "gpu64: the result" "$(grep -v ^# "$T/gpu64.toml")" "$(grep -v ^# "$HERE/gpu64/expected.toml")"
-run spur config check "$T/gpu64.toml"
+run spur config check -q "$T/gpu64.toml"
 is "gpu64: the result checks clean" "$code:$err:${out##*/}" \
     "0::gpu64.toml: ok: cluster aurora, 80 nodes, 5 partitions"
 is "gpu64: both mean the same" "$(hash_of "$T/gpu64.toml")" "$(hash_of "$HERE/gpu64/slurm.conf")"
@@ -20,7 +21,7 @@ is "gpu64: both mean the same" "$(hash_of "$T/gpu64.toml")" "$(hash_of "$HERE/gp
 # The cluster that the expected outputs of Slurm's commands were recorded on
 run spur config import "$HERE/peer/slurm.conf" -o "$T/peer.toml"
 is "peer is imported" "$code" 0
-run spur config check "$T/peer.toml"
+run spur config check -q "$T/peer.toml"
 is "peer: the result checks clean" "$code:$err:${out##*/}" \
     "0::peer.toml: ok: cluster peer, 8 nodes, 5 partitions"
 is "peer: both mean the same" "$(hash_of "$T/peer.toml")" "$(hash_of "$HERE/peer/slurm.conf")"

@@ -19,7 +19,7 @@ name = "p"
 default = true
 nodes = "ALL"
 END
-run spur config show "$T/s.conf"
+run spur config show -q "$T/s.conf"
 is "shown" "$code:$err" "0:"
 value() { grep -E "^(# )?$1 = " <<<"$out" | tr -s ' '; }
 is "a key that was given" "$(value kill_wait)" "kill_wait = 60 # $T/s.conf:5, default 30"
