@@ -166,6 +166,7 @@ const struct conf_key conf_keys_gres[] = {
     { .name = "multiple_files",
       .field = "multiple_files",
       .type = CONF_TEXT,
+      .flags = CONF_LATER,
       .slurm = "MultipleFiles",
       .help = "Device files that make up one device together." },
     { .name = "cores",
@@ -189,6 +190,7 @@ const struct conf_key conf_keys_gres[] = {
     { .name = "autodetect",
       .field = "autodetect",
       .type = CONF_WORD,
+      .flags = CONF_LATER,
       .words =
           (const char *const[]){ "nvml", "nvidia", "rsmi", "oneapi", "nrt", "full", "off", NULL },
       .slurm = "AutoDetect",

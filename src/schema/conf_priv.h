@@ -31,7 +31,7 @@ struct conf {
     ConfLocal local;
     VEC(struct conf_item) items;
     VEC(struct conf_note) notes;
-    size_t counts[3]; /* of notes by kind */
+    size_t counts[3];                   /* of notes by kind */
     VEC(const struct conf_key *) later; /* keys said to have no effect yet: once is enough */
     bool is_slurm;
     bool no_expansion; /* a host list is wrong: what compares lists is skipped */
