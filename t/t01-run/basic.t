@@ -21,7 +21,7 @@ for user in "" as_user; do
     is "$u: the job failed" "$(squeue -h -t all -j "$(last_job)" -o '%T %r')" "FAILED NonZeroExitCode"
     run $user srun -n3 bash -c 'exit $SLURM_PROCID'
     is "$u: highest exit code" "$code" 2
-    like "$u: each is said" "$err" "n1: task 1: Exited with exit code 1.*n1: task 2: Exited with exit code 2"
+    like "$u: each is said" "$(sort <<<"$err")" "n1: task 1: Exited with exit code 1.*n1: task 2: Exited with exit code 2"
     run $user srun bash -c 'kill -9 $$'
     is "$u: a signal is 128 more" "$code" 137
     like "$u: and is named" "$err" "srun: error: n1: task 0: Killed"
