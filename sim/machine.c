@@ -186,7 +186,7 @@ static void lose_memory(struct world *world, struct machine *machine, struct gra
     grant->turn = ++world->turn;
     if (!grant->launched) {
         grant->has_launch = grant->ending = false;
-        if (!world->has_prolog && rand_chance(&world->rand, 500))
+        if (!grant->ready && !world->has_prolog && rand_chance(&world->rand, 500))
             machine_forget_grant(machine, grant);
         return;
     }
