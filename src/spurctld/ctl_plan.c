@@ -6,11 +6,13 @@
  * (2) A slice looks at PLAN_BUDGET candidates, so a call that came meanwhile waits a few
  *     milliseconds at most; what is left is looked at in the next turn of the loop.
  * (3) No more than STARTS_IN_FLIGHT starts wait to be committed; more would only fill the batch.
+ * (4) When several passes over all jobs started nothing and the planner still wants to go on, it
+ *     is asked again in IDLE_WAIT_US, or when something happens; the loop must not spin.
  */
 #include "spurctld/ctl_priv.h"
 #include "sys/clock.h"
 
-enum { PLAN_BUDGET = 2000, STARTS_IN_FLIGHT = 4096 };
+enum { PLAN_BUDGET = 2000, STARTS_IN_FLIGHT = 4096, IDLE_SLICES = 16, IDLE_WAIT_US = 1000000 };
 
 static void start_done(struct ctl *ctl, void *arg, const struct events *events,
                        const struct err *err)
@@ -18,6 +20,15 @@ static void start_done(struct ctl *ctl, void *arg, const struct events *events,
     (void)arg, (void)events;
     if (!err && ctl->starts_in_flight)
         ctl->starts_in_flight--;
+}
+
+/* (4) */
+static bool goes_nowhere(struct ctl *ctl, const struct plan *plan)
+{
+    size_t pass = state_counts(ctl->state).records / PLAN_BUDGET + 1;
+
+    ctl->idle_slices = plan->more && plan->count == 0 ? ctl->idle_slices + 1 : 0;
+    return ctl->idle_slices > IDLE_SLICES + 4 * pass;
 }
 
 static void plan_slice(struct ctl *ctl)
@@ -32,6 +43,8 @@ static void plan_slice(struct ctl *ctl)
     }
     ctl->plan_more = plan->more;
     int64_t wake = plan->more ? ctl_now(ctl) : plan->wake_us == INT64_MAX ? 0 : plan->wake_us;
+    if (goes_nowhere(ctl, plan))
+        wake = ctl_now(ctl) + IDLE_WAIT_US;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, wake);
     int64_t took = clock_mono_us() - begin;
     ctl->counts.plans++;
@@ -40,13 +53,16 @@ static void plan_slice(struct ctl *ctl)
     ctl->counts.plan_us_max = MAX(ctl->counts.plan_us_max, (uint64_t)took);
 }
 
+/* Something happened. */
 void ctl_plan_kick(struct ctl *ctl)
 {
+    ctl->idle_slices = 0;
     if (ctl->leading && ctl->starts_in_flight < STARTS_IN_FLIGHT) /* (3) */
         plan_slice(ctl);
 }
 
 void ctl_plan_timer(struct ctl *ctl)
 {
-    ctl_plan_kick(ctl);
+    if (ctl->leading && ctl->starts_in_flight < STARTS_IN_FLIGHT)
+        plan_slice(ctl);
 }

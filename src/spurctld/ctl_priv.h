@@ -95,6 +95,7 @@ struct ctl {
     /* ctl_plan.c */
     bool plan_wanted, plan_more;
     unsigned starts_in_flight;
+    size_t idle_slices; /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
     struct map agents;   /* by node name */
