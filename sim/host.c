@@ -19,6 +19,8 @@
 #include "log/snapshot.h"
 #include "sim/world.h"
 
+enum { BUSY_MOST = 1000 };
+
 bool host_output(struct host *host)
 {
     host->touched = true;
@@ -289,7 +291,12 @@ bool host_enter(struct host *host)
         return false;
     world->result->step++;
     world_count(world, COUNT_STEPS);
-    return true;
+    /* Nobody may be busy for ever without time passing. */
+    host->busy = world->now_us == host->busy_us ? host->busy + 1 : 0;
+    host->busy_us = world->now_us;
+    if (host->busy > BUSY_MOST)
+        world_violation(world, "%s was called %u times in the same moment", host->name, host->busy);
+    return !world->violated;
 }
 
 static void bury(struct host *host, const char *why);

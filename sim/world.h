@@ -94,7 +94,9 @@ struct host {
     int64_t cut_until_us;     /* from etcd */
     uint64_t timer_turn[CTL_TIMERS];
     uint64_t seen_index; /* when last looked at */
-    struct map asks;     /* open ones, by number */
+    int64_t busy_us;     /* when it was last called, and how often in that moment */
+    unsigned busy;
+    struct map asks; /* open ones, by number */
     VEC(struct ask *) answered;
     uint64_t next_ask;
     struct etcd_client *etcd; /* of this life, when there are several controllers */

@@ -160,18 +160,29 @@ static void lane_keep(struct sched *sched, struct lane *lane, uint32_t job_id)
     booking_at(sched, job_id)->refs++;
 }
 
-/* What the lane no longer counts, and no other does, is given up. */
-static void lane_forget(struct sched *sched, struct lane *lane, const uint32_t *kept, size_t count)
+/*
+ * What the lane no longer counts, and no other does, is given up. Not those that the walk did not
+ * come to, while there is room for them: they would be booked again when it does, and each time
+ * what was blocked for them would look free.
+ */
+static void lane_forget(struct sched *sched, struct lane *lane, struct order before,
+                        const uint32_t *kept, size_t count)
 {
+    size_t room = sched->bookings_most - MIN(count, sched->bookings_most);
+
     for (size_t i = lane->booked.len; i-- > 0;) {
         uint32_t id = lane->booked.items[i];
+        struct booking *booking = booking_at(sched, id);
         bool keep = false;
         for (size_t k = 0; k < count; k++)
             keep = keep || kept[k] == id;
+        if (!keep && booking && room && !order_before(booking->order, before)) {
+            room--;
+            keep = true;
+        }
         if (keep)
             continue;
         vec_remove(&lane->booked, i);
-        struct booking *booking = booking_at(sched, id);
         if (booking && --booking->refs == 0)
             book_drop(sched, id);
     }
@@ -208,7 +219,7 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
             lane_keep(sched, lane, kept[i]);
         }
     }
-    lane_forget(sched, lane, kept, count);
+    lane_forget(sched, lane, before, kept, count);
     return changed;
 }
 

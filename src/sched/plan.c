@@ -206,6 +206,27 @@ static bool try_job(struct sched *sched, struct family *family, const struct job
     return true;
 }
 
+/* Grows when something that matters to every job became free or was added. */
+static uint64_t turn(const struct sched *sched)
+{
+    return sched->releases + sched->epoch + 1;
+}
+
+/*
+ * Promises behind the job may be what is in its way: true when some were taken back, to try without
+ * them. Once that did not help it is not done again until something is released: they would be made
+ * and taken back for ever.
+ */
+static bool take_back_promises(struct sched *sched, struct family *family, struct order order)
+{
+    if (family->barred == turn(sched))
+        return false;
+    if (book_drop_behind(sched, order))
+        return true;
+    family->barred = turn(sched);
+    return false;
+}
+
 static void try_family(struct sched *sched, struct family *family, struct order order)
 {
     const struct job *job = state_job(sched->state, order.id);
@@ -213,7 +234,7 @@ static void try_family(struct sched *sched, struct family *family, struct order 
 
     if (try_job(sched, family, job, &short_of))
         return;
-    if (book_drop_behind(sched, order))
+    if (take_back_promises(sched, family, order))
         return; /* they were in the way: try again without them */
     int64_t end = job_end_by(job, sched->now_us);
     family_cool(sched, family, next_end(sched, end), short_of, order);
@@ -227,7 +248,7 @@ static void try_offer(struct sched *sched, struct family *family, struct order o
 
     if (try_job(sched, family, job, &short_of)) {
         order.id--; /* more of an array may follow */
-    } else if (book_drop_behind(sched, order)) {
+    } else if (take_back_promises(sched, family, order)) {
         order.id--;
     } else {
         /* Shorter ones may do; they are tried in their own right. */

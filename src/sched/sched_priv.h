@@ -292,6 +292,7 @@ struct family {
     bool by_tasks;     /* lacking counts tasks */
     uint32_t booked;   /* jobs of it that are */
     uint64_t hopeless; /* epoch + 1 at which no start could be foreseen */
+    uint64_t barred;   /* turn at which it did not fit without what is promised behind it either */
     uint64_t counted;  /* epoch + 1 at which hosts were counted */
     uint32_t could, usable; /* hosts that could run a part of a job; those of them that may now */
     bool single;            /* one host serves a job */
