@@ -145,7 +145,10 @@ void contain_freeze(struct contain *contain, bool on)
     contain->frozen = on;
     if (contain->cgroup_fd >= 0 && put(contain->cgroup_fd, "cgroup.freeze", on ? "1" : "0"))
         return;
-    contain_signal(contain, on ? SIGSTOP : SIGCONT);
+    if (on)
+        proc_tree_stop(getpid());
+    else
+        contain_signal(contain, SIGCONT);
 }
 
 void contain_kill(struct contain *contain)

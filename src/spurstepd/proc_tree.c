@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { STOP_ROUNDS = 50 };
+enum { STOP_ROUNDS = 50, ROUND_US = 500 };
 
 struct entry {
     pid_t pid, parent;
-    bool zombie, below;
+    bool zombie, stopped, below;
 };
 struct entries {
     VEC(struct entry) list;
@@ -45,7 +45,8 @@ static bool read_entry(int proc_fd, const char *name, struct entry *out)
         return false;
     *out = (struct entry){ .pid = (pid_t)atoi(name),
                            .parent = parent,
-                           .zombie = state == 'Z' || state == 'X' };
+                           .zombie = state == 'Z' || state == 'X',
+                           .stopped = state == 'T' || state == 't' };
     return true;
 }
 
@@ -82,25 +83,33 @@ static struct entry *find(struct entries *all, pid_t pid)
     return bsearch(&key, all->list.items, all->list.len, sizeof(key), by_pid);
 }
 
+/* Marks those below `root` in `all`. */
+static void mark_below(pid_t root, struct entries *all)
+{
+    bool found = true;
+
+    read_all(all);
+    qsort(all->list.items, all->list.len, sizeof(struct entry), by_pid);
+    while (found) {
+        found = false;
+        vec_each (struct entry, entry, &all->list) {
+            if (entry->below)
+                continue;
+            struct entry *parent = find(all, entry->parent);
+            if (entry->parent == root || (parent && parent->below))
+                entry->below = found = true;
+        }
+    }
+}
+
 void proc_tree_list(pid_t root, struct pids *out)
 {
     struct entries all = { 0 };
-    bool found = true;
 
-    read_all(&all);
-    qsort(all.list.items, all.list.len, sizeof(struct entry), by_pid);
-    while (found) {
-        found = false;
-        vec_each (struct entry, entry, &all.list) {
-            if (entry->below)
-                continue;
-            struct entry *parent = find(&all, entry->parent);
-            if (entry->parent != root && !(parent && parent->below))
-                continue;
-            entry->below = found = true;
-            if (!entry->zombie)
-                vec_push(&out->list, entry->pid);
-        }
+    mark_below(root, &all);
+    vec_each (struct entry, entry, &all.list) {
+        if (entry->below && !entry->zombie)
+            vec_push(&out->list, entry->pid);
     }
     vec_done(&all.list);
 }
@@ -115,15 +124,36 @@ size_t proc_tree_signal(pid_t root, int sig)
     return pids.list.len;
 }
 
+/* One round. Returns how many were seen running. */
+static size_t stop_running(pid_t root)
+{
+    struct entries all = { 0 };
+    size_t running = 0;
+
+    mark_below(root, &all);
+    vec_each (struct entry, entry, &all.list) {
+        if (!entry->below || entry->zombie || entry->stopped)
+            continue;
+        running++;
+        kill(entry->pid, SIGSTOP);
+    }
+    vec_done(&all.list);
+    return running;
+}
+
+bool proc_tree_stop(pid_t root)
+{
+    for (int round = 0; round < STOP_ROUNDS; round++) {
+        if (round > 1)
+            usleep(ROUND_US); /* a process on another CPU needs a moment to stop */
+        if (stop_running(root) == 0)
+            return true;
+    }
+    return false;
+}
+
 size_t proc_tree_kill(pid_t root)
 {
-    size_t before = 0, count = 0;
-
-    for (int round = 0; round < STOP_ROUNDS; round++) {
-        count = proc_tree_signal(root, SIGSTOP);
-        if (count == before)
-            break;
-        before = count;
-    }
-    return count ? proc_tree_signal(root, SIGKILL) : 0;
+    proc_tree_stop(root);
+    return proc_tree_signal(root, SIGKILL);
 }

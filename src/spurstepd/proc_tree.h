@@ -17,11 +17,17 @@ struct pids {
 };
 void pids_done(struct pids *pids);
 
-/* Appends every living descendant of `root`, parents before children; zombies are left out. */
+/* Appends every living descendant of `root` by rising number; zombies are left out. */
 void proc_tree_list(pid_t root, struct pids *out);
 
 /* Sends `sig` to each; returns how many there were. */
 size_t proc_tree_signal(pid_t root, int sig);
+
+/*
+ * SIGSTOP in rounds until one finds nobody running: who forks while we walk is met in the next.
+ * Returns false when they outran every round.
+ */
+bool proc_tree_stop(pid_t root);
 
 /*
  * SIGKILL to all of them. A process that forks faster than we read /proc is stopped first: rounds

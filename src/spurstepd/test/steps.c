@@ -4,6 +4,7 @@
  */
 #include "spurstepd/test/steps.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -67,7 +69,7 @@ static void find_cgroup(struct steps *steps)
 void steps_open(struct steps *steps)
 {
     const char *program = getenv("SPURSTEPD");
-    char socket_path[128];
+    char socket_path[128], log_path[128];
 
     *steps = (struct steps){ .zygote_fd = -1, .next_job = 1 };
     strcpy(steps->dir, "/tmp/spur-step-XXXXXX");
@@ -76,12 +78,50 @@ void steps_open(struct steps *steps)
     need(program != NULL, "SPURSTEPD is not set");
     find_cgroup(steps);
     snprintf(socket_path, sizeof(socket_path), "%s/zygote.sock", steps->dir);
+    snprintf(log_path, sizeof(log_path), "%s/zygote.log", steps->dir);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what outlives a failed test comes to us */
     steps->zygote = fork();
     if (steps->zygote == 0) {
+        /* Not our own output: whoever reads that to its end would wait for every supervisor. */
+        int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        close(log);
         execl(program, "spurstepd", "--zygote", socket_path, "--idle", "2", NULL);
         _exit(127);
     }
     steps_connect(steps);
+}
+
+/* Ends every process below us. Returns how many there were. */
+static int end_leftovers(void)
+{
+    int ended = 0;
+
+    for (bool again = true; again;) {
+        DIR *dir = opendir("/proc");
+        struct dirent *item;
+        again = false;
+        while (dir && (item = readdir(dir))) {
+            char path[300], line[512];
+            int pid = atoi(item->d_name), parent = 0;
+            snprintf(path, sizeof(path), "/proc/%s/stat", item->d_name);
+            FILE *stat = pid > 0 ? fopen(path, "r") : NULL;
+            if (stat && fgets(line, sizeof(line), stat) && strrchr(line, ')'))
+                sscanf(strrchr(line, ')'), ") %*c %d", &parent);
+            if (stat)
+                fclose(stat);
+            if (parent != getpid())
+                continue;
+            again = true;
+            ended++;
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
+        if (dir)
+            closedir(dir);
+    }
+    return ended;
 }
 
 void steps_close(struct steps *steps)
@@ -93,9 +133,20 @@ void steps_close(struct steps *steps)
     send(steps->zygote_fd, bytes, zygote_request__pack(&quit, bytes), MSG_NOSIGNAL);
     close(steps->zygote_fd);
     waitpid(steps->zygote, NULL, 0);
+    char path[128], *log;
+    snprintf(path, sizeof(path), "%s/zygote.log", steps->dir);
+    log = steps_read(path);
+    fputs(log, stderr);
+    free(log);
+    int left = 0;
+    for (int i = 0; i < 500 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+        usleep(10000); /* supervisors that are about to exit */
+    left = end_leftovers();
     if (steps->cgroup[0])
         need(rmdir(steps->cgroup) == 0, "a cgroup was left behind");
     file_remove_tree(steps->dir, NULL);
+    if (left)
+        fprintf(stderr, "%d processes were left behind\n", left);
 }
 
 void steps_set(char **field, const char *text)

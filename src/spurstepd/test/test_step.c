@@ -271,7 +271,7 @@ static void scripts_run_where_files_may_not_execute(void **state)
     task->args = malloc(sizeof(char *));
     task->args[0] = strdup("first");
     StepEnded ended = run(task, &out, text);
-    umount(mount_dir);
+    umount2(mount_dir, MNT_DETACH);
     assert_int_equal(ended.exit_status, 1 << 8);
     assert_string_equal(out, "first e\n");
     free(out);
