@@ -68,6 +68,15 @@ void client_drop(struct client *client)
     wire_close(&client->wire);
 }
 
+void client_lost(struct client *client)
+{
+    if (client->wire.silent) {
+        client->silent_ms += now_ms() - client->wire.read_ms;
+        client->address_at = (client->address_at + 1) % client->addresses.len;
+    }
+    client_drop(client);
+}
+
 static int connect_one(struct client *client, const struct address *address, int64_t deadline_ms,
                        struct err *err)
 {
@@ -76,6 +85,7 @@ static int connect_one(struct client *client, const struct address *address, int
                           deadline_ms, err);
     if (rc < 0)
         return rc;
+    client->wire.watch = client->addresses.len > 1;
     str_clear(&client->authorization);
     rc = credentials_find(&client->options, client->wire.is_unix, &client->authorization, err);
     if (rc < 0)
@@ -171,6 +181,8 @@ void again_init(struct again *again, const struct client *client, int64_t deadli
 
 bool client_again(struct client *client, struct again *again, int rc, const char *leader)
 {
+    again->until_ms += client->silent_ms; /* the deadline of the call stays */
+    client->silent_ms = 0;
     if (!may_repeat(rc))
         return false;
     if (rc == -ERR_NOT_LEADER) {
@@ -204,7 +216,7 @@ static int wait_for_answer(struct client_stream *stream, struct err *err)
         if (now_ms() >= stream->deadline_ms)
             return err_set(err, ERR_DEADLINE, "no answer from %s in time", client->peer);
         if (wire_wait(&client->wire, stream->deadline_ms, err) < 0)
-            client_drop(client); /* closes the stream */
+            client_lost(client); /* closes the stream */
     }
     return stream_result(stream, err);
 }

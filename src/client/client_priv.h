@@ -18,6 +18,10 @@ struct wire {
     int fd; /* -1: none */
     struct h2 *h2;
     bool is_unix, broken;
+    bool watch; /* there are others to ask: one that says nothing is given up */
+    bool silent;
+    int64_t read_ms, ping_ms; /* when it last said something; when it was asked to, 0: not since */
+    bool heard;
     char *out; /* what the socket did not take yet */
     size_t out_len;
     const struct crypto_api *crypto; /* with TLS only, as the rest */
@@ -34,6 +38,7 @@ struct client {
     char peer[ADDRESS_TEXT_BYTES];
     struct str authorization; /* for this connection; empty: none */
     struct client_stream *streams;
+    int64_t silent_ms; /* spent on servers that said nothing, since the last client_again() */
 };
 
 /* How often and how long something was tried again. */
@@ -84,6 +89,7 @@ short wire_events(const struct wire *wire);
 /* client.c */
 int client_connect(struct client *client, int64_t deadline_ms, struct err *err);
 void client_drop(struct client *client);
+void client_lost(struct client *client); /* after wire_wait() failed */
 /* After a failure: goes to the leader or waits a little. False: it is final, or has taken too long. */
 bool client_again(struct client *client, struct again *again, int rc, const char *leader);
 void again_init(struct again *again, const struct client *client, int64_t deadline_ms);

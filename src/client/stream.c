@@ -337,7 +337,7 @@ int client_stream_next(struct client_stream *stream, struct arena *arena,
         if (rc != CLIENT_AGAIN)
             return rc;
         if (wire_wait(&client->wire, stream->deadline_ms, err) < 0)
-            client_drop(client); /* every stream is told */
+            client_lost(client); /* every stream is told */
     }
 }
 

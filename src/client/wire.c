@@ -22,6 +22,12 @@
 
 enum { IN_BYTES = 32 * 1024, OUT_BYTES = 64 * 1024 };
 
+/*
+ * A server that is stopped takes connections all the same: its kernel does. A new connection is
+ * greeted at once by a process that lives; an old one may rest, and is asked.
+ */
+enum { GREET_MS = 1000, REST_MS = 5000, PONG_MS = 3000 };
+
 int64_t now_ms(void)
 {
     struct timespec ts;
@@ -258,6 +264,9 @@ static int read_some(struct wire *wire, struct err *err)
             return lost(wire, err, strerror(errno));
         if (got == 0)
             return lost(wire, err, "the server closed the connection");
+        wire->read_ms = now_ms();
+        wire->ping_ms = 0;
+        wire->heard = true;
         int rc = wire->tls ? take_tls(wire, in, (size_t)got, err)
                            : take_plain(wire, in, (size_t)got, err);
         if (rc < 0 || (size_t)got < sizeof(in))
@@ -316,7 +325,7 @@ int wire_connect(struct wire *wire, const struct address *address,
 
     if (rc < 0)
         return rc;
-    *wire = (struct wire){ .fd = fd, .is_unix = address->path[0] != '\0' };
+    *wire = (struct wire){ .fd = fd, .is_unix = address->path[0] != '\0', .read_ms = now_ms() };
     bool tls = address->tls == ADDRESS_TLS_ALWAYS || (!near && !plain_is_allowed(options));
     rc = tls ? start_tls(wire, address, options, deadline_ms, err) : 0;
     if (rc < 0) {
@@ -344,14 +353,39 @@ short wire_events(const struct wire *wire)
     return (short)(POLLIN | (wire->out_len || h2_wants_write(wire->h2) ? POLLOUT : 0));
 }
 
+/* When its silence becomes too long. */
+static int64_t patience_ms(const struct wire *wire)
+{
+    if (!wire->watch)
+        return INT64_MAX;
+    if (wire->ping_ms)
+        return wire->ping_ms + PONG_MS;
+    return wire->read_ms + (wire->heard ? REST_MS : GREET_MS);
+}
+
+static int out_of_patience(struct wire *wire, struct err *err)
+{
+    if (wire->heard && !wire->ping_ms) {
+        wire->ping_ms = now_ms();
+        h2_ping(wire->h2);
+        return write_some(wire, err);
+    }
+    wire->silent = true;
+    return lost(wire, err, "the server does not answer");
+}
+
 int wire_wait(struct wire *wire, int64_t deadline_ms, struct err *err)
 {
+    int64_t patience = patience_ms(wire);
     int rc = write_some(wire, err);
 
     if (rc < 0)
         return rc;
-    rc = poll_until(wire->fd, (short)(POLLIN | (wire->out_len ? POLLOUT : 0)), deadline_ms);
+    rc = poll_until(wire->fd, (short)(POLLIN | (wire->out_len ? POLLOUT : 0)),
+                    MIN(deadline_ms, patience));
     if (rc < 0)
         return lost(wire, err, strerror(errno));
+    if (rc == 0 && now_ms() >= patience)
+        return out_of_patience(wire, err);
     return rc ? wire_pump(wire, err) : 0;
 }

@@ -19,9 +19,9 @@
 enum {
     CAMPAIGN_SPREAD_MS = 20,
     LEASE_RETRY_MS = 300,
-    DEPOSE_WAIT_MIN_MS = 1000,
-    DEPOSE_WAIT_MAX_MS = 16000,
+    DEPOSE_AGAIN_MS = 500,
     RESIGN_HOLD_MS = 2000,
+    DEPOSED_HOLD_MS = 1000, /* whoever deposed us has reasons: let another one lead */
 };
 
 static int64_t now_ms(const struct etcd_log *self)
@@ -82,6 +82,8 @@ void etcd_leader_seen(struct etcd_log *self, const EtcdKeyValue *kv)
         etcd_resign_next(self);
         return;
     }
+    if (self->leading && !self->resigning)
+        self->hold_until_ms = now_ms(self) + DEPOSED_HOLD_MS;
     if (self->leading)
         etcd_step_down(self);
     else if (self->leader.term != before)
@@ -243,14 +245,10 @@ void etcd_depose(struct etcd_log *self, int64_t term)
     int64_t now = now_ms(self);
 
     if (term == 0 || term != self->leader.term || self->leading || self->depose_call ||
-        now < self->depose_after_ms)
+        (term == self->depose_term && now < self->depose_after_ms))
         return;
-    self->depose_wait_ms = MIN(MAX(self->depose_wait_ms * 2, (unsigned)DEPOSE_WAIT_MIN_MS),
-                               (unsigned)DEPOSE_WAIT_MAX_MS);
-    /* An old wait is forgotten when nothing had to be deposed for a while. */
-    if (now > self->depose_after_ms + 2 * DEPOSE_WAIT_MAX_MS)
-        self->depose_wait_ms = DEPOSE_WAIT_MIN_MS;
-    self->depose_after_ms = now + self->depose_wait_ms;
+    self->depose_term = term;
+    self->depose_after_ms = now + DEPOSE_AGAIN_MS;
     log_warn("log.depose", "leader=%s term=%lld", self->leader.name, (long long)term);
     delete_leader(self, term);
 }

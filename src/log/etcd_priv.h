@@ -73,8 +73,7 @@ struct etcd_log {
     int64_t term; /* ours, while leading */
     int64_t lease, lease_until_ms, lease_sent_ms, hold_until_ms;
     void *lease_call, *lease_timer, *campaign_call, *campaign_timer, *depose_call;
-    int64_t depose_after_ms;
-    unsigned depose_wait_ms;
+    int64_t depose_term, depose_after_ms;
     VEC(struct etcd_confirm) confirm_waiting, confirm_asked;
     void *confirm_call;
 

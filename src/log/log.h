@@ -151,7 +151,8 @@ struct log_leader {
 struct log_leader log_leader(const struct log *log);
 /*
  * Ends that leadership, if it is still the present one: for an owner that has reason to think the
- * leader dead and has asked every peer it can reach. Repeated calls are spaced out.
+ * leader dead and has asked every peer it can reach. The same term is not tried again at once; how
+ * often leaders may be deposed is the owner's to bound.
  */
 void log_depose(struct log *log, int64_t term);
 /* While held back we do not try to lead: payloads are missing, or we are about to stop. */

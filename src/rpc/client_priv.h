@@ -28,6 +28,7 @@ struct rpc_client {
     unsigned backoff_ms;
     uint64_t jitter;
     struct err last; /* why the last attempt failed */
+    bool refused;    /* by a kernel: nobody listens */
     struct rpc_request *waiting, **waiting_last;
     struct rpc_request *open; /* every request that is not done */
     struct rpc_request *spare;

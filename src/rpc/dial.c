@@ -84,6 +84,12 @@ static void lost(struct dial *dial, const struct err *why)
     }
 }
 
+static void next_address(struct rpc_client *client)
+{
+    if (client->addresses.len > 1)
+        client->address_at = (client->address_at + 1) % client->addresses.len;
+}
+
 void dial_replace(struct dial *dial)
 {
     struct rpc_client *client = dial->client;
@@ -91,8 +97,7 @@ void dial_replace(struct dial *dial)
     if (!client)
         return;
     dial_let_go(dial, NULL);
-    if (client->addresses.len > 1)
-        client->address_at = (client->address_at + 1) % client->addresses.len;
+    next_address(client);
     err_set(&client->last, ERR_SHUTTING_DOWN, "the server is shutting down");
     wait_for_next_round(client);
 }
@@ -106,6 +111,7 @@ static void keep_alive(struct dial *dial)
     if (dial->ping_ms && dial->link.read_at_ms < dial->ping_ms) {
         err_set(&err, ERR_CONNECTION_LOST, "%s did not answer a PING within %u ms",
                 dial->client->peer, o->keepalive_wait_ms);
+        next_address(dial->client); /* its kernel would take us again */
         lost(dial, &err);
         return;
     }
@@ -134,10 +140,13 @@ static void on_timer(struct timer *timer)
 {
     struct dial *dial = CONTAINER_OF(timer, struct dial, timer);
 
-    if (dial->link.h2)
+    if (dial->link.h2) {
         keep_alive(dial);
-    else
-        attempt_failed(dial, "timed out");
+        return;
+    }
+    if (dial->client)
+        dial->client->refused = false;
+    attempt_failed(dial, "timed out");
 }
 
 static void on_ready(struct link *link)
@@ -192,6 +201,7 @@ static void on_connected(uv_connect_t *req, int status)
 
     if (dial->link.closing || !dial->client)
         return;
+    dial->client->refused = status == UV_ECONNREFUSED;
     if (status < 0) {
         attempt_failed(dial, uv_strerror(status));
         return;

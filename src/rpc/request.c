@@ -56,6 +56,11 @@ const char *rpc_client_peer(const struct rpc_client *client)
     return client->peer;
 }
 
+bool rpc_client_refused(const struct rpc_client *client)
+{
+    return client->refused;
+}
+
 int rpc_client_set_addresses(struct rpc_client *client, const char *addresses, struct err *err)
 {
     struct address_list list;

@@ -204,6 +204,8 @@ enum rpc_state rpc_client_state(const struct rpc_client *client);
 /* Connects to these from the next time on; now, if the present connection is to another. */
 int rpc_client_set_addresses(struct rpc_client *client, const char *addresses, struct err *err);
 const char *rpc_client_peer(const struct rpc_client *client); /* the address in use */
+/* The last attempt was refused by the other kernel: it runs, and no process listens there. */
+bool rpc_client_refused(const struct rpc_client *client);
 
 struct rpc_metadata {
     const char *name, *value; /* a "-bin" value must be base64 already */

@@ -15,7 +15,9 @@
 #include "log/etcd_rpc.h"
 #include "log/member.h"
 #include "rpc/tls.h"
+#include "spurctld/links.h"
 #include "spurctld/serve.h"
+#include "spurctld/suspect.h"
 #include "sys/log.h"
 
 enum { CONTROLLER_PORT = 6817, ETCD_CLIENT = 4, ETCD_PEER = 5 };
@@ -197,6 +199,37 @@ struct log *server_open_etcd(struct server *server, const struct log_config *con
         .controllers = hosts ? (unsigned)hosts : 1,
     };
     return log_etcd_new(config, &options, err);
+}
+
+/* With an etcd of the site and no hosts nobody knows the others: the lease alone decides. */
+int server_start_links(struct server *server, struct err *err)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    struct links_host hosts[SUSPECT_PEERS];
+    struct peer peer;
+    size_t count = 0;
+    int code = 0;
+
+    if (!server->ha || local->n_hosts < 2)
+        return 0;
+    if (local->n_hosts > SUSPECT_PEERS)
+        return err_set(err, ERR_CONFIG, "more than %d controllers", SUSPECT_PEERS);
+    while (count < local->n_hosts && (code = read_peer(local->hosts[count], &peer, err)) == 0) {
+        hosts[count++] = (struct links_host){
+            .name = peer.name,
+            .address = mem_printf("https://%s:%u", peer.host, peer.port),
+        };
+        free(peer.host);
+    }
+    if (code == 0) {
+        server->links = links_new(server, server->ha->tls, hosts, count, err);
+        code = server->links ? 0 : -(int)err->code;
+    }
+    while (count-- > 0) {
+        free((char *)hosts[count].name);
+        free((char *)hosts[count].address);
+    }
+    return code;
 }
 
 /* After the log is freed. The member runs on. */

@@ -80,6 +80,8 @@ static const struct row {
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
     { "/spur.Agents/Session", RPC_NODE, true, RPC_BIDI, &node_message__descriptor,
       &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
+    { "/spur.Links/Ping", RPC_CONTROLLER, false, RPC_UNARY, &peer_ping_request__descriptor,
+      &peer_ping_reply__descriptor, NULL, server_on_peer_ping, NULL },
 };
 
 /* ---- from a call to an ask and back ---- */

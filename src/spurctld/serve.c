@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "client/conf_file.h"
 #include "log/sqlite.h"
+#include "spurctld/links.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 #include "sys/daemon.h"
@@ -22,6 +23,8 @@
 #include "sys/log.h"
 
 int server_run(const struct server_options *options, struct err *err);
+
+enum { HANDOVER_LOOK_MS = 10, HANDOVER_MOST_MS = 1500 };
 
 /* ---- what the logic asks of the process ---- */
 
@@ -296,6 +299,8 @@ static void start_handles(struct server *server)
     }
     uv_async_init(server->uv, &server->wake, on_wake);
     server->wake.data = server;
+    uv_timer_init(server->uv, &server->handover);
+    server->handover.data = server;
     uv_prepare_init(server->uv, &server->prepare);
     server->prepare.data = server;
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
@@ -356,16 +361,29 @@ static int start(struct server *server, struct err *err)
         return -(int)err->code;
     uv_prepare_start(&server->prepare, on_prepare);
     ctl_flush(server->ctl);
-    return listen_all(server, err);
+    if (listen_all(server, err) < 0)
+        return -(int)err->code;
+    return server_start_links(server, err);
 }
 
 /* ---- the end ---- */
 
+static void on_handover(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    if (server->handover_left > 0 && log_leader(ctl_log(server->ctl)).self)
+        server->handover_left--;
+    else
+        uv_stop(server->uv);
+}
+
+/* Those who still waited are answered; whoever leads next need not wait for a lease to end. */
 static void on_drained(void *ctx)
 {
     struct server *server = ctx;
 
-    uv_stop(server->uv);
+    uv_timer_start(&server->handover, on_handover, 0, HANDOVER_LOOK_MS);
 }
 
 void server_stop(struct server *server, const char *why)
@@ -377,6 +395,11 @@ void server_stop(struct server *server, const char *why)
     server->stopping = true;
     for (int i = 0; i < CTL_TIMERS; i++)
         uv_timer_stop(&server->timers[i]);
+    if (server_is_several(server)) {
+        log_hold_back(ctl_log(server->ctl), true);
+        log_resign(ctl_log(server->ctl));
+        server->handover_left = HANDOVER_MOST_MS / HANDOVER_LOOK_MS;
+    }
     rpc_server_stop(server->rpc, 500, on_drained, server);
 }
 
@@ -390,6 +413,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void finish(struct server *server)
 {
     rpc_server_free(server->rpc);
+    links_free(server->links);
     ctl_free(server->ctl);
     server_ha_done(server);
     secrets_done(&server->secrets);

@@ -44,6 +44,9 @@ struct server {
     struct map users; /* uid → struct known_user */
 
     struct ha *ha; /* NULL: one controller */
+    struct links *links;
+    uv_timer_t handover; /* while we stop and still lead */
+    unsigned handover_left;
     struct snapshot_child *snapshot;
     int64_t start_us;
     bool stopping;
@@ -83,7 +86,11 @@ void server_snapshot_child(struct server *server);
 bool server_is_several(const struct server *server);
 struct log *server_open_etcd(struct server *server, const struct log_config *config,
                              struct err *err);
+int server_start_links(struct server *server, struct err *err); /* after the log is open */
 void server_ha_done(struct server *server);
+
+/* links.c: controllers hear each other */
+void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* hooks.c */
 void server_hook(void *ctx, const struct ctl_hook *hook);

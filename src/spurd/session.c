@@ -13,6 +13,9 @@
 #include "sys/log.h"
 #include "sys/rng.h"
 
+/* Where there is another controller to go to, one that is stopped or cut off is left soon. */
+enum { KEEPALIVE_MS = 2000, KEEPALIVE_WAIT_MS = 1500 };
+
 enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 5000, WELCOME_WAIT_MS = 10000, LEAVE_MS = 50 };
 
 struct session {
@@ -195,6 +198,7 @@ static void credentials(void *ctx, struct str *out)
 struct session *session_new(struct agent *agent, struct err *err)
 {
     struct session *session = NEW(struct session);
+    bool several = strchr(agent->controllers, ',') != NULL;
     const struct rpc_client_options options = {
         .addresses = agent->controllers,
         .ctx = session,
@@ -205,6 +209,8 @@ struct session *session_new(struct agent *agent, struct err *err)
         .connect_ms = 3000,
         .backoff_min_ms = BACKOFF_MIN_MS,
         .backoff_max_ms = BACKOFF_MAX_MS,
+        .keepalive_ms = several ? KEEPALIVE_MS : 0,
+        .keepalive_wait_ms = several ? KEEPALIVE_WAIT_MS : 0,
     };
 
     session->agent = agent;
