@@ -24,8 +24,6 @@
 #include "sys/host.h"
 #include "sys/log.h"
 
-enum { TMPFS_MAGIC_NUMBER = 0x01021994 };
-
 const Config *agent_common(const struct agent *agent)
 {
     return agent->config ? agent->config->common : NULL;
@@ -40,87 +38,13 @@ void agent_task_node(const struct agent *agent, struct task_node *out)
         .spool_dir = agent->spool_dir,
         .socket = agent->socket,
         .cgroup = agent->cgroup,
+        .has_controllers = agent->has_controllers,
         .lease_file = agent->lease_ms ? agent->lease_file : NULL,
         .config = agent_common(agent),
         .spec = agent->config ? agent->config->spec : NULL,
         .inventory = &agent->inventory,
         .change_user = geteuid() == 0,
     };
-}
-
-/* ---- the run directory ---- */
-
-static bool in_memory(const char *path)
-{
-    struct statfs info;
-
-    return statfs(path, &info) == 0 && info.f_type == TMPFS_MAGIC_NUMBER;
-}
-
-/* Ours alone: somebody else could have made a directory of that name before us. */
-static bool make_own_dir(const char *path)
-{
-    struct stat info;
-
-    if (mkdir(path, 0711) < 0 && errno != EEXIST)
-        return false;
-    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           (info.st_mode & 022) == 0 && chmod(path, 0711) == 0;
-}
-
-/* By the spool's place, so that several agents of one machine do not meet. */
-static char *choose_run_dir(const char *spool)
-{
-    const char *const places[] = { "/run", getenv("XDG_RUNTIME_DIR"), "/dev/shm" };
-    uint64_t number = hash_bytes(spool, strlen(spool), 0);
-
-    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        if (!places[i] || !in_memory(places[i]))
-            continue;
-        char *path = mem_printf("%s/spurd-%u-%012llx", places[i], (unsigned)geteuid(),
-                                (unsigned long long)(number & 0xffffffffffffULL));
-        if (make_own_dir(path))
-            return path;
-        free(path);
-    }
-    return mem_printf("%s/run", spool);
-}
-
-/* What an earlier run of ours chose stays, as long as it is there: its steps are in it. */
-static char *find_run_dir(struct agent *agent, const char *asked)
-{
-    CLEANUP(freep) char *link = mem_printf("%s/run-dir", agent->spool_dir);
-    char target[LIMIT_PATH_BYTES];
-    ssize_t len = readlink(link, target, sizeof(target) - 1);
-
-    if (len > 0) {
-        target[len] = '\0';
-        if ((!asked || str_eq(asked, target)) && make_own_dir(target))
-            return mem_strdup(target);
-    }
-    char *path = asked ? mem_strdup(asked) : choose_run_dir(agent->spool_dir);
-    unlink(link);
-    if (symlink(path, link) < 0)
-        log_warn("agent.run_dir", "path=%s error=%s", link, strerror(errno));
-    return path;
-}
-
-static int open_dirs(struct agent *agent, const struct agent_options *options, struct err *err)
-{
-    CLEANUP(freep) char *ended = mem_printf("%s/ended", options->spool_dir);
-    CLEANUP(freep) char *lock = mem_printf("%s/spurd.lock", options->spool_dir);
-    char full[LIMIT_PATH_BYTES];
-
-    if (file_make_dirs(options->spool_dir, 0711, err) < 0 || file_make_dirs(ended, 0700, err) < 0)
-        return err_wrap(err, "spool directory");
-    agent->spool_dir = mem_strdup(realpath(options->spool_dir, full) ? full : options->spool_dir);
-    agent->lock_fd = file_lock(lock, err);
-    if (agent->lock_fd < 0)
-        return err_wrap(err, "spool directory '%s' is in use", agent->spool_dir);
-    agent->run_dir = find_run_dir(agent, options->run_dir);
-    if (file_make_dirs(agent->run_dir, 0711, err) < 0)
-        return err_wrap(err, "run directory");
-    return 0;
 }
 
 /* ---- inventory ---- */
@@ -226,6 +150,7 @@ static void open_cgroups(struct agent *agent)
     agent->cgroup =
         cgroups_open(root, agent->config->cluster_name ? agent->config->cluster_name : "cluster",
                      name, agent->cgroup_words, sizeof(agent->cgroup_words));
+    agent->has_controllers = agent->cgroup && cgroups_have_controllers(agent->cgroup);
     if (agent->cgroup)
         log_info("agent.cgroup", "dir=%s is=%s", agent->cgroup, agent->cgroup_words);
     else
@@ -274,97 +199,6 @@ static void load_config(struct agent *agent)
         agent->config = node_config__unpack(NULL, bytes.len, (const uint8_t *)str_text(&bytes));
     strcpy(agent->cgroup_words, "not yet known");
     open_cgroups(agent);
-}
-
-/* ---- timers ---- */
-
-static void on_beat(uv_timer_t *timer)
-{
-    struct agent *agent = timer->data;
-
-    agent_send_heartbeat(agent);
-    uv_timer_start(timer, on_beat, agent->heartbeat_ms, 0);
-}
-
-void agent_set_heartbeat(struct agent *agent, uint32_t ms)
-{
-    agent->heartbeat_ms = ms ? ms : AGENT_HEARTBEAT_MS;
-    uv_timer_start(&agent->beat_timer, on_beat, agent->heartbeat_ms, 0);
-}
-
-struct late_work {
-    uv_work_t work;
-    char *cgroup;
-};
-
-static void end_late(uv_work_t *work)
-{
-    struct late_work *late = work->data;
-
-    cgroups_end(late->cgroup);
-}
-
-static void late_ended(uv_work_t *work, int status)
-{
-    struct late_work *late = work->data;
-
-    (void)status;
-    free(late->cgroup);
-    free(late);
-}
-
-/* A supervisor that should long have ended its step, and has not. */
-static void help_late(struct agent *agent, struct held *held)
-{
-    struct arena arena;
-    struct task_node node;
-
-    if (!held->kill_late_us || held->ended || clock_boot_us() < held->kill_late_us)
-        return;
-    held->kill_late_us = 0;
-    log_error("step.late", "job=%u attempt=%u", held->job, held->attempt);
-    arena_init(&arena);
-    agent_task_node(agent, &node);
-    char *cgroup = task_cgroup(&node, held->job, held->attempt, &arena);
-    if (cgroup) {
-        struct late_work *late = NEW(struct late_work);
-        late->work.data = late;
-        late->cgroup = mem_strdup(cgroup);
-        uv_queue_work(agent->uv, &late->work, end_late, late_ended);
-    }
-    arena_done(&arena);
-}
-
-/* A report that was lost on the way, or a step that was: both are looked at again. */
-static void on_resend(uv_timer_t *timer)
-{
-    struct agent *agent = timer->data;
-    VEC(uint64_t) keys = { 0 };
-
-    map_each (entry, &agent->table.held)
-        vec_push(&keys, entry->num);
-    vec_each (uint64_t, key, &keys) {
-        struct held *held = map_get_num(&agent->table.held, *key);
-        if (!held)
-            continue;
-        help_late(agent, held);
-        if (held->ended && !held->acked) {
-            held->report_sent = false;
-            agent_advance(agent, held);
-        } else if (held->ended || held->revoked) {
-            agent_advance(agent, held);
-        }
-    }
-    vec_done(&keys);
-}
-
-static void start_timers(struct agent *agent)
-{
-    uv_timer_init(agent->uv, &agent->beat_timer);
-    uv_timer_init(agent->uv, &agent->resend_timer);
-    agent->beat_timer.data = agent->resend_timer.data = agent;
-    agent_set_heartbeat(agent, 0);
-    uv_timer_start(&agent->resend_timer, on_resend, AGENT_RESEND_MS, AGENT_RESEND_MS);
 }
 
 /* ---- the beginning ---- */
@@ -434,7 +268,7 @@ static int start(struct agent *agent, const struct agent_options *options, struc
     if (steps_open(agent, err) < 0)
         return err_wrap(err, "directories of steps");
     agent_fill_found(agent);
-    start_timers(agent);
+    agent_start_timers(agent);
     agent->stepd = stepd_new(agent->uv, &stepd, err);
     return agent->stepd ? 0 : -(int)err->code;
 }
@@ -450,7 +284,7 @@ struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, stru
     held_table_init(&agent->table);
     copy_options(agent, options);
     agent->rpc = rpc_loop_new(uv);
-    if (open_dirs(agent, options, err) < 0 || read_boot_id(agent, err) < 0 ||
+    if (agent_open_dirs(agent, options, err) < 0 || read_boot_id(agent, err) < 0 ||
         open_journal(agent, err) < 0)
         goto failed;
     agent_lease_init(agent);
@@ -498,6 +332,7 @@ void agent_stop(struct agent *agent)
     stepd_free(TAKE(agent->stepd));
     stop_timer(&agent->beat_timer);
     stop_timer(&agent->resend_timer);
+    stop_timer(&agent->keep_timer);
     stop_timer(&agent->lease_timer);
     rpc_loop_free(TAKE(agent->rpc));
 }

@@ -258,18 +258,24 @@ static void on_freeze(struct agent *agent, const FreezeJob *order)
     step.what_case = STEP_ORDER__WHAT_FREEZE;
     step.freeze = &words;
     steps_order(agent, held, &step);
-    if (held->chan && !held->ended)
-        agent_freeze(held, FREEZE_ASKED, order->thaw);
+    agent_freeze(held, FREEZE_ASKED, order->thaw);
 }
 
 static void on_limit(struct agent *agent, const UpdateLimit *order)
 {
-    struct held *held = find_running(agent, order->job_id, order->attempt);
+    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
     StepOrder step = STEP_ORDER__INIT;
     StepLimit words = STEP_LIMIT__INIT;
 
-    if (!held)
+    if (!held || held->ended)
         return;
+    if (!held->chan) { /* of a step that is still to begin */
+        if (held->grant) {
+            held->grant->has_time_limit_s = true;
+            held->grant->time_limit_s = order->time_limit_s;
+        }
+        return;
+    }
     words.has_time_limit_s = true;
     words.time_limit_s = order->time_limit_s;
     step.what_case = STEP_ORDER__WHAT_LIMIT;

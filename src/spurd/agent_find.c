@@ -107,10 +107,13 @@ static bool take_report(struct held *held, StepEnded *report)
 {
     if (!report)
         return false;
-    held_set_report(held, report);
-    held->running = false;
+    bool ours = report->id && report->id->job_id == held->job &&
+                report->id->attempt == held->attempt && report->has_ended_us;
+    if (ours)
+        held_set_report(held, report);
+    held->running = held->running && !ours;
     step_ended__free_unpacked(report, NULL);
-    return true;
+    return ours;
 }
 
 /* Nothing began: it may be launched as if it had never been said. */
@@ -132,6 +135,7 @@ void agent_find_step(struct agent *agent, struct held *held)
     char *dir = task_dir(&node, held->job, held->attempt, &arena);
     char *keep = task_keep_file(&node, held->job, held->attempt, &arena);
     char *cgroup = task_cgroup(&node, held->job, held->attempt, &arena);
+    held->found = true;
     switch (stepd_look(dir)) {
     case STEPD_ABSENT:
         if (!take_report(held, stepd_read_report(dir, "batch", keep)))
@@ -141,7 +145,9 @@ void agent_find_step(struct agent *agent, struct held *held)
         held->given = true;
         held->chan = stepd_connect(agent->stepd, dir, "batch", held, &err);
         held->kill_ordered = false;
-        if (!held->chan)
+        if (held->chan)
+            agent_freeze_again(held);
+        else
             look_later(agent, held);
         break;
     case STEPD_DEAD:
@@ -151,6 +157,8 @@ void agent_find_step(struct agent *agent, struct held *held)
         break;
     }
     arena_done(&arena);
+    if (held->ended)
+        agent_keep_later(agent, held);
 }
 
 /* ---- after a restart ---- */
@@ -165,6 +173,7 @@ static void recover_other_boot(struct agent *agent, struct held *held)
     agent_task_node(agent, &node);
     char *dir = task_dir(&node, held->job, held->attempt, &arena);
     char *keep = task_keep_file(&node, held->job, held->attempt, &arena);
+    held->found = true;
     bool has_report = held->launched && take_report(held, stepd_read_report(dir, "batch", keep));
     arena_done(&arena);
     if (has_report) {

@@ -17,6 +17,7 @@
 enum {
     AGENT_HEARTBEAT_MS = 5000,
     AGENT_RESEND_MS = 5000,             /* a report that is not acknowledged */
+    AGENT_KEEP_MS = 1000,               /* the same: it goes to disk */
     AGENT_FREE_BYTES = 8 * 1024 * 1024, /* the spool is full below this */
     AGENT_SUPERVISOR_LATE_S = 60,       /* beyond kill_wait: we end its processes ourselves */
 };
@@ -34,8 +35,9 @@ struct agent {
     bool stopping;
 
     struct inventory inventory;
-    NodeConfig *config; /* NULL: never heard from a controller */
-    char *cgroup;       /* directory of this node's jobs; NULL: none */
+    NodeConfig *config;   /* NULL: never heard from a controller */
+    char *cgroup;         /* directory of this node's jobs; NULL: none */
+    bool has_controllers; /* the kernel limits what is in there */
     char cgroup_words[256];
     char boot_id[64];
     int64_t started_us;
@@ -57,7 +59,7 @@ struct agent {
     uint64_t beat_seq;
     uint32_t heartbeat_ms, lease_ms;
     int64_t heard_us, lease_written_us; /* boot time */
-    uv_timer_t beat_timer, resend_timer, lease_timer;
+    uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer;
     bool allow_plaintext;
 };
 
@@ -66,6 +68,12 @@ const Config *agent_common(const struct agent *agent); /* NULL: none yet */
 void agent_task_node(const struct agent *agent, struct task_node *out);
 void agent_set_config(struct agent *agent, const NodeConfig *config);
 void agent_fill_found(struct agent *agent);
+
+/* ---- agent_dirs.c ---- */
+int agent_open_dirs(struct agent *agent, const struct agent_options *options, struct err *err);
+
+/* ---- agent_timers.c ---- */
+void agent_start_timers(struct agent *agent);
 void agent_set_heartbeat(struct agent *agent, uint32_t ms);
 
 /* ---- agent_send.c: what we say to the leader; nothing happens while nobody listens ---- */
@@ -90,13 +98,36 @@ void agent_on_disconnect(struct agent *agent);
 void agent_advance(struct agent *agent, struct held *held);
 void agent_step_news(void *agent, void *held, const StepNews *news);
 void agent_step_lost(void *agent, void *held);
+bool agent_write_record(struct agent *agent, const SpoolRecord *record, struct err *err);
+/* What a late answer is for: the attempt is found by number, it may have gone meanwhile. */
+struct agent_ref {
+    struct agent *agent;
+    uint32_t job, attempt;
+};
+struct agent_ref *agent_ref_new(struct agent *agent, const struct held *held);
+
+/* ---- agent_hook.c ---- */
+void agent_start_prolog(struct agent *agent, struct held *held);
+void agent_start_epilog(struct agent *agent, struct held *held);
+
+/* ---- agent_launch.c ---- */
 /* Nothing ran, or the supervisor died: a report of our own. */
 void agent_fail_step(struct agent *agent, struct held *held, bool launch_failed, const char *text);
+/* The grant, unless it is there, and the launch, unless NULL. */
+bool agent_write_grant(struct agent *agent, struct held *held, const SpoolLaunched *launched,
+                       struct err *err);
+/* The next thing on the way to the zygote, when there is a script. */
+void agent_launch(struct agent *agent, struct held *held);
+
+/* ---- agent_end.c ---- */
 void agent_kill(struct agent *agent, struct held *held);
+/* Holds back or lets go on; said again to a supervisor that is reached only later. */
 void agent_freeze(struct held *held, FreezeCause cause, bool thaw);
-bool agent_write_record(struct agent *agent, const SpoolRecord *record, struct err *err);
+void agent_freeze_again(struct held *held);
 /* Others may have waited for it. */
 void agent_forget(struct agent *agent, struct held *held);
+/* A report came: synced to disk in a while, unless it is acknowledged before. */
+void agent_keep_later(struct agent *agent, struct held *held);
 
 /* ---- agent_find.c: after a restart, and when a channel breaks ---- */
 /* Finds out what became of a launched step and makes `held` say so. */
@@ -118,6 +149,7 @@ void session_set_controllers(struct session *session, char *const *addresses, si
 /* ---- cgroups.c ---- */
 char *cgroups_open(const char *root, const char *cluster, const char *node, char *words,
                    size_t words_bytes);
+bool cgroups_have_controllers(const char *dir);
 /* Ends what is in the cgroup of an attempt and removes it; blocks a little. False: something lives. */
 bool cgroups_end(const char *step_dir);
 void cgroups_end_node(const char *cgroup, const char *run_dir); /* everything; for SIGQUIT */

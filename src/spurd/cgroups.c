@@ -152,6 +152,15 @@ char *cgroups_open(const char *root, const char *cluster, const char *node, char
 
 /* ---- ending ---- */
 
+bool cgroups_have_controllers(const char *dir)
+{
+    CLEANUP(str_done) struct str text = { 0 };
+
+    get(dir, "cgroup.subtree_control", &text);
+    return text.len > 0;
+}
+
+/* "…/7.1/batch" below "7.1", which is then empty; "…/7.1.batch" alone. */
 bool cgroups_end(const char *step_dir)
 {
     const char *slash = strrchr(step_dir, '/');
@@ -160,7 +169,8 @@ bool cgroups_end(const char *step_dir)
     for (int i = 0; i < END_TRIES; i++) {
         put(step_dir, "cgroup.kill", "1");
         if (rmdir(step_dir) == 0 || errno == ENOENT) {
-            rmdir(job_dir);
+            if (!strchr(slash, '.'))
+                rmdir(job_dir);
             return true;
         }
         usleep(10000);

@@ -47,7 +47,10 @@ struct held {
     bool started_sent; /* likewise */
     bool report_sent;  /* likewise */
     bool unkillable;
+    bool found;      /* after a restart, not launched by this process */
+    bool kept;       /* the report is on disk */
     unsigned frozen; /* FreezeCause bits as far as known */
+    unsigned freeze_said, freeze_wanted;
 
     uint32_t kill_wait_s; /* of the revocation */
     bool revoke_kill;
@@ -57,6 +60,7 @@ struct held {
 
     uint32_t pid;
     int64_t started_us;
+    int64_t ended_boot_us; /* when the report came */
     StepEnded *report;
     struct step_chan *chan;
     unsigned steps; /* of srun that are alive here */

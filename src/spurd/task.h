@@ -21,6 +21,7 @@ struct task_node {
     const char *run_dir, *spool_dir;
     const char *socket; /* of spurd, for srun inside jobs; NULL: none */
     const char *cgroup; /* directory of this node's jobs; NULL: there are no cgroups */
+    bool has_controllers;
     const char *lease_file;
     const Config *config; /* NULL: none yet */
     const NodeSpec *spec; /* NULL: none yet */

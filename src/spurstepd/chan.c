@@ -61,20 +61,22 @@ void chan_close(struct chan *chan)
     chan->fd = chan->listen_fd = -1;
 }
 
-void chan_send(struct chan *chan, const StepNews *news)
+bool chan_send(struct chan *chan, const StepNews *news)
 {
     size_t len = step_news__get_packed_size(news);
     uint8_t small[1024], *bytes = small;
 
     if (chan->fd < 0)
-        return;
+        return false;
     if (len > sizeof(small))
         bytes = mem_new(len);
     step_news__pack(news, bytes);
-    if (send(chan->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    bool sent = send(chan->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
+    if (!sent)
         lost(chan);
     if (bytes != small)
         free(bytes);
+    return sent;
 }
 
 StepOrder *chan_receive(struct chan *chan)

@@ -23,8 +23,8 @@ struct chan {
 void chan_open(struct chan *chan, int fd, int dir_fd, const char *name);
 void chan_close(struct chan *chan);
 
-/* A packet that cannot be sent breaks the connection; spurd asks again. */
-void chan_send(struct chan *chan, const StepNews *news);
+/* A packet that cannot be sent breaks the connection; spurd asks again. False: it was not. */
+bool chan_send(struct chan *chan, const StepNews *news);
 
 /* The next order, freed with step_order__free_unpacked(); NULL when there is none (any more). */
 StepOrder *chan_receive(struct chan *chan);

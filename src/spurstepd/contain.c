@@ -93,16 +93,17 @@ void contain_open(struct contain *contain, const StepTask *task)
     strcpy(contain->how, "process tree");
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 
-    const char *name = task->cgroup ? strrchr(task->cgroup, '/') : NULL;
-    if (!name || name == task->cgroup)
+    if (str_is_empty(task->cgroup))
         return;
     contain->step_dir = mem_strdup(task->cgroup);
-    contain->job_dir = mem_strndup(task->cgroup, (size_t)(name - task->cgroup));
-    if (!make_dir(contain, contain->job_dir) || !make_dir(contain, contain->step_dir)) {
+    contain->job_dir = mem_strdup(task->job_cgroup);
+    if ((contain->job_dir && !make_dir(contain, contain->job_dir)) ||
+        !make_dir(contain, contain->step_dir)) {
         forget_paths(contain);
         return;
     }
-    limit_job(contain, task);
+    if (contain->job_dir)
+        limit_job(contain, task);
     contain->cgroup_fd = open(contain->step_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (contain->cgroup_fd < 0) {
         forget_paths(contain);
@@ -176,6 +177,8 @@ void contain_usage(const struct contain *contain, Usage *usage)
         usage->user_us = (int64_t)user;
         usage->system_us = (int64_t)system;
     }
+    if (!contain->job_dir) /* no controllers, none of these files */
+        return;
     if (get(contain->cgroup_fd, "memory.peak", text) && sscanf(text, "%" SCNu64, &peak) == 1)
         usage->max_rss_bytes = peak;
     if (get(contain->cgroup_fd, "io.stat", text)) {
@@ -194,7 +197,7 @@ uint64_t contain_oom_kills(const struct contain *contain)
     char text[FILE_BYTES], path[sizeof("../memory.events")] = "../memory.events";
     uint64_t kills = 0;
 
-    if (contain->cgroup_fd < 0 || !get(contain->cgroup_fd, path, text))
+    if (contain->cgroup_fd < 0 || !contain->job_dir || !get(contain->cgroup_fd, path, text))
         return 0;
     get_count(text, "oom_kill", &kills);
     return kills;
@@ -214,7 +217,8 @@ void contain_close(struct contain *contain)
     contain->cgroup_fd = -1;
     if (contain->step_dir) {
         remove_dir(contain->step_dir);
-        rmdir(contain->job_dir); /* the last step does it; before that it is busy */
+        if (contain->job_dir)
+            rmdir(contain->job_dir); /* the last step does it; before that it is busy */
     }
     forget_paths(contain);
 }

@@ -16,7 +16,7 @@
 struct contain {
     int cgroup_fd;  /* directory of the step; -1: by the process tree */
     char *step_dir; /* NULL without a cgroup */
-    char *job_dir;
+    char *job_dir;  /* where limits are; NULL: the kernel offers none, one directory is enough */
     bool frozen;
     bool has_cpuset; /* the task's CPUs are enforced by the kernel */
     char how[128];   /* in words, for the node's description */

@@ -12,25 +12,25 @@
 
 #include "sys/files.h"
 
-enum { NAME_BYTES = 64 };
+enum { NAME_BYTES = 64, SMALL_BYTES = 1024 };
 
+/* One write: whoever kills us finds all of it or an empty file, which is no report. */
 int report_write(int dir_fd, const char *name, const StepEnded *ended, struct err *err)
 {
-    char fresh[NAME_BYTES], final[NAME_BYTES];
+    char file[NAME_BYTES];
+    uint8_t small[SMALL_BYTES], *bytes = small;
     size_t len = step_ended__get_packed_size(ended);
-    CLEANUP(freep) uint8_t *bytes = mem_new(len);
+    CLEANUP(freep) uint8_t *large = len > sizeof(small) ? mem_new(len) : NULL;
 
-    snprintf(fresh, sizeof(fresh), "%.40s.end.new", name);
-    snprintf(final, sizeof(final), "%.40s.end", name);
+    snprintf(file, sizeof(file), "%.40s.end", name);
+    bytes = large ? large : small;
     step_ended__pack(ended, bytes);
     CLEANUP(file_close)
-    int fd = openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = openat(dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_errno(err, errno, "%s", fresh);
+        return err_errno(err, errno, "%s", file);
     if (file_write_all(fd, bytes, len, err) < 0)
-        return err_wrap(err, "%s", fresh);
-    if (renameat(dir_fd, fresh, dir_fd, final) < 0)
-        return err_errno(err, errno, "%s", final);
+        return err_wrap(err, "%s", file);
     return 0;
 }
 
@@ -41,17 +41,4 @@ int report_keep(const char *path, const StepEnded *ended, struct err *err)
 
     step_ended__pack(ended, bytes);
     return file_write(path, bytes, len, 0600, err);
-}
-
-void report_remove(int dir_fd, const char *name, const char *dir)
-{
-    static const char *const ends[] = { ".end", ".sock" };
-    char path[NAME_BYTES];
-
-    unlinkat(dir_fd, "slurm_script", 0);
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        snprintf(path, sizeof(path), "%.40s%s", name, ends[i]);
-        unlinkat(dir_fd, path, 0);
-    }
-    rmdir(dir);
 }

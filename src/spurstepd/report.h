@@ -16,7 +16,5 @@
 int report_write(int dir_fd, const char *name, const StepEnded *ended, struct err *err);
 /* The copy that a power cut does not take. */
 int report_keep(const char *path, const StepEnded *ended, struct err *err);
-/* The step's files, and the directory when it is then empty. */
-void report_remove(int dir_fd, const char *name, const char *dir);
 
 #endif

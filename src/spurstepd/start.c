@@ -207,6 +207,7 @@ CHILD static void say_error(const char *before, const char *path, const char *be
     say(after);
 }
 
+/* Handlers go with execve; what the zygote ignores is this one alone. */
 CHILD static void reset_signals(void)
 {
     struct {
@@ -217,10 +218,7 @@ CHILD static void reset_signals(void)
     } action;
 
     memset(&action, 0, sizeof(action));
-    for (int sig = 1; sig <= 64; sig++) {
-        if (sig != SIGKILL && sig != SIGSTOP)
-            syscall(SYS_rt_sigaction, sig, &action, NULL, sizeof(action.mask));
-    }
+    syscall(SYS_rt_sigaction, SIGPIPE, &action, NULL, sizeof(action.mask));
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &action.mask, NULL, sizeof(action.mask));
 }
 

@@ -4,7 +4,8 @@
  *
  * (1) Every process of the step is a descendant of ours (contain.h), so the step is over when
  *     wait() has nobody left.
- * (2) The report is on disk before anybody hears of the end, and is removed only when told to.
+ * (2) The report is in a file before anybody hears of the end. It is our last word: whoever heard it
+ *     keeps it, and removes the files. When nobody did, a synced copy goes to disk.
  * (3) Nobody is needed: spurd may be away for any part of this.
  */
 #include "spurstepd/step.h"
@@ -34,6 +35,7 @@ enum {
     SECOND_US = 1000000,
     KILL_AGAIN_US = 100000,
     REPORT_SYNC_US = 1000000,
+    SAY_STARTED_US = 20000, /* a step that is over before says both at once */
     UNKILLABLE_DEFAULT_S = 60,
     STATUS_OOM = 125, /* Slurm's: shown as 0:125 */
 };
@@ -87,13 +89,27 @@ static void fill_report(struct step *step)
     }
 }
 
-static void send_report(struct step *step)
+static void add_started(struct step *step, StepNews *news)
+{
+    step->start_said = true;
+    step->say_at_us = -1;
+    news->started = &step->started;
+    news->containment = step->contain.how;
+    if (step->frozen) {
+        news->has_frozen = true;
+        news->frozen = step->frozen;
+    }
+}
+
+static bool send_report(struct step *step)
 {
     StepNews news = STEP_NEWS__INIT;
 
+    if (!step->start_said && step->started.pid)
+        add_started(step, &news);
     news.ended = &step->ended;
     news.has_unkillable = news.unkillable = step->unkillable;
-    chan_send(&step->chan, &news);
+    return chan_send(&step->chan, &news);
 }
 
 static void keep_report(struct step *step)
@@ -122,10 +138,9 @@ void step_end(struct step *step, int64_t now_us)
     if (report_write(step->dir_fd, step->task->name, ended, &err) < 0)
         fprintf(stderr, "spurstepd: report of %u.%s: %s\n", step->task->id->job_id,
                 step->task->name, err.text);
-    step->phase = STEP_ENDED;
-    step->kill_at_us = step->give_up_at_us = step->lease_at_us = -1;
+    step->kill_at_us = step->give_up_at_us = step->lease_at_us = step->say_at_us = -1;
     step->sync_at_us = now_us + REPORT_SYNC_US;
-    send_report(step);
+    step->phase = send_report(step) ? STEP_DONE : STEP_ENDED;
 }
 
 /* ---- the beginning ---- */
@@ -177,12 +192,7 @@ static void send_started(struct step *step)
 {
     StepNews news = STEP_NEWS__INIT;
 
-    news.started = &step->started;
-    news.containment = step->contain.how;
-    if (step->frozen) {
-        news.has_frozen = true;
-        news.frozen = step->frozen;
-    }
+    add_started(step, &news);
     chan_send(&step->chan, &news);
 }
 
@@ -224,7 +234,7 @@ static void start(struct step *step)
     int64_t now_us = clock_boot_us();
     limit_start(&step->limit, task->has_time_limit_s ? task->time_limit_s : -1,
                 task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
-    send_started(step);
+    step->say_at_us = now_us + SAY_STARTED_US;
     say_warnings(step, &started);
     step_check_lease(step, now_us);
     free(task->script.data); /* up to 4 MB that we need no more */
@@ -258,6 +268,8 @@ static void reap(struct step *step, int64_t now_us)
 static void do_due(struct step *step, int64_t now_us)
 {
     step_check_limit(step, now_us);
+    if (step->say_at_us >= 0 && now_us >= step->say_at_us)
+        send_started(step);
     if (step->lease_at_us >= 0 && now_us >= step->lease_at_us)
         step_check_lease(step, now_us);
     if (step->kill_at_us >= 0 && now_us >= step->kill_at_us) {
@@ -283,6 +295,7 @@ static void set_timer(struct step *step, int64_t now_us)
         step->give_up_at_us,
         step->lease_at_us,
         step->sync_at_us,
+        step->say_at_us,
     };
     int64_t next = -1;
 
@@ -323,9 +336,11 @@ static void serve(struct step *step, const struct pollfd *ready)
         }
     }
     if (ready[3].revents && chan_accept(&step->chan)) {
-        send_started(step);
-        if (step->phase == STEP_ENDED)
-            send_report(step);
+        step->start_said = false;
+        if (step->phase != STEP_ENDED)
+            send_started(step);
+        else if (send_report(step))
+            step->phase = STEP_DONE;
     }
 }
 
@@ -358,6 +373,7 @@ int step_run(StepTask *task, int dir_fd, int chan_fd)
                          .give_up_at_us = -1,
                          .lease_at_us = -1,
                          .sync_at_us = -1,
+                         .say_at_us = -1,
                          .timer_us = -1 };
     sigset_t set;
 
@@ -377,8 +393,6 @@ int step_run(StepTask *task, int dir_fd, int chan_fd)
     chan_open(&step.chan, chan_fd, dir_fd, task->name);
     start(&step);
     loop(&step);
-    if (step.dismissed)
-        report_remove(dir_fd, task->name, task->dir);
     chan_close(&step.chan);
     return 0;
 }

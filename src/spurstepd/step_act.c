@@ -164,12 +164,6 @@ void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
     case STEP_ORDER__WHAT_KILL:
         step_kill(step, order->kill->kill_wait_s, order->kill->state, now_us);
         break;
-    case STEP_ORDER__WHAT_DISMISS:
-        if (step->phase == STEP_ENDED) {
-            step->dismissed = true;
-            step->phase = STEP_DONE;
-        }
-        break;
     case STEP_ORDER__WHAT_LEASE:
         step_check_lease(step, now_us);
         break;

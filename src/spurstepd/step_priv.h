@@ -16,7 +16,7 @@
 enum step_phase {
     STEP_RUNNING, /* the script is alive */
     STEP_ENDING,  /* it is not; what it left behind is being ended */
-    STEP_ENDED,   /* nothing is left; the report waits to be acknowledged */
+    STEP_ENDED,   /* nothing is left; nobody was there to hear the report */
     STEP_DONE,
 };
 
@@ -38,13 +38,14 @@ struct step {
     StepEnded ended;
     char text[ERR_TEXT_BYTES]; /* of the report */
     bool unkillable;
-    bool dismissed; /* the report is acknowledged */
+    bool start_said;
 
     /* Boot times of what is due; -1: nothing. */
     int64_t kill_at_us;    /* SIGKILL to all, and again */
     int64_t give_up_at_us; /* processes that do not die */
     int64_t lease_at_us;
-    int64_t sync_at_us; /* nobody acknowledged the report so far */
+    int64_t sync_at_us; /* nobody heard the report so far */
+    int64_t say_at_us;  /* that it has started, unless it ends before */
     int64_t timer_us;   /* what the timer is set to */
 };
 

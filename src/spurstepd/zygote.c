@@ -194,10 +194,27 @@ static int make_dir(const StepTask *task, int chan_fd)
     return fd;
 }
 
+/* In the child only, which keeps the task until it exits. */
+static void split_env(StepTask *task)
+{
+    char *block = (char *)task->env_block.data, *end = block + task->env_block.len;
+    size_t count = 0;
+
+    if (task->env_block.len == 0 || end[-1] != '\0')
+        return;
+    for (char *at = block; at < end; at += strlen(at) + 1)
+        count++;
+    task->env = NEW_ARRAY(char *, count);
+    task->n_env = 0;
+    for (char *at = block; at < end; at += strlen(at) + 1)
+        task->env[task->n_env++] = at;
+}
+
 static void become_step(struct zygote *zygote, StepTask *task, int dir_fd, int chan_fd)
 {
     file_close(&zygote->listen_fd);
     file_close(&zygote->client_fd);
+    split_env(task);
     snprintf(zygote->title, zygote->title_bytes, "spurstepd: [%u.%s]", task->id->job_id,
              task->name);
     _exit(task->tasks ? tasks_run(task, dir_fd, chan_fd) : step_run(task, dir_fd, chan_fd));
@@ -271,6 +288,8 @@ int zygote_run(const char *socket_path, int idle_s, char *title, size_t title_by
 {
     struct zygote zygote = { .client_fd = -1, .title = title, .title_bytes = title_bytes };
 
+    for (int sig = 1; sig <= SIGRTMAX; sig++) /* what is ignored now, scripts would ignore too */
+        signal(sig, SIG_DFL);
     signal(SIGCHLD, SIG_IGN); /* supervisors are reaped by the kernel */
     signal(SIGPIPE, SIG_IGN);
     umask(022);

@@ -45,7 +45,8 @@ static void a_job_from_grant_to_release(void **state)
     const struct ctl_job job = { .job = 7,
                                  .attempt = 1,
                                  .uid = getuid(),
-                                 .script = "#!/bin/sh\necho $SLURM_JOB_ID $FROM; exit 3\n" };
+                                 .script =
+                                     "#!/bin/sh\necho $SLURM_JOB_ID $FROM; sleep 0.2; exit 3\n" };
     ctl_grant(&ctl, &job);
     NodeMessage *message = ctl_expect(&ctl, ACK, 7);
     assert_false(message->grant_ack->refused);

@@ -192,8 +192,11 @@ StepTask *steps_task(struct steps *steps, const char *script)
     task->env = malloc(sizeof(char *));
     task->env[0] = strdup("PATH=/usr/bin:/bin");
     if (steps->cgroup[0]) {
-        snprintf(path, sizeof(path), "%s/%u.1/batch", steps->cgroup, job);
+        bool nested = job % 2; /* with and without a directory of the job */
+        snprintf(path, sizeof(path), "%s/%u.1%cbatch", steps->cgroup, job, nested ? '/' : '.');
         task->cgroup = strdup(path);
+        snprintf(path, sizeof(path), "%s/%u.1", steps->cgroup, job);
+        task->job_cgroup = nested ? strdup(path) : NULL;
     }
     return task;
 }
@@ -250,16 +253,6 @@ void steps_order(int chan, const StepOrder *order)
     need(send(chan, bytes, step_order__pack(order, bytes), MSG_NOSIGNAL) > 0, "order");
 }
 
-void steps_dismiss(int chan)
-{
-    StepOrder order = STEP_ORDER__INIT;
-    StepDismiss dismiss = STEP_DISMISS__INIT;
-
-    order.what_case = STEP_ORDER__WHAT_DISMISS;
-    order.dismiss = &dismiss;
-    steps_order(chan, &order);
-}
-
 StepNews *steps_news(int chan, int wait_ms)
 {
     struct pollfd ready = { .fd = chan, .events = POLLIN };
@@ -290,10 +283,8 @@ StepNews *steps_finish(struct steps *steps, const StepTask *task, int wait_ms)
     StepNews *news = steps_wait_end(chan, wait_ms);
     uint8_t byte;
 
-    if (news && news->ended) {
-        steps_dismiss(chan);
-        need(recv(chan, &byte, 1, 0) >= 0, "end of the channel"); /* the supervisor has exited */
-    }
+    if (news && news->ended)
+        need(recv(chan, &byte, 1, 0) == 0, "end of the channel"); /* the supervisor has exited */
     close(chan);
     return news;
 }

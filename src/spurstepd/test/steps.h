@@ -32,13 +32,12 @@ void steps_set(char **field, const char *text);
 /* Returns our end of the step's channel. */
 int steps_launch(struct steps *steps, const StepTask *task);
 void steps_order(int chan, const StepOrder *order);
-void steps_dismiss(int chan);
 /* The next news, at most `wait_ms`; NULL: none, or the connection ended. */
 StepNews *steps_news(int chan, int wait_ms);
 /* Goes on to the end report, which is the caller's; NULL when there is none in time. */
 StepNews *steps_wait_end(int chan, int wait_ms);
 
-/* Launches, waits for the end, dismisses. Returns the report. */
+/* Launches and waits until the supervisor has gone. Returns the report. */
 StepNews *steps_finish(struct steps *steps, const StepTask *task, int wait_ms);
 
 /* The file's text, freed by the caller; "" when it is absent. */

@@ -50,7 +50,6 @@ static void kill_is_term_then_kill(void **state)
         assert_true(news->ended->has_state && news->ended->state == JOB_CANCELLED);
         assert_true(stubborn ? took_ms >= 950 : took_ms < 950);
         step_news__free_unpacked(news, NULL);
-        steps_dismiss(chan);
         close(chan);
         char *out = steps_output(&steps, task);
         assert_has(out, "slurmstepd: error: *** JOB ");
@@ -155,7 +154,6 @@ static void frozen_steps_stand_still(void **state)
         assert_int_equal(news->ended->state, JOB_TIMEOUT);
         assert_true(size_of(task->std_out) > frozen);
         step_news__free_unpacked(news, NULL);
-        steps_dismiss(chan);
         close(chan);
         steps_task_free(task);
     }
@@ -214,7 +212,6 @@ static void a_lease_that_ends_freezes(void **state)
     assert_int_equal(strspn(out, "x\n"), frozen);
     free(out);
     step_news__free_unpacked(news, NULL);
-    steps_dismiss(chan);
     close(chan);
     steps_task_free(task);
 }
@@ -240,7 +237,6 @@ static void an_attempt_starts_once(void **state)
     assert_true(news && news->already);
     step_news__free_unpacked(news, NULL);
     close(second);
-    steps_dismiss(first);
     close(first);
     snprintf(path, sizeof(path), "%s/count", steps.dir);
     char *count = steps_read(path);
@@ -281,7 +277,6 @@ static void a_new_spurd_finds_its_steps(void **state)
     assert_int_equal(news->ended->exit_status, 5 << 8);
     assert_true(news->ended->started_us > 0 && news->ended->ended_us > news->ended->started_us);
     step_news__free_unpacked(news, NULL);
-    steps_dismiss(chan);
     close(chan);
     steps_task_free(task);
 }
@@ -289,7 +284,7 @@ static void a_new_spurd_finds_its_steps(void **state)
 static void a_report_nobody_takes_stays_on_disk(void **state)
 {
     (void)state;
-    StepTask *task = steps_task(&steps, "#!/bin/sh\nexit 6\n");
+    StepTask *task = steps_task(&steps, "#!/bin/sh\nsleep 0.2; exit 6\n");
     int chan = steps_launch(&steps, task);
     char path[256];
 
@@ -338,7 +333,6 @@ static void signals_reach_whom_they_should(void **state)
         StepNews *news = steps_wait_end(chan, WAIT_MS);
         assert_non_null(news);
         step_news__free_unpacked(news, NULL);
-        steps_dismiss(chan);
         close(chan);
         char *out = steps_output(&steps, task);
         assert_has(out, "script\n");
@@ -373,7 +367,6 @@ static void many_children_that_ignore_term(void **state)
         assert_false(news->unkillable);
         step_news__free_unpacked(news, NULL);
         assert_int_equal(count_marked(mark), 0);
-        steps_dismiss(chan);
         close(chan);
         steps_task_free(task);
     }

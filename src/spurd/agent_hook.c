@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent_hook.c - prolog and epilog of a grant
+ */
+#include <stdlib.h>
+
+#include "spurd/agent_priv.h"
+#include "spurd/hook.h"
+#include "sys/log.h"
+
+static unsigned hook_timeout_s(const struct agent *agent)
+{
+    const Config *config = agent_common(agent);
+
+    return config && config->prolog_epilog_timeout_s ? config->prolog_epilog_timeout_s : 300;
+}
+
+static struct hook *start_hook(struct agent *agent, struct held *held, const char *path,
+                               enum env_where where, hook_done_fn done)
+{
+    struct arena arena;
+    struct task_node node;
+    struct env_job job;
+    struct env env;
+    char *in = NULL, *out = NULL, *error = NULL;
+
+    arena_init(&arena);
+    env_init(&env, &arena);
+    agent_task_node(agent, &node);
+    if (held->grant && task_spec(held->grant)) {
+        task_env_job(&node, held->grant, &job);
+        if (!str_is_empty(job.spec->work_dir))
+            task_files(&node, held->grant, &arena, &in, &out, &error, NULL);
+        job.std_in = in;
+        job.std_out = out;
+        job.std_err = error;
+        job.ended = held->report;
+        env_fill(&env, &job, where);
+    }
+    char **list = env_copy(&env);
+    env_done(&env);
+    arena_done(&arena);
+    return hook_start(agent->uv, path, list, hook_timeout_s(agent), done,
+                      agent_ref_new(agent, held));
+}
+
+static void write_ready(struct agent *agent, struct held *held)
+{
+    SpoolRecord record = SPOOL_RECORD__INIT;
+    SpoolReady ready = SPOOL_READY__INIT;
+
+    ready.has_job_id = ready.has_attempt = true;
+    ready.job_id = held->job;
+    ready.attempt = held->attempt;
+    record.what_case = SPOOL_RECORD__WHAT_READY;
+    record.ready = &ready;
+    agent_write_record(agent, &record, NULL);
+}
+
+static void prolog_done(void *ctx, int status, const struct err *err)
+{
+    struct agent_ref *hook = ctx;
+    struct agent *agent = hook->agent;
+    struct held *held = held_find(&agent->table, hook->job, hook->attempt);
+    struct err refused = { 0 };
+
+    (void)status;
+    if (!held)
+        return;
+    held->hook = NULL;
+    if (held->revoked) {
+        agent_advance(agent, held);
+        return;
+    }
+    if (err) {
+        log_error("prolog.failed", "job=%u attempt=%u error=%s", held->job, held->attempt,
+                  err->text);
+        err_set(&refused, ERR_PROLOG_FAILED, "Prolog failed: %s", err->text);
+        agent_send_grant_ack(agent, held->job, held->attempt, &refused, true);
+        agent_forget(agent, held);
+        return;
+    }
+    held->ready = true;
+    write_ready(agent, held);
+    agent_advance(agent, held);
+}
+
+static void epilog_done(void *ctx, int status, const struct err *err)
+{
+    struct agent_ref *hook = ctx;
+    struct agent *agent = hook->agent;
+    struct held *held = held_find(&agent->table, hook->job, hook->attempt);
+
+    (void)status;
+    if (!held)
+        return;
+    held->hook = NULL;
+    held->epilog_done = true;
+    if (err) {
+        log_error("epilog.failed", "job=%u attempt=%u error=%s", held->job, held->attempt,
+                  err->text);
+        agent_ask_drain(agent, "Epilog error");
+        agent_send_released(agent, held->job, held->attempt, err);
+        held->released = agent->welcomed;
+    }
+    agent_advance(agent, held);
+}
+
+void agent_start_prolog(struct agent *agent, struct held *held)
+{
+    held->hook = start_hook(agent, held, agent_common(agent)->prolog, ENV_PROLOG, prolog_done);
+}
+
+void agent_start_epilog(struct agent *agent, struct held *held)
+{
+    held->hook = start_hook(agent, held, agent_common(agent)->epilog, ENV_EPILOG, epilog_done);
+}
