@@ -197,12 +197,24 @@ static void call_cancel(struct ctl *ctl, struct ask *ask, struct request *reques
     ctl_cancel(ctl, &ask->ask, into_arena(ask, &message.base));
 }
 
+static void call_cancel_mine(struct ctl *ctl, struct ask *ask, struct request *request)
+{
+    CancelJobsRequest message = CANCEL_JOBS_REQUEST__INIT;
+
+    (void)request;
+    message.has_me = message.me = true;
+    ctl_cancel(ctl, &ask->ask, into_arena(ask, &message.base));
+}
+
 static void call_update(struct ctl *ctl, struct ask *ask, struct request *request)
 {
     UpdateJobRequest message = UPDATE_JOB_REQUEST__INIT;
     JobSpec change = JOB_SPEC__INIT;
 
-    message.id = request->target;
+    if (request->by_name)
+        message.name = request->target;
+    else
+        message.id = request->target;
     if (request->kind == ASK_LIMIT) {
         change.has_time_limit_s = true;
         change.time_limit_s = request->value;
@@ -295,11 +307,13 @@ static void call_partition(struct ctl *ctl, struct ask *ask, struct request *req
 
 typedef void call_fn(struct ctl *ctl, struct ask *ask, struct request *request);
 static call_fn *const calls[ASK_KINDS] = {
-    [ASK_SUBMIT] = call_submit,       [ASK_CANCEL] = call_cancel,   [ASK_HOLD] = call_update,
-    [ASK_RELEASE] = call_update,      [ASK_LIMIT] = call_update,    [ASK_REQUEUE] = call_requeue,
-    [ASK_SUSPEND] = call_suspend,     [ASK_RESUME] = call_suspend,  [ASK_LIST] = call_list,
-    [ASK_WATCH] = call_watch,         [ASK_EXPLAIN] = call_explain, [ASK_NODE] = call_node,
-    [ASK_PARTITION] = call_partition,
+    [ASK_SUBMIT] = call_submit,       [ASK_CANCEL] = call_cancel,
+    [ASK_HOLD] = call_update,         [ASK_RELEASE] = call_update,
+    [ASK_LIMIT] = call_update,        [ASK_REQUEUE] = call_requeue,
+    [ASK_SUSPEND] = call_suspend,     [ASK_RESUME] = call_suspend,
+    [ASK_LIST] = call_list,           [ASK_WATCH] = call_watch,
+    [ASK_EXPLAIN] = call_explain,     [ASK_NODE] = call_node,
+    [ASK_PARTITION] = call_partition, [ASK_CANCEL_MINE] = call_cancel_mine,
 };
 
 /* The controller reads its file again; nobody waits for this answer. */

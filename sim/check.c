@@ -11,6 +11,7 @@
  * (5) core_check() holds: allocations within capacity, indexes complete, digest as recomputed.
  * (6) Another replica, which gets every batch when it is written and never restarts, has the same
  *     digest at every index; so does a recovered state, which holds all that was durable.
+ * (7) What a person asks for carries a request id and is done once, however often it is asked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,23 @@ static void check_whole(struct world *world, const struct state *state, uint64_t
 
 /* ---- (6): another replica ---- */
 
+/* (7) */
+static void check_request(struct world *world, const Command *command, const struct events *events)
+{
+    if (!command->has_uid)
+        return;
+    if (command->request_id.len != 16) {
+        world_violation(world, "a person's command %d has no request id", command->what_case);
+        return;
+    }
+    if (events->list.len <= 1) /* only the answer */
+        return;
+    uint64_t key = hash_bytes(command->request_id.data, 16, command->after_job);
+    if (map_put_num(&world->truth.effects, key, world))
+        world_violation(world, "a request of user %u (command %d) was done twice", command->uid,
+                        command->what_case);
+}
+
 void check_written(struct world *world, const struct log_batch *batch)
 {
     struct state *follower = world->follower;
@@ -265,6 +283,7 @@ void check_written(struct world *world, const struct log_batch *batch)
             command->what_case == COMMAND__WHAT_CANCEL)
             command->time_us++;
         core_apply(follower, state_head(follower).index + 1, command, &events);
+        check_request(world, command, &events);
         command__free_unpacked(command, NULL);
     }
     events_done(&events);

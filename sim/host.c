@@ -291,8 +291,9 @@ bool host_enter(struct host *host)
         return false;
     world->result->step++;
     world_count(world, COUNT_STEPS);
-    /* Nobody may be busy for ever without time passing. */
-    host->busy = world->now_us == host->busy_us ? host->busy + 1 : 0;
+    /* Nobody may be busy for ever without time passing; but much waits for one that was stopped. */
+    bool goes_on = world->now_us == host->stopped_until_us;
+    host->busy = world->now_us == host->busy_us && !goes_on ? host->busy + 1 : 0;
     host->busy_us = world->now_us;
     if (host->busy > BUSY_MOST)
         world_violation(world, "%s was called %u times in the same moment", host->name, host->busy);
@@ -423,9 +424,9 @@ void host_start(struct host *host)
         .wake = io_wake,
         .fence = io_fence,
     };
-    struct ctl_options options = { .name = host->name,
-                                   .address = host->name,
-                                   .cluster_id = cluster_id };
+    struct ctl_options options = {
+        .name = host->name, .address = host->name, .cluster_id = cluster_id, .ids_per_command = 3
+    };
     struct err err = { 0 };
 
     if (host->ctl || world->violated)

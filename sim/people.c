@@ -245,6 +245,26 @@ static void some_payload(struct world *world, struct request *request)
     request->payload.len = size;
 }
 
+/* Somebody waits for all jobs of this user to be cancelled: that may catch new ones too. */
+static bool is_cancelling(const struct world *world, uint32_t uid)
+{
+    vec_each (struct request *, item, &world->requests) {
+        if ((*item)->kind == ASK_CANCEL_MINE && (*item)->uid == uid && !(*item)->done)
+            return true;
+    }
+    return false;
+}
+
+static void cancel_mine(struct world *world)
+{
+    const struct request *request = people_ask(world, ASK_CANCEL_MINE);
+
+    vec_each (struct request *, item, &world->requests) {
+        if ((*item)->kind == ASK_SUBMIT && (*item)->uid == request->uid)
+            (*item)->cancel_asked = true;
+    }
+}
+
 static void submit_one(struct world *world)
 {
     struct request *request = people_ask(world, ASK_SUBMIT);
@@ -252,6 +272,7 @@ static void submit_one(struct world *world)
     JobSpec *spec = request->spec = NEW(JobSpec);
 
     world_count(world, COUNT_SUBMITTED);
+    request->cancel_asked = is_cancelling(world, request->uid);
     job_spec__init(spec);
     spec->name = mem_printf("r%u", request->number);
     spec->has_batch = spec->batch = true;
@@ -303,6 +324,10 @@ static void about_some_job(struct world *world)
     if (job->tasks > 1 && rand_chance(&world->rand, 500) && kind != ASK_WATCH)
         snprintf(request->target, sizeof(request->target), "%u_%u", job->job_id,
                  (unsigned)rand_below(&world->rand, 10));
+    if ((kind == ASK_HOLD || kind == ASK_LIMIT) && rand_chance(&world->rand, 200)) {
+        request->by_name = true;
+        snprintf(request->target, sizeof(request->target), "%s", job->spec->name);
+    }
     if (kind == ASK_REQUEUE)
         world_count(world, COUNT_REQUEUES);
     if (kind == ASK_SUSPEND)
@@ -360,8 +385,10 @@ static void act(struct world *world, const struct happening *what)
     unsigned dice = (unsigned)rand_below(&world->rand, 100);
     if (dice < 55)
         submit_one(world);
-    else if (dice < 85)
+    else if (dice < 84)
         about_some_job(world);
+    else if (dice < 85 && rand_chance(&world->rand, 300))
+        cancel_mine(world);
     else
         operate(world);
     /* A burst now and then: many requests share a batch. */

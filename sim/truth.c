@@ -74,5 +74,6 @@ void truth_done(struct truth *truth)
         free(entry->value);
     map_done(&truth->runs);
     map_done(&truth->jobs);
+    map_done(&truth->effects);
     map_done(&truth->alive);
 }

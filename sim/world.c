@@ -150,6 +150,7 @@ static void make(struct world *world)
     map_init(&world->truth.runs);
     map_init(&world->truth.alive);
     map_init(&world->truth.jobs);
+    map_init(&world->truth.effects);
     faults_choose(world);
     world->machine_count = (unsigned)rand_skewed(&world->rand, 1, 16);
     world->machines = NEW_ARRAY(struct machine, world->machine_count);

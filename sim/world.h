@@ -61,6 +61,8 @@ struct truth {
     struct map runs;  /* (job << 32 | attempt) → struct run */
     struct map alive; /* the same key: those that run now */
     struct map jobs;  /* id → struct known_job */
+    struct map
+        effects; /* of request ids: hash → struct world, when a command of it did something */
     uint32_t highest_id;
 };
 
@@ -245,6 +247,7 @@ void step_revoke(struct world *world, struct machine *machine, struct grant *gra
 enum request_kind {
     ASK_SUBMIT,
     ASK_CANCEL,
+    ASK_CANCEL_MINE, /* whatever the asker has */
     ASK_HOLD,
     ASK_RELEASE,
     ASK_REQUEUE,
@@ -284,6 +287,7 @@ struct request {
     /* about a job, a node or a partition */
     char target[64];
     char word[16];
+    bool by_name;   /* target is the job's name */
     uint32_t about; /* number of the submission it names; 0: none */
     int64_t value;
 };

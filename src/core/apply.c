@@ -3,7 +3,8 @@
  * apply.c - one committed command
  *
  * (1) Time and index move with every command, done or refused.
- * (2) A request id that was used before gets its first answer and changes nothing else.
+ * (2) A request id that was used before gets its first answer and changes nothing else, unless the
+ *     command goes on exactly where an unfinished request of many commands has got to.
  */
 #include "core/state_priv.h"
 
@@ -115,12 +116,20 @@ static void answer(struct events *out, uint32_t job_id, enum err_code code, cons
         event->text = arena_strdup(&out->arena, str_is_empty(text) ? err_text(code) : text);
 }
 
-static void remember(struct state *state, const Command *cmd, uint32_t job_id, enum err_code code)
+static void remember(struct state *state, const Command *cmd, struct request *seen, uint32_t job_id,
+                     enum err_code code)
 {
-    struct request request = {
-        .time_us = state->time_us, .uid = cmd->uid, .job_id = job_id, .code = (uint32_t)code
-    };
+    struct request request = { .time_us = state->time_us, .uid = cmd->uid };
 
+    if (cmd->has_upto_job)
+        job_id = cmd->upto_job;
+    if (seen) {
+        request_advance(state, seen, job_id, (uint32_t)code, cmd->has_upto_job);
+        return;
+    }
+    request.job_id = job_id;
+    request.code = (uint32_t)code;
+    request.more = cmd->has_upto_job;
     memcpy(request.id, cmd->request_id.data, sizeof(request.id));
     request_put(state, &request);
 }
@@ -151,9 +160,9 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
         settle(state);
     }
     requests_expire(state);
-    const struct request *seen =
-        has_id ? request_find(state, cmd->uid, cmd->request_id.data) : NULL;
-    if (seen) { /* (2) */
+    struct request *seen = has_id ? request_find(state, cmd->uid, cmd->request_id.data) : NULL;
+    bool goes_on = seen && seen->more && cmd->has_after_job && cmd->after_job == seen->job_id;
+    if (seen && !goes_on) { /* (2) */
         answer(out, seen->job_id, (enum err_code)seen->code, NULL);
         return;
     }
@@ -161,7 +170,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     deps_settle(state, out);
     settle(state);
     if (has_id)
-        remember(state, cmd, job_id, code);
+        remember(state, cmd, seen, job_id, code);
     if (code != ERR_OK && subject(cmd))
         reject(out, subject(cmd), NO_TASK, code);
     answer(out, job_id, code, err.text);

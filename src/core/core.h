@@ -29,9 +29,14 @@ int core_admit_submit(const struct state *state, const JobOwner *owner,
 /* The same for a configuration: names unique, partitions name nodes, counts within limits. */
 int core_admit_config(const Config *config, struct err *err);
 
-/* True when the id was used before; then job_id and code are the answer that was given. */
-bool core_request_seen(const struct state *state, uint32_t uid, const ProtobufCBinaryData *id,
-                       uint32_t *job_id, enum err_code *code);
+/* True when the id was used before; then *out is the answer that was given. */
+struct request_seen {
+    uint32_t job_id;
+    enum err_code code;
+    bool more; /* it was about many jobs and got no further than job_id: it may go on from there */
+};
+bool core_request_seen(const struct state *state, uint32_t uid, const uint8_t id[16],
+                       struct request_seen *out);
 
 /* When a CmdTime is to be proposed; INT64_MAX when nothing is due. */
 int64_t core_next_due(const struct state *state);

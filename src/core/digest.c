@@ -155,7 +155,7 @@ uint64_t request_hash(const struct request *request)
 {
     uint64_t hash = fold(SEED_REQUEST, (uint64_t)request->uid << 32 | request->job_id);
 
-    hash = fold(hash, request->code);
+    hash = fold(hash, (uint64_t)request->more << 32 | request->code);
     hash = fold(hash, (uint64_t)request->time_us);
     return hash_bytes(request->id, sizeof(request->id), hash);
 }

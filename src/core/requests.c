@@ -138,14 +138,23 @@ void requests_done(struct requests *requests)
     *requests = (struct requests){ 0 };
 }
 
-bool core_request_seen(const struct state *state, uint32_t uid, const ProtobufCBinaryData *id,
-                       uint32_t *job_id, enum err_code *code)
+void request_advance(struct state *state, struct request *request, uint32_t job_id, uint32_t code,
+                     bool more)
 {
-    const struct request *request = id && id->len == 16 ? request_find(state, uid, id->data) : NULL;
+    state->digest -= request_hash(request);
+    request->job_id = job_id;
+    request->code = code;
+    request->more = more;
+    state->digest += request_hash(request);
+}
+
+bool core_request_seen(const struct state *state, uint32_t uid, const uint8_t id[16],
+                       struct request_seen *out)
+{
+    const struct request *request = request_find(state, uid, id);
 
     if (!request)
         return false;
-    *job_id = request->job_id;
-    *code = (enum err_code)request->code;
+    *out = (struct request_seen){ request->job_id, (enum err_code)request->code, request->more };
     return true;
 }

@@ -128,9 +128,11 @@ static int take_reservation(struct restore *restore, const SnapshotReservation *
 
 static int take_request(struct restore *restore, const SnapshotRequest *msg, struct err *err)
 {
-    struct request request = {
-        .time_us = msg->time_us, .uid = msg->uid, .job_id = msg->job_id, .code = msg->code
-    };
+    struct request request = { .time_us = msg->time_us,
+                               .uid = msg->uid,
+                               .job_id = msg->job_id,
+                               .code = msg->code,
+                               .more = msg->more };
 
     if (msg->request_id.len != sizeof(request.id))
         return damaged(err, "a request is not right");

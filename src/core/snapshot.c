@@ -188,6 +188,7 @@ static void put_requests(struct writer *writer, const struct state *state)
         msg.time_us = request->time_us;
         msg.job_id = request->job_id;
         msg.code = request->code;
+        msg.has_more = msg.more = request->more;
         record.what_case = SNAPSHOT_RECORD__WHAT_REQUEST;
         record.request = &msg;
         put(writer, &record);

@@ -45,6 +45,7 @@ struct request {
     int64_t time_us;
     uint32_t uid, job_id, code;
     uint8_t id[16];
+    bool more; /* not all of its commands have come: it has got to job_id */
 };
 
 struct requests {
@@ -255,6 +256,8 @@ void needs_free(struct shape *shape);
 /* requests.c */
 struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id);
 void request_put(struct state *state, const struct request *request);
+void request_advance(struct state *state, struct request *request, uint32_t job_id, uint32_t code,
+                     bool more);
 void requests_expire(struct state *state);
 void requests_shift(struct state *state, int64_t us);
 void requests_done(struct requests *requests);

@@ -6,12 +6,13 @@
  * committed, a node spoke, a timer fired. main.c and serve.c bind it to libuv, sim/ to simulated
  * time. Nothing here blocks and nothing here polls.
  *
- *   ctl_propose.c  commands into the log, committed ones into the state, answers to the askers
+ *   ctl.c          its life, timers and configuration
+ *   ctl_propose.c  commands into the log; ctl_apply.c  committed ones into the state, and answers
  *   ctl_effects.c  what the leader does because of what the cluster decided
- *   ctl_nodes.c    sessions of agents: hello, reports, heartbeats, silence
+ *   ctl_nodes.c    agents and their silence; ctl_hello.c, ctl_reports.c, ctl_grants.c  what they say
  *   ctl_plan.c     feeds the planner and proposes what it decides
  *   ctl_alloc.c    allocations without a script
- *   ctl_jobs.c ctl_query.c ctl_admin.c   what people ask
+ *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_admin.c   what people ask
  */
 #ifndef SPURCTLD_CTL_H
 #define SPURCTLD_CTL_H
@@ -71,6 +72,7 @@ struct ctl_options {
     const uint8_t *cluster_id;  /* 16 bytes for a new cluster */
     const uint8_t *verify_key;  /* 32 bytes: public key of the cluster's tokens, or NULL */
     const uint8_t *step_secret; /* 32 bytes that only controllers know, or NULL */
+    unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
 };
 
 /*

@@ -37,7 +37,16 @@ void ctl_finish_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     const struct job *job = state_job(ctl->state, request->job_id);
     CmdFinish finish = CMD_FINISH__INIT;
     Command command = CTL_COMMAND(FINISH, .finish = &finish);
+    DoneReply done = DONE_REPLY__INIT;
+    struct request_seen seen;
 
+    if (ctl_seen(ctl, ask, &seen)) {
+        if (seen.code)
+            ctl_fail(ask, seen.code);
+        else
+            ask->ops->reply(ask, &done.base);
+        return;
+    }
     if (!job || job->batch) {
         ctl_fail(ask, ERR_INVALID_JOB_ID);
         return;

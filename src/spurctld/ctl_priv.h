@@ -74,6 +74,7 @@ struct ctl {
     uint8_t verify_key[32];
     bool has_verify_key;
     uint8_t step_secret[CTL_STEP_KEY_BYTES];
+    unsigned ids_per_command;
     struct state *state;
     struct sched *sched; /* NULL while recovering */
     struct log *log;
@@ -81,7 +82,7 @@ struct ctl {
     Config *config; /* of this process's file, until proposed; may be NULL */
     bool config_reconfigure;
 
-    /* ctl_propose.c */
+    /* ctl_propose.c, ctl_apply.c */
     VEC(struct proposal) queue; /* what the log has taken and not answered, oldest at queue_at */
     size_t queue_at;
     bool unflushed, refused;
@@ -128,10 +129,19 @@ void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_pa
 void ctl_propose_ask(struct ctl *ctl, struct ctl_ask *ask, Command *command, ctl_done_fn *done,
                      void *arg);
 void ctl_stamp_ask(const struct ctl_ask *ask, Command *command);
+/* Was this request done before? Then what was answered. */
+bool ctl_seen(const struct ctl *ctl, const struct ctl_ask *ask, struct request_seen *out);
 /* The EVENT_ANSWER of a command. */
 const struct event *ctl_answer(const struct events *events);
 /* Answers an ask with a DoneReply, or with the error; arg is the ask. */
 void ctl_done_reply(struct ctl *ctl, void *arg, const struct events *events, const struct err *err);
+/* Notices that the wall clock was set; called before anything is done by the time. */
+void ctl_look_at_clock(struct ctl *ctl);
+void ctl_arm_due(struct ctl *ctl);
+void ctl_propose_lead(struct ctl *ctl);
+
+/* ---- ctl_apply.c ---- */
+extern const struct log_owner ctl_log_owner;
 ProtobufCAllocator ctl_allocator(struct arena *arena);
 
 /* ---- ctl_effects.c ---- */
@@ -158,9 +168,18 @@ struct agent *ctl_agent(struct ctl *ctl, const char *node); /* NULL when never s
 void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message);
 void ctl_nodes_leading(struct ctl *ctl);
 void ctl_nodes_following(struct ctl *ctl);
-void ctl_reconcile(struct ctl *ctl);    /* asks every agent to say hello again */
-void ctl_nodes_config(struct ctl *ctl); /* tells every agent */
+void ctl_reconcile(struct ctl *ctl); /* asks every agent to say hello again */
 void ctl_nodes_timer(struct ctl *ctl);
+
+/* ---- ctl_hello.c ---- */
+void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello);
+void ctl_nodes_config(struct ctl *ctl); /* tells every agent */
+
+/* ---- ctl_reports.c ---- */
+size_t ctl_part_of(const struct job *job, const char *node); /* its count when it has none there */
+void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node);
+
+/* ---- ctl_grants.c ---- */
 void ctl_granting_start(struct ctl *ctl, const struct job *job);
 void ctl_granting_end(struct ctl *ctl, uint32_t job_id);
 void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);

@@ -433,8 +433,8 @@ static void a_request_id_is_answered_once(void **unused)
     CmdUpdateJob msg = CMD_UPDATE_JOB__INIT;
     JobSelect jobs = JOB_SELECT__INIT;
     uint8_t id[16] = "0123456789abcdef";
-    uint32_t job = fix_submit(fix, &spec), seen_job;
-    enum err_code seen_code;
+    uint32_t job = fix_submit(fix, &spec);
+    struct request_seen seen;
 
     jobs.n_job_ids = 1;
     jobs.job_ids = &job;
@@ -449,15 +449,59 @@ static void a_request_id_is_answered_once(void **unused)
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK); /* the first answer, and no second hold */
     assert_int_equal(fix->events.list.len, 1);
     assert_int_equal(fix_get(fix, job)->hold, 0);
-    assert_true(core_request_seen(fix->state, 1000, &cmd.request_id, &seen_job, &seen_code));
-    assert_false(core_request_seen(fix->state, 1001, &cmd.request_id, &seen_job, &seen_code));
+    assert_true(core_request_seen(fix->state, 1000, id, &seen));
+    assert_false(core_request_seen(fix->state, 1001, id, &seen));
     struct state *copy = fix_copy(fix);
-    assert_true(core_request_seen(copy, 1000, &cmd.request_id, &seen_job, &seen_code));
+    assert_true(core_request_seen(copy, 1000, id, &seen));
     state_free(copy);
     fix_time(fix, 601);
-    assert_false(core_request_seen(fix->state, 1000, &cmd.request_id, &seen_job, &seen_code));
+    assert_false(core_request_seen(fix->state, 1000, id, &seen));
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
     assert_int_equal(fix_get(fix, job)->hold, 1);
+    fix_free(fix);
+}
+
+/* A request of several commands goes on where it got to, once, also after a restart. */
+static void long_requests_go_on(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+    Command cmd = COMMAND__INIT;
+    CmdUpdateJob msg = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = JOB_SELECT__INIT;
+    uint8_t id[16] = "0123456789abcdeg";
+    uint32_t first = fix_submit(fix, &spec), second = fix_submit(fix, &spec);
+    struct request_seen seen;
+
+    jobs.n_job_ids = 1;
+    msg.jobs = &jobs;
+    PUT(&msg, hold, 1);
+    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
+    PUT(&cmd, uid, 1000);
+    cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
+    cmd.update_job = &msg;
+    PUT(&cmd, after_job, 0);
+    PUT(&cmd, upto_job, first);
+    jobs.job_ids = &first;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    fix_hold(fix, first, 0, false);
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK); /* came twice: the job stays released */
+    assert_int_equal(fix_get(fix, first)->hold, 0);
+    struct state *copy = fix_copy(fix);
+    assert_true(core_request_seen(copy, 1000, id, &seen));
+    assert_true(seen.more && seen.job_id == first);
+    assert_true(core_digest(copy) == core_digest(fix->state));
+    state_free(copy);
+    PUT(&cmd, after_job, first);
+    cmd.has_upto_job = false; /* the last one */
+    jobs.job_ids = &second;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_int_equal(fix_get(fix, second)->hold, 1);
+    fix_hold(fix, second, 0, false);
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_int_equal(fix_get(fix, second)->hold, 0);
+    assert_true(core_request_seen(fix->state, 1000, id, &seen));
+    assert_false(seen.more);
     fix_free(fix);
 }
 
@@ -592,5 +636,5 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
           UNIT(time_that_did_not_pass_ends_nothing), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
-          UNIT(starts_never_overcommit), UNIT(components_live_and_end_together),
-          UNIT(licences_are_counted))
+          UNIT(long_requests_go_on), UNIT(starts_never_overcommit),
+          UNIT(components_live_and_end_together), UNIT(licences_are_counted))

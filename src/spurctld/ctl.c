@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl.c - the controller's logic: its life, its timers, its configuration
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spurctld/ctl_priv.h"
+
+/* What could not be said while the disk was full is due again. */
+static void retry_done(struct ctl *ctl, void *arg, const struct events *events,
+                       const struct err *err)
+{
+    (void)arg, (void)events;
+    if (!err)
+        ctl_reconcile(ctl);
+}
+
+void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
+{
+    CmdTime time = CMD_TIME__INIT;
+    Command command = CTL_COMMAND(TIME, .time = &time);
+
+    ctl_look_at_clock(ctl);
+    switch (timer) {
+    case CTL_TIMER_DUE:
+        if (ctl->leading)
+            ctl_propose(ctl, &command, NULL, NULL);
+        break;
+    case CTL_TIMER_PLAN:
+        ctl_plan_timer(ctl);
+        break;
+    case CTL_TIMER_NODES:
+        ctl_nodes_timer(ctl);
+        break;
+    case CTL_TIMER_RETRY:
+        if (ctl->leading)
+            ctl_propose(ctl, &command, retry_done, NULL); /* does the disk take it now? */
+        else if (ctl->must_lead)
+            ctl_propose_lead(ctl);
+        break;
+    case CTL_TIMER_HOLD:
+        ctl_hold_timer(ctl);
+        break;
+    case CTL_TIMERS:
+        break;
+    }
+    ctl_flush(ctl);
+}
+
+/* ---- leading and configuration ---- */
+
+bool ctl_is_leading(const struct ctl *ctl)
+{
+    return ctl->leading;
+}
+
+static Config *config_copy(const Config *config)
+{
+    size_t len = config__get_packed_size(config);
+    uint8_t *bytes = mem_new(len + 1);
+
+    config__pack(config, bytes);
+    Config *copy = config__unpack(NULL, len, bytes);
+    free(bytes);
+    return copy;
+}
+
+void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure)
+{
+    const Config *present = state_config(ctl->state);
+    CmdConfig change = CMD_CONFIG__INIT;
+    Command command = CTL_COMMAND(CONFIG, .config = &change);
+
+    if (!ctl->leading) {
+        Config *copy = config_copy(config);
+        if (ctl->config)
+            config__free_unpacked(ctl->config, NULL);
+        ctl->config = copy;
+        ctl->config_reconfigure = reconfigure;
+        return;
+    }
+    if (!reconfigure && str_eq(present->hash, config->hash))
+        return;
+    change.config = (Config *)config;
+    change.has_reconfigure = true;
+    change.reconfigure = reconfigure;
+    ctl_propose(ctl, &command, NULL, NULL);
+}
+
+/* ---- life ---- */
+
+struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, ctl_open_log *open,
+                    void *open_arg, struct err *err)
+{
+    struct ctl *ctl = NEW(struct ctl);
+
+    ctl->io = *io;
+    ctl->name = mem_strdup(options->name);
+    ctl->address = mem_strdup(options->address ? options->address : "");
+    if (options->cluster_id)
+        memcpy(ctl->cluster_id, options->cluster_id, sizeof(ctl->cluster_id));
+    if (options->verify_key) {
+        memcpy(ctl->verify_key, options->verify_key, sizeof(ctl->verify_key));
+        ctl->has_verify_key = true;
+    }
+    if (options->step_secret)
+        memcpy(ctl->step_secret, options->step_secret, sizeof(ctl->step_secret));
+    ctl->ids_per_command = options->ids_per_command;
+    ctl->state = state_new();
+    ctl->counts.start_us = ctl_now(ctl);
+    events_init(&ctl->events);
+    arena_init(&ctl->apply_arena);
+    map_init(&ctl->agents);
+    map_init(&ctl->sessions);
+    map_init(&ctl->granting);
+    ctl->log = open(open_arg, &ctl_log_owner, ctl, err);
+    if (!ctl->log || log_start(ctl->log, err) < 0) {
+        ctl_free(ctl);
+        return NULL;
+    }
+    ctl->last_stamp_us = state_head(ctl->state).time_us;
+    ctl->clock_wall_us = ctl_now(ctl);
+    ctl->clock_mono_us = ctl_mono(ctl);
+    ctl->sched = sched_new(ctl->state);
+    if (ctl->must_lead)
+        ctl_propose_lead(ctl);
+    ctl_flush(ctl);
+    return ctl;
+}
+
+void ctl_free(struct ctl *ctl)
+{
+    if (!ctl)
+        return;
+    log_free(ctl->log); /* refuses what still waits */
+    map_each (entry, &ctl->agents) {
+        struct agent *agent = entry->value;
+        if (agent->hello)
+            node_hello__free_unpacked(agent->hello, NULL);
+        free(agent->name);
+        free(agent);
+    }
+    map_each (entry, &ctl->granting) {
+        struct granting *granting = entry->value;
+        bitset_done(&granting->acked);
+        free(granting);
+    }
+    map_done(&ctl->agents);
+    map_done(&ctl->sessions);
+    map_done(&ctl->granting);
+    ctl_listings_gone(ctl);
+    vec_done(&ctl->queue);
+    str_done(&ctl->packed);
+    vec_done(&ctl->watchers);
+    vec_done(&ctl->orphans);
+    events_done(&ctl->events);
+    arena_done(&ctl->apply_arena);
+    if (ctl->sched)
+        sched_free(ctl->sched);
+    state_free(ctl->state);
+    if (ctl->config)
+        config__free_unpacked(ctl->config, NULL);
+    free(ctl->name);
+    free(ctl->address);
+    free(ctl);
+}
+
+const struct state *ctl_state(const struct ctl *ctl)
+{
+    return ctl->state;
+}
+
+struct log *ctl_log(struct ctl *ctl)
+{
+    return ctl->log;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_apply.c - what the log says: committed commands into the state, answers to the askers
+ *
+ * (1) The state changes only in apply_one(), from the same bytes that are durable.
+ * (2) An asker is answered after its command is durable and applied, never before.
+ * (3) When the log refuses a batch (disk full), its askers get the error and nothing was applied;
+ *     what the leader itself must still say is found again from the state.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/snapshot.h"
+#include "spurctld/ctl_priv.h"
+#include "sys/log.h"
+
+static void *arena_take(void *data, size_t size)
+{
+    return arena_alloc(data, size);
+}
+
+static void arena_give(void *data, void *pointer)
+{
+    (void)data, (void)pointer;
+}
+
+ProtobufCAllocator ctl_allocator(struct arena *arena)
+{
+    return (ProtobufCAllocator){ arena_take, arena_give, arena };
+}
+
+const struct event *ctl_answer(const struct events *events)
+{
+    events_each(event, events)
+    {
+        if (event->kind == EVENT_ANSWER)
+            return event;
+    }
+    return NULL;
+}
+
+static struct proposal queue_take(struct ctl *ctl)
+{
+    struct proposal first = ctl->queue.items[ctl->queue_at++];
+
+    if (ctl->queue_at == ctl->queue.len)
+        ctl->queue_at = ctl->queue.len = 0;
+    return first;
+}
+
+/* Keeps the queue from growing while it never runs empty. */
+static void queue_settle(struct ctl *ctl)
+{
+    if (ctl->queue_at < 4096)
+        return;
+    ctl->queue.len -= ctl->queue_at;
+    memmove(ctl->queue.items, ctl->queue.items + ctl->queue_at,
+            ctl->queue.len * sizeof(*ctl->queue.items));
+    ctl->queue_at = 0;
+}
+
+static void count_event(struct ctl *ctl, const struct event *event)
+{
+    struct ctl_counts *counts = &ctl->counts;
+
+    if (event->kind == EVENT_JOB_SUBMITTED)
+        counts->submitted++;
+    else if (event->kind == EVENT_JOB_STARTED)
+        counts->started++;
+    else if (event->kind == EVENT_JOB_ENDED && event->end_state == JOB_COMPLETED)
+        counts->completed++;
+    else if (event->kind == EVENT_JOB_ENDED && event->end_state == JOB_CANCELLED)
+        counts->cancelled++;
+    else if (event->kind == EVENT_JOB_ENDED)
+        counts->failed++;
+}
+
+static void became_leader(struct ctl *ctl)
+{
+    struct state_head head = state_head(ctl->state);
+
+    if (!ctl->lead_proposed || strcmp(head.leader, ctl->name) != 0)
+        return;
+    ctl->leading = true;
+    log_set_epoch(ctl->log, head.epoch);
+    log_info("ctl.leads", "name=%s epoch=%llu index=%llu", ctl->name,
+             (unsigned long long)head.epoch, (unsigned long long)head.index);
+    if (ctl->config)
+        ctl_set_config(ctl, ctl->config, ctl->config_reconfigure);
+    ctl_nodes_leading(ctl);
+}
+
+static void handle_events(struct ctl *ctl)
+{
+    sched_feed_all(ctl->sched, &ctl->events);
+    events_each(event, &ctl->events)
+    {
+        count_event(ctl, event);
+        if (event->kind == EVENT_LEADER)
+            became_leader(ctl);
+        else if (event->kind == EVENT_DIVERGED)
+            ctl->io.fence(ctl->io.ctx, "the state differs from the other controllers'");
+        else if (event->kind == EVENT_PAYLOAD_DROPPED)
+            log_payload_drop(ctl->log, event->digest);
+        if (ctl->leading)
+            ctl_effect(ctl, event);
+        if (event->job)
+            ctl_watchers_notify(ctl, event->job);
+    }
+}
+
+static int apply_one(struct ctl *ctl, const struct log_entry *entry,
+                     const struct proposal *proposal, struct err *err)
+{
+    ProtobufCAllocator allocator = ctl_allocator(&ctl->apply_arena);
+    Command *command =
+        command__unpack(&allocator, entry->command.len, (const uint8_t *)entry->command.ptr);
+
+    if (!command)
+        return err_set(err, ERR_CORRUPT, "entry %llu of the log is no command",
+                       (unsigned long long)entry->index);
+    events_clear(&ctl->events);
+    core_apply(ctl->state, entry->index, command, &ctl->events); /* (1) */
+    ctl->skipped_us -= MIN(ctl->skipped_us, command->skipped_us);
+    if (ctl->sched)
+        handle_events(ctl);
+    if (proposal && proposal->done)
+        proposal->done(ctl, proposal->arg, &ctl->events, NULL); /* (2) */
+    arena_reset(&ctl->apply_arena);
+    ctl->counts.commands++;
+    return 0;
+}
+
+static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
+{
+    struct ctl *ctl = ctx;
+    struct log_walk walk;
+    struct log_entry entry;
+    int code = 0;
+
+    log_walk_init(&walk, batch);
+    while (code == 0 && log_walk_next(&walk, &entry)) {
+        struct proposal proposal = { 0 };
+        if (batch->own)
+            proposal = queue_take(ctl);
+        code = apply_one(ctl, &entry, &proposal, err);
+    }
+    queue_settle(ctl);
+    ctl->counts.batches++;
+    ctl->refused = false;
+    if (ctl->leading) {
+        ctl_plan_kick(ctl);
+        ctl_arm_due(ctl);
+    }
+    return code;
+}
+
+/* (3) */
+static void on_refused(void *ctx, uint32_t count, const struct err *why)
+{
+    struct ctl *ctl = ctx;
+
+    log_error("log.refused", "commands=%u text=%s", count, why->text);
+    while (count--) {
+        struct proposal proposal = queue_take(ctl);
+        if (proposal.done)
+            proposal.done(ctl, proposal.arg, NULL, why);
+    }
+    if (ctl->sched)
+        sched_abandon_all(ctl->sched);
+    ctl->starts_in_flight = 0;
+    ctl->refused = true;
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_RETRY, ctl_now(ctl) + 500000);
+}
+
+static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *err)
+{
+    struct ctl *ctl = ctx;
+    struct restore *restore = core_restore_begin();
+    uint8_t bytes[65536];
+    ssize_t got = 0;
+    int code = 0;
+
+    while (code == 0 && (got = snapshot_read(snapshot, bytes, sizeof(bytes), err)) > 0)
+        code = core_restore_feed(restore, bytes, (size_t)got, err);
+    if (got < 0)
+        code = (int)got;
+    struct err ignored;
+    struct state *state = core_restore_end(restore, code < 0 ? &ignored : err);
+    if (code < 0 || !state) {
+        state_free(state);
+        return code < 0 ? code : -(int)err->code;
+    }
+    state_free(ctl->state);
+    ctl->state = state;
+    if (ctl->sched) {
+        sched_free(ctl->sched);
+        ctl->sched = sched_new(state);
+    }
+    return 0;
+}
+
+static void on_role(void *ctx, enum log_role role, const char *leader)
+{
+    struct ctl *ctl = ctx;
+
+    if (role == LOG_FOLLOWS) {
+        if (ctl->leading)
+            log_warn("ctl.follows", "leader=%s", leader);
+        ctl->leading = ctl->must_lead = ctl->lead_proposed = false;
+        ctl_nodes_following(ctl);
+        if (ctl->sched)
+            sched_abandon_all(ctl->sched);
+        ctl->starts_in_flight = 0;
+        return;
+    }
+    ctl->must_lead = true;
+    if (ctl->sched)
+        ctl_propose_lead(ctl);
+}
+
+static void on_failed(void *ctx, const struct err *why)
+{
+    struct ctl *ctl = ctx;
+
+    ctl->io.fence(ctl->io.ctx, why->text);
+}
+
+static bool on_payload_live(void *ctx, const uint8_t digest[LOG_DIGEST_BYTES])
+{
+    struct ctl *ctl = ctx;
+
+    return state_has_payload(ctl->state, digest);
+}
+
+static void on_wake(void *ctx)
+{
+    struct ctl *ctl = ctx;
+
+    ctl->io.wake(ctl->io.ctx);
+}
+
+const struct log_owner ctl_log_owner = {
+    .restore = on_restore,
+    .apply = on_apply,
+    .refused = on_refused,
+    .role = on_role,
+    .failed = on_failed,
+    .payload_live = on_payload_live,
+    .wake = on_wake,
+};

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_hello.c - a node says hello and is told where it stands
+ *
+ * (1) Hello is answered from the state alone: what the node should hold, it is granted again; what
+ *     it holds and should not, it is told to end. So nothing needs to be remembered across leaders.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spurctld/ctl_priv.h"
+#include "sys/log.h"
+
+enum { HEARTBEAT_MS = 3000 };
+
+static const HeldGrant *held(const NodeHello *hello, const struct job *job)
+{
+    for (size_t i = 0; i < hello->n_held; i++) {
+        if (hello->held[i]->job_id == job->id && hello->held[i]->attempt == job->attempt)
+            return hello->held[i];
+    }
+    return NULL;
+}
+
+static NodeConfig *node_config(struct ctl *ctl, const struct node *node, struct arena *arena)
+{
+    NodeConfig *out = ARENA_NEW(arena, NodeConfig);
+    Config *common = ARENA_NEW(arena, Config);
+
+    node_config__init(out);
+    *common = *state_config(ctl->state);
+    common->n_nodes = common->n_partitions = 0;
+    common->nodes = NULL;
+    common->partitions = NULL;
+    out->hash = common->hash;
+    out->cluster_name = common->cluster_name;
+    out->spec = node->spec;
+    out->common = common;
+    return out;
+}
+
+void ctl_nodes_config(struct ctl *ctl)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    map_each (entry, &ctl->agents) {
+        struct agent *agent = entry->value;
+        const struct node *node = state_node(ctl->state, agent->name);
+        CtlMessage message = CTL_MESSAGE__INIT;
+        if (!agent->session || !agent->welcomed)
+            continue;
+        if (!node) {
+            ctl->io.hang_up(ctl->io.ctx, agent->session);
+            continue;
+        }
+        message.what_case = CTL_MESSAGE__WHAT_CONFIG;
+        message.config = node_config(ctl, node, &arena);
+        ctl_send(ctl, agent, &message);
+    }
+    arena_done(&arena);
+}
+
+/* (1): brings one job of the node to where the state says it is. */
+static void reconcile_job(struct ctl *ctl, const struct job *job, const char *node,
+                          const NodeHello *hello)
+{
+    const HeldGrant *grant = held(hello, job);
+    size_t part = ctl_part_of(job, node);
+
+    switch (job_phase(job)) {
+    case PHASE_CONFIGURING:
+        if (!grant || !grant->ready) /* it may have become ready since: it is to say so */
+            ctl_send_grant(ctl, job, part);
+        if (grant && !grant->launched && ctl_launches_with_grant(job))
+            ctl_send_launch(ctl, job); /* the script that came with the grant was not kept */
+        if (grant && grant->ready)
+            ctl_granting_ack(ctl, job, node);
+        break;
+    case PHASE_RUNNING:
+    case PHASE_SUSPENDED:
+        if (!grant)
+            ctl_send_grant(ctl, job, part);
+        else if (part == 0 && job->batch && !grant->launched)
+            ctl_send_launch(ctl, job);
+        ctl_send_condition(ctl, job, part);
+        break;
+    case PHASE_COMPLETING:
+    case PHASE_REQUEUING:
+        if (grant)
+            ctl_send_revoke(ctl, job, part);
+        else
+            ctl_propose_release(ctl, job->id, job->attempt, node);
+        break;
+    case PHASE_PENDING:
+    case PHASE_ENDED:
+        break;
+    }
+}
+
+static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
+{
+    const struct node *node = state_node(ctl->state, agent->name);
+    struct state_head head = state_head(ctl->state);
+    struct arena arena;
+    CtlWelcome out = CTL_WELCOME__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+    size_t keep = 0;
+
+    if (!node || !agent->session)
+        return;
+    arena_init(&arena);
+    out.has_epoch = out.has_cluster_id = out.has_heartbeat_ms = true;
+    out.epoch = head.epoch;
+    out.cluster_id = (ProtobufCBinaryData){ 16, (uint8_t *)head.cluster_id };
+    out.heartbeat_ms = HEARTBEAT_MS;
+    out.config = node_config(ctl, node, &arena);
+    if (ctl->has_verify_key) {
+        out.has_verify_key = true;
+        out.verify_key = (ProtobufCBinaryData){ sizeof(ctl->verify_key), ctl->verify_key };
+    }
+    out.keep = ARENA_ARRAY(&arena, HeldGrant *, node->jobs.len + 1);
+    for (size_t i = 0; i < node->jobs.len; i++) {
+        const struct job *job = node->jobs.items[i];
+        HeldGrant *grant = ARENA_NEW(&arena, HeldGrant);
+        held_grant__init(grant);
+        grant->has_job_id = grant->has_attempt = true;
+        grant->job_id = job->id;
+        grant->attempt = job->attempt;
+        out.keep[keep++] = grant;
+    }
+    out.n_keep = keep;
+    message.what_case = CTL_MESSAGE__WHAT_WELCOME;
+    message.welcome = &out;
+    agent->welcomed = true;
+    agent->down_proposed = agent->loss_proposed = false;
+    ctl_send(ctl, agent, &message);
+    for (size_t i = node->jobs.len; i-- > 0;)
+        reconcile_job(ctl, node->jobs.items[i], agent->name, hello);
+    arena_done(&arena);
+}
+
+static void node_up_done(struct ctl *ctl, void *arg, const struct events *events,
+                         const struct err *err)
+{
+    struct agent *agent = ctl_agent(ctl, arg);
+
+    free(arg);
+    if (!agent || !agent->hello)
+        return;
+    NodeHello *hello = TAKE(agent->hello);
+    const struct event *answer = events ? ctl_answer(events) : NULL;
+    if (!err && answer->code == ERR_OK) {
+        welcome(ctl, agent, hello);
+        log_info("node.up", "node=%s held=%zu", agent->name, hello->n_held);
+    } else {
+        log_warn("node.refused", "node=%s text=%s", agent->name,
+                 err            ? err->text
+                 : answer->text ? answer->text
+                                : err_text(answer->code));
+        if (agent->session)
+            ctl->io.hang_up(ctl->io.ctx, agent->session);
+    }
+    node_hello__free_unpacked(hello, NULL);
+}
+
+static NodeHello *hello_copy(const NodeHello *hello)
+{
+    size_t len = node_hello__get_packed_size(hello);
+    uint8_t *bytes = mem_new(len + 1);
+
+    node_hello__pack(hello, bytes);
+    NodeHello *copy = node_hello__unpack(NULL, len, bytes);
+    free(bytes);
+    return copy;
+}
+
+/* The machine was started anew, so nothing that ran on it is left. */
+static void propose_rebooted(struct ctl *ctl, const char *name)
+{
+    CmdNodeDown down = CMD_NODE_DOWN__INIT;
+    Command command = CTL_COMMAND(NODE_DOWN, .node_down = &down);
+
+    down.node = (char *)name;
+    down.reason = (char *)"Node unexpectedly rebooted";
+    down.has_jobs_lost = down.jobs_lost = true;
+    log_warn("node.rebooted", "node=%s", name);
+    ctl_propose(ctl, &command, NULL, NULL);
+}
+
+void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
+{
+    const struct node *node = state_node(ctl->state, agent->name);
+    CmdNodeUp up = CMD_NODE_UP__INIT;
+    Command command = CTL_COMMAND(NODE_UP, .node_up = &up);
+
+    if (!node || !hello->found || agent->hello) {
+        log_warn("node.unknown", "node=%s", agent->name);
+        ctl->io.hang_up(ctl->io.ctx, agent->session);
+        return;
+    }
+    if (node->found && node->found->boot_id && hello->found->boot_id && node->jobs.len &&
+        strcmp(node->found->boot_id, hello->found->boot_id) != 0)
+        propose_rebooted(ctl, agent->name);
+    agent->hello = hello_copy(hello);
+    up.node = agent->name;
+    up.found = hello->found;
+    ctl_propose(ctl, &command, node_up_done, mem_strdup(agent->name));
+}

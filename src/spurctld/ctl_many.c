@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_many.c - one request about many jobs
+ *
+ * (1) Who may change a job: its owner, operators, administrators.
+ * (2) Each id that is named becomes a command with a request id of its own, made from the request's
+ *     and the id's place: asked again, each is answered as the first time.
+ * (3) What a filter matches is done in order of job id, IDS_PER_COMMAND at a time, the next when the
+ *     last is durable. All carry the request's id, and core remembers how far it got: asked again,
+ *     also of another leader, it goes on from there and does nothing twice.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "spurctld/ctl_many.h"
+
+enum { IDS_PER_COMMAND = 1000 };
+
+struct many {
+    struct ctl_ask *ask;
+    Command *command;
+    unsigned waiting; /* commands not yet applied, and one while they are still being made */
+    VEC(JobResult *) results;
+    struct err err; /* of the log */
+    /* (3) */
+    struct query *query;
+    struct query_cursor cursor;
+    uint32_t after;   /* the last job of the last command */
+    uint32_t next_id; /* jobs that come later are not meant */
+};
+
+struct many_one {
+    struct many *many;
+    const char *id;
+};
+
+static struct many *many_new(struct ctl_ask *ask, Command *command)
+{
+    struct many *many = ARENA_NEW(ask->arena, struct many);
+
+    many->ask = ask;
+    many->command = command;
+    many->waiting = 1;
+    return many;
+}
+
+static void add_result(struct many *many, const char *id, enum err_code code, const char *text)
+{
+    JobResult *result = ARENA_NEW(many->ask->arena, JobResult);
+
+    job_result__init(result);
+    result->id = arena_strdup(many->ask->arena, id);
+    result->has_code = result->has_slurm = true;
+    result->code = code;
+    result->slurm = (uint32_t)err_slurm(code);
+    result->text = arena_strdup(many->ask->arena, text ? text : code ? err_text(code) : NULL);
+    vec_push(&many->results, result);
+}
+
+/* Answers when nothing is waited for any more; the arena, and `many` in it, are gone then. */
+static void many_step(struct many *many)
+{
+    struct ctl_ask *ask = many->ask;
+    JobResult **items = many->results.items;
+    JobsReply reply = JOBS_REPLY__INIT;
+
+    if (--many->waiting)
+        return;
+    query_free(many->query);
+    reply.n_results = many->results.len;
+    reply.results = items;
+    if (many->err.code)
+        ask->ops->fail(ask, &many->err);
+    else
+        ask->ops->reply(ask, &reply.base);
+    free(items);
+}
+
+static JobSelect **select_of(Command *command)
+{
+    switch (command->what_case) {
+    case COMMAND__WHAT_CANCEL:
+        return &command->cancel->jobs;
+    case COMMAND__WHAT_UPDATE_JOB:
+        return &command->update_job->jobs;
+    case COMMAND__WHAT_REQUEUE:
+        return &command->requeue->jobs;
+    default:
+        return &command->suspend->jobs;
+    }
+}
+
+static void add_rejected(struct many *many, const struct events *events, const char *id)
+{
+    char number[32];
+
+    events_each(event, events)
+    {
+        if (event->kind != EVENT_REJECTED)
+            continue;
+        snprintf(number, sizeof(number), "%u", event->job_id);
+        add_result(many, id ? id : number, event->code, event->text);
+    }
+}
+
+/* ---- ids that are named ---- */
+
+static void one_done(struct ctl *ctl, void *arg, const struct events *events, const struct err *err)
+{
+    struct many_one *one = arg;
+    struct many *many = one->many;
+    size_t before = many->results.len;
+
+    (void)ctl;
+    if (err) {
+        many->err = *err;
+    } else {
+        add_rejected(many, events, one->id);
+        const struct event *answer = ctl_answer(events);
+        if (many->results.len == before)
+            add_result(many, one->id, answer->code, answer->text);
+    }
+    many_step(many);
+}
+
+/* (2) */
+static void place_id(const uint8_t id[16], size_t place, uint8_t out[16])
+{
+    uint64_t halves[2] = { hash_bytes(id, 16, place), hash_bytes(id, 16, ~(uint64_t)place) };
+
+    memcpy(out, place ? (const void *)halves : id, 16);
+}
+
+static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t place)
+{
+    struct ctl_ask *ask = many->ask;
+    struct many_one *one = ARENA_NEW(ask->arena, struct many_one);
+    JobSelect select = JOB_SELECT__INIT;
+    struct job_ref ref;
+    struct err err = { 0 };
+    struct request_seen seen;
+    uint8_t request_id[16];
+
+    if (ask->who->request_id) {
+        place_id(ask->who->request_id, place, request_id);
+        if (core_request_seen(ctl->state, ask->who->uid, request_id, &seen)) {
+            add_result(many, id, seen.code, NULL);
+            return;
+        }
+    }
+    if (job_ref_parse(id, &ref, &err) < 0) {
+        add_result(many, id, ERR_INVALID_JOB_ID, NULL);
+        return;
+    }
+    uint32_t job_id = ref.has_offset ? ref.id + ref.offset : ref.id;
+    const struct job *job = state_job(ctl->state, job_id);
+    if (!job || !ctl_may_change(ask, job)) { /* (1) */
+        add_result(many, id, job ? ERR_PERMISSION : ERR_INVALID_JOB_ID, NULL);
+        return;
+    }
+    select.n_job_ids = 1;
+    select.job_ids = &job_id;
+    if (ref.has_tasks)
+        select.array_tasks = arena_strndup(ask->arena, ref.tasks, ref.tasks_len);
+    *one = (struct many_one){ many, arena_strdup(ask->arena, id) };
+    *select_of(many->command) = &select;
+    ctl_stamp_ask(ask, many->command);
+    if (ask->who->request_id)
+        many->command->request_id.data = request_id;
+    many->waiting++;
+    ctl_propose(ctl, many->command, one_done, one);
+}
+
+void ctl_many_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char **ids, size_t count)
+{
+    struct many *many = many_new(ask, command);
+
+    for (size_t i = 0; i < count; i++)
+        one_id(ctl, many, ids[i], i);
+    many_step(many);
+}
+
+/* ---- what a filter matches ---- */
+
+static void next_command(struct ctl *ctl, struct many *many);
+
+static void some_done(struct ctl *ctl, void *arg, const struct events *events,
+                      const struct err *err)
+{
+    struct many *many = arg;
+
+    if (err)
+        many->err = *err;
+    else
+        add_rejected(many, events, NULL);
+    if (!err && many->after)
+        next_command(ctl, many);
+    many_step(many);
+}
+
+/* At most IDS_PER_COMMAND ids; false when they are the last. */
+static bool next_ids(struct ctl *ctl, struct many *many, uint32_t *ids, size_t *count)
+{
+    unsigned most = ctl->ids_per_command ? MIN(ctl->ids_per_command, IDS_PER_COMMAND)
+                                         : (unsigned)IDS_PER_COMMAND;
+    const struct job *job;
+    uint32_t task;
+
+    for (*count = 0;;) {
+        struct query_cursor before = many->cursor;
+        job = query_next(many->query, ctl->state, &many->cursor, NULL, &task);
+        if (!job || job->id >= many->next_id)
+            return false;
+        if (!ctl_may_change(many->ask, job)) /* (1) */
+            continue;
+        if (*count == most) {
+            many->cursor = before;
+            return true;
+        }
+        ids[(*count)++] = job->id;
+    }
+}
+
+static void next_command(struct ctl *ctl, struct many *many)
+{
+    Command *command = many->command;
+    uint32_t ids[IDS_PER_COMMAND];
+    JobSelect select = JOB_SELECT__INIT;
+
+    bool more = next_ids(ctl, many, ids, &select.n_job_ids);
+    if (!select.n_job_ids)
+        return;
+    select.job_ids = ids;
+    *select_of(command) = &select;
+    ctl_stamp_ask(many->ask, command);
+    command->has_after_job = true;
+    command->after_job = many->after;
+    command->has_upto_job = more;
+    command->upto_job = many->after = more ? ids[select.n_job_ids - 1] : 0;
+    many->waiting++;
+    ctl_propose(ctl, command, some_done, many);
+}
+
+void ctl_many_filter(struct ctl *ctl, struct ctl_ask *ask, Command *command,
+                     const ListJobsRequest *filter)
+{
+    struct many *many = many_new(ask, command);
+    struct request_seen seen = { .more = true };
+
+    ctl_seen(ctl, ask, &seen);
+    many->after = seen.job_id;
+    many->cursor.job = seen.job_id ? (uint64_t)seen.job_id + 1 : 0;
+    many->next_id = state_head(ctl->state).next_job_id;
+    if (seen.more && query_new(ctl->state, filter, &many->query, &many->err) == 0)
+        next_command(ctl, many); /* (3) */
+    many_step(many);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_reports.c - what agents report: grants taken, steps ended, resources released
+ *
+ * (1) A session speaks for the node that it proved to be, and for no other.
+ * (2) A report is acknowledged after it is committed, so an agent that keeps it until then loses
+ *     nothing, whoever crashes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spurctld/ctl_priv.h"
+#include "sys/log.h"
+
+size_t ctl_part_of(const struct job *job, const char *node)
+{
+    size_t i = 0;
+
+    while (i < job->run->count && strcmp(job->run->parts[i].name, node) != 0)
+        i++;
+    return i;
+}
+
+void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node)
+{
+    CmdRelease release = CMD_RELEASE__INIT;
+    Command command = CTL_COMMAND(RELEASE, .release = &release);
+    char *nodes[] = { (char *)node };
+
+    release.has_job_id = release.has_attempt = true;
+    release.job_id = job_id;
+    release.attempt = attempt;
+    release.n_nodes = 1;
+    release.nodes = nodes;
+    ctl_propose(ctl, &command, NULL, NULL);
+}
+
+struct report {
+    char *node;
+    uint32_t job_id, attempt, step;
+};
+
+static void ack(struct ctl *ctl, const struct report *report)
+{
+    struct agent *agent = ctl_agent(ctl, report->node);
+    AckReport out = ACK_REPORT__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    if (!agent || !agent->session)
+        return;
+    out.has_job_id = out.has_attempt = out.has_step = true;
+    out.job_id = report->job_id;
+    out.attempt = report->attempt;
+    out.step = report->step;
+    message.what_case = CTL_MESSAGE__WHAT_ACK;
+    message.ack = &out;
+    ctl_send(ctl, agent, &message);
+}
+
+static void report_done(struct ctl *ctl, void *arg, const struct events *events,
+                        const struct err *err)
+{
+    struct report *report = arg;
+
+    (void)events;
+    if (!err)
+        ack(ctl, report); /* (2); also when it was stale: nobody needs it any more */
+    free(report->node);
+    free(report);
+}
+
+static void on_ended(struct ctl *ctl, struct agent *agent, const StepEnded *ended)
+{
+    const StepId *id = ended->id;
+    CmdFinish finish = CMD_FINISH__INIT;
+    Command command = CTL_COMMAND(FINISH, .finish = &finish);
+    char *nodes[] = { agent->name };
+    struct report *report = NEW(struct report);
+
+    *report = (struct report){ mem_strdup(agent->name), id->job_id, id->attempt, id->step };
+    const struct job *job = state_job(ctl->state, id->job_id);
+    bool manages = job && job->run && job->attempt == id->attempt &&
+                   strcmp(job->run->parts[0].name, agent->name) == 0; /* (1) */
+    if (!manages) {
+        report_done(ctl, report, NULL, NULL);
+        return;
+    }
+    finish.has_job_id = finish.has_attempt = finish.has_exit_status = true;
+    finish.job_id = id->job_id;
+    finish.attempt = id->attempt;
+    finish.exit_status = ended->exit_status;
+    finish.has_state = ended->has_state;
+    finish.state = ended->state;
+    finish.usage = ended->usage;
+    finish.has_ended_us = ended->has_ended_us;
+    finish.ended_us = ended->ended_us;
+    if (ended->released) {
+        finish.n_released = 1;
+        finish.released = nodes;
+    }
+    if (ended->launch_failed) {
+        finish.has_requeue = finish.requeue = true;
+        finish.failed_node = agent->name;
+    }
+    finish.text = ended->text;
+    ctl_propose(ctl, &command, report_done, report);
+}
+
+static void on_released(struct ctl *ctl, struct agent *agent, const Released *released)
+{
+    const struct job *job = state_job(ctl->state, released->job_id);
+
+    if (!job || !job->run || job->attempt != released->attempt)
+        return;
+    ctl_propose_release(ctl, released->job_id, released->attempt, agent->name);
+}
+
+static void propose_drain(struct ctl *ctl, const char *node, const char *reason)
+{
+    CmdUpdateNode update = CMD_UPDATE_NODE__INIT;
+    Command command = CTL_COMMAND(UPDATE_NODE, .update_node = &update);
+    char *nodes[] = { (char *)node };
+
+    update.n_nodes = 1;
+    update.nodes = nodes;
+    update.state = (char *)"DRAIN";
+    update.reason = (char *)(reason ? reason : "asked by its agent");
+    update.by_user = (char *)"root";
+    update.has_by_uid = true;
+    log_warn("node.drain", "node=%s reason=%s", node, update.reason);
+    ctl_propose(ctl, &command, NULL, NULL);
+}
+
+static void on_grant_ack(struct ctl *ctl, struct agent *agent, const GrantAck *answer)
+{
+    const struct job *job = state_job(ctl->state, answer->job_id);
+
+    if (answer->refused && answer->drain)
+        propose_drain(ctl, agent->name, answer->text);
+    if (!job || !job->run || job->attempt != answer->attempt || job_has_ended(job))
+        return;
+    if (ctl_part_of(job, agent->name) == job->run->count) /* (1) */
+        return;
+    if (answer->refused)
+        ctl_finish_lost(ctl, job, agent->name,
+                        answer->text ? answer->text : err_text((enum err_code)answer->code), true);
+    else
+        ctl_granting_ack(ctl, job, agent->name);
+}
+
+void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
+{
+    struct agent *agent = map_get_num(&ctl->sessions, session);
+
+    if (!agent || agent->session != session || !ctl->leading)
+        return;
+    agent->seen_us = ctl_mono(ctl);
+    switch (message->what_case) {
+    case NODE_MESSAGE__WHAT_HELLO:
+        ctl_on_hello(ctl, agent, message->hello);
+        break;
+    case NODE_MESSAGE__WHAT_GRANT_ACK:
+        on_grant_ack(ctl, agent, message->grant_ack);
+        break;
+    case NODE_MESSAGE__WHAT_ENDED:
+        if (message->ended->id)
+            on_ended(ctl, agent, message->ended);
+        break;
+    case NODE_MESSAGE__WHAT_RELEASED:
+        if (message->released->epilog_failed)
+            propose_drain(ctl, agent->name,
+                          message->released->text ? message->released->text : "Epilog error");
+        on_released(ctl, agent, message->released);
+        break;
+    case NODE_MESSAGE__WHAT_HEARTBEAT:
+        agent->load_centi = message->heartbeat->load_centi;
+        agent->free_mem_mb = message->heartbeat->free_mem_mb;
+        break;
+    case NODE_MESSAGE__WHAT_DRAIN:
+        propose_drain(ctl, agent->name, message->drain->reason);
+        break;
+    default:
+        break;
+    }
+}

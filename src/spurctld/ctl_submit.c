@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl_submit.c - a job comes in
+ *
+ * (1) The owner of a job is who asked, as rpc proved it; nothing in a request says so.
+ * (2) Asked again, it gets the first answer, even if the cluster would take no such job now.
+ */
+#include <string.h>
+
+#include "base/limits.h"
+#include "spurctld/ctl_priv.h"
+
+static void answer_submit(struct ctl_ask *ask, uint32_t job_id, enum err_code code,
+                          const char *text)
+{
+    SubmitJobReply reply = SUBMIT_JOB_REPLY__INIT;
+    struct err refused = { 0 };
+
+    if (code) {
+        err_set(&refused, code, "%s", text ? text : err_text(code));
+        ask->ops->fail(ask, &refused);
+        return;
+    }
+    reply.has_job_id = true;
+    reply.job_id = job_id;
+    ask->ops->reply(ask, &reply.base);
+}
+
+static void submit_done(struct ctl *ctl, void *arg, const struct events *events,
+                        const struct err *err)
+{
+    struct ctl_ask *ask = arg;
+
+    (void)ctl;
+    if (err) {
+        ask->ops->fail(ask, err);
+        return;
+    }
+    const struct event *answer = ctl_answer(events);
+    answer_submit(ask, answer->job_id, answer->code, answer->text);
+}
+
+static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owner,
+                      const JobSpec *asked)
+{
+    SubmitJobReply reply = SUBMIT_JOB_REPLY__INIT;
+    const struct partition *fallback = state_default_partition(ctl->state);
+    JobSpec filled = *asked, *spec = &filled;
+    struct explanation about = { 0 };
+    struct err err = { 0 };
+
+    if (str_is_empty(spec->partition) && fallback) /* as a submission would */
+        spec->partition = fallback->spec->name;
+    if (sched_test(ctl->sched, owner, spec, ctl_now(ctl), ask->arena, &about, &err) < 0) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    if (about.never) {
+        err_set(&err, ERR_NODE_CONFIG_UNAVAILABLE, "%s", about.sentence);
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    reply.has_job_id = true;
+    reply.job_id = state_head(ctl->state).next_job_id;
+    reply.has_planned_start_us = true;
+    reply.planned_start_us = about.planned_start_us ? about.planned_start_us : ctl_now(ctl);
+    reply.planned_nodes = (char *)about.planned_nodes;
+    reply.message = (char *)about.sentence;
+    reply.partition = spec->partition;
+    ask->ops->reply(ask, &reply.base);
+}
+
+static void fill_owner(const struct ctl_who *who, JobOwner *owner)
+{
+    owner->has_uid = owner->has_gid = true;
+    owner->uid = who->uid;
+    owner->gid = who->gid;
+    owner->user = (char *)who->user;
+    owner->group = (char *)who->group;
+    owner->n_gids = who->gid_count;
+    owner->gids = (uint32_t *)who->gids;
+}
+
+/* What a payload may be is checked here once; the node trusts it. */
+static int check_payload(const SubmitJobPackedComponent *component, struct err *err)
+{
+    bool batch = component->spec->batch;
+
+    if (component->payload.len > LIMIT_SCRIPT_BYTES + LIMIT_ENV_BYTES + 65536)
+        return err_set(err, ERR_TOO_LARGE, "script and environment have %zu bytes, at most %d",
+                       component->payload.len, LIMIT_SCRIPT_BYTES + LIMIT_ENV_BYTES);
+    if (batch && !component->payload.len)
+        return err_code(err, ERR_NO_SCRIPT);
+    return 0;
+}
+
+void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const SubmitJobPacked *request = (const void *)message;
+    size_t count = request->n_components;
+    JobOwner owner = JOB_OWNER__INIT;
+    struct request_seen seen;
+    struct err err = { 0 };
+
+    if (count == 0 || count > LIMIT_HET_COMPONENTS) {
+        ctl_fail(ask, count ? ERR_TOO_MANY : ERR_NO_SCRIPT);
+        return;
+    }
+    if (ctl_seen(ctl, ask, &seen)) { /* (2) */
+        answer_submit(ask, seen.job_id, seen.code, NULL);
+        return;
+    }
+    fill_owner(ask->who, &owner); /* (1) */
+    const JobSpec **specs = ARENA_ARRAY(ask->arena, const JobSpec *, count);
+    PackedComponent *packed = ARENA_ARRAY(ask->arena, PackedComponent, count);
+    PackedComponent **list = ARENA_ARRAY(ask->arena, PackedComponent *, count);
+    struct log_payload *payloads = ARENA_ARRAY(ask->arena, struct log_payload, count);
+    uint32_t payload_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        SubmitJobPackedComponent *component = request->components[i];
+        if (!component->spec)
+            err_set(&err, ERR_BAD_MESSAGE, "component %zu has no spec", i);
+        else
+            check_payload(component, &err);
+        if (err.code) {
+            ask->ops->fail(ask, &err);
+            return;
+        }
+        specs[i] = component->spec;
+    }
+    if (core_admit_submit(ctl->state, &owner, specs, count, ctl_now(ctl), &err) < 0) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    if (request->test_only) {
+        test_only(ctl, ask, &owner, specs[0]);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ProtobufCBinaryData payload = request->components[i]->payload;
+        size_t len = job_spec__get_packed_size(specs[i]);
+        packed_component__init(list[i] = &packed[i]);
+        packed[i].has_spec = true;
+        packed[i].spec.len = len;
+        packed[i].spec.data = arena_alloc(ask->arena, len + 1);
+        job_spec__pack(specs[i], packed[i].spec.data);
+        if (!payload.len)
+            continue;
+        packed[i].has_payload_digest = true;
+        packed[i].payload_digest.len = LOG_DIGEST_BYTES;
+        packed[i].payload_digest.data = arena_alloc(ask->arena, LOG_DIGEST_BYTES);
+        ctl->io.digest(ctl->io.ctx, payload.data, payload.len, packed[i].payload_digest.data);
+        payloads[payload_count++] =
+            (struct log_payload){ packed[i].payload_digest.data,
+                                  { (const char *)payload.data, payload.len } };
+    }
+    CmdSubmit submit = CMD_SUBMIT__INIT;
+    submit.owner = &owner;
+    submit.n_components = count;
+    submit.components = list;
+    Command command = CTL_COMMAND(SUBMIT, .submit = &submit);
+    ctl_stamp_ask(ask, &command);
+    ctl_propose_payloads(ctl, &command, payloads, payload_count, submit_done, ask);
+}
