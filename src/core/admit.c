@@ -10,29 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/feature.h"
-
 enum { DEFAULT_MAX_ARRAY_SIZE = 1001 };
 
+static bool in_blocks(const struct state *state)
+{
+    const char *plugin = state->config->topology_plugin;
+
+    return plugin && str_ieq(plugin, "block") && state->config->n_blocks;
+}
+
 /* What is asked for and would not happen: refused, never ignored. */
-static int check_supported(const JobSpec *spec, struct err *err)
+static int check_supported(const struct state *state, const JobSpec *spec, struct err *err)
 {
     const struct {
         bool asked;
         const char *option;
     } not_there[] = {
         { spec->burst_buffer, "--burst-buffer" },
-        { spec->core_spec, "--core-spec" },
-        { spec->thread_spec, "--thread-spec" },
-        { spec->switches, "--switches" },
-        { spec->segment, "--segment" },
+        { spec->segment && !in_blocks(state), "--segment without a topology of blocks" },
         { spec->spare_nodes, "--spare-nodes" },
         { spec->reboot, "--reboot" },
-        { spec->tres_per_task, "--tres-per-task" },
         { spec->batch_features, "--batch" },
         { spec->clusters, "--clusters" },
         { spec->immediate, "--immediate" },
-        { spec->exclusive == EXCLUSIVE_MCS, "--exclusive=mcs" },
         { spec->exclusive == EXCLUSIVE_TOPO, "--exclusive=topo" },
     };
 
@@ -281,11 +281,7 @@ static bool gres_is_known(const struct state *state, const char *name)
 static int check_licences(const struct state *state, const struct shape *shape, struct err *err)
 {
     for (size_t i = 0; i < shape->licence_count; i++) {
-        const struct licence *found = NULL;
-        vec_each (struct licence, licence, &state->licences) {
-            if (str_eq(licence->name, shape->licences[i].name))
-                found = licence;
-        }
+        const struct licence *found = state_licence(state, shape->licences[i].name);
         if (!found || shape->licences[i].count > found->total)
             return err_set(err, ERR_LICENSES, "Invalid license specification: %.100s",
                            shape->licences[i].name);
@@ -345,15 +341,17 @@ static int check_shape(const struct state *state, struct shape *shape, const Job
 {
     int code = 0;
 
-    if (shape->features)
-        code = feature_check(shape->features, feature_is_known, state, err);
-    if (code == 0 && shape->prefer)
-        code = feature_check(shape->prefer, feature_is_known, state, err);
+    code = features_check(&shape->features, feature_is_known, state, err);
+    if (code == 0)
+        code = features_check(&shape->prefer, feature_is_known, state, err);
     for (size_t i = 0; i < shape->gres_count && code == 0; i++) {
         if (!gres_is_known(state, shape->gres[i].name))
             code = err_set(err, ERR_GRES, "Invalid generic resource (gres) specification: %.100s",
                            shape->gres[i].name);
     }
+    if (code == 0 && shape->segment && shape->min_nodes % shape->segment)
+        code = err_set(err, ERR_NODE_COUNT, "%u nodes are not whole segments of %u",
+                       shape->min_nodes, shape->segment);
     if (code == 0)
         code = check_licences(state, shape, err);
     if (code == 0)
@@ -436,7 +434,7 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
     *out = (struct admitted){ 0 };
     if (state->config->disable_root_jobs && owner && owner->uid == 0)
         return err_set(err, ERR_PERMISSION, "Jobs of root are not allowed here");
-    int code = check_supported(spec, err);
+    int code = check_supported(state, spec, err);
     if (code == 0)
         code = check_texts(spec, err);
     if (code == 0)

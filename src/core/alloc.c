@@ -134,6 +134,9 @@ static int check_company(const struct job *job, const struct need *need, const s
         const struct job *other = *at;
         if ((by_user || other->shape->exclusive_user) && other->owner->uid != job->owner->uid)
             return no_room(err, node->spec->name, "it belongs to another user");
+        if ((job->shape->exclusive_mcs || other->shape->exclusive_mcs) &&
+            !str_eq(job->shape->mcs_label, other->shape->mcs_label))
+            return no_room(err, node->spec->name, "jobs there have another MCS label");
     }
     return 0;
 }
@@ -161,20 +164,6 @@ static int check_part(const struct state *state, const struct job *job, const st
     return check_gres(node, alloc, err);
 }
 
-static int check_licences(const struct state *state, const struct shape *shape, struct err *err)
-{
-    for (size_t i = 0; i < shape->licence_count; i++) {
-        const struct licence *found = NULL;
-        vec_each (struct licence, licence, &state->licences) {
-            if (str_eq(licence->name, shape->licences[i].name))
-                found = licence;
-        }
-        if (!found || shape->licences[i].count > found->total - MIN(found->used, found->total))
-            return err_code(err, ERR_LICENSES_UNAVAILABLE);
-    }
-    return 0;
-}
-
 int alloc_check(struct state *state, const struct job *job, const JobStart *start, struct err *err)
 {
     const Allocation *allocation = start->allocation;
@@ -187,8 +176,9 @@ int alloc_check(struct state *state, const struct job *job, const JobStart *star
     if (partition_state(need->partition) != PARTITION_UP &&
         partition_state(need->partition) != PARTITION_DRAIN)
         return err_code(err, ERR_PARTITION_NOT_AVAIL);
-    if (check_licences(state, job->shape, err) < 0)
-        return -(int)ERR_LICENSES_UNAVAILABLE;
+    uint32_t choice;
+    if (!licences_choose(state, job->shape, allocation->licenses, &choice))
+        return err_code(err, ERR_LICENSES_UNAVAILABLE);
     struct bitset seen;
     bitset_init(&seen, state->nodes.len);
     int code = 0;
@@ -280,7 +270,7 @@ void alloc_hold(struct state *state, struct job *job, struct job_part *part)
     hold_amounts(part->node, job->run, part);
     insert_job(part->node, job);
     if (job->run->held++ == 0)
-        licences_count(state, job->shape, 1);
+        licences_count(state, job, 1);
 }
 
 void alloc_recount(struct node *node)
@@ -316,21 +306,9 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
         node->last_busy_us = state->time_us;
     part->node = NULL; /* (2) */
     if (--job->run->held == 0)
-        licences_count(state, job->shape, -1);
+        licences_count(state, job, -1);
     node_touch(state, node);
     job_touch(state, job);
-}
-
-void licences_count(struct state *state, const struct shape *shape, int sign)
-{
-    for (size_t i = 0; i < shape->licence_count; i++) {
-        vec_each (struct licence, licence, &state->licences) {
-            if (str_eq(licence->name, shape->licences[i].name))
-                licence->used = sign > 0
-                                    ? licence->used + shape->licences[i].count
-                                    : licence->used - MIN(licence->used, shape->licences[i].count);
-        }
-    }
 }
 
 static void fill_part(struct state *state, struct job_part *part, const NodeAlloc *alloc,
@@ -367,6 +345,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
     run->whole_nodes = need->whole_nodes;
     run->shared = need->share > 1;
     run->count = (unsigned)allocation->n_nodes;
+    licences_choose(state, job->shape, allocation->licenses, &run->licence);
     job->run = run;
     for (size_t i = 0; i < run->count; i++) {
         fill_part(state, &run->parts[i], allocation->nodes[i], need->share);

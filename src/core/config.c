@@ -104,7 +104,7 @@ void config_licences(struct state *state)
     for (const struct job *job = state_job_from(state, 0); job;
          job = state_job_from(state, (uint64_t)job->id + 1)) {
         if (job_holds(job))
-            licences_count(state, job->shape, 1);
+            licences_count(state, job, 1);
     }
 }
 

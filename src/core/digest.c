@@ -62,6 +62,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
     hash = fold(hash, (uint64_t)run->exit_status << 3 | run->has_exit | run->whole_nodes << 1 |
                           run->shared << 2);
     hash = fold_text(hash, run->partition);
+    if (run->licence)
+        hash = fold(hash, run->licence);
     for (unsigned i = 0; i < run->count; i++)
         hash = fold_part(hash, &run->parts[i]);
     return hash;

@@ -3,7 +3,7 @@
  * fit.c - how much of a job fits on a node, and which nodes could ever serve it
  *
  * (1) Where cores are given whole (by_core), CPUs are counted in whole cores: room->cpus and what
- *     is taken are multiples of the node's threads.
+ *     is taken are multiples of the node's threads. The same with sockets (by_socket).
  * (2) fit_part() of what fit_tasks() allowed never takes more than the room.
  */
 #include "core/shape.h"
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/feature.h"
 #include "core/state_priv.h"
 
 static bool gres_matches(const struct shape_gres *want, const struct node_gres *have)
@@ -32,9 +31,37 @@ static uint64_t gres_room(const struct shape_gres *want, const struct node *node
     return sum;
 }
 
-static uint32_t node_sockets(const struct node *node)
+uint32_t node_socket_count(const struct node *node)
 {
-    return node->spec->sockets ? node->spec->sockets : 1;
+    uint32_t sockets = node->spec->sockets                   ? node->spec->sockets
+                       : node->found && node->found->sockets ? node->found->sockets
+                                                             : 1;
+
+    return node->cpus % sockets ? 1 : sockets;
+}
+
+uint32_t need_unit(const struct need *need, const struct node *node)
+{
+    if (need->by_socket && !need->whole_nodes)
+        return node->cpus / node_socket_count(node);
+    return need->by_core || need->by_socket ? node->threads : 1;
+}
+
+/* CPUs that jobs of this shape leave to the system. */
+static uint32_t kept_cpus(const struct shape *shape, const struct node *node)
+{
+    uint32_t threads = (shape->thread_spec + node->threads - 1) / node->threads * node->threads;
+
+    return shape->core_spec * node->threads + threads;
+}
+
+/* What the job may use of the room. */
+static uint32_t room_cpus(const struct shape *shape, const struct node *node,
+                          const struct room *room)
+{
+    uint32_t kept = kept_cpus(shape, node);
+
+    return room->cpus > kept ? room->cpus - kept : 0;
 }
 
 /* CPUs of the node that one task's CPUs amount to. */
@@ -45,7 +72,7 @@ static uint32_t task_cpus(const struct shape *shape, const struct node *node)
 
 static uint32_t whole_cores(const struct need *need, const struct node *node, uint64_t cpus)
 {
-    uint64_t unit = need->by_core ? node->threads : 1;
+    uint64_t unit = need_unit(need, node);
 
     return (uint32_t)MIN((cpus + unit - 1) / unit * unit, UINT32_MAX);
 }
@@ -91,8 +118,8 @@ static uint32_t cpus_for(const struct shape *shape, const struct need *need,
 
     if (shape->overcommit)
         cpus = MIN(cpus, node->cpus);
-    if (shape->tasks_per_core)
-        cpus = MAX(cpus, (uint64_t)(tasks + shape->tasks_per_core - 1) / shape->tasks_per_core *
+    if (need->tasks_per_core)
+        cpus = MAX(cpus, (uint64_t)(tasks + need->tasks_per_core - 1) / need->tasks_per_core *
                              node->threads);
     cpus = MAX(cpus, shape->min_cpus_per_node);
     cpus = MAX(cpus, gpus_for(shape, tasks) * need->cpus_per_gpu);
@@ -106,6 +133,8 @@ static uint64_t mem_for(const struct shape *shape, const struct need *need, cons
         return node->mem_mb;
     if (need->mem_per_node_mb)
         return need->mem_per_node_mb;
+    if (shape->mem_per_task_mb)
+        return shape->mem_per_task_mb * tasks;
     if (need->mem_per_cpu_mb)
         return need->mem_per_cpu_mb * cpus;
     return need->mem_per_gpu_mb * gpus_for(shape, tasks);
@@ -115,11 +144,11 @@ static uint64_t mem_for(const struct shape *shape, const struct need *need, cons
 static bool holds(const struct shape *shape, const struct need *need, const struct node *node,
                   const struct room *room, uint32_t tasks)
 {
-    uint32_t cpus = cpus_for(shape, need, node, tasks);
+    uint32_t cpus = cpus_for(shape, need, node, tasks), have = room_cpus(shape, node, room);
 
     if (shape->overcommit)
-        cpus = MIN(cpus, MAX(room->cpus, 1));
-    if (cpus > room->cpus)
+        cpus = MIN(cpus, MAX(have, 1));
+    if (cpus > have)
         return false;
     if (mem_for(shape, need, node, tasks, cpus) > room->mem_mb)
         return false;
@@ -137,16 +166,17 @@ uint32_t fit_tasks(const struct shape *shape, const struct need *need, const str
 
     if ((need->whole_nodes || need->mem_all) && !room->empty)
         return 0;
+    uint32_t cpus = room_cpus(shape, node, room);
     if (!shape->overcommit)
-        most = MIN(most, room->cpus / task_cpus(shape, node));
+        most = MIN(most, cpus / task_cpus(shape, node));
     if (shape->tasks_per_node)
         most = MIN(most, shape->tasks_per_node);
     if (need->max_tasks)
         most = MIN(most, need->max_tasks);
     if (shape->tasks_per_socket)
-        most = MIN(most, (uint64_t)shape->tasks_per_socket * node_sockets(node));
-    if (shape->tasks_per_core)
-        most = MIN(most, (uint64_t)shape->tasks_per_core * (room->cpus / node->threads));
+        most = MIN(most, (uint64_t)shape->tasks_per_socket * node_socket_count(node));
+    if (need->tasks_per_core)
+        most = MIN(most, (uint64_t)need->tasks_per_core * (cpus / node->threads));
     if (most == 0 || !holds(shape, need, node, room, 1))
         return 0;
     /* Every amount grows with the number of tasks, so the largest that holds is found by halving. */
@@ -182,10 +212,10 @@ static void take_gres(const struct shape *shape, const struct node *node, const 
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
               const struct room *room, uint32_t before, uint32_t tasks, struct take *out)
 {
+    uint32_t have = room_cpus(shape, node, room);
+
     *out = (struct take){ .tasks = tasks };
-    out->cpus = MIN(cpus_for(shape, need, node, tasks), room->cpus);
-    if (need->whole_nodes)
-        out->cpus = room->cpus;
+    out->cpus = need->whole_nodes ? have : MIN(cpus_for(shape, need, node, tasks), have);
     out->mem_mb = mem_for(shape, need, node, tasks, out->cpus);
     out->mem_mb = MIN(out->mem_mb, room->mem_mb);
     take_gres(shape, node, room, before, tasks, out);
@@ -205,7 +235,9 @@ static void need_memory(const struct state *state, const struct shape *shape, st
     const PartitionSpec *part = need->partition->spec;
     const Config *config = state->config;
 
-    if (shape->has_mem_per_node) {
+    if (shape->mem_per_task_mb) {
+        need->mem_all = false;
+    } else if (shape->has_mem_per_node) {
         need->mem_per_node_mb = shape->mem_per_node_mb;
         need->mem_all = shape->mem_per_node_mb == 0;
     } else if (shape->mem_per_cpu_mb) {
@@ -229,11 +261,18 @@ static void need_memory(const struct state *state, const struct shape *shape, st
     }
 }
 
-static bool counts_by_core(const struct state *state)
+static void need_units(const struct state *state, const struct shape *shape, struct need *need)
 {
     const char *how = state->config->select_parameters;
+    const char *own = need->partition->spec->select_parameters;
 
-    return !how || !strcasestr(how, "CR_CPU");
+    if (!str_is_empty(own))
+        how = own;
+    need->by_core = !how || !strcasestr(how, "CR_CPU");
+    need->by_socket = how && strcasestr(how, "CR_Socket");
+    need->tasks_per_core = shape->tasks_per_core;
+    if (!need->tasks_per_core && how && strcasestr(how, "CR_ONE_TASK_PER_CORE"))
+        need->tasks_per_core = 1;
 }
 
 static void need_sharing(const struct shape *shape, struct need *need)
@@ -250,7 +289,7 @@ static bool has_structure(const struct shape *shape, const struct node *node)
 {
     const NodeSpec *spec = node->spec;
 
-    return shape->sockets <= node_sockets(node) &&
+    return shape->sockets <= node_socket_count(node) &&
            (!shape->cores || shape->cores <= MAX(spec->cores_per_socket, 1)) &&
            (!shape->threads || shape->threads <= node->threads) && shape->tmp_mb <= node->tmp_mb;
 }
@@ -266,7 +305,7 @@ static uint32_t could_run(const struct shape *shape, const struct need *need,
         totals[i] = node->gres[i].total;
     if (node->removed || !has_structure(shape, node))
         return 0;
-    if (shape->features && !feature_match(shape->features, node))
+    if (!features_could(&shape->features, shape->min_nodes, node))
         return 0;
     return fit_tasks(shape, need, node, &room);
 }
@@ -279,18 +318,60 @@ static int most_first(const void *a, const void *b)
 }
 
 /* Could all these nodes, empty, run the job? */
-static bool whole_job_fits(const struct shape *shape, uint32_t *tasks, size_t count,
-                           bool list_given, size_t listed)
+static bool enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count, size_t listed)
 {
     uint64_t sum = 0;
     size_t most = MIN(count, shape->max_nodes);
 
-    if (count < MAX(shape->min_nodes, listed) || (list_given && listed > shape->max_nodes))
+    if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
         return false;
     qsort(tasks, count, sizeof(*tasks), most_first);
     for (size_t i = 0; i < most; i++)
         sum += tasks[i];
     return sum >= shape->tasks;
+}
+
+/* Are there as many nodes with each feature as are counted? */
+static bool enough_counted(const struct state *state, const struct shape *shape,
+                           const struct need *need)
+{
+    struct feature_tally tally;
+
+    feature_tally_init(&tally, &shape->features);
+    bitset_each (number, &need->nodes)
+        feature_tally_add(&tally, state->nodes.items[number]);
+    return tally.have == shape->features.total;
+}
+
+/* Is one of the alternatives on enough nodes? */
+static bool enough_alike(const struct state *state, const struct shape *shape,
+                         const struct need *need, const uint32_t *tasks, size_t listed)
+{
+    uint32_t *some = NEW_ARRAY(uint32_t, need->node_count + 1);
+    bool good = false;
+
+    for (size_t g = 0; g < shape->features.group_count && !good; g++) {
+        size_t count = 0, at = 0;
+        bitset_each (number, &need->nodes) {
+            if (feature_match(shape->features.groups[g].text, state->nodes.items[number]))
+                some[count++] = tasks[at];
+            at++;
+        }
+        good = enough_nodes(shape, some, count, listed);
+    }
+    free(some);
+    return good;
+}
+
+/* `tasks` go with need->nodes. */
+static bool whole_job_fits(const struct state *state, const struct shape *shape,
+                           const struct need *need, uint32_t *tasks, size_t listed)
+{
+    if (shape->features.one_of)
+        return enough_alike(state, shape, need, tasks, listed);
+    if (shape->features.group_count && !enough_counted(state, shape, need))
+        return false;
+    return enough_nodes(shape, tasks, need->node_count, listed);
 }
 
 static void work_out(const struct state *state, const struct shape *shape, struct need *need)
@@ -306,7 +387,7 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         state_node_set(state, shape->exclude, &excluded, NULL);
     need_memory(state, shape, need);
     need_sharing(shape, need);
-    need->by_core = counts_by_core(state);
+    need_units(state, shape, need);
     need->max_tasks = state->config->max_tasks_per_node;
     need->cpus_per_gpu = shape->cpus_per_gpu ? shape->cpus_per_gpu
                          : need->partition->spec->def_cpu_per_gpu
@@ -324,7 +405,7 @@ static void work_out(const struct state *state, const struct shape *shape, struc
     if (listed.words && !bitset_within(&listed, &need->nodes))
         missing = 1;
     need->node_count = (unsigned)count;
-    need->fits = !missing && whole_job_fits(shape, tasks, count, listed.words != NULL,
+    need->fits = !missing && whole_job_fits(state, shape, need, tasks,
                                             listed.words ? bitset_count(&listed) : 0);
     bitset_done(&listed);
     bitset_done(&excluded);

@@ -70,6 +70,7 @@ struct job_run {
     bool has_exit;        /* the script's end was reported */
     bool whole_nodes;     /* nobody else may use its nodes */
     bool shared;          /* its CPUs may be shared with jobs like it */
+    uint32_t licence;     /* where one of several was asked for: which it has */
     unsigned count, held; /* parts; parts with a node */
     struct job_part parts[];
 };

@@ -68,6 +68,8 @@ void alloc_msg(const struct job *job, struct arena *arena, Allocation *out)
 {
     allocation__init(out);
     out->partition = borrowed(job->run->partition);
+    if (job->shape->licence_any)
+        out->licenses = borrowed(job->shape->licences[job->run->licence].name);
     out->n_nodes = job->run->count;
     out->nodes = ARENA_ARRAY(arena, NodeAlloc *, job->run->count);
     for (unsigned i = 0; i < job->run->count; i++) {

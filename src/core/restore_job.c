@@ -78,6 +78,10 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->whole_nodes = msg->whole_nodes;
     run->shared = msg->shared;
     run->skipped_us = msg->skipped_us;
+    for (size_t i = 0; i < job->shape->licence_count; i++) {
+        if (str_eq(job->shape->licences[i].name, allocation->licenses))
+            run->licence = (uint32_t)i;
+    }
     job->run = run;
     for (unsigned i = 0; i < run->count; i++) {
         take_part(state, msg, allocation->nodes[i], &run->parts[i]);

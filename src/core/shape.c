@@ -66,6 +66,8 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     key_text(&key, spec->nodelist);
     key_text(&key, spec->exclude);
     key_text(&key, spec->hint);
+    key_text(&key, spec->tres_per_task);
+    key_text(&key, spec->mcs_label);
     key_gres(&key, spec);
     NUMBER(min_nodes);
     NUMBER(max_nodes);
@@ -90,6 +92,11 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(overcommit);
     NUMBER(spread_job);
     NUMBER(use_min_nodes);
+    NUMBER(core_spec);
+    NUMBER(thread_spec);
+    NUMBER(switches);
+    NUMBER(switches_wait_s);
+    NUMBER(segment);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
     str_done(&key.bytes);
@@ -114,66 +121,6 @@ static int read_partitions(struct shape *shape, const char *text, struct err *er
     return 0;
 }
 
-static int read_gres(struct shape *shape, const JobSpec *spec, struct err *err)
-{
-    if (spec->n_gres > TAKE_GRES)
-        return err_set(err, ERR_GRES, "%zu kinds of generic resources are more than %d",
-                       spec->n_gres, TAKE_GRES);
-    shape->gres = ARENA_ARRAY(shape->arena, struct shape_gres, spec->n_gres);
-    for (size_t i = 0; i < spec->n_gres; i++) {
-        const GresRequest *from = spec->gres[i];
-        uint64_t count = from->has_count ? from->count : 1;
-        if (str_is_empty(from->name))
-            return err_code(err, ERR_GRES);
-        if (count > UINT32_MAX)
-            return err_set(err, ERR_GRES, "%llu of %s are too many", (unsigned long long)count,
-                           from->name);
-        if (count == 0)
-            continue;
-        shape->gres[shape->gres_count++] = (struct shape_gres){
-            .name = arena_strdup(shape->arena, from->name),
-            .type = str_is_empty(from->type) ? NULL : arena_strdup(shape->arena, from->type),
-            .count = count,
-            .scope = from->scope,
-        };
-    }
-    return 0;
-}
-
-/* "matlab:2,comsol" */
-static int read_licences(struct shape *shape, const char *text, struct err *err)
-{
-    const char *cursor = text;
-    struct span word;
-    size_t count = 0;
-
-    if (str_is_empty(text))
-        return 0;
-    while (str_next(&cursor, ",", &word))
-        count++;
-    if (count > LIMIT_GRES_KINDS)
-        return err_code(err, ERR_LICENSES);
-    shape->licences = ARENA_ARRAY(shape->arena, struct shape_licence, count);
-    cursor = text;
-    while (str_next(&cursor, ",", &word)) {
-        const char *colon = memchr(word.ptr, ':', word.len);
-        size_t len = colon ? (size_t)(colon - word.ptr) : word.len;
-        uint64_t many = 1;
-        if (colon) {
-            char *number = arena_strndup(shape->arena, colon + 1, word.len - len - 1);
-            if (!str_to_u64(number, UINT32_MAX, &many) || many == 0)
-                return err_code(err, ERR_LICENSES);
-        }
-        if (len == 0)
-            return err_code(err, ERR_LICENSES);
-        shape->licences[shape->licence_count++] = (struct shape_licence){
-            .name = arena_strndup(shape->arena, word.ptr, len),
-            .count = (uint32_t)many,
-        };
-    }
-    return 0;
-}
-
 uint64_t shape_gpus(const struct shape *shape)
 {
     uint64_t gpus = 0;
@@ -191,8 +138,10 @@ uint64_t shape_gpus(const struct shape *shape)
 
 static void read_flags(struct shape *shape, const JobSpec *spec)
 {
-    shape->exclusive = spec->exclusive == EXCLUSIVE_NODE;
+    /* Who keeps cores for the system on a node has the node. */
+    shape->exclusive = spec->exclusive == EXCLUSIVE_NODE || spec->core_spec || spec->thread_spec;
     shape->exclusive_user = spec->exclusive == EXCLUSIVE_USER;
+    shape->exclusive_mcs = spec->exclusive == EXCLUSIVE_MCS;
     shape->oversubscribe = spec->oversubscribe;
     shape->overcommit = spec->overcommit;
     shape->contiguous = spec->contiguous;
@@ -207,21 +156,43 @@ static const char *text_or_null(struct arena *arena, const char *text)
     return str_is_empty(text) ? NULL : arena_strdup(arena, text);
 }
 
+/* With -N 2-4 a job gets four nodes if they are free, unless it has fewer tasks or says otherwise. */
+static void read_wish(struct shape *shape, const JobSpec *spec)
+{
+    uint32_t most = shape->min_nodes;
+
+    if (shape->spread)
+        most = shape->max_nodes;
+    else if (spec->has_min_nodes && spec->has_max_nodes && !spec->use_min_nodes)
+        most = shape->max_nodes;
+    if (shape->tasks_given)
+        most = MIN(most, shape->tasks);
+    shape->wish_nodes = MIN(MAX(most, shape->min_nodes), LIMIT_NODES);
+}
+
 static int read_counts(struct shape *shape, const JobSpec *spec, struct err *err)
 {
     uint64_t tasks = spec->ntasks;
 
     shape->min_nodes = MAX(spec->min_nodes, 1);
     shape->max_nodes = spec->has_max_nodes && spec->max_nodes ? spec->max_nodes : UINT32_MAX;
+    shape->min_nodes = MAX(shape->min_nodes, shape->features.total);
     if (shape->max_nodes < shape->min_nodes || shape->min_nodes > LIMIT_NODES)
         return err_code(err, ERR_NODE_COUNT);
-    shape->cpus_per_task = MAX(spec->cpus_per_task, 1);
+    shape->cpus_per_task = MAX(MAX(spec->cpus_per_task, shape->cpus_per_task), 1);
     shape->tasks_per_node = spec->ntasks_per_node;
     shape->tasks_per_socket = spec->ntasks_per_socket;
     shape->tasks_per_core = spec->ntasks_per_core;
     shape->tasks_given = spec->has_ntasks && spec->ntasks;
     if (!shape->tasks_given && spec->ntasks_per_gpu)
         tasks = shape_gpus(shape) * spec->ntasks_per_gpu;
+    if (shape->tasks_given && spec->ntasks_per_gpu && !shape_gpus(shape) &&
+        shape->gres_count < TAKE_GRES)
+        shape->gres[shape->gres_count++] = (struct shape_gres){
+            .name = "gpu",
+            .count = (tasks + spec->ntasks_per_gpu - 1) / spec->ntasks_per_gpu,
+            .scope = GRES_PER_JOB,
+        };
     if (!tasks)
         tasks = (uint64_t)shape->min_nodes * MAX(spec->ntasks_per_node, 1);
     if (shape->cpus_per_task > LIMIT_CPUS_PER_NODE)
@@ -232,6 +203,7 @@ static int read_counts(struct shape *shape, const JobSpec *spec, struct err *err
     /* Fewer tasks than nodes: no node stays without one, as Slurm does it. */
     if (shape->tasks < shape->min_nodes && shape->tasks_given)
         shape->tasks = shape->min_nodes;
+    read_wish(shape, spec);
     return 0;
 }
 
@@ -249,9 +221,26 @@ static void read_nodes(struct shape *shape, const JobSpec *spec)
     shape->tmp_mb = spec->tmp_disk_mb;
     shape->nodelist = text_or_null(shape->arena, spec->nodelist);
     shape->exclude = text_or_null(shape->arena, spec->exclude);
-    shape->features = text_or_null(shape->arena, spec->features);
-    shape->prefer = text_or_null(shape->arena, spec->prefer);
     shape->reservation = text_or_null(shape->arena, spec->reservation);
+    shape->mcs_label = text_or_null(shape->arena, spec->mcs_label);
+    shape->core_spec = spec->core_spec;
+    shape->thread_spec = spec->thread_spec;
+    shape->switches = spec->switches;
+    shape->switches_wait_s = spec->has_switches_wait_s ? spec->switches_wait_s : UINT32_MAX;
+    shape->segment = spec->segment;
+}
+
+static int read_resources(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    int code = shape_read_gres(shape, spec, err);
+
+    if (code == 0)
+        code = features_read(spec->features, shape->arena, &shape->features, err);
+    if (code == 0)
+        code = features_read(spec->prefer, shape->arena, &shape->prefer, err);
+    if (code == 0)
+        code = read_counts(shape, spec, err);
+    return code < 0 ? code : shape_read_licences(shape, spec, err);
 }
 
 struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct err *err)
@@ -264,8 +253,7 @@ struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct
     read_flags(shape, spec);
     read_nodes(shape, spec);
     if (read_partitions(shape, spec->partition ? spec->partition : "", err) < 0 ||
-        read_gres(shape, spec, err) < 0 || read_licences(shape, spec->licenses, err) < 0 ||
-        read_counts(shape, spec, err) < 0) {
+        read_resources(shape, spec, err) < 0) {
         shape_free(shape);
         return NULL;
     }

@@ -14,6 +14,7 @@
 
 #include "base/bitset.h"
 #include "base/err.h"
+#include "core/feature.h"
 #include "core/intern.h"
 #include "core/state.h"
 #include "proto/job.pb-c.h"
@@ -41,7 +42,9 @@ struct need {
     uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb;
     uint32_t cpus_per_gpu;
     uint32_t max_tasks; /* per node; 0: no bound */
-    bool by_core;       /* CPUs are given as whole cores */
+    uint32_t tasks_per_core;
+    bool by_core;   /* CPUs are given as whole cores */
+    bool by_socket; /* or as whole sockets */
 };
 
 struct shape {
@@ -49,18 +52,25 @@ struct shape {
     uint32_t min_nodes, max_nodes; /* max UINT32_MAX: as many as it takes */
     uint32_t tasks, cpus_per_task;
     uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
+    uint32_t wish_nodes; /* as many as this when they are free now; min_nodes at least */
     uint32_t min_cpus_per_node, cpus_per_gpu;
+    uint32_t core_spec, thread_spec;  /* of each node left to the system */
+    uint32_t switches, segment;       /* at most so many leaf switches; nodes of a segment; 0 */
+    uint32_t switches_wait_s;         /* how long to wait for them at most */
     uint32_t sockets, cores, threads; /* what a node must have at least; 0: anything */
-    uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb, tmp_mb;
+    uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb, mem_per_task_mb, tmp_mb;
     bool has_mem_per_node, tasks_given;
     bool exclusive, exclusive_user, oversubscribe, overcommit, contiguous, spread;
-    bool one_thread; /* a CPU of the request is a whole core */
+    bool exclusive_mcs;
+    bool licence_any; /* one of the licences, not all */
+    bool one_thread;  /* a CPU of the request is a whole core */
     size_t gres_count, partition_count, licence_count;
     struct shape_gres *gres;
     struct shape_licence *licences;
-    const char **partitions;                                          /* names, at least one */
-    const char *nodelist, *exclude, *features, *prefer, *reservation; /* NULL when not given */
-    struct arena *arena;                                              /* everything above */
+    const char **partitions;                                  /* names, at least one */
+    const char *nodelist, *exclude, *reservation, *mcs_label; /* NULL when not given */
+    struct features features, prefer;
+    struct arena *arena; /* everything above */
     struct span key;
     struct need *needs; /* partition_count of them, or NULL */
     char *tres;         /* what it asks for as text, made with the needs when first wanted */
@@ -82,6 +92,10 @@ const struct need *shape_needs(const struct state *state, struct shape *shape);
 
 /* Why this partition would not run the job, whatever is free: REASON_PART_*; 0: it would. */
 unsigned core_partition_reason(const struct job *job, const struct need *need);
+
+/* CPUs are given in units of so many: threads of a core, a socket, or single ones. */
+uint32_t need_unit(const struct need *need, const struct node *node);
+uint32_t node_socket_count(const struct node *node); /* that its CPUs divide among; 1 at least */
 
 /* What one node has left, or has at all. `gres` goes with node->gres. */
 struct room {

@@ -35,6 +35,14 @@ const struct reservation *state_reservation(const struct state *state, const cha
 const struct reservation *state_reservation_at(const struct state *state, size_t number);
 size_t state_reservation_count(const struct state *state);
 
+struct licence {
+    const char *name;
+    uint32_t total, used;
+};
+const struct licence *state_licence(const struct state *state, const char *name);
+const struct licence *state_licence_at(const struct state *state, size_t number);
+size_t state_licence_count(const struct state *state);
+
 const Config *state_config(const struct state *state); /* never NULL; empty before the first */
 /* The public key a node joined with, or NULL. */
 const ProtobufCBinaryData *state_node_key(const struct state *state, const char *node);

@@ -54,11 +54,6 @@ struct requests {
     uint32_t *slots; /* open addressing by (uid, id): place in the ring + 1 */
 };
 
-struct licence {
-    const char *name;
-    uint32_t total, used;
-};
-
 /* Ids of jobs that wait for something, in order. */
 struct waiters {
     VEC(uint32_t) ids;
@@ -232,7 +227,10 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start);
 void alloc_give(struct state *state, struct job *job, struct job_part *part);
 void alloc_hold(struct state *state, struct job *job, struct job_part *part);
 void alloc_recount(struct node *node); /* after its totals were set anew */
-void licences_count(struct state *state, const struct shape *shape, int sign);
+void licences_count(struct state *state, const struct job *job, int sign);
+/* licences.c: which of "a|b" a job gets: the one that is named, or the first that is free */
+bool licences_choose(const struct state *state, const struct shape *shape, const char *named,
+                     uint32_t *choice);
 
 /* admit.c */
 struct admitted {
@@ -252,6 +250,10 @@ struct shape *shape_find(const struct state *state, const JobSpec *spec, struct 
 struct shape *shape_take(struct state *state, struct admitted *admitted);
 void shape_drop(struct state *state, struct shape *shape);
 void needs_free(struct shape *shape);
+
+/* shape_tres.c: into a shape whose arena is there; licences after the number of tasks */
+int shape_read_gres(struct shape *shape, const JobSpec *spec, struct err *err);
+int shape_read_licences(struct shape *shape, const JobSpec *spec, struct err *err);
 
 /* requests.c */
 struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id);

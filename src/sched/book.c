@@ -77,6 +77,7 @@ static void drop_at(struct sched *sched, size_t at)
 
     vec_remove(&sched->bookings, at);
     unblock(sched, &booking);
+    licences_give(sched, booking.licences);
     vec_done(&booking.parts.list);
     if (pend) {
         pend->booked = false;
@@ -140,6 +141,8 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     pend_find(sched, order.id)->booked = true;
     family->booked++;
     block(sched, &booking);
+    sched->bookings.items[sched->bookings.len - 1].licences = licences_book(
+        sched, order.id, family, booking.parts.licence, booking.start_us, booking.end_us);
     book_blocks(sched);
     return true;
 }
@@ -295,8 +298,10 @@ void book_review(struct sched *sched, unsigned *budget)
 
 void bookings_done(struct sched *sched)
 {
-    vec_each (struct booking, booking, &sched->bookings)
+    vec_each (struct booking, booking, &sched->bookings) {
+        licences_give(sched, booking->licences);
         vec_done(&booking->parts.list);
+    }
     vec_done(&sched->bookings);
     vec_done(&sched->block_starts);
     sched->last_block_us = INT64_MIN;

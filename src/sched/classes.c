@@ -216,21 +216,23 @@ static bool job_mask(const struct sched *sched, const struct job *job, struct ma
     return any;
 }
 
-static bool keeps_to_user(const struct sched *sched, const struct job *job, const struct mask *mask)
+static uint8_t minds_of(const struct sched *sched, const struct job *job, const struct mask *mask)
 {
     const struct need *needs = shape_needs(sched->state, job->shape);
-    bool keeps = job->shape->exclusive_user;
+    bool user = job->shape->exclusive_user;
 
     for (size_t i = 0; i < job->shape->partition_count; i++)
-        keeps = keeps || (mask_has(mask, i) && needs[i].partition->spec->exclusive_user);
-    return keeps;
+        user = user || (mask_has(mask, i) && needs[i].partition->spec->exclusive_user);
+    return (uint8_t)((user ? MINDS_USER : 0) | (job->shape->exclusive_mcs ? MINDS_MCS : 0));
 }
 
 /* What the grid knows nothing of. */
-static bool is_particular(const struct shape *shape)
+static bool is_particular(const struct sched *sched, const struct shape *shape)
 {
     return shape->oversubscribe || shape->nodelist || shape->contiguous || shape->reservation ||
-           shape->prefer;
+           shape->prefer.plain || shape->prefer.group_count || shape->features.group_count ||
+           (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
+                                   (shape->max_nodes > 1 && shape->tasks > 1)));
 }
 
 static struct family *family_new(struct sched *sched, const struct job *job,
@@ -243,9 +245,9 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     family->shape = job->shape;
     family->shape_hash = shape->head.hash;
     family->mask = *mask;
-    family->by_user = keeps_to_user(sched, job, mask);
-    family->uid = sched->by_user || family->by_user ? job->owner->uid : UINT32_MAX;
-    family->particular = is_particular(shape);
+    family->minds = minds_of(sched, job, mask);
+    family->uid = sched->minds || family->minds ? job->owner->uid : UINT32_MAX;
+    family->particular = is_particular(sched, shape);
     family->single = !family->particular && shape->min_nodes <= 1 &&
                      (shape->max_nodes <= 1 || shape->tasks <= 1);
     family->end_by_us = INT64_MAX;
@@ -276,10 +278,9 @@ void family_free(struct family *family)
 static struct family *family_get(struct sched *sched, const struct job *job,
                                  const struct mask *mask)
 {
-    bool by_user = keeps_to_user(sched, job, mask);
-    if (by_user && !sched->by_user)
-        sched->by_user = sched->reclass = true;
-    uint32_t uid = sched->by_user ? job->owner->uid : UINT32_MAX;
+    if (minds_of(sched, job, mask) && !sched->minds)
+        sched->minds = sched->reclass = true;
+    uint32_t uid = sched->minds ? job->owner->uid : UINT32_MAX;
     uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32);
     struct family *chain = map_get_num(&sched->families, key);
 

@@ -60,6 +60,8 @@ unsigned sched_reason(const struct sched *sched, const struct job *job)
     count_hosts(sched, family);
     if (family->usable < family->shape->min_nodes || family->usable == 0)
         return REASON_NODE_NOT_AVAIL;
+    if (licences_lacking(sched, family->shape))
+        return REASON_LICENSES;
     return pend->booked || is_first(sched, family, first->id) ? REASON_RESOURCES : REASON_PRIORITY;
 }
 

@@ -55,7 +55,8 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         claim->job_id = job->id;
         claim->end_us = end_us;
         claim->uid = job->owner->uid;
-        claim->by_user = family->by_user;
+        claim->minds = family->minds;
+        claim->mcs = mcs_hash(family->shape->mcs_label);
         claim->amount = amount_take(sched, &part->take, parts->need->whole_nodes);
         pick(&sched->hosts.items[part->host], parts->need, &part->take, claim);
         claim_link(sched, claim);
@@ -72,6 +73,8 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     flights->count++;
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, 1);
+    if (family->shape->licence_count)
+        flight->licences = licences_claim(sched, job->id, family, parts->licence, end_us);
     return flight;
 }
 
@@ -98,6 +101,7 @@ bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task)
     }
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, -1);
+    licences_give(sched, flight->licences);
     free(flight);
     return true;
 }
@@ -110,6 +114,7 @@ void flights_done(struct sched *sched)
             next = flight->next;
             for (size_t i = 0; i < flight->count; i++)
                 claim_done(sched, &flight->claims[i]);
+            licences_give(sched, flight->licences);
             free(flight);
         }
         free(flights);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "sched/sched_priv.h"
 
 static uint64_t less(uint64_t total, uint64_t used)
@@ -14,18 +15,29 @@ static uint64_t less(uint64_t total, uint64_t used)
 
 /* ---- what is free ---- */
 
-static bool has_by_user(const struct sched *sched, const struct host *host)
+uint64_t mcs_hash(const char *label)
 {
-    if (!sched->by_user)
+    return label ? hash_bytes(label, strlen(label), 1) | 1 : 0;
+}
+
+unsigned job_minds(const struct sched *sched, const struct job *job)
+{
+    const struct partition *partition = state_partition(sched->state, job->run->partition);
+    bool user = job->shape->exclusive_user || (partition && partition->spec->exclusive_user);
+
+    return (user ? MINDS_USER : 0) | (job->shape->exclusive_mcs ? MINDS_MCS : 0);
+}
+
+static bool is_minded(const struct sched *sched, const struct host *host)
+{
+    if (!sched->minds)
         return false;
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (claim->by_user)
+        if (claim->minds)
             return true;
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
-        const struct job *job = host->node->jobs.items[i];
-        const struct partition *partition = state_partition(sched->state, job->run->partition);
-        if (job->shape->exclusive_user || (partition && partition->spec->exclusive_user))
+        if (job_minds(sched, host->node->jobs.items[i]))
             return true;
     }
     return false;
@@ -51,7 +63,7 @@ static void read_free(const struct sched *sched, struct host *host)
         for (size_t i = 0; i < kinds; i++)
             gres[i] += claim->amount->gres[i];
     }
-    host->by_user = has_by_user(sched, host);
+    host->minded = is_minded(sched, host);
     room->cpus = host->whole ? 0 : (uint32_t)less(node->cpus, cpus);
     room->cpus -= room->cpus % node->threads;
     room->mem_mb = less(node->mem_mb, mem);
@@ -85,7 +97,7 @@ void host_refresh(struct sched *sched, uint32_t number)
 {
     struct host *host = &sched->hosts.items[number];
     struct room_at free_was = host->free, spare_was = host->spare;
-    bool was_usable = host->usable, was_by_user = host->by_user;
+    bool was_usable = host->usable, was_minded = host->minded;
 
     host->usable = node_is_usable(host->node);
     read_free(sched, host);
@@ -98,7 +110,7 @@ void host_refresh(struct sched *sched, uint32_t number)
         host_room(sched, host, &view, &host->spare);
     }
     regrid(host, number);
-    bool roomier = !was_usable || (was_by_user && !host->by_user) ||
+    bool roomier = !was_usable || (was_minded && !host->minded) ||
                    is_roomier(host, &host->free, &free_was) ||
                    is_roomier(host, &host->spare, &spare_was);
     if (host->usable && roomier && !host->freed) {
@@ -307,7 +319,7 @@ int64_t host_earliest(const struct sched *sched, const struct host *host,
 
 /* ---- running jobs ---- */
 
-static int64_t end_of(const struct job *job)
+int64_t job_runs_until(const struct job *job)
 {
     int64_t start = job->run->start_us + job->run->suspended_total_us;
     int64_t end = job_end_by(job, start);
@@ -352,7 +364,7 @@ static void part_take(const struct job_part *part, struct take *out)
 
 void host_run_add(struct sched *sched, const struct job *job)
 {
-    int64_t end = end_of(job);
+    int64_t end = job_runs_until(job);
 
     for (unsigned i = 0; i < job->run->count; i++) {
         const struct job_part *part = &job->run->parts[i];
@@ -371,7 +383,7 @@ void host_run_add(struct sched *sched, const struct job *job)
 
 void host_run_end(struct sched *sched, const struct job *job)
 {
-    int64_t end = job->run ? end_of(job) : 0;
+    int64_t end = job->run ? job_runs_until(job) : 0;
 
     for (unsigned i = 0; job->run && i < job->run->count; i++) {
         const struct job_part *part = &job->run->parts[i];
@@ -470,9 +482,11 @@ void hosts_read(struct sched *sched)
     }
     for (const struct job *job = state_job_from(sched->state, 1); job;
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
-        sched->by_user = sched->by_user || (job_holds(job) && job->shape->exclusive_user);
-        if (job_holds(job))
-            host_run_add(sched, job);
+        if (!job_holds(job))
+            continue;
+        sched->minds = sched->minds || job->shape->exclusive_user || job->shape->exclusive_mcs;
+        host_run_add(sched, job);
+        licences_run(sched, job);
     }
     for (uint32_t n = 0; n < sched->hosts.len; n++)
         host_refresh(sched, n);

@@ -184,15 +184,6 @@ static void take_cpus(struct bitset *from, uint32_t unit, size_t first, size_t l
     }
 }
 
-static uint32_t sockets_of(const struct node *node)
-{
-    uint32_t sockets = node->spec->sockets                   ? node->spec->sockets
-                       : node->found && node->found->sockets ? node->found->sockets
-                                                             : 1;
-
-    return node->cpus % sockets ? 1 : sockets;
-}
-
 static size_t count_within(const struct bitset *set, size_t first, size_t last)
 {
     size_t count = 0;
@@ -223,7 +214,7 @@ static void pick_cpus(const struct host *host, const struct need *need, uint32_t
                       const struct bitset *near, struct bitset *out)
 {
     const struct node *node = host->node;
-    uint32_t unit = need->by_core ? node->threads : 1, sockets = sockets_of(node), left = count;
+    uint32_t unit = need_unit(need, node), sockets = node_socket_count(node), left = count;
     struct bitset unused;
 
     free_cpus(host, need->share, &unused);

@@ -11,41 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/feature.h"
-#include "sched/sched_priv.h"
+#include "sched/place_priv.h"
 
-struct chooser {
-    struct sched *sched;
-    const struct family *family;
-    const struct shape *shape;
-    const struct job *job;
-    const struct need *need;
-    const struct ask *asks; /* of the partition, by kind */
-    struct view view;
-    bool down;      /* the least loaded host first */
-    bool bound;     /* hosts with blocks may do */
-    uint64_t tasks; /* of the candidates */
-    uint32_t looked;
-};
-
-/* Others there do not suit: somebody is not of the same user, and one of them minds. */
+/* Somebody there minds the company of others, or the job does, and they are not alike. */
 static bool company_suits(const struct chooser *c, const struct host *host)
 {
-    if (!c->family->by_user && !host->by_user)
+    unsigned mind = c->family->minds;
+
+    if (!mind && !host->minded)
         return true;
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (claim->uid != c->job->owner->uid)
+        if (((mind | claim->minds) & MINDS_USER && claim->uid != c->job->owner->uid) ||
+            ((mind | claim->minds) & MINDS_MCS && claim->mcs != mcs_hash(c->shape->mcs_label)))
             return false;
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
-        if (host->node->jobs.items[i]->owner->uid != c->job->owner->uid)
+        const struct job *other = host->node->jobs.items[i];
+        unsigned both = mind | job_minds(c->sched, other);
+        if ((both & MINDS_USER && other->owner->uid != c->job->owner->uid) ||
+            (both & MINDS_MCS && !str_eq(other->shape->mcs_label, c->shape->mcs_label)))
             return false;
     }
     return true;
 }
 
 /* (1) */
-static uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
+uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
 {
     const struct host *host = &c->sched->hosts.items[number];
     struct view view = c->view;
@@ -65,13 +56,13 @@ static uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
     return fit_tasks(c->shape, c->need, host->node, &room);
 }
 
-static void candidates_clear(struct chooser *c)
+void candidates_clear(struct chooser *c)
 {
     vec_clear(&c->sched->candidates);
     c->tasks = 0;
 }
 
-static void candidate(struct chooser *c, uint32_t number, uint32_t tasks)
+void candidate(struct chooser *c, uint32_t number, uint32_t tasks)
 {
     vec_push(&c->sched->candidates, (struct chosen){ .host = number, .take = { .tasks = tasks } });
     c->tasks += tasks;
@@ -164,7 +155,7 @@ static bool collect(struct chooser *c, uint32_t tasks, uint32_t hosts, bool down
         if (able >= tasks)
             candidate(c, number, able);
     }
-    return c->sched->candidates.len == hosts && c->tasks >= c->shape->tasks;
+    return c->sched->candidates.len >= c->shape->min_nodes && c->tasks >= c->shape->tasks;
 }
 
 static int by_tasks(const void *a, const void *b)
@@ -176,14 +167,13 @@ static int by_tasks(const void *a, const void *b)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* The list is cut to what is used; the first `must` are used in any case. */
-static bool enough(struct chooser *c, size_t must)
+bool enough(struct chooser *c, size_t must)
 {
     const struct shape *shape = c->shape;
     size_t used = 0, most = MIN(c->sched->candidates.len, (size_t)shape->max_nodes);
     uint64_t tasks = 0;
 
-    while (used < most && (used < must || used < shape->min_nodes || tasks < shape->tasks))
+    while (used < most && (used < MAX(must, (size_t)shape->wish_nodes) || tasks < shape->tasks))
         tasks += c->sched->candidates.items[used++].take.tasks;
     if (used < MAX(must, (size_t)shape->min_nodes) || tasks < shape->tasks)
         return false;
@@ -218,132 +208,22 @@ static bool accumulate(struct chooser *c)
 static bool choose_by_grid(struct chooser *c)
 {
     const struct shape *shape = c->shape;
+    bool down = c->down || shape->spread;
 
+    /* As many as are wished for, if they are there. */
+    if (shape->wish_nodes > shape->min_nodes &&
+        collect(c, (shape->tasks + shape->wish_nodes - 1) / shape->wish_nodes, shape->wish_nodes,
+                down))
+        return true;
     if (shape->min_nodes == 1) {
-        if (collect(c, shape->tasks, 1, c->down))
+        if (collect(c, shape->tasks, 1, down))
             return true;
         return shape->max_nodes > 1 && shape->tasks > 1 && accumulate(c);
     }
     uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
-    if (collect(c, share, shape->min_nodes, c->down))
+    if (collect(c, share, shape->min_nodes, down))
         return true;
     return (share > 1 || shape->max_nodes > shape->min_nodes) && accumulate(c);
-}
-
-/* ---- hosts one by one ---- */
-
-static int by_fit(const void *a, const void *b, void *arg)
-{
-    const struct sched *sched = arg;
-    const struct chosen *x = a, *y = b;
-    const struct host *p = &sched->hosts.items[x->host], *q = &sched->hosts.items[y->host];
-
-    if (p->kind->number != q->kind->number)
-        return p->kind->number < q->kind->number ? -1 : 1;
-    if (x->take.tasks != y->take.tasks)
-        return x->take.tasks > y->take.tasks ? -1 : 1;
-    uint32_t cell_p = kind_cell(p->kind, &p->free), cell_q = kind_cell(q->kind, &q->free);
-    if (cell_p != cell_q)
-        return cell_p < cell_q ? -1 : 1;
-    return x->host < y->host ? -1 : x->host > y->host;
-}
-
-/* The shortest run of neighbours that is enough. */
-static bool enough_contiguous(struct chooser *c)
-{
-    const struct shape *shape = c->shape;
-    struct chosen *list = c->sched->candidates.items;
-    size_t count = c->sched->candidates.len, best = 0, best_len = SIZE_MAX;
-
-    for (size_t first = 0; first < count; first++) {
-        uint64_t tasks = 0;
-        for (size_t i = first; i < count && i - first < shape->max_nodes; i++) {
-            if (i > first && list[i].host != list[i - 1].host + 1)
-                break;
-            tasks += list[i].take.tasks;
-            size_t len = i - first + 1;
-            if (len >= shape->min_nodes && tasks >= shape->tasks) {
-                if (len < best_len)
-                    best = first, best_len = len;
-                break;
-            }
-        }
-    }
-    if (best_len == SIZE_MAX)
-        return false;
-    memmove(list, list + best, best_len * sizeof(*list));
-    c->sched->candidates.len = best_len;
-    return true;
-}
-
-static const struct bitset *reserved_nodes(const struct chooser *c)
-{
-    const struct reservation *resv =
-        c->shape->reservation ? state_reservation(c->sched->state, c->shape->reservation) : NULL;
-
-    return resv ? &resv->nodes : NULL;
-}
-
-/* False when a host that must be used cannot be. */
-static bool scan(struct chooser *c, const struct bitset *must, bool preferred)
-{
-    const struct bitset *within = reserved_nodes(c);
-    struct room_at at;
-
-    candidates_clear(c);
-    bitset_each (number, &c->need->nodes) {
-        const struct host *host = &c->sched->hosts.items[number];
-        bool listed = must->words && bitset_has(must, number);
-        bool suits = !within || bitset_has(within, number);
-        if (preferred && !feature_match(c->shape->prefer, host->node))
-            suits = false;
-        uint32_t able = suits ? tasks_at(c, (uint32_t)number, &at) : 0;
-        if (able)
-            candidate(c, (uint32_t)number, able);
-        else if (listed)
-            return false;
-    }
-    return true;
-}
-
-/* Those that must be used come first, in the order they are in. */
-static size_t must_first(struct chooser *c, const struct bitset *must)
-{
-    struct chosen *list = c->sched->candidates.items;
-    size_t first = 0;
-
-    for (size_t i = 0; must->words && i < c->sched->candidates.len; i++) {
-        if (bitset_has(must, list[i].host)) {
-            struct chosen moved = list[i];
-            memmove(&list[first + 1], &list[first], (i - first) * sizeof(moved));
-            list[first++] = moved;
-        }
-    }
-    return first;
-}
-
-static bool choose_by_scan(struct chooser *c, bool preferred)
-{
-    struct bitset must = { 0 };
-    bool good = true;
-
-    if (c->shape->reservation) {
-        const struct reservation *resv = state_reservation(c->sched->state, c->shape->reservation);
-        if (!resv || (c->view.start_us <= c->view.now_us && !resv->active))
-            return false;
-    }
-    if (c->shape->nodelist)
-        good = state_node_set(c->sched->state, c->shape->nodelist, &must, NULL) == 0;
-    good = good && scan(c, &must, preferred);
-    if (good && c->shape->contiguous) {
-        good = enough_contiguous(c);
-    } else if (good) {
-        qsort_r(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen), by_fit,
-                c->sched);
-        good = enough(c, must_first(c, &must));
-    }
-    bitset_done(&must);
-    return good;
 }
 
 /* ---- the parts ---- */
@@ -355,11 +235,33 @@ static int by_number(const void *a, const void *b)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
+/* The smallest bound on tasks of one host under which all find a place. */
+static uint32_t even_share(const struct chooser *c, uint32_t tasks)
+{
+    size_t count = c->sched->candidates.len;
+    uint32_t lo = (uint32_t)((tasks + count - 1) / count), hi = tasks;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        uint64_t sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += MIN(c->sched->candidates.items[i].take.tasks, mid);
+        if (sum >= tasks)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
 /* Tasks are dealt to the candidates in order; each host gets at least one. */
 static bool deal(struct chooser *c, struct parts *parts)
 {
+    const struct shape *shape = c->shape;
     size_t count = c->sched->candidates.len;
-    uint32_t left = MAX(c->shape->tasks, (uint32_t)count), before = 0;
+    uint32_t least = shape->tasks_given ? 1 : MAX(shape->tasks_per_node, 1), before = 0;
+    uint32_t left = MAX(shape->tasks, (uint32_t)count * least);
+    uint32_t most = shape->spread ? even_share(c, left) : UINT32_MAX;
     struct room_at at;
 
     if (count > 1)
@@ -367,11 +269,12 @@ static bool deal(struct chooser *c, struct parts *parts)
     vec_clear(&parts->list);
     for (size_t i = 0; i < count; i++) {
         struct chosen *from = &c->sched->candidates.items[i];
-        uint32_t here = MIN(from->take.tasks, left - (uint32_t)(count - i - 1));
+        uint32_t others = (uint32_t)(count - i - 1) * least;
+        uint32_t here = MIN(MIN(from->take.tasks, most), left - MIN(left - 1, others));
         struct chosen chosen = { .host = from->host };
         tasks_at(c, from->host, &at);
         struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
-        fit_part(c->shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
+        fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
                  &chosen.take);
         vec_push(&parts->list, chosen);
         before += here;
@@ -413,9 +316,7 @@ static bool place_in(struct chooser *c)
     /* The grids know what is free now. */
     if (!c->family->particular && c->need->share <= 1 && c->view.start_us <= c->view.now_us)
         return choose_by_grid(c);
-    if (c->shape->prefer && choose_by_scan(c, true))
-        return true;
-    return choose_by_scan(c, false);
+    return choose_by_scan(c);
 }
 
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition)
@@ -431,6 +332,10 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
     struct chooser c;
 
     *short_of = UINT32_MAX;
+    if (family->shape->licence_count && !licences_fit(sched, family, view, &parts->licence)) {
+        *short_of = 1;
+        return false;
+    }
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         if (!family_may_use(sched, family, p))
             continue;

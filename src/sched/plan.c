@@ -93,6 +93,8 @@ static JobStart *job_start(struct sched *sched, const struct job *job, uint32_t 
     start->array_task_id = task;
     start->allocation = allocation;
     allocation->partition = parts->need->partition->spec->name;
+    if (job->shape->licence_any)
+        allocation->licenses = (char *)(uintptr_t)job->shape->licences[parts->licence].name;
     allocation->nodes = ARENA_ARRAY(arena, NodeAlloc *, parts->list.len);
     for (size_t i = 0; i < parts->list.len; i++)
         allocation->nodes[allocation->n_nodes++] =
@@ -324,6 +326,10 @@ static void look_around(struct sched *sched, int64_t now_us)
         book_blocks(sched);
     if (sched->refused.len && now_us >= sched->refused_until_us)
         take_back_refused(sched);
+    if (now_us >= sched->topo.wake_us) {
+        sched->topo.wake_us = INT64_MAX;
+        families_heat_all(sched);
+    }
     if (sched->generation != generation || sched->kinds_seen != sched->kinds_version) {
         sched->generation = generation;
         sched->kinds_seen = sched->kinds_version;
@@ -382,5 +388,6 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
+    sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     return &sched->plan;
 }

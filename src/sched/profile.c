@@ -162,36 +162,63 @@ static bool starts_at(const struct question *q, const offer_list *offers, int64_
 
     then.start_us = start_us;
     then.end_us = q->length_us == INT64_MAX ? INT64_MAX : start_us + q->length_us;
+    if (q->family->shape->licence_count &&
+        !licences_fit(q->sched, q->family, &then, &parts->licence))
+        return false;
     size_t count = hosts_by(offers, start_us, hosts);
     return place_among(q->sched, q->family, q->partition, q->job, &then, hosts, count, parts);
 }
 
+/* The first moment from then on at which the licences are there too. */
+static int64_t with_licences(const struct question *q, int64_t start_us)
+{
+    struct view then = q->view;
+
+    then.start_us = start_us;
+    return licences_from(q->sched, q->family, &then, q->length_us);
+}
+
+/* When there is more than before, behind `after`; the offers are sorted. */
+static int64_t next_offer(const offer_list *offers, int64_t after_us)
+{
+    size_t low = 0, high = offers->len;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (offers->items[middle].from_us <= after_us)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < offers->len ? offers->items[low].from_us : INT64_MAX;
+}
+
 static int64_t start_with(const struct question *q, offer_list *offers, struct parts *parts)
 {
-    uint32_t *hosts = NEW_ARRAY(uint32_t, offers->len + 1);
     size_t wanted = q->family->shape->min_nodes;
-    int64_t start = INT64_MAX;
+    bool sorted = false;
 
-    if (offers->len >= wanted) {
-        select_nth(offers->items, offers->len, wanted - 1);
-        int64_t first = offers->items[wanted - 1].from_us;
-        sort_by(offers->items, offers->len, first);
-        if (starts_at(q, offers, first, hosts, parts))
-            start = first;
-        else
+    if (offers->len < wanted)
+        return INT64_MAX;
+    uint32_t *hosts = NEW_ARRAY(uint32_t, offers->len + 1);
+    select_nth(offers->items, offers->len, wanted - 1);
+    int64_t first = offers->items[wanted - 1].from_us, then = with_licences(q, first);
+    sort_by(offers->items, offers->len, first);
+    for (unsigned tries = 0; then != INT64_MAX; tries++) {
+        if (!sorted && then != first) {
             qsort(offers->items, offers->len, sizeof(*offers->items), by_time);
-        for (size_t i = wanted, tries = 0; start == INT64_MAX && i < offers->len && tries < TRIES;
-             i++) {
-            int64_t then = offers->items[i].from_us;
-            if (then == offers->items[i - 1].from_us)
-                continue;
-            tries++;
-            if (starts_at(q, offers, then, hosts, parts))
-                start = then;
+            sorted = true;
         }
+        if (starts_at(q, offers, then, hosts, parts))
+            break;
+        if (!sorted)
+            qsort(offers->items, offers->len, sizeof(*offers->items), by_time);
+        sorted = true;
+        int64_t next = tries < TRIES ? next_offer(offers, then) : INT64_MAX;
+        then = next == INT64_MAX ? INT64_MAX : with_licences(q, next);
     }
     free(hosts);
-    return start;
+    return then;
 }
 
 static int64_t start_in(const struct question *q, struct parts *parts)

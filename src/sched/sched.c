@@ -18,10 +18,9 @@ static void read_config(struct sched *sched)
     sched->in_order = config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
     sched->least_loaded = select && strcasestr(select, "CR_LLN");
     sched->bookings_most = 1;
-    sched->by_user = sched->reclass = false;
+    sched->minds = sched->reclass = false;
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
-        sched->by_user =
-            sched->by_user || state_partition_at(sched->state, i)->spec->exclusive_user;
+        sched->minds = sched->minds || state_partition_at(sched->state, i)->spec->exclusive_user;
 }
 
 static void forget_all(struct sched *sched)
@@ -31,6 +30,8 @@ static void forget_all(struct sched *sched)
     classes_done(sched);
     hosts_done(sched);
     amounts_done(sched);
+    licences_done(sched);
+    topo_done(sched);
     vec_done(&sched->refused);
 }
 
@@ -46,6 +47,8 @@ static void rebuild(struct sched *sched)
     read_config(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         vec_push(&sched->lanes, (struct lane){ 0 });
+    licences_read(sched);
+    topo_read(sched);
     hosts_read(sched);
     book_blocks(sched);
     for (const struct job *job = state_job_from(sched->state, 1); job;
@@ -146,9 +149,10 @@ static void started(struct sched *sched, const struct event *event)
     /* A task that had a record of its own was planned by its own id. */
     if (!event->array_id || !flight_land(sched, event->array_id, event->task))
         flight_land(sched, job->id, NO_TASK);
-    if (job->shape->exclusive_user && !sched->by_user)
-        sched->by_user = sched->reclass = true;
+    if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->minds)
+        sched->minds = sched->reclass = true;
     host_run_add(sched, job);
+    licences_run(sched, job);
     class_remove(sched, job->id);
     array_news(sched, event);
 }
@@ -174,6 +178,7 @@ void sched_feed(struct sched *sched, const struct event *event)
     case EVENT_JOB_ENDED:
         class_refresh(sched, job);
         host_run_end(sched, job);
+        licences_run(sched, job);
         array_news(sched, event);
         break;
     case EVENT_JOB_FORGOTTEN:
@@ -189,6 +194,7 @@ void sched_feed(struct sched *sched, const struct event *event)
         sched->refused_until_us = 0;
         sched->releases++;
         host_run_del(sched, event->job_id, event->node->number);
+        licences_ended(sched, event->job_id);
         break;
     case EVENT_NODE_UP:
     case EVENT_NODE_DOWN:

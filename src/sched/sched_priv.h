@@ -178,6 +178,11 @@ struct block {
     uint64_t resv;         /* hash of the reservation's name */
     struct amount *amount; /* NULL: all of the host */
 };
+/* Whom a job does not share hosts with: those of other users, or with other MCS labels. */
+enum minds { MINDS_USER = 1, MINDS_MCS = 2 };
+uint64_t mcs_hash(const char *label);
+unsigned job_minds(const struct sched *sched, const struct job *job); /* of one that runs */
+
 /* A part of a start that is planned. */
 struct claim {
     struct claim *next; /* on the same host */
@@ -185,7 +190,8 @@ struct claim {
     int64_t end_us;
     struct amount *amount;
     uint32_t uid, fresh_cpus; /* CPUs that nobody else had */
-    bool by_user;
+    uint8_t minds;            /* enum minds */
+    uint64_t mcs;             /* hash of its label; 0 none */
     struct bitset cpus;
     struct bitset *devices; /* device_kinds of them, as node->gres */
     size_t device_kinds;
@@ -203,7 +209,8 @@ struct host {
     const struct node *node;
     struct kind *kind;
     uint32_t jobs; /* there now, claims too */
-    bool usable, bound, freed, by_user, whole;
+    bool usable, bound, freed, whole;
+    bool minded; /* somebody there minds who else is */
     uint32_t spare_cell, bound_cell;
     struct claim *claims;
     VEC(struct run) runs;     /* by end */
@@ -222,6 +229,7 @@ void hosts_read(struct sched *sched); /* all of it anew */
 void hosts_done(struct sched *sched);
 void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
 void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
+int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
 void host_run_add(struct sched *sched, const struct job *job);
 void host_run_end(struct sched *sched, const struct job *job); /* ends at another time */
 void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
@@ -275,7 +283,7 @@ struct family {
     uint32_t shape_hash;
     struct mask mask; /* of shape->partitions */
     uint32_t uid;     /* where it matters whose jobs share a host; else UINT32_MAX */
-    bool by_user;     /* must not share hosts with other users */
+    uint8_t minds;    /* enum minds: must not share hosts with others */
     struct family *same;
     uint64_t key;
     uint64_t generation, kinds_version; /* of the asks */
@@ -368,6 +376,7 @@ struct chosen {
 struct parts {
     VEC(struct chosen) list;
     const struct need *need;
+    uint32_t licence; /* where one of several was asked for: which */
 };
 /*
  * Chooses hosts; true when the job fits. Otherwise *short_of says by how many hosts or tasks not,
@@ -390,6 +399,54 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
  */
 int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
                       int64_t now_us, struct parts *parts);
+
+/* ---- licences.c: licences now and later ---- */
+
+/* Somebody has so many of a pool for a while. */
+struct licence_use {
+    struct licence_use *next; /* of the same owner */
+    uint32_t pool, count, job_id;
+    int64_t start_us, end_us;
+    uint32_t at; /* place in the pool */
+};
+struct licence_pool {
+    char *name;
+    uint32_t total;
+    bool lacking; /* somebody waits for it */
+    VEC(struct licence_use *) uses;
+};
+void licences_read(struct sched *sched);
+void licences_done(struct sched *sched);
+/* Are they there for all of the view's time? *choice: which of several. */
+bool licences_fit(struct sched *sched, const struct family *family, const struct view *view,
+                  uint32_t *choice);
+/* The first moment from start_us at which they are, for so long; INT64_MAX never. */
+int64_t licences_from(struct sched *sched, const struct family *family, const struct view *view,
+                      int64_t length_us);
+struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
+                                   const struct family *family, uint32_t choice, int64_t end_us);
+struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct family *family,
+                                  uint32_t choice, int64_t start_us, int64_t end_us);
+void licences_give(struct sched *sched, struct licence_use *uses); /* NULL: nothing */
+void licences_run(struct sched *sched, const struct job *job);     /* it runs, until another time */
+void licences_ended(struct sched *sched, uint32_t job_id);         /* if it holds nothing more */
+/* A licence that the family lacks now; NULL: none. */
+const char *licences_lacking(const struct sched *sched, const struct shape *shape);
+
+/* ---- topo.c: switches and blocks ---- */
+
+struct topo_switch {
+    uint32_t level, leaves; /* 0: a leaf; leaves below it */
+    struct bitset hosts;
+};
+struct topo {
+    struct topo_switch *switches; /* leaves first, then by level; NULL: flat */
+    uint32_t count, leaves;
+    uint32_t *leaf_of; /* by host; UINT32_MAX: none */
+    int64_t wake_us;   /* when a job has waited long enough for few switches */
+};
+void topo_read(struct sched *sched);
+void topo_done(struct sched *sched);
 
 /* ---- pick.c ---- */
 
@@ -436,6 +493,7 @@ struct booking {
     int64_t start_us, end_us;
     uint64_t releases; /* at the time it was made */
     uint64_t cost;     /* hosts that were looked at */
+    struct licence_use *licences;
     struct parts parts;
 };
 /* Books what goes before `before` and must wait; true when something changed. */
@@ -455,6 +513,7 @@ void bookings_done(struct sched *sched);
 struct flight {
     struct flight *next; /* of the same job record */
     uint32_t task, array_id;
+    struct licence_use *licences; /* NULL: none */
     size_t count;
     struct claim claims[]; /* one a part */
 };
@@ -473,7 +532,7 @@ struct sched {
     VEC(struct host) hosts; /* by node number */
     VEC(struct kind *) kinds;
     uint64_t kinds_version;
-    bool by_user;        /* some job will not share hosts with other users: families go by user */
+    bool minds;          /* some job minds who shares its hosts: families go by user */
     bool reclass;        /* that is new: all families anew */
     VEC(uint32_t) freed; /* hosts with more room than before */
     struct map amounts;  /* hash → struct amount, chained */
@@ -495,9 +554,12 @@ struct sched {
     VEC(uint32_t) refused; /* jobs whose start core refused: not tried until something happens */
     int64_t refused_until_us;
     uint64_t generation, kinds_seen, epoch; /* epoch grows with every change of nodes */
-    struct map flights;                     /* job id → struct flights */
-    struct map arrays;                      /* array id → struct throttle */
-    uint64_t releases;                      /* grows with every release */
+    VEC(struct licence_pool) pools;         /* as core has them */
+    struct map licence_runs;                /* job id → struct licence_use */
+    struct topo topo;
+    struct map flights; /* job id → struct flights */
+    struct map arrays;  /* array id → struct throttle */
+    uint64_t releases;  /* grows with every release */
     int64_t now_us;
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */

@@ -70,7 +70,6 @@ const struct conf_key conf_keys_scheduler[] = {
     { .name = "max_switch_wait",
       .field = "max_switch_wait_s",
       .type = CONF_SECONDS,
-      .flags = CONF_LATER,
       .min = 0,
       .max = YEAR,
       .def = "300",

@@ -407,7 +407,10 @@ bool job_w_licenses_given(const struct field_call *call, struct str *out)
     const Job *job = job_of(call);
     bool holds = job_status(job)->state == JOB_RUNNING || job_status(job)->state == JOB_SUSPENDED;
 
-    return decided_or_asked(out, NULL, holds ? job_spec(job)->licenses : NULL);
+    const Allocation *allocation = job_status(job)->allocation;
+    const char *one = allocation ? allocation->licenses : NULL;
+
+    return decided_or_asked(out, holds ? one : NULL, holds ? job_spec(job)->licenses : NULL);
 }
 
 bool job_w_oversubscribe(const struct field_call *call, struct str *out)

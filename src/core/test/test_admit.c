@@ -186,6 +186,53 @@ static void bad_parenthesis(JobSpec *s)
 static void counted_feature(JobSpec *s)
 {
     s->features = (char *)"odd*2";
+    PUT(s, min_nodes, 3);
+}
+static void counted_too_high(JobSpec *s)
+{
+    s->features = (char *)"[odd*3&even*1]";
+}
+static void counted_both(JobSpec *s)
+{
+    s->features = (char *)"[odd*2&even*2]";
+}
+static void counted_badly(JobSpec *s)
+{
+    s->features = (char *)"odd*x";
+}
+static void one_kind(JobSpec *s)
+{
+    s->features = (char *)"[odd|even]";
+    PUT(s, min_nodes, 2);
+}
+static void one_kind_of_three(JobSpec *s)
+{
+    s->features = (char *)"[odd|even]";
+    PUT(s, min_nodes, 3);
+}
+static void open_bracket(JobSpec *s)
+{
+    s->features = (char *)"[odd|even";
+}
+static void mixed_brackets(JobSpec *s)
+{
+    s->features = (char *)"[odd|even]&odd*2";
+}
+static void half_a_segment(JobSpec *s)
+{
+    PUT(s, segment, 2);
+}
+static void tres_of_tasks(JobSpec *s)
+{
+    s->tres_per_task = (char *)"cpu=2,mem=1G,gres/gpu:1";
+}
+static void tres_of_many(JobSpec *s)
+{
+    s->tres_per_task = (char *)"cpu=5";
+}
+static void odd_tres(JobSpec *s)
+{
+    s->tres_per_task = (char *)"cpu=2,happiness=7";
 }
 static void listed(JobSpec *s)
 {
@@ -320,7 +367,18 @@ static void submissions(void **unused)
         ROW(bad_feature, ERR_FEATURE),
         ROW(bad_expression, ERR_FEATURE),
         ROW(bad_parenthesis, ERR_FEATURE),
-        ROW(counted_feature, ERR_UNSUPPORTED),
+        ROW(counted_feature, ERR_OK),
+        ROW(counted_too_high, ERR_NODE_CONFIG_UNAVAILABLE),
+        ROW(counted_both, ERR_OK),
+        ROW(counted_badly, ERR_FEATURE),
+        ROW(one_kind, ERR_OK),
+        ROW(one_kind_of_three, ERR_NODE_CONFIG_UNAVAILABLE),
+        ROW(open_bracket, ERR_FEATURE),
+        ROW(mixed_brackets, ERR_FEATURE),
+        ROW(half_a_segment, ERR_UNSUPPORTED),
+        ROW(tres_of_tasks, ERR_OK),
+        ROW(tres_of_many, ERR_NODE_CONFIG_UNAVAILABLE),
+        ROW(odd_tres, ERR_TRES),
         ROW(listed, ERR_OK),
         ROW(listed_unknown, ERR_INVALID_NODE_NAME),
         ROW(listed_bomb, ERR_TOO_MANY),

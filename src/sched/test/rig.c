@@ -205,6 +205,10 @@ static const struct {
     NUMBER("cpg", cpus_per_gpu),
     NUMBER("mincpus", min_cpus_per_node),
     NUMBER("switches", switches),
+    NUMBER("swait", switches_wait_s),
+    NUMBER("segment", segment),
+    NUMBER("corespec", core_spec),
+    NUMBER("threadspec", thread_spec),
     NUMBER("tpg", ntasks_per_gpu),
 #undef NUMBER
 };
@@ -219,7 +223,8 @@ static const struct {
     { "lic", offsetof(JobSpec, licenses) },    { "resv", offsetof(JobSpec, reservation) },
     { "hint", offsetof(JobSpec, hint) },       { "name", offsetof(JobSpec, name) },
     { "dep", offsetof(JobSpec, dependency) },  { "qos", offsetof(JobSpec, qos) },
-    { "account", offsetof(JobSpec, account) },
+    { "account", offsetof(JobSpec, account) }, { "tres", offsetof(JobSpec, tres_per_task) },
+    { "mcs", offsetof(JobSpec, mcs_label) },
 };
 
 static bool read_flag(JobSpec *spec, const char *word)
@@ -228,6 +233,10 @@ static bool read_flag(JobSpec *spec, const char *word)
         PUT(spec, exclusive, EXCLUSIVE_NODE);
     else if (strcmp(word, "exuser") == 0)
         PUT(spec, exclusive, EXCLUSIVE_USER);
+    else if (strcmp(word, "exmcs") == 0)
+        PUT(spec, exclusive, EXCLUSIVE_MCS);
+    else if (strcmp(word, "fewnodes") == 0)
+        PUT(spec, use_min_nodes, true);
     else if (strcmp(word, "share") == 0)
         PUT(spec, oversubscribe, true);
     else if (strcmp(word, "contig") == 0)

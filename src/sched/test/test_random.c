@@ -19,6 +19,7 @@ static uint32_t dice(uint32_t sides)
 
 static const char mixed[] =
     "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\n"
+    "licenses = [\"matlab:5\", \"comsol:3\"]\n"
     "[jobs]\ndef_mem_per_cpu = 100\n"
     "[[nodes]]\nnames = \"c[1-5]\"\ncpus = 16\nsockets = 2\ncores_per_socket = 4\n"
     "threads_per_core = 2\nmemory_mb = 4000\nfeatures = [\"cpu\"]\n"
@@ -62,6 +63,17 @@ static const char *const shapes[] = {
     "mem=0",
     "prefer=fast c=2",
     "hint=nomultithread c=2",
+    "lic=matlab:2 c=1",
+    "lic=matlab|comsol:2 c=2",
+    "lic=comsol,matlab n=2",
+    "C=[cpu|fast] N=2",
+    "C=[cpu*1&fast*2] c=2",
+    "corespec=1 N=2",
+    "exmcs mcs=red c=2",
+    "mcs=red c=1",
+    "N=1-3 c=4",
+    "N=1-4 n=8 spread",
+    "tres=cpu=2,mem=300 n=3",
 };
 static const char *const limits[] = { "t=60", "t=300", "t=600", "t=3600", "t=7200", "t=inf" };
 
@@ -112,6 +124,9 @@ static uint32_t tasks_on(const struct rig *rig, const struct job *job, const str
         const struct job *other = node->jobs.items[i];
         if ((by_user || other->shape->exclusive_user) && other->owner->uid != job->owner->uid)
             return 0;
+        if ((job->shape->exclusive_mcs || other->shape->exclusive_mcs) &&
+            !str_eq(job->shape->mcs_label, other->shape->mcs_label))
+            return 0;
     }
     return fit_tasks(job->shape, need, node, &room);
 }
@@ -121,13 +136,28 @@ static int most_first(const void *a, const void *b)
     return *(const int *)b - *(const int *)a;
 }
 
+static bool has_licences(const struct rig *rig, const struct shape *shape)
+{
+    size_t good = 0;
+
+    for (size_t i = 0; i < shape->licence_count; i++) {
+        const struct licence *licence = state_licence(rig->state, shape->licences[i].name);
+        assert_true(licence->used <= licence->total);
+        good += licence->total - licence->used >= shape->licences[i].count;
+    }
+    return shape->licence_any ? good > 0 : good == shape->licence_count;
+}
+
 /* Could the job start now if it were alone in the queue? */
 static bool could_start(const struct rig *rig, const struct job *job)
 {
     const struct shape *shape = job->shape;
     const struct need *needs = shape_needs(rig->state, job->shape);
 
-    if (shape->contiguous || shape->nodelist) /* the judge does not know these */
+    /* The judge does not know these. */
+    if (shape->contiguous || shape->nodelist || shape->features.group_count)
+        return false;
+    if (!has_licences(rig, shape))
         return false;
     if (job->array && array_room(job->array) == 0)
         return false;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * licences.c - licences of the cluster, and which a job has
+ */
+#include "core/state_priv.h"
+
+const struct licence *state_licence(const struct state *state, const char *name)
+{
+    vec_each (struct licence, licence, &state->licences) {
+        if (str_eq(licence->name, name))
+            return licence;
+    }
+    return NULL;
+}
+
+const struct licence *state_licence_at(const struct state *state, size_t number)
+{
+    return &state->licences.items[number];
+}
+
+size_t state_licence_count(const struct state *state)
+{
+    return state->licences.len;
+}
+
+static bool is_free(const struct state *state, const struct shape_licence *want)
+{
+    const struct licence *licence = state_licence(state, want->name);
+
+    return licence && want->count <= licence->total - MIN(licence->used, licence->total);
+}
+
+bool licences_choose(const struct state *state, const struct shape *shape, const char *named,
+                     uint32_t *choice)
+{
+    *choice = 0;
+    for (size_t i = 0; i < shape->licence_count; i++) {
+        bool good = is_free(state, &shape->licences[i]);
+        if (!shape->licence_any && !good)
+            return false;
+        if (shape->licence_any && good &&
+            (str_is_empty(named) || str_eq(named, shape->licences[i].name))) {
+            *choice = (uint32_t)i;
+            return true;
+        }
+    }
+    return !shape->licence_any;
+}
+
+void licences_count(struct state *state, const struct job *job, int sign)
+{
+    const struct shape *shape = job->shape;
+
+    for (size_t i = 0; i < shape->licence_count; i++) {
+        struct licence *licence =
+            (struct licence *)(uintptr_t)state_licence(state, shape->licences[i].name);
+        if (!licence || (shape->licence_any && i != job->run->licence))
+            continue;
+        licence->used = sign > 0 ? licence->used + shape->licences[i].count
+                                 : licence->used - MIN(licence->used, shape->licences[i].count);
+    }
+}

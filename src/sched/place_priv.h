@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_priv.h - choosing hosts: what place.c, scan.c and topo.c share
+ */
+#ifndef SCHED_PLACE_PRIV_H
+#define SCHED_PLACE_PRIV_H
+
+#include "sched/sched_priv.h"
+
+struct chooser {
+    struct sched *sched;
+    const struct family *family;
+    const struct shape *shape;
+    const struct job *job;
+    const struct need *need;
+    const struct ask *asks; /* of the partition, by kind */
+    struct view view;
+    bool down;      /* the least loaded host first */
+    bool bound;     /* hosts with blocks may do */
+    uint64_t tasks; /* of the candidates */
+    uint32_t looked;
+};
+
+/* ---- place.c ---- */
+
+/* Tasks that the host could run, and its room; exact. */
+uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at);
+void candidates_clear(struct chooser *c);
+void candidate(struct chooser *c, uint32_t number, uint32_t tasks);
+/* The list is cut to what is used; the first `must` are used in any case. */
+bool enough(struct chooser *c, size_t must);
+
+/* ---- scan.c ---- */
+
+/* Host by host: for what the grid knows nothing of. */
+bool choose_by_scan(struct chooser *c);
+
+/* ---- topo.c ---- */
+
+/* Cuts the candidates to those on the fewest switches; the first `must` are used in any case. */
+bool choose_near(struct chooser *c, size_t must);
+
+#endif

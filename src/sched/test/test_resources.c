@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_resources.c - features, licences, switches, blocks, and what else a job may ask for
+ */
+#include "sched/test/rig.h"
+#include "schema/reasons.h"
+#include "test/unit.h"
+
+#define MAIN    "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+#define SOCKETS "cpus = 8\nsockets = 2\ncores_per_socket = 4\nmemory_mb = 8000\n"
+#define RACKS                                                                 \
+    "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n"             \
+    "licenses = [\"matlab:4\", \"comsol:2\"]\n"                               \
+    "[[nodes]]\nnames = \"a[1-4]\"\nfeatures = [\"rack1\", \"ib\"]\n" SOCKETS \
+    "[[nodes]]\nnames = \"b[1-4]\"\nfeatures = [\"rack2\", \"ib\"]\n" SOCKETS \
+    "[[nodes]]\nnames = \"c[1-2]\"\nfeatures = [\"rack1\", \"rack2\"]\n" SOCKETS MAIN
+
+static void counted_features(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t job = rig_submit(rig, "C=[rack1*2&rack2*3]");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, job), "a1:0;a2:0;b1:0;b2:0;b3:0");
+    /* Both of the third rack count for one each. */
+    uint32_t busy = rig_submit(rig, "ex w=a4");
+    uint32_t tight = rig_submit(rig, "C=[rack1*5&rack2*5] ex");
+    assert_int_equal(rig_plan(rig), 1);
+    rig_end(rig, job);
+    assert_int_equal(rig_plan(rig), 0);
+    assert_int_equal(rig_submit(rig, "C=[rack1*7&rack2*3]"), 0);
+    rig_end(rig, busy);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_int_equal(rig_job(rig, tight)->run->count, 10);
+    rig_free(rig);
+}
+
+static void some_of_the_nodes_have_the_feature(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t job = rig_submit(rig, "N=5 ex C=rack2*2 x=c[1-2]");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, job), "a1:0-7;a2:0-7;a3:0-7;b1:0-7;b2:0-7");
+    rig_free(rig);
+}
+
+static void all_nodes_agree_on_one(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t busy = rig_submit(rig, "ex w=a1"), job = rig_submit(rig, "N=4 ex C=[rack1|rack2]&ib");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, job), "b1:0-7;b2:0-7;b3:0-7;b4:0-7");
+    uint32_t next = rig_submit(rig, "N=4 ex C=[rack1|rack2]&ib");
+    assert_int_equal(rig_plan(rig), 0); /* three of the one, none of the other */
+    rig_end(rig, busy);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, next), "a1:0-7;a2:0-7;a3:0-7;a4:0-7");
+    rig_free(rig);
+}
+
+static void preferred_features(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t one = rig_submit(rig, "N=3 ex prefer=rack2&ib"),
+             two = rig_submit(rig, "N=3 ex prefer=rack2&ib");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, one), "b1:0-7;b2:0-7;b3:0-7");
+    assert_string_equal(rig_where(rig, two), "a1:0-7;a2:0-7;a3:0-7"); /* only one is left */
+    rig_free(rig);
+}
+
+static void licences_are_planned(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t two = rig_submit(rig, "lic=matlab:2 t=600"),
+             more = rig_submit(rig, "lic=matlab:3 t=600");
+
+    (void)state;
+    uint32_t other = rig_submit(rig, "lic=comsol t=600");
+    assert_int_equal(rig_plan(rig), 2);
+    assert_true(rig_runs(rig, two) && rig_runs(rig, other));
+    assert_int_equal(sched_reason(rig->sched, rig_job(rig, more)), REASON_LICENSES);
+    assert_in_range(sched_planned_start(rig->sched, rig_job(rig, more)),
+                    rig->now_us + 599 * INT64_C(1000000), rig->now_us + 600 * INT64_C(1000000));
+    /* What is behind it may have the two that are left, but only until then. */
+    uint32_t longer = rig_submit(rig, "lic=matlab:2 t=7200");
+    uint32_t shorter = rig_submit(rig, "lic=matlab:1 t=300");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_false(rig_runs(rig, longer));
+    assert_true(rig_runs(rig, shorter));
+    rig_end(rig, shorter);
+    rig_end(rig, two);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, more));
+    assert_false(rig_runs(rig, longer));
+    rig_end(rig, more);
+    assert_int_equal(rig_plan(rig), 1);
+    rig_free(rig);
+}
+
+static void one_licence_or_another(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t a = rig_submit(rig, "lic=comsol:2|matlab:2"),
+             b = rig_submit(rig, "lic=comsol:2|matlab:2");
+
+    (void)state;
+    uint32_t c = rig_submit(rig, "lic=comsol|matlab:3");
+    assert_int_equal(rig_plan(rig), 2);
+    assert_int_equal(rig_job(rig, a)->run->licence, 0);
+    assert_int_equal(rig_job(rig, b)->run->licence, 1);
+    assert_int_equal(state_licence(rig->state, "comsol")->used, 2);
+    assert_int_equal(state_licence(rig->state, "matlab")->used, 2);
+    rig_end(rig, a);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_int_equal(rig_job(rig, c)->run->licence, 0);
+    assert_int_equal(rig_submit(rig, "lic=comsol|matlab,comsol"), 0);
+    assert_int_equal(rig_submit(rig, "lic=comsol:3"), 0);
+    rig_free(rig);
+}
+
+/* ---- what is taken of a node ---- */
+
+static void cores_are_left_to_the_system(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t one = rig_submit(rig, "corespec=2"), two = rig_submit(rig, "c=1 w=a1");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, one), "a1:0-5");
+    assert_false(rig_runs(rig, two)); /* the node is its own */
+    assert_int_equal(rig_submit(rig, "corespec=2 c=7"), 0);
+    rig_free(rig);
+}
+
+static void tasks_bring_what_they_need(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t job = rig_submit(rig, "n=4 tres=cpu=3,mem=2G,license/matlab=1");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, job), "a1:0-5;a2:0-5");
+    assert_int_equal(rig_job(rig, job)->run->parts[0].mem_mb, 4096);
+    assert_int_equal(state_licence(rig->state, "matlab")->used, 4);
+    rig_free(rig);
+}
+
+static void as_many_nodes_as_are_free(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t most = rig_submit(rig, "N=2-4 ex"), few = rig_submit(rig, "N=2-4 ex fewnodes");
+
+    (void)state;
+    uint32_t tasks = rig_submit(rig, "N=1-6 n=2"), rest = rig_submit(rig, "N=1-9 ex");
+    assert_int_equal(rig_plan(rig), 4);
+    assert_int_equal(rig_job(rig, most)->run->count, 4);
+    assert_int_equal(rig_job(rig, few)->run->count, 2);
+    assert_int_equal(rig_job(rig, tasks)->run->count, 2);
+    assert_int_equal(rig_job(rig, rest)->run->count, 2);
+    rig_free(rig);
+}
+
+static void tasks_spread_evenly(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t job = rig_submit(rig, "N=1-4 n=10 spread");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_int_equal(rig_job(rig, job)->run->count, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_in_range(rig_job(rig, job)->run->parts[i].tasks, 1, 3);
+    rig_free(rig);
+}
+
+static void whole_sockets(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Socket\"]\n"
+                              "[[nodes]]\nnames = \"n1\"\n" SOCKETS MAIN);
+    uint32_t a = rig_submit(rig, "c=1"), b = rig_submit(rig, "c=3"), c = rig_submit(rig, "c=1");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, a), "n1:0-3");
+    assert_string_equal(rig_where(rig, b), "n1:4-7");
+    assert_false(rig_runs(rig, c));
+    rig_free(rig);
+}
+
+static void labels_keep_apart(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t red = rig_submit(rig, "w=a1 exmcs mcs=red"), blue = rig_submit(rig, "w=a1 mcs=blue");
+
+    (void)state;
+    uint32_t too = rig_submit(rig, "w=a1 mcs=red uid=1001"), none = rig_submit(rig, "w=a1");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, red) && rig_runs(rig, too));
+    assert_false(rig_runs(rig, blue) || rig_runs(rig, none));
+    rig_end(rig, red);
+    assert_int_equal(rig_plan(rig), 2);
+    rig_free(rig);
+}
+
+/* ---- topology ---- */
+
+#define TREE                                                \
+    "cluster_name = \"t\"\n[topology]\nplugin = \"tree\"\n" \
+    "[[switches]]\nname = \"s1\"\nnodes = \"n[1-4]\"\n"     \
+    "[[switches]]\nname = \"s2\"\nnodes = \"n[5-8]\"\n"     \
+    "[[switches]]\nname = \"s3\"\nnodes = \"n[9-12]\"\n"    \
+    "[[switches]]\nname = \"up\"\nswitches = \"s[1-2]\"\n"  \
+    "[[switches]]\nname = \"top\"\nswitches = \"up,s3\"\n"  \
+    "[[nodes]]\nnames = \"n[1-12]\"\n" SOCKETS MAIN
+
+static void the_fewest_switches(void **state)
+{
+    struct rig *rig = rig_new(TREE);
+    uint32_t two = rig_submit(rig, "N=2 ex w=n[1-2]"), four = rig_submit(rig, "N=4 ex");
+
+    (void)state;
+    uint32_t pair = rig_submit(rig, "N=2 ex");
+    assert_int_equal(rig_plan(rig), 3);
+    assert_string_equal(rig_where(rig, four), "n5:0-7;n6:0-7;n7:0-7;n8:0-7");
+    assert_string_equal(rig_where(rig, pair), "n3:0-7;n4:0-7"); /* what is left of the first */
+    rig_end(rig, two);
+    rig_end(rig, four);
+    uint32_t five = rig_submit(rig, "N=5 ex"); /* below one switch of the second level */
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, five), "n1:0-7;n5:0-7;n6:0-7;n7:0-7;n8:0-7");
+    rig_free(rig);
+}
+
+static void a_job_waits_for_few_switches(void **state)
+{
+    struct rig *rig = rig_new(TREE);
+
+    (void)state;
+    rig_submit(rig, "N=3 ex w=n1,n5,n9 t=7200");
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t near = rig_submit(rig, "N=4 ex switches=1 swait=60");
+    uint32_t any = rig_submit(rig, "N=2 ex switches=1");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, any));
+    assert_false(rig_runs(rig, near));
+    rig_wait(rig, 61);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, near));
+    rig_free(rig);
+}
+
+static void segments_stay_in_their_block(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[topology]\nplugin = \"block\"\n"
+                              "[[blocks]]\nname = \"b1\"\nnodes = \"n[1-4]\"\n"
+                              "[[blocks]]\nname = \"b2\"\nnodes = \"n[5-8]\"\n"
+                              "[[nodes]]\nnames = \"n[1-8]\"\n" SOCKETS MAIN);
+
+    (void)state;
+    uint32_t odd = rig_submit(rig, "N=1 ex w=n1");
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t pairs = rig_submit(rig, "N=6 ex segment=2");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, pairs), "n2:0-7;n3:0-7;n5:0-7;n6:0-7;n7:0-7;n8:0-7");
+    assert_int_equal(rig_submit(rig, "N=5 segment=2"), 0);
+    rig_end(rig, pairs);
+    uint32_t fours = rig_submit(rig, "N=8 ex segment=4");
+    assert_int_equal(rig_plan(rig), 0);
+    rig_end(rig, odd);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, fours));
+    rig_free(rig);
+}
+
+UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
+          UNIT(all_nodes_agree_on_one), UNIT(preferred_features), UNIT(licences_are_planned),
+          UNIT(one_licence_or_another), UNIT(cores_are_left_to_the_system),
+          UNIT(tasks_bring_what_they_need), UNIT(as_many_nodes_as_are_free),
+          UNIT(tasks_spread_evenly), UNIT(whole_sockets), UNIT(labels_keep_apart),
+          UNIT(the_fewest_switches), UNIT(a_job_waits_for_few_switches),
+          UNIT(segments_stay_in_their_block))

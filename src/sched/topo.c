@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * topo.c - switches and blocks: hosts that are near each other
+ *
+ * A job on several hosts goes below the lowest switch that has enough of them, and there to the
+ * fewest leaves: one leaf that is enough and has least too much, or the one that has most, and so
+ * on for the rest. A block is a leaf of its own, with everything above all blocks.
+ *
+ * (1) Leaves come first in switches[], each level behind the one below it.
+ * (2) A host without a leaf runs jobs of one host only.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "sched/place_priv.h"
+#include "schema/conf.h"
+
+/* ---- reading ---- */
+
+static void read_hosts(const struct sched *sched, const char *text, struct bitset *out)
+{
+    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
+
+    bitset_init(out, sched->hosts.len ? sched->hosts.len : state_node_count(sched->state));
+    if (str_is_empty(text) || conf_hosts(state_config(sched->state), text, &hosts, NULL) < 0)
+        return;
+    hostlist_each (host, &hosts) {
+        char name[LIMIT_NAME_BYTES + 1];
+        size_t len = MIN(host.len, sizeof(name) - 1);
+        memcpy(name, host.name, len);
+        name[len] = '\0';
+        const struct node *node = state_node(sched->state, name);
+        if (node && node->number < out->bits)
+            bitset_add(out, node->number);
+    }
+}
+
+static struct topo_switch *topo_add(struct topo *topo, uint32_t level)
+{
+    struct topo_switch *last = &topo->switches[topo->count++];
+
+    last->level = level;
+    return last;
+}
+
+/* Everything at the top: blocks have no other switch, trees may have several roots. */
+static void add_root(struct sched *sched, struct topo *topo)
+{
+    struct topo_switch *root = topo_add(topo, UINT32_MAX);
+
+    root->leaves = topo->leaves;
+    bitset_init(&root->hosts, state_node_count(sched->state));
+    for (uint32_t i = 0; i < topo->leaves; i++)
+        bitset_or(&root->hosts, &topo->switches[i].hosts);
+}
+
+static void read_blocks(struct sched *sched, struct topo *topo, const Config *config)
+{
+    topo->switches = NEW_ARRAY(struct topo_switch, config->n_blocks + 1);
+    for (size_t i = 0; i < config->n_blocks; i++) {
+        struct topo_switch *block = topo_add(topo, 0);
+        block->leaves = 1;
+        read_hosts(sched, config->blocks[i]->nodes, &block->hosts);
+    }
+    topo->leaves = topo->count;
+    add_root(sched, topo);
+}
+
+static uint32_t find_switch(const Config *config, const char *name)
+{
+    for (uint32_t i = 0; i < config->n_switches; i++) {
+        if (str_eq(config->switches[i]->name, name))
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+/* Switch `i` of the configuration, once all below it are known; at[]: place + 1. */
+static bool add_above(struct sched *sched, struct topo *topo, const Config *config, uint32_t i,
+                      uint32_t *at)
+{
+    CLEANUP(hostlist_done) struct hostlist below = { 0 };
+    uint32_t level = 0;
+
+    if (hostlist_parse(&below, config->switches[i]->switches, NULL) < 0)
+        return false;
+    hostlist_each (child, &below) {
+        uint32_t number = find_switch(config, child.name);
+        if (number == UINT32_MAX || !at[number])
+            return false;
+        level = MAX(level, topo->switches[at[number] - 1].level + 1);
+    }
+    struct topo_switch *above = topo_add(topo, level);
+    at[i] = topo->count;
+    bitset_init(&above->hosts, state_node_count(sched->state));
+    hostlist_each (child, &below) {
+        const struct topo_switch *one = &topo->switches[at[find_switch(config, child.name)] - 1];
+        above->leaves += one->leaves;
+        bitset_or(&above->hosts, &one->hosts);
+    }
+    return true;
+}
+
+static int by_level(const void *a, const void *b)
+{
+    const struct topo_switch *x = a, *y = b;
+
+    return x->level < y->level ? -1 : x->level > y->level;
+}
+
+static void read_tree(struct sched *sched, struct topo *topo, const Config *config)
+{
+    uint32_t *at = NEW_ARRAY(uint32_t, config->n_switches + 1);
+    bool more = true;
+
+    topo->switches = NEW_ARRAY(struct topo_switch, config->n_switches);
+    for (uint32_t i = 0; i < config->n_switches; i++) {
+        if (str_is_empty(config->switches[i]->nodes))
+            continue;
+        struct topo_switch *leaf = topo_add(topo, 0);
+        leaf->leaves = 1;
+        read_hosts(sched, config->switches[i]->nodes, &leaf->hosts);
+        at[i] = topo->count;
+    }
+    topo->leaves = topo->count;
+    while (more) {
+        more = false;
+        for (uint32_t i = 0; i < config->n_switches; i++) {
+            if (!at[i] && !str_is_empty(config->switches[i]->switches))
+                more = add_above(sched, topo, config, i, at) || more;
+        }
+    }
+    qsort(topo->switches + topo->leaves, topo->count - topo->leaves, sizeof(*topo->switches),
+          by_level); /* (1) */
+    free(at);
+}
+
+void topo_read(struct sched *sched)
+{
+    const Config *config = state_config(sched->state);
+    struct topo *topo = &sched->topo;
+
+    *topo = (struct topo){ .wake_us = INT64_MAX };
+    if (config->topology_plugin && str_ieq(config->topology_plugin, "block") && config->n_blocks)
+        read_blocks(sched, topo, config);
+    else if (config->topology_plugin && str_ieq(config->topology_plugin, "tree") &&
+             config->n_switches)
+        read_tree(sched, topo, config);
+    size_t hosts = state_node_count(sched->state);
+    topo->leaf_of = NEW_ARRAY(uint32_t, hosts + 1);
+    memset(topo->leaf_of, 0xff, hosts * sizeof(*topo->leaf_of));
+    for (uint32_t i = 0; i < topo->leaves; i++) {
+        bitset_each (host, &topo->switches[i].hosts)
+            topo->leaf_of[host] = i;
+    }
+}
+
+void topo_done(struct sched *sched)
+{
+    for (uint32_t i = 0; i < sched->topo.count; i++)
+        bitset_done(&sched->topo.switches[i].hosts);
+    free(sched->topo.switches);
+    free(sched->topo.leaf_of);
+    sched->topo = (struct topo){ 0 };
+}
+
+/* ---- choosing ---- */
+
+/* Candidates below one switch, leaf by leaf. */
+struct near {
+    struct chooser *c;
+    struct chosen *list; /* all of them, in order of preference */
+    bool *taken;
+    size_t count;
+    uint32_t *hosts; /* by leaf: how many may be taken */
+    uint64_t *tasks;
+    uint32_t nodes_left; /* to be found still */
+    uint64_t tasks_left;
+    size_t used; /* hosts taken */
+    uint32_t leaves;
+};
+
+static uint32_t leaf_of(const struct near *near, size_t i)
+{
+    return near->c->sched->topo.leaf_of[near->list[i].host];
+}
+
+static void take_one(struct near *near, size_t i)
+{
+    near->taken[i] = true;
+    near->used++;
+    near->nodes_left -= near->nodes_left > 0;
+    near->tasks_left -= MIN(near->tasks_left, near->list[i].take.tasks);
+}
+
+/* A leaf gives whole segments. */
+static uint32_t in_segments(const struct near *near, uint32_t hosts)
+{
+    uint32_t segment = near->c->shape->segment;
+
+    return segment ? hosts / segment * segment : hosts;
+}
+
+static void count_leaves(struct near *near, const struct topo_switch *within)
+{
+    memset(near->hosts, 0, near->c->sched->topo.leaves * sizeof(*near->hosts));
+    memset(near->tasks, 0, near->c->sched->topo.leaves * sizeof(*near->tasks));
+    for (size_t i = 0; i < near->count; i++) {
+        if (near->taken[i] || !bitset_has(&within->hosts, near->list[i].host))
+            continue;
+        uint32_t leaf = leaf_of(near, i);
+        near->hosts[leaf]++;
+        near->tasks[leaf] += near->list[i].take.tasks;
+    }
+}
+
+/* The smallest leaf that is enough alone, or else the one that has most. */
+static uint32_t best_leaf(const struct near *near)
+{
+    uint32_t best = UINT32_MAX;
+    bool best_does = false;
+
+    for (uint32_t leaf = 0; leaf < near->c->sched->topo.leaves; leaf++) {
+        uint32_t hosts = in_segments(near, near->hosts[leaf]);
+        bool does = hosts >= near->nodes_left && near->tasks[leaf] >= near->tasks_left;
+        if (!hosts || (best_does && !does))
+            continue;
+        if (best == UINT32_MAX || (does && !best_does) ||
+            (does ? near->hosts[leaf] < near->hosts[best] : hosts > near->hosts[best])) {
+            best = leaf;
+            best_does = does;
+        }
+    }
+    return best;
+}
+
+static void take_leaf(struct near *near, uint32_t leaf, const struct topo_switch *within)
+{
+    uint32_t room = in_segments(near, near->hosts[leaf]), segment = near->c->shape->segment;
+    uint32_t most = near->c->shape->max_nodes, taken = 0;
+
+    for (size_t i = 0; i < near->count && taken < room && near->used < most; i++) {
+        bool more = near->nodes_left || near->tasks_left || (segment && taken % segment);
+        if (!more)
+            break;
+        if (near->taken[i] || leaf_of(near, i) != leaf ||
+            !bitset_has(&within->hosts, near->list[i].host))
+            continue;
+        take_one(near, i);
+        taken++;
+    }
+    near->leaves += taken > 0;
+}
+
+/* Those that must be used are taken first; the leaves they are on are used anyway. */
+static bool take_must(struct near *near, size_t must, const struct topo_switch *within)
+{
+    for (size_t i = 0; i < must; i++) {
+        if (!bitset_has(&within->hosts, near->list[i].host))
+            return false;
+        bool new_leaf = true;
+        for (size_t k = 0; k < i; k++)
+            new_leaf = new_leaf && leaf_of(near, k) != leaf_of(near, i);
+        near->leaves += new_leaf;
+        take_one(near, i);
+    }
+    for (size_t i = 0; i < must; i++) {
+        count_leaves(near, within);
+        if (near->nodes_left || near->tasks_left) {
+            uint32_t before = near->leaves;
+            take_leaf(near, leaf_of(near, i), within);
+            near->leaves = before;
+        }
+    }
+    return true;
+}
+
+static bool take_within(struct near *near, size_t must, const struct topo_switch *within,
+                        uint32_t nodes)
+{
+    const struct shape *shape = near->c->shape;
+
+    memset(near->taken, 0, near->count * sizeof(*near->taken));
+    near->nodes_left = nodes;
+    near->tasks_left = shape->tasks;
+    near->used = near->leaves = 0;
+    if (!take_must(near, must, within))
+        return false;
+    while ((near->nodes_left || near->tasks_left) && near->used < shape->max_nodes) {
+        count_leaves(near, within);
+        uint32_t leaf = best_leaf(near);
+        if (leaf == UINT32_MAX)
+            break;
+        take_leaf(near, leaf, within);
+    }
+    return !near->nodes_left && !near->tasks_left;
+}
+
+/* Has the job waited as long for few switches as it may? */
+static bool waited(const struct chooser *c)
+{
+    const Config *config = state_config(c->sched->state);
+    uint32_t most = config->has_max_switch_wait_s ? config->max_switch_wait_s : 300;
+    int64_t wait_s = MIN(c->shape->switches_wait_s, most);
+    int64_t until = c->job->eligible_us + wait_s * US_PER_S;
+
+    if (c->view.start_us >= until)
+        return true;
+    if (c->job->id && until > c->sched->now_us)
+        c->sched->topo.wake_us = MIN(c->sched->topo.wake_us, until);
+    return false;
+}
+
+static void keep_taken(struct near *near)
+{
+    struct sched *sched = near->c->sched;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < near->count; i++) {
+        if (near->taken[i])
+            sched->candidates.items[kept++] = near->list[i];
+    }
+    sched->candidates.len = kept;
+}
+
+/* The lowest level that has enough; of it what needs the fewest leaves. */
+static bool search(struct near *near, size_t must, uint32_t nodes)
+{
+    const struct topo *topo = &near->c->sched->topo;
+    uint32_t best = UINT32_MAX, best_leaves = UINT32_MAX;
+    size_t best_spare = SIZE_MAX;
+
+    for (uint32_t i = 0; i < topo->count; i++) {
+        const struct topo_switch *at = &topo->switches[i];
+        if (best != UINT32_MAX && at->level > topo->switches[best].level)
+            break;
+        size_t below = 0;
+        for (size_t k = 0; k < near->count; k++)
+            below += bitset_has(&at->hosts, near->list[k].host);
+        if (below < nodes || !take_within(near, must, at, nodes))
+            continue;
+        if (near->leaves < best_leaves || (near->leaves == best_leaves && below < best_spare)) {
+            best = i;
+            best_leaves = near->leaves;
+            best_spare = below;
+        }
+    }
+    return best != UINT32_MAX && take_within(near, must, &topo->switches[best], nodes);
+}
+
+bool choose_near(struct chooser *c, size_t must)
+{
+    const struct topo *topo = &c->sched->topo;
+    const struct shape *shape = c->shape;
+    struct near near = { .c = c, .count = c->sched->candidates.len };
+
+    /* One host is near itself. */
+    if (shape->min_nodes == 1 && shape->wish_nodes == 1 && must <= 1) {
+        for (size_t i = 0; i < (must ? must : near.count); i++) {
+            if (c->sched->candidates.items[i].take.tasks >= shape->tasks) {
+                c->sched->candidates.items[0] = c->sched->candidates.items[i];
+                c->sched->candidates.len = 1;
+                return true;
+            }
+        }
+    }
+    near.list = NEW_ARRAY(struct chosen, near.count + 1);
+    near.taken = NEW_ARRAY(bool, near.count + 1);
+    near.hosts = NEW_ARRAY(uint32_t, topo->leaves + 1);
+    near.tasks = NEW_ARRAY(uint64_t, topo->leaves + 1);
+    if (near.count)
+        memcpy(near.list, c->sched->candidates.items, near.count * sizeof(*near.list));
+    bool good = shape->wish_nodes > shape->min_nodes && search(&near, must, shape->wish_nodes);
+    good = good || search(&near, must, shape->min_nodes);
+    if (good && shape->switches && near.leaves > shape->switches)
+        good = waited(c);
+    if (good)
+        keep_taken(&near);
+    free(near.list);
+    free(near.taken);
+    free(near.hosts);
+    free(near.tasks);
+    return good;
+}
