@@ -254,8 +254,7 @@ static void call_list(struct ctl *ctl, struct ask *ask, struct request *request)
     struct world *world = ask->world;
 
     (void)request;
-    /* With several controllers one that was deposed may answer before it knows. */
-    for (size_t i = 0; i < world->requests.len && !world->etcd; i++)
+    for (size_t i = 0; i < world->requests.len; i++)
         ask->must_see = MAX(ask->must_see, world->requests.items[i]->job_id);
     message.has_all_states = message.all_states = true;
     message.has_with_spec = true;
@@ -263,7 +262,8 @@ static void call_list(struct ctl *ctl, struct ask *ask, struct request *request)
     message.has_array_expand = true;
     message.array_expand = rand_chance(&world->rand, 300);
     ask->stream = true;
-    ctl_list_jobs(ctl, &ask->ask, into_arena(ask, &message.base));
+    ctl_read(ctl, &ask->ask, ctl_list_jobs, into_arena(ask, &message.base),
+             world->options.mutation == MUTATE_STALE_READS);
 }
 
 static void call_watch(struct ctl *ctl, struct ask *ask, struct request *request)
@@ -272,7 +272,7 @@ static void call_watch(struct ctl *ctl, struct ask *ask, struct request *request
 
     message.id = request->target;
     ask->stream = true;
-    ctl_watch_job(ctl, &ask->ask, into_arena(ask, &message.base));
+    ctl_read(ctl, &ask->ask, ctl_watch_job, into_arena(ask, &message.base), false);
 }
 
 static void call_explain(struct ctl *ctl, struct ask *ask, struct request *request)
@@ -280,7 +280,7 @@ static void call_explain(struct ctl *ctl, struct ask *ask, struct request *reque
     ExplainRequest message = EXPLAIN_REQUEST__INIT;
 
     message.id = request->target;
-    ctl_explain(ctl, &ask->ask, into_arena(ask, &message.base));
+    ctl_read(ctl, &ask->ask, ctl_explain, into_arena(ask, &message.base), false);
 }
 
 static void call_node(struct ctl *ctl, struct ask *ask, struct request *request)

@@ -36,6 +36,7 @@ enum sim_mutation {
     MUTATE_EARLY_RELEASE,  /* a node says released while processes are left */
     MUTATE_WRONG_EXIT,     /* a node reports another exit status than the script's */
     MUTATE_SPLIT_STATE,    /* a replica that applies something else */
+    MUTATE_STALE_READS,    /* several controllers: a list does not wait for the log's word */
     MUTATE_COUNT
 };
 const char *sim_mutation_name(enum sim_mutation mutation);

@@ -26,6 +26,7 @@ static const char *const mutation_names[MUTATE_COUNT] = {
     [MUTATE_EARLY_RELEASE] = "early-release",
     [MUTATE_WRONG_EXIT] = "wrong-exit",
     [MUTATE_SPLIT_STATE] = "split-state",
+    [MUTATE_STALE_READS] = "stale-reads",
 };
 
 const char *sim_mutation_name(enum sim_mutation mutation)

@@ -17,6 +17,7 @@ static const struct {
     enum sim_mutation mutation;
     unsigned only;
     const char *found; /* part of what is said */
+    unsigned controllers;
 } mutations[] = {
     { MUTATE_LYING_DISK, FAULT_CRASH, "were durable and are gone" },
     { MUTATE_NEW_REQUEST_ID, FAULT_CLIENT, "was submitted twice|was told job" },
@@ -25,6 +26,7 @@ static const struct {
     { MUTATE_EARLY_RELEASE, FAULT_CLIENT, "which the state says is released" },
     { MUTATE_WRONG_EXIT, FAULT_CLIENT, "ended in state" },
     { MUTATE_SPLIT_STATE, FAULT_CRASH, "two replicas differ" },
+    { MUTATE_STALE_READS, FAULT_STOP | FAULT_CRASH, "is not in a later list", 3 },
 };
 
 static bool is_one_of(const char *text, const char *choices)
@@ -47,6 +49,7 @@ static void test_mutations_are_found(void **state)
     for (size_t i = 0; i < ARRAY_LEN(mutations); i++) {
         struct sim_result result = { 0 };
         struct sim_options options = { .only = mutations[i].only,
+                                       .controllers = mutations[i].controllers,
                                        .mutation = mutations[i].mutation };
         for (options.seed = 1; options.seed <= SEEDS && !result.violated; options.seed++)
             sim_run(&options, &result);

@@ -35,6 +35,9 @@ static int load(struct squeue *squeue, queue_jobs *jobs, int64_t *now_us, size_t
 
         *now_us = reply->has_now_us ? reply->now_us : *now_us;
         *known += reply->n_jobs;
+        if (reply->stale)
+            fprintf(stderr, "%s: this may be old: the controller did not ask the others\n",
+                    squeue->set.command);
         for (size_t i = 0; i < reply->n_jobs; i++)
             squeue_add(squeue, jobs, reply->jobs[i], *now_us);
     }

@@ -15,7 +15,7 @@ struct squeue_args {
     const char *accounts, *format, *names_format, *jobs, *licenses, *names, *nodes, *partitions,
         *qos, *reservation, *sort, *states, *steps, *users, *json;
     bool all, array, hide, help, usage, version, long_form, me, not_me, no_header, only_state,
-        priority, start, job_flag, step_flag, noconvert, expand, help_letters, help_names,
+        priority, stale, start, job_flag, step_flag, noconvert, expand, help_letters, help_names,
         help_states, has_json;
     int64_t over_s, under_s;
     uint32_t iterate_s, verbose;

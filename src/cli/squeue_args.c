@@ -93,6 +93,7 @@ static const struct option rows[] = {
     { .name = "sib", .read = option_flag, .later = "there are no federations" },
     { .name = "sibling", .read = option_flag, .later = "there are no federations", .help = "Siblings in the federation." },
     { .name = "sort", .key = 'S', .arg = "LETTERS", .env = { "SQUEUE_SORT" }, .read = option_text, .into = TEXT(sort), .help = "Order by columns: P,t,-p." },
+    { .name = "stale", .read = option_flag, .into = FLAG(stale), .help = "Ask whichever controller answers, also one that does not lead or cannot tell; its answer may be old." },
     { .name = "start", .read = option_flag, .into = FLAG(start), .help = "When waiting jobs are expected to start." },
     { .name = "states", .key = 't', .arg = "STATES", .env = { "SQUEUE_STATES" }, .read = option_text, .into = TEXT(states), .help = "Only jobs in these states; all for every one." },
     { .name = "steps", .key = 's', .arg = "[IDS]", .read = read_steps, .help = "Steps instead of jobs." },
@@ -251,6 +252,7 @@ static void fill_request(struct squeue *squeue, ListJobsRequest *request)
     /* A task that was named is shown by itself, also when it waits with others as one record. */
     request->has_array_expand = true;
     request->array_expand = args->array || (args->jobs && strchr(args->jobs, '_'));
+    request->has_stale = request->stale = args->stale;
     request->has_hidden_too = request->hidden_too = args->all && !args->hide;
     request->has_with_spec = request->with_spec = wants_spec(squeue);
     /* A job that is named and over is known, though not shown: ask for all, choose here. */

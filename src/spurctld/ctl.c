@@ -150,6 +150,7 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->sessions);
     map_done(&ctl->granting);
     ctl_listings_gone(ctl);
+    vec_done(&ctl->readings);
     vec_done(&ctl->queue);
     str_done(&ctl->packed);
     vec_done(&ctl->watchers);

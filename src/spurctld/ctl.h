@@ -13,6 +13,7 @@
  *   ctl_plan.c     feeds the planner and proposes what it decides
  *   ctl_alloc.c    allocations without a script
  *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_admin.c   what people ask
+ *   ctl_read.c     who may answer them
  */
 #ifndef SPURCTLD_CTL_H
 #define SPURCTLD_CTL_H
@@ -144,6 +145,13 @@ ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_acce
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_ping, ctl_diag, ctl_finish_job;
+
+/*
+ * Runs the handler once what it will say cannot be stale, or fails with ERR_NOT_LEADER. The request
+ * lives as long as the ask. `stale`: at once, on any controller.
+ */
+void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
+              const ProtobufCMessage *request, bool stale);
 
 /* A stream can take more, or its asker went away (then it is answered by ops->end). */
 void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);

@@ -72,6 +72,7 @@ void ctl_list_nodes(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     bitset_done(&wanted);
     reply.has_now_us = true;
     reply.now_us = ctl_now(ctl);
+    reply.has_stale = reply.stale = request->stale;
     ask->ops->reply(ask, &reply.base);
 }
 

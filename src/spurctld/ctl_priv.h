@@ -66,6 +66,7 @@ struct orphan {
 enum { CTL_STEP_KEY_BYTES = 32 };
 
 struct listing; /* a ListJobs stream that waits for its reader */
+struct reading; /* a read that waits for the log's word */
 
 struct ctl {
     struct ctl_io io;
@@ -106,6 +107,7 @@ struct ctl {
     VEC(struct watcher) watchers;
     VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
+    VEC(struct reading *) readings;
     struct ctl_counts counts;
 };
 
@@ -187,6 +189,9 @@ void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);
 /* ---- ctl_plan.c ---- */
 void ctl_plan_kick(struct ctl *ctl);
 void ctl_plan_timer(struct ctl *ctl);
+
+/* ---- ctl_read.c ---- */
+void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_query.c ---- */
 void ctl_listings_gone(struct ctl *ctl);

@@ -18,7 +18,7 @@ struct listing {
     struct query *query;
     struct query_cursor cursor;
     enum job_parts parts;
-    bool sent;
+    bool sent, stale;
 };
 
 unsigned ctl_job_reason(const struct ctl *ctl, const struct job *job)
@@ -58,13 +58,14 @@ static void add_job(struct str *chunk, const struct str *job)
     pb_add_field(chunk, 1, job->data, job->len);
 }
 
-static void add_tail(struct ctl *ctl, struct str *chunk)
+static void add_tail(struct ctl *ctl, struct str *chunk, bool stale)
 {
     ListJobsReply tail = LIST_JOBS_REPLY__INIT;
 
     tail.has_index = tail.has_now_us = true;
     tail.index = state_head(ctl->state).index;
     tail.now_us = ctl_now(ctl);
+    tail.has_stale = tail.stale = stale;
     size_t len = list_jobs_reply__get_packed_size(&tail);
     str_reserve(chunk, len);
     list_jobs_reply__pack(&tail, (uint8_t *)chunk->data + chunk->len);
@@ -101,7 +102,7 @@ static bool listing_go(struct ctl *ctl, struct listing *listing)
             add_job(&chunk, &one);
         }
         if (end)
-            add_tail(ctl, &chunk);
+            add_tail(ctl, &chunk, listing->stale);
         gone = !ask->ops->send(ask, &chunk);
         str_done(&chunk);
     }
@@ -122,6 +123,7 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     struct listing *listing = NEW(struct listing);
     listing->ask = ask;
     listing->query = query;
+    listing->stale = request->stale;
     listing->parts = request->with_spec ? JOB_PACK_FULL : JOB_PACK_BRIEF;
     ask->data = listing;
     vec_push(&ctl->listings, listing);
@@ -142,6 +144,7 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
 {
     if (ask->data)
         listing_drop(ctl, ask->data);
+    ctl_read_gone(ctl, ask);
     for (size_t i = ctl->watchers.len; i-- > 0;) {
         struct watcher watcher = ctl->watchers.items[i];
         if (watcher.ask != ask)

@@ -13,13 +13,21 @@
 
 enum { ANY = RPC_ANON, PEOPLE = RPC_USER, STAFF = RPC_OPERATOR | RPC_ADMIN };
 
+/* Who answers: any controller; the leader; the leader once it is sure that it still leads (ctl_read.c). */
+enum where {
+    ANYWHERE,
+    LEADS,
+    READS,
+    READS_STALE /* anybody, if the request says that stale will do */
+};
+
 typedef void serve_handler(struct rpc_call *call, const ProtobufCMessage *request);
 static serve_handler on_get_config, on_reconfigure, on_shutdown;
 
 static const struct row {
     const char *path;
     unsigned roles;
-    bool leader;
+    enum where where;
     enum rpc_kind kind;
     const ProtobufCMessageDescriptor *request, *reply;
     ctl_handler *ask;      /* either the logic answers … */
@@ -27,60 +35,61 @@ static const struct row {
     const char *object;    /* what the handler checks beyond the role; NULL: nothing */
 } rows[] = {
 #define C "/spur.Controller/"
-    { C "SubmitJob", PEOPLE, true, RPC_UNARY, &submit_job_packed__descriptor,
+    { C "SubmitJob", PEOPLE, LEADS, RPC_UNARY, &submit_job_packed__descriptor,
       &submit_job_reply__descriptor, ctl_submit, NULL, "the job is the asker's" },
-    { C "ListJobs", PEOPLE, true, RPC_SERVER_STREAM, &list_jobs_request__descriptor,
+    { C "ListJobs", PEOPLE, READS_STALE, RPC_SERVER_STREAM, &list_jobs_request__descriptor,
       &list_jobs_reply__descriptor, ctl_list_jobs, NULL, NULL },
-    { C "GetJob", PEOPLE, true, RPC_UNARY, &get_job_request__descriptor, &get_job_reply__descriptor,
-      ctl_get_job, NULL, "script and environment: owner or administrator" },
-    { C "CancelJobs", PEOPLE, true, RPC_UNARY, &cancel_jobs_request__descriptor,
+    { C "GetJob", PEOPLE, READS, RPC_UNARY, &get_job_request__descriptor,
+      &get_job_reply__descriptor, ctl_get_job, NULL,
+      "script and environment: owner or administrator" },
+    { C "CancelJobs", PEOPLE, LEADS, RPC_UNARY, &cancel_jobs_request__descriptor,
       &jobs_reply__descriptor, ctl_cancel, NULL, "owner, operator or administrator" },
-    { C "UpdateJob", PEOPLE, true, RPC_UNARY, &update_job_request__descriptor,
+    { C "UpdateJob", PEOPLE, LEADS, RPC_UNARY, &update_job_request__descriptor,
       &jobs_reply__descriptor, ctl_update_job, NULL, "owner, operator or administrator" },
-    { C "Requeue", PEOPLE, true, RPC_UNARY, &requeue_request__descriptor, &jobs_reply__descriptor,
+    { C "Requeue", PEOPLE, LEADS, RPC_UNARY, &requeue_request__descriptor, &jobs_reply__descriptor,
       ctl_requeue, NULL, "owner, operator or administrator" },
-    { C "Suspend", STAFF, true, RPC_UNARY, &suspend_request__descriptor, &jobs_reply__descriptor,
+    { C "Suspend", STAFF, LEADS, RPC_UNARY, &suspend_request__descriptor, &jobs_reply__descriptor,
       ctl_suspend, NULL, NULL },
-    { C "WatchJob", PEOPLE, true, RPC_SERVER_STREAM, &watch_job_request__descriptor,
+    { C "WatchJob", PEOPLE, READS, RPC_SERVER_STREAM, &watch_job_request__descriptor,
       &job__descriptor, ctl_watch_job, NULL, NULL },
-    { C "FinishJob", PEOPLE, true, RPC_UNARY, &finish_job_request__descriptor,
+    { C "FinishJob", PEOPLE, LEADS, RPC_UNARY, &finish_job_request__descriptor,
       &done_reply__descriptor, ctl_finish_job, NULL, "owner or administrator" },
-    { C "Explain", PEOPLE, true, RPC_UNARY, &explain_request__descriptor,
+    { C "Explain", PEOPLE, READS, RPC_UNARY, &explain_request__descriptor,
       &explain_reply__descriptor, ctl_explain, NULL, NULL },
-    { C "JobAccess", PEOPLE, true, RPC_UNARY, &job_access_request__descriptor,
+    { C "JobAccess", PEOPLE, LEADS, RPC_UNARY, &job_access_request__descriptor,
       &job_access_reply__descriptor, NULL, server_on_job_access, "owner or administrator" },
-    { C "ListNodes", PEOPLE, true, RPC_UNARY, &list_nodes_request__descriptor,
+    { C "ListNodes", PEOPLE, READS_STALE, RPC_UNARY, &list_nodes_request__descriptor,
       &list_nodes_reply__descriptor, ctl_list_nodes, NULL, NULL },
-    { C "ListPartitions", PEOPLE, true, RPC_UNARY, &list_partitions_request__descriptor,
+    { C "ListPartitions", PEOPLE, READS, RPC_UNARY, &list_partitions_request__descriptor,
       &list_partitions_reply__descriptor, ctl_list_partitions, NULL, NULL },
-    { C "ListReservations", PEOPLE, true, RPC_UNARY, &list_reservations_request__descriptor,
+    { C "ListReservations", PEOPLE, READS, RPC_UNARY, &list_reservations_request__descriptor,
       &list_reservations_reply__descriptor, ctl_list_reservations, NULL, NULL },
-    { C "UpdateNode", STAFF, true, RPC_UNARY, &update_node_request__descriptor,
+    { C "UpdateNode", STAFF, LEADS, RPC_UNARY, &update_node_request__descriptor,
       &done_reply__descriptor, ctl_update_node, NULL, NULL },
-    { C "UpdatePartition", RPC_ADMIN, true, RPC_UNARY, &update_partition_request__descriptor,
+    { C "UpdatePartition", RPC_ADMIN, LEADS, RPC_UNARY, &update_partition_request__descriptor,
       &done_reply__descriptor, ctl_update_partition, NULL, NULL },
-    { C "UpdateReservation", STAFF, true, RPC_UNARY, &update_reservation_request__descriptor,
+    { C "UpdateReservation", STAFF, LEADS, RPC_UNARY, &update_reservation_request__descriptor,
       &done_reply__descriptor, ctl_update_reservation, NULL, NULL },
-    { C "GetConfig", PEOPLE, false, RPC_UNARY, &get_config_request__descriptor,
+    { C "GetConfig", PEOPLE, ANYWHERE, RPC_UNARY, &get_config_request__descriptor,
       &get_config_reply__descriptor, NULL, on_get_config, NULL },
-    { C "Reconfigure", RPC_ADMIN, true, RPC_UNARY, &empty__descriptor, &done_reply__descriptor,
+    { C "Reconfigure", RPC_ADMIN, LEADS, RPC_UNARY, &empty__descriptor, &done_reply__descriptor,
       NULL, on_reconfigure, NULL },
-    { C "Shutdown", RPC_ADMIN, false, RPC_UNARY, &shutdown_request__descriptor,
+    { C "Shutdown", RPC_ADMIN, ANYWHERE, RPC_UNARY, &shutdown_request__descriptor,
       &done_reply__descriptor, NULL, on_shutdown, NULL },
-    { C "Ping", ANY, false, RPC_UNARY, &empty__descriptor, &ping_reply__descriptor, ctl_ping, NULL,
-      NULL },
-    { C "Token", PEOPLE, false, RPC_UNARY, &token_request__descriptor, &token_reply__descriptor,
+    { C "Ping", ANY, ANYWHERE, RPC_UNARY, &empty__descriptor, &ping_reply__descriptor, ctl_ping,
+      NULL, NULL },
+    { C "Token", PEOPLE, ANYWHERE, RPC_UNARY, &token_request__descriptor, &token_reply__descriptor,
       NULL, server_on_token, "for another user: administrator" },
-    { C "JoinToken", RPC_ADMIN, true, RPC_UNARY, &join_token_request__descriptor,
+    { C "JoinToken", RPC_ADMIN, LEADS, RPC_UNARY, &join_token_request__descriptor,
       &token_reply__descriptor, NULL, server_on_join_token, NULL },
-    { C "Diag", PEOPLE, true, RPC_UNARY, &empty__descriptor, &diag_reply__descriptor, ctl_diag,
+    { C "Diag", PEOPLE, READS, RPC_UNARY, &empty__descriptor, &diag_reply__descriptor, ctl_diag,
       NULL, NULL },
 #undef C
-    { "/spur.Agents/Join", ANY, false, RPC_UNARY, &join_request__descriptor,
+    { "/spur.Agents/Join", ANY, ANYWHERE, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
-    { "/spur.Agents/Session", RPC_NODE, true, RPC_BIDI, &node_message__descriptor,
+    { "/spur.Agents/Session", RPC_NODE, LEADS, RPC_BIDI, &node_message__descriptor,
       &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
-    { "/spur.Links/Ping", RPC_CONTROLLER, false, RPC_UNARY, &peer_ping_request__descriptor,
+    { "/spur.Links/Ping", RPC_CONTROLLER, ANYWHERE, RPC_UNARY, &peer_ping_request__descriptor,
       &peer_ping_reply__descriptor, NULL, server_on_peer_ping, NULL },
 };
 
@@ -129,6 +138,13 @@ static void on_cancel(struct rpc_call *call)
 
 static const struct rpc_watch stream_watch = { .on_writable = on_writable, .on_cancel = on_cancel };
 
+static bool stale_will_do(const ProtobufCMessage *request)
+{
+    return request->descriptor == &list_jobs_request__descriptor
+               ? ((const ListJobsRequest *)request)->stale
+               : ((const ListNodesRequest *)request)->stale;
+}
+
 static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
 {
     struct server *server = rpc_call_ctx(call);
@@ -149,7 +165,11 @@ static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
         rpc_call_set_data(call, ask);
         rpc_watch(call, &stream_watch);
     }
-    row->ask(server->ctl, ask, request);
+    if (row->where == READS || row->where == READS_STALE)
+        ctl_read(server->ctl, ask, row->ask, request,
+                 row->where == READS_STALE && stale_will_do(request));
+    else
+        row->ask(server->ctl, ask, request);
 }
 
 int server_methods(struct server *server, struct err *err)
@@ -159,7 +179,7 @@ int server_methods(struct server *server, struct err *err)
         server->methods[i] = (struct rpc_method){
             .path = rows[i].path,
             .roles = rows[i].roles,
-            .leader_only = rows[i].leader,
+            .leader_only = rows[i].where == LEADS || rows[i].where == READS,
             .kind = rows[i].kind,
             .request = rows[i].request,
             .reply = rows[i].reply,
