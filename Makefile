@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench faults sim clean
+        bench faults sim test-vm clean
 
 all: build
 
@@ -20,6 +20,7 @@ help:
 	@echo 'make coverage   line coverage of the tests (build-coverage/)'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=60 each'
 	@echo 'make sim        the real controller on simulated time and nodes, SEED=1..1000'
+	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make faults     what happens when things break, counted; F=F1 for one of them'
 	@echo 'make format     clang-format everything'
@@ -52,6 +53,9 @@ asan: deps
 	@[ -d build-asan ] || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 	@ninja -C build-asan --quiet
 	@$(call MESON_TEST,build-asan) --suite unit
+
+test-vm: build
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/test-vm
 
 fuzz: deps
 	@tools/fuzz $(FUZZ_SECONDS)
