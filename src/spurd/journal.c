@@ -52,7 +52,7 @@ static size_t read_records(const struct str *text, journal_record_fn each, void 
 
     while (text->len - at >= HEAD_BYTES) {
         uint32_t len = get_u32(bytes + at), crc = get_u32(bytes + at + 4);
-        if (len > JOURNAL_RECORD_MAX || len > text->len - at - HEAD_BYTES)
+        if (len == 0 || len > JOURNAL_RECORD_MAX || len > text->len - at - HEAD_BYTES)
             break;
         if (crc32c(0, bytes + at + HEAD_BYTES, len) != crc)
             break;
@@ -64,6 +64,46 @@ static size_t read_records(const struct str *text, journal_record_fn each, void 
         at += HEAD_BYTES + len;
     }
     return at;
+}
+
+static bool is_zero(const struct str *text, size_t from)
+{
+    const char *data = str_text(text);
+
+    while (from < text->len && data[from] == 0)
+        from++;
+    return from >= text->len;
+}
+
+/* When there is no room for zeros there may still be for records. */
+static void fill_ahead(struct journal *journal, size_t len)
+{
+    static const uint8_t zeros[JOURNAL_FILL_BYTES];
+    uint64_t from = MAX(journal->filled, journal->bytes);
+
+    while (journal->bytes + len > journal->filled) {
+        ssize_t done = pwrite(journal->fd, zeros, sizeof(zeros), (off_t)from);
+        if (done <= 0)
+            return;
+        from += (uint64_t)done;
+        journal->filled = from;
+    }
+}
+
+static int write_at_end(struct journal *journal, const struct str *bytes, struct err *err)
+{
+    size_t at = 0;
+
+    while (at < bytes->len) {
+        ssize_t done =
+            pwrite(journal->fd, bytes->data + at, bytes->len - at, (off_t)(journal->bytes + at));
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return err_errno(err, done < 0 ? errno : ENOSPC, "%s", journal->path);
+        at += (size_t)done;
+    }
+    return 0;
 }
 
 static int start_file(const char *path, struct err *err)
@@ -89,15 +129,16 @@ int journal_open(struct journal *journal, uv_loop_t *uv, const char *path, journ
     } else {
         whole = read_records(&text, each, ctx);
     }
-    journal->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    journal->fd = open(path, O_WRONLY | O_CLOEXEC);
     if (journal->fd < 0)
         return err_errno(err, errno, "journal '%s'", path);
-    if (whole < text.len) {
+    if (!is_zero(&text, whole)) {
         log_warn("journal.cut", "path=%s at=%zu bytes=%zu", path, whole, text.len - whole);
         if (ftruncate(journal->fd, (off_t)whole) < 0)
             return err_errno(err, errno, "journal '%s'", path);
     }
     journal->bytes = whole;
+    journal->filled = is_zero(&text, whole) ? MAX(text.len, whole) : whole;
     journal->path = mem_strdup(path);
     return 0;
 }
@@ -176,9 +217,11 @@ int journal_add(struct journal *journal, const SpoolRecord *const *records, size
 
     for (size_t i = 0; i < count; i++)
         add_record(&bytes, records[i]);
-    if (file_write_all(journal->fd, bytes.data, bytes.len, err) < 0) {
+    fill_ahead(journal, bytes.len);
+    if (write_at_end(journal, &bytes, err) < 0) {
         if (ftruncate(journal->fd, (off_t)journal->bytes) < 0) /* what was half written */
             log_error("journal.truncate", "path=%s error=%s", journal->path, strerror(errno));
+        journal->filled = journal->bytes;
         return err_wrap(err, "journal");
     }
     journal->bytes += bytes.len;
@@ -207,11 +250,11 @@ int journal_replace(struct journal *journal,
     write(ctx, &builder);
     if (file_write(journal->path, bytes.data, bytes.len, 0600, err) < 0)
         return err_wrap(err, "journal");
-    int fd = open(journal->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int fd = open(journal->path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(err, errno, "journal '%s'", journal->path);
     file_close(&journal->fd);
     journal->fd = fd;
-    journal->bytes = bytes.len;
+    journal->bytes = journal->filled = bytes.len;
     return 0;
 }

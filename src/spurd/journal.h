@@ -7,6 +7,8 @@
  * worker, and everything added meanwhile shares the next.
  *
  * Each record has its length and CRC. A torn end, which a power cut may leave, is cut off at opening.
+ * The file is filled with zeros ahead of the records: a sync then writes data alone, and not also
+ * where the file now ends.
  */
 #ifndef SPURD_JOURNAL_H
 #define SPURD_JOURNAL_H
@@ -17,7 +19,8 @@
 #include "base/vec.h"
 #include "proto/spool.pb-c.h"
 
-enum { JOURNAL_RECORD_MAX = 1024 * 1024, JOURNAL_COMPACT_BYTES = 8 * 1024 * 1024 };
+enum { JOURNAL_RECORD_MAX = 1024 * 1024, JOURNAL_COMPACT_BYTES = 8 * 1024 * 1024,
+       JOURNAL_FILL_BYTES = 256 * 1024 };
 
 typedef void (*journal_synced_fn)(void *ctx, int status); /* 0, or a negative errno of the sync */
 
@@ -30,7 +33,8 @@ struct journal {
     uv_loop_t *uv;
     char *path;
     int fd;
-    uint64_t bytes;   /* length of the file */
+    uint64_t bytes;   /* length of what is in the file */
+    uint64_t filled;  /* up to here the file has zeros or records */
     uint64_t records; /* added since it was opened */
     uint64_t syncs;
     bool syncing;

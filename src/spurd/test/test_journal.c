@@ -121,17 +121,21 @@ static void a_damaged_end_is_cut_off(void **state)
     (void)state;
     struct journal journal;
     struct held_table table;
-    struct stat whole, info;
+    struct stat info;
 
     open_both(&journal, &table);
     for (uint32_t job = 1; job <= 10; job++)
         add_gone(&journal, job, 1);
+    off_t whole = (off_t)journal.bytes;
     close_both(&journal, &table);
-    stat(path, &whole);
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(info.st_size > whole); /* zeros are ahead of the records */
     for (off_t cut = 1; cut <= 40; cut++) {
         struct str bytes = { 0 };
         assert_int_equal(file_read(path, 1000000, &bytes, NULL), 0);
-        assert_int_equal(truncate(path, whole.st_size - cut), 0);
+        assert_int_equal(truncate(path, whole - cut), 0);
+        if (cut % 2) /* the same with zeros behind, as a power cut leaves it */
+            assert_int_equal(truncate(path, info.st_size), 0);
         open_both(&journal, &table);
         assert_true(held_is_buried(&table, 1, 1));
         assert_false(held_is_buried(&table, 10, 1));
@@ -145,14 +149,14 @@ static void a_damaged_end_is_cut_off(void **state)
     }
     int fd = open(path, O_RDWR);
     char byte = 0;
-    assert_int_equal(pwrite(fd, &byte, 1, whole.st_size - 3), 1); /* flipped in the last record */
+    assert_int_equal(pwrite(fd, &byte, 1, whole - 3), 1); /* flipped in the last record */
     close(fd);
     open_both(&journal, &table);
     assert_true(held_is_buried(&table, 9, 1));
     assert_false(held_is_buried(&table, 10, 1));
     close_both(&journal, &table);
-    stat(path, &info);
-    assert_true(info.st_size < whole.st_size);
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(info.st_size < whole);
     assert_int_equal(file_write_quick(path, "something else", 14, 0600, NULL), 0);
     held_table_init(&table);
     struct err err = { 0 };
