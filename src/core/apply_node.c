@@ -20,11 +20,18 @@ static void say(struct events *out, const struct node *node, bool was_usable)
               node);
 }
 
-/* The node's processes are gone: its jobs end or go elsewhere. */
-static void lose_jobs(struct state *state, struct node *node, struct events *out)
+/*
+ * The node's processes are gone: its jobs end or go elsewhere. When only its lease is over, those that
+ * may be requeued stand still there, and the others may be alive.
+ */
+static void lose_jobs(struct state *state, struct node *node, bool lease_only, struct events *out)
 {
-    while (node->jobs.len) {
-        struct job *job = node->jobs.items[0];
+    for (size_t at = 0; at < node->jobs.len;) {
+        struct job *job = node->jobs.items[at];
+        if (lease_only && !job_may_requeue(state, job)) {
+            at++;
+            continue;
+        }
         for (unsigned i = 0; i < job->run->count; i++) {
             if (job->run->parts[i].node == node) {
                 job_lost_node(state, job, &job->run->parts[i], out);
@@ -153,7 +160,7 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
     bool had_jobs = node->jobs.len;
     bool expected = node->flags & (NODE_FLAG_REBOOT_ISSUED | NODE_FLAG_POWERING_UP);
     if (reboot)
-        lose_jobs(state, node, out);
+        lose_jobs(state, node, false, out);
     node_set_found(node, found);
     if (node_amounts(node))
         state->generation++;
@@ -191,8 +198,8 @@ enum err_code apply_node_down(struct state *state, const CmdNodeDown *cmd, struc
     }
     if (cmd->no_respond)
         node->flags |= NODE_FLAG_NO_RESPOND;
-    if (cmd->jobs_lost)
-        lose_jobs(state, node, out);
+    if (cmd->jobs_lost || cmd->lease_over)
+        lose_jobs(state, node, !cmd->jobs_lost, out);
     node_touch(state, node);
     say(out, node, was_usable);
     return ERR_OK;

@@ -168,7 +168,6 @@ const struct conf_key conf_keys_agent[] = {
     { .name = "node_lease",
       .field = "node_lease_s",
       .type = CONF_SECONDS,
-      .flags = CONF_LATER,
       .min = 0,
       .max = 3600,
       .help = "A node that hears no controller for so long freezes its requeueable jobs; 0 never. "

@@ -104,6 +104,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
         memcpy(ctl->verify_key, options->verify_key, sizeof(ctl->verify_key));
         ctl->has_verify_key = true;
     }
+    ctl->several = options->several;
     if (options->step_secret)
         memcpy(ctl->step_secret, options->step_secret, sizeof(ctl->step_secret));
     ctl->ids_per_command = options->ids_per_command;

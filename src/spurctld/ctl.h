@@ -73,6 +73,7 @@ struct ctl_options {
     const uint8_t *cluster_id;  /* 16 bytes for a new cluster */
     const uint8_t *verify_key;  /* 32 bytes: public key of the cluster's tokens, or NULL */
     const uint8_t *step_secret; /* 32 bytes that only controllers know, or NULL */
+    bool several;               /* there are other controllers: nodes have leases */
     unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
 };
 

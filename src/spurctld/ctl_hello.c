@@ -50,7 +50,7 @@ void ctl_nodes_config(struct ctl *ctl)
         CtlMessage message = CTL_MESSAGE__INIT;
         if (!agent->session || !agent->welcomed)
             continue;
-        if (!node) {
+        if (!node || agent->lease_ms != ctl_lease_ms(ctl)) { /* the next welcome says it */
             ctl->io.hang_up(ctl->io.ctx, agent->session);
             continue;
         }
@@ -114,6 +114,10 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     out.epoch = head.epoch;
     out.cluster_id = (ProtobufCBinaryData){ 16, (uint8_t *)head.cluster_id };
     out.heartbeat_ms = HEARTBEAT_MS;
+    out.has_lease_ms = true;
+    out.lease_ms = agent->lease_ms = ctl_lease_ms(ctl);
+    if (out.lease_ms)
+        out.heartbeat_ms = MIN(out.heartbeat_ms, MAX(out.lease_ms / 4, 100));
     out.config = node_config(ctl, node, &arena);
     if (ctl->has_verify_key) {
         out.has_verify_key = true;
@@ -133,7 +137,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     message.what_case = CTL_MESSAGE__WHAT_WELCOME;
     message.welcome = &out;
     agent->welcomed = true;
-    agent->down_proposed = agent->loss_proposed = false;
+    agent->down_proposed = agent->loss_proposed = agent->lease_proposed = false;
     ctl_send(ctl, agent, &message);
     for (size_t i = node->jobs.len; i-- > 0;)
         reconcile_job(ctl, node->jobs.items[i], agent->name, hello);

@@ -11,6 +11,11 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
+enum {
+    LEASE_MS = 8000, /* with several controllers, unless configured */
+    LEASE_MARGIN_US = 2000000,
+    LEADER_LEASE_US = 5000000, /* a leader that is cut off knows it by then: see log/etcd.c */
+};
 static const int64_t SECOND_US = 1000000;
 
 struct agent *ctl_agent(struct ctl *ctl, const char *node)
@@ -52,11 +57,39 @@ static int64_t node_timeout_us(struct ctl *ctl)
     return or_default(config->has_node_timeout_s, config->node_timeout_s, 10) * SECOND_US;
 }
 
+/* INT64_MAX / 2: never. */
 static int64_t agent_timeout_us(struct ctl *ctl)
 {
     const Config *config = state_config(ctl->state);
 
+    if (config->has_agent_timeout_s && config->agent_timeout_s == 0)
+        return INT64_MAX / 2;
     return or_default(config->has_agent_timeout_s, config->agent_timeout_s, 300) * SECOND_US;
+}
+
+uint32_t ctl_lease_ms(const struct ctl *ctl)
+{
+    const Config *config = state_config(ctl->state);
+
+    if (config->has_node_lease_s)
+        return config->node_lease_s * 1000;
+    return ctl->several ? LEASE_MS : 0;
+}
+
+/*
+ * When a silent node has certainly frozen its requeueable jobs: its lease counts from a heartbeat
+ * that we, or a leader before us that did not yet know of its end, answered.
+ */
+static int64_t lease_over_us(struct ctl *ctl, const struct agent *agent)
+{
+    int64_t lease_us = ctl_lease_ms(ctl) * INT64_C(1000) + LEASE_MARGIN_US;
+
+    return MAX(agent->lost_us + lease_us, ctl->leading_us + LEADER_LEASE_US + lease_us);
+}
+
+static bool has_lease(struct ctl *ctl, const struct agent *agent)
+{
+    return ctl_lease_ms(ctl) > 0 && !agent->host_answers;
 }
 
 /* When this agent's silence means something; INT64_MAX: it is as it should be. */
@@ -66,8 +99,12 @@ static int64_t silence_due(struct ctl *ctl, const struct agent *agent)
         return agent->seen_us + node_timeout_us(ctl);
     if (agent->loss_proposed || !agent->lost_us)
         return INT64_MAX;
-    bool at_once = !agent->host_answers && !agent->down_proposed;
-    return agent->lost_us + (at_once ? node_timeout_us(ctl) : agent_timeout_us(ctl));
+    int64_t due = agent->lost_us + agent_timeout_us(ctl);
+    if (!agent->host_answers && !agent->down_proposed)
+        due = MIN(due, agent->lost_us + node_timeout_us(ctl));
+    if (has_lease(ctl, agent) && !agent->lease_proposed)
+        due = MIN(due, MAX(lease_over_us(ctl, agent), agent->lost_us + node_timeout_us(ctl)));
+    return due;
 }
 
 static void down_done(struct ctl *ctl, void *arg, const struct events *events,
@@ -77,14 +114,14 @@ static void down_done(struct ctl *ctl, void *arg, const struct events *events,
 
     (void)events;
     if (err && agent) /* it was not said: say it when the disk takes it */
-        agent->down_proposed = agent->loss_proposed = false;
+        agent->down_proposed = agent->loss_proposed = agent->lease_proposed = false;
     free(arg);
 }
 
 /*
  * A host that answers keeps its jobs for agent_timeout, and is then given up with them. One that is
- * silent is down after node_timeout; without leases its jobs may still run, so they too are given
- * up after agent_timeout only.
+ * silent is down after node_timeout; with leases those of its jobs that may be requeued then stand
+ * still and run elsewhere. Without, and the others, may still run: given up after agent_timeout only.
  */
 static void propose_down(struct ctl *ctl, struct agent *agent)
 {
@@ -93,8 +130,11 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
     Command command = CTL_COMMAND(NODE_DOWN, .node_down = &down);
     bool lost = ctl_mono(ctl) - agent->lost_us >= agent_timeout_us(ctl);
 
+    bool lease_over = has_lease(ctl, agent) && ctl_mono(ctl) >= lease_over_us(ctl, agent);
+
     agent->down_proposed = true;
     agent->loss_proposed = lost;
+    agent->lease_proposed = lease_over;
     if (!node || node->state == NODE_FUTURE || (node->state == NODE_DOWN && !node->jobs.len))
         return;
     down.node = agent->name;
@@ -102,8 +142,10 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
     down.has_no_respond = down.no_respond = true;
     down.has_jobs_lost = true;
     down.jobs_lost = lost;
-    log_warn("node.down", "node=%s host_answers=%d jobs_lost=%d", agent->name, agent->host_answers,
-             lost);
+    down.has_lease_over = lease_over;
+    down.lease_over = lease_over;
+    log_warn("node.down", "node=%s host_answers=%d jobs_lost=%d lease_over=%d", agent->name,
+             agent->host_answers, lost, lease_over);
     ctl_propose(ctl, &command, down_done, mem_strdup(agent->name));
 }
 
@@ -144,12 +186,13 @@ void ctl_nodes_timer(struct ctl *ctl)
 /* Nodes that are up, or hold jobs, get the usual time to connect to a new leader. */
 void ctl_nodes_leading(struct ctl *ctl)
 {
+    ctl->leading_us = ctl_mono(ctl);
     for (size_t i = 0; i < state_node_count(ctl->state); i++) {
         const struct node *node = state_node_at(ctl->state, i);
         struct agent *agent = agent_of(ctl, node->spec->name);
         if (!agent->session && !agent->lost_us && (node->state == NODE_IDLE || node->jobs.len)) {
             agent->lost_us = ctl_mono(ctl);
-            agent->host_answers = true;
+            agent->host_answers = ctl_lease_ms(ctl) == 0;
         }
     }
     arm(ctl);

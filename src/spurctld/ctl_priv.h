@@ -32,7 +32,8 @@ struct agent {
     int64_t seen_us;   /* last message; monotonic, as the next */
     int64_t lost_us;   /* when the connection ended, 0 while there is one */
     bool host_answers; /* the connection was closed, not silent */
-    bool down_proposed, loss_proposed;
+    bool down_proposed, loss_proposed, lease_proposed;
+    uint32_t lease_ms; /* as the welcome said */
     uint32_t load_centi;
     uint64_t free_mem_mb;
     NodeHello *hello; /* waits for its CmdNodeUp to be applied */
@@ -80,7 +81,9 @@ struct ctl {
     struct sched *sched; /* NULL while recovering */
     struct log *log;
     bool leading, must_lead, lead_proposed;
-    Config *config; /* of this process's file, until proposed; may be NULL */
+    bool several;
+    int64_t leading_us; /* since when; monotonic */
+    Config *config;     /* of this process's file, until proposed; may be NULL */
     bool config_reconfigure;
 
     /* ctl_propose.c, ctl_apply.c */
@@ -172,6 +175,7 @@ void ctl_nodes_leading(struct ctl *ctl);
 void ctl_nodes_following(struct ctl *ctl);
 void ctl_reconcile(struct ctl *ctl); /* asks every agent to say hello again */
 void ctl_nodes_timer(struct ctl *ctl);
+uint32_t ctl_lease_ms(const struct ctl *ctl); /* 0: nodes have none */
 
 /* ---- ctl_hello.c ---- */
 void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello);

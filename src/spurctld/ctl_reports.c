@@ -148,6 +148,18 @@ static void on_grant_ack(struct ctl *ctl, struct agent *agent, const GrantAck *a
         ctl_granting_ack(ctl, job, agent->name);
 }
 
+static void answer_beat(struct ctl *ctl, struct agent *agent, uint64_t seq)
+{
+    CtlMessage message = CTL_MESSAGE__INIT;
+    CtlPing ping = CTL_PING__INIT;
+
+    ping.has_seq = true;
+    ping.seq = seq;
+    message.what_case = CTL_MESSAGE__WHAT_PING;
+    message.ping = &ping;
+    ctl_send(ctl, agent, &message);
+}
+
 void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
 {
     struct agent *agent = map_get_num(&ctl->sessions, session);
@@ -175,6 +187,8 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
     case NODE_MESSAGE__WHAT_HEARTBEAT:
         agent->load_centi = message->heartbeat->load_centi;
         agent->free_mem_mb = message->heartbeat->free_mem_mb;
+        if (agent->lease_ms)
+            answer_beat(ctl, agent, message->heartbeat->seq);
         break;
     case NODE_MESSAGE__WHAT_DRAIN:
         propose_drain(ctl, agent->name, message->drain->reason);

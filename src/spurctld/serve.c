@@ -355,6 +355,7 @@ static int start(struct server *server, struct err *err)
         .cluster_id = server->secrets.cluster_id,
         .verify_key = server->secrets.public_key,
         .step_secret = step_secret,
+        .several = server_is_several(server),
     };
     server->ctl = ctl_new(&io, &options, open_log, server, err);
     if (!server->ctl || server_propose_conf(server, false, err) < 0)

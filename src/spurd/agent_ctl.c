@@ -247,18 +247,9 @@ static void on_signal(struct agent *agent, const SignalJob *order)
 static void on_freeze(struct agent *agent, const FreezeJob *order)
 {
     struct held *held = held_find(&agent->table, order->job_id, order->attempt);
-    StepOrder step = STEP_ORDER__INIT;
-    StepFreeze words = STEP_FREEZE__INIT;
 
-    if (!held)
-        return;
-    words.has_cause = words.has_thaw = true;
-    words.cause = FREEZE_ASKED;
-    words.thaw = order->thaw;
-    step.what_case = STEP_ORDER__WHAT_FREEZE;
-    step.freeze = &words;
-    steps_order(agent, held, &step);
-    agent_freeze(held, FREEZE_ASKED, order->thaw);
+    if (held)
+        agent_freeze(agent, held, FREEZE_ASKED, order->thaw);
 }
 
 static void on_limit(struct agent *agent, const UpdateLimit *order)
@@ -390,7 +381,7 @@ static void take_keep(struct agent *agent, const CtlWelcome *welcome)
         order.job_id = held->job;
         order.attempt = held->attempt;
         if (is_kept(welcome, held)) {
-            agent_freeze(held, FREEZE_LEASE, true);
+            agent_freeze(agent, held, FREEZE_LEASE, true);
             agent_advance(agent, held);
         } else if (held->revoked) {
             agent_advance(agent, held);
@@ -451,13 +442,12 @@ void agent_on_message(struct agent *agent, const CtlMessage *message)
         return;
     }
     if (message->what_case == CTL_MESSAGE__WHAT_WELCOME) {
-        agent_heard(agent);
+        agent_heard(agent, agent->hello_sent_us);
         on_welcome(agent, message->epoch, message->welcome);
         return;
     }
     if (!agent->welcomed) /* (3) */
         return;
-    agent_heard(agent);
     switch (message->what_case) {
     case CTL_MESSAGE__WHAT_GRANT:
         on_grant(agent, message->grant);
@@ -482,6 +472,9 @@ void agent_on_message(struct agent *agent, const CtlMessage *message)
         break;
     case CTL_MESSAGE__WHAT_ACK:
         on_ack(agent, message->ack);
+        break;
+    case CTL_MESSAGE__WHAT_PING:
+        agent_heard_beat(agent, message->ping->seq);
         break;
     case CTL_MESSAGE__WHAT_REBOOT:
         on_reboot(agent, message->reboot);

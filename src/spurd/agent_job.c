@@ -155,10 +155,12 @@ static void on_started(struct held *held, const StepNews *news)
                 held->pid, news->containment ? news->containment : "?");
 }
 
-static void on_frozen(struct held *held, const StepNews *news)
+static void on_frozen(struct agent *agent, struct held *held, const StepNews *news)
 {
     held->frozen = news->frozen;
     log_info("step.frozen", "job=%u attempt=%u causes=%u", held->job, held->attempt, news->frozen);
+    if (held->frozen & FREEZE_LEASE)
+        agent_lease_again(agent);
 }
 
 static void on_ended(struct agent *agent, struct held *held, const StepNews *news)
@@ -189,7 +191,7 @@ void agent_step_news(void *ctx, void *owner, const StepNews *news)
     if (news->started)
         on_started(held, news);
     else if (news->has_frozen)
-        on_frozen(held, news);
+        on_frozen(agent, held, news);
     if (news->ended)
         on_ended(agent, held, news);
     agent_advance(agent, held);

@@ -6,6 +6,9 @@
  * long. So jobs that may be requeued are frozen before: by their supervisors, which read the lease
  * file and need nobody for it, and by us for those that began while there was no lease. On contact
  * the welcome says which attempts are current; those are thawed, the others ended.
+ *
+ * (1) The lease counts from when we sent what a controller then answered, never from when its answer
+ *     came: the controller's own wait begins with the same message, or a later one.
  */
 #include <stdio.h>
 
@@ -57,13 +60,37 @@ static void check_lease(uv_timer_t *timer)
     map_each (entry, &agent->table.held) {
         struct held *held = entry->value;
         if (may_requeue(agent, held))
-            agent_freeze(held, FREEZE_LEASE, false);
+            agent_freeze(agent, held, FREEZE_LEASE, false);
     }
 }
 
-void agent_heard(struct agent *agent)
+/* The connection lived through the silence: only a welcome says which attempts are still current. */
+void agent_lease_again(struct agent *agent)
 {
-    agent->heard_us = clock_boot_us();
+    bool frozen = false;
+
+    if (!agent->welcomed || !agent->lease_ms ||
+        clock_boot_us() > agent->heard_us + agent->lease_ms * INT64_C(1000))
+        return;
+    map_each (entry, &agent->table.held) {
+        const struct held *held = entry->value;
+        frozen = frozen || (!held->ended && ((held->frozen | held->freeze_wanted) & FREEZE_LEASE));
+    }
+    if (frozen)
+        session_reconnect(agent->session, "the lease was over");
+}
+
+void agent_heard_beat(struct agent *agent, uint64_t seq)
+{
+    if (!seq || seq > agent->beat_seq || agent->beat_seq - seq >= AGENT_BEATS)
+        return;
+    agent_heard(agent, agent->beat_sent_us[seq % AGENT_BEATS]);
+    agent_lease_again(agent);
+}
+
+void agent_heard(struct agent *agent, int64_t sent_us)
+{
+    agent->heard_us = MAX(agent->heard_us, sent_us);
     if (agent->lease_ms == 0)
         return;
     if (agent->heard_us - agent->lease_written_us >

@@ -16,7 +16,8 @@
 
 enum {
     AGENT_HEARTBEAT_MS = 5000,
-    AGENT_RESEND_MS = 5000,             /* a report that is not acknowledged */
+    AGENT_RESEND_MS = 5000, /* a report that is not acknowledged */
+    AGENT_BEATS = 16,
     AGENT_KEEP_MS = 1000,               /* the same: it goes to disk */
     AGENT_FREE_BYTES = 8 * 1024 * 1024, /* the spool is full below this */
     AGENT_SUPERVISOR_LATE_S = 60,       /* beyond kill_wait: we end its processes ourselves */
@@ -57,6 +58,8 @@ struct agent {
 
     bool welcomed; /* the leader knows us on this connection */
     uint64_t beat_seq;
+    int64_t beat_sent_us[AGENT_BEATS]; /* boot time of the last ones, by seq */
+    int64_t hello_sent_us;
     uint32_t heartbeat_ms, lease_ms;
     int64_t heard_us, lease_written_us; /* boot time */
     uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer;
@@ -122,7 +125,7 @@ void agent_launch(struct agent *agent, struct held *held);
 /* ---- agent_end.c ---- */
 void agent_kill(struct agent *agent, struct held *held);
 /* Holds back or lets go on; said again to a supervisor that is reached only later. */
-void agent_freeze(struct held *held, FreezeCause cause, bool thaw);
+void agent_freeze(struct agent *agent, struct held *held, FreezeCause cause, bool thaw);
 void agent_freeze_again(struct held *held);
 /* Others may have waited for it. */
 void agent_forget(struct agent *agent, struct held *held);
@@ -135,7 +138,11 @@ void agent_find_step(struct agent *agent, struct held *held);
 void agent_recover(struct agent *agent);
 
 /* ---- agent_lease.c ---- */
-void agent_heard(struct agent *agent);
+/* A controller has answered what we sent then. */
+void agent_heard(struct agent *agent, int64_t sent_us);
+void agent_heard_beat(struct agent *agent, uint64_t seq);
+/* Frozen for a lease that has begun anew: asks what is current. */
+void agent_lease_again(struct agent *agent);
 void agent_set_lease(struct agent *agent, uint32_t lease_ms);
 void agent_lease_init(struct agent *agent);
 

@@ -116,6 +116,7 @@ void agent_send_heartbeat(struct agent *agent)
 
     beat.has_seq = beat.has_load_centi = beat.has_free_mem_mb = beat.has_steps = true;
     beat.seq = ++agent->beat_seq;
+    agent->beat_sent_us[beat.seq % AGENT_BEATS] = clock_boot_us();
     if (getloadavg(load, 1) == 1)
         beat.load_centi = (uint32_t)(load[0] * 100);
     if (sysinfo(&info) == 0)
@@ -161,6 +162,7 @@ NodeMessage *agent_hello(struct agent *agent, struct arena *arena)
     NodeHello *hello = ARENA_NEW(arena, NodeHello);
     struct held_table *table = &agent->table;
 
+    agent->hello_sent_us = clock_boot_us();
     node_message__init(message);
     node_hello__init(hello);
     message->has_epoch = true;

@@ -60,11 +60,25 @@ static NodeMessage *copy(const NodeMessage *message)
     return out;
 }
 
+static void answer_beat(struct ctl *ctl, uint64_t seq)
+{
+    CtlMessage message = CTL_MESSAGE__INIT;
+    CtlPing ping = CTL_PING__INIT;
+
+    ping.has_seq = true;
+    ping.seq = seq;
+    message.what_case = CTL_MESSAGE__WHAT_PING;
+    message.ping = &ping;
+    ctl_send(ctl, &message);
+}
+
 static void on_message(struct rpc_call *call, const ProtobufCMessage *base)
 {
     struct ctl *ctl = rpc_call_ctx(call);
     NodeMessage *message = copy((const NodeMessage *)(const void *)base);
 
+    if (message->what_case == NODE_MESSAGE__WHAT_HEARTBEAT && ctl->answer_beats)
+        answer_beat(ctl, message->heartbeat->seq);
     if (message->what_case != NODE_MESSAGE__WHAT_HELLO) {
         vec_push(&ctl->inbox, message);
         return;

@@ -34,6 +34,7 @@ struct ctl {
     bool silent;    /* no welcome by itself */
     bool keep_none; /* the welcome keeps nothing; else everything that the hello names */
     uint32_t lease_ms;
+    bool answer_beats;
     uint8_t verify_key[32];
     bool has_verify_key;
 

@@ -150,6 +150,44 @@ static void suspend_and_limit_survive_the_agent(void **state)
     ctl_close(&ctl);
 }
 
+/* What is said of a step before its supervisor can be reached is not lost. */
+static void orders_that_come_before_the_supervisor_count(void **state)
+{
+    (void)state;
+    struct ctl ctl;
+
+    open_with_spurd(&ctl);
+    struct ctl_job job = { .job = 4,
+                           .attempt = 1,
+                           .uid = getuid(),
+                           .script = "#!/bin/bash\nwhile :; do echo x; sleep 0.02; done\n" };
+    ctl_grant(&ctl, &job);
+    send_freeze(&ctl, 4, false);
+    ctl_free(ctl_expect(&ctl, STARTED, 4));
+    ctl_run(&ctl, 300);
+    char *before = ctl_file(&ctl, "4.out");
+    ctl_run(&ctl, 300);
+    char *later = ctl_file(&ctl, "4.out");
+    assert_string_equal(before, later);
+    free(later);
+    send_freeze(&ctl, 4, true);
+    ctl_run(&ctl, 400);
+    later = ctl_file(&ctl, "4.out");
+    assert_true(strlen(later) > strlen(before));
+    free(before);
+    free(later);
+    job.job = 5;
+    ctl_grant(&ctl, &job);
+    send_limit(&ctl, 5, 1);
+    NodeMessage *message = ctl_expect(&ctl, ENDED, 5);
+    assert_int_equal(message->ended->state, JOB_TIMEOUT);
+    ctl_free(message);
+    ctl_ack(&ctl, 5, 1);
+    ctl_revoke(&ctl, 4, 1, 0);
+    ctl_finish(&ctl, 4, 1);
+    ctl_close(&ctl);
+}
+
 /* ---- output ---- */
 
 struct reading {
@@ -419,6 +457,6 @@ static void the_login_environment_is_looked_up(void **state)
 }
 
 UNIT_MAIN(UNIT(signals_go_where_slurm_sends_them), UNIT(suspend_and_limit_survive_the_agent),
-          UNIT(output_is_for_its_owner), UNIT(a_link_is_followed_as_the_user_only),
-          UNIT(a_join_token_is_shown_once), UNIT(signed_grants_are_checked),
-          UNIT(the_login_environment_is_looked_up))
+          UNIT(orders_that_come_before_the_supervisor_count), UNIT(output_is_for_its_owner),
+          UNIT(a_link_is_followed_as_the_user_only), UNIT(a_join_token_is_shown_once),
+          UNIT(signed_grants_are_checked), UNIT(the_login_environment_is_looked_up))

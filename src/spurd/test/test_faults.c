@@ -301,6 +301,39 @@ static void silence_freezes_and_contact_thaws(void **state)
     ctl_close(&ctl);
 }
 
+/* A connection that is silent for the lease and then goes on: what is current is asked for anew. */
+static void a_silence_without_a_break_thaws(void **state)
+{
+    (void)state;
+    struct ctl ctl;
+
+    ctl_open(&ctl);
+    ctl.lease_ms = 800;
+    ctl.answer_beats = true;
+    ctl_start_spurd(&ctl);
+    ctl_wait_hello(&ctl, 1);
+    const struct ctl_job job = { .job = 2500,
+                                 .attempt = 1,
+                                 .uid = getuid(),
+                                 .script = "#!/bin/bash\nwhile :; do echo x; sleep 0.02; done\n" };
+    ctl_grant(&ctl, &job);
+    ctl_free(ctl_expect(&ctl, STARTED, 2500));
+    ctl.answer_beats = false;
+    ctl_run(&ctl, 1300);
+    off_t frozen = size_of(&ctl, "2500.out");
+    ctl_run(&ctl, 300);
+    assert_int_equal(size_of(&ctl, "2500.out"), frozen);
+    assert_int_equal(ctl.hellos, 1);
+    ctl.answer_beats = true;
+    ctl_wait_hello(&ctl, 2);
+    for (int i = 0; i < 100 && size_of(&ctl, "2500.out") == frozen; i++)
+        ctl_run(&ctl, 100);
+    assert_true(size_of(&ctl, "2500.out") > frozen);
+    ctl_revoke(&ctl, 2500, 1, 0);
+    ctl_finish(&ctl, 2500, 1);
+    ctl_close(&ctl);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +343,7 @@ int main(void)
         UNIT(a_full_spool_refuses_and_asks_to_be_drained),
         UNIT(forks_that_ignore_term_are_all_ended),
         UNIT(silence_freezes_and_contact_thaws),
+        UNIT(a_silence_without_a_break_thaws),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
