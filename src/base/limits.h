@@ -59,10 +59,13 @@ enum {
     LIMIT_JOBS_DEFAULT = 2000000,
     LIMIT_RESERVATIONS = 10000,
     LIMIT_SNAPSHOT_RECORD = 64 * 1024 * 1024,
+    LIMIT_CONTROLLERS = 16,
     LIMIT_REQUESTS = 4 * 1024 * 1024, /* request ids remembered */
 };
 
-#define LIMIT_JOB_ID UINT32_C(0xfffffff0)
+/* A snapshot brought from another controller. */
+#define LIMIT_SNAPSHOT_BYTES (UINT64_C(64) << 30)
+#define LIMIT_JOB_ID         UINT32_C(0xfffffff0)
 /* Ten thousand years would overflow nothing; a hundred is more than anybody waits. */
 #define LIMIT_SECONDS INT64_C(3153600000)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ping.c - scontrol ping, spur controller list: each address of the cluster is asked by itself
+ * ping.c - scontrol ping: each address of the cluster is asked by itself
  */
 #include "cli/ping.h"
 
@@ -13,15 +13,9 @@
 #include "proto/controller.pb-c.h"
 #include "schema/jsonw.h"
 
-enum { PING_MS = 2000, PING_MAX = 64 };
+enum { PING_MS = 2000 };
 
-struct pinged {
-    const char *address;
-    PingReply *reply; /* NULL: it did not answer */
-    struct err err;
-};
-
-static void ping_one(struct cli *cli, struct pinged *pinged)
+void ping_one(struct cli *cli, struct pinged *pinged)
 {
     Empty request = EMPTY__INIT;
     struct client *client = client_new(&(struct client_options){ .addresses = pinged->address,
@@ -46,7 +40,7 @@ static bool is_known(const struct pinged *all, size_t last)
     return false;
 }
 
-static size_t ping_all(struct cli *cli, struct pinged *all)
+size_t ping_all(struct cli *cli, struct pinged *all)
 {
     const char *addresses = getenv("SPUR_CONTROLLER_ADDR");
     char **list = NULL;
@@ -120,51 +114,4 @@ int ping_print(struct cli *cli, bool as_json, int argc, char **argv)
         printf(" at %s is %s\n", name_of(&all[i]), all[i].reply ? "UP" : "DOWN");
     }
     return up == 0;
-}
-
-static int list(struct cli *cli)
-{
-    struct pinged all[PING_MAX];
-    size_t count = ping_all(cli, all), up = 0;
-
-    printf("%-16s %-8s %10s %12s %-10s %s\n", "NAME", "ROLE", "EPOCH", "INDEX", "VERSION",
-           "ADDRESS");
-    for (size_t i = 0; i < count; i++) {
-        const PingReply *reply = all[i].reply;
-
-        if (!reply) {
-            printf("%-16s %-8s %10s %12s %-10s %s\n", "?", "down", "", "", "", all[i].address);
-            cli_error(cli, "%s: %s", all[i].address, all[i].err.text);
-            continue;
-        }
-        up++;
-        printf("%-16s %-8s %10llu %12llu %-10s %s\n", reply->name ? reply->name : "",
-               reply->leader ? "leader" : "follower", (unsigned long long)reply->epoch,
-               (unsigned long long)reply->index, reply->version ? reply->version : "",
-               all[i].address);
-    }
-    return up == 0;
-}
-
-int controller_main(int argc, char **argv)
-{
-    struct cli cli;
-    int code;
-
-    cli_init(&cli, cli_name(argv));
-    if (argc == 2 && strcmp(argv[1], "list") == 0) {
-        code = list(&cli);
-    } else if (argc == 2 && strcmp(argv[1], "ping") == 0) {
-        code = ping_print(&cli, false, argc, argv);
-    } else {
-        bool asked = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-
-        fprintf(asked ? stdout : stderr,
-                "Usage: spur controller list   every controller, who leads, how far each is\n"
-                "       spur controller ping   which of them are up\n"
-                "Adding, removing and transferring come with several controllers.\n");
-        code = !asked;
-    }
-    cli_done(&cli);
-    return code;
 }

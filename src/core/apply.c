@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
+#include "core/pb.h"
+
 static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct events *out)
 {
     state->epoch++;
@@ -21,6 +24,30 @@ static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct 
         state->has_cluster_id = true;
     }
     emit(out, EVENT_LEADER)->text = state->leader;
+    return ERR_OK;
+}
+
+/* The whole list; one controller alone has none. */
+static enum err_code apply_controllers(struct state *state, const CmdControllers *cmd,
+                                       struct err *err, struct events *out)
+{
+    if (cmd->n_controllers > LIMIT_CONTROLLERS) {
+        err_set(err, ERR_TOO_MANY, "at most %d controllers", (int)LIMIT_CONTROLLERS);
+        return ERR_TOO_MANY;
+    }
+    for (size_t i = 0; i < cmd->n_controllers; i++) {
+        const ControllerSpec *spec = cmd->controllers[i];
+        bool bad = str_is_empty(spec->name) || str_is_empty(spec->address);
+        for (size_t k = 0; k < i; k++)
+            bad = bad || str_eq(spec->name, cmd->controllers[k]->name);
+        if (bad) {
+            err_set(err, ERR_INVALID, "a controller without a name or address, or named twice");
+            return ERR_INVALID;
+        }
+    }
+    pb_free(state->controllers);
+    state->controllers = cmd->n_controllers ? pb_copy(cmd) : NULL;
+    emit(out, EVENT_CONTROLLERS);
     return ERR_OK;
 }
 
@@ -84,6 +111,8 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
         return apply_planned(state, cmd->planned);
     case COMMAND__WHAT_NODE_KEY:
         return apply_node_key(state, cmd->node_key);
+    case COMMAND__WHAT_CONTROLLERS:
+        return apply_controllers(state, cmd->controllers, err, out);
     case COMMAND__WHAT_CHECK: /* done before time moved */
         return ERR_OK;
     default:

@@ -179,5 +179,7 @@ uint64_t core_digest(const struct state *state)
     hash = hash_bytes(state->cluster_id, sizeof(state->cluster_id), hash);
     hash = fold_text(hash, state->leader);
     hash = fold_text(hash, state->leader_address);
+    if (state->controllers)
+        hash = fold(hash, message_hash(&state->controllers->base, 0));
     return state->digest + hash;
 }

@@ -34,6 +34,7 @@ static const char *const names[] = {
     [EVENT_RESERVATION] = "reservation.changed",
     [EVENT_CONFIG] = "config.changed",
     [EVENT_LEADER] = "leader.changed",
+    [EVENT_CONTROLLERS] = "controllers.changed",
     [EVENT_DIVERGED] = "state.diverged",
 };
 

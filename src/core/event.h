@@ -52,6 +52,7 @@ enum event_kind {
     EVENT_RESERVATION,  /* reservations changed, began or ended */
     EVENT_CONFIG,       /* node numbers and everything else may have changed */
     EVENT_LEADER,       /* epoch and leader are new */
+    EVENT_CONTROLLERS,  /* the list of controllers is new */
     EVENT_DIVERGED,     /* CmdCheck named another digest: fence this replica */
 };
 

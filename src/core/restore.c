@@ -54,6 +54,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
         memcpy(state->cluster_id, head->cluster_id.data, sizeof(state->cluster_id));
         state->has_cluster_id = true;
     }
+    state->controllers = head->controllers ? pb_copy(head->controllers) : NULL;
     pb_free(state->config);
     state->config = pb_copy(head->config);
     state->config_hash = message_hash(&state->config->base, 0);

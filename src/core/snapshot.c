@@ -53,6 +53,7 @@ static void put_head(struct writer *writer, const struct state *state)
     head.leader = state->leader;
     head.leader_address = state->leader_address;
     head.config = state->config;
+    head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
                    map_len(&state->keys) + state->records + state->requests.count;
     head.has_cluster_id = state->has_cluster_id;

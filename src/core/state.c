@@ -117,6 +117,7 @@ void state_free(struct state *state)
     intern_done(&state->words);
     arena_done(&state->scratch);
     pb_free(state->config);
+    pb_free(state->controllers);
     free(state->name_buckets);
     free(state->leader);
     free(state->leader_address);
@@ -390,6 +391,11 @@ const ProtobufCBinaryData *state_node_key(const struct state *state, const char 
     const struct node_key *key = map_get(&state->keys, node);
 
     return key ? &key->key : NULL;
+}
+
+const CmdControllers *state_controllers(const struct state *state)
+{
+    return state->controllers;
 }
 
 bool state_has_payload(const struct state *state, const uint8_t *digest)

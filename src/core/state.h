@@ -10,6 +10,7 @@
 
 #include "core/job.h"
 #include "core/node.h"
+#include "proto/command.pb-c.h"
 
 struct state;
 
@@ -44,6 +45,8 @@ const struct licence *state_licence_at(const struct state *state, size_t number)
 size_t state_licence_count(const struct state *state);
 
 const Config *state_config(const struct state *state); /* never NULL; empty before the first */
+/* Who the controllers are; NULL when there is one alone. */
+const CmdControllers *state_controllers(const struct state *state);
 /* The public key a node joined with, or NULL. */
 const ProtobufCBinaryData *state_node_key(const struct state *state, const char *node);
 

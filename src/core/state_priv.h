@@ -78,6 +78,7 @@ struct state {
     uint8_t cluster_id[16];
     char *leader, *leader_address;
     Config *config;
+    CmdControllers *controllers; /* NULL: one alone */
 
     struct job_index jobs;
     size_t records;

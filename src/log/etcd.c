@@ -131,6 +131,7 @@ static int etcd_snapshot_fetched(struct log *log, uint64_t index, struct err *er
         return rc;
     self->previous = log->snapshot;
     rc = restore_from(self, reader, err);
+    self->announced = log->snapshot; /* its payloads come later: our own next one is announced */
     self->snapshot_wanted = false;
     self->last_first = 0;
     if (rc < 0)
@@ -212,6 +213,8 @@ static void etcd_hold_back(struct log *log, bool hold)
     struct etcd_log *self = etcd_self(log);
 
     self->held_back = hold;
+    if (!hold && log->started)
+        etcd_trim_announce(self);
     if (!hold && log->started && !etcd_over(self) && self->caught_up && self->leader.term == 0)
         etcd_campaign_soon(self);
 }

@@ -48,7 +48,7 @@ void etcd_trim_announce(struct etcd_log *self)
     CLEANUP(freep) char *key = mem_printf("%s%s", self->keys.member, self->log.name);
     struct etcd_txn txn;
 
-    if (!self->caught_up || self->announce_call || etcd_over(self) ||
+    if (!self->caught_up || self->held_back || self->announce_call || etcd_over(self) ||
         self->log.snapshot.index <= self->announced.index)
         return;
     self->announced = self->log.snapshot;

@@ -337,6 +337,11 @@ void snapshot_close(struct snapshot_reader *reader)
     free(reader);
 }
 
+char *snapshot_path(const char *dir, uint64_t index)
+{
+    return mem_printf("%s/snapshot-%020" PRIu64, dir, index);
+}
+
 void snapshot_remove(const char *dir, uint64_t index)
 {
     char path[LIMIT_PATH_BYTES];

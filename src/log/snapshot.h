@@ -40,6 +40,7 @@ void snapshot_close(struct snapshot_reader *reader);
 /* Indexes of those that have a name, newest first; at most `max`. Removes unfinished ones. */
 enum { SNAPSHOT_MOST = 16 };
 int snapshot_list(const char *dir, uint64_t *out, size_t max, size_t *count, struct err *err);
+char *snapshot_path(const char *dir, uint64_t index); /* the caller frees it */
 void snapshot_remove(const char *dir, uint64_t index);
 
 #endif

@@ -60,6 +60,15 @@ const struct conf_key conf_keys_controller[] = {
       .flags = CONF_LOCAL,
       .help =
           "Addresses of an existing etcd cluster, instead of the members that controllers run." },
+    { .name = "snapshot_bytes",
+      .field = "snapshot_bytes",
+      .type = CONF_COUNT,
+      .flags = CONF_LOCAL,
+      .min = 65536,
+      .max = INT64_C(1) << 40,
+      .def = "268435456",
+      .help = "Bytes of log after which a snapshot of the state is taken; what lies before it can "
+              "then be trimmed, with several controllers once a majority has one." },
     { .name = "witness",
       .field = "witness",
       .type = CONF_ADDR,

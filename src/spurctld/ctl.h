@@ -65,6 +65,10 @@ struct ctl_io {
     void (*wake)(void *ctx);
     /* This replica differs from the others, or the log is gone: the process must stop at once. */
     void (*fence)(void *ctx, const char *why);
+    /* Several controllers: see log.h. NULL: there are none. */
+    void (*need_snapshot)(void *ctx, uint64_t index);
+    /* The list of controllers may have changed. NULL: nobody cares. */
+    void (*controllers)(void *ctx);
 };
 
 struct ctl_options {

@@ -215,6 +215,15 @@ void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     }
     reply.has_digest = true;
     reply.digest = core_digest(ctl->state);
+    const CmdControllers *all = state_controllers(ctl->state);
+    reply.n_controllers = all ? all->n_controllers : 0;
+    reply.controllers = all ? all->controllers : NULL;
+    struct log_status status;
+    log_status(ctl->log, &status);
+    reply.engine = (char *)status.engine;
+    reply.has_snapshot = reply.has_log_first = true;
+    reply.snapshot = status.snapshot;
+    reply.log_first = status.first;
     ask->ops->reply(ask, &reply.base);
 }
 

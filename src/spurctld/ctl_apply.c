@@ -98,6 +98,8 @@ static void handle_events(struct ctl *ctl)
         count_event(ctl, event);
         if (event->kind == EVENT_LEADER)
             became_leader(ctl);
+        else if (event->kind == EVENT_CONTROLLERS && ctl->io.controllers)
+            ctl->io.controllers(ctl->io.ctx);
         else if (event->kind == EVENT_DIVERGED)
             ctl->io.fence(ctl->io.ctx, "the state differs from the other controllers'");
         else if (event->kind == EVENT_PAYLOAD_DROPPED)
@@ -196,6 +198,8 @@ static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *e
     if (ctl->sched) {
         sched_free(ctl->sched);
         ctl->sched = sched_new(state);
+        if (ctl->io.controllers)
+            ctl->io.controllers(ctl->io.ctx);
     }
     return 0;
 }
@@ -226,6 +230,14 @@ static void on_failed(void *ctx, const struct err *why)
     ctl->io.fence(ctl->io.ctx, why->text);
 }
 
+static void on_need_snapshot(void *ctx, uint64_t index)
+{
+    struct ctl *ctl = ctx;
+
+    if (ctl->io.need_snapshot)
+        ctl->io.need_snapshot(ctl->io.ctx, index);
+}
+
 static bool on_payload_live(void *ctx, const uint8_t digest[LOG_DIGEST_BYTES])
 {
     struct ctl *ctl = ctx;
@@ -248,4 +260,5 @@ const struct log_owner ctl_log_owner = {
     .failed = on_failed,
     .payload_live = on_payload_live,
     .wake = on_wake,
+    .need_snapshot = on_need_snapshot,
 };

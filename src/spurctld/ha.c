@@ -16,42 +16,16 @@
 #include "log/member.h"
 #include "rpc/tls.h"
 #include "spurctld/links.h"
+#include "spurctld/peers.h"
 #include "spurctld/serve.h"
 #include "spurctld/suspect.h"
 #include "sys/log.h"
-
-enum { CONTROLLER_PORT = 6817, ETCD_CLIENT = 4, ETCD_PEER = 5 };
 
 struct ha {
     struct member *member;
     struct etcd_rpc *rpc;
     struct tls_ctx *tls;
 };
-
-struct peer {
-    char *name, *host;
-    unsigned port;
-};
-
-/* "c1", "c1(10.0.0.1)", "c1(10.0.0.1:7000)" */
-static int read_peer(const char *text, struct peer *out, struct err *err)
-{
-    const char *open = strchr(text, '(');
-    size_t len = strlen(text);
-
-    *out = (struct peer){ .port = CONTROLLER_PORT };
-    if (open && text[len - 1] != ')')
-        return err_set(err, ERR_CONFIG, "controller.hosts: '%s' is not name(address)", text);
-    out->name = open ? mem_strndup(text, (size_t)(open - text)) : mem_strdup(text);
-    out->host = open ? mem_strndup(open + 1, len - (size_t)(open - text) - 2) : mem_strdup(text);
-    char *colon = strrchr(out->host, ':');
-    uint64_t port;
-    if (colon && str_to_u64(colon + 1, 65535 - ETCD_PEER, &port)) {
-        out->port = (unsigned)port;
-        *colon = '\0';
-    }
-    return 0;
-}
 
 struct members {
     struct str cluster, clients; /* "c1=https://…,c2=…" and "https://…,…" with our own first */
@@ -60,31 +34,23 @@ struct members {
 
 static int list_members(struct server *server, struct members *out, struct err *err)
 {
-    const ConfLocal *local = conf_local(server->conf);
     struct str others = { 0 };
     int code = 0;
 
-    for (size_t i = 0; code == 0 && i < local->n_hosts; i++) {
-        struct peer peer;
-        code = read_peer(local->hosts[i], &peer, err);
-        if (code < 0)
-            break;
-        CLEANUP(freep)
-        char *client = mem_printf("https://%s:%u", peer.host, peer.port + ETCD_CLIENT);
-        CLEANUP(freep) char *url = mem_printf("https://%s:%u", peer.host, peer.port + ETCD_PEER);
-        str_addf(&out->cluster, "%s%s=%s", out->cluster.len ? "," : "", peer.name, url);
-        if (strcmp(peer.name, server->options->name) == 0) {
+    vec_each (struct controller, peer, &server->membership.list) {
+        CLEANUP(freep) char *client = controller_url(peer, ETCD_CLIENT_OFFSET);
+        CLEANUP(freep) char *url = controller_url(peer, ETCD_PEER_OFFSET);
+        str_addf(&out->cluster, "%s%s=%s", out->cluster.len ? "," : "", peer->name, url);
+        if (strcmp(peer->name, server->options->name) == 0) {
             out->client_url = TAKE(client);
             out->peer_url = TAKE(url);
         } else {
             str_addf(&others, ",%s", client);
         }
-        free(peer.name);
-        free(peer.host);
     }
     if (code == 0 && !out->client_url)
         code = err_set(err, ERR_CONFIG,
-                       "this controller is '%s' (--name), which is not in controller.hosts",
+                       "this controller is '%s' (--name), which is not in the list of controllers",
                        server->options->name);
     if (code == 0) {
         str_add(&out->clients, out->client_url);
@@ -123,7 +89,8 @@ static int start_member(struct server *server, const struct members *members, st
         .client_url = members->client_url,
         .peer_url = members->peer_url,
         .cluster = str_text(&members->cluster),
-        .token = conf_config(server->conf)->cluster_name,
+        .token = server->membership.token,
+        .existing = server->membership.from_file && !server->membership.bootstrap,
         .cert_path = cert,
         .key_path = key,
         .ca_path = ca,
@@ -157,9 +124,7 @@ static int connect_etcd(struct server *server, const char *addresses, struct err
 
 bool server_is_several(const struct server *server)
 {
-    const ConfLocal *local = conf_local(server->conf);
-
-    return local->n_hosts > 1 || local->n_etcd > 0;
+    return server->membership.etcd || conf_local(server->conf)->n_etcd > 0;
 }
 
 static int start_etcd(struct server *server, struct err *err)
@@ -187,16 +152,18 @@ struct log *server_open_etcd(struct server *server, const struct log_config *con
 {
     const char *cluster = conf_config(server->conf)->cluster_name;
     CLEANUP(freep) char *prefix = mem_printf("/spur/%s", cluster ? cluster : "spur");
-    size_t hosts = conf_local(server->conf)->n_hosts;
+    size_t hosts = server->membership.list.len;
 
     server->ha = NEW(struct ha);
     if (start_etcd(server, err) < 0)
         return NULL;
+    server->peers = peers_new(server, server->ha->tls);
     struct etcd_options options = {
         .io = &etcd_rpc_io,
         .io_ctx = server->ha->rpc,
         .prefix = prefix,
         .controllers = hosts ? (unsigned)hosts : 1,
+        .bootstrap = server->membership.bootstrap,
     };
     return log_etcd_new(config, &options, err);
 }
@@ -204,32 +171,21 @@ struct log *server_open_etcd(struct server *server, const struct log_config *con
 /* With an etcd of the site and no hosts nobody knows the others: the lease alone decides. */
 int server_start_links(struct server *server, struct err *err)
 {
-    const ConfLocal *local = conf_local(server->conf);
+    const struct membership *all = &server->membership;
     struct links_host hosts[SUSPECT_PEERS];
-    struct peer peer;
     size_t count = 0;
-    int code = 0;
 
-    if (!server->ha || local->n_hosts < 2)
+    if (!server->ha || all->list.len < 2)
         return 0;
-    if (local->n_hosts > SUSPECT_PEERS)
+    if (all->list.len > SUSPECT_PEERS)
         return err_set(err, ERR_CONFIG, "more than %d controllers", SUSPECT_PEERS);
-    while (count < local->n_hosts && (code = read_peer(local->hosts[count], &peer, err)) == 0) {
-        hosts[count++] = (struct links_host){
-            .name = peer.name,
-            .address = mem_printf("https://%s:%u", peer.host, peer.port),
-        };
-        free(peer.host);
-    }
-    if (code == 0) {
-        server->links = links_new(server, server->ha->tls, hosts, count, err);
-        code = server->links ? 0 : -(int)err->code;
-    }
-    while (count-- > 0) {
-        free((char *)hosts[count].name);
+    vec_each (struct controller, peer, &all->list)
+        hosts[count++] =
+            (struct links_host){ .name = peer->name, .address = controller_url(peer, 0) };
+    server->links = links_new(server, server->ha->tls, hosts, count, err);
+    while (count-- > 0)
         free((char *)hosts[count].address);
-    }
-    return code;
+    return server->links ? 0 : -(int)err->code;
 }
 
 /* After the log is freed. The member runs on. */

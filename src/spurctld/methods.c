@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "proto/peer.pb-c.h"
 #include "spurctld/serve.h"
 
 enum { ANY = RPC_ANON, PEOPLE = RPC_USER, STAFF = RPC_OPERATOR | RPC_ADMIN };
@@ -91,6 +92,14 @@ static const struct row {
       &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
     { "/spur.Links/Ping", RPC_CONTROLLER, ANYWHERE, RPC_UNARY, &peer_ping_request__descriptor,
       &peer_ping_reply__descriptor, NULL, server_on_peer_ping, NULL },
+#define P "/spur.Peers/"
+    { P "Snapshot", RPC_CONTROLLER, false, RPC_SERVER_STREAM, &peer_snapshot_request__descriptor,
+      &peer_snapshot_chunk__descriptor, NULL, server_on_peer_snapshot, "one of the list" },
+    { P "Payloads", RPC_CONTROLLER, false, RPC_SERVER_STREAM, &peer_payloads_request__descriptor,
+      &peer_payload_chunk__descriptor, NULL, server_on_peer_payloads, "one of the list" },
+    { P "HoldBack", RPC_CONTROLLER, false, RPC_UNARY, &peer_hold_request__descriptor,
+      &peer_hold_request__descriptor, NULL, server_on_peer_hold, "one of the list" },
+#undef P
 };
 
 /* ---- from a call to an ask and back ---- */

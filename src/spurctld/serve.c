@@ -14,6 +14,7 @@
 #include "client/conf_file.h"
 #include "log/sqlite.h"
 #include "spurctld/links.h"
+#include "spurctld/peers.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 #include "sys/daemon.h"
@@ -91,6 +92,14 @@ static void tell_leader(struct server *server)
 
     rpc_server_set_leader(server->rpc, ctl_is_leading(server->ctl),
                           other ? head.leader_address : "");
+}
+
+static void io_need_snapshot(void *ctx, uint64_t index)
+{
+    struct server *server = ctx;
+
+    if (server->peers)
+        peers_need_snapshot(server->peers, index);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -218,6 +227,7 @@ static struct log *open_log(void *arg, const struct log_owner *owner, void *owne
         .owner = owner,
         .owner_ctx = owner_ctx,
         .accept_loss = server->options->accept_loss,
+        .snapshot_bytes = conf_local(server->conf)->snapshot_bytes,
     };
 
     return server_is_several(server) ? server_open_etcd(server, &config, err)
@@ -336,6 +346,7 @@ static int start(struct server *server, struct err *err)
         .hook = server_hook,
         .wake = io_wake,
         .fence = io_fence,
+        .need_snapshot = io_need_snapshot,
     };
 
     if (server_load_conf(server, err) < 0)
@@ -344,6 +355,9 @@ static int start(struct server *server, struct err *err)
     if (file_make_dirs(server->state_dir, 0700, err) < 0 ||
         secrets_open(&server->secrets, server->state_dir, cluster_name(server),
                      server->options->name, conf_local(server->conf)->jwt_key, err) < 0 ||
+        membership_load(&server->membership, server->state_dir, server->conf, err) < 0 ||
+        (!conf_local(server->conf)->n_etcd &&
+         membership_settle(&server->membership, server->state_dir, err) < 0) ||
         start_rpc(server, err) < 0)
         return -(int)err->code;
     uint8_t step_secret[DIGEST_BYTES];
@@ -360,6 +374,8 @@ static int start(struct server *server, struct err *err)
     server->ctl = ctl_new(&io, &options, open_log, server, err);
     if (!server->ctl || server_propose_conf(server, false, err) < 0)
         return -(int)err->code;
+    if (server->peers)
+        peers_check_payloads(server->peers);
     uv_prepare_start(&server->prepare, on_prepare);
     ctl_flush(server->ctl);
     if (listen_all(server, err) < 0)
@@ -415,8 +431,10 @@ static void finish(struct server *server)
 {
     rpc_server_free(server->rpc);
     links_free(server->links);
+    peers_free(server->peers);
     ctl_free(server->ctl);
     server_ha_done(server);
+    membership_done(&server->membership);
     secrets_done(&server->secrets);
     rpc_loop_free(server->rpc_loop);
     uv_walk(server->uv, close_handle, NULL);

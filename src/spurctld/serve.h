@@ -11,6 +11,7 @@
 #include "rpc/rpc.h"
 #include "schema/conf.h"
 #include "spurctld/ctl.h"
+#include "spurctld/membership.h"
 #include "spurctld/secrets.h"
 
 struct server_options {
@@ -43,11 +44,15 @@ struct server {
     uint64_t next_session;
     struct map users; /* uid → struct known_user */
 
+    struct membership membership;
     struct ha *ha; /* NULL: one controller */
     struct links *links;
     uv_timer_t handover; /* while we stop and still lead */
     unsigned handover_left;
+    struct peers *peers;
     struct snapshot_child *snapshot;
+    uint64_t snapshot_index; /* the last one that a child wrote */
+    int64_t snapshot_after_us;
     int64_t start_us;
     bool stopping;
     int exit_code;
@@ -91,6 +96,10 @@ void server_ha_done(struct server *server);
 
 /* links.c: controllers hear each other */
 void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *request);
+/* peers.c: what other controllers ask for */
+void server_on_peer_snapshot(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_peer_payloads(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_peer_hold(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* hooks.c */
 void server_hook(void *ctx, const struct ctl_hook *hook);

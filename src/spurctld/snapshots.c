@@ -15,6 +15,8 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 
+#define VERIFY_US INT64_C(60000000) /* the log may take that long to read one back */
+
 struct snapshot_child {
     pid_t pid;
     struct log_point point;
@@ -44,8 +46,13 @@ static void write_state(struct server *server, struct log_point point)
 
 void server_snapshot_maybe(struct server *server)
 {
+    struct log_status status;
+
     if (server->snapshot || !server->ctl || !log_wants_snapshot(ctl_log(server->ctl)))
         return;
+    log_status(ctl_log(server->ctl), &status);
+    if (server->snapshot_index > status.snapshot && clock_mono_us() < server->snapshot_after_us)
+        return; /* the last one is being read back */
     struct snapshot_child *child = NEW(struct snapshot_child);
     child->point = log_point(ctl_log(server->ctl));
     child->began_us = clock_mono_us();
@@ -76,10 +83,13 @@ void server_snapshot_child(struct server *server)
     else if (log_snapshot_taken(ctl_log(server->ctl), child->point, &err) < 0)
         log_warn("snapshot.refused", "index=%llu text=%s", (unsigned long long)child->point.index,
                  err.text);
-    else
+    else {
+        server->snapshot_index = child->point.index;
+        server->snapshot_after_us = clock_mono_us() + VERIFY_US;
         log_info("snapshot.taken", "index=%llu took_us=%lld",
                  (unsigned long long)child->point.index,
                  (long long)(clock_mono_us() - child->began_us));
+    }
     free(child);
     server->snapshot = NULL;
 }

@@ -481,9 +481,12 @@ static void step_small(struct fix *fix)
     CmdJournalAck ack = CMD_JOURNAL_ACK__INIT;
     CmdCheck check = CMD_CHECK__INIT;
     CmdLead lead = CMD_LEAD__INIT;
+    CmdControllers list = CMD_CONTROLLERS__INIT;
+    ControllerSpec one = CONTROLLER_SPEC__INIT, two = CONTROLLER_SPEC__INIT;
+    ControllerSpec *specs[] = { &one, &two };
     uint8_t bytes[8] = "key";
 
-    switch (any(5)) {
+    switch (any(6)) {
     case 0:
         PUT(&start, job_id, any_job(fix));
         PUT(&start, start_us, fix->now + 5);
@@ -505,6 +508,16 @@ static void step_small(struct fix *fix)
         PUT(&ack, index, fix->index);
         cmd.what_case = COMMAND__WHAT_JOURNAL_ACK;
         cmd.journal_ack = &ack;
+        break;
+    case 4:
+        one.name = (char *)"c1";
+        two.name = (char *)(chance(20) ? "c1" : "c2"); /* the same twice is refused */
+        one.address = two.address = (char *)"10.0.0.1:6817";
+        list.n_controllers = any(3);
+        list.controllers = specs;
+        list.token = (char *)"t";
+        cmd.what_case = COMMAND__WHAT_CONTROLLERS;
+        cmd.controllers = &list;
         break;
     case 3:
         PUT(&check, digest, core_digest(fix->state));
