@@ -172,7 +172,7 @@ struct log *server_open_etcd(struct server *server, const struct log_config *con
 int server_start_links(struct server *server, struct err *err)
 {
     const struct membership *all = &server->membership;
-    struct links_host hosts[SUSPECT_PEERS];
+    struct links_host hosts[SUSPECT_PEERS] = { 0 };
     size_t count = 0;
 
     if (!server->ha || all->list.len < 2)
