@@ -53,6 +53,11 @@ enum {
     LIMIT_INCLUDE_DEPTH = 16,
     LIMIT_INCLUDE_FILES = 1000,
 
+    /* traces of jobs (spur sim) */
+    LIMIT_TRACE_LINE = 64 * 1024,
+    LIMIT_TRACE_JOBS = 5 * 1000 * 1000,
+    LIMIT_TIMELINE_BARS = 200 * 1000,
+
     /* state */
     LIMIT_BATCH_BYTES = 4 * 1024 * 1024, /* one row of the log */
     LIMIT_BATCH_COMMANDS = 4096,

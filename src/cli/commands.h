@@ -25,6 +25,7 @@ int sbatch_main(int argc, char **argv);
 int scancel_main(int argc, char **argv);
 int scontrol_main(int argc, char **argv);
 int show_main(int argc, char **argv); /* spur show ... is scontrol show ... */
+int sim_main(int argc, char **argv);
 int sinfo_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);
 int srun_main(int argc, char **argv);

@@ -34,6 +34,7 @@ static const struct command {
     { "controller", NULL, controller_main, "list controllers" },
     { "token", NULL, token_main, "make a token" },
     { "config", NULL, config_main, "check, show or import a configuration" },
+    { "sim", NULL, sim_main, "try a policy on a trace of jobs, or a change on the present queue" },
     { "up", NULL, up_main, "start a private cluster on this machine" },
     { "down", NULL, down_main, "end it" },
     { "completion", NULL, completion_main, "completion for a shell" },

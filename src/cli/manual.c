@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/sim.h"
 #include "schema/request.h"
 
 static const struct option_set *const sets[] = {
@@ -16,16 +17,25 @@ static const struct option_set *const sets[] = {
     &scancel_options, &sinfo_options, &scontrol_options,
 };
 
+/* Those of our own are called by their second word: `spur man sim` is the page spur-sim(1). */
+static bool is_called(const struct option_set *set, const char *name)
+{
+    return strcmp(set->command, name) == 0 ||
+           (str_starts(set->command, "spur ") && strcmp(set->command + 5, name) == 0);
+}
+
 int man_main(int argc, char **argv)
 {
     struct str out = { 0 };
 
     for (size_t i = 0; argc == 2 && i < ARRAY_LEN(sets); i++) {
-        if (strcmp(sets[i]->command, argv[1]) == 0)
+        if (is_called(sets[i], argv[1]))
             option_add_man(sets[i], &out);
     }
+    if (argc == 2 && is_called(&sim_options, argv[1]))
+        option_add_man(&sim_options, &out);
     if (!out.len) {
-        fputs("Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol\n", stderr);
+        fputs("Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sim\n", stderr);
         return 1;
     }
     cli_flush(&out);

@@ -453,7 +453,7 @@ static void class_drop(struct sched *sched, struct class *class)
         family_drop(sched, family);
 }
 
-static uint64_t job_rank(const struct sched *sched, const struct job *job, const struct mask *mask)
+static uint64_t job_rank(struct sched *sched, const struct job *job, const struct mask *mask)
 {
     const struct need *needs = shape_needs(sched->state, job->shape);
     uint32_t tier = 0;
@@ -462,7 +462,7 @@ static uint64_t job_rank(const struct sched *sched, const struct job *job, const
         if (mask_has(mask, i))
             tier = MAX(tier, partition_tier(needs[i].partition));
     }
-    return (uint64_t)(UINT32_MAX - tier) << 32 | (UINT32_MAX - job->priority);
+    return (uint64_t)(UINT32_MAX - tier) << 32 | predict_place(sched, job);
 }
 
 /* Components of a heterogeneous job behind the first are placed with it. */

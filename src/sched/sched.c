@@ -18,6 +18,7 @@ static void read_config(struct sched *sched)
     sched->in_order = config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
     sched->least_loaded = select && strcasestr(select, "CR_LLN");
     sched->bookings_most = 1;
+    predict_read_config(sched);
     sched->minds = sched->reclass = false;
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         sched->minds = sched->minds || state_partition_at(sched->state, i)->spec->exclusive_user;
@@ -66,6 +67,7 @@ struct sched *sched_new(const struct state *state)
     sched->state = state;
     sched->now_us = state_head(state).time_us;
     arena_init(&sched->plan_arena);
+    predict_init(sched);
     rebuild(sched);
     return sched;
 }
@@ -75,6 +77,7 @@ void sched_free(struct sched *sched)
     if (!sched)
         return;
     forget_all(sched);
+    predict_done(sched);
     vec_done(&sched->hosts);
     vec_done(&sched->freed);
     vec_done(&sched->starts);
@@ -176,6 +179,8 @@ void sched_feed(struct sched *sched, const struct event *event)
     case EVENT_JOB_RESUMED:
     case EVENT_JOB_REQUEUED:
     case EVENT_JOB_ENDED:
+        if (event->kind == EVENT_JOB_ENDED)
+            predict_learn(sched, event);
         class_refresh(sched, job);
         host_run_end(sched, job);
         licences_run(sched, job);

@@ -354,6 +354,35 @@ void family_free(struct family *family);
 int64_t job_length_us(const struct job *job);
 uint64_t resv_hash(const char *name); /* 0 for NULL */
 
+/* ---- predict.c: who goes first, where that is not the priority ---- */
+
+enum order_by { ORDER_BY_PRIORITY, ORDER_BY_LIMIT, ORDER_BY_SIZE };
+
+/* What was seen of jobs that were alike. */
+struct seen {
+    uint32_t count;   /* as far as it matters */
+    int64_t mean_s;   /* they ran, the latest counting most */
+    int64_t part;     /* of their limit that they ran, in 1/PART_ONE */
+    uint32_t miss[2]; /* by which these two were wrong, in 1/256 of a doubling */
+};
+struct predict {
+    enum order_by by;
+    uint32_t stretch;
+    int64_t bound_s;
+    struct map young, old;    /* hash of what makes jobs alike → struct seen; see predict.c (2) */
+    uint64_t learned, reread; /* jobs; how many when all places were worked out anew */
+};
+
+void predict_init(struct sched *sched);
+void predict_read_config(struct sched *sched);
+void predict_done(struct sched *sched);
+/* A job ended: how long did it run? */
+void predict_learn(struct sched *sched, const struct event *event);
+/* How long it is expected to run, at most its limit. */
+int64_t predict_run_s(struct sched *sched, const struct job *job);
+/* Its place in the order of its tier: what is smaller goes first. */
+uint32_t predict_place(struct sched *sched, const struct job *job);
+
 /* ---- wants.c ---- */
 
 /* What it wants of each kind of host; worked out when nodes changed. */
@@ -561,6 +590,7 @@ struct sched {
     struct map arrays;  /* array id → struct throttle */
     uint64_t releases;  /* grows with every release */
     int64_t now_us;
+    struct predict predict;
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */
     uint64_t looked;   /* hosts looked at closely, ever */

@@ -17,6 +17,32 @@ const struct conf_key conf_keys_scheduler[] = {
       .help =
           "backfill: a later job may start first if it delays no earlier one. builtin: strictly "
           "in order." },
+    { .name = "order",
+      .field = "scheduler_order",
+      .type = CONF_WORD,
+      .words = (const char *const[]){ "priority", "sjf", "predict", NULL },
+      .def = "priority",
+      .help =
+          "Which job of a partition tier goes first. priority: by its priority. sjf: the one with "
+          "the shortest time limit. predict: small and short jobs may overtake large and long "
+          "ones, by the run time that earlier jobs of the user, name and shape let expect." },
+    { .name = "order_stretch",
+      .field = "order_stretch",
+      .type = CONF_COUNT,
+      .min = 0,
+      .max = 1000000,
+      .def = "5",
+      .help = "With order = \"predict\": a job's place is that of one submitted later by this many "
+              "times its expected size (run time x GPUs, or x nodes). 0 is the order of "
+              "submission." },
+    { .name = "order_bound",
+      .field = "order_bound_s",
+      .type = CONF_TIME,
+      .flags = CONF_UNLIMITED,
+      .def = "60-00:00:00",
+      .help =
+          "With order = \"predict\": no job goes behind one that was submitted so much later. A low bound is "
+          "near to the order of submission." },
     { .name = "interval_secs",
       .field = "interval_secs",
       .type = CONF_COUNT,

@@ -142,6 +142,17 @@ void jsonw_number(struct jsonw *json, const char *key, int64_t number)
     str_add_i64(json->out, number);
 }
 
+void jsonw_decimal(struct jsonw *json, const char *key, int64_t number, unsigned digits)
+{
+    uint64_t whole = number < 0 ? -(uint64_t)number : (uint64_t)number, unit = 1;
+
+    for (unsigned i = 0; i < digits; i++)
+        unit *= 10;
+    begin(json, key);
+    str_addf(json->out, "%s%llu.%0*llu", number < 0 ? "-" : "", (unsigned long long)(whole / unit),
+             (int)digits, (unsigned long long)(whole % unit));
+}
+
 void jsonw_bool(struct jsonw *json, const char *key, bool value)
 {
     begin(json, key);

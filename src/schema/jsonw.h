@@ -28,6 +28,8 @@ void jsonw_list_end(struct jsonw *json);
 void jsonw_text(struct jsonw *json, const char *key, const char *text); /* NULL is "" */
 void jsonw_text_len(struct jsonw *json, const char *key, const char *text, size_t len);
 void jsonw_number(struct jsonw *json, const char *key, int64_t number);
+/* `number` / 10^digits, written with so many digits behind the point. */
+void jsonw_decimal(struct jsonw *json, const char *key, int64_t number, unsigned digits);
 void jsonw_bool(struct jsonw *json, const char *key, bool value);
 /* Slurm's optional number. */
 void jsonw_set(struct jsonw *json, const char *key, bool set, bool infinite, int64_t number);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_predict.c - who goes first: by limit, and by what earlier jobs let expect
+ */
+#include "sched/test/rig.h"
+#include "test/unit.h"
+
+#define CLUSTER(order)                                                            \
+    "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\norder = \"" order \
+    "\"\norder_stretch = 10\norder_bound = \"1-0\"\n"                             \
+    "[[nodes]]\nnames = \"g1\"\ncpus = 8\nmemory_mb = 8000\ngres = [\"gpu:8\"]\n" \
+    "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+
+static void at(struct rig *rig, int64_t s)
+{
+    rig_wait(rig, s);
+}
+
+/* Runs one job alone for so long. */
+static void past(struct rig *rig, const char *words, int64_t ran_s)
+{
+    uint32_t id = rig_submit(rig, words);
+
+    assert_int_not_equal(id, 0);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, id));
+    at(rig, ran_s);
+    rig_end(rig, id);
+}
+
+/* Which of two jobs that cannot run together goes first, behind one that has the node now. */
+static uint32_t first_of(struct rig *rig, const char *a, int64_t between_s, const char *b)
+{
+    uint32_t blocker = rig_submit(rig, "gres=gpu:8 t=inf uid=999 name=blocker");
+
+    rig_plan(rig);
+    assert_true(rig_runs(rig, blocker));
+    uint32_t one = rig_submit(rig, a);
+    at(rig, between_s);
+    uint32_t two = rig_submit(rig, b);
+    rig_end(rig, blocker);
+    rig_plan(rig);
+    uint32_t won = rig_runs(rig, one) ? 1 : rig_runs(rig, two) ? 2 : 0;
+    if (won)
+        rig_end(rig, won == 1 ? one : two);
+    rig_cancel(rig, won == 1 ? two : one);
+    return won;
+}
+
+static void by_limit(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER("sjf"));
+
+    (void)state;
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=600", 5, "gres=gpu:8 t=60"), 2);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=60", 5, "gres=gpu:8 t=600"), 1);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=inf", 5, "gres=gpu:8 t=600"), 2);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=60 nice=1000", 5, "gres=gpu:8 t=600"), 2);
+    rig_free(rig);
+}
+
+static void limits_count_until_something_is_known(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER("predict"));
+
+    (void)state;
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=600", 5, "gres=gpu:8 t=60"), 2);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=60", 5, "gres=gpu:8 t=600"), 1);
+    rig_free(rig);
+}
+
+/* Two users ask for the same hour; one of them always needs a minute. */
+static void users_and_names_are_told_apart(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER("predict"));
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        past(rig, "gres=gpu:8 t=3600 uid=1 name=train", 3500);
+        past(rig, "gres=gpu:8 t=3600 uid=2 name=train", 60);
+        past(rig, "gres=gpu:8 t=3600 uid=1 name=test", 30);
+    }
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=3600 uid=1 name=train", 5,
+                              "gres=gpu:8 t=3600 uid=2 name=train"),
+                     2);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=3600 uid=2 name=train", 5,
+                              "gres=gpu:8 t=3600 uid=1 name=train"),
+                     1);
+    assert_int_equal(
+        first_of(rig, "gres=gpu:8 t=3600 uid=1 name=train", 5, "gres=gpu:8 t=3600 uid=1 name=test"),
+        2);
+    rig_free(rig);
+}
+
+/* The bound is a day: who came more than that before is not overtaken, however large. */
+static void nobody_is_overtaken_beyond_the_bound(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER("predict"));
+
+    (void)state;
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=864000", 80000, "gres=gpu:8 t=1"), 2);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=864000", 86500, "gres=gpu:8 t=1"), 1);
+    rig_free(rig);
+}
+
+/* Many kinds of jobs: what is known is bounded, and places change with what is learned. */
+static void many_kinds(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER("predict"));
+    char words[100];
+
+    (void)state;
+    rig->check = false;
+    for (int i = 0; i < 3000; i++) {
+        snprintf(words, sizeof(words), "gres=gpu:8 t=%d uid=%d name=n%d", 60 + i % 50, 1 + i % 97, i);
+        past(rig, words, 1 + i % 40);
+    }
+    rig->check = true;
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=6000", 5, "gres=gpu:8 t=60"), 2);
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_limit),
+        cmocka_unit_test(limits_count_until_something_is_known),
+        cmocka_unit_test(users_and_names_are_told_apart),
+        cmocka_unit_test(nobody_is_overtaken_beyond_the_bound),
+        cmocka_unit_test(many_kinds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
