@@ -201,6 +201,8 @@ static int expand_gres(struct expansion *e, const char *node, const GresInventor
     GresInventory *gres = arena_copy(&e->arena, from, sizeof(*from));
 
     *out = gres;
+    if (from->n_files) /* a node of a configuration that was expanded before */
+        return 0;
     for (size_t i = 0; i < e->config->n_gres; i++) {
         const ConfGres *line = e->config->gres[i];
 

@@ -37,6 +37,22 @@ static uint64_t total(const struct env_job *job, const char *name)
     return count;
 }
 
+/* Devices of one name are numbered over all its types; an allocation counts within one type. */
+static size_t first_of_type(const struct env_job *job, const GresAlloc *alloc)
+{
+    size_t first = 0;
+
+    for (size_t i = 0; job->found && i < job->found->n_gres; i++) {
+        const GresInventory *gres = job->found->gres[i];
+        if (!str_eq(gres->name, alloc->name))
+            continue;
+        if (str_eq(gres->type, alloc->type))
+            return first;
+        first += gres->count;
+    }
+    return 0;
+}
+
 bool env_gpu_indexes(const struct env_job *job, struct str *out)
 {
     struct bitset set;
@@ -51,8 +67,13 @@ bool env_gpu_indexes(const struct env_job *job, struct str *out)
         if (!str_eq(gres->name, "gpu") || str_is_empty(gres->index))
             continue;
         bitset_init(&part, LIMIT_GRES_PER_NODE);
-        if (bitset_parse(&part, gres->index))
-            bitset_or(&set, &part);
+        if (bitset_parse(&part, gres->index)) {
+            size_t first = first_of_type(job, gres);
+            bitset_each (index, &part) {
+                if (first + index < LIMIT_GRES_PER_NODE)
+                    bitset_add(&set, first + index);
+            }
+        }
         bitset_done(&part);
     }
     size_t before = out->len;

@@ -236,42 +236,6 @@ static void build_rlimits(const Config *config, const JobPayload *payload, struc
     }
 }
 
-/* Where the configuration overrides what was found, CPU numbers mean nothing here. */
-static void build_cpus(const struct task_node *node, const Grant *grant, struct arena *arena,
-                       StepTask *out)
-{
-    CLEANUP(str_done) struct str cpus = { 0 };
-
-    if (!grant->alloc || str_is_empty(grant->alloc->cpu_ids) || !node->inventory ||
-        (node->config && (node->config->config_overrides ||
-                          (node->config->has_constrain_cores && !node->config->constrain_cores))))
-        return;
-    if (inventory_map_cpus(node->inventory, grant->alloc->cpu_ids, &cpus))
-        out->cpuset = arena_strdup(arena, str_text(&cpus));
-}
-
-static void build_limits(const struct task_node *node, const Grant *grant, StepTask *out)
-{
-    const JobSpec *spec = task_spec(grant);
-    const Config *config = node->config;
-
-    out->has_time_limit_s = true;
-    out->time_limit_s = task_time_limit_s(grant, config);
-    if (spec->signal && spec->signal_batch_only) { /* without B: the signal is for steps */
-        out->has_warn_signal = out->has_warn_before_s = true;
-        out->warn_signal = spec->signal;
-        out->warn_before_s = spec->has_signal_before_s ? spec->signal_before_s : 60;
-    }
-    out->has_kill_wait_s = out->has_unkillable_s = true;
-    out->kill_wait_s = config && config->has_kill_wait_s ? config->kill_wait_s : TASK_KILL_WAIT_S;
-    out->unkillable_s = config ? config->unkillable_timeout_s : 0;
-    bool constrain = !config || !config->has_constrain_ram || config->constrain_ram;
-    if (grant->alloc && grant->alloc->mem_mb && constrain) {
-        out->has_mem_bytes = true;
-        out->mem_bytes = grant->alloc->mem_mb * 1024 * 1024;
-    }
-}
-
 static void build_id(const Grant *grant, struct arena *arena, StepTask *out)
 {
     out->id = ARENA_NEW(arena, StepId);
@@ -321,8 +285,7 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
     out->umask = spec->has_umask ? spec->umask & 0777 : 022;
     build_env(node, grant, payload, login, arena, out);
     build_rlimits(node->config, payload, arena, out);
-    build_limits(node, grant, out);
-    build_cpus(node, grant, arena, out);
+    task_limits(node, grant, arena, out);
     if (login) {
         out->login_shell =
             arena_strdup(arena, str_is_empty(login->shell) ? "/bin/sh" : login->shell);
@@ -345,6 +308,5 @@ void task_build_step(const struct task_node *node, const Grant *grant, uint32_t 
     out->owner = grant->owner;
     out->has_change_user = true;
     out->change_user = node->change_user;
-    build_limits(node, grant, out);
-    build_cpus(node, grant, arena, out);
+    task_limits(node, grant, arena, out);
 }

@@ -59,6 +59,10 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
 void task_build_step(const struct task_node *node, const Grant *grant, uint32_t step,
                      struct arena *arena, StepTask *out);
 
+/* What the job may use of this node: time, memory, CPUs, devices. */
+void task_limits(const struct task_node *node, const Grant *grant, struct arena *arena,
+                 StepTask *out);
+
 /* May a limit be taken over from the submit host? By PropagateResourceLimits(Except). */
 bool task_keeps_rlimit(const Config *config, const char *name);
 

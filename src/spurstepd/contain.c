@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "spurstepd/devices.h"
 #include "spurstepd/proc_tree.h"
 
 enum { FILE_BYTES = 4096, REMOVE_TRIES = 20 };
@@ -67,6 +68,10 @@ static void limit_job(struct contain *contain, const StepTask *task)
         snprintf(text, sizeof(text), "%" PRIu64, task->mem_bytes);
         put(fd, "memory.max", text);
     }
+    if (task->has_swap_bytes) {
+        snprintf(text, sizeof(text), "%" PRIu64, task->swap_bytes);
+        put(fd, "memory.swap.max", text);
+    }
     if (!str_is_empty(task->cpuset))
         contain->has_cpuset = put(fd, "cpuset.cpus", task->cpuset);
     close(fd);
@@ -110,6 +115,9 @@ void contain_open(struct contain *contain, const StepTask *task)
         return;
     }
     strcpy(contain->how, "cgroup v2");
+    struct err err = { 0 };
+    if (devices_deny(contain->cgroup_fd, task->denied, task->n_denied, &err) < 0)
+        snprintf(contain->how, sizeof(contain->how), "cgroup v2 (%.100s)", err.text);
 }
 
 static void cgroup_signal(struct contain *contain, int sig)

@@ -84,6 +84,13 @@ static void fill_report(struct step *step)
         ended->state = JOB_OUT_OF_MEMORY;
         ended->exit_status = STATUS_OOM;
         usage->has_out_of_memory = usage->out_of_memory = true;
+        char said[160];
+        snprintf(
+            said, sizeof(said),
+            "slurmstepd: error: Detected %llu oom_kill event%s in StepId=%u.%.32s. Some of the "
+            "step tasks have been OOM Killed.\n",
+            (unsigned long long)oom, oom == 1 ? "" : "s", step->task->id->job_id, step->task->name);
+        start_say(step->task, said);
         snprintf(step->text, sizeof(step->text), "%llu processes were killed for lack of memory",
                  (unsigned long long)oom);
     }

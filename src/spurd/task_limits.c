@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * task_limits.c - what a job may use of this node: time, memory, CPUs, devices
+ */
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/bitset.h"
+#include "base/limits.h"
+#include "spurd/task.h"
+
+enum { MB = 1024 * 1024 };
+
+/* Where the configuration overrides what was found, CPU numbers mean nothing here. */
+static void limit_cpus(const struct task_node *node, const Grant *grant, struct arena *arena,
+                       StepTask *out)
+{
+    CLEANUP(str_done) struct str cpus = { 0 };
+
+    if (!grant->alloc || str_is_empty(grant->alloc->cpu_ids) || !node->inventory ||
+        (node->config && (node->config->config_overrides ||
+                          (node->config->has_constrain_cores && !node->config->constrain_cores))))
+        return;
+    if (inventory_map_cpus(node->inventory, grant->alloc->cpu_ids, &cpus))
+        out->cpuset = arena_strdup(arena, str_text(&cpus));
+}
+
+static void limit_time(const struct task_node *node, const Grant *grant, StepTask *out)
+{
+    const JobSpec *spec = task_spec(grant);
+    const Config *config = node->config;
+
+    out->has_time_limit_s = true;
+    out->time_limit_s = task_time_limit_s(grant, config);
+    if (spec->signal && spec->signal_batch_only) { /* without B: the signal is for steps */
+        out->has_warn_signal = out->has_warn_before_s = true;
+        out->warn_signal = spec->signal;
+        out->warn_before_s = spec->has_signal_before_s ? spec->signal_before_s : 60;
+    }
+    out->has_kill_wait_s = out->has_unkillable_s = true;
+    out->kill_wait_s = config && config->has_kill_wait_s ? config->kill_wait_s : TASK_KILL_WAIT_S;
+    out->unkillable_s = config ? config->unkillable_timeout_s : 0;
+}
+
+/* `percent` of `mb`, but no more than `most_percent` of the node's memory. */
+static uint64_t share_mb(uint64_t mb, uint32_t percent, uint32_t most_percent, uint64_t node_mb)
+{
+    uint64_t most = node_mb / 100 * most_percent + node_mb % 100 * most_percent / 100;
+    uint64_t share = mb / 100 * percent + mb % 100 * percent / 100;
+
+    return node_mb && share > most ? most : share;
+}
+
+static void limit_memory(const struct task_node *node, const Grant *grant, StepTask *out)
+{
+    const Config *config = node->config;
+    uint64_t node_mb = node->spec ? node->spec->memory_mb : 0;
+    uint64_t mb = grant->alloc ? grant->alloc->mem_mb : 0;
+
+    if (mb == 0 || (config && config->has_constrain_ram && !config->constrain_ram))
+        return;
+    uint32_t ram = config && config->has_allowed_ram_percent ? config->allowed_ram_percent : 100;
+    uint32_t most = config && config->has_max_ram_percent ? config->max_ram_percent : 100;
+    uint64_t limit_mb = share_mb(mb, ram, most, node_mb);
+    if (config && config->has_min_ram_mb && limit_mb < config->min_ram_mb)
+        limit_mb = config->min_ram_mb;
+    out->has_mem_bytes = true;
+    out->mem_bytes = limit_mb * MB;
+    if (!config || !config->constrain_swap)
+        return;
+    most = config->has_max_swap_percent ? config->max_swap_percent : 100;
+    out->has_swap_bytes = true;
+    out->swap_bytes = share_mb(mb, config->allowed_swap_percent, most, node_mb) * MB;
+}
+
+/* The devices of kind `gres` that the job has, as a set of indexes. */
+static void devices_of_job(const Grant *grant, const GresInventory *gres, struct bitset *out)
+{
+    for (size_t i = 0; grant->alloc && i < grant->alloc->n_gres; i++) {
+        const GresAlloc *own = grant->alloc->gres[i];
+        struct bitset part;
+        if (!str_eq(own->name, gres->name) || !str_eq(own->type, gres->type) ||
+            str_is_empty(own->index))
+            continue;
+        bitset_init(&part, LIMIT_GRES_PER_NODE);
+        if (bitset_parse(&part, own->index))
+            bitset_or(out, &part);
+        bitset_done(&part);
+    }
+}
+
+static bool add_denied(StepTask *out, const char *file, struct arena *arena)
+{
+    struct stat info;
+
+    if (stat(file, &info) < 0 || !(S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)))
+        return false;
+    StepDevice *device = ARENA_NEW(arena, StepDevice);
+    step_device__init(device);
+    device->has_block = device->has_major = device->has_minor = true;
+    device->block = S_ISBLK(info.st_mode);
+    device->major = major(info.st_rdev);
+    device->minor = minor(info.st_rdev);
+    out->denied[out->n_denied++] = device;
+    return true;
+}
+
+/* What is shared belongs to whoever was given a share of it. */
+static void limit_devices(const struct task_node *node, const Grant *grant, struct arena *arena,
+                          StepTask *out)
+{
+    const NodeInventory *found = node->inventory ? &node->inventory->node : NULL;
+    size_t files = 0;
+
+    if (!found ||
+        (node->config && node->config->has_constrain_devices && !node->config->constrain_devices))
+        return;
+    for (size_t i = 0; i < found->n_gres; i++)
+        files += found->gres[i]->n_files;
+    if (files == 0)
+        return;
+    out->denied = ARENA_ARRAY(arena, StepDevice *, files);
+    for (size_t i = 0; i < found->n_gres; i++) {
+        const GresInventory *gres = found->gres[i];
+        struct bitset own;
+        if (gres->shared)
+            continue;
+        bitset_init(&own, LIMIT_GRES_PER_NODE);
+        devices_of_job(grant, gres, &own);
+        for (size_t k = 0; k < gres->n_files && k < LIMIT_GRES_PER_NODE; k++) {
+            if (!bitset_has(&own, k))
+                add_denied(out, gres->files[k], arena);
+        }
+        bitset_done(&own);
+    }
+}
+
+void task_limits(const struct task_node *node, const Grant *grant, struct arena *arena,
+                 StepTask *out)
+{
+    limit_time(node, grant, out);
+    limit_memory(node, grant, out);
+    limit_cpus(node, grant, arena, out);
+    limit_devices(node, grant, arena, out);
+}
