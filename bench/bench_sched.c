@@ -9,6 +9,8 @@
  *     bench-sched [JOBS [NODES [SHAPES [USERS]]]]     one run
  *     bench-sched                                     P7, P8 and their growth
  *
+ * BOOKINGS=N in the environment: as scheduler.bookings.
+ *
  * The floor is a planner that asks nothing: the next job of an array on the next free node of
  * another, and the same command made of it.
  */
@@ -92,14 +94,14 @@ static struct rig *cluster(unsigned nodes)
     char toml[2000];
 
     snprintf(toml, sizeof(toml),
-             "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\n"
+             "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %s\n"
              "[jobs]\nmax_job_count = 3000000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
              "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
              "memory_mb = 256000\n"
              "[[nodes]]\nnames = \"g[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
              "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
              "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
-             nodes * 6 / 10, nodes - nodes * 6 / 10);
+             getenv("BOOKINGS") ? getenv("BOOKINGS") : "0", nodes * 6 / 10, nodes - nodes * 6 / 10);
     struct rig *rig = rig_new(toml);
     rig->check = false;
     return rig;

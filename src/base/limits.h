@@ -44,6 +44,7 @@ enum {
     LIMIT_NODES = 100000,
     LIMIT_HET_COMPONENTS = 128,
     LIMIT_JOB_PARTITIONS = 256, /* in one job's list */
+    LIMIT_BOOKINGS = 256,       /* promised starts of one partition */
     LIMIT_FEATURE_GROUPS = 8,   /* counts or alternatives in one --constraint */
 
     /* configuration */

@@ -339,6 +339,40 @@ static int show_reservation(struct control *control, int argc, char **argv)
     return !count && argc;
 }
 
+static int by_license(const void *a, const void *b)
+{
+    return strcmp((*(License *const *)a)->name, (*(License *const *)b)->name);
+}
+
+static int show_licenses(struct control *control, int argc, char **argv)
+{
+    ListLicensesRequest request = LIST_LICENSES_REQUEST__INIT;
+    ListLicensesReply *reply;
+    struct err err = { 0 };
+
+    if (control->json) {
+        fprintf(stderr, "licenses as JSON are not supported yet\n");
+        return 1;
+    }
+    request.n_names = argc ? 1 : 0;
+    request.names = argv;
+    if (cli_call(&control->cli, "ListLicenses", &request.base, &list_licenses_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0)
+        return load_failed(control, "slurm_load_licenses error:", &err);
+    if (reply->n_licenses)
+        qsort(reply->licenses, reply->n_licenses, sizeof(*reply->licenses), by_license);
+    for (size_t i = 0; i < reply->n_licenses; i++) {
+        const License *one = reply->licenses[i];
+        printf("LicenseName=%s%sTotal=%u Used=%u Free=%u Reserved=0 Remote=no\n", one->name,
+               control->one_line ? " " : "\n    ", one->total, one->used,
+               one->total - MIN(one->used, one->total));
+    }
+    if (!reply->n_licenses)
+        printf(argc ? "License name '%s' not found.\n" : "No licenses configured in Slurm.\n",
+               argc ? argv[0] : "");
+    return !reply->n_licenses && argc;
+}
+
 static int show_config(struct control *control, int argc, char **argv)
 {
     return control_show_config(control);
@@ -434,7 +468,7 @@ static const struct control_row entities[] = {
     { "hostlistsorted", 9, 0, 1, show_hostlist_sorted, .help = "the same, sorted" },
     { "hostnames", 5, 0, 1, show_hostnames, .help = "names of hosts, one a line" },
     { "jobs", 1, 0, 1, show_job, .help = "jobs" },
-    { "licenses", 2, 0, 1, NULL, .help = "licences", .later = "licences are not counted" },
+    { "licenses", 2, 0, 1, show_licenses, .help = "licences" },
     { "nodes", 1, 0, 1, show_node, .help = "nodes" },
     { "partitions", 1, 0, 1, show_partition, .help = "partitions" },
     { "reservations", 1, 0, 1, show_reservation, .help = "reservations" },

@@ -266,7 +266,7 @@ static void need_units(const struct state *state, const struct shape *shape, str
     const char *how = state->config->select_parameters;
     const char *own = need->partition->spec->select_parameters;
 
-    if (!str_is_empty(own))
+    if (!str_is_empty(own) && !str_ieq(own, "NONE"))
         how = own;
     need->by_core = !how || !strcasestr(how, "CR_CPU");
     need->by_socket = how && strcasestr(how, "CR_Socket");

@@ -128,7 +128,7 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     if (family->hopeless == sched->epoch + 1)
         return false;
     book_drop_behind(sched, order); /* (1) */
-    booking.start_us = profile_start(sched, family, job, sched->now_us, &booking.parts);
+    booking.start_us = profile_start(sched, family, job, sched->now_us, false, &booking.parts);
     booking.cost = sched->looked - before;
     if (booking.start_us == INT64_MAX) {
         family->hopeless = sched->epoch + 1;
@@ -171,7 +171,7 @@ static void lane_keep(struct sched *sched, struct lane *lane, uint32_t job_id)
 static void lane_forget(struct sched *sched, struct lane *lane, struct order before,
                         const uint32_t *kept, size_t count)
 {
-    size_t room = sched->bookings_most - MIN(count, sched->bookings_most);
+    size_t room = lane->most - MIN(count, lane->most);
 
     for (size_t i = lane->booked.len; i-- > 0;) {
         uint32_t id = lane->booked.items[i];
@@ -193,14 +193,14 @@ static void lane_forget(struct sched *sched, struct lane *lane, struct order bef
 
 static bool book_lane(struct sched *sched, struct lane *lane, struct order before, unsigned *budget)
 {
-    uint32_t kept[BOOKINGS_MOST];
+    uint32_t kept[LIMIT_BOOKINGS];
     struct lane_walk walk;
     struct class *class;
     size_t count = 0;
     bool changed = false;
 
     lane_walk_begin(&walk, lane);
-    for (unsigned looked = 0; count < sched->bookings_most && looked < LOOK_MOST; looked++) {
+    for (unsigned looked = 0; count < lane->most && looked < LOOK_MOST + lane->most; looked++) {
         struct order order = lane_walk_next(&walk, &class);
         if (order_is_last(order) || !order_before(order, before))
             break;
@@ -283,7 +283,7 @@ void book_review(struct sched *sched, unsigned *budget)
         struct parts parts = { 0 };
         uint64_t was = sched->looked;
         int64_t start =
-            profile_start(sched, class_of(sched, pend)->family, job, sched->now_us, &parts);
+            profile_start(sched, class_of(sched, pend)->family, job, sched->now_us, false, &parts);
         bool same = start == booking->start_us && same_parts(&parts, &booking->parts);
         vec_done(&parts.list);
         *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - was) / 8));

@@ -69,8 +69,9 @@ int64_t sched_planned_start(const struct sched *sched, const struct job *job)
 {
     const struct pend *pend = pend_find(sched, job->id);
     const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
+    const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
 
-    return booking ? booking->start_us : 0;
+    return booking ? booking->start_us : forecast ? MAX(forecast->start_us, sched->now_us) : 0;
 }
 
 static uint32_t jobs_ahead(const struct sched *sched, const struct job *job)
@@ -134,15 +135,21 @@ static void add_free(const struct sched *sched, struct family *family, struct st
     str_add(out, " free");
 }
 
-static const char *node_list(const struct sched *sched, const struct parts *parts,
-                             struct arena *arena)
+void parts_names(const struct sched *sched, const struct parts *parts, struct str *out)
 {
     CLEANUP(hostlist_done) struct hostlist list = { 0 };
-    struct str text = { 0 };
 
     for (size_t i = 0; i < parts->list.len; i++)
         hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
-    hostlist_format(&list, &text);
+    hostlist_format(&list, out);
+}
+
+static const char *node_list(const struct sched *sched, const struct parts *parts,
+                             struct arena *arena)
+{
+    struct str text = { 0 };
+
+    parts_names(sched, parts, &text);
     const char *out = arena_strdup(arena, str_text(&text));
     str_done(&text);
     return out;
@@ -152,6 +159,7 @@ static void explain_start(struct sched *sched, struct family *family, const stru
                           int64_t now_us, struct arena *arena, struct explanation *out)
 {
     const struct booking *booking = job->id ? booking_of(sched, job->id) : NULL;
+    const struct forecast *forecast = job->id ? forecast_of(sched, job->id) : NULL;
     struct parts parts = { 0 };
 
     if (booking) {
@@ -159,7 +167,13 @@ static void explain_start(struct sched *sched, struct family *family, const stru
         out->planned_nodes = node_list(sched, &booking->parts, arena);
         return;
     }
-    int64_t start = out->never ? INT64_MAX : profile_start(sched, family, job, now_us, &parts);
+    if (forecast) {
+        out->planned_start_us = MAX(forecast->start_us, now_us);
+        out->planned_nodes = arena_strdup(arena, forecast->hosts);
+        return;
+    }
+    int64_t start =
+        out->never ? INT64_MAX : profile_start(sched, family, job, now_us, true, &parts);
     if (start != INT64_MAX) {
         out->planned_start_us = start;
         out->planned_nodes = node_list(sched, &parts, arena);
@@ -174,6 +188,7 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     const char **details = ARENA_ARRAY(arena, const char *, 3);
     struct family *family = family_for(sched, job);
 
+    sched_forecast(sched, now_us);
     count_hosts(sched, family);
     out->never = family->could == 0;
     out->jobs_ahead = jobs_ahead(sched, job);

@@ -94,6 +94,6 @@ void lane_doubt_at(struct sched *sched, uint32_t number, struct order order)
 {
     const struct lane *lane = number < sched->lanes.len ? &sched->lanes.items[number] : NULL;
 
-    if (lane && (lane->booked.len < sched->bookings_most || order_before(order, lane->last)))
+    if (lane && (lane->booked.len < lane->most || order_before(order, lane->last)))
         lane_doubt(sched, number);
 }

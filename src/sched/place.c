@@ -43,7 +43,8 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
 
     c->looked++;
     view.share = c->need->share;
-    if (host->bound || view.start_us > view.now_us || view.share > 1)
+    if (host->bound || view.start_us > view.now_us || view.share > 1 ||
+        (view.forecast && host->forecasts.len))
         host_room(c->sched, host, &view, at);
     else
         *at = host->free;

@@ -240,7 +240,7 @@ static int64_t start_in(const struct question *q, struct parts *parts)
 }
 
 int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
-                      int64_t now_us, struct parts *parts)
+                      int64_t now_us, bool forecast, struct parts *parts)
 {
     struct question q = { .sched = sched, .family = family, .job = job };
     struct parts other = { 0 };
@@ -249,6 +249,7 @@ int64_t profile_start(struct sched *sched, struct family *family, const struct j
     family_asks(sched, family);
     q.view.now_us = now_us;
     q.view.mine = job->id;
+    q.view.forecast = forecast;
     q.view.resv = resv_hash(family->shape->reservation);
     q.length_us = job_length_us(job);
     for (size_t p = 0; p < family->shape->partition_count; p++) {

@@ -17,15 +17,27 @@ static void read_config(struct sched *sched)
 
     sched->in_order = config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
     sched->least_loaded = select && strcasestr(select, "CR_LLN");
-    sched->bookings_most = 1;
     predict_read_config(sched);
     sched->minds = sched->reclass = false;
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         sched->minds = sched->minds || state_partition_at(sched->state, i)->spec->exclusive_user;
 }
 
+/* How many waiting jobs of the partition are booked. */
+static unsigned bookings_of(const struct sched *sched, size_t partition)
+{
+    const Config *config = state_config(sched->state);
+    uint32_t own = state_partition_at(sched->state, partition)->spec->bookings;
+    uint32_t many = own ? own : config->bookings;
+
+    if (!many)
+        many = config->backfill && str_ieq(config->backfill, "conservative") ? LIMIT_BOOKINGS : 1;
+    return MIN(many, LIMIT_BOOKINGS);
+}
+
 static void forget_all(struct sched *sched)
 {
+    forecasts_done(sched);
     bookings_done(sched);
     flights_done(sched);
     classes_done(sched);
@@ -47,7 +59,7 @@ static void rebuild(struct sched *sched)
     map_init(&sched->arrays);
     read_config(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
-        vec_push(&sched->lanes, (struct lane){ 0 });
+        vec_push(&sched->lanes, (struct lane){ .most = bookings_of(sched, i) });
     licences_read(sched);
     topo_read(sched);
     hosts_read(sched);
@@ -164,6 +176,7 @@ void sched_feed(struct sched *sched, const struct event *event)
 {
     const struct job *job = event->job;
 
+    sched->changes++;
     switch (event->kind) {
     case EVENT_JOB_SUBMITTED:
     case EVENT_JOB_ELIGIBLE:

@@ -68,7 +68,16 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
 int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *spec, int64_t now_us,
                struct arena *arena, struct explanation *out, struct err *err);
 
-/* The expected start of a pending job as last planned; 0 when not known. */
+/*
+ * Foresees when the first waiting jobs of each partition start, if much happened since it was done
+ * last. Looks at no more than some ten thousand hosts.
+ */
+void sched_forecast(struct sched *sched, int64_t now_us);
+
+/* Is something kept free on the node for a job that is booked? */
+bool sched_is_planned(const struct sched *sched, const struct node *node);
+
+/* The expected start of a pending job as last planned or foreseen; 0 when not known. */
 int64_t sched_planned_start(const struct sched *sched, const struct job *job);
 
 #endif

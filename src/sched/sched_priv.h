@@ -27,8 +27,6 @@
 
 #define US_PER_S INT64_C(1000000)
 /* A job without a limit is taken to end after this. */
-/* More bookings per partition than this are not made. */
-enum { BOOKINGS_MOST = 256 };
 #define UNLIMITED_US (INT64_C(365) * 86400 * US_PER_S)
 
 /* (5): what is smaller goes first. */
@@ -215,8 +213,9 @@ struct host {
     struct claim *claims;
     VEC(struct run) runs;     /* by end */
     VEC(struct block) blocks; /* by start */
-    uint32_t offer_at;        /* place + 1 in the heap of offers */
-    struct order offered;     /* jobs up to this one were tried since it was freed */
+    VEC(struct block) forecasts;
+    uint32_t offer_at;    /* place + 1 in the heap of offers */
+    struct order offered; /* jobs up to this one were tried since it was freed */
     struct room_at spare;
 };
 
@@ -244,6 +243,7 @@ struct view {
     uint32_t mine;
     uint64_t resv; /* hash of its name; 0 none */
     unsigned share;
+    bool forecast; /* starts that are only foreseen are hindrances too */
 };
 void host_room(const struct sched *sched, const struct host *host, const struct view *view,
                struct room_at *out);
@@ -319,6 +319,7 @@ struct pend {
     uint32_t array_id; /* 0: none */
     uint8_t place;     /* enum pend_place */
     uint8_t booked;
+    uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
 };
 
 /* Of an array with records that wait for its %N, or with planned tasks. */
@@ -414,6 +415,8 @@ struct parts {
 bool place(struct sched *sched, struct family *family, const struct job *job,
            const struct view *view, struct parts *parts, uint32_t *short_of);
 
+void parts_names(const struct sched *sched, const struct parts *parts, struct str *out);
+
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition);
 /* The same at view->start_us, among the given hosts in the order they are in. */
 bool place_among(struct sched *sched, struct family *family, size_t partition,
@@ -427,7 +430,17 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
  * INT64_MAX never. `parts` is filled unless never.
  */
 int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
-                      int64_t now_us, struct parts *parts);
+                      int64_t now_us, bool forecast, struct parts *parts);
+
+/* ---- forecast.c: starts of jobs that are not booked, as far as they can be foreseen ---- */
+
+struct forecast {
+    uint32_t job_id;
+    int64_t start_us;
+    char *hosts; /* names */
+};
+const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id);
+void forecasts_done(struct sched *sched);
 
 /* ---- licences.c: licences now and later ---- */
 
@@ -492,6 +505,7 @@ void pick(const struct host *host, const struct need *need, const struct take *t
 struct lane {
     struct heap heap;     /* families by their first job */
     bool unsure;          /* its first jobs may have to be booked */
+    unsigned most;        /* bookings; 1 at least */
     struct order last;    /* of the booked */
     VEC(uint32_t) booked; /* ids, in order */
 };
@@ -577,9 +591,13 @@ struct sched {
     VEC(struct lane) lanes;       /* by partition number */
     VEC(uint32_t) unsure;         /* lanes whose first job may have to be booked */
     VEC(struct booking) bookings; /* in order */
-    VEC(int64_t) block_starts;    /* that lie ahead, in order */
-    int64_t last_block_us;        /* INT64_MIN: none */
-    unsigned bookings_most;       /* per partition */
+    VEC(struct forecast) forecasts;
+    uint64_t changes;          /* grows with every event that may change a start */
+    uint64_t forecast_at;      /* changes + 1 when the forecasts were made; 0: never */
+    int64_t forecast_us;       /* and when */
+    uint64_t forecast_cost;    /* hosts that were looked at for them */
+    VEC(int64_t) block_starts; /* that lie ahead, in order */
+    int64_t last_block_us;     /* INT64_MIN: none */
     VEC(uint32_t) refused; /* jobs whose start core refused: not tried until something happens */
     int64_t refused_until_us;
     uint64_t generation, kinds_seen, epoch; /* epoch grows with every change of nodes */

@@ -2,6 +2,7 @@
 /*
  * conf_keys_sched.c - settings of scheduling, priority and preemption
  */
+#include "base/limits.h"
 #include "schema/conf_keys.h"
 
 enum { WEIGHT_MAX = 0x7fffffff, YEAR = 366 * 86400 };
@@ -43,6 +44,21 @@ const struct conf_key conf_keys_scheduler[] = {
       .help =
           "With order = \"predict\": no job goes behind one that was submitted so much later. A low bound is "
           "near to the order of submission." },
+    { .name = "backfill",
+      .field = "backfill",
+      .type = CONF_WORD,
+      .words = (const char *const[]){ "easy", "conservative", NULL },
+      .def = "easy",
+      .help = "easy: the first waiting jobs of a partition have a start that nothing delays. "
+              "conservative: as many as can be kept (256)." },
+    { .name = "bookings",
+      .field = "bookings",
+      .type = CONF_COUNT,
+      .min = 0,
+      .max = LIMIT_BOOKINGS,
+      .def = "0",
+      .help = "How many waiting jobs of each partition have a promised start and nodes kept for "
+              "it; 0 is 1 with easy, all that can be kept with conservative." },
     { .name = "interval_secs",
       .field = "interval_secs",
       .type = CONF_COUNT,

@@ -256,6 +256,7 @@ static const struct field rows[] = {
     { .of = SPEC(select_parameters), .write = w_select, .key = "SelectTypeParameters", .json = { "select_type", SHAPE_WORDS }, .help = "How resources are counted." },
     { .of = SPEC(def_cpu_per_gpu), .write = w_job_defaults, .key = "JobDefaults", .line = true, .json = { "defaults.job", SHAPE_SHOWN }, .help = "CPUs and memory per GPU when not asked for." },
     { .of = SPEC(def_mem_per_gpu_mb), .skip = "part of the job defaults" },
+    { .of = SPEC(bookings), .skip = "Slurm has no such setting; scontrol show config has it in its own form" },
     { .of = SPEC(def_mem_per_cpu_mb), .write = w_def_mem_cpu, .key = "DefMemPerCPU", .line = true, .json = { "defaults.partition_memory_per_cpu", SHAPE_SET }, .help = "Memory per CPU when not asked for, in MB." },
     { .of = SPEC(def_mem_per_node_mb), .write = w_def_mem_node, .key = "DefMemPerNode", .json = { "defaults.partition_memory_per_node", SHAPE_SET_0 }, .help = "Memory per node when not asked for, in MB." },
     { .of = SPEC(max_mem_per_cpu_mb), .write = w_max_mem_cpu, .key = "MaxMemPerCPU", .json = { "maximums.partition_memory_per_cpu", SHAPE_SET }, .help = "Most memory per CPU, in MB." },

@@ -16,6 +16,8 @@ static void add_soft(struct ctl *ctl, const struct node *node, Node *out)
 {
     const struct agent *agent = ctl_agent(ctl, node->spec->name);
 
+    if (sched_is_planned(ctl->sched, node))
+        out->status->flags |= NODE_FLAG_PLANNED;
     if (!agent)
         return;
     out->status->has_load_centi = out->status->has_free_mem_mb = agent->welcomed;
@@ -173,6 +175,28 @@ void ctl_list_reservations(struct ctl *ctl, struct ctl_ask *ask, const ProtobufC
         reservation__init(out);
         reservation_msg(ctl->state, reservation, ask->arena, out);
         reply.reservations[reply.n_reservations++] = out;
+    }
+    ask->ops->reply(ask, &reply.base);
+}
+
+void ctl_list_licenses(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ListLicensesRequest *request = (const void *)message;
+    ListLicensesReply reply = LIST_LICENSES_REPLY__INIT;
+    size_t count = state_licence_count(ctl->state);
+
+    reply.licenses = ARENA_ARRAY(ask->arena, License *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct licence *licence = state_licence_at(ctl->state, i);
+        if (!named(licence->name, request->names, request->n_names))
+            continue;
+        License *out = ARENA_NEW(ask->arena, License);
+        license__init(out);
+        out->name = (char *)(uintptr_t)licence->name;
+        out->has_total = out->has_used = true;
+        out->total = licence->total;
+        out->used = licence->used;
+        reply.licenses[reply.n_licenses++] = out;
     }
     ask->ops->reply(ask, &reply.base);
 }

@@ -124,6 +124,7 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     listing->ask = ask;
     listing->query = query;
     listing->stale = request->stale;
+    sched_forecast(ctl->sched, ctl_now(ctl));
     listing->parts = request->with_spec ? JOB_PACK_FULL : JOB_PACK_BRIEF;
     ask->data = listing;
     vec_push(&ctl->listings, listing);
@@ -185,6 +186,7 @@ static Job *full_job(struct ctl *ctl, const struct job *job, struct arena *arena
     Job *out = job_msg(ctl->state, job, arena);
 
     if (job->state == JOB_PENDING) {
+        sched_forecast(ctl->sched, ctl_now(ctl));
         out->status->has_reason = true;
         out->status->reason = ctl_job_reason(ctl, job);
         int64_t planned = sched_planned_start(ctl->sched, job);

@@ -65,6 +65,8 @@ static const struct row {
       &list_partitions_reply__descriptor, ctl_list_partitions, NULL, NULL },
     { C "ListReservations", PEOPLE, READS, RPC_UNARY, &list_reservations_request__descriptor,
       &list_reservations_reply__descriptor, ctl_list_reservations, NULL, NULL },
+    { C "ListLicenses", PEOPLE, READS, RPC_UNARY, &list_licenses_request__descriptor,
+      &list_licenses_reply__descriptor, ctl_list_licenses, NULL, NULL },
     { C "UpdateNode", STAFF, LEADS, RPC_UNARY, &update_node_request__descriptor,
       &done_reply__descriptor, ctl_update_node, NULL, NULL },
     { C "UpdatePartition", RPC_ADMIN, LEADS, RPC_UNARY, &update_partition_request__descriptor,

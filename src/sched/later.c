@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * later.c - what becomes free on a host, and when
+ */
+#include "sched/sched_priv.h"
+
+static uint64_t less(uint64_t total, uint64_t used)
+{
+    return total > used ? total - used : 0;
+}
+
+static void add_amount(const struct host *host, struct room_at *room, const struct amount *amount)
+{
+    const struct node *node = host->node;
+
+    room->cpus = MIN(room->cpus + amount->cpus, node->cpus);
+    room->mem_mb = MIN(room->mem_mb + amount->mem_mb, node->mem_mb);
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
+        room->gres[i] = MIN(room->gres[i] + amount->gres[i], node->gres[i].total);
+}
+
+static void sub_amount(struct room_at *room, const struct amount *amount)
+{
+    if (!amount || amount->whole) {
+        *room = (struct room_at){ 0 };
+        return;
+    }
+    room->cpus = (uint32_t)less(room->cpus, amount->cpus);
+    room->mem_mb = less(room->mem_mb, amount->mem_mb);
+    for (size_t i = 0; i < TAKE_GRES; i++)
+        room->gres[i] = less(room->gres[i], amount->gres[i]);
+    room->empty = false;
+}
+
+static void least(struct room_at *room, const struct room_at *other)
+{
+    room->cpus = MIN(room->cpus, other->cpus);
+    room->mem_mb = MIN(room->mem_mb, other->mem_mb);
+    for (size_t i = 0; i < TAKE_GRES; i++)
+        room->gres[i] = MIN(room->gres[i], other->gres[i]);
+    room->empty = room->empty && other->empty;
+}
+
+/* What will have ended by `when` is free then; what is overdue counts as ended just after now. */
+static void room_of_runs(const struct host *host, int64_t now_us, int64_t when_us,
+                         struct room_at *room)
+{
+    uint32_t left = host->jobs;
+
+    *room = host->free;
+    if (when_us <= now_us)
+        return;
+    if (host->whole) /* what it does not use is nobody's until it ends */
+        room->cpus = 0;
+    for (size_t i = 0; i < host->runs.len && host->runs.items[i].end_us <= when_us; i++) {
+        add_amount(host, room, host->runs.items[i].amount);
+        left -= left > 0;
+    }
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (claim->end_us <= when_us) {
+            add_amount(host, room, claim->amount);
+            left -= left > 0;
+        }
+    }
+    room->empty = left == 0;
+}
+
+/* Of bookings and reservations; with forecasts when they are asked for. */
+static size_t block_count(const struct host *host, const struct view *view)
+{
+    return host->blocks.len + (view->forecast ? host->forecasts.len : 0);
+}
+
+static const struct block *block_at(const struct host *host, size_t i)
+{
+    return i < host->blocks.len ? &host->blocks.items[i]
+                                : &host->forecasts.items[i - host->blocks.len];
+}
+
+static bool is_hindrance(const struct block *block, const struct view *view)
+{
+    if (block->job_id)
+        return block->job_id != view->mine;
+    return block->resv != view->resv;
+}
+
+static bool overlaps(const struct block *block, const struct view *view)
+{
+    return block->start_us < view->end_us && block->end_us > view->start_us;
+}
+
+/* What is left at one moment. */
+static void room_at(const struct host *host, const struct view *view, int64_t when_us,
+                    struct room_at *room)
+{
+    room_of_runs(host, view->now_us, when_us, room);
+    for (size_t i = 0; i < block_count(host, view); i++) {
+        const struct block *block = block_at(host, i);
+        if (block->start_us <= when_us && block->end_us > when_us && is_hindrance(block, view))
+            sub_amount(room, block->amount);
+    }
+}
+
+/* CPUs that up to `share` jobs may use together. */
+static uint32_t shared_cpus(const struct host *host, unsigned share)
+{
+    const struct node *node = host->node;
+    uint32_t count = 0;
+
+    for (uint32_t cpu = 0; cpu < node->cpus; cpu++)
+        count += host_cpu_is_free(host, cpu, share);
+    return count;
+}
+
+void host_room(const struct sched *sched, const struct host *host, const struct view *view,
+               struct room_at *out)
+{
+    (void)sched;
+    if (view->start_us <= view->now_us)
+        *out = host->free;
+    else
+        room_of_runs(host, view->now_us, view->start_us, out);
+    if (view->share > 1 && !host->whole)
+        out->cpus = shared_cpus(host, view->share);
+    /* Room only grows except where a block begins, so these moments decide. */
+    for (size_t i = 0; i < block_count(host, view); i++) {
+        const struct block *block = block_at(host, i);
+        if (!overlaps(block, view) || !is_hindrance(block, view))
+            continue;
+        struct room_at then;
+        room_at(host, view, MAX(block->start_us, view->start_us), &then);
+        least(out, &then);
+    }
+}
+
+static bool room_has(const struct host *host, const struct room_at *room,
+                     const struct amount *amount)
+{
+    if (amount->whole && !room->empty)
+        return false;
+    if (amount->cpus > room->cpus || amount->mem_mb > room->mem_mb)
+        return false;
+    for (size_t i = 0; i < host->node->gres_count && i < TAKE_GRES; i++) {
+        if (amount->gres[i] > room->gres[i])
+            return false;
+    }
+    return true;
+}
+
+static bool fits_from(const struct sched *sched, const struct host *host,
+                      const struct amount *amount, const struct view *view, int64_t start_us,
+                      int64_t length_us)
+{
+    struct view then = *view;
+    struct room_at room;
+
+    then.start_us = start_us;
+    then.end_us = length_us == INT64_MAX ? INT64_MAX : start_us + length_us;
+    host_room(sched, host, &then, &room);
+    return room_has(host, &room, amount);
+}
+
+/* Without blocks the room only grows: one walk over what ends. */
+static int64_t earliest_growing(const struct host *host, const struct amount *amount,
+                                int64_t now_us, int64_t before_us)
+{
+    struct room_at room = host->free;
+    uint32_t left = host->jobs;
+
+    for (size_t i = 0; i < host->runs.len; i++) {
+        int64_t end = MAX(host->runs.items[i].end_us, now_us + US_PER_S);
+        if (end >= before_us)
+            return INT64_MAX;
+        add_amount(host, &room, host->runs.items[i].amount);
+        left -= left > 0;
+        room.empty = left == 0;
+        if (room_has(host, &room, amount))
+            return end;
+    }
+    return INT64_MAX;
+}
+
+int64_t host_earliest(const struct sched *sched, const struct host *host,
+                      const struct amount *amount, const struct view *view, int64_t length_us,
+                      int64_t before_us)
+{
+    int64_t soon = view->now_us + US_PER_S, best = before_us;
+
+    if (!block_count(host, view) && !host->claims) {
+        if (!host->whole && room_has(host, &host->free, amount))
+            return view->now_us;
+        return earliest_growing(host, amount, view->now_us, before_us);
+    }
+    if (fits_from(sched, host, amount, view, view->now_us, length_us))
+        return view->now_us;
+    /* The moments at which there may be more than before: ends, in order. */
+    for (size_t i = 0; i < host->runs.len; i++) {
+        int64_t end = MAX(host->runs.items[i].end_us, soon);
+        if (end >= best)
+            break;
+        if (i + 1 < host->runs.len && MAX(host->runs.items[i + 1].end_us, soon) == end)
+            continue;
+        if (fits_from(sched, host, amount, view, end, length_us))
+            best = end;
+    }
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (claim->end_us < best && claim->end_us > view->now_us &&
+            fits_from(sched, host, amount, view, claim->end_us, length_us))
+            best = claim->end_us;
+    }
+    for (size_t i = 0; i < block_count(host, view); i++) {
+        int64_t end = block_at(host, i)->end_us;
+        if (end < best && end > view->now_us &&
+            fits_from(sched, host, amount, view, end, length_us))
+            best = end;
+    }
+    return best < before_us ? best : INT64_MAX;
+}

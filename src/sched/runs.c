@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runs.c - jobs that run on a host, and what is kept free there for others
+ */
+#include "sched/sched_priv.h"
+
+/* ---- running jobs ---- */
+
+int64_t job_runs_until(const struct job *job)
+{
+    int64_t start = job->run->start_us + job->run->suspended_total_us;
+    int64_t end = job_end_by(job, start);
+
+    if (job_has_ended(job) || job->flags & JOB_FLAG_COMPLETING)
+        return job->end_us ? job->end_us : start;
+    return end == INT64_MAX ? start + UNLIMITED_US : end;
+}
+
+static void run_insert(struct host *host, struct run run)
+{
+    size_t at = host->runs.len;
+
+    vec_push(&host->runs, run);
+    for (; at > 0 && host->runs.items[at - 1].end_us > run.end_us; at--)
+        host->runs.items[at] = host->runs.items[at - 1];
+    host->runs.items[at] = run;
+}
+
+static size_t run_find(const struct host *host, uint32_t job_id)
+{
+    size_t at = 0;
+
+    while (at < host->runs.len && host->runs.items[at].job_id != job_id)
+        at++;
+    return at;
+}
+
+static void part_take(const struct job_part *part, struct take *out)
+{
+    const struct node *node = part->node;
+
+    *out = (struct take){ .cpus = part->cpus, .mem_mb = part->mem_mb };
+    for (size_t i = 0; i < part->gres_count; i++) {
+        for (size_t k = 0; k < node->gres_count && k < TAKE_GRES; k++) {
+            if (str_eq(part->gres[i].name, node->gres[k].name) &&
+                str_eq(part->gres[i].type, node->gres[k].type))
+                out->gres[k] += part->gres[i].count;
+        }
+    }
+}
+
+void host_run_add(struct sched *sched, const struct job *job)
+{
+    int64_t end = job_runs_until(job);
+
+    for (unsigned i = 0; i < job->run->count; i++) {
+        const struct job_part *part = &job->run->parts[i];
+        struct take take;
+        if (!part->node)
+            continue;
+        struct host *host = &sched->hosts.items[part->node->number];
+        part_take(part, &take);
+        run_insert(host,
+                   (struct run){ .end_us = end,
+                                 .job_id = job->id,
+                                 .amount = amount_take(sched, &take, job->run->whole_nodes) });
+        host_refresh(sched, part->node->number);
+    }
+}
+
+void host_run_end(struct sched *sched, const struct job *job)
+{
+    int64_t end = job->run ? job_runs_until(job) : 0;
+
+    for (unsigned i = 0; job->run && i < job->run->count; i++) {
+        const struct job_part *part = &job->run->parts[i];
+        if (!part->node)
+            continue;
+        struct host *host = &sched->hosts.items[part->node->number];
+        size_t at = run_find(host, job->id);
+        if (at == host->runs.len || host->runs.items[at].end_us == end)
+            continue;
+        struct run run = host->runs.items[at];
+        vec_remove(&host->runs, at);
+        run.end_us = end;
+        run_insert(host, run);
+        if (host->bound)
+            host_refresh(sched, part->node->number);
+    }
+}
+
+void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number)
+{
+    struct host *host = &sched->hosts.items[number];
+    size_t at = run_find(host, job_id);
+
+    if (at < host->runs.len) {
+        amount_drop(sched, host->runs.items[at].amount);
+        vec_remove(&host->runs, at);
+    }
+    host_refresh(sched, number);
+}
+
+/* ---- blocks ---- */
+
+void host_block_add(struct sched *sched, uint32_t number, struct block block)
+{
+    struct host *host = &sched->hosts.items[number];
+    size_t at = host->blocks.len;
+
+    vec_push(&host->blocks, block);
+    for (; at > 0 && host->blocks.items[at - 1].start_us > block.start_us; at--)
+        host->blocks.items[at] = host->blocks.items[at - 1];
+    host->blocks.items[at] = block;
+    host_refresh(sched, number);
+}
+
+void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id)
+{
+    struct host *host = &sched->hosts.items[number];
+
+    for (size_t i = host->blocks.len; i-- > 0;) {
+        if (host->blocks.items[i].job_id == job_id) {
+            amount_drop(sched, host->blocks.items[i].amount);
+            vec_remove(&host->blocks, i);
+        }
+    }
+    host_refresh(sched, number);
+}
+
+void hosts_read_reservations(struct sched *sched)
+{
+    for (uint32_t n = 0; n < sched->hosts.len; n++) {
+        bool had = false;
+        for (size_t i = 0; i < sched->hosts.items[n].blocks.len; i++)
+            had = had || !sched->hosts.items[n].blocks.items[i].job_id;
+        if (had)
+            host_block_del(sched, n, 0);
+    }
+    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
+        const struct reservation *resv = state_reservation_at(sched->state, i);
+        bitset_each (n, &resv->nodes) {
+            if (n < sched->hosts.len)
+                host_block_add(sched, (uint32_t)n,
+                               (struct block){ .start_us = resv->spec->start_us,
+                                               .end_us = resv->spec->end_us,
+                                               .resv = resv_hash(resv->spec->name) });
+        }
+    }
+}
