@@ -21,6 +21,8 @@
 
 enum { TIMEOUT_MS = 60 * 1000, RETRY_MS = 3000, PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 500, HOPS = 8 };
 
+enum { CONNECT_MS = 1000 }; /* when there are others to try */
+
 struct client *client_new(const struct client_options *options, struct err *err)
 {
     struct client *client = NEW(struct client);
@@ -112,7 +114,9 @@ static int connect_any(struct client *client, int64_t deadline_ms, struct err *e
     int rc = 0;
 
     for (size_t i = 0; i < client->addresses.len; i++) {
-        rc = connect_near(client, &client->addresses.items[client->address_at], deadline_ms, err);
+        int64_t until_ms =
+            client->addresses.len > 1 ? MIN(deadline_ms, now_ms() + CONNECT_MS) : deadline_ms;
+        rc = connect_near(client, &client->addresses.items[client->address_at], until_ms, err);
         if (rc == 0)
             return 0;
         client->address_at = (client->address_at + 1) % client->addresses.len;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "rpc/jwt.h"
 #include "rpc/tls.h"
 #include "spurctld/secrets.h"
@@ -104,23 +105,51 @@ static int load_join(struct secrets *secrets, struct err *err)
     return code;
 }
 
-/* The authority and the server's certificate; made together, used from then on. */
-static int load_tls(struct secrets *secrets, const char *controller, struct err *err)
+/* Whether the certificate is there and was made for these names; an old one lacks an address. */
+static bool has_names(const struct secrets *secrets, const char *cert, const char *names)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/controller.names", secrets->dir);
+    CLEANUP(str_done) struct str had = { 0 };
+    struct err ignored;
+
+    return access(cert, F_OK) == 0 && file_read(path, LIMIT_CONFIG_BYTES, &had, &ignored) == 0 &&
+           strcmp(str_text(&had), names) == 0;
+}
+
+static int issue(struct secrets *secrets, const struct cert_names *names, const char *key,
+                 const char *cert, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/controller.names", secrets->dir);
+    CLEANUP(str_done) struct str text = { 0 };
+
+    for (size_t i = 0; i < names->host_count; i++)
+        str_addf(&text, "%s\n", names->hosts[i]);
+    CLEANUP(freep) char *authority = mem_printf("%s/ca.key", secrets->dir);
+    if (has_names(secrets, cert, str_text(&text)) ||
+        (access(cert, F_OK) == 0 && access(authority, F_OK) != 0)) /* made elsewhere */
+        return 0;
+    int code = cert_issue(secrets->dir, names, key, cert, err);
+    return code < 0 ? code : file_write(path, str_text(&text), text.len, 0600, err);
+}
+
+/* The authority and the server's certificate, which has the names we are reached by. */
+static int load_tls(struct secrets *secrets, const char *controller, const char *address,
+                    struct err *err)
 {
     CLEANUP(freep) char *ca = mem_printf("%s/ca.crt", secrets->dir);
     CLEANUP(freep) char *cert = mem_printf("%s/controller.crt", secrets->dir);
     CLEANUP(freep) char *key = mem_printf("%s/controller.key", secrets->dir);
     CLEANUP(freep) char *subject = mem_printf("controller:%s", controller);
     char host[HOST_NAME_BYTES];
-    const char *hosts[] = { "localhost", "127.0.0.1", "::1", host, controller };
+    const char *hosts[] = { "localhost", "127.0.0.1", "::1", host, controller, address };
     struct cert_names names = { .subject = subject,
                                 .hosts = hosts,
-                                .host_count = ARRAY_LEN(hosts) };
+                                .host_count = ARRAY_LEN(hosts) - (address ? 0 : 1) };
 
     host_name(host);
     if (access(ca, F_OK) != 0 && cert_create_ca(secrets->dir, secrets->cluster, err) < 0)
         return -(int)err->code;
-    if (access(cert, F_OK) != 0 && cert_issue(secrets->dir, &names, key, cert, err) < 0)
+    if (issue(secrets, &names, key, cert, err) < 0)
         return -(int)err->code;
     struct tls_options options = {
         .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
@@ -168,7 +197,7 @@ static int load_site(struct secrets *secrets, const char *path, struct err *err)
 }
 
 int secrets_open(struct secrets *secrets, const char *state_dir, const char *cluster,
-                 const char *controller, const char *jwt_key, struct err *err)
+                 const char *controller, const char *address, const char *jwt_key, struct err *err)
 {
     char *dir = secrets->dir = mem_printf("%s/keys", state_dir);
 
@@ -178,7 +207,7 @@ int secrets_open(struct secrets *secrets, const char *state_dir, const char *clu
     secrets->verify = jwt_keys_new(cluster);
     /* join.token comes last: who waits for it finds everything else in place. */
     if (load_id(secrets, dir, err) < 0 || load_sign(secrets, dir, err) < 0 ||
-        load_tls(secrets, controller, err) < 0 ||
+        load_tls(secrets, controller, address, err) < 0 ||
         (jwt_key && load_site(secrets, jwt_key, err) < 0) || load_join(secrets, err) < 0)
         return err_wrap(err, "keys of the controller");
     return 0;

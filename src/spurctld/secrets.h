@@ -32,11 +32,12 @@ struct secrets {
 };
 
 /*
- * Loads them, or makes those that are missing. jwt_key may name a secret that a site shares with
+ * Loads them, or makes those that are missing. The certificate is made anew when it lacks `address`,
+ * the host by which other controllers reach this one (NULL: there are none). jwt_key may name a secret that a site shares with
  * its own issuer of tokens (Slurm's jwt_hs256.key); NULL: none.
  */
 int secrets_open(struct secrets *secrets, const char *state_dir, const char *cluster,
-                 const char *controller, const char *jwt_key, struct err *err);
+                 const char *controller, const char *address, const char *jwt_key, struct err *err);
 void secrets_done(struct secrets *secrets);
 
 /* Compares in constant time. */

@@ -333,6 +333,15 @@ static int make_step_secret(struct server *server, uint8_t out[DIGEST_BYTES], st
     return 0;
 }
 
+static int open_secrets(struct server *server, struct err *err)
+{
+    const char *name = server->options->name;
+    const struct controller *self = membership_find(&server->membership, name);
+
+    return secrets_open(&server->secrets, server->state_dir, cluster_name(server), name,
+                        self ? self->host : NULL, conf_local(server->conf)->jwt_key, err);
+}
+
 static int start(struct server *server, struct err *err)
 {
     struct ctl_io io = {
@@ -353,9 +362,8 @@ static int start(struct server *server, struct err *err)
         return -(int)err->code;
     set_paths(server);
     if (file_make_dirs(server->state_dir, 0700, err) < 0 ||
-        secrets_open(&server->secrets, server->state_dir, cluster_name(server),
-                     server->options->name, conf_local(server->conf)->jwt_key, err) < 0 ||
         membership_load(&server->membership, server->state_dir, server->conf, err) < 0 ||
+        open_secrets(server, err) < 0 ||
         (!conf_local(server->conf)->n_etcd &&
          membership_settle(&server->membership, server->state_dir, err) < 0) ||
         start_rpc(server, err) < 0)
