@@ -54,6 +54,10 @@ enum {
     LIMIT_INCLUDE_DEPTH = 16,
     LIMIT_INCLUDE_FILES = 1000,
 
+    LIMIT_ASSOCS = 1000000,
+    LIMIT_QOS = 4096,
+    LIMIT_ACCOUNT_DEPTH = 24, /* levels below root */
+
     /* traces of jobs (spur sim) */
     LIMIT_TRACE_LINE = 64 * 1024,
     LIMIT_TRACE_JOBS = 5 * 1000 * 1000,

@@ -398,6 +398,11 @@ static int admit_shape(const struct state *state, const JobOwner *owner, const J
             return err_code(err, ERR_NO_DEFAULT_PARTITION);
         filled.partition = fallback->spec->name;
     }
+    int code = admit_account(state, owner, &filled, err);
+    if (code < 0)
+        return code;
+    out->account = filled.account;
+    out->qos = filled.qos;
     struct shape *shape = known_shape(state, &filled);
     if (!shape) {
         shape = out->shape = shape_parse(state, &filled, err);
@@ -406,7 +411,7 @@ static int admit_shape(const struct state *state, const JobOwner *owner, const J
     } else {
         out->known = shape;
     }
-    int code = check_shape(state, shape, owner ? owner : &nobody, &filled, err);
+    code = check_shape(state, shape, owner ? owner : &nobody, &filled, err);
     if (code == 0)
         out->time_limit_s = time_limit_of(state, shape, &filled);
     return code;
@@ -428,6 +433,17 @@ static int admit_array(const struct state *state, const JobSpec *spec, struct ad
     return out->array ? 0 : -(int)mine.code;
 }
 
+static int admit_policy(const struct state *state, const JobOwner *owner, const JobSpec *spec,
+                        const struct job *self, struct admitted *out, struct err *err)
+{
+    JobSpec filled = *spec;
+
+    filled.account = (char *)(uintptr_t)out->account;
+    filled.qos = (char *)(uintptr_t)out->qos;
+    return admit_limits(state, owner, &filled, out->known ? out->known : out->shape,
+                        &out->time_limit_s, out->array ? out->array->count : 1, self, err);
+}
+
 int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err)
 {
@@ -445,6 +461,8 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
         code = admit_shape(state, owner, spec, out, err);
     if (code == 0)
         code = admit_array(state, spec, out, err);
+    if (code == 0)
+        code = admit_policy(state, owner, spec, self, out, err);
     if (code == 0 && !str_is_empty(spec->dependency))
         code = deps_parse(state, self, spec->dependency, &out->deps, err);
     if (code < 0)

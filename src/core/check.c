@@ -248,6 +248,8 @@ int core_check(const struct state *state, struct err *err)
         if (state->due.items[i].us < state->due.items[(i - 1) / 2].us)
             code = wrong(err, "%s: not a heap at %llu", "due", i);
     }
+    if (code == 0)
+        code = accounts_check(state, &digest, err);
     if (code == 0 && digest != state->digest)
         code = wrong(err, "%s differs from the records' (%llu)", "digest", state->digest);
     return code;

@@ -68,7 +68,9 @@ static int look_at(const Config *config, struct look *look, struct err *err)
     look->err = err;
     map_init(&look->nodes);
     int code = conf_each_node(config, look_node, look, err);
-    return code < 0 ? code : look_partitions(config, err);
+    if (code == 0)
+        code = look_partitions(config, err);
+    return code < 0 ? code : accounts_look(config, err);
 }
 
 int core_admit_config(const Config *config, struct err *err)
@@ -273,6 +275,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         if (state->next_job_id < state->config->first_job_id)
             state->next_job_id = state->config->first_job_id;
         state->generation++;
+        accounts_rebuild(state);
         due_rebuild(state);
         pb_free(old);
         map_done(&change.old.nodes);

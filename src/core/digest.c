@@ -175,6 +175,7 @@ uint64_t core_digest(const struct state *state)
     hash = fold(hash, state->journal_acked);
     hash = fold(hash, (uint64_t)state->time_us);
     hash = fold(hash, state->next_job_id);
+    hash = fold(hash, (uint64_t)state->priority_us);
     hash = fold(hash, state->config_hash);
     hash = hash_bytes(state->cluster_id, sizeof(state->cluster_id), hash);
     hash = fold_text(hash, state->leader);

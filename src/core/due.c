@@ -161,7 +161,7 @@ int64_t core_next_due(const struct state *state)
 {
     int64_t due = state->due.len ? state->due.items[0].us : NEVER;
 
-    return MIN(due, state->next_reservation_us);
+    return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
 }
 
 /*
@@ -215,6 +215,7 @@ static void running_due(struct state *state, struct job *job, struct events *out
 enum err_code apply_time(struct state *state, struct events *out)
 {
     reservations_due(state, out);
+    usage_due(state, out);
     for (unsigned i = 0; i < DUE_PER_COMMAND && state->due.len; i++) {
         struct job *job = state->due.items[0].job;
         if (state->due.items[0].us > state->time_us)

@@ -33,6 +33,7 @@ static const char *const names[] = {
     [EVENT_PARTITION] = "partition.changed",
     [EVENT_RESERVATION] = "reservation.changed",
     [EVENT_CONFIG] = "config.changed",
+    [EVENT_PRIORITY] = "priority.turn",
     [EVENT_LEADER] = "leader.changed",
     [EVENT_CONTROLLERS] = "controllers.changed",
     [EVENT_DIVERGED] = "state.diverged",

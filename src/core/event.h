@@ -51,6 +51,7 @@ enum event_kind {
     EVENT_PARTITION,    /* partitions changed; node sets too */
     EVENT_RESERVATION,  /* reservations changed, began or ended */
     EVENT_CONFIG,       /* node numbers and everything else may have changed */
+    EVENT_PRIORITY,     /* usage decayed: orders and limits may be others */
     EVENT_LEADER,       /* epoch and leader are new */
     EVENT_CONTROLLERS,  /* the list of controllers is new */
     EVENT_DIVERGED,     /* CmdCheck named another digest: fence this replica */

@@ -21,7 +21,9 @@
 #include "base/util.h"
 #include "proto/job.pb-c.h"
 
+struct assoc;
 struct node;
+struct qos;
 struct shape;
 
 /* Who a job belongs to; shared by all jobs with the same answer. */
@@ -136,6 +138,7 @@ struct job {
     uint16_t restarts;
     bool is_task : 1; /* array_task_id is its own; (1) */
     bool batch : 1, no_kill : 1;
+    bool direct_priority : 1;                     /* set by hand: does not age */
     bool touched : 1;                             /* its record hash is to be brought up to date */
     uint8_t requeue : 2, kill_on_invalid_dep : 2; /* as asked: JOB_ASKED_* */
     uint32_t attempt;  /* of the current or last start; 0 before the first */
@@ -150,7 +153,9 @@ struct job {
     int64_t end_us;      /* 0 while it has not ended */
     const struct owner *owner;
     struct shape *shape;
-    const char *account, *qos;     /* NULL when none was given */
+    const char *account, *qos;     /* NULL when there is none */
+    const struct assoc *assoc;     /* of owner and account, or NULL */
+    const struct qos *in_qos;      /* that is called qos, or NULL */
     struct packed *spec;           /* JobSpec */
     const struct payload *payload; /* NULL when the job has none */
     struct job_run *run;

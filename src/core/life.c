@@ -102,6 +102,8 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
 
     if (!job_move(state, job, JOB_ON_EXIT, end_state))
         return;
+    if (was == PHASE_RUNNING || was == PHASE_CONFIGURING)
+        limits_refund(state, job, state->time_us - end_us);
     name_unlink(state, job);
     if (job->deps) {
         deps_unregister(state, job);

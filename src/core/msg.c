@@ -294,6 +294,8 @@ static void shown_msg(const struct state *state, const struct job *job, struct a
 {
     job_status_msg(state, job, arena, out);
     SET(reason, core_job_reason(state, job));
+    if (!priority_is_basic(state))
+        out->priority = job_priority(state, job);
     if (job->hold && job->state == JOB_PENDING)
         out->priority = 0;
     if (!job->eligible_us && job->state == JOB_PENDING && !job->hold && job->begin_us)

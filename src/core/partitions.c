@@ -202,6 +202,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     if (code != ERR_OK)
         return code;
     state->generation++;
+    accounts_recount(state);
     due_rebuild(state);
     emit(out, EVENT_PARTITION)->text = arena_strdup(&out->arena, name);
     return ERR_OK;

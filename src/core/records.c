@@ -199,6 +199,7 @@ void job_take_spec(struct state *state, struct job *job, const JobSpec *spec, st
     job->requeue = asked(spec->has_requeue, spec->requeue) & 3;
     job->kill_on_invalid_dep = asked(spec->has_kill_on_invalid_dep, spec->kill_on_invalid_dep) & 3;
     job->nice = spec->nice;
+    job->direct_priority = spec->has_priority && spec->priority > 0;
     job->begin_us = spec->begin_us;
     if (spec->deadline_us || job->more)
         job_more(job)->deadline_us = spec->deadline_us;
@@ -216,6 +217,7 @@ void job_count(struct state *state, const struct job *job, int sign)
     size_t *count = &state->by_phase[job_phase(job)];
 
     *count = sign > 0 ? *count + weight(job) : *count - weight(job);
+    limits_count(state, job, sign, weight(job));
 }
 
 void job_link(struct state *state, struct job *job)

@@ -59,6 +59,10 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     state->config = pb_copy(head->config);
     state->config_hash = message_hash(&state->config->base, 0);
     config_licences(state);
+    accounts_replace(state);
+    state->priority_us = head->priority_us;
+    state->restoring = true;
+    state->priority_turn++;
     return 0;
 }
 
@@ -127,6 +131,30 @@ static int take_reservation(struct restore *restore, const SnapshotReservation *
     return 0;
 }
 
+static int take_usage(struct restore *restore, const SnapshotUsage *msg, struct err *err)
+{
+    struct state *state = restore->state;
+    struct assoc *assoc = NULL;
+    struct holder *holder =
+        accounts_holder(state, msg->account, msg->user, msg->partition, msg->qos, &assoc);
+
+    if (!holder)
+        return damaged(err, "usage is not right");
+    for (size_t i = 0; i < msg->n_usage; i++) {
+        const char *name = msg->usage[i]->tres ? msg->usage[i]->tres : "";
+        size_t index = tres_find(state->accounts, name, strlen(name));
+        if (index == TRES_MOST)
+            return damaged(err, "usage is not right");
+        holder->usage[index] = msg->usage[i]->amount;
+    }
+    holder->wall = msg->wall;
+    holder->usage_us = msg->usage_us;
+    if (assoc)
+        assoc->factor = msg->factor;
+    holder_rehash(state, holder);
+    return 0;
+}
+
 static int take_request(struct restore *restore, const SnapshotRequest *msg, struct err *err)
 {
     struct request request = { .time_us = msg->time_us,
@@ -167,6 +195,8 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
             return damaged(err, "a key is not right");
         node_set_key(restore->state, record->node_key->node, &record->node_key->key);
         return 0;
+    case SNAPSHOT_RECORD__WHAT_USAGE:
+        return take_usage(restore, record->usage, err);
     case SNAPSHOT_RECORD__WHAT_JOB:
         return restore_job(restore->state, record->job, err);
     case SNAPSHOT_RECORD__WHAT_REQUEST:
@@ -241,6 +271,7 @@ static int verdict(struct restore *restore, struct err *err)
     reservations_next(restore->state);
     due_rebuild(restore->state);
     restore->state->generation++;
+    restore->state->restoring = false;
     settle(restore->state);
     if (core_digest(restore->state) != restore->digest)
         return damaged(err, "its digest differs");

@@ -259,6 +259,7 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err)
         undo(state, job);
         return code;
     }
+    job_bind(state, job);
     job_link(state, job);
     count_in_array(job);
     return 0;

@@ -2,7 +2,7 @@
 /*
  * snapshot.c - the state as a stream of records
  *
- * Head first, then nodes, partitions, reservations, keys, jobs by id (an array before its tasks),
+ * Head first, then nodes, partitions, reservations, keys, usage of accounts and QOS, jobs by id (an array before its tasks),
  * request ids oldest first. Everything else is made again from these.
  */
 #include "core/state_priv.h"
@@ -55,7 +55,10 @@ static void put_head(struct writer *writer, const struct state *state)
     head.config = state->config;
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
-                   map_len(&state->keys) + state->records + state->requests.count;
+                   map_len(&state->keys) + state->records + state->requests.count +
+                   state->accounts->assocs.len + state->accounts->qos.len;
+    head.has_priority_us = true;
+    head.priority_us = state->priority_us;
     head.has_cluster_id = state->has_cluster_id;
     head.cluster_id =
         (ProtobufCBinaryData){ sizeof(state->cluster_id), (uint8_t *)(uintptr_t)state->cluster_id };
@@ -106,6 +109,49 @@ static void put_tables(struct writer *writer, const struct state *state)
         record.what_case = SNAPSHOT_RECORD__WHAT_NODE_KEY;
         record.node_key = &msg;
         put(writer, &record);
+    }
+}
+
+static void put_usage(struct writer *writer, const struct accounts *accounts,
+                      const struct holder *holder, SnapshotUsage *msg)
+{
+    SnapshotRecord record = SNAPSHOT_RECORD__INIT;
+    TresUsage usage[TRES_MOST], *list[TRES_MOST];
+
+    msg->usage = list;
+    for (size_t k = 0; k < accounts->tres_count; k++) {
+        TresUsage *one = &usage[msg->n_usage];
+        if (!holder->usage[k])
+            continue;
+        tres_usage__init(one);
+        one->tres = (char *)(uintptr_t)accounts->tres[k].name;
+        one->has_amount = true;
+        one->amount = holder->usage[k];
+        list[msg->n_usage++] = one;
+    }
+    msg->has_wall = msg->has_usage_us = true;
+    msg->wall = holder->wall;
+    msg->usage_us = holder->usage_us;
+    record.what_case = SNAPSHOT_RECORD__WHAT_USAGE;
+    record.usage = msg;
+    put(writer, &record);
+}
+
+static void put_accounts(struct writer *writer, const struct accounts *accounts)
+{
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        SnapshotUsage msg = SNAPSHOT_USAGE__INIT;
+        msg.account = (char *)(uintptr_t)(*at)->account;
+        msg.user = (char *)(uintptr_t)(*at)->user;
+        msg.partition = (char *)(uintptr_t)(*at)->partition;
+        msg.has_factor = true;
+        msg.factor = (*at)->factor;
+        put_usage(writer, accounts, &(*at)->holder, &msg);
+    }
+    vec_each (struct qos *, at, &accounts->qos) {
+        SnapshotUsage msg = SNAPSHOT_USAGE__INIT;
+        msg.qos = (char *)(uintptr_t)(*at)->name;
+        put_usage(writer, accounts, &(*at)->holder, &msg);
     }
 }
 
@@ -203,6 +249,7 @@ int core_snapshot_write(const struct state *state, core_write_fn *write, void *t
     put_head(&writer, state);
     put_nodes(&writer, state);
     put_tables(&writer, state);
+    put_accounts(&writer, state->accounts);
     put_jobs(&writer, state);
     put_requests(&writer, state);
     free(writer.buffer);

@@ -60,7 +60,13 @@ static bool needs_preparing(const struct state *state, const struct job *job)
 
 static void begin(struct state *state, struct job *job, struct events *out)
 {
+    struct job waiting = *job;
+
+    waiting.run = NULL;
+    uint32_t priority = job_priority(state, &waiting); /* it stays what it was */
     job_move(state, job, needs_preparing(state, job) ? JOB_ON_START_SLOW : JOB_ON_START, 0);
+    if (!priority_is_basic(state) && !job->direct_priority)
+        job->priority = priority;
     job->attempt++;
     job->reason = REASON_NONE;
     job->planned_start_us = 0;
@@ -75,6 +81,42 @@ static void begin(struct state *state, struct job *job, struct events *out)
     struct event *event = emit_job(out, EVENT_JOB_STARTED, job);
     event->start_us = state->time_us;
     deps_news(state, job);
+}
+
+static void charge_start(const struct state *state, const struct job *job, const JobStart *start,
+                         struct charge *out)
+{
+    const Allocation *allocation = start->allocation;
+
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < allocation->n_nodes; i++) {
+        const NodeAlloc *node = allocation->nodes[i];
+        charge_add_node(state, out, node->cpus, node->mem_mb);
+        for (size_t g = 0; g < node->n_gres; g++)
+            charge_add(state, out, node->gres[g]->name, node->gres[g]->type, node->gres[g]->count);
+    }
+    charge_close(state, out, job->shape, partition_at(state, allocation->partition));
+}
+
+/* With what it is given; the planner has looked, but others may have started since. */
+static bool within_limits(struct state *state, const struct job *job, const JobStart *start,
+                          struct tallies *others, struct err *err)
+{
+    const struct holder *holders[HOLDERS_MOST];
+    const struct partition *partition = partition_at(state, start->allocation->partition);
+    struct limit_hit hit;
+    struct charge charge;
+
+    if (!state->accounts->enforce)
+        return true;
+    charge_start(state, job, start, &charge);
+    if (!limits_allow(state, job, partition, &charge, others, &hit)) {
+        err_set(err, ERR_ACCOUNTING_POLICY, "%s", reason_word(hit.reason));
+        return false;
+    }
+    size_t count = limits_holders(state, job, partition, holders);
+    tallies_add(state, others, holders, count, &charge, job, 1);
+    return true;
 }
 
 /* Components of a heterogeneous job start together. */
@@ -107,6 +149,7 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
                           struct events *out)
 {
     struct job **jobs = ARENA_ARRAY(&state->scratch, struct job *, cmd->n_starts + 1);
+    struct tallies others = { 0 };
     size_t done = 0;
 
     if (cmd->n_starts == 0 || !is_whole(state, cmd))
@@ -115,7 +158,8 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
         const JobStart *start = cmd->starts[done];
         struct job *job = startable(state, start, err);
         uint32_t number;
-        if (!job || alloc_check(state, job, start, err) < 0)
+        if (!job || alloc_check(state, job, start, err) < 0 ||
+            !within_limits(state, job, start, &others, err))
             break;
         if (job_is_meta(job)) {
             array_find(job->array, start->array_task_id, &number);
@@ -124,6 +168,7 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
         alloc_take(state, job, start);
         jobs[done] = job;
     }
+    tallies_done(&others);
     if (done < cmd->n_starts) { /* all of them or none */
         while (done > 0)
             alloc_undo(state, jobs[--done]);

@@ -40,6 +40,8 @@ struct state *state_new(void)
     state->next_job_id = 1;
     state->config = pb_copy(&empty);
     state->config_hash = message_hash(&state->config->base, 0);
+    state->accounts = accounts_new(state->config);
+    accounts_hash_all(state);
     state->leader = mem_strdup("");
     state->leader_address = mem_strdup("");
     state->generation = 1;
@@ -98,6 +100,7 @@ void state_free(struct state *state)
         reservation_free(*reservation);
     vec_each (struct licence, licence, &state->licences)
         words_drop(&state->words, licence->name);
+    accounts_free(state->accounts);
     vec_done(&state->nodes);
     vec_done(&state->partitions);
     vec_done(&state->reservations);

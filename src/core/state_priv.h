@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "core/accounts_priv.h"
 #include "core/core.h"
 #include "core/intern.h"
 #include "core/shape.h"
@@ -100,6 +101,10 @@ struct state {
     struct map singletons; /* (uid, name) hash → struct waiters */
     VEC(uint32_t) news;    /* jobs that started or ended and may be waited for; (3) */
     uint64_t generation;   /* of nodes and partitions, for needs */
+    struct accounts *accounts;
+    int64_t priority_us;    /* when usage decayed and shares were worked out last */
+    uint64_t priority_turn; /* grows with it */
+    bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
 
     uint64_t digest;
@@ -240,6 +245,7 @@ struct admitted {
     struct array *array; /* NULL when not an array */
     struct deps *deps;   /* NULL when there are none */
     int64_t time_limit_s;
+    const char *account, *qos; /* those that hold by default too; NULL: none */
 };
 int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err);

@@ -29,12 +29,15 @@ unsigned core_partition_reason(const struct job *job, const struct need *need)
     default:
         break;
     }
-    if ((part->has_max_nodes && job->shape->min_nodes > part->max_nodes) ||
-        job->shape->max_nodes < part->min_nodes)
+    unsigned over = job->in_qos ? job->in_qos->flags : 0;
+    if ((part->has_max_nodes && job->shape->min_nodes > part->max_nodes &&
+         !(over & QOS_PART_MAX_NODES)) ||
+        (job->shape->max_nodes < part->min_nodes && !(over & QOS_PART_MIN_NODES)))
         return REASON_PART_NODE_LIMIT;
     int64_t shortest =
         job->more && job->more->time_min_s ? job->more->time_min_s : job->time_limit_s;
-    if (part->max_time_s > 0 && (shortest < 0 || shortest > part->max_time_s))
+    if (part->max_time_s > 0 && (shortest < 0 || shortest > part->max_time_s) &&
+        !(over & QOS_PART_TIME))
         return REASON_PART_TIME_LIMIT;
     return need->fits ? REASON_NONE : REASON_PART_CONFIG;
 }
@@ -70,5 +73,8 @@ unsigned core_job_reason(const struct state *state, const struct job *job)
         return REASON_BEGIN_TIME;
     if (job->array && array_room(job->array) == 0)
         return REASON_ARRAY_TASK_LIMIT;
+    struct limit_hit hit;
+    if (!limits_allow_any(state, job, NULL, &hit))
+        return hit.reason;
     return partitions_reason(state, job);
 }

@@ -19,13 +19,18 @@ uint32_t job_first_priority(const JobSpec *spec, uint32_t id)
     return (uint32_t)MIN(MAX(priority, 1), top);
 }
 
-/* A job that named no partition keeps the default it was given. */
-static struct packed *packed_spec(struct state *state, const PackedComponent *from, JobSpec *spec)
+/* A job that named no partition, account or QOS keeps the default it was given. */
+static struct packed *packed_spec(struct state *state, const PackedComponent *from, JobSpec *spec,
+                                  const struct admitted *admitted)
 {
-    if (!str_is_empty(spec->partition))
+    if (!str_is_empty(spec->partition) && str_eq(spec->account, admitted->account) &&
+        str_eq(spec->qos, admitted->qos))
         return packed_new(from->spec.data, from->spec.len);
     const struct partition *partition = state_default_partition(state);
-    spec->partition = arena_strdup(&state->scratch, partition ? partition->spec->name : NULL);
+    if (str_is_empty(spec->partition))
+        spec->partition = arena_strdup(&state->scratch, partition ? partition->spec->name : NULL);
+    spec->account = arena_strdup(&state->scratch, admitted->account);
+    spec->qos = arena_strdup(&state->scratch, admitted->qos);
     struct span bytes = pb_pack(spec, &state->scratch);
     return packed_new(bytes.ptr, bytes.len);
 }
@@ -34,7 +39,7 @@ static struct job *new_job(struct state *state, const JobOwner *owner, const Pac
                            JobSpec *spec, struct admitted *admitted)
 {
     struct job *job = NEW(struct job);
-    struct packed *packed = packed_spec(state, from, spec);
+    struct packed *packed = packed_spec(state, from, spec, admitted);
 
     job->id = state->next_job_id++;
     job->state = JOB_PENDING;
@@ -52,6 +57,7 @@ static struct job *new_job(struct state *state, const JobOwner *owner, const Pac
     job->priority = job_first_priority(spec, job->id);
     job->hold = spec->hold || (spec->has_priority && spec->priority == 0);
     job->reason = job->hold ? REASON_HELD_USER : REASON_NONE;
+    job_bind(state, job);
     return job;
 }
 

@@ -290,11 +290,23 @@ static enum err_code update_spec(struct state *state, struct job *job, const Cmd
     } else if (cmd->change && cmd->change->has_time_limit_s) {
         if (spec->time_limit_s < -1 || spec->time_limit_s > LIMIT_SECONDS)
             return ERR_TIME_LIMIT;
+        job_count(state, job, -1);
         job->time_limit_s = spec->time_limit_s;
+        job_count(state, job, 1);
+    }
+    if (pending) {
+        if (str_is_empty(spec->account))
+            spec->account = arena_strdup(&state->scratch, admitted.account);
+        if (str_is_empty(spec->qos))
+            spec->qos = arena_strdup(&state->scratch, admitted.qos);
+        job_count(state, job, -1);
     }
     write_spec(state, job, spec);
-    if (pending)
+    if (pending) {
         write_pending(state, job, spec, cmd, new_deps, &admitted);
+        job_bind(state, job);
+        job_count(state, job, 1);
+    }
     admitted_done(&admitted);
     return ERR_OK;
 }

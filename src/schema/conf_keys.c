@@ -3,7 +3,8 @@
  * conf_keys.c - the sections of the configuration, and finding their keys
  *
  * The rows are in conf_keys_system.c (what daemons run with), conf_keys_sched.c, conf_keys_jobs.c,
- * conf_keys_partitions.c and conf_keys_lists.c (nodes and what is listed around them).
+ * conf_keys_partitions.c, conf_keys_accounts.c and conf_keys_lists.c (nodes and what is listed
+ * around them).
  */
 #include "schema/conf_keys.h"
 
@@ -82,6 +83,21 @@ const struct conf_section conf_sections[] = {
       .message = &conf_block__descriptor,
       .keys = conf_keys_blocks,
       .help = "Blocks of nodes of a block topology." },
+    { .name = "qos",
+      .list = "qos",
+      .message = &conf_qos__descriptor,
+      .keys = conf_keys_qos,
+      .help = "Qualities of service: limits and priorities that jobs choose by name." },
+    { .name = "accounts",
+      .list = "accounts",
+      .message = &conf_account__descriptor,
+      .keys = conf_keys_accounts,
+      .help = "Accounts that jobs are charged to: a tree below root." },
+    { .name = "users",
+      .list = "users",
+      .message = &conf_user__descriptor,
+      .keys = conf_keys_users,
+      .help = "Users in accounts: associations." },
 };
 const size_t conf_section_count = ARRAY_LEN(conf_sections);
 
@@ -93,6 +109,9 @@ const struct conf_skip conf_skips[] = {
     { "Config", "switches", "one message per [[switches]] section" },
     { "Config", "blocks", "one message per [[blocks]] section" },
     { "Config", "down", "one message per [[down]] section" },
+    { "Config", "qos", "one message per [[qos]] section" },
+    { "Config", "accounts", "one message per [[accounts]] section" },
+    { "Config", "users", "one message per [[users]] section" },
     { "Config", "hash", "computed from the other fields" },
     { "Config", "kept", "the keys of the [slurm] section, which are Slurm's own" },
     { "NodeSpec", "extra", "set by scontrol update only" },

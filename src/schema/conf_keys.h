@@ -92,6 +92,6 @@ extern const struct conf_key conf_keys_top[], conf_keys_controller[], conf_keys_
     conf_keys_hooks[], conf_keys_access[], conf_keys_accounting[], conf_keys_cgroup[],
     conf_keys_topology[], conf_keys_update[], conf_keys_partitions[], conf_keys_nodes[],
     conf_keys_nodesets[], conf_keys_gres[], conf_keys_switches[], conf_keys_blocks[],
-    conf_keys_down[];
+    conf_keys_down[], conf_keys_accounts[], conf_keys_users[], conf_keys_qos[];
 
 #endif

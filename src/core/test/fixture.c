@@ -8,6 +8,76 @@
 
 #define FIRST_US INT64_C(1700000000000000)
 
+static ConfAccount any_account(const char *name, const char *parent, unsigned shares)
+{
+    ConfAccount account = CONF_ACCOUNT__INIT;
+
+    account.name = (char *)(uintptr_t)name;
+    account.parent = (char *)(uintptr_t)parent;
+    PUT(&account, fairshare, shares);
+    return account;
+}
+
+static ConfUser any_user(const char *name, const char *account, unsigned shares)
+{
+    ConfUser user = CONF_USER__INIT;
+
+    user.name = (char *)(uintptr_t)name;
+    user.account = (char *)(uintptr_t)account;
+    PUT(&user, fairshare, shares);
+    return user;
+}
+
+Config *fix_config_accounts(unsigned nodes, const char *enforce)
+{
+    Config *plain = fix_config(nodes), config = *plain;
+    ConfAccount accounts[] = { any_account("sci", NULL, 2), any_account("phys", "sci", 3),
+                               any_account("chem", "sci", 1) };
+    ConfUser users[] = { any_user("alice", "phys", 1), any_user("bob", "phys", 2),
+                         any_user("alice", "chem", 1) };
+    ConfQos qos[] = { CONF_QOS__INIT, CONF_QOS__INIT, CONF_QOS__INIT };
+    ConfAccount *all_accounts[] = { &accounts[0], &accounts[1], &accounts[2] };
+    ConfUser *all_users[] = { &users[0], &users[1], &users[2] };
+    ConfQos *all_qos[] = { &qos[0], &qos[1], &qos[2] };
+
+    accounts[0].grp_tres = (char *)"cpu=12,gres/gpu=4";
+    PUT(&accounts[1], grp_jobs, 4);
+    PUT(&accounts[1], max_jobs, 3);
+    PUT(&accounts[2], grp_submit, 40);
+    accounts[2].max_tres_per_job = (char *)"cpu=4";
+    accounts[1].grp_tres_mins = (char *)"cpu=600";
+    qos[0].name = (char *)"high";
+    PUT(&qos[0], qos_priority, 100);
+    qos[0].usage_factor = (char *)"2.5";
+    PUT(&qos[0], max_jobs, 2);
+    qos[1].name = (char *)"tiny";
+    qos[1].max_tres_per_user = (char *)"cpu=4,mem=3000";
+    qos[1].grp_tres_run_mins = (char *)"cpu=120";
+    PUT(&qos[1], max_wall_s, 1800);
+    qos[2].name = (char *)"part";
+    PUT(&qos[2], grp_jobs, 2);
+    PUT(&qos[2], max_submit, 30);
+    config.partitions[1]->qos = mem_strdup("part");
+    config.partitions[1]->tres_billing_weights = mem_strdup("cpu=1.5,mem=0.25G,gres/gpu=4");
+    config.n_accounts = ARRAY_LEN(all_accounts);
+    config.accounts = all_accounts;
+    config.n_users = ARRAY_LEN(all_users);
+    config.users = all_users;
+    config.n_qos = ARRAY_LEN(all_qos);
+    config.qos = all_qos;
+    config.accounting_enforce = (char *)(uintptr_t)enforce;
+    PUT(&config, weight_age, 1000);
+    PUT(&config, weight_fairshare, 10000);
+    PUT(&config, weight_qos, 500);
+    PUT(&config, weight_job_size, 100);
+    PUT(&config, priority_calc_period_s, 60);
+    PUT(&config, priority_decay_half_life_s, 3600);
+    PUT(&config, priority_max_age_s, 3600);
+    Config *copy = pb_copy(&config);
+    config__free_unpacked(plain, NULL);
+    return copy;
+}
+
 Config *fix_config(unsigned nodes)
 {
     Config config = CONFIG__INIT;

@@ -39,6 +39,12 @@ void fix_free(struct fix *fix);
 /* The configuration of fix_new(), to be changed; free with config__free_unpacked(config, NULL). */
 Config *fix_config(unsigned nodes);
 
+/*
+ * The same with accounts: root > sci > (phys: alice, bob; chem: alice), QOS normal, high, tiny, part
+ * (of the partition small), and limits on all of them. `enforce` may be NULL.
+ */
+Config *fix_config_accounts(unsigned nodes, const char *enforce);
+
 /* Applies a copy; fills in the time. The events are those of this command alone. */
 enum err_code fix_apply(struct fix *fix, Command *cmd);
 /* The answer of the last command. */

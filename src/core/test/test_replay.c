@@ -103,6 +103,12 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
     *spec = fix_spec();
     spec->name = any_word(names, ARRAY_LEN(names));
     PUT(spec, time_limit_s, 60 + any(3600));
+    if (fix->seed % 2) {
+        static const char *const accounts[] = { NULL, NULL, "phys", "chem", "none" };
+        static const char *const qos[] = { NULL, NULL, "high", "tiny", "normal" };
+        spec->account = any_word(accounts, ARRAY_LEN(accounts));
+        spec->qos = any_word(qos, ARRAY_LEN(qos));
+    }
     if (chance(10))
         PUT(spec, hold, true);
     if (chance(10))
@@ -443,9 +449,24 @@ static void step_reservation(struct fix *fix)
     fix_apply(fix, &cmd);
 }
 
+/* Half of the histories have accounts, with all limits, some or none of them enforced. */
+static bool has_accounts(const struct fix *fix)
+{
+    return fix->seed % 2;
+}
+
+static Config *any_config(const struct fix *fix, unsigned nodes)
+{
+    static const char *const enforce[] = { "limits,qos", "safe", "limits", "associations", NULL };
+
+    if (!has_accounts(fix))
+        return fix_config(nodes);
+    return fix_config_accounts(nodes, enforce[any(ARRAY_LEN(enforce))]);
+}
+
 static void step_config(struct fix *fix)
 {
-    Config *config = fix_config(NODES - any(3) + any(2));
+    Config *config = any_config(fix, NODES - any(3) + any(2));
 
     if (chance(30))
         config->nodes[0]->cpus = 2 + any(3);
@@ -611,6 +632,11 @@ static void one_seed(uint64_t seed)
 
     fix->seed = seed;
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (has_accounts(fix)) {
+        Config *config = any_config(fix, NODES);
+        fix_reconfigure(fix, config, false);
+        config__free_unpacked(config, NULL);
+    }
     fix->mirror = fix_copy(fix);
     for (unsigned i = 0; i < STEPS; i++) {
         any_step(fix);

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accounts.c - accounts, associations and QOS: made from the configuration, found by name
+ */
+#include "core/accounts_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state_priv.h"
+
+/* ---- finding ---- */
+
+/* account|user|partition; names have no bar. */
+static struct assoc *assoc_get(const struct accounts *accounts, const char *account,
+                               const char *user, const char *partition)
+{
+    char small[256];
+    struct str key = { 0 };
+    int len = snprintf(small, sizeof(small), "%s|%s|%s", account, user ? user : "",
+                       partition ? partition : "");
+
+    if ((size_t)len < sizeof(small))
+        return map_get(&accounts->assoc_keys, small);
+    str_addf(&key, "%s|%s|%s", account, user ? user : "", partition ? partition : "");
+    struct assoc *assoc = map_get(&accounts->assoc_keys, str_text(&key));
+    str_done(&key);
+    return assoc;
+}
+
+const struct assoc *state_assoc(const struct state *state, const char *account, const char *user,
+                                const char *partition)
+{
+    const struct assoc *assoc = NULL;
+
+    if (partition && user)
+        assoc = assoc_get(state->accounts, account, user, partition);
+    return assoc ? assoc : assoc_get(state->accounts, account, user, NULL);
+}
+
+const struct qos *state_qos(const struct state *state, const char *name)
+{
+    return name ? map_get(&state->accounts->qos_names, name) : NULL;
+}
+
+unsigned state_enforce(const struct state *state)
+{
+    return state->accounts->enforce;
+}
+
+const struct tres *state_tres(const struct state *state, size_t *count)
+{
+    *count = state->accounts->tres_count;
+    return state->accounts->tres;
+}
+
+size_t state_assoc_count(const struct state *state)
+{
+    return state->accounts->assocs.len;
+}
+
+const struct assoc *state_assoc_at(const struct state *state, size_t number)
+{
+    return state->accounts->assocs.items[number];
+}
+
+size_t state_qos_count(const struct state *state)
+{
+    return state->accounts->qos.len;
+}
+
+const struct qos *state_qos_at(const struct state *state, size_t number)
+{
+    return state->accounts->qos.items[number];
+}
+
+size_t state_holder_count(const struct state *state)
+{
+    return state->accounts->holders;
+}
+
+const struct qos *partition_qos(const struct state *state, const struct partition *partition)
+{
+    return partition && !str_is_empty(partition->spec->qos) ? state_qos(state, partition->spec->qos)
+                                                            : NULL;
+}
+
+struct holder *accounts_holder(const struct state *state, const char *account, const char *user,
+                               const char *partition, const char *qos, struct assoc **assoc)
+{
+    if (qos) {
+        struct qos *found = map_get(&state->accounts->qos_names, qos);
+        return found ? &found->holder : NULL;
+    }
+    *assoc = account ? assoc_get(state->accounts, account, user, partition) : NULL;
+    return *assoc ? &(*assoc)->holder : NULL;
+}
+
+/* ---- making ---- */
+
+static unsigned enforce_of(const char *text)
+{
+    static const struct {
+        const char *word;
+        unsigned bits;
+    } rows[] = {
+        { "associations", ENFORCE_ASSOCS },
+        { "limits", ENFORCE_ASSOCS | ENFORCE_LIMITS },
+        { "qos", ENFORCE_ASSOCS | ENFORCE_QOS },
+        { "safe", ENFORCE_ASSOCS | ENFORCE_LIMITS | ENFORCE_SAFE },
+        { "wckeys", ENFORCE_ASSOCS },
+        { "all", ENFORCE_ASSOCS | ENFORCE_LIMITS | ENFORCE_QOS | ENFORCE_SAFE },
+    };
+    unsigned bits = 0;
+    struct span word;
+
+    while (text && str_next(&text, ", ", &word)) {
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+            if (strlen(rows[i].word) == word.len &&
+                strncasecmp(rows[i].word, word.ptr, word.len) == 0)
+                bits |= rows[i].bits;
+        }
+    }
+    return bits;
+}
+
+static void holder_init(struct accounts *accounts, struct holder *holder, bool keeps)
+{
+    holder->number = accounts->holders++;
+    holder->keeps = keeps;
+}
+
+static unsigned qos_flags(const ConfQos *conf)
+{
+    static const struct {
+        const char *word;
+        unsigned flag;
+    } rows[] = {
+        { "DenyOnLimit", QOS_DENY_ON_LIMIT },
+        { "EnforceUsageThreshold", QOS_ENFORCE_THRESHOLD },
+        { "NoDecay", QOS_NO_DECAY },
+        { "NoReserve", QOS_NO_RESERVE },
+        { "OverPartQOS", QOS_OVER_PART },
+        { "PartitionMaxNodes", QOS_PART_MAX_NODES },
+        { "PartitionMinNodes", QOS_PART_MIN_NODES },
+        { "PartitionTimeLimit", QOS_PART_TIME },
+        { "RequiresReservation", QOS_REQUIRES_RESV },
+        { "UsageFactorSafe", QOS_FACTOR_SAFE },
+    };
+    unsigned flags = 0;
+
+    for (size_t i = 0; i < conf->n_qos_flags; i++) {
+        for (size_t k = 0; k < ARRAY_LEN(rows); k++)
+            flags |= str_ieq(conf->qos_flags[i], rows[k].word) ? rows[k].flag : 0;
+    }
+    return flags;
+}
+
+static void add_qos(struct accounts *accounts, const ConfQos *conf)
+{
+    struct qos *qos = NEW(struct qos);
+
+    holder_init(accounts, &qos->holder, true);
+    qos->name = arena_strdup(&accounts->arena, conf->name);
+    qos->index = (uint32_t)accounts->qos.len;
+    qos->priority = conf->qos_priority;
+    qos->flags = qos_flags(conf);
+    qos->holder.no_decay = qos->flags & QOS_NO_DECAY;
+    qos->usage_factor = (uint32_t)MIN(thousandths(conf->usage_factor, 1000), UINT64_C(1000000));
+    qos->limit_factor = (uint32_t)MIN(thousandths(conf->limit_factor, 0), UINT64_C(1000000));
+    qos->threshold = MIN(thousandths(conf->usage_threshold, 0), UINT64_C(1000)) * FRACTION / 1000;
+    qos->users = NEW(struct map);
+    qos->accounts = NEW(struct map);
+    map_init(qos->users);
+    map_init(qos->accounts);
+    bounds_none(&qos->bounds);
+    bounds_read(accounts, &conf->base, &qos->bounds);
+    accounts->top_qos = MAX(accounts->top_qos, qos->priority);
+    vec_push(&accounts->qos, qos);
+    map_put(&accounts->qos_names, qos->name, qos);
+}
+
+static void take_qos_list(struct accounts *accounts, struct assoc *assoc, char *const *names,
+                          size_t count, const char *one)
+{
+    size_t words = accounts->qos.len / 64 + 1;
+
+    if (count)
+        assoc->qos = ARENA_ARRAY(&accounts->arena, uint64_t, words);
+    for (size_t i = 0; i < count; i++) {
+        const struct qos *qos = map_get(&accounts->qos_names, names[i]);
+        if (qos)
+            assoc->qos[qos->index / 64] |= UINT64_C(1) << qos->index % 64;
+    }
+    if (one)
+        assoc->default_qos = map_get(&accounts->qos_names, one);
+    else if (count) /* the parent's may not be among them */
+        assoc->default_qos = map_get(&accounts->qos_names, names[0]);
+}
+
+/* Max limits are the parent's unless given; Grp limits are each one's own. */
+static void inherit(struct assoc *assoc)
+{
+    const struct assoc *parent = assoc->parent;
+    static const enum bound counts[] = { MAX_JOBS, MAX_SUBMIT, MAX_WALL };
+    static const enum tres_bound tres[] = { MAX_TRES_JOB, MAX_TRES_NODE, MAX_TRES_MINS_JOB };
+
+    if (!parent)
+        return;
+    assoc->qos = parent->qos;
+    assoc->default_qos = parent->default_qos;
+    assoc->priority = parent->priority;
+    assoc->depth = parent->depth + 1;
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+        assoc->bounds.count[counts[i]] = parent->bounds.count[counts[i]];
+    for (size_t i = 0; i < ARRAY_LEN(tres); i++) {
+        memcpy(assoc->bounds.tres[tres[i]], parent->bounds.tres[tres[i]],
+               sizeof(assoc->bounds.tres[0]));
+        assoc->bounds.has_tres[tres[i]] = parent->bounds.has_tres[tres[i]];
+    }
+}
+
+static struct assoc *add_assoc(struct accounts *accounts, const char *account, const char *user,
+                               const char *partition, struct assoc *parent)
+{
+    struct assoc *assoc = NEW(struct assoc);
+    struct str key = { 0 };
+
+    holder_init(accounts, &assoc->holder, true);
+    assoc->account = arena_strdup(&accounts->arena, account);
+    assoc->user = arena_strdup(&accounts->arena, user);
+    assoc->partition = arena_strdup(&accounts->arena, partition);
+    assoc->parent = parent;
+    assoc->fairshare = 1;
+    bounds_none(&assoc->bounds);
+    inherit(assoc);
+    if (parent)
+        vec_push(&parent->children, assoc);
+    vec_push(&accounts->assocs, assoc);
+    str_addf(&key, "%s|%s|%s", account, user ? user : "", partition ? partition : "");
+    map_put(&accounts->assoc_keys, str_text(&key), assoc);
+    str_done(&key);
+    return assoc;
+}
+
+static void add_account(struct accounts *accounts, const ConfAccount *conf)
+{
+    struct assoc *root = accounts->assocs.items[0];
+    struct assoc *assoc = root;
+
+    if (!str_eq(conf->name, "root")) {
+        struct assoc *parent = conf->parent ? assoc_get(accounts, conf->parent, NULL, NULL) : root;
+        assoc = add_assoc(accounts, conf->name, NULL, NULL, parent ? parent : root);
+    }
+    if (conf->has_fairshare)
+        assoc->fairshare = conf->fairshare;
+    if (conf->has_assoc_priority)
+        assoc->priority = conf->assoc_priority;
+    bounds_read(accounts, &conf->base, &assoc->bounds);
+    take_qos_list(accounts, assoc, conf->qos_list, conf->n_qos_list, conf->default_qos);
+}
+
+static void add_user(struct accounts *accounts, const ConfUser *conf)
+{
+    struct assoc *parent = assoc_get(accounts, conf->account, NULL, NULL);
+    struct assoc *assoc = add_assoc(accounts, conf->account, conf->name, conf->partition,
+                                    parent ? parent : accounts->assocs.items[0]);
+
+    if (conf->has_fairshare)
+        assoc->fairshare = conf->fairshare;
+    if (conf->has_assoc_priority)
+        assoc->priority = conf->assoc_priority;
+    bounds_read(accounts, &conf->base, &assoc->bounds);
+    take_qos_list(accounts, assoc, conf->qos_list, conf->n_qos_list, conf->default_qos);
+    if (conf->is_default || !map_has(&accounts->defaults, conf->name))
+        map_put(&accounts->defaults, conf->name, assoc);
+    accounts->users++;
+}
+
+struct accounts *accounts_new(const Config *config)
+{
+    static const ConfQos normal = { .base = PROTOBUF_C_MESSAGE_INIT(&conf_qos__descriptor),
+                                    .name = (char *)"normal" };
+    struct accounts *accounts = NEW(struct accounts);
+    bool has_normal = false;
+
+    arena_init(&accounts->arena);
+    map_init(&accounts->assoc_keys);
+    map_init(&accounts->defaults);
+    map_init(&accounts->qos_names);
+    accounts->enforce = enforce_of(config->accounting_enforce);
+    tres_collect(accounts, config);
+    for (size_t i = 0; i < config->n_qos; i++) {
+        add_qos(accounts, config->qos[i]);
+        has_normal = has_normal || str_eq(config->qos[i]->name, "normal");
+    }
+    if (!has_normal)
+        add_qos(accounts, &normal);
+    struct assoc *root = add_assoc(accounts, "root", NULL, NULL, NULL);
+    root->default_qos = map_get(&accounts->qos_names, "normal");
+    for (size_t i = 0; i < config->n_accounts; i++)
+        add_account(accounts, config->accounts[i]);
+    for (size_t i = 0; i < config->n_users; i++)
+        add_user(accounts, config->users[i]);
+    if (!map_has(&accounts->defaults, "root")) {
+        map_put(&accounts->defaults, "root", add_assoc(accounts, "root", "root", NULL, root));
+        accounts->users++;
+    }
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        accounts->top_assoc = MAX(accounts->top_assoc, (*at)->priority);
+        if ((*at)->parent)
+            (*at)->parent->shares_below += (*at)->fairshare;
+    }
+    priority_read(accounts, config);
+    return accounts;
+}
+
+void accounts_free(struct accounts *accounts)
+{
+    if (!accounts)
+        return;
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        vec_done(&(*at)->children);
+        free(*at);
+    }
+    vec_each (struct qos *, at, &accounts->qos) {
+        map_done((*at)->users);
+        map_done((*at)->accounts);
+        free((*at)->users);
+        free((*at)->accounts);
+        free(*at);
+    }
+    vec_each (struct holder *, at, &accounts->parts)
+        free(*at);
+    vec_done(&accounts->assocs);
+    vec_done(&accounts->qos);
+    vec_done(&accounts->parts);
+    vec_done(&accounts->totals);
+    map_done(&accounts->assoc_keys);
+    map_done(&accounts->defaults);
+    map_done(&accounts->qos_names);
+    arena_done(&accounts->arena);
+    free(accounts);
+}
+
+struct holder *qos_part(struct accounts *accounts, const struct qos *qos, bool of_user,
+                        const struct job *job, bool make)
+{
+    if (!of_user && !job->account)
+        return NULL;
+    struct holder *holder =
+        of_user ? map_get_num(qos->users, job->owner->uid) : map_get(qos->accounts, job->account);
+    if (holder || !make)
+        return holder;
+    holder = NEW(struct holder);
+    holder_init(accounts, holder, false);
+    vec_push(&accounts->parts, holder);
+    if (of_user)
+        map_put_num(qos->users, job->owner->uid, holder);
+    else
+        map_put(qos->accounts, job->account, holder);
+    return holder;
+}
+
+/* ---- jobs and their holders ---- */
+
+void job_bind(struct state *state, struct job *job)
+{
+    const char *user = *job->owner->user ? job->owner->user : NULL;
+
+    job->assoc = job->account && user
+                     ? state_assoc(state, job->account, user, job->shape->partitions[0])
+                     : NULL;
+    job->in_qos = state_qos(state, job->qos);
+}
+
+/* Usage of what is still there; what is gone is forgotten. */
+static void keep_usage(struct state *state, struct accounts *to, struct accounts *from)
+{
+    struct holder *news;
+
+    vec_each (struct assoc *, at, &from->assocs) {
+        struct assoc *now = assoc_get(to, (*at)->account, (*at)->user, (*at)->partition);
+        usage_settle(state, &(*at)->holder);
+        state->digest -= (*at)->holder.hash;
+        news = now ? &now->holder : NULL;
+        for (size_t i = 0; i < from->tres_count && news; i++) {
+            size_t index = tres_find(to, from->tres[i].name, strlen(from->tres[i].name));
+            if (index < TRES_MOST)
+                news->usage[index] = (*at)->holder.usage[i];
+        }
+        if (news)
+            news->wall = (*at)->holder.wall;
+    }
+    vec_each (struct qos *, at, &from->qos) {
+        struct qos *now = map_get(&to->qos_names, (*at)->name);
+        usage_settle(state, &(*at)->holder);
+        state->digest -= (*at)->holder.hash;
+        news = now ? &now->holder : NULL;
+        for (size_t i = 0; i < from->tres_count && news; i++) {
+            size_t index = tres_find(to, from->tres[i].name, strlen(from->tres[i].name));
+            if (index < TRES_MOST)
+                news->usage[index] = (*at)->holder.usage[i];
+        }
+        if (news)
+            news->wall = (*at)->holder.wall;
+    }
+}
+
+static void begin_usage(struct state *state)
+{
+    struct accounts *accounts = state->accounts;
+
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        (*at)->holder.usage_us = state->time_us;
+        holder_rehash(state, &(*at)->holder);
+    }
+    vec_each (struct qos *, at, &accounts->qos) {
+        (*at)->holder.usage_us = state->time_us;
+        holder_rehash(state, &(*at)->holder);
+    }
+}
+
+void accounts_replace(struct state *state)
+{
+    vec_each (struct assoc *, at, &state->accounts->assocs)
+        state->digest -= (*at)->holder.hash;
+    vec_each (struct qos *, at, &state->accounts->qos)
+        state->digest -= (*at)->holder.hash;
+    accounts_free(state->accounts);
+    state->accounts = accounts_new(state->config);
+    accounts_hash_all(state);
+}
+
+void accounts_hash_all(struct state *state)
+{
+    vec_each (struct assoc *, at, &state->accounts->assocs)
+        holder_rehash(state, &(*at)->holder);
+    vec_each (struct qos *, at, &state->accounts->qos)
+        holder_rehash(state, &(*at)->holder);
+}
+
+static uint64_t weight_of(const struct job *job)
+{
+    return job_is_meta(job) ? job->array->waiting : 1;
+}
+
+static void count_all(struct state *state, bool bind)
+{
+    for (const struct job *at = state_job_from(state, 0); at;
+         at = state_job_from(state, (uint64_t)at->id + 1)) {
+        struct job *job = job_at(state, at->id);
+        if (bind)
+            job_bind(state, job);
+        limits_count(state, job, 1, weight_of(job));
+    }
+}
+
+void accounts_rebuild(struct state *state)
+{
+    struct accounts *old = state->accounts;
+
+    struct accounts *fresh = accounts_new(state->config);
+    keep_usage(state, fresh, old);
+    state->accounts = fresh;
+    begin_usage(state);
+    count_all(state, true);
+    accounts_free(old);
+    state->priority_us = state->time_us;
+    fairshare_update(state);
+}
+
+static void zero(struct state *state, struct holder *holder)
+{
+    usage_settle(state, holder);
+    holder->jobs = holder->submitted = 0;
+    memset(holder->used, 0, sizeof(holder->used));
+    memset(holder->run_end, 0, sizeof(holder->run_end));
+    memset(holder->rate, 0, sizeof(holder->rate));
+    holder->wall_rate = 0;
+}
+
+void accounts_recount(struct state *state)
+{
+    struct accounts *accounts = state->accounts;
+
+    vec_each (struct assoc *, at, &accounts->assocs)
+        zero(state, &(*at)->holder);
+    vec_each (struct qos *, at, &accounts->qos)
+        zero(state, &(*at)->holder);
+    vec_each (struct holder *, at, &accounts->parts)
+        zero(state, *at);
+    accounts->totals_generation = 0;
+    count_all(state, false);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accounts.h - who may use how much: accounts, associations, QOS, and what they have in use
+ *
+ * An association is a user in an account (perhaps only in one partition), or an account itself.
+ * They form a tree below the account root. Every running or waiting job is counted by its `holders`:
+ * its association and all above it, its QOS, the QOS of its partition, and of each QOS the user's
+ * and the account's part. Limits are compared with these counters, so a check costs the depth of
+ * the tree and nothing else; no job is ever looked at.
+ *
+ * (1) Counters follow from the records of jobs and are rebuilt on restore. Usage is kept: it is in
+ *     the snapshot and in the digest.
+ * (2) Usage of a holder at time t is usage + rate * (t - usage_us): it grows without being touched.
+ * (3) All is integers: shares and factors are fractions of FRACTION.
+ */
+#ifndef CORE_ACCOUNTS_H
+#define CORE_ACCOUNTS_H
+
+#include "base/vec.h"
+#include "core/job.h"
+#include "proto/config.pb-c.h"
+
+struct state;
+struct partition;
+
+enum {
+    TRES_CPU,
+    TRES_MEM, /* MB */
+    TRES_NODE,
+    TRES_BILLING,
+    TRES_FIXED, /* more follow: gres/gpu, license/matlab, … */
+    TRES_MOST = 16,
+};
+
+/* What the name of a TRES begins with decides which word a limit on it has. */
+enum tres_kind {
+    TRES_IS_CPU,
+    TRES_IS_MEM,
+    TRES_IS_NODE,
+    TRES_IS_ENERGY,
+    TRES_IS_GRES,
+    TRES_IS_LICENSE,
+    TRES_IS_BB,
+    TRES_IS_BILLING,
+    TRES_IS_OTHER,
+    TRES_KINDS,
+};
+
+struct tres {
+    const char *name;        /* "gres/gpu:mi300x" */
+    const char *what, *type; /* "gpu", "mi300x" or NULL; of a licence its name */
+    enum tres_kind kind;
+};
+
+#define NO_LIMIT UINT64_MAX
+#define FRACTION (UINT64_C(1) << 32) /* the whole; (3) */
+
+/* Limits that are one number. */
+enum bound {
+    GRP_JOBS,
+    GRP_SUBMIT,
+    GRP_WALL, /* seconds */
+    MAX_JOBS, /* of an association; of a QOS: per user */
+    MAX_SUBMIT,
+    MAX_JOBS_ACCT,
+    MAX_SUBMIT_ACCT,
+    MAX_WALL, /* seconds */
+    BOUNDS,
+};
+/* Limits that are numbers of TRES. */
+enum tres_bound {
+    GRP_TRES,
+    GRP_TRES_MINS,
+    GRP_TRES_RUN_MINS,
+    MAX_TRES_JOB,
+    MAX_TRES_NODE,
+    MAX_TRES_MINS_JOB,
+    MAX_TRES_USER,
+    MAX_TRES_ACCT,
+    MAX_TRES_RUN_MINS_USER,
+    MAX_TRES_RUN_MINS_ACCT,
+    MIN_TRES_JOB,
+    TRES_BOUNDS,
+};
+struct bounds {
+    uint64_t count[BOUNDS];
+    uint64_t tres[TRES_BOUNDS][TRES_MOST];
+    uint32_t has_tres[TRES_BOUNDS]; /* a bit for each that is limited */
+};
+
+/* Who counts jobs. */
+struct holder {
+    uint32_t number; /* index in the planner's tallies; may be another after a configuration */
+    uint32_t jobs, submitted;
+    uint64_t used[TRES_MOST];
+    uint64_t run_end[TRES_MOST]; /* sum of what is used times the second it ends by */
+    bool keeps;                  /* the following: of associations and QOS, not of their parts */
+    bool no_decay;
+    uint64_t rate[TRES_MOST]; /* of usage: what is used times the usage factor in thousandths */
+    uint64_t wall_rate;
+    uint64_t usage[TRES_MOST]; /* sixteenths of TRES-seconds; (2) */
+    uint64_t wall;             /* sixteenths of seconds */
+    int64_t usage_us;
+    uint64_t hash;
+};
+
+struct assoc {
+    struct holder holder;
+    const char *account, *user, *partition; /* user and partition NULL: the account itself */
+    struct assoc *parent;                   /* NULL for root */
+    uint32_t fairshare, priority, depth;
+    struct bounds bounds;  /* Max limits with those of the parents filled in */
+    uint64_t shares_below; /* of its children */
+    uint64_t norm_shares;  /* of the whole tree */
+    uint64_t factor;       /* fair share, for users */
+    uint64_t *qos;         /* bits of those it may use; NULL: all */
+    const struct qos *default_qos;
+    VEC(struct assoc *) children;
+};
+
+enum qos_flag {
+    QOS_DENY_ON_LIMIT = 1,
+    QOS_ENFORCE_THRESHOLD = 2,
+    QOS_NO_DECAY = 4,
+    QOS_NO_RESERVE = 8,
+    QOS_OVER_PART = 16,
+    QOS_PART_MAX_NODES = 32,
+    QOS_PART_MIN_NODES = 64,
+    QOS_PART_TIME = 128,
+    QOS_REQUIRES_RESV = 256,
+    QOS_FACTOR_SAFE = 512,
+};
+
+struct qos {
+    struct holder holder;
+    const char *name;
+    uint32_t index;
+    uint32_t priority;
+    unsigned flags;
+    uint32_t usage_factor; /* thousandths */
+    uint32_t limit_factor; /* thousandths; 0 none */
+    uint64_t threshold;    /* of FRACTION; 0 none */
+    struct bounds bounds;
+    struct map *users, *accounts; /* uid, account → struct holder */
+};
+
+/* What AccountingStorageEnforce asks for. */
+enum { ENFORCE_ASSOCS = 1, ENFORCE_LIMITS = 2, ENFORCE_QOS = 4, ENFORCE_SAFE = 8 };
+unsigned state_enforce(const struct state *state);
+
+/* The TRES that are counted, in order; index is the one of all arrays above. */
+const struct tres *state_tres(const struct state *state, size_t *count);
+size_t state_assoc_count(const struct state *state);
+const struct assoc *state_assoc_at(const struct state *state, size_t number); /* parents first */
+size_t state_qos_count(const struct state *state);
+const struct qos *state_qos_at(const struct state *state, size_t number);
+const struct qos *state_qos(const struct state *state, const char *name);
+/* partition may be NULL; the nearest there is, or NULL. */
+const struct assoc *state_assoc(const struct state *state, const char *account, const char *user,
+                                const char *partition);
+
+/* ---- limits.c: may it run? ---- */
+
+/* What a job takes, or would. */
+struct charge {
+    uint64_t tres[TRES_MOST];
+    uint64_t node[TRES_MOST]; /* the most of it on one node */
+};
+/* What a waiting job asks for in one of its partitions, at least. */
+void charge_asked(const struct state *state, const struct job *job, size_t partition,
+                  struct charge *out);
+/* What is said here of one node of an allocation is added. */
+void charge_add(const struct state *state, struct charge *charge, const char *gres,
+                const char *type, uint64_t count);
+void charge_add_node(const struct state *state, struct charge *charge, uint32_t cpus,
+                     uint64_t mem_mb);
+/* Licences and billing, when all nodes are added. */
+void charge_close(const struct state *state, struct charge *charge, const struct shape *shape,
+                  const struct partition *partition);
+
+/*
+ * What the planner has decided and core has not applied, by the number of the holder. Empty at
+ * first; free with tallies_done(), also when a configuration gave the holders other numbers.
+ */
+struct planned {
+    uint32_t jobs;
+    uint64_t tres[TRES_MOST];
+    uint64_t secs[TRES_MOST]; /* times the time limit */
+};
+struct tallies {
+    struct planned *items;
+    size_t count;
+};
+
+enum { HOLDERS_MOST = 40 };
+/* Who counts the job when it runs in that partition; returns how many. */
+size_t limits_holders(const struct state *state, const struct job *job,
+                      const struct partition *partition, const struct holder *out[HOLDERS_MOST]);
+size_t state_holder_count(const struct state *state);
+/* One more (sign 1) or one less such job of these holders is planned. */
+void tallies_add(const struct state *state, struct tallies *tallies,
+                 const struct holder *const *holders, size_t count, const struct charge *charge,
+                 const struct job *job, int sign);
+void tallies_done(struct tallies *tallies);
+
+struct limit_hit {
+    unsigned reason; /* REASON_*: 0 when nothing is in the way */
+    const struct assoc *assoc;
+    const struct qos *qos;   /* whose limit it is */
+    const char *part;        /* " of user alice", "" */
+    const char *limit;       /* "GrpTRES" */
+    const struct tres *tres; /* NULL when it is not about one */
+    uint64_t most, used, asks;
+    const struct holder *holder; /* when this one counts less, it may be another answer; or NULL */
+};
+/*
+ * May a job with such a charge start now in that partition? `planned` may be NULL. Costs the depth
+ * of the tree. Without ENFORCE_LIMITS nothing is in the way.
+ */
+bool limits_allow(const struct state *state, const struct job *job,
+                  const struct partition *partition, const struct charge *charge,
+                  const struct tallies *planned, struct limit_hit *hit);
+/* The same with what it asks for, in any of its partitions; `hit` is the first one's. */
+bool limits_allow_any(const struct state *state, const struct job *job,
+                      const struct tallies *planned, struct limit_hit *hit);
+/* The limit, what is in use and whose it is, as a sentence. */
+void limit_hit_text(const struct limit_hit *hit, struct str *out);
+
+/* ---- priority.c: the order ---- */
+
+enum prio_factor {
+    PRIO_AGE,
+    PRIO_ASSOC,
+    PRIO_FAIRSHARE,
+    PRIO_JOB_SIZE,
+    PRIO_PARTITION,
+    PRIO_QOS,
+    PRIO_SITE,
+    PRIO_FACTORS,
+};
+struct priority {
+    uint32_t total;                /* what squeue shows */
+    uint64_t factor[PRIO_FACTORS]; /* of FRACTION, before the weight */
+    int64_t part[PRIO_FACTORS];    /* after it */
+    uint64_t tres_factor[TRES_MOST];
+    int64_t tres_part[TRES_MOST];
+    int64_t tres_total, nice;
+    bool direct; /* set by hand: the total is all there is */
+};
+bool priority_is_basic(const struct state *state);
+void job_priority_of(const struct state *state, const struct job *job, struct priority *out);
+uint32_t job_priority(const struct state *state, const struct job *job);
+/*
+ * What the planner sorts by: greater goes first. Constant while the job waits, because all jobs age
+ * alike, but for jobs that have reached PriorityMaxAge, that have a priority set by hand, or whose
+ * association's fair share changed: those are others after each state_priority_turn().
+ */
+uint64_t job_order_key(const struct state *state, const struct job *job);
+/* Grows when keys may have become others. */
+uint64_t state_priority_turn(const struct state *state);
+/* Usage in TRES-seconds as of the state's time. */
+uint64_t holder_usage(const struct state *state, const struct holder *holder, size_t tres);
+
+#endif

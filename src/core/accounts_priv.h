@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accounts_priv.h - what the files of accounts, limits, usage and priority share inside core
+ */
+#ifndef CORE_ACCOUNTS_PRIV_H
+#define CORE_ACCOUNTS_PRIV_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "core/accounts.h"
+#include "core/event.h"
+
+/* What a partition has, and what a unit of it is billed. */
+struct part_totals {
+    uint64_t tres[TRES_MOST];
+    uint64_t weights[TRES_MOST]; /* thousandths; of memory times 1024 */
+    uint32_t has_weights;
+};
+
+/* Everything that a configuration says of accounting; made anew with each one. */
+struct accounts {
+    struct arena arena;
+    struct tres tres[TRES_MOST];
+    size_t tres_count;
+    unsigned enforce;
+    VEC(struct assoc *) assocs; /* parents first; root is the first */
+    struct map assoc_keys;      /* account|user|partition → struct assoc */
+    struct map defaults;        /* user → struct assoc of the account that is the default */
+    VEC(struct qos *) qos;
+    struct map qos_names;
+    VEC(struct holder *) parts; /* of QOS: of users and accounts */
+    uint32_t holders;
+    uint32_t users; /* associations of users */
+
+    bool basic;                            /* in order of submission */
+    unsigned flags;                        /* PriorityFlags */
+    uint32_t top_assoc, top_qos, top_part; /* highest priorities, for the factors */
+    uint64_t weight_tres[TRES_MOST];
+    bool has_weight_tres;
+    VEC(struct part_totals) totals; /* of partitions, as of totals_generation */
+    uint64_t totals_generation;
+    uint64_t cluster_cpus, cluster_nodes;
+};
+
+enum {
+    PRIO_ACCRUE_ALWAYS = 1,
+    PRIO_DEPTH_OBLIVIOUS = 2,
+    PRIO_NO_FAIR_TREE = 4,
+    PRIO_MAX_TRES = 8,
+    PRIO_MAX_TRES_GRES = 16,
+    PRIO_RAW_ASSOC = 32,
+    PRIO_RAW_PART = 64,
+    PRIO_RAW_QOS = 128,
+    PRIO_RAW_TRES = 256,
+    PRIO_SIZE_BY_TIME = 512,
+};
+
+/* bounds.c: TRES and limits from their texts */
+void tres_collect(struct accounts *accounts, const Config *config);
+/* The index of a TRES by name; TRES_MOST when it is not counted. */
+size_t tres_find(const struct accounts *accounts, const char *name, size_t len);
+/* "cpu=1.5,gres/gpu=3" in thousandths; has: a bit for each given. */
+void tres_weights(const struct accounts *accounts, const char *text, uint64_t out[TRES_MOST],
+                  uint32_t *has);
+void bounds_none(struct bounds *bounds);
+void bounds_read(const struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out);
+uint64_t thousandths(const char *text, uint64_t otherwise);
+int accounts_look(const Config *config, struct err *err);
+
+/* accounts.c */
+struct accounts *accounts_new(const Config *config);
+void accounts_free(struct accounts *accounts);
+/* A new configuration: tables anew, usage kept, every job counted again. */
+void accounts_rebuild(struct state *state);
+/* Partitions changed: who counts which job may be others. */
+void accounts_recount(struct state *state);
+/* Their hashes into the digest, when they are new. */
+void accounts_hash_all(struct state *state);
+/* For a restore: empty ones of the configuration that was just read. */
+void accounts_replace(struct state *state);
+/* Of an association, or of a QOS when that is not NULL. */
+struct holder *accounts_holder(const struct state *state, const char *account, const char *user,
+                               const char *partition, const char *qos, struct assoc **assoc);
+/* Are the counters what the jobs' records add up to? */
+int accounts_check(const struct state *state, uint64_t *digest, struct err *err);
+/* Which association and QOS a job belongs to. */
+void job_bind(struct state *state, struct job *job);
+struct holder *qos_part(struct accounts *accounts, const struct qos *qos, bool of_user,
+                        const struct job *job, bool make);
+/* The QOS of a partition, or NULL. */
+const struct qos *partition_qos(const struct state *state, const struct partition *partition);
+
+/* limits.c */
+void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);
+/* Of what was charged until now this much was too much: the job had ended already. */
+void limits_refund(struct state *state, const struct job *job, int64_t us);
+/* DenyOnLimit: could a job like this ever start? */
+bool limits_ever(const struct state *state, const struct job *job,
+                 const struct partition *partition, struct limit_hit *out);
+/* May `count` more jobs like this be in the queue? */
+bool limits_submit(const struct state *state, const struct job *job,
+                   const struct partition *partition, uint64_t count, unsigned *reason);
+
+/* limits_admit.c */
+struct admitted;
+/* The account and QOS of a job that names none; refuses those that it may not use. */
+int admit_account(const struct state *state, const JobOwner *owner, JobSpec *spec, struct err *err);
+/* Limits that a submission must keep; `count` tasks. */
+int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec *spec,
+                 struct shape *shape, int64_t *time_limit_s, uint64_t count, const struct job *self,
+                 struct err *err);
+void charge_given(const struct state *state, const struct job *job, struct charge *out);
+uint64_t holder_run_secs(const struct state *state, const struct holder *holder, size_t tres);
+
+/* usage.c */
+void usage_settle(struct state *state, struct holder *holder);
+uint64_t holder_hash(const struct holder *holder);
+uint64_t usage_over(uint64_t rate, int64_t us);
+uint64_t holder_wall_s(const struct state *state, const struct holder *holder);
+void holder_rehash(struct state *state, struct holder *holder);
+int64_t usage_next_due(const struct state *state);
+void usage_due(struct state *state, struct events *out);
+
+/* fairshare.c */
+void fairshare_update(struct state *state);
+/* 2^(-num/den) of FRACTION. */
+uint64_t exp2_minus(uint64_t num, uint64_t den);
+static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
+{
+    return (uint64_t)((unsigned __int128)value * fraction >> 32);
+}
+
+/* priority.c */
+void priority_read(struct accounts *accounts, const Config *config);
+uint64_t billing_of(const struct state *state, const struct partition *partition,
+                    const uint64_t *tres);
+
+#endif

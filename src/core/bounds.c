@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bounds.c - TRES and limits: from their texts in the configuration to numbers
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/accounts_priv.h"
+#include "core/pb.h"
+#include "core/state_priv.h"
+
+static const struct bound_row {
+    const char *field;
+    bool is_tres;
+    unsigned index;
+} bound_rows[] = {
+    { "grp_jobs", false, GRP_JOBS },
+    { "grp_submit", false, GRP_SUBMIT },
+    { "grp_wall_s", false, GRP_WALL },
+    { "max_jobs", false, MAX_JOBS },
+    { "max_submit", false, MAX_SUBMIT },
+    { "max_jobs_per_account", false, MAX_JOBS_ACCT },
+    { "max_submit_per_account", false, MAX_SUBMIT_ACCT },
+    { "max_wall_s", false, MAX_WALL },
+    { "grp_tres", true, GRP_TRES },
+    { "grp_tres_mins", true, GRP_TRES_MINS },
+    { "grp_tres_run_mins", true, GRP_TRES_RUN_MINS },
+    { "max_tres_per_job", true, MAX_TRES_JOB },
+    { "max_tres_per_node", true, MAX_TRES_NODE },
+    { "max_tres_mins_per_job", true, MAX_TRES_MINS_JOB },
+    { "max_tres_per_user", true, MAX_TRES_USER },
+    { "max_tres_per_account", true, MAX_TRES_ACCT },
+    { "max_tres_run_mins_per_user", true, MAX_TRES_RUN_MINS_USER },
+    { "max_tres_run_mins_per_account", true, MAX_TRES_RUN_MINS_ACCT },
+    { "min_tres_per_job", true, MIN_TRES_JOB },
+};
+
+/* ---- TRES ---- */
+
+static enum tres_kind kind_of(const char *name)
+{
+    static const struct {
+        const char *prefix;
+        enum tres_kind kind;
+    } rows[] = {
+        { "gres/", TRES_IS_GRES },
+        { "license/", TRES_IS_LICENSE },
+        { "bb/", TRES_IS_BB },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strncmp(name, rows[i].prefix, strlen(rows[i].prefix)) == 0)
+            return rows[i].kind;
+    }
+    return strcmp(name, "energy") == 0 ? TRES_IS_ENERGY : TRES_IS_OTHER;
+}
+
+size_t tres_find(const struct accounts *accounts, const char *name, size_t len)
+{
+    for (size_t i = 0; i < accounts->tres_count; i++) {
+        if (strlen(accounts->tres[i].name) == len &&
+            strncasecmp(accounts->tres[i].name, name, len) == 0)
+            return i;
+    }
+    return TRES_MOST;
+}
+
+static void tres_add(struct accounts *accounts, const char *name, size_t len)
+{
+    if (!len || tres_find(accounts, name, len) < TRES_MOST || accounts->tres_count == TRES_MOST)
+        return;
+    struct tres *tres = &accounts->tres[accounts->tres_count++];
+    char *copy = arena_strndup(&accounts->arena, name, len);
+    char *what = strchr(copy, '/');
+    tres->name = arena_strdup(&accounts->arena, copy);
+    tres->kind = kind_of(tres->name);
+    if (!what)
+        return;
+    char *colon = strchr(what, ':');
+    if (colon)
+        *colon = '\0';
+    tres->what = what + 1;
+    tres->type = colon ? colon + 1 : NULL;
+}
+
+static void tres_add_text(struct accounts *accounts, const char *text)
+{
+    struct span word;
+
+    while (text && str_next(&text, ",", &word)) {
+        const char *eq = memchr(word.ptr, '=', word.len);
+        tres_add(accounts, word.ptr, eq ? (size_t)(eq - word.ptr) : word.len);
+    }
+}
+
+static const char *field_text(const ProtobufCMessage *from, const char *name)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(from->descriptor, name);
+
+    return field ? *(const char *const *)(const void *)((const char *)from + field->offset) : NULL;
+}
+
+static void tres_of_bounds(struct accounts *accounts, const ProtobufCMessage *from)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
+        if (bound_rows[i].is_tres)
+            tres_add_text(accounts, field_text(from, bound_rows[i].field));
+    }
+}
+
+void tres_collect(struct accounts *accounts, const Config *config)
+{
+    static const char *const fixed[] = { "cpu", "mem", "node", "billing" };
+    static const enum tres_kind kinds[] = { TRES_IS_CPU, TRES_IS_MEM, TRES_IS_NODE,
+                                            TRES_IS_BILLING };
+
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
+        tres_add(accounts, fixed[i], strlen(fixed[i]));
+        accounts->tres[i].kind = kinds[i];
+    }
+    for (size_t i = 0; i < config->n_accounting_tres; i++)
+        tres_add_text(accounts, config->accounting_tres[i]);
+    for (size_t i = 0; i < config->n_qos; i++)
+        tres_of_bounds(accounts, &config->qos[i]->base);
+    for (size_t i = 0; i < config->n_accounts; i++)
+        tres_of_bounds(accounts, &config->accounts[i]->base);
+    for (size_t i = 0; i < config->n_users; i++)
+        tres_of_bounds(accounts, &config->users[i]->base);
+    tres_add_text(accounts, config->weight_tres);
+    for (size_t i = 0; i < config->n_partitions; i++)
+        tres_add_text(accounts, config->partitions[i]->tres_billing_weights);
+    for (size_t i = 0; i < config->n_gres_types; i++) {
+        const char *name = arena_printf(&accounts->arena, "gres/%s", config->gres_types[i]);
+        tres_add(accounts, name, strlen(name));
+    }
+}
+
+/* ---- numbers ---- */
+
+uint64_t thousandths(const char *text, uint64_t otherwise)
+{
+    uint64_t whole = 0, part = 0, unit = 100;
+
+    if (str_is_empty(text) || !strchr("0123456789.", *text))
+        return otherwise;
+    for (; *text >= '0' && *text <= '9' && whole < UINT64_MAX / 100000; text++)
+        whole = whole * 10 + (uint64_t)(*text - '0');
+    for (text += *text == '.'; *text >= '0' && *text <= '9'; text++, unit /= 10)
+        part += unit * (uint64_t)(*text - '0');
+    return whole * 1000 + part;
+}
+
+/* Of memory a number without unit is MB; a weight is then per MB. */
+static uint64_t scaled(const struct tres *tres, uint64_t number, char unit, bool weight)
+{
+    static const char units[] = "KMGTP";
+    const char *at = unit ? strchr(units, unit & ~0x20) : NULL;
+
+    if (!at)
+        return number;
+    int power = (int)(at - units) - (tres->kind == TRES_IS_MEM ? 1 : -1);
+    for (; power > 0; power--)
+        number = weight ? number / 1024 : number > UINT64_MAX / 1024 ? number : number * 1024;
+    for (; power < 0; power++)
+        number = weight ? number * 1024 : number / 1024;
+    return number;
+}
+
+static void each_tres(const struct accounts *accounts, const char *text, bool weight,
+                      uint64_t out[TRES_MOST], uint32_t *has)
+{
+    struct span word;
+
+    while (text && str_next(&text, ",", &word)) {
+        const char *eq = memchr(word.ptr, '=', word.len);
+        size_t index =
+            eq ? tres_find(accounts, word.ptr, (size_t)(eq - word.ptr)) : (size_t)TRES_MOST;
+        char number[32] = "";
+        if (index == TRES_MOST)
+            continue;
+        size_t len = MIN((size_t)(word.ptr + word.len - eq - 1), sizeof(number) - 1);
+        memcpy(number, eq + 1, len);
+        char unit = len && strchr("KMGTPkmgtp", number[len - 1]) ? number[len - 1] : '\0';
+        uint64_t value = thousandths(number, 0);
+        /* A weight of memory per G is too small a number in thousandths per MB: kept times 1024. */
+        if (weight && accounts->tres[index].kind == TRES_IS_MEM)
+            value *= 1024;
+        out[index] = scaled(&accounts->tres[index], weight ? value : value / 1000, unit, weight);
+        *has |= 1U << index;
+    }
+}
+
+void tres_weights(const struct accounts *accounts, const char *text, uint64_t out[TRES_MOST],
+                  uint32_t *has)
+{
+    *has = 0;
+    memset(out, 0, TRES_MOST * sizeof(*out));
+    each_tres(accounts, text, true, out, has);
+}
+
+void bounds_none(struct bounds *bounds)
+{
+    memset(bounds, 0xff, sizeof(*bounds)); /* NO_LIMIT */
+    memset(bounds->has_tres, 0, sizeof(bounds->has_tres));
+}
+
+static bool field_number(const ProtobufCMessage *from, const char *name, uint64_t *out)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(from->descriptor, name);
+    const char *at = (const char *)from;
+
+    if (!field || !pb_has(from, field))
+        return false;
+    if (field->type == PROTOBUF_C_TYPE_INT64) {
+        int64_t value = *(const int64_t *)(const void *)(at + field->offset);
+        *out = value < 0 ? NO_LIMIT : (uint64_t)value;
+    } else {
+        *out = *(const uint32_t *)(const void *)(at + field->offset);
+    }
+    return true;
+}
+
+/* What is not given stays as it is. */
+void bounds_read(const struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
+        const struct bound_row *row = &bound_rows[i];
+        if (row->is_tres)
+            each_tres(accounts, field_text(from, row->field), false, out->tres[row->index],
+                      &out->has_tres[row->index]);
+        else
+            field_number(from, row->field, &out->count[row->index]);
+    }
+}
+
+/* ---- may this configuration be? ---- */
+
+struct names {
+    struct map accounts, users, qos;
+};
+
+static int look_qos_names(const struct names *names, const char *who, char *const *list,
+                          size_t count, const char *one, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!map_has(&names->qos, list[i]))
+            return err_set(err, ERR_CONFIG, "%.100s: there is no QOS '%.100s'", who, list[i]);
+    }
+    if (one && !map_has(&names->qos, one))
+        return err_set(err, ERR_CONFIG, "%.100s: there is no QOS '%.100s'", who, one);
+    return 0;
+}
+
+static int look_accounts(const Config *config, struct names *names, struct err *err)
+{
+    map_put(&names->accounts, "root", names);
+    for (size_t i = 0; i < config->n_accounts; i++) {
+        const ConfAccount *account = config->accounts[i];
+        const char *parent = account->parent ? account->parent : "root";
+        bool is_root = str_eq(account->name, "root");
+        if (str_is_empty(account->name))
+            return err_set(err, ERR_CONFIG, "an account has no name");
+        if (map_has(&names->accounts, account->name) && !is_root)
+            return err_set(err, ERR_CONFIG, "account '%.100s' is there twice", account->name);
+        if (!map_has(&names->accounts, parent))
+            return err_set(err, ERR_CONFIG,
+                           "account '%.100s': its parent '%.100s' does not stand before it",
+                           account->name, parent);
+        size_t depth = (size_t)(uintptr_t)map_get(&names->users, parent) + 1;
+        if (depth > LIMIT_ACCOUNT_DEPTH)
+            return err_set(err, ERR_CONFIG, "account '%.100s' is more than %d levels below root",
+                           account->name, LIMIT_ACCOUNT_DEPTH);
+        map_put(&names->accounts, account->name, names);
+        map_put(&names->users, account->name, (void *)(uintptr_t)depth);
+        int code = look_qos_names(names, account->name, account->qos_list, account->n_qos_list,
+                                  account->default_qos, err);
+        if (code < 0)
+            return code;
+    }
+    map_clear(&names->users);
+    return 0;
+}
+
+static int look_users(const Config *config, struct names *names, struct err *err)
+{
+    for (size_t i = 0; i < config->n_users; i++) {
+        const ConfUser *user = config->users[i];
+        struct str key = { 0 };
+        if (str_is_empty(user->name) || str_is_empty(user->account))
+            return err_set(err, ERR_CONFIG, "a user has no name or no account");
+        if (!map_has(&names->accounts, user->account))
+            return err_set(err, ERR_CONFIG, "user '%.100s': there is no account '%.100s'",
+                           user->name, user->account);
+        str_addf(&key, "%s|%s|%s", user->account, user->name,
+                 user->partition ? user->partition : "");
+        bool twice = map_put(&names->users, str_text(&key), names) != NULL;
+        str_done(&key);
+        if (twice)
+            return err_set(err, ERR_CONFIG, "user '%.100s' is twice in account '%.100s'",
+                           user->name, user->account);
+        int code = look_qos_names(names, user->name, user->qos_list, user->n_qos_list,
+                                  user->default_qos, err);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+static int look_qos(const Config *config, struct names *names, struct err *err)
+{
+    for (size_t i = 0; i < config->n_qos; i++) {
+        if (str_is_empty(config->qos[i]->name))
+            return err_set(err, ERR_CONFIG, "a QOS has no name");
+        if (map_put(&names->qos, config->qos[i]->name, names))
+            return err_set(err, ERR_CONFIG, "QOS '%.100s' is there twice", config->qos[i]->name);
+    }
+    map_put(&names->qos, "normal", names);
+    bool any = config->n_qos || config->n_accounts || config->n_users;
+    for (size_t i = 0; i < config->n_partitions && any; i++) {
+        const char *qos = config->partitions[i]->qos;
+        if (!str_is_empty(qos) && !map_has(&names->qos, qos))
+            return err_set(err, ERR_CONFIG, "partition '%.100s': there is no QOS '%.100s'",
+                           config->partitions[i]->name, qos);
+    }
+    return 0;
+}
+
+int accounts_look(const Config *config, struct err *err)
+{
+    struct names names;
+
+    if (config->n_accounts + config->n_users > LIMIT_ASSOCS || config->n_qos > LIMIT_QOS)
+        return err_set(err, ERR_CONFIG, "there are more than %d associations or %d QOS",
+                       LIMIT_ASSOCS, LIMIT_QOS);
+    map_init(&names.accounts);
+    map_init(&names.users);
+    map_init(&names.qos);
+    int code = look_qos(config, &names, err);
+    if (code == 0)
+        code = look_accounts(config, &names, err);
+    if (code == 0)
+        code = look_users(config, &names, err);
+    map_done(&names.accounts);
+    map_done(&names.users);
+    map_done(&names.qos);
+    return code;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * charge.c - what a job takes, in TRES; and who counts it
+ */
+#include "core/accounts_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state_priv.h"
+
+/* A job without a limit is taken to run so long. */
+#define UNLIMITED_S (INT64_C(365) * 86400)
+
+static int64_t length_s(const struct job *job)
+{
+    return job->time_limit_s < 0 ? UNLIMITED_S : job->time_limit_s;
+}
+
+/* ---- charges ---- */
+
+static void add_one(struct charge *charge, size_t index, uint64_t count)
+{
+    charge->tres[index] += count;
+    charge->node[index] = MAX(charge->node[index], count);
+}
+
+void charge_add(const struct state *state, struct charge *charge, const char *gres,
+                const char *type, uint64_t count)
+{
+    const struct accounts *accounts = state->accounts;
+
+    for (size_t i = TRES_FIXED; i < accounts->tres_count; i++) {
+        const struct tres *tres = &accounts->tres[i];
+        if (tres->kind == TRES_IS_GRES && str_eq(tres->what, gres) &&
+            (!tres->type || str_eq(tres->type, type)))
+            add_one(charge, i, count);
+    }
+}
+
+void charge_add_node(const struct state *state, struct charge *charge, uint32_t cpus,
+                     uint64_t mem_mb)
+{
+    (void)state;
+    add_one(charge, TRES_CPU, cpus);
+    add_one(charge, TRES_MEM, mem_mb);
+    add_one(charge, TRES_NODE, 1);
+}
+
+void charge_close(const struct state *state, struct charge *charge, const struct shape *shape,
+                  const struct partition *partition)
+{
+    const struct accounts *accounts = state->accounts;
+
+    for (size_t l = 0; l < shape->licence_count; l++) {
+        for (size_t i = TRES_FIXED; i < accounts->tres_count; i++) {
+            if (accounts->tres[i].kind == TRES_IS_LICENSE &&
+                str_eq(accounts->tres[i].what, shape->licences[l].name))
+                charge->tres[i] += shape->licences[l].count;
+        }
+    }
+    charge->tres[TRES_BILLING] = billing_of(state, partition, charge->tres);
+}
+
+void charge_asked(const struct state *state, const struct job *job, size_t partition,
+                  struct charge *out)
+{
+    const struct shape *shape = job->shape;
+    const struct need *need = &shape_needs(state, job->shape)[partition];
+    uint64_t nodes = MAX(shape->min_nodes, 1);
+
+    memset(out, 0, sizeof(*out));
+    out->tres[TRES_CPU] = shape_cpus(shape);
+    out->tres[TRES_NODE] = nodes;
+    out->tres[TRES_MEM] = need->mem_per_node_mb * nodes +
+                          need->mem_per_cpu_mb * out->tres[TRES_CPU] +
+                          need->mem_per_gpu_mb * shape_gpus(shape);
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        const struct shape_gres *gres = &shape->gres[i];
+        uint64_t times = gres->scope == GRES_PER_JOB    ? 1
+                         : gres->scope == GRES_PER_TASK ? shape->tasks
+                                                        : nodes;
+        charge_add(state, out, gres->name, gres->type, gres->count * times);
+    }
+    for (size_t i = 0; i < state->accounts->tres_count; i++)
+        out->node[i] = (out->tres[i] + nodes - 1) / nodes;
+    charge_close(state, out, shape, need->partition);
+}
+
+void charge_given(const struct state *state, const struct job *job, struct charge *out)
+{
+    const struct job_run *run = job->run;
+
+    memset(out, 0, sizeof(*out));
+    for (unsigned i = 0; i < run->count; i++) {
+        const struct job_part *part = &run->parts[i];
+        charge_add_node(state, out, part->cpus, part->mem_mb);
+        for (size_t g = 0; g < part->gres_count; g++)
+            charge_add(state, out, part->gres[g].name, part->gres[g].type, part->gres[g].count);
+    }
+    charge_close(state, out, job->shape, partition_at(state, run->partition));
+}
+
+/* ---- holders ---- */
+
+static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
+                              const struct job *job, bool make, struct holder **out, size_t count)
+{
+    struct holder *user = qos_part(accounts, qos, true, job, make);
+    struct holder *account = qos_part(accounts, qos, false, job, make);
+
+    out[count++] = (struct holder *)(uintptr_t)&qos->holder;
+    if (user)
+        out[count++] = user;
+    if (account)
+        out[count++] = account;
+    return count;
+}
+
+static size_t holders_of(const struct state *state, const struct job *job,
+                         const struct partition *partition, bool make, struct holder **out)
+{
+    const struct qos *other = partition_qos(state, partition);
+    size_t count = 0;
+
+    for (const struct assoc *at = job->assoc; at; at = at->parent)
+        out[count++] = (struct holder *)(uintptr_t)&at->holder;
+    if (job->in_qos)
+        count = add_qos_holders(state->accounts, job->in_qos, job, make, out, count);
+    if (other && other != job->in_qos)
+        count = add_qos_holders(state->accounts, other, job, make, out, count);
+    return count;
+}
+
+size_t limits_holders(const struct state *state, const struct job *job,
+                      const struct partition *partition, const struct holder *out[HOLDERS_MOST])
+{
+    struct holder *mine[HOLDERS_MOST];
+    size_t count = holders_of(state, job, partition, false, mine);
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = mine[i];
+    return count;
+}
+
+/* ---- what is planned ---- */
+
+void tallies_add(const struct state *state, struct tallies *tallies,
+                 const struct holder *const *holders, size_t count, const struct charge *charge,
+                 const struct job *job, int sign)
+{
+    uint64_t by = sign < 0 ? UINT64_MAX : 1, seconds = (uint64_t)length_s(job);
+
+    if (count && tallies->count < state->accounts->holders) {
+        size_t more = state->accounts->holders * 2 + 16;
+        tallies->items = mem_resize(tallies->items, more * sizeof(*tallies->items));
+        memset(tallies->items + tallies->count, 0,
+               (more - tallies->count) * sizeof(*tallies->items));
+        tallies->count = more;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct planned *tally = &tallies->items[holders[i]->number];
+        tally->jobs += (uint32_t)by;
+        for (size_t k = 0; k < state->accounts->tres_count; k++) {
+            tally->tres[k] += charge->tres[k] * by;
+            tally->secs[k] += charge->tres[k] * by * seconds;
+        }
+    }
+}
+
+void tallies_done(struct tallies *tallies)
+{
+    free(tallies->items);
+    *tallies = (struct tallies){ 0 };
+}
+
+/* ---- counting ---- */
+
+static void count_run(struct state *state, const struct job *job, struct holder *holder,
+                      const struct charge *charge, uint64_t by)
+{
+    uint64_t end_s = (uint64_t)(job->run->start_us / US_PER_S + length_s(job));
+    uint64_t factor = job->in_qos ? job->in_qos->usage_factor : 1000;
+
+    holder->jobs += (uint32_t)by;
+    for (size_t k = 0; k < state->accounts->tres_count; k++) {
+        holder->used[k] += charge->tres[k] * by;
+        holder->run_end[k] += charge->tres[k] * by * end_s; /* wraps around and back */
+    }
+    if (!holder->keeps || job->state == JOB_SUSPENDED)
+        return;
+    if (!state->restoring)
+        usage_settle(state, holder);
+    for (size_t k = 0; k < state->accounts->tres_count; k++)
+        holder->rate[k] += charge->tres[k] * by * factor;
+    holder->wall_rate += by * factor;
+}
+
+void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight)
+{
+    enum job_phase phase = job_phase(job);
+    bool runs = phase == PHASE_CONFIGURING || phase == PHASE_RUNNING || phase == PHASE_SUSPENDED;
+    struct holder *holders[HOLDERS_MOST];
+    uint64_t by = sign < 0 ? UINT64_MAX : 1;
+
+    if (phase == PHASE_ENDED || phase == PHASE_COMPLETING)
+        return;
+    size_t count =
+        holders_of(state, job, partition_at(state, job->shape->partitions[0]), true, holders);
+    for (size_t i = 0; i < count; i++)
+        holders[i]->submitted += (uint32_t)(by * weight);
+    if (!runs || !count)
+        return;
+    struct charge charge;
+    charge_given(state, job, &charge);
+    count = holders_of(state, job, partition_at(state, job->run->partition), true, holders);
+    for (size_t i = 0; i < count; i++)
+        count_run(state, job, holders[i], &charge, by);
+}
+
+void limits_refund(struct state *state, const struct job *job, int64_t us)
+{
+    struct holder *holders[HOLDERS_MOST];
+    struct charge charge;
+    uint64_t factor = job->in_qos ? job->in_qos->usage_factor : 1000;
+    size_t count =
+        us <= 0 ? 0
+                : holders_of(state, job, partition_at(state, job->run->partition), true, holders);
+
+    if (count)
+        charge_given(state, job, &charge);
+    for (size_t i = 0; i < count; i++) {
+        struct holder *holder = holders[i];
+        if (!holder->keeps)
+            continue;
+        for (size_t k = 0; k < state->accounts->tres_count; k++) {
+            uint64_t much = usage_over(charge.tres[k] * factor, us);
+            holder->usage[k] -= MIN(much, holder->usage[k]);
+        }
+        uint64_t much = usage_over(factor, us);
+        holder->wall -= MIN(much, holder->wall);
+        holder_rehash(state, holder);
+    }
+}
+
+uint64_t holder_run_secs(const struct state *state, const struct holder *holder, size_t tres)
+{
+    uint64_t now_s = (uint64_t)(state->time_us / US_PER_S);
+    int64_t left = (int64_t)(holder->run_end[tres] - holder->used[tres] * now_s);
+
+    return left < 0 ? 0 : (uint64_t)left;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fairshare.c - who has used less than is due to him: the fair-share factor of every user
+ *
+ * Fair tree: children of an account are ranked by share / usage, then, account by account in that
+ * order, the children of each; a user's factor is his rank. Users of an account that has used less
+ * than its siblings always go before theirs. Classic: 2^(-usage / share), usage of the parents
+ * counted by share. Integers only; accounts that are level are ranked together.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/accounts_priv.h"
+#include "core/state_priv.h"
+
+uint64_t exp2_minus(uint64_t num, uint64_t den)
+{
+    /* 2^(-2^-k) of 2^32, for k = 1 … 32 */
+    static const uint64_t roots[] = {
+        3037000500, 3611622603, 3938502376, 4112874773, 4202935003, 4248701965, 4271771996,
+        4283353945, 4289156690, 4292061010, 4293513907, 4294240540, 4294603903, 4294785595,
+        4294876445, 4294921870, 4294944583, 4294955939, 4294961618, 4294964457, 4294965876,
+        4294966586, 4294966941, 4294967119, 4294967207, 4294967252, 4294967274, 4294967285,
+        4294967290, 4294967293, 4294967295, 4294967295,
+    };
+    uint64_t whole = den ? num / den : UINT64_MAX;
+
+    if (whole >= 32)
+        return 0;
+    uint64_t rest = (uint64_t)(((unsigned __int128)(num % den) << 32) / den);
+    uint64_t out = FRACTION >> whole;
+    for (unsigned k = 0; k < 32; k++) {
+        if (rest >> (31 - k) & 1)
+            out = mul_fraction(out, roots[k]);
+    }
+    return out;
+}
+
+static uint64_t used(const struct assoc *assoc)
+{
+    return assoc->holder.usage[TRES_BILLING]; /* settled */
+}
+
+/* ---- fair tree ---- */
+
+/* Positive when a has used less of its share than b: share / usage compared without dividing. */
+static int level_compare(const struct assoc *a, const struct assoc *b)
+{
+    unsigned __int128 left = (unsigned __int128)a->norm_shares * used(b);
+    unsigned __int128 right = (unsigned __int128)b->norm_shares * used(a);
+
+    if (!used(a) || !used(b)) { /* who has used nothing goes first, unless he has no share */
+        bool a_first = !used(a) && a->fairshare, b_first = !used(b) && b->fairshare;
+        if (a_first != b_first)
+            return a_first ? 1 : -1;
+        if (a_first)
+            return 0;
+    }
+    return left > right ? 1 : left < right ? -1 : 0;
+}
+
+static int by_level(const void *a, const void *b)
+{
+    const struct assoc *x = *(const struct assoc *const *)a, *y = *(const struct assoc *const *)b;
+    int order = level_compare(y, x);
+
+    if (order)
+        return order;
+    if (!x->user != !y->user)
+        return x->user ? -1 : 1;
+    return x->holder.number < y->holder.number ? -1 : 1;
+}
+
+struct ranking {
+    uint64_t rank, seen, users;
+};
+
+static void rank_level(struct ranking *ranking, struct assoc **list, size_t count);
+
+/* The children of accounts that are level, ranked together. */
+static void rank_below(struct ranking *ranking, struct assoc **list, size_t count)
+{
+    size_t total = 0, at = 0;
+
+    for (size_t i = 0; i < count; i++)
+        total += list[i]->children.len;
+    struct assoc **all = NEW_ARRAY(struct assoc *, total + 1);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < list[i]->children.len; k++)
+            all[at++] = list[i]->children.items[k];
+    }
+    rank_level(ranking, all, total);
+    free(all);
+}
+
+static void rank_level(struct ranking *ranking, struct assoc **list, size_t count)
+{
+    size_t end;
+
+    qsort(list, count, sizeof(struct assoc *), by_level);
+    for (size_t i = 0; i < count; i = end) {
+        for (end = i + 1; end < count && level_compare(list[i], list[end]) == 0; end++)
+            ;
+        size_t users = i;
+        while (users < end && list[users]->user)
+            users++;
+        for (size_t k = i; k < users; k++) /* who is level has the same rank */
+            list[k]->factor = (ranking->users - ranking->seen) * FRACTION / ranking->users;
+        ranking->seen += users - i;
+        if (users < end)
+            rank_below(ranking, list + users, end - users);
+    }
+}
+
+/* ---- classic ---- */
+
+static uint64_t of_total(const struct accounts *accounts, const struct assoc *assoc)
+{
+    uint64_t total = used(accounts->assocs.items[0]);
+
+    return total ? (uint64_t)(((unsigned __int128)used(assoc) << 32) / total) : 0;
+}
+
+/* Own usage, and of the parent's what falls to the share. Parents come first. */
+static void classic(struct state *state)
+{
+    struct accounts *accounts = state->accounts;
+    uint64_t damping = MAX(state->config->priority_fairshare_damping, 1);
+    uint64_t *effective = NEW_ARRAY(uint64_t, accounts->holders + 1);
+
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        struct assoc *assoc = *at;
+        uint64_t own = of_total(accounts, assoc);
+        if (assoc->parent && !(accounts->flags & PRIO_DEPTH_OBLIVIOUS)) {
+            uint64_t above = effective[assoc->parent->holder.number];
+            uint64_t below = MAX(assoc->parent->shares_below, 1);
+            if (above > own)
+                own += (uint64_t)((unsigned __int128)(above - own) * assoc->fairshare / below);
+        }
+        effective[assoc->holder.number] = own;
+        assoc->factor = assoc->norm_shares ? exp2_minus(own / damping, assoc->norm_shares) : 0;
+    }
+    free(effective);
+}
+
+static void norm_shares(struct accounts *accounts)
+{
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        struct assoc *assoc = *at;
+        uint64_t above = assoc->parent ? assoc->parent->norm_shares : FRACTION;
+        uint64_t below = assoc->parent ? MAX(assoc->parent->shares_below, 1) : 1;
+        uint64_t shares = assoc->parent ? assoc->fairshare : 1;
+        assoc->norm_shares = (uint64_t)((unsigned __int128)above * shares / below);
+    }
+}
+
+void fairshare_update(struct state *state)
+{
+    struct accounts *accounts = state->accounts;
+
+    state->priority_turn++;
+    norm_shares(accounts);
+    if (accounts->flags & PRIO_NO_FAIR_TREE) {
+        classic(state);
+        return;
+    }
+    struct ranking ranking = { .users = MAX(accounts->users, 1) };
+    rank_below(&ranking, &accounts->assocs.items[0], 1);
+}

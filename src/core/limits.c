@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits.c - may a job start, or be submitted at all?
+ *
+ * As in Slurm: the QOS of the partition goes before the job's (unless that has OverPartQOS), both
+ * before the association; a limit that an earlier one has is not looked at again. Of associations
+ * Max limits are the user's (with the parents' filled in), Grp limits those of each one up to root.
+ */
+#include "core/accounts_priv.h"
+
+#include <string.h>
+
+#include "core/limits_why.h"
+#include "core/state_priv.h"
+
+/* One question. */
+struct look {
+    const struct state *state;
+    const struct job *job;
+    const struct charge *charge;
+    const struct tallies *planned;
+    struct limit_hit *hit;
+    bool alone; /* as if nothing else were there: can it ever? (DenyOnLimit) */
+    uint32_t tres_done[TRES_BOUNDS];
+    bool done[BOUNDS];
+    uint64_t seconds; /* of the job */
+    uint32_t limit_factor;
+};
+
+/* Whose limits are looked at. */
+struct owner_of {
+    const struct assoc *assoc;
+    const struct qos *qos;
+    const struct bounds *bounds;
+    const struct holder *holder, *user, *account; /* the latter may be NULL */
+};
+
+static bool hit(struct look *look, const struct owner_of *of, unsigned reason, const char *limit,
+                const struct tres *tres, const struct holder *holder, uint64_t most, uint64_t used,
+                uint64_t asks)
+{
+    *look->hit = (struct limit_hit){ .reason = reason,
+                                     .assoc = of->assoc,
+                                     .qos = of->qos,
+                                     .part = "",
+                                     .limit = limit,
+                                     .tres = tres,
+                                     .most = most,
+                                     .used = used,
+                                     .asks = asks,
+                                     .holder = holder };
+    if (of->qos && holder && holder == of->user)
+        look->hit->part = "user";
+    else if (of->qos && holder && holder == of->account)
+        look->hit->part = "account";
+    return true;
+}
+
+static const struct planned *planned_of(const struct look *look, const struct holder *holder)
+{
+    static const struct planned none;
+
+    return look->planned && holder->number < look->planned->count
+               ? &look->planned->items[holder->number]
+               : &none;
+}
+
+/* ---- numbers ---- */
+
+static bool check_jobs(struct look *look, const struct owner_of *of, enum bound bound,
+                       const struct holder *holder)
+{
+    uint64_t most = of->bounds->count[bound];
+
+    if (most == NO_LIMIT || look->done[bound])
+        return false;
+    uint64_t used =
+        holder && !look->alone ? holder->jobs + (uint64_t)planned_of(look, holder)->jobs : 0;
+    if (used + 1 <= most)
+        return false;
+    return hit(look, of, why_bound(of->qos, bound), why_bound_name(of->qos, bound), NULL,
+               most ? holder : NULL, most, used, 1);
+}
+
+static bool check_wall(struct look *look, const struct owner_of *of, bool leaf)
+{
+    uint64_t most = of->bounds->count[MAX_WALL], group = of->bounds->count[GRP_WALL];
+
+    if (leaf && most != NO_LIMIT && !look->done[MAX_WALL] &&
+        (look->job->time_limit_s < 0 || look->seconds > most))
+        return hit(look, of, why_bound(of->qos, MAX_WALL), "MaxWall", NULL, NULL, most, 0,
+                   look->seconds);
+    if (group == NO_LIMIT || look->done[GRP_WALL] || look->alone)
+        return false;
+    uint64_t used = holder_wall_s(look->state, of->holder);
+    bool safe = look->state->accounts->enforce & ENFORCE_SAFE;
+    if (used < group && (!safe || used + look->seconds <= group))
+        return false;
+    return hit(look, of, why_bound(of->qos, GRP_WALL), "GrpWall", NULL, of->holder, group, used,
+               look->seconds);
+}
+
+/* ---- TRES ---- */
+
+/* What is used and what the job adds, in the unit of the limit. */
+struct amounts {
+    const struct holder *holder; /* whose counters; NULL: the job alone */
+    uint64_t used, asks;
+};
+
+static void amounts_of(const struct look *look, const struct owner_of *of, enum tres_bound bound,
+                       size_t k, struct amounts *out)
+{
+    const struct state *state = look->state;
+    uint64_t asks = look->charge->tres[k], minutes = asks * look->seconds / 60;
+
+    *out = (struct amounts){ .asks = asks };
+    switch (bound) {
+    case GRP_TRES:
+    case GRP_TRES_MINS:
+    case GRP_TRES_RUN_MINS:
+        out->holder = of->holder;
+        break;
+    case MAX_TRES_USER:
+    case MAX_TRES_RUN_MINS_USER:
+        out->holder = of->user;
+        break;
+    case MAX_TRES_ACCT:
+    case MAX_TRES_RUN_MINS_ACCT:
+        out->holder = of->account;
+        break;
+    case MAX_TRES_NODE:
+        out->asks = look->charge->node[k];
+        return;
+    case MAX_TRES_MINS_JOB:
+        out->asks = minutes;
+        return;
+    default:
+        return;
+    }
+    bool run_mins = bound == GRP_TRES_RUN_MINS || bound == MAX_TRES_RUN_MINS_USER ||
+                    bound == MAX_TRES_RUN_MINS_ACCT;
+    const struct holder *holder = out->holder;
+    if (run_mins || bound == GRP_TRES_MINS)
+        out->asks = minutes;
+    if (!holder || look->alone)
+        return;
+    const struct planned *planned = planned_of(look, holder);
+    if (run_mins)
+        out->used = (holder_run_secs(state, holder, k) + planned->secs[k]) / 60;
+    else if (bound == GRP_TRES_MINS)
+        out->used = holder_usage(state, holder, k) / 60;
+    else
+        out->used = holder->used[k] + planned->tres[k];
+}
+
+/* Past usage alone is in the way; with `safe` what the job and the running ones will use too. */
+static bool over_minutes(const struct look *look, size_t k, uint64_t most, struct amounts *amounts)
+{
+    if (look->alone)
+        return false;
+    if (!(look->state->accounts->enforce & ENFORCE_SAFE))
+        return amounts->used >= most;
+    uint64_t coming = holder_run_secs(look->state, amounts->holder, k) +
+                      planned_of(look, amounts->holder)->secs[k];
+    amounts->used += coming / 60;
+    return amounts->used + amounts->asks > most;
+}
+
+static bool is_over(const struct look *look, enum tres_bound bound, size_t k, uint64_t most,
+                    struct amounts *amounts)
+{
+    if (bound == MIN_TRES_JOB)
+        return amounts->asks < most;
+    if (bound == GRP_TRES_MINS)
+        return over_minutes(look, k, most, amounts);
+    return amounts->asks && amounts->used + amounts->asks > most;
+}
+
+static bool check_tres(struct look *look, const struct owner_of *of, enum tres_bound bound)
+{
+    uint32_t has = of->bounds->has_tres[bound] & ~look->tres_done[bound];
+
+    for (size_t k = 0; has; k++, has >>= 1) {
+        struct amounts amounts;
+        if (!(has & 1))
+            continue;
+        uint64_t most = of->bounds->tres[bound][k];
+        if (of->assoc && look->limit_factor)
+            most = (uint64_t)((unsigned __int128)most * look->limit_factor / 1000);
+        amounts_of(look, of, bound, k, &amounts);
+        if (!is_over(look, bound, k, most, &amounts))
+            continue;
+        const struct tres *tres = &look->state->accounts->tres[k];
+        /* What is more than the limit by itself does not become possible when others end. */
+        bool alone = bound != GRP_TRES_MINS && amounts.asks > most;
+        return hit(look, of, why_tres(of->qos, bound, tres->kind), why_tres_name(bound), tres,
+                   alone ? NULL : amounts.holder, most, amounts.used, amounts.asks);
+    }
+    return false;
+}
+
+/* ---- QOS and associations ---- */
+
+static void mark_done(struct look *look, const struct bounds *bounds)
+{
+    for (size_t i = 0; i < BOUNDS; i++)
+        look->done[i] = look->done[i] || bounds->count[i] != NO_LIMIT;
+    for (size_t i = 0; i < TRES_BOUNDS; i++)
+        look->tres_done[i] |= bounds->has_tres[i];
+}
+
+static bool check_qos(struct look *look, const struct qos *qos)
+{
+    struct accounts *accounts = look->state->accounts;
+    struct owner_of of = { .qos = qos,
+                           .bounds = &qos->bounds,
+                           .holder = &qos->holder,
+                           .user = qos_part(accounts, qos, true, look->job, false),
+                           .account = qos_part(accounts, qos, false, look->job, false) };
+
+    if (qos->flags & QOS_ENFORCE_THRESHOLD && !look->alone && look->job->assoc &&
+        look->job->assoc->factor < qos->threshold)
+        return hit(look, &of, REASON_QOS_THRES, "UsageThreshold", NULL, of.holder,
+                   qos->threshold * 100 / FRACTION, look->job->assoc->factor * 100 / FRACTION, 0);
+    if (check_jobs(look, &of, GRP_JOBS, of.holder) ||
+        check_jobs(look, &of, MAX_JOBS_ACCT, of.account) ||
+        check_jobs(look, &of, MAX_JOBS, of.user) || check_wall(look, &of, true))
+        return true;
+    for (enum tres_bound bound = 0; bound < TRES_BOUNDS; bound++) {
+        if (check_tres(look, &of, bound))
+            return true;
+    }
+    mark_done(look, &qos->bounds);
+    return false;
+}
+
+static bool check_assocs(struct look *look, const struct assoc *leaf)
+{
+    for (const struct assoc *at = leaf; at; at = at->parent) {
+        struct owner_of of = { .assoc = at, .bounds = &at->bounds, .holder = &at->holder };
+        if (check_jobs(look, &of, GRP_JOBS, of.holder) ||
+            (at == leaf && !look->done[MAX_JOBS_ACCT] &&
+             check_jobs(look, &of, MAX_JOBS, of.holder)) ||
+            check_wall(look, &of, at == leaf))
+            return true;
+        for (enum tres_bound bound = 0; bound < TRES_BOUNDS; bound++) {
+            bool group = bound <= GRP_TRES_RUN_MINS;
+            if ((group || at == leaf) && check_tres(look, &of, bound))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The QOS whose limits go first, and the other; both may be NULL. */
+static void qos_order(const struct state *state, const struct job *job,
+                      const struct partition *partition, const struct qos *out[2])
+{
+    const struct qos *part = partition_qos(state, partition), *own = job->in_qos;
+    bool own_first = !part || (own && own->flags & QOS_OVER_PART);
+
+    out[0] = own_first ? own : part;
+    out[1] = own_first ? part : own;
+    if (out[0] == out[1])
+        out[1] = NULL;
+}
+
+static bool check(struct look *look, const struct partition *partition)
+{
+    const struct qos *qos[2];
+
+    look->seconds =
+        look->job->time_limit_s < 0 ? UINT64_C(365) * 86400 : (uint64_t)look->job->time_limit_s;
+    qos_order(look->state, look->job, partition, qos);
+    for (size_t i = 0; i < 2; i++) {
+        if (!qos[i])
+            continue;
+        if (qos[i]->limit_factor && !look->limit_factor)
+            look->limit_factor = qos[i]->limit_factor;
+        if (check_qos(look, qos[i]))
+            return false;
+    }
+    return !check_assocs(look, look->job->assoc);
+}
+
+/* Its association or QOS is no longer there. */
+static unsigned lost(const struct state *state, const struct job *job)
+{
+    unsigned enforce = state->accounts->enforce;
+
+    if (enforce & ENFORCE_ASSOCS && !job->assoc)
+        return REASON_FAIL_ACCOUNT;
+    if (enforce & ENFORCE_QOS && job->qos && !job->in_qos)
+        return REASON_FAIL_QOS;
+    return REASON_NONE;
+}
+
+bool limits_allow(const struct state *state, const struct job *job,
+                  const struct partition *partition, const struct charge *charge,
+                  const struct tallies *planned, struct limit_hit *out)
+{
+    struct look look = {
+        .state = state, .job = job, .charge = charge, .planned = planned, .hit = out
+    };
+
+    *out = (struct limit_hit){ .reason = lost(state, job), .part = "" };
+    if (out->reason)
+        return false;
+    return !(state->accounts->enforce & ENFORCE_LIMITS) || check(&look, partition);
+}
+
+bool limits_allow_any(const struct state *state, const struct job *job,
+                      const struct tallies *planned, struct limit_hit *out)
+{
+    struct limit_hit other;
+    struct charge charge;
+
+    *out = (struct limit_hit){ .reason = lost(state, job), .part = "" };
+    if (out->reason)
+        return false;
+    if (!(state->accounts->enforce & ENFORCE_LIMITS))
+        return true;
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        const struct partition *partition = partition_at(state, job->shape->partitions[i]);
+        charge_asked(state, job, i, &charge);
+        if (limits_allow(state, job, partition, &charge, planned, i ? &other : out))
+            return true;
+    }
+    return false;
+}
+
+bool limits_ever(const struct state *state, const struct job *job,
+                 const struct partition *partition, struct limit_hit *out)
+{
+    const struct qos *qos[2];
+    struct charge charge;
+    struct look look = { .state = state, .job = job, .charge = &charge, .hit = out, .alone = true };
+
+    qos_order(state, job, partition, qos);
+    bool strict = (qos[0] && qos[0]->flags & QOS_DENY_ON_LIMIT) ||
+                  (qos[1] && qos[1]->flags & QOS_DENY_ON_LIMIT);
+    if (!(state->accounts->enforce & ENFORCE_LIMITS) || !strict)
+        return true;
+    charge_asked(state, job, 0, &charge);
+    return check(&look, partition);
+}
+
+/* ---- how many may be submitted ---- */
+
+static bool room_to_submit(const struct bounds *bounds, enum bound bound,
+                           const struct holder *holder, uint64_t count, bool *done)
+{
+    uint64_t most = bounds->count[bound];
+
+    if (most == NO_LIMIT || done[bound])
+        return true;
+    return (holder ? holder->submitted : 0) + count <= most;
+}
+
+bool limits_submit(const struct state *state, const struct job *job,
+                   const struct partition *partition, uint64_t count, unsigned *reason)
+{
+    const struct qos *qos[2];
+    bool done[BOUNDS] = { false };
+
+    if (!(state->accounts->enforce & ENFORCE_LIMITS))
+        return true;
+    qos_order(state, job, partition, qos);
+    for (size_t i = 0; i < 2; i++) {
+        const struct bounds *bounds = qos[i] ? &qos[i]->bounds : NULL;
+        const struct {
+            enum bound bound;
+            const struct holder *holder;
+        } rows[] = {
+            { GRP_SUBMIT, qos[i] ? &qos[i]->holder : NULL },
+            { MAX_SUBMIT_ACCT,
+              qos[i] ? qos_part(state->accounts, qos[i], false, job, false) : NULL },
+            { MAX_SUBMIT, qos[i] ? qos_part(state->accounts, qos[i], true, job, false) : NULL },
+        };
+        for (size_t k = 0; qos[i] && k < ARRAY_LEN(rows); k++) {
+            *reason = why_bound(qos[i], rows[k].bound);
+            if (!room_to_submit(bounds, rows[k].bound, rows[k].holder, count, done))
+                return false;
+        }
+        for (size_t k = 0; qos[i] && k < BOUNDS; k++)
+            done[k] = done[k] || bounds->count[k] != NO_LIMIT;
+    }
+    for (const struct assoc *at = job->assoc; at; at = at->parent) {
+        *reason = why_bound(NULL, GRP_SUBMIT);
+        if (!room_to_submit(&at->bounds, GRP_SUBMIT, &at->holder, count, done))
+            return false;
+        *reason = why_bound(NULL, MAX_SUBMIT);
+        if (at == job->assoc && !done[MAX_SUBMIT_ACCT] &&
+            !room_to_submit(&at->bounds, MAX_SUBMIT, &at->holder, count, done))
+            return false;
+    }
+    return true;
+}
