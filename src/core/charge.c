@@ -52,7 +52,8 @@ void charge_close(const struct state *state, struct charge *charge, const struct
 {
     const struct accounts *accounts = state->accounts;
 
-    for (size_t l = 0; l < shape->licence_count; l++) {
+    /* Of "a or b" it is not known here which: such licences are not limited. */
+    for (size_t l = 0; l < shape->licence_count && !shape->licence_any; l++) {
         for (size_t i = TRES_FIXED; i < accounts->tres_count; i++) {
             if (accounts->tres[i].kind == TRES_IS_LICENSE &&
                 str_eq(accounts->tres[i].what, shape->licences[l].name))
