@@ -4,8 +4,14 @@
  */
 #include "sys/clock.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sys/files.h"
 
@@ -17,10 +23,36 @@ static int64_t read_us(clockid_t id)
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+/*
+ * For fault runs, which may not set the machine's clock: $SPUR_CLOCK_SHIFT/PROGRAM holds microseconds,
+ * as eight bytes, by which this program's wall clock is off. NULL: there is no such file.
+ */
+static const volatile int64_t *find_shift(void)
+{
+    const char *dir = secure_getenv("SPUR_CLOCK_SHIFT");
+    void *map = MAP_FAILED;
+
+    if (!dir)
+        return NULL;
+    CLEANUP(freep) char *path = mem_printf("%s/%s", dir, program_invocation_short_name);
+    CLEANUP(file_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd >= 0 && fstat(fd, &info) == 0 && info.st_size >= (off_t)sizeof(int64_t))
+        map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
 static int64_t real_wall(void *ctx)
 {
+    static const volatile int64_t *shift;
+    static bool looked;
+
     (void)ctx;
-    return read_us(CLOCK_REALTIME);
+    if (!looked) {
+        shift = find_shift();
+        looked = true;
+    }
+    return read_us(CLOCK_REALTIME) + (shift ? *shift : 0);
 }
 
 static int64_t real_mono(void *ctx)
