@@ -97,8 +97,10 @@ int sim_conf_policy(Config *config, const char *policy, struct err *err)
 {
     for (size_t i = 0; policy && i < ARRAY_LEN(policies); i++) {
         size_t len = strlen(policies[i].name);
-        bool numbers = policy[0] == 'p' && policy[len] == ':' && str_starts(policy, "predict");
-        if (strncmp(policies[i].name, policy, len) != 0 || (policy[len] && !numbers))
+        if (strncmp(policies[i].name, policy, len) != 0)
+            continue;
+        bool numbers = policy[len] == ':' && strcmp(policies[i].name, "predict") == 0;
+        if (policy[len] && !numbers)
             continue;
         if (numbers && !read_numbers(config, policy + len + 1))
             break;

@@ -325,7 +325,7 @@ int sim_run(struct sim_run *run, const struct sim_how *how, struct sim_trace *tr
     vec_each (struct sim_job, job, &trace->jobs) {
         job->fate = SIM_WAITS;
         job->start_s = job->end_s = -1;
-        job->bar = job->bars = 0;
+        job->id = job->bar = job->bars = 0;
     }
     double begin = cpu_ms();
     int code = sim_cluster_new(&going.cluster, how->config, SIM_BEGIN_US, err);
