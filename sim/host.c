@@ -432,6 +432,7 @@ void host_start(struct host *host)
     if (host->ctl || world->violated)
         return;
     host->life++;
+    suspects_started(host);
     TRACE(world, "%s starts, life %llu", host->name, (unsigned long long)host->life);
     host->ctl = ctl_new(&io, &options, open_log, host, &err);
     if (!host->ctl) {

@@ -37,7 +37,7 @@ static const struct {
 /* One line each: what was done to the cluster, and what must be 0 for it. */
 static const struct {
     const char *row, *text;
-    enum sim_count counts[4];
+    enum sim_count counts[5];
     const char *zero;
 } figures[] = {
     { "F1",
@@ -66,8 +66,8 @@ static const struct {
       { COUNT_DISK_FULL, COUNT_REFUSED, COUNT_DISK_BROKEN },
       "lost" },
     { "F3-5",
-      "changes of leader %llu; controllers stopped %llu, cut off %llu; messages of old epochs %llu",
-      { COUNT_LEADERS, COUNT_STOPS, COUNT_CUTS, COUNT_STALE },
+      "changes of leader %llu, deposed %llu; controllers stopped %llu, cut off %llu; messages of old epochs %llu",
+      { COUNT_LEADERS, COUNT_DEPOSED, COUNT_STOPS, COUNT_CUTS, COUNT_STALE },
       "violations" },
     { "F16", "clock jumps %llu", { COUNT_JUMPS }, "wrongly ended" },
     { "work",
@@ -84,7 +84,8 @@ static void print_figures(const uint64_t *count, unsigned violations)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         printf(figures[i].text, (unsigned long long)count[c[0]], (unsigned long long)count[c[1]],
-               (unsigned long long)count[c[2]], (unsigned long long)count[c[3]]);
+               (unsigned long long)count[c[2]], (unsigned long long)count[c[3]],
+               (unsigned long long)count[c[4]]);
 #pragma GCC diagnostic pop
         printf("; %s %u\n", figures[i].zero, violations);
     }

@@ -73,6 +73,7 @@ enum sim_count {
     COUNT_SUSPENDS,
     COUNT_LISTS,
     COUNT_LEADERS, /* changes of them, with several controllers */
+    COUNT_DEPOSED, /* leaders that others took for dead */
     COUNT_STOPS,
     COUNT_CUTS,  /* of a controller from etcd, or of etcd's majority */
     COUNT_STALE, /* messages of earlier epochs that nodes refused */

@@ -244,6 +244,7 @@ void sim_run(const struct sim_options *options, struct sim_result *result)
         host_start(&world->hosts[i]);
     people_begin(world);
     faults_begin(world);
+    suspects_begin(world);
     pass(world, world->work_until_us);
     if (!world->violated)
         come_to_rest(world);

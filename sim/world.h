@@ -3,6 +3,7 @@
  * world.h - everything a run consists of
  *
  *   host.c    the machines of controllers: process, disk and clock; cluster.c: three of them
+ *   suspects.c  controllers that depose a dead leader
  *   wire.c    connections between agents and the controller
  *   machine.c machines with agents, by the agent's rules; steps.c: the scripts on them
  *   people.c  who submits, cancels, drains, …, and asks again; ask.c: one request at the controller
@@ -25,6 +26,7 @@
 #include "sim/rand.h"
 #include "sim/sim.h"
 #include "spurctld/ctl.h"
+#include "spurctld/suspect.h"
 
 enum { AGENT_TIMEOUT_S = 300, NODE_TIMEOUT_S = 10, KILL_WAIT_S = 30, RUN_WORK_S = 1200 };
 #define MS  INT64_C(1000)
@@ -102,6 +104,8 @@ struct host {
     VEC(struct ask *) answered;
     uint64_t next_ask;
     struct etcd_client *etcd; /* of this life, when there are several controllers */
+    struct suspect suspect;   /* what it thinks of the others */
+    int64_t deaf_us[HOSTS];   /* does not hear that one until then */
 };
 
 void host_init(struct world *world, struct host *host, unsigned number);
@@ -129,6 +133,11 @@ void cluster_links(struct world *world); /* as faults say */
 int64_t cluster_next_us(const struct world *world);
 void cluster_move_clock(struct world *world);
 void cluster_done(struct world *world);
+
+/* ---- suspects.c: controllers that hear each other ---- */
+
+void suspects_started(struct host *host);
+void suspects_begin(struct world *world);
 
 /* ---- ask.c ---- */
 
@@ -321,7 +330,7 @@ bool check_quiet(struct world *world, bool complain); /* everything has ended an
 struct world {
     struct sim_options options;
     struct sim_result *result;
-    struct rand rand;
+    struct rand rand, suspect_rand;
     struct queue queue;
     int64_t now_us, begin_us, work_until_us;
     bool violated, healed;
