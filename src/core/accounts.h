@@ -200,7 +200,9 @@ size_t state_holder_count(const struct state *state);
 /* One more (sign 1) or one less such job of these holders is planned. */
 void tallies_add(const struct state *state, struct tallies *tallies,
                  const struct holder *const *holders, size_t count, const struct charge *charge,
-                 const struct job *job, int sign);
+                 int64_t seconds, int sign);
+/* How long the job may run, for limits of TRES times minutes. */
+int64_t limits_seconds(const struct job *job);
 void tallies_done(struct tallies *tallies);
 
 struct limit_hit {

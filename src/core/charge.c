@@ -12,7 +12,7 @@
 /* A job without a limit is taken to run so long. */
 #define UNLIMITED_S (INT64_C(365) * 86400)
 
-static int64_t length_s(const struct job *job)
+int64_t limits_seconds(const struct job *job)
 {
     return job->time_limit_s < 0 ? UNLIMITED_S : job->time_limit_s;
 }
@@ -148,9 +148,9 @@ size_t limits_holders(const struct state *state, const struct job *job,
 
 void tallies_add(const struct state *state, struct tallies *tallies,
                  const struct holder *const *holders, size_t count, const struct charge *charge,
-                 const struct job *job, int sign)
+                 int64_t seconds, int sign)
 {
-    uint64_t by = sign < 0 ? UINT64_MAX : 1, seconds = (uint64_t)length_s(job);
+    uint64_t by = sign < 0 ? UINT64_MAX : 1;
 
     if (count && tallies->count < state->accounts->holders) {
         size_t more = state->accounts->holders * 2 + 16;
@@ -164,7 +164,7 @@ void tallies_add(const struct state *state, struct tallies *tallies,
         tally->jobs += (uint32_t)by;
         for (size_t k = 0; k < state->accounts->tres_count; k++) {
             tally->tres[k] += charge->tres[k] * by;
-            tally->secs[k] += charge->tres[k] * by * seconds;
+            tally->secs[k] += charge->tres[k] * by * (uint64_t)seconds;
         }
     }
 }
@@ -180,7 +180,7 @@ void tallies_done(struct tallies *tallies)
 static void count_run(struct state *state, const struct job *job, struct holder *holder,
                       const struct charge *charge, uint64_t by)
 {
-    uint64_t end_s = (uint64_t)(job->run->start_us / US_PER_S + length_s(job));
+    uint64_t end_s = (uint64_t)(job->run->start_us / US_PER_S + limits_seconds(job));
     uint64_t factor = job->in_qos ? job->in_qos->usage_factor : 1000;
 
     holder->jobs += (uint32_t)by;

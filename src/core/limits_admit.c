@@ -96,8 +96,8 @@ static uint64_t most_wall(const struct state *state, const struct job *job,
 
 static int refuse(unsigned reason, const char *text, struct err *err)
 {
-    return err_set(err, ERR_ACCOUNTING_POLICY, "%s: %s%s%s", err_text(ERR_ACCOUNTING_POLICY),
-                   reason_word(reason), *text ? ": " : "", text);
+    return err_set(err, ERR_ACCOUNTING_POLICY, "%s%s%s", reason_word(reason), *text ? ": " : "",
+                   text);
 }
 
 int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec *spec,

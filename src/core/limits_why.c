@@ -124,8 +124,7 @@ void limit_hit_text(const struct limit_hit *hit, struct str *out)
     str_addf(out, " is %s%s%llu%s", hit->tres ? hit->tres->name : "", hit->tres ? "=" : "",
              (unsigned long long)hit->most, unit);
     if (hit->holder || hit->used)
-        str_addf(out, "; %llu%s %s%s in use", (unsigned long long)hit->used, unit,
-                 hit->used == 1 ? "is" : "are",
+        str_addf(out, "; %llu%s in use%s", (unsigned long long)hit->used, unit,
                  hit->part[0] == 'u'   ? " by the user"
                  : hit->part[0] == 'a' ? " by the account"
                                        : "");

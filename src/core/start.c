@@ -115,7 +115,7 @@ static bool within_limits(struct state *state, const struct job *job, const JobS
         return false;
     }
     size_t count = limits_holders(state, job, partition, holders);
-    tallies_add(state, others, holders, count, &charge, job, 1);
+    tallies_add(state, others, holders, count, &charge, limits_seconds(job), 1);
     return true;
 }
 

@@ -118,6 +118,16 @@ bool book_drop_behind(struct sched *sched, struct order order)
     return any;
 }
 
+/* Its QOS says so, or a limit is in its way: nothing is kept for it. */
+static bool never_reserves(const struct sched *sched, const struct job *job)
+{
+    struct limit_hit hit;
+
+    if (job->in_qos && job->in_qos->flags & QOS_NO_RESERVE)
+        return true;
+    return state_enforce(sched->state) && !limits_allow_any(sched->state, job, NULL, &hit);
+}
+
 static bool book(struct sched *sched, struct order order, struct class *class)
 {
     const struct job *job = state_job(sched->state, order.id);
@@ -125,7 +135,7 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
     uint64_t before = sched->looked;
 
-    if (family->hopeless == sched->epoch + 1)
+    if (family->hopeless == sched->epoch + 1 || never_reserves(sched, job))
         return false;
     book_drop_behind(sched, order); /* (1) */
     booking.start_us = profile_start(sched, family, job, sched->now_us, false, &booking.parts);

@@ -462,7 +462,7 @@ static uint64_t job_rank(struct sched *sched, const struct job *job, const struc
         if (mask_has(mask, i))
             tier = MAX(tier, partition_tier(needs[i].partition));
     }
-    return (uint64_t)(UINT32_MAX - tier) << 32 | predict_place(sched, job);
+    return (uint64_t)(UINT16_MAX - MIN(tier, UINT16_MAX)) << 48 | predict_place(sched, job);
 }
 
 /* Components of a heterogeneous job behind the first are placed with it. */
@@ -535,6 +535,10 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
     } else if (place == PEND_PARKED) {
         line_put(&throttle_of(sched, pend->array_id)->parked, order);
     }
+    if (from == PEND_LIMITED)
+        limited_del(sched, pend->holder, order);
+    if (place == PEND_LIMITED)
+        limited_put(sched, pend->holder, order);
     if (from != PEND_QUEUED && place != PEND_QUEUED)
         return;
     struct order was = class->head;
@@ -550,6 +554,27 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         if (place == PEND_QUEUED && sched->offers.items.len)
             family_heat(sched, class->family, INT64_MAX);
     }
+}
+
+void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit)
+{
+    struct pend *pend = pend_find(sched, job->id);
+
+    if (!pend)
+        return;
+    if (pend->booked)
+        book_drop(sched, job->id);
+    set_place(sched, pend, job->id, PEND_IDLE);
+    pend->holder = hit->holder ? hit->holder->number : NO_HOLDER;
+    set_place(sched, pend, job->id, PEND_LIMITED);
+}
+
+bool class_rank_is_old(struct sched *sched, const struct job *job)
+{
+    const struct pend *pend = pend_find(sched, job->id);
+    struct mask mask;
+
+    return pend && job_mask(sched, job, &mask) && job_rank(sched, job, &mask) != pend->rank;
 }
 
 void throttle_release(struct sched *sched, uint32_t array_id)

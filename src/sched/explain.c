@@ -219,6 +219,24 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     str_done(&detail);
 }
 
+/* A limit is in the way: which, how much, whose. */
+static bool explain_limit(const struct sched *sched, const struct job *job, struct arena *arena,
+                          struct explanation *out)
+{
+    struct limit_hit hit;
+    struct str text = { 0 };
+
+    if (limits_allow_any(sched->state, job, NULL, &hit))
+        return false;
+    limit_hit_text(&hit, &text);
+    out->sentence = arena_printf(arena, "%s: %s", reason_word(hit.reason), str_text(&text));
+    out->never = !hit.holder && hit.limit;
+    out->planned_start_us = 0;
+    out->planned_nodes = NULL;
+    str_done(&text);
+    return true;
+}
+
 void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
                    struct explanation *out)
 {
@@ -233,6 +251,8 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
                                      help ? help : "not eligible yet");
     } else {
         explain_waiting(sched, job, now_us, arena, out);
+        if (explain_limit(sched, job, arena, out))
+            return;
         if (reason) {
             const char *help = reason_help(reason);
             out->sentence = arena_printf(arena, "%s (%s): %s", reason_word(reason),

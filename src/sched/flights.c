@@ -46,6 +46,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     struct flights *flights = map_get_num(&sched->flights, job->id);
 
     flight->task = task;
+    flight->held = limits_plan(sched, job, parts);
     flight->array_id = job->array ? job->array->id : 0;
     flight->count = count;
     for (size_t i = 0; i < count; i++) {
@@ -102,6 +103,7 @@ bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task)
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, -1);
     licences_give(sched, flight->licences);
+    limits_unplan(sched, flight->held);
     free(flight);
     return true;
 }
@@ -115,6 +117,7 @@ void flights_done(struct sched *sched)
             for (size_t i = 0; i < flight->count; i++)
                 claim_done(sched, &flight->claims[i]);
             licences_give(sched, flight->licences);
+            free(flight->held);
             free(flight);
         }
         free(flights);

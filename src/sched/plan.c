@@ -138,7 +138,7 @@ static void after_task(struct sched *sched, const struct job *job, uint32_t task
 }
 
 static bool try_components(struct sched *sched, struct family *family, const struct job *job,
-                           uint32_t task, uint32_t *short_of)
+                           uint32_t task, uint32_t *short_of, struct limit_hit *hit)
 {
     uint32_t count = job->more && job->more->het_count ? job->more->het_count : 1, done = 0;
     CmdStart *command = ARENA_NEW(&sched->plan_arena, CmdStart);
@@ -154,6 +154,8 @@ static bool try_components(struct sched *sched, struct family *family, const str
         view.end_us = job_end_by(part, sched->now_us);
         view.mine = booking_of(sched, job->id) ? job->id : 0;
         bool good = place(sched, own, part, &view, &sched->scratch, short_of);
+        if (good && limits_in_way_of(sched, part, &sched->scratch, hit))
+            good = false;
         if (good) {
             struct flight *flight =
                 flight_begin(sched, part, task, &sched->scratch, own,
@@ -190,6 +192,7 @@ static bool try_job(struct sched *sched, struct family *family, const struct job
                     uint32_t *short_of)
 {
     uint32_t task = next_task(sched, job);
+    struct limit_hit hit = { 0 };
 
     *short_of = 1;
     if (class_place(sched, job) != PEND_QUEUED) { /* others of its array went meanwhile */
@@ -201,8 +204,13 @@ static bool try_job(struct sched *sched, struct family *family, const struct job
         ((struct flights *)map_get_num(&sched->flights, job->id))->next_task = 0;
         return true;
     }
-    if (!try_components(sched, family, job, task, short_of))
-        return false;
+    if (limits_in_way(sched, job))
+        return true;
+    if (!try_components(sched, family, job, task, short_of, &hit)) {
+        if (hit.reason) /* what it would be given is more than it asks for */
+            class_limit_job(sched, job, &hit);
+        return hit.reason != 0;
+    }
     after_task(sched, job, task);
     class_settle(sched, job);
     return true;
@@ -381,12 +389,14 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     arena_reset(&sched->plan_arena);
     vec_clear(&sched->starts);
     look_around(sched, now_us);
+    limits_sweep(sched, &budget);
     book_review(sched, &budget);
     plan_on(sched, &budget);
     sched->plan.starts = (CmdStart *const *)sched->starts.items;
     sched->plan.count = sched->starts.len;
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
+    sched->plan.more = sched->plan.more || sched->sweep_id;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     return &sched->plan;

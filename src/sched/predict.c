@@ -205,7 +205,7 @@ static uint32_t place_at(int64_t seconds)
     return (uint32_t)MIN(MAX(seconds, 0), (int64_t)UINT32_MAX);
 }
 
-uint32_t predict_place(struct sched *sched, const struct job *job)
+uint64_t predict_place(struct sched *sched, const struct job *job)
 {
     const struct predict *predict = &sched->predict;
     int64_t width = (int64_t)MIN(MAX(shape_gpus(job->shape), job->shape->min_nodes), 1 << 20);
@@ -224,6 +224,8 @@ uint32_t predict_place(struct sched *sched, const struct job *job)
                         (predict->stretch ? later : 0) + job->nice);
     }
     default:
-        return UINT32_MAX - job->priority;
+        if (priority_is_basic(sched->state))
+            return UINT32_MAX - job->priority;
+        return (UINT64_C(1) << 48) - 1 - job_order_key(sched->state, job);
     }
 }

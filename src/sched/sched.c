@@ -41,6 +41,7 @@ static void forget_all(struct sched *sched)
     bookings_done(sched);
     flights_done(sched);
     classes_done(sched);
+    limits_done(sched);
     hosts_done(sched);
     amounts_done(sched);
     licences_done(sched);
@@ -57,6 +58,7 @@ static void rebuild(struct sched *sched)
     map_init(&sched->class_keys);
     map_init(&sched->flights);
     map_init(&sched->arrays);
+    map_init(&sched->limited);
     read_config(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         vec_push(&sched->lanes, (struct lane){ .most = bookings_of(sched, i) });
@@ -197,6 +199,7 @@ void sched_feed(struct sched *sched, const struct event *event)
         class_refresh(sched, job);
         host_run_end(sched, job);
         licences_run(sched, job);
+        limits_freed(sched, job);
         array_news(sched, event);
         break;
     case EVENT_JOB_FORGOTTEN:

@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "core/accounts.h"
 #include "core/shape.h"
 #include "sched/sched.h"
 
@@ -309,9 +310,10 @@ struct family {
 };
 
 enum pend_place {
-    PEND_IDLE,   /* all of it is planned */
-    PEND_QUEUED, /* may be tried */
-    PEND_PARKED, /* its array runs as many tasks as it may */
+    PEND_IDLE,    /* all of it is planned */
+    PEND_QUEUED,  /* may be tried */
+    PEND_PARKED,  /* its array runs as many tasks as it may */
+    PEND_LIMITED, /* a limit of its association or QOS is in the way */
 };
 struct pend {
     uint64_t rank;
@@ -319,6 +321,7 @@ struct pend {
     uint32_t array_id; /* 0: none */
     uint8_t place;     /* enum pend_place */
     uint8_t booked;
+    uint32_t holder;   /* whose limit it is, while LIMITED */
     uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
 };
 
@@ -382,7 +385,7 @@ void predict_learn(struct sched *sched, const struct event *event);
 /* How long it is expected to run, at most its limit. */
 int64_t predict_run_s(struct sched *sched, const struct job *job);
 /* Its place in the order of its tier: what is smaller goes first. */
-uint32_t predict_place(struct sched *sched, const struct job *job);
+uint64_t predict_place(struct sched *sched, const struct job *job);
 
 /* ---- wants.c ---- */
 
@@ -550,12 +553,35 @@ const struct booking *booking_of(const struct sched *sched, uint32_t job_id);
 void book_blocks(struct sched *sched); /* when blocks begin, anew */
 void bookings_done(struct sched *sched);
 
+/* ---- limits.c ---- */
+
+#define NO_HOLDER UINT32_MAX
+struct held;
+/* Does a limit keep the job from starting? Then it is out of its class when this returns. */
+bool limits_in_way(struct sched *sched, const struct job *job);
+/* The same with what it would be given. Changes nothing. */
+bool limits_in_way_of(struct sched *sched, const struct job *job, const struct parts *parts,
+                      struct limit_hit *hit);
+/* A start is planned; it came back. */
+struct held *limits_plan(struct sched *sched, const struct job *job, const struct parts *parts);
+void limits_unplan(struct sched *sched, struct held *held);
+/* The job runs no more. */
+void limits_freed(struct sched *sched, const struct job *job);
+void limits_sweep(struct sched *sched, unsigned *budget);
+void limits_done(struct sched *sched);
+void limited_put(struct sched *sched, uint32_t holder, struct order order);
+void limited_del(struct sched *sched, uint32_t holder, struct order order);
+/* classes.c: out of its queue until the limit has room. */
+void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit);
+bool class_rank_is_old(struct sched *sched, const struct job *job);
+
 /* ---- flights.c ---- */
 
 /* A start that is planned and has not come back. */
 struct flight {
     struct flight *next; /* of the same job record */
     uint32_t task, array_id;
+    struct held *held;            /* by limits */
     struct licence_use *licences; /* NULL: none */
     size_t count;
     struct claim claims[]; /* one a part */
@@ -604,9 +630,13 @@ struct sched {
     VEC(struct licence_pool) pools;         /* as core has them */
     struct map licence_runs;                /* job id → struct licence_use */
     struct topo topo;
-    struct map flights; /* job id → struct flights */
-    struct map arrays;  /* array id → struct throttle */
-    uint64_t releases;  /* grows with every release */
+    struct map limited;     /* number of a holder → struct line */
+    struct tallies planned; /* by holder */
+    uint64_t turn;          /* of the priorities that was seen last */
+    uint32_t sweep_id;      /* the next job to be put in its place; 0 none */
+    struct map flights;     /* job id → struct flights */
+    struct map arrays;      /* array id → struct throttle */
+    uint64_t releases;      /* grows with every release */
     int64_t now_us;
     struct predict predict;
     bool in_order;     /* no backfill */
