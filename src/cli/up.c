@@ -38,7 +38,7 @@ static const char up_help[] =
     "  --cpus C           CPUs each node has (default: those of this machine)\n"
     "  --mem M            memory each node has, such as 8G (default: that of this machine)\n"
     "  --gpus TYPE:N      GPUs each node has, such as mi300x:8 (they are only counted)\n"
-    "  --controllers K    controllers to start (default 1)\n"
+    "  --controllers K    controllers (default 1); on a cluster that is there: adds or removes some\n"
     "  --base-port P      first port (default: a free range is looked for)\n"
     "  --conf FILE        configuration to start from: spur.conf or slurm.conf\n"
     "  --wait S           seconds the nodes may take to be idle (default 30)\n"
@@ -120,7 +120,7 @@ static int read_options(int argc, char **argv, struct up_options *o)
 
     optind = 1;
     while (good && (key = getopt_long(argc, argv, "qh", longs, NULL)) != -1) {
-        o->sized = o->sized || strchr("ncmgkpf", key);
+        o->sized = o->sized || strchr("ncmgpf", key);
         switch (key) {
         case 'd':
             o->dir = optarg;
@@ -258,21 +258,34 @@ static int wait_file(const struct up_options *o, const char *path, struct err *e
 
 /* ---- daemons ---- */
 
-static int start_controller(const struct up_options *o, const char *conf, unsigned i,
-                            struct err *err)
+int up_start_controller(const struct up_options *o, const char *conf, unsigned i,
+                        const char *invitation, struct err *err)
 {
     CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
     CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", up_port(o, i));
     CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
     CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
     CLEANUP(freep) char *advertise = mem_printf("unix:%s", sock);
-    const char *argv[] = { "spurctld", "-D",       "-f",          conf,          "--name",
-                           name,       "--listen", listen,        "--state-dir", state,
-                           "--socket", sock,       "--advertise", advertise,     NULL };
+    const char *argv[] = { "spurctld",    "-D",       "-f",
+                           conf,          "--name",   name,
+                           "--listen",    listen,     "--state-dir",
+                           state,         "--socket", sock,
+                           "--advertise", advertise,  invitation ? "--join" : NULL,
+                           invitation,    NULL };
 
     if (up_alive(o->dir, name, NULL))
         return 0;
     return up_start(o->dir, name, "spurctld", (char *const *)argv, err);
+}
+
+/* By `spur controller remove`. */
+bool up_is_removed(const struct up_options *o, unsigned i)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/state/ctl%u/controllers", o->dir, i + 1);
+    CLEANUP(str_done) struct str text = { 0 };
+    struct err ignored;
+
+    return file_read(path, 65536, &text, &ignored) == 0 && strstr(str_text(&text), "\nremoved yes");
 }
 
 /* All controllers of a cluster have the same secrets; the first one made them. */
@@ -303,10 +316,12 @@ static int start_controllers(const struct up_options *o, const char *conf, struc
 {
     CLEANUP(freep) char *token = mem_printf("%s/state/ctl1/keys/join.token", o->dir);
 
-    if (start_controller(o, conf, 0, err) < 0 || wait_file(o, token, err) < 0)
+    if (up_start_controller(o, conf, 0, NULL, err) < 0 || wait_file(o, token, err) < 0)
         return -(int)err->code;
     for (unsigned i = 1; i < o->controllers; i++) {
-        if (copy_secrets(o, i, err) < 0 || start_controller(o, conf, i, err) < 0)
+        if (up_is_removed(o, i))
+            continue;
+        if (copy_secrets(o, i, err) < 0 || up_start_controller(o, conf, i, NULL, err) < 0)
             return -(int)err->code;
     }
     return 0;
@@ -316,18 +331,22 @@ static char *controller_list(const struct up_options *o)
 {
     struct str list = { 0 };
 
-    for (unsigned i = 0; i < o->controllers; i++)
-        str_addf(&list, "%shttp://127.0.0.1:%u", i ? "," : "", up_port(o, i));
+    for (unsigned i = 0; i < o->controllers; i++) {
+        if (!up_is_removed(o, i))
+            str_addf(&list, "%shttp://127.0.0.1:%u", list.len ? "," : "", up_port(o, i));
+    }
     return str_take(&list);
 }
 
 /* Commands on this machine: the kernel says who they are. */
-static char *socket_list(const struct up_options *o)
+char *up_socket_list(const struct up_options *o)
 {
     struct str list = { 0 };
 
-    for (unsigned i = 0; i < o->controllers; i++)
-        str_addf(&list, "%sunix:%s/run/ctl%u.sock", i ? "," : "", o->dir, i + 1);
+    for (unsigned i = 0; i < o->controllers; i++) {
+        if (!up_is_removed(o, i))
+            str_addf(&list, "%sunix:%s/run/ctl%u.sock", list.len ? "," : "", o->dir, i + 1);
+    }
     return str_take(&list);
 }
 
@@ -380,7 +399,7 @@ static int count_idle(struct client *client, size_t *idle, struct err *err)
 
 static int wait_idle(const struct up_options *o, const up_names *nodes, struct err *err)
 {
-    CLEANUP(freep) char *list = socket_list(o);
+    CLEANUP(freep) char *list = up_socket_list(o);
     struct client_options options = { .addresses = list, .timeout_ms = 5000, .retry_ms = 100 };
     struct client *client = client_new(&options, err);
     size_t idle = 0;
@@ -395,7 +414,7 @@ static int wait_idle(const struct up_options *o, const up_names *nodes, struct e
             break;
         for (unsigned i = 0; i < o->controllers && code == 0; i++) {
             CLEANUP(freep) char *name = mem_printf("ctl%u", i + 1);
-            if (!up_alive(o->dir, name, NULL))
+            if (!up_is_removed(o, i) && !up_alive(o->dir, name, NULL))
                 code = say_gone(o->dir, name, err);
         }
         for (size_t i = 0; i < nodes->len && code == 0; i++) {
@@ -448,7 +467,7 @@ static int write_env(const struct up_options *o, const char *conf, struct err *e
     add_quoted(&text, conf);
     str_add(&text, "\nexport SPUR_DIR=");
     add_quoted(&text, o->dir);
-    CLEANUP(freep) char *addrs = socket_list(o);
+    CLEANUP(freep) char *addrs = up_socket_list(o);
     str_add(&text, "\nexport SPUR_CONTROLLER_ADDR=");
     add_quoted(&text, addrs);
     str_add_char(&text, '\n');
@@ -503,6 +522,7 @@ static int prepare(struct up_options *o, up_names *nodes, char **conf, struct er
             o->dir, o->dir, o->dir);
     if (*conf)
         return read_ports(o, err) < 0 ? -(int)err->code : up_conf_nodes(*conf, nodes, err);
+    o->controllers = MAX(o->controllers, 1u);
     if (make_dirs(o->dir, err) < 0 || up_conf_write(o, conf, nodes, err) < 0 ||
         choose_ports(o, nodes->len, err) < 0 ||
         (o->controllers > 1 && up_conf_add_hosts(*conf, o, err) < 0))
@@ -521,12 +541,12 @@ static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct e
     if (start_controllers(o, *conf, err) < 0 || start_agents(o, nodes, err) < 0 ||
         wait_idle(o, nodes, err) < 0)
         return -(int)err->code;
-    return write_env(o, *conf, err);
+    return 0;
 }
 
 int up_main(int argc, char **argv)
 {
-    struct up_options o = { .dir = "spur-cluster", .nodes = 1, .controllers = 1, .wait_s = 30 };
+    struct up_options o = { .dir = "spur-cluster", .nodes = 1, .wait_s = 30 };
     CLEANUP(freep) char *conf = NULL;
     up_names nodes = { 0 };
     struct err err = { 0 };
@@ -541,8 +561,15 @@ int up_main(int argc, char **argv)
     if (!dir)
         return fail("up", &err);
     o.dir = dir;
+    unsigned wanted = o.controllers;
     bool was_up = up_alive(dir, "ctl1", NULL);
     code = bring_up(&o, &nodes, &conf, &err);
+    if (code == 0 && wanted)
+        code = up_change(&o, conf, wanted, &err);
+    if (code == 0)
+        code = write_ports(&o, &err);
+    if (code == 0)
+        code = write_env(&o, conf, &err);
     if (code < 0) {
         struct err ignored;
         if (!was_up)

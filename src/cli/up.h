@@ -43,6 +43,14 @@ int up_conf_nodes(const char *path, up_names *nodes, struct err *err);
 /* Writes the configuration; gives its path and the names of its nodes (the caller frees both). */
 int up_conf_write(const struct up_options *options, char **path, up_names *nodes, struct err *err);
 
+/* With an invitation (a file) it is a new one; NULL: one that was there before. */
+int up_start_controller(const struct up_options *options, const char *conf, unsigned i,
+                        const char *invitation, struct err *err);
+bool up_is_removed(const struct up_options *options, unsigned i);
+char *up_socket_list(const struct up_options *options); /* the caller frees it */
+/* Adds or removes controllers of the running cluster until there are `wanted`. */
+int up_change(struct up_options *options, const char *conf, unsigned wanted, struct err *err);
+
 /* Several controllers: names them and their addresses in the configuration. */
 int up_conf_add_hosts(const char *path, const struct up_options *options, struct err *err);
 /* The port of a controller; its etcd member has the fourth and fifth above it. */

@@ -372,17 +372,27 @@ static void signal_and_wait(struct member *member, int sig, int wait_ms)
         ;
 }
 
-void member_end(struct member *member)
+static void end_by(struct member *member, int sig)
 {
     if (!member)
         return;
     CLEANUP(freep) char *path = mem_printf("%s/etcd.pid", member->dir);
     if (member->pidfd >= 0) {
-        signal_and_wait(member, SIGTERM, END_WAIT_MS);
+        signal_and_wait(member, sig, END_WAIT_MS);
         signal_and_wait(member, SIGKILL, 1000);
         if (member->ours)
             waitpid(member->pid, NULL, WNOHANG);
     }
     unlink(path);
     member_release(member);
+}
+
+void member_end(struct member *member)
+{
+    end_by(member, SIGTERM);
+}
+
+void member_kill(struct member *member)
+{
+    end_by(member, SIGKILL);
 }

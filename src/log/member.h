@@ -46,5 +46,7 @@ pid_t member_pid(const struct member *member); /* 0 while it is down */
 void member_release(struct member *member);
 /* Ends it (TERM, then KILL after 5 s) and lets go. Blocks; for a controller that leaves the cluster. */
 void member_end(struct member *member);
+/* The same at once, when nobody needs what it holds any more. */
+void member_kill(struct member *member);
 
 #endif

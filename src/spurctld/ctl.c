@@ -134,7 +134,8 @@ void ctl_free(struct ctl *ctl)
 {
     if (!ctl)
         return;
-    log_free(ctl->log); /* refuses what still waits */
+    if (ctl->log)
+        log_free(ctl->log); /* refuses what still waits */
     map_each (entry, &ctl->agents) {
         struct agent *agent = entry->value;
         if (agent->hello)
@@ -176,4 +177,14 @@ const struct state *ctl_state(const struct ctl *ctl)
 struct log *ctl_log(struct ctl *ctl)
 {
     return ctl->log;
+}
+
+bool ctl_is_idle(const struct ctl *ctl)
+{
+    return ctl->queue_at == ctl->queue.len;
+}
+
+void ctl_close_log(struct ctl *ctl)
+{
+    log_free(TAKE(ctl->log));
 }

@@ -92,10 +92,19 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
 void ctl_free(struct ctl *ctl);
 const struct state *ctl_state(const struct ctl *ctl);
 struct log *ctl_log(struct ctl *ctl);
+/* Nothing that was proposed still waits. */
+bool ctl_is_idle(const struct ctl *ctl);
+/* Lets go of the log and keeps the state; only ctl_state() and ctl_free() may follow. */
+void ctl_close_log(struct ctl *ctl);
 bool ctl_is_leading(const struct ctl *ctl);
 
 /* The configuration of this process; proposed when the cluster has another and this one leads. */
 void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure);
+
+/* Proposes a new list of controllers; `done` may be NULL, err is NULL when it is agreed. */
+typedef void ctl_controllers_fn(void *arg, const struct err *err);
+void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_controllers_fn *done,
+                             void *arg);
 
 void ctl_poll(struct ctl *ctl);  /* the log has something to say */
 void ctl_flush(struct ctl *ctl); /* at the end of a turn of the loop: what was proposed may go */

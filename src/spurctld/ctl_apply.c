@@ -90,6 +90,14 @@ static void became_leader(struct ctl *ctl)
     ctl_nodes_leading(ctl);
 }
 
+static void controllers_changed(struct ctl *ctl)
+{
+    if (ctl->leading)
+        ctl_nodes_controllers(ctl);
+    if (ctl->io.controllers)
+        ctl->io.controllers(ctl->io.ctx);
+}
+
 static void handle_events(struct ctl *ctl)
 {
     sched_feed_all(ctl->sched, &ctl->events);
@@ -98,8 +106,8 @@ static void handle_events(struct ctl *ctl)
         count_event(ctl, event);
         if (event->kind == EVENT_LEADER)
             became_leader(ctl);
-        else if (event->kind == EVENT_CONTROLLERS && ctl->io.controllers)
-            ctl->io.controllers(ctl->io.ctx);
+        else if (event->kind == EVENT_CONTROLLERS)
+            controllers_changed(ctl);
         else if (event->kind == EVENT_DIVERGED)
             ctl->io.fence(ctl->io.ctx, "the state differs from the other controllers'");
         else if (event->kind == EVENT_PAYLOAD_DROPPED)

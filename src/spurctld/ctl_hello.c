@@ -39,6 +39,39 @@ static NodeConfig *node_config(struct ctl *ctl, const struct node *node, struct 
     return out;
 }
 
+/* As agents write addresses; plain only where nobody else listens. */
+static size_t controller_addresses(struct ctl *ctl, struct arena *arena, char ***out)
+{
+    const CmdControllers *list = state_controllers(ctl->state);
+    size_t count = list ? list->n_controllers : 0;
+
+    *out = ARENA_ARRAY(arena, char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const char *address = list->controllers[i]->address;
+        bool here = str_starts(address, "127.") || str_starts(address, "localhost:");
+        (*out)[i] = arena_printf(arena, "%s://%s", here ? "http" : "https", address);
+    }
+    return count;
+}
+
+void ctl_nodes_controllers(struct ctl *ctl)
+{
+    CtlControllers list = CTL_CONTROLLERS__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+    struct arena arena;
+
+    arena_init(&arena);
+    list.n_addresses = controller_addresses(ctl, &arena, &list.addresses);
+    message.what_case = CTL_MESSAGE__WHAT_CONTROLLERS;
+    message.controllers = &list;
+    map_each (entry, &ctl->agents) {
+        struct agent *agent = entry->value;
+        if (agent->session && agent->welcomed)
+            ctl_send(ctl, agent, &message);
+    }
+    arena_done(&arena);
+}
+
 void ctl_nodes_config(struct ctl *ctl)
 {
     struct arena arena;
@@ -114,6 +147,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     out.epoch = head.epoch;
     out.cluster_id = (ProtobufCBinaryData){ 16, (uint8_t *)head.cluster_id };
     out.heartbeat_ms = HEARTBEAT_MS;
+    out.n_controllers = controller_addresses(ctl, &arena, &out.controllers);
     out.has_lease_ms = true;
     out.lease_ms = agent->lease_ms = ctl_lease_ms(ctl);
     if (out.lease_ms)

@@ -179,7 +179,8 @@ uint32_t ctl_lease_ms(const struct ctl *ctl); /* 0: nodes have none */
 
 /* ---- ctl_hello.c ---- */
 void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello);
-void ctl_nodes_config(struct ctl *ctl); /* tells every agent */
+void ctl_nodes_controllers(struct ctl *ctl); /* tells every agent where they are */
+void ctl_nodes_config(struct ctl *ctl);      /* tells every agent */
 
 /* ---- ctl_reports.c ---- */
 size_t ctl_part_of(const struct job *job, const char *node); /* its count when it has none there */

@@ -52,7 +52,10 @@ static int list_members(struct server *server, struct members *out, struct err *
         code = err_set(err, ERR_CONFIG,
                        "this controller is '%s' (--name), which is not in the list of controllers",
                        server->options->name);
-    if (code == 0) {
+    if (code == 0 && server->membership.entering) {
+        /* A member that only learns answers nothing of use. */
+        str_addf(&out->clients, "%s,%s", str_text(&others) + (others.len > 0), out->client_url);
+    } else if (code == 0) {
         str_add(&out->clients, out->client_url);
         str_add(&out->clients, str_text(&others));
     }
@@ -203,4 +206,32 @@ void server_ha_done(struct server *server)
         tls_ctx_free(ha->tls);
     free(ha);
     server->ha = NULL;
+}
+
+/* ---- changes at run time ---- */
+
+void server_ha_call(struct server *server, enum etcd_method method, const ProtobufCMessage *request,
+                    unsigned timeout_ms, etcd_done_fn done, void *arg)
+{
+    etcd_rpc_io.call(server->ha->rpc, method, request, timeout_ms, done, arg);
+}
+
+/* The list is new: whom to ask, and how many are a majority. */
+void server_ha_follow(struct server *server)
+{
+    struct members members = { 0 };
+    struct err err = { 0 };
+
+    if (list_members(server, &members, &err) < 0 ||
+        etcd_rpc_set_addresses(server->ha->rpc, str_text(&members.clients), &err) < 0)
+        log_error("etcd.addresses", "text=%s", err.text);
+    members_done(&members);
+    log_etcd_set_controllers(ctl_log(server->ctl), (unsigned)server->membership.list.len);
+}
+
+/* For a controller that needs its member no more. */
+void server_ha_end_member(struct server *server)
+{
+    if (server->ha && server->ha->member)
+        member_kill(TAKE(server->ha->member));
 }

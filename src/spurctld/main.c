@@ -27,13 +27,23 @@ static const char help[] =
     "      --state-dir DIR  where the cluster's state is kept (default /var/spool/spur)\n"
     "      --socket PATH    unix socket for commands on this host\n"
     "      --advertise ADDR where others send callers when this one leads\n"
+    "      --join FILE      enter a cluster with the invitation of spur controller add\n"
     "      --log-file FILE  log to this file too\n"
     "      --accept-loss N  start although entries from N on are damaged or missing\n"
     "  -v, --verbose        more detail; may be repeated\n"
     "  -V, --version        print the version\n"
     "  -h, --help           print this\n";
 
-enum { OPT_NAME = 256, OPT_LISTEN, OPT_STATE, OPT_SOCKET, OPT_LOG, OPT_LOSS, OPT_ADVERTISE };
+enum {
+    OPT_NAME = 256,
+    OPT_LISTEN,
+    OPT_STATE,
+    OPT_SOCKET,
+    OPT_LOG,
+    OPT_LOSS,
+    OPT_ADVERTISE,
+    OPT_JOIN
+};
 
 static const struct option longs[] = {
     { "conf", required_argument, NULL, 'f' },
@@ -42,6 +52,7 @@ static const struct option longs[] = {
     { "state-dir", required_argument, NULL, OPT_STATE },
     { "socket", required_argument, NULL, OPT_SOCKET },
     { "advertise", required_argument, NULL, OPT_ADVERTISE },
+    { "join", required_argument, NULL, OPT_JOIN },
     { "log-file", required_argument, NULL, OPT_LOG },
     { "accept-loss", required_argument, NULL, OPT_LOSS },
     { "verbose", no_argument, NULL, 'v' },
@@ -85,6 +96,9 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
             break;
         case OPT_ADVERTISE:
             a->server.advertise = optarg;
+            break;
+        case OPT_JOIN:
+            a->server.join = optarg;
             break;
         case OPT_LOG:
             a->log_file = optarg;

@@ -173,6 +173,10 @@ int membership_save(const struct membership *membership, const char *state_dir, 
         str_addf(&text, "token %s\n", membership->token);
     if (membership->bootstrap)
         str_add(&text, "bootstrap yes\n");
+    if (membership->entering)
+        str_add(&text, "entering yes\n");
+    if (membership->removed)
+        str_add(&text, "removed yes\n");
     vec_each (struct controller, controller, &membership->list)
         str_addf(&text, "controller %s %s:%u\n", controller->name, controller->host,
                  controller->port);
@@ -195,6 +199,10 @@ static int read_line(struct membership *membership, char *line, struct err *err)
         membership->token = mem_strdup(first);
     } else if (strcmp(key, "bootstrap") == 0) {
         membership->bootstrap = true;
+    } else if (strcmp(key, "entering") == 0) {
+        membership->entering = true;
+    } else if (strcmp(key, "removed") == 0) {
+        membership->removed = true;
     } else if (second && strcmp(key, "controller") == 0) {
         if (controller_parse_address(second, &host, &port, err) < 0)
             return -(int)err->code;
@@ -242,8 +250,8 @@ int membership_load(struct membership *membership, const char *state_dir, const 
     CLEANUP(freep) char *path = file_of(state_dir);
 
     *membership = (struct membership){ 0 };
-    return access(path, F_OK) == 0 ? load_file(membership, path, err)
-                                   : load_conf(membership, conf, err);
+    return !conf || access(path, F_OK) == 0 ? load_file(membership, path, err)
+                                            : load_conf(membership, conf, err);
 }
 
 /* ---- what the directory holds ---- */
@@ -284,6 +292,11 @@ int membership_settle(const struct membership *membership, const char *state_dir
     bool sqlite = exists(state_dir, "log.db"), etcd = exists(state_dir, "payload.db");
     struct log_point point;
 
+    if (membership->removed)
+        return err_set(
+            err, ERR_CONFIG,
+            "this controller was removed from the cluster; `spur controller add` gives an "
+            "invitation to start it with (--join)");
     if (membership->etcd ? !sqlite : !etcd)
         return 0;
     if (!membership->from_file)

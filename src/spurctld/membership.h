@@ -33,6 +33,8 @@ struct membership {
     bool etcd;      /* our log is in an etcd that controllers run */
     bool bootstrap; /* the next start puts our snapshot into an empty etcd */
     bool from_file; /* not from the configuration */
+    bool entering;  /* invited, and not in the list yet */
+    bool removed;   /* we were in it once */
 };
 
 /* "c1", "c1(10.0.0.1)", "c1(10.0.0.1:7000)"; the caller frees name and host. */

@@ -87,6 +87,12 @@ static const struct row {
       &token_reply__descriptor, NULL, server_on_join_token, NULL },
     { C "Diag", PEOPLE, READS, RPC_UNARY, &empty__descriptor, &diag_reply__descriptor, ctl_diag,
       NULL, NULL },
+    { C "AddController", RPC_ADMIN, true, RPC_UNARY, &change_controller_request__descriptor,
+      &change_controller_reply__descriptor, NULL, server_on_add_controller, NULL },
+    { C "RemoveController", RPC_ADMIN, true, RPC_UNARY, &change_controller_request__descriptor,
+      &change_controller_reply__descriptor, NULL, server_on_remove_controller, NULL },
+    { C "TransferLeader", RPC_ADMIN, true, RPC_UNARY, &change_controller_request__descriptor,
+      &change_controller_reply__descriptor, NULL, server_on_transfer_leader, NULL },
 #undef C
     { "/spur.Agents/Join", ANY, ANYWHERE, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
@@ -101,6 +107,8 @@ static const struct row {
       &peer_payload_chunk__descriptor, NULL, server_on_peer_payloads, "one of the list" },
     { P "HoldBack", RPC_CONTROLLER, false, RPC_UNARY, &peer_hold_request__descriptor,
       &peer_hold_request__descriptor, NULL, server_on_peer_hold, "one of the list" },
+    { P "Enter", ANY, false, RPC_UNARY, &enter_request__descriptor, &enter_reply__descriptor, NULL,
+      server_on_enter, "the invitation" },
 #undef P
 };
 
@@ -212,6 +220,13 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
     local.accounting_url = NULL; /* may hold a password */
     local.state_dir = server->state_dir;
     local.socket = server->socket;
+    if (server->membership.list.len) {
+        local.n_hosts = 0;
+        local.hosts = ARENA_ARRAY(rpc_call_arena(call), char *, server->membership.list.len);
+        vec_each (struct controller, at, &server->membership.list)
+            local.hosts[local.n_hosts++] =
+                arena_printf(rpc_call_arena(call), "%s(%s:%u)", at->name, at->host, at->port);
+    }
     reply.config = (Config *)state_config(ctl_state(server->ctl));
     reply.local = &local;
     reply.has_boot_us = reply.has_next_job_id = true;

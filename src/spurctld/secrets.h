@@ -51,6 +51,17 @@ int secrets_sign_node(const struct secrets *secrets, const char *node, const cha
                       struct str *certificate, struct str *ca, struct err *err);
 /* The whole line of join.token. */
 int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err);
+
+/* "NAME HOST:PORT EXPIRES SIGNATURE sha256:HASH": for a controller that is to enter, for an hour. */
+int secrets_invitation(const struct secrets *secrets, const char *name, const char *host,
+                       unsigned port, struct str *out, struct err *err);
+struct invitation {
+    char name[256], address[300];
+};
+/* Is it ours, and still good? More words may follow. ERR_UNAUTHENTICATED. */
+int secrets_invited(const struct secrets *secrets, const char *line, struct invitation *out,
+                    struct err *err);
+
 char *secrets_node_token(const struct secrets *secrets, const char *node, struct err *err);
 
 #endif

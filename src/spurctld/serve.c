@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "client/conf_file.h"
 #include "log/sqlite.h"
+#include "spurctld/enter.h"
 #include "spurctld/links.h"
 #include "spurctld/peers.h"
 #include "spurctld/serve.h"
@@ -102,6 +103,13 @@ static void io_need_snapshot(void *ctx, uint64_t index)
         peers_need_snapshot(server->peers, index);
 }
 
+static void io_controllers(void *ctx)
+{
+    struct server *server = ctx;
+
+    server->list_changed = true; /* looked at in this turn of the loop */
+}
+
 static void on_wake(uv_async_t *wake)
 {
     struct server *server = wake->data;
@@ -115,6 +123,7 @@ static void on_prepare(uv_prepare_t *prepare)
     struct server *server = prepare->data;
 
     tell_leader(server);
+    server_controllers_turn(server);
     server_snapshot_maybe(server);
     ctl_flush(server->ctl);
 }
@@ -356,16 +365,20 @@ static int start(struct server *server, struct err *err)
         .wake = io_wake,
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
+        .controllers = io_controllers,
     };
 
     if (server_load_conf(server, err) < 0)
         return -(int)err->code;
     set_paths(server);
+    server->list_changed = true;
     if (file_make_dirs(server->state_dir, 0700, err) < 0 ||
         membership_load(&server->membership, server->state_dir, server->conf, err) < 0 ||
         open_secrets(server, err) < 0 ||
         (!conf_local(server->conf)->n_etcd &&
          membership_settle(&server->membership, server->state_dir, err) < 0) ||
+        secrets_open(&server->secrets, server->state_dir, cluster_name(server),
+                     server->options->name, conf_local(server->conf)->jwt_key, err) < 0 ||
         start_rpc(server, err) < 0)
         return -(int)err->code;
     uint8_t step_secret[DIGEST_BYTES];
@@ -440,9 +453,14 @@ static void finish(struct server *server)
     rpc_server_free(server->rpc);
     links_free(server->links);
     peers_free(server->peers);
+    if (server->move != MOVE_NOT)
+        server_move_log(server);
     ctl_free(server->ctl);
+    if (server->removed)
+        server_put_aside(server);
     server_ha_done(server);
     membership_done(&server->membership);
+    membership_done(&server->moved_membership);
     secrets_done(&server->secrets);
     rpc_loop_free(server->rpc_loop);
     uv_walk(server->uv, close_handle, NULL);
@@ -457,19 +475,17 @@ static void finish(struct server *server)
     free(server->address);
 }
 
-int server_run(const struct server_options *given, struct err *err)
+/* One life of the server. *moved_us: when the log began to move; set again when it moves now. */
+static int run_once(const struct server_options *options, int64_t *moved_us, struct err *err)
 {
     uv_loop_t loop;
-    struct server_options options = *given;
-    struct server server = { .uv = &loop, .options = &options, .start_us = clock_wall_us() };
-    char host[HOST_NAME_BYTES];
+    struct server server = {
+        .uv = &loop, .options = options, .start_us = clock_wall_us(), .moved_us = *moved_us
+    };
 
-    host_short(host);
-    if (!options.name)
-        options.name = host;
-    server.address = options.advertise ? mem_strdup(options.advertise)
-                     : options.listen  ? mem_strdup(options.listen[0])
-                                       : NULL;
+    server.address = options->advertise ? mem_strdup(options->advertise)
+                     : options->listen  ? mem_strdup(options->listen[0])
+                                        : NULL;
     map_init(&server.sessions);
     map_init(&server.users);
     uv_loop_init(&loop);
@@ -478,11 +494,39 @@ int server_run(const struct server_options *given, struct err *err)
     int code = start(&server, err);
     if (code == 0) {
         daemon_ready();
-        log_info("ctl.serves", "name=%s socket=%s state=%s version=%s", options.name, server.socket,
-                 server.state_dir, SPUR_VERSION);
+        log_info("ctl.serves", "name=%s socket=%s state=%s version=%s", options->name,
+                 server.socket, server.state_dir, SPUR_VERSION);
         uv_run(&loop, UV_RUN_DEFAULT);
-        log_info("ctl.stopped", "name=%s", options.name);
+        log_info("ctl.stopped", "name=%s", options->name);
     }
+    *moved_us = server.move != MOVE_NOT ? server.moved_us : 0;
     finish(&server);
     return code < 0 ? code : server.exit_code;
+}
+
+static int enter(const struct server_options *options, struct err *err)
+{
+    if (!options->join)
+        return 0;
+    if (!options->state_dir)
+        return err_set(err, ERR_INVALID, "--join goes with --state-dir");
+    return server_enter(options, options->state_dir, err);
+}
+
+int server_run(const struct server_options *given, struct err *err)
+{
+    struct server_options options = *given;
+    char host[HOST_NAME_BYTES];
+    int64_t moved_us = 0;
+
+    host_short(host);
+    if (!options.name)
+        options.name = host;
+    int code = enter(&options, err);
+    if (code == 0) {
+        do
+            code = run_once(&options, &moved_us, err);
+        while (code == 0 && moved_us);
+    }
+    return code;
 }

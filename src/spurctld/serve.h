@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/map.h"
+#include "log/etcd_io.h"
 #include "rpc/rpc.h"
 #include "schema/conf.h"
 #include "spurctld/ctl.h"
@@ -22,7 +23,10 @@ struct server_options {
     const char *const *listen; /* NULL-terminated; NULL: from the configuration */
     const char *advertise;     /* where callers are sent when this one leads; NULL: listen[0] */
     uint64_t accept_loss;
+    const char *join; /* file with an invitation: this is a new controller; NULL: it is not */
 };
+
+enum server_move { MOVE_NOT, MOVE_TO_ETCD, MOVE_TO_SQLITE };
 
 struct server {
     uv_loop_t *uv;
@@ -50,6 +54,12 @@ struct server {
     uv_timer_t handover; /* while we stop and still lead */
     unsigned handover_left;
     struct peers *peers;
+    bool changing; /* controllers.c is at a step */
+    bool list_changed, list_proposed, was_several, removed;
+    enum server_move move;              /* where the log goes when the loop has ended */
+    struct membership moved_membership; /* what holds then */
+    int64_t moved_us;                   /* when that began; 0: not, or we lead again */
+    unsigned pause_ms;                  /* how long it took last */
     struct snapshot_child *snapshot;
     uint64_t snapshot_index; /* the last one that a child wrote */
     int64_t snapshot_after_us;
@@ -86,6 +96,7 @@ void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *request
 /* snapshots.c: a forked child writes the state while we go on */
 void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
+void server_snapshot_abandon(struct server *server); /* ends the child */
 
 /* ha.c: several controllers */
 bool server_is_several(const struct server *server);
@@ -93,6 +104,10 @@ struct log *server_open_etcd(struct server *server, const struct log_config *con
                              struct err *err);
 int server_start_links(struct server *server, struct err *err); /* after the log is open */
 void server_ha_done(struct server *server);
+void server_ha_call(struct server *server, enum etcd_method method, const ProtobufCMessage *request,
+                    unsigned timeout_ms, etcd_done_fn done, void *arg);
+void server_ha_follow(struct server *server);
+void server_ha_end_member(struct server *server);
 
 /* links.c: controllers hear each other */
 void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *request);
@@ -100,6 +115,20 @@ void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *request)
 void server_on_peer_snapshot(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_peer_payloads(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_peer_hold(struct rpc_call *call, const ProtobufCMessage *request);
+
+/* moves.c: the log goes from one engine to the other */
+void server_move(struct server *server, enum server_move to);
+void server_move_log(struct server *server);
+void server_put_aside(struct server *server);
+
+/* controllers.c: who the controllers are */
+void server_on_add_controller(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_remove_controller(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_transfer_leader(struct rpc_call *call, const ProtobufCMessage *request);
+void server_controllers_turn(struct server *server); /* in every turn of the loop */
+
+/* enter.c */
+void server_on_enter(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* hooks.c */
 void server_hook(void *ctx, const struct ctl_hook *hook);

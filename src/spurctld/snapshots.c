@@ -6,6 +6,7 @@
  * is the log told, which verifies it before anything older is removed. A child that fails costs
  * nothing but the try.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,4 +93,13 @@ void server_snapshot_child(struct server *server)
     }
     free(child);
     server->snapshot = NULL;
+}
+
+void server_snapshot_abandon(struct server *server)
+{
+    if (!server->snapshot)
+        return;
+    kill(server->snapshot->pid, SIGKILL);
+    waitpid(server->snapshot->pid, NULL, 0);
+    free(TAKE(server->snapshot));
 }

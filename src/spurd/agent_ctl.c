@@ -470,6 +470,10 @@ void agent_on_message(struct agent *agent, const CtlMessage *message)
     case CTL_MESSAGE__WHAT_CONFIG:
         agent_set_config(agent, message->config);
         break;
+    case CTL_MESSAGE__WHAT_CONTROLLERS:
+        session_set_controllers(agent->session, message->controllers->addresses,
+                                message->controllers->n_addresses);
+        break;
     case CTL_MESSAGE__WHAT_ACK:
         on_ack(agent, message->ack);
         break;
