@@ -374,12 +374,9 @@ static int start(struct server *server, struct err *err)
     server->list_changed = true;
     if (file_make_dirs(server->state_dir, 0700, err) < 0 ||
         membership_load(&server->membership, server->state_dir, server->conf, err) < 0 ||
-        open_secrets(server, err) < 0 ||
         (!conf_local(server->conf)->n_etcd &&
          membership_settle(&server->membership, server->state_dir, err) < 0) ||
-        secrets_open(&server->secrets, server->state_dir, cluster_name(server),
-                     server->options->name, conf_local(server->conf)->jwt_key, err) < 0 ||
-        start_rpc(server, err) < 0)
+        open_secrets(server, err) < 0 || start_rpc(server, err) < 0)
         return -(int)err->code;
     uint8_t step_secret[DIGEST_BYTES];
     if (make_step_secret(server, step_secret, err) < 0)
