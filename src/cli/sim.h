@@ -169,9 +169,9 @@ struct conf;
 /* The cluster that the options or the trace describe. */
 struct conf *sim_conf_read(const struct sim_args *args, const struct sim_trace *trace,
                            struct err *err);
-/* "fifo", "backfill", "sjf", "predict" or "predict:STRETCH[:BOUND]" put into it. */
+/* One of sim_policies put into it. */
 int sim_conf_policy(Config *config, const char *policy, struct err *err);
-extern const char *const sim_policies; /* "fifo, backfill, sjf, predict" */
+extern const char *const sim_policies; /* as a message lists them */
 
 /* ---- sim_metrics.c ---- */
 

@@ -19,7 +19,8 @@ static const struct option rows[] = {
       .read = option_text,
       .into = TEXT(policy),
       .help =
-          "fifo (strictly in order), backfill (in order, with EASY backfill), sjf (the shortest "
+          "fifo (strictly in order), backfill (in order, with EASY backfill), conservative (every "
+          "waiting job has a promised start), sjf (the shortest "
           "time limit first), predict (the smallest first by what earlier jobs let expect; "
           "predict:STRETCH:BOUND as order_stretch and order_bound). Several, with commas, are "
           "compared. What the configuration says when not given." },

@@ -11,7 +11,8 @@
 #include "cli/sim.h"
 #include "client/conf_file.h"
 
-const char *const sim_policies = "fifo, backfill, sjf, predict, predict:STRETCH:BOUND";
+const char *const sim_policies =
+    "fifo, backfill, conservative, sjf, predict, predict:STRETCH:BOUND";
 
 static struct conf *made_up(uint32_t nodes, uint32_t cpus, uint32_t gpus, struct err *err)
 {
@@ -66,12 +67,13 @@ struct conf *sim_conf_read(const struct sim_args *args, const struct sim_trace *
 }
 
 static const struct {
-    const char *name, *plugin, *order;
+    const char *name, *plugin, *backfill, *order;
 } policies[] = {
-    { "fifo", "builtin", "priority" },
-    { "backfill", "backfill", "priority" },
-    { "sjf", "backfill", "sjf" },
-    { "predict", "backfill", "predict" },
+    { "fifo", "builtin", "easy", "priority" },
+    { "backfill", "backfill", "easy", "priority" },
+    { "conservative", "backfill", "conservative", "priority" },
+    { "sjf", "backfill", "easy", "sjf" },
+    { "predict", "backfill", "easy", "predict" },
 };
 
 /* ":STRETCH[:BOUND]" */
@@ -105,6 +107,7 @@ int sim_conf_policy(Config *config, const char *policy, struct err *err)
         if (numbers && !read_numbers(config, policy + len + 1))
             break;
         config->scheduler_plugin = (char *)(uintptr_t)policies[i].plugin;
+        config->backfill = (char *)(uintptr_t)policies[i].backfill;
         config->scheduler_order = (char *)(uintptr_t)policies[i].order;
         return 0;
     }

@@ -90,6 +90,7 @@ enum sim_column {
     COLUMN_RUN,
     COLUMN_GPUS,
     COLUMN_CPUS,
+    COLUMN_CPU_MILLI,
     COLUMN_NODES,
     COLUMN_MEM,
     COLUMN_LIMIT,
@@ -110,6 +111,7 @@ static const struct {
     { "duration_s", COLUMN_RUN, 0, LIMIT_SECONDS, false, true },
     { "run_s", COLUMN_RUN, 0, LIMIT_SECONDS, false, true },
     { "gpus", COLUMN_GPUS, 0, 1000000, false, true },
+    { "cpu_milli", COLUMN_CPU_MILLI, 0, INT64_C(100000000000), false, true },
     { "cpus", COLUMN_CPUS, 0, 100000000, false, true },
     { "nodes", COLUMN_NODES, 0, LIMIT_NODES, false, true },
     { "mem_mb", COLUMN_MEM, 0, INT64_C(1) << 40, false, true },
@@ -220,8 +222,9 @@ static int tsv_row(struct sim_reader *reader, char **cells, uint32_t line, struc
         enum sim_column column;
         size_t at; /* in values */
     } wanted[] = {
-        { COLUMN_SUBMIT, 0 }, { COLUMN_RUN, 1 }, { COLUMN_GPUS, 2 },  { COLUMN_CPUS, 3 },
-        { COLUMN_NODES, 4 },  { COLUMN_MEM, 5 }, { COLUMN_LIMIT, 6 }, { COLUMN_ID, 7 },
+        { COLUMN_SUBMIT, 0 }, { COLUMN_RUN, 1 },   { COLUMN_GPUS, 2 },
+        { COLUMN_CPUS, 3 },   { COLUMN_NODES, 4 }, { COLUMN_MEM, 5 },
+        { COLUMN_LIMIT, 6 },  { COLUMN_ID, 7 },    { COLUMN_CPU_MILLI, 8 },
     };
     int64_t v[ARRAY_LEN(wanted)];
 
@@ -233,6 +236,8 @@ static int tsv_row(struct sim_reader *reader, char **cells, uint32_t line, struc
         if (number_of(reader, cells, wanted[i].column, line, &v[i], err) < 0)
             return -1;
     }
+    if (v[3] < 0 && v[8] >= 0)
+        v[3] = (v[8] + 999) / 1000;
     bool sized = reader->columns[COLUMN_GPUS] < 0 || v[2] > 0 || v[3] > 0 || v[4] > 0;
     if (v[1] < 0 || !sized) {
         reader->trace->skipped++;

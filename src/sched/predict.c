@@ -14,7 +14,8 @@
  * (2) No more than KEYS_MOST kinds of jobs are known. When there are more, those not seen since the
  *     last time are forgotten.
  * (3) Whole numbers only, so that every replica has the same order. The memory itself is not part
- *     of the state: after a restart it begins anew, and jobs go by their limits until it is back.
+ *     of the state: after a restart it begins with the jobs that are not forgotten yet, and others
+ *     go by their limits until it is back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -155,16 +156,15 @@ static void see(struct seen *seen, int64_t ran_s, int64_t limit_s)
     seen->count = MIN(seen->count + 1, WINDOW);
 }
 
-void predict_learn(struct sched *sched, const struct event *event)
+static void learn(struct sched *sched, const struct job *job, int64_t start_us, int64_t end_us)
 {
     struct predict *predict = &sched->predict;
-    const struct job *job = event->job;
     uint64_t keys[LEVELS];
 
-    if (predict->by != ORDER_BY_SIZE || event->start_us <= 0 || event->end_us < event->start_us ||
+    if (predict->by != ORDER_BY_SIZE || start_us <= 0 || end_us < start_us ||
         job->state == JOB_CANCELLED || job->state == JOB_NODE_FAIL)
         return;
-    int64_t ran = bounded((event->end_us - event->start_us) / US_PER_S);
+    int64_t ran = bounded((end_us - start_us) / US_PER_S);
     keys_of(job, keys);
     for (int i = 0; i < LEVELS; i++)
         see(find_or_make(predict, keys[i]), ran, job->time_limit_s);
@@ -172,6 +172,22 @@ void predict_learn(struct sched *sched, const struct event *event)
         predict->reread = predict->learned;
         sched->reclass = true;
     }
+}
+
+void predict_learn(struct sched *sched, const struct event *event)
+{
+    learn(sched, event->job, event->start_us, event->end_us);
+}
+
+void predict_recall(struct sched *sched)
+{
+    for (const struct job *job = state_job_from(sched->state, 1);
+         sched->predict.by == ORDER_BY_SIZE && job;
+         job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
+        if (job_has_ended(job) && job->run)
+            learn(sched, job, job->run->start_us, job->end_us);
+    }
+    sched->reclass = sched->reclass || sched->predict.learned;
 }
 
 int64_t predict_run_s(struct sched *sched, const struct job *job)

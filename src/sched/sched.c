@@ -83,6 +83,7 @@ struct sched *sched_new(const struct state *state)
     arena_init(&sched->plan_arena);
     predict_init(sched);
     rebuild(sched);
+    predict_recall(sched);
     return sched;
 }
 

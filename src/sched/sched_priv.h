@@ -382,6 +382,8 @@ void predict_read_config(struct sched *sched);
 void predict_done(struct sched *sched);
 /* A job ended: how long did it run? */
 void predict_learn(struct sched *sched, const struct event *event);
+/* The same for jobs that ended before there was a planner, as far as they are still known. */
+void predict_recall(struct sched *sched);
 /* How long it is expected to run, at most its limit. */
 int64_t predict_run_s(struct sched *sched, const struct job *job);
 /* Its place in the order of its tier: what is smaller goes first. */

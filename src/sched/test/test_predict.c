@@ -92,6 +92,24 @@ static void users_and_names_are_told_apart(void **state)
     rig_free(rig);
 }
 
+/* A new planner for the same state knows what the old one saw. */
+static void what_ended_is_recalled(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER("predict"));
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        past(rig, "gres=gpu:8 t=3600 uid=1 name=train", 50);
+        past(rig, "gres=gpu:8 t=3600 uid=2 name=train", 5);
+    }
+    sched_free(rig->sched);
+    rig->sched = sched_new(rig->state);
+    assert_int_equal(first_of(rig, "gres=gpu:8 t=3600 uid=1 name=train", 5,
+                              "gres=gpu:8 t=3600 uid=2 name=train"),
+                     2);
+    rig_free(rig);
+}
+
 /* The bound is a day: who came more than that before is not overtaken, however large. */
 static void nobody_is_overtaken_beyond_the_bound(void **state)
 {
@@ -112,7 +130,8 @@ static void many_kinds(void **state)
     (void)state;
     rig->check = false;
     for (int i = 0; i < 3000; i++) {
-        snprintf(words, sizeof(words), "gres=gpu:8 t=%d uid=%d name=n%d", 60 + i % 50, 1 + i % 97, i);
+        snprintf(words, sizeof(words), "gres=gpu:8 t=%d uid=%d name=n%d", 60 + i % 50, 1 + i % 97,
+                 i);
         past(rig, words, 1 + i % 40);
     }
     rig->check = true;
@@ -126,6 +145,7 @@ int main(void)
         cmocka_unit_test(by_limit),
         cmocka_unit_test(limits_count_until_something_is_known),
         cmocka_unit_test(users_and_names_are_told_apart),
+        cmocka_unit_test(what_ended_is_recalled),
         cmocka_unit_test(nobody_is_overtaken_beyond_the_bound),
         cmocka_unit_test(many_kinds),
     };
