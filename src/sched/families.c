@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * families.c - classes that fit on the same hosts, and which of them are worth a try
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sched/sched_priv.h"
+#include "schema/reasons.h"
+
+/* ---- classes of a family: a treap by limit, with the first job of each subtree ---- */
+
+static void pull(struct class *class)
+{
+    class->best = class->head;
+    if (class->left && order_before(class->left->best, class->best))
+        class->best = class->left->best;
+    if (class->right && order_before(class->right->best, class->best))
+        class->best = class->right->best;
+}
+
+void class_pull_up(struct class *class)
+{
+    for (; class; class = class->parent) {
+        struct order was = class->best;
+        pull(class);
+        if (was.id == class->best.id && was.rank == class->best.rank)
+            return;
+    }
+}
+
+static void replace(struct family *family, struct class *parent, struct class *old,
+                    struct class *with)
+{
+    if (!parent)
+        family->root = with;
+    else if (parent->left == old)
+        parent->left = with;
+    else
+        parent->right = with;
+    if (with)
+        with->parent = parent;
+}
+
+/* Lifts a class above its parent. */
+static void rotate(struct family *family, struct class *class)
+{
+    struct class *parent = class->parent, *moved;
+
+    replace(family, parent->parent, parent, class);
+    if (parent->left == class) {
+        moved = parent->left = class->right;
+        class->right = parent;
+    } else {
+        moved = parent->right = class->left;
+        class->left = parent;
+    }
+    if (moved)
+        moved->parent = parent;
+    parent->parent = class;
+    pull(parent);
+    pull(class);
+}
+
+void class_link(struct family *family, struct class *class)
+{
+    struct class **at = &family->root;
+
+    while (*at) {
+        class->parent = *at;
+        at = class->limit_us < (*at)->limit_us ? &(*at)->left : &(*at)->right;
+    }
+    *at = class;
+    while (class->parent && class->luck > class->parent->luck)
+        rotate(family, class);
+}
+
+void class_unlink(struct family *family, struct class *class)
+{
+    while (class->left || class->right) {
+        bool left = !class->right || (class->left && class->left->luck > class->right->luck);
+        rotate(family, left ? class->left : class->right);
+    }
+    replace(family, class->parent, class, NULL);
+    class_pull_up(class->parent);
+}
+
+struct order family_first(const struct family *family, int64_t limit_us, struct class **out)
+{
+    struct order best = ORDER_LAST;
+    struct class *from = NULL, *class = family->root;
+    bool subtree = false;
+
+    /* Of each class on the way that is short enough, all that are shorter count too. */
+    while (class) {
+        if (class->limit_us > limit_us) {
+            class = class->left;
+            continue;
+        }
+        if (order_before(class->head, best)) {
+            best = class->head;
+            from = class;
+            subtree = false;
+        }
+        if (class->left && order_before(class->left->best, best)) {
+            best = class->left->best;
+            from = class->left;
+            subtree = true;
+        }
+        class = class->right;
+    }
+    while (subtree && from) {
+        if (from->head.id == best.id && from->head.rank == best.rank)
+            break;
+        from = from->left && from->left->best.id == best.id && from->left->best.rank == best.rank
+                   ? from->left
+                   : from->right;
+    }
+    if (out)
+        *out = from;
+    return best;
+}
+
+/* ---- families ---- */
+
+int64_t job_length_us(const struct job *job)
+{
+    return job_end_by(job, 0);
+}
+
+uint64_t resv_hash(const char *name)
+{
+    return name ? hash_bytes(name, strlen(name), 1) | 1 : 0;
+}
+
+/* False when there is none. */
+bool job_mask(const struct sched *sched, const struct job *job, struct mask *mask)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    bool any = false;
+
+    *mask = (struct mask){ 0 };
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        unsigned reason = core_partition_reason(job, &needs[i]);
+        /* Whether its nodes suffice may change with the nodes: it is looked at when placing. */
+        if (needs[i].partition && (reason == REASON_NONE || reason == REASON_PART_CONFIG)) {
+            mask->bits[i / 64] |= UINT64_C(1) << (i % 64);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static uint8_t minds_of(const struct sched *sched, const struct job *job, const struct mask *mask)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    bool user = job->shape->exclusive_user;
+
+    for (size_t i = 0; i < job->shape->partition_count; i++)
+        user = user || (mask_has(mask, i) && needs[i].partition->spec->exclusive_user);
+    return (uint8_t)((user ? MINDS_USER : 0) | (job->shape->exclusive_mcs ? MINDS_MCS : 0));
+}
+
+/* What the grid knows nothing of. */
+static bool is_particular(const struct sched *sched, const struct shape *shape)
+{
+    return shape->oversubscribe || shape->nodelist || shape->contiguous || shape->reservation ||
+           shape->prefer.plain || shape->prefer.group_count || shape->features.group_count ||
+           (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
+                                   (shape->max_nodes > 1 && shape->tasks > 1)));
+}
+
+static struct family *family_new(struct sched *sched, const struct job *job,
+                                 const struct mask *mask)
+{
+    struct family *family = NEW(struct family);
+    const struct shape *shape = job->shape;
+    const struct need *needs = shape_needs(sched->state, job->shape);
+
+    family->shape = job->shape;
+    family->shape_hash = shape->head.hash;
+    family->mask = *mask;
+    family->minds = minds_of(sched, job, mask);
+    family->uid = sched->minds || family->minds ? job->owner->uid : UINT32_MAX;
+    family->particular = is_particular(sched, shape);
+    family->single = !family->particular && shape->min_nodes <= 1 &&
+                     (shape->max_nodes <= 1 || shape->tasks <= 1);
+    family->end_by_us = INT64_MAX;
+    family->lane_count = (uint32_t)shape->partition_count;
+    family->lane_at = NEW_ARRAY(uint32_t, family->lane_count);
+    family->lanes = NEW_ARRAY(uint32_t, family->lane_count);
+    for (uint32_t i = 0; i < family->lane_count; i++)
+        family->lanes[i] = mask_has(mask, i) ? needs[i].partition->number : UINT32_MAX;
+    return family;
+}
+
+struct family *family_for(struct sched *sched, const struct job *job)
+{
+    struct mask mask;
+
+    job_mask(sched, job, &mask);
+    return family_new(sched, job, &mask);
+}
+
+void family_free(struct family *family)
+{
+    free(family->asks);
+    free(family->lane_at);
+    free(family->lanes);
+    free(family);
+}
+
+struct family *family_get(struct sched *sched, const struct job *job, const struct mask *mask)
+{
+    if (minds_of(sched, job, mask) && !sched->minds)
+        sched->minds = sched->reclass = true;
+    uint32_t uid = sched->minds ? job->owner->uid : UINT32_MAX;
+    uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32);
+    struct family *chain = map_get_num(&sched->families, key);
+
+    for (struct family *family = chain; family; family = family->same) {
+        if (family->shape == job->shape && family->shape_hash == job->shape->head.hash &&
+            memcmp(&family->mask, mask, sizeof(*mask)) == 0 && family->uid == uid)
+            return family;
+    }
+    struct family *family = family_new(sched, job, mask);
+    family->key = key;
+    family->same = chain;
+    map_put_num(&sched->families, key, family);
+    sched->family_count++;
+    return family;
+}
+
+void family_drop(struct sched *sched, struct family *family)
+{
+    struct family *chain = map_get_num(&sched->families, family->key);
+
+    heap_del(&sched->hot, &family->hot_at);
+    for (uint32_t i = 0; i < family->lane_count; i++) {
+        if (family->lanes[i] < sched->lanes.len)
+            heap_del(&sched->lanes.items[family->lanes[i]].heap, &family->lane_at[i]);
+    }
+    wants_del(sched, family);
+    if (chain == family && family->same) {
+        map_put_num(&sched->families, family->key, family->same);
+    } else if (chain == family) {
+        map_del_num(&sched->families, family->key);
+    } else {
+        while (chain->same != family)
+            chain = chain->same;
+        chain->same = family->same;
+    }
+    sched->family_count--;
+    family_free(family);
+}
+
+/* By its very first job: whether that one is short enough is looked at when its turn comes. */
+static void set_hot(struct sched *sched, struct family *family)
+{
+    if (family->end_by_us == INT64_MIN || !family->root)
+        heap_del(&sched->hot, &family->hot_at);
+    else
+        heap_set(&sched->hot, &family->hot_at, family, family->root->best);
+}
+
+/* The first job of some class changed, `order` came or went. */
+void family_rekey(struct sched *sched, struct family *family, struct order order)
+{
+    struct order first = family->root ? family->root->best : ORDER_LAST;
+
+    for (uint32_t i = 0; i < family->lane_count; i++) {
+        if (family->lanes[i] >= sched->lanes.len)
+            continue;
+        struct lane *lane = &sched->lanes.items[family->lanes[i]];
+        heap_set(&lane->heap, &family->lane_at[i], family, first);
+        lane_doubt_at(sched, family->lanes[i], order);
+        const struct heap_item *top = sched->in_order ? heap_top(&lane->heap) : NULL;
+        if (top && top->family != family) /* it may be its turn now */
+            set_hot(sched, top->family);
+    }
+    set_hot(sched, family);
+}
+
+void family_heat(struct sched *sched, struct family *family, int64_t end_by_us)
+{
+    if (family->end_by_us >= end_by_us)
+        return;
+    family->end_by_us = end_by_us;
+    set_hot(sched, family);
+}
+
+void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
+                 struct order tried)
+{
+    family->end_by_us = end_by_us;
+    family->lacking = lacking;
+    wants_add(sched, family);
+    for (uint32_t i = 0; i < family->lane_count; i++)
+        lane_doubt_at(sched, family->lanes[i], tried);
+    set_hot(sched, family);
+}
+
+void families_heat_all(struct sched *sched)
+{
+    map_each (entry, &sched->families) {
+        for (struct family *family = entry->value; family; family = family->same) {
+            family->end_by_us = INT64_MIN; /* so that it is keyed anew */
+            family_heat(sched, family, INT64_MAX);
+        }
+    }
+}

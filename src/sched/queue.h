@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queue.h - pending jobs in order: lines, heaps, classes, families, lanes
+ *
+ * Inside the planner; see sched_priv.h for what holds.
+ */
+#ifndef SCHED_QUEUE_H
+#define SCHED_QUEUE_H
+
+#include "base/limits.h"
+#include "base/vec.h"
+#include "core/shape.h"
+
+struct sched;
+struct event;
+
+#define US_PER_S INT64_C(1000000)
+/* A job without a limit is taken to end after this. */
+#define UNLIMITED_US (INT64_C(365) * 86400 * US_PER_S)
+
+/* (5): what is smaller goes first. */
+struct order {
+    uint64_t rank;
+    uint32_t id;
+};
+static inline bool order_before(struct order a, struct order b)
+{
+    return a.rank != b.rank ? a.rank < b.rank : a.id < b.id;
+}
+#define ORDER_LAST ((struct order){ UINT64_MAX, UINT32_MAX })
+static inline bool order_is_last(struct order order)
+{
+    return order.rank == UINT64_MAX && order.id == UINT32_MAX;
+}
+
+/* Which of the partitions that a job names would take it. */
+struct mask {
+    uint64_t bits[(LIMIT_JOB_PARTITIONS + 63) / 64];
+};
+static inline bool mask_has(const struct mask *mask, size_t i)
+{
+    return mask->bits[i / 64] >> (i % 64) & 1;
+}
+
+/* ---- line.c: a sorted list of jobs, cheap at both ends ---- */
+
+struct chunk;
+struct line {
+    struct chunk **chunks;
+    uint32_t first, count, cap;
+};
+void line_put(struct line *queue, struct order order);
+bool line_del(struct line *queue, struct order order);
+struct order line_head(const struct line *queue); /* ORDER_LAST when empty */
+/* Walks in order; begin with a zeroed cursor. */
+struct line_cursor {
+    uint32_t chunk, item;
+};
+struct order line_next(const struct line *queue, struct line_cursor *cursor);
+size_t line_count_before(const struct line *queue, struct order order);
+void line_done(struct line *queue);
+
+/* ---- heap.c: families by the order of their first job ---- */
+
+struct family;
+struct heap_item {
+    struct order key;
+    struct family *family;
+    uint32_t *at; /* where the family keeps its place + 1; 0: not in the heap */
+};
+struct heap {
+    VEC(struct heap_item) items;
+};
+void heap_set(struct heap *heap, uint32_t *at, struct family *family, struct order key);
+void heap_del(struct heap *heap, uint32_t *at);
+const struct heap_item *heap_top(const struct heap *heap); /* NULL when empty */
+
+/* ---- classes and families ---- */
+
+struct class
+{
+    struct family *family;
+    int64_t limit_us; /* no job of it has a longer one; INT64_MAX unlimited */
+    uint32_t number, members;
+    struct order head; /* of the queue */
+    struct line queue;
+    uint64_t key;
+    struct class *same;
+    struct class *left, *right, *parent; /* a treap by limit */
+    uint32_t luck;
+    struct order best; /* of the subtree */
+};
+
+/* What a family wants of one host of a kind, for one of its partitions. */
+struct ask {
+    bool able;
+    uint32_t most;       /* tasks that an empty host of the kind could run */
+    uint32_t unit_tasks; /* a host that cannot run these is of no use */
+    uint32_t row, col;   /* for unit_tasks */
+    uint64_t mem_mb;
+    uint32_t cpus;
+};
+
+struct family {
+    struct shape *shape;
+    uint32_t shape_hash;
+    struct mask mask; /* of shape->partitions */
+    uint32_t uid;     /* where it matters whose jobs share a host; else UINT32_MAX */
+    uint8_t minds;    /* enum minds: must not share hosts with others */
+    struct family *same;
+    uint64_t key;
+    uint64_t generation, kinds_version; /* of the asks */
+    uint32_t kinds;                     /* the asks are for so many */
+    struct ask *asks;                   /* shape->partition_count * kinds */
+    struct class *root;
+    uint32_t class_count;
+    uint32_t hot_at;
+    uint32_t *lane_at; /* one per partition of the shape */
+    uint32_t *lanes;   /* their numbers; UINT32_MAX: none of that name */
+    uint32_t lane_count;
+    int64_t end_by_us; /* (2): a job that would end later than this does not fit; INT64_MIN: none */
+    uint32_t lacking;  /* hosts or tasks that must be freed before another try */
+    bool by_tasks;     /* lacking counts tasks */
+    uint32_t booked;   /* jobs of it that are */
+    uint64_t hopeless; /* epoch + 1 at which no start could be foreseen */
+    uint64_t barred;   /* turn at which it did not fit without what is promised behind it either */
+    uint64_t counted;  /* epoch + 1 at which hosts were counted */
+    uint32_t could, usable; /* hosts that could run a part of a job; those of them that may now */
+    bool single;            /* one host serves a job */
+    bool wanted;            /* is among the wants of the kinds */
+    bool particular;        /* not placed by the grid alone */
+};
+
+enum pend_place {
+    PEND_IDLE,    /* all of it is planned */
+    PEND_QUEUED,  /* may be tried */
+    PEND_PARKED,  /* its array runs as many tasks as it may */
+    PEND_LIMITED, /* a limit of its association or QOS is in the way */
+};
+struct pend {
+    uint64_t rank;
+    uint32_t class;    /* number + 1; 0: not in the queue of the planner */
+    uint32_t array_id; /* 0: none */
+    uint8_t place;     /* enum pend_place */
+    uint8_t booked;
+    uint32_t holder;   /* whose limit it is, while LIMITED */
+    uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
+};
+
+/* Of an array with records that wait for its %N, or with planned tasks. */
+struct throttle {
+    struct line parked;
+    uint32_t planned;
+};
+/* `by` more or fewer of the array's tasks are planned. */
+void throttle_plan(struct sched *sched, uint32_t array_id, int by);
+/* Records that wait for others of the array may go, as many as it has room for. */
+void throttle_release(struct sched *sched, uint32_t array_id);
+
+/* ---- pends.c ---- */
+
+struct pend *pend_find(const struct sched *sched, uint32_t job_id);
+
+struct pend *pend_new(struct sched *sched, uint32_t job_id);
+void pend_free(struct sched *sched, uint32_t job_id);
+struct throttle *throttle_of(struct sched *sched, uint32_t array_id);
+void throttle_tidy(struct sched *sched, uint32_t array_id);
+uint32_t array_left(const struct sched *sched, const struct array *array); /* more may be planned */
+void pends_done(struct sched *sched);
+
+/* ---- families.c ---- */
+
+/* The partitions that would take the job; false when there is none. */
+bool job_mask(const struct sched *sched, const struct job *job, struct mask *mask);
+struct family *family_get(struct sched *sched, const struct job *job, const struct mask *mask);
+void family_drop(struct sched *sched, struct family *family);
+/* The first job of some class changed, `order` came or went. */
+void family_rekey(struct sched *sched, struct family *family, struct order order);
+void class_link(struct family *family, struct class *class);
+void class_unlink(struct family *family, struct class *class);
+void class_pull_up(struct class *class);
+
+/* ---- classes.c: members ---- */
+
+/* Could any of it be planned now? */
+enum pend_place class_place(const struct sched *sched, const struct job *job);
+/* Puts the job where it belongs: into a class, parked, or out. */
+void class_refresh(struct sched *sched, const struct job *job);
+void class_remove(struct sched *sched, uint32_t job_id);
+/* Only what is planned of it changed. */
+void class_settle(struct sched *sched, const struct job *job);
+struct class *class_of(const struct sched *sched, const struct pend *pend);
+/* The first job of the family whose class has no longer limit. */
+struct order family_first(const struct family *family, int64_t limit_us, struct class **class);
+void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);
+void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
+                 struct order tried);
+void families_heat_all(struct sched *sched);
+void classes_done(struct sched *sched);
+/* A family for a job that is not queued; free with family_free(). */
+struct family *family_for(struct sched *sched, const struct job *job);
+void family_free(struct family *family);
+int64_t job_length_us(const struct job *job);
+uint64_t resv_hash(const char *name); /* 0 for NULL */
+
+/* ---- predict.c: who goes first, where that is not the priority ---- */
+
+enum order_by { ORDER_BY_PRIORITY, ORDER_BY_LIMIT, ORDER_BY_SIZE };
+
+/* What was seen of jobs that were alike. */
+struct seen {
+    uint32_t count;   /* as far as it matters */
+    int64_t mean_s;   /* they ran, the latest counting most */
+    int64_t part;     /* of their limit that they ran, in 1/PART_ONE */
+    uint32_t miss[2]; /* by which these two were wrong, in 1/256 of a doubling */
+};
+struct predict {
+    enum order_by by;
+    uint32_t stretch;
+    int64_t bound_s;
+    struct map young, old;    /* hash of what makes jobs alike → struct seen; see predict.c (2) */
+    uint64_t learned, reread; /* jobs; how many when all places were worked out anew */
+};
+
+void predict_init(struct sched *sched);
+void predict_read_config(struct sched *sched);
+void predict_done(struct sched *sched);
+/* A job ended: how long did it run? */
+void predict_learn(struct sched *sched, const struct event *event);
+/* The same for jobs that ended before there was a planner, as far as they are still known. */
+void predict_recall(struct sched *sched);
+/* How long it is expected to run, at most its limit. */
+int64_t predict_run_s(struct sched *sched, const struct job *job);
+/* Its place in the order of its tier: what is smaller goes first. */
+uint64_t predict_place(struct sched *sched, const struct job *job);
+
+/* ---- lanes.c: the jobs of one partition in order ---- */
+
+struct lane {
+    struct heap heap;     /* families by their first job */
+    bool unsure;          /* its first jobs may have to be booked */
+    unsigned most;        /* bookings; 1 at least */
+    struct order last;    /* of the booked */
+    VEC(uint32_t) booked; /* ids, in order */
+};
+struct lane_step {
+    struct order key;
+    enum { STEP_FAMILY, STEP_TREE, STEP_QUEUE } what;
+    size_t index;        /* of a family in the heap */
+    struct class *class; /* a subtree, or a queue and the place in it */
+    struct line_cursor cursor;
+};
+struct lane_walk {
+    const struct lane *lane;
+    VEC(struct lane_step) steps;
+};
+void lane_walk_begin(struct lane_walk *walk, const struct lane *lane);
+struct order lane_walk_next(struct lane_walk *walk, struct class **class);
+void lane_walk_done(struct lane_walk *walk);
+void lane_doubt(struct sched *sched, uint32_t number);
+/* Doubts it only if a job at this place could be among those that must be booked. */
+void lane_doubt_at(struct sched *sched, uint32_t number, struct order order);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room.h - hosts: what they have free now and later, and how they are found
+ *
+ * Inside the planner; see sched_priv.h for what holds.
+ */
+#ifndef SCHED_ROOM_H
+#define SCHED_ROOM_H
+
+#include "base/vec.h"
+#include "core/shape.h"
+#include "sched/queue.h"
+
+/* ---- amounts.c: what a job takes of one node, kept once ---- */
+
+struct amount {
+    uint32_t refs;
+    bool whole; /* nobody else may be there */
+    uint32_t cpus;
+    uint64_t mem_mb;
+    uint64_t gres[TAKE_GRES];
+    uint64_t hash;
+    struct amount *same;
+};
+struct amount *amount_take(struct sched *sched, const struct take *take, bool whole);
+struct amount *amount_share(struct amount *amount);
+void amount_drop(struct sched *sched, struct amount *amount);
+void amounts_done(struct sched *sched);
+
+/* ---- grid.c: hosts of one kind by what they have ---- */
+
+struct cell {
+    uint64_t *hosts; /* a bit each */
+    uint32_t count;
+};
+struct grid {
+    uint32_t rows, cols; /* generic resources; CPUs */
+    uint32_t words;      /* of a cell */
+    struct cell *cells;
+    uint64_t *filled; /* a bit per cell, rows apart */
+    uint32_t row_words;
+};
+#define NO_CELL UINT32_MAX
+void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts);
+void grid_done(struct grid *grid);
+void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t cell);
+
+/* Walks the hosts of `among` in cells at or beyond (row, col); `down`: from the roomiest. */
+struct grid_walk {
+    const struct grid *grid;
+    const uint64_t *among;
+    uint32_t first_row, first_col;
+    uint32_t row, col, word;
+    uint64_t bits;
+    bool down, inside;
+};
+void grid_walk_begin(struct grid_walk *walk, const struct grid *grid, const uint64_t *among,
+                     uint32_t row, uint32_t col, bool down);
+uint32_t grid_walk_next(struct grid_walk *walk); /* UINT32_MAX at the end */
+
+/* ---- hosts.c ---- */
+
+/* Devices of one generic resource of a kind of node. */
+struct devices {
+    uint32_t count;
+    uint8_t *links;      /* count * count; 0 nothing … 4 the best; NULL unknown */
+    struct bitset *near; /* CPUs by device; NULL unknown */
+};
+
+/* What a family wants of a host at least; see priv (2). */
+struct want {
+    uint32_t cpus, row;
+    uint64_t mem_mb;
+    struct family *family;
+    uint32_t partition; /* of the family's */
+};
+
+struct kind {
+    uint64_t hash;
+    uint32_t number; /* in order of preference */
+    const struct node *sample;
+    uint64_t most_mem_mb;
+    uint32_t weight, devices_total, hosts;
+    uint32_t row_shift, col_shift;
+    bool in_row[TAKE_GRES]; /* these generic resources make the row */
+    struct grid spare;      /* every usable host, by what is spare */
+    struct grid bound;      /* those with blocks, by what is free now */
+    struct devices devices[TAKE_GRES];
+    VEC(struct want) wants; /* of families that one host can serve, by cpus; see wants.c */
+    VEC(struct want) wide;  /* of the others */
+};
+
+struct run {
+    int64_t end_us;
+    uint32_t job_id;
+    struct amount *amount;
+};
+struct block {
+    int64_t start_us, end_us;
+    uint32_t job_id;       /* of the booking; 0 for a reservation */
+    uint64_t resv;         /* hash of the reservation's name */
+    struct amount *amount; /* NULL: all of the host */
+};
+/* Whom a job does not share hosts with: those of other users, or with other MCS labels. */
+enum minds { MINDS_USER = 1, MINDS_MCS = 2 };
+uint64_t mcs_hash(const char *label);
+unsigned job_minds(const struct sched *sched, const struct job *job); /* of one that runs */
+
+/* A part of a start that is planned. */
+struct claim {
+    struct claim *next; /* on the same host */
+    uint32_t host, job_id;
+    int64_t end_us;
+    struct amount *amount;
+    uint32_t uid, fresh_cpus; /* CPUs that nobody else had */
+    uint8_t minds;            /* enum minds */
+    uint64_t mcs;             /* hash of its label; 0 none */
+    struct bitset cpus;
+    struct bitset *devices; /* device_kinds of them, as node->gres */
+    size_t device_kinds;
+};
+
+struct room_at {
+    uint32_t cpus;
+    bool empty;
+    uint64_t mem_mb;
+    uint64_t gres[TAKE_GRES];
+};
+
+struct host {
+    struct room_at free;
+    const struct node *node;
+    struct kind *kind;
+    uint32_t jobs; /* there now, claims too */
+    bool usable, bound, freed, whole;
+    bool minded; /* somebody there minds who else is */
+    uint32_t spare_cell, bound_cell;
+    struct claim *claims;
+    VEC(struct run) runs;     /* by end */
+    VEC(struct block) blocks; /* by start */
+    VEC(struct block) forecasts;
+    uint32_t offer_at;    /* place + 1 in the heap of offers */
+    struct order offered; /* jobs up to this one were tried since it was freed */
+    struct room_at spare;
+};
+
+struct kind *kind_of(struct sched *sched, const struct node *node);
+void kind_leave(struct sched *sched, struct kind *kind, const struct node *node);
+void kinds_done(struct sched *sched);
+uint32_t kind_cell(const struct kind *kind, const struct room_at *room);
+
+void hosts_read(struct sched *sched); /* all of it anew */
+void hosts_done(struct sched *sched);
+void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
+void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
+int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
+void host_run_add(struct sched *sched, const struct job *job);
+void host_run_end(struct sched *sched, const struct job *job); /* ends at another time */
+void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
+void host_block_add(struct sched *sched, uint32_t number, struct block block);
+void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id);
+void hosts_read_reservations(struct sched *sched);
+
+/* What the host has left for all of [start, end) as far as is known now; `mine`: whose block is
+ * no hindrance; `resv`: the reservation whose blocks are none. */
+struct view {
+    int64_t now_us, start_us, end_us;
+    uint32_t mine;
+    uint64_t resv; /* hash of its name; 0 none */
+    unsigned share;
+    bool forecast; /* starts that are only foreseen are hindrances too */
+};
+void host_room(const struct sched *sched, const struct host *host, const struct view *view,
+               struct room_at *out);
+/* The first moment before `before_us` from which the host has that for so long; INT64_MAX none. */
+int64_t host_earliest(const struct sched *sched, const struct host *host,
+                      const struct amount *amount, const struct view *view, int64_t length_us,
+                      int64_t before_us);
+
+#endif
