@@ -79,22 +79,48 @@ static struct node_gres *gres_at(const struct node *node, const char *name, cons
     return NULL;
 }
 
-static bool choose_devices(const struct node_gres *gres, const GresAlloc *alloc, struct bitset *out)
+/* All shares of a job on a node are of one device, which nobody has for itself. */
+static bool choose_share(const struct node_gres *gres, const struct node_gres *base,
+                         const GresAlloc *alloc, struct bitset *out)
 {
+    bitset_init(out, base->index.bits);
+    if (!str_is_empty(alloc->index)) {
+        if (!bitset_parse(out, alloc->index) || bitset_count(out) != 1)
+            return false;
+        size_t device = bitset_next(out, 0);
+        return !bitset_has(&base->index, device) &&
+               gres->shares[device] + alloc->count <= gres->per;
+    }
+    for (size_t device = 0; device < base->index.bits; device++) {
+        if (!bitset_has(&base->index, device) && gres->shares[device] + alloc->count <= gres->per) {
+            bitset_add(out, device);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool choose_devices(const struct node *node, const struct node_gres *gres,
+                           const GresAlloc *alloc, struct bitset *out)
+{
+    const struct node_gres *base = gres_base(node, gres);
     size_t found = 0;
 
     *out = (struct bitset){ 0 };
     if (alloc->count > gres->total - MIN(gres->used, gres->total))
         return false;
+    if (base)
+        return choose_share(gres, base, alloc, out);
     if (!gres->index.words)
         return true;
     bitset_init(out, gres->index.bits);
     if (!str_is_empty(alloc->index)) {
         return bitset_parse(out, alloc->index) && bitset_count(out) == alloc->count &&
-               !bitset_meets(out, &gres->index);
+               !bitset_meets(out, &gres->index) &&
+               !(gres->lent.words && bitset_meets(out, &gres->lent));
     }
     for (size_t i = 0; i < gres->index.bits && found < alloc->count; i++) {
-        if (!bitset_has(&gres->index, i)) {
+        if (!bitset_has(&gres->index, i) && !(gres->lent.words && bitset_has(&gres->lent, i))) {
             bitset_add(out, i);
             found++;
         }
@@ -114,7 +140,7 @@ static int check_gres(const struct node *node, const NodeAlloc *alloc, struct er
             if (gres_at(node, alloc->gres[k]->name, alloc->gres[k]->type) == gres)
                 return no_room(err, alloc->node, "a generic resource is named twice");
         }
-        bool good = choose_devices(gres, want, &devices);
+        bool good = choose_devices(node, gres, want, &devices);
         bitset_done(&devices);
         if (!good)
             return no_room(err, alloc->node, "the generic resources are in use");
@@ -248,6 +274,27 @@ static void free_cpus(struct node *node, const struct job_run *run, const struct
     }
 }
 
+static void count_shares(struct node *node, struct node_gres *gres, const struct part_gres *part,
+                         bool more)
+{
+    struct node_gres *base = &node->gres[gres->base_at - 1];
+
+    bitset_each (device, &part->index) {
+        uint32_t count = (uint32_t)part->count;
+        if (device >= base->lent.bits)
+            break;
+        gres->shares[device] = more ? gres->shares[device] + count
+                                    : gres->shares[device] - MIN(count, gres->shares[device]);
+        bool lent = false; /* there may be shards and mps of the same device */
+        for (size_t i = 0; i < node->gres_count; i++)
+            lent = lent || (node->gres[i].base_at == gres->base_at && node->gres[i].shares[device]);
+        if (lent)
+            bitset_add(&base->lent, device);
+        else
+            bitset_del(&base->lent, device);
+    }
+}
+
 static void hold_amounts(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     hold_cpus(node, run, part);
@@ -258,6 +305,8 @@ static void hold_amounts(struct node *node, const struct job_run *run, const str
         if (!gres)
             continue;
         gres->used += part->gres[i].count;
+        if (gres->base_at)
+            count_shares(node, gres, &part->gres[i], true);
         bitset_each (device, &part->gres[i].index) {
             if (device < gres->index.bits)
                 bitset_add(&gres->index, device);
@@ -296,6 +345,8 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
         if (!gres)
             continue;
         gres->used -= MIN(part->gres[i].count, gres->used);
+        if (gres->base_at)
+            count_shares(node, gres, &part->gres[i], false);
         bitset_each (device, &part->gres[i].index) {
             if (device < gres->index.bits)
                 bitset_del(&gres->index, device);
@@ -330,7 +381,7 @@ static void fill_part(struct state *state, struct job_part *part, const NodeAllo
         part->gres[i].name = words_take(&state->words, gres->name);
         part->gres[i].type = words_take(&state->words, gres->type);
         part->gres[i].count = from->count;
-        choose_devices(gres, from, &part->gres[i].index);
+        choose_devices(node, gres, from, &part->gres[i].index);
     }
 }
 

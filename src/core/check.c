@@ -83,6 +83,9 @@ static int compare_use(const struct node *node, const struct use *use, struct er
         if (use->gres[k] != node->gres[k].used ||
             (node->gres[k].index.words && bitset_count(&node->gres[k].index) != use->gres[k]))
             return wrong(err, "node %s: generic resources in use are %llu", name, use->gres[k]);
+        if (!node->shrunk && node->gres[k].lent.words &&
+            bitset_meets(&node->gres[k].index, &node->gres[k].lent))
+            return wrong(err, "node %s: a device is both given and shared (%llu)", name, k);
     }
     return 0;
 }

@@ -302,7 +302,7 @@ static uint32_t could_run(const struct shape *shape, const struct need *need,
     struct room room = { node->cpus, node->mem_mb, totals, true };
 
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
-        totals[i] = node->gres[i].total;
+        totals[i] = gres_most(&node->gres[i]);
     if (node->removed || !has_structure(shape, node))
         return 0;
     if (!features_could(&shape->features, shape->min_nodes, node))

@@ -26,6 +26,10 @@ struct node_gres {
     uint64_t total, used;
     bool shared;         /* counted in shares; has no index */
     struct bitset index; /* devices in use; no words when they are only counted */
+    struct bitset lent;  /* devices that are in use by shares */
+    uint32_t base_at;    /* of shares: place + 1 of the devices they are of; 0: of nothing */
+    uint32_t per;        /* shares of one device */
+    uint32_t *shares;    /* in use, by device */
 };
 
 struct node {
@@ -54,6 +58,19 @@ struct node {
     uint64_t spec_hash, found_hash;
     uint64_t hash;
 };
+
+/* What gres is shares of, or NULL. */
+static inline const struct node_gres *gres_base(const struct node *node,
+                                                const struct node_gres *gres)
+{
+    return gres->base_at ? &node->gres[gres->base_at - 1] : NULL;
+}
+
+/* The most one job can have of it. */
+static inline uint64_t gres_most(const struct node_gres *gres)
+{
+    return gres->base_at ? gres->per : gres->total;
+}
 
 /* May a job start there now (up, not draining, failing, reserved for nothing)? */
 bool node_is_usable(const struct node *node);

@@ -21,8 +21,11 @@ struct node *node_new(const NodeSpec *spec)
 
 static void free_amounts(struct node *node)
 {
-    for (size_t i = 0; i < node->gres_count; i++)
+    for (size_t i = 0; i < node->gres_count; i++) {
         bitset_done(&node->gres[i].index);
+        bitset_done(&node->gres[i].lent);
+        free(node->gres[i].shares);
+    }
     free(node->gres);
     free(node->cpu_shares);
     bitset_done(&node->cpu_ids);
@@ -67,6 +70,31 @@ static uint64_t first_known(uint64_t configured, uint64_t found, uint64_t otherw
     return configured ? configured : found ? found : otherwise;
 }
 
+/* Shares are of the GPUs of the same type, or of all where there is only one. */
+static void find_base(struct node *node, struct node_gres *gres)
+{
+    uint32_t gpus = 0;
+
+    for (uint32_t i = 0; i < node->gres_count; i++) {
+        const struct node_gres *other = &node->gres[i];
+        if (!str_eq(other->name, "gpu") || !other->index.words)
+            continue;
+        if (gres->type && !str_eq(gres->type, other->type))
+            continue;
+        gpus++;
+        gres->base_at = i + 1;
+    }
+    struct node_gres *base = gpus == 1 ? &node->gres[gres->base_at - 1] : NULL;
+    if (!base || gres->total < base->total) {
+        gres->base_at = 0;
+        return;
+    }
+    gres->per = (uint32_t)MIN(gres->total / base->total, UINT32_MAX);
+    gres->shares = NEW_ARRAY(uint32_t, base->total);
+    if (!base->lent.words)
+        bitset_init(&base->lent, base->total);
+}
+
 static void take_gres(struct node *node, GresInventory **from, size_t count)
 {
     node->gres_count = MIN(count, (size_t)TAKE_GRES);
@@ -76,9 +104,13 @@ static void take_gres(struct node *node, GresInventory **from, size_t count)
         gres->name = from[i]->name ? from[i]->name : "";
         gres->type = str_is_empty(from[i]->type) ? NULL : from[i]->type;
         gres->total = from[i]->has_count ? from[i]->count : 1;
-        gres->shared = from[i]->shared;
+        gres->shared = from[i]->shared || str_eq(gres->name, "shard") || str_eq(gres->name, "mps");
         if (!gres->shared && gres->total && gres->total <= LIMIT_GRES_PER_NODE)
             bitset_init(&gres->index, gres->total);
+    }
+    for (size_t i = 0; i < node->gres_count; i++) {
+        if (node->gres[i].shared)
+            find_base(node, &node->gres[i]);
     }
 }
 

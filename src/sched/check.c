@@ -30,7 +30,9 @@ static int check_host(const struct sched *sched, uint32_t number, struct err *er
         if (claim->amount->cpus != bitset_count(&claim->cpus))
             return broken(err, "a claim has not the CPUs it counts", number);
         for (size_t g = 0; g < claim->device_kinds; g++) {
-            if (claim->devices[g].words && bitset_meets(&claim->devices[g], &node->gres[g].index))
+            const struct node_gres *base = gres_base(node, &node->gres[g]);
+            const struct bitset *used = base ? &base->index : &node->gres[g].index;
+            if (claim->devices[g].words && bitset_meets(&claim->devices[g], used))
                 return broken(err, "a claimed device is in use", number);
         }
     }

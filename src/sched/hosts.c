@@ -69,6 +69,10 @@ static void read_free(const struct sched *sched, struct host *host)
     room->mem_mb = less(node->mem_mb, mem);
     for (size_t i = 0; i < kinds; i++)
         room->gres[i] = less(node->gres[i].total, gres[i]);
+    for (size_t i = 0; i < kinds; i++) {
+        if (node->gres[i].base_at)
+            shares_room(host, i, room->gres);
+    }
     room->empty = host->jobs == 0;
 }
 

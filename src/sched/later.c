@@ -15,8 +15,18 @@ static void add_amount(const struct host *host, struct room_at *room, const stru
 
     room->cpus = MIN(room->cpus + amount->cpus, node->cpus);
     room->mem_mb = MIN(room->mem_mb + amount->mem_mb, node->mem_mb);
-    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
-        room->gres[i] = MIN(room->gres[i] + amount->gres[i], node->gres[i].total);
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++) {
+        const struct node_gres *gres = &node->gres[i];
+        uint64_t *base = gres->base_at ? &room->gres[gres->base_at - 1] : NULL;
+        room->gres[i] = MIN(room->gres[i] + amount->gres[i], base ? gres->per : gres->total);
+        if (!base)
+            continue;
+        /* A device may be whole again; one that is given back may be had in shares. */
+        if (amount->gres[i])
+            *base = MIN(*base + 1, node->gres[gres->base_at - 1].total);
+        if (amount->gres[gres->base_at - 1])
+            room->gres[i] = gres->per;
+    }
 }
 
 static void sub_amount(struct room_at *room, const struct amount *amount)

@@ -12,7 +12,7 @@
 
 #include "sched/sched_priv.h"
 
-enum { SEEDS_MOST = 32 };
+enum { SEEDS_MOST = 32, EXACT_MOST = 8 };
 
 /* ---- devices ---- */
 
@@ -108,6 +108,58 @@ static void best_linked(const struct devices *devices, const struct bitset *unus
     bitset_done(&rest);
 }
 
+/* Devices that are in use by shares, or will be. */
+static void take_off_shared(const struct host *host, size_t gres, struct bitset *unused)
+{
+    const struct node *node = host->node;
+
+    if (!node->gres[gres].lent.words)
+        return;
+    bitset_minus(unused, &node->gres[gres].lent);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        for (size_t i = 0; i < claim->device_kinds; i++) {
+            if (node->gres[i].base_at == gres + 1 && claim->devices[i].words)
+                bitset_minus(unused, &claim->devices[i]);
+        }
+    }
+}
+
+/* Of few devices every set is looked at: the same aim as best_linked(), and never missed. */
+static void best_of_all(const struct devices *devices, const struct bitset *unused, uint64_t count,
+                        struct bitset *out)
+{
+    uint8_t at[EXACT_MOST];
+    uint16_t link[EXACT_MOST][EXACT_MOST];
+    unsigned n = 0, best_in = 0, best_rest = 0, best = 0;
+
+    bitset_each (device, unused)
+        at[n++] = (uint8_t)device;
+    for (unsigned a = 0; a < n; a++) {
+        for (unsigned b = 0; b < n; b++)
+            link[a][b] = a == b ? 0 : (uint16_t)link_between(devices, at[a], at[b]);
+    }
+    for (unsigned set = 1; set < 1U << n; set++) {
+        unsigned in = 0, rest = 0;
+        if ((unsigned)__builtin_popcount(set) != count)
+            continue;
+        for (unsigned a = 0; a < n; a++) {
+            for (unsigned b = 0; b < a; b++) {
+                in += set >> a & set >> b & 1 ? link[a][b] : 0;
+                rest += ~set >> a & ~set >> b & 1 ? link[a][b] : 0;
+            }
+        }
+        if (!best || in > best_in || (in == best_in && rest > best_rest)) {
+            best = set;
+            best_in = in;
+            best_rest = rest;
+        }
+    }
+    for (unsigned a = 0; a < n; a++) {
+        if (best >> a & 1)
+            bitset_add(out, at[a]);
+    }
+}
+
 static void pick_devices(const struct host *host, size_t gres, uint64_t count, struct bitset *out)
 {
     const struct bitset *used = &host->node->gres[gres].index;
@@ -115,18 +167,28 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count, s
     struct bitset unused;
 
     *out = (struct bitset){ 0 };
+    if (count && host->node->gres[gres].base_at) {
+        uint32_t device = shares_device(host, gres, count);
+        bitset_init(out, gres_base(host->node, &host->node->gres[gres])->total);
+        if (device != UINT32_MAX)
+            bitset_add(out, device);
+        return;
+    }
     if (!used->words || !count)
         return;
     bitset_init(out, used->bits);
     bitset_init(&unused, used->bits);
     bitset_fill(&unused);
     bitset_minus(&unused, used);
+    take_off_shared(host, gres, &unused);
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
         if (gres < claim->device_kinds && claim->devices[gres].words)
             bitset_minus(&unused, &claim->devices[gres]);
     }
     if ((!devices->links && !devices->near) || bitset_count(&unused) <= count)
         lowest(&unused, count, out);
+    else if (bitset_count(&unused) <= EXACT_MOST)
+        best_of_all(devices, &unused, count, out);
     else
         best_linked(devices, &unused, count, out);
     bitset_done(&unused);
@@ -247,7 +309,8 @@ void pick(const struct host *host, const struct need *need, const struct take *t
     claim->device_kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
     claim->devices = NEW_ARRAY(struct bitset, claim->device_kinds + 1);
     for (size_t i = 0; i < claim->device_kinds; i++) {
-        const struct devices *devices = &host->kind->devices[i];
+        size_t base = node->gres[i].base_at;
+        const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
         pick_devices(host, i, take->gres[i], &claim->devices[i]);
         if (!devices->near || !claim->devices[i].words)
             continue;

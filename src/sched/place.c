@@ -95,7 +95,7 @@ static bool walk_kind(const struct chooser *c, struct hosts_walk *walk)
     struct room_at has = { .cpus = kind->sample->cpus, .mem_mb = kind->most_mem_mb };
     struct take take;
     for (size_t i = 0; i < kind->sample->gres_count && i < TAKE_GRES; i++)
-        has.gres[i] = kind->sample->gres[i].total;
+        has.gres[i] = gres_most(&kind->sample->gres[i]);
     struct room room = { c->shape->overcommit ? kind->sample->threads : has.cpus, has.mem_mb,
                          has.gres, true };
     fit_part(c->shape, c->need, kind->sample, &room, 0, walk->tasks, &take);

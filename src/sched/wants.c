@@ -18,7 +18,7 @@ static void room_of_kind(const struct kind *kind, struct room_at *out)
 
     *out = (struct room_at){ .cpus = node->cpus, .mem_mb = kind->most_mem_mb, .empty = true };
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
-        out->gres[i] = node->gres[i].total;
+        out->gres[i] = gres_most(&node->gres[i]);
 }
 
 static void ask_most(const struct shape *shape, const struct need *need, const struct kind *kind,

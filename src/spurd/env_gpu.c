@@ -37,6 +37,12 @@ static uint64_t total(const struct env_job *job, const char *name)
     return count;
 }
 
+/* GPUs, and shares of them: the index of a share is that of its GPU. */
+static bool is_of_gpu(const GresAlloc *gres)
+{
+    return str_eq(gres->name, "gpu") || str_eq(gres->name, "shard") || str_eq(gres->name, "mps");
+}
+
 /* Devices of one name are numbered over all its types; an allocation counts within one type. */
 static size_t first_of_type(const struct env_job *job, const GresAlloc *alloc)
 {
@@ -44,7 +50,7 @@ static size_t first_of_type(const struct env_job *job, const GresAlloc *alloc)
 
     for (size_t i = 0; job->found && i < job->found->n_gres; i++) {
         const GresInventory *gres = job->found->gres[i];
-        if (!str_eq(gres->name, alloc->name))
+        if (!str_eq(gres->name, "gpu"))
             continue;
         if (str_eq(gres->type, alloc->type))
             return first;
@@ -58,13 +64,13 @@ bool env_gpu_indexes(const struct env_job *job, struct str *out)
     struct bitset set;
     const char *comma = "";
 
-    if (!job->here || total(job, "gpu") == 0)
+    if (!job->here || total(job, "gpu") + total(job, "shard") + total(job, "mps") == 0)
         return false;
     bitset_init(&set, LIMIT_GRES_PER_NODE);
     for (size_t i = 0; i < job->here->n_gres; i++) {
         const GresAlloc *gres = job->here->gres[i];
         struct bitset part;
-        if (!str_eq(gres->name, "gpu") || str_is_empty(gres->index))
+        if (!is_of_gpu(gres) || str_is_empty(gres->index))
             continue;
         bitset_init(&part, LIMIT_GRES_PER_NODE);
         if (bitset_parse(&part, gres->index)) {

@@ -79,8 +79,12 @@ static void devices_of_job(const Grant *grant, const GresInventory *gres, struct
     for (size_t i = 0; grant->alloc && i < grant->alloc->n_gres; i++) {
         const GresAlloc *own = grant->alloc->gres[i];
         struct bitset part;
-        if (!str_eq(own->name, gres->name) || !str_eq(own->type, gres->type) ||
-            str_is_empty(own->index))
+        /* The index of a share is that of its GPU. */
+        bool share = str_eq(gres->name, "gpu") &&
+                     (str_eq(own->name, "shard") || str_eq(own->name, "mps")) &&
+                     (str_is_empty(own->type) || str_eq(own->type, gres->type));
+        bool same = str_eq(own->name, gres->name) && str_eq(own->type, gres->type);
+        if ((!same && !share) || str_is_empty(own->index))
             continue;
         bitset_init(&part, LIMIT_GRES_PER_NODE);
         if (bitset_parse(&part, own->index))

@@ -1,59 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-#
-# devices.t - a job opens its own GPUs and nobody else's; variables count over all types of a node
+# GPUs: how many, which ones, and what the job sees of them.
 . "$(dirname "$0")/../lib.sh"
-[ "$(id -u)" -eq 0 ] || skip_all "device files are made by root"
-grep -qs cgroup2 /proc/mounts || skip_all "no cgroup v2 here"
+cluster_up --nodes 2 --cpus 32 --mem 64G --gpus mi300x:8
+cd "$T"
+sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
+given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o ' Nodes=n[^ ]* \|GRES=[^ ]*(IDX[^ ]*' | tr -d '\n' | sed 's,^ ,,'; }
 
-# Four character devices that exist everywhere and that nothing needs.
-mkdir "$T/dev"
-chmod 755 "$T/dev"
-minor=(229 200 237 236)
-for i in 0 1 2 3; do
-    mknod -m 666 "$T/dev/gpu$i" c 10 "${minor[$i]}" || skip_all "cannot make device files"
-done
-cat >"$T/spur.conf" <<CONF
-cluster_name = "gpus"
-[[gres]]
-nodes = "n1"
-name = "gpu"
-type = "old"
-files = "$T/dev/gpu[0-1]"
-[[gres]]
-nodes = "n1"
-name = "gpu"
-type = "new"
-files = "$T/dev/gpu[2-3]"
-[[nodes]]
-names = "n1"
-cpus = 2
-memory_mb = 1000
-gres = ["gpu:old:2", "gpu:new:2"]
-[[partitions]]
-name = "main"
-nodes = "ALL"
-default = true
-CONF
-cluster_up --nodes 1 --conf "$T/spur.conf"
-home=$(user_dir)
-cd "$home" || exit 1
-opens='for i in 0 1 2 3; do python3 - '"$T"'/dev/gpu$i <<"PY"
-import errno, os, sys
-try:
-    os.close(os.open(sys.argv[1], os.O_RDWR))
-    print("open", end=" ")
-except OSError as e:
-    print("denied" if e.errno == errno.EPERM else "open", end=" ")
-PY
-done; echo "cuda=$CUDA_VISIBLE_DEVICES"'
-try() { # OPTIONS...: prints what the job could open
-    printf '#!/bin/bash\n%s\n' "$opens" | as_user sbatch -W -o "$home/out" "$@" >/dev/null && cat "$home/out"
-}
-is "no GPU: none of them" "$(try)" 'denied denied denied denied cuda='
-is "one of the first type" "$(try --gres=gpu:old:1)" 'open denied denied denied cuda=0'
-is "one of the second type" "$(try --gres=gpu:new:1)" 'denied denied open denied cuda=2'
-is "two of the second type" "$(try --gres=gpu:new:2)" 'denied denied open open cuda=2,3'
-is "all of them" "$(try --gres=gpu:old:2,gpu:new:2)" 'open open open open cuda=0,1,2,3'
-is "a step of srun too" "$(as_user srun --gres=gpu:new:1 bash -c "$opens" 2>&1)" 'denied denied open denied cuda=2'
+four=$(sub --gres=gpu:4)
+is "four of eight" "$(given "$four")" "Nodes=n1 GRES=gpu:mi300x:4(IDX:0-3)"
+two=$(sub --gpus=2 -n 2)
+is "for the whole job" "$(given "$two")" "Nodes=n1 GRES=gpu:mi300x:2(IDX:4-5)"
+per=$(sub -n 2 --gpus-per-task=mi300x:1)
+is "for each task" "$(given "$per")" "Nodes=n1 GRES=gpu:mi300x:2(IDX:6-7)"
+eight=$(sub --gpus-per-node=8 --cpus-per-gpu=2)
+is "all of the other node" "$(given "$eight")" "Nodes=n2 GRES=gpu:mi300x:8(IDX:0-7)"
+is "CPUs by GPU" "$(squeue -h -j "$eight" -o %C)" 16
+none=$(sub --gres=gpu:1)
+ok "no more are free" wait_for 20 eval '[ "$(squeue -h -j $none -o %r)" = Resources ]'
+scancel "$two"
+is "they come back" "$(given "$none")" "Nodes=n1 GRES=gpu:mi300x:1(IDX:4)"
+like "the node counts them" "$(scontrol show node n1)" 'AllocTRES=[^ ]*gres/gpu=7'
+run sbatch --gres=gpu:9 --wrap true
+is "nine of eight" "$err" "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+run sbatch --gres=gpu:h100:1 --wrap true
+is "of another type" "$err" "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+scancel "$four" "$per" "$eight" "$none"
+wait_for 20 eval '[ -z "$(squeue -h)" ]'
+
+sbatch -W -o seen --gres=gpu:3 --wrap 'echo "$CUDA_VISIBLE_DEVICES $SLURM_GPUS_ON_NODE $SLURM_JOB_GPUS"' >/dev/null
+is "what the job sees" "$(cat seen)" "0,1,2 3 0,1,2"
+memory=$(sub --gpus-per-node=2 --mem-per-gpu=3G)
+like "memory by GPU" "$(given "$memory" >/dev/null; scontrol -d show job "$memory")" 'Mem=6144'
+tasks=$(sub --gpus=4 --ntasks-per-gpu=2)
+is "tasks by GPU" "$(given "$tasks" >/dev/null; scontrol show job "$tasks" | grep -o 'NumTasks=[0-9]*')" NumTasks=8
+implied=$(sub -n 4 --ntasks-per-gpu=2)
+is "GPUs by tasks" "$(given "$implied")" "Nodes=n1 GRES=gpu:mi300x:2(IDX:6-7)"
 done_testing

@@ -94,5 +94,228 @@ static void nodes_are_filled_up(void **state)
     rig_free(rig);
 }
 
+/* ---- kinds of nodes, as their agents report them ---- */
+
+struct kind_of_node {
+    const char *name, *type;
+    unsigned count;
+    const char *links[8]; /* 0 nothing, 1 host, 2 NUMA node, 3 switch, 4 the best */
+    const char *cpus[8];
+};
+
+static const struct kind_of_node kinds[] = {
+    /* All eight are linked to each other; four are near each socket. */
+    { "8 x MI300X",
+      "mi300x",
+      8,
+      { "04444444", "40444444", "44044444", "44404444", "44440444", "44444044", "44444404",
+        "44444440" },
+      { "0-15", "0-15", "0-15", "0-15", "16-31", "16-31", "16-31", "16-31" } },
+    /* NVSwitch. */
+    { "8 x H100",
+      "h100",
+      8,
+      { "04444444", "40444444", "44044444", "44404444", "44440444", "44444044", "44444404",
+        "44444440" },
+      { "0-15", "0-15", "0-15", "0-15", "16-31", "16-31", "16-31", "16-31" } },
+    /* Two halves of a card are near, cards are linked in a ring. */
+    { "4 x MI250X",
+      "mi250x",
+      8,
+      { "04311131", "40131113", "31043111", "13401311", "11310431", "11134013", "31113104",
+        "13111340" },
+      { "0-7", "0-7", "8-15", "8-15", "16-23", "16-23", "24-31", "24-31" } },
+    /* Two pairs with a bridge each, the rest over PCIe: the same switch, or the host. */
+    { "mixed",
+      "a100",
+      6,
+      { "043311", "403311", "330411", "334011", "111102", "111120" },
+      { "0-15", "0-15", "0-15", "0-15", "16-31", "16-31" } },
+};
+
+static struct rig *node_of(const struct kind_of_node *kind)
+{
+    char toml[600];
+    uint32_t links[64];
+    NodeInventory found = NODE_INVENTORY__INIT;
+    GresInventory gpu = GRES_INVENTORY__INIT, *list[1] = { &gpu };
+
+    snprintf(toml, sizeof(toml),
+             "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n"
+             "[[nodes]]\nnames = \"g1\"\ncpus = 32\nsockets = 2\ncores_per_socket = 16\n"
+             "memory_mb = 8000\ngres = [\"gpu:%s:%u\"]\n"
+             "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
+             kind->type, kind->count);
+    struct rig *rig = rig_new(toml);
+    for (unsigned a = 0; a < kind->count; a++) {
+        for (unsigned b = 0; b < kind->count; b++)
+            links[a * kind->count + b] = (uint32_t)(kind->links[a][b] - '0');
+    }
+    found.has_cpus = found.has_memory_mb = found.has_sockets = true;
+    found.cpus = 32;
+    found.memory_mb = 8000;
+    found.sockets = 2;
+    found.has_cores_per_socket = found.has_threads_per_core = true;
+    found.cores_per_socket = 16;
+    found.threads_per_core = 1;
+    gpu.name = (char *)"gpu";
+    gpu.type = (char *)(uintptr_t)kind->type;
+    gpu.has_count = true;
+    gpu.count = kind->count;
+    gpu.n_links = (size_t)kind->count * kind->count;
+    gpu.links = links;
+    gpu.n_cpus = kind->count;
+    gpu.cpus = (char **)(uintptr_t)kind->cpus;
+    found.n_gres = 1;
+    found.gres = list;
+    rig_inventory(rig, "g1", &found);
+    return rig;
+}
+
+static unsigned link_sum(const struct kind_of_node *kind, unsigned set)
+{
+    unsigned sum = 0;
+
+    for (unsigned a = 0; a < kind->count; a++) {
+        for (unsigned b = 0; b < a; b++) {
+            if (set >> a & set >> b & 1)
+                sum += 2 * (unsigned)(kind->links[a][b] - '0') +
+                       (strcmp(kind->cpus[a], kind->cpus[b]) == 0);
+        }
+    }
+    return sum;
+}
+
+static unsigned set_of(const struct job *job)
+{
+    unsigned set = 0;
+
+    bitset_each (device, &job->run->parts[0].gres[0].index)
+        set |= 1U << device;
+    return set;
+}
+
+/* No other set of the free devices is linked better, nor leaves the others linked better. */
+static void assert_best(const struct kind_of_node *kind, unsigned unused, unsigned set)
+{
+    unsigned in = link_sum(kind, set), rest = link_sum(kind, unused & ~set);
+
+    assert_int_equal(set & ~unused, 0);
+    for (unsigned other = 1; other < 1U << kind->count; other++) {
+        if (other & ~unused || __builtin_popcount(other) != __builtin_popcount(set))
+            continue;
+        unsigned other_in = link_sum(kind, other);
+        assert_true(other_in <= in);
+        if (other_in == in)
+            assert_true(link_sum(kind, unused & ~other) <= rest);
+    }
+}
+
+static void the_best_set_on_every_kind(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+        struct rig *rig = node_of(&kinds[k]);
+        uint32_t ids[8] = { 0 };
+        unsigned held = 0, all = (1U << kinds[k].count) - 1, dice = 7;
+        for (unsigned step = 0; step < 200; step++) {
+            char words[40];
+            unsigned slot = (dice = dice * 1103515245 + 12345) >> 16 & 7;
+            if (ids[slot]) {
+                held &= ~set_of(rig_job(rig, ids[slot]));
+                rig_end(rig, ids[slot]);
+                ids[slot] = 0;
+                continue;
+            }
+            unsigned want = 1 + ((dice = dice * 1103515245 + 12345) >> 16) % 4;
+            unsigned left = kinds[k].count - (unsigned)__builtin_popcount(held);
+            if (want > left)
+                continue;
+            snprintf(words, sizeof(words), "gres=gpu:%u c=%u", want, want);
+            ids[slot] = rig_submit(rig, words);
+            assert_int_equal(rig_plan(rig), 1);
+            unsigned set = set_of(rig_job(rig, ids[slot]));
+            assert_best(&kinds[k], all & ~held, set);
+            held |= set;
+        }
+        rig_free(rig);
+    }
+}
+
+/* Jobs of two never leave single devices of different cards behind. */
+static void cards_stay_whole(void **state)
+{
+    const struct kind_of_node *mi250x = &kinds[2];
+    struct rig *rig = node_of(mi250x);
+    uint32_t one = rig_submit(rig, "gres=gpu:1 c=1"), pair = rig_submit(rig, "gres=gpu:2 c=2");
+
+    (void)state;
+    uint32_t last = rig_submit(rig, "gres=gpu:1 c=1"), four = rig_submit(rig, "gres=gpu:4 c=4");
+    assert_int_equal(rig_plan(rig), 4);
+    assert_int_equal(set_of(rig_job(rig, one)), 1U);
+    assert_int_equal(set_of(rig_job(rig, last)), 2U); /* the other half of its card */
+    assert_int_equal(link_sum(mi250x, set_of(rig_job(rig, pair))), 9);
+    assert_int_equal(link_sum(mi250x, set_of(rig_job(rig, four))), 34); /* two cards, neighbours */
+    rig_free(rig);
+}
+
+/* ---- shares ---- */
+
+#define SHARDS                                                                       \
+    "cluster_name = \"t\"\n[[nodes]]\nnames = \"s1\"\ncpus = 32\nmemory_mb = 8000\n" \
+    "gres = [\"gpu:a100:2\", \"shard:8\"]\n"                                         \
+    "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+
+static void shares_are_of_one_device(void **state)
+{
+    struct rig *rig = rig_new(SHARDS);
+    uint32_t three = rig_submit(rig, "gres=shard:3"), two = rig_submit(rig, "gres=shard:2");
+
+    (void)state;
+    uint32_t one = rig_submit(rig, "gres=shard:1");
+    assert_int_equal(rig_plan(rig), 3);
+    assert_string_equal(rig_where(rig, three), "s1:0 shard=0");
+    assert_string_equal(rig_where(rig, two), "s1:1 shard=1"); /* does not fit beside it */
+    assert_string_equal(rig_where(rig, one), "s1:2 shard=0"); /* fills it up */
+    assert_int_equal(rig_submit(rig, "gres=shard:5"), 0);     /* no device has so many */
+    uint32_t gpu = rig_submit(rig, "gres=gpu:1");
+    assert_int_equal(rig_plan(rig), 0);
+    rig_end(rig, two);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, gpu), "s1:1 gpu=1");
+    uint32_t more = rig_submit(rig, "gres=shard:2"); /* one device is full, one is given */
+    assert_int_equal(rig_plan(rig), 0);
+    rig_end(rig, three);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, more), "s1:0 shard=0");
+    rig_end(rig, gpu);
+    rig_end(rig, more);
+    rig_end(rig, one);
+    uint32_t both = rig_submit(rig, "gres=gpu:2");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, both), "s1:0 gpu=0-1");
+    rig_free(rig);
+}
+
+/* A part of a device that is configured as a type is as good as a device. */
+static void profiles_are_types(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[[nodes]]\nnames = \"s1\"\ncpus = 32\n"
+                              "memory_mb = 8000\n"
+                              "gres = [\"gpu:1g.10gb:4\", \"gpu:3g.40gb:1\"]\n"
+                              "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n");
+    uint32_t large = rig_submit(rig, "gres=gpu:3g.40gb:1"),
+             small = rig_submit(rig, "gres=gpu:1g.10gb:3");
+
+    (void)state;
+    uint32_t other = rig_submit(rig, "gres=gpu:3g.40gb:1");
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, large), "s1:0 gpu=0");
+    assert_string_equal(rig_where(rig, small), "s1:1 gpu=0-2");
+    assert_false(rig_runs(rig, other));
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(gpus_of_one_job_are_linked), UNIT(whole_groups_are_spared),
-          UNIT(nodes_are_filled_up))
+          UNIT(nodes_are_filled_up), UNIT(the_best_set_on_every_kind), UNIT(cards_stay_whole),
+          UNIT(shares_are_of_one_device), UNIT(profiles_are_types))

@@ -26,7 +26,7 @@ static const char mixed[] =
     "[[nodes]]\nnames = \"g[1-4]\"\ncpus = 32\nsockets = 2\ncores_per_socket = 16\n"
     "memory_mb = 8000\ngres = [\"gpu:h100:8\"]\nweight = 5\nfeatures = [\"fast\"]\n"
     "[[nodes]]\nnames = \"m[1-2]\"\ncpus = 32\nmemory_mb = 8000\n"
-    "gres = [\"gpu:mi300x:4\", \"gpu:mi250x:2\"]\nweight = 5\n"
+    "gres = [\"gpu:mi300x:4\", \"gpu:mi250x:2\", \"shard:mi300x:16\"]\nweight = 5\n"
     "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
     "[[partitions]]\nname = \"gpu\"\nnodes = \"g[1-4],m[1-2]\"\npriority_tier = 2\n";
 
@@ -74,6 +74,8 @@ static const char *const shapes[] = {
     "N=1-3 c=4",
     "N=1-4 n=8 spread",
     "tres=cpu=2,mem=300 n=3",
+    "gres=shard:1",
+    "gres=shard:3 c=2",
 };
 static const char *const limits[] = { "t=60", "t=300", "t=600", "t=3600", "t=7200", "t=inf" };
 
@@ -118,6 +120,18 @@ static uint32_t tasks_on(const struct rig *rig, const struct job *job, const str
     room.cpus -= room.cpus % node->threads;
     for (size_t i = 0; i < node->gres_count; i++)
         gres[i] = node->gres[i].total - node->gres[i].used;
+    for (size_t i = 0; i < node->gres_count; i++) {
+        const struct node_gres *base = gres_base(node, &node->gres[i]);
+        if (!base)
+            continue;
+        gres[i] = 0;
+        gres[node->gres[i].base_at - 1] -= bitset_count(&base->lent);
+        for (size_t d = 0; d < base->total; d++) {
+            uint64_t left = node->gres[i].per - node->gres[i].shares[d];
+            if (!bitset_has(&base->index, d) && left > gres[i])
+                gres[i] = left;
+        }
+    }
     if (!node_is_usable(node) || node->jobs_whole || !bitset_has(&need->nodes, node->number))
         return 0;
     for (size_t i = 0; i < node->jobs.len; i++) {
