@@ -23,6 +23,29 @@ enum { TIMEOUT_MS = 60 * 1000, RETRY_MS = 3000, PAUSE_MIN_MS = 20, PAUSE_MAX_MS 
 
 enum { CONNECT_MS = 1000 }; /* when there are others to try */
 
+/* A socket of the host where the job was submitted says nothing on another one. */
+static bool is_elsewhere(const char *addresses)
+{
+    return str_starts(addresses, "unix:") && !strchr(addresses, ',') &&
+           access(addresses + 5, F_OK) < 0;
+}
+
+/* Nobody says where the controllers are: the agent of this host may know. */
+static bool ask_where(struct client *client, bool from_env, const char *addresses)
+{
+    struct err ignored = { 0 };
+
+    if (client->options.addresses || (from_env && !is_elsewhere(addresses)) ||
+        !credentials_absent(&client->options) || !vouch_available())
+        return false;
+    if (!from_env) {
+        struct address local;
+        if (address_local_socket(ADDRESS_PORT_CONTROLLER, &local) && access(local.path, F_OK) == 0)
+            return false;
+    }
+    return vouch_ask(&client->vouch, &ignored) == 0 && !str_is_empty(client->vouch.controllers);
+}
+
 struct client *client_new(const struct client_options *options, struct err *err)
 {
     struct client *client = NEW(struct client);
@@ -39,6 +62,8 @@ struct client *client_new(const struct client_options *options, struct err *err)
     bool from_env = !addresses && !str_is_empty(getenv("SPUR_CONTROLLER_ADDR"));
     if (!addresses)
         addresses = from_env ? getenv("SPUR_CONTROLLER_ADDR") : "http://localhost";
+    if (ask_where(client, from_env, addresses))
+        addresses = client->vouch.controllers;
     if (address_list_parse(addresses, client->options.default_port, &client->addresses, err) < 0) {
         if (from_env)
             err_wrap(err, "SPUR_CONTROLLER_ADDR");
@@ -57,6 +82,7 @@ void client_free(struct client *client)
         client_stream_free(client->streams);
     wire_close(&client->wire);
     str_done(&client->authorization);
+    vouch_done(&client->vouch);
     free(client);
 }
 
@@ -79,9 +105,23 @@ void client_lost(struct client *client)
     client_drop(client);
 }
 
+/* Asked anew for each connection: the token is short-lived. A host without an agent asks nobody. */
+static int vouch_first(struct client *client, const struct address *address, struct err *err)
+{
+    if (address->path[0] || !credentials_absent(&client->options) || !vouch_available())
+        return 0;
+    vouch_done(&client->vouch);
+    int rc = vouch_ask(&client->vouch, err);
+    if (rc == 0 && !client->options.ca && str_is_empty(getenv("SPUR_CA")))
+        client->options.ca = client->vouch.ca_file;
+    return rc;
+}
+
 static int connect_one(struct client *client, const struct address *address, int64_t deadline_ms,
                        struct err *err)
 {
+    if (vouch_first(client, address, err) < 0)
+        return -(int)err->code;
     address_text(address, client->peer);
     int rc = wire_connect(&client->wire, address, &client->options, &stream_events, client,
                           deadline_ms, err);
@@ -90,6 +130,8 @@ static int connect_one(struct client *client, const struct address *address, int
     client->wire.watch = client->addresses.len > 1;
     str_clear(&client->authorization);
     rc = credentials_find(&client->options, client->wire.is_unix, &client->authorization, err);
+    if (rc == 0 && !client->authorization.len && !str_is_empty(client->vouch.token))
+        str_addf(&client->authorization, "Bearer %s", client->vouch.token);
     if (rc < 0)
         wire_close(&client->wire);
     return rc;

@@ -30,7 +30,13 @@ struct wire {
     char *plain;
 };
 
+/* What the agent of this host says. */
+struct vouch {
+    char *token, *controllers, *ca_file; /* each may be NULL */
+};
+
 struct client {
+    struct vouch vouch;
     struct client_options options;
     struct address_list addresses;
     size_t address_at;
@@ -102,7 +108,14 @@ void stream_done(struct client_stream *stream);
 /* The result once stream->closed: 0 or the error. */
 int stream_result(struct client_stream *stream, struct err *err);
 
+/* vouch.c */
+bool vouch_available(void); /* this host has an agent that we may ask */
+int vouch_ask(struct vouch *out, struct err *err);
+void vouch_done(struct vouch *vouch);
+
 /* credentials.c */
+/* Nothing shows who we are but, perhaps, the agent of this host. */
+bool credentials_absent(const struct client_options *options);
 int credentials_find(const struct client_options *options, bool is_unix, struct str *out,
                      struct err *err);
 

@@ -3,7 +3,7 @@
  * credentials.c - who we are, shown without being asked
  *
  * In order: the caller's token; $SPUR_JWT; $SLURM_JWT; the file $SPUR_TOKEN_FILE; on a unix socket
- * nothing, because the kernel says it; MUNGE, where munged runs. A MUNGE credential is good for one
+ * nothing, because the kernel says it; MUNGE, where munged runs; the agent of this host (vouch.c). A MUNGE credential is good for one
  * connection; the server remembers what it found out from it.
  */
 #include <errno.h>
@@ -39,6 +39,17 @@ static int read_token(const char *path, struct str *out, struct err *err)
     text[got] = '\0';
     str_addf(out, "Bearer %s", str_trim(text));
     return 0;
+}
+
+bool credentials_absent(const struct client_options *options)
+{
+    static const char *const names[] = { "SPUR_JWT", "SLURM_JWT", "SPUR_TOKEN_FILE" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!str_is_empty(getenv(names[i])))
+            return false;
+    }
+    return !options->token && !munge_available();
 }
 
 int credentials_find(const struct client_options *options, bool is_unix, struct str *out,

@@ -349,6 +349,12 @@ const struct conf_key conf_keys_access[] = {
       .field = "operators",
       .type = CONF_LIST,
       .help = "Users who may manage jobs and nodes of others." },
+    { .name = "login_nodes",
+      .field = "login_nodes",
+      .type = CONF_LIST,
+      .help =
+          "Hosts with spurd --login, which may vouch for every user; compute nodes only for those "
+          "with a job there." },
     { .name = "private_data",
       .field = "private_data",
       .type = CONF_WORDS,

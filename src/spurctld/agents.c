@@ -34,7 +34,8 @@ void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
     JoinReply reply = JOIN_REPLY__INIT;
     struct err err = { 0 };
 
-    if (str_is_empty(request->node) || !state_node(state, request->node))
+    if (str_is_empty(request->node) ||
+        (!state_node(state, request->node) && !server_is_login(server, request->node)))
         err_set(&err, ERR_INVALID_NODE_NAME, "node '%s' is not in the configuration",
                 request->node ? request->node : "");
     else if (!token_ok(server, request->token))

@@ -96,6 +96,9 @@ static const struct row {
 #undef C
     { "/spur.Agents/Join", ANY, ANYWHERE, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
+    { "/spur.Agents/Vouch", RPC_NODE, LEADS, RPC_UNARY, &vouch_request__descriptor,
+      &vouch_reply__descriptor, NULL, server_on_vouch,
+      "login nodes: every user; others: users with a job there, no staff" },
     { "/spur.Agents/Session", RPC_NODE, LEADS, RPC_BIDI, &node_message__descriptor,
       &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
     { "/spur.Links/Ping", RPC_CONTROLLER, ANYWHERE, RPC_UNARY, &peer_ping_request__descriptor,

@@ -77,6 +77,8 @@ void server_stop(struct server *server, const char *why);
 int server_methods(struct server *server, struct err *err);
 
 /* who.c: identities to people */
+/* RPC_USER and what else this person is; `name` NULL: no account. */
+unsigned server_person_roles(struct server *server, uint32_t uid, const char *name);
 unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
 /* NULL when the identity is no person that was looked up. From the arena. */
 struct ctl_who *server_who(struct server *server, struct rpc_call *call);
@@ -92,6 +94,9 @@ void server_session_hang_up(void *ctx, uint64_t session);
 void server_on_token(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *request);
+/* vouch.c */
+void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *request);
+bool server_is_login(const struct server *server, const char *node);
 
 /* snapshots.c: a forked child writes the state while we go on */
 void server_snapshot_maybe(struct server *server);

@@ -59,7 +59,7 @@ static bool in_list(char *const *names, size_t count, const char *name)
 }
 
 /* (2) */
-static unsigned person_roles(struct server *server, uint32_t uid, const char *name)
+unsigned server_person_roles(struct server *server, uint32_t uid, const char *name)
 {
     const Config *config = state_config(ctl_state(server->ctl));
     bool admin =
@@ -105,7 +105,7 @@ static void looked_up(uv_work_t *work, int status)
             lookup->identity.gid = known->user->gid;
         }
         known_free(map_put_num(&server->users, uid, known));
-        roles = person_roles(server, uid, known->user ? known->user->name : NULL);
+        roles = server_person_roles(server, uid, known->user ? known->user->name : NULL);
     } else {
         known_free(known);
     }
@@ -128,7 +128,7 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
     struct known_user *known =
         identity->has_uid ? map_get_num(&server->users, identity->uid) : NULL;
     if (known && known->until_us > clock_mono_us())
-        return person_roles(server, identity->uid, known->user ? known->user->name : NULL);
+        return server_person_roles(server, identity->uid, known->user ? known->user->name : NULL);
     struct lookup *lookup = NEW(struct lookup);
     lookup->work.data = lookup;
     lookup->server = server;

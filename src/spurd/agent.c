@@ -273,6 +273,18 @@ static int start(struct agent *agent, const struct agent_options *options, struc
     return agent->stepd ? 0 : -(int)err->code;
 }
 
+/* No node: no hardware, no jobs, no stream; what remains is the socket and the connection. */
+static int start_login(struct agent *agent, const struct agent_options *options, struct err *err)
+{
+    agent->login = true;
+    if (agent_open_dirs(agent, options, err) < 0 || join_tls(agent, options, err) < 0 ||
+        vouch_listen(agent, options->login_socket, err) < 0)
+        return -(int)err->code;
+    agent->session = session_new(agent, err);
+    log_info("login.started", "host=%s socket=%s", agent->name, options->login_socket);
+    return agent->session ? 0 : -(int)err->code;
+}
+
 struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, struct err *err)
 {
     struct agent *agent = NEW(struct agent);
@@ -284,6 +296,12 @@ struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, stru
     held_table_init(&agent->table);
     copy_options(agent, options);
     agent->rpc = rpc_loop_new(uv);
+    map_init(&agent->vouched);
+    if (options->login_socket) {
+        if (start_login(agent, options, err) < 0)
+            goto failed;
+        return agent;
+    }
     if (agent_open_dirs(agent, options, err) < 0 || read_boot_id(agent, err) < 0 ||
         open_journal(agent, err) < 0)
         goto failed;
@@ -352,6 +370,7 @@ void agent_free(struct agent *agent)
         return;
     journal_close(&agent->journal);
     held_table_done(&agent->table);
+    vouch_done(agent);
     inventory_done(&agent->inventory);
     if (agent->config)
         node_config__free_unpacked(agent->config, NULL);

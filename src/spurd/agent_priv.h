@@ -49,6 +49,8 @@ struct agent {
     struct stepd *stepd;
     struct steps *steps; /* of srun: step.h */
     char *socket;        /* where srun of jobs on this node finds us */
+    bool login;          /* spurd --login: no node, it only vouches */
+    struct map vouched;  /* uid to struct vouched: vouch.c */
     struct session *session;
     struct rpc_server *server;
     struct tls_ctx *tls_client, *tls_server;
@@ -162,6 +164,17 @@ bool cgroups_end(const char *step_dir);
 void cgroups_end_node(const char *cgroup, const char *run_dir); /* everything; for SIGQUIT */
 /* The same by a mark in the environment of processes, where there are no cgroups. */
 void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *node);
+
+/* The connection to the leader, for other calls; NULL: none. */
+struct rpc_client *session_client(struct session *session);
+/* The controller we are connected to does not lead; `leader` may be "". */
+void session_follow(struct session *session, const char *leader);
+
+/* ---- vouch.c ---- */
+extern const struct rpc_method vouch_methods[];
+extern const size_t vouch_method_count;
+int vouch_listen(struct agent *agent, const char *socket, struct err *err); /* spurd --login */
+void vouch_done(struct agent *agent);
 
 /* ---- output.c ---- */
 int output_listen(struct agent *agent, const char *address, struct err *err);

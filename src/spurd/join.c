@@ -16,7 +16,7 @@
 #include "sys/files.h"
 #include "sys/log.h"
 
-enum { TOKEN_BYTES = 16 * 1024, JOIN_TIMEOUT_MS = 10000 };
+enum { TOKEN_BYTES = 16 * 1024, CA_BYTES = 256 * 1024, JOIN_TIMEOUT_MS = 10000 };
 
 static char *spool_path(const struct agent *agent, const char *name)
 {
@@ -71,6 +71,17 @@ static bool ca_hash(const struct agent *agent, char out[KEY_HASH_TEXT])
     return true;
 }
 
+/* A copy that users may read: their commands talk to controllers too. */
+static void show_ca(struct agent *agent)
+{
+    CLEANUP(freep) char *own = spool_path(agent, "ca.crt");
+    CLEANUP(freep) char *shown = mem_printf("%s/ca.crt", agent->run_dir);
+    CLEANUP(str_done) struct str text = { 0 };
+
+    if (file_read(own, CA_BYTES, &text, NULL) == 0)
+        file_write_quick(shown, text.data, text.len, 0644, NULL);
+}
+
 int join_tls(struct agent *agent, const struct agent_options *options, struct err *err)
 {
     CLEANUP(freep) char *own_ca = spool_path(agent, "ca.crt");
@@ -82,6 +93,7 @@ int join_tls(struct agent *agent, const struct agent_options *options, struct er
     const char *key = options->tls_key ? options->tls_key : exists(own_key) ? own_key : NULL;
     struct tls_options client = { .ca_path = ca };
 
+    show_ca(agent);
     if (cert && key) {
         const struct tls_options server = {
             .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
@@ -135,6 +147,8 @@ static void on_joined(struct rpc_request *request, const ProtobufCMessage *messa
 
     if (!err && keep_all(join->agent, (const JoinReply *)(const void *)message, &own) < 0)
         err = &own;
+    if (!err)
+        show_ca(join->agent);
     if (!err)
         log_info("join.done", "node=%s", join->agent->name);
     join->done(join->ctx, err);

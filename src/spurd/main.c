@@ -21,13 +21,15 @@
 #include "sys/log.h"
 
 enum { PORT_NODE = 6818, PORT_CONTROLLER = 6817 };
+#define LOGIN_SOCKET "/run/spur/spurd.sock" /* client/vouch.c looks there */
 
 /* Everything the command line can say. */
 struct options {
-    bool foreground, print_config, plaintext;
+    bool foreground, print_config, plaintext, login;
     int verbose;
     const char *name, *controllers, *port, *listen, *addr, *spool_dir, *run_dir, *conf, *log_file,
-        *pid_file, *token_file, *sysroot, *cgroup_root, *stepd, *tls_ca, *tls_cert, *tls_key;
+        *pid_file, *token_file, *sysroot, *cgroup_root, *stepd, *tls_ca, *tls_cert, *tls_key,
+        *socket;
 };
 
 enum { TEXT, FLAG, COUNT };
@@ -53,6 +55,10 @@ static const struct row {
     { "spool-dir", 0, "DIR", TEXT, AT(spool_dir), "what must survive (/var/spool/spurd)" },
     { "run-dir", 0, "DIR", TEXT, AT(run_dir),
       "what a reboot may take (chosen in memory: /run, /dev/shm)" },
+    { "login", 0, NULL, FLAG, AT(login),
+      "no node: vouch for the users of this login host (access.login_nodes)" },
+    { "socket", 0, "FILE", TEXT, AT(socket),
+      "with --login: where commands find us (/run/spur/spurd.sock)" },
     { "token-file", 0, "FILE", TEXT, AT(token_file), "join token (/etc/spur/join.token)" },
     { "tls-ca", 0, "FILE", TEXT, AT(tls_ca), "whom to trust, instead of what joining gave" },
     { "tls-cert", 0, "FILE", TEXT, AT(tls_cert), "certificate of this node" },
@@ -131,6 +137,10 @@ static int parse(int argc, char **argv, struct options *options)
             return 2;
         }
         take(options, &rows[at], optarg);
+    }
+    if (options->socket && (!options->login || options->socket[0] != '/')) {
+        fputs("spurd: --socket is an absolute path, and needs --login\n", stderr);
+        return 2;
     }
     if (optind < argc) {
         fprintf(stderr, "spurd: unexpected argument '%s'\n", argv[optind]);
@@ -368,6 +378,9 @@ static int serve(const struct options *options, const struct settings *settings,
         .tls_cert = options->tls_cert,
         .tls_key = options->tls_key,
         .allow_plaintext = options->plaintext,
+        .login_socket = !options->login   ? NULL
+                        : options->socket ? options->socket
+                                          : LOGIN_SOCKET,
     };
 
     uv_loop_init(&uv);

@@ -328,6 +328,7 @@ int output_listen(struct agent *agent, const char *address, struct err *err)
     agent->server = rpc_server_new(agent->rpc, &options, err);
     if (!agent->server || rpc_server_add(agent->server, methods, ARRAY_LEN(methods), err) < 0 ||
         rpc_server_add(agent->server, step_methods, step_method_count, err) < 0 ||
+        rpc_server_add(agent->server, vouch_methods, vouch_method_count, err) < 0 ||
         rpc_server_listen(agent->server, address, err) < 0)
         return -(int)err->code;
     agent->port = rpc_server_port(agent->server, 0);

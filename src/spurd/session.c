@@ -158,6 +158,8 @@ static void open_stream(struct session *session)
         join_start(session->agent, session->client, joined, session);
         return;
     }
+    if (session->agent->login)
+        return; /* it has nothing to say until somebody asks */
     arena_init(&arena);
     NodeMessage *hello = agent_hello(session->agent, &arena);
     const struct rpc_request_options options = {
@@ -245,6 +247,20 @@ void session_free(struct session *session)
     if (session->client)
         rpc_client_free(TAKE(session->client));
     uv_close((uv_handle_t *)&session->timer, session_closed);
+}
+
+struct rpc_client *session_client(struct session *session)
+{
+    return session->ready && !session->joining ? session->client : NULL;
+}
+
+void session_follow(struct session *session, const char *leader)
+{
+    if (session->stream)
+        return; /* the stream's own end says so too */
+    str_clear(&session->first);
+    str_add(&session->first, leader);
+    move_on(session);
 }
 
 bool session_send(struct session *session, const NodeMessage *message)

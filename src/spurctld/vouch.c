@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vouch.c - tokens for users whom their node vouches for
+ *
+ * A node knows from its socket who asks, and asks us. What it may say is decided here:
+ *
+ * (1) A login node (access.login_nodes) may vouch for everybody who is logged in there.
+ * (2) Any other node may vouch for users who have a job there, and never for root, administrators or
+ *     operators: who takes over a compute node gets no more than the jobs on it.
+ * (3) The token is good for VOUCH_S; the node asks again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "spurctld/serve.h"
+#include "sys/log.h"
+#include "sys/users.h"
+
+enum { VOUCH_S = 60 };
+
+bool server_is_login(const struct server *server, const char *node)
+{
+    const Config *config = state_config(ctl_state(server->ctl));
+    bool found = false;
+
+    for (size_t i = 0; !found && i < config->n_login_nodes; i++) {
+        struct hostlist list = { 0 };
+        if (hostlist_parse(&list, config->login_nodes[i], NULL) == 0)
+            found = hostlist_find(&list, node) >= 0;
+        hostlist_done(&list);
+    }
+    return found;
+}
+
+static bool has_job(const struct server *server, const char *name, uint32_t uid)
+{
+    const struct node *node = state_node(ctl_state(server->ctl), name);
+
+    for (size_t i = 0; node && i < node->jobs.len; i++) {
+        if (node->jobs.items[i]->owner->uid == uid)
+            return true;
+    }
+    return false;
+}
+
+struct vouching {
+    uv_work_t work;
+    struct rpc_call *call;
+    struct server *server;
+    char *node;
+    uint32_t uid, gid;
+    struct user *user; /* NULL: no account */
+};
+
+static void look_up(uv_work_t *work)
+{
+    struct vouching *vouching = work->data;
+
+    users_by_uid(vouching->uid, &vouching->user, NULL);
+}
+
+static int check(const struct vouching *vouching, struct err *err)
+{
+    struct server *server = vouching->server;
+    const char *name = vouching->user ? vouching->user->name : NULL;
+    unsigned roles = server_person_roles(server, vouching->uid, name);
+
+    if (server_is_login(server, vouching->node)) /* (1) */
+        return 0;
+    if (roles & (RPC_ADMIN | RPC_OPERATOR)) /* (2) */
+        return err_set(err, ERR_PERMISSION, "a compute node does not vouch for administrators");
+    if (!has_job(server, vouching->node, vouching->uid))
+        return err_set(err, ERR_PERMISSION, "uid %u has no job on node '%s'", vouching->uid,
+                       vouching->node);
+    return 0;
+}
+
+static void looked_up(uv_work_t *work, int status)
+{
+    struct vouching *vouching = work->data;
+    VouchReply reply = VOUCH_REPLY__INIT;
+    struct err err = { 0 };
+    char number[16];
+
+    (void)status;
+    snprintf(number, sizeof(number), "%u", vouching->uid);
+    if (check(vouching, &err) == 0)
+        reply.token =
+            secrets_user_token(&vouching->server->secrets, vouching->uid,
+                               vouching->user ? vouching->user->gid : vouching->gid,
+                               vouching->user ? vouching->user->name : number, VOUCH_S, &err);
+    if (reply.token) {
+        reply.has_lifespan_s = true;
+        reply.lifespan_s = VOUCH_S;
+        rpc_reply(vouching->call, &reply.base);
+    } else {
+        log_info("vouch.refused", "node=%s uid=%u why=%s", vouching->node, vouching->uid, err.text);
+        rpc_fail(vouching->call, &err);
+    }
+    free(reply.token);
+    user_free(vouching->user);
+    free(vouching->node);
+    free(vouching);
+}
+
+void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    const VouchRequest *request = (const void *)message;
+    struct vouching *vouching = NEW(struct vouching);
+
+    vouching->work.data = vouching;
+    vouching->call = call;
+    vouching->server = rpc_call_ctx(call);
+    vouching->node = mem_strdup(rpc_call_identity(call)->node);
+    vouching->uid = request->uid;
+    vouching->gid = request->gid;
+    uv_queue_work(vouching->server->uv, &vouching->work, look_up, looked_up);
+}
