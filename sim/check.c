@@ -47,17 +47,37 @@ static bool is_silent(const struct world *world, const struct machine *machine)
            (machine->back_us && world->now_us - machine->back_us < 10 * SEC);
 }
 
-/* Since the job's start it went away, or the cluster learnt that it had, or it is silent. */
-static bool is_lost(const struct world *world, const struct machine *machine,
-                    const struct known_job *known)
+/* Since the job's start it went away, or it is silent. */
+static bool went_away(const struct world *world, const struct machine *machine,
+                      const struct known_job *known)
 {
     return !machine->powered || machine->off_us >= known->started_us ||
-           machine->on_us >= known->started_us || machine->met_us >= known->started_us ||
-           is_silent(world, machine);
+           machine->on_us >= known->started_us || is_silent(world, machine);
 }
 
-static bool lost_a_node(const struct world *world, const struct job *job,
-                        const struct known_job *known)
+/* What keeps a controller from knowing that a grant cannot have arrived. */
+static uint64_t troubles(const struct world *world)
+{
+    uint64_t count =
+        world->host_count + world->result->count[COUNT_STOPS] + world->result->count[COUNT_JUMPS];
+
+    for (unsigned i = 0; i < world->host_count; i++)
+        count += world->hosts[i].life;
+    return count;
+}
+
+/* The same, or the cluster learnt that it had been away, when the job may have run there. */
+static bool is_lost(struct world *world, const struct machine *machine,
+                    const struct known_job *known)
+{
+    if (went_away(world, machine, known))
+        return true;
+    bool ran = truth_run(world, known->id, known->attempt) || world->host_count > 1 ||
+               known->troubles != troubles(world);
+    return machine->met_us >= known->started_us && ran;
+}
+
+static bool lost_a_node(struct world *world, const struct job *job, const struct known_job *known)
 {
     for (unsigned i = 0; job->run && i < job->run->count; i++) {
         for (unsigned n = 0; n < world->machine_count; n++) {
@@ -70,7 +90,7 @@ static bool lost_a_node(const struct world *world, const struct job *job,
     return false;
 }
 
-static bool any_is_lost(const struct world *world, const struct known_job *known)
+static bool any_is_lost(struct world *world, const struct known_job *known)
 {
     for (unsigned n = 0; n < world->machine_count; n++) {
         if (is_lost(world, &world->machines[n], known))
@@ -172,6 +192,7 @@ static void check_job(struct world *world, const struct job *job)
                         job->attempt);
     if (job->attempt > known->attempt) {
         known->started_us = world->now_us;
+        known->troubles = world->recovering ? 0 : troubles(world);
         world_count(world, COUNT_ATTEMPTS);
     }
     if (job->time_limit_s >= 0)
@@ -466,6 +487,10 @@ void check_recovered(struct host *host)
     check_replicas(world, state);
     if (core_check(state, &err) < 0)
         world_violation(world, "core_check after recovery: %s", err.text);
+    world->recovering = true; /* who started these jobs is not here to know what it sent */
+    if (!world->etcd)
+        scan(world, state);
+    world->recovering = false;
 }
 
 /* ---- the end of a run ---- */

@@ -233,9 +233,9 @@ void faults_choose(struct world *world)
     else if (dice < 5)
         world->faults = 0;
     else if (dice < 50)
-        world->faults = 1u << rand_below(&world->rand, 9);
+        world->faults = 1u << rand_below(&world->rand, 10);
     else
-        world->faults = (unsigned)rand_u64(&world->rand) & FAULT_ALL & ~FAULT_STOP;
+        world->faults = (unsigned)rand_u64(&world->rand) & FAULT_ALL;
 }
 
 void faults_begin(struct world *world)

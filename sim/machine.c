@@ -143,7 +143,8 @@ static void say_hello(struct world *world, struct machine *machine)
     hello.found = &found;
     hello.n_held = count;
     hello.held = list;
-    hello.has_epoch = true;
+    hello.has_epoch = hello.has_uptime_us = true;
+    hello.uptime_us = world->now_us - machine->on_us;
     hello.epoch = machine->epoch;
     message.what_case = NODE_MESSAGE__WHAT_HELLO;
     message.hello = &hello;

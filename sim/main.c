@@ -232,7 +232,7 @@ static int usage(FILE *to, int code)
           "  --seeds A..B     these seeds, each a run of its own (default 1..100)\n"
           "  --trace          print everything that happens\n"
           "  --from STEP      print it from this step on\n"
-          "  --controllers K  1 (the default) or 3\n"
+          "  --controllers K  1 or 3, instead of what the seed chooses\n"
           "  --only FAULTS    instead of what the seed chooses:",
           to);
     for (size_t i = 0; i < ARRAY_LEN(fault_names); i++)

@@ -84,7 +84,7 @@ struct sim_options {
     uint64_t seed;
     FILE *trace;          /* may be NULL */
     uint64_t trace_from;  /* only from this step on */
-    unsigned controllers; /* 1 or 3; 0: one */
+    unsigned controllers; /* 1 or 3; 0: the seed chooses */
     unsigned only;        /* sim_fault bits; 0: the seed chooses */
     unsigned check_every; /* core_check() after so many commands; 0: the default */
     enum sim_mutation mutation;

@@ -159,7 +159,9 @@ static void make(struct world *world)
         machine_init(world, &world->machines[i], i);
         world_later(world, rand_skewed(&world->rand, MS, 30 * SEC), switch_on, i, 0, 0);
     }
-    world->host_count = world->options.controllers ? world->options.controllers : 1;
+    world->host_count = world->options.controllers       ? world->options.controllers
+                        : rand_chance(&world->rand, 120) ? HOSTS
+                                                         : 1;
     if (world->host_count > 1)
         world->etcd = etcd_model_new(rand_u64(&world->rand));
     world->has_prolog = rand_chance(&world->rand, 300);

@@ -51,6 +51,7 @@ struct run {
 
 /* What is known of each job id ever seen in the state. */
 struct known_job {
+    uint64_t troubles; /* of controllers, when the attempt started */
     uint32_t id, request;
     uint32_t attempt;
     bool active; /* its current attempt has started and has not ended */
@@ -352,6 +353,7 @@ struct world {
     uint64_t turn; /* of grants: each change of what a grant waits for has a number of its own */
     VEC(struct request *) requests;
     struct truth truth;
+    bool recovering; /* a controller has read its log and done nothing yet */
 };
 
 static inline bool fault_on(const struct world *world, unsigned fault)

@@ -103,7 +103,7 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
     case COMMAND__WHAT_RESERVATION:
         return apply_reservation(state, cmd->reservation, err, out);
     case COMMAND__WHAT_TIME:
-        return apply_time(state, out);
+        return apply_time(state, cmd->time, out);
     case COMMAND__WHAT_JOURNAL_ACK:
         state->journal_acked = MAX(state->journal_acked, cmd->journal_ack->index);
         return ERR_OK;

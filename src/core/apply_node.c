@@ -21,20 +21,41 @@ static void say(struct events *out, const struct node *node, bool was_usable)
 }
 
 /*
+ * Nothing of the attempt ran: the script of a job on several nodes is launched when all are ready, and
+ * that of a job on one cannot have come there.
+ */
+static bool never_ran(const struct job *job, const CmdNodeDown *cmd)
+{
+    bool configuring = job_phase(job) == PHASE_CONFIGURING;
+
+    if (!job->batch || (!configuring && job_phase(job) != PHASE_RUNNING))
+        return false;
+    for (size_t i = 0; cmd && i < cmd->n_unstarted; i++) {
+        if (cmd->unstarted[i] == job->id)
+            return true;
+    }
+    return configuring && job->run->count > 1;
+}
+
+/*
  * The node's processes are gone: its jobs end or go elsewhere. When only its lease is over, those that
  * may be requeued stand still there, and the others may be alive.
  */
-static void lose_jobs(struct state *state, struct node *node, bool lease_only, struct events *out)
+static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown *cmd,
+                      struct events *out)
 {
+    bool lease_only = cmd && !cmd->jobs_lost;
+
     for (size_t at = 0; at < node->jobs.len;) {
         struct job *job = node->jobs.items[at];
-        if (lease_only && !job_may_requeue(state, job)) {
+        bool fresh = never_ran(job, cmd);
+        if (lease_only && !fresh && !job_may_requeue(state, job)) {
             at++;
             continue;
         }
         for (unsigned i = 0; i < job->run->count; i++) {
             if (job->run->parts[i].node == node) {
-                job_lost_node(state, job, &job->run->parts[i], out);
+                job_lost_node(state, job, &job->run->parts[i], fresh, out);
                 break; /* the run may be gone */
             }
         }
@@ -160,7 +181,7 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
     bool had_jobs = node->jobs.len;
     bool expected = node->flags & (NODE_FLAG_REBOOT_ISSUED | NODE_FLAG_POWERING_UP);
     if (reboot)
-        lose_jobs(state, node, false, out);
+        lose_jobs(state, node, NULL, out);
     node_set_found(node, found);
     if (node_amounts(node))
         state->generation++;
@@ -199,7 +220,7 @@ enum err_code apply_node_down(struct state *state, const CmdNodeDown *cmd, struc
     if (cmd->no_respond)
         node->flags |= NODE_FLAG_NO_RESPOND;
     if (cmd->jobs_lost || cmd->lease_over)
-        lose_jobs(state, node, !cmd->jobs_lost, out);
+        lose_jobs(state, node, cmd, out);
     node_touch(state, node);
     say(out, node, was_usable);
     return ERR_OK;

@@ -40,6 +40,9 @@ bool core_request_seen(const struct state *state, uint32_t uid, const uint8_t id
 
 /* When a CmdTime is to be proposed; INT64_MAX when nothing is due. */
 int64_t core_next_due(const struct state *state);
+/* Calls `each` with every running job that a CmdTime at `now_us` would end. */
+void core_limits_due(const struct state *state, int64_t now_us,
+                     void (*each)(void *ctx, const struct job *job), void *ctx);
 
 /*
  * Sum of the hashes of all records, and the head: equal states have equal digests. Costs nothing.

@@ -8,6 +8,8 @@
  */
 #include "core/state_priv.h"
 
+#include <string.h>
+
 /*
  * The node enforces the limit; the controller ends what outlived it by this much and by the time
  * after which it gives up a node: until then the job may have begun late, or ended in time on a node
@@ -202,17 +204,51 @@ static void pending_due(struct state *state, struct job *job, struct events *out
         job_refresh(state, job, out);
 }
 
-static void running_due(struct state *state, struct job *job, struct events *out)
+static void limits_below(const struct state *state, size_t at, int64_t now_us,
+                         void (*each)(void *ctx, const struct job *job), void *ctx)
+{
+    if (at >= state->due.len || state->due.items[at].us > now_us)
+        return;
+    if (job_phase(state->due.items[at].job) == PHASE_RUNNING)
+        each(ctx, state->due.items[at].job);
+    limits_below(state, at * 2 + 1, now_us, each, ctx); /* as deep as the heap */
+    limits_below(state, at * 2 + 2, now_us, each, ctx);
+}
+
+void core_limits_due(const struct state *state, int64_t now_us,
+                     void (*each)(void *ctx, const struct job *job), void *ctx)
+{
+    limits_below(state, 0, now_us, each, ctx);
+}
+
+static bool is_unheard(const CmdTime *cmd, const struct job *job)
+{
+    for (size_t i = 0; i < cmd->n_unheard; i++) {
+        if (strcmp(cmd->unheard[i], job->run->parts[0].name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void running_due(struct state *state, struct job *job, const CmdTime *cmd,
+                        struct events *out)
 {
     bool deadline = deadline_due(job, false) <= state->time_us;
 
+    /* It may have ended in time, and its node could not say so yet. */
+    if (!deadline && is_unheard(cmd, job)) {
+        job->run->skipped_us += LIMIT_GRACE_S * US_PER_S;
+        due_update(state, job);
+        job_touch(state, job);
+        return;
+    }
     job_end(state, job, deadline ? JOB_DEADLINE : JOB_TIMEOUT,
             deadline ? REASON_FAIL_DEADLINE : REASON_FAIL_TIMEOUT, state->time_us, NULL, out);
     if (job_holds(job))
         emit_job(out, EVENT_JOB_ENDING, job);
 }
 
-enum err_code apply_time(struct state *state, struct events *out)
+enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out)
 {
     reservations_due(state, out);
     usage_due(state, out);
@@ -226,7 +262,7 @@ enum err_code apply_time(struct state *state, struct events *out)
             break;
         case PHASE_CONFIGURING:
         case PHASE_RUNNING:
-            running_due(state, job, out);
+            running_due(state, job, cmd, out);
             break;
         case PHASE_ENDED:
             job_forget(state, job, out);

@@ -185,7 +185,8 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
 void job_release(struct state *state, struct job *job, struct job_part *part, struct events *out);
 void job_settle_release(struct state *state, struct job *job, struct events *out);
 /* What a job that lost a node does. */
-void job_lost_node(struct state *state, struct job *job, struct job_part *part, struct events *out);
+void job_lost_node(struct state *state, struct job *job, struct job_part *part, bool never_ran,
+                   struct events *out);
 
 /* due.c */
 void due_update(struct state *state, struct job *job);
@@ -347,7 +348,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
                               struct events *out);
 enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, struct err *err,
                                 struct events *out);
-enum err_code apply_time(struct state *state, struct events *out);
+enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out);
 
 /*
  * select.c: the jobs that a command names. An array's id means all its tasks, the first id of a

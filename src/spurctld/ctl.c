@@ -18,14 +18,12 @@ static void retry_done(struct ctl *ctl, void *arg, const struct events *events,
 
 void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
 {
-    CmdTime time = CMD_TIME__INIT;
-    Command command = CTL_COMMAND(TIME, .time = &time);
-
     ctl_look_at_clock(ctl);
+    ctl_awake(ctl);
     switch (timer) {
     case CTL_TIMER_DUE:
         if (ctl->leading)
-            ctl_propose(ctl, &command, NULL, NULL);
+            ctl_propose_time(ctl, NULL);
         break;
     case CTL_TIMER_PLAN:
         ctl_plan_timer(ctl);
@@ -35,7 +33,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         break;
     case CTL_TIMER_RETRY:
         if (ctl->leading)
-            ctl_propose(ctl, &command, retry_done, NULL); /* does the disk take it now? */
+            ctl_propose_time(ctl, retry_done); /* does the disk take it now? */
         else if (ctl->must_lead)
             ctl_propose_lead(ctl);
         break;
@@ -122,7 +120,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     }
     ctl->last_stamp_us = state_head(ctl->state).time_us;
     ctl->clock_wall_us = ctl_now(ctl);
-    ctl->clock_mono_us = ctl_mono(ctl);
+    ctl->clock_mono_us = ctl->awake_us = ctl_mono(ctl);
     ctl->sched = sched_new(ctl->state);
     if (ctl->must_lead)
         ctl_propose_lead(ctl);

@@ -98,6 +98,13 @@ void ctl_hold_lost(struct ctl *ctl, uint32_t job_id)
     set_timer(ctl);
 }
 
+void ctl_hold_stalled(struct ctl *ctl, int64_t us)
+{
+    vec_each (struct orphan, orphan, &ctl->orphans)
+        orphan->at_us += us;
+    set_timer(ctl);
+}
+
 void ctl_hold_timer(struct ctl *ctl)
 {
     int64_t now = ctl_now(ctl);

@@ -119,10 +119,12 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     }
     message.what_case = CTL_MESSAGE__WHAT_GRANT;
     message.grant = &grant;
-    if (good)
+    if (good) {
+        ctl_granting_sent(ctl, job, part);
         ctl_send(ctl, agent, &message);
-    else
+    } else {
         ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false);
+    }
     arena_done(&arena);
 }
 
@@ -202,7 +204,7 @@ static void revoke_all(struct ctl *ctl, const struct job *job)
 
 static void started(struct ctl *ctl, const struct job *job)
 {
-    ctl_granting_start(ctl, job);
+    ctl_granting_start(ctl, job)->own = true;
     for (size_t i = 0; i < job->run->count; i++)
         ctl_send_grant(ctl, job, i);
 }

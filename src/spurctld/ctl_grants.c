@@ -9,15 +9,17 @@
 
 #include "spurctld/ctl_priv.h"
 
-void ctl_granting_start(struct ctl *ctl, const struct job *job)
+struct granting *ctl_granting_start(struct ctl *ctl, const struct job *job)
 {
-    struct granting *granting = NEW(struct granting);
+    struct granting *granting =
+        mem_new(sizeof(*granting) + job->run->count * sizeof(granting->sent_us[0]));
 
     ctl_granting_end(ctl, job->id);
     granting->job_id = job->id;
     granting->attempt = job->attempt;
     bitset_init(&granting->acked, job->run->count);
     map_put_num(&ctl->granting, job->id, granting);
+    return granting;
 }
 
 void ctl_granting_end(struct ctl *ctl, uint32_t job_id)
@@ -28,6 +30,45 @@ void ctl_granting_end(struct ctl *ctl, uint32_t job_id)
         bitset_done(&granting->acked);
         free(granting);
     }
+}
+
+void ctl_granting_sent(struct ctl *ctl, const struct job *job, size_t part)
+{
+    struct granting *granting = map_get_num(&ctl->granting, job->id);
+
+    if (granting && granting->attempt == job->attempt && !granting->sent_us[part])
+        granting->sent_us[part] = MAX(ctl_mono(ctl), 1);
+}
+
+void ctl_granting_unsure(struct ctl *ctl)
+{
+    map_each (entry, &ctl->granting)
+        ((struct granting *)entry->value)->unsure = true;
+}
+
+static bool never_sent(struct ctl *ctl, const struct job *job, size_t part, int64_t boot_us)
+{
+    const struct granting *granting = map_get_num(&ctl->granting, job->id);
+
+    if (!granting || granting->attempt != job->attempt || !granting->own ||
+        bitset_has(&granting->acked, part))
+        return false;
+    int64_t sent_us = granting->sent_us[part];
+    return !sent_us || (boot_us != INT64_MIN && boot_us < sent_us && !granting->unsure);
+}
+
+uint32_t *ctl_unstarted(struct ctl *ctl, const struct node *node, int64_t boot_us, size_t *count)
+{
+    uint32_t *ids = NEW_ARRAY(uint32_t, node->jobs.len + 1);
+
+    *count = 0;
+    vec_each (struct job *, at, &node->jobs) {
+        const struct job *job = *at;
+        size_t part = ctl_part_of(job, node->spec->name);
+        if (part < job->run->count && never_sent(ctl, job, part, boot_us))
+            ids[(*count)++] = job->id;
+    }
+    return ids;
 }
 
 static void ready_done(struct ctl *ctl, void *arg, const struct events *events,
@@ -63,8 +104,7 @@ void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node)
     if (!granting || granting->attempt != job->attempt || !job->run) {
         if (job->run && job_phase(job) != PHASE_CONFIGURING)
             return;
-        ctl_granting_start(ctl, job); /* a leader that came later */
-        granting = map_get_num(&ctl->granting, job->id);
+        granting = ctl_granting_start(ctl, job); /* a leader that came later */
     }
     for (size_t i = 0; i < job->run->count; i++) {
         if (strcmp(job->run->parts[i].name, node) == 0)

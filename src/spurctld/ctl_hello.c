@@ -171,6 +171,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     message.what_case = CTL_MESSAGE__WHAT_WELCOME;
     message.welcome = &out;
     agent->welcomed = true;
+    agent->heard_us = ctl_mono(ctl);
     agent->down_proposed = agent->loss_proposed = agent->lease_proposed = false;
     ctl_send(ctl, agent, &message);
     for (size_t i = node->jobs.len; i-- > 0;)
@@ -214,8 +215,9 @@ static NodeHello *hello_copy(const NodeHello *hello)
 }
 
 /* The machine was started anew, so nothing that ran on it is left. */
-static void propose_rebooted(struct ctl *ctl, const char *name)
+static void propose_rebooted(struct ctl *ctl, const struct node *node, const NodeHello *hello)
 {
+    const char *name = node->spec->name;
     CmdNodeDown down = CMD_NODE_DOWN__INIT;
     Command command = CTL_COMMAND(NODE_DOWN, .node_down = &down);
 
@@ -223,7 +225,10 @@ static void propose_rebooted(struct ctl *ctl, const char *name)
     down.reason = (char *)"Node unexpectedly rebooted";
     down.has_jobs_lost = down.jobs_lost = true;
     log_warn("node.rebooted", "node=%s", name);
+    int64_t boot_us = hello->has_uptime_us ? ctl_mono(ctl) - hello->uptime_us : INT64_MAX;
+    down.unstarted = ctl_unstarted(ctl, node, boot_us, &down.n_unstarted);
     ctl_propose(ctl, &command, NULL, NULL);
+    free(down.unstarted);
 }
 
 void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
@@ -239,7 +244,7 @@ void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
     }
     if (node->found && node->found->boot_id && hello->found->boot_id && node->jobs.len &&
         strcmp(node->found->boot_id, hello->found->boot_id) != 0)
-        propose_rebooted(ctl, agent->name);
+        propose_rebooted(ctl, node, hello);
     agent->hello = hello_copy(hello);
     up.node = agent->name;
     up.found = hello->found;

@@ -17,6 +17,9 @@ enum {
     LEADER_LEASE_US = 5000000, /* a leader that is cut off knows it by then: see log/etcd.c */
 };
 static const int64_t SECOND_US = 1000000;
+static const int64_t STALL_US = 2000000; /* a timer that comes so late found this process stopped */
+/* Heard for so long, an agent has reported whatever had ended before. */
+static const int64_t HEARD_US = 60000000;
 
 struct agent *ctl_agent(struct ctl *ctl, const char *node)
 {
@@ -144,9 +147,11 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
     down.jobs_lost = lost;
     down.has_lease_over = lease_over;
     down.lease_over = lease_over;
+    down.unstarted = ctl_unstarted(ctl, node, INT64_MIN, &down.n_unstarted);
     log_warn("node.down", "node=%s host_answers=%d jobs_lost=%d lease_over=%d", agent->name,
              agent->host_answers, lost, lease_over);
     ctl_propose(ctl, &command, down_done, mem_strdup(agent->name));
+    free(down.unstarted);
 }
 
 static void arm(struct ctl *ctl)
@@ -157,9 +162,68 @@ static void arm(struct ctl *ctl)
         int64_t due = silence_due(ctl, entry->value);
         first = MIN(first, due);
     }
+    ctl->nodes_due_us = first == INT64_MAX ? 0 : first;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES,
                   first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
 }
+
+void ctl_awake(struct ctl *ctl)
+{
+    int64_t now = ctl_mono(ctl), before = ctl->awake_us;
+
+    ctl->awake_us = now;
+    if (!ctl->leading || !ctl->nodes_due_us || now - ctl->nodes_due_us < STALL_US)
+        return;
+    log_warn("ctl.stalled", "ms=%lld", (long long)((now - before) / 1000));
+    ctl->skipped_us += now - before;
+    map_each (entry, &ctl->agents) {
+        struct agent *agent = entry->value;
+        if (agent->session)
+            agent->seen_us = now; /* what it said meanwhile will be read now */
+        else if (agent->lost_us)
+            agent->lost_us = MIN(agent->lost_us + now - before, now);
+        agent->heard_us = now;
+    }
+    ctl_granting_unsure(ctl);
+    ctl_hold_stalled(ctl, now - before);
+    arm(ctl);
+}
+
+/* ---- limits ---- */
+
+struct unheard {
+    struct ctl *ctl;
+    VEC(char *) names;
+};
+
+static void add_unheard(void *ctx, const struct job *job)
+{
+    struct unheard *unheard = ctx;
+    const struct agent *agent = ctl_agent(unheard->ctl, job->run->parts[0].name);
+
+    if (!agent || (agent->welcomed && ctl_mono(unheard->ctl) - agent->heard_us >= HEARD_US))
+        return;
+    vec_each (char *, name, &unheard->names) {
+        if (*name == agent->name)
+            return;
+    }
+    vec_push(&unheard->names, agent->name);
+}
+
+void ctl_propose_time(struct ctl *ctl, ctl_done_fn *done)
+{
+    CmdTime time = CMD_TIME__INIT;
+    Command command = CTL_COMMAND(TIME, .time = &time);
+    struct unheard unheard = { .ctl = ctl };
+
+    core_limits_due(ctl->state, MAX(ctl_now(ctl), ctl->last_stamp_us), add_unheard, &unheard);
+    time.n_unheard = unheard.names.len;
+    time.unheard = unheard.names.items;
+    ctl_propose(ctl, &command, done, NULL);
+    vec_done(&unheard.names);
+}
+
+/* ---- the timer ---- */
 
 void ctl_nodes_timer(struct ctl *ctl)
 {
@@ -186,7 +250,7 @@ void ctl_nodes_timer(struct ctl *ctl)
 /* Nodes that are up, or hold jobs, get the usual time to connect to a new leader. */
 void ctl_nodes_leading(struct ctl *ctl)
 {
-    ctl->leading_us = ctl_mono(ctl);
+    ctl->leading_us = ctl->awake_us = ctl_mono(ctl);
     for (size_t i = 0; i < state_node_count(ctl->state); i++) {
         const struct node *node = state_node_at(ctl->state, i);
         struct agent *agent = agent_of(ctl, node->spec->name);
@@ -238,6 +302,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
 {
     struct agent *agent = agent_of(ctl, node);
 
+    ctl_awake(ctl);
     if (agent->session) {
         /* The agent was restarted, or its old connection is half dead: the newer one counts. */
         uint64_t old = agent->session;
@@ -255,8 +320,8 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
 
 void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
 {
+    ctl_awake(ctl);
     struct agent *agent = map_del_num(&ctl->sessions, session);
-
     if (!agent || agent->session != session)
         return;
     agent->session = 0;

@@ -31,6 +31,7 @@ struct agent {
     bool welcomed;     /* hello was committed and answered */
     int64_t seen_us;   /* last message; monotonic, as the next */
     int64_t lost_us;   /* when the connection ended, 0 while there is one */
+    int64_t heard_us;  /* since when it could say everything: welcomed, and we listened */
     bool host_answers; /* the connection was closed, not silent */
     bool down_proposed, loss_proposed, lease_proposed;
     uint32_t lease_ms; /* as the welcome said */
@@ -44,6 +45,9 @@ struct granting {
     uint32_t job_id, attempt;
     struct bitset acked; /* by part */
     bool ready_proposed;
+    bool own;          /* made at the start, not by a leader that came later */
+    bool unsure;       /* the clock was set or the process stood still: times cannot be compared */
+    int64_t sent_us[]; /* by part: when the grant was first sent, monotonic; 0: not yet */
 };
 
 struct ctl_counts {
@@ -103,9 +107,11 @@ struct ctl {
     size_t idle_slices; /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
-    struct map agents;   /* by node name */
-    struct map sessions; /* session id → agent */
-    struct map granting; /* job id → struct granting */
+    struct map agents;    /* by node name */
+    struct map sessions;  /* session id → agent */
+    struct map granting;  /* job id → struct granting */
+    int64_t awake_us;     /* when anything was last heard or done */
+    int64_t nodes_due_us; /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
     VEC(struct watcher) watchers;
     VEC(struct orphan) orphans;
@@ -164,6 +170,7 @@ void ctl_watchers_notify(struct ctl *ctl, const struct job *job);
 void ctl_step_key(const struct ctl *ctl, const struct job *job, uint8_t out[CTL_STEP_KEY_BYTES]);
 void ctl_hold_lost(struct ctl *ctl, uint32_t job_id);
 void ctl_hold_timer(struct ctl *ctl);
+void ctl_hold_stalled(struct ctl *ctl, int64_t us);
 
 /* ---- ctl_hooks.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);
@@ -171,6 +178,13 @@ void ctl_mail(struct ctl *ctl, const struct event *event);
 /* ---- ctl_nodes.c ---- */
 struct agent *ctl_agent(struct ctl *ctl, const char *node); /* NULL when never seen */
 void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message);
+/*
+ * At the beginning of whatever may act by the time: notices that this process did not run for a
+ * while. That time did not pass: nobody was silent, and no limit ran.
+ */
+void ctl_awake(struct ctl *ctl);
+/* Proposes a CmdTime, which leaves out limits of jobs whose nodes may have more to say. */
+void ctl_propose_time(struct ctl *ctl, ctl_done_fn *done);
 void ctl_nodes_leading(struct ctl *ctl);
 void ctl_nodes_following(struct ctl *ctl);
 void ctl_reconcile(struct ctl *ctl); /* asks every agent to say hello again */
@@ -187,8 +201,16 @@ size_t ctl_part_of(const struct job *job, const char *node); /* its count when i
 void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node);
 
 /* ---- ctl_grants.c ---- */
-void ctl_granting_start(struct ctl *ctl, const struct job *job);
+struct granting *ctl_granting_start(struct ctl *ctl, const struct job *job);
 void ctl_granting_end(struct ctl *ctl, uint32_t job_id);
+void ctl_granting_sent(struct ctl *ctl, const struct job *job, size_t part);
+void ctl_granting_unsure(struct ctl *ctl);
+/*
+ * The node's jobs of which nothing can have come to it: their grants were not sent, or sent after it
+ * was started at `boot_us` (monotonic, INT64_MIN: it was not) and cannot have reached what ran
+ * before. To be freed.
+ */
+uint32_t *ctl_unstarted(struct ctl *ctl, const struct node *node, int64_t boot_us, size_t *count);
 void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);
 
 /* ---- ctl_plan.c ---- */

@@ -35,6 +35,7 @@ void ctl_look_at_clock(struct ctl *ctl)
         return;
     log_warn("clock.set", "by_ms=%lld", (long long)(set_by / 1000));
     ctl->skipped_us += MAX(set_by, 0);
+    ctl_granting_unsure(ctl);
     if (ctl->leading)
         ctl_arm_due(ctl); /* timers count from when they were armed */
 }
@@ -44,6 +45,7 @@ static void stamp(struct ctl *ctl, Command *command)
     int64_t last = MAX(ctl->last_stamp_us, state_head(ctl->state).time_us);
 
     ctl_look_at_clock(ctl);
+    ctl_awake(ctl);
     ctl->last_stamp_us = MAX(last + 1, ctl->clock_wall_us);
     command->has_time_us = true;
     command->time_us = ctl->last_stamp_us;

@@ -164,6 +164,7 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
 {
     struct agent *agent = map_get_num(&ctl->sessions, session);
 
+    ctl_awake(ctl);
     if (!agent || agent->session != session || !ctl->leading)
         return;
     agent->seen_us = ctl_mono(ctl);

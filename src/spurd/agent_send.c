@@ -171,7 +171,8 @@ NodeMessage *agent_hello(struct agent *agent, struct arena *arena)
     message->hello = hello;
     hello->node = agent->name;
     hello->found = &agent->inventory.node;
-    hello->has_epoch = true;
+    hello->has_epoch = hello->has_uptime_us = true;
+    hello->uptime_us = clock_boot_us();
     hello->epoch = table->epoch;
     if (table->cluster_id_len) {
         hello->has_cluster_id = true;

@@ -371,6 +371,60 @@ static void time_that_did_not_pass_ends_nothing(void **unused)
     fix_free(fix);
 }
 
+/* Its node could not yet say how it ended: the limit waits. */
+static void limits_wait_for_nodes_that_were_not_heard(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    JobSpec spec = fix_spec();
+    PUT(&spec, time_limit_s, 60);
+    uint32_t id = fix_submit(fix, &spec);
+    char *names[] = { (char *)"n1" };
+    CmdTime time = CMD_TIME__INIT;
+    Command cmd = COMMAND__INIT;
+
+    assert_int_equal(fix_start(fix, id, "n1", 1), ERR_OK);
+    int64_t due = core_next_due(fix->state);
+    cmd.what_case = COMMAND__WHAT_TIME;
+    cmd.time = &time;
+    fix->now = due;
+    time.n_unheard = 1;
+    time.unheard = names;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_phase(fix, id, PHASE_RUNNING);
+    assert_true(core_next_due(fix->state) > due);
+    fix->now = core_next_due(fix->state);
+    names[0] = (char *)"n2"; /* another one */
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_state(fix, id, JOB_TIMEOUT);
+    fix_free(fix);
+}
+
+/* A node that is lost before anything ran there: the job goes elsewhere, whatever it asked for. */
+static void what_never_ran_is_not_lost(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    JobSpec spec = fix_spec();
+    PUT(&spec, requeue, false);
+    CmdNodeDown down = CMD_NODE_DOWN__INIT;
+    Command cmd = COMMAND__INIT;
+    uint32_t sent = fix_submit(fix, &spec), unsent = fix_submit(fix, &spec);
+    uint32_t listed = unsent;
+
+    assert_int_equal(fix_start(fix, sent, "n1", 1), ERR_OK);
+    assert_int_equal(fix_start(fix, unsent, "n1", 1), ERR_OK);
+    cmd.what_case = COMMAND__WHAT_NODE_DOWN;
+    cmd.node_down = &down;
+    down.node = (char *)"n1";
+    PUT(&down, jobs_lost, true);
+    down.n_unstarted = 1;
+    down.unstarted = &listed;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_state(fix, sent, JOB_NODE_FAIL);
+    assert_phase(fix, unsent, PHASE_PENDING);
+    assert_int_equal(fix_start(fix, unsent, "n2", 1), ERR_OK);
+    fix_free(fix);
+}
+
 static void begin_times_and_deadlines(void **unused)
 {
     struct fix *fix = fix_new(1);
@@ -634,7 +688,9 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
           UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever), UNIT(exit_codes_can_requeue),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
-          UNIT(time_that_did_not_pass_ends_nothing), UNIT(begin_times_and_deadlines),
-          UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
-          UNIT(long_requests_go_on), UNIT(starts_never_overcommit),
-          UNIT(components_live_and_end_together), UNIT(licences_are_counted))
+          UNIT(time_that_did_not_pass_ends_nothing),
+          UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
+          UNIT(begin_times_and_deadlines), UNIT(old_jobs_are_forgotten),
+          UNIT(a_request_id_is_answered_once), UNIT(long_requests_go_on),
+          UNIT(starts_never_overcommit), UNIT(components_live_and_end_together),
+          UNIT(licences_are_counted))
