@@ -109,6 +109,7 @@ static void jobs_of_a_lost_node_end_or_run_elsewhere(void **unused)
     uint32_t again = running(fix, true, false, true, false);
     uint32_t once = running(fix, false, false, true, false);
     uint32_t wide = running(fix, false, false, true, true);
+    assert_int_equal(fix_ready(fix, wide), ERR_OK);
 
     /* Silence alone ends nothing. */
     fix_node_down(fix, "n2", false);
