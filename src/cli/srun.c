@@ -37,7 +37,7 @@ static const char *const not_in_steps[] = {
 
 static int refuse_options(struct srun *srun)
 {
-    static const char *const always[] = { "cpu-bind", "gpu-bind", "mem-bind", "signal" };
+    static const char *const always[] = { "cpu-bind", "gpu-bind", "mem-bind" };
 
     for (size_t i = 0; i < ARRAY_LEN(always); i++) {
         const char *value = NULL;

@@ -5,7 +5,10 @@
  * srun.c       options, allocation, exit code
  * srun_prog.c  which program each task runs (pure but for reading files)
  * srun_step.c  asks the managing node for a step and launches it on every node
- * srun_loop.c  until all tasks have ended: streams, signals, timers
+ * srun_loop.c  until all tasks have ended: one poll(), timers
+ * srun_node.c  what nodes say; connections that break and are made again
+ * srun_in.c    standard input, kept until every node has it
+ * srun_signal.c  signals: what they do to us and to the tasks
  * srun_out.c   what tasks write: labels, lines, files
  */
 #ifndef CLI_SRUN_H
@@ -17,14 +20,39 @@
 #include "proto/agent.pb-c.h"
 #include "proto/run.pb-c.h"
 
-enum { SRUN_CREDIT = 64 * 1024, SRUN_INPUT_BYTES = 16 * 1024, SRUN_PARTIAL_BYTES = 4096 };
+enum {
+    SRUN_CREDIT = 64 * 1024,
+    SRUN_INPUT_BYTES = 16 * 1024,
+    SRUN_PARTIAL_BYTES = 4096,
+    SRUN_ACK_BYTES = 96 * 1024, /* of output between two acknowledgements */
+    SRUN_SIGNALS = 8,
+    SRUN_STEP_INTERACTIVE = 0xfffffffa,
+    SRUN_SECOND_US = 1000000,
+    SRUN_KILL_WAIT_S = 30,
+    SRUN_FORCE_WAIT_S = 5,
+    SRUN_GIVE_UP_S = 10, /* after the time that the node has to end the tasks */
+};
 
 struct srun_node {
     struct client *client;
     struct client_stream *stream;
     const StepNode *node; /* NULL: the manager, which has no tasks */
+    const char *address;  /* where it is; NULL: of the node */
+    const char *token;
     size_t credit;
     bool manager, launched, running, over;
+
+    uint64_t seen;  /* number of the last frame taken */
+    uint64_t acked; /* and of the last that we said so of */
+    size_t unacked_bytes;
+    uint64_t input_sent; /* offset in our standard input */
+    bool eof_sent;
+    int64_t away_us;  /* since when there is no connection; 0: there is */
+    int64_t retry_us; /* when the next try is due */
+    unsigned tries;
+    bool said_away, attached;
+    uint32_t signals[SRUN_SIGNALS]; /* that wait for the connection */
+    size_t signal_count;
 };
 
 struct srun_task {
@@ -55,6 +83,7 @@ struct srun {
     uint32_t job_id;
     JobPayload env; /* environment and limits of the tasks */
     char *name;
+    char host[256]; /* ours, short */
 
     StepCreated *created;
     StepLayout *layout;
@@ -69,12 +98,19 @@ struct srun {
     int input_fd; /* -1: no more */
     bool has_input_task;
     uint32_t input_task;
+    uint8_t *input;       /* what some node may have to be sent again */
+    size_t input_len;     /* bytes of it */
+    uint64_t input_first; /* offset of the first */
+    bool input_eof;
     bool raw; /* the terminal was changed */
     struct termios before;
 
     uint32_t exited;
     int highest, highest_status;
     bool killing, aborted, killed_by_9, failed;
+    JobState kill_why;
+    unsigned kill_wait_s;
+    int64_t asked_us; /* when the controller was last asked whether the job lives */
     int64_t last_interrupt_us, last_sent_us, first_exit_us, give_up_us;
 };
 
@@ -89,11 +125,38 @@ int srun_read_programs(const char *path, const char *work_dir, uint32_t ntasks, 
 int srun_create(struct srun *srun); /* 0, or the exit code after a complaint */
 int srun_launch(struct srun *srun);
 void srun_close(struct srun *srun);
-void srun_catch_signals(void);
-extern volatile int srun_interrupted; /* while waiting for an allocation or a step */
+struct client *srun_connect(struct srun *srun, const struct srun_node *node, struct err *err);
+struct client_stream *srun_open_stream(struct client *client, RunStepIn *first, struct err *err);
+/* Where the job's manager is now; false: nobody says. */
+bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *err);
 
 /* srun_loop.c */
 int srun_loop(struct srun *srun); /* the exit code of the step */
+const char *srun_step_name(const struct srun *srun);
+void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);
+
+/* srun_node.c */
+void srun_serve_node(struct srun *srun, struct srun_node *node);
+/* Connects again where that is due; returns when the next try is, 0: none. */
+int64_t srun_reconnect(struct srun *srun);
+/* May the stream go on when it is made again? */
+bool srun_may_return(enum err_code code);
+
+/* srun_in.c */
+size_t srun_input_room(const struct srun *srun);
+void srun_read_input(struct srun *srun);
+/* Sends a node what it may have and has not. */
+void srun_send_input(struct srun *srun, struct srun_node *node);
+
+/* srun_signal.c */
+extern volatile int srun_interrupted; /* while waiting for an allocation or a step */
+extern int srun_signal_pipe[2];
+void srun_catch_signals(void);
+void srun_serve_signals(struct srun *srun);
+void srun_send_all(struct srun *srun, RunStepIn *in);
+void srun_send_signal(struct srun *srun, int sig, JobState why, unsigned wait_s);
+void srun_end_step(struct srun *srun, JobState why, unsigned wait_s);
+void srun_show_tasks(struct srun *srun);
 
 /* srun_out.c */
 int srun_open_sinks(struct srun *srun); /* 0, or the exit code after a complaint */

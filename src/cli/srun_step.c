@@ -20,6 +20,8 @@
 
 #define RUN_STEP "/spur.NodeAccess/RunStep"
 
+enum { ASK_TRIES = 600, ASK_AGAIN_MS = 100 };
+
 /* ---- where the manager is ---- */
 
 /* Inside a job on its first node, its own socket; else what the controller says. */
@@ -38,26 +40,39 @@ static const char *own_socket(const struct srun *srun)
     return socket;
 }
 
-static struct client *connect_manager(struct srun *srun, struct err *err)
+bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *err)
 {
     JobAccessRequest request = JOB_ACCESS_REQUEST__INIT;
     JobAccessReply *reply;
     const char *socket = own_socket(srun);
 
-    if (socket)
-        return client_new(&(struct client_options){ .addresses = socket, .token = "" }, err);
+    if (socket) {
+        node->address = socket;
+        node->token = "";
+        return true;
+    }
     request.id = arena_printf(&srun->cli.arena, "%u", srun->job_id);
     if (cli_call(&srun->cli, "JobAccess", &request.base, &job_access_reply__descriptor,
                  (ProtobufCMessage **)&reply, err) < 0)
-        return NULL;
+        return false;
     if (str_is_empty(reply->address)) {
         err_code(err, ERR_ALREADY_DONE);
-        return NULL;
+        return false;
     }
-    return client_new(&(struct client_options){ .addresses = reply->address,
-                                                .token = reply->token,
-                                                .default_port = 6818 },
-                      err);
+    node->address = reply->address;
+    node->token = reply->token;
+    return true;
+}
+
+struct client *srun_connect(struct srun *srun, const struct srun_node *node, struct err *err)
+{
+    (void)srun;
+    return client_new(
+        &(struct client_options){ .addresses = node->address ? node->address : node->node->address,
+                                  .token = node->token ? node->token : "",
+                                  .retry_ms = node->away_us ? 1 : 0,
+                                  .default_port = 6818 },
+        err);
 }
 
 /* ---- the request ---- */
@@ -115,10 +130,44 @@ static void fill_request(struct srun *srun, StepRequest *request)
         request->mem_per_node_mb = spec->mem_per_node_mb;
     }
     request->has_immediate = request->immediate = !srun->own && spec->immediate;
+    if (!srun->own && argv_has(srun, "time") && spec->time_limit_s > 0) {
+        request->has_time_limit_s = true;
+        request->time_limit_s = spec->time_limit_s;
+    }
+    host_short(srun->host);
+    request->host = srun->host;
+    request->has_pid = true;
+    request->pid = (uint32_t)getpid();
+}
+
+/* The managing node went away while we waited; it knows of us when we ask again. */
+static bool ask_again(struct srun *srun, struct srun_node *manager, RunStepIn *first,
+                      struct err *err)
+{
+    client_stream_free(TAKE(manager->stream));
+    client_free(TAKE(manager->client));
+    for (int tries = 0; tries < ASK_TRIES && !srun_interrupted; tries++) {
+        poll(NULL, 0, ASK_AGAIN_MS);
+        err_clear(err);
+        if (!srun_find_manager(srun, manager, err)) {
+            if (!srun_may_return(err->code))
+                return false;
+            continue;
+        }
+        manager->away_us = 1;
+        manager->client = srun_connect(srun, manager, err);
+        manager->away_us = 0;
+        if (manager->client)
+            manager->stream = srun_open_stream(manager->client, first, err);
+        if (manager->stream)
+            return true;
+        client_free(TAKE(manager->client));
+    }
+    return false;
 }
 
 /* Waits for the manager's answer. Ctrl-C gives up. */
-static int wait_created(struct srun *srun, struct srun_node *manager)
+static int wait_created(struct srun *srun, struct srun_node *manager, RunStepIn *first)
 {
     struct err err = { 0 };
     bool said = false;
@@ -137,6 +186,8 @@ static int wait_created(struct srun *srun, struct srun_node *manager)
                 cli_say(&srun->cli, "Job %u step creation temporarily disabled, retrying (%s)",
                         srun->job_id, out->waiting);
             said = true;
+        } else if (next < 0 && srun_may_return(err.code) && ask_again(srun, manager, first, &err)) {
+            continue;
         } else if (next == CLIENT_ENDED || next < 0) {
             cli_error(&srun->cli, "Unable to create step for job %u: %s", srun->job_id,
                       err.text[0] ? err.text : "the node ended the stream");
@@ -156,7 +207,7 @@ static int wait_created(struct srun *srun, struct srun_node *manager)
     }
 }
 
-static struct client_stream *open_stream(struct client *client, RunStepIn *first, struct err *err)
+struct client_stream *srun_open_stream(struct client *client, RunStepIn *first, struct err *err)
 {
     return client_stream_open(
         client,
@@ -183,6 +234,8 @@ static void set_nodes(struct srun *srun, struct srun_node *manager)
         if (str_eq(layout->nodes[i]->name, layout->manager))
             *node = *manager;
         node->node = layout->nodes[i];
+        if (!node->manager)
+            node->address = node->token = NULL;
         node->credit = SRUN_CREDIT;
         for (size_t k = 0; k < node->node->n_tasks; k++) {
             struct srun_task *task = &srun->tasks[node->node->tasks[k]];
@@ -206,15 +259,16 @@ int srun_create(struct srun *srun)
     fill_request(srun, &request);
     first.what_case = RUN_STEP_IN__WHAT_REQUEST;
     first.request = &request;
-    manager.client = connect_manager(srun, &err);
+    if (srun_find_manager(srun, &manager, &err))
+        manager.client = srun_connect(srun, &manager, &err);
     if (manager.client)
-        manager.stream = open_stream(manager.client, &first, &err);
+        manager.stream = srun_open_stream(manager.client, &first, &err);
     if (!manager.stream) {
         cli_error(&srun->cli, "Unable to create step for job %u: %s", srun->job_id, err.text);
         client_free(manager.client);
         return 1;
     }
-    int code = wait_created(srun, &manager);
+    int code = wait_created(srun, &manager, &first);
     if (code == 0) {
         srun->layout =
             step_layout__unpack(NULL, srun->created->layout.len, srun->created->layout.data);
@@ -250,9 +304,8 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, char *host)
     const JobSpec *spec = srun->request.spec;
     struct winsize size = { 0 };
 
-    launch->has_layout = launch->has_proof = true;
+    launch->has_layout = true;
     launch->layout = srun->created->layout;
-    launch->proof = srun->created->proof;
     launch->n_programs = srun->program_count;
     launch->programs = srun->programs;
     launch->n_env = srun->env.n_env;
@@ -273,9 +326,10 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, char *host)
     launch->input_task = srun->input_task;
     launch->has_no_output = launch->no_output = srun->sinks[0].none;
     launch->has_no_error = launch->no_error = srun->sinks[1].none;
-    if (!srun->own && argv_has(srun, "time") && spec->time_limit_s > 0) {
-        launch->has_time_limit_s = true;
-        launch->time_limit_s = spec->time_limit_s;
+    if (!srun->own && argv_has(srun, "signal") && spec->signal) {
+        launch->has_warn_signal = launch->has_warn_before_s = true;
+        launch->warn_signal = spec->signal;
+        launch->warn_before_s = spec->has_signal_before_s ? spec->signal_before_s : 60;
     }
     launch->launch_host = host;
 }
@@ -284,10 +338,8 @@ int srun_launch(struct srun *srun)
 {
     StepLaunch launch = STEP_LAUNCH__INIT;
     RunStepIn in = RUN_STEP_IN__INIT;
-    char host[HOST_NAME_BYTES];
 
-    host_short(host);
-    fill_launch(srun, &launch, host);
+    fill_launch(srun, &launch, srun->host);
     in.what_case = RUN_STEP_IN__WHAT_LAUNCH;
     in.launch = &launch;
     for (size_t i = 0; i < srun->node_count; i++) {
@@ -296,18 +348,19 @@ int srun_launch(struct srun *srun)
         if (!node->node)
             continue;
         launch.node = node->node->name;
+        launch.has_proof = true;
+        launch.proof = (ProtobufCBinaryData){ 0 };
+        if (i < srun->created->n_proofs)
+            launch.proof = srun->created->proofs[i];
         node->launched = true;
         if (node->stream) {
             client_stream_send(node->stream, &in.base);
             client_pump(node->client, &err);
             continue;
         }
-        node->client = client_new(&(struct client_options){ .addresses = node->node->address,
-                                                            .token = "",
-                                                            .default_port = 6818 },
-                                  &err);
+        node->client = srun_connect(srun, node, &err);
         if (node->client)
-            node->stream = open_stream(node->client, &in, &err);
+            node->stream = srun_open_stream(node->client, &in, &err);
         if (!node->stream) {
             cli_error(&srun->cli, "Task launch for StepId=%u.%u failed on node %s: %s",
                       srun->job_id, srun->layout->id->step, node->node->name, err.text);
@@ -325,6 +378,7 @@ void srun_close(struct srun *srun)
         client_free(srun->nodes[i].client);
     }
     srun->node_count = 0;
+    free(TAKE(srun->input));
     if (srun->layout)
         step_layout__free_unpacked(TAKE(srun->layout), NULL);
 }

@@ -113,6 +113,9 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
         return apply_node_key(state, cmd->node_key);
     case COMMAND__WHAT_CONTROLLERS:
         return apply_controllers(state, cmd->controllers, err, out);
+    case COMMAND__WHAT_STEPS:
+        emit(out, EVENT_STEPS)->steps = cmd->steps;
+        return ERR_OK;
     case COMMAND__WHAT_CHECK: /* done before time moved */
         return ERR_OK;
     default:

@@ -36,6 +36,7 @@ static const char *const names[] = {
     [EVENT_PRIORITY] = "priority.turn",
     [EVENT_LEADER] = "leader.changed",
     [EVENT_CONTROLLERS] = "controllers.changed",
+    [EVENT_STEPS] = "steps.ended",
     [EVENT_DIVERGED] = "state.diverged",
 };
 

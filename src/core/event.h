@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "proto/command.pb-c.h"
 #include "proto/job.pb-c.h"
 
 struct job;
@@ -54,6 +55,7 @@ enum event_kind {
     EVENT_PRIORITY,     /* usage decayed: orders and limits may be others */
     EVENT_LEADER,       /* epoch and leader are new */
     EVENT_CONTROLLERS,  /* the list of controllers is new */
+    EVENT_STEPS,        /* steps: parts of steps ended; for the journal */
     EVENT_DIVERGED,     /* CmdCheck named another digest: fence this replica */
 };
 
@@ -71,6 +73,7 @@ struct event {
     const Usage *usage; /* of the command, or NULL */
     const char *text;   /* may be NULL */
     const uint8_t *digest;
+    const CmdSteps *steps; /* of the command, or NULL */
 };
 
 struct events {

@@ -113,6 +113,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     map_init(&ctl->agents);
     map_init(&ctl->sessions);
     map_init(&ctl->granting);
+    map_init(&ctl->steps);
     ctl->log = open(open_arg, &ctl_log_owner, ctl, err);
     if (!ctl->log || log_start(ctl->log, err) < 0) {
         ctl_free(ctl);
@@ -149,6 +150,7 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->agents);
     map_done(&ctl->sessions);
     map_done(&ctl->granting);
+    ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     vec_done(&ctl->readings);
     vec_done(&ctl->queue);

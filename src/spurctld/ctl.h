@@ -14,6 +14,7 @@
  *   ctl_alloc.c    allocations without a script
  *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_admin.c   what people ask
  *   ctl_read.c     who may answer them
+ *   ctl_steps.c    steps, as nodes report them
  */
 #ifndef SPURCTLD_CTL_H
 #define SPURCTLD_CTL_H
@@ -120,6 +121,9 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
 /* `host_answers`: the other side closed it, so its kernel lives. */
 void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers);
 
+/* Which part of a running job manages its steps: the first node that it has (left). */
+size_t ctl_manager(const struct job *job);
+
 /* ---- people ---- */
 
 /* Who asks, as rpc verified it and a look-up completed it. */
@@ -157,6 +161,7 @@ typedef void ctl_handler(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMe
 ctl_handler ctl_submit, ctl_cancel, ctl_update_job, ctl_requeue, ctl_suspend;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
+ctl_handler ctl_list_steps;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_ping, ctl_diag, ctl_finish_job;
 

@@ -17,16 +17,25 @@ static const int64_t HOLD_DEFAULT_S = 30;
 
 /* ---- the key that its nodes know each other's steps by ---- */
 
-void ctl_step_key(const struct ctl *ctl, const struct job *job, uint8_t out[CTL_STEP_KEY_BYTES])
+/* The managing node has all of them, every other node its own: none can speak for another. */
+void ctl_step_key(const struct ctl *ctl, const struct job *job, const char *node,
+                  uint8_t out[CTL_STEP_KEY_BYTES])
 {
-    uint8_t text[CTL_STEP_KEY_BYTES + 8];
+    struct str text = { 0 };
 
-    memcpy(text, ctl->step_secret, CTL_STEP_KEY_BYTES);
-    for (int i = 0; i < 4; i++) {
-        text[CTL_STEP_KEY_BYTES + i] = (uint8_t)(job->id >> (8 * i));
-        text[CTL_STEP_KEY_BYTES + 4 + i] = (uint8_t)(job->attempt >> (8 * i));
-    }
-    ctl->io.digest(ctl->io.ctx, text, sizeof(text), out);
+    str_add_len(&text, (const char *)ctl->step_secret, CTL_STEP_KEY_BYTES);
+    str_addf(&text, "%u.%u.%s", job->id, job->attempt, node);
+    ctl->io.digest(ctl->io.ctx, str_text(&text), text.len, out);
+    str_done(&text);
+}
+
+size_t ctl_manager(const struct job *job)
+{
+    size_t part = 0;
+
+    while (part < job->run->count && !job->run->parts[part].node)
+        part++;
+    return part < job->run->count ? part : 0;
 }
 
 /* ---- the end ---- */

@@ -75,6 +75,29 @@ static void fill_addresses(struct ctl *ctl, const struct job *job, struct arena 
     }
 }
 
+static ProtobufCBinaryData step_key(struct ctl *ctl, const struct job *job, size_t part,
+                                    struct arena *arena)
+{
+    ProtobufCBinaryData key = { CTL_STEP_KEY_BYTES,
+                                ARENA_ARRAY(arena, uint8_t, CTL_STEP_KEY_BYTES) };
+
+    ctl_step_key(ctl, job, job->run->parts[part].name, key.data);
+    return key;
+}
+
+static void fill_step_keys(struct ctl *ctl, const struct job *job, size_t part, struct arena *arena,
+                           Grant *grant)
+{
+    grant->has_step_key = true;
+    grant->step_key = step_key(ctl, job, part, arena);
+    if (part != ctl_manager(job))
+        return;
+    grant->n_step_keys = job->run->count;
+    grant->step_keys = ARENA_ARRAY(arena, ProtobufCBinaryData, job->run->count);
+    for (size_t i = 0; i < job->run->count; i++)
+        grant->step_keys[i] = step_key(ctl, job, i, arena);
+}
+
 void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
 {
     struct agent *agent = part_agent(ctl, job, part);
@@ -95,19 +118,17 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.has_job_id = grant.has_attempt = grant.has_version = true;
     grant.job_id = job->id;
     grant.attempt = job->attempt;
-    grant.version = 1;
+    size_t manager = ctl_manager(job);
+    grant.version = (uint32_t)manager + 1; /* grows when another node manages the steps */
     grant.owner = &owner;
     grant.alloc = &alloc;
     grant.allocation = &allocation;
-    grant.manager = (char *)job->run->parts[0].name;
+    grant.manager = (char *)job->run->parts[manager].name;
     grant.has_time_limit_s = grant.has_start_us = grant.has_expires_us = true;
     grant.time_limit_s = job->time_limit_s;
     grant.start_us = job->run->start_us;
     grant.expires_us = ctl_now(ctl) + GRANT_VALID_US;
-    uint8_t step_key[CTL_STEP_KEY_BYTES];
-    ctl_step_key(ctl, job, step_key);
-    grant.has_step_key = true;
-    grant.step_key = (ProtobufCBinaryData){ sizeof(step_key), step_key };
+    fill_step_keys(ctl, job, part, &arena, &grant);
     fill_addresses(ctl, job, &arena, &grant);
     bool good = true;
     if (ctl_launches_with_grant(job)) {
@@ -275,6 +296,17 @@ void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part)
         freeze_job(ctl, job, (int)part, job_phase(job) != PHASE_SUSPENDED);
 }
 
+/* Its first node is lost and the job lives on: the nodes that are left hear who manages its steps. */
+static void name_manager(struct ctl *ctl, const struct job *job)
+{
+    if (ctl_manager(job) == 0 || job_phase(job) == PHASE_CONFIGURING)
+        return;
+    for (size_t i = 0; i < job->run->count; i++) {
+        if (job->run->parts[i].node)
+            ctl_send_grant(ctl, job, i);
+    }
+}
+
 void ctl_effect(struct ctl *ctl, const struct event *event)
 {
     switch (event->kind) {
@@ -299,8 +331,15 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
         freeze_job(ctl, event->job, ALL_PARTS, true);
         break;
     case EVENT_JOB_CHANGED:
-        if (event->job->run && !job_has_ended(event->job))
+        if (event->job->run && !job_has_ended(event->job)) {
             new_limit(ctl, event->job, ALL_PARTS);
+            name_manager(ctl, event->job);
+        }
+        break;
+    case EVENT_JOB_ENDED:
+    case EVENT_JOB_REQUEUED:
+    case EVENT_JOB_CLEAN:
+        ctl_steps_gone(ctl, event->job->id);
         break;
     case EVENT_CONFIG:
         ctl_nodes_config(ctl);

@@ -112,7 +112,7 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
         break;
     case PHASE_RUNNING:
     case PHASE_SUSPENDED:
-        if (!grant)
+        if (!grant || ctl_manager(job) > 0)
             ctl_send_grant(ctl, job, part);
         else if (part == 0 && job->batch && !grant->launched)
             ctl_send_launch(ctl, job);

@@ -113,6 +113,8 @@ struct ctl {
     int64_t awake_us;     /* when anything was last heard or done */
     int64_t nodes_due_us; /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
+    struct map steps; /* job id → struct job_steps: what runs, as nodes say */
+
     VEC(struct watcher) watchers;
     VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
@@ -167,10 +169,16 @@ void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, c
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job);
 
 /* ---- ctl_alloc.c ---- */
-void ctl_step_key(const struct ctl *ctl, const struct job *job, uint8_t out[CTL_STEP_KEY_BYTES]);
+void ctl_step_key(const struct ctl *ctl, const struct job *job, const char *node,
+                  uint8_t out[CTL_STEP_KEY_BYTES]);
 void ctl_hold_lost(struct ctl *ctl, uint32_t job_id);
 void ctl_hold_timer(struct ctl *ctl);
 void ctl_hold_stalled(struct ctl *ctl, int64_t us);
+
+/* ---- ctl_steps.c ---- */
+void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *report);
+void ctl_steps_gone(struct ctl *ctl, uint32_t job_id); /* the job has ended, or begins anew */
+void ctl_steps_done(struct ctl *ctl);
 
 /* ---- ctl_hooks.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);

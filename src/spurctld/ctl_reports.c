@@ -191,6 +191,9 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
         if (agent->lease_ms)
             answer_beat(ctl, agent, message->heartbeat->seq);
         break;
+    case NODE_MESSAGE__WHAT_STEPS:
+        ctl_steps_report(ctl, agent, message->steps);
+        break;
     case NODE_MESSAGE__WHAT_DRAIN:
         propose_drain(ctl, agent->name, message->drain->reason);
         break;

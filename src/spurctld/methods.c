@@ -59,6 +59,8 @@ static const struct row {
       &explain_reply__descriptor, ctl_explain, NULL, NULL },
     { C "JobAccess", PEOPLE, LEADS, RPC_UNARY, &job_access_request__descriptor,
       &job_access_reply__descriptor, NULL, server_on_job_access, "owner or administrator" },
+    { C "ListSteps", PEOPLE, LEADS, RPC_UNARY, &list_steps_request__descriptor,
+      &list_steps_reply__descriptor, ctl_list_steps, NULL, NULL },
     { C "ListNodes", PEOPLE, READS_STALE, RPC_UNARY, &list_nodes_request__descriptor,
       &list_nodes_reply__descriptor, ctl_list_nodes, NULL, NULL },
     { C "ListPartitions", PEOPLE, READS, RPC_UNARY, &list_partitions_request__descriptor,

@@ -161,9 +161,10 @@ void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *message
     }
     reply.job = job_msg(ctl_state(server->ctl), job, rpc_call_arena(call));
     if (job->run && job->run->count) {
-        const struct node *node = state_node(ctl_state(server->ctl), job->run->parts[0].name);
+        const char *name = job->run->parts[ctl_manager(job)].name;
+        const struct node *node = state_node(ctl_state(server->ctl), name);
         const NodeInventory *found = node ? node->found : NULL;
-        reply.node = (char *)job->run->parts[0].name;
+        reply.node = (char *)name;
         if (found && found->addr)
             reply.address = arena_printf(rpc_call_arena(call), "http://%s:%u", found->addr,
                                          found->has_port ? found->port : 6818);

@@ -218,6 +218,7 @@ static void on_zygote_ready(void *ctx)
     if (agent->session || agent->stopping)
         return;
     agent_recover(agent);
+    steps_recover(agent);
     write_start(agent);
     if (journal_replace(&agent->journal, held_write, &agent->table, &err) < 0)
         log_error("spool.write", "error=%s", err.text);

@@ -113,7 +113,9 @@ static void on_grant(struct agent *agent, const Grant *grant)
     bool drain = false;
 
     if (held) {
-        if (held->grant && grant->version > held->grant->version && !held->launched) {
+        if (held->grant && grant->version > held->grant->version) {
+            log_info("grant.version", "job=%u version=%u manager=%s", held->job, grant->version,
+                     grant->manager);
             held_set_grant(held, grant);
             held->written = false;
         }
@@ -260,6 +262,7 @@ static void on_limit(struct agent *agent, const UpdateLimit *order)
 
     if (!held || held->ended)
         return;
+    steps_limit(agent, held, order->time_limit_s);
     if (!held->chan) { /* of a step that is still to begin */
         if (held->grant) {
             held->grant->has_time_limit_s = true;
@@ -413,6 +416,7 @@ static void on_welcome(struct agent *agent, uint64_t epoch, const CtlWelcome *we
         log_info("session.welcome", "epoch=%llu held=%zu kept=%zu", (unsigned long long)epoch,
                  map_len(&agent->table.held), welcome->n_keep);
     take_keep(agent, welcome);
+    step_report_all(agent);
 }
 
 /* ---- dispatch ---- */
@@ -479,6 +483,9 @@ void agent_on_message(struct agent *agent, const CtlMessage *message)
         break;
     case CTL_MESSAGE__WHAT_PING:
         agent_heard_beat(agent, message->ping->seq);
+        break;
+    case CTL_MESSAGE__WHAT_STEPS:
+        step_report_acked(agent, message->steps->number);
         break;
     case CTL_MESSAGE__WHAT_REBOOT:
         on_reboot(agent, message->reboot);

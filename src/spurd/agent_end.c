@@ -32,28 +32,12 @@ static void order_freeze(struct held *held, FreezeCause cause, bool thaw)
     stepd_order(held->chan, &order);
 }
 
-/* Steps of srun know no causes. */
-static void freeze_steps(struct agent *agent, const struct held *held, bool thaw)
-{
-    StepOrder order = STEP_ORDER__INIT;
-    StepFreeze freeze = STEP_FREEZE__INIT;
-
-    freeze.has_cause = freeze.has_thaw = true;
-    freeze.cause = FREEZE_ASKED;
-    freeze.thaw = thaw;
-    order.what_case = STEP_ORDER__WHAT_FREEZE;
-    order.freeze = &freeze;
-    steps_order(agent, held, &order);
-}
-
 void agent_freeze(struct agent *agent, struct held *held, FreezeCause cause, bool thaw)
 {
-    unsigned before = held->freeze_wanted;
-
     held->freeze_said |= cause;
-    held->freeze_wanted = thaw ? before & ~(unsigned)cause : before | cause;
-    if ((before != 0) != (held->freeze_wanted != 0))
-        freeze_steps(agent, held, held->freeze_wanted == 0);
+    held->freeze_wanted =
+        thaw ? held->freeze_wanted & ~(unsigned)cause : held->freeze_wanted | cause;
+    steps_freeze(agent, held, cause, thaw);
     if (held->chan && !held->ended)
         order_freeze(held, cause, thaw);
 }

@@ -61,8 +61,8 @@ static void advance_end(struct agent *agent, struct held *held)
     }
     if (held->ended && !held->report_sent && !held->acked)
         agent_send_ended(agent, held);
-    if (!end_is_due(held) || steps_left_behind(agent, held->job, held->attempt))
-        return; /* the resend timer looks again */
+    if (!end_is_due(held))
+        return;
     if (has_epilog && !held->epilog_done) {
         if (!held->hook)
             agent_start_epilog(agent, held);
@@ -186,6 +186,10 @@ void agent_step_news(void *ctx, void *owner, const StepNews *news)
         stepd_close(TAKE(held->chan));
         agent_find_step(agent, held);
         agent_advance(agent, held);
+        return;
+    }
+    if (news->sample) {
+        step_query_sample(agent, held->job, held->attempt, TASK_STEP_BATCH, news->sample);
         return;
     }
     if (news->started)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "spurd/agent_priv.h"
+#include "spurd/step.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -119,6 +120,7 @@ void agent_set_lease(struct agent *agent, uint32_t lease_ms)
         struct held *held = entry->value;
         if (held->chan)
             stepd_order(held->chan, &order);
+        steps_order(agent, held, &order);
     }
 }
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step.h - steps of srun on this node: NodeAccess.RunStep
+ * step.h - steps of srun on this node: NodeAccess.RunStep and JobSteps
  *
- * step_run.c     the streams of srun and what goes through them
+ * step_run.c     the streams of srun and sattach, and what goes through them
+ * step_proc.c    the supervisors of steps here: what they say, how they are found again, their end
+ * step_link.c    streams meet supervisors: launch, attachment, parting
+ * step_order.c   what the agent tells steps
  * step_book.c    on the managing node: numbers, shares of the allocation, who waits
  * step_layout.c  which task runs where (pure)
  * step_task.c    from a launch to what a supervisor needs
+ * step_report.c  what the controller hears of steps, in batches
+ * step_query.c   what is asked about them: usage, processes, layouts
  */
 #ifndef SPURD_STEP_H
 #define SPURD_STEP_H
@@ -17,14 +22,30 @@
 #include "rpc/rpc.h"
 #include "spurd/agent_priv.h"
 
-enum { STEP_PROOF_BYTES = 32, STEP_RUNS_MAX = 4096, STEP_DATA_MAX = 16 * 1024 };
+enum {
+    STEP_PROOF_BYTES = 32,
+    STEP_RUNS_MAX = 4096,
+    STEP_DATA_MAX = 16 * 1024,
+    STEP_INTERACTIVE = 0xfffffffa,
+    STEP_AWAY_MS = 5000,        /* how long srun may be away before its step is ended */
+    STEP_FOUND_AWAY_MS = 30000, /* the same after we were away ourselves */
+};
 
 struct step_run;
+struct step_proc;
+struct share;
+struct reports;
+struct query;
 
 /* What the agent keeps of steps; its member `steps`. */
 struct steps {
     VEC(struct step_run *) runs;
+    VEC(struct step_proc *) procs;
     struct map books; /* held_key() to the manager's book of an attempt */
+    struct reports *reports;
+    VEC(struct query *) queries;
+    uint32_t last_stream;
+    bool recovered; /* what an earlier spurd left is known */
 };
 
 /* ---- for the agent ---- */
@@ -32,9 +53,11 @@ struct steps {
 extern const struct rpc_method step_methods[];
 extern const size_t step_method_count;
 
-/* Makes the directory of supervisors. */
+/* Makes the directories. */
 int steps_open(struct agent *agent, struct err *err);
-/* Every stream ends; their supervisors end the tasks. */
+/* Finds the steps that an earlier spurd left running. After agent_recover(). */
+void steps_recover(struct agent *agent);
+/* Every stream ends; supervisors and tasks go on. */
 void steps_close(struct agent *agent);
 
 /* To every step of an attempt, or to one. */
@@ -42,48 +65,122 @@ void steps_kill(struct agent *agent, const struct held *held, unsigned wait_s, J
 void steps_signal(struct agent *agent, const struct held *held, uint32_t signal, bool one,
                   uint32_t step);
 void steps_order(struct agent *agent, const struct held *held, const StepOrder *order);
-/* Those that an earlier spurd left behind, and end now because of that. */
-bool steps_left_behind(const struct agent *agent, uint32_t job, uint32_t attempt);
+void steps_freeze(struct agent *agent, const struct held *held, FreezeCause cause, bool thaw);
+void steps_limit(struct agent *agent, const struct held *held, int64_t job_limit_s);
 
 /* ---- step_run.c ---- */
 
-/* One stream of srun. */
+/* One stream of srun or sattach. */
 struct step_run {
     struct agent *agent;
-    struct rpc_call *call; /* NULL: srun is gone, or was answered */
+    struct rpc_call *call; /* NULL: it was answered */
     uint32_t job, attempt, step;
-    struct step_chan *chan; /* to the supervisor; NULL: none (any more) */
+    uint32_t number;        /* of the stream, for those who watch */
+    struct step_proc *proc; /* NULL: none (any more) */
+    bool watches;           /* sattach */
+    bool over;              /* nothing more comes from the supervisor */
+    bool half_done;         /* it says nothing more */
+    struct share *share;    /* manager: of the allocation */
     StepRequest *waiting;   /* manager: not yet granted */
-    bool said_waiting;
-    bool manages;   /* holds a share of the allocation */
-    bool launched;  /* had a supervisor */
-    bool over;      /* it said so */
-    bool half_done; /* srun says nothing more */
-    bool paused;    /* srun does not read as fast as the tasks write */
-
-    uint32_t *nodes; /* of the share: indexes into the allocation */
-    StepLayout *layout;
-    bool overlap;
 };
 
 void step_run_fail(struct step_run *run, const struct err *err);
-void step_run_send(struct step_run *run, RunStepOut *out);
+void step_run_send(struct step_run *run, const RunStepOut *out);
 /* Ends it when nothing is left to do. */
 void step_run_settle(struct step_run *run);
+/* The owner of the job, or root? */
+bool step_is_owner(const struct rpc_call *call, const struct held *held);
+/* Does a proof of the job's manager go with this layout? */
+bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,
+                    const ProtobufCBinaryData *proof);
+
+/* ---- step_proc.c ---- */
+
+/* A supervisor of a step here. */
+struct step_proc {
+    struct agent *agent;
+    uint32_t job, attempt, step;
+    StepLayout *layout;         /* NULL: found, and it has not said so yet */
+    ProtobufCBinaryData packed; /* the layout as it was proved */
+    struct step_chan *chan;     /* NULL: looked for */
+    struct step_run *run;       /* of srun; NULL: away */
+    VEC(struct step_run *) watchers;
+    uv_timer_t *timer;
+    int64_t started_us;
+    unsigned frozen;
+    uint64_t over_seq; /* of the last frame; 0: not seen */
+    bool ended;        /* no process is left */
+    bool counted;      /* in held->steps */
+    bool paused;       /* somebody does not read as fast as the tasks write */
+    bool dismissed;
+    JobState killed; /* why it was told to end, until it says so itself */
+    unsigned kill_wait_s;
+    bool kill_due;
+};
+
+struct step_proc *step_proc_find(const struct agent *agent, uint32_t job, uint32_t attempt,
+                                 uint32_t step);
+int step_proc_launch(struct step_run *run, const StepLaunch *launch, struct err *err);
+void step_proc_attach(struct step_proc *proc, struct step_run *run, const StepAttach *attach);
+/* The stream has gone; srun's is waited for. */
+void step_proc_detach(struct step_proc *proc, struct step_run *run);
+/* Passes on what srun or sattach said. */
+void step_proc_pass(struct step_proc *proc, struct step_run *run, const RunStepIn *in);
+void step_proc_kill(struct step_proc *proc, unsigned wait_s, JobState why);
+void step_proc_writable(struct step_proc *proc);
+
+/* For those who drive it: step_link.c, step_order.c. */
+extern const struct step_chan_ops step_proc_ops;
+struct step_proc *step_proc_new(struct agent *agent, uint32_t job, uint32_t attempt, uint32_t step);
+void step_proc_free(struct step_proc *proc);
+void step_proc_set_layout(struct step_proc *proc, const ProtobufCBinaryData *bytes);
+void step_proc_count(struct step_proc *proc, bool on); /* in held->steps */
+void step_proc_order(struct step_proc *proc, const StepOrder *words);
+/* Nobody wants more of it: its output is dropped, and it goes when its step has ended. */
+void step_proc_dismiss(struct step_proc *proc);
+void step_proc_wait(struct step_proc *proc, unsigned ms); /* for srun to come back */
+unsigned step_kill_wait_s(const struct agent *agent);
+/* This node of the layout; NULL: none. */
+const StepNode *step_layout_here(const StepLayout *layout, const char *node);
 
 /* ---- step_book.c ---- */
 
 /* Grants the request, or makes it wait, or fails it. */
 void step_book_ask(struct step_run *run, const StepRequest *request);
-/* Gives the share back; others may go on. */
-void step_book_leave(struct step_run *run);
+/* srun is here again: the share is its. */
+void step_book_attach(struct step_run *run, const StepAttach *attach);
+/* The stream ends: the share is given back, or kept for a while when srun may come again. */
+void step_book_leave(struct step_run *run, bool for_good);
 /* The attempt has gone from this node: `for_good`, or we stop. */
 void step_book_forget(struct agent *agent, uint32_t job, uint32_t attempt, bool for_good);
-void step_prove(const Grant *grant, const void *bytes, size_t len, uint8_t out[STEP_PROOF_BYTES]);
+/* Shares that an earlier spurd gave. */
+void step_book_recover(struct agent *agent);
+/* Layouts and proofs of the open steps of an attempt, in the arena. */
+void step_book_list(struct agent *agent, const struct held *held, bool one, uint32_t step,
+                    struct arena *arena, JobStepsReply *out);
+void step_prove(const ProtobufCBinaryData *key, const void *bytes, size_t len,
+                uint8_t out[STEP_PROOF_BYTES]);
 
 /* ---- step_task.c ---- */
 
 int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
               const StepLayout *layout, struct arena *arena, StepTask *out, struct err *err);
+
+/* ---- step_report.c ---- */
+
+void step_reports_open(struct agent *agent);
+void step_reports_close(struct agent *agent);
+void step_report_started(struct step_proc *proc);
+void step_report_ended(struct step_proc *proc, const StepEnded *ended);
+/* A new leader, or the same again: everything. */
+void step_report_all(struct agent *agent);
+void step_report_acked(struct agent *agent, uint64_t number);
+
+/* ---- step_query.c ---- */
+
+void step_on_query(struct rpc_call *call, const ProtobufCMessage *message);
+void step_query_sample(struct agent *agent, uint32_t job, uint32_t attempt, uint32_t step,
+                       const StepHere *sample);
+void step_queries_close(struct agent *agent);
 
 #endif

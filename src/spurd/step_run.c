@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_run.c - NodeAccess.RunStep: the streams of srun and what goes through them
+ * step_run.c - NodeAccess.RunStep: the streams of srun and sattach
  *
  * (1) Who asks for a step is the job's owner or root, by a token or by the node's socket. Who launches
- *     one shows the managing node's proof of its layout; nothing outside the grant held here runs.
- * (2) Frames go through as they are. A srun that reads slowly stops our reading from the supervisor,
- *     which stops reading from the tasks; standard input is bounded by the supervisor's credit.
- * (3) A run ends when its tasks are gone and srun has said its last word, or is gone itself: its tasks
- *     are then ended. The share of the allocation goes with it.
+ *     one or attaches to it shows the managing node's proof of its layout for this node.
+ * (2) A stream that breaks ends nothing by itself: srun attaches again and goes on. Its step and its share
+ *     of the allocation wait for it, a while.
  */
-#include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/limits.h"
 #include "spurd/step.h"
 #include "sys/files.h"
 #include "sys/log.h"
 
-/* ---- the end of a run ---- */
-
-static void run_free(struct step_run *run)
+static void run_free(struct step_run *run, bool for_good)
 {
     struct steps *steps = run->agent->steps;
 
@@ -32,14 +23,12 @@ static void run_free(struct step_run *run)
         if (steps->runs.items[i] == run)
             vec_remove(&steps->runs, i);
     }
-    step_book_leave(run);
-    if (run->layout)
-        step_layout__free_unpacked(run->layout, NULL);
-    free(run->nodes);
+    if (run->proc)
+        step_proc_detach(run->proc, run);
+    step_book_leave(run, for_good);
     free(run);
 }
 
-/* The call is answered; the run stays while its tasks live. */
 static void answer(struct step_run *run, const struct err *err)
 {
     struct rpc_call *call = TAKE(run->call);
@@ -55,105 +44,63 @@ static void answer(struct step_run *run, const struct err *err)
 
 void step_run_settle(struct step_run *run)
 {
-    if (run->chan)
-        return;
-    if (run->call && !run->half_done && !(run->over && !run->manages))
+    bool idle = !run->proc || run->over;
+
+    if (run->call && !(run->half_done && idle) && !(run->over && !run->share))
         return;
     answer(run, NULL);
-    run_free(run);
+    run_free(run, true);
 }
 
 void step_run_fail(struct step_run *run, const struct err *err)
 {
     answer(run, err);
-    step_run_settle(run);
+    run_free(run, true);
 }
 
-void step_run_send(struct step_run *run, RunStepOut *out)
+void step_run_send(struct step_run *run, const RunStepOut *out)
 {
-    if (!run->call)
-        return;
-    rpc_send(run->call, &out->base);
-    if (!rpc_writable(run->call) && run->chan && !run->paused) { /* (2) */
-        run->paused = true;
-        stepd_pause(run->chan, true);
-    }
+    if (run->call)
+        rpc_send(run->call, &out->base);
 }
 
-/* ---- the supervisor ---- */
+/* ---- who asks ---- */
 
-static void tasks_gone(struct step_run *run)
-{
-    struct held *held = held_find(&run->agent->table, run->job, run->attempt);
-
-    run->chan = NULL;
-    if (held && held->steps)
-        held->steps--;
-    struct agent *agent = run->agent;
-    step_run_settle(run);
-    if (held)
-        agent_advance(agent, held);
-}
-
-static void on_news(void *ctx, void *owner, const StepNews *news)
-{
-    struct step_run *run = owner;
-
-    (void)ctx;
-    if (news->srun) {
-        run->over = run->over || news->srun->what_case == RUN_STEP_OUT__WHAT_OVER;
-        step_run_send(run, news->srun);
-    } else if (news->ended || news->already) { /* the zygote could not start it */
-        RunStepOut out = RUN_STEP_OUT__INIT;
-        StepOver over = STEP_OVER__INIT;
-        over.has_launch_failed = over.launch_failed = true;
-        over.text = news->ended ? news->ended->text : NULL;
-        out.what_case = RUN_STEP_OUT__WHAT_OVER;
-        out.over = &over;
-        run->over = true;
-        step_run_send(run, &out);
-    }
-}
-
-static void on_lost(void *ctx, void *owner)
-{
-    struct step_run *run = owner;
-
-    (void)ctx;
-    if (!run->over) {
-        struct err err = { 0 };
-        err_set(&err, ERR_IO, "the supervisor of step %u.%u on %s died", run->job, run->step,
-                run->agent->name);
-        log_error("step.lost", "job=%u step=%u", run->job, run->step);
-        answer(run, &err);
-    }
-    log_debug("step.gone", "job=%u step=%u", run->job, run->step);
-    tasks_gone(run);
-}
-
-static const struct step_chan_ops chan_ops = { on_news, on_lost };
-
-/* ---- what srun says ---- */
-
-static bool is_owner(const struct rpc_call *call, const JobOwner *owner)
+bool step_is_owner(const struct rpc_call *call, const struct held *held)
 {
     const struct rpc_identity *who = rpc_call_identity(call);
 
-    return who->has_uid && (who->uid == owner->uid || who->uid == 0);
+    return held->grant && held->grant->owner && who->has_uid &&
+           (who->uid == held->grant->owner->uid || who->uid == 0);
 }
+
+bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,
+                    const ProtobufCBinaryData *proof)
+{
+    uint8_t expected[STEP_PROOF_BYTES], differs = 0;
+
+    if (!grant->has_step_key || grant->step_key.len == 0 || proof->len != sizeof(expected))
+        return false;
+    step_prove(&grant->step_key, layout->data, layout->len, expected);
+    for (size_t i = 0; i < sizeof(expected); i++)
+        differs |= expected[i] ^ proof->data[i];
+    return differs == 0;
+}
+
+/* ---- what it says ---- */
 
 static void on_request(struct step_run *run, const StepRequest *request)
 {
     struct held *held = held_other(&run->agent->table, request->job_id, 0);
     struct err err = { 0 };
 
-    if (run->waiting || run->manages || run->launched)
+    if (run->waiting || run->share || run->proc)
         err_code(&err, ERR_BAD_MESSAGE);
     else if (!held || !held->grant || !held->grant->owner || !held->grant->allocation)
         err_code(&err, ERR_INVALID_JOB_ID);
-    else if (!is_owner(run->call, held->grant->owner)) /* (1) */
+    else if (!step_is_owner(run->call, held)) /* (1) */
         err_code(&err, ERR_PERMISSION);
-    else if (held->revoked || !held->ready)
+    else if (held->revoked || !held->ready || (held->ended && held->launched))
         err_code(&err, ERR_ALREADY_DONE);
     else if (!str_eq(held->grant->manager, run->agent->name))
         err_set(&err, ERR_INVALID, "node %s does not manage job %u, %s does", run->agent->name,
@@ -167,71 +114,71 @@ static void on_request(struct step_run *run, const StepRequest *request)
     step_book_ask(run, request);
 }
 
-static bool proved(const Grant *grant, const StepLaunch *launch)
+/* The attempt whose manager proved the layout (1). */
+static struct held *proved_by(const struct step_run *run, const ProtobufCBinaryData *bytes,
+                              const ProtobufCBinaryData *proof, StepLayout **layout,
+                              struct err *err)
 {
-    uint8_t proof[STEP_PROOF_BYTES], differs = 0;
+    *layout = step_layout__unpack(NULL, bytes->len, bytes->data);
+    const StepId *id = *layout ? (*layout)->id : NULL;
+    struct held *held = id ? held_find(&run->agent->table, id->job_id, id->attempt) : NULL;
 
-    if (!grant->has_step_key || grant->step_key.len == 0 || launch->proof.len != sizeof(proof))
-        return false;
-    step_prove(grant, launch->layout.data, launch->layout.len, proof);
-    for (size_t i = 0; i < sizeof(proof); i++)
-        differs |= proof[i] ^ launch->proof.data[i];
-    return differs == 0;
+    if (!held || !held->grant)
+        err_code(err, ERR_CREDENTIAL_REVOKED);
+    else if (!step_is_proved(held->grant, bytes, proof))
+        err_code(err, ERR_CREDENTIAL);
+    return err->code ? NULL : held;
 }
 
-static int launch(struct step_run *run, const StepLaunch *launch, struct err *err)
+static void on_launch(struct step_run *run, const StepLaunch *launch)
 {
-    StepLayout *layout = step_layout__unpack(NULL, launch->layout.len, launch->layout.data);
-    const StepId *id = layout ? layout->id : NULL;
-    struct held *held = id ? held_find(&run->agent->table, id->job_id, id->attempt) : NULL;
-    struct arena arena;
-    StepTask task;
-    int ret = 0;
+    StepLayout *layout = NULL;
+    struct err err = { 0 };
+    struct held *held = proved_by(run, &launch->layout, &launch->proof, &layout, &err);
 
-    arena_init(&arena);
-    if (run->launched)
-        ret = err_code(err, ERR_BAD_MESSAGE);
-    else if (!held || !held->grant || !held->ready || held->revoked)
-        ret = err_code(err, ERR_CREDENTIAL_REVOKED);
-    else if (!proved(held->grant, launch)) /* (1) */
-        ret = err_code(err, ERR_CREDENTIAL);
-    else
-        ret = step_task(run->agent, held, launch, layout, &arena, &task, err);
-    if (ret == 0) {
-        run->job = id->job_id;
-        run->attempt = id->attempt;
-        run->step = id->step;
-        run->chan = stepd_launch_as(run->agent->stepd, &task, &chan_ops, run, err);
-        ret = run->chan ? 0 : -(int)err->code;
+    if (run->proc)
+        err_code(&err, ERR_BAD_MESSAGE);
+    else if (held && (!held->ready || held->revoked))
+        err_code(&err, ERR_CREDENTIAL_REVOKED);
+    if (!err.code) {
+        run->job = held->job;
+        run->attempt = held->attempt;
+        run->step = layout->id->step;
+        step_proc_launch(run, launch, &err);
     }
-    if (ret == 0) {
-        run->launched = true;
-        held->steps++;
-    }
-    arena_done(&arena);
     if (layout)
         step_layout__free_unpacked(layout, NULL);
-    return ret;
+    if (err.code)
+        step_run_fail(run, &err);
 }
 
-/* Data, signals and sizes go to the supervisor as they are. */
-static void pass_on(struct step_run *run, const RunStepIn *in)
+static void on_attach(struct step_run *run, const StepAttach *attach)
 {
-    StepOrder order = STEP_ORDER__INIT;
+    StepLayout *layout = NULL;
+    struct err err = { 0 };
+    struct held *held = proved_by(run, &attach->layout, &attach->proof, &layout, &err);
 
-    if (!run->chan)
-        return;
-    order.what_case = STEP_ORDER__WHAT_SRUN;
-    order.srun = (RunStepIn *)in;
-    if (in->what_case == RUN_STEP_IN__WHAT_DATA && in->data->data.len > STEP_DATA_MAX) {
-        struct err err = { 0 };
-        err_code(&err, ERR_TOO_LARGE);
-        answer(run, &err);
-        stepd_close(run->chan);
-        tasks_gone(run);
-        return;
+    if (run->proc || run->share || run->waiting)
+        err_code(&err, ERR_BAD_MESSAGE);
+    if (!err.code) {
+        run->job = held->job;
+        run->attempt = held->attempt;
+        run->step = layout->id->step;
+        run->watches = attach->watch;
+        struct step_proc *proc = step_proc_find(run->agent, run->job, run->attempt, run->step);
+        bool has_tasks = step_layout_here(layout, run->agent->name);
+        if (attach->manages && !attach->watch)
+            step_book_attach(run, attach);
+        if (proc)
+            step_proc_attach(proc, run, attach);
+        else if (has_tasks)
+            err_set(&err, ERR_NOT_FOUND, "step %u.%u does not run on %s", run->job, run->step,
+                    run->agent->name);
     }
-    stepd_order(run->chan, &order);
+    if (layout)
+        step_layout__free_unpacked(layout, NULL);
+    if (err.code)
+        step_run_fail(run, &err);
 }
 
 static void on_message(struct rpc_call *call, const ProtobufCMessage *message)
@@ -247,13 +194,23 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message)
         on_request(run, in->request);
         break;
     case RUN_STEP_IN__WHAT_LAUNCH:
-        if (launch(run, in->launch, &err) < 0)
-            step_run_fail(run, &err);
+        on_launch(run, in->launch);
+        break;
+    case RUN_STEP_IN__WHAT_ATTACH:
+        on_attach(run, in->attach);
         break;
     case RUN_STEP_IN__WHAT_DATA:
+        if (in->data->data.len > STEP_DATA_MAX) {
+            err_code(&err, ERR_TOO_LARGE);
+            step_run_fail(run, &err);
+            break;
+        }
+        /* fall through */
     case RUN_STEP_IN__WHAT_SIGNAL:
     case RUN_STEP_IN__WHAT_WINDOW:
-        pass_on(run, in);
+    case RUN_STEP_IN__WHAT_ACK:
+        if (run->proc)
+            step_proc_pass(run->proc, run, in);
         break;
     default:
         break;
@@ -274,46 +231,21 @@ static void on_writable(struct rpc_call *call)
 {
     struct step_run *run = rpc_call_data(call);
 
-    if (!run || !run->paused)
-        return;
-    run->paused = false;
-    if (run->chan)
-        stepd_pause(run->chan, false);
+    if (run && run->proc)
+        step_proc_writable(run->proc);
 }
 
-static void order_kill(struct step_run *run, unsigned wait_s, JobState why)
-{
-    StepOrder order = STEP_ORDER__INIT;
-    StepKill words = STEP_KILL__INIT;
-
-    words.has_kill_wait_s = words.has_state = true;
-    words.kill_wait_s = wait_s;
-    words.state = why;
-    order.what_case = STEP_ORDER__WHAT_KILL;
-    order.kill = &words;
-    stepd_order(run->chan, &order);
-}
-
-/* srun is gone (3). */
+/* (2) */
 static void on_cancel(struct rpc_call *call)
 {
     struct step_run *run = rpc_call_data(call);
-    const Config *config;
 
     if (!run) {
         rpc_end(call);
         return;
     }
-    config = agent_common(run->agent);
     answer(run, NULL);
-    if (run->chan) {
-        if (run->paused)
-            stepd_pause(run->chan, false);
-        run->paused = false;
-        order_kill(run, config && config->has_kill_wait_s ? config->kill_wait_s : TASK_KILL_WAIT_S,
-                   JOB_CANCELLED);
-    }
-    step_run_settle(run);
+    run_free(run, false);
 }
 
 static const struct rpc_watch watch = { .on_message = on_message,
@@ -327,14 +259,19 @@ static void on_run_step(struct rpc_call *call, const ProtobufCMessage *message)
     struct err err = { 0 };
 
     (void)message;
-    if (agent->steps->runs.len >= STEP_RUNS_MAX || agent->stopping) {
-        err_set(&err, ERR_TOO_MANY, "steps on this node");
+    if (agent->steps->runs.len >= STEP_RUNS_MAX || agent->stopping || !agent->steps->recovered) {
+        err_set(&err,
+                agent->stopping           ? ERR_SHUTTING_DOWN
+                : agent->steps->recovered ? ERR_TOO_MANY
+                                          : ERR_CONNECTION_LOST,
+                "steps on this node");
         rpc_fail(call, &err);
         return;
     }
     struct step_run *run = NEW(struct step_run);
     run->agent = agent;
     run->call = call;
+    run->number = ++agent->steps->last_stream;
     vec_push(&agent->steps->runs, run);
     rpc_call_set_data(call, run);
     rpc_watch(call, &watch);
@@ -343,118 +280,24 @@ static void on_run_step(struct rpc_call *call, const ProtobufCMessage *message)
 const struct rpc_method step_methods[] = {
     { "/spur.NodeAccess/RunStep", RPC_ANON | RPC_USER, false, RPC_BIDI, &run_step_in__descriptor,
       &run_step_out__descriptor, on_run_step, 0 },
+    { "/spur.NodeAccess/JobSteps", RPC_ANON | RPC_USER, false, RPC_UNARY,
+      &job_steps_request__descriptor, &job_steps_reply__descriptor, step_on_query, 0 },
 };
 const size_t step_method_count = ARRAY_LEN(step_methods);
 
 /* ---- for the agent ---- */
 
-static bool is_of(const struct step_run *run, const struct held *held)
-{
-    return run->job == held->job && run->attempt == held->attempt;
-}
-
-void steps_order(struct agent *agent, const struct held *held, const StepOrder *order)
-{
-    for (size_t i = agent->steps->runs.len; i-- > 0;) {
-        struct step_run *run = agent->steps->runs.items[i];
-        if (is_of(run, held) && run->chan)
-            stepd_order(run->chan, order);
-    }
-}
-
-void steps_kill(struct agent *agent, const struct held *held, unsigned wait_s, JobState why)
-{
-    for (size_t i = agent->steps->runs.len; i-- > 0;) {
-        struct step_run *run = agent->steps->runs.items[i];
-        struct err err = { 0 };
-        if (!is_of(run, held))
-            continue;
-        if (run->chan) {
-            order_kill(run, wait_s, why);
-        } else if (run->waiting) {
-            err_code(&err, ERR_ALREADY_DONE);
-            step_run_fail(run, &err);
-            i = MIN(i, agent->steps->runs.len);
-        }
-    }
-}
-
-void steps_signal(struct agent *agent, const struct held *held, uint32_t signal, bool one,
-                  uint32_t step)
-{
-    StepOrder order = STEP_ORDER__INIT;
-    StepSignal words = STEP_SIGNAL__INIT;
-
-    words.has_signal = true;
-    words.signal = signal;
-    order.what_case = STEP_ORDER__WHAT_SIGNAL;
-    order.signal = &words;
-    for (size_t i = agent->steps->runs.len; i-- > 0;) {
-        struct step_run *run = agent->steps->runs.items[i];
-        if (!is_of(run, held) || !run->chan || (one && run->step != step))
-            continue;
-        if (signal == SIGKILL && one)
-            order_kill(run, TASK_KILL_WAIT_S, JOB_CANCELLED);
-        else
-            stepd_order(run->chan, &order);
-    }
-}
-
-bool steps_left_behind(const struct agent *agent, uint32_t job, uint32_t attempt)
-{
-    CLEANUP(freep) char *path = mem_printf("%s/steps", agent->run_dir);
-    char prefix[32];
-    bool found = false;
-    DIR *dir = opendir(path);
-    struct dirent *item;
-
-    snprintf(prefix, sizeof(prefix), "%u.%u.", job, attempt);
-    while (dir && (item = readdir(dir))) {
-        if (!str_starts(item->d_name, prefix))
-            continue;
-        CLEANUP(freep) char *one = mem_printf("%s/%s", path, item->d_name);
-        if (stepd_look(one) == STEPD_ALIVE)
-            found = true;
-        else
-            rmdir(one);
-    }
-    if (dir)
-        closedir(dir);
-    return found;
-}
-
 int steps_open(struct agent *agent, struct err *err)
 {
     CLEANUP(freep) char *run = mem_printf("%s/steps", agent->run_dir);
+    CLEANUP(freep) char *book = mem_printf("%s/book", agent->run_dir);
     CLEANUP(freep) char *spool = mem_printf("%s/steps", agent->spool_dir);
 
     agent->steps = NEW(struct steps);
     map_init(&agent->steps->books);
-    if (file_make_dirs(run, 0711, err) < 0 || file_make_dirs(spool, 0700, err) < 0)
+    if (file_make_dirs(run, 0711, err) < 0 || file_make_dirs(book, 0700, err) < 0 ||
+        file_make_dirs(spool, 0700, err) < 0)
         return -(int)err->code;
+    step_reports_open(agent);
     return 0;
-}
-
-void steps_close(struct agent *agent)
-{
-    struct steps *steps = agent->steps;
-
-    if (!steps)
-        return;
-    while (steps->runs.len) {
-        struct step_run *run = steps->runs.items[steps->runs.len - 1];
-        struct err err = { 0 };
-        err_code(&err, ERR_SHUTTING_DOWN);
-        if (run->chan)
-            stepd_close(TAKE(run->chan));
-        answer(run, &err);
-        run_free(run);
-    }
-    map_each (entry, &steps->books) {
-        uint64_t key = entry->num;
-        step_book_forget(agent, (uint32_t)(key >> 32), (uint32_t)key, false);
-    }
-    map_done(&steps->books);
-    vec_done(&steps->runs);
-    free(TAKE(agent->steps));
 }

@@ -200,16 +200,12 @@ static int build_tasks(const StepLaunch *launch, const StepNode *here, struct ar
     return 0;
 }
 
-/* The step's own limit, and what is left of the job's. */
-static int64_t time_limit_s(const StepLaunch *launch, const Grant *grant, const Config *config)
+/* What is left of the job's time. */
+static int64_t time_limit_s(const Grant *grant, const Config *config)
 {
     int64_t job_s = task_time_limit_s(grant, config);
 
-    if (job_s >= 0)
-        job_s = MAX(job_s - (clock_wall_us() - grant->start_us) / 1000000, 1);
-    if (!launch->has_time_limit_s || launch->time_limit_s <= 0)
-        return job_s;
-    return job_s < 0 ? launch->time_limit_s : MIN(job_s, launch->time_limit_s);
+    return job_s < 0 ? job_s : MAX(job_s - (clock_wall_us() - grant->start_us) / 1000000, 1);
 }
 
 int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
@@ -228,7 +224,8 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
         return err_code(err, ERR_WORK_DIR);
     step_task__init(out);
     task_build_step(&node, grant, layout->id->step, arena, out);
-    out->name = arena_printf(arena, "%u", layout->id->step);
+    out->name = layout->id->step == STEP_INTERACTIVE ? arena_strdup(arena, "interactive")
+                                                     : arena_printf(arena, "%u", layout->id->step);
     out->dir = arena_printf(arena, "%s/steps/%u.%u.%u", node.run_dir, held->job, held->attempt,
                             layout->id->step);
     out->work_dir = launch->work_dir;
@@ -240,8 +237,17 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
             out->rlimits[out->n_rlimits++] = launch->rlimits[i];
     }
     out->has_time_limit_s = true;
-    out->time_limit_s = time_limit_s(launch, grant, node.config);
+    out->time_limit_s = time_limit_s(grant, node.config);
+    if (launch->has_warn_signal) {
+        out->has_warn_signal = out->has_warn_before_s = true;
+        out->warn_signal = launch->warn_signal;
+        out->warn_before_s = launch->warn_before_s;
+    }
     if (build_tasks(launch, layout->nodes[index], arena, out, err) < 0)
         return -(int)err->code;
+    out->tasks->has_layout = true;
+    out->tasks->layout = launch->layout;
+    out->tasks->has_own_limit_s = layout->has_time_limit_s && layout->time_limit_s > 0;
+    out->tasks->own_limit_s = layout->time_limit_s;
     return build_env(&node, grant, launch, layout, index, arena, out, err);
 }

@@ -55,6 +55,8 @@ enum stepd_found stepd_look(const char *dir);
 /* Connects to a supervisor that an earlier spurd left behind; ERR_NOT_FOUND: not listening (yet). */
 struct step_chan *stepd_connect(struct stepd *stepd, const char *dir, const char *name, void *owner,
                                 struct err *err);
+struct step_chan *stepd_connect_as(struct stepd *stepd, const char *dir, const char *name,
+                                   const struct step_chan_ops *ops, void *owner, struct err *err);
 
 /* False: the supervisor is gone, which `lost` says or has said. */
 bool stepd_order(struct step_chan *chan, const StepOrder *order);

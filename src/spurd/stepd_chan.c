@@ -130,8 +130,8 @@ enum stepd_found stepd_look(const char *dir)
     return flock(fd, LOCK_EX | LOCK_NB) < 0 ? STEPD_ALIVE : STEPD_DEAD;
 }
 
-struct step_chan *stepd_connect(struct stepd *stepd, const char *dir, const char *name, void *owner,
-                                struct err *err)
+struct step_chan *stepd_connect_as(struct stepd *stepd, const char *dir, const char *name,
+                                   const struct step_chan_ops *ops, void *owner, struct err *err)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     CLEANUP(file_close) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -148,8 +148,15 @@ struct step_chan *stepd_connect(struct stepd *stepd, const char *dir, const char
         return NULL;
     }
     struct step_chan *chan = stepd_chan_new(stepd, fd, owner);
+    chan->ops = ops;
     fd = -1;
     return chan;
+}
+
+struct step_chan *stepd_connect(struct stepd *stepd, const char *dir, const char *name, void *owner,
+                                struct err *err)
+{
+    return stepd_connect_as(stepd, dir, name, NULL, owner, err);
 }
 
 static StepEnded *read_report(const char *path)

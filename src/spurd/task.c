@@ -309,4 +309,10 @@ void task_build_step(const struct task_node *node, const Grant *grant, uint32_t 
     out->has_change_user = true;
     out->change_user = node->change_user;
     task_limits(node, grant, arena, out);
+    if (node->lease_file && may_requeue(task_spec(grant), node->config))
+        out->lease_file = arena_strdup(arena, node->lease_file);
+    const JobSpec *spec = task_spec(grant);
+    out->has_warn_signal = out->has_warn_before_s = spec->signal && !spec->signal_batch_only;
+    out->warn_signal = out->has_warn_signal ? spec->signal : 0;
+    out->warn_before_s = spec->has_signal_before_s ? spec->signal_before_s : 60;
 }

@@ -37,7 +37,7 @@ static void listen_on(struct chan *chan)
         close(fd);
 }
 
-static void lost(struct chan *chan)
+void chan_lost(struct chan *chan)
 {
     if (chan->fd >= 0)
         close(chan->fd);
@@ -73,7 +73,7 @@ bool chan_send(struct chan *chan, const StepNews *news)
     step_news__pack(news, bytes);
     bool sent = send(chan->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
     if (!sent)
-        lost(chan);
+        chan_lost(chan);
     if (bytes != small)
         free(bytes);
     return sent;
@@ -90,7 +90,7 @@ StepOrder *chan_receive(struct chan *chan)
         if (len < 0 && errno == EAGAIN)
             return NULL;
         if (len <= 0) {
-            lost(chan);
+            chan_lost(chan);
             return NULL;
         }
         StepOrder *order = NULL;

@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "proto/step.pb-c.h"
 
-enum { CHAN_PACKET_BYTES = 16 * 1024 };
+enum { CHAN_PACKET_BYTES = 32 * 1024 };
 
 struct chan {
     int fd;        /* -1: nobody is there */
@@ -22,6 +22,9 @@ struct chan {
 
 void chan_open(struct chan *chan, int fd, int dir_fd, const char *name);
 void chan_close(struct chan *chan);
+
+/* The connection is of no use any more. */
+void chan_lost(struct chan *chan);
 
 /* A packet that cannot be sent breaks the connection; spurd asks again. False: it was not. */
 bool chan_send(struct chan *chan, const StepNews *news);

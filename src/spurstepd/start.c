@@ -44,6 +44,8 @@ struct child {
     char **argv, **env;
     bool has_fds; /* a task of srun: `fds` are open */
     bool terminal;
+    const int *keep; /* descriptors that stay open */
+    size_t keep_count;
     char **by_hand; /* argv with the interpreter before it; NULL: the script names none */
     gid_t *groups;
     cpu_set_t *cpus; /* NULL: as they are */
@@ -184,6 +186,8 @@ CHILD static bool place_files(struct child *child)
     if (child->terminal)
         syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
     syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    for (size_t i = 0; i < child->keep_count; i++)
+        syscall(SYS_fcntl, child->keep[i], F_SETFD, 0);
     return true;
 }
 
@@ -412,6 +416,8 @@ int start_task(const StepTask *task, struct contain *contain, const struct start
                            .argv = (char **)what->argv,
                            .has_fds = true,
                            .terminal = what->terminal,
+                           .keep = what->keep,
+                           .keep_count = what->keep_count,
                            .fds = { what->fds[0], what->fds[1], what->fds[2] } };
 
     *out = (struct started){ 0 };

@@ -38,6 +38,8 @@ struct start_task {
     char *const *env; /* before the task's own, without SLURM_TASK_PID; NULL-terminated */
     int fds[3];       /* not below 3 */
     bool terminal;    /* fds[0] becomes its controlling terminal */
+    const int *keep;  /* other descriptors that stay open in it */
+    size_t keep_count;
 };
 int start_task(const StepTask *task, struct contain *contain, const struct start_task *what,
                struct started *out, struct err *err);

@@ -11,12 +11,13 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "spurstepd/lease.h"
+#include "spurstepd/sample.h"
 #include "spurstepd/start.h"
 #include "spurstepd/step_priv.h"
 #include "sys/clock.h"
-#include "sys/files.h"
 
-enum { SECOND_US = 1000000, LEASE_FILE_BYTES = 256 };
+enum { SECOND_US = 1000000 };
 
 static const struct {
     JobState why;
@@ -102,24 +103,12 @@ void step_check_limit(struct step *step, int64_t now_us)
     }
 }
 
-/* An unreadable lease counts as over: nobody can say that a controller was heard. */
 void step_check_lease(struct step *step, int64_t now_us)
 {
-    CLEANUP(str_done) struct str text = { 0 };
-    int64_t over_us = now_us;
-
     step->lease_at_us = -1;
     if (!step->task->lease_file || step->phase != STEP_RUNNING)
         return;
-    if (file_read(step->task->lease_file, LEASE_FILE_BYTES, &text, NULL) == 0) {
-        StepLease *lease = step_lease__unpack(NULL, text.len, (const uint8_t *)str_text(&text));
-        if (lease && lease->lease_ms == 0)
-            over_us = -1;
-        else if (lease)
-            over_us = lease->heard_us + lease->lease_ms * INT64_C(1000);
-        if (lease)
-            step_lease__free_unpacked(lease, NULL);
-    }
+    int64_t over_us = lease_over_us(step->task->lease_file, now_us);
     if (over_us < 0 || (step->frozen & FREEZE_LEASE))
         return;
     if (over_us > now_us)
@@ -149,6 +138,21 @@ static void obey_signal(struct step *step, const StepSignal *order)
         contain_signal(&step->contain, (int)order->signal);
 }
 
+static void send_sample(struct step *step)
+{
+    StepNews news = STEP_NEWS__INIT;
+    StepHere here = STEP_HERE__INIT;
+    struct sample_task script = { .pid = step->script };
+    struct arena arena;
+
+    arena_init(&arena);
+    here.id = step->task->id;
+    sample_take(&step->contain, &script, 1, &arena, &here);
+    news.sample = &here;
+    chan_send(&step->chan, &news);
+    arena_done(&arena);
+}
+
 void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
 {
     switch (order->what_case) {
@@ -166,6 +170,9 @@ void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
         break;
     case STEP_ORDER__WHAT_LEASE:
         step_check_lease(step, now_us);
+        break;
+    case STEP_ORDER__WHAT_SAMPLE:
+        send_sample(step);
         break;
     default:
         break;

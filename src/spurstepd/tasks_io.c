@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tasks_io.c - the streams of tasks, to and from srun
+ * tasks_io.c - what goes to srun, by way of spurd
  *
- * (1) Nothing is read from a task while something waits in the queue, so a reader that is slow holds
- *     the task back, and memory stays bounded by one packet and one word per task.
- * (2) srun sends no more standard input than was granted: TASKS_INPUT_BYTES, and again whatever the
- *     slowest task has taken. So orders never wait behind input.
+ * (1) A frame for srun has a number and is kept until srun says that it took it. Whatever breaks on the
+ *     way, srun attaches again and gets what it lacks: no byte is lost, none comes twice.
+ * (2) Nothing is read from a task while frames wait to be sent, or more than TASKS_WINDOW_BYTES wait to
+ *     be acknowledged. So a reader that is slow or away holds the task back, and memory stays bounded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,52 +16,127 @@
 #include "spurstepd/tasks_priv.h"
 #include "sys/files.h"
 
-/* ---- to srun ---- */
+enum { FRAME_COST_BYTES = 128 }; /* of a frame beside its bytes */
+
+static size_t cost(const struct frame *frame)
+{
+    return frame->seq ? frame->len + FRAME_COST_BYTES : 0;
+}
+
+static void drop_frame(struct tasks *tasks, size_t at)
+{
+    tasks->kept_bytes -= cost(&tasks->frames.items[at]);
+    free(tasks->frames.items[at].bytes);
+    vec_remove(&tasks->frames, at);
+    tasks->sent -= at < tasks->sent;
+}
 
 void tasks_flush(struct tasks *tasks)
 {
-    size_t sent = 0;
-
-    while (!tasks->lost && sent < tasks->queue.len) {
-        struct packet *packet = &tasks->queue.items[sent];
-        if (send(tasks->chan_fd, packet->bytes, packet->len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    while (tasks->chan.fd >= 0 && tasks->sent < tasks->frames.len) {
+        struct frame *frame = &tasks->frames.items[tasks->sent];
+        if (send(tasks->chan.fd, frame->bytes, frame->len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
             if (errno == EINTR)
                 continue;
             if (errno != EAGAIN && errno != ENOBUFS)
-                tasks->lost = true;
+                chan_lost(&tasks->chan);
             break;
         }
-        free(packet->bytes);
-        sent++;
+        tasks->sent++;
+        if (frame->seq == 0)
+            drop_frame(tasks, tasks->sent - 1);
     }
-    if (tasks->lost) {
-        for (; sent < tasks->queue.len; sent++)
-            free(tasks->queue.items[sent].bytes);
-    }
-    memmove(tasks->queue.items, tasks->queue.items + sent,
-            (tasks->queue.len - sent) * sizeof(struct packet));
-    tasks->queue.len -= sent;
+}
+
+static void push(struct tasks *tasks, const StepNews *news, uint64_t seq)
+{
+    struct frame frame = { .len = step_news__get_packed_size(news), .seq = seq };
+
+    frame.bytes = mem_new(frame.len + 1);
+    step_news__pack(news, frame.bytes);
+    vec_push(&tasks->frames, frame);
+    tasks->kept_bytes += cost(&frame);
+    if (tasks->sent + 1 == tasks->frames.len)
+        tasks_flush(tasks);
 }
 
 void tasks_send(struct tasks *tasks, const StepNews *news)
 {
-    size_t len = step_news__get_packed_size(news);
+    if (tasks->chan.fd >= 0)
+        push(tasks, news, 0);
+}
 
-    if (tasks->lost)
-        return;
-    uint8_t *bytes = mem_new(len + 1);
-    step_news__pack(news, bytes);
-    vec_push(&tasks->queue, (struct packet){ bytes, len });
-    if (tasks->queue.len == 1)
-        tasks_flush(tasks);
+void tasks_send_both(struct tasks *tasks, StepNews *news, RunStepOut *out)
+{
+    news->srun = out;
+    if (out->has_to) { /* to one who watches: nothing that must be kept */
+        tasks_send(tasks, news);
+    } else if (tasks->deaf) {
+        news->srun = NULL;
+        if (news->ended || news->started)
+            tasks_send(tasks, news);
+    } else {
+        out->has_seq = true;
+        out->seq = ++tasks->last_seq;
+        push(tasks, news, out->seq);
+    }
 }
 
 void tasks_send_srun(struct tasks *tasks, RunStepOut *out)
 {
     StepNews news = STEP_NEWS__INIT;
 
-    news.srun = out;
-    tasks_send(tasks, &news);
+    tasks_send_both(tasks, &news, out);
+}
+
+bool tasks_has_room(const struct tasks *tasks) /* (2) */
+{
+    return tasks->deaf || (tasks->kept_bytes < TASKS_WINDOW_BYTES &&
+                           (tasks->sent == tasks->frames.len || tasks->chan.fd < 0));
+}
+
+static void drop_where(struct tasks *tasks, bool control, uint64_t up_to)
+{
+    size_t kept = 0, sent = tasks->sent;
+
+    for (size_t i = 0; i < tasks->frames.len; i++) {
+        struct frame *frame = &tasks->frames.items[i];
+        if (frame->seq ? frame->seq > up_to : !control) {
+            tasks->frames.items[kept++] = *frame;
+            continue;
+        }
+        tasks->kept_bytes -= cost(frame);
+        free(frame->bytes);
+        sent -= i < tasks->sent;
+    }
+    tasks->frames.len = kept;
+    tasks->sent = sent;
+}
+
+void tasks_acked(struct tasks *tasks, uint64_t seq)
+{
+    drop_where(tasks, false, MIN(seq, tasks->last_seq));
+}
+
+void tasks_attached(struct tasks *tasks, uint64_t seen)
+{
+    tasks_acked(tasks, seen);
+    tasks->sent = 0; /* (1) */
+    tasks_flush(tasks);
+}
+
+void tasks_reconnected(struct tasks *tasks)
+{
+    drop_where(tasks, true, 0);
+    tasks->sent = tasks->frames.len; /* until srun attaches */
+}
+
+void tasks_go_deaf(struct tasks *tasks)
+{
+    if (tasks->deaf)
+        return;
+    tasks->deaf = true;
+    drop_where(tasks, false, tasks->last_seq);
 }
 
 static void send_data(struct tasks *tasks, const struct task_one *one, bool error, uint8_t *bytes,
@@ -86,7 +161,7 @@ void tasks_read(struct tasks *tasks, struct task_one *one, bool error)
     static uint8_t bytes[TASKS_READ_BYTES];
     int *fd = error ? &one->err : &one->out;
 
-    while (*fd >= 0 && (tasks->queue.len == 0 || tasks->lost)) { /* (1) */
+    while (*fd >= 0 && tasks_has_room(tasks)) { /* (2) */
         ssize_t len = read(*fd, bytes, sizeof(bytes));
         if (len < 0 && errno == EINTR)
             continue;
@@ -124,76 +199,8 @@ void tasks_say_exits(struct tasks *tasks)
             continue;
         tasks_read(tasks, one, false);
         tasks_read(tasks, one, true);
-        if (tasks->queue.len && !tasks->lost)
+        if (!tasks_has_room(tasks))
             return;
         say_exit(tasks, one);
     }
-}
-
-/* ---- from srun ---- */
-
-bool tasks_input(struct tasks *tasks, const StepData *data)
-{
-    if (data->data.len > TASKS_INPUT_BYTES - tasks->input_len || tasks->input_eof)
-        return tasks->input_eof;
-    if (!tasks->input)
-        tasks->input = mem_new(TASKS_INPUT_BYTES);
-    memcpy(tasks->input + tasks->input_len, data->data.data, data->data.len);
-    tasks->input_len += data->data.len;
-    tasks->input_eof = data->eof;
-    tasks_write_input(tasks);
-    return true;
-}
-
-/* How far the task is; it has all when it does not read. */
-static uint64_t write_one(struct tasks *tasks, struct task_one *one)
-{
-    uint64_t end = tasks->input_first + tasks->input_len;
-
-    while (one->in >= 0 && one->in_done < end) {
-        ssize_t len = write(one->in, tasks->input + (one->in_done - tasks->input_first),
-                            (size_t)(end - one->in_done));
-        if (len < 0 && errno == EINTR)
-            continue;
-        if (len < 0 && errno == EAGAIN)
-            return one->in_done;
-        if (len < 0)
-            file_close(&one->in);
-        else
-            one->in_done += (uint64_t)len;
-    }
-    if (tasks->input_eof && one->in >= 0 && !tasks->task->tasks->pty)
-        file_close(&one->in);
-    return end;
-}
-
-void tasks_write_input(struct tasks *tasks)
-{
-    uint64_t least = tasks->input_first + tasks->input_len;
-
-    for (size_t i = 0; i < tasks->count; i++) {
-        uint64_t done = write_one(tasks, &tasks->list[i]);
-        least = MIN(least, done);
-    }
-    size_t gone = (size_t)(least - tasks->input_first);
-    if (gone == 0)
-        return;
-    memmove(tasks->input, tasks->input + gone, tasks->input_len - gone);
-    tasks->input_len -= gone;
-    tasks->input_first = least;
-    tasks->credit_due += gone;
-    if (tasks->credit_due >= TASKS_INPUT_BYTES / 2 || tasks->input_len == 0) { /* (2) */
-        RunStepOut out = RUN_STEP_OUT__INIT;
-        out.what_case = RUN_STEP_OUT__WHAT_CREDIT;
-        out.credit = tasks->credit_due;
-        tasks->credit_due = 0;
-        tasks_send_srun(tasks, &out);
-    }
-}
-
-void tasks_close_one(struct task_one *one)
-{
-    file_close(&one->in);
-    file_close(&one->out);
-    file_close(&one->err);
 }

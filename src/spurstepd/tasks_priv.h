@@ -9,17 +9,25 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "spurstepd/chan.h"
 #include "spurstepd/contain.h"
 #include "spurstepd/limit.h"
 #include "spurstepd/tasks.h"
 
 enum {
-    TASKS_INPUT_BYTES = 64 * 1024, /* what srun may send before we say that it was taken */
-    TASKS_READ_BYTES = 48 * 1024,  /* of a task at a time */
-    TASKS_PACKET_BYTES = 60 * 1024,
+    TASKS_INPUT_BYTES = 64 * 1024,   /* what srun may send before we say that it was taken */
+    TASKS_WATCH_BYTES = 64 * 1024,   /* the same for all who watch */
+    TASKS_READ_BYTES = 48 * 1024,    /* of a task at a time */
+    TASKS_WINDOW_BYTES = 512 * 1024, /* of frames that srun has not acknowledged */
+    TASKS_SECOND_US = 1000000,
 };
 
-enum tasks_phase { TASKS_RUNNING, TASKS_ENDING /* all tasks ended; leftovers go */, TASKS_DONE };
+enum tasks_phase {
+    TASKS_RUNNING,
+    TASKS_ENDING, /* all tasks ended; leftovers go */
+    TASKS_ENDED,  /* nothing is left; what they wrote is on its way */
+    TASKS_DONE,   /* spurd has the report, srun the output */
+};
 
 struct task_one {
     uint32_t number;
@@ -29,55 +37,91 @@ struct task_one {
     bool exited;
     bool exit_due;    /* to be said when its output is out */
     uint64_t in_done; /* bytes of standard input written to it */
+    Usage ended;      /* of its process, once it is gone */
 };
 
-struct packet {
+/* A packed StepNews on its way. */
+struct frame {
     uint8_t *bytes;
+    size_t len;
+    uint64_t seq; /* 0: for spurd alone, not kept */
+};
+
+/* Whose bytes are in the buffer of standard input. */
+struct input_part {
+    uint32_t from; /* 0: srun */
     size_t len;
 };
 
 struct tasks {
     StepTask *task;
-    int dir_fd, chan_fd, signal_fd, timer_fd;
+    int dir_fd, signal_fd, timer_fd;
+    struct chan chan;
     struct contain contain;
     struct limit limit;
     enum tasks_phase phase;
     struct task_one *list;
     size_t count;
 
-    VEC(struct packet) queue; /* what the channel did not take yet */
-    bool lost;                /* spurd, and with it srun, is gone */
+    VEC(struct frame) frames; /* what is not sent yet, or not acknowledged */
+    size_t sent;              /* how many of them the channel has taken */
+    size_t kept_bytes;
+    uint64_t last_seq;
+    bool deaf; /* srun will not come back: what the tasks write is dropped */
 
     uint8_t *input;
     size_t input_len;     /* bytes held */
     uint64_t input_first; /* stream offset of the first of them */
+    uint64_t input_taken; /* bytes that came from srun */
     bool input_eof;
     uint64_t credit_due;
+    VEC(struct input_part) input_parts;
 
+    unsigned frozen; /* FreezeCause bits */
     bool ended_by_us;
     JobState why;
     Usage usage;
+    StepEnded ended;
     char text[ERR_TEXT_BYTES];
-    bool launch_failed;
+    bool launch_failed, over_said, report_written;
 
-    int64_t kill_at_us, give_up_at_us; /* boot time; -1: not due */
-    int64_t started_us;                /* wall time */
+    int64_t kill_at_us, give_up_at_us, lease_at_us; /* boot time; -1: not due */
+    int64_t started_us;                             /* wall time */
 };
 
 /* tasks_start.c: every task, or none and `err`. */
 int tasks_start(struct tasks *tasks, struct err *err);
 
-/* tasks_io.c */
-void tasks_send(struct tasks *tasks, const StepNews *news); /* waits in the queue if need be */
-void tasks_send_srun(struct tasks *tasks, RunStepOut *out);
+/* tasks_io.c: to srun and spurd */
+void tasks_send(struct tasks *tasks, const StepNews *news); /* to spurd alone */
+void tasks_send_srun(struct tasks *tasks, RunStepOut *out); /* numbered, kept */
+void tasks_send_both(struct tasks *tasks, StepNews *news, RunStepOut *out);
 void tasks_flush(struct tasks *tasks);
+/* May more be read from tasks? */
+bool tasks_has_room(const struct tasks *tasks);
+void tasks_acked(struct tasks *tasks, uint64_t seq);
+/* Somebody else reads now, and has everything up to `seen`. */
+void tasks_attached(struct tasks *tasks, uint64_t seen);
+/* Another spurd is connected: it hears nothing twice that was only for the one before. */
+void tasks_reconnected(struct tasks *tasks);
+void tasks_go_deaf(struct tasks *tasks);
 /* A task's stream can be read. */
 void tasks_read(struct tasks *tasks, struct task_one *one, bool error);
-/* Bytes from srun; false: more than was granted. */
-bool tasks_input(struct tasks *tasks, const StepData *data);
-void tasks_write_input(struct tasks *tasks);
-void tasks_close_one(struct task_one *one);
 /* Says that tasks ended, once their output is out. */
 void tasks_say_exits(struct tasks *tasks);
+
+/* tasks_in.c: from srun */
+void tasks_input(struct tasks *tasks, const StepData *data, uint32_t from);
+void tasks_write_input(struct tasks *tasks);
+void tasks_close_one(struct task_one *one);
+
+/* tasks_act.c: what can happen to running tasks */
+void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us);
+/* TERM and CONT, and KILL after a while; asking again may only bring the end nearer. */
+void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us);
+unsigned tasks_kill_wait_s(const struct tasks *tasks);
+int64_t tasks_limit_s(const struct tasks *tasks, int64_t job_s);
+void tasks_check_lease(struct tasks *tasks, int64_t now_us);
+void tasks_check_limit(struct tasks *tasks, int64_t now_us);
 
 #endif

@@ -10,11 +10,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "spurstepd/plug.h"
 #include "spurstepd/start.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/files.h"
 
-enum { ENV_TEXT_BYTES = 48, PIPE_BYTES = 256 * 1024 };
+enum { PIPE_BYTES = 256 * 1024 };
 
 /* Both ends of one stream; ours does not block. */
 struct stream {
@@ -102,16 +103,21 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     struct task_one *one = &tasks->list[index];
     bool terminal = tasks->task->tasks->pty && asked->number == 0;
     struct stream streams[3] = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
-    char number[ENV_TEXT_BYTES], local[ENV_TEXT_BYTES];
-    char *env[] = { number, local, NULL };
+    struct plug_task plugged = { .index = index, .number = asked->number };
     struct started started = { 0 };
-    struct start_task what = { .env = env, .terminal = terminal };
+    struct start_task what = { .terminal = terminal };
+    struct arena arena;
 
+    arena_init(&arena);
     one->number = asked->number;
-    snprintf(number, sizeof(number), "SLURM_PROCID=%u", asked->number);
-    snprintf(local, sizeof(local), "SLURM_LOCALID=%zu", index);
-    int ret =
-        terminal ? open_terminal(tasks, streams, err) : open_streams(tasks, one, streams, err);
+    int ret = plugs_task(tasks, &plugged, &arena, err);
+    vec_push(&plugged.env, NULL);
+    what.env = plugged.env.items;
+    what.keep = plugged.keep.items;
+    what.keep_count = plugged.keep.len;
+    if (ret == 0)
+        ret =
+            terminal ? open_terminal(tasks, streams, err) : open_streams(tasks, one, streams, err);
     if (ret == 0) {
         char **argv = NEW_ARRAY(char *, asked->n_args + 1);
         memcpy(argv, asked->args, asked->n_args * sizeof(*argv));
@@ -127,6 +133,9 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     one->out = streams[1].ours;
     one->err = streams[2].ours;
     one->pid = ret == 0 ? started.pid : 0;
+    vec_done(&plugged.env);
+    vec_done(&plugged.keep);
+    arena_done(&arena);
     return ret;
 }
 

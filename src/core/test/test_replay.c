@@ -505,9 +505,10 @@ static void step_small(struct fix *fix)
     CmdControllers list = CMD_CONTROLLERS__INIT;
     ControllerSpec one = CONTROLLER_SPEC__INIT, two = CONTROLLER_SPEC__INIT;
     ControllerSpec *specs[] = { &one, &two };
+    CmdSteps steps = CMD_STEPS__INIT;
     uint8_t bytes[8] = "key";
 
-    switch (any(6)) {
+    switch (any(7)) {
     case 0:
         PUT(&start, job_id, any_job(fix));
         PUT(&start, start_us, fix->now + 5);
@@ -544,6 +545,10 @@ static void step_small(struct fix *fix)
         PUT(&check, digest, core_digest(fix->state));
         cmd.what_case = COMMAND__WHAT_CHECK;
         cmd.check = &check;
+        break;
+    case 5:
+        cmd.what_case = COMMAND__WHAT_STEPS;
+        cmd.steps = &steps;
         break;
     default:
         lead.leader = (char *)"c2";

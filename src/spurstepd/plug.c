@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plug.c - what joins in when a step of srun begins and ends, one row each
+ */
+#include "spurstepd/plug.h"
+
+#include <stdio.h>
+
+#include "spurstepd/tasks_priv.h"
+
+/* Which task it is: every program under srun knows it by these. */
+static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena *arena,
+                        struct err *err)
+{
+    (void)tasks, (void)err;
+    vec_push(&one->env, arena_printf(arena, "SLURM_PROCID=%u", one->number));
+    vec_push(&one->env, arena_printf(arena, "SLURM_LOCALID=%zu", one->index));
+    return 0;
+}
+
+static const struct plug plugs[] = {
+    { .name = "numbers", .task = numbers_task },
+};
+
+static bool wanted(const struct plug *plug, const struct tasks *tasks)
+{
+    return !plug->wanted || plug->wanted(tasks->task);
+}
+
+int plugs_begin(struct tasks *tasks, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
+        if (plugs[i].begin && wanted(&plugs[i], tasks) && plugs[i].begin(tasks, err) < 0)
+            return err_wrap(err, "%s", plugs[i].name);
+    }
+    return 0;
+}
+
+int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
+        if (plugs[i].task && wanted(&plugs[i], tasks) && plugs[i].task(tasks, one, arena, err) < 0)
+            return err_wrap(err, "%s", plugs[i].name);
+    }
+    return 0;
+}
+
+void plugs_end(struct tasks *tasks)
+{
+    for (size_t i = ARRAY_LEN(plugs); i-- > 0;) {
+        if (plugs[i].end && wanted(&plugs[i], tasks))
+            plugs[i].end(tasks);
+    }
+}
