@@ -13,7 +13,7 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-static const int64_t HOLD_DEFAULT_S = 30;
+static const int64_t HOLD_DEFAULT_S = 30, SECOND_US = 1000000;
 
 /* ---- the key that its nodes know each other's steps by ---- */
 
@@ -93,7 +93,22 @@ static void set_timer(struct ctl *ctl)
 
     vec_each (struct orphan, orphan, &ctl->orphans)
         first = !first || orphan->at_us < first ? orphan->at_us : first;
-    ctl->io.timer(ctl->io.ctx, CTL_TIMER_HOLD, first);
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_HOLD,
+                  first ? ctl_now(ctl) + MAX(first - ctl_mono(ctl), 1) : 0);
+}
+
+/* As the job asked for, or as configured. */
+static int64_t patience_s(const struct ctl *ctl, const struct job *job)
+{
+    const Config *config = state_config(ctl->state);
+    JobSpec *spec = job_spec_unpack(job);
+    int64_t out = config->inactive_limit_s ? config->inactive_limit_s : HOLD_DEFAULT_S;
+
+    if (spec && spec->alloc_timeout_s)
+        out = spec->alloc_timeout_s;
+    if (spec)
+        job_spec__free_unpacked(spec, NULL);
+    return out;
 }
 
 void ctl_hold_lost(struct ctl *ctl, uint32_t job_id)
@@ -103,7 +118,7 @@ void ctl_hold_lost(struct ctl *ctl, uint32_t job_id)
     if (!job || job->batch || job_has_ended(job) || is_held(ctl, job_id))
         return;
     vec_push(&ctl->orphans,
-             (struct orphan){ job_id, ctl_now(ctl) + HOLD_DEFAULT_S * INT64_C(1000000) });
+             (struct orphan){ job_id, ctl_mono(ctl) + patience_s(ctl, job) * SECOND_US });
     set_timer(ctl);
 }
 
@@ -116,7 +131,7 @@ void ctl_hold_stalled(struct ctl *ctl, int64_t us)
 
 void ctl_hold_timer(struct ctl *ctl)
 {
-    int64_t now = ctl_now(ctl);
+    int64_t now = ctl_mono(ctl);
 
     for (size_t i = ctl->orphans.len; i-- > 0;) {
         uint32_t job_id = ctl->orphans.items[i].job_id;

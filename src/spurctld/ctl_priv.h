@@ -65,7 +65,7 @@ struct watcher {
 /* An allocation whose client has gone. */
 struct orphan {
     uint32_t job_id;
-    int64_t at_us; /* when it is cancelled */
+    int64_t at_us; /* when it is cancelled; monotonic */
 };
 
 enum { CTL_STEP_KEY_BYTES = 32 };

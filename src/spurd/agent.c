@@ -188,6 +188,8 @@ void agent_set_config(struct agent *agent, const NodeConfig *config)
     open_cgroups(agent);
     agent_fill_found(agent);
     agent_send_found(agent);
+    if (agent->session) /* before that, nobody knows what is held */
+        agent_health_config(agent);
 }
 
 static void load_config(struct agent *agent)
@@ -217,6 +219,7 @@ static void on_zygote_ready(void *ctx)
 
     if (agent->session || agent->stopping)
         return;
+    agent->new_boot = !str_eq(agent->table.boot_id, agent->boot_id);
     agent_recover(agent);
     steps_recover(agent);
     write_start(agent);
@@ -225,6 +228,7 @@ static void on_zygote_ready(void *ctx)
     agent->session = session_new(agent, &err);
     if (!agent->session)
         log_fatal("session.start", "error=%s", err.text);
+    agent_health_config(agent);
     map_each (entry, &agent->table.held)
         agent_advance(agent, entry->value);
 }
@@ -307,6 +311,7 @@ struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, stru
         open_journal(agent, err) < 0)
         goto failed;
     agent_lease_init(agent);
+    agent_health_init(agent);
     load_config(agent);
     if (look_around(agent, err) < 0 || start(agent, options, err) < 0)
         goto failed;
@@ -352,6 +357,8 @@ void agent_stop(struct agent *agent)
     stop_timer(&agent->beat_timer);
     stop_timer(&agent->resend_timer);
     stop_timer(&agent->keep_timer);
+    stop_timer(&agent->health_timer);
+    agent_health_stop(agent);
     stop_timer(&agent->lease_timer);
     rpc_loop_free(TAKE(agent->rpc));
 }

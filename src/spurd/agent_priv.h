@@ -24,6 +24,7 @@ enum {
 };
 
 struct session;
+struct hook;
 struct output_server;
 struct steps;
 
@@ -64,7 +65,10 @@ struct agent {
     int64_t hello_sent_us;
     uint32_t heartbeat_ms, lease_ms;
     int64_t heard_us, lease_written_us; /* boot time */
-    uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer;
+    uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer, health_timer;
+    struct hook *health; /* that runs now */
+    bool health_failed;  /* and we asked to be drained for it */
+    bool new_boot;       /* the machine was started since the last agent */
     bool allow_plaintext;
 };
 
@@ -138,6 +142,11 @@ void agent_keep_later(struct agent *agent, struct held *held);
 /* Finds out what became of a launched step and makes `held` say so. */
 void agent_find_step(struct agent *agent, struct held *held);
 void agent_recover(struct agent *agent);
+
+/* ---- agent_health.c ---- */
+void agent_health_init(struct agent *agent);
+void agent_health_config(struct agent *agent); /* there is a configuration, or another one */
+void agent_health_stop(struct agent *agent);
 
 /* ---- agent_lease.c ---- */
 /* A controller has answered what we sent then. */

@@ -473,9 +473,40 @@ static void without_root_only_its_own_user(void **state)
     ctl_close(&ctl);
 }
 
-UNIT_MAIN(UNIT(a_job_from_grant_to_release), UNIT(repeated_messages_change_nothing),
-          UNIT(jobs_outlive_the_agent), UNIT(a_long_absence_loses_no_report),
-          UNIT(revoked_jobs_end_and_leave_a_tombstone), UNIT(a_reboot_is_noticed),
-          UNIT(old_leaders_are_refused), UNIT(what_the_leader_does_not_keep_ends),
-          UNIT(several_nodes_wait_for_launch_and_revoke), UNIT(prolog_and_epilog_frame_the_job),
-          UNIT(users_are_checked), UNIT(without_root_only_its_own_user))
+/* The health program runs again and again; when it fails, the node asks to be drained, once. */
+static void a_sick_node_asks_to_be_drained(void **state)
+{
+    (void)state;
+    struct ctl ctl;
+    char text[512], program[128];
+
+    ctl_open(&ctl);
+    snprintf(program, sizeof(program), "%s/health", ctl.dir);
+    snprintf(text, sizeof(text), "#!/bin/sh\ncd %s; echo $SLURMD_NODENAME >>ran; test ! -e sick\n",
+             ctl.dir);
+    ctl_put(&ctl, "health", text, 0755);
+    ctl.common.health_program = program;
+    ctl.common.has_health_interval_s = true;
+    ctl.common.health_interval_s = 1;
+    ctl_start_spurd(&ctl);
+    ctl_wait_hello(&ctl, 1);
+    ctl_wait_file(&ctl, "ran");
+    ctl_expect_none(&ctl, NODE_MESSAGE__WHAT_DRAIN, 500);
+    ctl_put(&ctl, "sick", "", 0644);
+    NodeMessage *message = ctl_expect(&ctl, NODE_MESSAGE__WHAT_DRAIN, 0);
+    assert_non_null(strstr(message->drain->reason, "Health check failed"));
+    ctl_free(message);
+    ctl_expect_none(&ctl, NODE_MESSAGE__WHAT_DRAIN, 1500);
+    char *ran = ctl_file(&ctl, "ran");
+    assert_true(strncmp(ran, "n1\nn1\n", 6) == 0);
+    free(ran);
+    ctl_close(&ctl);
+}
+
+UNIT_MAIN(UNIT(a_job_from_grant_to_release), UNIT(a_sick_node_asks_to_be_drained),
+          UNIT(repeated_messages_change_nothing), UNIT(jobs_outlive_the_agent),
+          UNIT(a_long_absence_loses_no_report), UNIT(revoked_jobs_end_and_leave_a_tombstone),
+          UNIT(a_reboot_is_noticed), UNIT(old_leaders_are_refused),
+          UNIT(what_the_leader_does_not_keep_ends), UNIT(several_nodes_wait_for_launch_and_revoke),
+          UNIT(prolog_and_epilog_frame_the_job), UNIT(users_are_checked),
+          UNIT(without_root_only_its_own_user))
