@@ -10,6 +10,12 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 
+/*
+ * A member that does not answer may only wait for etcd to elect a leader, as the others do. After
+ * this long without an answer the next one is tried.
+ */
+enum { PATIENCE_MS = 1200 };
+
 enum { KEEPALIVE_MS = 1000, KEEPALIVE_WAIT_MS = 1000, CONNECT_MS = 1000, BACKOFF_MAX_MS = 500 };
 
 static const struct {
@@ -45,10 +51,12 @@ struct etcd_rpc {
     uv_loop_t *uv;
     struct rpc_client *client;
     struct str addresses;
+    int64_t answered_ms; /* by a member that has a majority, or when we turned to another */
 };
 
 struct etcd_call {
     struct etcd_rpc *rpc;
+    enum etcd_method method;
     struct rpc_request *request;
     etcd_done_fn done;
     void *arg;
@@ -94,11 +102,16 @@ static void on_done(struct rpc_request *request, const ProtobufCMessage *reply,
 {
     struct etcd_call *call = rpc_request_data(request);
     struct etcd_rpc *rpc = call->rpc;
+    bool late = err && err->code == ERR_DEADLINE;
 
+    if (!err && call->method <= ETCD_CALL_LEASE_KEEP_ALIVE)
+        rpc->answered_ms = now_ms(rpc);
     call->done(call->arg, reply, err);
     free(call);
-    if (err && err->code == ERR_DEADLINE)
+    if (late && now_ms(rpc) - rpc->answered_ms >= PATIENCE_MS) {
+        rpc->answered_ms = now_ms(rpc);
         try_next_member(rpc);
+    }
 }
 
 static void *start_call(void *ctx, enum etcd_method method, const ProtobufCMessage *message,
@@ -116,7 +129,7 @@ static void *start_call(void *ctx, enum etcd_method method, const ProtobufCMessa
         .on_done = on_done,
     };
 
-    *call = (struct etcd_call){ .rpc = rpc, .done = done, .arg = arg };
+    *call = (struct etcd_call){ .rpc = rpc, .method = method, .done = done, .arg = arg };
     call->request = rpc_request_start(rpc->client, &options);
     return call;
 }
@@ -243,6 +256,7 @@ struct etcd_rpc *etcd_rpc_new(const struct etcd_rpc_options *options, struct err
     };
 
     rpc->uv = options->uv;
+    rpc->answered_ms = now_ms(rpc);
     rpc->client = rpc_client_new(options->loop, &client, err);
     if (!rpc->client) {
         free(rpc);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "log/etcd.h"
+#include "log/etcd_near.h"
 #include "log/etcd_rpc.h"
 #include "log/member.h"
 #include "rpc/tls.h"
@@ -25,6 +26,7 @@ struct ha {
     struct member *member;
     struct etcd_rpc *rpc;
     struct tls_ctx *tls;
+    struct etcd_near *near; /* NULL: the etcd is the site's */
 };
 
 struct members {
@@ -180,6 +182,8 @@ int server_start_links(struct server *server, struct err *err)
 
     if (!server->ha || all->list.len < 2)
         return 0;
+    if (server->ha->member)
+        server->ha->near = etcd_near_new(&etcd_rpc_io, server->ha->rpc, ctl_log(server->ctl));
     if (all->list.len > SUSPECT_PEERS)
         return err_set(err, ERR_CONFIG, "more than %d controllers", SUSPECT_PEERS);
     vec_each (struct controller, peer, &all->list)
@@ -198,6 +202,7 @@ void server_ha_done(struct server *server)
 
     if (!ha)
         return;
+    etcd_near_free(ha->near);
     if (ha->rpc)
         etcd_rpc_free(ha->rpc);
     if (ha->member)
