@@ -16,6 +16,8 @@
  */
 enum { PATIENCE_MS = 1200 };
 
+enum { HOME_LOOK_MS = 1000 };
+
 enum { KEEPALIVE_MS = 1000, KEEPALIVE_WAIT_MS = 1000, CONNECT_MS = 1000, BACKOFF_MAX_MS = 500 };
 
 static const struct {
@@ -49,7 +51,14 @@ static const struct {
 
 struct etcd_rpc {
     uv_loop_t *uv;
+    struct rpc_loop *loop;
+    struct rpc_client_options options; /* of every client here */
     struct rpc_client *client;
+    char *home; /* our own member; NULL: none of them is */
+    uv_timer_t *home_timer;
+    struct rpc_client *probe; /* to it, while we are elsewhere */
+    struct rpc_request *probing;
+    bool home_answers;
     struct str addresses;
     int64_t answered_ms; /* by a member that has a majority, or when we turned to another */
 };
@@ -240,11 +249,114 @@ const struct etcd_io etcd_rpc_io = {
     .untimer = stop_timer,
 };
 
+/* ---- our own member ---- */
+
+static void on_probed(struct rpc_request *request, const ProtobufCMessage *reply,
+                      const struct err *err)
+{
+    struct etcd_rpc *rpc = rpc_request_data(request);
+
+    (void)reply;
+    rpc->probing = NULL;
+    rpc->home_answers = !err;
+}
+
+/* It answers a read that takes a majority: it is up, and not cut off. */
+static void probe_home(struct etcd_rpc *rpc)
+{
+    EtcdTxnRequest message = ETCD_TXN_REQUEST__INIT;
+    EtcdRequestOp op = ETCD_REQUEST_OP__INIT, *ops[] = { &op };
+    EtcdRangeRequest range = ETCD_RANGE_REQUEST__INIT;
+    struct rpc_request_options options = {
+        .path = methods[ETCD_CALL_TXN].path,
+        .message = &message.base,
+        .reply = methods[ETCD_CALL_TXN].reply,
+        .wait_ready = true,
+        .timeout_ms = HOME_LOOK_MS,
+        .data = rpc,
+        .on_done = on_probed,
+    };
+    struct rpc_client_options client = rpc->options;
+
+    client.addresses = rpc->home;
+    if (!rpc->probe)
+        rpc->probe = rpc_client_new(rpc->loop, &client, NULL);
+    if (!rpc->probe)
+        return;
+    range.has_key = true;
+    range.key = (ProtobufCBinaryData){ 1, (uint8_t[]){ 0 } };
+    op.range = &range;
+    message.n_success = 1;
+    message.success = ops;
+    rpc->probing = rpc_request_start(rpc->probe, &options);
+}
+
+static void drop_probe(struct etcd_rpc *rpc)
+{
+    if (rpc->probing)
+        rpc_request_cancel(TAKE(rpc->probing));
+    if (rpc->probe)
+        rpc_client_free(TAKE(rpc->probe));
+    rpc->home_answers = false;
+}
+
+/* The client stays where it is while that is in its list, so it gets the one alone before it gets all. */
+static void go_home(struct etcd_rpc *rpc)
+{
+    CLEANUP(str_done) struct str list = { 0 };
+    const char *cursor = str_text(&rpc->addresses);
+    struct span word;
+    struct err err;
+
+    str_add(&list, rpc->home);
+    while (str_next(&cursor, ",", &word)) {
+        if (!span_eq(word, rpc->home))
+            str_addf(&list, ",%.*s", (int)word.len, word.ptr);
+    }
+    log_verbose("etcd.home", "addresses=%s", list.data);
+    if (rpc_client_set_addresses(rpc->client, rpc->home, &err) < 0 ||
+        etcd_rpc_set_addresses(rpc, list.data, &err) < 0)
+        log_error("etcd.home", "error=%s", err.text);
+    rpc->answered_ms = now_ms(rpc);
+}
+
+static void on_home_time(uv_timer_t *timer)
+{
+    struct etcd_rpc *rpc = timer->data;
+    bool away = rpc_client_state(rpc->client) == RPC_READY &&
+                strcmp(rpc_client_peer(rpc->client), rpc->home) != 0;
+
+    if (away && !rpc->home_answers) {
+        if (!rpc->probing)
+            probe_home(rpc);
+        return;
+    }
+    if (away)
+        go_home(rpc);
+    drop_probe(rpc);
+}
+
+static void free_home_timer(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void start_home(struct etcd_rpc *rpc)
+{
+    rpc->home = mem_strndup(rpc->addresses.data, strcspn(rpc->addresses.data, ","));
+    rpc->home_timer = NEW(uv_timer_t);
+    uv_timer_init(rpc->uv, rpc->home_timer);
+    rpc->home_timer->data = rpc;
+    uv_timer_start(rpc->home_timer, on_home_time, HOME_LOOK_MS, HOME_LOOK_MS);
+    uv_unref((uv_handle_t *)rpc->home_timer);
+}
+
+/* ---- life ---- */
+
 struct etcd_rpc *etcd_rpc_new(const struct etcd_rpc_options *options, struct err *err)
 {
     struct etcd_rpc *rpc = NEW(struct etcd_rpc);
     struct rpc_client_options client = {
-        .addresses = options->addresses,
         .default_port = ETCD_PORT_CLIENT,
         .tls = options->tls,
         .allow_plaintext = options->allow_plaintext,
@@ -256,6 +368,9 @@ struct etcd_rpc *etcd_rpc_new(const struct etcd_rpc_options *options, struct err
     };
 
     rpc->uv = options->uv;
+    rpc->loop = options->loop;
+    rpc->options = client;
+    client.addresses = options->addresses;
     rpc->answered_ms = now_ms(rpc);
     rpc->client = rpc_client_new(options->loop, &client, err);
     if (!rpc->client) {
@@ -263,6 +378,8 @@ struct etcd_rpc *etcd_rpc_new(const struct etcd_rpc_options *options, struct err
         return NULL;
     }
     str_add(&rpc->addresses, options->addresses);
+    if (options->home)
+        start_home(rpc);
     return rpc;
 }
 
@@ -270,6 +387,10 @@ void etcd_rpc_free(struct etcd_rpc *rpc)
 {
     if (!rpc)
         return;
+    drop_probe(rpc);
+    if (rpc->home_timer)
+        uv_close((uv_handle_t *)rpc->home_timer, free_home_timer);
+    free(rpc->home);
     rpc_client_free(rpc->client);
     str_done(&rpc->addresses);
     free(rpc);

@@ -4,6 +4,8 @@
  *
  * One connection to one member at a time, the first of the list that answers. When calls go
  * unanswered the next member is tried: one that is cut off from the others still takes connections.
+ * With `home` the first is on our own machine: away from it we look whether it answers again, and
+ * go back, so that we depend on no other machine longer than need be.
  */
 #ifndef LOG_ETCD_RPC_H
 #define LOG_ETCD_RPC_H
@@ -24,6 +26,7 @@ struct etcd_rpc_options {
     const char *addresses; /* client addresses, comma list, our own member first */
     struct tls_ctx *tls;   /* NULL: plain, which is for loopback unless allow_plaintext */
     bool allow_plaintext;
+    bool home;
 };
 
 struct etcd_rpc *etcd_rpc_new(const struct etcd_rpc_options *options, struct err *err);

@@ -122,6 +122,7 @@ static int connect_etcd(struct server *server, const char *addresses, struct err
         .addresses = addresses,
         .tls = server->ha->tls,
         .allow_plaintext = conf_local(server->conf)->allow_plaintext,
+        .home = server->ha->member != NULL,
     };
     server->ha->rpc = etcd_rpc_new(&options, err);
     return server->ha->rpc ? 0 : -(int)err->code;
