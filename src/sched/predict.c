@@ -3,9 +3,10 @@
  * predict.c - who goes first, where that is not the priority
  *
  * By default the order is the priority. With `order = "sjf"` it is the time limit. With `order =
- * "predict"` a job's place is a moment: when it was submitted, and later by `order_stretch` times
- * its expected size, but by no more than `order_bound`. So a small job overtakes large ones that
- * came shortly before it, and nobody is overtaken by what came more than the bound after him.
+ * "predict"` a job's place is a moment: when it was submitted, and later by `order_stretch` hours
+ * times the square root of its expected size in GPU-hours, but by no more than `order_bound`. So a
+ * small job overtakes large ones that came shortly before it, and nobody is overtaken by what came
+ * more than the bound after him. The root keeps the largest from waiting for ever in a long queue.
  *
  * (1) What is expected is learned from jobs that ended, nothing else. Jobs are alike when user, name
  *     and shape are the same; failing that user and shape, shape, or nothing at all. Each of these
@@ -66,7 +67,7 @@ void predict_read_config(struct sched *sched)
     sched->predict.by = str_ieq(order, "sjf")       ? ORDER_BY_LIMIT
                         : str_ieq(order, "predict") ? ORDER_BY_SIZE
                                                     : ORDER_BY_PRIORITY;
-    sched->predict.stretch = config->has_order_stretch ? config->order_stretch : 5;
+    sched->predict.stretch = config->has_order_stretch ? config->order_stretch : 20;
     sched->predict.bound_s = config->has_order_bound_s && config->order_bound_s >= 0
                                  ? MIN(config->order_bound_s, LARGEST_S)
                                  : LARGEST_S;
@@ -216,6 +217,18 @@ int64_t predict_run_s(struct sched *sched, const struct job *job)
 
 /* ---- the order ---- */
 
+/* The whole part of the square root. */
+static int64_t root(int64_t value)
+{
+    int64_t out = 0;
+
+    for (int64_t bit = INT64_C(1) << 30; bit; bit >>= 1) {
+        if ((out | bit) * (out | bit) <= value)
+            out |= bit;
+    }
+    return out;
+}
+
 static uint32_t place_at(int64_t seconds)
 {
     return (uint32_t)MIN(MAX(seconds, 0), (int64_t)UINT32_MAX);
@@ -231,13 +244,11 @@ uint64_t predict_place(struct sched *sched, const struct job *job)
         return place_at((job->time_limit_s > 0 ? bounded(job->time_limit_s) : LARGEST_S) +
                         job->nice);
     case ORDER_BY_SIZE: {
-        /* No product overflows: 2^30 s, 2^20 wide; the stretch is below 2^20 and comes last. */
+        /* No product overflows: 2^30 s, 2^20 wide, 2^12; the root is below 2^31, the stretch 2^20. */
         int64_t size = predict_run_s(sched, job) * MAX(width, 1);
-        int64_t later = size > predict->bound_s / MAX(predict->stretch, 1)
-                            ? predict->bound_s
-                            : size * predict->stretch;
-        return place_at(job->submit_us / US_PER_S - PLACES_BEGIN_S +
-                        (predict->stretch ? later : 0) + job->nice);
+        int64_t later = (int64_t)predict->stretch * root(size * 3600);
+        return place_at(job->submit_us / US_PER_S - PLACES_BEGIN_S + MIN(later, predict->bound_s) +
+                        job->nice);
     }
     default:
         if (priority_is_basic(sched->state))

@@ -32,18 +32,19 @@ const struct conf_key conf_keys_scheduler[] = {
       .type = CONF_COUNT,
       .min = 0,
       .max = 1000000,
-      .def = "5",
-      .help = "With order = \"predict\": a job's place is that of one submitted later by this many "
-              "times its expected size (run time x GPUs, or x nodes). 0 is the order of "
-              "submission." },
+      .def = "20",
+      .help =
+          "With order = \"predict\": a job of one expected GPU-hour (node-hour, where it has no "
+          "GPUs) has the place of one submitted so many hours later; others in proportion to "
+          "the square root of their size. 0 is the order of submission." },
     { .name = "order_bound",
       .field = "order_bound_s",
       .type = CONF_TIME,
       .flags = CONF_UNLIMITED,
-      .def = "60-00:00:00",
+      .def = "90-00:00:00",
       .help =
-          "With order = \"predict\": no job goes behind one that was submitted so much later. A low bound is "
-          "near to the order of submission." },
+          "With order = \"predict\": no job goes behind one that was submitted so much later. A "
+          "low bound is near to the order of submission." },
     { .name = "backfill",
       .field = "backfill",
       .type = CONF_WORD,
