@@ -124,6 +124,11 @@ int control_show_config(struct control *control)
     str_clear(&text);
     field_add_moment(&text, &ctx, reply->boot_us);
     push_line(&lines, "BOOT_TIME", 9, str_text(&text));
+    for (size_t i = 0; reply->local && i < reply->local->n_hosts; i++) {
+        char key[32];
+        int len = snprintf(key, sizeof(key), "SlurmctldHost[%zu]", i);
+        push_line(&lines, key, (size_t)len, reply->local->hosts[i]);
+    }
     push_line(&lines, "SLURM_VERSION", 13, reply->version ? reply->version : "(null)");
     qsort(lines.items, lines.len, sizeof(lines.items[0]), by_text);
     str_add(&out, "Configuration data as of ");

@@ -31,7 +31,7 @@ static const struct command {
     { "show", NULL, show_main, "show a job, node, partition or the configuration" },
     { NULL, "scontrol", scontrol_main, "show and change everything, in Slurm's words" },
     { "node", NULL, node_main, "drain, resume or show nodes" },
-    { "controller", NULL, controller_main, "list controllers" },
+    { "controller", NULL, controller_main, "list, add and remove controllers; change who leads" },
     { "token", NULL, token_main, "make a token" },
     { "config", NULL, config_main, "check, show or import a configuration" },
     { "sim", NULL, sim_main, "try a policy on a trace of jobs, or a change on the present queue" },

@@ -206,7 +206,7 @@ static const struct control_row verbs[] = {
     { "show", 3, 1, 3, control_show, .args = "ENTITY [ID]", .help = "show jobs, nodes, partitions, reservations, config, hostnames, hostlist" },
     { "shutdown", 3, 0, 1, do_shutdown, .args = "[slurmctld]", .help = "stop the controller and its nodes, or it alone" },
     { "suspend", 3, 1, 9999, control_suspend, .args = "JOBS", .help = "stop the processes of jobs" },
-    { "takeover", 4, 0, 1, NULL, .args = "[INDEX]", .help = "another controller leads", .later = "spur controller transfer will" },
+    { "takeover", 4, 0, 1, NULL, .args = "[INDEX]", .help = "another controller leads", .later = "spur controller transfer NAME does it" },
     { "token", 3, 0, 2, do_token, .args = "[lifespan=SECONDS] [username=NAME]", .help = "a token for this user" },
     { "top", 3, 1, 9999, control_top, .args = "JOBS", .help = "move jobs before the user's others" },
     { "uhold", 2, 1, 9999, control_uhold, .args = "JOBS", .help = "hold jobs so that their user can release them" },

@@ -25,7 +25,9 @@ int controller_parse_address(const char *text, char **host, unsigned *port, stru
     bool bracket = text[0] == '[';
     uint64_t number = CONTROLLER_PORT;
 
-    if (colon && (bracket ? colon[-1] != ']' : strchr(text, ':') != colon))
+    if (!bracket && colon && strchr(text, ':') != colon)
+        return err_set(err, ERR_INVALID, "'%s': write an IPv6 address as [ADDRESS]:PORT", text);
+    if (bracket && colon && colon[-1] != ']')
         colon = NULL; /* an IPv6 address without a port */
     if (colon && (!str_to_u64(colon + 1, 65535 - ETCD_PEER_OFFSET, &number) || number == 0))
         return err_set(err, ERR_INVALID, "'%s' has no port from 1 to %d", text,

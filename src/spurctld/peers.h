@@ -9,6 +9,9 @@
 
 struct peers;
 
+/* Is the caller in the list? It is answered when not. */
+bool server_is_peer(struct rpc_call *call);
+
 /* With several controllers; `tls` shows who we are. */
 struct peers *peers_new(struct server *server, struct tls_ctx *tls);
 void peers_free(struct peers *peers);
