@@ -206,8 +206,9 @@ static int read_line(struct membership *membership, char *line, struct err *err)
     } else if (strcmp(key, "removed") == 0) {
         membership->removed = true;
     } else if (second && strcmp(key, "controller") == 0) {
-        if (controller_parse_address(second, &host, &port, err) < 0)
-            return -(int)err->code;
+        int code = controller_parse_address(second, &host, &port, err);
+        if (code < 0)
+            return code;
         membership_add(membership, first, host, port);
         free(host);
     } else {

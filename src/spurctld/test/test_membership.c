@@ -88,6 +88,7 @@ static void addresses_are_read(void **state)
 static void the_file_holds_the_list(void **state)
 {
     struct membership out = { .etcd = true, .bootstrap = true }, in;
+    struct err err = { 0 };
 
     (void)state;
     out.token = mem_strdup("spur-1");
@@ -108,11 +109,10 @@ static void the_file_holds_the_list(void **state)
                                        "controller c1 a:b:x\n" };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         put("controllers", bad[i]);
-        assert_true(membership_load(&in, dir, NULL, NULL) < 0);
+        assert_true(membership_load(&in, dir, NULL, &err) < 0);
         membership_done(&in);
     }
     put("controllers", "engine sqlite\nremoved yes\n");
-    struct err err = { 0 };
     assert_int_equal(membership_load(&in, dir, NULL, NULL), 0);
     assert_int_equal(membership_settle(&in, dir, &err), -(int)ERR_CONFIG);
     membership_done(&in);
