@@ -10,7 +10,7 @@
 
 struct option_set;
 extern const struct option_set logs_options, scancel_options, scontrol_options, sinfo_options,
-    squeue_options, token_options; /* sbatch_options is in schema/request.h */
+    sprio_options, squeue_options, token_options; /* sbatch_options is in schema/request.h */
 
 int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);
@@ -27,6 +27,7 @@ int scontrol_main(int argc, char **argv);
 int show_main(int argc, char **argv); /* spur show ... is scontrol show ... */
 int sim_main(int argc, char **argv);
 int sinfo_main(int argc, char **argv);
+int sprio_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);
 int srun_main(int argc, char **argv);
 int token_main(int argc, char **argv);

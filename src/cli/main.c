@@ -24,6 +24,7 @@ static const struct command {
     { "run", "srun", srun_main, "run a parallel program" },
     { "alloc", "salloc", salloc_main, "get an allocation and run a command in it" },
     { "queue", "squeue", squeue_main, "list jobs" },
+    { "priority", "sprio", sprio_main, "show what priorities of waiting jobs are made of" },
     { "cancel", "scancel", scancel_main, "end or signal jobs" },
     { "explain", NULL, explain_main, "say what a job waits for, and until when" },
     { "logs", NULL, logs_main, "show the output of a job" },

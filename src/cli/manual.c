@@ -14,7 +14,7 @@
 
 static const struct option_set *const sets[] = {
     &sbatch_options,  &srun_options,  &salloc_options,   &squeue_options,
-    &scancel_options, &sinfo_options, &scontrol_options,
+    &scancel_options, &sinfo_options, &scontrol_options, &sprio_options,
 };
 
 /* Those of our own are called by their second word: `spur man sim` is the page spur-sim(1). */
@@ -35,7 +35,8 @@ int man_main(int argc, char **argv)
     if (argc == 2 && is_called(&sim_options, argv[1]))
         option_add_man(&sim_options, &out);
     if (!out.len) {
-        fputs("Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sim\n", stderr);
+        fputs("Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sim\n",
+              stderr);
         return 1;
     }
     cli_flush(&out);

@@ -369,6 +369,44 @@ static void pack_brief_spec(const struct job *job, struct str *out)
     str_done(&brief);
 }
 
+static PriorityParts *priority_msg(const struct state *state, const struct job *job,
+                                   struct arena *arena)
+{
+    PriorityParts *out = ARENA_NEW(arena, PriorityParts);
+    struct priority priority;
+    size_t count;
+    const struct tres *tres = state_tres(state, &count);
+
+    priority_parts__init(out);
+    job_priority_of(state, job, &priority);
+    SET(age_factor, priority.factor[PRIO_AGE]);
+    SET(assoc_factor, priority.factor[PRIO_ASSOC]);
+    SET(fairshare_factor, priority.factor[PRIO_FAIRSHARE]);
+    SET(size_factor, priority.factor[PRIO_JOB_SIZE]);
+    SET(partition_factor, priority.factor[PRIO_PARTITION]);
+    SET(qos_factor, priority.factor[PRIO_QOS]);
+    SET(age, priority.part[PRIO_AGE]);
+    SET(assoc, priority.part[PRIO_ASSOC]);
+    SET(fairshare, priority.part[PRIO_FAIRSHARE]);
+    SET(size, priority.part[PRIO_JOB_SIZE]);
+    SET(partition, priority.part[PRIO_PARTITION]);
+    SET(qos, priority.part[PRIO_QOS]);
+    SET(site, priority.part[PRIO_SITE]);
+    SET(nice, priority.nice);
+    out->tres = ARENA_ARRAY(arena, PriorityTres *, count);
+    for (size_t k = 0; k < count; k++) {
+        if (!priority.tres_part[k])
+            continue;
+        PriorityTres *one = out->tres[out->n_tres++] = ARENA_NEW(arena, PriorityTres);
+        priority_tres__init(one);
+        one->tres = borrowed(tres[k].name);
+        one->has_factor = one->has_part = true;
+        one->factor = priority.tres_factor[k];
+        one->part = priority.tres_part[k];
+    }
+    return out;
+}
+
 void job_pack(const struct state *state, const struct job *job, enum job_parts parts,
               const struct job_words *words, struct str *out)
 {
@@ -381,12 +419,14 @@ void job_pack(const struct state *state, const struct job *job, enum job_parts p
     msg.has_id = true;
     msg.id = job->id;
     job_owner_msg(job->owner, &owner);
-    if (parts == JOB_PACK_BRIEF)
+    if (parts != JOB_PACK_FULL)
         owner.n_gids = 0;
     msg.owner = &owner;
     shown_msg(state, job, &arena, &status);
     if (words)
         words_msg(job, words, &status);
+    if (parts == JOB_PACK_PRIORITY && job_is_eligible(job))
+        status.priority_parts = priority_msg(state, job, &arena);
     msg.status = &status;
     pack_into(out, &msg);
     if (parts == JOB_PACK_FULL)

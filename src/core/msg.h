@@ -22,6 +22,7 @@ Job *job_msg(const struct state *state, const struct job *job, struct arena *are
 enum job_parts {
     JOB_PACK_BRIEF, /* of the spec only name and partition: what default columns need */
     JOB_PACK_FULL,
+    JOB_PACK_PRIORITY, /* brief, with priority_parts */
 };
 /* What core does not know of a job that waits. Zero-initialised: nothing but the record. */
 struct job_words {

@@ -147,6 +147,12 @@ static uint64_t fraction(uint64_t part, uint64_t of)
     return of ? (uint64_t)(((unsigned __int128)MIN(part, of) << 32) / of) : 0;
 }
 
+/* Rounded to the nearest. */
+static int64_t part_of(uint32_t weight, uint64_t factor)
+{
+    return (int64_t)((weight * factor + FRACTION / 2) >> 32);
+}
+
 static int64_t max_age_s(const struct state *state)
 {
     return state->config->priority_max_age_s > 0 ? state->config->priority_max_age_s
@@ -191,7 +197,7 @@ static int64_t weighted(uint64_t value, uint64_t highest, bool raw, uint32_t wei
                         uint64_t *factor)
 {
     *factor = raw ? value << 32 : fraction(value, highest);
-    return raw ? (int64_t)(value * weight) : (int64_t)mul_fraction(weight, *factor);
+    return raw ? (int64_t)(value * weight) : part_of(weight, *factor);
 }
 
 static void tres_parts(const struct state *state, const struct job *job,
@@ -250,13 +256,11 @@ void job_priority_of(const struct state *state, const struct job *job, struct pr
         return;
     }
     out->factor[PRIO_AGE] = age_factor(state, job);
-    out->part[PRIO_AGE] = (int64_t)mul_fraction(config->weight_age, out->factor[PRIO_AGE]);
+    out->part[PRIO_AGE] = part_of(config->weight_age, out->factor[PRIO_AGE]);
     out->factor[PRIO_FAIRSHARE] = job->assoc ? job->assoc->factor : 0;
-    out->part[PRIO_FAIRSHARE] =
-        (int64_t)mul_fraction(config->weight_fairshare, out->factor[PRIO_FAIRSHARE]);
+    out->part[PRIO_FAIRSHARE] = part_of(config->weight_fairshare, out->factor[PRIO_FAIRSHARE]);
     out->factor[PRIO_JOB_SIZE] = totals ? size_factor(state, job) : 0;
-    out->part[PRIO_JOB_SIZE] =
-        (int64_t)mul_fraction(config->weight_job_size, out->factor[PRIO_JOB_SIZE]);
+    out->part[PRIO_JOB_SIZE] = part_of(config->weight_job_size, out->factor[PRIO_JOB_SIZE]);
     out->part[PRIO_ASSOC] =
         weighted(job->assoc ? job->assoc->priority : 0, accounts->top_assoc,
                  accounts->flags & PRIO_RAW_ASSOC, config->weight_assoc, &out->factor[PRIO_ASSOC]);

@@ -130,7 +130,8 @@ static enum err_code check_fields(const struct job *job, const CmdUpdateJob *cmd
 }
 
 /* What only an administrator may make larger. */
-static enum err_code check_rights(const struct job *job, const CmdUpdateJob *cmd)
+static enum err_code check_rights(const struct state *state, const struct job *job,
+                                  const CmdUpdateJob *cmd)
 {
     const JobSpec *change = cmd->change;
 
@@ -139,7 +140,7 @@ static enum err_code check_rights(const struct job *job, const CmdUpdateJob *cmd
     if (change->has_time_limit_s && job->time_limit_s >= 0 &&
         (change->time_limit_s < 0 || change->time_limit_s > job->time_limit_s))
         return ERR_PERMISSION;
-    if (change->has_priority && change->priority > job->priority)
+    if (change->has_priority && change->priority > job_priority(state, job))
         return ERR_PERMISSION;
     if (change->has_nice && change->nice < MIN(job->nice, 0))
         return ERR_PERMISSION;
@@ -177,24 +178,6 @@ static enum err_code update_throttle(struct state *state, struct job *job, const
     job->array->max_running = (uint32_t)most;
     job_touch(state, job_at(state, job->array->id));
     return ERR_OK;
-}
-
-/* Puts the job before all pending jobs of its owner, behind none of the others it was behind. */
-static void move_to_top(struct state *state, struct job *job)
-{
-    struct job *top = job;
-
-    for (const struct job *at = state_job_from(state, 0); at;
-         at = state_job_from(state, (uint64_t)at->id + 1)) {
-        if (at->owner->uid == job->owner->uid && job_phase(at) == PHASE_PENDING &&
-            at->priority > top->priority)
-            top = job_at(state, at->id);
-    }
-    uint32_t priority = top->priority;
-    top->priority = job->priority;
-    job->priority = priority;
-    job_touch(state, top);
-    job_touch(state, job);
 }
 
 static JobSpec *merged_spec(struct state *state, const struct job *job, const CmdUpdateJob *cmd)
@@ -248,6 +231,48 @@ static void write_spec(struct state *state, struct job *job, const JobSpec *spec
     if (job->deps)
         deps_register(state, job);
     job_touch(state, job);
+}
+
+/* So that its priority becomes this one. */
+static void set_priority(struct state *state, struct job *job, uint32_t to)
+{
+    ProtobufCAllocator allocator = pb_arena(&state->scratch);
+
+    if (priority_is_basic(state)) {
+        job->priority = to;
+        job_touch(state, job);
+        return;
+    }
+    JobSpec *spec = job_spec__unpack(&allocator, job->spec->len, job->spec->data);
+    if (job->direct_priority) {
+        job->priority = spec->priority = to;
+    } else {
+        int64_t nice = (int64_t)job->nice + job_priority(state, job) - to;
+        spec->has_nice = true;
+        spec->nice = (int32_t)MIN(MAX(nice, INT32_MIN + 1), INT32_MAX);
+    }
+    write_spec(state, job, spec);
+}
+
+/* Puts the job before all pending jobs of its owner, behind none of the others it was behind. */
+static void move_to_top(struct state *state, struct job *job, struct events *out)
+{
+    struct job *top = job;
+    uint32_t highest = job_priority(state, job), own = highest;
+
+    for (const struct job *at = state_job_from(state, 0); at;
+         at = state_job_from(state, (uint64_t)at->id + 1)) {
+        if (at->owner->uid == job->owner->uid && job_phase(at) == PHASE_PENDING &&
+            job_priority(state, at) > highest) {
+            top = job_at(state, at->id);
+            highest = job_priority(state, at);
+        }
+    }
+    if (top == job)
+        return;
+    set_priority(state, top, own);
+    set_priority(state, job, highest);
+    emit_job(out, EVENT_JOB_CHANGED, top)->shape_changed = true;
 }
 
 static void write_pending(struct state *state, struct job *job, const JobSpec *spec,
@@ -319,7 +344,7 @@ static enum err_code update_one(struct state *state, struct job *job, const void
     enum err_code code = check_fields(job, cmd, err);
 
     if (code == ERR_OK)
-        code = check_rights(job, cmd);
+        code = check_rights(state, job, cmd);
     if (code == ERR_OK && change && change->array)
         code = update_throttle(state, job, change->array, err);
     if (code == ERR_OK && (change || cmd->n_clear))
@@ -329,7 +354,7 @@ static enum err_code update_one(struct state *state, struct job *job, const void
     if (code != ERR_OK)
         return code;
     if (cmd->top && job_phase(job) == PHASE_PENDING)
-        move_to_top(state, job);
+        move_to_top(state, job, out);
     if (cmd->admin_comment) {
         job_set_text(&job_more(job)->admin_comment, cmd->admin_comment);
         job_touch(state, job);

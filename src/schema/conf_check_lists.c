@@ -242,4 +242,5 @@ void conf_check_lists(struct conf *conf)
     check_topology(conf);
     check_controller(conf);
     check_preemption(conf);
+    conf_check_accounts(conf);
 }

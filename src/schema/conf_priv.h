@@ -66,6 +66,7 @@ ProtobufCMessage *conf_item_message(const struct conf *conf, const struct conf_i
 void conf_finish(struct conf *conf);
 void conf_check(struct conf *conf);
 void conf_check_lists(struct conf *conf);
+void conf_check_accounts(struct conf *conf);
 
 /*
  * Sets a key from text: a list has one text per element, all others one. A wrong value becomes a

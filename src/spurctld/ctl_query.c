@@ -125,7 +125,9 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     listing->query = query;
     listing->stale = request->stale;
     sched_forecast(ctl->sched, ctl_now(ctl));
-    listing->parts = request->with_spec ? JOB_PACK_FULL : JOB_PACK_BRIEF;
+    listing->parts = request->with_priority ? JOB_PACK_PRIORITY
+                     : request->with_spec   ? JOB_PACK_FULL
+                                            : JOB_PACK_BRIEF;
     ask->data = listing;
     vec_push(&ctl->listings, listing);
     ctl_ask_writable(ctl, ask);

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sprio.c - what the priorities of waiting jobs are made of: `sprio`, `spur priority`
+ *
+ * A capital letter of --format is the weighted part of the priority, a small one the factor from 0
+ * to 1 before it. The parts of a job, less nice, add up to what squeue shows.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "client/client.h"
+#include "proto/controller.pb-c.h"
+#include "schema/columns.h"
+#include "schema/job_view.h"
+
+struct sprio_args {
+    const char *format, *jobs, *partitions, *sort, *users;
+    bool help, help_format, long_form, no_header, norm, usage, version, weights;
+    uint32_t verbose;
+};
+
+#define TEXT(member) OPTION_TEXT(struct sprio_args, member)
+#define FLAG(member) OPTION_BOOL(struct sprio_args, member)
+
+/* Its value comes after '=' or joined, and else it is whatever operand follows. */
+static int read_jobs(const struct option_call *call, const char *value, struct err *err)
+{
+    struct sprio_args *args = call->target;
+
+    if (value)
+        args->jobs = value;
+    return 0;
+}
+
+/* clang-format off */
+static const struct option rows[] = {
+    { .name = "cluster", .arg = "NAMES", .read = option_text, .later = "a command speaks to one cluster" },
+    { .name = "clusters", .key = 'M', .arg = "NAMES", .env = { "SLURM_CLUSTERS" }, .read = option_text, .later = "a command speaks to one cluster", .help = "Jobs of other clusters." },
+    { .name = "federation", .env = { "SPRIO_FEDERATION" }, .read = option_flag, .later = "there are no federations", .help = "Jobs of the federation." },
+    { .name = "format", .key = 'o', .arg = "FORMAT", .env = { "SPRIO_FORMAT" }, .read = option_text, .into = TEXT(format), .help = "Columns by letter: \"%.15i %9r %.10Y\"; --helpformat lists them." },
+    { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
+    { .name = "helpformat", .read = option_flag, .into = FLAG(help_format), .help = "List the letters of --format." },
+    { .name = "jobs", .key = 'j', .arg = "[IDS]", .read = read_jobs, .help = "Only these jobs." },
+    { .name = "local", .env = { "SPRIO_LOCAL" }, .read = option_ignored, .help = "Jobs of this cluster, as always." },
+    { .name = "long", .key = 'l', .read = option_flag, .into = FLAG(long_form), .help = "More columns." },
+    { .name = "noheader", .key = 'h', .read = option_flag, .into = FLAG(no_header), .help = "No line with the names of columns." },
+    { .name = "norm", .key = 'n', .read = option_flag, .into = FLAG(norm), .help = "Factors from 0 to 1 instead of their weighted parts." },
+    { .name = "partition", .key = 'p', .arg = "NAMES", .read = option_text, .into = TEXT(partitions), .help = "Only jobs in these partitions." },
+    { .name = "sib", .read = option_flag, .later = "there are no federations" },
+    { .name = "sibling", .env = { "SPRIO_SIBLING" }, .read = option_flag, .later = "there are no federations", .help = "Siblings in the federation." },
+    { .name = "sort", .key = 'S', .arg = "LETTERS", .read = option_text, .into = TEXT(sort), .help = "Order by columns: -Y,i." },
+    { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
+    { .name = "user", .key = 'u', .arg = "NAMES", .read = option_text, .into = TEXT(users), .help = "Only jobs of these users." },
+    { .name = "users", .arg = "NAMES", .read = option_text, .into = TEXT(users) },
+    { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct sprio_args, verbose), .help = "Say what is asked for; may be repeated." },
+    { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
+    { .name = "weights", .key = 'w', .read = option_flag, .into = FLAG(weights), .help = "The weights instead of jobs." },
+};
+/* clang-format on */
+
+const struct option_set sprio_options = {
+    .command = "sprio",
+    .usage = "[OPTIONS...]",
+    .about = "Show what the priorities of waiting jobs are made of.",
+    .usage_exit = 1,
+    .rows = rows,
+    .count = ARRAY_LEN(rows),
+};
+
+/* ---- columns ---- */
+
+/* One line: a job, or the weights when there is none. */
+struct sprio_row {
+    const Job *job;
+    const Config *config;
+};
+
+static const PriorityParts *parts_of(const struct field_call *call)
+{
+    return ((const struct sprio_row *)call->object)->job->status->priority_parts;
+}
+
+static bool is_weights(const struct field_call *call)
+{
+    return !((const struct sprio_row *)call->object)->job;
+}
+
+static const Config *config_of(const struct field_call *call)
+{
+    return ((const struct sprio_row *)call->object)->config;
+}
+
+static bool add_factor(struct str *out, uint64_t factor)
+{
+    str_addf(out, "%.7f", (double)factor / 4294967296.0);
+    return true;
+}
+
+#define FACTOR(NAME, FIELD, WEIGHT)                                                 \
+    static bool w_##NAME(const struct field_call *call, struct str *out)            \
+    {                                                                               \
+        if (is_weights(call))                                                       \
+            str_addf(out, "%u", config_of(call)->WEIGHT);                           \
+        else                                                                        \
+            str_addf(out, "%lld", (long long)parts_of(call)->FIELD);                \
+        return true;                                                                \
+    }                                                                               \
+    static bool n_##NAME(const struct field_call *call, struct str *out)            \
+    {                                                                               \
+        return is_weights(call) || add_factor(out, parts_of(call)->FIELD##_factor); \
+    }
+
+FACTOR(age, age, weight_age)
+FACTOR(assoc, assoc, weight_assoc)
+FACTOR(fairshare, fairshare, weight_fairshare)
+FACTOR(size, size, weight_job_size)
+FACTOR(partition, partition, weight_partition)
+FACTOR(qos, qos, weight_qos)
+
+static bool w_site(const struct field_call *call, struct str *out)
+{
+    str_addf(out, "%lld", is_weights(call) ? 1LL : (long long)parts_of(call)->site);
+    return true;
+}
+
+static bool w_nice(const struct field_call *call, struct str *out)
+{
+    if (!is_weights(call))
+        str_addf(out, "%lld", (long long)parts_of(call)->nice);
+    return true;
+}
+
+static bool w_tres(const struct field_call *call, struct str *out)
+{
+    if (is_weights(call)) {
+        str_add(out, config_of(call)->weight_tres ? config_of(call)->weight_tres : "");
+        return true;
+    }
+    const PriorityParts *parts = parts_of(call);
+    for (size_t i = 0; i < parts->n_tres; i++)
+        str_addf(out, "%s%s=%lld", i ? "," : "", parts->tres[i]->tres,
+                 (long long)parts->tres[i]->part);
+    return true;
+}
+
+static bool n_tres(const struct field_call *call, struct str *out)
+{
+    for (size_t i = 0; !is_weights(call) && i < parts_of(call)->n_tres; i++) {
+        const PriorityTres *one = parts_of(call)->tres[i];
+        str_addf(out, "%s%s=%.2f", i ? "," : "", one->tres, (double)one->factor / 4294967296.0);
+    }
+    return true;
+}
+
+static bool w_id(const struct field_call *call, struct str *out)
+{
+    if (is_weights(call))
+        str_add(out, "Weights");
+    else
+        job_add_id(out, ((const struct sprio_row *)call->object)->job);
+    return true;
+}
+
+static bool w_priority(const struct field_call *call, struct str *out)
+{
+    const Job *job = ((const struct sprio_row *)call->object)->job;
+
+    if (job)
+        str_addf(out, "%u", job->status->priority);
+    return true;
+}
+
+static bool n_priority(const struct field_call *call, struct str *out)
+{
+    const Job *job = ((const struct sprio_row *)call->object)->job;
+
+    if (job)
+        str_addf(out, "%.8f", (double)job->status->priority / 4294967295.0);
+    return true;
+}
+
+static const char *text_of(const struct sprio_row *row, char letter)
+{
+    const char *text = NULL;
+
+    if (row->job && letter == 'r')
+        text = row->job->status->partition;
+    else if (row->job && letter == 'u')
+        text = row->job->owner ? row->job->owner->user : NULL;
+    else if (row->job && letter == 'o')
+        text = row->job->status->account;
+    else if (row->job && letter == 'n')
+        text = row->job->status->qos;
+    else if (letter == 'c')
+        text = row->config->cluster_name;
+    return text ? text : "";
+}
+
+static bool w_text(const struct field_call *call, struct str *out)
+{
+    str_add(out, text_of(call->object, call->field->column.letter));
+    return true;
+}
+
+#define LETTER(key, head, writer, text)                                      \
+    {                                                                        \
+        .write = (writer), .column = { (key), NULL, (head) }, .help = (text) \
+    }
+static const struct field letters[] = {
+    LETTER('a', "AGE", n_age, "Factor of the time it waits."),
+    LETTER('A', "AGE", w_age, "Its weighted part."),
+    LETTER('b', "ASSOC", n_assoc, "Factor of its association's priority."),
+    LETTER('B', "ASSOC", w_assoc, "Its weighted part."),
+    LETTER('c', "CLUSTER", w_text, "Name of the cluster."),
+    LETTER('f', "FAIRSHARE", n_fairshare, "Fair share of its association."),
+    LETTER('F', "FAIRSHARE", w_fairshare, "Its weighted part."),
+    LETTER('i', "JOBID", w_id, "Number of the job."),
+    LETTER('j', "JOBSIZE", n_size, "Factor of its size."),
+    LETTER('J', "JOBSIZE", w_size, "Its weighted part."),
+    LETTER('n', "QOSNAME", w_text, "Its QOS."),
+    LETTER('N', "NICE", w_nice, "What --nice takes away."),
+    LETTER('o', "ACCOUNT", w_text, "Its account."),
+    LETTER('p', "PARTITION", n_partition, "Factor of its partition."),
+    LETTER('P', "PARTITION", w_partition, "Its weighted part."),
+    LETTER('q', "QOS", n_qos, "Factor of its QOS."),
+    LETTER('Q', "QOS", w_qos, "Its weighted part."),
+    LETTER('r', "PARTITION", w_text, "Name of the partition."),
+    LETTER('S', "SITE", w_site, "Part that the site sets."),
+    LETTER('t', "TRES", n_tres, "Factors of the resources it asks for."),
+    LETTER('T', "TRES", w_tres, "Their weighted parts."),
+    LETTER('u', "USER", w_text, "Its user."),
+    LETTER('y', "PRIORITY", n_priority, "Priority, of the highest there can be."),
+    LETTER('Y', "PRIORITY", w_priority, "Priority."),
+};
+static const struct field_table sprio_fields = { "priority", letters, ARRAY_LEN(letters) };
+
+/* ---- the command ---- */
+
+struct sprio {
+    struct cli cli;
+    struct option_set set;
+    struct sprio_args args;
+    struct columns columns;
+    const Config *config;
+    struct arena arena;
+    VEC(struct sprio_row) rows;
+};
+
+/* Columns of weights that are not 0, unless all are asked for. */
+static void default_format(const struct sprio *sprio, struct str *out)
+{
+    const Config *config = sprio->config;
+    const struct sprio_args *args = &sprio->args;
+    const struct {
+        bool has;
+        const char *weighted, *norm;
+    } columns[] = {
+        { true, " %.10S", "" },
+        { config->weight_age, " %.10A", " %10a" },
+        { config->weight_assoc, " %.10B", " %10b" },
+        { config->weight_fairshare, " %.10F", " %10f" },
+        { config->weight_job_size, " %.10J", " %10j" },
+        { config->weight_partition, " %.10P", " %10p" },
+        { config->weight_qos, " %.10Q", " %10q" },
+        { !str_is_empty(config->weight_tres), " %.20T", " %20t" },
+    };
+
+    if (args->long_form) {
+        str_add(out, args->norm ? "%.15i %9r %.8u %.8o %10y %10a %10b %10f %10j %10p %.10n %10q "
+                                  "%.11N %20t"
+                                : "%.15i %9r %.8u %.8o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P "
+                                  "%.10n %.10Q %.11N %.20T");
+        return;
+    }
+    str_addf(out, "%%.15i %%9r%s%s", args->users ? " %.8u" : "", args->norm ? " %10y" : " %.10Y");
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+        if (columns[i].has)
+            str_add(out, args->norm ? columns[i].norm : columns[i].weighted);
+    }
+}
+
+static int read_format(struct sprio *sprio)
+{
+    struct str unknown = { 0 }, format = { 0 };
+    struct err err = { 0 };
+    const char *cursor;
+    struct span word;
+
+    if (sprio->args.format)
+        str_add(&format, sprio->args.format);
+    else
+        default_format(sprio, &format);
+    int code =
+        columns_read_letters(&sprio->columns, &sprio_fields, str_text(&format), &unknown, &err);
+    cursor = str_text(&unknown);
+    while (str_next(&cursor, "\n", &word))
+        cli_error(&sprio->cli, "Invalid job format specification: %.*s", (int)word.len, word.ptr);
+    if (code < 0)
+        cli_error(&sprio->cli, "%s", err.text);
+    str_done(&unknown);
+    str_done(&format);
+    return code < 0;
+}
+
+static int load_config(struct sprio *sprio, struct err *err)
+{
+    GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
+    GetConfigReply *reply;
+
+    if (cli_call(&sprio->cli, "GetConfig", &request.base, &get_config_reply__descriptor,
+                 (ProtobufCMessage **)&reply, err) < 0)
+        return -1;
+    sprio->config = reply->config;
+    return 0;
+}
+
+static int load_jobs(struct sprio *sprio, struct err *err)
+{
+    ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
+    JobState pending = JOB_PENDING;
+    ProtobufCMessage *message;
+    int next;
+
+    request.has_with_priority = request.with_priority = true;
+    request.n_states = 1;
+    request.states = &pending;
+    cli_split(&sprio->cli, sprio->args.jobs, ",", &request.ids, &request.n_ids);
+    cli_split(&sprio->cli, sprio->args.partitions, ",", &request.partitions, &request.n_partitions);
+    cli_users(&sprio->cli, sprio->args.users, &request.users, &request.n_users);
+    if (sprio->args.users && !request.n_users)
+        return 0;
+    struct client_stream *stream = client_stream_open(
+        sprio->cli.client,
+        &(struct client_stream_options){ .path = "/spur.Controller/ListJobs",
+                                         .message = &request.base,
+                                         .reply_type = &list_jobs_reply__descriptor },
+        err);
+    if (!stream)
+        return -1;
+    while ((next = client_stream_next(stream, &sprio->arena, &message, err)) == CLIENT_MESSAGE) {
+        const ListJobsReply *reply = (const ListJobsReply *)message;
+        for (size_t i = 0; i < reply->n_jobs; i++) {
+            const JobStatus *status = job_status(reply->jobs[i]);
+            if (status->priority_parts && status->priority)
+                vec_push(&sprio->rows, (struct sprio_row){ reply->jobs[i], sprio->config });
+        }
+    }
+    client_stream_free(stream);
+    return next == CLIENT_ENDED ? 0 : -1;
+}
+
+/* ---- sorting ---- */
+
+static const char *sort_by;
+
+static int64_t number_of(const struct sprio_row *row, char letter)
+{
+    const PriorityParts *parts = row->job->status->priority_parts;
+    int64_t tres = 0;
+
+    switch (letter) {
+    case 'a':
+    case 'A':
+        return parts->age;
+    case 'b':
+    case 'B':
+        return parts->assoc;
+    case 'f':
+    case 'F':
+        return parts->fairshare;
+    case 'j':
+    case 'J':
+        return parts->size;
+    case 'N':
+        return parts->nice;
+    case 'p':
+    case 'P':
+        return parts->partition;
+    case 'q':
+    case 'Q':
+        return parts->qos;
+    case 'S':
+        return parts->site;
+    case 't':
+    case 'T':
+        for (size_t i = 0; i < parts->n_tres; i++)
+            tres += parts->tres[i]->part;
+        return tres;
+    case 'y':
+    case 'Y':
+        return row->job->status->priority;
+    default:
+        return row->job->id;
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct sprio_row *x = a, *y = b;
+
+    for (const char *at = sort_by; *at; at++) {
+        int sign = *at == '-' ? -1 : 1, order;
+        if (*at == '-' || *at == '+')
+            at++;
+        if (!*at)
+            break;
+        if (*at == ',')
+            continue;
+        if (strchr("ruonc", *at)) {
+            order = strcmp(text_of(x, *at), text_of(y, *at));
+        } else {
+            int64_t left = number_of(x, *at), right = number_of(y, *at);
+            order = left < right ? -1 : left > right;
+        }
+        if (order)
+            return order * sign;
+    }
+    return x->job->id < y->job->id ? -1 : x->job->id > y->job->id;
+}
+
+static int check_sort(struct sprio *sprio)
+{
+    for (const char *at = sort_by; *at; at++) {
+        if (!strchr("+-,", *at) && !field_by_letter(&sprio_fields, *at)) {
+            cli_error(&sprio->cli, "Invalid sort specification: %c", *at);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void print(struct sprio *sprio)
+{
+    struct field_ctx ctx = cli_field_ctx(0);
+    struct sprio_row weights = { NULL, sprio->config };
+    struct str out = { 0 };
+
+    if (!sprio->args.no_header)
+        columns_add_header(&sprio->columns, &out);
+    if (sprio->args.weights)
+        columns_add_row(&sprio->columns, &weights, &ctx, &out);
+    if (sprio->rows.len)
+        qsort(sprio->rows.items, sprio->rows.len, sizeof(struct sprio_row), compare);
+    vec_each (struct sprio_row, row, &sprio->rows) {
+        columns_add_row(&sprio->columns, row, &ctx, &out);
+        if (out.len > 60000 && !cli_flush(&out))
+            break;
+    }
+    cli_flush(&out);
+    str_done(&out);
+}
+
+static int show(struct sprio *sprio)
+{
+    struct err err = { 0 };
+
+    sort_by = sprio->args.sort ? sprio->args.sort : "i";
+    if (check_sort(sprio))
+        return 1;
+    if (load_config(sprio, &err) < 0)
+        return cli_load_error(&sprio->cli, "Couldn't get priority factors from controller:", &err);
+    if (sprio->config->priority_type && str_ieq(sprio->config->priority_type, "basic")) {
+        fprintf(stderr, "You are not running a supported priority plugin\n(priority/basic).\n"
+                        "Only 'priority/multifactor' is supported.\n");
+        return 1;
+    }
+    if (read_format(sprio))
+        return 1;
+    if (!sprio->args.weights && load_jobs(sprio, &err) < 0)
+        return cli_load_error(&sprio->cli, "Couldn't get priority factors from controller:", &err);
+    if (!sprio->args.weights && !sprio->rows.len && (sprio->args.jobs || sprio->args.users)) {
+        puts("Unable to find jobs matching user/id(s) specified");
+        return 0;
+    }
+    print(sprio);
+    return 0;
+}
+
+static int read_args(struct sprio *sprio, int argc, char **argv)
+{
+    struct option_ctx ctx = cli_option_ctx();
+    char **operands = ARENA_ARRAY(&sprio->cli.arena, char *, (size_t)argc + 1);
+    struct err err = { 0 };
+    struct str list = { 0 };
+    int count = 0;
+
+    if (option_read_env(&sprio->set, &ctx, &sprio->args, &err) < 0 ||
+        option_read_argv(&sprio->set, &ctx, &sprio->args, argc, argv, OPTION_PERMUTE, operands,
+                         &count, &err) < 0)
+        return cli_option_error(&sprio->set, &err);
+    if (cli_help(&sprio->set, sprio->args.help, sprio->args.usage, sprio->args.version))
+        return 0;
+    if (sprio->args.help_format) {
+        columns_add_letters(&sprio_fields, &list);
+        cli_flush(&list);
+        str_done(&list);
+        return 0;
+    }
+    if (count && !sprio->args.jobs)
+        sprio->args.jobs = operands[0];
+    if (sprio->args.verbose)
+        fprintf(stderr, "format = %s\njobs   = %s\nusers  = %s\n",
+                sprio->args.format ? sprio->args.format : "(default)",
+                sprio->args.jobs ? sprio->args.jobs : "all",
+                sprio->args.users ? sprio->args.users : "all");
+    return -1;
+}
+
+int sprio_main(int argc, char **argv)
+{
+    struct sprio sprio = { .set = sprio_options };
+
+    sprio.set.command = cli_name(argv);
+    cli_init(&sprio.cli, sprio.set.command);
+    arena_init(&sprio.arena);
+    int code = read_args(&sprio, argc, argv);
+    if (code < 0)
+        code = show(&sprio);
+    columns_done(&sprio.columns);
+    vec_done(&sprio.rows);
+    arena_done(&sprio.arena);
+    cli_done(&sprio.cli);
+    return code;
+}
