@@ -97,6 +97,29 @@ static void regrid(struct host *host, uint32_t number)
               host->usable && host->bound ? kind_cell(kind, &host->free) : NO_CELL);
 }
 
+void host_glance(struct sched *sched, uint32_t number)
+{
+    const struct host *host = &sched->hosts.items[number];
+    struct glance *glance = &sched->glances.items[number];
+
+    glance->first_end_us = host->claims     ? INT64_MIN
+                           : host->runs.len ? host->runs.items[0].end_us
+                                            : INT64_MAX;
+    glance->cpus = host->free.cpus;
+    glance->mem_mb = host->free.mem_mb;
+    glance->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
+    glance->kind = host->usable ? host->kind->number : UINT32_MAX;
+}
+
+void hosts_glance(struct sched *sched)
+{
+    if (sched->glanced == sched->kinds_version)
+        return;
+    sched->glanced = sched->kinds_version;
+    for (uint32_t n = 0; n < sched->hosts.len; n++)
+        host_glance(sched, n);
+}
+
 void host_refresh(struct sched *sched, uint32_t number)
 {
     struct host *host = &sched->hosts.items[number];
@@ -105,6 +128,7 @@ void host_refresh(struct sched *sched, uint32_t number)
 
     host->usable = node_is_usable(host->node);
     read_free(sched, host);
+    host_glance(sched, number);
     host->bound = host->blocks.len > 0;
     host->spare = host->free;
     if (host->bound) {
@@ -140,6 +164,7 @@ void hosts_read(struct sched *sched)
         struct host host = { .spare_cell = NO_CELL, .bound_cell = NO_CELL };
         host_take(sched, &host, state_node_at(sched->state, n));
         vec_push(&sched->hosts, host);
+        vec_push(&sched->glances, (struct glance){ .kind = UINT32_MAX });
     }
     for (const struct job *job = state_job_from(sched->state, 1); job;
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
@@ -182,6 +207,7 @@ void hosts_done(struct sched *sched)
         vec_done(&host->blocks);
     }
     vec_done(&sched->hosts);
+    vec_done(&sched->glances);
     vec_clear(&sched->freed);
     kinds_done(sched);
 }

@@ -220,12 +220,18 @@ void kind_leave(struct sched *sched, struct kind *kind, const struct node *node)
     }
 }
 
-uint32_t kind_cell(const struct kind *kind, const struct room_at *room)
+uint64_t kind_devices(const struct kind *kind, const uint64_t *gres)
 {
     uint64_t devices = 0;
 
     for (size_t i = 0; i < kind->sample->gres_count && i < TAKE_GRES; i++)
-        devices += kind->in_row[i] ? room->gres[i] : 0;
+        devices += kind->in_row[i] ? gres[i] : 0;
+    return devices;
+}
+
+uint32_t kind_cell(const struct kind *kind, const struct room_at *room)
+{
+    uint64_t devices = kind_devices(kind, room->gres);
     uint32_t row = (uint32_t)MIN(devices >> kind->row_shift, kind->spare.rows - 1);
     uint32_t col = MIN(room->cpus >> kind->col_shift, kind->spare.cols - 1);
     return row * kind->spare.cols + col;

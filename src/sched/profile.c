@@ -122,37 +122,90 @@ struct question {
     int64_t length_us;
 };
 
-/* Fills the offers of all hosts; with `only_best` just the first one. */
-static void gather(const struct question *q, uint32_t tasks, bool only_best, offer_list *out)
+/* The latest of the offers comes first: a heap, while no more than so many are kept. */
+static void offer_sift(offer_list *list, size_t at)
+{
+    struct offer item = list->items[at];
+
+    for (;;) {
+        size_t child = at * 2 + 1;
+        if (child + 1 < list->len && list->items[child + 1].from_us > list->items[child].from_us)
+            child++;
+        if (child >= list->len || list->items[child].from_us <= item.from_us)
+            break;
+        list->items[at] = list->items[child];
+        at = child;
+    }
+    list->items[at] = item;
+}
+
+/* Keeps the `most` earliest; what comes at or after the result is of no use. */
+static int64_t offer_keep(offer_list *list, struct offer offer, size_t most)
+{
+    if (list->len < most) {
+        vec_push(list, offer);
+        for (size_t i = list->len == most ? most / 2 : 0; i-- > 0;)
+            offer_sift(list, i);
+    } else {
+        list->items[0] = offer;
+        offer_sift(list, 0);
+    }
+    return list->len == most ? list->items[0].from_us : INT64_MAX;
+}
+
+/* What is asked of each kind of host, worked out once for all of them. */
+struct wish {
+    struct amount amount;
+    uint64_t devices;
+    bool able;
+};
+
+/* Nothing of it now, and nothing that ends there in time. */
+static bool pass_over(const struct glance *glance, const struct wish *wish, int64_t soon_us,
+                      int64_t before_us)
+{
+    bool now = wish->amount.cpus <= glance->cpus && wish->amount.mem_mb <= glance->mem_mb &&
+               wish->devices <= glance->devices;
+
+    return !now && MAX(glance->first_end_us, soon_us) >= before_us;
+}
+
+/* Fills the offers of hosts: the `most` that have it first, before that time. */
+static void gather(const struct question *q, uint32_t tasks, size_t most, int64_t before,
+                   offer_list *out)
 {
     struct sched *sched = q->sched;
     const struct need *need = &shape_needs(sched->state, q->family->shape)[q->partition];
     const struct ask *asks = &q->family->asks[q->partition * q->family->kinds];
-    struct amount *amounts = NEW_ARRAY(struct amount, sched->kinds.len + 1);
-    bool *able = NEW_ARRAY(bool, sched->kinds.len + 1);
-    struct offer best = { INT64_MAX, UINT32_MAX };
+    struct wish *wishes = NEW_ARRAY(struct wish, sched->kinds.len + 1);
+    int64_t soon = q->view.now_us + US_PER_S;
 
-    for (size_t k = 0; k < sched->kinds.len; k++)
-        able[k] = amount_for(q->family, need, sched->kinds.items[k], &asks[k], tasks, &amounts[k]);
-    bitset_each (number, &need->nodes) {
-        const struct host *host = &sched->hosts.items[number];
-        sched->looked++;
-        if (!host->usable || !able[host->kind->number])
-            continue;
-        struct offer offer = { .host = (uint32_t)number };
-        offer.from_us = host_earliest(sched, host, &amounts[host->kind->number], &q->view,
-                                      q->length_us, best.from_us);
-        if (offer.from_us == INT64_MAX)
-            continue;
-        if (!only_best)
-            vec_push(out, offer);
-        else if (offer.from_us < best.from_us)
-            best = offer;
+    hosts_glance(sched);
+    for (size_t k = 0; k < sched->kinds.len; k++) {
+        const struct kind *kind = sched->kinds.items[k];
+        wishes[k].able = amount_for(q->family, need, kind, &asks[k], tasks, &wishes[k].amount);
+        wishes[k].devices = kind_devices(kind, wishes[k].amount.gres);
     }
-    if (only_best && best.host != UINT32_MAX)
-        vec_push(out, best);
-    free(amounts);
-    free(able);
+    for (size_t word = 0; word * 64 < need->nodes.bits; word++) {
+        for (uint64_t bits = need->nodes.words[word]; bits; bits &= bits - 1) {
+            uint32_t number = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
+            const struct glance *glance = &sched->glances.items[number];
+            if (glance->kind == UINT32_MAX || !wishes[glance->kind].able ||
+                pass_over(glance, &wishes[glance->kind], soon, before))
+                continue;
+            struct offer offer = { .host = number };
+            sched->looked++;
+            offer.from_us =
+                host_earliest(sched, &sched->hosts.items[number], &wishes[glance->kind].amount,
+                              &q->view, q->length_us, before);
+            if (offer.from_us >= before)
+                continue;
+            int64_t last = offer_keep(out, offer, most);
+            before = MIN(before, last);
+        }
+    }
+    sched->looked += need->node_count / 4;
+    free(wishes);
 }
 
 static bool starts_at(const struct question *q, const offer_list *offers, int64_t start_us,
@@ -221,18 +274,36 @@ static int64_t start_with(const struct question *q, offer_list *offers, struct p
     return then;
 }
 
+static size_t need_count(const struct question *q)
+{
+    return shape_needs(q->sched->state, q->family->shape)[q->partition].node_count;
+}
+
 static int64_t start_in(const struct question *q, struct parts *parts)
 {
     const struct shape *shape = q->family->shape;
     uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
     offer_list offers = { 0 };
 
-    gather(q, share, shape->min_nodes == 1 && !q->family->particular, &offers);
+    bool few = !q->family->particular && shape->min_nodes < need_count(q);
+    gather(q, share, few ? shape->min_nodes : SIZE_MAX, INT64_MAX, &offers);
+    if (few && shape->min_nodes > 1 && offers.len == shape->min_nodes) {
+        /* When enough have it is known; now all that do by then, for a choice. */
+        int64_t then = offers.items[0].from_us;
+        vec_clear(&offers);
+        gather(q, share, SIZE_MAX, then + 1, &offers);
+    }
     int64_t start = start_with(q, &offers, parts);
+    if (start == INT64_MAX && few &&
+        (shape->min_nodes > 1 || shape->licence_count)) { /* the first ones alone would not do */
+        vec_clear(&offers);
+        gather(q, share, SIZE_MAX, INT64_MAX, &offers);
+        start = start_with(q, &offers, parts);
+    }
     /* Not in equal shares, or not on one host. */
     if (start == INT64_MAX && share > 1 && shape->max_nodes > 1) {
         vec_clear(&offers);
-        gather(q, 1, false, &offers);
+        gather(q, 1, SIZE_MAX, INT64_MAX, &offers);
         start = start_with(q, &offers, parts);
     }
     vec_done(&offers);

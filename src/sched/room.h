@@ -144,6 +144,17 @@ struct host {
     struct room_at spare;
 };
 
+/*
+ * The least that must be known of a host to pass it over, all of them in one array: what it has
+ * grows only when a run ends.
+ */
+struct glance {
+    int64_t first_end_us; /* of runs; INT64_MIN: look closer */
+    uint64_t mem_mb;      /* free now, as those below */
+    uint32_t cpus, devices;
+    uint32_t kind; /* its number; UINT32_MAX: not usable */
+};
+
 /* ---- shares.c: shard and mps, parts of GPUs ---- */
 
 /* What is left of shares, the most of one device, and of the devices they are of. */
@@ -161,6 +172,10 @@ void hosts_done(struct sched *sched);
 void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
 void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
 int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
+void host_glance(struct sched *sched, uint32_t number);
+void hosts_glance(struct sched *sched); /* all of them, if kinds have other numbers */
+/* Devices that make the row of a kind. */
+uint64_t kind_devices(const struct kind *kind, const uint64_t *gres);
 void host_run_add(struct sched *sched, const struct job *job);
 void host_run_end(struct sched *sched, const struct job *job); /* ends at another time */
 void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);

@@ -84,6 +84,7 @@ void host_run_end(struct sched *sched, const struct job *job)
         vec_remove(&host->runs, at);
         run.end_us = end;
         run_insert(host, run);
+        host_glance(sched, part->node->number);
         if (host->bound)
             host_refresh(sched, part->node->number);
     }

@@ -212,14 +212,15 @@ void flights_done(struct sched *sched);
 
 struct sched {
     const struct state *state;
-    VEC(struct host) hosts; /* by node number */
+    VEC(struct host) hosts;     /* by node number */
+    VEC(struct glance) glances; /* the same */
     VEC(struct kind *) kinds;
-    uint64_t kinds_version;
-    bool minds;          /* some job minds who shares its hosts: families go by user */
-    bool reclass;        /* that is new: all families anew */
-    VEC(uint32_t) freed; /* hosts with more room than before */
-    struct map amounts;  /* hash → struct amount, chained */
-    struct map pages;    /* of struct pend */
+    uint64_t kinds_version, glanced; /* the version that glances go by */
+    bool minds;                      /* some job minds who shares its hosts: families go by user */
+    bool reclass;                    /* that is new: all families anew */
+    VEC(uint32_t) freed;             /* hosts with more room than before */
+    struct map amounts;              /* hash → struct amount, chained */
+    struct map pages;                /* of struct pend */
     struct pend_page *last_page;
     VEC(struct class *) classes; /* by number; NULL: free */
     VEC(uint32_t) free_classes;
