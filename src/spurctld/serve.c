@@ -403,22 +403,24 @@ static int start(struct server *server, struct err *err)
 
 /* ---- the end ---- */
 
-static void on_handover(uv_timer_t *timer)
-{
-    struct server *server = timer->data;
-
-    if (server->handover_left > 0 && log_leader(ctl_log(server->ctl)).self)
-        server->handover_left--;
-    else
-        uv_stop(server->uv);
-}
-
-/* Those who still waited are answered; whoever leads next need not wait for a lease to end. */
 static void on_drained(void *ctx)
 {
     struct server *server = ctx;
 
-    uv_timer_start(&server->handover, on_handover, 0, HANDOVER_LOOK_MS);
+    uv_stop(server->uv);
+}
+
+/* We listen until another one may lead: who is refused takes us for dead. */
+static void on_handover(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    if (server->handover_left > 0 && log_leader(ctl_log(server->ctl)).self) {
+        server->handover_left--;
+        return;
+    }
+    uv_timer_stop(timer);
+    rpc_server_stop(server->rpc, 500, on_drained, server);
 }
 
 void server_stop(struct server *server, const char *why)
@@ -435,7 +437,7 @@ void server_stop(struct server *server, const char *why)
         log_resign(ctl_log(server->ctl));
         server->handover_left = HANDOVER_MOST_MS / HANDOVER_LOOK_MS;
     }
-    rpc_server_stop(server->rpc, 500, on_drained, server);
+    uv_timer_start(&server->handover, on_handover, 0, HANDOVER_LOOK_MS);
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)
