@@ -2,12 +2,12 @@
 /*
  * bench_frag.c - what packing rules reach on the same nodes and pods: the anchors of Q3
  *
- *     bench-frag NODES PODS [whole]
+ *     bench-frag NODES PODS
  *
- * NODES has lines "cpus mem_mb gpus", PODS lines "cpus mem_mb gpu_milli" in the order they come;
- * nothing ever ends, and what does not fit is passed over. `whole` gives nobody a part of a GPU. Two
- * rules choose among the nodes with room: best fit takes the one with least left, FGD (Weng et al.,
- * USENIX ATC '23) the one where GPUs become least useless for pods as they usually are.
+ * NODES has lines "cpus mem_mb gpus", PODS lines "cpus mem_mb gpu_milli" in the order they come, CPUs
+ * of both in the same unit. Nothing ever ends, and what does not fit is passed over. Two rules choose
+ * among the nodes with room: best fit takes the one with least left, FGD (Weng et al., USENIX ATC
+ * '23) the one where GPUs become least useless for pods as they usually are.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 enum { GPUS_MOST = 16, KINDS_MOST = 64, MILLI = 1000 };
 
 struct node {
-    int64_t cpus, mem_mb, cpus_all, mem_all;
+    int64_t cpus, mem_mb;
     int gpus, left[GPUS_MOST]; /* thousandths of each GPU */
     double useless;            /* of what is left, for the usual pod */
 };
@@ -35,6 +35,7 @@ struct world {
     VEC(struct pod) pods;
     struct kind kinds[KINDS_MOST];
     size_t kind_count;
+    int64_t cpus_most, mem_most; /* of a node */
 };
 
 static int full_gpus(const struct node *node)
@@ -133,7 +134,6 @@ static double best_fit(const struct world *world, const struct node *node, const
 {
     int left = 0;
 
-    (void)world;
     *gpu = tightest(node, pod->milli);
     for (int i = 0; i < node->gpus; i++)
         left += node->left[i];
@@ -213,26 +213,25 @@ int main(int argc, char **argv)
 {
     struct world world = { 0 };
     long long cpus, mem;
-    int gpus;
+    int gpus, milli;
 
-    if (argc < 3) {
-        fputs("Usage: bench-frag NODES PODS [whole]\n", stderr);
+    if (argc != 3) {
+        fputs("Usage: bench-frag NODES PODS\n", stderr);
         return 2;
     }
     FILE *file = open_file(argv[1]);
     while (fscanf(file, "%lld %lld %d", &cpus, &mem, &gpus) == 3) {
-        struct node node = { cpus, mem, cpus, mem, MIN(gpus, GPUS_MOST), { 0 }, 0 };
+        struct node node = { cpus, mem, MIN(gpus, GPUS_MOST), { 0 }, 0 };
         for (int i = 0; i < node.gpus; i++)
             node.left[i] = MILLI;
         vec_push(&world.nodes, node);
+        world.cpus_most = MAX(world.cpus_most, cpus);
+        world.mem_most = MAX(world.mem_most, mem);
     }
     fclose(file);
     file = open_file(argv[2]);
-    bool whole = argc > 3 && strcmp(argv[3], "whole") == 0;
-    while (fscanf(file, "%lld %lld %d", &cpus, &mem, &gpus) == 3) {
-        int milli = whole ? (gpus + MILLI - 1) / MILLI * MILLI : gpus;
+    while (fscanf(file, "%lld %lld %d", &cpus, &mem, &milli) == 3)
         vec_push(&world.pods, (struct pod){ cpus, mem, milli });
-    }
     fclose(file);
     find_kinds(&world);
     printf("best_fit %.2f\n", pack(&world, best_fit));

@@ -171,7 +171,7 @@ static void learn(struct sched *sched, const struct job *job, int64_t start_us, 
         see(find_or_make(predict, keys[i]), ran, job->time_limit_s);
     if (++predict->learned >= predict->reread + predict->reread / 4 + ANEW_AFTER) {
         predict->reread = predict->learned;
-        sched->reclass = true;
+        sched->sweep_id = 1; /* each job to its new place, some in each slice: limits_sweep() */
     }
 }
 
@@ -188,7 +188,8 @@ void predict_recall(struct sched *sched)
         if (job_has_ended(job) && job->run)
             learn(sched, job, job->run->start_us, job->end_us);
     }
-    sched->reclass = sched->reclass || sched->predict.learned;
+    if (sched->predict.learned)
+        sched->sweep_id = 1;
 }
 
 int64_t predict_run_s(struct sched *sched, const struct job *job)
