@@ -10,17 +10,20 @@
 
 struct option_set;
 extern const struct option_set logs_options, scancel_options, scontrol_options, sinfo_options,
-    sprio_options, squeue_options, token_options; /* sbatch_options is in schema/request.h */
+    sprio_options, squeue_options, token_options, sattach_options, sstat_options,
+    exec_options; /* sbatch_options is in schema/request.h */
 
 int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);
 int controller_main(int argc, char **argv);
 int down_main(int argc, char **argv);
+int exec_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
 int man_main(int argc, char **argv);
 int node_main(int argc, char **argv);
 int salloc_main(int argc, char **argv);
+int sattach_main(int argc, char **argv);
 int sbatch_main(int argc, char **argv);
 int scancel_main(int argc, char **argv);
 int scontrol_main(int argc, char **argv);
@@ -30,6 +33,7 @@ int sinfo_main(int argc, char **argv);
 int sprio_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);
 int srun_main(int argc, char **argv);
+int sstat_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
 

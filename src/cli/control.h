@@ -37,6 +37,11 @@ int control_update(struct control *control, int argc, char **argv); /* control_u
 int control_create(struct control *control, int argc, char **argv);
 int control_delete(struct control *control, int argc, char **argv);
 
+/* control_steps.c */
+int control_show_steps(struct control *control, int argc, char **argv);
+int control_listpids(struct control *control, int argc, char **argv);
+int control_liststeps(struct control *control, int argc, char **argv);
+
 /* control_jobs.c */
 int control_hold(struct control *control, int argc, char **argv);
 int control_uhold(struct control *control, int argc, char **argv);

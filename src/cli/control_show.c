@@ -473,7 +473,7 @@ static const struct control_row entities[] = {
     { "partitions", 1, 0, 1, show_partition, .help = "partitions" },
     { "reservations", 1, 0, 1, show_reservation, .help = "reservations" },
     { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
-    { "steps", 2, 0, 1, NULL, .help = "steps", .later = "the controller does not know steps yet" },
+    { "steps", 2, 0, 1, control_show_steps, .help = "steps" },
     { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "network topology is not planned for" },
     { "topology", 1, 0, 1, show_nothing, .help = "switches" },
 };

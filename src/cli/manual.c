@@ -14,7 +14,8 @@
 
 static const struct option_set *const sets[] = {
     &sbatch_options,  &srun_options,  &salloc_options,   &squeue_options,
-    &scancel_options, &sinfo_options, &scontrol_options, &sprio_options,
+    &scancel_options, &sinfo_options, &scontrol_options, &sattach_options,
+    &sstat_options,   &exec_options,  &sprio_options,
 };
 
 /* Those of our own are called by their second word: `spur man sim` is the page spur-sim(1). */
@@ -35,8 +36,9 @@ int man_main(int argc, char **argv)
     if (argc == 2 && is_called(&sim_options, argv[1]))
         option_add_man(&sim_options, &out);
     if (!out.len) {
-        fputs("Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sim\n",
-              stderr);
+        fputs(
+            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sattach|sstat|exec|sim\n",
+            stderr);
         return 1;
     }
     cli_flush(&out);

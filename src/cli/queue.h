@@ -32,7 +32,12 @@ bool queue_id_matches(const char *ids, const Job *job);
 /* What is shown when no state is asked for: jobs that are not over. */
 extern const struct queue_states queue_states_default;
 
-/* The batch scripts of running jobs as steps, for squeue --steps. */
-extern const struct field_table step_fields; /* of Job */
+/* A row of squeue --steps: a step of srun, or (info NULL) the batch script of a job. */
+struct queue_step {
+    const Job *job;
+    const StepInfo *info;
+};
+extern const struct field_table step_fields; /* of struct queue_step */
+uint32_t queue_step_number(const struct queue_step *row);
 
 #endif

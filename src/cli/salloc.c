@@ -182,6 +182,40 @@ static int run_command(struct alloc *alloc, const struct job_request *request, c
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* LaunchParameters=use_interactive_step, the default unless the site names others. */
+static bool wants_step(struct cli *cli)
+{
+    GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
+    GetConfigReply *reply;
+    struct err err = { 0 };
+
+    if (!isatty(STDIN_FILENO) ||
+        cli_call(cli, "GetConfig", &request.base, &get_config_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0 ||
+        !reply->config)
+        return false;
+    const char *words = reply->config->launch_parameters;
+    return str_is_empty(words) || strstr(words, "use_interactive_step");
+}
+
+/* The shell runs on the first node, as a step of its own number; without a terminal it runs here. */
+static char **shell_words(struct alloc *alloc, char **operands)
+{
+    static const char *const step[] = { "srun", "--interactive", "--preserve-env", "--pty" };
+    struct arena *arena = &alloc->cli->arena;
+    char *shell = arena_strdup(arena, user_shell());
+
+    if (!wants_step(alloc->cli)) {
+        operands[0] = shell;
+        return operands;
+    }
+    char **words = ARENA_ARRAY(arena, char *, ARRAY_LEN(step) + 2);
+    for (size_t i = 0; i < ARRAY_LEN(step); i++)
+        words[i] = arena_strdup(arena, step[i]);
+    words[ARRAY_LEN(step)] = shell;
+    return words;
+}
+
 static int go(struct cli *cli, struct job_request *request, int argc, char **argv)
 {
     struct option_ctx ctx = cli_option_ctx();
@@ -221,7 +255,7 @@ static int go(struct cli *cli, struct job_request *request, int argc, char **arg
             bool shell = count == 0;
             alloc_set_env(alloc.job, request, NULL);
             if (shell)
-                operands[0] = arena_strdup(&cli->arena, user_shell());
+                operands = shell_words(&alloc, operands);
             code = run_command(&alloc, request, operands, shell);
         }
     }

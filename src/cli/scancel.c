@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/queue.h"
+#include "cli/steps.h"
 #include "client/client.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
@@ -132,15 +133,15 @@ static int check_ids(struct scancel *scancel)
 {
     for (int i = 0; i < scancel->id_count; i++) {
         const char *step;
+        uint32_t number;
         size_t len;
 
         if (!cli_is_step_id(scancel->ids[i], &len, &step)) {
             cli_error(&scancel->cli, "Invalid job id %s", scancel->ids[i]);
             return 1;
         }
-        if (step) {
-            cli_error(&scancel->cli, "%s: single steps cannot be ended or signalled yet%s",
-                      scancel->ids[i], strcmp(step, "batch") == 0 ? "; use --batch" : "");
+        if (step && !steps_read_name(step, &number)) {
+            cli_error(&scancel->cli, "Invalid job id %s", scancel->ids[i]);
             return 1;
         }
     }
@@ -255,6 +256,49 @@ static int judge(const struct scancel *scancel, const JobResult *result)
     return number ? number & 0xff : 1;
 }
 
+static int send_ids(struct scancel *scancel, char **ids, size_t count);
+
+static int send_step(struct scancel *scancel, const char *id)
+{
+    SignalStepRequest request = SIGNAL_STEP_REQUEST__INIT;
+    JobResult failed = JOB_RESULT__INIT;
+    ProtobufCMessage *reply;
+    const char *step = strchr(id, '.');
+    struct err err = { 0 };
+
+    request.id = arena_strndup(&scancel->cli.arena, id, (size_t)(step - id));
+    request.has_step = true;
+    steps_read_name(step + 1, &request.step);
+    request.has_signal = scancel->signal != 0;
+    request.signal = scancel->signal;
+    if (cli_call(&scancel->cli, "SignalStep", &request.base, &done_reply__descriptor, &reply,
+                 &err) == 0)
+        return 0;
+    failed.id = (char *)id;
+    failed.code = err.code;
+    failed.text = err.text;
+    return judge(scancel, &failed);
+}
+
+/* Jobs in one call; each step in its own. */
+static int send_all(struct scancel *scancel)
+{
+    char **jobs = ARENA_ARRAY(&scancel->cli.arena, char *, (size_t)scancel->id_count + 1);
+    size_t count = 0;
+    int code = 0;
+
+    for (int i = 0; i < scancel->id_count; i++) {
+        if (!strchr(scancel->ids[i], '.')) {
+            jobs[count++] = scancel->ids[i];
+            continue;
+        }
+        int one = send_step(scancel, scancel->ids[i]);
+        code = one ? one : code;
+    }
+    int one = count ? send_ids(scancel, jobs, count) : 0;
+    return one ? one : code;
+}
+
 static int send_ids(struct scancel *scancel, char **ids, size_t count)
 {
     CancelJobsRequest request = CANCEL_JOBS_REQUEST__INIT;
@@ -365,11 +409,11 @@ static int scancel_run(struct scancel *scancel, int argc, char **argv)
         return cancel_listed(scancel);
     for (int i = 0; i < scancel->id_count; i++)
         announce(scancel, scancel->ids[i]);
-    return send_ids(scancel, scancel->ids, (size_t)scancel->id_count);
+    return send_all(scancel);
 }
 
 const struct option_set scancel_options = { .command = "scancel",
-                                            .usage = "[OPTIONS...] [JOB[_TASK]...]",
+                                            .usage = "[OPTIONS...] [JOB[_TASK][.STEP]...]",
                                             .about = "Ends or signals jobs.",
                                             .bit = 1,
                                             .usage_exit = 1,

@@ -11,6 +11,15 @@
 #include "cli/commands.h"
 #include "client/client.h"
 
+static int load_steps(struct squeue *squeue, struct err *err)
+{
+    ListStepsRequest request = LIST_STEPS_REQUEST__INIT;
+
+    return client_call(squeue->cli.client, "/spur.Controller/ListSteps", &request.base,
+                       &list_steps_reply__descriptor, &squeue->round,
+                       (ProtobufCMessage **)&squeue->steps, err);
+}
+
 static int load(struct squeue *squeue, queue_jobs *jobs, int64_t *now_us, size_t *known,
                 struct err *err)
 {
@@ -42,6 +51,8 @@ static int load(struct squeue *squeue, queue_jobs *jobs, int64_t *now_us, size_t
             squeue_add(squeue, jobs, reply->jobs[i], *now_us);
     }
     client_stream_free(stream);
+    if (next == CLIENT_ENDED && squeue->args.step_flag)
+        return load_steps(squeue, err);
     return next == CLIENT_ENDED ? 0 : -1;
 }
 

@@ -35,6 +35,7 @@ struct squeue {
     struct arena round; /* what one answer needs */
     int argc;
     char **argv;
+    ListStepsReply *steps; /* with --steps, of this round */
 };
 
 void squeue_init(struct squeue *squeue, int argc, char **argv);

@@ -8,25 +8,36 @@
 #include <unistd.h>
 
 #include "cli/squeue.h"
+#include "cli/steps.h"
 #include "schema/job_view.h"
 #include "schema/jsonw.h"
 
-/* -s 12, -s 12.batch, -s 12_3.batch */
-static bool step_listed(const char *steps, const Job *job)
+/* -s 12, -s 12.batch, -s 12_3.0; a row of no step: any of the job's. */
+static bool step_listed(const char *steps, const Job *job, const struct queue_step *row)
 {
     const char *cursor = steps;
     struct span word;
     struct str id = { 0 };
+    char name[STEPS_NAME_BYTES] = "";
     bool found = false;
 
     job_add_id(&id, job);
+    if (row)
+        steps_name(queue_step_number(row), name);
     while (!found && str_next(&cursor, ",", &word)) {
-        found = span_eq(word, str_text(&id)) ||
-                (word.len == id.len + 6 && strncmp(word.ptr, str_text(&id), id.len) == 0 &&
-                 strncmp(word.ptr + id.len, ".batch", 6) == 0);
+        bool same = word.len >= id.len && strncmp(word.ptr, str_text(&id), id.len) == 0;
+        struct span rest = { word.ptr + id.len, same ? word.len - id.len : 0 };
+        found = same && (rest.len == 0 ||
+                         (rest.ptr[0] == '.' &&
+                          (!row || span_eq((struct span){ rest.ptr + 1, rest.len - 1 }, name))));
     }
     str_done(&id);
     return found;
+}
+
+static bool has_script(const Job *job)
+{
+    return !job->spec || !job->spec->has_batch || job->spec->batch;
 }
 
 static bool shown(const struct squeue *squeue, const Job *job, int64_t now_us)
@@ -44,10 +55,9 @@ static bool shown(const struct squeue *squeue, const Job *job, int64_t now_us)
         return false;
     if ((args->over_s || args->under_s) && status->state != JOB_RUNNING)
         return false;
-    if (args->steps && !step_listed(args->steps, job))
+    if (args->steps && !step_listed(args->steps, job, NULL))
         return false;
-    return !args->step_flag || ((status->state == JOB_RUNNING || status->state == JOB_SUSPENDED) &&
-                                (!job->spec || !job->spec->has_batch || job->spec->batch));
+    return !args->step_flag || status->state == JOB_RUNNING || status->state == JOB_SUSPENDED;
 }
 
 /* -P: a job that waits in several partitions has a line for each. */
@@ -137,6 +147,26 @@ static void print_date(int64_t now_us)
         puts(text);
 }
 
+static void add_step(struct squeue *squeue, const struct queue_step *row,
+                     const struct field_ctx *ctx, struct str *out)
+{
+    if (!squeue->args.steps || step_listed(squeue->args.steps, row->job, row))
+        columns_add_row(&squeue->columns, row, ctx, out);
+}
+
+/* By their numbers, of which the script has the highest. */
+static void add_steps(struct squeue *squeue, const Job *job, const struct field_ctx *ctx,
+                      struct str *out)
+{
+    for (size_t i = 0; squeue->steps && i < squeue->steps->n_steps; i++) {
+        const StepInfo *info = squeue->steps->steps[i];
+        if (info->id && info->id->job_id == job->id)
+            add_step(squeue, &(struct queue_step){ job, info }, ctx, out);
+    }
+    if (has_script(job))
+        add_step(squeue, &(struct queue_step){ job, NULL }, ctx, out);
+}
+
 static int print_table(struct squeue *squeue, queue_jobs *jobs, const struct field_ctx *ctx)
 {
     struct str out = { 0 };
@@ -157,7 +187,10 @@ static int print_table(struct squeue *squeue, queue_jobs *jobs, const struct fie
         code = 1;
     } else {
         vec_each (const Job *, job, jobs) {
-            columns_add_row(&squeue->columns, *job, ctx, &out);
+            if (squeue->args.step_flag)
+                add_steps(squeue, *job, ctx, &out);
+            else
+                columns_add_row(&squeue->columns, *job, ctx, &out);
             if (out.len > 1 << 16 && !cli_flush(&out))
                 break;
         }

@@ -35,6 +35,49 @@ static const char *const not_in_steps[] = {
     "threads-per-core",
 };
 
+/* What describes an allocation, and is too late inside one. */
+static const char *const of_jobs[] = {
+    "account",
+    "acctg-freq",
+    "array",
+    "begin",
+    "bb",
+    "bbf",
+    "cluster-constraint",
+    "clusters",
+    "constraint",
+    "contiguous",
+    "deadline",
+    "delay-boot",
+    "dependency",
+    "hold",
+    "licenses",
+    "mail-type",
+    "mail-user",
+    "mcs-label",
+    "nice",
+    "partition",
+    "priority",
+    "qos",
+    "reservation",
+    "switches",
+    "test-only",
+    "thread-spec",
+    "time-min",
+    "tmp",
+    "wckey",
+};
+
+static void warn_ignored(struct srun *srun)
+{
+    for (size_t i = 0; !srun->own && i < ARRAY_LEN(of_jobs); i++) {
+        if (alloc_given(&srun->request, of_jobs[i], NULL))
+            cli_say(&srun->cli,
+                    "warning: --%s describes an allocation and is ignored inside job %u",
+                    of_jobs[i], srun->request.jobid);
+    }
+}
+
 static int refuse_options(struct srun *srun)
 {
     static const char *const always[] = { "cpu-bind", "gpu-bind", "mem-bind" };
@@ -164,8 +207,13 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
     uint64_t immediate = 0;
 
     srun->own = srun->request.jobid == 0;
+    if (srun->request.interactive && srun->own) {
+        cli_error(&srun->cli, "--interactive is for salloc: there is no allocation");
+        return 1;
+    }
     if (refuse_options(srun))
         return 1;
+    warn_ignored(srun);
     srun->job_id = srun->request.jobid;
     if (!srun->own)
         return 0;

@@ -134,6 +134,7 @@ static void fill_request(struct srun *srun, StepRequest *request)
         request->has_time_limit_s = true;
         request->time_limit_s = spec->time_limit_s;
     }
+    request->has_interactive = request->interactive = asked->interactive;
     host_short(srun->host);
     request->host = srun->host;
     request->has_pid = true;
@@ -332,6 +333,7 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, char *host)
         launch->warn_before_s = spec->has_signal_before_s ? spec->signal_before_s : 60;
     }
     launch->launch_host = host;
+    launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
 }
 
 int srun_launch(struct srun *srun)

@@ -43,7 +43,8 @@ struct job_request {
     uint32_t verbose;
 
     /* of srun and salloc */
-    bool label, overlap, exact, multi_prog, unbuffered, pty, kill_on_bad_exit, disable_status;
+    bool label, overlap, exact, multi_prog, unbuffered, pty, interactive, preserve_env,
+        kill_on_bad_exit, disable_status;
     bool quit_on_interrupt, no_shell, bell;
     const char *mpi;
     uint32_t jobid, relative, wait_s;

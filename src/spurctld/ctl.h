@@ -161,7 +161,7 @@ typedef void ctl_handler(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMe
 ctl_handler ctl_submit, ctl_cancel, ctl_update_job, ctl_requeue, ctl_suspend;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
-ctl_handler ctl_list_steps;
+ctl_handler ctl_list_steps, ctl_signal_step;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_ping, ctl_diag, ctl_finish_job;
 

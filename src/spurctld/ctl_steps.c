@@ -8,15 +8,17 @@
  *     committed: from there the journal has them. A part may come twice, with the same key.
  * (3) A node speaks of the jobs it has a part of, and of no others.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/job.h"
+#include "core/query.h"
 #include "core/state.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-enum { JOB_STEPS_MAX = 40000 };
+enum { JOB_STEPS_MAX = 40000, STEP_BATCH = 0xfffffffb };
 
 struct running {
     char *node; /* that said so */
@@ -236,4 +238,61 @@ void ctl_list_steps(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     reply.now_us = ctl_now(ctl);
     ask->ops->reply(ask, &reply.base);
     vec_done(&found);
+}
+
+static const struct job *find_job(const struct ctl *ctl, const char *id)
+{
+    struct job_ref ref;
+    uint64_t task;
+
+    if (!id || job_ref_parse(id, &ref, NULL) < 0)
+        return NULL;
+    if (!ref.has_tasks)
+        return state_job(ctl->state, ref.has_offset ? ref.id + ref.offset : ref.id);
+    CLEANUP(freep) char *text = mem_strndup(ref.tasks, ref.tasks_len);
+    return str_to_u64(text, UINT32_MAX, &task) ? state_task(ctl->state, ref.id, (uint32_t)task)
+                                               : NULL;
+}
+
+static bool knows_step(const struct ctl *ctl, const struct job *job, uint32_t step)
+{
+    const struct job_steps *steps = map_get_num(&ctl->steps, job->id);
+
+    if (step == STEP_BATCH)
+        return job->batch;
+    if (!steps || steps->attempt != job->attempt)
+        return false;
+    size_t at = place_of(steps, step);
+    return at < steps->list.len && steps->list.items[at].info->id->step == step;
+}
+
+void ctl_signal_step(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const SignalStepRequest *request = (const void *)message;
+    const struct job *job = find_job(ctl, request->id);
+    SignalJob signal = SIGNAL_JOB__INIT;
+    CtlMessage out = CTL_MESSAGE__INIT;
+    DoneReply reply = DONE_REPLY__INIT;
+
+    if (!job || !ctl_may_change(ask, job)) {
+        ctl_fail(ask, job ? ERR_PERMISSION : ERR_INVALID_JOB_ID);
+        return;
+    }
+    if (!job->run || job_has_ended(job) || !knows_step(ctl, job, request->step)) {
+        ctl_fail(ask, job->run && !job_has_ended(job) ? ERR_INVALID_JOB_ID : ERR_ALREADY_DONE);
+        return;
+    }
+    signal.has_job_id = signal.has_attempt = signal.has_signal = signal.has_step = true;
+    signal.job_id = job->id;
+    signal.attempt = job->attempt;
+    signal.signal = request->has_signal ? request->signal : SIGKILL;
+    signal.step = request->step;
+    out.what_case = CTL_MESSAGE__WHAT_SIGNAL;
+    out.signal = &signal;
+    for (size_t i = 0; i < job->run->count; i++) {
+        struct agent *agent = ctl_agent(ctl, job->run->parts[i].name);
+        if (job->run->parts[i].node && agent && agent->session)
+            ctl_send(ctl, agent, &out);
+    }
+    ask->ops->reply(ask, &reply.base);
 }

@@ -61,6 +61,8 @@ static const struct row {
       &job_access_reply__descriptor, NULL, server_on_job_access, "owner or administrator" },
     { C "ListSteps", PEOPLE, LEADS, RPC_UNARY, &list_steps_request__descriptor,
       &list_steps_reply__descriptor, ctl_list_steps, NULL, NULL },
+    { C "SignalStep", PEOPLE, LEADS, RPC_UNARY, &signal_step_request__descriptor,
+      &done_reply__descriptor, ctl_signal_step, NULL, "owner, operator or administrator" },
     { C "ListNodes", PEOPLE, READS_STALE, RPC_UNARY, &list_nodes_request__descriptor,
       &list_nodes_reply__descriptor, ctl_list_nodes, NULL, NULL },
     { C "ListPartitions", PEOPLE, READS, RPC_UNARY, &list_partitions_request__descriptor,

@@ -77,7 +77,14 @@ static void put_job(const struct task_node *node, const Grant *grant, struct env
     env_done(&own);
 }
 
-static void put_nodes(const StepLayout *layout, struct env *env)
+/* --preserve-env: what the allocation said stays. */
+static void put_own(const StepLaunch *launch, struct env *env, const char *name, uint64_t value)
+{
+    if (!launch->preserve_env || !env_get(env, name))
+        put_number(env, name, value);
+}
+
+static void put_nodes(const StepLaunch *launch, const StepLayout *layout, struct env *env)
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
     CLEANUP(str_done) struct str text = { 0 }, counts = { 0 };
@@ -91,9 +98,10 @@ static void put_nodes(const StepLayout *layout, struct env *env)
     env_add_counts(&counts, tasks, layout->n_nodes);
     env_set(env, "SLURM_STEP_NODELIST", str_text(&text));
     env_set(env, "SLURM_STEP_TASKS_PER_NODE", str_text(&counts));
-    env_set(env, "SLURM_TASKS_PER_NODE", str_text(&counts));
+    if (!launch->preserve_env || !env_get(env, "SLURM_TASKS_PER_NODE"))
+        env_set(env, "SLURM_TASKS_PER_NODE", str_text(&counts));
     put_number(env, "SLURM_STEP_NUM_NODES", layout->n_nodes);
-    put_number(env, "SLURM_NNODES", layout->n_nodes);
+    put_own(launch, env, "SLURM_NNODES", layout->n_nodes);
 }
 
 static void put_step(const StepLaunch *launch, const StepLayout *layout, const StepNode *here,
@@ -104,10 +112,10 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
 
     put_number(env, "SLURM_STEP_ID", layout->id->step);
     put_number(env, "SLURM_STEPID", layout->id->step);
-    put_number(env, "SLURM_NTASKS", layout->ntasks);
-    put_number(env, "SLURM_NPROCS", layout->ntasks);
+    put_own(launch, env, "SLURM_NTASKS", layout->ntasks);
+    put_own(launch, env, "SLURM_NPROCS", layout->ntasks);
     put_number(env, "SLURM_STEP_NUM_TASKS", layout->ntasks);
-    put_nodes(layout, env);
+    put_nodes(launch, layout, env);
     put_number(env, "SLURM_NODEID", index);
     for (size_t i = 0; i < here->n_tasks; i++)
         str_addf(&gtids, "%s%u", i ? "," : "", here->tasks[i]);

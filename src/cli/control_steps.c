@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * control_steps.c - scontrol show step, listpids and liststeps
+ *
+ * What runs anywhere is asked of the controller, processes are asked of the spurd of this host.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+#include "cli/control.h"
+#include "cli/steps.h"
+#include "client/client.h"
+#include "schema/field.h"
+#include "schema/job_view.h"
+
+/* ---- show step ---- */
+
+static void show_info(const struct control *control, const StepInfo *info, const Job *job,
+                      const struct field_ctx *ctx)
+{
+    const char *gap = control->one_line ? " " : "\n   ";
+    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 };
+    const char *partition = job_status(job)->partition;
+    char name[STEPS_NAME_BYTES];
+
+    steps_name(info->id->step, name);
+    field_add_moment(&start, ctx, info->started_us);
+    if (info->has_time_limit_s && info->time_limit_s > 0)
+        timefmt_write_duration(&limit, info->time_limit_s, TIMEFMT_LONG);
+    else
+        str_add(&limit, "UNLIMITED");
+    printf("StepId=%u.%s UserId=%u StartTime=%s TimeLimit=%s%s", job->id, name, job_owner(job)->uid,
+           str_text(&start), str_text(&limit), gap);
+    printf("State=%s Partition=%s NodeList=%s%s", info->suspended ? "SUSPENDED" : "RUNNING",
+           partition ? partition : "", info->nodes ? info->nodes : "", gap);
+    printf("Nodes=%u CPUs=%u Tasks=%u Name=%s Network=(null)%s", info->node_count, info->cpus,
+           info->ntasks, info->name ? info->name : "", gap);
+    if (info->cpus)
+        printf("TRES=cpu=%u,node=%u%s", info->cpus, info->node_count, gap);
+    else
+        printf("TRES=(null)%s", gap);
+    printf("ResvPorts=(null)%sCPUFreqReq=Default%sSrunHost:Pid=%s:%u\n%s", gap, gap,
+           info->host ? info->host : "(null)", info->pid, control->one_line ? "" : "\n");
+}
+
+static bool batch_info(const Job *job, StepInfo *out)
+{
+    const JobStatus *status = job_status(job);
+    const Allocation *given = status->allocation;
+    const JobSpec *spec = job->spec;
+
+    if ((status->state != JOB_RUNNING && status->state != JOB_SUSPENDED) || !given ||
+        !given->n_nodes || (spec && spec->has_batch && !spec->batch))
+        return false;
+    out->name = (char *)"batch";
+    out->started_us = status->start_us;
+    out->nodes = given->nodes[0]->node;
+    out->node_count = out->ntasks = 1;
+    out->suspended = status->state == JOB_SUSPENDED;
+    return true;
+}
+
+struct wanted {
+    uint32_t job, step;
+    bool has_job, has_step;
+    unsigned shown;
+};
+
+static void show_of_job(struct control *control, const Job *job, const ListStepsReply *steps,
+                        const struct field_ctx *ctx, struct wanted *wanted)
+{
+    StepInfo batch = STEP_INFO__INIT;
+    StepId id = STEP_ID__INIT;
+
+    for (size_t i = 0; i < steps->n_steps; i++) {
+        const StepInfo *info = steps->steps[i];
+        if (!info->id || info->id->job_id != job->id ||
+            (wanted->has_step && info->id->step != wanted->step))
+            continue;
+        show_info(control, info, job, ctx);
+        wanted->shown++;
+    }
+    id.job_id = job->id;
+    id.step = STEPS_BATCH;
+    batch.id = &id;
+    if (batch_info(job, &batch) && (!wanted->has_step || wanted->step == STEPS_BATCH)) {
+        show_info(control, &batch, job, ctx);
+        wanted->shown++;
+    }
+}
+
+static int each_job(struct control *control, struct wanted *wanted, struct err *err)
+{
+    ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
+    struct field_ctx ctx = cli_field_ctx(0);
+    ListStepsReply *steps;
+    ProtobufCMessage *message;
+    char id[16], *ids[] = { id };
+    int next;
+
+    if (steps_list(&control->cli, &wanted->job, wanted->has_job ? 1 : 0, &steps, err) < 0)
+        return -1;
+    snprintf(id, sizeof(id), "%u", wanted->job);
+    request.n_ids = wanted->has_job ? 1 : 0;
+    request.ids = ids;
+    request.has_with_spec = request.with_spec = true;
+    request.has_hidden_too = request.hidden_too = true;
+    if (cli_connect(&control->cli, err) < 0)
+        return -1;
+    struct client_stream *stream = client_stream_open(
+        control->cli.client,
+        &(struct client_stream_options){ .path = "/spur.Controller/ListJobs",
+                                         .message = &request.base,
+                                         .reply_type = &list_jobs_reply__descriptor },
+        err);
+    if (!stream)
+        return -1;
+    while ((next = client_stream_next(stream, &control->cli.arena, &message, err)) ==
+           CLIENT_MESSAGE) {
+        const ListJobsReply *reply = (const ListJobsReply *)message;
+        ctx.now_us = reply->now_us;
+        for (size_t i = 0; i < reply->n_jobs; i++)
+            show_of_job(control, reply->jobs[i], steps, &ctx, wanted);
+    }
+    client_stream_free(stream);
+    return next == CLIENT_ENDED ? 0 : -1;
+}
+
+int control_show_steps(struct control *control, int argc, char **argv)
+{
+    struct wanted wanted = { 0 };
+    struct err err = { 0 };
+
+    if (argc && !steps_read_id(argv[0], &wanted.job, &wanted.has_step, &wanted.step)) {
+        fprintf(stderr, "slurm_get_job_steps error: %s\n", err_text(ERR_INVALID_JOB_ID));
+        return 1;
+    }
+    wanted.has_job = argc > 0;
+    if (each_job(control, &wanted, &err) < 0) {
+        fprintf(stderr, "slurm_get_job_steps error: %s\n", err.text);
+        return 1;
+    }
+    if (wanted.shown)
+        return 0;
+    if (wanted.has_job) {
+        fprintf(stderr, "Job step %s not found\n", argv[0]);
+        return 1;
+    }
+    puts("No job steps in the system");
+    return 0;
+}
+
+/* ---- this node ---- */
+
+/* By the socket of the job we are in, else of the spurd that owns this host's usual place. */
+static struct client *connect_here(struct err *err)
+{
+    const char *socket = getenv("SPUR_NODE_SOCKET");
+
+    return client_new(
+        &(struct client_options){ .addresses = socket ? socket : "unix:/run/spur/spurd.sock",
+                                  .token = "",
+                                  .retry_ms = 1 },
+        err);
+}
+
+static int ask_here(struct control *control, int argc, char **argv, JobStepsReply **out)
+{
+    JobStepsRequest request = JOB_STEPS_REQUEST__INIT;
+    struct err err = { 0 };
+    bool has_step = false;
+    uint32_t step = 0;
+
+    if (argc && strcmp(argv[0], "*") != 0) {
+        if (!steps_read_id(argv[0], &request.job_id, &has_step, &step)) {
+            fprintf(stderr, "Invalid job id %s\n", argv[0]);
+            return 1;
+        }
+        request.has_job_id = true;
+    }
+    request.has_step = has_step;
+    request.step = step;
+    request.has_usage = request.usage = true;
+    struct client *node = connect_here(&err);
+    int ret = -1;
+    if (node)
+        ret = client_call(node, "/spur.NodeAccess/JobSteps", &request.base,
+                          &job_steps_reply__descriptor, &control->cli.arena,
+                          (ProtobufCMessage **)out, &err);
+    client_free(node);
+    if (ret < 0)
+        fprintf(stderr, "Unable to ask the spurd of this node: %s\n", err.text);
+    return ret < 0;
+}
+
+int control_listpids(struct control *control, int argc, char **argv)
+{
+    JobStepsReply *reply;
+
+    if (ask_here(control, argc, argv, &reply))
+        return 1;
+    if (argc && reply->n_steps == 0) {
+        fprintf(stderr, "Job step %s does not exist on this node.\n", argv[0]);
+        return 1;
+    }
+    printf("PID      JOBID    STEPID   LOCALID GLOBALID\n");
+    for (size_t i = 0; i < reply->n_steps; i++) {
+        const StepHere *here = reply->steps[i];
+        for (size_t k = 0; k < here->n_tasks; k++) {
+            const StepTaskUsage *task = here->tasks[k];
+            for (size_t p = 0; p < task->n_pids; p++) {
+                if (p == 0)
+                    printf("%-8u %-8u %-8s %-7zu %-8u\n", task->pids[p], here->id->job_id,
+                           here->name, k, task->task);
+                else
+                    printf("%-8u %-8u %-8s %-7s %-8s\n", task->pids[p], here->id->job_id,
+                           here->name, "-", "-");
+            }
+        }
+    }
+    return 0;
+}
+
+int control_liststeps(struct control *control, int argc, char **argv)
+{
+    JobStepsReply *reply;
+
+    (void)argc, (void)argv;
+    if (ask_here(control, 0, NULL, &reply))
+        return 1;
+    printf("JOBID      STEPID    \n");
+    for (size_t i = 0; i < reply->n_steps; i++) {
+        if (reply->steps[i]->here)
+            printf("%-10u %-10s\n", reply->steps[i]->id->job_id, reply->steps[i]->name);
+    }
+    return 0;
+}
