@@ -19,7 +19,7 @@ static uint32_t dice(uint32_t sides)
 
 static const char mixed[] =
     "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\n"
-    "licenses = [\"matlab:5\", \"comsol:3\"]\n"
+    "licenses = [\"matlab:5\", \"comsol:3\"]\nbookings = %u\n"
     "[jobs]\ndef_mem_per_cpu = 100\n"
     "[[nodes]]\nnames = \"c[1-5]\"\ncpus = 16\nsockets = 2\ncores_per_socket = 4\n"
     "threads_per_core = 2\nmemory_mb = 4000\nfeatures = [\"cpu\"]\n"
@@ -217,8 +217,11 @@ static void nothing_was_forgotten(const struct rig *rig)
 static uint64_t live(uint64_t from, int steps)
 {
     static const char *const nodes[] = { "c1", "c2", "g1", "g3", "m2" };
-    struct rig *rig = rig_new(mixed);
+    static const unsigned bookings[] = { 1, 3, 40 };
+    char toml[sizeof(mixed) + 10];
 
+    snprintf(toml, sizeof(toml), mixed, bookings[from % 3]);
+    struct rig *rig = rig_new(toml);
     seed = first_seed = from;
     for (int step = 0; step < steps; step++) {
         uint32_t what = dice(100), id;
