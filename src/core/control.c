@@ -96,6 +96,8 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
 
     if (!job->batch)
         return ERR_BATCH_ONLY;
+    if (cmd->incomplete_only && job_has_ended(job))
+        return ERR_JOB_FINISHED;
     if (!job_can(job, JOB_ON_REQUEUE))
         return job_phase(job) == PHASE_REQUEUING ? ERR_TRANSITION : ERR_JOB_PENDING;
     if (!job_may_requeue(state, job))

@@ -142,6 +142,7 @@ struct job {
     bool touched : 1;                             /* its record hash is to be brought up to date */
     uint8_t requeue : 2, kill_on_invalid_dep : 2; /* as asked: JOB_ASKED_* */
     uint32_t attempt;  /* of the current or last start; 0 before the first */
+    uint64_t changed;  /* index of the last command that changed it; not kept over a restart */
     uint32_t priority; /* what the order goes by; core shows 0 while held */
     int32_t nice;
     uint32_t array_task_id;

@@ -19,6 +19,12 @@ struct query {
     bool by_node;
     uint32_t *uids;
     size_t uid_count;
+    bool changes; /* only what changed after `since` */
+    uint64_t since;
+    struct wanted {
+        uint32_t array_id; /* 0: none yet */
+        struct bitset tasks;
+    } * wanted; /* tasks of the array that is being walked */
 };
 
 static bool read_id(const char **at, uint32_t *out)
@@ -120,6 +126,9 @@ int query_new(const struct state *state, const ListJobsRequest *request, struct 
     query->request = request;
     map_init(&query->nodes);
     query->states = states_of(request);
+    query->wanted = NEW(struct wanted);
+    query->since = request->changed_since;
+    query->changes = request->has_changed_since && changes_reach(state, query->since);
     read_users(query, request);
     int code = read_refs(query, request, err);
     if (code == 0)
@@ -138,6 +147,9 @@ void query_free(struct query *query)
         return;
     free(query->refs);
     free(query->uids);
+    if (query->wanted)
+        bitset_done(&query->wanted->tasks);
+    free(query->wanted);
     map_done(&query->nodes);
     free(query);
 }
@@ -294,6 +306,40 @@ static bool only_single(const struct query *query, const struct state *state)
     return job && !job->array && !(job->more && job->more->het_count);
 }
 
+bool query_since(const struct query *query, uint64_t *since)
+{
+    *since = query->since;
+    return query->changes;
+}
+
+/* Is this waiting task of the array one of those that were named? */
+static bool wants_task(const struct query *query, const struct job *job, uint32_t number)
+{
+    struct wanted *wanted = query->wanted;
+    const struct array *array = job->array;
+
+    if (query->ref_count == 0)
+        return true;
+    if (wanted->array_id != array->id) {
+        bitset_done(&wanted->tasks);
+        bitset_init(&wanted->tasks, array->count);
+        wanted->array_id = array->id;
+        for (size_t i = 0; i < query->ref_count; i++) {
+            const struct job_ref *ref = &query->refs[i];
+            struct bitset set;
+            if (ref->id != array->id)
+                continue;
+            if (!ref->has_tasks) {
+                bitset_fill(&wanted->tasks);
+            } else if (array_select(array, ref->tasks, ref->tasks_len, &set, NULL) == 0) {
+                bitset_or(&wanted->tasks, &set);
+                bitset_done(&set);
+            }
+        }
+    }
+    return bitset_has(&wanted->tasks, number);
+}
+
 const struct job *query_next(const struct query *query, const struct state *state,
                              struct query_cursor *cursor, unsigned *budget, uint32_t *task)
 {
@@ -310,13 +356,16 @@ const struct job *query_next(const struct query *query, const struct state *stat
             cursor->job = job->id;
             cursor->task = 0;
         }
-        if (query_match(query, state, job)) {
+        bool fresh = !query->changes || job->changed > query->since;
+        if (fresh && query_match(query, state, job)) {
             if (!query->request->array_expand || !job_is_meta(job)) {
                 cursor->job =
                     only_single(query, state) ? (uint64_t)UINT32_MAX + 1 : (uint64_t)job->id + 1;
                 return job;
             }
             uint32_t number = array_next_waiting(job->array, cursor->task);
+            while (number < job->array->count && !wants_task(query, job, number))
+                number = array_next_waiting(job->array, number + 1);
             if (number < job->array->count) {
                 cursor->task = number + 1;
                 *task = array_task_id(job->array, number);

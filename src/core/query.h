@@ -9,6 +9,7 @@
 #define CORE_QUERY_H
 
 #include "base/err.h"
+#include "base/vec.h"
 #include "core/state.h"
 #include "proto/controller.pb-c.h"
 
@@ -24,6 +25,9 @@ struct job_ref {
 int job_ref_parse(const char *text, struct job_ref *out, struct err *err);
 
 struct query;
+struct id_list {
+    VEC(uint32_t) ids;
+};
 
 /* Compiles the filters. The request must outlive the query. */
 int query_new(const struct state *state, const ListJobsRequest *request, struct query **out,
@@ -41,6 +45,14 @@ struct query_cursor {
  */
 const struct job *query_next(const struct query *query, const struct state *state,
                              struct query_cursor *cursor, unsigned *budget, uint32_t *task);
+
+/* Is the query about changes, and since which index? */
+bool query_since(const struct query *query, uint64_t *since);
+/*
+ * changed_since: the ids that a reader of an earlier list is to drop, added to `out`; false when that
+ * list is too old, and then the query gives everything. Looks at every job once.
+ */
+bool query_gone(const struct query *query, const struct state *state, struct id_list *out);
 
 /* Does one job match (for watchers)? */
 bool query_match(const struct query *query, const struct state *state, const struct job *job);

@@ -256,6 +256,7 @@ void job_forget(struct state *state, struct job *job, struct events *out)
     uint32_t id = job->id;
     struct array *array = job->array && job->array->id != id ? job->array : NULL;
 
+    changes_forgot(&state->changes, id, state->index);
     job_count(state, job, -1);
     due_remove(state, job);
     if (!job_has_ended(job))

@@ -43,7 +43,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     restore->has_head = true;
     restore->records = head->records;
     restore->digest = head->digest;
-    state->index = head->index;
+    state->index = state->changes.since = head->index;
     state->epoch = head->epoch;
     state->time_us = head->time_us;
     state->next_job_id = head->next_job_id;

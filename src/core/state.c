@@ -82,6 +82,8 @@ void state_free(struct state *state)
 {
     if (!state)
         return;
+    free(state->changes.gone);
+    state->changes = (struct changes){ 0 };
     /* Highest ids first: an array's record owns what its tasks refer to. */
     for (size_t page = state->jobs.count; page-- > 0;) {
         for (size_t i = JOBS_PER_PAGE; state->jobs.pages[page] && i-- > 0;) {
@@ -463,6 +465,7 @@ int state_node_set(const struct state *state, const char *text, struct bitset *s
 
 void job_touch(struct state *state, struct job *job)
 {
+    job->changed = state->index;
     if (!job->touched) {
         job->touched = true;
         vec_push(&state->touched, job);

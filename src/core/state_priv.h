@@ -49,6 +49,17 @@ struct request {
     bool more; /* not all of its commands have come: it has got to job_id */
 };
 
+/* Jobs that were forgotten lately, for lists of what changed. Not kept over a restart. */
+enum { CHANGES_GONE = 16384 };
+struct changes {
+    uint64_t since; /* all that were forgotten after this index are here */
+    size_t first, count;
+    struct forgotten {
+        uint64_t index;
+        uint32_t id;
+    } * gone; /* a ring of CHANGES_GONE, made when first needed */
+};
+
 struct requests {
     struct request *ring; /* cap is a power of two; oldest first */
     size_t cap, head, count;
@@ -73,6 +84,7 @@ struct node_key {
 
 struct state {
     uint64_t index, epoch, journal_acked, config_hash;
+    struct changes changes;
     int64_t time_us;
     uint32_t next_job_id;
     bool has_cluster_id;
@@ -264,6 +276,8 @@ int shape_read_gres(struct shape *shape, const JobSpec *spec, struct err *err);
 int shape_read_licences(struct shape *shape, const JobSpec *spec, struct err *err);
 
 /* requests.c */
+bool changes_reach(const struct state *state, uint64_t since);
+void changes_forgot(struct changes *changes, uint32_t id, uint64_t index);
 struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id);
 void request_put(struct state *state, const struct request *request);
 void request_advance(struct state *state, struct request *request, uint32_t job_id, uint32_t code,

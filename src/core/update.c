@@ -153,7 +153,7 @@ static enum err_code update_hold(struct state *state, struct job *job, const Cmd
 
     if (phase != PHASE_PENDING && phase != PHASE_REQUEUING)
         return job_has_ended(job) ? ERR_JOB_FINISHED : ERR_JOB_NOT_PENDING;
-    if (cmd->hold == 0 && job->hold == 2 && !cmd->by_admin)
+    if ((cmd->hold > 1 || (cmd->hold == 0 && job->hold == 2)) && !cmd->by_admin)
         return ERR_PERMISSION;
     if (cmd->hold == 1 && job->hold == 2)
         return cmd->by_admin ? ERR_OK : ERR_PERMISSION;

@@ -172,6 +172,10 @@ static void check_bearer(struct rpc_server *server, struct ident *ident, const c
     id->expires_s = claims.expires_s;
     memcpy(id->user, claims.user, sizeof(id->user));
     memcpy(id->node, claims.node, sizeof(id->node));
+    if (claims.has_job) {
+        id->job = claims.job;
+        memcpy(id->job_node, claims.job_node, sizeof(id->job_node));
+    }
 }
 
 /* munged may be slow: it is asked on a worker. */

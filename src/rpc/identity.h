@@ -39,8 +39,10 @@ struct rpc_identity {
     char user[RPC_USER_BYTES];       /* token's user name; may be empty */
     char node[RPC_NAME_BYTES];       /* a node (certificate, node token), or the one that vouches */
     char controller[RPC_NAME_BYTES]; /* a controller (certificate) */
-    int64_t expires_s;               /* 0: as long as the connection */
-    bool local;                      /* the peer is on this host */
+    uint32_t job;                    /* not 0: good for this job's streams on job_node alone */
+    char job_node[RPC_NAME_BYTES];
+    int64_t expires_s; /* 0: as long as the connection */
+    bool local;        /* the peer is on this host */
 };
 
 const char *rpc_how_name(enum rpc_how how); /* "unix", "jwt", … for logs */

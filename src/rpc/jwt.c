@@ -275,6 +275,8 @@ static bool take_claims(const json_t *json, struct jwt_claims *out)
     return take_text(json, "sun", out->user, sizeof(out->user)) &&
            take_text(json, "node", out->node, sizeof(out->node)) &&
            take_text(json, "cluster", out->cluster, sizeof(out->cluster)) &&
+           take_text(json, "spur_node", out->job_node, sizeof(out->job_node)) &&
+           take_id(json, "spur_job", &out->has_job, &out->job) &&
            take_id(json, "uid", &out->has_uid, &out->uid) &&
            take_id(json, "gid", &out->has_gid, &out->gid) &&
            take_time(json, "iat", &out->issued_s) && take_time(json, "nbf", &out->not_before_s) &&
@@ -390,6 +392,9 @@ static int write_unsigned(const char *alg, const char *kid, const struct jwt_cla
     put_text(payload, "sun", claims->user);
     put_text(payload, "node", claims->node);
     put_text(payload, "cluster", claims->cluster);
+    put_text(payload, "spur_node", claims->job_node);
+    if (claims->has_job)
+        json_object_set_new(payload, "spur_job", json_integer(claims->job));
     if (claims->has_uid)
         json_object_set_new(payload, "uid", json_integer(claims->uid));
     if (claims->has_gid)

@@ -21,6 +21,10 @@ struct jwt_claims {
     uint32_t uid, gid;
     char node[JWT_NAME_BYTES];
     char cluster[JWT_NAME_BYTES];
+    /* Good for one job's streams on one node and nothing else; only the cluster's key says so. */
+    bool has_job;
+    uint32_t job;
+    char job_node[JWT_NAME_BYTES];
     int64_t issued_s, not_before_s, expires_s; /* 0: not given; expires_s must be */
 };
 

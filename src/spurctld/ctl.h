@@ -115,6 +115,9 @@ void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t 
 
 /* ---- agents ---- */
 
+/* Agents end, their jobs go on: what scontrol shutdown asks for. Only the leader has agents. */
+void ctl_stop_agents(struct ctl *ctl, const char *reason);
+
 /* A stream that an agent opened; `node` is who it proved to be. */
 void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node);
 void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message);

@@ -157,6 +157,8 @@ void ctl_requeue(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
     requeue->has_hold = requeue->has_special_exit = requeue->has_by_uid = true;
     requeue->hold = request->hold;
     requeue->special_exit = request->special_exit;
+    requeue->has_incomplete_only = request->has_incomplete_only;
+    requeue->incomplete_only = request->incomplete_only;
     requeue->by_uid = ask->who->uid;
     ctl_many_ids(ctl, ask, command, request->ids, request->n_ids);
 }

@@ -296,6 +296,21 @@ void ctl_reconcile(struct ctl *ctl)
     arm(ctl);
 }
 
+void ctl_stop_agents(struct ctl *ctl, const char *reason)
+{
+    StopAgent stop = STOP_AGENT__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    stop.reason = (char *)reason;
+    message.what_case = CTL_MESSAGE__WHAT_STOP;
+    message.stop = &stop;
+    map_each (entry, &ctl->agents) {
+        struct agent *agent = entry->value;
+        if (agent->welcomed)
+            ctl_send(ctl, agent, &message);
+    }
+}
+
 /* ---- sessions ---- */
 
 void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)

@@ -18,7 +18,8 @@ struct listing {
     struct query *query;
     struct query_cursor cursor;
     enum job_parts parts;
-    bool sent, stale;
+    bool sent, stale, changes;
+    uint64_t index; /* when it began: what changes meanwhile is in the next one */
 };
 
 unsigned ctl_job_reason(const struct ctl *ctl, const struct job *job)
@@ -58,18 +59,27 @@ static void add_job(struct str *chunk, const struct str *job)
     pb_add_field(chunk, 1, job->data, job->len);
 }
 
-static void add_tail(struct ctl *ctl, struct str *chunk, bool stale)
+static void add_tail(struct ctl *ctl, const struct listing *listing, struct str *chunk)
 {
     ListJobsReply tail = LIST_JOBS_REPLY__INIT;
+    struct id_list gone = { 0 };
+
+    if (listing->changes) {
+        tail.has_whole = true;
+        tail.whole = !query_gone(listing->query, ctl->state, &gone);
+        tail.n_gone = gone.ids.len;
+        tail.gone = gone.ids.items;
+    }
 
     tail.has_index = tail.has_now_us = true;
-    tail.index = state_head(ctl->state).index;
+    tail.index = listing->index;
     tail.now_us = ctl_now(ctl);
-    tail.has_stale = tail.stale = stale;
+    tail.has_stale = tail.stale = listing->stale;
     size_t len = list_jobs_reply__get_packed_size(&tail);
     str_reserve(chunk, len);
     list_jobs_reply__pack(&tail, (uint8_t *)chunk->data + chunk->len);
     chunk->len += len;
+    vec_done(&gone.ids);
 }
 
 /* Sends chunks while the reader takes them; returns true at the end. */
@@ -102,7 +112,7 @@ static bool listing_go(struct ctl *ctl, struct listing *listing)
             add_job(&chunk, &one);
         }
         if (end)
-            add_tail(ctl, &chunk, listing->stale);
+            add_tail(ctl, listing, &chunk);
         gone = !ask->ops->send(ask, &chunk);
         str_done(&chunk);
     }
@@ -124,6 +134,8 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     listing->ask = ask;
     listing->query = query;
     listing->stale = request->stale;
+    listing->changes = request->has_changed_since;
+    listing->index = state_head(ctl->state).index;
     sched_forecast(ctl->sched, ctl_now(ctl));
     listing->parts = request->with_priority ? JOB_PACK_PRIORITY
                      : request->with_spec   ? JOB_PACK_FULL

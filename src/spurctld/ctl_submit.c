@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "core/shape.h"
 #include "spurctld/ctl_priv.h"
 
 static void answer_submit(struct ctl_ask *ask, uint32_t job_id, enum err_code code,
@@ -40,6 +41,17 @@ static void submit_done(struct ctl *ctl, void *arg, const struct events *events,
     answer_submit(ask, answer->job_id, answer->code, answer->text);
 }
 
+static uint32_t asked_cpus(struct ctl *ctl, const JobSpec *spec)
+{
+    struct err ignored = { 0 };
+    struct shape *shape = shape_parse(ctl->state, spec, &ignored); /* admitted, so it can be read */
+    uint64_t cpus = shape ? shape_cpus(shape) : 0;
+
+    if (shape)
+        shape_free(shape);
+    return (uint32_t)MIN(cpus, UINT32_MAX);
+}
+
 static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owner,
                       const JobSpec *asked)
 {
@@ -65,6 +77,8 @@ static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owne
     reply.has_planned_start_us = true;
     reply.planned_start_us = about.planned_start_us ? about.planned_start_us : ctl_now(ctl);
     reply.planned_nodes = (char *)about.planned_nodes;
+    reply.has_planned_cpus = true;
+    reply.planned_cpus = asked_cpus(ctl, spec);
     reply.message = (char *)about.sentence;
     reply.partition = spec->partition;
     ask->ops->reply(ask, &reply.base);

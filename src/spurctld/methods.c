@@ -260,8 +260,10 @@ static void on_shutdown(struct rpc_call *call, const ProtobufCMessage *request)
 {
     DoneReply reply = DONE_REPLY__INIT;
 
-    (void)request;
+    const ShutdownRequest *asked = (const void *)request;
     struct server *server = rpc_call_ctx(call);
+    if (asked->nodes_too)
+        ctl_stop_agents(server->ctl, "the cluster is shut down");
     rpc_reply(call, &reply.base);
     server_stop(server, "asked by an administrator");
 }

@@ -255,6 +255,21 @@ static char *sign(const struct secrets *secrets, struct jwt_claims *claims, int6
     return str_take(&token);
 }
 
+char *secrets_job_token(const struct secrets *secrets, const JobOwner *owner, uint32_t job,
+                        const char *node, int64_t lifespan_s, struct err *err)
+{
+    struct jwt_claims claims = { .has_uid = true,
+                                 .has_gid = true,
+                                 .uid = owner->uid,
+                                 .gid = owner->gid,
+                                 .has_job = true,
+                                 .job = job };
+
+    snprintf(claims.user, sizeof(claims.user), "%s", owner->user ? owner->user : "");
+    snprintf(claims.job_node, sizeof(claims.job_node), "%s", node);
+    return sign(secrets, &claims, lifespan_s, err);
+}
+
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
                          const char *user, int64_t lifespan_s, struct err *err)
 {

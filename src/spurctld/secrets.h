@@ -16,6 +16,7 @@
 #define SPURCTLD_SECRETS_H
 
 #include "base/err.h"
+#include "proto/job.pb-c.h"
 #include "rpc/keys.h"
 
 struct jwt_keys;
@@ -46,6 +47,9 @@ bool secrets_join_ok(const struct secrets *secrets, const char *token);
 /* Tokens; the caller frees them. NULL: err says why. */
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
                          const char *user, int64_t lifespan_s, struct err *err);
+/* The owner's, for the streams of one job on one node alone. */
+char *secrets_job_token(const struct secrets *secrets, const JobOwner *owner, uint32_t job,
+                        const char *node, int64_t lifespan_s, struct err *err);
 /* A certificate for a node's request, and the authority's own. */
 int secrets_sign_node(const struct secrets *secrets, const char *node, const char *csr, size_t len,
                       struct str *certificate, struct str *ca, struct err *err);

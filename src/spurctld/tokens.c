@@ -11,7 +11,7 @@
 #include "sys/clock.h"
 #include "sys/users.h"
 
-enum { TOKEN_DEFAULT_S = 1800, TOKEN_MOST_S = 366 * 86400, ACCESS_S = 3600 };
+enum { TOKEN_DEFAULT_S = 1800, TOKEN_MOST_S = 366 * 86400, ACCESS_S = 300 };
 
 static void fail(struct rpc_call *call, enum err_code code, const char *text)
 {
@@ -111,10 +111,15 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
 void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct server *server = rpc_call_ctx(call);
+    const JoinTokenRequest *request = (const void *)message;
     struct str line = { 0 };
     struct err err = { 0 };
 
-    (void)message;
+    if (request->has_lifespan_s || request->node) {
+        fail(call, ERR_UNSUPPORTED,
+             "the cluster has one join token, for every node and without an end");
+        return;
+    }
     if (secrets_join_line(&server->secrets, &line, &err) < 0)
         rpc_fail(call, &err);
     else
@@ -141,7 +146,10 @@ static const struct job *find(struct server *server, const char *id)
     return state_job(state, ref.has_offset ? ref.id + ref.offset : ref.id);
 }
 
-/* A token for the job's owner, good for an hour, and the node to show it to. */
+/*
+ * The node that has the job's output and takes its steps, and a token for that job there: good for
+ * opening a stream within minutes, and nowhere else.
+ */
 void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct server *server = rpc_call_ctx(call);
@@ -160,17 +168,20 @@ void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *message
         return;
     }
     reply.job = job_msg(ctl_state(server->ctl), job, rpc_call_arena(call));
-    if (job->run && job->run->count) {
-        const char *name = job->run->parts[ctl_manager(job)].name;
-        const struct node *node = state_node(ctl_state(server->ctl), name);
-        const NodeInventory *found = node ? node->found : NULL;
-        reply.node = (char *)name;
-        if (found && found->addr)
-            reply.address = arena_printf(rpc_call_arena(call), "http://%s:%u", found->addr,
-                                         found->has_port ? found->port : 6818);
+    if (!job->run || !job->run->count) { /* it has not run: there is nobody to ask */
+        rpc_reply(call, &reply.base);
+        return;
     }
-    char *token = secrets_user_token(&server->secrets, job->owner->uid, job->owner->gid,
-                                     job->owner->user, ACCESS_S, &err);
+    const char *name = job->run->parts[ctl_manager(job)].name;
+    const struct node *node = state_node(ctl_state(server->ctl), name);
+    const NodeInventory *found = node ? node->found : NULL;
+    JobOwner owner = JOB_OWNER__INIT;
+    reply.node = (char *)name;
+    if (found && found->addr)
+        reply.address = arena_printf(rpc_call_arena(call), "http://%s:%u", found->addr,
+                                     found->has_port ? found->port : 6818);
+    job_owner_msg(job->owner, &owner);
+    char *token = secrets_job_token(&server->secrets, &owner, job->id, reply.node, ACCESS_S, &err);
     if (!token) {
         rpc_fail(call, &err);
         return;

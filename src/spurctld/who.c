@@ -8,6 +8,7 @@
  * (1) A uid without an account is a person too: its number is its name.
  * (2) Administrators are root, the user the controller runs as, and those the configuration names.
  * (3) Groups may be stale by up to USERS_KEEP_S; a job keeps those it was submitted with.
+ * (4) A token for one job's streams is for its node: here it is nobody's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
 {
     struct server *server = ctx;
 
-    if (identity->how == RPC_HOW_NONE)
+    if (identity->how == RPC_HOW_NONE || identity->job) /* (4) */
         return 0;
     if (identity->node[0] && identity->how != RPC_HOW_VOUCHED)
         return RPC_NODE;

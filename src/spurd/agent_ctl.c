@@ -6,6 +6,7 @@
  * (2) Every message may come again. (job, attempt) tells: what was done is answered, not repeated.
  * (3) Nothing is taken before the welcome, which says whose leader this is and what we should hold.
  */
+#include <signal.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -486,6 +487,10 @@ void agent_on_message(struct agent *agent, const CtlMessage *message)
         break;
     case CTL_MESSAGE__WHAT_STEPS:
         step_report_acked(agent, message->steps->number);
+        break;
+    case CTL_MESSAGE__WHAT_STOP:
+        log_info("agent.stop", "reason=%s", message->stop->reason ? message->stop->reason : "");
+        kill(getpid(), SIGTERM); /* as an administrator would here */
         break;
     case CTL_MESSAGE__WHAT_REBOOT:
         on_reboot(agent, message->reboot);

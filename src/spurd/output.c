@@ -259,7 +259,8 @@ static int check(const struct agent *agent, const struct rpc_identity *who,
 {
     if (!find_job(agent, request->job_id, request->error, owner, path))
         return err_set(err, ERR_INVALID_JOB_ID, "no job %u on this node", request->job_id);
-    if (!who->has_uid || (who->uid != (*owner)->uid && who->uid != 0))
+    if (!who->has_uid || (who->uid != (*owner)->uid && who->uid != 0) ||
+        (who->job && who->job != request->job_id))
         return err_code(err, ERR_PERMISSION);
     if (readers >= READERS_MAX)
         return err_set(err, ERR_TOO_MANY, "readers on this node");
@@ -308,10 +309,17 @@ static const struct rpc_method methods[] = {
       &read_output_request__descriptor, &output_chunk__descriptor, on_read_output, 4096 },
 };
 
-/* Whoever is known is a user here; what they may read, the job's owner decides. */
+/*
+ * Whoever is known is a user here; what they may read, the job's owner decides. A token for one job
+ * is good on the node that it names.
+ */
 static unsigned roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth)
 {
-    (void)ctx, (void)auth;
+    const struct agent *agent = ctx;
+
+    (void)auth;
+    if (identity->job && strcmp(identity->job_node, agent->name) != 0)
+        return 0;
     return identity->has_uid ? RPC_USER : 0;
 }
 

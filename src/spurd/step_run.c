@@ -70,6 +70,8 @@ bool step_is_owner(const struct rpc_call *call, const struct held *held)
 {
     const struct rpc_identity *who = rpc_call_identity(call);
 
+    if (who->job && who->job != held->job) /* a token for another job */
+        return false;
     return held->grant && held->grant->owner && who->has_uid &&
            (who->uid == held->grant->owner->uid || who->uid == 0);
 }

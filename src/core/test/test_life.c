@@ -371,6 +371,19 @@ static void time_that_did_not_pass_ends_nothing(void **unused)
     fix_free(fix);
 }
 
+static void only_administrators_hold_as_such(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+    uint32_t id = fix_submit(fix, &spec);
+
+    assert_int_equal(fix_hold(fix, id, 2, false), ERR_PERMISSION);
+    assert_int_equal(fix_get(fix, id)->hold, 0);
+    assert_int_equal(fix_hold(fix, id, 2, true), ERR_OK);
+    assert_int_equal(fix_get(fix, id)->hold, 2);
+    fix_free(fix);
+}
+
 /* Its node could not yet say how it ended: the limit waits. */
 static void limits_wait_for_nodes_that_were_not_heard(void **unused)
 {
@@ -690,7 +703,7 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
           UNIT(time_that_did_not_pass_ends_nothing),
           UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
-          UNIT(begin_times_and_deadlines), UNIT(old_jobs_are_forgotten),
-          UNIT(a_request_id_is_answered_once), UNIT(long_requests_go_on),
-          UNIT(starts_never_overcommit), UNIT(components_live_and_end_together),
-          UNIT(licences_are_counted))
+          UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
+          UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
+          UNIT(long_requests_go_on), UNIT(starts_never_overcommit),
+          UNIT(components_live_and_end_together), UNIT(licences_are_counted))

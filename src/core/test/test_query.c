@@ -272,5 +272,74 @@ static void the_rest_as_messages(void **unused)
     fix_free(fix);
 }
 
-UNIT_MAIN(UNIT(ids_as_people_write_them), UNIT(filters), UNIT(jobs_as_messages), UNIT(tres_texts),
+/* A reader that has a list gets what changed since, and what it is to drop. */
+static void changes_since_an_index(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+    ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
+    uint32_t stays = fix_submit(fix, &spec), ends = fix_submit(fix, &spec);
+    struct query *query;
+    struct query_cursor cursor = { 0 };
+    struct id_list gone = { 0 };
+    struct err err = { 0 };
+    uint32_t task;
+
+    PUT(&request, changed_since, state_head(fix->state).index);
+    uint32_t comes = fix_submit(fix, &spec);
+    fix_cancel(fix, ends, NULL);
+    assert_int_equal(query_new(fix->state, &request, &query, &err), 0);
+    const struct job *job = query_next(query, fix->state, &cursor, NULL, &task);
+    assert_true(job && job->id == comes && stays != comes);
+    assert_null(query_next(query, fix->state, &cursor, NULL, &task));
+    assert_true(query_gone(query, fix->state, &gone));
+    assert_true(gone.ids.len == 1 && gone.ids.items[0] == ends);
+    query_free(query);
+    fix_time(fix, 100000); /* forgotten */
+    assert_null(state_job(fix->state, ends));
+    vec_clear(&gone.ids);
+    assert_int_equal(query_new(fix->state, &request, &query, &err), 0);
+    assert_true(query_gone(query, fix->state, &gone));
+    assert_true(gone.ids.len == 1 && gone.ids.items[0] == ends);
+    query_free(query);
+    /* A state that was read from disk does not know: the reader gets everything. */
+    struct state *copy = fix_copy(fix);
+    cursor = (struct query_cursor){ 0 };
+    assert_int_equal(query_new(copy, &request, &query, &err), 0);
+    assert_false(query_gone(query, copy, &gone));
+    assert_true(query_next(query, copy, &cursor, NULL, &task)->id == stays);
+    query_free(query);
+    state_free(copy);
+    vec_done(&gone.ids);
+    fix_free(fix);
+}
+
+static void named_tasks_are_expanded_alone(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    JobSpec spec = fix_spec();
+    spec.array = (char *)"0-9";
+    ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
+    char text[32], *ids[] = { text };
+    struct query *query;
+    struct query_cursor cursor = { 0 };
+    struct err err = { 0 };
+    uint32_t id = fix_submit(fix, &spec), task;
+
+    snprintf(text, sizeof(text), "%u_[3,7]", id);
+    request.n_ids = 1;
+    request.ids = ids;
+    PUT(&request, array_expand, true);
+    assert_int_equal(query_new(fix->state, &request, &query, &err), 0);
+    assert_non_null(query_next(query, fix->state, &cursor, NULL, &task));
+    assert_int_equal(task, 3);
+    assert_non_null(query_next(query, fix->state, &cursor, NULL, &task));
+    assert_int_equal(task, 7);
+    assert_null(query_next(query, fix->state, &cursor, NULL, &task));
+    query_free(query);
+    fix_free(fix);
+}
+
+UNIT_MAIN(UNIT(changes_since_an_index), UNIT(named_tasks_are_expanded_alone),
+          UNIT(ids_as_people_write_them), UNIT(filters), UNIT(jobs_as_messages), UNIT(tres_texts),
           UNIT(the_rest_as_messages))
