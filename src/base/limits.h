@@ -63,6 +63,12 @@ enum {
     LIMIT_TRACE_JOBS = 5 * 1000 * 1000,
     LIMIT_TIMELINE_BARS = 200 * 1000,
 
+    /* images of containers */
+    LIMIT_TAR_HEADER = 1024 * 1024, /* one pax header */
+    LIMIT_TAR_ENTRIES = 10 * 1000 * 1000,
+    LIMIT_IMAGE_LAYERS = 512,
+    LIMIT_IMAGE_JSON = 4 * 1024 * 1024,
+
     /* state */
     LIMIT_BATCH_BYTES = 4 * 1024 * 1024, /* one row of the log */
     LIMIT_BATCH_COMMANDS = 4096,
@@ -75,6 +81,7 @@ enum {
 
 /* A snapshot brought from another controller. */
 #define LIMIT_SNAPSHOT_BYTES (UINT64_C(64) << 30)
+#define LIMIT_IMAGE_BYTES    (UINT64_C(256) << 30) /* unpacked */
 #define LIMIT_JOB_ID         UINT32_C(0xfffffff0)
 /* Ten thousand years would overflow nothing; a hundred is more than anybody waits. */
 #define LIMIT_SECONDS INT64_C(3153600000)

@@ -375,6 +375,21 @@ static void put_nodes(const Allocation *allocation)
     put("SLURM_TASKS_PER_NODE", str_text(&tasks));
 }
 
+/* What srun inside takes over: a step of an allocation with an image runs in it. */
+static void put_container(const JobSpec *spec)
+{
+    put("SRUN_CONTAINER", spec->container);
+    put("SRUN_CONTAINER_IMAGE", spec->container_image);
+    put("SRUN_CONTAINER_MOUNTS", spec->container_mounts);
+    put("SRUN_CONTAINER_WORKDIR", spec->container_workdir);
+    put("SRUN_CONTAINER_NAME", spec->container_name);
+    put("SRUN_CONTAINER_ENV", spec->container_env);
+    put("SRUN_CONTAINER_MOUNT_HOME", spec->container_mount_home ? "1" : NULL);
+    put("SRUN_CONTAINER_ENTRYPOINT", spec->container_entrypoint ? "1" : NULL);
+    put("SRUN_CONTAINER_READONLY", spec->container_readonly ? "1" : NULL);
+    put("SRUN_CONTAINER_REMAP_ROOT", spec->container_remap_root ? "1" : NULL);
+}
+
 void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster)
 {
     const JobStatus *status = job_status(job);
@@ -392,6 +407,7 @@ void alloc_set_env(const Job *job, const struct job_request *request, const char
     put("SLURM_CLUSTER_NAME", cluster);
     put("SLURM_SUBMIT_DIR", getcwd(cwd, sizeof(cwd)) ? cwd : "/");
     put("SLURM_SUBMIT_HOST", host);
+    put_container(spec);
     if (status->allocation)
         put_nodes(status->allocation);
     if (spec->has_ntasks) {

@@ -29,6 +29,7 @@ int scancel_main(int argc, char **argv);
 int scontrol_main(int argc, char **argv);
 int show_main(int argc, char **argv); /* spur show ... is scontrol show ... */
 int sim_main(int argc, char **argv);
+int image_main(int argc, char **argv);
 int sinfo_main(int argc, char **argv);
 int sprio_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);

@@ -38,6 +38,7 @@ static const struct command {
     { "controller", NULL, controller_main, "list, add and remove controllers; change who leads" },
     { "token", NULL, token_main, "make a token" },
     { "config", NULL, config_main, "check, show or import a configuration" },
+    { "image", NULL, image_main, "images that jobs run in: import, list, remove" },
     { "sim", NULL, sim_main, "try a policy on a trace of jobs, or a change on the present queue" },
     { "up", NULL, up_main, "start a private cluster on this machine" },
     { "down", NULL, down_main, "end it" },

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim.c - `spur sim` becomes the program spur-sim, which has the planner in it
+ * sim.c - commands that become a program of their own, which has what others need not load
+ *
+ * `spur sim` is spur-sim (the planner), `spur image` is spur-container (jansson, zlib).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,23 +12,40 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 
-/* Beside this program, or where an installation has it. */
-int sim_main(int argc, char **argv)
+/* Beside this program, in the build tree, or where an installation has it. */
+static int become(const char *program, const char *folder, char **argv)
 {
-    static const char *const places[] = { "spur-sim", "../libexec/spur/spur-sim" };
     char self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
     struct cli cli = { .name = cli_name(argv) };
 
-    (void)argc;
     if (len > 0) {
         self[len] = '\0';
         *strrchr(self, '/') = '\0';
-        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-            CLEANUP(freep) char *path = mem_printf("%s/%s", self, places[i]);
-            execv(path, argv);
-        }
+        CLEANUP(freep) char *beside = mem_printf("%s/%s", self, program);
+        CLEANUP(freep) char *built = mem_printf("%s/../%s/%s", self, folder, program);
+        CLEANUP(freep) char *installed = mem_printf("%s/../libexec/spur/%s", self, program);
+        execv(beside, argv);
+        execv(built, argv);
+        execv(installed, argv);
     }
-    cli_error(&cli, "cannot run spur-sim, which belongs to this program: %s", strerror(errno));
+    cli_error(&cli, "cannot run %s, which belongs to this program: %s", program, strerror(errno));
     return 1;
+}
+
+int sim_main(int argc, char **argv)
+{
+    (void)argc;
+    return become("spur-sim", "cli", argv);
+}
+
+int image_main(int argc, char **argv)
+{
+    CLEANUP(freep) char **words = NEW_ARRAY(char *, argc + 2);
+
+    words[0] = argv[0];
+    words[1] = (char *)"image";
+    for (int i = 1; i < argc; i++)
+        words[i + 1] = argv[i];
+    return become("spur-container", "container", words);
 }

@@ -178,7 +178,9 @@ static int get_env(struct srun *srun)
 static int set_programs(struct srun *srun)
 {
     struct arena *arena = &srun->cli.arena;
-    const char *dir = srun->request.spec->work_dir;
+    const JobSpec *spec = srun->request.spec;
+    bool inside = !str_is_empty(spec->container_image) || !str_is_empty(spec->container);
+    const char *dir = inside ? NULL : spec->work_dir;
     struct err err = { 0 };
 
     if (srun->request.multi_prog) {

@@ -21,13 +21,13 @@ static bool is_program(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode) && access(path, X_OK) == 0;
 }
 
-/* As a shell here would find it; what is not found goes as it is, and the node says so. */
+/* As a shell here would find it (without work_dir: as it is, to be found in an image); what is not found goes as it is, and the node says so. */
 char *srun_find_program(const char *name, const char *work_dir, struct arena *arena)
 {
     const char *path = getenv("PATH"), *cursor = path ? path : "";
     struct span dir;
 
-    if (name[0] == '/')
+    if (name[0] == '/' || !work_dir)
         return arena_strdup(arena, name);
     if (strchr(name, '/'))
         return arena_printf(arena, "%s/%s", work_dir, name);

@@ -300,7 +300,25 @@ static mode_t current_umask(void)
     return mask;
 }
 
-static void fill_launch(struct srun *srun, StepLaunch *launch, char *host)
+/* NULL when nothing was asked for here: the allocation's own then. */
+static StepContainer *fill_container(const JobSpec *spec, StepContainer *out)
+{
+    step_container__init(out);
+    out->image = spec->container_image;
+    out->bundle = spec->container;
+    out->mounts = spec->container_mounts;
+    out->workdir = spec->container_workdir;
+    out->name = spec->container_name;
+    out->env = spec->container_env;
+    out->has_mount_home = out->has_entrypoint = out->has_readonly = out->has_remap_root = true;
+    out->mount_home = spec->container_mount_home;
+    out->entrypoint = spec->container_entrypoint;
+    out->readonly = spec->container_readonly;
+    out->remap_root = spec->container_remap_root;
+    return str_is_empty(out->image) && str_is_empty(out->bundle) ? NULL : out;
+}
+
+static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *container, char *host)
 {
     const JobSpec *spec = srun->request.spec;
     struct winsize size = { 0 };
@@ -334,14 +352,16 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, char *host)
     }
     launch->launch_host = host;
     launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
+    launch->container = fill_container(spec, container);
 }
 
 int srun_launch(struct srun *srun)
 {
     StepLaunch launch = STEP_LAUNCH__INIT;
+    StepContainer container;
     RunStepIn in = RUN_STEP_IN__INIT;
 
-    fill_launch(srun, &launch, srun->host);
+    fill_launch(srun, &launch, &container, srun->host);
     in.what_case = RUN_STEP_IN__WHAT_LAUNCH;
     in.launch = &launch;
     for (size_t i = 0; i < srun->node_count; i++) {

@@ -17,6 +17,7 @@
 #include "rpc/jwt.h"
 #include "rpc/tls.h"
 #include "spurd/agent_priv.h"
+#include "spurd/container.h"
 #include "spurd/hook.h"
 #include "spurd/step.h"
 #include "sys/clock.h"
@@ -40,6 +41,7 @@ void agent_task_node(const struct agent *agent, struct task_node *out)
         .cgroup = agent->cgroup,
         .has_controllers = agent->has_controllers,
         .lease_file = agent->lease_ms ? agent->lease_file : NULL,
+        .container = agent->container,
         .config = agent_common(agent),
         .spec = agent->config ? agent->config->spec : NULL,
         .inventory = &agent->inventory,
@@ -266,6 +268,7 @@ static int start(struct agent *agent, const struct agent_options *options, struc
 
     if (access(options->program, X_OK) < 0)
         return err_errno(err, errno, "spurstepd '%s'", options->program);
+    agent->container = container_program(options->program);
     if (join_tls(agent, options, err) < 0)
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)
@@ -396,6 +399,7 @@ void agent_free(struct agent *agent)
     free(agent->run_dir);
     free(agent->sysroot);
     free(agent->cgroup_root);
+    free(agent->container);
     free(agent->token_file);
     free(agent->lease_file);
     free(agent->cgroup);

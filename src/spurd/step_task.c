@@ -8,6 +8,7 @@
 
 #include "base/hostlist.h"
 #include "base/limits.h"
+#include "spurd/container.h"
 #include "spurd/step.h"
 #include "spurd/step_layout.h"
 #include "sys/clock.h"
@@ -174,6 +175,27 @@ static StepProgram *program_of(const StepLaunch *launch, uint32_t task)
     return any;
 }
 
+static int put_in_container(const struct task_node *node, const StepLaunch *launch,
+                            struct arena *arena, StepTasks *tasks, struct err *err)
+{
+    size_t count;
+
+    if (!launch->container)
+        return 0;
+    if (!node->container)
+        return err_set(err, ERR_UNSUPPORTED, "node %s has no spur-container", node->name);
+    char **words = container_words(node->container, launch->container, NULL, arena, &count);
+    for (size_t i = 0; i < tasks->n_list; i++) {
+        StepTaskOne *one = tasks->list[i];
+        char **args = ARENA_ARRAY(arena, char *, count + one->n_args);
+        memcpy(args, words, count * sizeof(char *));
+        memcpy(args + count, one->args, one->n_args * sizeof(char *));
+        one->args = args;
+        one->n_args += count;
+    }
+    return 0;
+}
+
 static int build_tasks(const StepLaunch *launch, const StepNode *here, struct arena *arena,
                        StepTask *out, struct err *err)
 {
@@ -251,7 +273,8 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
         out->warn_signal = launch->warn_signal;
         out->warn_before_s = launch->warn_before_s;
     }
-    if (build_tasks(launch, layout->nodes[index], arena, out, err) < 0)
+    if (build_tasks(launch, layout->nodes[index], arena, out, err) < 0 ||
+        put_in_container(&node, launch, arena, out->tasks, err) < 0)
         return -(int)err->code;
     out->tasks->has_layout = true;
     out->tasks->layout = launch->layout;

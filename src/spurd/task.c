@@ -4,6 +4,8 @@
  */
 #include "spurd/task.h"
 
+#include "spurd/container.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -253,6 +255,22 @@ static bool may_requeue(const JobSpec *spec, const Config *config)
                              : !config || !config->has_job_requeue || config->job_requeue;
 }
 
+/* The script stays a file of the node; it is seen inside under the same name. */
+static int build_container(const struct task_node *node, const JobSpec *spec, struct arena *arena,
+                           StepTask *out, struct err *err)
+{
+    StepContainer asked;
+
+    if (!container_asked(spec, &asked))
+        return 0;
+    if (!node->container)
+        return err_set(err, ERR_UNSUPPORTED, "this node has no spur-container");
+    out->wrapper =
+        container_words(node->container, &asked, arena_printf(arena, "%s/slurm_script", out->dir),
+                        arena, &out->n_wrapper);
+    return 0;
+}
+
 int task_build(const struct task_node *node, const Grant *grant, const JobPayload *payload,
                const struct task_login *login, struct arena *arena, StepTask *out, struct err *err)
 {
@@ -286,6 +304,8 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
     build_env(node, grant, payload, login, arena, out);
     build_rlimits(node->config, payload, arena, out);
     task_limits(node, grant, arena, out);
+    if (build_container(node, spec, arena, out, err) < 0)
+        return -(int)err->code;
     if (login) {
         out->login_shell =
             arena_strdup(arena, str_is_empty(login->shell) ? "/bin/sh" : login->shell);

@@ -23,8 +23,9 @@ struct task_node {
     const char *cgroup; /* directory of this node's jobs; NULL: there are no cgroups */
     bool has_controllers;
     const char *lease_file;
-    const Config *config; /* NULL: none yet */
-    const NodeSpec *spec; /* NULL: none yet */
+    const char *container; /* the program spur-container; NULL: not installed */
+    const Config *config;  /* NULL: none yet */
+    const NodeSpec *spec;  /* NULL: none yet */
     const struct inventory *inventory;
     bool change_user;
 };

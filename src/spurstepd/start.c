@@ -324,6 +324,19 @@ static char **build_argv(const StepTask *task, const char *script, char *const *
     return argv;
 }
 
+static char **wrap_argv(const StepTask *task, const char *script, char *const *interpreter)
+{
+    CLEANUP(freep) char **inner = build_argv(task, script, interpreter);
+    size_t count = 0;
+
+    while (inner[count])
+        count++;
+    char **argv = NEW_ARRAY(char *, task->n_wrapper + count + 1);
+    memcpy(argv, task->wrapper, task->n_wrapper * sizeof(char *));
+    memcpy(argv + task->n_wrapper, inner, count * sizeof(char *));
+    return argv;
+}
+
 /*
  * "#! /bin/sh -e -u" gives "/bin/sh" and "-e -u", as the kernel reads it: one argument at most.
  * False when there is no such line.
@@ -392,9 +405,14 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
 
     *out = (struct started){ 0 };
     child.env = build_env(&child, NULL, login_env);
-    child.argv = build_argv(task, script, NULL);
-    if (read_shebang(task, line, interpreter))
-        child.by_hand = build_argv(task, script, interpreter);
+    bool named = read_shebang(task, line, interpreter);
+    if (task->n_wrapper) { /* what runs the script is looked for inside, so it is said by hand */
+        child.argv = wrap_argv(task, script, named ? interpreter : NULL);
+        child.script = child.argv[0];
+    } else {
+        child.argv = build_argv(task, script, NULL);
+        child.by_hand = named ? build_argv(task, script, interpreter) : NULL;
+    }
     build_cpus(&child, contain);
     long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
     int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);

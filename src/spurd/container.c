@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container.c - the words that make a program run inside an image
+ */
+#include "spurd/container.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum { MOST_WORDS = 32 };
+
+struct words {
+    char **list;
+    size_t count;
+};
+
+static void add(struct words *words, const char *word)
+{
+    words->list[words->count++] = (char *)word;
+}
+
+static void add_text(struct words *words, const char *option, const char *value)
+{
+    if (str_is_empty(value))
+        return;
+    add(words, option);
+    add(words, value);
+}
+
+static void add_flag(struct words *words, const char *option, bool on)
+{
+    if (on)
+        add(words, option);
+}
+
+char *container_program(const char *stepd)
+{
+    static const char *const places[] = { "/spur-container", "/../container/spur-container",
+                                          "/../libexec/spur/spur-container" };
+    const char *slash = strrchr(stepd, '/');
+
+    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
+        CLEANUP(freep) char *path = mem_printf("%.*s%s", (int)(slash - stepd), stepd, places[i]);
+        if (access(path, X_OK) == 0)
+            return TAKE(path);
+    }
+    return NULL;
+}
+
+bool container_asked(const JobSpec *spec, StepContainer *out)
+{
+    step_container__init(out);
+    out->image = spec->container_image;
+    out->bundle = spec->container;
+    out->mounts = spec->container_mounts;
+    out->workdir = spec->container_workdir;
+    out->name = spec->container_name;
+    out->env = spec->container_env;
+    out->mount_home = spec->container_mount_home;
+    out->entrypoint = spec->container_entrypoint;
+    out->readonly = spec->container_readonly;
+    out->remap_root = spec->container_remap_root;
+    return !str_is_empty(out->image) || !str_is_empty(out->bundle);
+}
+
+char **container_words(const char *program, const StepContainer *container, const char *visible,
+                       struct arena *arena, size_t *count)
+{
+    struct words words = { .list = ARENA_ARRAY(arena, char *, MOST_WORDS) };
+
+    add(&words, program);
+    add(&words, "run");
+    if (!str_is_empty(container->image))
+        add_text(&words, "--image", container->image);
+    else
+        add_text(&words, "--bundle", container->bundle);
+    add_text(&words, "--mounts", container->mounts);
+    add_text(&words, "--workdir", container->workdir);
+    add_text(&words, "--name", container->name);
+    add_text(&words, "--env", container->env);
+    add_text(&words, "--visible", visible);
+    add_flag(&words, "--mount-home", container->mount_home);
+    add_flag(&words, "--entrypoint", container->entrypoint);
+    add_flag(&words, "--readonly", container->readonly);
+    add_flag(&words, "--remap-root", container->remap_root);
+    add(&words, "--");
+    *count = words.count;
+    return words.list;
+}

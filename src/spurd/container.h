@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container.h - the words that make a program run inside an image
+ *
+ * spur-container does the work (src/container): its words are put before the program's own.
+ */
+#ifndef SPURD_CONTAINER_H
+#define SPURD_CONTAINER_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "proto/job.pb-c.h"
+#include "proto/run.pb-c.h"
+
+/* spur-container where it belongs to this spurstepd; NULL: nowhere. Freed by the caller. */
+char *container_program(const char *stepd);
+
+/* What a job asks for; false: nothing. Points into `spec`. */
+bool container_asked(const JobSpec *spec, StepContainer *out);
+
+/* "spur-container run --image X ... --"; `visible` is seen inside under its own path, or NULL. */
+char **container_words(const char *program, const StepContainer *container, const char *visible,
+                       struct arena *arena, size_t *count);
+
+#endif
