@@ -15,18 +15,54 @@
 
 static const char MOVES[] = "the log moves"; /* as spurctld says it */
 
-enum { ASK_AGAIN_MS = 300, WAIT_S = 600, WAIT_MOST_S = 86400 };
+enum { ASK_AGAIN_MS = 300, WAIT_S = 600 };
 
-static const char help[] =
-    "Usage: spur controller list                  who leads, how far each is, its state's digest\n"
-    "       spur controller ping                  which of them are up\n"
-    "       spur controller add NAME [ADDRESS]    a new controller at HOST:PORT\n"
-    "       spur controller remove NAME           one less, whether it runs or not\n"
-    "       spur controller transfer NAME         that one leads from now on\n\n"
-    "  --invitation FILE   add: where the newcomer's invitation goes (default NAME.invitation)\n"
-    "  --wait S            give up after S seconds (default 600); what was begun can be asked for again\n\n"
-    "A controller that is alone keeps its log in SQLite; with the second one it moves to etcd, and back when\n"
-    "one is left.\n";
+struct change_args {
+    const char *name, *address; /* operands */
+    const char *invitation;
+    uint32_t wait_s;
+    bool help;
+};
+
+static const struct option rows[] = {
+    { .name = "invitation",
+      .arg = "FILE",
+      .read = option_text,
+      .into = OPTION_TEXT(struct change_args, invitation),
+      .help =
+          "add: where the invitation of the new controller is written; NAME.invitation when not "
+          "given. It is good for an hour; the new controller is started with spurctld --join "
+          "FILE." },
+    { .name = "wait",
+      .arg = "SECONDS",
+      .read = option_positive,
+      .into = OPTION_U32(struct change_args, wait_s),
+      .help =
+          "add, remove, transfer: give up after so long, 600 when not given. What was begun can "
+          "be asked for again and goes on where it stands." },
+    { .name = "help",
+      .key = 'h',
+      .read = option_flag,
+      .into = OPTION_BOOL(struct change_args, help),
+      .help = "Show this text." },
+};
+
+const struct option_set controller_options = {
+    .command = "spur controller",
+    .usage = "list\n"
+             "       spur controller ping\n"
+             "       spur controller add NAME [HOST:PORT] [--invitation FILE] [--wait SECONDS]\n"
+             "       spur controller remove NAME [--wait SECONDS]\n"
+             "       spur controller transfer NAME",
+    .about =
+        "Shows who the controllers are, who leads and how far each is; adds and removes "
+        "controllers and changes who leads, while jobs run. A controller that is alone keeps its "
+        "log in SQLite; with the second one it moves to etcd, and back when one is left.",
+    .bit = 1,
+    .usage_exit = 1,
+    .rows = rows,
+    .count = ARRAY_LEN(rows),
+};
 
 /* ---- list ---- */
 
@@ -178,11 +214,6 @@ int controller_change(struct client *client, const char *what, const char *name,
     }
 }
 
-struct change_args {
-    const char *name, *address, *invitation;
-    unsigned wait_s;
-};
-
 static void say_phase(void *ctx, const char *phase, uint32_t paused_ms)
 {
     (void)ctx;
@@ -210,35 +241,6 @@ static int keep_invitation(void *ctx, const char *line, struct err *err)
     return 0;
 }
 
-/* -1 to go on, else the exit code. */
-static int read_args(struct cli *cli, int argc, char **argv, struct change_args *args)
-{
-    *args = (struct change_args){ .wait_s = WAIT_S };
-    for (int i = 2; i < argc; i++) {
-        uint64_t seconds;
-        if (strcmp(argv[i], "--invitation") == 0 && i + 1 < argc) {
-            args->invitation = argv[++i];
-        } else if (strcmp(argv[i], "--wait") == 0 && i + 1 < argc) {
-            if (!str_to_u64(argv[++i], WAIT_MOST_S, &seconds)) {
-                cli_error(cli, "Invalid numeric value \"%s\" for --wait.", argv[i]);
-                return 1;
-            }
-            args->wait_s = (unsigned)seconds;
-        } else if (argv[i][0] == '-' || args->address) {
-            cli_error(cli, "unexpected argument '%s'", argv[i]);
-            return 1;
-        } else if (args->name) {
-            args->address = argv[i];
-        } else {
-            args->name = argv[i];
-        }
-    }
-    if (args->name)
-        return -1;
-    fputs(help, stderr);
-    return 1;
-}
-
 /* A name that nobody has is a mistake, and not something that is gone already. */
 static bool is_known(struct cli *cli, const char *name)
 {
@@ -250,64 +252,87 @@ static bool is_known(struct cli *cli, const char *name)
 
 static const struct verb {
     const char *name, *method, *done;
-    bool known, address;
+    bool known; /* it must be there */
+    int most;   /* operands */
 } verbs[] = {
-    { "add", "AddController", "is a controller", false, true },
-    { "remove", "RemoveController", "is no longer a controller", true, false },
-    { "transfer", "TransferLeader", "leads", true, false },
+    { "add", "AddController", "is a controller", false, 2 },
+    { "remove", "RemoveController", "is no longer a controller", true, 1 },
+    { "transfer", "TransferLeader", "leads", true, 1 },
 };
 
-static int change(struct cli *cli, const struct verb *verb, int argc, char **argv)
+static int change(struct cli *cli, const struct verb *verb, struct change_args *args)
 {
-    struct change_args args;
-    struct controller_watch watch = { &args, keep_invitation, say_phase };
+    struct controller_watch watch = { args, keep_invitation, say_phase };
     struct err err = { 0 };
-    int code = read_args(cli, argc, argv, &args);
+    int code;
 
-    if (code >= 0)
-        return code;
-    if (args.address && !verb->address) {
-        cli_error(cli, "unexpected argument '%s'", args.address);
-        return 1;
-    }
-    if (verb->known && !is_known(cli, args.name)) {
-        cli_error(cli, "there is no controller '%s'", args.name);
+    if (verb->known && !is_known(cli, args->name)) {
+        cli_error(cli, "there is no controller '%s'", args->name);
         return 1;
     }
     struct client *client = client_new(&(struct client_options){ 0 }, &err);
-    code = client ? controller_change(client, verb->method, args.name, args.address, &watch,
-                                      args.wait_s, &err)
+    code = client ? controller_change(client, verb->method, args->name, args->address, &watch,
+                                      args->wait_s ? args->wait_s : WAIT_S, &err)
                   : -(int)err.code;
     client_free(client);
     if (code < 0)
         cli_error(cli, "%s", err.text);
     else
-        printf("%s %s\n", args.name, verb->done);
+        printf("%s %s\n", args->name, verb->done);
     return code < 0;
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        if (strcmp(name, verbs[i].name) == 0)
+            return &verbs[i];
+    }
+    return NULL;
+}
+
+/* operands[0] is what to do. */
+static int run(struct cli *cli, struct change_args *args, char **operands, int count)
+{
+    const struct verb *verb = find_verb(operands[0]);
+
+    if (count == 1 && strcmp(operands[0], "list") == 0)
+        return list(cli);
+    if (count == 1 && strcmp(operands[0], "ping") == 0)
+        return ping_print(cli, false, 0, NULL);
+    if (!verb) {
+        cli_error(cli, "'%s' is not list, ping, add, remove or transfer", operands[0]);
+        return 1;
+    }
+    if (count < 2 || count > 1 + verb->most) {
+        cli_error(cli,
+                  count < 2 ? "%s: the name of a controller is needed" : "%s: too many arguments",
+                  verb->name);
+        return 1;
+    }
+    args->name = operands[1];
+    args->address = count > 2 ? operands[2] : NULL;
+    return change(cli, verb, args);
 }
 
 int controller_main(int argc, char **argv)
 {
-    bool asked = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-    const struct verb *verb = NULL;
+    const struct option_set *set = &controller_options;
+    struct option_ctx ctx = cli_option_ctx();
+    struct change_args args = { 0 };
+    struct err err = { 0 };
+    char **operands = NEW_ARRAY(char *, argc + 1);
     struct cli cli;
-    int code;
+    int count = 0, code;
 
-    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++) {
-        if (strcmp(argv[1], verbs[i].name) == 0)
-            verb = &verbs[i];
-    }
     cli_init(&cli, cli_name(argv));
-    if (argc == 2 && strcmp(argv[1], "list") == 0) {
-        code = list(&cli);
-    } else if (argc == 2 && strcmp(argv[1], "ping") == 0) {
-        code = ping_print(&cli, false, argc, argv);
-    } else if (verb) {
-        code = change(&cli, verb, argc, argv);
-    } else {
-        fputs(help, asked ? stdout : stderr);
-        code = !asked;
-    }
+    if (option_read_argv(set, &ctx, &args, argc, argv, OPTION_PERMUTE, operands, &count, &err) < 0)
+        code = cli_option_error(set, &err);
+    else if (cli_help(set, args.help, count == 0, false))
+        code = !args.help;
+    else
+        code = run(&cli, &args, operands, count);
     cli_done(&cli);
+    free(operands);
     return code;
 }

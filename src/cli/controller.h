@@ -6,6 +6,9 @@
 #define CLI_CONTROLLER_H
 
 #include "client/client.h"
+#include "schema/option.h"
+
+extern const struct option_set controller_options;
 
 struct controller_watch {
     void *ctx;

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/controller.h"
 #include "cli/sim.h"
 #include "schema/request.h"
 
@@ -35,9 +36,12 @@ int man_main(int argc, char **argv)
     }
     if (argc == 2 && is_called(&sim_options, argv[1]))
         option_add_man(&sim_options, &out);
+    if (argc == 2 && is_called(&controller_options, argv[1]))
+        option_add_man(&controller_options, &out);
     if (!out.len) {
         fputs(
-            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sattach|sstat|exec|sim\n",
+            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sattach|sstat|exec|sim|"
+            "controller\n",
             stderr);
         return 1;
     }
