@@ -183,7 +183,7 @@ int server_start_links(struct server *server, struct err *err)
 
     if (!server->ha || all->list.len < 2)
         return 0;
-    if (server->ha->member)
+    if (server->ha->member && !server->ha->near)
         server->ha->near = etcd_near_new(&etcd_rpc_io, server->ha->rpc, ctl_log(server->ctl));
     if (all->list.len > SUSPECT_PEERS)
         return err_set(err, ERR_CONFIG, "more than %d controllers", SUSPECT_PEERS);
