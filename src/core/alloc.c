@@ -167,6 +167,22 @@ static int check_company(const struct job *job, const struct need *need, const s
     return 0;
 }
 
+/* MaxCPUsPerNode: what jobs of the partition have there already counts too. */
+static bool within_partition(const struct need *need, const struct node *node, uint32_t cpus)
+{
+    uint64_t used = 0;
+
+    if (!need->max_cpus_per_node && !need->max_cpus_per_socket)
+        return true;
+    vec_each (struct job *, at, &node->jobs) {
+        const struct job_run *run = (*at)->run;
+        for (unsigned i = 0; str_eq(run->partition, need->partition->spec->name) && i < run->count;
+             i++)
+            used += run->parts[i].node == node ? run->parts[i].cpus : 0;
+    }
+    return used + cpus <= need_cpus(need, node);
+}
+
 static int check_part(const struct state *state, const struct job *job, const struct need *need,
                       const NodeAlloc *alloc, struct err *err)
 {
@@ -185,6 +201,8 @@ static int check_part(const struct state *state, const struct job *job, const st
     bitset_done(&cpus);
     if (!good)
         return no_room(err, alloc->node, "the CPUs are in use");
+    if (!within_partition(need, node, alloc->cpus))
+        return no_room(err, alloc->node, "jobs of the partition have as many CPUs as they may");
     if (alloc->mem_mb > node->mem_mb - MIN(node->mem_used_mb, node->mem_mb))
         return no_room(err, alloc->node, "not enough memory is free");
     return check_gres(node, alloc, err);

@@ -47,6 +47,17 @@ uint32_t need_unit(const struct need *need, const struct node *node)
     return need->by_core || need->by_socket ? node->threads : 1;
 }
 
+uint32_t need_cpus(const struct need *need, const struct node *node)
+{
+    uint64_t most = node->cpus;
+
+    if (need->max_cpus_per_node)
+        most = MIN(most, need->max_cpus_per_node);
+    if (need->max_cpus_per_socket)
+        most = MIN(most, (uint64_t)need->max_cpus_per_socket * node_socket_count(node));
+    return (uint32_t)most;
+}
+
 /* CPUs that jobs of this shape leave to the system. */
 static uint32_t kept_cpus(const struct shape *shape, const struct node *node)
 {
@@ -270,6 +281,8 @@ static void need_units(const struct state *state, const struct shape *shape, str
         how = own;
     need->by_core = !how || !strcasestr(how, "CR_CPU");
     need->by_socket = how && strcasestr(how, "CR_Socket");
+    need->max_cpus_per_node = need->partition->spec->max_cpus_per_node;
+    need->max_cpus_per_socket = need->partition->spec->max_cpus_per_socket;
     need->tasks_per_core = shape->tasks_per_core;
     if (!need->tasks_per_core && how && strcasestr(how, "CR_ONE_TASK_PER_CORE"))
         need->tasks_per_core = 1;
@@ -299,7 +312,7 @@ static uint32_t could_run(const struct shape *shape, const struct need *need,
                           const struct node *node)
 {
     uint64_t totals[TAKE_GRES];
-    struct room room = { node->cpus, node->mem_mb, totals, true };
+    struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
 
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
         totals[i] = gres_most(&node->gres[i]);

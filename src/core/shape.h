@@ -43,6 +43,8 @@ struct need {
     uint32_t cpus_per_gpu;
     uint32_t max_tasks; /* per node; 0: no bound */
     uint32_t tasks_per_core;
+    uint32_t max_cpus_per_socket; /* of the partition's jobs together; 0: no bound */
+    uint32_t max_cpus_per_node;
     bool by_core;   /* CPUs are given as whole cores */
     bool by_socket; /* or as whole sockets */
 };
@@ -96,6 +98,9 @@ unsigned core_partition_reason(const struct job *job, const struct need *need);
 /* CPUs are given in units of so many: threads of a core, a socket, or single ones. */
 uint32_t need_unit(const struct need *need, const struct node *node);
 uint32_t node_socket_count(const struct node *node); /* that its CPUs divide among; 1 at least */
+
+/* CPUs of the node that the partition's jobs may have together. */
+uint32_t need_cpus(const struct need *need, const struct node *node);
 
 /* What one node has left, or has at all. `gres` goes with node->gres. */
 struct room {

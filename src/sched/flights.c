@@ -57,6 +57,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         claim->end_us = end_us;
         claim->uid = job->owner->uid;
         claim->minds = family->minds;
+        claim->partition = parts->need->partition->number;
         claim->mcs = mcs_hash(family->shape->mcs_label);
         claim->amount = amount_take(sched, &part->take, parts->need->whole_nodes);
         pick(&sched->hosts.items[part->host], parts->need, &part->take, claim);

@@ -35,6 +35,26 @@ static bool company_suits(const struct chooser *c, const struct host *host)
     return true;
 }
 
+/* What the partition's jobs may have more there at the start of the view. */
+static uint32_t partition_room(const struct chooser *c, const struct host *host)
+{
+    const struct node *node = host->node;
+    uint32_t most = need_cpus(c->need, node);
+    uint64_t used = 0;
+
+    for (size_t i = 0; i < node->jobs.len; i++) {
+        const struct job *job = node->jobs.items[i];
+        bool ends = c->view.start_us > c->view.now_us && job_runs_until(job) <= c->view.start_us;
+        if (ends || !str_eq(job->run->partition, c->need->partition->spec->name))
+            continue;
+        for (unsigned k = 0; k < job->run->count; k++)
+            used += job->run->parts[k].node == node ? job->run->parts[k].cpus : 0;
+    }
+    for (const struct claim *claim = host->claims; claim; claim = claim->next)
+        used += claim->partition == c->need->partition->number ? claim->amount->cpus : 0;
+    return used < most ? most - (uint32_t)used : 0;
+}
+
 /* (1) */
 uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
 {
@@ -53,6 +73,8 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
     /* Who is there later is not known. */
     if (view.start_us <= view.now_us && (host->whole || !company_suits(c, host)))
         return 0;
+    if (c->need->max_cpus_per_node || c->need->max_cpus_per_socket)
+        at->cpus = MIN(at->cpus, partition_room(c, host));
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
     return fit_tasks(c->shape, c->need, host->node, &room);
 }

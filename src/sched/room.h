@@ -113,6 +113,7 @@ struct claim {
     int64_t end_us;
     struct amount *amount;
     uint32_t uid, fresh_cpus; /* CPUs that nobody else had */
+    uint32_t partition;       /* its number */
     uint8_t minds;            /* enum minds */
     uint64_t mcs;             /* hash of its label; 0 none */
     struct bitset cpus;

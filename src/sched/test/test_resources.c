@@ -196,6 +196,24 @@ static void whole_sockets(void **state)
     rig_free(rig);
 }
 
+static void partitions_have_part_of_a_node(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[[nodes]]\nnames = \"n1\"\n" SOCKETS MAIN
+                              "[[partitions]]\nname = \"few\"\nnodes = \"ALL\"\n"
+                              "max_cpus_per_node = 3\n");
+    uint32_t two = rig_submit(rig, "p=few c=2 t=600"), more = rig_submit(rig, "p=few c=2 t=60");
+
+    (void)state;
+    uint32_t one = rig_submit(rig, "p=few c=1 t=60"), other = rig_submit(rig, "c=4 t=60");
+    assert_int_equal(rig_plan(rig), 3);
+    assert_true(rig_runs(rig, two) && rig_runs(rig, one) && rig_runs(rig, other));
+    assert_int_equal(rig_submit(rig, "p=few c=4"), 0);
+    rig_end(rig, two);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, more));
+    rig_free(rig);
+}
+
 static void labels_keep_apart(void **state)
 {
     struct rig *rig = rig_new(RACKS);
@@ -286,5 +304,5 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(one_licence_or_another), UNIT(cores_are_left_to_the_system),
           UNIT(tasks_bring_what_they_need), UNIT(as_many_nodes_as_are_free),
           UNIT(tasks_spread_evenly), UNIT(whole_sockets), UNIT(labels_keep_apart),
-          UNIT(the_fewest_switches), UNIT(a_job_waits_for_few_switches),
-          UNIT(segments_stay_in_their_block))
+          UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
+          UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block))
