@@ -75,10 +75,10 @@ struct ranking {
     uint64_t rank, seen, users;
 };
 
-static void rank_level(struct ranking *ranking, struct assoc **list, size_t count);
+static void rank_level(struct ranking *ranking, struct assoc **list, size_t count, bool tied);
 
 /* The children of accounts that are level, ranked together. */
-static void rank_below(struct ranking *ranking, struct assoc **list, size_t count)
+static void rank_below(struct ranking *ranking, struct assoc **list, size_t count, bool tied)
 {
     size_t total = 0, at = 0;
 
@@ -89,26 +89,29 @@ static void rank_below(struct ranking *ranking, struct assoc **list, size_t coun
         for (size_t k = 0; k < list[i]->children.len; k++)
             all[at++] = list[i]->children.items[k];
     }
-    rank_level(ranking, all, total);
+    rank_level(ranking, all, total, tied);
     free(all);
 }
 
-static void rank_level(struct ranking *ranking, struct assoc **list, size_t count)
+/* `tied`: the first of them have the rank of the user that their account is level with. */
+static void rank_level(struct ranking *ranking, struct assoc **list, size_t count, bool tied)
 {
     size_t end;
 
     qsort(list, count, sizeof(struct assoc *), by_level);
-    for (size_t i = 0; i < count; i = end) {
+    for (size_t i = 0; i < count; i = end, tied = false) {
+        size_t users = i;
         for (end = i + 1; end < count && level_compare(list[i], list[end]) == 0; end++)
             ;
-        size_t users = i;
         while (users < end && list[users]->user)
             users++;
-        for (size_t k = i; k < users; k++) /* who is level has the same rank */
-            list[k]->factor = (ranking->users - ranking->seen) * FRACTION / ranking->users;
+        if (!tied)
+            ranking->rank = ranking->users - ranking->seen;
+        for (size_t k = i; k < users; k++)
+            list[k]->factor = ranking->rank * FRACTION / ranking->users;
         ranking->seen += users - i;
         if (users < end)
-            rank_below(ranking, list + users, end - users);
+            rank_below(ranking, list + users, end - users, tied || users > i);
     }
 }
 
@@ -165,5 +168,5 @@ void fairshare_update(struct state *state)
         return;
     }
     struct ranking ranking = { .users = MAX(accounts->users, 1) };
-    rank_below(&ranking, &accounts->assocs.items[0], 1);
+    rank_below(&ranking, &accounts->assocs.items[0], 1, false);
 }

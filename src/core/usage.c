@@ -77,14 +77,22 @@ static int64_t period_s(const struct state *state)
                                                      : DEFAULT_PERIOD_S;
 }
 
+/* What came since the last turn is not old yet; a reset (fraction 0) takes it too. */
+static uint64_t older(uint64_t was, uint64_t is, uint64_t fraction)
+{
+    return fraction ? mul_fraction(was, fraction) + (is - was) : 0;
+}
+
 static void decay(struct state *state, struct holder *holder, uint64_t fraction)
 {
+    struct holder was = *holder;
+
     usage_settle(state, holder);
     if (holder->no_decay && fraction)
         return;
     for (size_t k = 0; k < state->accounts->tres_count; k++)
-        holder->usage[k] = mul_fraction(holder->usage[k], fraction);
-    holder->wall = mul_fraction(holder->wall, fraction);
+        holder->usage[k] = older(was.usage[k], holder->usage[k], fraction);
+    holder->wall = older(was.wall, holder->wall, fraction);
     holder_rehash(state, holder);
 }
 
