@@ -9,7 +9,7 @@
  *     bench-sched [JOBS [NODES [SHAPES [USERS]]]]     one run
  *     bench-sched                                     P7, P8 and their growth
  *
- * BOOKINGS=N in the environment: as scheduler.bookings.
+ * BOOKINGS=N in the environment: as scheduler.bookings. LIMITS=1: with accounts, limits and fair share.
  *
  * The floor is a planner that asks nothing: the next job of an array on the next free node of
  * another, and the same command made of it.
@@ -89,11 +89,27 @@ static void on_start(struct rig *rig, const struct job *job)
 
 /* ---- cluster and jobs ---- */
 
-static struct rig *cluster(unsigned nodes)
+/* LIMITS=1: every user is in one of 50 accounts, with limits of his own, the account's and a QOS'. */
+static void add_accounts(struct str *toml, unsigned users)
 {
-    char toml[2000];
+    str_add(toml, "[accounting]\nenforce = [\"limits\"]\n"
+                  "[priority]\nweight_age = 1000\nweight_fairshare = 100000\nweight_qos = 1000\n"
+                  "calc_period = \"1-0\"\n" /* its cost is not that of placements */
+                  "[[qos]]\nname = \"normal\"\nmax_tres_per_user = \"cpu=40000\"\n"
+                  "[[accounts]]\nname = \"all\"\ngrp_tres = \"cpu=600000\"\n");
+    for (unsigned i = 0; i < 50; i++)
+        str_addf(toml, "[[accounts]]\nname = \"a%u\"\nparent = \"all\"\ngrp_tres = \"cpu=%u\"\n", i,
+                 4000 + dice(16000));
+    for (unsigned i = 1; i <= users; i++)
+        str_addf(toml, "[[users]]\nname = \"u%u\"\naccount = \"a%u\"\nmax_jobs = %u\n", i, i % 50,
+                 4 + dice(60));
+}
 
-    snprintf(toml, sizeof(toml),
+static struct rig *cluster(unsigned nodes, unsigned users)
+{
+    struct str toml = { 0 };
+
+    str_addf(&toml,
              "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %s\n"
              "[jobs]\nmax_job_count = 3000000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
              "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
@@ -102,7 +118,10 @@ static struct rig *cluster(unsigned nodes)
              "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
              "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
              getenv("BOOKINGS") ? getenv("BOOKINGS") : "0", nodes * 6 / 10, nodes - nodes * 6 / 10);
-    struct rig *rig = rig_new(toml);
+    if (getenv("LIMITS"))
+        add_accounts(&toml, users);
+    struct rig *rig = rig_new(str_text(&toml));
+    str_done(&toml);
     rig->check = false;
     return rig;
 }
@@ -179,7 +198,7 @@ static struct result run(unsigned jobs, unsigned nodes, unsigned shapes, unsigne
                          unsigned limits, uint64_t most)
 {
     struct load load = {
-        .rig = cluster(nodes), .shapes = shapes, .users = users, .limits = limits
+        .rig = cluster(nodes, users), .shapes = shapes, .users = users, .limits = limits
     };
     struct rig *rig = load.rig;
     struct result out = { 0 };

@@ -98,7 +98,10 @@ static void charge_start(const struct state *state, const struct job *job, const
     charge_close(state, out, job->shape, partition_at(state, allocation->partition));
 }
 
-/* With what it is given; the planner has looked, but others may have started since. */
+/*
+ * With what it is given; the planner has looked, but others may have started since. `others` are
+ * the components before it, or NULL.
+ */
 static bool within_limits(struct state *state, const struct job *job, const JobStart *start,
                           struct tallies *others, struct err *err)
 {
@@ -114,6 +117,8 @@ static bool within_limits(struct state *state, const struct job *job, const JobS
         err_set(err, ERR_ACCOUNTING_POLICY, "%s", reason_word(hit.reason));
         return false;
     }
+    if (!others)
+        return true;
     size_t count = limits_holders(state, job, partition, holders);
     tallies_add(state, others, holders, count, &charge, limits_seconds(job), 1);
     return true;
@@ -159,7 +164,7 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
         struct job *job = startable(state, start, err);
         uint32_t number;
         if (!job || alloc_check(state, job, start, err) < 0 ||
-            !within_limits(state, job, start, &others, err))
+            !within_limits(state, job, start, cmd->n_starts > 1 ? &others : NULL, err))
             break;
         if (job_is_meta(job)) {
             array_find(job->array, start->array_task_id, &number);

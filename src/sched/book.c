@@ -118,14 +118,10 @@ bool book_drop_behind(struct sched *sched, struct order order)
     return any;
 }
 
-/* Its QOS says so, or a limit is in its way: nothing is kept for it. */
-static bool never_reserves(const struct sched *sched, const struct job *job)
+/* The QOS says that nothing is kept for the job. */
+static bool never_reserves(const struct job *job)
 {
-    struct limit_hit hit;
-
-    if (job->in_qos && job->in_qos->flags & QOS_NO_RESERVE)
-        return true;
-    return state_enforce(sched->state) && !limits_allow_any(sched->state, job, NULL, &hit);
+    return job->in_qos && job->in_qos->flags & QOS_NO_RESERVE;
 }
 
 static bool book(struct sched *sched, struct order order, struct class *class)
@@ -135,7 +131,7 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
     uint64_t before = sched->looked;
 
-    if (family->hopeless == sched->epoch + 1 || never_reserves(sched, job))
+    if (family->hopeless == sched->epoch + 1 || never_reserves(job))
         return false;
     book_drop_behind(sched, order); /* (1) */
     booking.start_us = profile_start(sched, family, job, sched->now_us, false, &booking.parts);
@@ -203,7 +199,8 @@ static void lane_forget(struct sched *sched, struct lane *lane, struct order bef
 
 static bool book_lane(struct sched *sched, struct lane *lane, struct order before, unsigned *budget)
 {
-    uint32_t kept[LIMIT_BOOKINGS];
+    uint32_t kept[LIMIT_BOOKINGS], limited[64];
+    size_t stopped = 0;
     struct lane_walk walk;
     struct class *class;
     size_t count = 0;
@@ -214,6 +211,10 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
         struct order order = lane_walk_next(&walk, &class);
         if (order_is_last(order) || !order_before(order, before))
             break;
+        if (limits_stop(sched, order.id) && stopped < ARRAY_LEN(limited)) {
+            limited[stopped++] = order.id;
+            continue;
+        }
         if (!pend_find(sched, order.id)->booked) {
             uint64_t was = sched->looked;
             changed = true;
@@ -225,6 +226,8 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
         kept[count++] = order.id;
     }
     lane_walk_done(&walk);
+    for (size_t i = 0; i < stopped; i++) /* not in the way of the next walk */
+        changed = limits_in_way(sched, state_job(sched->state, limited[i])) || changed;
     for (size_t i = 0; i < count; i++) {
         const struct booking *booking = booking_of(sched, kept[i]);
         if (booking) {

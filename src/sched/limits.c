@@ -89,6 +89,14 @@ bool limits_in_way(struct sched *sched, const struct job *job)
     return true;
 }
 
+bool limits_stop(const struct sched *sched, uint32_t job_id)
+{
+    struct limit_hit hit;
+
+    return state_enforce(sched->state) &&
+           !limits_allow_any(sched->state, state_job(sched->state, job_id), &sched->planned, &hit);
+}
+
 static void charge_parts(const struct sched *sched, const struct job *job,
                          const struct parts *parts, struct charge *out)
 {
@@ -168,12 +176,13 @@ void limits_sweep(struct sched *sched, unsigned *budget)
     if (sched->turn != turn) {
         sched->turn = turn;
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
-        VEC(uint32_t) holders = { 0 };
+        vec_clear(&sched->review);
         map_each (entry, &sched->limited)
-            vec_push(&holders, (uint32_t)entry->num);
-        vec_each (uint32_t, holder, &holders)
-            release(sched, *holder);
-        vec_done(&holders);
+            vec_push(&sched->review, (uint32_t)entry->num);
+    }
+    while (sched->review.len && *budget) {
+        release(sched, sched->review.items[--sched->review.len]);
+        *budget -= MIN(*budget, RELEASE_MOST);
     }
     for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && *budget; done++) {
         const struct job *job = state_job_from(sched->state, sched->sweep_id);
@@ -195,5 +204,6 @@ void limits_done(struct sched *sched)
         free(entry->value);
     }
     map_done(&sched->limited);
+    vec_done(&sched->review);
     tallies_done(&sched->planned);
 }

@@ -396,7 +396,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.count = sched->starts.len;
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
-    sched->plan.more = sched->plan.more || sched->sweep_id;
+    sched->plan.more = sched->plan.more || sched->sweep_id || sched->review.len;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     return &sched->plan;

@@ -173,6 +173,8 @@ void bookings_done(struct sched *sched);
 struct held;
 /* Does a limit keep the job from starting? Then it is out of its class when this returns. */
 bool limits_in_way(struct sched *sched, const struct job *job);
+/* The same; changes nothing. */
+bool limits_stop(const struct sched *sched, uint32_t job_id);
 /* The same with what it would be given. Changes nothing. */
 bool limits_in_way_of(struct sched *sched, const struct job *job, const struct parts *parts,
                       struct limit_hit *hit);
@@ -248,6 +250,7 @@ struct sched {
     struct map limited;     /* number of a holder → struct line */
     struct tallies planned; /* by holder */
     uint64_t turn;          /* of the priorities that was seen last */
+    VEC(uint32_t) review;   /* holders whose lines are looked at again */
     uint32_t sweep_id;      /* the next job to be put in its place; 0 none */
     struct map flights;     /* job id → struct flights */
     struct map arrays;      /* array id → struct throttle */
