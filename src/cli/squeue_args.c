@@ -254,7 +254,7 @@ static void fill_request(struct squeue *squeue, ListJobsRequest *request)
     request->array_expand = args->array || (args->jobs && strchr(args->jobs, '_'));
     request->has_stale = request->stale = args->stale;
     request->has_hidden_too = request->hidden_too = args->all && !args->hide;
-    request->has_with_spec = request->with_spec = wants_spec(squeue);
+    request->has_with_spec = request->with_spec = args->step_flag || wants_spec(squeue);
     /* A job that is named and over is known, though not shown: ask for all, choose here. */
     if (squeue->states.all || request->n_ids) {
         request->has_all_states = request->all_states = true;

@@ -251,6 +251,7 @@ static int run_step(struct srun *srun)
         code = srun_open_sinks(srun);
     if (code) {
         srun->highest_status = code << 8;
+        srun_leave(srun);
         return code;
     }
     srun_launch(srun);

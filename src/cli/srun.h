@@ -131,7 +131,8 @@ struct client_stream *srun_open_stream(struct client *client, RunStepIn *first, 
 bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *err);
 
 /* srun_loop.c */
-int srun_loop(struct srun *srun); /* the exit code of the step */
+int srun_loop(struct srun *srun);   /* the exit code of the step */
+void srun_leave(struct srun *srun); /* the share of the allocation is given back */
 const char *srun_step_name(const struct srun *srun);
 void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);
 

@@ -115,7 +115,7 @@ static void loop(struct srun *srun)
 }
 
 /* The manager takes the step's share back before we say that it is over. */
-static void leave(struct srun *srun)
+void srun_leave(struct srun *srun)
 {
     for (size_t i = 0; i < srun->node_count; i++) {
         struct srun_node *node = &srun->nodes[i];
@@ -154,7 +154,7 @@ int srun_loop(struct srun *srun)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &srun->before);
     if (srun->killed_by_9 || (srun->killing && srun->highest > 128))
         cli_say(&srun->cli, "Force Terminated %s", srun_step_name(srun));
-    leave(srun);
+    srun_leave(srun);
     if (srun->failed && srun->highest == 0) {
         srun->highest = 1;
         srun->highest_status = 1 << 8;

@@ -202,17 +202,15 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message)
         on_attach(run, in->attach);
         break;
     case RUN_STEP_IN__WHAT_DATA:
-        if (in->data->data.len > STEP_DATA_MAX) {
-            err_code(&err, ERR_TOO_LARGE);
-            step_run_fail(run, &err);
-            break;
-        }
-        /* fall through */
     case RUN_STEP_IN__WHAT_SIGNAL:
     case RUN_STEP_IN__WHAT_WINDOW:
     case RUN_STEP_IN__WHAT_ACK:
-        if (run->proc)
+        if (in->what_case == RUN_STEP_IN__WHAT_DATA && in->data->data.len > STEP_DATA_MAX) {
+            err_code(&err, ERR_TOO_LARGE);
+            step_run_fail(run, &err);
+        } else if (run->proc) {
             step_proc_pass(run->proc, run, in);
+        }
         break;
     default:
         break;

@@ -159,6 +159,24 @@ static void set_window(struct tasks *tasks, const StepWindow *window)
     }
 }
 
+/* What it missed was dropped: it hears that nothing more comes. */
+static void say_too_late(struct tasks *tasks, uint64_t seen)
+{
+    RunStepOut out = RUN_STEP_OUT__INIT;
+    StepOver over = STEP_OVER__INIT;
+    StepNews news = STEP_NEWS__INIT;
+    char text[] = "srun was away for too long, its output is lost";
+
+    over.has_launch_failed = over.launch_failed = true;
+    over.text = text;
+    out.what_case = RUN_STEP_OUT__WHAT_OVER;
+    out.over = &over;
+    out.has_seq = true;
+    out.seq = seen + 1;
+    news.srun = &out;
+    tasks_send(tasks, &news);
+}
+
 static void obey_attach(struct tasks *tasks, const RunStepIn *in)
 {
     RunStepOut out = RUN_STEP_OUT__INIT;
@@ -178,8 +196,10 @@ static void obey_attach(struct tasks *tasks, const RunStepIn *in)
     out.to = in->from;
     news.srun = &out;
     tasks_send(tasks, &news);
-    if (!in->from)
+    if (!in->from && !tasks->deaf)
         tasks_attached(tasks, in->attach->seen);
+    else if (!in->from)
+        say_too_late(tasks, in->attach->seen);
 }
 
 static void obey_srun(struct tasks *tasks, const RunStepIn *in, int64_t now_us)

@@ -8,10 +8,10 @@ cd "$(user_dir)"
 
 # The process of a node's spurd.
 pid_of() { for p in $(pgrep -x spurd); do tr '\0' ' ' <"/proc/$p/cmdline" | grep -q -- "-N $1 .*$D/" && echo "$p"; done; }
-again() { # NODE [SECONDS]: kills its spurd and starts it again, so much later
+again() { # NODE [SECONDS [SIGNAL]]: ends its spurd and starts it again, so much later
     local pid
     pid=$(pid_of "$1")
-    kill -9 "$pid"
+    kill -"${3:-9}" "$pid"
     while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
     sleep "${2:-0}"
     (. "$D/env"; cd /; spur up --dir "$D" >>"$T/up.log" 2>&1)
@@ -23,7 +23,7 @@ srun=$!
 ok "the step runs" wait_for 10 grep -q "line 299 " all.out
 again n2
 ok "it goes on after a spurd was killed" wait_for 10 grep -q "line 899 of 1" all.out
-again n1 0.3
+again n1 0.3 TERM
 wait $srun
 is "srun ends well" "$?" 0
 is "and says nothing" "$(cat all.err)" ""
