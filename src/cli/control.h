@@ -31,9 +31,10 @@ struct control_row {
 const struct control_row *control_find(const struct control_row *rows, size_t count,
                                        const char *word, size_t len);
 
-int control_show(struct control *control, int argc, char **argv);   /* control_show.c */
-int control_show_config(struct control *control);                   /* control_config.c */
-int control_update(struct control *control, int argc, char **argv); /* control_update.c */
+int control_show(struct control *control, int argc, char **argv);          /* control_show.c */
+int control_show_config(struct control *control);                          /* control_config.c */
+int control_show_topology(struct control *control, int argc, char **argv); /* control_topology.c */
+int control_update(struct control *control, int argc, char **argv);        /* control_update.c */
 int control_create(struct control *control, int argc, char **argv);
 int control_delete(struct control *control, int argc, char **argv);
 

@@ -475,7 +475,7 @@ static const struct control_row entities[] = {
     { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
     { "steps", 2, 0, 1, control_show_steps, .help = "steps" },
     { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "network topology is not planned for" },
-    { "topology", 1, 0, 1, show_nothing, .help = "switches" },
+    { "topology", 1, 0, 1, control_show_topology, .help = "switches and blocks" },
 };
 /* clang-format on */
 

@@ -49,6 +49,10 @@ is "until a switch is free" "$(runs "$near")" 'n[4-6]'
 scancel "$near"
 soon=$(sub -N 4 --exclusive --switches=1@0:02)
 is "or for as long as it said" "$(wait_for 30 job_is "$soon" RUNNING && squeue -h -j "$soon" -o %D)" 4
+is "the tree" "$(scontrol show topology)" "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3]
+SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n[4-6]
+SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-6] Switches=s[1-2]"
+is "one switch" "$(scontrol show topology s2)" "SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n[4-6]"
 run sbatch -N 2 --segment=2 --wrap true
 like "segments need blocks" "$err" 'segment'
 done_testing
