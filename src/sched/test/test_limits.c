@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_limits.c - the planner and limits: never beyond them, nothing left behind, in order
+ *
+ * Random jobs of users with random limits run to the last one. core refuses what is beyond a limit,
+ * so `refused` stays 0 only if the planner counts what it has planned; and a job that would be
+ * forgotten in a line of a holder would never end.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "sched/test/rig.h"
+#include "schema/reasons.h"
+#include "test/unit.h"
+
+#define HEAD                                                                                 \
+    "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n"                            \
+    "[accounting]\nenforce = [\"limits\"]\n[priority]\nweight_age = 1000\n"                  \
+    "weight_fairshare = 10000\ncalc_period = 1\n"                                            \
+    "[[nodes]]\nnames = \"n[1-6]\"\ncpus = 8\nmemory_mb = 8000\n"                            \
+    "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\nqos = \"part\"\n"     \
+    "[[qos]]\nname = \"normal\"\nmax_tres_per_user = \"cpu=12\"\n[[qos]]\nname = \"part\"\n" \
+    "grp_jobs = 14\n[[accounts]]\nname = \"all\"\ngrp_tres = \"cpu=40\"\n"
+
+static uint64_t dice_state;
+
+static uint32_t dice(uint32_t below)
+{
+    dice_state = dice_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)(dice_state >> 33) % below;
+}
+
+struct run {
+    VEC(uint32_t) running;
+};
+
+static void on_start(struct rig *rig, const struct job *job)
+{
+    struct run *run = rig->ctx;
+
+    vec_push(&run->running, job->id);
+}
+
+static void one_seed(uint64_t seed)
+{
+    struct str toml = { 0 };
+    struct run run = { 0 };
+    enum { USERS = 7, JOBS = 150 };
+
+    dice_state = seed;
+    str_add(&toml, HEAD);
+    for (unsigned i = 0; i < 3; i++)
+        str_addf(&toml, "[[accounts]]\nname = \"a%u\"\nparent = \"all\"\ngrp_tres = \"cpu=%u\"\n",
+                 i, 8 + dice(16));
+    for (unsigned i = 1; i <= USERS; i++)
+        str_addf(&toml, "[[users]]\nname = \"u%u\"\naccount = \"a%u\"\nmax_jobs = %u\n", i, i % 3,
+                 1 + dice(5));
+    struct rig *rig = rig_new(str_text(&toml));
+    str_done(&toml);
+    rig->check = true;
+    rig->on_start = on_start;
+    rig->ctx = &run;
+    unsigned left = JOBS;
+    for (uint64_t ended = 0; ended < JOBS;) {
+        char words[80];
+        for (unsigned i = dice(8); left && i; i--, left--) {
+            snprintf(words, sizeof(words), "n=%u t=%u uid=%u%s", 1 + dice(8), 60 + dice(3000),
+                     1 + dice(USERS), dice(4) ? "" : " nice=20");
+            assert_int_not_equal(rig_submit(rig, words), 0);
+        }
+        rig_plan(rig);
+        if (!left && !run.running.len)
+            fail_msg("seed %llu: %llu jobs wait for ever", (unsigned long long)seed,
+                     (unsigned long long)(JOBS - ended));
+        rig_wait(rig, 5 + dice(60));
+        if (run.running.len) {
+            size_t at = dice((uint32_t)run.running.len);
+            uint32_t id = run.running.items[at];
+            run.running.items[at] = run.running.items[--run.running.len];
+            if (rig_runs(rig, id))
+                rig_end(rig, id);
+            ended++;
+        }
+    }
+    assert_int_equal(rig->started, JOBS);
+    assert_int_equal(rig->refused, 0);
+    vec_done(&run.running);
+    rig_free(rig);
+}
+
+static void everybody_runs_within_limits(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++)
+        one_seed(seed);
+}
+
+/* Who waits for a limit is in nobody's way. */
+static void a_limit_holds_nobody_else_back(void **state)
+{
+    struct rig *rig = rig_new(HEAD "[[users]]\nname = \"u1\"\naccount = \"all\"\nmax_jobs = 1\n"
+                                   "[[users]]\nname = \"u2\"\naccount = \"all\"\n");
+    uint32_t a = rig_submit(rig, "n=1 uid=1"), b = rig_submit(rig, "n=1 uid=1");
+    uint32_t c = rig_submit(rig, "n=1 uid=2");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 2);
+    assert_true(rig_runs(rig, a) && rig_runs(rig, c) && !rig_runs(rig, b));
+    assert_int_equal(core_job_reason(rig->state, rig_job(rig, b)), REASON_ASSOC_MAX_JOBS);
+    rig_end(rig, c);
+    assert_int_equal(rig_plan(rig), 0);
+    rig_end(rig, a);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, b));
+    rig_free(rig);
+}
+
+UNIT_MAIN(UNIT(a_limit_holds_nobody_else_back), UNIT(everybody_runs_within_limits))
