@@ -408,6 +408,19 @@ static void keep_usage(struct state *state, struct accounts *to, struct accounts
     }
 }
 
+/* PriorityUsageResetPeriod=NOW: with each configuration that says so. */
+static void forget_usage(struct accounts *accounts)
+{
+    vec_each (struct assoc *, at, &accounts->assocs) {
+        memset((*at)->holder.usage, 0, sizeof((*at)->holder.usage));
+        (*at)->holder.wall = 0;
+    }
+    vec_each (struct qos *, at, &accounts->qos) {
+        memset((*at)->holder.usage, 0, sizeof((*at)->holder.usage));
+        (*at)->holder.wall = 0;
+    }
+}
+
 static void begin_usage(struct state *state)
 {
     struct accounts *accounts = state->accounts;
@@ -463,6 +476,8 @@ void accounts_rebuild(struct state *state)
 
     struct accounts *fresh = accounts_new(state->config);
     keep_usage(state, fresh, old);
+    if (str_ieq(state->config->priority_usage_reset, "NOW"))
+        forget_usage(fresh);
     state->accounts = fresh;
     begin_usage(state);
     count_all(state, true);

@@ -178,17 +178,19 @@ static int check_access(const struct partition *partition, const JobOwner *owner
 }
 
 /* Partition limits; whether they refuse or only delay is EnforcePartLimits' business. */
-static int check_limits(const struct partition *partition, const struct shape *shape,
-                        const JobSpec *spec, struct err *err)
+static int check_limits(const struct state *state, const struct partition *partition,
+                        const struct shape *shape, const JobSpec *spec, struct err *err)
 {
+    const struct qos *qos = state_qos(state, spec->qos);
+    unsigned over = qos ? qos->flags : 0; /* what the job's QOS sets aside */
     const PartitionSpec *part = partition->spec;
     int64_t shortest = spec->time_min_s ? spec->time_min_s : spec->time_limit_s;
 
-    if (part->has_max_nodes && shape->min_nodes > part->max_nodes)
+    if (part->has_max_nodes && shape->min_nodes > part->max_nodes && !(over & QOS_PART_MAX_NODES))
         return err_code(err, ERR_NODE_COUNT);
-    if (shape->max_nodes < part->min_nodes)
+    if (shape->max_nodes < part->min_nodes && !(over & QOS_PART_MIN_NODES))
         return err_code(err, ERR_NODE_COUNT);
-    if (spec->has_time_limit_s && part->max_time_s > 0 &&
+    if (spec->has_time_limit_s && part->max_time_s > 0 && !(over & QOS_PART_TIME) &&
         (shortest < 0 || shortest > part->max_time_s))
         return err_code(err, ERR_TIME_LIMIT);
     if ((part->max_mem_per_node_mb && shape->mem_per_node_mb > part->max_mem_per_node_mb) ||
@@ -233,7 +235,7 @@ static int check_partitions(const struct state *state, struct shape *shape, cons
                            shape->partitions[i]);
         int code = check_access(partition, owner, spec, &mine);
         if (code == 0 && how != ENFORCE_NO)
-            code = check_limits(partition, shape, spec, &mine);
+            code = check_limits(state, partition, shape, spec, &mine);
         if (code < 0 && first_bad == 0) {
             first_bad = code;
             if (err)

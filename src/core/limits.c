@@ -143,6 +143,8 @@ static void amounts_of(const struct look *look, const struct owner_of *of, enum 
     const struct holder *holder = out->holder;
     if (run_mins || bound == GRP_TRES_MINS)
         out->asks = minutes;
+    if (bound == GRP_TRES_MINS && look->job->in_qos && look->job->in_qos->flags & QOS_FACTOR_SAFE)
+        out->asks = minutes * look->job->in_qos->usage_factor / 1000;
     if (!holder || look->alone)
         return;
     const struct planned *planned = planned_of(look, holder);

@@ -160,6 +160,55 @@ static void a_qos_goes_before_the_association(void **unused)
     fix_free(fix);
 }
 
+/* The partition's QOS goes first unless the job's has OverPartQOS. */
+static void the_qos_of_a_partition_goes_first(void **unused)
+{
+    for (int over = 0; over < 2; over++) {
+        struct tree tree;
+        ConfQos part = CONF_QOS__INIT, *both[2];
+        static char *flags[] = { (char *)"OverPartQOS" };
+        tree_init(&tree);
+        part.name = (char *)"part";
+        PUT(&part, max_jobs, 1);
+        PUT(&tree.qos, max_jobs, 2);
+        tree.qos.n_qos_flags = (size_t)over;
+        tree.qos.qos_flags = flags;
+        both[0] = &tree.qos;
+        both[1] = &part;
+        tree.config.n_qos = 2;
+        tree.config.qos = both;
+        tree.config.partitions[0]->qos = mem_strdup("part");
+        struct fix *fix = tree_up(&tree);
+        uint32_t a = submit(fix, "q", 1, 600), b = submit(fix, "q", 1, 600);
+        assert_int_equal(fix_start(fix, a, "n1", 2), ERR_OK);
+        assert_int_equal(fix_reason(fix, b), over ? REASON_NONE : REASON_QOS_MAX_JOB_PER_USER);
+        fix_free(fix);
+    }
+}
+
+/* PartitionTimeLimit: the QOS sets the partition's limit aside, also where it is enforced. */
+static void a_qos_sets_limits_of_partitions_aside(void **unused)
+{
+    for (int flag = 0; flag < 2; flag++) {
+        struct tree tree;
+        static char *flags[] = { (char *)"PartitionTimeLimit" };
+        JobSpec spec = fix_spec();
+        tree_init(&tree);
+        tree.qos.n_qos_flags = (size_t)flag;
+        tree.qos.qos_flags = flags;
+        tree.config.enforce_part_limits = (char *)"ALL";
+        struct fix *fix = tree_up(&tree);
+        spec.partition = (char *)"small";
+        spec.qos = (char *)"q";
+        PUT(&spec, time_limit_s, 7200);
+        uint32_t job = fix_submit(fix, &spec);
+        assert_int_equal(job != 0, flag);
+        if (job)
+            assert_int_equal(fix_reason(fix, job), REASON_NONE);
+        fix_free(fix);
+    }
+}
+
 static void as_many_as_may_are_submitted(void **unused)
 {
     struct tree tree;
@@ -333,6 +382,7 @@ static void keys_do_not_change_while_jobs_age(void **unused)
 }
 
 UNIT_MAIN(UNIT(every_limit_has_its_reason), UNIT(a_qos_goes_before_the_association),
+          UNIT(the_qos_of_a_partition_goes_first), UNIT(a_qos_sets_limits_of_partitions_aside),
           UNIT(as_many_as_may_are_submitted), UNIT(usage_grows_and_decays),
           UNIT(minutes_that_are_used_up_stay_so), UNIT(powers_of_two),
           UNIT(the_tree_is_ranked_as_slurm_does), UNIT(keys_do_not_change_while_jobs_age))
