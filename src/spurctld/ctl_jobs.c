@@ -44,7 +44,7 @@ static Command *new_command(struct ctl_ask *ask, Command__WhatCase what)
 static bool has_filter(const CancelJobsRequest *r)
 {
     return r->n_users || r->n_accounts || r->n_partitions || r->n_qos || r->n_names ||
-           r->n_states || r->n_nodes || r->n_reservations || r->n_wckeys || r->me;
+           r->n_states || r->n_nodes || r->n_reservations || r->me;
 }
 
 static void cancel_filter(const CancelJobsRequest *r, const struct ctl_ask *ask,
@@ -92,6 +92,12 @@ void ctl_cancel(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
     cancel->has_batch_only = cancel->has_full = true;
     cancel->batch_only = request->batch_only;
     cancel->full = request->full;
+    if (request->n_wckeys) { /* keys are not among what jobs are found by */
+        struct err err = { 0 };
+        err_set(&err, ERR_UNSUPPORTED, "wckeys: list the jobs with this key and name them");
+        ask->ops->fail(ask, &err);
+        return;
+    }
     if (has_filter(request)) {
         ListJobsRequest *filter = ARENA_NEW(ask->arena, ListJobsRequest);
         list_jobs_request__init(filter);

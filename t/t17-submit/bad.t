@@ -51,7 +51,7 @@ sbatch: error: instead of expected UNIX line breaks (\n).' sbatch dos.sh
 check 255 "sbatch: unrecognized option '--bogus=1'
 $try" sbatch baddirective.sh
 check 255 'sbatch: error: Invalid --time specification' sbatch badtime.sh
-check 1 'sbatch: error: --container is not supported yet: jobs do not run in containers' sbatch --container=/x --wrap true
+check 1 'sbatch: error: --runtime is not supported yet: there is one container runtime, our own' sbatch --runtime=x --wrap true
 
 refused() { # LAST-LINE COMMAND...
     local text=$1
