@@ -213,6 +213,7 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
             break;
         if (limits_stop(sched, order.id) && stopped < ARRAY_LEN(limited)) {
             limited[stopped++] = order.id;
+            *budget -= MIN(*budget, 4);
             continue;
         }
         if (!pend_find(sched, order.id)->booked) {

@@ -246,6 +246,8 @@ void class_refresh(struct sched *sched, const struct job *job)
         class->members++;
     }
     set_place(sched, pend, job->id, class_place(sched, job));
+    if (pend->place == PEND_QUEUED)
+        limits_in_way(sched, job); /* then it does not stay there */
 }
 
 void classes_done(struct sched *sched)
