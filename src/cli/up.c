@@ -468,7 +468,7 @@ static int write_env(const struct up_options *o, const char *conf, struct err *e
     str_add(&text, "\nexport SPUR_DIR=");
     add_quoted(&text, o->dir);
     CLEANUP(freep) char *addrs = up_socket_list(o);
-    str_add(&text, "\nexport SPUR_CONTROLLER_ADDR=");
+    str_add(&text, "\nunset SPUR_JWT SLURM_JWT\nexport SPUR_CONTROLLER_ADDR=");
     add_quoted(&text, addrs);
     str_add_char(&text, '\n');
     int code = file_write_quick(path, str_text(&text), text.len, 0644, err);
@@ -555,6 +555,8 @@ int up_main(int argc, char **argv)
 
     if (code >= 0)
         return code;
+    unsetenv("SPUR_JWT"); /* of another cluster */
+    unsetenv("SLURM_JWT");
     CLEANUP(freep) char *dir = NULL;
     if (file_make_dirs(o.dir, 0755, &err) == 0)
         dir = realpath(o.dir, NULL);
