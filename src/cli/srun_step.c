@@ -15,6 +15,7 @@
 #include "base/hostlist.h"
 #include "cli/srun.h"
 #include "client/client.h"
+#include "schema/job_container.h"
 #include "sys/files.h"
 #include "sys/host.h"
 
@@ -300,24 +301,6 @@ static mode_t current_umask(void)
     return mask;
 }
 
-/* NULL when nothing was asked for here: the allocation's own then. */
-static StepContainer *fill_container(const JobSpec *spec, StepContainer *out)
-{
-    step_container__init(out);
-    out->image = spec->container_image;
-    out->bundle = spec->container;
-    out->mounts = spec->container_mounts;
-    out->workdir = spec->container_workdir;
-    out->name = spec->container_name;
-    out->env = spec->container_env;
-    out->has_mount_home = out->has_entrypoint = out->has_readonly = out->has_remap_root = true;
-    out->mount_home = spec->container_mount_home;
-    out->entrypoint = spec->container_entrypoint;
-    out->readonly = spec->container_readonly;
-    out->remap_root = spec->container_remap_root;
-    return str_is_empty(out->image) && str_is_empty(out->bundle) ? NULL : out;
-}
-
 static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *container, char *host)
 {
     const JobSpec *spec = srun->request.spec;
@@ -352,7 +335,7 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     }
     launch->launch_host = host;
     launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
-    launch->container = fill_container(spec, container);
+    launch->container = job_container(spec, container) ? container : NULL;
 }
 
 int srun_launch(struct srun *srun)

@@ -272,7 +272,6 @@ const struct conf_key conf_keys_jobs[] = {
     { .name = "launch_parameters",
       .field = "launch_parameters",
       .type = CONF_WORDS,
-      .flags = CONF_LATER,
       .words = (const char *const[]){ "batch_step_set_cpu_freq", "enable_nss_slurm",
                                       "mpir_use_nodeaddr", "disable_send_gids",
                                       "slurmstepd_memlock", "slurmstepd_memlock_all", "test_exec",

@@ -49,22 +49,6 @@ char *container_program(const char *stepd)
     return NULL;
 }
 
-bool container_asked(const JobSpec *spec, StepContainer *out)
-{
-    step_container__init(out);
-    out->image = spec->container_image;
-    out->bundle = spec->container;
-    out->mounts = spec->container_mounts;
-    out->workdir = spec->container_workdir;
-    out->name = spec->container_name;
-    out->env = spec->container_env;
-    out->mount_home = spec->container_mount_home;
-    out->entrypoint = spec->container_entrypoint;
-    out->readonly = spec->container_readonly;
-    out->remap_root = spec->container_remap_root;
-    return !str_is_empty(out->image) || !str_is_empty(out->bundle);
-}
-
 char **container_words(const char *program, const StepContainer *container, const char *visible,
                        struct arena *arena, size_t *count)
 {

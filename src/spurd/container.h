@@ -15,9 +15,6 @@
 /* spur-container where it belongs to this spurstepd; NULL: nowhere. Freed by the caller. */
 char *container_program(const char *stepd);
 
-/* What a job asks for; false: nothing. Points into `spec`. */
-bool container_asked(const JobSpec *spec, StepContainer *out);
-
 /* "spur-container run --image X ... --"; `visible` is seen inside under its own path, or NULL. */
 char **container_words(const char *program, const StepContainer *container, const char *visible,
                        struct arena *arena, size_t *count);

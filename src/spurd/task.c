@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "schema/job_container.h"
 #include "schema/pattern.h"
 
 const JobSpec *task_spec(const Grant *grant)
@@ -261,7 +262,7 @@ static int build_container(const struct task_node *node, const JobSpec *spec, st
 {
     StepContainer asked;
 
-    if (!container_asked(spec, &asked))
+    if (!job_container(spec, &asked))
         return 0;
     if (!node->container)
         return err_set(err, ERR_UNSUPPORTED, "this node has no spur-container");
