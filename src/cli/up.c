@@ -27,24 +27,6 @@
 #include "sys/files.h"
 #include "sys/rng.h"
 
-enum { PORT_SPAN = 2000, NODE_PORT_OFFSET = 100, MOST_NODES = 1024, MOST_CONTROLLERS = 7 };
-
-static const char up_help[] =
-    "Usage: spur up --dir DIR [OPTIONS]\n"
-    "Starts a private cluster on this machine and waits until its nodes are idle. On a directory\n"
-    "that holds one already, starts what does not run of it.\n\n"
-    "  --dir DIR          where everything of the cluster is kept (default ./spur-cluster)\n"
-    "  --nodes N          agents to start (default 1)\n"
-    "  --cpus C           CPUs each node has (default: those of this machine)\n"
-    "  --mem M            memory each node has, such as 8G (default: that of this machine)\n"
-    "  --gpus TYPE:N      GPUs each node has, such as mi300x:8 (they are only counted)\n"
-    "  --controllers K    controllers (default 1); on a cluster that is there: adds or removes some\n"
-    "  --base-port P      first port (default: a free range is looked for)\n"
-    "  --conf FILE        configuration to start from: spur.conf or slurm.conf\n"
-    "  --wait S           seconds the nodes may take to be idle (default 30)\n"
-    "  -q, --quiet        print nothing but errors\n\n"
-    "Then: . DIR/env; sinfo; sbatch --wrap hostname; squeue.  End it with: spur down --dir DIR\n";
-
 static const char down_help[] = "Usage: spur down --dir DIR [--remove]\n"
                                 "Ends the private cluster that `spur up --dir DIR` started, with "
                                 "its jobs.\n\n  --remove           delete DIR too\n";
@@ -53,166 +35,6 @@ static int fail(const char *command, const struct err *err)
 {
     fprintf(stderr, "spur %s: error: %s\n", command, err->text);
     return 1;
-}
-
-/* ---- options ---- */
-
-static bool number(const char *text, const char *option, unsigned most, unsigned *out)
-{
-    uint64_t value;
-
-    if (!str_to_u64(text, most, &value) || value == 0) {
-        fprintf(stderr, "spur up: error: Invalid numeric value \"%s\" for --%s (1 to %u).\n", text,
-                option, most);
-        return false;
-    }
-    *out = (unsigned)value;
-    return true;
-}
-
-static bool memory(const char *text, uint64_t *out)
-{
-    struct err err;
-    uint64_t bytes = 0;
-
-    if (size_read_memory(text, SIZE_M, &bytes, &err) == 0 && bytes >= 1024 * 1024) {
-        *out = bytes / (1024 * 1024);
-        return true;
-    }
-    fprintf(stderr, "spur up: error: Invalid --mem specification '%s'\n", text);
-    return false;
-}
-
-/* TYPE:N or N, with nothing that would end the quotes in the configuration. */
-static bool gpus(const char *text)
-{
-    const char *count = strrchr(text, ':');
-    uint64_t n;
-
-    count = count ? count + 1 : text;
-    if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:") ==
-            strlen(text) &&
-        str_to_u64(count, LIMIT_GRES_PER_NODE, &n) && n > 0)
-        return true;
-    fprintf(stderr, "spur up: error: --gpus '%s' is not TYPE:COUNT, such as mi300x:8\n", text);
-    return false;
-}
-
-/* Returns -1 to go on, else the exit code. */
-static int read_options(int argc, char **argv, struct up_options *o)
-{
-    static const struct option longs[] = {
-        { "dir", required_argument, NULL, 'd' },
-        { "nodes", required_argument, NULL, 'n' },
-        { "cpus", required_argument, NULL, 'c' },
-        { "mem", required_argument, NULL, 'm' },
-        { "gpus", required_argument, NULL, 'g' },
-        { "controllers", required_argument, NULL, 'k' },
-        { "base-port", required_argument, NULL, 'p' },
-        { "conf", required_argument, NULL, 'f' },
-        { "wait", required_argument, NULL, 'w' },
-        { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },
-        { 0 },
-    };
-    bool good = true;
-    int key;
-
-    optind = 1;
-    while (good && (key = getopt_long(argc, argv, "qh", longs, NULL)) != -1) {
-        o->sized = o->sized || strchr("ncmgpf", key);
-        switch (key) {
-        case 'd':
-            o->dir = optarg;
-            break;
-        case 'n':
-            good = number(optarg, "nodes", MOST_NODES, &o->nodes);
-            break;
-        case 'c':
-            good = number(optarg, "cpus", LIMIT_CPUS_PER_NODE, &o->cpus);
-            break;
-        case 'm':
-            good = memory(optarg, &o->memory_mb);
-            break;
-        case 'g':
-            o->gpus = optarg;
-            good = gpus(optarg);
-            break;
-        case 'k':
-            good = number(optarg, "controllers", MOST_CONTROLLERS, &o->controllers);
-            break;
-        case 'p':
-            good = number(optarg, "base-port", 65535 - PORT_SPAN, &o->base_port);
-            break;
-        case 'f':
-            o->conf = optarg;
-            break;
-        case 'w':
-            good = number(optarg, "wait", 3600, &o->wait_s);
-            break;
-        case 'q':
-            o->quiet = true;
-            break;
-        case 'h':
-            fputs(up_help, stdout);
-            return 0;
-        default:
-            good = false;
-        }
-    }
-    if (good && optind < argc) {
-        fprintf(stderr, "spur up: error: unexpected argument '%s'\n", argv[optind]);
-        good = false;
-    }
-    if (!good)
-        fputs("Try \"spur up --help\" for more information\n", stderr);
-    return good ? -1 : 1;
-}
-
-/* ---- ports ---- */
-
-static bool port_is_free(unsigned port)
-{
-    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0)
-        return false;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    bool is_free = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
-    close(fd);
-    return is_free;
-}
-
-static bool range_is_free(unsigned base, unsigned controllers, size_t nodes)
-{
-    bool is_free = true;
-
-    for (unsigned i = 0; i < controllers && is_free; i++)
-        is_free = port_is_free(base + 10 * i) && port_is_free(base + 10 * i + 4) &&
-                  port_is_free(base + 10 * i + 5);
-    for (size_t i = 0; i < nodes && is_free; i++)
-        is_free = port_is_free(base + NODE_PORT_OFFSET + (unsigned)i);
-    return is_free;
-}
-
-/* Below the range that the kernel gives to outgoing connections (32768 and up). */
-static int choose_ports(struct up_options *o, size_t nodes, struct err *err)
-{
-    if (o->base_port) {
-        if (range_is_free(o->base_port, o->controllers, nodes))
-            return 0;
-        return err_set(err, ERR_EXISTS, "a port from --base-port %u on is in use", o->base_port);
-    }
-    for (int i = 0; i < 200; i++) {
-        unsigned base = 7000 + (unsigned)rng_below(32000 - 7000 - PORT_SPAN);
-        if (range_is_free(base, o->controllers, nodes)) {
-            o->base_port = base;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INTERNAL, "found no free range of ports; give --base-port");
 }
 
 /* ---- waiting ---- */
@@ -358,7 +180,7 @@ static int start_agents(const struct up_options *o, const up_names *nodes, struc
     for (size_t i = 0; i < nodes->len; i++) {
         if (up_alive(o->dir, nodes->items[i], NULL))
             continue;
-        CLEANUP(freep) char *port = mem_printf("%zu", o->base_port + NODE_PORT_OFFSET + i);
+        CLEANUP(freep) char *port = mem_printf("%zu", o->base_port + UP_NODE_PORTS + i);
         CLEANUP(freep) char *spool = mem_printf("%s/spool/%s", o->dir, nodes->items[i]);
         const char *argv[] = { "spurd",        "-D",        "-N",          nodes->items[i],
                                "--controller", controllers, "--port",      port,
@@ -490,27 +312,6 @@ static int make_dirs(const char *dir, struct err *err)
     return 0;
 }
 
-static int read_ports(struct up_options *o, struct err *err)
-{
-    CLEANUP(freep) char *path = mem_printf("%s/run/ports", o->dir);
-    struct str text = { 0 };
-    int code = file_read(path, 256, &text, err);
-
-    if (code == 0 && sscanf(str_text(&text), "%u %u", &o->base_port, &o->controllers) != 2)
-        code = err_set(err, ERR_CORRUPT, "'%s' does not say which ports the cluster has", path);
-    str_done(&text);
-    return code;
-}
-
-static int write_ports(const struct up_options *o, struct err *err)
-{
-    CLEANUP(freep) char *path = mem_printf("%s/run/ports", o->dir);
-    CLEANUP(freep) char *text = mem_printf("%u %u\n", o->base_port, o->controllers);
-
-    return file_write(path, text, strlen(text), 0644, err);
-}
-
-/* A new cluster, or the one that the directory holds. */
 static int prepare(struct up_options *o, up_names *nodes, char **conf, struct err *err)
 {
     *conf = up_conf_found(o->dir);
@@ -521,23 +322,23 @@ static int prepare(struct up_options *o, up_names *nodes, char **conf, struct er
             "with: spur down --dir %s --remove",
             o->dir, o->dir, o->dir);
     if (*conf)
-        return read_ports(o, err) < 0 ? -(int)err->code : up_conf_nodes(*conf, nodes, err);
+        return up_read_ports(o, err) < 0 ? -(int)err->code : up_conf_nodes(*conf, nodes, err);
     o->controllers = MAX(o->controllers, 1u);
     if (make_dirs(o->dir, err) < 0 || up_conf_write(o, conf, nodes, err) < 0 ||
-        choose_ports(o, nodes->len, err) < 0 ||
+        up_choose_ports(o, nodes->len, err) < 0 ||
         (o->controllers > 1 && up_conf_add_hosts(*conf, o, err) < 0))
         return -(int)err->code;
-    return write_ports(o, err);
+    return up_write_ports(o, err);
 }
 
 static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct err *err)
 {
     if (prepare(o, nodes, conf, err) < 0)
         return -(int)err->code;
-    if (nodes->len > MOST_NODES)
+    if (nodes->len > UP_MOST_NODES)
         return err_set(err, ERR_TOO_MANY,
                        "the configuration has %zu nodes; here at most %d agents run", nodes->len,
-                       (int)MOST_NODES);
+                       (int)UP_MOST_NODES);
     if (start_controllers(o, *conf, err) < 0 || start_agents(o, nodes, err) < 0 ||
         wait_idle(o, nodes, err) < 0)
         return -(int)err->code;
@@ -551,7 +352,7 @@ int up_main(int argc, char **argv)
     up_names nodes = { 0 };
     struct err err = { 0 };
     unsigned count;
-    int code = read_options(argc, argv, &o);
+    int code = up_read_options(argc, argv, &o);
 
     if (code >= 0)
         return code;
@@ -569,7 +370,7 @@ int up_main(int argc, char **argv)
     if (code == 0 && wanted)
         code = up_change(&o, conf, wanted, &err);
     if (code == 0)
-        code = write_ports(&o, &err);
+        code = up_write_ports(&o, &err);
     if (code == 0)
         code = write_env(&o, conf, &err);
     if (code < 0) {

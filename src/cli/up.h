@@ -36,6 +36,16 @@ struct up_options {
 
 typedef VEC(char *) up_names;
 
+/* Ports: controllers from the first on, ten apart; nodes from UP_NODE_PORTS above it. */
+enum { UP_PORT_SPAN = 2000, UP_NODE_PORTS = 100, UP_MOST_NODES = 1024 };
+
+/* Returns -1 to go on, else the exit code. */
+int up_read_options(int argc, char **argv, struct up_options *options);
+
+int up_choose_ports(struct up_options *options, size_t nodes, struct err *err);
+int up_read_ports(struct up_options *options, struct err *err);
+int up_write_ports(const struct up_options *options, struct err *err);
+
 /* The path of the configuration that an earlier `spur up` wrote, or NULL; the caller frees it. */
 char *up_conf_found(const char *dir);
 /* The names of its nodes. */
