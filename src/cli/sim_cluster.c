@@ -74,7 +74,9 @@ int sim_cluster_new(struct sim_cluster *cluster, const Config *config, int64_t b
     cluster->state = state_new();
     cluster->now_us = begin_us;
     events_init(&cluster->events);
-    msg.config = (Config *)(uintptr_t)config;
+    Config plain = *config;
+    plain.preempt_type = NULL; /* nobody here plays those that must go */
+    msg.config = &plain;
     command.what_case = COMMAND__WHAT_CONFIG;
     command.config = &msg;
     if (sim_cluster_apply(cluster, &command, err) < 0 ||

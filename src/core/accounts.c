@@ -170,6 +170,13 @@ static void add_qos(struct accounts *accounts, const ConfQos *conf)
     qos->usage_factor = (uint32_t)MIN(thousandths(conf->usage_factor, 1000), UINT64_C(1000000));
     qos->limit_factor = (uint32_t)MIN(thousandths(conf->limit_factor, 0), UINT64_C(1000000));
     qos->threshold = MIN(thousandths(conf->usage_threshold, 0), UINT64_C(1000)) * FRACTION / 1000;
+    qos->preempts = ARENA_ARRAY(&accounts->arena, char *, conf->n_qos_preempt + 1);
+    for (size_t i = 0; i < conf->n_qos_preempt; i++)
+        qos->preempts[qos->preempt_count++] = arena_strdup(&accounts->arena, conf->qos_preempt[i]);
+    if (conf->qos_preempt_mode)
+        qos->preempt_mode = arena_strdup(&accounts->arena, conf->qos_preempt_mode);
+    qos->preempt_exempt_s = conf->has_qos_preempt_exempt_s ? conf->qos_preempt_exempt_s : -1;
+    qos->grace_s = conf->qos_grace_time_s;
     qos->users = NEW(struct map);
     qos->accounts = NEW(struct map);
     map_init(qos->users);

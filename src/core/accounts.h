@@ -140,6 +140,10 @@ struct qos {
     uint32_t usage_factor; /* thousandths */
     uint32_t limit_factor; /* thousandths; 0 none */
     uint64_t threshold;    /* of FRACTION; 0 none */
+    char **preempts;       /* names of QOS whose jobs its jobs may preempt */
+    size_t preempt_count;
+    const char *preempt_mode;          /* of its own jobs; NULL: as for all */
+    int64_t preempt_exempt_s, grace_s; /* exempt -1: as for all */
     struct bounds bounds;
     struct map *users, *accounts; /* uid, account → struct holder */
 };

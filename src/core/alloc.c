@@ -151,13 +151,15 @@ static int check_gres(const struct node *node, const NodeAlloc *alloc, struct er
 static int check_company(const struct job *job, const struct need *need, const struct node *node,
                          struct err *err)
 {
-    if (need->whole_nodes && node->jobs.len)
+    if (need->whole_nodes && node_jobs_active(node))
         return no_room(err, node->spec->name, "it is not empty");
     if (node->jobs_whole)
         return no_room(err, node->spec->name, "another job has it for itself");
     bool by_user = job->shape->exclusive_user || need->partition->spec->exclusive_user;
     vec_each (struct job *, at, &node->jobs) {
         const struct job *other = *at;
+        if (other->run->lent)
+            continue;
         if ((by_user || other->shape->exclusive_user) && other->owner->uid != job->owner->uid)
             return no_room(err, node->spec->name, "it belongs to another user");
         if ((job->shape->exclusive_mcs || other->shape->exclusive_mcs) &&
@@ -313,11 +315,23 @@ static void count_shares(struct node *node, struct node_gres *gres, const struct
     }
 }
 
-static void hold_amounts(struct node *node, const struct job_run *run, const struct job_part *part)
+static void hold_cores(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     hold_cpus(node, run, part);
-    node->mem_used_mb += part->mem_mb;
     node->jobs_whole += run->whole_nodes;
+}
+
+static void free_cores(struct node *node, const struct job_run *run, const struct job_part *part)
+{
+    free_cpus(node, run, part);
+    node->jobs_whole -= run->whole_nodes && node->jobs_whole;
+}
+
+static void hold_amounts(struct node *node, const struct job_run *run, const struct job_part *part)
+{
+    if (!run->lent)
+        hold_cores(node, run, part);
+    node->mem_used_mb += part->mem_mb;
     for (size_t i = 0; i < part->gres_count; i++) {
         struct node_gres *gres = gres_at(node, part->gres[i].name, part->gres[i].type);
         if (!gres)
@@ -355,9 +369,9 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
 {
     struct node *node = part->node;
 
-    free_cpus(node, job->run, part);
+    if (!job->run->lent)
+        free_cores(node, job->run, part);
     node->mem_used_mb -= MIN(part->mem_mb, node->mem_used_mb);
-    node->jobs_whole -= job->run->whole_nodes && node->jobs_whole;
     for (size_t i = 0; i < part->gres_count; i++) {
         struct node_gres *gres = gres_at(node, part->gres[i].name, part->gres[i].type);
         if (!gres)
@@ -421,6 +435,80 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
         alloc_hold(state, job, &run->parts[i]);
         node_touch(state, run->parts[i].node);
     }
+}
+
+/* ---- CPUs that a suspended job lends ---- */
+
+size_t node_jobs_active(const struct node *node)
+{
+    size_t count = 0;
+
+    vec_each (struct job *, at, &node->jobs)
+        count += !(*at)->run->lent;
+    return count;
+}
+
+void lent_add(struct state *state, struct job *job)
+{
+    size_t at = state->lent.len;
+
+    vec_push(&state->lent, job);
+    for (; at > 0 && state->lent.items[at - 1]->id > job->id; at--)
+        state->lent.items[at] = state->lent.items[at - 1];
+    state->lent.items[at] = job;
+}
+
+void lent_drop(struct state *state, const struct job *job)
+{
+    for (size_t i = 0; i < state->lent.len; i++) {
+        if (state->lent.items[i] == job) {
+            vec_remove(&state->lent, i);
+            return;
+        }
+    }
+}
+
+void alloc_lend(struct state *state, struct job *job)
+{
+    job->run->lent = true;
+    lent_add(state, job);
+    for (unsigned i = 0; i < job->run->count; i++) {
+        struct job_part *part = &job->run->parts[i];
+        if (!part->node)
+            continue;
+        free_cores(part->node, job->run, part);
+        node_touch(state, part->node);
+    }
+}
+
+static bool cores_are_free(const struct job *job)
+{
+    for (unsigned i = 0; i < job->run->count; i++) {
+        const struct job_part *part = &job->run->parts[i];
+        if (!part->node)
+            continue;
+        if (part->node->jobs_whole || bitset_meets(&part->node->cpu_ids, &part->cpu_ids) ||
+            (job->run->whole_nodes && node_jobs_active(part->node)))
+            return false;
+    }
+    return true;
+}
+
+bool alloc_recall(struct state *state, struct job *job)
+{
+    if (!cores_are_free(job))
+        return false;
+    for (unsigned i = 0; i < job->run->count; i++) {
+        struct job_part *part = &job->run->parts[i];
+        if (!part->node)
+            continue;
+        hold_cores(part->node, job->run, part);
+        node_touch(state, part->node);
+    }
+    job->run->lent = false;
+    lent_drop(state, job);
+    job_touch(state, job);
+    return true;
 }
 
 void alloc_undo(struct state *state, struct job *job)

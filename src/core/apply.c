@@ -102,6 +102,8 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
         return apply_partition(state, cmd->partition, err, out);
     case COMMAND__WHAT_RESERVATION:
         return apply_reservation(state, cmd->reservation, err, out);
+    case COMMAND__WHAT_PREEMPT:
+        return apply_preempt(state, cmd->preempt, out);
     case COMMAND__WHAT_TIME:
         return apply_time(state, cmd->time, out);
     case COMMAND__WHAT_JOURNAL_ACK:
@@ -135,6 +137,22 @@ static uint32_t subject(const Command *cmd)
         return cmd->release->job_id;
     default:
         return 0;
+    }
+}
+
+/* Could it be that CPUs are free now which were not before? */
+static bool may_free(const Command *cmd)
+{
+    switch (cmd->what_case) {
+    case COMMAND__WHAT_SUBMIT:
+    case COMMAND__WHAT_READY:
+    case COMMAND__WHAT_PLANNED:
+    case COMMAND__WHAT_STEPS:
+    case COMMAND__WHAT_JOURNAL_ACK:
+    case COMMAND__WHAT_CHECK:
+        return false;
+    default:
+        return true;
     }
 }
 
@@ -199,6 +217,8 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
         return;
     }
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
+    if (state->lent.len && may_free(cmd))
+        preempt_settle(state, out);
     deps_settle(state, out);
     settle(state);
     if (has_id)

@@ -30,7 +30,7 @@ static int add_part(const struct node *node, const struct job *job, const struct
 {
     use->mem += part->mem_mb;
     bitset_each (cpu, &part->cpu_ids) {
-        if (cpu >= node->cpus)
+        if (cpu >= node->cpus || job->run->lent)
             break;
         if (bitset_has(&use->cpus, cpu) && !(job->run->shared && use->shares[cpu]))
             return wrong(err, "node %s: CPU given twice, job %llu", node->spec->name, job->id);
@@ -65,7 +65,7 @@ static int add_job(const struct state *state, const struct node *node, const str
     }
     if (parts != 1)
         return wrong(err, "node %s: job %llu holds not one part", name, job->id);
-    if (job->run->whole_nodes && node->jobs.len > 1)
+    if (job->run->whole_nodes && !job->run->lent && node_jobs_active(node) > 1)
         return wrong(err, "node %s is not job %llu's alone", name, job->id);
     return 0;
 }

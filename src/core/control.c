@@ -135,6 +135,8 @@ static enum err_code suspend_one(struct state *state, struct job *job, const voi
     const CmdSuspend *cmd = arg;
 
     if (cmd->resume) {
+        if (job_can(job, JOB_ON_RESUME) && job->run->lent)
+            return preempt_resume(state, job, out) ? ERR_OK : ERR_NODES_BUSY;
         if (!job_move(state, job, JOB_ON_RESUME, 0))
             return ERR_JOB_NOT_SUSPENDED;
         job->run->suspended_total_us += state->time_us - job->run->suspend_us;

@@ -64,6 +64,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
     hash = fold_text(hash, run->partition);
     if (run->licence)
         hash = fold(hash, run->licence);
+    if (run->lent)
+        hash = fold(hash, 1);
     for (unsigned i = 0; i < run->count; i++)
         hash = fold_part(hash, &run->parts[i]);
     return hash;
@@ -77,6 +79,10 @@ static uint64_t fold_more(uint64_t hash, const struct job_more *more)
     hash = fold_text(hash, more->failed_node);
     hash = fold_text(hash, more->planned_nodes);
     hash = fold(hash, (uint64_t)more->preempt_us);
+    if (more->preempt_end_us || more->preempted_by) {
+        hash = fold(hash, (uint64_t)more->preempt_end_us << 1 | more->preempt_requeue);
+        hash = fold(hash, more->preempted_by);
+    }
     hash = fold(hash, (uint64_t)more->het_job_id << 32 | more->het_offset);
     return fold(hash, more->het_count);
 }

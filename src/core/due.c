@@ -17,6 +17,8 @@
  */
 enum { LIMIT_GRACE_S = 60, DEFAULT_KILL_WAIT_S = 30, DEFAULT_MIN_JOB_AGE_S = 300 };
 enum { DEFAULT_AGENT_TIMEOUT_S = 300 };
+/* CPUs of a suspended job wait so long for the job that it was suspended for. */
+enum { LENT_WAIT_S = 60 };
 /* One command does no more than this; core_next_due() asks for the next at once. */
 enum { DUE_PER_COMMAND = 10000 };
 
@@ -59,6 +61,16 @@ static int64_t deadline_due(const struct job *job, bool pending)
     return job->more->deadline_us - shortest * US_PER_S;
 }
 
+/* It makes room then, or its CPUs are not kept for who wanted them any longer. */
+static int64_t preempt_due(const struct job *job)
+{
+    if (job->more && job->more->preempt_end_us)
+        return job->more->preempt_end_us;
+    if (job->run->lent && job->more && job->more->preempted_by)
+        return job->more->preempt_us + LENT_WAIT_S * US_PER_S;
+    return NEVER;
+}
+
 static int64_t forget_due(const struct state *state, const struct job *job)
 {
     const Config *config = state->config;
@@ -82,10 +94,11 @@ static int64_t due_of(const struct state *state, const struct job *job)
     case PHASE_CONFIGURING: /* the limit counts from the launch */
         return deadline_due(job, false);
     case PHASE_RUNNING:
-        return MIN(limit_due(state, job), deadline_due(job, false));
+        return MIN(MIN(limit_due(state, job), deadline_due(job, false)), preempt_due(job));
     case PHASE_ENDED:
         return forget_due(state, job);
     case PHASE_SUSPENDED:
+        return preempt_due(job);
     case PHASE_COMPLETING:
     case PHASE_REQUEUING:
         break;
@@ -235,6 +248,10 @@ static void running_due(struct state *state, struct job *job, const CmdTime *cmd
 {
     bool deadline = deadline_due(job, false) <= state->time_us;
 
+    if (!deadline && preempt_due(job) <= state->time_us) {
+        preempt_out(state, job, job->more->preempt_requeue, state->time_us, out);
+        return;
+    }
     /* It may have ended in time, and its node could not say so yet. */
     if (!deadline && is_unheard(cmd, job)) {
         job->run->skipped_us += LIMIT_GRACE_S * US_PER_S;
@@ -263,6 +280,11 @@ enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events 
         case PHASE_CONFIGURING:
         case PHASE_RUNNING:
             running_due(state, job, cmd, out);
+            break;
+        case PHASE_SUSPENDED:
+            job->more->preempted_by = 0;
+            job_touch(state, job);
+            due_update(state, job);
             break;
         case PHASE_ENDED:
             job_forget(state, job, out);

@@ -71,6 +71,7 @@ struct job_run {
     uint32_t exit_status;
     bool has_exit;        /* the script's end was reported */
     bool whole_nodes;     /* nobody else may use its nodes */
+    bool lent;            /* suspended for another, which has its CPUs */
     bool shared;          /* its CPUs may be shared with jobs like it */
     uint32_t licence;     /* where one of several was asked for: which it has */
     unsigned count, held; /* parts; parts with a node */
@@ -123,6 +124,9 @@ struct job_more {
     char *reason_text, *admin_comment, *system_comment, *failed_node, *planned_nodes;
     int64_t deadline_us;
     int64_t preempt_us;
+    int64_t preempt_end_us; /* was told to go and has until then; 0 was not */
+    bool preempt_requeue;   /* and what happens then */
+    uint32_t preempted_by;  /* for which job */
     uint32_t het_job_id, het_offset, het_count;
     uint32_t time_min_s;
 };

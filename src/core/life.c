@@ -111,6 +111,10 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
         job->deps = NULL;
     }
     leave_array(job, was);
+    if (was == PHASE_SUSPENDED)
+        lent_drop(state, job);
+    if (job->more)
+        job->more->preempt_end_us = 0;
     job->reason = (uint16_t)reason;
     job->end_us = end_us;
     job->planned_start_us = 0;
@@ -161,6 +165,10 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
     if (!job_move(state, job, JOB_ON_REQUEUE, ended_as))
         return;
     leave_array(job, was);
+    if (was == PHASE_SUSPENDED)
+        lent_drop(state, job);
+    if (job->more)
+        job->more->preempt_end_us = 0;
     if (job->array && job->is_task)
         job->array->unstarted++;
     if (was == PHASE_ENDED) {

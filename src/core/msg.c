@@ -11,6 +11,7 @@
 
 #include "base/hostlist.h"
 #include "core/pb.h"
+#include "core/preempt.h"
 #include "core/state_priv.h"
 
 #define SET(field, value)        \
@@ -276,6 +277,10 @@ static void count_msg(const struct state *state, const struct job *job, struct a
     const struct sums *sums = &asked;
 
     sum_asked(state, job, &asked);
+    if (job->run && !job_has_ended(job) && preempt_is_on(state)) {
+        out->has_preemptable_us = true;
+        out->preemptable_us = preempt_from_us(state, job);
+    }
     out->tres_req = borrowed(asked_text(job->shape, &asked));
     if (job->run) {
         sum_given(job->run, &given);

@@ -74,6 +74,8 @@ static inline uint64_t gres_most(const struct node_gres *gres)
 
 /* May a job start there now (up, not draining, failing, reserved for nothing)? */
 bool node_is_usable(const struct node *node);
+/* Jobs there that have not lent their CPUs to others. */
+size_t node_jobs_active(const struct node *node);
 bool node_has_feature(const struct node *node, const char *feature);
 /* With ALLOCATED, MIXED, and the COMPLETING flag worked out. */
 NodeState node_shown_state(const struct node *node, uint32_t *flags);

@@ -78,6 +78,7 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->whole_nodes = msg->whole_nodes;
     run->shared = msg->shared;
     run->skipped_us = msg->skipped_us;
+    run->lent = msg->lent;
     for (size_t i = 0; i < job->shape->licence_count; i++) {
         if (str_eq(job->shape->licences[i].name, allocation->licenses))
             run->licence = (uint32_t)i;
@@ -95,7 +96,8 @@ static void take_more(struct job *job, const SnapshotJob *msg)
     const JobStatus *status = msg->status;
 
     if (!status->reason_text && !status->admin_comment && !status->system_comment &&
-        !status->failed_node && !status->planned_nodes && !status->preempt_us && !msg->het_count)
+        !status->failed_node && !status->planned_nodes && !status->preempt_us && !msg->het_count &&
+        !msg->preempted_by)
         return;
     struct job_more *more = job_more(job);
     job_set_text(&more->reason_text, status->reason_text);
@@ -104,6 +106,9 @@ static void take_more(struct job *job, const SnapshotJob *msg)
     job_set_text(&more->failed_node, status->failed_node);
     job_set_text(&more->planned_nodes, status->planned_nodes);
     more->preempt_us = status->preempt_us;
+    more->preempt_end_us = msg->preempt_end_us;
+    more->preempt_requeue = msg->preempt_requeue;
+    more->preempted_by = msg->preempted_by;
     more->het_job_id = status->het_job_id;
     more->het_offset = status->het_offset;
     more->het_count = msg->het_count;
@@ -262,5 +267,7 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err)
     job_bind(state, job);
     job_link(state, job);
     count_in_array(job);
+    if (job->run && job->run->lent && job->state == JOB_SUSPENDED)
+        lent_add(state, job);
     return 0;
 }

@@ -166,6 +166,7 @@ static void releasing(const struct job *job, struct arena *arena, SnapshotJob *o
     out->skipped_us = job->run->skipped_us;
     out->whole_nodes = job->run->whole_nodes;
     out->shared = job->run->shared;
+    out->has_lent = out->lent = job->run->lent;
 }
 
 static void put_job(struct writer *writer, const struct state *state, const struct job *job,
@@ -201,6 +202,11 @@ static void put_job(struct writer *writer, const struct state *state, const stru
     if (job->more) {
         msg.has_het_count = job->more->het_count > 0;
         msg.het_count = job->more->het_count;
+        msg.has_preempt_end_us = job->more->preempt_end_us != 0;
+        msg.preempt_end_us = job->more->preempt_end_us;
+        msg.has_preempt_requeue = msg.preempt_requeue = job->more->preempt_requeue;
+        msg.has_preempted_by = job->more->preempted_by != 0;
+        msg.preempted_by = job->more->preempted_by;
     }
     record.what_case = SNAPSHOT_RECORD__WHAT_JOB;
     record.job = &msg;

@@ -70,6 +70,8 @@ static void begin(struct state *state, struct job *job, struct events *out)
     job->attempt++;
     job->reason = REASON_NONE;
     job->planned_start_us = 0;
+    if (job->more)
+        job->more->preempt_us = 0;
     job->flags &= ~(uint32_t)(JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT);
     if (job->array) {
         job->array->unstarted--;
@@ -300,6 +302,10 @@ static void finish(struct state *state, struct job *job, const CmdFinish *cmd, s
     JobState end = end_state_of(cmd);
 
     end_us = MIN(end_us, state->time_us);
+    if (!cmd->has_state && end != JOB_COMPLETED && job->more && job->more->preempt_end_us) {
+        preempt_out(state, job, job->more->preempt_requeue, end_us, out);
+        return;
+    }
     if (cmd->requeue && job->batch) {
         try_again(state, job, end_us, out);
     } else if (!cmd->has_state && job_may_requeue(state, job) &&

@@ -118,6 +118,7 @@ struct state {
     uint64_t priority_turn; /* grows with it */
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
+    VEC(struct job *) lent; /* suspended for others, by id; see preempt.c */
 
     uint64_t digest;
     VEC(struct job *) touched; /* (1) */
@@ -200,6 +201,13 @@ void job_settle_release(struct state *state, struct job *job, struct events *out
 void job_lost_node(struct state *state, struct job *job, struct job_part *part, bool never_ran,
                    struct events *out);
 
+/* preempt.c */
+void preempt_out(struct state *state, struct job *victim, bool requeue, int64_t end_us,
+                 struct events *out);
+/* A job that lends its CPUs runs again; false when they are in use. */
+bool preempt_resume(struct state *state, struct job *job, struct events *out);
+void preempt_settle(struct state *state, struct events *out);
+
 /* due.c */
 void due_update(struct state *state, struct job *job);
 void due_remove(struct state *state, struct job *job);
@@ -245,6 +253,11 @@ void alloc_undo(struct state *state, struct job *job);
 void alloc_take(struct state *state, struct job *job, const JobStart *start);
 void alloc_give(struct state *state, struct job *job, struct job_part *part);
 void alloc_hold(struct state *state, struct job *job, struct job_part *part);
+/* The CPUs of a suspended job may be used by others; and no more, if all are free. */
+void alloc_lend(struct state *state, struct job *job);
+bool alloc_recall(struct state *state, struct job *job);
+void lent_add(struct state *state, struct job *job);
+void lent_drop(struct state *state, const struct job *job);
 void alloc_recount(struct node *node); /* after its totals were set anew */
 void licences_count(struct state *state, const struct job *job, int sign);
 /* licences.c: which of "a|b" a job gets: the one that is named, or the first that is free */
@@ -362,6 +375,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
                               struct events *out);
 enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, struct err *err,
                                 struct events *out);
+enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct events *out);
 enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out);
 
 /*

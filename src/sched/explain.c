@@ -181,11 +181,24 @@ static void explain_start(struct sched *sched, struct family *family, const stru
     vec_done(&parts.list);
 }
 
+static const char *hold_text(const struct sched *sched, uint32_t job_id, struct arena *arena)
+{
+    const struct hold *hold = hold_of(sched, job_id);
+    struct str text = { 0 };
+
+    str_add(&text, "it starts when these have made room for it: job");
+    for (size_t i = 0; i < hold->count; i++)
+        str_addf(&text, "%s %u", i ? "," : hold->count > 1 ? "s" : "", hold->victims[i].id);
+    const char *out = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+    return out;
+}
+
 static void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
                             struct arena *arena, struct explanation *out)
 {
     struct str text = { 0 }, detail = { 0 };
-    const char **details = ARENA_ARRAY(arena, const char *, 3);
+    const char **details = ARENA_ARRAY(arena, const char *, 5);
     struct family *family = family_for(sched, job);
 
     sched_forecast(sched, now_us);
@@ -213,6 +226,12 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     if (!out->planned_start_us && !out->never)
         details[out->detail_count++] =
             "the start cannot be foreseen: nodes it needs are not usable";
+    if (hold_of(sched, job->id))
+        details[out->detail_count++] = hold_text(sched, job->id, arena);
+    if (job->more && job->more->preempt_us)
+        details[out->detail_count++] =
+            arena_printf(arena, "it was preempted for job %u and is requeued (restart %u)",
+                         job->more->preempted_by, job->restarts);
     out->details = details;
     family_free(family);
     str_done(&text);

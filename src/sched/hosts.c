@@ -51,7 +51,7 @@ static void read_free(const struct sched *sched, struct host *host)
     uint64_t cpus = node->cpus_used, mem = node->mem_used_mb, gres[TAKE_GRES];
     size_t kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
 
-    host->jobs = (uint32_t)node->jobs.len;
+    host->jobs = (uint32_t)node_jobs_active(node);
     host->whole = node->jobs_whole;
     for (size_t i = 0; i < kinds; i++)
         gres[i] = node->gres[i].used;
@@ -172,6 +172,8 @@ void hosts_read(struct sched *sched)
             continue;
         sched->minds = sched->minds || job->shape->exclusive_user || job->shape->exclusive_mcs;
         host_run_add(sched, job);
+        if (!job_has_ended(job) && job->state != JOB_PENDING)
+            preempt_started(sched, job);
         licences_run(sched, job);
     }
     for (uint32_t n = 0; n < sched->hosts.len; n++)

@@ -52,6 +52,33 @@ static void least(struct room_at *room, const struct room_at *other)
 }
 
 /* What will have ended by `when` is free then; what is overdue counts as ended just after now. */
+static void add_run(const struct host *host, const struct run *run, struct room_at *room,
+                    uint32_t *left)
+{
+    const struct amount *amount = run->amount;
+    struct amount cpus = { .cpus = amount->cpus };
+
+    add_amount(host, room, run->out == RUN_LENDS ? &cpus : amount);
+    *left -= *left > 0 && amount->cpus > 0; /* one that lends its CPUs is not counted there */
+}
+
+/* The same as if jobs that are marked had gone; what is overdue has not ended just after now. */
+static void room_without(const struct host *host, int64_t now_us, int64_t when_us,
+                         struct room_at *room)
+{
+    uint32_t left = host->jobs;
+
+    *room = host->free;
+    if (host->whole)
+        room->cpus = 0;
+    for (size_t i = 0; i < host->runs.len; i++) {
+        const struct run *run = &host->runs.items[i];
+        if (run->out != RUN_STAYS || (when_us > now_us + 1 && run->end_us <= when_us))
+            add_run(host, run, room, &left);
+    }
+    room->empty = left == 0;
+}
+
 static void room_of_runs(const struct host *host, int64_t now_us, int64_t when_us,
                          struct room_at *room)
 {
@@ -63,8 +90,7 @@ static void room_of_runs(const struct host *host, int64_t now_us, int64_t when_u
     if (host->whole) /* what it does not use is nobody's until it ends */
         room->cpus = 0;
     for (size_t i = 0; i < host->runs.len && host->runs.items[i].end_us <= when_us; i++) {
-        add_amount(host, room, host->runs.items[i].amount);
-        left -= left > 0;
+        add_run(host, &host->runs.items[i], room, &left);
     }
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
         if (claim->end_us <= when_us) {
@@ -87,8 +113,14 @@ static const struct block *block_at(const struct host *host, size_t i)
                                 : &host->forecasts.items[i - host->blocks.len];
 }
 
-static bool is_hindrance(const struct block *block, const struct view *view)
+static bool is_hindrance(const struct sched *sched, const struct block *block,
+                         const struct view *view)
 {
+    if (block->job_id && view->without) {
+        const struct booking *booking = booking_of(sched, block->job_id);
+        return block->job_id != view->mine &&
+               (!booking || order_before(booking->order, view->order));
+    }
     if (block->job_id)
         return block->job_id != view->mine;
     return block->resv != view->resv;
@@ -100,13 +132,17 @@ static bool overlaps(const struct block *block, const struct view *view)
 }
 
 /* What is left at one moment. */
-static void room_at(const struct host *host, const struct view *view, int64_t when_us,
-                    struct room_at *room)
+static void room_at(const struct sched *sched, const struct host *host, const struct view *view,
+                    int64_t when_us, struct room_at *room)
 {
-    room_of_runs(host, view->now_us, when_us, room);
+    if (view->without)
+        room_without(host, view->now_us, when_us, room);
+    else
+        room_of_runs(host, view->now_us, when_us, room);
     for (size_t i = 0; i < block_count(host, view); i++) {
         const struct block *block = block_at(host, i);
-        if (block->start_us <= when_us && block->end_us > when_us && is_hindrance(block, view))
+        if (block->start_us <= when_us && block->end_us > when_us &&
+            is_hindrance(sched, block, view))
             sub_amount(room, block->amount);
     }
 }
@@ -125,20 +161,21 @@ static uint32_t shared_cpus(const struct host *host, unsigned share)
 void host_room(const struct sched *sched, const struct host *host, const struct view *view,
                struct room_at *out)
 {
-    (void)sched;
-    if (view->start_us <= view->now_us)
+    if (view->without)
+        room_without(host, view->now_us, view->start_us, out);
+    else if (view->start_us <= view->now_us)
         *out = host->free;
     else
         room_of_runs(host, view->now_us, view->start_us, out);
-    if (view->share > 1 && !host->whole)
+    if (view->share > 1 && !host->whole && !view->without)
         out->cpus = shared_cpus(host, view->share);
     /* Room only grows except where a block begins, so these moments decide. */
     for (size_t i = 0; i < block_count(host, view); i++) {
         const struct block *block = block_at(host, i);
-        if (!overlaps(block, view) || !is_hindrance(block, view))
+        if (!overlaps(block, view) || !is_hindrance(sched, block, view))
             continue;
         struct room_at then;
-        room_at(host, view, MAX(block->start_us, view->start_us), &then);
+        room_at(sched, host, view, MAX(block->start_us, view->start_us), &then);
         least(out, &then);
     }
 }
@@ -181,8 +218,7 @@ static int64_t earliest_growing(const struct host *host, const struct amount *am
         int64_t end = MAX(host->runs.items[i].end_us, now_us + US_PER_S);
         if (end >= before_us)
             return INT64_MAX;
-        add_amount(host, &room, host->runs.items[i].amount);
-        left -= left > 0;
+        add_run(host, &host->runs.items[i], &room, &left);
         room.empty = left == 0;
         if (room_has(host, &room, amount))
             return end;

@@ -13,6 +13,15 @@
 
 #include "sched/place_priv.h"
 
+static bool run_is_out(const struct host *host, uint32_t job_id)
+{
+    for (size_t i = 0; i < host->runs.len; i++) {
+        if (host->runs.items[i].job_id == job_id)
+            return host->runs.items[i].out != RUN_STAYS;
+    }
+    return false;
+}
+
 /* Somebody there minds the company of others, or the job does, and they are not alike. */
 static bool company_suits(const struct chooser *c, const struct host *host)
 {
@@ -27,6 +36,8 @@ static bool company_suits(const struct chooser *c, const struct host *host)
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
         const struct job *other = host->node->jobs.items[i];
+        if (other->run->lent || (c->view.without && run_is_out(host, other->id)))
+            continue;
         unsigned both = mind | job_minds(c->sched, other);
         if ((both & MINDS_USER && other->owner->uid != c->job->owner->uid) ||
             (both & MINDS_MCS && !str_eq(other->shape->mcs_label, c->shape->mcs_label)))
@@ -71,7 +82,9 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
     if (!host->usable)
         return 0;
     /* Who is there later is not known. */
-    if (view.start_us <= view.now_us && (host->whole || !company_suits(c, host)))
+    if (view.start_us <= view.now_us && host->whole)
+        return 0;
+    if ((view.start_us <= view.now_us || view.without) && !company_suits(c, host))
         return 0;
     if (c->need->max_cpus_per_node || c->need->max_cpus_per_socket)
         at->cpus = MIN(at->cpus, partition_room(c, host));
@@ -332,6 +345,16 @@ static void chooser_init(struct chooser *c, struct sched *sched, struct family *
     /* Spare hosts are all that a long job can use, unless it comes for what was kept for it. */
     c->bound = view->mine || view->end_us <= sched->last_block_us;
     c->down = sched->least_loaded || (c->need->partition && c->need->partition->spec->lln);
+}
+
+uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t partition,
+                        const struct job *job, const struct view *view, uint32_t host)
+{
+    struct chooser c;
+    struct room_at at;
+
+    chooser_init(&c, sched, family, partition, job, view);
+    return tasks_at(&c, host, &at);
 }
 
 static bool place_in(struct chooser *c)

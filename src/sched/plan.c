@@ -152,7 +152,7 @@ static bool try_components(struct sched *sched, struct family *family, const str
         struct family *own = done ? family_for(sched, part) : family;
         struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
         view.end_us = job_end_by(part, sched->now_us);
-        view.mine = booking_of(sched, job->id) ? job->id : 0;
+        view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
         bool good = place(sched, own, part, &view, &sched->scratch, short_of);
         if (good && limits_in_way_of(sched, part, &sched->scratch, hit))
             good = false;
@@ -188,8 +188,8 @@ static int64_t next_end(const struct sched *sched, int64_t end_us)
 }
 
 /* False when it does not fit now; *short_of is then set. */
-static bool try_job(struct sched *sched, struct family *family, const struct job *job,
-                    uint32_t *short_of)
+bool plan_job(struct sched *sched, struct family *family, const struct job *job,
+              uint32_t *short_of)
 {
     uint32_t task = next_task(sched, job);
     struct limit_hit hit = { 0 };
@@ -242,7 +242,7 @@ static void try_family(struct sched *sched, struct family *family, struct order 
     const struct job *job = state_job(sched->state, order.id);
     uint32_t short_of;
 
-    if (try_job(sched, family, job, &short_of))
+    if (plan_job(sched, family, job, &short_of))
         return;
     if (take_back_promises(sched, family, order))
         return; /* they were in the way: try again without them */
@@ -256,7 +256,7 @@ static void try_offer(struct sched *sched, struct family *family, struct order o
     const struct job *job = state_job(sched->state, order.id);
     uint32_t short_of;
 
-    if (try_job(sched, family, job, &short_of)) {
+    if (plan_job(sched, family, job, &short_of)) {
         order.id--; /* more of an array may follow */
     } else if (take_back_promises(sched, family, order)) {
         order.id--;
@@ -388,10 +388,15 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
 {
     arena_reset(&sched->plan_arena);
     vec_clear(&sched->starts);
+    vec_clear(&sched->preempts);
     look_around(sched, now_us);
+    preempt_ripen(sched);
     limits_sweep(sched, &budget);
     book_review(sched, &budget);
     plan_on(sched, &budget);
+    preempt_plan(sched);
+    sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;
+    sched->plan.preempt_count = sched->preempts.len;
     sched->plan.starts = (CmdStart *const *)sched->starts.items;
     sched->plan.count = sched->starts.len;
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
@@ -399,5 +404,6 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->review.len;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
+    sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);
     return &sched->plan;
 }

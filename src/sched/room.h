@@ -90,9 +90,12 @@ struct kind {
     VEC(struct want) wide;  /* of the others */
 };
 
+/* In a view without some jobs (view.without): which of them, and what they leave. */
+enum { RUN_STAYS, RUN_LENDS, RUN_GONE };
 struct run {
     int64_t end_us;
     uint32_t job_id;
+    uint8_t out;
     struct amount *amount;
 };
 struct block {
@@ -179,6 +182,7 @@ void hosts_glance(struct sched *sched); /* all of them, if kinds have other numb
 uint64_t kind_devices(const struct kind *kind, const uint64_t *gres);
 void host_run_add(struct sched *sched, const struct job *job);
 void host_run_end(struct sched *sched, const struct job *job); /* ends at another time */
+void host_run_again(struct sched *sched, const struct job *job);
 void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
 void host_block_add(struct sched *sched, uint32_t number, struct block block);
 void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id);
@@ -191,7 +195,9 @@ struct view {
     uint32_t mine;
     uint64_t resv; /* hash of its name; 0 none */
     unsigned share;
-    bool forecast; /* starts that are only foreseen are hindrances too */
+    bool without;       /* as if jobs that are marked had gone; preempt.c */
+    struct order order; /* then: whose bookings before this are hindrances */
+    bool forecast;      /* starts that are only foreseen are hindrances too */
 };
 void host_room(const struct sched *sched, const struct host *host, const struct view *view,
                struct room_at *out);

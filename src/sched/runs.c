@@ -13,6 +13,8 @@ int64_t job_runs_until(const struct job *job)
 
     if (job_has_ended(job) || job->flags & JOB_FLAG_COMPLETING)
         return job->end_us ? job->end_us : start;
+    if (job->more && job->more->preempt_end_us)
+        return MIN(end, job->more->preempt_end_us);
     return end == INT64_MAX ? start + UNLIMITED_US : end;
 }
 
@@ -60,12 +62,23 @@ void host_run_add(struct sched *sched, const struct job *job)
             continue;
         struct host *host = &sched->hosts.items[part->node->number];
         part_take(part, &take);
-        run_insert(host,
-                   (struct run){ .end_us = end,
-                                 .job_id = job->id,
-                                 .amount = amount_take(sched, &take, job->run->whole_nodes) });
+        if (job->run->lent)
+            take.cpus = 0;
+        struct amount *amount = amount_take(sched, &take, job->run->whole_nodes && !job->run->lent);
+        run_insert(host, (struct run){ .end_us = end, .job_id = job->id, .amount = amount });
         host_refresh(sched, part->node->number);
     }
+}
+
+/* What it holds is something else now. */
+void host_run_again(struct sched *sched, const struct job *job)
+{
+    for (unsigned i = 0; job->run && i < job->run->count; i++) {
+        if (job->run->parts[i].node)
+            host_run_del(sched, job->id, job->run->parts[i].node->number);
+    }
+    if (job->run)
+        host_run_add(sched, job);
 }
 
 void host_run_end(struct sched *sched, const struct job *job)

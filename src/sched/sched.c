@@ -46,6 +46,7 @@ static void forget_all(struct sched *sched)
     amounts_done(sched);
     licences_done(sched);
     topo_done(sched);
+    preempts_done(sched);
     vec_done(&sched->refused);
 }
 
@@ -60,6 +61,7 @@ static void rebuild(struct sched *sched)
     map_init(&sched->arrays);
     map_init(&sched->limited);
     read_config(sched);
+    preempts_read(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         vec_push(&sched->lanes, (struct lane){ .most = bookings_of(sched, i) });
     licences_read(sched);
@@ -96,6 +98,7 @@ void sched_free(struct sched *sched)
     vec_done(&sched->hosts);
     vec_done(&sched->freed);
     vec_done(&sched->starts);
+    vec_done(&sched->preempts);
     vec_done(&sched->candidates);
     vec_done(&sched->scratch.list);
     arena_done(&sched->plan_arena);
@@ -142,6 +145,7 @@ void sched_abandon_all(struct sched *sched)
 
 static void refused(struct sched *sched, const struct event *event)
 {
+    preempt_refused(sched, event->job_id);
     if (!flight_land(sched, event->job_id, event->task))
         return; /* another command about it was refused */
     class_remove(sched, event->job_id);
@@ -169,7 +173,9 @@ static void started(struct sched *sched, const struct event *event)
         flight_land(sched, job->id, NO_TASK);
     if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->minds)
         sched->minds = sched->reclass = true;
+    hold_drop(sched, event->array_id ? event->array_id : job->id);
     host_run_add(sched, job);
+    preempt_started(sched, job);
     licences_run(sched, job);
     class_remove(sched, job->id);
     array_news(sched, event);
@@ -180,6 +186,8 @@ void sched_feed(struct sched *sched, const struct event *event)
     const struct job *job = event->job;
 
     sched->changes++;
+    if (event->kind <= EVENT_JOB_WAITING || event->kind == EVENT_JOB_CHANGED)
+        sched->preempt_news = true;
     switch (event->kind) {
     case EVENT_JOB_SUBMITTED:
     case EVENT_JOB_ELIGIBLE:
@@ -190,11 +198,19 @@ void sched_feed(struct sched *sched, const struct event *event)
         class_refresh(sched, job);
         array_news(sched, event);
         break;
-    case EVENT_JOB_CHANGED:
+    case EVENT_JOB_PREEMPTED:
+        host_run_end(sched, job);
+        break;
     case EVENT_JOB_SUSPENDED:
     case EVENT_JOB_RESUMED:
+        host_run_again(sched, job);
+        licences_run(sched, job);
+        break;
+    case EVENT_JOB_CHANGED:
     case EVENT_JOB_REQUEUED:
     case EVENT_JOB_ENDED:
+        if (event->kind != EVENT_JOB_CHANGED)
+            preempt_ended(sched, job->id);
         if (event->kind == EVENT_JOB_ENDED)
             predict_learn(sched, event);
         class_refresh(sched, job);

@@ -28,6 +28,8 @@ void sched_feed_all(struct sched *sched, const struct events *events);
 struct plan {
     CmdStart *const *starts; /* each to be proposed as one command */
     size_t count;
+    CmdPreempt *const *preempts; /* the same */
+    size_t preempt_count;
     bool more;       /* the budget ran out: ask again */
     int64_t wake_us; /* ask again then even if nothing happens; INT64_MAX never */
 };

@@ -212,6 +212,41 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
 bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task);
 void flights_done(struct sched *sched);
 
+/* ---- preempt.c: running jobs that make room for others ---- */
+
+struct prey;
+struct victim {
+    uint32_t id, attempt;
+};
+/* Room that is kept for a job until those that must go for it have gone. */
+struct hold {
+    uint32_t job_id;
+    struct victim *victims;
+    size_t count, named; /* named: were told to go; the others end anyway */
+    uint32_t *hosts;
+    size_t host_count;
+};
+void preempts_read(struct sched *sched); /* the configuration */
+void preempts_done(struct sched *sched);
+void preempt_started(struct sched *sched, const struct job *job);
+void preempt_ended(struct sched *sched, uint32_t job_id);
+void preempt_refused(struct sched *sched, uint32_t job_id);
+/* Jobs whose victims are gone, before all others; then new victims, after them. */
+void preempt_ripen(struct sched *sched);
+void preempt_plan(struct sched *sched);
+const struct hold *hold_of(const struct sched *sched, uint32_t job_id);
+void hold_drop(struct sched *sched, uint32_t job_id);
+bool hold_waits_for(const struct sched *sched, uint32_t victim);
+/* hunt.c: names victims for the job in a partition of its shape, and holds their room; or false. */
+bool hunt_victims(struct sched *sched, struct family *family, const struct job *job,
+                  struct order order, size_t partition);
+/* plan.c: tries to plan a start of it. */
+bool plan_job(struct sched *sched, struct family *family, const struct job *job,
+              uint32_t *short_of);
+/* place.c: tasks of it that one host has room for. */
+uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t partition,
+                        const struct job *job, const struct view *view, uint32_t host);
+
 struct sched {
     const struct state *state;
     VEC(struct host) hosts;     /* by node number */
@@ -257,6 +292,13 @@ struct sched {
     uint64_t releases;      /* grows with every release */
     int64_t now_us;
     struct predict predict;
+    bool preempting;         /* there may be victims */
+    bool preempt_news;       /* something happened that may make some */
+    int64_t preempt_wake_us; /* when some may be that may not be now */
+    VEC(struct prey *) prey;
+    struct map prey_of; /* job id → struct prey */
+    VEC(struct hold) holds;
+    VEC(CmdPreempt *) preempts;
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */
     uint64_t looked;   /* hosts looked at closely, ever */

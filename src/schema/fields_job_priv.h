@@ -21,7 +21,8 @@ field_writer job_w_id, job_w_array_job, job_w_array_job_or_skip, job_w_array_tas
     job_w_used, job_w_used_long, job_w_left, job_w_limit, job_w_limit_long, job_w_time_min,
     job_w_time_min_record, job_w_start, job_w_start_record, job_w_end, job_w_end_record,
     job_w_eligible, job_w_eligible_record, job_w_pending_time, job_w_delay_boot,
-    job_w_delay_boot_long, job_w_suspend, job_w_pre_suspend, job_w_deadline;
+    job_w_delay_boot_long, job_w_preemptable, job_w_preempted, job_w_suspend, job_w_pre_suspend,
+    job_w_deadline;
 field_number_of job_n_start, job_n_end, job_n_limit, job_n_pre_suspend, job_n_hold;
 void job_j_exit(const struct field_call *call, struct jsonw *json);
 void job_j_derived_exit(const struct field_call *call, struct jsonw *json);

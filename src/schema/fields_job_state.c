@@ -373,6 +373,21 @@ bool job_w_delay_boot_long(const struct field_call *call, struct str *out)
     return true;
 }
 
+bool job_w_preemptable(const struct field_call *call, struct str *out)
+{
+    int64_t us = job_status(job_of(call))->preemptable_us;
+
+    return us && add_moment_or(call, out, us, "None");
+}
+
+bool job_w_preempted(const struct field_call *call, struct str *out)
+{
+    const JobStatus *status = job_status(job_of(call));
+
+    return (status->preemptable_us || status->preempt_us) &&
+           add_moment_or(call, out, status->preempt_us, "None");
+}
+
 bool job_w_suspend(const struct field_call *call, struct str *out)
 {
     return add_moment_or(call, out, job_status(job_of(call))->suspend_us, "None");

@@ -27,7 +27,7 @@ static bool goes_nowhere(struct ctl *ctl, const struct plan *plan)
 {
     size_t pass = state_counts(ctl->state).records / PLAN_BUDGET + 1;
 
-    ctl->idle_slices = plan->more && plan->count == 0 ? ctl->idle_slices + 1 : 0;
+    ctl->idle_slices = plan->more && plan->count + plan->preempt_count == 0 ? ctl->idle_slices + 1 : 0;
     return ctl->idle_slices > IDLE_SLICES + 4 * pass;
 }
 
@@ -40,6 +40,10 @@ static void plan_slice(struct ctl *ctl)
         Command command = CTL_COMMAND(START, .start = plan->starts[i]);
         ctl->starts_in_flight++;
         ctl_propose(ctl, &command, start_done, NULL);
+    }
+    for (size_t i = 0; i < plan->preempt_count; i++) {
+        Command command = CTL_COMMAND(PREEMPT, .preempt = plan->preempts[i]);
+        ctl_propose(ctl, &command, NULL, NULL);
     }
     ctl->plan_more = plan->more;
     int64_t wake = plan->more ? ctl_now(ctl) : plan->wake_us == INT64_MAX ? 0 : plan->wake_us;

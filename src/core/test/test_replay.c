@@ -459,9 +459,18 @@ static Config *any_config(const struct fix *fix, unsigned nodes)
 {
     static const char *const enforce[] = { "limits,qos", "safe", "limits", "associations", NULL };
 
-    if (!has_accounts(fix))
-        return fix_config(nodes);
-    return fix_config_accounts(nodes, enforce[any(ARRAY_LEN(enforce))]);
+    static const char *const types[] = { "none", "qos", "partition_prio", "partition_prio" };
+    static const char *const modes[] = { "CANCEL", "REQUEUE", "SUSPEND,GANG" };
+    Config *config = has_accounts(fix)
+                         ? fix_config_accounts(nodes, enforce[any(ARRAY_LEN(enforce))])
+                         : fix_config(nodes);
+
+    config->preempt_type = mem_strdup(any_word(types, ARRAY_LEN(types)));
+    config->preempt_mode = mem_strdup(any_word(modes, ARRAY_LEN(modes)));
+    PUT(config->partitions[1], priority_tier, 10);
+    if (chance(50))
+        PUT(config->partitions[0], grace_time_s, 20);
+    return config;
 }
 
 static void step_config(struct fix *fix)
@@ -598,6 +607,31 @@ static void step_suspend(struct fix *fix)
         fix_suspend(fix, job->id, chance(50));
 }
 
+static void step_preempt(struct fix *fix)
+{
+    const struct job *job = any_in(fix, PHASE_PENDING);
+    Command cmd = COMMAND__INIT;
+    CmdPreempt msg = CMD_PREEMPT__INIT;
+    uint32_t victims[3], attempts[3];
+
+    for (int i = 0; i < 3; i++) {
+        const struct job *victim = any_in(fix, chance(80) ? PHASE_RUNNING : PHASE_SUSPENDED);
+        if (!victim || (i && chance(60)))
+            continue;
+        victims[msg.n_victims++] = victim->id;
+        attempts[msg.n_attempts++] = victim->attempt - (chance(5) ? 1 : 0);
+    }
+    if (!job)
+        return;
+    msg.victims = victims;
+    msg.attempts = attempts;
+    PUT(&msg, job_id, job->id);
+    msg.partition = (char *)(chance(90) ? "small" : "main");
+    cmd.what_case = COMMAND__WHAT_PREEMPT;
+    cmd.preempt = &msg;
+    fix_apply(fix, &cmd);
+}
+
 static const struct {
     unsigned weight;
     void (*step)(struct fix *fix);
@@ -609,6 +643,7 @@ static const struct {
     { 2, step_partition }, { 2, step_reservation },  { 1, step_config },
     { 10, step_time },     { 2, step_small },        { 2, step_with_id },
     { 3, step_hold },      { 4, step_requeue },      { 3, step_suspend },
+    { 6, step_preempt },
 };
 
 static void any_step(struct fix *fix)
@@ -637,11 +672,9 @@ static void one_seed(uint64_t seed)
 
     fix->seed = seed;
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    if (has_accounts(fix)) {
-        Config *config = any_config(fix, NODES);
-        fix_reconfigure(fix, config, false);
-        config__free_unpacked(config, NULL);
-    }
+    Config *config = any_config(fix, NODES);
+    fix_reconfigure(fix, config, false);
+    config__free_unpacked(config, NULL);
     fix->mirror = fix_copy(fix);
     for (unsigned i = 0; i < STEPS; i++) {
         any_step(fix);

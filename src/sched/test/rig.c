@@ -354,6 +354,15 @@ size_t rig_slice(struct rig *rig, bool *more)
             rig->refused++;
     }
     vec_done(&starts);
+    for (size_t i = 0; i < plan->preempt_count; i++) {
+        Command cmd = COMMAND__INIT;
+        cmd.what_case = COMMAND__WHAT_PREEMPT;
+        cmd.preempt = plan->preempts[i];
+        if (rig_apply(rig, &cmd) == ERR_OK)
+            rig->preempts++;
+        else
+            rig->refused++;
+    }
     return count;
 }
 
@@ -363,9 +372,10 @@ size_t rig_plan(struct rig *rig)
     bool more;
 
     for (;;) {
+        uint64_t preempts = rig->preempts;
         size_t count = rig_slice(rig, &more);
         total += count;
-        if (!count && !more)
+        if (!count && !more && rig->preempts == preempts)
             return total;
     }
 }
@@ -392,6 +402,29 @@ void rig_end(struct rig *rig, uint32_t job_id)
     free(names);
     if (code != ERR_OK)
         die("end", err_text(code));
+}
+
+void rig_release(struct rig *rig, uint32_t job_id)
+{
+    const struct job *job = state_job(rig->state, job_id);
+    Command cmd = COMMAND__INIT;
+    CmdRelease msg = CMD_RELEASE__INIT;
+
+    if (!job || !job->run)
+        die("release", "the job holds nothing");
+    char **names = NEW_ARRAY(char *, job->run->count);
+    for (unsigned i = 0; i < job->run->count; i++)
+        names[i] = (char *)(uintptr_t)job->run->parts[i].name;
+    PUT(&msg, job_id, job_id);
+    PUT(&msg, attempt, job->attempt);
+    msg.n_nodes = job->run->count;
+    msg.nodes = names;
+    cmd.what_case = COMMAND__WHAT_RELEASE;
+    cmd.release = &msg;
+    enum err_code code = rig_apply(rig, &cmd);
+    free(names);
+    if (code != ERR_OK)
+        die("release", err_text(code));
 }
 
 void rig_cancel(struct rig *rig, uint32_t job_id)

@@ -22,7 +22,7 @@ struct rig {
     bool check;                       /* every invariant of core and planner after every step */
     double core_ms, feed_ms, plan_ms; /* spent so far */
     double slice_ms;                  /* the longest sched_plan(), in time of the CPU */
-    uint64_t started, refused;
+    uint64_t started, refused, preempts;
     unsigned budget; /* of a slice */
     void (*on_start)(struct rig *rig, const struct job *job);
     void *ctx;
@@ -49,6 +49,8 @@ size_t rig_plan(struct rig *rig);
 /* One slice. */
 size_t rig_slice(struct rig *rig, bool *more);
 void rig_end(struct rig *rig, uint32_t job_id);
+/* Its nodes say that nothing of it is left. */
+void rig_release(struct rig *rig, uint32_t job_id);
 void rig_cancel(struct rig *rig, uint32_t job_id);
 void rig_node(struct rig *rig, const char *name, const char *state); /* scontrol update node */
 void rig_wait(struct rig *rig, int64_t seconds);                     /* time passes */

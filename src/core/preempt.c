@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * preempt.c - running jobs that make room for others
+ *
+ * (1) A command names the job that is to start and all that must go for it. It is carried out whole
+ *     or not at all: one that may not be preempted any more saves the others.
+ * (2) A victim with grace time is told (SIGCONT, SIGTERM) and stays until preempt_end_us; what it is
+ *     then done with is written down when it is told. If it ends by itself before, and not well, it
+ *     counts as preempted.
+ * (3) A suspended victim keeps its memory, devices and licences and lends its CPUs. It runs again as
+ *     soon as all of them are free and the job that it was suspended for does not wait any more.
+ */
+#include "core/preempt.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "core/state_priv.h"
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "") {
+        if (strncasecmp(at, word, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool by_tier(const struct state *state)
+{
+    return str_ieq(state->config->preempt_type, "partition_prio");
+}
+
+static bool by_qos(const struct state *state)
+{
+    return str_ieq(state->config->preempt_type, "qos");
+}
+
+bool preempt_is_on(const struct state *state)
+{
+    return by_tier(state) || by_qos(state);
+}
+
+static enum preempt_mode mode_of(const char *words)
+{
+    return has_word(words, "SUSPEND")   ? PREEMPT_SUSPEND
+           : has_word(words, "REQUEUE") ? PREEMPT_REQUEUE
+           : has_word(words, "CANCEL")  ? PREEMPT_CANCEL
+                                        : PREEMPT_OFF;
+}
+
+/* What its partition or QOS says, else what holds for all. GANG or PRIORITY alone say nothing. */
+static const char *words_for(const struct state *state, const struct job *victim)
+{
+    const struct partition *partition = partition_at(state, victim->run->partition);
+    const char *own = by_tier(state)   ? (partition ? partition->spec->preempt_mode : NULL)
+                      : victim->in_qos ? victim->in_qos->preempt_mode
+                                       : NULL;
+
+    return mode_of(own) == PREEMPT_OFF && !has_word(own, "OFF") ? state->config->preempt_mode : own;
+}
+
+static bool names_qos(const struct qos *qos, const struct qos *other)
+{
+    for (size_t i = 0; i < qos->preempt_count; i++) {
+        if (str_eq(qos->preempts[i], other->name))
+            return true;
+    }
+    return false;
+}
+
+static bool goes_before(const struct state *state, const struct job *job,
+                        const struct partition *partition, const struct job *victim)
+{
+    const struct partition *other = partition_at(state, victim->run->partition);
+
+    if (by_tier(state))
+        return other && partition && partition_tier(partition) > partition_tier(other);
+    if (!by_qos(state) || !job->in_qos || !victim->in_qos)
+        return false;
+    if (job->in_qos == victim->in_qos)
+        return has_word(state->config->preempt_mode, "WITHIN") &&
+               job_priority(state, job) > victim->priority;
+    return names_qos(job->in_qos, victim->in_qos);
+}
+
+enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
+                               const struct partition *partition, const struct job *victim)
+{
+    enum job_phase phase = job_phase(victim);
+
+    if (phase != PHASE_RUNNING && phase != PHASE_CONFIGURING && phase != PHASE_SUSPENDED)
+        return PREEMPT_OFF;
+    if (victim->run->lent || (victim->more && victim->more->preempt_end_us))
+        return PREEMPT_OFF; /* it is on its way already */
+    if (!goes_before(state, job, partition, victim))
+        return PREEMPT_OFF;
+    const struct partition *in = partition_at(state, victim->run->partition);
+    if ((has_word(state->config->preempt_mode, "PRIORITY") ||
+         (in && has_word(in->spec->preempt_mode, "PRIORITY"))) &&
+        job_priority(state, job) <= victim->priority)
+        return PREEMPT_OFF;
+    enum preempt_mode mode = mode_of(words_for(state, victim));
+    if (mode == PREEMPT_REQUEUE && !job_may_requeue(state, victim))
+        mode = PREEMPT_CANCEL;
+    if (mode == PREEMPT_SUSPEND && phase != PHASE_RUNNING)
+        mode = PREEMPT_OFF;
+    return mode;
+}
+
+int64_t preempt_from_us(const struct state *state, const struct job *victim)
+{
+    int64_t exempt = victim->in_qos && victim->in_qos->preempt_exempt_s >= 0
+                         ? victim->in_qos->preempt_exempt_s
+                         : state->config->preempt_exempt_s;
+
+    return victim->run->start_us + MIN(MAX(exempt, 0), LIMIT_SECONDS) * US_PER_S;
+}
+
+uint32_t preempt_worth(const struct state *state, const struct job *victim)
+{
+    const struct partition *partition = partition_at(state, victim->run->partition);
+
+    if (by_qos(state))
+        return victim->in_qos ? victim->in_qos->priority : 0;
+    return partition ? partition_tier(partition) : 0;
+}
+
+static int64_t grace_s(const struct state *state, const struct job *victim)
+{
+    const struct partition *partition = partition_at(state, victim->run->partition);
+
+    if (job_phase(victim) != PHASE_RUNNING)
+        return 0;
+    if (by_qos(state))
+        return victim->in_qos ? MIN(victim->in_qos->grace_s, LIMIT_SECONDS) : 0;
+    return partition ? partition->spec->grace_time_s : 0;
+}
+
+/* ---- what happens to a victim ---- */
+
+/* It goes, now. */
+void preempt_out(struct state *state, struct job *victim, bool requeue, int64_t end_us,
+                 struct events *out)
+{
+    victim->more->preempt_end_us = 0;
+    if (requeue)
+        job_requeue(state, victim, JOB_PREEMPTED, 0, 0, REASON_NONE, end_us, out);
+    else
+        job_end(state, victim, JOB_PREEMPTED, REASON_NONE, end_us, NULL, out);
+    if (job_holds(victim))
+        emit_job(out, EVENT_JOB_ENDING, victim);
+}
+
+static void tell(struct job *victim, int signal, struct events *out)
+{
+    struct event *event = emit_job(out, EVENT_JOB_SIGNAL, victim);
+
+    event->signal = (uint32_t)signal;
+    event->full = true;
+}
+
+static void push_aside(struct state *state, struct job *victim, enum preempt_mode mode,
+                       uint32_t by_id, struct events *out)
+{
+    int64_t grace = mode == PREEMPT_SUSPEND ? 0 : grace_s(state, victim);
+    struct job_more *more = job_more(victim);
+
+    more->preempt_us = state->time_us;
+    more->preempted_by = by_id;
+    job_set_text(&more->system_comment,
+                 arena_printf(&state->scratch, "preempted for job %u", by_id));
+    job_touch(state, victim);
+    emit_job(out, EVENT_JOB_PREEMPTED, victim);
+    if (mode == PREEMPT_SUSPEND) {
+        job_move(state, victim, JOB_ON_SUSPEND, 0);
+        victim->run->suspend_us = state->time_us;
+        alloc_lend(state, victim); /* (3) */
+        due_update(state, victim);
+        emit_job(out, EVENT_JOB_SUSPENDED, victim);
+    } else if (grace <= 0) {
+        preempt_out(state, victim, mode == PREEMPT_REQUEUE, state->time_us, out);
+    } else { /* (2) */
+        more->preempt_end_us = state->time_us + grace * US_PER_S;
+        more->preempt_requeue = mode == PREEMPT_REQUEUE;
+        due_update(state, victim);
+        tell(victim, SIGCONT, out);
+        tell(victim, SIGTERM, out);
+    }
+}
+
+/* (1) */
+static enum err_code may_go(const struct state *state, const CmdPreempt *cmd, const struct job *job,
+                            const struct partition *partition)
+{
+    for (size_t i = 0; i < cmd->n_victims; i++) {
+        const struct job *victim = job_at(state, cmd->victims[i]);
+        if (!victim || !victim->run || victim->attempt != cmd->attempts[i])
+            continue; /* it has gone already */
+        enum job_phase phase = job_phase(victim);
+        if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING || phase == PHASE_ENDED)
+            continue;
+        if (victim->more && victim->more->preempt_end_us)
+            continue; /* it was told already */
+        if (preempt_mode(state, job, partition, victim) == PREEMPT_OFF ||
+            preempt_from_us(state, victim) > state->time_us)
+            return ERR_DISABLED;
+    }
+    return ERR_OK;
+}
+
+enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct events *out)
+{
+    const struct job *job = job_at(state, cmd->job_id);
+    const struct partition *partition = cmd->partition ? partition_at(state, cmd->partition) : NULL;
+    enum err_code code = !job                                ? ERR_INVALID_JOB_ID
+                         : !job_is_eligible(job)             ? ERR_JOB_NOT_PENDING
+                         : !partition || !cmd->n_victims     ? ERR_INVALID
+                         : cmd->n_victims != cmd->n_attempts ? ERR_INVALID
+                                                             : ERR_OK;
+
+    if (code == ERR_OK)
+        code = may_go(state, cmd, job, partition);
+    if (code != ERR_OK) {
+        reject(out, cmd->job_id, NO_TASK, code);
+        return code;
+    }
+    for (size_t i = 0; i < cmd->n_victims; i++) {
+        struct job *victim = job_at(state, cmd->victims[i]);
+        enum preempt_mode mode = PREEMPT_OFF;
+        if (victim && victim->run && victim->attempt == cmd->attempts[i])
+            mode = preempt_mode(state, job, partition, victim);
+        if (mode != PREEMPT_OFF)
+            push_aside(state, victim, mode, cmd->job_id, out);
+    }
+    return ERR_OK;
+}
+
+/* ---- (3) ---- */
+
+static bool is_waited_for(const struct state *state, const struct job *victim)
+{
+    uint32_t id = victim->more ? victim->more->preempted_by : 0;
+    const struct job *by = id ? job_at(state, id) : NULL;
+
+    return by && job_is_eligible(by);
+}
+
+bool preempt_resume(struct state *state, struct job *job, struct events *out)
+{
+    if (!alloc_recall(state, job))
+        return false;
+    job_move(state, job, JOB_ON_RESUME, 0);
+    job->run->suspended_total_us += state->time_us - job->run->suspend_us;
+    due_update(state, job);
+    emit_job(out, EVENT_JOB_RESUMED, job);
+    return true;
+}
+
+void preempt_settle(struct state *state, struct events *out)
+{
+    for (size_t i = 0; i < state->lent.len;) {
+        struct job *job = state->lent.items[i];
+        if (is_waited_for(state, job) || !preempt_resume(state, job, out))
+            i++;
+    }
+}
