@@ -37,6 +37,9 @@ enum {
     LIMIT_ARRAY_TASKS = 4000001, /* Slurm's largest MaxArraySize */
     LIMIT_ARRAY_RUNS = 10000,    /* ranges in one --array */
     LIMIT_GROUPS = 65536,
+    LIMIT_RELAY_BYTES = 16 * 1024 * 1024,   /* of one message between the nodes of a step */
+    LIMIT_RELAY_KEPT = 256 * 1024 * 1024,   /* of those that srun keeps until they are taken */
+    LIMIT_PMI_KVS_BYTES = 64 * 1024 * 1024, /* what the tasks of a step put for each other */
     LIMIT_GRES_KINDS = 64,
     LIMIT_CPUS_PER_NODE = 65535,
     LIMIT_CPU_NUMBER = 8192, /* of the kernel: CONFIG_NR_CPUS at most */

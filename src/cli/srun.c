@@ -270,9 +270,12 @@ static int run(struct srun *srun, int argc, char **argv)
     if (cli_help(&srun_options, srun->request.help, srun->request.usage, srun->request.version))
         return 0;
     if (str_eq(srun->request.mpi, "list")) {
-        puts("MPI plugin types are...\n\tnone");
+        srun_list_mpi();
         return 0;
     }
+    code = srun_set_mpi(srun);
+    if (code)
+        return code;
     if (srun->request.verbose) {
         job_request_add_given(&srun->request, "srun", &text);
         fputs(str_text(&text), stderr);

@@ -10,12 +10,14 @@
  * srun_in.c    standard input, kept until every node has it
  * srun_signal.c  signals: what they do to us and to the tasks
  * srun_out.c   what tasks write: labels, lines, files
+ * srun_relay.c what nodes say to each other for MPI
  */
 #ifndef CLI_SRUN_H
 #define CLI_SRUN_H
 
 #include <termios.h>
 
+#include "base/vec.h"
 #include "cli/alloc.h"
 #include "proto/agent.pb-c.h"
 #include "proto/run.pb-c.h"
@@ -53,6 +55,11 @@ struct srun_node {
     bool said_away, attached;
     uint32_t signals[SRUN_SIGNALS]; /* that wait for the connection */
     size_t signal_count;
+
+    VEC(struct srun_relay *) relays; /* of other nodes, which it has not taken */
+    size_t relays_sent;              /* how many of these are on their way */
+    size_t relay_bytes;              /* and their size */
+    uint64_t relays_taken;           /* number of the last one that it took */
 };
 
 struct srun_task {
@@ -110,7 +117,11 @@ struct srun {
     bool killing, aborted, killed_by_9, failed;
     JobState kill_why;
     unsigned kill_wait_s;
-    int64_t asked_us; /* when the controller was last asked whether the job lives */
+    bool mpi_aborted;  /* by a task */
+    uint32_t mpi_code; /* then: our exit code */
+    size_t relay_kept; /* bytes of all nodes' relays */
+    const char *mpi;   /* none, pmi2, pmix; NULL: as the site says */
+    int64_t asked_us;  /* when the controller was last asked whether the job lives */
     int64_t last_interrupt_us, last_sent_us, first_exit_us, give_up_us;
 };
 
@@ -148,6 +159,17 @@ size_t srun_input_room(const struct srun *srun);
 void srun_read_input(struct srun *srun);
 /* Sends a node what it may have and has not. */
 void srun_send_input(struct srun *srun, struct srun_node *node);
+
+/* srun_relay.c */
+int srun_set_mpi(struct srun *srun); /* 0, or the exit code after a complaint */
+void srun_list_mpi(void);
+/* What waits for a node, as far as it may be sent. */
+void srun_send_relays(struct srun_node *node);
+void srun_on_relay(struct srun *srun, struct srun_node *node, const StepRelay *relay);
+/* It has taken those up to `number`; `again`: what was on its way is lost. */
+void srun_on_relayed(struct srun *srun, struct srun_node *node, uint64_t number, bool again);
+void srun_on_abort(struct srun *srun, struct srun_node *node, const StepAbort *words);
+void srun_drop_relays(struct srun *srun, struct srun_node *node);
 
 /* srun_signal.c */
 extern volatile int srun_interrupted; /* while waiting for an allocation or a step */

@@ -159,5 +159,9 @@ int srun_loop(struct srun *srun)
         srun->highest = 1;
         srun->highest_status = 1 << 8;
     }
+    if (srun->mpi_aborted) {
+        srun->highest = (int)srun->mpi_code;
+        srun->highest_status = (int)srun->mpi_code << 8;
+    }
     return srun->highest;
 }

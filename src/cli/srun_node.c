@@ -123,6 +123,7 @@ static void on_say(struct srun *srun, const char *text)
 static void on_over(struct srun *srun, struct srun_node *node, const StepOver *over)
 {
     node->over = true;
+    srun_drop_relays(srun, node);
     if (over->launch_failed) {
         cli_error(&srun->cli, "Task launch for %s failed on node %s: %s", srun_step_name(srun),
                   node->node->name, over->text ? over->text : "not said why");
@@ -155,6 +156,7 @@ static void on_running(struct srun *srun, struct srun_node *node)
     if (srun->request.verbose)
         cli_say(&srun->cli, "Node %s, %zu tasks started", node->node->name, node->node->n_tasks);
     srun_send_input(srun, node);
+    srun_send_relays(node);
 }
 
 /* The supervisor says how far our input came; the rest is sent again, and what waited. */
@@ -167,6 +169,8 @@ static void on_attached(struct srun *srun, struct srun_node *node, const StepAtt
     }
     node->attached = true;
     srun_send_input(srun, node);
+    if (attached->has_relayed)
+        srun_on_relayed(srun, node, attached->relayed, true);
     if (srun->killing)
         srun_send_signal(srun, SIGKILL, srun->kill_why, srun->kill_wait_s);
     for (size_t i = 0; i < node->signal_count; i++) {
@@ -213,6 +217,16 @@ static void on_message(struct srun *srun, struct srun_node *node, const RunStepO
     case RUN_STEP_OUT__WHAT_OVER:
         on_over(srun, node, out->over);
         break;
+    case RUN_STEP_OUT__WHAT_RELAY:
+        srun_on_relay(srun, node, out->relay);
+        node->unacked_bytes += out->relay->data.len;
+        break;
+    case RUN_STEP_OUT__WHAT_RELAYED:
+        srun_on_relayed(srun, node, out->relayed, false);
+        break;
+    case RUN_STEP_OUT__WHAT_ABORT:
+        srun_on_abort(srun, node, out->abort);
+        break;
     default:
         break;
     }
@@ -233,6 +247,7 @@ static void give_up(struct srun *srun, struct srun_node *node, const char *why)
 {
     node->over = true;
     node->away_us = 0;
+    srun_drop_relays(srun, node);
     srun->failed = true;
     cli_error(&srun->cli, "Node failure on %s: %s", node->node->name, why);
     for (size_t i = 0; i < node->node->n_tasks; i++) {

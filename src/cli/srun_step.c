@@ -138,6 +138,7 @@ static void fill_request(struct srun *srun, StepRequest *request)
     request->has_interactive = request->interactive = asked->interactive;
     host_short(srun->host);
     request->host = srun->host;
+    request->mpi = (char *)srun->mpi;
     request->has_pid = true;
     request->pid = (uint32_t)getpid();
 }
@@ -379,6 +380,7 @@ int srun_launch(struct srun *srun)
 void srun_close(struct srun *srun)
 {
     for (size_t i = 0; i < srun->node_count; i++) {
+        srun_drop_relays(srun, &srun->nodes[i]);
         client_stream_free(srun->nodes[i].stream);
         client_free(srun->nodes[i].client);
     }

@@ -290,7 +290,6 @@ const struct conf_key conf_keys_jobs[] = {
     { .name = "mpi_default",
       .field = "mpi_default",
       .type = CONF_NAME,
-      .flags = CONF_LATER,
       .def = "none",
       .slurm = "MpiDefault",
       .help = "What srun --mpi is when not given." },

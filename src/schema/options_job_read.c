@@ -451,13 +451,3 @@ int read_kill_on_bad_exit(const struct option_call *call, const char *value, str
     option_set_number(call, !value || strcmp(value, "0") != 0);
     return 0;
 }
-
-int read_mpi(const struct option_call *call, const char *value, struct err *err)
-{
-    if (!str_ieq(value, "none") && !str_ieq(value, "list"))
-        return err_set(err, ERR_RANGE,
-                       "Couldn't find the specified plugin name for mpi/%s looking at all files",
-                       value);
-    option_set_text(call, value);
-    return 0;
-}

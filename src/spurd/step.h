@@ -9,6 +9,7 @@
  * step_book.c    on the managing node: numbers, shares of the allocation, who waits
  * step_layout.c  which task runs where (pure)
  * step_task.c    from a launch to what a supervisor needs
+ * step_mpi.c     which process manager a step gets
  * step_report.c  what the controller hears of steps, in batches
  * step_query.c   what is asked about them: usage, processes, layouts
  */
@@ -165,6 +166,14 @@ void step_prove(const ProtobufCBinaryData *key, const void *bytes, size_t len,
 
 int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
               const StepLayout *layout, struct arena *arena, StepTask *out, struct err *err);
+
+/* ---- step_mpi.c ---- */
+
+/* spurstepd-pmix beside spurstepd; NULL: not installed. The caller frees it. */
+char *step_pmix_program(const char *stepd);
+/* What a step's tasks get; NULL: nothing. */
+int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
+             struct err *err);
 
 /* ---- step_report.c ---- */
 

@@ -420,6 +420,8 @@ static int try_grant(struct step_run *run, struct book *book, const struct held 
 
     arena_init(&arena);
     int ret = make_layout(run, book, held, request, &arena, &layout, err);
+    if (ret == 0)
+        ret = step_mpi(run->agent, request, (const char **)&layout.mpi, err);
     if (ret < 0) {
         arena_done(&arena);
         return ret;

@@ -201,11 +201,13 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message)
     case RUN_STEP_IN__WHAT_ATTACH:
         on_attach(run, in->attach);
         break;
+    case RUN_STEP_IN__WHAT_RELAY:
     case RUN_STEP_IN__WHAT_DATA:
     case RUN_STEP_IN__WHAT_SIGNAL:
     case RUN_STEP_IN__WHAT_WINDOW:
     case RUN_STEP_IN__WHAT_ACK:
-        if (in->what_case == RUN_STEP_IN__WHAT_DATA && in->data->data.len > STEP_DATA_MAX) {
+        if ((in->what_case == RUN_STEP_IN__WHAT_DATA && in->data->data.len > STEP_DATA_MAX) ||
+            (in->what_case == RUN_STEP_IN__WHAT_RELAY && in->relay->data.len > STEP_DATA_MAX)) {
             err_code(&err, ERR_TOO_LARGE);
             step_run_fail(run, &err);
         } else if (run->proc) {

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "spurstepd/pmi.h"
+#include "spurstepd/relay.h"
 #include "spurstepd/tasks_priv.h"
 
 /* Which task it is: every program under srun knows it by these. */
@@ -20,6 +22,13 @@ static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena
 
 static const struct plug plugs[] = {
     { .name = "numbers", .task = numbers_task },
+    { .name = "relay", .wanted = relay_wanted, .begin = relay_begin, .end = relay_end },
+    { .name = "pmi2",
+      .wanted = pmi_wanted,
+      .begin = pmi_begin,
+      .task = pmi_task,
+      .relay = pmi_relay,
+      .end = pmi_end },
 };
 
 static bool wanted(const struct plug *plug, const struct tasks *tasks)
@@ -43,6 +52,22 @@ int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, 
             return err_wrap(err, "%s", plugs[i].name);
     }
     return 0;
+}
+
+void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
+        if (plugs[i].relay && wanted(&plugs[i], tasks))
+            plugs[i].relay(tasks, from, bytes, len);
+    }
+}
+
+void plugs_stop(struct tasks *tasks)
+{
+    for (size_t i = ARRAY_LEN(plugs); i-- > 0;) {
+        if (plugs[i].stop && wanted(&plugs[i], tasks))
+            plugs[i].stop(tasks);
+    }
 }
 
 void plugs_end(struct tasks *tasks)

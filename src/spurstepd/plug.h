@@ -20,7 +20,7 @@ struct plug_task {
     size_t index;    /* on this node */
     uint32_t number; /* in the step */
     VEC(char *) env; /* NAME=value, before the step's own */
-    VEC(int) keep;   /* descriptors that stay open in it */
+    VEC(int) keep;   /* descriptors that stay open in it, and are closed here when it has started */
 };
 
 struct plug {
@@ -28,11 +28,16 @@ struct plug {
     bool (*wanted)(const StepTask *task);
     int (*begin)(struct tasks *tasks, struct err *err);
     int (*task)(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
+    /* Another node's supervisor said something (relay.h). */
+    void (*relay)(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
+    void (*stop)(struct tasks *tasks); /* every task has ended */
     void (*end)(struct tasks *tasks);
 };
 
 int plugs_begin(struct tasks *tasks, struct err *err);
 int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
+void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
+void plugs_stop(struct tasks *tasks);
 void plugs_end(struct tasks *tasks);
 
 #endif

@@ -67,6 +67,7 @@ static void begin_end(struct tasks *tasks, int64_t now_us)
     if (tasks->phase != TASKS_RUNNING || !all_exited(tasks))
         return;
     tasks->phase = TASKS_ENDING;
+    plugs_stop(tasks);
     tasks->kill_at_us = now_us;
     tasks->give_up_at_us = now_us + wait_s * (int64_t)TASKS_SECOND_US;
 }
@@ -341,9 +342,49 @@ static void advance(struct tasks *tasks, int64_t now_us)
     write_report(tasks);
 }
 
+void tasks_watch(struct tasks *tasks, int fd, void *data,
+                 void (*ready)(struct tasks *tasks, void *data, short events))
+{
+    vec_push(&tasks->watches,
+             (struct tasks_watch){ .fd = fd, .events = POLLIN, .data = data, .ready = ready });
+}
+
+void tasks_watch_for(struct tasks *tasks, int fd, short events)
+{
+    vec_each (struct tasks_watch, watch, &tasks->watches) {
+        if (watch->fd == fd)
+            watch->events = events;
+    }
+}
+
+void tasks_unwatch(struct tasks *tasks, int fd)
+{
+    for (size_t i = tasks->watches.len; i-- > 0;) {
+        if (tasks->watches.items[i].fd == fd)
+            vec_remove(&tasks->watches, i);
+    }
+}
+
+/* What is called may add watches and take some away. */
+static void serve_watches(struct tasks *tasks, const struct pollfd *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!fds[i].revents)
+            continue;
+        for (size_t k = 0; k < tasks->watches.len; k++) {
+            struct tasks_watch watch = tasks->watches.items[k];
+            if (watch.fd != fds[i].fd)
+                continue;
+            watch.ready(tasks, watch.data, fds[i].revents);
+            break;
+        }
+    }
+}
+
 static void loop(struct tasks *tasks)
 {
-    struct pollfd *ready = NEW_ARRAY(struct pollfd, FIXED_FDS + tasks->count * 3);
+    size_t fixed = FIXED_FDS + tasks->count * 3;
+    VEC(struct pollfd) fds = { 0 };
 
     for (;;) {
         int64_t now_us = clock_boot_us();
@@ -351,11 +392,18 @@ static void loop(struct tasks *tasks)
         if (tasks->phase == TASKS_DONE)
             break;
         set_timer(tasks, now_us);
-        prepare(tasks, ready);
-        if (poll(ready, FIXED_FDS + tasks->count * 3, -1) > 0)
-            serve(tasks, ready, ready + FIXED_FDS);
+        size_t watches = tasks->watches.len;
+        vec_reserve(&fds, fixed + watches);
+        prepare(tasks, fds.items);
+        for (size_t i = 0; i < watches; i++)
+            fds.items[fixed + i] = (struct pollfd){ .fd = tasks->watches.items[i].fd,
+                                                    .events = tasks->watches.items[i].events };
+        if (poll(fds.items, fixed + watches, -1) > 0) {
+            serve(tasks, fds.items, fds.items + FIXED_FDS);
+            serve_watches(tasks, fds.items + fixed, watches);
+        }
     }
-    free(ready);
+    vec_done(&fds);
 }
 
 static void send_running(struct tasks *tasks)

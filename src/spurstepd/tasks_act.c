@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "spurstepd/lease.h"
+#include "spurstepd/relay.h"
 #include "spurstepd/sample.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/clock.h"
@@ -84,6 +85,22 @@ void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, i
     }
     if (tasks->kill_at_us < 0 || at < tasks->kill_at_us)
         tasks->kill_at_us = at;
+}
+
+void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char *text)
+{
+    RunStepOut out = RUN_STEP_OUT__INIT;
+    StepAbort abort_words = STEP_ABORT__INIT;
+
+    if (tasks->ended_by_us || tasks->phase != TASKS_RUNNING)
+        return;
+    abort_words.has_task = abort_words.has_code = true;
+    abort_words.task = number;
+    abort_words.code = code;
+    abort_words.text = (char *)text;
+    out.what_case = RUN_STEP_OUT__WHAT_ABORT;
+    out.abort = &abort_words;
+    tasks_send_srun(tasks, &out);
 }
 
 unsigned tasks_kill_wait_s(const struct tasks *tasks)
@@ -190,6 +207,8 @@ static void obey_attach(struct tasks *tasks, const RunStepIn *in)
     attached.pids = pids;
     attached.has_input = true;
     attached.input = tasks->input_taken;
+    attached.has_relayed = tasks->relay != NULL;
+    attached.relayed = relay_taken(tasks);
     out.what_case = RUN_STEP_OUT__WHAT_ATTACHED;
     out.attached = &attached;
     out.has_to = in->has_from;
@@ -223,6 +242,9 @@ static void obey_srun(struct tasks *tasks, const RunStepIn *in, int64_t now_us)
         break;
     case RUN_STEP_IN__WHAT_ATTACH:
         obey_attach(tasks, in);
+        break;
+    case RUN_STEP_IN__WHAT_RELAY:
+        relay_take(tasks, in->relay);
         break;
     default:
         break;

@@ -53,6 +53,16 @@ struct input_part {
     size_t len;
 };
 
+struct tasks;
+
+/* A descriptor that a plug wants to hear of. */
+struct tasks_watch {
+    int fd;
+    short events;
+    void *data;
+    void (*ready)(struct tasks *tasks, void *data, short events);
+};
+
 struct tasks {
     StepTask *task;
     int dir_fd, signal_fd, timer_fd;
@@ -77,6 +87,11 @@ struct tasks {
     uint64_t credit_due;
     VEC(struct input_part) input_parts;
 
+    VEC(struct tasks_watch) watches;
+    struct relay *relay;
+    struct pmi *pmi;
+    struct pmix *pmix;
+
     unsigned frozen; /* FreezeCause bits */
     bool ended_by_us;
     JobState why;
@@ -88,6 +103,12 @@ struct tasks {
     int64_t kill_at_us, give_up_at_us, lease_at_us; /* boot time; -1: not due */
     int64_t started_us;                             /* wall time */
 };
+
+/* tasks.c: `ready` is called when something can be read, or its other end is closed. */
+void tasks_watch(struct tasks *tasks, int fd, void *data,
+                 void (*ready)(struct tasks *tasks, void *data, short events));
+void tasks_watch_for(struct tasks *tasks, int fd, short events);
+void tasks_unwatch(struct tasks *tasks, int fd);
 
 /* tasks_start.c: every task, or none and `err`. */
 int tasks_start(struct tasks *tasks, struct err *err);
@@ -114,6 +135,9 @@ void tasks_say_exits(struct tasks *tasks);
 void tasks_input(struct tasks *tasks, const StepData *data, uint32_t from);
 void tasks_write_input(struct tasks *tasks);
 void tasks_close_one(struct task_one *one);
+
+/* tasks_act.c: a task asked for the end of the whole step, with this exit code. */
+void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char *text);
 
 /* tasks_act.c: what can happen to running tasks */
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us);

@@ -133,6 +133,8 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     one->out = streams[1].ours;
     one->err = streams[2].ours;
     one->pid = ret == 0 ? started.pid : 0;
+    for (size_t i = 0; i < plugged.keep.len; i++)
+        close(plugged.keep.items[i]);
     vec_done(&plugged.env);
     vec_done(&plugged.keep);
     arena_done(&arena);

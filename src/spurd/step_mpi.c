@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_mpi.c - which process manager the tasks of a step get
+ *
+ * The managing node decides, and writes it into the layout: all nodes of a step do the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spurd/step.h"
+
+static const struct {
+    const char *name, *is; /* NULL: none */
+} kinds[] = {
+    { "none", NULL },
+    { "pmi2", "pmi2" },
+    { "pmix", "pmix" },
+    { "pmix_v4", "pmix" },
+};
+
+char *step_pmix_program(const char *stepd)
+{
+    char *path = mem_printf("%s-pmix", stepd);
+
+    if (access(path, X_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
+             struct err *err)
+{
+    const Config *config = agent_common(agent);
+    const char *asked = request->mpi;
+
+    *out = NULL;
+    if (str_is_empty(asked)) /* a shell of salloc starts MPI programs, it is none */
+        asked = request->interactive ? NULL : config ? config->mpi_default : NULL;
+    if (str_is_empty(asked))
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (!str_ieq(kinds[i].name, asked))
+            continue;
+        *out = kinds[i].is;
+        if (str_eq(*out, "pmix") && !agent->pmix)
+            return err_set(err, ERR_UNSUPPORTED, "--mpi=pmix: node %s has no spurstepd-pmix",
+                           agent->name);
+        return 0;
+    }
+    return err_set(err, ERR_INVALID, "Invalid MPI type '%s', --mpi=list for acceptable types",
+                   asked);
+}

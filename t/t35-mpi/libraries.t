@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# libraries.t - MPI programs built with Debian's MPICH run directly under srun
+. "$(dirname "$0")/../lib.sh"
+command -v mpicc.mpich >/dev/null || skip_all "MPICH is not here: tools/deps --mpi"
+home=$(user_dir)
+mpicc.mpich -o "$home/ring.mpich" "$(dirname "$0")/ring.c"
+cluster_up --nodes 3 --cpus 4
+cd "$home"
+
+ring() { # NAME PROGRAM NODES TASKS OPTION...: every rank knows its place, and all agree on the sum
+    local name=$1 program=$2 nodes=$3 tasks=$4 want='' i
+    shift 4
+    run as_user srun -N$nodes -n$tasks --ntasks-per-node=$((tasks / nodes)) "$@" ./$program
+    for ((i = 0; i < tasks; i++)); do want+="rank $i of $tasks token $((i + 1)) sum $((tasks * (tasks - 1) / 2)) on n$((i * nodes / tasks + 1))"$'\n'; done
+    is "$name" "$code $(sort -V <<<"$out")" "0 ${want%$'\n'}"
+}
+
+ring "MPICH on one node" ring.mpich 1 2 --mpi=pmi2
+ring "MPICH on three nodes" ring.mpich 3 6 --mpi=pmi2
+run as_user srun -N3 -n3 --mpi=pmi2 ./ring.mpich abort 5
+is "MPICH, MPI_Abort: the step's exit code" "$code" 5
+run srun -N3 -n3 --mpi=pmi2 ./ring.mpich
+is "MPICH, as root" "$code $(grep -c 'of 3 token . sum 3' <<<"$out")" "0 3"
+done_testing
