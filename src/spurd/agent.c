@@ -40,6 +40,8 @@ void agent_task_node(const struct agent *agent, struct task_node *out)
         .socket = agent->socket,
         .cgroup = agent->cgroup,
         .has_controllers = agent->has_controllers,
+        .has_memory = agent->has_memory,
+        .sysroot = agent->sysroot,
         .lease_file = agent->lease_ms ? agent->lease_file : NULL,
         .container = agent->container,
         .config = agent_common(agent),
@@ -152,11 +154,15 @@ static void open_cgroups(struct agent *agent)
     agent->cgroup =
         cgroups_open(root, agent->config->cluster_name ? agent->config->cluster_name : "cluster",
                      name, agent->cgroup_words, sizeof(agent->cgroup_words));
-    agent->has_controllers = agent->cgroup && cgroups_have_controllers(agent->cgroup);
+    agent->has_controllers = agent->cgroup && cgroups_have(agent->cgroup, NULL);
+    agent->has_memory = agent->cgroup && cgroups_have(agent->cgroup, "memory");
     if (agent->cgroup)
         log_info("agent.cgroup", "dir=%s is=%s", agent->cgroup, agent->cgroup_words);
     else
         log_warn("agent.cgroup", "is=%s", agent->cgroup_words);
+    if (!agent->has_memory)
+        log_warn("agent.memory", "the kernel does not hold jobs to their memory here: steps are "
+                                 "sampled, and ended when they are over it");
 }
 
 static NodeConfig *copy_config(const NodeConfig *config, struct str *bytes)

@@ -8,10 +8,15 @@
 #include "spurd/hook.h"
 #include "sys/log.h"
 
-static unsigned hook_timeout_s(const struct agent *agent)
+/* PrologTimeout and EpilogTimeout come before what is said for both. */
+static unsigned hook_timeout_s(const struct agent *agent, enum env_where where)
 {
     const Config *config = agent_common(agent);
 
+    if (config && where == ENV_PROLOG && config->prolog_timeout_s)
+        return config->prolog_timeout_s;
+    if (config && where == ENV_EPILOG && config->epilog_timeout_s)
+        return config->epilog_timeout_s;
     return config && config->prolog_epilog_timeout_s ? config->prolog_epilog_timeout_s : 300;
 }
 
@@ -40,7 +45,7 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
     char **list = env_copy(&env);
     env_done(&env);
     arena_done(&arena);
-    return hook_start(agent->uv, path, list, hook_timeout_s(agent), done,
+    return hook_start(agent->uv, path, list, hook_timeout_s(agent, where), done,
                       agent_ref_new(agent, held));
 }
 

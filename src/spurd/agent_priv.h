@@ -40,6 +40,7 @@ struct agent {
     NodeConfig *config;   /* NULL: never heard from a controller */
     char *cgroup;         /* directory of this node's jobs; NULL: none */
     bool has_controllers; /* the kernel limits what is in there */
+    bool has_memory;      /* also how much memory it takes */
     char cgroup_words[256];
     char boot_id[64];
     int64_t started_us;
@@ -169,7 +170,8 @@ void session_set_controllers(struct session *session, char *const *addresses, si
 /* ---- cgroups.c ---- */
 char *cgroups_open(const char *root, const char *cluster, const char *node, char *words,
                    size_t words_bytes);
-bool cgroups_have_controllers(const char *dir);
+/* Does the kernel offer the controller to jobs in `dir`? NULL: any. */
+bool cgroups_have(const char *dir, const char *controller);
 /* Ends what is in the cgroup of an attempt and removes it; blocks a little. False: something lives. */
 bool cgroups_end(const char *step_dir);
 void cgroups_end_node(const char *cgroup, const char *run_dir); /* everything; for SIGQUIT */

@@ -71,7 +71,7 @@ static char *find_unit(const char *mount)
 
 static void pass_down(const char *dir)
 {
-    static const char *const wanted[] = { "+cpuset", "+memory", "+pids", "+cpu" };
+    static const char *const wanted[] = { "+cpuset", "+memory", "+pids", "+cpu", "+io" };
 
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
         put(dir, "cgroup.subtree_control", wanted[i]);
@@ -152,12 +152,16 @@ char *cgroups_open(const char *root, const char *cluster, const char *node, char
 
 /* ---- ending ---- */
 
-bool cgroups_have_controllers(const char *dir)
+bool cgroups_have(const char *dir, const char *controller)
 {
     CLEANUP(str_done) struct str text = { 0 };
 
     get(dir, "cgroup.subtree_control", &text);
-    return text.len > 0;
+    if (!controller)
+        return text.len > 0;
+    CLEANUP(freep) char *padded = mem_printf(" %s ", str_text(&text));
+    CLEANUP(freep) char *word = mem_printf(" %s ", controller);
+    return strstr(padded, word) != NULL;
 }
 
 /* "…/7.1/batch" below "7.1", which is then empty; "…/7.1.batch" alone. */

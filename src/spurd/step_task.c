@@ -268,6 +268,11 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     }
     out->has_time_limit_s = true;
     out->time_limit_s = time_limit_s(grant, node.config);
+    uint64_t mem_bytes = layout->nodes[index]->mem_mb * 1024 * 1024;
+    if (mem_bytes && out->has_mem_bytes && mem_bytes < out->mem_bytes) {
+        out->has_step_mem_bytes = true;
+        out->step_mem_bytes = mem_bytes;
+    }
     if (launch->has_warn_signal) {
         out->has_warn_signal = out->has_warn_before_s = true;
         out->warn_signal = launch->warn_signal;

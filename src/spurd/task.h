@@ -21,7 +21,8 @@ struct task_node {
     const char *run_dir, *spool_dir;
     const char *socket; /* of spurd, for srun inside jobs; NULL: none */
     const char *cgroup; /* directory of this node's jobs; NULL: there are no cgroups */
-    bool has_controllers;
+    bool has_controllers, has_memory; /* the kernel limits what is in there; also memory */
+    const char *sysroot;              /* NULL: this machine */
     const char *lease_file;
     const char *container; /* the program spur-container; NULL: not installed */
     const Config *config;  /* NULL: none yet */

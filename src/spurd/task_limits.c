@@ -2,14 +2,23 @@
 /*
  * task_limits.c - what a job may use of this node: time, memory, CPUs, devices
  */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/bitset.h"
 #include "base/limits.h"
 #include "spurd/task.h"
+#include "sys/files.h"
 
-enum { MB = 1024 * 1024 };
+enum {
+    MB = 1024 * 1024,
+    CPU_WEIGHT_MAX = 10000,
+    SAMPLE_DEFAULT_S = 30,
+    SAMPLE_MAX_S = 24 * 3600,
+};
 
 /* Where the configuration overrides what was found, CPU numbers mean nothing here. */
 static void limit_cpus(const struct task_node *node, const Grant *grant, struct arena *arena,
@@ -73,6 +82,68 @@ static void limit_memory(const struct task_node *node, const Grant *grant, StepT
     out->swap_bytes = share_mb(mb, config->allowed_swap_percent, most, node_mb) * MB;
 }
 
+/* Half of what the kernel can have: a job that forks without end leaves room for everybody else. */
+static uint64_t default_processes(void)
+{
+    static const char *const files[] = { "/proc/sys/kernel/threads-max",
+                                         "/proc/sys/kernel/pid_max" };
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        CLEANUP(str_done) struct str text = { 0 };
+        uint64_t value = 0;
+        if (file_read(files[i], 64, &text, NULL) == 0)
+            value = strtoull(str_text(&text), NULL, 10);
+        if (value && (!most || value < most))
+            most = value;
+    }
+    return most / 2;
+}
+
+static void limit_processes(const struct task_node *node, StepTask *out)
+{
+    int64_t most = node->config && node->config->has_max_processes ? node->config->max_processes
+                                                                   : (int64_t)default_processes();
+
+    out->has_max_processes = most > 0;
+    out->max_processes = out->has_max_processes ? (uint64_t)most : 0;
+}
+
+/* Where CPUs are shared, a job's part follows from how many it was given. */
+static void limit_weight(const Grant *grant, StepTask *out)
+{
+    if (!str_is_empty(out->cpuset) || !grant->alloc || !grant->alloc->cpus)
+        return;
+    out->has_cpu_weight = true;
+    out->cpu_weight = MIN(grant->alloc->cpus * 10, CPU_WEIGHT_MAX);
+}
+
+/* "30", "task=30,energy=60": seconds between samples of tasks; negative: not said. */
+static int64_t sample_seconds(const char *text)
+{
+    for (const char *word = text; word && *word; word = strchr(word, ',')) {
+        word += *word == ',';
+        if (strncasecmp(word, "task=", 5) == 0)
+            word += 5;
+        if (*word >= '0' && *word <= '9')
+            return MIN(strtoll(word, NULL, 10), SAMPLE_MAX_S);
+    }
+    return -1;
+}
+
+static void sample_usage(const struct task_node *node, const Grant *grant, StepTask *out)
+{
+    int64_t every_s = sample_seconds(task_spec(grant)->acctg_freq);
+
+    if (every_s < 0 && node->config)
+        every_s = sample_seconds(node->config->sample_interval);
+    out->has_sample_s = true;
+    out->sample_s = every_s < 0 ? SAMPLE_DEFAULT_S : (uint32_t)every_s;
+    out->has_sample_memory = true;
+    out->sample_memory = out->has_mem_bytes && !node->has_memory;
+    out->sysroot = (char *)node->sysroot;
+}
+
 /* The devices of kind `gres` that the job has, as a set of indexes. */
 static void devices_of_job(const Grant *grant, const GresInventory *gres, struct bitset *out)
 {
@@ -109,6 +180,15 @@ static bool add_denied(StepTask *out, const char *file, struct arena *arena)
     return true;
 }
 
+/* Where the kernel's driver says how busy it is. */
+static void add_gpu(StepTask *out, const char *file, struct arena *arena)
+{
+    const char *name = strrchr(file, '/');
+
+    if (name && (str_starts(name, "/renderD") || str_starts(name, "/card")))
+        out->gpus[out->n_gpus++] = arena_printf(arena, "/sys/class/drm%s/device", name);
+}
+
 /* What is shared belongs to whoever was given a share of it. */
 static void limit_devices(const struct task_node *node, const Grant *grant, struct arena *arena,
                           StepTask *out)
@@ -124,6 +204,7 @@ static void limit_devices(const struct task_node *node, const Grant *grant, stru
     if (files == 0)
         return;
     out->denied = ARENA_ARRAY(arena, StepDevice *, files);
+    out->gpus = ARENA_ARRAY(arena, char *, files);
     for (size_t i = 0; i < found->n_gres; i++) {
         const GresInventory *gres = found->gres[i];
         struct bitset own;
@@ -134,6 +215,8 @@ static void limit_devices(const struct task_node *node, const Grant *grant, stru
         for (size_t k = 0; k < gres->n_files && k < LIMIT_GRES_PER_NODE; k++) {
             if (!bitset_has(&own, k))
                 add_denied(out, gres->files[k], arena);
+            else
+                add_gpu(out, gres->files[k], arena);
         }
         bitset_done(&own);
     }
@@ -145,5 +228,8 @@ void task_limits(const struct task_node *node, const Grant *grant, struct arena 
     limit_time(node, grant, out);
     limit_memory(node, grant, out);
     limit_cpus(node, grant, arena, out);
+    limit_weight(grant, out);
+    limit_processes(node, out);
     limit_devices(node, grant, arena, out);
+    sample_usage(node, grant, out);
 }

@@ -19,6 +19,8 @@
 
 enum { FILE_BYTES = 4096, REMOVE_TRIES = 20 };
 
+static const char *const passed_down[] = { "+memory", "+pids", "+cpuset", "+cpu", "+io" };
+
 /* A control file is absent when the kernel or the parent does not offer it; that is no error. */
 static bool put(int dir_fd, const char *name, const char *text)
 {
@@ -56,25 +58,42 @@ static bool get_count(const char *text, const char *key, uint64_t *out)
     return false;
 }
 
+static void put_number(int dir_fd, const char *name, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    put(dir_fd, name, text);
+}
+
 /* Limits belong to the job's cgroup, so that all its steps share them. */
 static void limit_job(struct contain *contain, const StepTask *task)
 {
     int fd = open(contain->job_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char text[32];
 
     if (fd < 0)
         return;
-    if (task->mem_bytes) {
-        snprintf(text, sizeof(text), "%" PRIu64, task->mem_bytes);
-        put(fd, "memory.max", text);
-    }
-    if (task->has_swap_bytes) {
-        snprintf(text, sizeof(text), "%" PRIu64, task->swap_bytes);
-        put(fd, "memory.swap.max", text);
-    }
+    if (task->mem_bytes)
+        put_number(fd, "memory.max", task->mem_bytes);
+    if (task->has_swap_bytes)
+        put_number(fd, "memory.swap.max", task->swap_bytes);
     if (!str_is_empty(task->cpuset))
         contain->has_cpuset = put(fd, "cpuset.cpus", task->cpuset);
+    if (task->has_max_processes)
+        put_number(fd, "pids.max", task->max_processes);
+    if (task->has_cpu_weight)
+        put_number(fd, "cpu.weight", task->cpu_weight);
+    /* One at a time: what the kernel lacks does not keep the rest from the steps. */
+    for (size_t i = 0; i < ARRAY_LEN(passed_down); i++)
+        put(fd, "cgroup.subtree_control", passed_down[i]);
     close(fd);
+}
+
+/* What is this step's alone; its usage and its out-of-memory kills are counted here too. */
+static void limit_step(struct contain *contain, const StepTask *task)
+{
+    if (task->step_mem_bytes)
+        put_number(contain->cgroup_fd, "memory.max", task->step_mem_bytes);
 }
 
 static bool make_dir(struct contain *contain, const char *path)
@@ -115,6 +134,8 @@ void contain_open(struct contain *contain, const StepTask *task)
         return;
     }
     strcpy(contain->how, "cgroup v2");
+    if (contain->job_dir)
+        limit_step(contain, task);
     struct err err = { 0 };
     if (devices_deny(contain->cgroup_fd, task->denied, task->n_denied, &err) < 0)
         snprintf(contain->how, sizeof(contain->how), "cgroup v2 (%.100s)", err.text);
@@ -176,7 +197,7 @@ void contain_kill(struct contain *contain)
 void contain_usage(const struct contain *contain, Usage *usage)
 {
     char text[FILE_BYTES];
-    uint64_t user, system, peak;
+    uint64_t user, system;
 
     if (contain->cgroup_fd < 0)
         return;
@@ -187,9 +208,8 @@ void contain_usage(const struct contain *contain, Usage *usage)
     }
     if (!contain->job_dir) /* no controllers, none of these files */
         return;
-    if (get(contain->cgroup_fd, "memory.peak", text) && sscanf(text, "%" SCNu64, &peak) == 1)
-        usage->max_rss_bytes = peak;
     if (get(contain->cgroup_fd, "io.stat", text)) {
+        usage->read_bytes = usage->write_bytes = 0;
         for (const char *at = text; (at = strstr(at, "bytes=")); at += 6) {
             uint64_t bytes = strtoull(at + 6, NULL, 10);
             if (at > text && at[-1] == 'r')
@@ -200,15 +220,44 @@ void contain_usage(const struct contain *contain, Usage *usage)
     }
 }
 
+uint64_t contain_memory_peak(const struct contain *contain)
+{
+    char text[FILE_BYTES];
+    uint64_t peak = 0;
+
+    if (contain->cgroup_fd >= 0 && get(contain->cgroup_fd, "memory.peak", text))
+        sscanf(text, "%" SCNu64, &peak);
+    return peak;
+}
+
 uint64_t contain_oom_kills(const struct contain *contain)
 {
-    char text[FILE_BYTES], path[sizeof("../memory.events")] = "../memory.events";
+    char text[FILE_BYTES];
     uint64_t kills = 0;
 
-    if (contain->cgroup_fd < 0 || !contain->job_dir || !get(contain->cgroup_fd, path, text))
+    if (contain->cgroup_fd < 0 || !contain->job_dir ||
+        (!get(contain->cgroup_fd, "memory.events", text) &&
+         !get(contain->cgroup_fd, "../memory.events", text)))
         return 0;
     get_count(text, "oom_kill", &kills);
     return kills;
+}
+
+bool contain_pids(const struct contain *contain, struct pids *out)
+{
+    int fd = openat(contain->cgroup_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    int pid;
+
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    while (fscanf(file, "%d", &pid) == 1)
+        vec_push(&out->list, (pid_t)pid);
+    fclose(file);
+    return true;
 }
 
 /* A process that wait() has returned may still be leaving its cgroup. */

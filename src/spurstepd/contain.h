@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "proto/step.pb-c.h"
+#include "spurstepd/proc_tree.h"
 
 struct contain {
     int cgroup_fd;  /* directory of the step; -1: by the process tree */
@@ -34,7 +35,12 @@ void contain_kill(struct contain *contain);
 
 /* Adds what the kernel counted to `usage`; leaves it alone where nothing is counted. */
 void contain_usage(const struct contain *contain, Usage *usage);
-/* How many processes the kernel killed because the job had no memory left. */
+/* Appends the processes in the step's cgroup, in no order. False: there is none. */
+bool contain_pids(const struct contain *contain, struct pids *out);
+
+/* The most memory its cgroup held, files in memory too; 0: not counted. */
+uint64_t contain_memory_peak(const struct contain *contain);
+/* How many processes of the step the kernel killed for lack of memory. */
 uint64_t contain_oom_kills(const struct contain *contain);
 
 /* Removes the cgroups, which must be empty. */

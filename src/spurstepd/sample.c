@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 struct process {
     pid_t pid, parent, session;
     uint64_t ticks_user, ticks_system, faults, vm_bytes, rss_bytes, peak_bytes, read, written;
+    uint64_t anon_bytes, shared_bytes;
     size_t task;
 };
 
@@ -58,8 +60,11 @@ static bool read_process(pid_t pid, struct process *out)
     out->ticks_user = user + child_user;
     out->ticks_system = system + child_system;
     out->rss_bytes = (uint64_t)MAX(pages, 0) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (read_file(pid, "status", text, sizeof(text)))
+    if (read_file(pid, "status", text, sizeof(text))) {
         out->peak_bytes = number_after(text, "VmHWM:") * 1024;
+        out->anon_bytes = number_after(text, "RssAnon:") * 1024;
+        out->shared_bytes = number_after(text, "RssShmem:") * 1024;
+    }
     if (read_file(pid, "io", text, sizeof(text))) {
         out->read = number_after(text, "\nread_bytes:");
         out->written = number_after(text, "\nwrite_bytes:");
@@ -136,19 +141,38 @@ static StepTaskUsage *new_task(const struct sample_task *task, size_t processes,
     return one;
 }
 
-void sample_take(const struct contain *contain, const struct sample_task *tasks, size_t count,
-                 struct arena *arena, StepHere *out)
+static int by_number(const void *a, const void *b)
+{
+    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* A cgroup knows its processes; without one all of /proc is read. Parents mostly come first. */
+static void list_pids(const struct contain *contain, struct pids *out)
+{
+    if (contain->cgroup_fd < 0 || !contain_pids(contain, out))
+        proc_tree_list(getpid(), out);
+    else if (out->list.len)
+        qsort(out->list.items, out->list.len, sizeof(pid_t), by_number);
+}
+
+uint64_t sample_take(const struct contain *contain, const struct sample_task *tasks, size_t count,
+                     struct arena *arena, StepHere *out)
 {
     CLEANUP(pids_done) struct pids pids = { 0 };
+    uint64_t held = 0, shared = 0;
     size_t n = 0;
 
-    proc_tree_list(getpid(), &pids);
+    list_pids(contain, &pids);
     struct process *list = ARENA_ARRAY(arena, struct process, pids.list.len + 1);
     uint64_t *rss = ARENA_ARRAY(arena, uint64_t, count + 1);
     vec_each (pid_t, pid, &pids.list) {
         if (!read_process(*pid, &list[n]))
             continue;
         list[n].task = task_of(&list[n], list, n, tasks, count);
+        held += list[n].anon_bytes;
+        shared = MAX(shared, list[n].shared_bytes);
         n++;
     }
     out->n_tasks = count;
@@ -169,4 +193,5 @@ void sample_take(const struct contain *contain, const struct sample_task *tasks,
         add_usage(out->usage, usage);
     }
     contain_usage(contain, out->usage);
+    return held + shared;
 }

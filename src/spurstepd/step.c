@@ -70,6 +70,8 @@ static void fill_report(struct step *step)
     uint64_t oom;
 
     contain_usage(&step->contain, usage);
+    if (step->track.task)
+        track_end(&step->track, &(struct sample_task){ .ended = usage }, usage);
     usage->has_user_us = usage->has_system_us = usage->has_max_rss_bytes = true;
     usage->has_page_faults = usage->has_processes = true;
     ended->usage = usage;
@@ -83,7 +85,6 @@ static void fill_report(struct step *step)
         ended->has_state = true;
         ended->state = JOB_OUT_OF_MEMORY;
         ended->exit_status = STATUS_OOM;
-        usage->has_out_of_memory = usage->out_of_memory = true;
         char said[160];
         snprintf(
             said, sizeof(said),
@@ -91,8 +92,11 @@ static void fill_report(struct step *step)
             "step tasks have been OOM Killed.\n",
             (unsigned long long)oom, oom == 1 ? "" : "s", step->task->id->job_id, step->task->name);
         start_say(step->task, said);
-        snprintf(step->text, sizeof(step->text), "%llu processes were killed for lack of memory",
-                 (unsigned long long)oom);
+    }
+    if (ended->has_state && ended->state == JOB_OUT_OF_MEMORY) {
+        ended->exit_status = STATUS_OOM;
+        track_out_of_memory(&step->track, &step->contain, oom, usage, step->text,
+                            sizeof(step->text));
     }
 }
 
@@ -141,6 +145,7 @@ void step_end(struct step *step, int64_t now_us)
     ended->started_us = step->started.time_us;
     ended->text = step->text[0] ? step->text : NULL;
     contain_close(&step->contain);
+    track_done(&step->track);
     /* A full disk does not keep spurd from hearing of the end; only a crash could then lose it. */
     if (report_write(step->dir_fd, step->task->name, ended, &err) < 0)
         fprintf(stderr, "spurstepd: report of %u.%s: %s\n", step->task->id->job_id,
@@ -241,6 +246,7 @@ static void start(struct step *step)
     int64_t now_us = clock_boot_us();
     limit_start(&step->limit, task->has_time_limit_s ? task->time_limit_s : -1,
                 task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
+    track_start(&step->track, task, 1, now_us);
     step->say_at_us = now_us + SAY_STARTED_US;
     say_warnings(step, &started);
     step_check_lease(step, now_us);
@@ -279,6 +285,8 @@ static void do_due(struct step *step, int64_t now_us)
         send_started(step);
     if (step->lease_at_us >= 0 && now_us >= step->lease_at_us)
         step_check_lease(step, now_us);
+    if (step->phase == STEP_RUNNING && step->track.next_us >= 0 && now_us >= step->track.next_us)
+        step_sample(step, false, now_us);
     if (step->kill_at_us >= 0 && now_us >= step->kill_at_us) {
         contain_kill(&step->contain);
         step->kill_at_us = now_us + KILL_AGAIN_US;
@@ -298,6 +306,7 @@ static void set_timer(struct step *step, int64_t now_us)
 {
     const int64_t due[] = {
         step->phase == STEP_RUNNING ? limit_next_us(&step->limit, now_us) : -1,
+        step->phase == STEP_RUNNING ? step->track.next_us : -1,
         step->kill_at_us,
         step->give_up_at_us,
         step->lease_at_us,

@@ -5,6 +5,7 @@
  * (1) A step that froze because its lease ended may have a successor on another node. It does not
  *     run again before spurd says that its attempt is current, not even to handle a SIGTERM.
  */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 
 #include "base/str.h"
 #include "spurstepd/lease.h"
-#include "spurstepd/sample.h"
 #include "spurstepd/start.h"
 #include "spurstepd/step_priv.h"
 #include "sys/clock.h"
@@ -138,19 +138,38 @@ static void obey_signal(struct step *step, const StepSignal *order)
         contain_signal(&step->contain, (int)order->signal);
 }
 
-static void send_sample(struct step *step)
+static void say_over_memory(struct step *step)
+{
+    const StepTask *task = step->task;
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "slurmstepd: error: StepId=%u.%.32s exceeded memory limit (%" PRIu64 " > %" PRIu64
+             "), being killed\n",
+             task->id->job_id, task->name, step->track.held_bytes, task->mem_bytes);
+    start_say(task, text);
+}
+
+void step_sample(struct step *step, bool say, int64_t now_us)
 {
     StepNews news = STEP_NEWS__INIT;
     StepHere here = STEP_HERE__INIT;
     struct sample_task script = { .pid = step->script };
     struct arena arena;
 
+    if (!step->track.peaks)
+        return;
     arena_init(&arena);
     here.id = step->task->id;
-    sample_take(&step->contain, &script, 1, &arena, &here);
+    bool over = track_sample(&step->track, &step->contain, &script, now_us, &arena, &here);
     news.sample = &here;
-    chan_send(&step->chan, &news);
+    if (say)
+        chan_send(&step->chan, &news);
     arena_done(&arena);
+    if (over && !step->ended_by_us) {
+        say_over_memory(step);
+        step_kill(step, 0, JOB_OUT_OF_MEMORY, now_us);
+    }
 }
 
 void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
@@ -172,7 +191,7 @@ void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
         step_check_lease(step, now_us);
         break;
     case STEP_ORDER__WHAT_SAMPLE:
-        send_sample(step);
+        step_sample(step, true, now_us);
         break;
     default:
         break;

@@ -12,6 +12,7 @@
 #include "spurstepd/contain.h"
 #include "spurstepd/limit.h"
 #include "spurstepd/step.h"
+#include "spurstepd/track.h"
 
 enum step_phase {
     STEP_RUNNING, /* the script is alive */
@@ -26,6 +27,7 @@ struct step {
     struct chan chan;
     struct contain contain;
     struct limit limit;
+    struct track track; /* task is NULL before the script runs */
     enum step_phase phase;
 
     pid_t script;
@@ -57,6 +59,8 @@ void step_obey(struct step *step, const StepOrder *order, int64_t now_us);
 void step_kill(struct step *step, unsigned wait_s, JobState why, int64_t now_us);
 void step_set_frozen(struct step *step, unsigned frozen, int64_t now_us);
 void step_check_lease(struct step *step, int64_t now_us);
+/* Looks at what it uses now; `say` tells spurd. */
+void step_sample(struct step *step, bool say, int64_t now_us);
 void step_check_limit(struct step *step, int64_t now_us);
 
 #endif

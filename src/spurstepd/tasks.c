@@ -116,9 +116,11 @@ static void fill_report(struct tasks *tasks)
 {
     StepEnded *ended = &tasks->ended;
     Usage *usage = &tasks->usage;
+    uint64_t oom = contain_oom_kills(&tasks->contain);
     int highest = 0;
 
     contain_usage(&tasks->contain, usage);
+    tasks_track_end(tasks);
     usage->has_user_us = usage->has_system_us = usage->has_max_rss_bytes = true;
     usage->has_page_faults = usage->has_processes = true;
     usage->has_read_bytes = usage->has_write_bytes = true;
@@ -129,11 +131,14 @@ static void fill_report(struct tasks *tasks)
             ended->exit_status = (uint32_t)tasks->list[i].status;
         }
     }
-    if (contain_oom_kills(&tasks->contain) > 0) {
+    if (oom > 0) {
         tasks->ended_by_us = true;
         tasks->why = JOB_OUT_OF_MEMORY;
+    }
+    if (tasks->ended_by_us && tasks->why == JOB_OUT_OF_MEMORY) {
         ended->exit_status = STATUS_OOM;
-        usage->has_out_of_memory = usage->out_of_memory = true;
+        track_out_of_memory(&tasks->track, &tasks->contain, oom, usage, tasks->report_text,
+                            sizeof(tasks->report_text));
     }
     ended->id = tasks->task->id;
     ended->has_ended_us = ended->has_started_us = true;
@@ -143,7 +148,7 @@ static void fill_report(struct tasks *tasks)
     ended->has_state = tasks->ended_by_us && !tasks->launch_failed;
     ended->state = tasks->why;
     ended->has_launch_failed = ended->launch_failed = tasks->launch_failed;
-    ended->text = *tasks->text ? tasks->text : NULL;
+    ended->text = *tasks->text ? tasks->text : *tasks->report_text ? tasks->report_text : NULL;
 }
 
 static bool all_read(const struct tasks *tasks)
@@ -192,6 +197,7 @@ static void step_ended(struct tasks *tasks)
     fill_report(tasks);
     plugs_end(tasks);
     contain_close(&tasks->contain);
+    track_done(&tasks->track);
     drain(tasks);
     news.ended = &tasks->ended;
     if (all_read(tasks) || *tasks->text)
@@ -222,8 +228,10 @@ static void set_timer(struct tasks *tasks, int64_t now_us)
     int64_t next = earlier(tasks->kill_at_us, tasks->give_up_at_us);
 
     next = earlier(next, tasks->lease_at_us);
-    if (tasks->phase == TASKS_RUNNING)
+    if (tasks->phase == TASKS_RUNNING) {
         next = earlier(next, limit_next_us(&tasks->limit, now_us));
+        next = earlier(next, tasks->track.next_us);
+    }
     if (next >= 0) {
         next = MAX(next, 1);
         when.it_value.tv_sec = next / TASKS_SECOND_US;
@@ -237,6 +245,9 @@ static void do_due(struct tasks *tasks, int64_t now_us)
     tasks_check_limit(tasks, now_us);
     if (tasks->lease_at_us >= 0 && now_us >= tasks->lease_at_us)
         tasks_check_lease(tasks, now_us);
+    if (tasks->phase == TASKS_RUNNING && tasks->track.next_us >= 0 &&
+        now_us >= tasks->track.next_us)
+        tasks_sample(tasks, false, now_us);
     if (tasks->kill_at_us >= 0 && now_us >= tasks->kill_at_us) {
         contain_kill(&tasks->contain);
         tasks->kill_at_us = now_us + KILL_AGAIN_US;
@@ -444,6 +455,7 @@ static void start(struct tasks *tasks)
     limit_start(&tasks->limit,
                 tasks_limit_s(tasks, task->has_time_limit_s ? task->time_limit_s : -1),
                 task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
+    track_start(&tasks->track, task, tasks->count, now_us);
     send_running(tasks);
     tasks_check_lease(tasks, now_us);
 }

@@ -2,6 +2,7 @@
 /*
  * tasks_act.c - what can happen to running tasks: orders of spurd and srun, limits, the lease
  */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 
 #include "spurstepd/lease.h"
 #include "spurstepd/relay.h"
-#include "spurstepd/sample.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/clock.h"
 
@@ -251,25 +251,66 @@ static void obey_srun(struct tasks *tasks, const RunStepIn *in, int64_t now_us)
     }
 }
 
-static void send_sample(struct tasks *tasks)
+static struct sample_task *list_tasks(const struct tasks *tasks, struct arena *arena)
+{
+    struct sample_task *list = ARENA_ARRAY(arena, struct sample_task, tasks->count);
+
+    for (size_t i = 0; i < tasks->count; i++)
+        list[i] = (struct sample_task){ .number = tasks->list[i].number,
+                                        .pid = tasks->list[i].pid,
+                                        .ended = &tasks->list[i].ended };
+    return list;
+}
+
+void tasks_track_end(struct tasks *tasks)
+{
+    struct arena arena;
+
+    if (!tasks->track.peaks)
+        return;
+    arena_init(&arena);
+    track_end(&tasks->track, list_tasks(tasks, &arena), &tasks->usage);
+    arena_done(&arena);
+}
+
+static void say_over_memory(struct tasks *tasks)
+{
+    const StepTask *task = tasks->task;
+    RunStepOut out = RUN_STEP_OUT__INIT;
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "slurmstepd: error: StepId=%u.%.32s exceeded memory limit (%" PRIu64 " > %" PRIu64
+             "), being killed",
+             task->id->job_id, task->name, tasks->track.held_bytes,
+             task->step_mem_bytes ? task->step_mem_bytes : task->mem_bytes);
+    out.what_case = RUN_STEP_OUT__WHAT_SAY;
+    out.say = text;
+    tasks_send_srun(tasks, &out);
+}
+
+void tasks_sample(struct tasks *tasks, bool say, int64_t now_us)
 {
     StepNews news = STEP_NEWS__INIT;
     StepHere here = STEP_HERE__INIT;
     struct arena arena;
 
+    if (!tasks->track.peaks)
+        return;
     arena_init(&arena);
-    struct sample_task *list = ARENA_ARRAY(&arena, struct sample_task, tasks->count);
-    for (size_t i = 0; i < tasks->count; i++)
-        list[i] = (struct sample_task){ .number = tasks->list[i].number,
-                                        .pid = tasks->list[i].pid,
-                                        .ended = &tasks->list[i].ended };
     here.id = tasks->task->id;
-    sample_take(&tasks->contain, list, tasks->count, &arena, &here);
+    bool over = track_sample(&tasks->track, &tasks->contain, list_tasks(tasks, &arena), now_us,
+                             &arena, &here);
     news.sample = &here;
     if (step_news__get_packed_size(&news) > SAMPLE_BYTES_MAX)
         here.n_tasks = 0; /* the sum is left */
-    tasks_send(tasks, &news);
+    if (say)
+        tasks_send(tasks, &news);
     arena_done(&arena);
+    if (over && !tasks->ended_by_us) {
+        say_over_memory(tasks);
+        tasks_end(tasks, 0, JOB_OUT_OF_MEMORY, true, now_us);
+    }
 }
 
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
@@ -300,7 +341,7 @@ void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
             tasks->phase = TASKS_DONE;
         break;
     case STEP_ORDER__WHAT_SAMPLE:
-        send_sample(tasks);
+        tasks_sample(tasks, true, now_us);
         break;
     default:
         break;

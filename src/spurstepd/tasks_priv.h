@@ -13,6 +13,7 @@
 #include "spurstepd/contain.h"
 #include "spurstepd/limit.h"
 #include "spurstepd/tasks.h"
+#include "spurstepd/track.h"
 
 enum {
     TASKS_INPUT_BYTES = 64 * 1024,   /* what srun may send before we say that it was taken */
@@ -69,6 +70,7 @@ struct tasks {
     struct chan chan;
     struct contain contain;
     struct limit limit;
+    struct track track;
     enum tasks_phase phase;
     struct task_one *list;
     size_t count;
@@ -97,7 +99,8 @@ struct tasks {
     JobState why;
     Usage usage;
     StepEnded ended;
-    char text[ERR_TEXT_BYTES];
+    char text[ERR_TEXT_BYTES];        /* for srun too */
+    char report_text[ERR_TEXT_BYTES]; /* for the report alone */
     bool launch_failed, over_said, report_written;
 
     int64_t kill_at_us, give_up_at_us, lease_at_us; /* boot time; -1: not due */
@@ -146,6 +149,10 @@ void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, i
 unsigned tasks_kill_wait_s(const struct tasks *tasks);
 int64_t tasks_limit_s(const struct tasks *tasks, int64_t job_s);
 void tasks_check_lease(struct tasks *tasks, int64_t now_us);
+/* Looks at what the tasks use now; `say` tells spurd. */
+void tasks_sample(struct tasks *tasks, bool say, int64_t now_us);
+/* What was seen of each task goes into the usage. */
+void tasks_track_end(struct tasks *tasks);
 void tasks_check_limit(struct tasks *tasks, int64_t now_us);
 
 #endif

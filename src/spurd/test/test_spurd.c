@@ -384,7 +384,9 @@ static void prolog_and_epilog_frame_the_job(void **state)
     ctl.common.prolog = prolog;
     ctl.common.epilog = epilog;
     ctl.common.has_prolog_epilog_timeout_s = true;
-    ctl.common.prolog_epilog_timeout_s = 1;
+    ctl.common.prolog_epilog_timeout_s = 300;
+    ctl.common.has_prolog_timeout_s = true;
+    ctl.common.prolog_timeout_s = 1; /* of the two, the prolog's own counts */
     ctl_start_spurd(&ctl);
     ctl_wait_hello(&ctl, 1);
     struct ctl_job job = {
