@@ -191,7 +191,9 @@ int mounts_all(int root_fd, const struct run *run, struct err *err)
             return -(int)err->code;
     }
     if (!str_is_empty(home) && home[0] == '/' && home[1]) {
-        CLEANUP(file_close) int fd = unpack_dir(root_fd, home + 1, NULL);
+        int fd = unpack_dir(root_fd, home + 1, NULL); /* there, if empty */
+        if (fd >= 0)
+            close(fd);
         if (run->mount_home && mounts_bind(root_fd, home, home, false, err) < 0)
             return -(int)err->code;
     }

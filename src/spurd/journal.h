@@ -19,8 +19,11 @@
 #include "base/vec.h"
 #include "proto/spool.pb-c.h"
 
-enum { JOURNAL_RECORD_MAX = 1024 * 1024, JOURNAL_COMPACT_BYTES = 8 * 1024 * 1024,
-       JOURNAL_FILL_BYTES = 256 * 1024 };
+enum {
+    JOURNAL_RECORD_MAX = 1024 * 1024,
+    JOURNAL_COMPACT_BYTES = 8 * 1024 * 1024,
+    JOURNAL_FILL_BYTES = 256 * 1024
+};
 
 typedef void (*journal_synced_fn)(void *ctx, int status); /* 0, or a negative errno of the sync */
 
