@@ -41,7 +41,7 @@ enum event_kind {
     EVENT_JOB_CHANGED,  /* updated; `shape_changed` when the planner must look at it anew */
     EVENT_JOB_SUSPENDED,
     EVENT_JOB_RESUMED,
-    EVENT_JOB_PREEMPTED, /* makes room for another; what becomes of it follows */
+    EVENT_JOB_PREEMPTED,   /* makes room for another; what becomes of it follows */
     EVENT_TASKS_CANCELLED, /* tasks (text) of the array job were cancelled without a record */
     EVENT_TASK_SPLIT,      /* job is a task that got its own record; array_id, task */
     EVENT_JOB_FORGOTTEN,   /* job_id only */

@@ -188,8 +188,7 @@ static int64_t next_end(const struct sched *sched, int64_t end_us)
 }
 
 /* False when it does not fit now; *short_of is then set. */
-bool plan_job(struct sched *sched, struct family *family, const struct job *job,
-              uint32_t *short_of)
+bool plan_job(struct sched *sched, struct family *family, const struct job *job, uint32_t *short_of)
 {
     uint32_t task = next_task(sched, job);
     struct limit_hit hit = { 0 };

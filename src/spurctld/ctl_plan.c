@@ -27,7 +27,8 @@ static bool goes_nowhere(struct ctl *ctl, const struct plan *plan)
 {
     size_t pass = state_counts(ctl->state).records / PLAN_BUDGET + 1;
 
-    ctl->idle_slices = plan->more && plan->count + plan->preempt_count == 0 ? ctl->idle_slices + 1 : 0;
+    ctl->idle_slices =
+        plan->more && plan->count + plan->preempt_count == 0 ? ctl->idle_slices + 1 : 0;
     return ctl->idle_slices > IDLE_SLICES + 4 * pass;
 }
 
