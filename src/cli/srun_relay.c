@@ -126,23 +126,15 @@ void srun_on_abort(struct srun *srun, struct srun_node *node, const StepAbort *w
 
 /* ---- which kind ---- */
 
-static const struct {
-    const char *name, *is;
-    bool listed, available;
-} kinds[] = {
-    { "none", "none", true, true },
-    { "pmi2", "pmi2", true, true },
-    { "pmix", "pmix", true, SPUR_PMIX },
-    { "pmix_v4", "pmix", false, SPUR_PMIX },
-};
+static const char *const kinds[] = { "none", "pmi2" };
 
 int srun_set_mpi(struct srun *srun)
 {
     const char *asked = srun->request.mpi;
 
     for (size_t i = 0; asked && i < ARRAY_LEN(kinds); i++) {
-        if (str_ieq(kinds[i].name, asked) && kinds[i].available)
-            srun->mpi = kinds[i].is;
+        if (str_ieq(kinds[i], asked))
+            srun->mpi = kinds[i];
     }
     if (!asked || srun->mpi)
         return 0;
@@ -155,10 +147,6 @@ int srun_set_mpi(struct srun *srun)
 void srun_list_mpi(void)
 {
     puts("MPI plugin types are...");
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (kinds[i].listed && kinds[i].available)
-            printf("\t%s\n", kinds[i].name);
-    }
-    if (SPUR_PMIX)
-        puts("specific pmix plugin versions available: pmix_v4");
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        printf("\t%s\n", kinds[i]);
 }

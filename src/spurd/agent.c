@@ -275,7 +275,6 @@ static int start(struct agent *agent, const struct agent_options *options, struc
     if (access(options->program, X_OK) < 0)
         return err_errno(err, errno, "spurstepd '%s'", options->program);
     agent->container = container_program(options->program);
-    agent->pmix = step_pmix_program(options->program);
     if (join_tls(agent, options, err) < 0)
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)
@@ -407,7 +406,6 @@ void agent_free(struct agent *agent)
     free(agent->sysroot);
     free(agent->cgroup_root);
     free(agent->container);
-    free(agent->pmix);
     free(agent->token_file);
     free(agent->lease_file);
     free(agent->cgroup);

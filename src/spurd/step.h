@@ -169,8 +169,6 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
 
 /* ---- step_mpi.c ---- */
 
-/* spurstepd-pmix beside spurstepd; NULL: not installed. The caller frees it. */
-char *step_pmix_program(const char *stepd);
 /* What a step's tasks get; NULL: nothing. */
 int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
              struct err *err);

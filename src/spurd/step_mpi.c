@@ -4,10 +4,6 @@
  *
  * The managing node decides, and writes it into the layout: all nodes of a step do the same.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "spurd/step.h"
 
 static const struct {
@@ -15,19 +11,7 @@ static const struct {
 } kinds[] = {
     { "none", NULL },
     { "pmi2", "pmi2" },
-    { "pmix", "pmix" },
-    { "pmix_v4", "pmix" },
 };
-
-char *step_pmix_program(const char *stepd)
-{
-    char *path = mem_printf("%s-pmix", stepd);
-
-    if (access(path, X_OK) == 0)
-        return path;
-    free(path);
-    return NULL;
-}
 
 int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
              struct err *err)
@@ -44,9 +28,6 @@ int step_mpi(const struct agent *agent, const StepRequest *request, const char *
         if (!str_ieq(kinds[i].name, asked))
             continue;
         *out = kinds[i].is;
-        if (str_eq(*out, "pmix") && !agent->pmix)
-            return err_set(err, ERR_UNSUPPORTED, "--mpi=pmix: node %s has no spurstepd-pmix",
-                           agent->name);
         return 0;
     }
     return err_set(err, ERR_INVALID, "Invalid MPI type '%s', --mpi=list for acceptable types",

@@ -285,9 +285,7 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     out->tasks->layout = launch->layout;
     out->tasks->has_own_limit_s = layout->has_time_limit_s && layout->time_limit_s > 0;
     out->tasks->own_limit_s = layout->time_limit_s;
-    if (layout->mpi) {
+    if (layout->mpi)
         out->tasks->mpi = arena_strdup(arena, layout->mpi);
-        out->tasks->pmix_server = agent->pmix;
-    }
     return build_env(&node, grant, launch, layout, index, arena, out, err);
 }

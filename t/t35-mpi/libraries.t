@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# libraries.t - MPI programs built with Debian's MPICH run directly under srun
+# libraries.t - MPI programs of Debian's MPICH directly under srun, and by mpiexec inside an allocation; those of
+# Open MPI by its mpirun, which starts its daemons with srun
 . "$(dirname "$0")/../lib.sh"
 command -v mpicc.mpich >/dev/null || skip_all "MPICH is not here: tools/deps --mpi"
-home=$(user_dir)
-mpicc.mpich -o "$home/ring.mpich" "$(dirname "$0")/ring.c"
+home=$(user_dir) here=$(cd "$(dirname "$0")" && pwd)
+mpicc.mpich -o "$home/ring.mpich" "$here/ring.c"
 cluster_up --nodes 3 --cpus 4
 cd "$home"
 
@@ -23,4 +24,19 @@ run as_user srun -N3 -n3 --mpi=pmi2 ./ring.mpich abort 5
 is "MPICH, MPI_Abort: the step's exit code" "$code" 5
 run srun -N3 -n3 --mpi=pmi2 ./ring.mpich
 is "MPICH, as root" "$code $(grep -c 'of 3 token . sum 3' <<<"$out")" "0 3"
+
+inside() { # NAME LAUNCHER...: three ranks on three nodes
+    local name=$1
+    shift
+    run as_user timeout 60 salloc -Q -N3 -n3 "$@"
+    is "$name" "$code $(sort <<<"$out")" $'0 rank 0 of 3 token 1 sum 3 on n1\nrank 1 of 3 token 2 sum 3 on n2\nrank 2 of 3 token 3 sum 3 on n3'
+}
+inside "MPICH, mpiexec inside salloc" mpiexec.hydra ./ring.mpich
+if command -v mpicc.openmpi >/dev/null; then
+    mpicc.openmpi -o ring.openmpi "$here/ring.c"
+    export HOME=$home
+    inside "Open MPI, mpirun inside salloc" mpirun.openmpi ./ring.openmpi
+    run as_user timeout 60 salloc -Q -N3 -n3 mpirun.openmpi ./ring.openmpi abort 6
+    is "Open MPI, MPI_Abort under mpirun" "$code" 6
+fi
 done_testing
