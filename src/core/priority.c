@@ -301,7 +301,7 @@ static bool is_steep(const struct state *state)
            INT64_C(1) << (KEY_BITS - 2);
 }
 
-uint64_t job_order_key(const struct state *state, const struct job *job)
+static uint64_t order_key(const struct state *state, const struct job *job, bool own)
 {
     struct priority priority;
     const int64_t middle = INT64_C(1) << (KEY_BITS - 1);
@@ -310,6 +310,10 @@ uint64_t job_order_key(const struct state *state, const struct job *job)
     job_priority_of(state, job, &priority);
     if (state->accounts->basic)
         return priority.total;
+    if (own && !priority.direct) {
+        priority.total -= (uint32_t)MIN(priority.part[PRIO_FAIRSHARE], priority.total);
+        priority.part[PRIO_FAIRSHARE] = 0;
+    }
     if (is_steep(state))
         return (uint64_t)priority.total;
     int64_t since = accrue_us(state, job);
@@ -320,4 +324,14 @@ uint64_t job_order_key(const struct state *state, const struct job *job)
     else
         key = (sum_of(&priority) - priority.part[PRIO_AGE]) * KEY_SCALE - age_key(state, since);
     return (uint64_t)MIN(MAX(key + middle, 0), (INT64_C(1) << KEY_BITS) - 1);
+}
+
+uint64_t job_order_key(const struct state *state, const struct job *job)
+{
+    return order_key(state, job, false);
+}
+
+uint64_t job_order_key_own(const struct state *state, const struct job *job)
+{
+    return order_key(state, job, true);
 }

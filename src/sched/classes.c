@@ -95,8 +95,17 @@ static void class_drop(struct sched *sched, struct class *class)
         family_drop(sched, family);
 }
 
-static uint64_t job_rank(struct sched *sched, const struct job *job, const struct mask *mask)
+/* The line of a holder that it is in; NO_HOLDER: none. */
+static uint32_t line_of(const struct pend *pend)
 {
+    return pend->place == PEND_LIMITED ? pend->holder : NO_HOLDER;
+}
+
+/* Its place in the queue, or in the line of that holder. */
+static uint64_t job_rank(const struct sched *sched, const struct job *job, const struct mask *mask,
+                         uint32_t line)
+{
+    bool own = job->assoc && job->assoc->holder.number == line; /* limits.c (5) */
     const struct need *needs = shape_needs(sched->state, job->shape);
     uint32_t tier = 0;
 
@@ -104,7 +113,7 @@ static uint64_t job_rank(struct sched *sched, const struct job *job, const struc
         if (mask_has(mask, i))
             tier = MAX(tier, partition_tier(needs[i].partition));
     }
-    return (uint64_t)(UINT16_MAX - MIN(tier, UINT16_MAX)) << 48 | predict_place(sched, job);
+    return (uint64_t)(UINT16_MAX - MIN(tier, UINT16_MAX)) << 48 | predict_place(sched, job, own);
 }
 
 /* Components of a heterogeneous job behind the first are placed with it. */
@@ -139,6 +148,10 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
     } else if (place == PEND_PARKED) {
         line_put(&throttle_of(sched, pend->array_id)->parked, order);
     }
+    if (from == PEND_QUEUED && pend->out) {
+        pend->out = false;
+        limited_review(sched, pend->holder, false);
+    }
     if (from == PEND_LIMITED)
         limited_del(sched, pend->holder, order);
     if (place == PEND_LIMITED)
@@ -160,17 +173,61 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
     }
 }
 
-void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit)
+/* To where it belongs; out of the line of a holder it has another rank. */
+static void settle(struct sched *sched, struct pend *pend, const struct job *job)
+{
+    struct mask mask;
+
+    if (pend->place == PEND_LIMITED) {
+        set_place(sched, pend, job->id, PEND_IDLE);
+        pend->over = false;
+        if (job_mask(sched, job, &mask))
+            pend->rank = job_rank(sched, job, &mask, NO_HOLDER);
+    }
+    set_place(sched, pend, job->id, class_place(sched, job));
+}
+
+void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit,
+                     bool over)
 {
     struct pend *pend = pend_find(sched, job->id);
+    struct mask mask;
 
     if (!pend)
         return;
     if (pend->booked)
         book_drop(sched, job->id);
     set_place(sched, pend, job->id, PEND_IDLE);
+    pend->over = over;
     pend->holder = hit->holder ? hit->holder->number : NO_HOLDER;
+    if (job_mask(sched, job, &mask))
+        pend->rank = job_rank(sched, job, &mask, pend->holder);
     set_place(sched, pend, job->id, PEND_LIMITED);
+}
+
+bool class_let_out(struct sched *sched, const struct job *job)
+{
+    struct pend *pend = pend_find(sched, job->id);
+
+    settle(sched, pend, job);
+    const struct class *class = class_of(sched, pend);
+    if (pend->place != PEND_QUEUED || !family_will_try(sched, class->family, class->limit_us))
+        return false;
+    pend->out = true;
+    vec_push(&class->family->outs, pend->holder);
+    return true;
+}
+
+/* Where it is now, or would be if no limit were in its way. */
+struct order class_order(const struct sched *sched, const struct job *job)
+{
+    const struct pend *pend = pend_find(sched, job->id);
+    struct mask mask;
+    uint64_t rank = pend ? pend->rank : 0;
+
+    if (pend && pend->place == PEND_LIMITED && job_mask(sched, job, &mask))
+        rank = job_rank(sched, job, &mask, NO_HOLDER);
+    return (struct order){ rank, job->id };
 }
 
 bool class_rank_is_old(struct sched *sched, const struct job *job)
@@ -178,7 +235,8 @@ bool class_rank_is_old(struct sched *sched, const struct job *job)
     const struct pend *pend = pend_find(sched, job->id);
     struct mask mask;
 
-    return pend && job_mask(sched, job, &mask) && job_rank(sched, job, &mask) != pend->rank;
+    return pend && job_mask(sched, job, &mask) &&
+           job_rank(sched, job, &mask, line_of(pend)) != pend->rank;
 }
 
 void throttle_release(struct sched *sched, uint32_t array_id)
@@ -218,7 +276,7 @@ void class_settle(struct sched *sched, const struct job *job)
     struct pend *pend = pend_find(sched, job->id);
 
     if (pend)
-        set_place(sched, pend, job->id, class_place(sched, job));
+        settle(sched, pend, job);
 }
 
 void class_refresh(struct sched *sched, const struct job *job)
@@ -230,7 +288,7 @@ void class_refresh(struct sched *sched, const struct job *job)
         class_remove(sched, job->id);
         return;
     }
-    uint64_t rank = job_rank(sched, job, &mask);
+    uint64_t rank = job_rank(sched, job, &mask, pend ? line_of(pend) : NO_HOLDER);
     struct class *class = class_get(sched, job, &mask);
     if (pend && (class_of(sched, pend) != class || pend->rank != rank)) {
         class->members++; /* it may be its last one */
@@ -240,12 +298,12 @@ void class_refresh(struct sched *sched, const struct job *job)
     }
     if (!pend) {
         pend = pend_new(sched, job->id);
-        pend->rank = rank;
+        pend->rank = job_rank(sched, job, &mask, NO_HOLDER);
         pend->class = class->number + 1;
         pend->array_id = job->array ? job->array->id : 0;
         class->members++;
     }
-    set_place(sched, pend, job->id, class_place(sched, job));
+    settle(sched, pend, job);
     if (pend->place == PEND_QUEUED)
         limits_in_way(sched, job); /* then it does not stay there */
 }

@@ -76,14 +76,14 @@ int64_t sched_planned_start(const struct sched *sched, const struct job *job)
 
 static uint32_t jobs_ahead(const struct sched *sched, const struct job *job)
 {
-    const struct pend *pend = pend_find(sched, job->id);
     uint64_t count = 0;
 
-    if (!pend)
+    if (!pend_find(sched, job->id))
         return 0;
+    struct order order = class_order(sched, job);
     vec_each (struct class *, at, &sched->classes) {
         if (*at)
-            count += line_count_before(&(*at)->queue, (struct order){ pend->rank, job->id });
+            count += line_count_before(&(*at)->queue, order);
     }
     return (uint32_t)MIN(count, UINT32_MAX);
 }

@@ -205,6 +205,7 @@ struct family *family_for(struct sched *sched, const struct job *job)
 
 void family_free(struct family *family)
 {
+    vec_done(&family->outs);
     free(family->asks);
     free(family->lane_at);
     free(family->lanes);
@@ -290,12 +291,25 @@ void family_heat(struct sched *sched, struct family *family, int64_t end_by_us)
     set_hot(sched, family);
 }
 
+bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us)
+{
+    return family->hot_at && !sched->in_order &&
+           (family->end_by_us == INT64_MAX || limit_us <= family->end_by_us - sched->now_us);
+}
+
+void family_tried(struct sched *sched, struct family *family)
+{
+    while (family->outs.len)
+        limited_review(sched, family->outs.items[--family->outs.len], false);
+}
+
 void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
                  struct order tried)
 {
     family->end_by_us = end_by_us;
     family->lacking = lacking;
     wants_add(sched, family);
+    family_tried(sched, family);
     for (uint32_t i = 0; i < family->lane_count; i++)
         lane_doubt_at(sched, family->lanes[i], tried);
     set_hot(sched, family);

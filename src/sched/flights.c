@@ -80,7 +80,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     return flight;
 }
 
-bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task)
+bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, bool started)
 {
     struct flights *flights = map_get_num(&sched->flights, job_id);
     struct flight *before = NULL, *flight = flights ? flights->first : NULL;
@@ -104,7 +104,7 @@ bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task)
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, -1);
     licences_give(sched, flight->licences);
-    limits_unplan(sched, flight->held);
+    limits_unplan(sched, flight->held, started);
     free(flight);
     return true;
 }

@@ -8,9 +8,15 @@
  *
  * (1) Starts that are planned and not applied are counted in sched->planned, so that no more are
  *     planned than the limit has room for.
- * (2) When a counter falls, no more than RELEASE_MOST jobs of the line go back to their classes: of
- *     those that do not find room, the same number is tried with the next one that ends.
+ * (2) When a counter falls, the first of the line goes back to its class. It is out: the next one
+ *     follows when it was tried, so a place that is free is not run for by the whole line. Those
+ *     whose family is cold are not tried: of them RELEASE_MOST go at once, and as many with the next
+ *     job that ends, or all when none is left to end.
  * (3) Limits on past usage fall with time; each turn of the priorities looks at all lines.
+ * (4) A job that would be given more than it asks for, and more than there is room for, is over:
+ *     it is not let out again until a counter falls.
+ * (5) In the line of the job's own association all jobs have the same fair share: there they are
+ *     in order without it (pend.own), and no turn moves them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,52 +34,115 @@ struct held {
 
 /* ---- lines of holders ---- */
 
-static struct line *line_of(struct sched *sched, uint32_t holder, bool make)
-{
-    struct line *line = map_get_num(&sched->limited, holder);
-
-    if (!line && make) {
-        line = NEW(struct line);
-        map_put_num(&sched->limited, holder, line);
-    }
-    return line;
-}
+struct limited {
+    struct line line;
+    bool review; /* is in sched->review */
+    bool fell;   /* its counter did, since it was looked at */
+};
 
 void limited_put(struct sched *sched, uint32_t holder, struct order order)
 {
-    if (holder != NO_HOLDER)
-        line_put(line_of(sched, holder, true), order);
+    if (holder == NO_HOLDER)
+        return;
+    struct limited *limited = map_get_num(&sched->limited, holder);
+    if (!limited) {
+        limited = NEW(struct limited);
+        map_put_num(&sched->limited, holder, limited);
+    }
+    line_put(&limited->line, order);
 }
 
 void limited_del(struct sched *sched, uint32_t holder, struct order order)
 {
-    struct line *line = holder == NO_HOLDER ? NULL : line_of(sched, holder, false);
+    struct limited *limited = holder == NO_HOLDER ? NULL : map_get_num(&sched->limited, holder);
 
-    if (!line)
+    if (!limited)
         return;
-    line_del(line, order);
-    if (order_is_last(line_head(line))) {
+    line_del(&limited->line, order);
+    if (order_is_last(line_head(&limited->line))) {
         map_del_num(&sched->limited, holder);
-        line_done(line);
-        free(line);
+        line_done(&limited->line);
+        free(limited);
     }
 }
 
-static void release(struct sched *sched, uint32_t holder)
+void limited_review(struct sched *sched, uint32_t holder, bool fell)
 {
-    for (unsigned i = 0; i < RELEASE_MOST; i++) { /* (2) */
-        struct line *line = line_of(sched, holder, false);
-        const struct job *job = line ? state_job(sched->state, line_head(line).id) : NULL;
+    struct limited *limited = map_get_num(&sched->limited, holder);
+
+    if (!limited)
+        return;
+    limited->fell = limited->fell || fell;
+    if (!limited->review)
+        vec_push(&sched->review, holder);
+    limited->review = true;
+}
+
+/* The first that may be let out; NULL: none. (4) */
+static const struct job *first_of(const struct sched *sched, const struct limited *limited,
+                                  bool fell)
+{
+    struct line_cursor cursor = { 0 };
+
+    for (unsigned i = 0; limited && i < RELEASE_MOST; i++) {
+        struct order order = line_next(&limited->line, &cursor);
+        if (order_is_last(order))
+            break;
+        if (fell || !pend_find(sched, order.id)->over)
+            return state_job(sched->state, order.id);
+    }
+    return NULL;
+}
+
+/* Does anything of the holder run, or is about to? */
+static bool is_busy(const struct sched *sched, const struct job *job, uint32_t holder)
+{
+    const struct holder *holders[HOLDERS_MOST];
+    const struct partition *partition = state_partition(sched->state, job->shape->partitions[0]);
+    size_t count = limits_holders(sched->state, job, partition, holders);
+
+    for (size_t i = 0; i < count; i++) {
+        if (holders[i]->number == holder)
+            return holders[i]->jobs ||
+                   (holder < sched->planned.count && sched->planned.items[holder].jobs);
+    }
+    return true;
+}
+
+/* (2); returns how many were looked at. */
+static unsigned release(struct sched *sched, uint32_t holder)
+{
+    struct limited *limited = map_get_num(&sched->limited, holder);
+    bool fell = limited && limited->fell;
+    const struct job *job = NULL;
+    unsigned looked = 0;
+
+    if (limited)
+        limited->review = limited->fell = false;
+    for (; looked < RELEASE_MOST; looked++) {
         struct limit_hit hit;
+        limited = map_get_num(&sched->limited, holder);
+        job = first_of(sched, limited, fell);
         if (!job)
-            return;
+            return looked;
         if (!limits_allow_any(sched->state, job, &sched->planned, &hit)) {
             if (hit.holder && hit.holder->number == holder)
-                return;
-            class_limit_job(sched, job, &hit); /* it waits for another now */
-            continue;
+                return looked + 1;
+            class_limit_job(sched, job, &hit, false); /* it waits for another now */
+        } else if (class_let_out(sched, job)) {
+            return looked + 1; /* when it was tried, the next one */
         }
-        class_settle(sched, job);
+    }
+    if (!is_busy(sched, job, holder))
+        limited_review(sched, holder, false);
+    return looked;
+}
+
+void limits_review(struct sched *sched, unsigned *budget)
+{
+    while (sched->review.len && *budget) {
+        unsigned looked = release(sched, sched->review.items[--sched->review.len]);
+        *budget -= MIN(*budget, 1 + looked / 2);
     }
 }
 
@@ -85,7 +154,7 @@ bool limits_in_way(struct sched *sched, const struct job *job)
 
     if (!state_enforce(sched->state) || limits_allow_any(sched->state, job, &sched->planned, &hit))
         return false;
-    class_limit_job(sched, job, &hit);
+    class_limit_job(sched, job, &hit, false);
     return true;
 }
 
@@ -142,14 +211,14 @@ struct held *limits_plan(struct sched *sched, const struct job *job, const struc
     return held;
 }
 
-void limits_unplan(struct sched *sched, struct held *held)
+void limits_unplan(struct sched *sched, struct held *held, bool started)
 {
     if (!held)
         return;
     tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
                 held->seconds, -1);
-    for (size_t i = 0; i < held->count && map_len(&sched->limited); i++)
-        release(sched, held->holders[i]->number);
+    for (size_t i = 0; i < held->count && !started; i++) /* else core counts it now */
+        limited_review(sched, held->holders[i]->number, true);
     free(held);
 }
 
@@ -163,7 +232,7 @@ void limits_freed(struct sched *sched, const struct job *job)
     size_t count =
         limits_holders(sched->state, job, state_partition(sched->state, partition), holders);
     for (size_t i = 0; i < count; i++)
-        release(sched, holders[i]->number);
+        limited_review(sched, holders[i]->number, true);
 }
 
 /* ---- turns of the priorities ---- */
@@ -176,13 +245,8 @@ void limits_sweep(struct sched *sched, unsigned *budget)
     if (sched->turn != turn) {
         sched->turn = turn;
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
-        vec_clear(&sched->review);
         map_each (entry, &sched->limited)
-            vec_push(&sched->review, (uint32_t)entry->num);
-    }
-    while (sched->review.len && *budget) {
-        release(sched, sched->review.items[--sched->review.len]);
-        *budget -= MIN(*budget, RELEASE_MOST);
+            limited_review(sched, (uint32_t)entry->num, true);
     }
     for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && *budget; done++) {
         const struct job *job = state_job_from(sched->state, sched->sweep_id);
@@ -200,7 +264,7 @@ void limits_sweep(struct sched *sched, unsigned *budget)
 void limits_done(struct sched *sched)
 {
     map_each (entry, &sched->limited) {
-        line_done(entry->value);
+        line_done(&((struct limited *)entry->value)->line);
         free(entry->value);
     }
     map_done(&sched->limited);

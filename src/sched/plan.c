@@ -173,7 +173,7 @@ static bool try_components(struct sched *sched, struct family *family, const str
         return true;
     }
     for (uint32_t i = 0; i < done; i++) /* all or none */
-        flight_land(sched, job->id + i, task);
+        flight_land(sched, job->id + i, task, false);
     return false;
 }
 
@@ -207,7 +207,7 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
         return true;
     if (!try_components(sched, family, job, task, short_of, &hit)) {
         if (hit.reason) /* what it would be given is more than it asks for */
-            class_limit_job(sched, job, &hit);
+            class_limit_job(sched, job, &hit, true);
         return hit.reason != 0;
     }
     after_task(sched, job, task);
@@ -281,6 +281,8 @@ static struct family *hottest(struct sched *sched, struct order *order)
         if (order->id == top->key.id && order->rank == top->key.rank)
             return family;
         heap_set(&sched->hot, &family->hot_at, family, *order);
+        if (order_is_last(*order))
+            family_tried(sched, family);
     }
     *order = ORDER_LAST;
     return NULL;
@@ -364,6 +366,7 @@ static void plan_on(struct sched *sched, unsigned *budget)
     for (;;) {
         struct order order, offered;
         struct host *host = NULL;
+        limits_review(sched, budget);
         wants_absorb(sched, budget);
         struct family *family = hottest(sched, &order);
         struct family *other = wants_offer(sched, &offered, &host);
@@ -375,8 +378,10 @@ static void plan_on(struct sched *sched, unsigned *budget)
         }
         if (sched->unsure.len && !sched->in_order && book_ahead(sched, order, budget))
             continue;
-        if (!family || !*budget)
+        if (!*budget || (!family && !sched->review.len))
             break;
+        if (!family || sched->review.len)
+            continue; /* somebody was let out */
         uint64_t looked = sched->looked;
         try_next(sched, family, order, host);
         *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - looked) / 64));

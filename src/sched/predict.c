@@ -87,7 +87,7 @@ static void keys_of(const struct job *job, uint64_t keys[LEVELS])
     keys[3] = 1;
 }
 
-static struct seen *find(struct predict *predict, uint64_t key)
+static struct seen *find(const struct predict *predict, uint64_t key)
 {
     struct seen *seen = map_get_num(&predict->young, key);
 
@@ -192,7 +192,7 @@ void predict_recall(struct sched *sched)
         sched->sweep_id = 1;
 }
 
-int64_t predict_run_s(struct sched *sched, const struct job *job)
+int64_t predict_run_s(const struct sched *sched, const struct job *job)
 {
     int64_t limit = job->time_limit_s > 0 ? bounded(job->time_limit_s) : 0;
     int64_t best = limit ? limit : UNKNOWN_S;
@@ -235,7 +235,7 @@ static uint32_t place_at(int64_t seconds)
     return (uint32_t)MIN(MAX(seconds, 0), (int64_t)UINT32_MAX);
 }
 
-uint64_t predict_place(struct sched *sched, const struct job *job)
+uint64_t predict_place(const struct sched *sched, const struct job *job, bool own)
 {
     const struct predict *predict = &sched->predict;
     int64_t width = (int64_t)MIN(MAX(shape_gpus(job->shape), job->shape->min_nodes), 1 << 20);
@@ -254,6 +254,7 @@ uint64_t predict_place(struct sched *sched, const struct job *job)
     default:
         if (priority_is_basic(sched->state))
             return UINT32_MAX - job->priority;
-        return (UINT64_C(1) << 48) - 1 - job_order_key(sched->state, job);
+        return (UINT64_C(1) << 48) - 1 -
+               (own ? job_order_key_own(sched->state, job) : job_order_key(sched->state, job));
     }
 }

@@ -113,6 +113,7 @@ struct family {
     uint32_t kinds;                     /* the asks are for so many */
     struct ask *asks;                   /* shape->partition_count * kinds */
     struct class *root;
+    VEC(uint32_t) outs; /* holders that let a job out, to be tried here */
     uint32_t class_count;
     uint32_t hot_at;
     uint32_t *lane_at; /* one per partition of the shape */
@@ -143,7 +144,9 @@ struct pend {
     uint32_t array_id; /* 0: none */
     uint8_t place;     /* enum pend_place */
     uint8_t booked;
-    uint32_t holder;   /* whose limit it is, while LIMITED */
+    uint8_t out;       /* of a holder's line; the next one waits until it was tried */
+    uint8_t over;      /* while LIMITED: by what it would be given, not by what it asks for */
+    uint32_t holder;   /* whose limit it is, while LIMITED; or was, while out */
     uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
 };
 
@@ -196,6 +199,10 @@ void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);
 void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
                  struct order tried);
 void families_heat_all(struct sched *sched);
+/* Is it hot for jobs of that limit? */
+bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us);
+/* Jobs that were let out are not tried here: others of their lines follow. */
+void family_tried(struct sched *sched, struct family *family);
 void classes_done(struct sched *sched);
 /* A family for a job that is not queued; free with family_free(). */
 struct family *family_for(struct sched *sched, const struct job *job);
@@ -230,9 +237,9 @@ void predict_learn(struct sched *sched, const struct event *event);
 /* The same for jobs that ended before there was a planner, as far as they are still known. */
 void predict_recall(struct sched *sched);
 /* How long it is expected to run, at most its limit. */
-int64_t predict_run_s(struct sched *sched, const struct job *job);
-/* Its place in the order of its tier: what is smaller goes first. */
-uint64_t predict_place(struct sched *sched, const struct job *job);
+int64_t predict_run_s(const struct sched *sched, const struct job *job);
+/* Its place in the order of its tier, with its fair share or not: what is smaller goes first. */
+uint64_t predict_place(const struct sched *sched, const struct job *job, bool own);
 
 /* ---- lanes.c: the jobs of one partition in order ---- */
 

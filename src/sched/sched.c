@@ -121,7 +121,8 @@ void sched_abandon(struct sched *sched, const CmdStart *start)
 {
     for (size_t i = 0; i < start->n_starts; i++) {
         const JobStart *one = start->starts[i];
-        flight_land(sched, one->job_id, one->has_array_task_id ? one->array_task_id : NO_TASK);
+        flight_land(sched, one->job_id, one->has_array_task_id ? one->array_task_id : NO_TASK,
+                    false);
         again(sched, one->job_id);
     }
 }
@@ -135,7 +136,7 @@ void sched_abandon_all(struct sched *sched)
     vec_each (uint32_t, id, &ids) {
         struct flights *flights;
         while ((flights = map_get_num(&sched->flights, *id)))
-            flight_land(sched, *id, flights->first->task);
+            flight_land(sched, *id, flights->first->task, false);
         again(sched, *id);
     }
     vec_done(&ids);
@@ -146,7 +147,7 @@ void sched_abandon_all(struct sched *sched)
 static void refused(struct sched *sched, const struct event *event)
 {
     preempt_refused(sched, event->job_id);
-    if (!flight_land(sched, event->job_id, event->task))
+    if (!flight_land(sched, event->job_id, event->task, false))
         return; /* another command about it was refused */
     class_remove(sched, event->job_id);
     vec_push(&sched->refused, event->job_id);
@@ -169,8 +170,8 @@ static void started(struct sched *sched, const struct event *event)
     const struct job *job = event->job;
 
     /* A task that had a record of its own was planned by its own id. */
-    if (!event->array_id || !flight_land(sched, event->array_id, event->task))
-        flight_land(sched, job->id, NO_TASK);
+    if (!event->array_id || !flight_land(sched, event->array_id, event->task, true))
+        flight_land(sched, job->id, NO_TASK, true);
     if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->minds)
         sched->minds = sched->reclass = true;
     hold_drop(sched, event->array_id ? event->array_id : job->id);

@@ -180,15 +180,23 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, const struct p
                       struct limit_hit *hit);
 /* A start is planned; it came back. */
 struct held *limits_plan(struct sched *sched, const struct job *job, const struct parts *parts);
-void limits_unplan(struct sched *sched, struct held *held);
+void limits_unplan(struct sched *sched, struct held *held, bool started);
 /* The job runs no more. */
 void limits_freed(struct sched *sched, const struct job *job);
 void limits_sweep(struct sched *sched, unsigned *budget);
+/* Lets go who waited for counters that have fallen. */
+void limits_review(struct sched *sched, unsigned *budget);
 void limits_done(struct sched *sched);
 void limited_put(struct sched *sched, uint32_t holder, struct order order);
 void limited_del(struct sched *sched, uint32_t holder, struct order order);
+/* The line is looked at again; `fell`: because the counter is less. */
+void limited_review(struct sched *sched, uint32_t holder, bool fell);
 /* classes.c: out of its queue until the limit has room. */
-void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit);
+void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit,
+                     bool over);
+/* Back into its queue; true when it will be tried there soon. */
+bool class_let_out(struct sched *sched, const struct job *job);
+struct order class_order(const struct sched *sched, const struct job *job);
 bool class_rank_is_old(struct sched *sched, const struct job *job);
 
 /* ---- flights.c ---- */
@@ -208,8 +216,8 @@ struct flights {
 };
 struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t task,
                             const struct parts *parts, const struct family *family, int64_t end_us);
-/* It came back, or never will: its claims are given up. */
-bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task);
+/* It came back, started or not, or never will: its claims are given up. */
+bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, bool started);
 void flights_done(struct sched *sched);
 
 /* ---- preempt.c: running jobs that make room for others ---- */

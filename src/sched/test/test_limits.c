@@ -50,6 +50,10 @@ static void one_seed(uint64_t seed)
 
     dice_state = seed;
     str_add(&toml, HEAD);
+    if (seed % 2) /* a job may be given more CPUs than it asks for */
+        str_add(&toml,
+                "[[nodes]]\nnames = \"m[1-2]\"\ncpus = 8\nsockets = 1\ncores_per_socket = 4\n"
+                "threads_per_core = 2\nmemory_mb = 8000\n");
     for (unsigned i = 0; i < 3; i++)
         str_addf(&toml, "[[accounts]]\nname = \"a%u\"\nparent = \"all\"\ngrp_tres = \"cpu=%u\"\n",
                  i, 8 + dice(16));
@@ -116,4 +120,40 @@ static void a_limit_holds_nobody_else_back(void **state)
     rig_free(rig);
 }
 
-UNIT_MAIN(UNIT(a_limit_holds_nobody_else_back), UNIT(everybody_runs_within_limits))
+/* When a limit has room, those of its line that do not fit are not in the way of one that does. */
+static void one_that_fits_goes_past_its_line(void **state)
+{
+    static const struct {
+        unsigned max_jobs, wide;
+    } rows[] = { { 2, 20 }, { 1, 100 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char toml[900];
+        snprintf(toml, sizeof(toml),
+                 "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n[accounting]\n"
+                 "enforce = [\"limits\"]\n[[nodes]]\nnames = \"n1\"\ncpus = 8\nmemory_mb = 800\n"
+                 "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+                 "[[accounts]]\nname = \"all\"\n[[users]]\nname = \"u1\"\naccount = \"all\"\n"
+                 "max_jobs = %u\n[[users]]\nname = \"u2\"\naccount = \"all\"\n",
+                 rows[i].max_jobs);
+        struct rig *rig = rig_new(toml);
+        uint32_t first = rig_submit(rig, "n=1 uid=1");
+        for (unsigned k = 1; k < rows[i].max_jobs; k++)
+            rig_submit(rig, "n=1 uid=1");
+        rig_submit(rig, "n=6 t=36000 uid=2");
+        rig_plan(rig);
+        for (unsigned k = 0; k < rows[i].wide; k++)
+            rig_submit(rig, "n=4 uid=1");
+        uint32_t small = rig_submit(rig, "n=1 t=60 uid=1");
+        assert_int_equal(rig_plan(rig), 0);
+        rig_end(rig, first);
+        assert_int_equal(rig_plan(rig), 1);
+        assert_true(rig_runs(rig, small));
+        assert_int_equal(rig->refused, 0);
+        rig_free(rig);
+    }
+}
+
+UNIT_MAIN(UNIT(a_limit_holds_nobody_else_back), UNIT(one_that_fits_goes_past_its_line),
+          UNIT(everybody_runs_within_limits))
