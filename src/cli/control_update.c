@@ -297,6 +297,26 @@ static int send_partition(struct control *control, int argc, char **argv, bool c
 
 /* ---- reservations ---- */
 
+/* "Users+=a,b" and "Flags-=x" as words that say what is to be done with each: +a,+b and ~x. */
+static char *spell_out(struct control *control, char *word)
+{
+    struct str out = { 0 };
+    char *equals = strchr(word, '=');
+    const char *cursor;
+    struct span item;
+
+    if (!equals || equals == word || (equals[-1] != '+' && equals[-1] != '-'))
+        return word;
+    str_addf(&out, "%.*s=", (int)(equals - word - 1), word);
+    cursor = equals + 1;
+    for (bool first = true; str_next(&cursor, ",", &item); first = false)
+        str_addf(&out, "%s%c%.*s", first ? "" : ",", equals[-1] == '+' ? '+' : '~', (int)item.len,
+                 item.ptr);
+    char *copy = arena_strdup(&control->cli.arena, str_text(&out));
+    str_done(&out);
+    return copy;
+}
+
 static int send_reservation(struct control *control, int argc, char **argv, bool create)
 {
     UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
@@ -308,7 +328,8 @@ static int send_reservation(struct control *control, int argc, char **argv, bool
 
     reservation_spec__init(update.spec);
     for (int i = 0; i < argc && !code; i++) {
-        if (update_read(&reservation_updates, &ctx, &update, argv[i], &err) < 0)
+        char *word = create ? argv[i] : spell_out(control, argv[i]);
+        if (update_read(&reservation_updates, &ctx, &update, word, &err) < 0)
             code = aborted(&err);
     }
     if (!code && create && !update.spec->n_users && !update.spec->n_accounts &&

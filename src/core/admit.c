@@ -5,6 +5,7 @@
  * The same answer before a submission is proposed and when it is applied. Refused is what no
  * configured node could ever run and what is not allowed; what only has to wait is accepted.
  */
+#include "core/resv.h"
 #include "core/state_priv.h"
 
 #include <stdlib.h>
@@ -324,18 +325,18 @@ static int check_reservation(const struct state *state, const struct shape *shap
 {
     if (!shape->reservation)
         return 0;
-    const struct reservation *reservation = state_reservation(state, shape->reservation);
-    if (!reservation)
-        return err_set(err, ERR_RESERVATION_INVALID, "Requested reservation is invalid: %.100s",
-                       shape->reservation);
-    const ReservationSpec *resv = reservation->spec;
-    bool listed = resv->n_users || resv->n_accounts || resv->n_groups;
-    if (!listed || owner->uid == 0 ||
-        in_list(resv->users, resv->n_users, owner->user ? owner->user : "") ||
-        in_list(resv->accounts, resv->n_accounts, spec->account ? spec->account : "") ||
-        in_list(resv->groups, resv->n_groups, owner->group ? owner->group : ""))
-        return 0;
-    return err_code(err, ERR_RESERVATION_ACCESS);
+    const char *cursor = shape->reservation;
+    struct span name;
+    while (str_next(&cursor, ",", &name)) { /* each of them */
+        const struct reservation *resv =
+            state_reservation(state, arena_strndup(shape->arena, name.ptr, name.len));
+        if (!resv)
+            return err_set(err, ERR_RESERVATION_INVALID, "Requested reservation is invalid: %.*s",
+                           (int)MIN(name.len, 100), name.ptr);
+        if (!resv_admits(resv, owner->uid, owner->user, owner->group, spec->account))
+            return err_code(err, ERR_RESERVATION_ACCESS);
+    }
+    return 0;
 }
 
 static int check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,

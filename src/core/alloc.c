@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "core/resv.h"
 
 static int no_room(struct err *err, const char *node, const char *what)
 {
@@ -222,6 +223,8 @@ int alloc_check(struct state *state, const struct job *job, const JobStart *star
     if (partition_state(need->partition) != PARTITION_UP &&
         partition_state(need->partition) != PARTITION_DRAIN)
         return err_code(err, ERR_PARTITION_NOT_AVAIL);
+    if (resv_check_start(state, job, allocation, err) < 0)
+        return -(int)err->code;
     uint32_t choice;
     if (!licences_choose(state, job->shape, allocation->licenses, &choice))
         return err_code(err, ERR_LICENSES_UNAVAILABLE);
@@ -350,8 +353,10 @@ void alloc_hold(struct state *state, struct job *job, struct job_part *part)
 {
     hold_amounts(part->node, job->run, part);
     insert_job(part->node, job);
-    if (job->run->held++ == 0)
+    if (job->run->held++ == 0) {
         licences_count(state, job, 1);
+        resv_job(state, job, 1);
+    }
 }
 
 void alloc_recount(struct node *node)
@@ -388,8 +393,10 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
     if (node->jobs.len == 0)
         node->last_busy_us = state->time_us;
     part->node = NULL; /* (2) */
-    if (--job->run->held == 0)
+    if (--job->run->held == 0) {
         licences_count(state, job, -1);
+        resv_job(state, job, -1);
+    }
     node_touch(state, node);
     job_touch(state, job);
 }
@@ -425,6 +432,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
 
     run->start_us = state->time_us;
     run->partition = words_take(&state->words, allocation->partition);
+    run->reservation = words_take(&state->words, allocation->reservation);
     run->whole_nodes = need->whole_nodes;
     run->shared = need->share > 1;
     run->count = (unsigned)allocation->n_nodes;

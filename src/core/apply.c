@@ -140,6 +140,14 @@ static uint32_t subject(const Command *cmd)
     }
 }
 
+/* Could it be that a node is down or in use that was not before? */
+static bool touches_nodes(const Command *cmd)
+{
+    return cmd->what_case == COMMAND__WHAT_NODE_DOWN ||
+           cmd->what_case == COMMAND__WHAT_UPDATE_NODE || cmd->what_case == COMMAND__WHAT_NODE_UP ||
+           cmd->what_case == COMMAND__WHAT_START;
+}
+
 /* Could it be that CPUs are free now which were not before? */
 static bool may_free(const Command *cmd)
 {
@@ -219,6 +227,8 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
     if (state->lent.len && may_free(cmd))
         preempt_settle(state, out);
+    if (state->reservations.len && touches_nodes(cmd))
+        reservations_replace(state, out);
     deps_settle(state, out);
     settle(state);
     if (has_id)

@@ -64,6 +64,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
     hash = fold_text(hash, run->partition);
     if (run->licence)
         hash = fold(hash, run->licence);
+    if (run->reservation)
+        hash = fold_text(hash, run->reservation);
     if (run->lent)
         hash = fold(hash, 1);
     for (unsigned i = 0; i < run->count; i++)
@@ -156,7 +158,10 @@ uint64_t partition_hash(const struct partition *partition)
 
 uint64_t reservation_hash(const struct reservation *reservation)
 {
-    return fold(message_hash(&reservation->spec->base, SEED_RESERVATION), reservation->active);
+    uint64_t hash = message_hash(&reservation->spec->base, SEED_RESERVATION);
+
+    hash = fold(hash, (uint64_t)reservation->active | (uint64_t)reservation->over << 1);
+    return fold(hash, (uint64_t)reservation->idle_us);
 }
 
 uint64_t request_hash(const struct request *request)

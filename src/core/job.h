@@ -68,6 +68,7 @@ struct job_run {
     int64_t suspended_total_us; /* of finished suspensions */
     int64_t skipped_us;         /* by the clock, but not for the controller's own limit */
     const char *partition;
+    const char *reservation; /* that it runs in, or NULL */
     uint32_t exit_status;
     bool has_exit;        /* the script's end was reported */
     bool whole_nodes;     /* nobody else may use its nodes */

@@ -69,6 +69,7 @@ void alloc_msg(const struct job *job, struct arena *arena, Allocation *out)
 {
     allocation__init(out);
     out->partition = borrowed(job->run->partition);
+    out->reservation = borrowed(job->run->reservation);
     if (job->shape->licence_any)
         out->licenses = borrowed(job->shape->licences[job->run->licence].name);
     out->n_nodes = job->run->count;

@@ -6,6 +6,7 @@
 
 #include "base/hostlist.h"
 #include "core/msg.h"
+#include "core/resv.h"
 #include "core/state_priv.h"
 
 #define SET(field, value)        \
@@ -62,7 +63,7 @@ void node_msg(const struct state *state, const struct node *node, struct arena *
     node_out->status = out;
     node_fact_msg(node, out);
     SET(state, node_shown_state(node, &flags));
-    SET(flags, flags);
+    SET(flags, flags | resv_node_flags(state, node));
     if (node->found) {
         SET(boot_us, node->found->boot_us);
         SET(started_us, node->found->started_us);

@@ -98,7 +98,11 @@ unsigned partition_tier(const struct partition *partition);
 struct reservation {
     ReservationSpec *spec; /* start_us and end_us are always there */
     struct bitset nodes;
-    bool active; /* its window has begun */
+    unsigned flags;  /* enum resv_flag, of the spec's words */
+    bool active;     /* its window has begun */
+    bool over;       /* and ended, but for jobs that may go on for a while */
+    uint32_t jobs;   /* that run in it */
+    int64_t idle_us; /* since when none does, while it is active */
     bool touched;
     uint64_t hash;
 };

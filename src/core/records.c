@@ -156,6 +156,7 @@ void run_free(struct state *state, struct job_run *run)
         bitset_done(&part->cpu_ids);
         words_drop(&state->words, part->name);
     }
+    words_drop(&state->words, run->reservation);
     words_drop(&state->words, run->partition);
     free(run);
 }

@@ -126,6 +126,9 @@ static int take_reservation(struct restore *restore, const SnapshotReservation *
     struct reservation *reservation = NEW(struct reservation);
     reservation->spec = pb_copy(msg->spec);
     reservation->active = msg->active;
+    reservation->over = msg->over;
+    reservation->idle_us = msg->idle_us;
+    resv_derive(reservation);
     vec_push(&state->reservations, reservation);
     reservation_settle(state, reservation);
     return 0;

@@ -73,6 +73,7 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->suspend_us = status->suspend_us;
     run->suspended_total_us = status->suspended_total_us;
     run->partition = words_take(&state->words, allocation->partition ? allocation->partition : "");
+    run->reservation = words_take(&state->words, allocation->reservation);
     run->exit_status = status->exit_status;
     run->has_exit = status->has_exit_status;
     run->whole_nodes = msg->whole_nodes;

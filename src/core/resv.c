@@ -3,7 +3,9 @@
  * resv.c - reservations: nodes that belong to somebody for a time
  *
  * (1) A stored spec always has start_us, end_us and the nodes as a host list, whatever was asked.
- * (2) An ended reservation is removed by the CmdTime that its end makes due.
+ * (2) The CmdTime that its end makes due removes a reservation, or moves it to its next time. Jobs
+ *     that run in it end with it, after ResvOverRun.
+ * (3) What becomes due follows from the record alone: a restored state has the same moments.
  */
 #include "core/state_priv.h"
 
@@ -12,7 +14,10 @@
 
 #include "base/hostlist.h"
 #include "core/pb.h"
-#include "schema/conf.h"
+#include "core/resv_priv.h"
+
+/* What may lie in the past when it is made; steps of one that floats. */
+enum { PAST_MOST_S = 600, FLOAT_STEP_S = 60 };
 
 void reservation_free(struct reservation *reservation)
 {
@@ -23,6 +28,14 @@ void reservation_free(struct reservation *reservation)
     free(reservation);
 }
 
+void resv_derive(struct reservation *reservation)
+{
+    struct err ignored;
+
+    if (resv_flags_read(reservation->spec, &reservation->flags, &ignored) < 0)
+        reservation->flags = 0;
+}
+
 void reservation_settle(struct state *state, struct reservation *reservation)
 {
     state->digest -= reservation->hash;
@@ -30,14 +43,42 @@ void reservation_settle(struct state *state, struct reservation *reservation)
     state->digest += reservation->hash;
 }
 
+/* How long jobs may go on when their reservation has ended; NEVER: they are not ended. */
+static int64_t over_run_us(const struct state *state, const struct reservation *resv)
+{
+    uint32_t minutes = state->config->resv_over_run_min;
+
+    if (resv->flags & RESV_FLEX || (state->config->has_resv_over_run_min && minutes == UINT32_MAX))
+        return NEVER;
+    return state->config->has_resv_over_run_min ? minutes * 60 * US_PER_S : 0;
+}
+
+static bool is_used(const struct reservation *resv)
+{
+    return resv->jobs > 0;
+}
+
+/* (3) */
+static int64_t due_of(const struct state *state, const struct reservation *resv)
+{
+    const ReservationSpec *spec = resv->spec;
+    int64_t due = resv->active ? spec->end_us : spec->start_us;
+    int64_t over = over_run_us(state, resv);
+
+    if (resv->over) /* it has ended; its jobs have not */
+        return over == NEVER ? NEVER : spec->end_us + over;
+    if (resv->flags & RESV_TIME_FLOAT)
+        return spec->start_us - spec->float_s * US_PER_S + FLOAT_STEP_S * US_PER_S;
+    if (resv->flags & RESV_PURGE_COMP && resv->active && !is_used(resv))
+        due = MIN(due, resv->idle_us + spec->purge_comp_s * US_PER_S);
+    return due;
+}
+
 void reservations_next(struct state *state)
 {
     state->next_reservation_us = NEVER;
-    vec_each (struct reservation *, at, &state->reservations) {
-        const ReservationSpec *spec = (*at)->spec;
-        int64_t next = (*at)->active ? spec->end_us : spec->start_us;
-        state->next_reservation_us = MIN(state->next_reservation_us, next);
-    }
+    vec_each (struct reservation *, at, &state->reservations)
+        state->next_reservation_us = MIN(state->next_reservation_us, due_of(state, *at));
 }
 
 static void set_nodes(const struct state *state, struct reservation *reservation)
@@ -46,6 +87,13 @@ static void set_nodes(const struct state *state, struct reservation *reservation
 
     bitset_done(&reservation->nodes);
     bitset_init(&reservation->nodes, state->nodes.len);
+    const struct partition *partition = reservation->flags & RESV_PART_NODES
+                                            ? partition_at(state, reservation->spec->partition)
+                                            : NULL;
+    if (partition && partition->nodes.bits == reservation->nodes.bits) {
+        bitset_or(&reservation->nodes, &partition->nodes);
+        return;
+    }
     if (str_is_empty(reservation->spec->nodes) ||
         hostlist_parse(&hosts, reservation->spec->nodes, NULL) < 0)
         return;
@@ -62,152 +110,80 @@ void reservations_renumber(struct state *state)
         set_nodes(state, *at);
 }
 
-static bool overlaps(const ReservationSpec *a, int64_t start_us, int64_t end_us)
-{
-    return a->start_us < end_us && start_us < a->end_us;
-}
+/* ---- creating and changing ---- */
 
-static bool has_flag(const ReservationSpec *spec, const char *flag)
+/* Words with + are added, with ~ taken away; others are the new list. */
+static void merge_words(char ***list, size_t *count, char *const *old, size_t old_count,
+                        struct arena *arena)
 {
-    for (size_t i = 0; i < spec->n_flags; i++) {
-        if (str_ieq(spec->flags[i], flag))
-            return true;
+    char **out = ARENA_ARRAY(arena, char *, old_count + *count + 1);
+    size_t kept = 0;
+    bool relative = *count && ((*list)[0][0] == '+' || (*list)[0][0] == '~');
+
+    if (!relative)
+        return;
+    for (size_t i = 0; i < old_count; i++) {
+        bool gone = false;
+        for (size_t k = 0; k < *count; k++)
+            gone = gone || str_ieq((*list)[k] + 1, old[i]);
+        if (!gone)
+            out[kept++] = old[i];
     }
-    return false;
-}
-
-/* Nodes that other reservations have in that time. */
-static void taken_nodes(const struct state *state, const ReservationSpec *spec, struct bitset *out)
-{
-    bitset_init(out, state->nodes.len);
-    vec_each (struct reservation *, at, &state->reservations) {
-        if (!str_eq((*at)->spec->name, spec->name) &&
-            overlaps((*at)->spec, spec->start_us, spec->end_us))
-            bitset_or(out, &(*at)->nodes);
+    for (size_t k = 0; k < *count; k++) {
+        if ((*list)[k][0] == '+')
+            out[kept++] = (*list)[k] + 1;
     }
+    *list = out;
+    *count = kept;
 }
 
-static int named_nodes(const struct state *state, const ReservationSpec *spec, struct bitset *out,
-                       struct err *err)
+/* In an update flags are added; "-" before one takes it away. */
+static void merge_flags(ReservationSpec *merged, const ReservationSpec *old,
+                        const ReservationSpec *change, struct arena *arena)
 {
-    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
+    char **out = ARENA_ARRAY(arena, char *, old->n_flags + change->n_flags + 1);
+    size_t kept = 0;
 
-    int code = conf_hosts(state->config, spec->nodes, &hosts, err);
-    if (code < 0)
-        return code;
-    bitset_init(out, state->nodes.len);
-    hostlist_each (host, &hosts) {
-        const struct node *node = map_get_len(&state->node_names, host.name, host.len);
-        if (node)
-            bitset_add(out, node->number);
-    }
-    return 0;
-}
-
-/* As many as asked, from the partition, those that are up first. */
-static int counted_nodes(const struct state *state, const ReservationSpec *spec,
-                         const struct bitset *taken, struct bitset *out, struct err *err)
-{
-    const struct partition *partition =
-        spec->partition ? state_partition(state, spec->partition) : state_default_partition(state);
-    uint32_t found = 0;
-
-    if (!partition)
-        return err_code(err, ERR_INVALID_PARTITION);
-    bitset_init(out, state->nodes.len);
-    for (int usable = 1; usable >= 0; usable--) {
-        bitset_each (number, &partition->nodes) {
-            const struct node *node = state->nodes.items[number];
-            if (found < spec->node_count && !bitset_has(taken, number) &&
-                node_is_usable(node) == (usable == 1) && node->state != NODE_FUTURE) {
-                bitset_add(out, number);
-                found++;
-            }
+    for (size_t i = 0; i < old->n_flags; i++) {
+        bool gone = false;
+        for (size_t k = 0; k < change->n_flags; k++) {
+            const char *word = change->flags[k];
+            gone = gone || ((word[0] == '-' || word[0] == '~') && str_ieq(word + 1, old->flags[i]));
         }
+        if (!gone)
+            out[kept++] = old->flags[i];
     }
-    if (found == spec->node_count)
-        return 0;
-    bitset_done(out);
-    return err_set(err, ERR_NODES_BUSY, "only %u nodes could be reserved", found);
-}
-
-static void write_nodes(const struct state *state, ReservationSpec *spec, const struct bitset *set)
-{
-    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
-    struct str text = { 0 };
-
-    bitset_each (number, set)
-        hostlist_push(&hosts, state->nodes.items[number]->spec->name, NULL);
-    hostlist_format(&hosts, &text);
-    free(spec->nodes);
-    spec->nodes = str_take(&text);
-    spec->has_node_count = true;
-    spec->node_count = (uint32_t)bitset_count(set);
-}
-
-static int check_spec(const struct state *state, ReservationSpec *spec, struct err *err)
-{
-    if (!spec->has_start_us)
-        return err_code(err, ERR_INVALID_TIME);
-    if (spec->has_duration_s && (spec->duration_s < 0 || spec->duration_s > LIMIT_SECONDS))
-        return err_code(err, ERR_INVALID_TIME);
-    if (!spec->has_end_us && spec->has_duration_s) {
-        spec->end_us = spec->start_us + spec->duration_s * US_PER_S;
-        spec->has_end_us = true;
+    for (size_t k = 0; k < change->n_flags; k++) {
+        char *word = change->flags[k];
+        if (word[0] != '-' && word[0] != '~')
+            out[kept++] = word + (word[0] == '+');
     }
-    if (!spec->has_end_us || spec->end_us <= spec->start_us || spec->end_us <= state->time_us ||
-        spec->start_us < 0 || spec->end_us > state->time_us + LIMIT_SECONDS * US_PER_S)
-        return err_code(err, ERR_INVALID_TIME);
-    if (spec->core_count || spec->tres || spec->burst_buffer || spec->features)
-        return err_set(err, ERR_UNSUPPORTED,
-                       "reservations of cores, TRES, burst buffers and features are not there yet");
-    if (str_is_empty(spec->nodes) && !spec->node_count && str_is_empty(spec->licenses))
-        return err_code(err, ERR_RESERVATION_EMPTY);
-    return 0;
+    merged->flags = out;
+    merged->n_flags = kept;
 }
 
-static int resolve(const struct state *state, ReservationSpec *spec, struct bitset *out,
-                   struct err *err)
+static enum err_code put(struct state *state, struct reservation *old, ReservationSpec *spec,
+                         bool named, struct err *err)
 {
-    struct bitset taken;
-    int code = check_spec(state, spec, err);
-
-    if (code < 0)
-        return code;
-    taken_nodes(state, spec, &taken);
-    if (!str_is_empty(spec->nodes))
-        code = named_nodes(state, spec, out, err);
-    else if (spec->node_count)
-        code = counted_nodes(state, spec, &taken, out, err);
-    else
-        bitset_init(out, state->nodes.len);
-    if (code == 0 && bitset_meets(out, &taken) && !has_flag(spec, "OVERLAP") &&
-        !has_flag(spec, "MAINT")) {
-        bitset_done(out);
-        code = err_code(err, ERR_RESERVATION_OVERLAP);
-    }
-    bitset_done(&taken);
-    return code;
-}
-
-static enum err_code put(struct state *state, struct reservation *old, const ReservationSpec *from,
-                         struct err *err)
-{
-    ReservationSpec *spec = pb_copy(from);
-    struct bitset nodes = { 0 };
-    int code = resolve(state, spec, &nodes, err);
+    struct reservation fresh = { .spec = spec };
+    int code = resv_resolve(state, old, &fresh, named, err);
 
     if (code < 0) {
         pb_free(spec);
+        bitset_done(&fresh.nodes);
         return (enum err_code) - code;
     }
-    write_nodes(state, spec, &nodes);
     struct reservation *reservation = old ? old : NEW(struct reservation);
     pb_free(reservation->spec);
     bitset_done(&reservation->nodes);
     reservation->spec = spec;
-    reservation->nodes = nodes;
-    reservation->active = spec->start_us <= state->time_us;
+    reservation->nodes = fresh.nodes;
+    reservation->flags = fresh.flags;
+    bool was = reservation->active;
+    reservation->active = !(fresh.flags & RESV_TIME_FLOAT) && spec->start_us <= state->time_us;
+    reservation->over = false;
+    if (reservation->active && !was)
+        reservation->idle_us = state->time_us;
     if (!old)
         vec_push(&state->reservations, reservation);
     reservation_settle(state, reservation);
@@ -226,13 +202,44 @@ static void take_out(struct state *state, struct reservation *reservation)
     reservation_free(reservation);
 }
 
-/* Jobs that would wait for ever for it are held, as Slurm does. */
-static void hold_jobs_of(struct state *state, const char *name, struct events *out)
+/* Of the reservations that the job names, is any left? */
+static bool has_another(const struct state *state, const struct job *job)
+{
+    size_t at = 0;
+
+    return resv_next_for(state, job, &at) != NULL;
+}
+
+static void go_on_without(struct state *state, struct job *job, struct events *out)
+{
+    CmdUpdateJob cmd = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = JOB_SELECT__INIT;
+    char *clear[1] = { (char *)"reservation" };
+    struct err err;
+    uint32_t id = job->id;
+
+    jobs.n_job_ids = 1;
+    jobs.job_ids = &id;
+    cmd.jobs = &jobs;
+    cmd.has_by_admin = cmd.by_admin = true;
+    cmd.n_clear = 1;
+    cmd.clear = clear;
+    apply_update_job(state, &cmd, &err, out);
+}
+
+/* Jobs that would wait for ever for it are held, as Slurm does, or go on without it. */
+static void release_waiting(struct state *state, bool hold, struct events *out)
 {
     for (const struct job *at = state_job_from(state, 0); at;
          at = state_job_from(state, (uint64_t)at->id + 1)) {
         struct job *job = job_at(state, at->id);
-        if (job_phase(job) != PHASE_PENDING || !str_eq(job->shape->reservation, name))
+        if (job_phase(job) != PHASE_PENDING || !job->shape->reservation || has_another(state, job))
+            continue;
+        if (!hold) {
+            go_on_without(state, job, out);
+            continue;
+        }
+        if (job->flags & JOB_FLAG_RESV_DEL_HOLD)
             continue;
         job->hold = 2;
         job->reason = REASON_RESV_DELETED;
@@ -241,48 +248,87 @@ static void hold_jobs_of(struct state *state, const char *name, struct events *o
     }
 }
 
-static bool is_used(const struct state *state, const char *name)
-{
-    for (const struct job *job = state_job_from(state, 0); job;
-         job = state_job_from(state, (uint64_t)job->id + 1)) {
-        if (job->run && job->run->held && str_eq(job->shape->reservation, name))
-            return true;
-    }
-    return false;
-}
-
 static enum err_code update(struct state *state, struct reservation *reservation,
                             const ReservationSpec *change, struct err *err)
 {
-    ReservationSpec *merged = pb_merge(reservation->spec, change, &state->scratch);
+    struct arena *arena = &state->scratch;
+    const ReservationSpec *old = reservation->spec;
+    ReservationSpec *merged = pb_merge(old, change, arena);
 
+    merge_flags(merged, old, change, arena);
+    merge_words(&merged->users, &merged->n_users, old->users, old->n_users, arena);
+    merge_words(&merged->accounts, &merged->n_accounts, old->accounts, old->n_accounts, arena);
+    merge_words(&merged->groups, &merged->n_groups, old->groups, old->n_groups, arena);
+    int64_t length = old->end_us - old->start_us;
     if (change->has_duration_s && !change->has_end_us)
         merged->has_end_us = false;
+    else if (change->has_start_us && !change->has_end_us)
+        merged->end_us = merged->start_us + length;
     if (change->has_node_count && str_is_empty(change->nodes))
         merged->nodes = NULL;
-    return put(state, reservation, merged, err);
+    return put(state, reservation, pb_copy(merged), !str_is_empty(change->nodes), err);
+}
+
+static enum err_code create(struct state *state, const ReservationSpec *from, const char *name,
+                            struct err *err)
+{
+    ReservationSpec *spec = pb_copy(from);
+
+    free(spec->name);
+    spec->name = mem_strdup(name);
+    if (!spec->has_start_us) {
+        spec->has_start_us = true;
+        spec->start_us = state->time_us;
+    }
+    if (spec->start_us < state->time_us - PAST_MOST_S * US_PER_S) {
+        pb_free(spec);
+        return ERR_INVALID_TIME;
+    }
+    return put(state, NULL, spec, !str_is_empty(from->nodes), err);
+}
+
+/* alice_7: the first of those it is for, and the next number. */
+static const char *make_name(struct state *state, const ReservationSpec *spec)
+{
+    const char *whose = spec->n_accounts ? spec->accounts[0]
+                        : spec->n_users  ? spec->users[0]
+                        : spec->n_groups ? spec->groups[0]
+                                         : "resv";
+    uint64_t top = 0, number;
+
+    vec_each (struct reservation *, at, &state->reservations) {
+        const char *tail = strrchr((*at)->spec->name, '_');
+        if (tail && str_to_u64(tail + 1, UINT32_MAX, &number))
+            top = MAX(top, number);
+    }
+    return arena_printf(&state->scratch, "%.64s_%llu", whose + (whose[0] == '-'),
+                        (unsigned long long)top + 1);
 }
 
 enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, struct err *err,
                                 struct events *out)
 {
     const char *name = cmd->change ? cmd->change->name : NULL;
-    struct reservation *reservation = name ? reservation_at(state, name) : NULL;
     enum err_code code = ERR_OK;
 
-    if (str_is_empty(name) || strlen(name) > LIMIT_NAME_BYTES)
+    if (cmd->create && cmd->change && str_is_empty(name))
+        name = make_name(state, cmd->change);
+    struct reservation *reservation = name ? reservation_at(state, name) : NULL;
+    if (str_is_empty(name) || strlen(name) > LIMIT_NAME_BYTES || strchr(name, ','))
         return ERR_RESERVATION_INVALID;
+    name = arena_strdup(&state->scratch, name);
     if (cmd->create) {
-        code = reservation                                     ? ERR_RESERVATION_DUP
-               : state->reservations.len >= LIMIT_RESERVATIONS ? ERR_TOO_MANY
-                                                               : put(state, NULL, cmd->change, err);
+        code = reservation ? ERR_RESERVATION_DUP
+               : state->reservations.len >= LIMIT_RESERVATIONS
+                   ? ERR_TOO_MANY
+                   : create(state, cmd->change, name, err);
     } else if (!reservation) {
         return ERR_RESERVATION_INVALID;
-    } else if (cmd->remove && is_used(state, name)) {
+    } else if (cmd->remove && is_used(reservation)) {
         return ERR_RESERVATION_BUSY;
     } else if (cmd->remove) {
         take_out(state, reservation);
-        hold_jobs_of(state, name, out);
+        release_waiting(state, true, out);
     } else {
         code = update(state, reservation, cmd->change, err);
     }
@@ -293,28 +339,152 @@ enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, 
     return ERR_OK;
 }
 
+/* ---- time ---- */
+
+void resv_job(struct state *state, const struct job *job, int by)
+{
+    struct reservation *resv =
+        job->run->reservation ? reservation_at(state, job->run->reservation) : NULL;
+
+    if (!resv)
+        return;
+    resv->jobs = by > 0 ? resv->jobs + 1 : resv->jobs - (resv->jobs > 0);
+    if (by < 0 && !resv->jobs && !state->restoring) {
+        resv->idle_us = state->time_us;
+        reservation_settle(state, resv);
+    }
+    reservations_next(state);
+}
+
+static void end_jobs(struct state *state, const struct reservation *resv, struct events *out)
+{
+    bitset_each (number, &resv->nodes) {
+        const struct node *node = state->nodes.items[number];
+        for (size_t i = 0; i < node->jobs.len; i++) {
+            struct job *job = node->jobs.items[i];
+            if (!str_eq(job->run->reservation, resv->spec->name) || job_has_ended(job) ||
+                !job_can(job, JOB_ON_EXIT) || job_phase(job) == PHASE_REQUEUING)
+                continue;
+            job_end(state, job, JOB_TIMEOUT, REASON_FAIL_TIMEOUT, state->time_us, NULL, out);
+            if (job_holds(job))
+                emit_job(out, EVENT_JOB_ENDING, job);
+        }
+    }
+}
+
+static int weekday(int64_t us) /* 0 Monday; day 0 of the epoch was a Thursday */
+{
+    return (int)((us / US_PER_S / 86400 + 3) % 7);
+}
+
+static bool is_its_day(const struct reservation *resv)
+{
+    int day = weekday(resv->spec->start_us);
+
+    return resv->flags & RESV_WEEKDAY ? day < 5 : resv->flags & RESV_WEEKEND ? day >= 5 : true;
+}
+
+/* To its next time; days are those of UTC. */
+static void advance(struct state *state, struct reservation *resv)
+{
+    ReservationSpec *spec = resv->spec;
+    int64_t step = (resv->flags & RESV_HOURLY   ? 3600
+                    : resv->flags & RESV_WEEKLY ? 7 * 86400
+                                                : 86400) *
+                   US_PER_S;
+
+    int64_t behind = state->time_us - spec->end_us;
+    int64_t steps = behind > 0 ? behind / step : 0;
+    do {
+        steps++;
+        spec->start_us += steps * step;
+        spec->end_us += steps * step;
+        steps = 0;
+    } while (!is_its_day(resv) || spec->end_us <= state->time_us);
+    resv->active = spec->start_us <= state->time_us;
+    resv->over = false;
+    resv->idle_us = state->time_us;
+    reservation_settle(state, resv);
+}
+
+/* True when it is no more. */
+static bool over(struct state *state, struct reservation *resv, struct events *out)
+{
+    bool hold = !(resv->flags & RESV_NO_HOLD);
+
+    if (resv->flags & RESV_REPEATS) {
+        advance(state, resv);
+        return false;
+    }
+    take_out(state, resv);
+    release_waiting(state, hold, out);
+    return true;
+}
+
+static bool resv_due(struct state *state, struct reservation *resv, struct events *out)
+{
+    ReservationSpec *spec = resv->spec;
+    int64_t over_us = over_run_us(state, resv);
+
+    if (resv->flags & RESV_TIME_FLOAT) {
+        int64_t length = spec->end_us - spec->start_us;
+        spec->start_us = state->time_us + spec->float_s * US_PER_S;
+        spec->end_us = spec->start_us + length;
+        reservation_settle(state, resv);
+        return false;
+    }
+    if (!resv->active && spec->start_us <= state->time_us) {
+        resv->active = true;
+        resv->idle_us = state->time_us;
+        reservation_settle(state, resv);
+    }
+    if (spec->end_us > state->time_us) {
+        if (due_of(state, resv) <= state->time_us) /* unused for long enough */
+            return over(state, resv, out);
+        return false;
+    }
+    if (is_used(resv) && over_us != NEVER && state->time_us < spec->end_us + over_us) {
+        resv->over = true;
+        reservation_settle(state, resv);
+        return false;
+    }
+    if (over_us != NEVER)
+        end_jobs(state, resv, out);
+    return over(state, resv, out);
+}
+
 void reservations_due(struct state *state, struct events *out)
 {
     bool changed = false;
 
     for (size_t i = 0; i < state->reservations.len;) {
-        struct reservation *reservation = state->reservations.items[i];
-        if (!reservation->active && reservation->spec->start_us <= state->time_us) {
-            reservation->active = true;
-            reservation_settle(state, reservation);
-            changed = true;
-        }
-        if (reservation->spec->end_us <= state->time_us) { /* (2) */
-            char *name = arena_strdup(&state->scratch, reservation->spec->name);
-            take_out(state, reservation);
-            hold_jobs_of(state, name, out);
-            changed = true;
-        } else {
+        struct reservation *resv = state->reservations.items[i];
+        if (due_of(state, resv) > state->time_us) {
             i++;
+            continue;
         }
+        changed = true;
+        if (!resv_due(state, resv, out))
+            i++;
     }
     if (changed) {
         reservations_next(state);
         emit(out, EVENT_RESERVATION);
     }
+}
+
+/* ---- REPLACE ---- */
+
+void reservations_replace(struct state *state, struct events *out)
+{
+    bool changed = false;
+
+    vec_each (struct reservation *, at, &state->reservations) {
+        if ((*at)->flags & (RESV_REPLACE | RESV_REPLACE_DOWN) && resv_replace(state, *at)) {
+            reservation_settle(state, *at);
+            changed = true;
+        }
+    }
+    if (changed)
+        emit(out, EVENT_RESERVATION);
 }

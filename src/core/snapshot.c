@@ -96,6 +96,9 @@ static void put_tables(struct writer *writer, const struct state *state)
         resv.spec = (*at)->spec;
         resv.has_active = true;
         resv.active = (*at)->active;
+        resv.has_over = resv.over = (*at)->over;
+        resv.has_idle_us = (*at)->idle_us != 0;
+        resv.idle_us = (*at)->idle_us;
         record.what_case = SNAPSHOT_RECORD__WHAT_RESV;
         record.resv = &resv;
         put(writer, &record);

@@ -5,6 +5,7 @@
  * Worked out when asked: a partition that goes down changes the answer of all its jobs, and none of
  * their records.
  */
+#include "core/resv.h"
 #include "core/state_priv.h"
 
 static unsigned held_reason(const struct job *job)
@@ -57,6 +58,19 @@ static unsigned partitions_reason(const struct state *state, const struct job *j
     return first;
 }
 
+/* Has one of the reservations it asks for, or may it start before? */
+static bool has_begun(const struct state *state, const struct job *job)
+{
+    const struct reservation *resv;
+    size_t at = 0;
+
+    while ((resv = resv_next_for(state, job, &at))) {
+        if (resv->active || resv->flags & RESV_FLEX)
+            return true;
+    }
+    return false;
+}
+
 unsigned core_job_reason(const struct state *state, const struct job *job)
 {
     if (job_phase(job) == PHASE_REQUEUING)
@@ -73,6 +87,8 @@ unsigned core_job_reason(const struct state *state, const struct job *job)
         return REASON_BEGIN_TIME;
     if (job->array && array_room(job->array) == 0)
         return REASON_ARRAY_TASK_LIMIT;
+    if (job->shape->reservation && !has_begun(state, job))
+        return REASON_RESERVATION;
     struct limit_hit hit;
     if (!limits_allow_any(state, job, NULL, &hit))
         return hit.reason;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/resv.h"
 #include "sched/place_priv.h"
 
 static bool run_is_out(const struct host *host, uint32_t job_id)
@@ -317,6 +318,7 @@ static bool deal(struct chooser *c, struct parts *parts)
         left -= here;
     }
     parts->need = c->need;
+    parts->resv = c->resv;
     return left == 0;
 }
 
@@ -341,7 +343,10 @@ static void chooser_init(struct chooser *c, struct sched *sched, struct family *
     c->need = &shape_needs(sched->state, family->shape)[partition];
     c->asks = &family_asks(sched, family)[partition * family->kinds];
     c->view = *view;
-    c->view.resv = resv_hash(family->shape->reservation);
+    size_t at = 0;
+    if (family->shape->reservation) /* the first there is; place() tries the others */
+        c->resv = resv_next_for(sched->state, job, &at);
+    c->view.resv = resv_hash(c->resv ? c->resv->spec->name : NULL);
     /* Spare hosts are all that a long job can use, unless it comes for what was kept for it. */
     c->bound = view->mine || view->end_us <= sched->last_block_us;
     c->down = sched->least_loaded || (c->need->partition && c->need->partition->spec->lln);
@@ -360,9 +365,31 @@ uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t parti
 static bool place_in(struct chooser *c)
 {
     /* The grids know what is free now. */
-    if (!c->family->particular && c->need->share <= 1 && c->view.start_us <= c->view.now_us)
+    if (!c->family->particular && !c->resv && c->need->share <= 1 &&
+        c->view.start_us <= c->view.now_us)
         return choose_by_grid(c);
     return choose_by_scan(c);
+}
+
+/* In one of the reservations it may use, in order; at last in none, if it asked for none. */
+static bool place_with(struct chooser *c, struct parts *parts)
+{
+    const struct reservation *resv;
+    size_t at = 0;
+
+    while ((resv = resv_next_for(c->sched->state, c->job, &at))) {
+        c->resv = resv;
+        c->view.resv = resv_hash(resv->spec->name);
+        c->bound = true;
+        if (!resv->over && place_in(c) && deal(c, parts))
+            return true;
+    }
+    if (c->shape->reservation)
+        return false;
+    c->resv = NULL;
+    c->view.resv = 0;
+    c->bound = c->view.mine || c->view.end_us <= c->sched->last_block_us;
+    return place_in(c) && deal(c, parts);
 }
 
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition)
@@ -386,7 +413,7 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
         if (!family_may_use(sched, family, p))
             continue;
         chooser_init(&c, sched, family, p, job, view);
-        bool good = place_in(&c) && deal(&c, parts);
+        bool good = place_with(&c, parts);
         sched->looked += c.looked;
         if (good)
             return true;

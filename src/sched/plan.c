@@ -93,6 +93,8 @@ static JobStart *job_start(struct sched *sched, const struct job *job, uint32_t 
     start->array_task_id = task;
     start->allocation = allocation;
     allocation->partition = parts->need->partition->spec->name;
+    if (parts->resv)
+        allocation->reservation = parts->resv->spec->name;
     if (job->shape->licence_any)
         allocation->licenses = (char *)(uintptr_t)job->shape->licences[parts->licence].name;
     allocation->nodes = ARENA_ARRAY(arena, NodeAlloc *, parts->list.len);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/resv.h"
 #include "sched/sched_priv.h"
 
 /* Starts that are tried after the first moment at which enough hosts have something. */
@@ -114,6 +115,7 @@ static size_t sort_by(struct offer *list, size_t len, int64_t start_us)
 }
 
 struct question {
+    int64_t from_us; /* not before: its reservation begins then */
     struct sched *sched;
     struct family *family;
     const struct job *job;
@@ -227,7 +229,7 @@ static int64_t with_licences(const struct question *q, int64_t start_us)
 {
     struct view then = q->view;
 
-    then.start_us = start_us;
+    then.start_us = MAX(start_us, q->from_us);
     return licences_from(q->sched, q->family, &then, q->length_us);
 }
 
@@ -321,7 +323,11 @@ int64_t profile_start(struct sched *sched, struct family *family, const struct j
     q.view.now_us = now_us;
     q.view.mine = job->id;
     q.view.forecast = forecast;
-    q.view.resv = resv_hash(family->shape->reservation);
+    size_t at = 0;
+    const struct reservation *resv =
+        family->shape->reservation ? resv_next_for(sched->state, job, &at) : NULL;
+    q.view.resv = resv_hash(resv ? resv->spec->name : NULL);
+    q.from_us = resv && !(resv->flags & RESV_FLEX) ? resv->spec->start_us : now_us;
     q.length_us = job_length_us(job);
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         if (!family_may_use(sched, family, p))

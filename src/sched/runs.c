@@ -2,6 +2,7 @@
 /*
  * runs.c - jobs that run on a host, and what is kept free there for others
  */
+#include "core/resv.h"
 #include "sched/sched_priv.h"
 
 /* ---- running jobs ---- */
@@ -153,6 +154,8 @@ void hosts_read_reservations(struct sched *sched)
     }
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         const struct reservation *resv = state_reservation_at(sched->state, i);
+        if (resv->flags & RESV_MAGNETIC) /* whose job it is decides where it may run */
+            sched->minds = true;
         bitset_each (n, &resv->nodes) {
             if (n < sched->hosts.len)
                 host_block_add(sched, (uint32_t)n,

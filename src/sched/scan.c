@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/resv.h"
 #include "sched/place_priv.h"
 
 /* What one try goes by. */
@@ -179,11 +180,14 @@ bool choose_by_scan(struct chooser *c)
     struct rule rule = { 0 };
     bool good = true;
 
-    if (c->shape->reservation) {
-        const struct reservation *resv = state_reservation(c->sched->state, c->shape->reservation);
-        if (!resv || (c->view.start_us <= c->view.now_us && !resv->active))
+    if (c->shape->reservation && !c->resv)
+        return false;
+    if (c->resv && !(c->resv->flags & RESV_FLEX)) {
+        const ReservationSpec *spec = c->resv->spec;
+        if (c->view.start_us < spec->start_us || c->view.end_us > spec->end_us ||
+            (c->view.start_us <= c->view.now_us && !c->resv->active))
             return false;
-        rule.within = &resv->nodes;
+        rule.within = &c->resv->nodes;
     }
     if (c->shape->nodelist)
         good = state_node_set(c->sched->state, c->shape->nodelist, &rule.must, NULL) == 0;

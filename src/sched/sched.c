@@ -246,6 +246,8 @@ void sched_feed(struct sched *sched, const struct event *event)
         sched->epoch++;
         hosts_read_reservations(sched);
         book_blocks(sched);
+        sched->reclass = true;
+        families_heat_all(sched);
         break;
     case EVENT_PARTITION:
     case EVENT_CONFIG:

@@ -50,6 +50,7 @@ struct chosen {
 struct parts {
     VEC(struct chosen) list;
     const struct need *need;
+    const struct reservation *resv; /* that it runs in; NULL: none */
     uint32_t licence; /* where one of several was asked for: which */
 };
 /*

@@ -201,6 +201,25 @@ void ctl_list_licenses(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMess
     ask->ops->reply(ask, &reply.base);
 }
 
+/* With its name, which may have been made. */
+static void reservation_done(struct ctl *ctl, void *arg, const struct events *events,
+                             const struct err *err)
+{
+    struct ctl_ask *ask = arg;
+    DoneReply reply = DONE_REPLY__INIT;
+
+    if (err || ctl_answer(events)->code) {
+        ctl_done_reply(ctl, arg, events, err);
+        return;
+    }
+    events_each(event, events)
+    {
+        if (event->kind == EVENT_RESERVATION && event->text)
+            reply.name = (char *)(uintptr_t)event->text;
+    }
+    ask->ops->reply(ask, &reply.base);
+}
+
 void ctl_update_reservation(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const UpdateReservationRequest *request = (const void *)message;
@@ -212,7 +231,7 @@ void ctl_update_reservation(struct ctl *ctl, struct ctl_ask *ask, const Protobuf
     change.create = request->create;
     change.remove = request->remove;
     change.by_uid = ask->who->uid;
-    ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
+    ctl_propose_ask(ctl, ask, &command, reservation_done, ask);
 }
 
 /* ---- the controller itself ---- */

@@ -5,6 +5,7 @@
 #include "core/test/fixture.h"
 
 #include "core/pb.h"
+#include "core/shape.h"
 
 #define FIRST_US INT64_C(1700000000000000)
 
@@ -356,6 +357,8 @@ static enum err_code start(struct fix *fix, uint32_t id, uint32_t task, const ch
         job_spec_field(job, 3, &partition);
     char *name = mem_strndup(partition.ptr, partition.len);
     allocation.partition = name;
+    if (job && job->shape->reservation)
+        allocation.reservation = (char *)(uintptr_t)job->shape->reservation;
     PUT(&one, job_id, id);
     PUT(&one, attempt, job ? job->attempt + 1 : 1);
     if (task != NO_ARRAY_TASK)

@@ -228,6 +228,7 @@ static void reservations_begin_and_end(void **unused)
     char *users[] = { (char *)"alice" };
 
     spec.name = (char *)"r";
+    PUT(&spec, start_us, fix->now - INT64_C(1000000000));
     assert_int_equal(reserve(fix, &spec, true, false), ERR_INVALID_TIME);
     PUT(&spec, start_us, fix->now + INT64_C(100000000));
     PUT(&spec, duration_s, 100);
