@@ -19,6 +19,7 @@ enum {
     /* text a person writes */
     LIMIT_NAME_BYTES = 1024, /* job, account, partition, feature names */
     LIMIT_PATH_BYTES = 4096,
+    LIMIT_COPY_BLOCK = 4 * 1024 * 1024, /* of a file on its way to nodes */
     LIMIT_COMMENT_BYTES = 64 * 1024,
     LIMIT_HOSTLIST_TEXT = 1024 * 1024,
     LIMIT_HOSTLIST_HOSTS = 1024 * 1024, /* expanded at most; counting has no bound */

@@ -11,7 +11,7 @@
 struct option_set;
 extern const struct option_set logs_options, scancel_options, scontrol_options, sinfo_options,
     sprio_options, squeue_options, token_options, sattach_options, sstat_options,
-    exec_options; /* sbatch_options is in schema/request.h */
+    exec_options, sbcast_options, sgather_options; /* sbatch_options is in schema/request.h */
 
 int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);
@@ -25,8 +25,10 @@ int node_main(int argc, char **argv);
 int salloc_main(int argc, char **argv);
 int sattach_main(int argc, char **argv);
 int sbatch_main(int argc, char **argv);
+int sbcast_main(int argc, char **argv);
 int scancel_main(int argc, char **argv);
 int scontrol_main(int argc, char **argv);
+int sgather_main(int argc, char **argv);
 int show_main(int argc, char **argv); /* spur show ... is scontrol show ... */
 int sim_main(int argc, char **argv);
 int image_main(int argc, char **argv);

@@ -24,6 +24,8 @@ static const struct command {
     { "run", "srun", srun_main, "run a parallel program" },
     { "alloc", "salloc", salloc_main, "get an allocation and run a command in it" },
     { "attach", "sattach", sattach_main, "join a step that runs" },
+    { "broadcast", "sbcast", sbcast_main, "copy a file to every node of a job" },
+    { "gather", "sgather", sgather_main, "fetch a file from every node of a job" },
     { "exec", NULL, exec_main, "run a command or a shell inside a running job" },
     { "stat", "sstat", sstat_main, "show what running steps use" },
     { "queue", "squeue", squeue_main, "list jobs" },

@@ -248,6 +248,8 @@ static int run_step(struct srun *srun)
         code = 1;
     }
     if (code == 0)
+        code = srun_bcast(srun);
+    if (code == 0)
         code = srun_open_sinks(srun);
     if (code) {
         srun->highest_status = code << 8;

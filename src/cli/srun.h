@@ -7,6 +7,7 @@
  * srun_step.c  asks the managing node for a step and launches it on every node
  * srun_loop.c  until all tasks have ended: one poll(), timers
  * srun_node.c  what nodes say; connections that break and are made again
+ * srun_bcast.c  the program goes to the nodes before it runs there
  * srun_in.c    standard input, kept until every node has it
  * srun_signal.c  signals: what they do to us and to the tasks
  * srun_out.c   what tasks write: labels, lines, files
@@ -100,6 +101,8 @@ struct srun {
     StepProgram **programs;
     size_t program_count;
 
+    char *bcast;     /* where the program was copied to; %N is the node. NULL: it was not */
+    bool bcast_libs; /* and what it needs, beside it */
     struct srun_sink sinks[2];
     int label_width;
     int input_fd; /* -1: no more */
@@ -140,6 +143,11 @@ struct client *srun_connect(struct srun *srun, const struct srun_node *node, str
 struct client_stream *srun_open_stream(struct client *client, RunStepIn *first, struct err *err);
 /* Where the job's manager is now; false: nobody says. */
 bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *err);
+
+/* srun_bcast.c */
+int srun_bcast(struct srun *srun); /* 0, or the exit code after a complaint */
+/* The program and the environment for this node. */
+void srun_bcast_use(struct srun *srun, const char *node);
 
 /* srun_loop.c */
 int srun_loop(struct srun *srun);   /* the exit code of the step */

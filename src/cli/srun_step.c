@@ -14,6 +14,7 @@
 
 #include "base/hostlist.h"
 #include "cli/srun.h"
+#include "cli/steps.h"
 #include "client/client.h"
 #include "schema/job_container.h"
 #include "sys/files.h"
@@ -25,27 +26,11 @@ enum { ASK_TRIES = 600, ASK_AGAIN_MS = 100 };
 
 /* ---- where the manager is ---- */
 
-/* Inside a job on its first node, its own socket; else what the controller says. */
-static const char *own_socket(const struct srun *srun)
-{
-    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
-    CLEANUP(str_done) struct str first = { 0 };
-    const char *socket = getenv("SPUR_NODE_SOCKET"), *node = getenv("SLURMD_NODENAME");
-    const char *list = getenv("SLURM_JOB_NODELIST"), *id = getenv("SLURM_JOB_ID");
-    uint64_t job;
-
-    if (srun->own || !socket || !node || !list || !id || !str_to_u64(id, UINT32_MAX, &job) ||
-        job != srun->job_id || hostlist_parse(&hosts, list, NULL) < 0 ||
-        !hostlist_nth(&hosts, 0, &first) || strcmp(str_text(&first), node) != 0)
-        return NULL;
-    return socket;
-}
-
 bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *err)
 {
     JobAccessRequest request = JOB_ACCESS_REQUEST__INIT;
     JobAccessReply *reply;
-    const char *socket = own_socket(srun);
+    const char *socket = srun->own ? NULL : steps_own_socket(srun->job_id);
 
     if (socket) {
         node->address = socket;
@@ -353,6 +338,9 @@ int srun_launch(struct srun *srun)
         struct err err = { 0 };
         if (!node->node)
             continue;
+        srun_bcast_use(srun, node->node->name);
+        launch.env = srun->env.env;
+        launch.n_env = srun->env.n_env;
         launch.node = node->node->name;
         launch.has_proof = true;
         launch.proof = (ProtobufCBinaryData){ 0 };

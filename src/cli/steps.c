@@ -5,8 +5,10 @@
 #include "cli/steps.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/hostlist.h"
 #include "client/client.h"
 
 #define JOB_STEPS "/spur.NodeAccess/JobSteps"
@@ -118,4 +120,19 @@ int steps_ask_node(struct cli *cli, const char *address, const StepHere *step, s
     request.proof = step->proofs[index];
     request.has_usage = request.usage = true;
     return ask(cli, address, "", &request, out, err);
+}
+
+const char *steps_own_socket(uint32_t job)
+{
+    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
+    CLEANUP(str_done) struct str first = { 0 };
+    const char *socket = getenv("SPUR_NODE_SOCKET"), *node = getenv("SLURMD_NODENAME");
+    const char *list = getenv("SLURM_JOB_NODELIST"), *id = getenv("SLURM_JOB_ID");
+    uint64_t here;
+
+    if (!socket || !node || !list || !id || !str_to_u64(id, UINT32_MAX, &here) || here != job ||
+        hostlist_parse(&hosts, list, NULL) < 0 || !hostlist_nth(&hosts, 0, &first) ||
+        strcmp(str_text(&first), node) != 0)
+        return NULL;
+    return socket;
 }

@@ -30,6 +30,9 @@ int steps_list(struct cli *cli, const uint32_t *jobs, size_t count, ListStepsRep
 int steps_ask_manager(struct cli *cli, uint32_t job, bool has_step, uint32_t step, bool usage,
                       JobAccessReply **access, JobStepsReply **out, struct err *err);
 
+/* Inside this job, on the node that manages it: the socket of its agent; else NULL. */
+const char *steps_own_socket(uint32_t job);
+
 /* What another node of the step says, shown the layout and its proof. */
 int steps_ask_node(struct cli *cli, const char *address, const StepHere *step, size_t index,
                    JobStepsReply **out, struct err *err);

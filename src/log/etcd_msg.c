@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log/lz.h"
+#include "base/lz.h"
 
 enum { HEAD_BYTES = 32 };
 

@@ -18,6 +18,7 @@
 #include "rpc/tls.h"
 #include "spurd/agent_priv.h"
 #include "spurd/container.h"
+#include "spurd/copy.h"
 #include "spurd/hook.h"
 #include "spurd/step.h"
 #include "sys/clock.h"
@@ -359,6 +360,7 @@ void agent_stop(struct agent *agent)
             hook_abandon(TAKE(held->hook));
     }
     steps_close(agent);
+    copies_close(agent);
     session_free(TAKE(agent->session));
     if (agent->server)
         rpc_server_free(TAKE(agent->server));

@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rpc/jwt.h"
 #include "spurd/agent_priv.h"
+#include "spurd/as_user.h"
+#include "spurd/copy.h"
 #include "spurd/step.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -34,10 +35,7 @@ struct reader {
     uv_timer_t timer;
     uint32_t job;
     char *path;
-    uid_t uid;
-    gid_t gid;
-    gid_t *groups;
-    size_t group_count;
+    struct as_user user;
     bool follow, gone, last; /* last: the job had ended before this read */
     uint64_t tail_lines;
 
@@ -52,27 +50,11 @@ static unsigned readers;
 
 /* ---- in a worker ---- */
 
-/* Raw calls: the C library's would change every thread. */
-static void take_identity(const struct reader *reader, uid_t uid, gid_t gid, size_t count,
-                          const gid_t *groups)
-{
-    (void)reader;
-    syscall(SYS_setgroups, count, groups);
-    syscall(SYS_setfsgid, gid);
-    syscall(SYS_setfsuid, uid);
-}
-
 static int open_as_user(const struct reader *reader)
 {
-    bool change = geteuid() == 0;
-
-    if (change)
-        take_identity(reader, reader->uid, reader->gid, reader->group_count, reader->groups);
+    as_user_begin(&reader->user);
     int fd = open(reader->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int saved = errno;
-    if (change)
-        take_identity(reader, 0, 0, 0, NULL);
-    errno = saved;
+    as_user_end();
     return fd;
 }
 
@@ -138,7 +120,7 @@ static void reader_closed(uv_handle_t *handle)
 
     file_close(&reader->fd);
     free(reader->path);
-    free(reader->groups);
+    as_user_done(&reader->user);
     free(reader->bytes);
     free(reader);
     readers--;
@@ -286,12 +268,7 @@ static void on_read_output(struct rpc_call *call, const ProtobufCMessage *messag
     reader->work.data = reader;
     reader->job = request->job_id;
     reader->path = mem_strdup(path);
-    reader->uid = owner->uid;
-    reader->gid = owner->gid;
-    reader->group_count = owner->n_gids;
-    reader->groups = NEW_ARRAY(gid_t, owner->n_gids + 1);
-    for (size_t i = 0; i < owner->n_gids; i++)
-        reader->groups[i] = owner->gids[i];
+    as_user_init(&reader->user, owner);
     reader->follow = request->follow;
     reader->offset = request->offset;
     reader->tail_lines = request->has_offset ? 0 : request->tail_lines;
@@ -336,6 +313,7 @@ int output_listen(struct agent *agent, const char *address, struct err *err)
     agent->server = rpc_server_new(agent->rpc, &options, err);
     if (!agent->server || rpc_server_add(agent->server, methods, ARRAY_LEN(methods), err) < 0 ||
         rpc_server_add(agent->server, step_methods, step_method_count, err) < 0 ||
+        rpc_server_add(agent->server, copy_methods, copy_method_count, err) < 0 ||
         rpc_server_add(agent->server, vouch_methods, vouch_method_count, err) < 0 ||
         rpc_server_listen(agent->server, address, err) < 0)
         return -(int)err->code;

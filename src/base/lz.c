@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz.c - quick compression of batches
+ * lz.c - quick compression of blocks
  *
  * A block is a row of sequences: a token (4 bits of literal length, 4 bits of match length - 4, 15
  * meaning "more bytes follow, each added, until one is not 255"), the literals, a 16-bit offset. The
  * last sequence has literals only. A match is at least 4 bytes, and none begins in the last
  * END_BYTES of the input, as the format asks.
  */
-#include "log/lz.h"
+#include "base/lz.h"
 
 #include <string.h>
 

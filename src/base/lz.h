@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz.h - quick compression of batches
+ * lz.h - quick compression of blocks
  *
- * Submissions that travel together bring nearly the same environment each, so most of a batch is a
- * repetition of what stands a few KB before it. The blocks are those of the public LZ4 block format:
- * literals and back-references of at most 64 KB, no entropy coding.
+ * For batches of submissions, which bring nearly the same environment each, and for files that are
+ * copied to nodes. The blocks are those of the public LZ4 block format: literals and back-references
+ * of at most 64 KB, no entropy coding.
  */
-#ifndef LOG_LZ_H
-#define LOG_LZ_H
+#ifndef BASE_LZ_H
+#define BASE_LZ_H
 
 #include "base/str.h"
 

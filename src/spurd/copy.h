@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copy.h - files to and from this node for jobs: sbcast, sgather, srun --bcast
+ *
+ * copy.c       who may: plans of the managing node and their proofs; the methods
+ * copy_in.c    a file that comes: written here and passed on to other nodes
+ * copy_out.c   a file that is fetched
+ * copy_file.c  the file itself, in workers, with the identity of the job's user
+ */
+#ifndef SPURD_COPY_H
+#define SPURD_COPY_H
+
+#include "proto/copy.pb-c.h"
+#include "spurd/agent_priv.h"
+#include "spurd/as_user.h"
+
+enum {
+    COPY_MAX = 256, /* at a time on this node */
+    COPY_FANOUT = 8,
+    COPY_FANOUT_MAX = 64,
+    COPY_TIMEOUT_S = 100,
+    COPY_TIMEOUT_MAX_S = 86400,
+};
+
+extern const struct rpc_method copy_methods[];
+extern const size_t copy_method_count;
+
+/* ---- copy.c ---- */
+
+/* The order, when its job is here and its manager wants it done; the caller frees it. */
+CopyOrder *copy_check(struct agent *agent, const ProtobufCBinaryData *bytes,
+                      const ProtobufCBinaryData *proof, struct held **held, struct err *err);
+/* "REQUEST_FILE_BCAST(n1): text", as Slurm's commands say it. */
+void copy_blame(struct err *err, const char *node);
+
+/* ---- copy_file.c: everything here blocks and is for workers ---- */
+
+struct copy_file {
+    struct as_user user;
+    char *path; /* of this node: %N is replaced */
+    bool force, make_dir, preserve;
+    mode_t mode;
+    int64_t atime_ns, mtime_ns;
+
+    int dir_fd, fd;
+    char temp[64]; /* "" when there is none (any more) */
+};
+
+void copy_file_init(struct copy_file *file, const CopyOrder *order, const JobOwner *owner,
+                    const char *node);
+/* Closes; what is half written must have been dropped before. */
+void copy_file_done(struct copy_file *file);
+
+/* A new file under another name beside the one that is wanted. */
+int copy_file_create(struct copy_file *file, struct err *err);
+int copy_file_write(struct copy_file *file, const void *bytes, size_t len, struct err *err);
+/* It gets its name, mode and times. */
+int copy_file_commit(struct copy_file *file, struct err *err);
+/* Removes what copy_file_create() made, unless it was committed. */
+void copy_file_drop(struct copy_file *file);
+/* The file that is there, to read. */
+int copy_file_open(struct copy_file *file, struct err *err);
+int copy_file_remove(struct copy_file *file, struct err *err);
+
+/* ---- copy_in.c, copy_out.c ---- */
+
+void copy_on_write(struct rpc_call *call, const ProtobufCMessage *message);
+void copy_on_read(struct rpc_call *call, const ProtobufCMessage *message);
+/* Everything under way ends; half-written files are removed. */
+void copies_close(struct agent *agent);
+
+#endif
