@@ -344,13 +344,13 @@ struct reservation *reservation_at(const struct state *state, const char *name);
 void reservation_free(struct reservation *reservation);
 void reservation_settle(struct state *state, struct reservation *reservation);
 void reservations_due(struct state *state, struct events *out);
-void reservations_renumber(struct state *state); /* nodes have new numbers */
+void reservations_renumber(struct state *state);   /* nodes have new numbers */
 void resv_derive(struct reservation *reservation); /* what follows from its spec */
 /* A job that runs in one holds nodes (by 1) or none any more (by -1). */
 void resv_job(struct state *state, const struct job *job, int by);
 /* Nodes changed: those with REPLACE may get others. */
 void reservations_replace(struct state *state, struct events *out);
-void reservations_next(struct state *state);     /* when the next one begins or ends */
+void reservations_next(struct state *state); /* when the next one begins or ends */
 
 /* the commands: each returns the code of the answer, and may set *job_id */
 enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *job_id,

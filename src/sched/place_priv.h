@@ -16,9 +16,9 @@ struct chooser {
     const struct ask *asks; /* of the partition, by kind */
     struct view view;
     const struct reservation *resv; /* that it is to run in; NULL: none */
-    bool down;      /* the least loaded host first */
-    bool bound;     /* hosts with blocks may do */
-    uint64_t tasks; /* of the candidates */
+    bool down;                      /* the least loaded host first */
+    bool bound;                     /* hosts with blocks may do */
+    uint64_t tasks;                 /* of the candidates */
     uint32_t looked;
 };
 

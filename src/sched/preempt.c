@@ -24,8 +24,8 @@ enum { LOOK_MOST = 2048, TRY_MOST = 8 };
 struct prey {
     uint32_t count;
     const struct qos *qos;
-    struct job_run run;
-    struct job job; /* stands for all of them */
+    struct job job;     /* stands for all of them */
+    struct job_run run; /* its own, without nodes */
 };
 
 static struct prey *prey_of(struct sched *sched, const struct job *job)

@@ -51,7 +51,7 @@ struct parts {
     VEC(struct chosen) list;
     const struct need *need;
     const struct reservation *resv; /* that it runs in; NULL: none */
-    uint32_t licence; /* where one of several was asked for: which */
+    uint32_t licence;               /* where one of several was asked for: which */
 };
 /*
  * Chooses hosts; true when the job fits. Otherwise *short_of says by how many hosts or tasks not,
