@@ -15,26 +15,6 @@
 #include "client/client.h"
 #include "sys/host.h"
 
-/* Options describe the allocation or the step; these would do something that steps do not do yet. */
-static const char *const not_in_steps[] = {
-    "gres",
-    "gpus",
-    "gpus-per-node",
-    "gpus-per-task",
-    "gpus-per-socket",
-    "cpus-per-gpu",
-    "mem-per-gpu",
-    "cpu-bind",
-    "gpu-bind",
-    "mem-bind",
-    "mem-per-cpu",
-    "hint",
-    "ntasks-per-gpu",
-    "ntasks-per-core",
-    "ntasks-per-socket",
-    "threads-per-core",
-};
-
 /* What describes an allocation, and is too late inside one. */
 static const char *const of_jobs[] = {
     "account",
@@ -76,26 +56,6 @@ static void warn_ignored(struct srun *srun)
                     "warning: --%s describes an allocation and is ignored inside job %u",
                     of_jobs[i], srun->request.jobid);
     }
-}
-
-static int refuse_options(struct srun *srun)
-{
-    static const char *const always[] = { "cpu-bind", "gpu-bind", "mem-bind" };
-
-    for (size_t i = 0; i < ARRAY_LEN(always); i++) {
-        const char *value = NULL;
-        if (!alloc_given(&srun->request, always[i], &value) || str_eq(value, "none"))
-            continue;
-        cli_error(&srun->cli, "--%s is not supported yet for steps", always[i]);
-        return 1;
-    }
-    for (size_t i = 0; !srun->own && i < ARRAY_LEN(not_in_steps); i++) {
-        if (!alloc_given(&srun->request, not_in_steps[i], NULL))
-            continue;
-        cli_error(&srun->cli, "--%s is not supported yet inside an allocation", not_in_steps[i]);
-        return 1;
-    }
-    return 0;
 }
 
 static int read_options(struct srun *srun, int argc, char **argv)
@@ -213,8 +173,6 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
         cli_error(&srun->cli, "--interactive is for salloc: there is no allocation");
         return 1;
     }
-    if (refuse_options(srun))
-        return 1;
     warn_ignored(srun);
     srun->job_id = srun->request.jobid;
     if (!srun->own)

@@ -5,6 +5,7 @@
  * srun.c       options, allocation, exit code
  * srun_prog.c  which program each task runs (pure but for reading files)
  * srun_step.c  asks the managing node for a step and launches it on every node
+ * srun_share.c  which part of the allocation the step asks for, how its tasks are bound
  * srun_loop.c  until all tasks have ended: one poll(), timers
  * srun_node.c  what nodes say; connections that break and are made again
  * srun_bcast.c  the program goes to the nodes before it runs there
@@ -148,6 +149,12 @@ bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *er
 int srun_bcast(struct srun *srun); /* 0, or the exit code after a complaint */
 /* The program and the environment for this node. */
 void srun_bcast_use(struct srun *srun, const char *node);
+
+/* srun_share.c */
+void srun_fill_share(struct srun *srun, StepRequest *request);
+void srun_fill_bind(struct srun *srun, StepLaunch *launch);
+/* --distribution=arbitrary: the node of each task; 0, or the exit code after a complaint. */
+int srun_fill_hosts(struct srun *srun, StepRequest *request);
 
 /* srun_loop.c */
 int srun_loop(struct srun *srun);   /* the exit code of the step */

@@ -111,10 +111,7 @@ static void fill_request(struct srun *srun, StepRequest *request)
                      (!srun->own && argv_has(srun, "exclusive"));
     request->overcommit = spec->overcommit;
     request->distribution = spec->distribution;
-    if (argv_has(srun, "mem") && !srun->own) {
-        request->has_mem_per_node_mb = true;
-        request->mem_per_node_mb = spec->mem_per_node_mb;
-    }
+    srun_fill_share(srun, request);
     request->has_immediate = request->immediate = !srun->own && spec->immediate;
     if (!srun->own && argv_has(srun, "time") && spec->time_limit_s > 0) {
         request->has_time_limit_s = true;
@@ -245,6 +242,8 @@ int srun_create(struct srun *srun)
     struct err err = { 0 };
 
     fill_request(srun, &request);
+    if (srun_fill_hosts(srun, &request))
+        return 1;
     first.what_case = RUN_STEP_IN__WHAT_REQUEST;
     first.request = &request;
     if (srun_find_manager(srun, &manager, &err))
@@ -322,6 +321,7 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     launch->launch_host = host;
     launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
     launch->container = job_container(spec, container) ? container : NULL;
+    srun_fill_bind(srun, launch);
 }
 
 int srun_launch(struct srun *srun)

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/size.h"
 #include "base/timefmt.h"
+#include "schema/bind.h"
 #include "schema/names.h"
 
 static struct job_request *request_of(const struct option_call *call)
@@ -334,21 +335,22 @@ int read_distribution(const struct option_call *call, const char *value, struct 
     return 0;
 }
 
+int read_cpu_bind(const struct option_call *call, const char *value, struct err *err)
+{
+    struct bind_cpu bind;
+
+    if (bind_read_cpu(value, &bind, err) < 0)
+        return -(int)err->code;
+    option_set_text(call, value);
+    return 0;
+}
+
 int read_gpu_bind(const struct option_call *call, const char *value, struct err *err)
 {
-    static const char *const kinds[] = {
-        "closest",  "none",  "single:",   "per_task:", "map:",
-        "map_gpu:", "mask:", "mask_gpu:", "map_gpu:",  "mask_gpu:"
-    };
-    const char *kind = value;
-    bool good = false;
+    struct bind_gpu bind;
 
-    if (str_istarts(kind, "verbose,") || str_istarts(kind, "quiet,"))
-        kind = strchr(kind, ',') + 1;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        good |= str_ends(kinds[i], ":") ? str_istarts(kind, kinds[i]) : str_ieq(kind, kinds[i]);
-    if (!good)
-        return err_set(err, ERR_INVALID, "Invalid --gpu-bind argument: %s", value);
+    if (bind_read_gpu(value, &bind, err) < 0)
+        return -(int)err->code;
     option_set_text(call, value);
     return 0;
 }

@@ -29,6 +29,7 @@ struct env_job {
     const JobStatus *status;
     const Allocation *allocation;
     const NodeAlloc *here;
+    bool gpu_local; /* other GPUs cannot be opened, so those of the job count from 0 */
     const NodeInventory *found; /* of this node: which make its GPUs are */
     const Config *config;
     const char *node;
@@ -69,6 +70,9 @@ void env_fill(struct env *env, const struct env_job *job, enum env_where where);
 
 /* "2(x3),1": counts per node as Slurm writes them. */
 void env_add_counts(struct str *out, const uint32_t *counts, size_t len);
+
+/* "2,5,7" from there on becomes "0,1,2". */
+bool env_gpu_renumber(struct str *out, size_t from);
 
 /* False when it is not one. */
 bool env_read_array(const char *text, struct env_array *out);

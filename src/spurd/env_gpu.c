@@ -107,17 +107,47 @@ bool env_shards(const struct env_job *job, struct str *out)
     return count > 0;
 }
 
+/* As runtimes count them. */
+static bool visible(const struct env_job *job, struct str *out)
+{
+    size_t before = out->len;
+
+    if (!env_gpu_indexes(job, out))
+        return false;
+    return !job->gpu_local || env_gpu_renumber(out, before);
+}
+
+bool env_gpu_renumber(struct str *out, size_t from)
+{
+    size_t count = 1;
+
+    for (const char *at = str_text(out) + from; *at; at++)
+        count += *at == ',';
+    str_truncate(out, from);
+    for (size_t i = 0; i < count; i++)
+        str_addf(out, "%s%zu", i ? "," : "", i);
+    return true;
+}
+
 bool env_gpu_cuda(const struct env_job *job, struct str *out)
 {
-    return make_of(job) != GPU_AMD && env_gpu_indexes(job, out);
+    return make_of(job) != GPU_AMD && visible(job, out);
 }
 
 bool env_gpu_rocr(const struct env_job *job, struct str *out)
 {
-    return make_of(job) != GPU_NVIDIA && env_gpu_indexes(job, out);
+    return make_of(job) != GPU_NVIDIA && visible(job, out);
+}
+
+/* HIP counts what ROCR_VISIBLE_DEVICES has left. */
+bool env_gpu_hip(const struct env_job *job, struct str *out)
+{
+    size_t before = out->len;
+
+    return make_of(job) == GPU_AMD && visible(job, out) && env_gpu_renumber(out, before);
 }
 
 bool env_gpu_other(const struct env_job *job, struct str *out)
 {
-    return make_of(job) == GPU_ANY && env_gpu_indexes(job, out);
+    return make_of(job) == GPU_ANY && visible(job, out);
 }

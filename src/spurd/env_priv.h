@@ -21,6 +21,7 @@ extern const size_t env_row_count;
 bool env_gpu_indexes(const struct env_job *job, struct str *out);
 bool env_gpu_count(const struct env_job *job, struct str *out);
 bool env_gpu_cuda(const struct env_job *job, struct str *out);
+bool env_gpu_hip(const struct env_job *job, struct str *out);
 bool env_gpu_rocr(const struct env_job *job, struct str *out);
 bool env_gpu_other(const struct env_job *job, struct str *out);
 bool env_shards(const struct env_job *job, struct str *out);

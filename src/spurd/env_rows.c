@@ -426,6 +426,7 @@ const struct env_row env_rows[] = {
     { "SLURM_JOB_GPUS", ALL, env_gpu_indexes },
     { "CUDA_VISIBLE_DEVICES", ALL, env_gpu_cuda },
     { "ROCR_VISIBLE_DEVICES", ALL, env_gpu_rocr },
+    { "HIP_VISIBLE_DEVICES", ALL, env_gpu_hip },
     { "GPU_DEVICE_ORDINAL", ALL, env_gpu_other },
     { "ZE_AFFINITY_MASK", B, env_gpu_other },
 

@@ -8,6 +8,9 @@
  * step_order.c   what the agent tells steps
  * step_book.c    on the managing node: numbers, shares of the allocation, who waits
  * step_layout.c  which task runs where (pure)
+ * step_share.c   what a step takes of a node: CPUs, memory, devices (pure)
+ * step_bind.c    which CPUs a task is bound to (pure)
+ * step_give.c    what the tasks of a step get of this node
  * step_task.c    from a launch to what a supervisor needs
  * step_mpi.c     which process manager a step gets
  * step_report.c  what the controller hears of steps, in batches

@@ -41,6 +41,7 @@ struct book {
     uint32_t job, attempt;
     uint32_t next, reserved; /* numbers */
     struct step_used *used;  /* by node of the allocation */
+    size_t count;            /* of them */
     VEC(struct share *) shares;
     VEC(struct step_run *) waiting;
 };
@@ -70,7 +71,14 @@ static struct book *book_of(struct agent *agent, const struct held *held)
     book = NEW(struct book);
     book->job = held->job;
     book->attempt = held->attempt;
-    book->used = NEW_ARRAY(struct step_used, held->grant->allocation->n_nodes + 1);
+    book->count = held->grant->allocation->n_nodes;
+    book->used = NEW_ARRAY(struct step_used, book->count + 1);
+    /* The nodes of a job are taken to be built alike. */
+    const NodeSpec *spec = agent->config ? agent->config->spec : NULL;
+    for (size_t i = 0; spec && i < book->count; i++) {
+        book->used[i].sockets = spec->sockets;
+        book->used[i].threads = spec->threads_per_core;
+    }
     if (file_read(path, 64, &text, NULL) == 0 && str_to_u64(str_text(&text), UINT32_MAX, &next))
         book->next = book->reserved = (uint32_t)next;
     else if (held->grant->version >
@@ -99,6 +107,12 @@ static void take_share(struct share *share, bool give)
         used->cpus = give ? used->cpus + node->cpus : used->cpus - MIN(used->cpus, node->cpus);
         used->mem_mb =
             give ? used->mem_mb + node->mem_mb : used->mem_mb - MIN(used->mem_mb, node->mem_mb);
+        if (give)
+            vec_push(&used->steps, node);
+        for (size_t k = give ? 0 : used->steps.len; k-- > 0;) {
+            if (used->steps.items[k] == node)
+                vec_remove(&used->steps, k);
+        }
     }
 }
 
@@ -215,6 +229,8 @@ void step_book_forget(struct agent *agent, uint32_t job, uint32_t attempt, bool 
     map_del_num(&agent->steps->books, held_key(job, attempt));
     vec_done(&book->waiting);
     vec_done(&book->shares);
+    for (size_t i = 0; i < book->count; i++)
+        vec_done(&book->used[i].steps);
     free(book->used);
     free(book);
 }
@@ -388,6 +404,7 @@ static int layout_interactive(const struct book *book, const Grant *grant,
     own.has_ntasks = own.has_min_nodes = own.has_max_nodes = true;
     own.ntasks = own.min_nodes = own.max_nodes = 1;
     own.cpus_per_task = 0;
+    own.n_gres = own.n_hosts = 0;
     own.ntasks_per_node = 0;
     char *const *addresses = grant->n_addresses == allocation->n_nodes ? grant->addresses : NULL;
     return step_layout(allocation, addresses, book->used, &own, arena, out, picked, err);

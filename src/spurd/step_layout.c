@@ -19,7 +19,7 @@ struct pick {
     const Allocation *allocation;
     const struct step_used *used;
     const StepRequest *request;
-    uint32_t cpus_per_task;
+    bool no_gres;     /* to find out what is missing: devices do not count */
     uint32_t *picked; /* indexes, in order */
     size_t count;
     uint32_t *tasks; /* of each */
@@ -31,15 +31,32 @@ static uint32_t cpus_of(const struct pick *pick, uint32_t node)
     return MAX(pick->allocation->nodes[node]->cpus, 1);
 }
 
+static struct step_share share_of(const struct pick *pick, uint32_t node)
+{
+    return (struct step_share){ .alloc = pick->allocation->nodes[node],
+                                .used = &pick->used[node],
+                                .request = pick->request };
+}
+
+static uint32_t cpus_per_task(const struct pick *pick, uint32_t node)
+{
+    struct step_share share = share_of(pick, node);
+
+    return step_share_cpus_per_task(&share);
+}
+
 /* Tasks that fit on a node: ever (now false), or beside the steps that run there. */
 static uint32_t room(const struct pick *pick, uint32_t node, bool now)
 {
     const StepRequest *request = pick->request;
     const NodeAlloc *alloc = pick->allocation->nodes[node];
+    struct step_share share = share_of(pick, node);
     uint32_t cpus = cpus_of(pick, node), most = STEP_TASKS_PER_NODE_MAX;
 
     if (request->ntasks_per_node)
         most = request->ntasks_per_node;
+    if (!pick->no_gres)
+        most = MIN(most, step_share_tasks(&share, now));
     if (now && !request->overlap) {
         uint32_t used = pick->used[node].cpus;
         if (!request->exact)
@@ -52,7 +69,7 @@ static uint32_t room(const struct pick *pick, uint32_t node, bool now)
     }
     if (request->overcommit)
         return cpus ? most : 0;
-    return MIN(cpus / pick->cpus_per_task, most);
+    return MIN(cpus / step_share_cpus_per_task(&share), most);
 }
 
 static int parse_hosts(struct hostlist *list, const char *text, struct err *err)
@@ -121,6 +138,24 @@ static int node_counts(const struct pick *pick, size_t available, size_t musts, 
     return 0;
 }
 
+/* What is asked for the whole step, over the chosen nodes. */
+static bool has_devices(const struct pick *pick, bool now)
+{
+    for (size_t i = 0; !pick->no_gres && i < pick->request->n_gres; i++) {
+        const GresRequest *asked = pick->request->gres[i];
+        uint64_t count = 0;
+        if (asked->scope != GRES_PER_JOB)
+            continue;
+        for (size_t k = 0; k < pick->count; k++) {
+            struct step_share share = share_of(pick, pick->picked[k]);
+            count += step_share_count(&share, asked, now);
+        }
+        if (count < asked->count)
+            return false;
+    }
+    return true;
+}
+
 /*
  * Nodes until the tasks fit; at least `min`. False: they do not fit. Without a number of tasks each
  * node gets its share, so all of them are taken.
@@ -150,7 +185,7 @@ static bool choose(struct pick *pick, const uint32_t *all, size_t count, size_t 
         return false;
     pick->ntasks = request->has_ntasks ? request->ntasks
                                        : (uint32_t)pick->count * MAX(request->ntasks_per_node, 1);
-    return fits >= pick->ntasks;
+    return fits >= pick->ntasks && has_devices(pick, now);
 }
 
 /* (1) */
@@ -164,7 +199,9 @@ static void share_out(struct pick *pick)
         for (size_t i = 0; i < pick->count && left > 0; i++) {
             uint32_t most = room(pick, pick->picked[i], false);
             if (pick->request->overcommit && !over)
-                most = MIN(most, MAX(cpus_of(pick, pick->picked[i]) / pick->cpus_per_task, 1));
+                most = MIN(
+                    most,
+                    MAX(cpus_of(pick, pick->picked[i]) / cpus_per_task(pick, pick->picked[i]), 1));
             if (pick->tasks[i] < most) {
                 pick->tasks[i]++;
                 left--;
@@ -199,63 +236,139 @@ static void deal(const struct pick *pick, uint32_t piece, StepNode **nodes)
     }
 }
 
-static void fill(const struct pick *pick, char *const *addresses, struct arena *arena,
+/* False: memory is missing, ever or now. */
+static bool fill(const struct pick *pick, char *const *addresses, bool now, struct arena *arena,
                  StepLayout *out)
 {
     const StepRequest *request = pick->request;
+    uint64_t *left = ARENA_ARRAY(arena, uint64_t, request->n_gres + 1);
+    bool good = true;
 
+    for (size_t i = 0; i < request->n_gres; i++)
+        left[i] = request->gres[i]->count;
     out->n_nodes = pick->count;
     out->nodes = ARENA_ARRAY(arena, StepNode *, pick->count);
     for (size_t i = 0; i < pick->count; i++) {
         uint32_t at = pick->picked[i];
-        const NodeAlloc *alloc = pick->allocation->nodes[at];
+        struct step_share share = share_of(pick, at);
         StepNode *node = out->nodes[i] = ARENA_NEW(arena, StepNode);
         step_node__init(node);
-        node->name = alloc->node;
+        node->name = share.alloc->node;
         node->address = addresses ? addresses[at] : NULL;
         node->tasks = ARENA_ARRAY(arena, uint32_t, pick->tasks[i] + 1);
-        node->has_cpus = node->has_mem_mb = true;
-        node->cpus = request->exact ? MIN(pick->tasks[i] * pick->cpus_per_task, cpus_of(pick, at))
-                                    : cpus_of(pick, at);
-        node->mem_mb = request->mem_per_node_mb;
+        good &=
+            step_share_take(&share, pick->tasks[i], pick->count - i - 1, left, now, arena, node);
     }
     out->has_ntasks = true;
     out->ntasks = pick->ntasks;
     out->has_cpus_per_task = request->has_cpus_per_task;
     out->cpus_per_task = request->cpus_per_task;
+    return good;
+}
+
+/* Why nothing fits even when no other step runs. */
+static int never(struct pick *pick, const uint32_t *all, size_t count, size_t min, size_t max,
+                 size_t musts, struct err *err)
+{
+    pick->no_gres = true;
+    bool without = choose(pick, all, count, min, max, musts, false);
+    pick->no_gres = false;
+    return err_code(err, without ? ERR_GRES : ERR_TOO_MANY_CPUS);
+}
+
+/* --distribution=arbitrary: the request names the node of each task. */
+static int deal_by_hosts(struct pick *pick, const uint32_t *all, size_t count, struct err *err)
+{
+    const StepRequest *request = pick->request;
+
+    pick->count = 0;
+    pick->ntasks = (uint32_t)request->n_hosts;
+    for (size_t i = 0; i < request->n_hosts; i++) {
+        size_t at = 0, k = 0;
+        while (at < count && !str_eq(pick->allocation->nodes[all[at]]->node, request->hosts[i]))
+            at++;
+        if (at == count)
+            return err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+        while (k < pick->count && pick->picked[k] != all[at])
+            k++;
+        if (k == pick->count) {
+            pick->tasks[k] = 0;
+            pick->picked[pick->count++] = all[at];
+        }
+        pick->tasks[k]++;
+    }
+    for (size_t k = 0; k < pick->count; k++) {
+        if (pick->tasks[k] > room(pick, pick->picked[k], false))
+            return err_code(err, ERR_TOO_MANY_CPUS);
+        if (pick->tasks[k] > room(pick, pick->picked[k], true))
+            return err_code(err, ERR_NODES_BUSY);
+    }
+    return has_devices(pick, false) ? has_devices(pick, true) ? 0 : err_code(err, ERR_NODES_BUSY)
+                                    : err_code(err, ERR_GRES);
+}
+
+static void number_by_hosts(const struct pick *pick, StepLayout *out)
+{
+    for (size_t i = 0; i < pick->request->n_hosts; i++) {
+        size_t k = 0;
+        while (!str_eq(out->nodes[k]->name, pick->request->hosts[i]))
+            k++;
+        out->nodes[k]->tasks[out->nodes[k]->n_tasks++] = (uint32_t)i;
+    }
+}
+
+static int choose_nodes(struct pick *pick, const uint32_t *all, size_t count, size_t musts,
+                        struct err *err)
+{
+    size_t min, max;
+
+    if (pick->request->n_hosts)
+        return deal_by_hosts(pick, all, count, err);
+    if (node_counts(pick, count, musts, &min, &max, err) < 0)
+        return -(int)err->code;
+    if (!choose(pick, all, count, min, max, musts, false))
+        return never(pick, all, count, min, max, musts, err);
+    for (size_t i = 0; i < pick->count; i++) {
+        const NodeAlloc *alloc = pick->allocation->nodes[pick->picked[i]];
+        if (pick->request->mem_per_node_mb && alloc->mem_mb &&
+            pick->request->mem_per_node_mb > alloc->mem_mb)
+            return err_code(err, ERR_TASK_MEMORY);
+    }
+    if (!choose(pick, all, count, min, max, musts, true))
+        return err_code(err, ERR_NODES_BUSY);
+    qsort(pick->picked, pick->count, sizeof(*pick->picked), by_number);
+    share_out(pick);
+    return 0;
 }
 
 int step_layout(const Allocation *allocation, char *const *addresses, const struct step_used *used,
                 const StepRequest *request, struct arena *arena, StepLayout *out, uint32_t *picked,
                 struct err *err)
 {
-    size_t n = allocation->n_nodes, count, musts, min, max;
+    size_t n = allocation->n_nodes, count, musts;
     uint32_t *all = ARENA_ARRAY(arena, uint32_t, n + 1);
     struct pick pick = { .allocation = allocation,
                          .used = used,
                          .request = request,
-                         .cpus_per_task = MAX(request->cpus_per_task, 1),
                          .picked = picked,
                          .tasks = ARENA_ARRAY(arena, uint32_t, n + 1) };
 
-    if (n == 0 || (request->has_ntasks && (!request->ntasks || request->ntasks > STEP_TASKS_MAX)))
+    if (n == 0 || request->n_hosts > STEP_TASKS_MAX ||
+        (request->has_ntasks && (!request->ntasks || request->ntasks > STEP_TASKS_MAX)))
         return err_code(err, ERR_TASK_COUNT);
     if (candidates(&pick, all, &count, &musts, err) < 0)
         return -(int)err->code;
-    if (count == 0 || node_counts(&pick, count, musts, &min, &max, err) < 0)
-        return err->code ? -(int)err->code : err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
-    if (!choose(&pick, all, count, min, max, musts, false))
-        return err_code(err, ERR_TOO_MANY_CPUS);
-    for (size_t i = 0; i < pick.count; i++) {
-        const NodeAlloc *alloc = allocation->nodes[picked[i]];
-        if (request->mem_per_node_mb && alloc->mem_mb && request->mem_per_node_mb > alloc->mem_mb)
-            return err_code(err, ERR_TASK_MEMORY);
-    }
-    if (!choose(&pick, all, count, min, max, musts, true))
+    if (count == 0)
+        return err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+    if (choose_nodes(&pick, all, count, musts, err) < 0)
+        return -(int)err->code;
+    if (!fill(&pick, addresses, false, arena, out))
+        return err_code(err, ERR_TASK_MEMORY);
+    if (!fill(&pick, addresses, true, arena, out))
         return err_code(err, ERR_NODES_BUSY);
-    qsort(picked, pick.count, sizeof(*picked), by_number);
-    share_out(&pick);
-    fill(&pick, addresses, arena, out);
-    deal(&pick, piece_of(request->distribution), out->nodes);
+    if (request->n_hosts)
+        number_by_hosts(&pick, out);
+    else
+        deal(&pick, piece_of(request->distribution), out->nodes);
     return 0;
 }

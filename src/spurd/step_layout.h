@@ -8,14 +8,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "proto/run.pb-c.h"
+#include "spurd/step_share.h"
 
 enum { STEP_TASKS_MAX = 512 * 1024, STEP_TASKS_PER_NODE_MAX = 65535 };
-
-/* What other steps have of one node of the allocation. */
-struct step_used {
-    uint32_t cpus;
-    uint64_t mem_mb;
-};
 
 /*
  * Fills nodes, ntasks and cpus_per_task of `out`, in the arena, and `picked` (one index into the

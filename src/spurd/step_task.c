@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "spurd/container.h"
 #include "spurd/step.h"
+#include "spurd/step_give.h"
 #include "spurd/step_layout.h"
 #include "sys/clock.h"
 
@@ -40,6 +41,7 @@ static const char *const job_names[] = {
     "SLURM_SHARDS_ON_NODE",
     "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",
     "ZE_AFFINITY_MASK",
     "SLURM_OOM_KILL_STEP",
@@ -72,9 +74,6 @@ static void put_job(const struct task_node *node, const Grant *grant, struct env
     }
     if (grant->owner && !str_is_empty(grant->owner->group))
         env_set(env, "SLURM_JOB_GROUP", grant->owner->group);
-    const char *gpus = env_get(&own, "SLURM_JOB_GPUS");
-    if (gpus)
-        env_set(env, "SLURM_STEP_GPUS", gpus);
     env_done(&own);
 }
 
@@ -133,10 +132,11 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
     env_set(env, "PWD", launch->work_dir);
 }
 
-static int build_env(const struct task_node *node, const Grant *grant, const StepLaunch *launch,
-                     const StepLayout *layout, size_t index, struct arena *arena, StepTask *out,
+static int build_env(const struct step_give *give, size_t index, struct arena *arena, StepTask *out,
                      struct err *err)
 {
+    const StepLaunch *launch = give->launch;
+    const StepLayout *layout = give->layout;
     struct env env;
     size_t bytes = 0;
 
@@ -147,12 +147,16 @@ static int build_env(const struct task_node *node, const Grant *grant, const Ste
     env_init(&env, arena);
     for (size_t i = 0; i < launch->n_env; i++)
         env_put(&env, (const char *)launch->env[i].data, launch->env[i].len);
-    put_job(node, grant, &env);
+    put_job(give->node, give->grant, &env);
     put_step(launch, layout, layout->nodes[index], index, &env);
     if (!env_get(&env, "PATH"))
         env_set(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     if (!env_get(&env, "TMPDIR"))
         env_set(&env, "TMPDIR", "/tmp");
+    if (step_give_tasks(give, arena, &env, out, err) < 0) {
+        env_done(&env);
+        return -(int)err->code;
+    }
     out->n_env = env.list.len;
     out->env = arena_copy(arena, env.list.items, env.list.len * sizeof(char *));
     env_done(&env);
@@ -287,5 +291,11 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     out->tasks->own_limit_s = layout->time_limit_s;
     if (layout->mpi)
         out->tasks->mpi = arena_strdup(arena, layout->mpi);
-    return build_env(&node, grant, launch, layout, index, arena, out, err);
+    struct step_give give = { .node = &node,
+                              .grant = grant,
+                              .launch = launch,
+                              .layout = layout,
+                              .here = layout->nodes[index] };
+    step_give_limits(&give, arena, out);
+    return build_env(&give, index, arena, out, err);
 }

@@ -144,6 +144,11 @@ void task_env_job(const struct task_node *node, const Grant *grant, struct env_j
     };
 }
 
+bool task_hides_devices(const struct task_node *node, const StepTask *task)
+{
+    return node->change_user && node->cgroup && task->n_denied > 0;
+}
+
 static int check_payload(const JobPayload *payload, struct err *err)
 {
     size_t env_bytes = 0;
@@ -191,6 +196,7 @@ static void build_env(const struct task_node *node, const Grant *grant, const Jo
     for (size_t i = 0; i < payload->n_env; i++)
         env_put(&env, (const char *)payload->env[i].data, payload->env[i].len);
     task_env_job(node, grant, &job);
+    job.gpu_local = task_hides_devices(node, out);
     env_fill(&env, &job, ENV_BATCH);
     set_if_absent(&env, "SLURM_SUBMIT_DIR", job.spec->work_dir);
     set_if_absent(&env, "SLURM_SUBMIT_HOST", job.spec->alloc_node);
@@ -302,9 +308,9 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
     out->open_append =
         spec->has_open_append ? spec->open_append : node->config && node->config->append_output;
     out->umask = spec->has_umask ? spec->umask & 0777 : 022;
+    task_limits(node, grant, arena, out);
     build_env(node, grant, payload, login, arena, out);
     build_rlimits(node->config, payload, arena, out);
-    task_limits(node, grant, arena, out);
     if (build_container(node, spec, arena, out, err) < 0)
         return -(int)err->code;
     if (login) {

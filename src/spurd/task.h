@@ -65,6 +65,9 @@ void task_build_step(const struct task_node *node, const Grant *grant, uint32_t 
 void task_limits(const struct task_node *node, const Grant *grant, struct arena *arena,
                  StepTask *out);
 
+/* Are there devices that its processes cannot open? */
+bool task_hides_devices(const struct task_node *node, const StepTask *task);
+
 /* May a limit be taken over from the submit host? By PropagateResourceLimits(Except). */
 bool task_keeps_rlimit(const Config *config, const char *name);
 

@@ -94,6 +94,8 @@ static void limit_step(struct contain *contain, const StepTask *task)
 {
     if (task->step_mem_bytes)
         put_number(contain->cgroup_fd, "memory.max", task->step_mem_bytes);
+    if (!str_is_empty(task->step_cpuset))
+        contain->has_cpuset = put(contain->cgroup_fd, "cpuset.cpus", task->step_cpuset);
 }
 
 static bool make_dir(struct contain *contain, const char *path)

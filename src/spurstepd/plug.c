@@ -14,9 +14,12 @@
 static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena *arena,
                         struct err *err)
 {
-    (void)tasks, (void)err;
+    (void)err;
     vec_push(&one->env, arena_printf(arena, "SLURM_PROCID=%u", one->number));
     vec_push(&one->env, arena_printf(arena, "SLURM_LOCALID=%zu", one->index));
+    const StepTaskOne *asked = tasks->task->tasks->list[one->index];
+    for (size_t i = 0; i < asked->n_env; i++)
+        vec_push(&one->env, asked->env[i]);
     return 0;
 }
 

@@ -50,6 +50,7 @@ struct child {
     gid_t *groups;
     cpu_set_t *cpus; /* NULL: as they are */
     size_t cpus_bytes;
+    const StepTaskOne *one;        /* NULL: a script */
     char pid_text[PID_TEXT_BYTES]; /* SLURM_TASK_PID=… */
     int fds[3];
     const char *failed; /* what, when it failed */
@@ -239,6 +240,25 @@ CHILD static void write_pid(struct child *child)
     *at = '\0';
 }
 
+/* More than ours; the system call answers 20 - nice. */
+CHILD static void set_nice(int more)
+{
+    long before = 20 - syscall(SYS_getpriority, PRIO_PROCESS, 0);
+
+    syscall(SYS_setpriority, PRIO_PROCESS, 0, before + more);
+}
+
+CHILD static void say_binding(const struct child *child)
+{
+    if (!child->one || !child->one->bind_before)
+        return;
+    say(child->one->bind_before);
+    if (!child->one->bind_after)
+        return;
+    say(child->pid_text + strlen("SLURM_TASK_PID="));
+    say(child->one->bind_after);
+}
+
 CHILD static int child_main(void *arg)
 {
     struct child *child = arg;
@@ -250,6 +270,8 @@ CHILD static int child_main(void *arg)
     umask(child->task->umask);
     if (child->cpus)
         syscall(SYS_sched_setaffinity, 0, child->cpus_bytes, child->cpus);
+    if (child->task->has_nice)
+        set_nice(child->task->nice);
     if (!set_file_identity(child))
         _exit(127);
     watch_open(true);
@@ -262,6 +284,7 @@ CHILD static int child_main(void *arg)
         say_error("couldn't chdir to `", child->task->work_dir, "': ", child->error,
                   ": going to /tmp instead\n");
     write_pid(child);
+    say_binding(child);
     reset_signals();
     execve(child->script, child->argv, child->env);
     int error = errno;
@@ -360,15 +383,21 @@ static bool read_shebang(const StepTask *task, char line[SHEBANG_BYTES], char *o
     return *out[0] != '\0';
 }
 
-/* Where the kernel has no cpuset controller for us, the script is bound instead. */
+/* A task's own; and where the kernel has no cpuset controller for us, those of the step. */
 static void build_cpus(struct child *child, const struct contain *contain)
 {
+    const StepTask *task = child->task;
+    const char *cpus = task->step_cpuset ? task->step_cpuset : task->cpuset;
     struct bitset set;
 
-    if (str_is_empty(child->task->cpuset) || contain->has_cpuset)
+    if (contain->has_cpuset)
+        cpus = NULL;
+    if (child->one && child->one->cpus)
+        cpus = child->one->cpus;
+    if (str_is_empty(cpus))
         return;
     bitset_init(&set, LIMIT_CPU_NUMBER);
-    if (bitset_parse(&set, child->task->cpuset) && !bitset_is_empty(&set)) {
+    if (bitset_parse(&set, cpus) && !bitset_is_empty(&set)) {
         child->cpus_bytes = CPU_ALLOC_SIZE(LIMIT_CPU_NUMBER);
         child->cpus = CPU_ALLOC(LIMIT_CPU_NUMBER);
         CPU_ZERO_S(child->cpus_bytes, child->cpus);
@@ -436,6 +465,7 @@ int start_task(const StepTask *task, struct contain *contain, const struct start
                            .terminal = what->terminal,
                            .keep = what->keep,
                            .keep_count = what->keep_count,
+                           .one = what->one,
                            .fds = { what->fds[0], what->fds[1], what->fds[2] } };
 
     *out = (struct started){ 0 };

@@ -40,6 +40,7 @@ struct start_task {
     bool terminal;    /* fds[0] becomes its controlling terminal */
     const int *keep;  /* other descriptors that stay open in it */
     size_t keep_count;
+    const StepTaskOne *one; /* its binding; may be NULL */
 };
 int start_task(const StepTask *task, struct contain *contain, const struct start_task *what,
                struct started *out, struct err *err);

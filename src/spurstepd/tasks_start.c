@@ -105,7 +105,7 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     struct stream streams[3] = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
     struct plug_task plugged = { .index = index, .number = asked->number };
     struct started started = { 0 };
-    struct start_task what = { .terminal = terminal };
+    struct start_task what = { .terminal = terminal, .one = asked };
     struct arena arena;
 
     arena_init(&arena);

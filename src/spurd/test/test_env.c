@@ -186,6 +186,7 @@ static void gpus_by_their_make(void **state)
         { NULL, "CUDA_VISIBLE_DEVICES=1,2,3,6", "SLURM_GPUS=" },
         { NULL, "ZE_AFFINITY_MASK=1,2,3,6", "HIP_VISIBLE_DEVICES" },
         { "/dev/dri/renderD128", "ROCR_VISIBLE_DEVICES=1,2,3,6", "CUDA_VISIBLE_DEVICES" },
+        { "/dev/dri/renderD128", "HIP_VISIBLE_DEVICES=0,1,2,3", "ZE_AFFINITY_MASK" },
         { "/dev/nvidia0", "CUDA_VISIBLE_DEVICES=1,2,3,6", "ROCR_VISIBLE_DEVICES" },
     };
     JobOwner owner = alice();

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bind.h - the texts of --cpu-bind, --gpu-bind and --distribution, read
+ */
+#ifndef SCHEMA_BIND_H
+#define SCHEMA_BIND_H
+
+#include "base/bitset.h"
+#include "base/err.h"
+
+enum bind_kind {
+    BIND_DEFAULT, /* nothing said */
+    BIND_NONE,
+    BIND_THREADS,
+    BIND_CORES,
+    BIND_SOCKETS,
+    BIND_LDOMS,
+    BIND_RANK,
+    BIND_MAP,
+    BIND_MASK,
+    BIND_RANK_LDOM,
+    BIND_MAP_LDOM,
+    BIND_MASK_LDOM,
+};
+
+struct bind_cpu {
+    enum bind_kind kind;
+    const char *list; /* of a map or mask; into the text */
+    bool verbose, quiet;
+};
+
+enum bind_gpu_kind {
+    BIND_GPU_DEFAULT,
+    BIND_GPU_NONE,
+    BIND_GPU_CLOSEST,
+    BIND_GPU_SINGLE,   /* count tasks share one GPU */
+    BIND_GPU_PER_TASK, /* count GPUs for each task */
+    BIND_GPU_MAP,
+    BIND_GPU_MASK,
+};
+
+struct bind_gpu {
+    enum bind_gpu_kind kind;
+    uint32_t count;
+    const char *list;
+    bool verbose;
+};
+
+enum bind_order { BIND_BLOCK, BIND_CYCLIC, BIND_FCYCLIC };
+
+/* NULL or "" is the default. Every value of a list is checked. */
+int bind_read_cpu(const char *text, struct bind_cpu *out, struct err *err);
+int bind_read_gpu(const char *text, struct bind_gpu *out, struct err *err);
+
+/* How CPUs are dealt over sockets and over the cores of one: cyclic when not said, as in Slurm. */
+void bind_read_order(const char *distribution, enum bind_order *sockets, enum bind_order *cores);
+
+/*
+ * Value number `index` of "0,3,0x10*2": a number, or the bits of a mask, into `out`. A list that is too
+ * short begins again. False when it is no such list.
+ */
+bool bind_list_nth(const char *list, size_t index, bool mask, struct bitset *out);
+
+/* "0x00ff": as many digits as `bits` fill, but no fewer than one. */
+void bind_add_mask(struct str *out, const struct bitset *set, size_t bits);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step_give.h - what the tasks of a step get of this node: limits, CPUs, GPUs, a nice value
+ */
+#ifndef SPURD_STEP_GIVE_H
+#define SPURD_STEP_GIVE_H
+
+#include "proto/run.pb-c.h"
+#include "spurd/task.h"
+
+/* One step on this node. */
+struct step_give {
+    const struct task_node *node;
+    const Grant *grant;
+    const StepLaunch *launch;
+    const StepLayout *layout;
+    const StepNode *here;
+    NodeAlloc alloc; /* what the step has of the grant, set by step_give_limits() */
+};
+
+/* The step's part of what the grant gave to `out` before: CPUs, memory, devices. */
+void step_give_limits(struct step_give *give, struct arena *arena, StepTask *out);
+
+/* After the job's variables are in `env`: bindings of each task of `out`, and their variables. */
+int step_give_tasks(const struct step_give *give, struct arena *arena, struct env *env,
+                    StepTask *out, struct err *err);
+
+#endif
