@@ -36,8 +36,6 @@ static void add_pending(struct str *out, const ExplainReply *reply, const struct
     if (help && status->reason)
         str_addf(out, " - %s", help);
     str_add_char(out, '\n');
-    if (reply->has_jobs_ahead && reply->jobs_ahead)
-        str_addf(out, "  jobs ahead of it: %u\n", reply->jobs_ahead);
     if (reply->never) {
         str_add(out, "  expected start: never, as things stand\n");
     } else if (reply->planned_start_us > 0) {
@@ -51,21 +49,73 @@ static void add_pending(struct str *out, const ExplainReply *reply, const struct
     }
 }
 
-static void add_started(struct str *out, const Job *job, const struct field_ctx *ctx)
-{
-    const JobStatus *status = job_status(job);
+/* What became of it, by its end state; NULL: the state says it all. */
+static const char *const ends[] = {
+    [JOB_COMPLETED] = "ended by itself",
+    [JOB_CANCELLED] = "was cancelled",
+    [JOB_FAILED] = "failed",
+    [JOB_TIMEOUT] = "reached its time limit and was ended",
+    [JOB_NODE_FAIL] = "lost a node",
+    [JOB_PREEMPTED] = "had to make room for another job",
+    [JOB_BOOT_FAIL] = "could not start because a node did not boot",
+    [JOB_DEADLINE] = "could not end by its deadline and was removed",
+    [JOB_OUT_OF_MEMORY] = "used more memory than it was given and was ended",
+};
 
-    str_add(out, "  nodes: ");
-    job_add_nodes(out, job);
-    str_add(out, "\n  run time: ");
+static void add_duration_of(struct str *out, const Job *job, const struct field_ctx *ctx)
+{
     timefmt_write_duration(out, job_used_s(job, ctx->now_us), TIMEFMT_SHORT);
     if (job_limit_s(job) >= -1) {
         str_add(out, " of ");
         timefmt_write_duration(out, job_limit_s(job), TIMEFMT_SHORT);
     }
-    str_add_char(out, '\n');
+}
+
+/* The rest of "job 12 is FAILED". */
+static void add_fate(struct str *out, const Job *job, const struct field_ctx *ctx)
+{
+    const JobStatus *status = job_status(job);
+    uint32_t exit_code = status->exit_status >> 8 & 0xff, sig = status->exit_status & 0x7f;
+    bool ran = status->start_us > 0;
+
+    if (!job_state_ended(status->state)) {
+        str_add(out, ": it has run for ");
+        add_duration_of(out, job, ctx);
+        return;
+    }
+    if (status->state < ARRAY_LEN(ends) && ends[status->state])
+        str_addf(out, ": it %s", ends[status->state]);
+    if (!ran)
+        str_add(out, " before it started");
+    else if (sig)
+        str_addf(out, " (signal %u, %s)", sig, strsignal((int)sig));
+    else
+        str_addf(out, " with exit code %u", exit_code);
+    if (!str_is_empty(status->failed_node))
+        str_addf(out, " (node %s)", status->failed_node);
+    if (ran) {
+        str_add(out, " after ");
+        add_duration_of(out, job, ctx);
+    }
+}
+
+static void add_started(struct str *out, const Job *job, const struct field_ctx *ctx)
+{
+    const JobStatus *status = job_status(job);
+
+    if (status->start_us > 0) {
+        str_add(out, "  nodes: ");
+        job_add_nodes(out, job);
+        str_add(out, "\n  started: ");
+        field_add_moment(out, ctx, status->start_us);
+        str_add_char(out, '\n');
+    }
+    if (status->restarts)
+        str_addf(out, "  restarts: %u\n", status->restarts);
     if (job_state_ended(status->state)) {
-        str_addf(out, "  exit code: %u:%u\n", status->exit_status >> 8 & 0xff,
+        str_add(out, "  ended: ");
+        field_add_moment(out, ctx, status->end_us);
+        str_addf(out, "\n  exit code: %u:%u\n", status->exit_status >> 8 & 0xff,
                  status->exit_status & 0x7f);
         if (status->reason) {
             str_add(out, "  reason: ");
@@ -100,6 +150,8 @@ static int explain(struct cli *cli, const char *id, struct str *out, struct err 
     str_addf(out, " is %s", job_state_text(status->state, status->flags));
     if (!str_is_empty(reply->sentence))
         str_addf(out, ": %s", reply->sentence);
+    if (status->state != JOB_PENDING)
+        add_fate(out, reply->job, &ctx);
     str_add_char(out, '\n');
     for (size_t i = 0; i < reply->n_details; i++)
         str_addf(out, "  %s\n", reply->details[i]);

@@ -52,6 +52,8 @@ uint64_t core_digest(const struct state *state);
 
 /* Why the job waits or ended: an enum job_reason (Slurm's number), 0 when only the planner knows. */
 unsigned core_job_reason(const struct state *state, const struct job *job);
+/* What is left of its dependency: which jobs, in which state, what they have to do. */
+void core_dependency_words(const struct state *state, const struct job *job, struct str *out);
 
 /*
  * Writes the state as a stream of length-prefixed SnapshotRecords (4 bytes little-endian, then the

@@ -306,6 +306,10 @@ static void shown_msg(const struct state *state, const struct job *job, struct a
         out->priority = 0;
     if (!job->eligible_us && job->state == JOB_PENDING && !job->hold && job->begin_us)
         SET(eligible_us, job->begin_us);
+    if (job->eligible_us)
+        SET(accrue_us, job->eligible_us);
+    if (job->run)
+        SET(last_sched_us, job->run->start_us);
     if (job->run && !job->end_us && job->time_limit_s >= 0)
         SET(end_us, job_end_by(job, job->run->start_us + job->run->suspended_total_us));
     if (!job->run && job->shape->partition_count > 1) {
@@ -350,12 +354,20 @@ static void pack_into(struct str *out, const void *message)
 
 enum { FIELD_JOB_SPEC = 3, FIELD_SPEC_NAME = 1, FIELD_SPEC_PARTITION = 3 };
 
-static void words_msg(const struct job *job, const struct job_words *words, JobStatus *out)
+void job_words_msg(const struct job *job, const struct job_words *words, JobStatus *out)
 {
-    if (job->state == JOB_PENDING && !out->reason)
-        out->reason = words->reason;
-    if (job->state == JOB_PENDING && words->planned_start_us)
+    if (job->state == JOB_PENDING && !out->reason) {
+        SET(reason, words->reason);
+        if (words->reason_text)
+            out->reason_text = borrowed(words->reason_text);
+    }
+    if (job->state == JOB_PENDING && words->planned_start_us) {
         SET(planned_start_us, words->planned_start_us);
+        if (!str_is_empty(words->planned_nodes))
+            out->planned_nodes = borrowed(words->planned_nodes);
+    }
+    if (words->looked_us)
+        SET(last_sched_us, words->looked_us);
     if (words->as_task) {
         SET(array_task_id, words->task);
         out->array_tasks = NULL;
@@ -430,7 +442,7 @@ void job_pack(const struct state *state, const struct job *job, enum job_parts p
     msg.owner = &owner;
     shown_msg(state, job, &arena, &status);
     if (words)
-        words_msg(job, words, &status);
+        job_words_msg(job, words, &status);
     if (parts == JOB_PACK_PRIORITY && job_is_eligible(job))
         status.priority_parts = priority_msg(state, job, &arena);
     msg.status = &status;

@@ -26,11 +26,16 @@ enum job_parts {
 };
 /* What core does not know of a job that waits. Zero-initialised: nothing but the record. */
 struct job_words {
-    unsigned reason; /* the planner's, for when core has none; 0 */
-    int64_t planned_start_us;
-    bool as_task; /* show the array's record as this one task */
+    unsigned reason;          /* the planner's, for when core has none; 0 */
+    const char *reason_text;  /* that goes with it; NULL */
+    int64_t planned_start_us; /* 0 unknown */
+    const char *planned_nodes;
+    int64_t looked_us; /* when the planner last looked at it; 0 */
+    bool as_task;      /* show the array's record as this one task */
     uint32_t task;
 };
+/* Puts what only the planner knows into what is shown of a job; borrows from `words`. */
+void job_words_msg(const struct job *job, const struct job_words *words, JobStatus *out);
 /* Appends the packed Job message to `out` without unpacking the spec. `words` may be NULL. */
 void job_pack(const struct state *state, const struct job *job, enum job_parts parts,
               const struct job_words *words, struct str *out);

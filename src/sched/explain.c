@@ -6,31 +6,10 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/timefmt.h"
 #include "core/core.h"
-#include "sched/sched_priv.h"
+#include "sched/explain_priv.h"
 #include "schema/reasons.h"
-
-/* Hosts that could serve the family, and those of them that are usable now; counted once. */
-static void count_hosts(const struct sched *sched, struct family *family)
-{
-    const struct need *needs = shape_needs(sched->state, family->shape);
-    struct bitset seen;
-
-    if (family->counted == sched->epoch + 1)
-        return;
-    family->counted = sched->epoch + 1;
-    family->could = family->usable = 0;
-    bitset_init(&seen, sched->hosts.len);
-    for (size_t i = 0; i < family->shape->partition_count; i++) {
-        if (needs[i].partition && needs[i].nodes.bits == seen.bits)
-            bitset_or(&seen, &needs[i].nodes);
-    }
-    bitset_each (number, &seen) {
-        family->could++;
-        family->usable += sched->hosts.items[number].usable;
-    }
-    bitset_done(&seen);
-}
 
 /* Is one of its partitions waiting for this job before all others? */
 static bool is_first(const struct sched *sched, const struct family *family, uint32_t job_id)
@@ -45,24 +24,56 @@ static bool is_first(const struct sched *sched, const struct family *family, uin
     return false;
 }
 
-unsigned sched_reason(const struct sched *sched, const struct job *job)
+/* The family of what it waits for; of a het job that of its first component. */
+static struct family *family_of(const struct sched *sched, const struct job *job,
+                                const struct pend **out)
 {
     const struct pend *pend = pend_find(sched, job->id);
-    const struct job *first = job;
 
-    if (!pend && job->more && job->more->het_job_id) { /* what its first component waits for */
-        first = state_job(sched->state, job->more->het_job_id);
+    if (!pend && job->more && job->more->het_job_id) {
+        const struct job *first = state_job(sched->state, job->more->het_job_id);
         pend = first ? pend_find(sched, first->id) : NULL;
     }
-    if (!pend)
-        return REASON_RESOURCES;
+    *out = pend;
+    if (!pend || !pend->class)
+        return NULL;
     struct family *family = class_of(sched, pend)->family;
-    count_hosts(sched, family);
-    if (family->usable < family->shape->min_nodes || family->usable == 0)
+    explain_count(sched, family);
+    return family;
+}
+
+static bool waits_for_reservation(const struct sched *sched, const struct shape *shape)
+{
+    const struct reservation *resv =
+        shape->reservation ? state_reservation(sched->state, shape->reservation) : NULL;
+
+    return shape->reservation && (!resv || !resv->active);
+}
+
+unsigned sched_reason(const struct sched *sched, const struct job *job)
+{
+    const struct pend *pend;
+    struct family *family = family_of(sched, job, &pend);
+
+    if (waits_for_reservation(sched, job->shape))
+        return REASON_RESERVATION;
+    if (!family)
+        return REASON_RESOURCES;
+    if (family->missing)
         return REASON_NODE_NOT_AVAIL;
     if (licences_lacking(sched, family->shape))
         return REASON_LICENSES;
-    return pend->booked || is_first(sched, family, first->id) ? REASON_RESOURCES : REASON_PRIORITY;
+    uint32_t first = job->more && job->more->het_job_id ? job->more->het_job_id : job->id;
+    return pend->booked || is_first(sched, family, first) ? REASON_RESOURCES : REASON_PRIORITY;
+}
+
+const char *sched_reason_text(const struct sched *sched, const struct job *job)
+{
+    const struct pend *pend;
+    const struct family *family =
+        waits_for_reservation(sched, job->shape) ? NULL : family_of(sched, job, &pend);
+
+    return family ? family->missing : NULL;
 }
 
 int64_t sched_planned_start(const struct sched *sched, const struct job *job)
@@ -72,20 +83,6 @@ int64_t sched_planned_start(const struct sched *sched, const struct job *job)
     const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
 
     return booking ? booking->start_us : forecast ? MAX(forecast->start_us, sched->now_us) : 0;
-}
-
-static uint32_t jobs_ahead(const struct sched *sched, const struct job *job)
-{
-    uint64_t count = 0;
-
-    if (!pend_find(sched, job->id))
-        return 0;
-    struct order order = class_order(sched, job);
-    vec_each (struct class *, at, &sched->classes) {
-        if (*at)
-            count += line_count_before(&(*at)->queue, order);
-    }
-    return (uint32_t)MIN(count, UINT32_MAX);
 }
 
 static void add_amounts(struct str *out, const struct shape *shape)
@@ -107,16 +104,14 @@ static void add_amounts(struct str *out, const struct shape *shape)
 /* What is free of what the job could use. */
 static void add_free(const struct sched *sched, struct family *family, struct str *out)
 {
-    const struct need *needs = shape_needs(sched->state, family->shape);
     unsigned long long cpus = 0, free_cpus = 0, devices = 0, free_devices = 0;
     const char *name = family->shape->gres_count ? family->shape->gres[0].name : NULL;
+    struct bitset hosts;
 
-    for (uint32_t n = 0; n < sched->hosts.len; n++) {
+    explain_hosts(sched, family, &hosts);
+    bitset_each (n, &hosts) {
         const struct host *host = &sched->hosts.items[n];
-        bool serves = false;
-        for (size_t p = 0; p < family->shape->partition_count; p++)
-            serves = serves || (needs[p].partition && bitset_has(&needs[p].nodes, n));
-        if (!serves || !host->usable)
+        if (!host->usable)
             continue;
         cpus += host->node->cpus;
         free_cpus += host->free.cpus;
@@ -127,12 +122,24 @@ static void add_free(const struct sched *sched, struct family *family, struct st
             free_devices += host->free.gres[g];
         }
     }
+    bitset_done(&hosts);
     str_addf(out, "of %u node%s that could run it %u %s usable, with %llu of %llu CPUs",
              family->could, family->could == 1 ? "" : "s", family->usable,
              family->usable == 1 ? "is" : "are", free_cpus, cpus);
     if (name)
         str_addf(out, " and %llu of %llu %s", free_devices, devices, name);
     str_add(out, " free");
+}
+
+static void add_licences(const struct sched *sched, const struct shape *shape, struct str *out)
+{
+    for (size_t i = 0; i < shape->licence_count; i++) {
+        const struct licence *have = state_licence(sched->state, shape->licences[i].name);
+        if (have)
+            str_addf(out, "; %u of licence %s, of which %u of %u %s free", shape->licences[i].count,
+                     shape->licences[i].name, have->total - MIN(have->used, have->total),
+                     have->total, have->total == 1 ? "is" : "are");
+    }
 }
 
 void parts_names(const struct sched *sched, const struct parts *parts, struct str *out)
@@ -153,6 +160,23 @@ static const char *node_list(const struct sched *sched, const struct parts *part
     const char *out = arena_strdup(arena, str_text(&text));
     str_done(&text);
     return out;
+}
+
+void sched_planned_nodes(const struct sched *sched, const struct job *job, struct str *out)
+{
+    const struct pend *pend = pend_find(sched, job->id);
+    const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
+    const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
+
+    if (booking)
+        parts_names(sched, &booking->parts, out);
+    else if (forecast && forecast->hosts)
+        str_add(out, forecast->hosts);
+}
+
+int64_t sched_looked_us(const struct sched *sched)
+{
+    return sched->now_us;
 }
 
 static void explain_start(struct sched *sched, struct family *family, const struct job *job,
@@ -181,31 +205,86 @@ static void explain_start(struct sched *sched, struct family *family, const stru
     vec_done(&parts.list);
 }
 
-static const char *hold_text(const struct sched *sched, uint32_t job_id, struct arena *arena)
+static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
 {
-    const struct hold *hold = hold_of(sched, job_id);
-    struct str text = { 0 };
+    const struct hold *hold = job->id ? hold_of(sched, job->id) : NULL;
 
-    str_add(&text, "it starts when these have made room for it: job");
+    if (!hold)
+        return;
+    str_add(out, "it starts when these have made room for it: job");
     for (size_t i = 0; i < hold->count; i++)
-        str_addf(&text, "%s %u", i ? "," : hold->count > 1 ? "s" : "", hold->victims[i].id);
-    const char *out = arena_strdup(arena, str_text(&text));
-    str_done(&text);
-    return out;
+        str_addf(out, "%s %u", i ? "," : hold->count > 1 ? "s" : "", hold->victims[i].id);
+}
+
+static void add_preempted(const struct job *job, struct str *out)
+{
+    if (job->more && job->more->preempt_us)
+        str_addf(out, "it was preempted for job %u and is requeued (restart %u)",
+                 job->more->preempted_by, job->restarts);
+}
+
+/* Lines of an explanation; bounded, and each only when it says something. */
+enum { DETAILS_MOST = 10 };
+
+static void add_detail(struct explanation *out, struct arena *arena, struct str *text)
+{
+    if (!out->details)
+        out->details = ARENA_ARRAY(arena, const char *, DETAILS_MOST);
+    if (text->len && out->detail_count < DETAILS_MOST)
+        ((const char **)out->details)[out->detail_count++] = arena_strdup(arena, str_text(text));
+    str_clear(text);
+}
+
+static void add_limit(const struct job *job, struct str *out)
+{
+    str_addf(out, "partition %s, time limit ", job->shape->partitions[0]);
+    timefmt_write_duration(out, job->time_limit_s < 0 ? -1 : job->time_limit_s, TIMEFMT_SHORT);
+}
+
+static void add_array(const struct job *job, struct str *out)
+{
+    const struct array *array = job->array;
+
+    if (!array)
+        return;
+    str_addf(out, "array %u: %u task%s, %u waiting, %u running, %u ended", array->id, array->count,
+             array->count == 1 ? "" : "s",
+             array->count - array->ok - array->failed - array->running, array->running,
+             array->ok + array->failed);
+    if (array->max_running)
+        str_addf(out, ", no more than %u at once", array->max_running);
 }
 
 static void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
                             struct arena *arena, struct explanation *out)
 {
-    struct str text = { 0 }, detail = { 0 };
-    const char **details = ARENA_ARRAY(arena, const char *, 5);
+    struct str text = { 0 };
     struct family *family = family_for(sched, job);
 
     sched_forecast(sched, now_us);
-    count_hosts(sched, family);
+    explain_count(sched, family);
     out->never = family->could == 0;
-    out->jobs_ahead = jobs_ahead(sched, job);
+    out->jobs_ahead = explain_ahead(sched, family, job, &text);
+    add_detail(out, arena, &text);
     explain_start(sched, family, job, now_us, arena, out);
+    explain_nodes(sched, family, &text);
+    add_detail(out, arena, &text);
+    explain_ends(sched, family, now_us, &text);
+    add_detail(out, arena, &text);
+    add_limit(job, &text);
+    add_detail(out, arena, &text);
+    add_array(job, &text);
+    add_detail(out, arena, &text);
+    if (!out->planned_start_us && !out->never && job->id && !core_job_reason(sched->state, job))
+        str_add(&text, family->missing
+                           ? "the start cannot be foreseen: nodes it needs are not usable"
+                           : "the start cannot be foreseen: jobs before it have no "
+                             "time limit, or it is too far away");
+    add_detail(out, arena, &text);
+    add_hold(sched, job, &text);
+    add_detail(out, arena, &text);
+    add_preempted(job, &text);
+    add_detail(out, arena, &text);
     str_add(&text, "needs ");
     add_amounts(&text, job->shape);
     str_add(&text, "; ");
@@ -213,29 +292,19 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
         str_add(&text, "no configured node could ever run it");
     else
         add_free(sched, family, &text);
+    add_licences(sched, job->shape, &text);
     if (out->jobs_ahead)
         str_addf(&text, "; %u job%s ahead of it", out->jobs_ahead,
                  out->jobs_ahead == 1 ? " is" : "s are");
     out->sentence = arena_strdup(arena, str_text(&text));
-    str_addf(&detail, "partition %s, time limit ", job->shape->partitions[0]);
-    if (job->time_limit_s < 0)
-        str_add(&detail, "UNLIMITED");
-    else
-        str_addf(&detail, "%lld minutes", (long long)(job->time_limit_s + 59) / 60);
-    details[out->detail_count++] = arena_strdup(arena, str_text(&detail));
-    if (!out->planned_start_us && !out->never)
-        details[out->detail_count++] =
-            "the start cannot be foreseen: nodes it needs are not usable";
-    if (hold_of(sched, job->id))
-        details[out->detail_count++] = hold_text(sched, job->id, arena);
-    if (job->more && job->more->preempt_us)
-        details[out->detail_count++] =
-            arena_printf(arena, "it was preempted for job %u and is requeued (restart %u)",
-                         job->more->preempted_by, job->restarts);
-    out->details = details;
     family_free(family);
     str_done(&text);
-    str_done(&detail);
+}
+
+static void no_start(struct explanation *out)
+{
+    out->planned_start_us = 0;
+    out->planned_nodes = NULL;
 }
 
 /* A limit is in the way: which, how much, whose. */
@@ -250,10 +319,147 @@ static bool explain_limit(const struct sched *sched, const struct job *job, stru
     limit_hit_text(&hit, &text);
     out->sentence = arena_printf(arena, "%s: %s", reason_word(hit.reason), str_text(&text));
     out->never = !hit.holder && hit.limit;
-    out->planned_start_us = 0;
-    out->planned_nodes = NULL;
+    no_start(out);
+    str_clear(&text);
+    explain_holders(sched, &hit, &text);
+    add_detail(out, arena, &text);
     str_done(&text);
     return true;
+}
+
+/* What one partition has against the job; false: nothing, or what passes. */
+static bool add_partition(const struct job *job, const struct need *need, const char *name,
+                          struct str *out)
+{
+    const PartitionSpec *part = need->partition ? need->partition->spec : NULL;
+
+    switch (core_partition_reason(job, need)) {
+    case REASON_PART_DOWN:
+        str_addf(out, "partition %s is DOWN: jobs may wait there and none starts", name);
+        return false;
+    case REASON_PART_INACTIVE:
+        str_addf(out, "partition %s is INACTIVE: no job starts there", name);
+        return false;
+    case REASON_PART_NODE_LIMIT:
+        str_addf(out, "it asks for %u node%s; partition %s takes jobs of %u", job->shape->min_nodes,
+                 job->shape->min_nodes == 1 ? "" : "s", name, MAX(part->min_nodes, 1));
+        if (part->has_max_nodes)
+            str_addf(out, " to %u nodes", part->max_nodes);
+        else
+            str_add(out, " or more nodes");
+        return true;
+    case REASON_PART_TIME_LIMIT:
+        str_add(out, "it asks for ");
+        timefmt_write_duration(out, job->time_limit_s < 0 ? -1 : job->time_limit_s, TIMEFMT_SHORT);
+        str_addf(out, "; partition %s allows ", name);
+        timefmt_write_duration(out, part->max_time_s, TIMEFMT_SHORT);
+        str_add(out, " at most");
+        return true;
+    case REASON_NONE:
+        return false;
+    default:
+        str_addf(out,
+                 part ? "no set of nodes of partition %s could ever run it"
+                      : "there is no partition %s any more",
+                 name);
+        return true;
+    }
+}
+
+static void explain_partitions(const struct sched *sched, const struct job *job,
+                               struct arena *arena, struct explanation *out)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    struct str text = { 0 };
+    bool never = true;
+
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        if (i)
+            str_add(&text, "; ");
+        never = add_partition(job, &needs[i], job->shape->partitions[i], &text) && never;
+    }
+    if (str_is_empty(str_text(&text))) { /* nothing about partitions: what it needs says more */
+        str_done(&text);
+        return;
+    }
+    if (never)
+        str_add(&text, ": it can never start like this");
+    out->sentence = arena_strdup(arena, str_text(&text));
+    out->never = never;
+    no_start(out);
+    str_done(&text);
+}
+
+/* What has nothing to do with resources. */
+static void explain_not_eligible(const struct sched *sched, const struct job *job, unsigned reason,
+                                 int64_t now_us, struct arena *arena, struct explanation *out)
+{
+    struct str text = { 0 };
+    const char *help = reason_help(reason);
+
+    add_array(job, &text);
+    add_detail(out, arena, &text);
+    if (reason == REASON_HELD_USER) {
+        str_addf(&text, "held by its owner: 'scontrol release %u' lets it go", job->id);
+    } else if (reason == REASON_HELD_ADMIN) {
+        str_add(&text, "held by an administrator, who alone can release it");
+    } else if (reason == REASON_MAX_REQUEUE) {
+        str_addf(&text, "held because it was requeued %u time%s", job->restarts,
+                 job->restarts == 1 ? "" : "s");
+    } else if (reason == REASON_DEPENDENCY || reason == REASON_DEP_INVALID) {
+        str_add(&text, reason == REASON_DEPENDENCY ? "waits for other jobs: "
+                                                   : "its dependency can never be fulfilled: ");
+        core_dependency_words(sched->state, job, &text);
+        out->never = reason == REASON_DEP_INVALID;
+    } else if (reason == REASON_BEGIN_TIME && job->begin_us > now_us) {
+        str_add(&text, "may not start before its time, which is in ");
+        timefmt_write_duration(&text, (job->begin_us - now_us) / 1000000, TIMEFMT_SHORT);
+        out->planned_start_us = job->begin_us;
+    } else {
+        str_addf(&text, "waits for %s: %s", reason_word(reason), help ? help : "not eligible yet");
+    }
+    out->sentence = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+}
+
+/* No task of it starts before one that runs ends. */
+static void explain_throttle(const struct sched *sched, const struct job *job, int64_t now_us,
+                             struct arena *arena, struct explanation *out)
+{
+    const struct array *array = job->array;
+    const struct job *first = state_job(sched->state, array->id);
+    int64_t end_us = first && first->run ? job_end_by(first, first->run->start_us) : INT64_MAX;
+
+    for (uint32_t i = 0; i < array->record_cap; i++) {
+        const struct job *task =
+            array->record_slots[i] ? state_job(sched->state, array->record_slots[i]) : NULL;
+        if (task && task->run && !job_has_ended(task))
+            end_us = MIN(end_us, job_end_by(task, task->run->start_us));
+    }
+    no_start(out);
+    if (end_us != INT64_MAX)
+        out->planned_start_us = MAX(end_us, now_us);
+    out->sentence =
+        arena_printf(arena, "%u of its array's tasks run, and no more than %u may at once",
+                     array->running, array->max_running);
+}
+
+static void explain_reservation(const struct sched *sched, const struct job *job, int64_t now_us,
+                                struct arena *arena, struct explanation *out)
+{
+    const struct reservation *resv = state_reservation(sched->state, job->shape->reservation);
+    struct str text = { 0 };
+
+    if (resv) {
+        str_addf(&text, "its reservation %s begins in ", resv->spec->name);
+        timefmt_write_duration(&text, MAX(resv->spec->start_us - now_us, 0) / 1000000,
+                               TIMEFMT_SHORT);
+    } else {
+        str_addf(&text, "there is no reservation %s", job->shape->reservation);
+    }
+    str_addf(&text, "; it %s", out->sentence);
+    out->sentence = arena_strdup(arena, str_text(&text));
+    str_done(&text);
 }
 
 void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
@@ -263,21 +469,22 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
     unsigned reason = core_job_reason(sched->state, job);
 
     if (job->state != JOB_PENDING) {
-        out->sentence = job_has_ended(job) ? "has ended" : "is running";
-    } else if (!job_is_eligible(job)) {
-        const char *help = reason_help(reason);
-        out->sentence = arena_printf(arena, "waits for %s: %s", reason_word(reason),
-                                     help ? help : "not eligible yet");
-    } else {
-        explain_waiting(sched, job, now_us, arena, out);
-        if (explain_limit(sched, job, arena, out))
-            return;
-        if (reason) {
-            const char *help = reason_help(reason);
-            out->sentence = arena_printf(arena, "%s (%s): %s", reason_word(reason),
-                                         help ? help : "", out->sentence);
-        }
+        out->sentence = ""; /* what became of it says the job itself */
+        return;
     }
+    if (!job_is_eligible(job)) {
+        explain_not_eligible(sched, job, reason, now_us, arena, out);
+        return;
+    }
+    explain_waiting(sched, job, now_us, arena, out);
+    if (explain_limit(sched, job, arena, out))
+        return;
+    if (reason == REASON_ARRAY_TASK_LIMIT)
+        explain_throttle(sched, job, now_us, arena, out);
+    else if (waits_for_reservation(sched, job->shape))
+        explain_reservation(sched, job, now_us, arena, out);
+    else if (reason)
+        explain_partitions(sched, job, arena, out);
 }
 
 int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *spec, int64_t now_us,

@@ -209,6 +209,7 @@ void family_free(struct family *family)
     free(family->asks);
     free(family->lane_at);
     free(family->lanes);
+    free(family->missing);
     free(family);
 }
 

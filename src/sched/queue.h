@@ -127,6 +127,7 @@ struct family {
     uint64_t barred;   /* turn at which it did not fit without what is promised behind it either */
     uint64_t counted;  /* epoch + 1 at which hosts were counted */
     uint32_t could, usable; /* hosts that could run a part of a job; those of them that may now */
+    char *missing;          /* why too few may: "ReqNodeNotAvail, UnavailableNodes:n1"; or NULL */
     bool single;            /* one host serves a job */
     bool wanted;            /* is among the wants of the kinds */
     bool particular;        /* not placed by the grid alone */

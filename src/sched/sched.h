@@ -52,6 +52,8 @@ void sched_abandon_all(struct sched *sched);
  * (enum job_reason). What core_job_reason() says goes before this.
  */
 unsigned sched_reason(const struct sched *sched, const struct job *job);
+/* What goes with it, "ReqNodeNotAvail, UnavailableNodes:n1"; NULL: nothing. Until the next feed. */
+const char *sched_reason_text(const struct sched *sched, const struct job *job);
 
 struct explanation {
     const char *sentence; /* what it waits for, in words with numbers */
@@ -81,5 +83,9 @@ bool sched_is_planned(const struct sched *sched, const struct node *node);
 
 /* The expected start of a pending job as last planned or foreseen; 0 when not known. */
 int64_t sched_planned_start(const struct sched *sched, const struct job *job);
+/* And where; nothing when that is not known. */
+void sched_planned_nodes(const struct sched *sched, const struct job *job, struct str *out);
+/* When the planner last looked. */
+int64_t sched_looked_us(const struct sched *sched);
 
 #endif

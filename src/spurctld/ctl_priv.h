@@ -230,7 +230,6 @@ void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_query.c ---- */
 void ctl_listings_gone(struct ctl *ctl);
-unsigned ctl_job_reason(const struct ctl *ctl, const struct job *job);
 
 /* ---- objects ---- */
 /* May the asker change this job? */

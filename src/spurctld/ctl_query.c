@@ -22,11 +22,19 @@ struct listing {
     uint64_t index; /* when it began: what changes meanwhile is in the next one */
 };
 
-unsigned ctl_job_reason(const struct ctl *ctl, const struct job *job)
+/* What only the planner knows of a job that waits; `nodes` holds the names. */
+static void ask_planner(const struct ctl *ctl, const struct job *job, struct str *nodes,
+                        struct job_words *words)
 {
-    unsigned reason = core_job_reason(ctl->state, job);
-
-    return reason || !job_is_eligible(job) ? reason : sched_reason(ctl->sched, job);
+    str_clear(nodes);
+    if (!job_is_eligible(job))
+        return;
+    words->reason = sched_reason(ctl->sched, job);
+    words->reason_text = sched_reason_text(ctl->sched, job);
+    words->planned_start_us = sched_planned_start(ctl->sched, job);
+    words->looked_us = sched_looked_us(ctl->sched);
+    sched_planned_nodes(ctl->sched, job, nodes);
+    words->planned_nodes = str_text(nodes);
 }
 
 static void listing_free(struct listing *listing)
@@ -87,7 +95,7 @@ static bool listing_go(struct ctl *ctl, struct listing *listing)
 {
     struct ctl_ask *ask = listing->ask;
     const struct job *job = NULL;
-    struct str one = { 0 };
+    struct str one = { 0 }, nodes = { 0 };
     bool gone = false, end = false;
 
     while (!gone && !end && ask->ops->writable(ask)) { /* (1) */
@@ -104,10 +112,7 @@ static bool listing_go(struct ctl *ctl, struct listing *listing)
             }
             str_clear(&one);
             struct job_words words = { .as_task = task != NO_TASK, .task = task };
-            if (job_is_eligible(job)) {
-                words.reason = sched_reason(ctl->sched, job);
-                words.planned_start_us = sched_planned_start(ctl->sched, job);
-            }
+            ask_planner(ctl, job, &nodes, &words);
             job_pack(ctl->state, job, listing->parts, &words, &one);
             add_job(&chunk, &one);
         }
@@ -117,6 +122,7 @@ static bool listing_go(struct ctl *ctl, struct listing *listing)
         str_done(&chunk);
     }
     str_done(&one);
+    str_done(&nodes);
     return gone || end;
 }
 
@@ -195,20 +201,20 @@ static const struct job *find_job(struct ctl *ctl, const char *id, struct job_re
     return job;
 }
 
-static Job *full_job(struct ctl *ctl, const struct job *job, struct arena *arena)
+static Job *full_job(struct ctl *ctl, const struct job *job, uint32_t task, struct arena *arena)
 {
     Job *out = job_msg(ctl->state, job, arena);
+    struct job_words words = { .as_task = task != NO_TASK, .task = task };
+    struct str nodes = { 0 };
 
-    if (job->state == JOB_PENDING) {
+    if (job->state == JOB_PENDING)
         sched_forecast(ctl->sched, ctl_now(ctl));
-        out->status->has_reason = true;
-        out->status->reason = ctl_job_reason(ctl, job);
-        int64_t planned = sched_planned_start(ctl->sched, job);
-        if (planned) {
-            out->status->has_planned_start_us = true;
-            out->status->planned_start_us = planned;
-        }
-    }
+    ask_planner(ctl, job, &nodes, &words);
+    words.planned_nodes = arena_strdup(arena, str_text(&nodes));
+    if (words.reason_text)
+        words.reason_text = arena_strdup(arena, words.reason_text);
+    job_words_msg(job, &words, out->status);
+    str_done(&nodes);
     return out;
 }
 
@@ -256,7 +262,7 @@ void ctl_get_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
         return;
     }
     while ((job = query_next(query, ctl->state, &cursor, NULL, &task)))
-        vec_push(&jobs, full_job(ctl, job, ask->arena));
+        vec_push(&jobs, full_job(ctl, job, task, ask->arena));
     query_free(query);
     reply.n_jobs = jobs.len;
     reply.jobs = jobs.items;
@@ -275,7 +281,7 @@ static bool send_job(struct ctl *ctl, struct ctl_ask *ask, const struct job *job
     struct str packed = { 0 };
 
     arena_init(&arena);
-    Job *message = full_job(ctl, job, &arena);
+    Job *message = full_job(ctl, job, NO_TASK, &arena);
     size_t len = job__get_packed_size(message);
     str_reserve(&packed, len);
     job__pack(message, (uint8_t *)packed.data);
@@ -336,6 +342,16 @@ void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
 
 /* ---- why does it wait ---- */
 
+/* One task that its array's record stands for. */
+static uint32_t asked_task(const struct job *job, const struct job_ref *ref)
+{
+    CLEANUP(freep) char *text = ref->has_tasks ? mem_strndup(ref->tasks, ref->tasks_len) : NULL;
+    uint64_t task;
+
+    return text && job_is_meta(job) && str_to_u64(text, UINT32_MAX, &task) ? (uint32_t)task
+                                                                           : NO_TASK;
+}
+
 void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const ExplainRequest *request = (const void *)message;
@@ -350,7 +366,7 @@ void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
         return;
     }
     sched_explain(ctl->sched, job, ctl_now(ctl), ask->arena, &about);
-    reply.job = full_job(ctl, job, ask->arena);
+    reply.job = full_job(ctl, job, asked_task(job, &ref), ask->arena);
     reply.sentence = (char *)about.sentence;
     reply.n_details = about.detail_count;
     reply.details = (char **)about.details;

@@ -207,6 +207,8 @@ static void a_drained_node_is_not_used(void **state)
     assert_int_equal(rig_plan(rig), 1);
     assert_string_equal(rig_where(rig, a), "n2:0");
     assert_int_equal(sched_reason(rig->sched, rig_job(rig, all)), REASON_NODE_NOT_AVAIL);
+    assert_string_equal(sched_reason_text(rig->sched, rig_job(rig, all)),
+                        "ReqNodeNotAvail, UnavailableNodes:n1");
     rig_node(rig, "n1", "RESUME");
     assert_int_equal(rig_plan(rig), 1);
     assert_true(rig_runs(rig, all));

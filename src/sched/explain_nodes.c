@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * explain_nodes.c - which nodes could run a job, and why the others could not
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostlist.h"
+#include "sched/explain_priv.h"
+
+enum { NAMES_SHOWN = 160 };
+
+/* Why a node of the job's partitions does not serve it now, the gravest first. */
+enum bar {
+    BAR_DOWN,
+    BAR_DRAIN,
+    BAR_AWAY,
+    BAR_MAINT,
+    BAR_RESERVED,
+    BAR_EXCLUDED,
+    BAR_NOT_LISTED,
+    BAR_FEATURES,
+    BAR_SMALL,
+    BAR_BUSY,
+    BAR_NONE,
+};
+
+static const char *const bar_words[] = {
+    [BAR_DOWN] = "down",
+    [BAR_DRAIN] = "drained",
+    [BAR_AWAY] = "not ready",
+    [BAR_MAINT] = "reserved for maintenance",
+    [BAR_RESERVED] = "reserved for others",
+    [BAR_EXCLUDED] = "excluded by the job",
+    [BAR_NOT_LISTED] = "not among those the job names",
+    [BAR_FEATURES] = "without the features it asks for",
+    [BAR_SMALL] = "too small",
+    [BAR_BUSY] = "busy",
+    [BAR_NONE] = "free",
+};
+
+static bool is_maint(const struct reservation *resv)
+{
+    for (size_t i = 0; i < resv->spec->n_flags; i++) {
+        if (str_ieq(resv->spec->flags[i], "MAINT"))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes that belong to somebody else now. */
+static void reserved_nodes(const struct sched *sched, const struct shape *shape,
+                           struct bitset *others, struct bitset *maint)
+{
+    bitset_init(others, sched->hosts.len);
+    bitset_init(maint, sched->hosts.len);
+    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
+        const struct reservation *resv = state_reservation_at(sched->state, i);
+        if (!resv->active || resv->nodes.bits != others->bits ||
+            (shape->reservation && str_eq(shape->reservation, resv->spec->name)))
+            continue;
+        bitset_or(is_maint(resv) ? maint : others, &resv->nodes);
+    }
+}
+
+/* The nodes that the job names with -w; no words when it names none. */
+static void named_nodes(const struct sched *sched, const struct shape *shape, struct bitset *out)
+{
+    *out = (struct bitset){ 0 };
+    if (shape->nodelist && state_node_set(sched->state, shape->nodelist, out, NULL) < 0)
+        *out = (struct bitset){ 0 };
+}
+
+void explain_hosts(const struct sched *sched, const struct family *family, struct bitset *out)
+{
+    const struct need *needs = shape_needs(sched->state, family->shape);
+    struct bitset named;
+
+    bitset_init(out, sched->hosts.len);
+    for (size_t i = 0; i < family->shape->partition_count; i++) {
+        if (needs[i].partition && needs[i].nodes.bits == out->bits)
+            bitset_or(out, &needs[i].nodes);
+    }
+    named_nodes(sched, family->shape, &named);
+    if (named.words && bitset_count(&named) >= family->shape->min_nodes)
+        bitset_and(out, &named); /* these are enough: it takes no others */
+    bitset_done(&named);
+}
+
+static void add_names(const struct sched *sched, const struct bitset *nodes, struct str *out)
+{
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
+    struct str names = { 0 };
+
+    bitset_each (n, nodes)
+        hostlist_push(&list, sched->hosts.items[n].node->spec->name, NULL);
+    hostlist_format(&list, &names);
+    if (names.len > NAMES_SHOWN)
+        str_addf(out, "%.*s...", NAMES_SHOWN, str_text(&names));
+    else
+        str_add(out, str_text(&names));
+    str_done(&names);
+}
+
+/* As Slurm says it: the nodes that are away, or that others may have reserved them. */
+static char *missing_text(const struct sched *sched, const struct bitset *away, bool maint)
+{
+    struct str text = { 0 };
+
+    if (!bitset_is_empty(away)) {
+        str_add(&text, "ReqNodeNotAvail, UnavailableNodes:");
+        add_names(sched, away, &text);
+    } else {
+        str_add(&text, maint ? "ReqNodeNotAvail, Reserved for maintenance"
+                             : "ReqNodeNotAvail, May be reserved for other job");
+    }
+    return str_take(&text);
+}
+
+void explain_count(const struct sched *sched, struct family *family)
+{
+    struct bitset could, away, others, maint, named;
+
+    if (family->counted == sched->epoch + 1)
+        return;
+    family->counted = sched->epoch + 1;
+    explain_hosts(sched, family, &could);
+    reserved_nodes(sched, family->shape, &others, &maint);
+    named_nodes(sched, family->shape, &named);
+    bitset_init(&away, sched->hosts.len);
+    family->could = (uint32_t)bitset_count(&could);
+    bool must = false; /* a node it cannot do without is missing */
+    bool for_maint = bitset_meets(&could, &maint);
+    bitset_each (n, &could) {
+        if (!sched->hosts.items[n].usable)
+            bitset_add(&away, n);
+        else if (!bitset_has(&others, n) && !bitset_has(&maint, n))
+            continue;
+        must = must || (named.words && bitset_has(&named, n));
+    }
+    bitset_or(&others, &maint);
+    bitset_or(&others, &away);
+    family->usable = family->could - (uint32_t)bitset_count_both(&could, &others);
+    free(family->missing);
+    family->missing = must || family->usable < MAX(family->shape->min_nodes, 1)
+                          ? missing_text(sched, &away, for_maint)
+                          : NULL;
+    bitset_done(&could);
+    bitset_done(&away);
+    bitset_done(&others);
+    bitset_done(&maint);
+    bitset_done(&named);
+}
+
+/* Has it room for a part of the job now? */
+static bool has_room(const struct sched *sched, const struct family *family,
+                     const struct need *needs, uint32_t n)
+{
+    const struct host *host = &sched->hosts.items[n];
+    struct room room = { .cpus = host->free.cpus,
+                         .mem_mb = host->free.mem_mb,
+                         .gres = host->free.gres,
+                         .empty = host->node->jobs.len == 0 };
+
+    for (size_t p = 0; p < family->shape->partition_count; p++) {
+        const struct need *need = &needs[p];
+        if (!need->partition || !bitset_has(&need->nodes, n) ||
+            (need->whole_nodes && !room.empty) || host->node->jobs_whole)
+            continue;
+        room.cpus = host->free.cpus / need_unit(need, host->node) * need_unit(need, host->node);
+        if (fit_tasks(family->shape, need, host->node, &room))
+            return true;
+    }
+    return false;
+}
+
+struct judge {
+    const struct family *family;
+    const struct need *needs;
+    struct bitset could, others, maint, excluded, named;
+};
+
+static enum bar bar_of(const struct sched *sched, const struct judge *judge, uint32_t n)
+{
+    const struct shape *shape = judge->family->shape;
+    const struct node *node = sched->hosts.items[n].node;
+
+    if (judge->excluded.words && bitset_has(&judge->excluded, n))
+        return BAR_EXCLUDED;
+    if (judge->named.words && !bitset_has(&judge->named, n) && !bitset_has(&judge->could, n))
+        return BAR_NOT_LISTED;
+    if (!bitset_has(&judge->could, n))
+        return features_could(&shape->features, shape->min_nodes, node) ? BAR_SMALL : BAR_FEATURES;
+    if (!sched->hosts.items[n].usable)
+        return node->state == NODE_DOWN || node->state == NODE_UNKNOWN ? BAR_DOWN
+               : node->flags & (NODE_FLAG_DRAIN | NODE_FLAG_FAIL)      ? BAR_DRAIN
+                                                                       : BAR_AWAY;
+    if (bitset_has(&judge->maint, n))
+        return BAR_MAINT;
+    if (bitset_has(&judge->others, n))
+        return BAR_RESERVED;
+    return has_room(sched, judge->family, judge->needs, n) ? BAR_NONE : BAR_BUSY;
+}
+
+/* The reason that an administrator gave, when it is the same for all of them. */
+static const char *common_reason(const struct sched *sched, const struct bitset *nodes)
+{
+    const char *reason = NULL;
+
+    bitset_each (n, nodes) {
+        const char *own = sched->hosts.items[n].node->reason;
+        if (!own || (reason && !str_eq(own, reason)))
+            return NULL;
+        reason = own;
+    }
+    return reason;
+}
+
+static void add_bars(const struct sched *sched, const struct bitset *by_bar, struct str *out)
+{
+    const char *comma = " ";
+
+    for (enum bar bar = BAR_DOWN; bar <= BAR_NONE; bar++) {
+        size_t count = bitset_count(&by_bar[bar]);
+        if (!count)
+            continue;
+        str_addf(out, "%s%zu %s (", comma, count, bar_words[bar]);
+        add_names(sched, &by_bar[bar], out);
+        const char *reason = bar <= BAR_AWAY ? common_reason(sched, &by_bar[bar]) : NULL;
+        if (reason)
+            str_addf(out, ": %.80s", reason);
+        str_add_char(out, ')');
+        comma = ", ";
+    }
+}
+
+void explain_nodes(const struct sched *sched, struct family *family, struct str *out)
+{
+    struct judge judge = { .family = family, .needs = shape_needs(sched->state, family->shape) };
+    struct bitset by_bar[BAR_NONE + 1], all;
+    const char *comma = "nodes of ";
+
+    bitset_init(&all, sched->hosts.len);
+    for (enum bar bar = BAR_DOWN; bar <= BAR_NONE; bar++)
+        bitset_init(&by_bar[bar], sched->hosts.len);
+    explain_hosts(sched, family, &judge.could);
+    reserved_nodes(sched, family->shape, &judge.others, &judge.maint);
+    named_nodes(sched, family->shape, &judge.named);
+    if (family->shape->exclude)
+        state_node_set(sched->state, family->shape->exclude, &judge.excluded, NULL);
+    for (size_t p = 0; p < family->shape->partition_count; p++) {
+        const struct partition *partition = judge.needs[p].partition;
+        if (!partition || partition->nodes.bits != all.bits)
+            continue;
+        bitset_or(&all, &partition->nodes);
+        str_addf(out, "%s%s", comma, partition->spec->name);
+        comma = ", ";
+    }
+    bitset_each (n, &all)
+        bitset_add(&by_bar[bar_of(sched, &judge, (uint32_t)n)], n);
+    str_add(out, bitset_is_empty(&all) ? "none" : ":");
+    add_bars(sched, by_bar, out);
+    for (enum bar bar = BAR_DOWN; bar <= BAR_NONE; bar++)
+        bitset_done(&by_bar[bar]);
+    bitset_done(&all);
+    bitset_done(&judge.could);
+    bitset_done(&judge.others);
+    bitset_done(&judge.maint);
+    bitset_done(&judge.excluded);
+    bitset_done(&judge.named);
+}
