@@ -357,7 +357,7 @@ static void add_counts(struct str *out, const Allocation *allocation, bool tasks
     }
 }
 
-static void put_nodes(const Allocation *allocation)
+void alloc_put_nodes(const Allocation *allocation)
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
     CLEANUP(str_done) struct str names = { 0 }, cpus = { 0 }, tasks = { 0 };
@@ -409,7 +409,7 @@ void alloc_set_env(const Job *job, const struct job_request *request, const char
     put("SLURM_SUBMIT_HOST", host);
     put_container(spec);
     if (status->allocation)
-        put_nodes(status->allocation);
+        alloc_put_nodes(status->allocation);
     if (spec->has_ntasks) {
         put_number("SLURM_NTASKS", spec->ntasks);
         put_number("SLURM_NPROCS", spec->ntasks);

@@ -46,5 +46,7 @@ void alloc_done(struct alloc *alloc);
 
 /* The variables of an allocation, set in our own environment: what salloc's command and srun see. */
 void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster);
+/* The variables that say which nodes an allocation has. */
+void alloc_put_nodes(const Allocation *allocation);
 
 #endif

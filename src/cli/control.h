@@ -38,6 +38,9 @@ int control_update(struct control *control, int argc, char **argv);        /* co
 int control_create(struct control *control, int argc, char **argv);
 int control_delete(struct control *control, int argc, char **argv);
 
+/* control_resize.c: what a shell inside the job needs after its nodes changed */
+int control_write_resize(struct control *control, const char *id);
+
 /* control_steps.c */
 int control_show_steps(struct control *control, int argc, char **argv);
 int control_listpids(struct control *control, int argc, char **argv);

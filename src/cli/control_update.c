@@ -85,6 +85,7 @@ struct job_update {
     struct job_request request;
     UpdateJobRequest message;
     VEC(char *) clear;
+    bool sized; /* a change of its nodes */
 };
 
 /* "+=10" and "-=10": from the limit the job has now. */
@@ -129,10 +130,13 @@ static int special_key(struct job_update *update, const char *word, const char *
     } else if (key_is(word, "requeue") && strcmp(value, "0") == 0) {
         update->request.spec->has_requeue = true;
         update->request.spec->requeue = false;
-    } else if (key_is(word, "arraytaskthrottle") || key_is(word, "nodelist") ||
-               key_is(word, "userid") || key_is(word, "numcpus") ||
-               key_is(word, "resetaccruetime") || key_is(word, "sitefactor") ||
-               key_is(word, "wait-for-switch")) {
+    } else if (key_is(word, "nodelist") && *value) {
+        free(update->request.spec->nodelist);
+        update->request.spec->nodelist = mem_strdup(value);
+        update->sized = true;
+    } else if (key_is(word, "arraytaskthrottle") || key_is(word, "userid") ||
+               key_is(word, "numcpus") || key_is(word, "resetaccruetime") ||
+               key_is(word, "sitefactor") || key_is(word, "wait-for-switch")) {
         return err_set(err, ERR_UNSUPPORTED, "%.*s cannot be updated yet", (int)strcspn(word, "="),
                        word);
     } else {
@@ -155,6 +159,7 @@ static int read_job_key(struct job_update *update, char *word, struct err *err)
     if (len && (word[len - 1] == '+' || word[len - 1] == '-') &&
         strncasecmp(word, "timelimit", len - 1) == 0)
         return relative_limit(update, word[len - 1], equals + 1, err);
+    update->sized = update->sized || key_is(word, "numnodes") || key_is(word, "reqnodelist");
     result = special_key(update, word, equals + 1, err);
     if (result)
         return result < 0 ? result : 0;
@@ -190,7 +195,10 @@ static int send_job_update(struct job_update *update)
                 update->message.id ? update->message.id : update->message.name);
         return 1;
     }
-    return control_results(reply, NULL);
+    int code = control_results(reply, NULL);
+    if (!code && update->sized && update->message.id)
+        code = control_write_resize(update->control, update->message.id);
+    return code;
 }
 
 static int update_job(struct control *control, int argc, char **argv)

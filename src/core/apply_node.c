@@ -37,6 +37,15 @@ static bool never_ran(const struct job *job, const CmdNodeDown *cmd)
     return configuring && job->run->count > 1;
 }
 
+static struct job_part *part_on(const struct job *job, const struct node *node)
+{
+    struct job_part *part = job->run->parts;
+
+    while (part->node != node)
+        part++;
+    return part;
+}
+
 /*
  * The node's processes are gone: its jobs end or go elsewhere. When only its lease is over, those that
  * may be requeued stand still there, and the others may be alive.
@@ -53,12 +62,7 @@ static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown 
             at++;
             continue;
         }
-        for (unsigned i = 0; i < job->run->count; i++) {
-            if (job->run->parts[i].node == node) {
-                job_lost_node(state, job, &job->run->parts[i], fresh, out);
-                break; /* the run may be gone */
-            }
-        }
+        job_lost_node(state, job, part_on(job, node), fresh, out);
     }
 }
 
@@ -71,9 +75,15 @@ static void end_jobs(struct state *state, struct node *node, struct events *out)
         vec_push(&jobs, *job);
     vec_each (struct job *, at, &jobs) {
         struct job *job = *at;
-        if (!job_can(job, JOB_ON_EXIT) || job_phase(job) == PHASE_REQUEUING)
+        struct job_part *part = part_on(job, node);
+        if (!job_can(job, JOB_ON_EXIT) || job_phase(job) == PHASE_REQUEUING || part->left)
             continue;
         job_set_text(&job_more(job)->failed_node, node->spec->name);
+        if (job->no_kill && job_can_spare(job, part)) {
+            job_leave(state, job, part);
+            emit_job(out, EVENT_JOB_CHANGED, job);
+            continue;
+        }
         if (job_may_requeue(state, job))
             job_requeue(state, job, JOB_NODE_FAIL, 0, 0, REASON_NONE, state->time_us, out);
         else

@@ -95,6 +95,8 @@ void charge_given(const struct state *state, const struct job *job, struct charg
     memset(out, 0, sizeof(*out));
     for (unsigned i = 0; i < run->count; i++) {
         const struct job_part *part = &run->parts[i];
+        if (part->left)
+            continue;
         charge_add_node(state, out, part->cpus, part->mem_mb);
         for (size_t g = 0; g < part->gres_count; g++)
             charge_add(state, out, part->gres[g].name, part->gres[g].type, part->gres[g].count);

@@ -50,6 +50,8 @@ static uint64_t fold_part(uint64_t hash, const struct job_part *part)
         hash = fold(hash, part->gres[i].count);
         hash = fold_set(hash, &part->gres[i].index);
     }
+    if (part->left)
+        hash = fold(hash, 1);
     return hash;
 }
 

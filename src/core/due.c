@@ -237,7 +237,7 @@ void core_limits_due(const struct state *state, int64_t now_us,
 static bool is_unheard(const CmdTime *cmd, const struct job *job)
 {
     for (size_t i = 0; i < cmd->n_unheard; i++) {
-        if (strcmp(cmd->unheard[i], job->run->parts[0].name) == 0)
+        if (strcmp(cmd->unheard[i], job->run->parts[run_manager(job->run)].name) == 0)
             return true;
     }
     return false;

@@ -111,3 +111,21 @@ bool job_holds(const struct job *job)
 {
     return job->run && job->run->held > 0;
 }
+
+unsigned run_nodes(const struct job_run *run)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < run->count; i++)
+        count += !run->parts[i].left;
+    return count;
+}
+
+unsigned run_manager(const struct job_run *run)
+{
+    for (unsigned i = 0; i < run->count; i++) {
+        if (run->parts[i].node && !run->parts[i].left)
+            return i;
+    }
+    return 0;
+}

@@ -12,6 +12,8 @@
  *     one takes the array's record and id.
  * (2) run is NULL before the first start and after a requeue. A part with `node` set still holds
  *     its resources; it is NULL once that node has said released.
+ * (3) A part that has left was given up or lost while the job went on. It keeps its place, so that
+ *     numbers of parts stay what they are for the whole attempt, but is shown to nobody.
  */
 #ifndef CORE_JOB_H
 #define CORE_JOB_H
@@ -55,6 +57,7 @@ struct part_gres {
 struct job_part {
     const char *name;  /* of the node */
     struct node *node; /* (2) */
+    bool left;         /* (3) */
     uint32_t cpus, tasks;
     uint64_t mem_mb;
     struct bitset cpu_ids;
@@ -172,9 +175,11 @@ struct job {
 };
 
 enum job_phase job_phase(const struct job *job);
-bool job_is_meta(const struct job *job);   /* (1) */
-bool job_has_ended(const struct job *job); /* has its end state, released or not */
-bool job_holds(const struct job *job);     /* some node has not said released */
+bool job_is_meta(const struct job *job);         /* (1) */
+bool job_has_ended(const struct job *job);       /* has its end state, released or not */
+bool job_holds(const struct job *job);           /* some node has not said released */
+unsigned run_nodes(const struct job_run *run);   /* parts that have not left */
+unsigned run_manager(const struct job_run *run); /* the part whose node manages the steps */
 /* Pending, and nothing but resources and policy keep it from starting. */
 static inline bool job_is_eligible(const struct job *job)
 {

@@ -209,8 +209,13 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
                    struct events *out)
 {
     enum job_phase phase = job_phase(job);
-    bool script_lost = job->batch && part == &job->run->parts[0];
+    bool spared = part->left, goes_on = job->no_kill && job_can_spare(job, part);
 
+    if (spared) { /* it had been given up before */
+        job_release(state, job, part, out);
+        job_settle_release(state, job, out);
+        return;
+    }
     job_set_text(&job_more(job)->failed_node, part->name);
     job_release(state, job, part, out);
     job_touch(state, job);
@@ -218,7 +223,8 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
         job_settle_release(state, job, out);
         return;
     }
-    if (job->no_kill && !script_lost && job_holds(job)) {
+    if (goes_on) {
+        job_leave(state, job, part);
         emit_job(out, EVENT_JOB_CHANGED, job);
         return;
     }

@@ -50,6 +50,8 @@ void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, No
     SET(cpus, part->cpus);
     SET(tasks, part->tasks);
     SET(mem_mb, part->mem_mb);
+    if (part->left)
+        SET(left, true);
     out->cpu_ids = set_text(&part->cpu_ids, arena);
     out->n_gres = part->gres_count;
     out->gres = ARENA_ARRAY(arena, GresAlloc *, part->gres_count);
@@ -65,19 +67,30 @@ void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, No
     }
 }
 
-void alloc_msg(const struct job *job, struct arena *arena, Allocation *out)
+static void fill_alloc(const struct job *job, bool left_too, struct arena *arena, Allocation *out)
 {
     allocation__init(out);
     out->partition = borrowed(job->run->partition);
     out->reservation = borrowed(job->run->reservation);
     if (job->shape->licence_any)
         out->licenses = borrowed(job->shape->licences[job->run->licence].name);
-    out->n_nodes = job->run->count;
     out->nodes = ARENA_ARRAY(arena, NodeAlloc *, job->run->count);
     for (unsigned i = 0; i < job->run->count; i++) {
-        out->nodes[i] = ARENA_NEW(arena, NodeAlloc);
-        alloc_node_msg(job, i, arena, out->nodes[i]);
+        if (job->run->parts[i].left && !left_too)
+            continue;
+        NodeAlloc *node = out->nodes[out->n_nodes++] = ARENA_NEW(arena, NodeAlloc);
+        alloc_node_msg(job, i, arena, node);
     }
+}
+
+void alloc_msg(const struct job *job, struct arena *arena, Allocation *out)
+{
+    fill_alloc(job, false, arena, out);
+}
+
+void alloc_all_msg(const struct job *job, struct arena *arena, Allocation *out)
+{
+    fill_alloc(job, true, arena, out);
 }
 
 void job_owner_msg(const struct owner *owner, JobOwner *out)
@@ -195,9 +208,11 @@ static void add_gres(struct sums *sums, const char *name, uint64_t count)
 
 static void sum_given(const struct job_run *run, struct sums *out)
 {
-    out->nodes = run->count;
+    out->nodes = run_nodes(run);
     for (unsigned i = 0; i < run->count; i++) {
         const struct job_part *part = &run->parts[i];
+        if (part->left)
+            continue;
         out->cpus += part->cpus;
         out->mem_mb += part->mem_mb;
         out->tasks += part->tasks;

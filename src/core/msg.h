@@ -41,6 +41,8 @@ void job_pack(const struct state *state, const struct job *job, enum job_parts p
               const struct job_words *words, struct str *out);
 
 void alloc_msg(const struct job *job, struct arena *arena, Allocation *out);
+/* With the parts that have left, in their places. */
+void alloc_all_msg(const struct job *job, struct arena *arena, Allocation *out);
 void alloc_node_msg(const struct job *job, size_t part, struct arena *arena, NodeAlloc *out);
 
 void node_msg(const struct state *state, const struct node *node, struct arena *arena, Node *out);

@@ -212,7 +212,7 @@ static bool match_node(const struct query *query, const struct job *job)
     if (!query->by_node)
         return true;
     for (unsigned i = 0; job->run && i < job->run->count; i++) {
-        if (map_has(&query->nodes, job->run->parts[i].name))
+        if (!job->run->parts[i].left && map_has(&query->nodes, job->run->parts[i].name))
             return true;
     }
     return false;

@@ -194,8 +194,11 @@ static void put_job(struct writer *writer, const struct state *state, const stru
         msg.payload_digest = (ProtobufCBinaryData){ PAYLOAD_DIGEST_BYTES,
                                                     (uint8_t *)(uintptr_t)job->payload->digest };
     }
-    if (job->run)
+    if (job->run) {
+        status.allocation = ARENA_NEW(arena, Allocation);
+        alloc_all_msg(job, arena, status.allocation);
         releasing(job, arena, &msg);
+    }
     if (job->array && job->array->id == job->id) {
         msg.has_array_bits = msg.has_array_last_start_us = true;
         msg.array_bits =

@@ -223,6 +223,19 @@ static void release_named(struct state *state, struct job *job, char **names, si
     }
 }
 
+/* Are these nodes that the job gave up? */
+static bool has_left(const struct job *job, char **names, size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        unsigned i = 0;
+        while (i < job->run->count && !str_eq(job->run->parts[i].name, names[n]))
+            i++;
+        if (i == job->run->count || !job->run->parts[i].left)
+            return false;
+    }
+    return count > 0;
+}
+
 enum err_code apply_release(struct state *state, const CmdRelease *cmd, struct events *out)
 {
     enum err_code code;
@@ -230,7 +243,7 @@ enum err_code apply_release(struct state *state, const CmdRelease *cmd, struct e
 
     if (!job)
         return code;
-    if (!job_can(job, JOB_ON_RELEASED))
+    if (!job_can(job, JOB_ON_RELEASED) && !has_left(job, cmd->nodes, cmd->n_nodes))
         return job_phase(job) == PHASE_ENDED ? ERR_ALREADY_DONE : ERR_TRANSITION;
     release_named(state, job, cmd->nodes, cmd->n_nodes, out);
     job_settle_release(state, job, out);

@@ -208,6 +208,16 @@ void preempt_out(struct state *state, struct job *victim, bool requeue, int64_t 
 bool preempt_resume(struct state *state, struct job *job, struct events *out);
 void preempt_settle(struct state *state, struct events *out);
 
+/* resize.c */
+/* The part is not the job's any more; its node is to be told, or is lost. */
+void job_leave(struct state *state, struct job *job, struct job_part *part);
+/* Can the job go on without it? */
+bool job_can_spare(const struct job *job, const struct job_part *part);
+/* Is this update of a running job about its nodes? */
+bool job_resize_asked(const struct job *job, const JobSpec *change);
+enum err_code job_resize(struct state *state, struct job *job, const JobSpec *change, bool try,
+                         struct err *err);
+
 /* due.c */
 void due_update(struct state *state, struct job *job);
 void due_remove(struct state *state, struct job *job);

@@ -36,9 +36,9 @@ static const struct update_row {
     { "kill_on_invalid_dep", PENDING },
     { "nice", PENDING },
     { "priority", PENDING },
-    { "array", PENDING | ACTIVE }, /* only "%N" */
-    { "min_nodes", PENDING },
-    { "max_nodes", PENDING },
+    { "array", PENDING | ACTIVE },     /* only "%N" */
+    { "min_nodes", PENDING | ACTIVE }, /* resize.c */
+    { "max_nodes", PENDING | ACTIVE },
     { "ntasks", PENDING },
     { "cpus_per_task", PENDING },
     { "ntasks_per_node", PENDING },
@@ -58,7 +58,7 @@ static const struct update_row {
     { "licenses", PENDING },
     { "features", PENDING },
     { "prefer", PENDING },
-    { "nodelist", PENDING },
+    { "nodelist", PENDING | ACTIVE },
     { "exclude", PENDING },
     { "contiguous", PENDING },
     { "exclusive", PENDING },
@@ -124,8 +124,11 @@ static enum err_code check_fields(const struct job *job, const CmdUpdateJob *cmd
     for (size_t i = 0; i < cmd->n_clear && code == ERR_OK; i++)
         code = check_field(job, cmd->clear[i], err);
     if (code == ERR_OK && cmd->has_num_nodes)
-        code = (enum err_code) -
-               err_set(err, ERR_UNSUPPORTED, "the size of a running job cannot be changed yet");
+        code = (enum err_code) - err_set(err, ERR_UNSUPPORTED, "num_nodes is not of this release");
+    bool sized = cmd->change && (cmd->change->has_min_nodes || cmd->change->has_max_nodes ||
+                                 !str_is_empty(cmd->change->nodelist));
+    if (code == ERR_OK && sized && now_of(job) == ACTIVE && !job_resize_asked(job, cmd->change))
+        code = ERR_TRANSITION; /* it starts or ends */
     return code;
 }
 
@@ -186,8 +189,14 @@ static JobSpec *merged_spec(struct state *state, const struct job *job, const Cm
     JobSpec *spec = job_spec__unpack(&allocator, job->spec->len, job->spec->data);
     char *array = spec->array;
 
-    if (cmd->change)
-        spec = pb_merge(spec, cmd->change, &state->scratch);
+    if (cmd->change) {
+        JobSpec change = *cmd->change;
+        if (job_resize_asked(job, cmd->change)) { /* what was asked for stays */
+            change.has_min_nodes = change.has_max_nodes = false;
+            change.nodelist = NULL;
+        }
+        spec = pb_merge(spec, &change, &state->scratch);
+    }
     for (size_t i = 0; i < cmd->n_clear; i++)
         pb_clear(spec, cmd->clear[i]);
     spec->array = array; /* the throttle is kept beside it */
@@ -345,12 +354,16 @@ static enum err_code update_one(struct state *state, struct job *job, const void
 
     if (code == ERR_OK)
         code = check_rights(state, job, cmd);
+    if (code == ERR_OK && job_resize_asked(job, change))
+        code = job_resize(state, job, change, true, err);
     if (code == ERR_OK && change && change->array)
         code = update_throttle(state, job, change->array, err);
     if (code == ERR_OK && (change || cmd->n_clear))
         code = update_spec(state, job, cmd, err);
     if (code == ERR_OK && cmd->has_hold)
         code = update_hold(state, job, cmd);
+    if (code == ERR_OK && job_resize_asked(job, change))
+        code = job_resize(state, job, change, false, err);
     if (code != ERR_OK)
         return code;
     if (cmd->top && job_phase(job) == PHASE_PENDING)

@@ -31,11 +31,7 @@ void ctl_step_key(const struct ctl *ctl, const struct job *job, const char *node
 
 size_t ctl_manager(const struct job *job)
 {
-    size_t part = 0;
-
-    while (part < job->run->count && !job->run->parts[part].node)
-        part++;
-    return part < job->run->count ? part : 0;
+    return run_manager(job->run);
 }
 
 /* ---- the end ---- */

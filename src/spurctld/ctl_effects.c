@@ -53,6 +53,12 @@ static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *ar
     return true;
 }
 
+/* Grows with each node that the job gives up or loses. */
+uint32_t ctl_grant_version(const struct job *job)
+{
+    return 1 + job->run->count - run_nodes(job->run);
+}
+
 /* For one node, grant and launch are one message. */
 bool ctl_launches_with_grant(const struct job *job)
 {
@@ -113,13 +119,13 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
         return; /* (3) */
     arena_init(&arena);
     job_owner_msg(job->owner, &owner);
-    alloc_msg(job, &arena, &allocation);
+    alloc_all_msg(job, &arena, &allocation);
     alloc_node_msg(job, part, &arena, &alloc);
     grant.has_job_id = grant.has_attempt = grant.has_version = true;
     grant.job_id = job->id;
     grant.attempt = job->attempt;
     size_t manager = ctl_manager(job);
-    grant.version = (uint32_t)manager + 1; /* grows when another node manages the steps */
+    grant.version = ctl_grant_version(job);
     grant.owner = &owner;
     grant.alloc = &alloc;
     grant.allocation = &allocation;
@@ -208,7 +214,7 @@ void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part)
     revoke.has_kill_wait_s = true;
     revoke.kill_wait_s = config->has_kill_wait_s ? config->kill_wait_s : 30;
     revoke.has_state = true;
-    revoke.state = (JobState)job->state;
+    revoke.state = job->run->parts[part].left ? JOB_CANCELLED : (JobState)job->state;
     message.what_case = CTL_MESSAGE__WHAT_REVOKE;
     message.revoke = &revoke;
     ctl_send(ctl, agent, &message);
@@ -296,13 +302,18 @@ void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part)
         freeze_job(ctl, job, (int)part, job_phase(job) != PHASE_SUSPENDED);
 }
 
-/* Its first node is lost and the job lives on: the nodes that are left hear who manages its steps. */
-static void name_manager(struct ctl *ctl, const struct job *job)
+/*
+ * The job has fewer nodes than it started with: those that it gave up are to end what they run of it,
+ * the others hear which are left and who manages its steps.
+ */
+static void tell_smaller(struct ctl *ctl, const struct job *job)
 {
-    if (ctl_manager(job) == 0 || job_phase(job) == PHASE_CONFIGURING)
+    if (ctl_grant_version(job) == 1)
         return;
     for (size_t i = 0; i < job->run->count; i++) {
-        if (job->run->parts[i].node)
+        if (job->run->parts[i].node && job->run->parts[i].left)
+            ctl_send_revoke(ctl, job, i);
+        else if (job->run->parts[i].node && job_phase(job) != PHASE_CONFIGURING)
             ctl_send_grant(ctl, job, i);
     }
 }
@@ -333,7 +344,7 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     case EVENT_JOB_CHANGED:
         if (event->job->run && !job_has_ended(event->job)) {
             new_limit(ctl, event->job, ALL_PARTS);
-            name_manager(ctl, event->job);
+            tell_smaller(ctl, event->job);
         }
         break;
     case EVENT_JOB_ENDED:

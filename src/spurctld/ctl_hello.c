@@ -94,6 +94,15 @@ void ctl_nodes_config(struct ctl *ctl)
     arena_done(&arena);
 }
 
+static void end_or_release(struct ctl *ctl, const struct job *job, size_t part,
+                           const HeldGrant *grant)
+{
+    if (grant)
+        ctl_send_revoke(ctl, job, part);
+    else
+        ctl_propose_release(ctl, job->id, job->attempt, job->run->parts[part].name);
+}
+
 /* (1): brings one job of the node to where the state says it is. */
 static void reconcile_job(struct ctl *ctl, const struct job *job, const char *node,
                           const NodeHello *hello)
@@ -112,7 +121,11 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
         break;
     case PHASE_RUNNING:
     case PHASE_SUSPENDED:
-        if (!grant || ctl_manager(job) > 0)
+        if (job->run->parts[part].left) {
+            end_or_release(ctl, job, part, grant);
+            break;
+        }
+        if (!grant || ctl_grant_version(job) > 1)
             ctl_send_grant(ctl, job, part);
         else if (part == 0 && job->batch && !grant->launched)
             ctl_send_launch(ctl, job);
@@ -120,10 +133,7 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
         break;
     case PHASE_COMPLETING:
     case PHASE_REQUEUING:
-        if (grant)
-            ctl_send_revoke(ctl, job, part);
-        else
-            ctl_propose_release(ctl, job->id, job->attempt, node);
+        end_or_release(ctl, job, part, grant);
         break;
     case PHASE_PENDING:
     case PHASE_ENDED:

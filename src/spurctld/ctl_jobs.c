@@ -133,8 +133,14 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     update->has_hold = request->has_hold;
     update->hold = request->hold;
     update->admin_comment = request->admin_comment;
-    update->has_num_nodes = request->has_num_nodes;
-    update->num_nodes = request->num_nodes;
+    if (request->has_num_nodes) { /* another word for the same */
+        update->change = ARENA_NEW(ask->arena, JobSpec);
+        job_spec__init(update->change);
+        if (request->change)
+            *update->change = *request->change;
+        update->change->has_min_nodes = update->change->has_max_nodes = true;
+        update->change->min_nodes = update->change->max_nodes = request->num_nodes;
+    }
     update->has_top = request->has_top;
     update->top = request->top;
     if (request->id) {

@@ -199,7 +199,8 @@ struct unheard {
 static void add_unheard(void *ctx, const struct job *job)
 {
     struct unheard *unheard = ctx;
-    const struct agent *agent = ctl_agent(unheard->ctl, job->run->parts[0].name);
+    const char *manager = job->run->parts[run_manager(job->run)].name;
+    const struct agent *agent = ctl_agent(unheard->ctl, manager);
 
     if (!agent || (agent->welcomed && ctl_mono(unheard->ctl) - agent->heard_us >= HEARD_US))
         return;

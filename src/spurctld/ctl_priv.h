@@ -163,6 +163,7 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_send_launch(struct ctl *ctl, const struct job *job);
 void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part);
 bool ctl_launches_with_grant(const struct job *job);
+uint32_t ctl_grant_version(const struct job *job);
 void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
                      bool requeue);

@@ -168,7 +168,11 @@ ROW(std_err)
 
 static size_t node_count(const struct env_job *job)
 {
-    return job->allocation && job->allocation->n_nodes ? job->allocation->n_nodes : 1;
+    size_t count = 0;
+
+    for (size_t i = 0; job->allocation && i < job->allocation->n_nodes; i++)
+        count += !job->allocation->nodes[i]->left;
+    return MAX(count, 1);
 }
 ROW(node_list)
 {
@@ -176,8 +180,10 @@ ROW(node_list)
 
     if (!job->allocation || job->allocation->n_nodes == 0)
         return text(out, job->node);
-    for (size_t i = 0; i < job->allocation->n_nodes; i++)
-        hostlist_push(&list, job->allocation->nodes[i]->node, NULL);
+    for (size_t i = 0; i < job->allocation->n_nodes; i++) {
+        if (!job->allocation->nodes[i]->left)
+            hostlist_push(&list, job->allocation->nodes[i]->node, NULL);
+    }
     hostlist_format(&list, out);
     return true;
 }
@@ -188,14 +194,15 @@ ROW(num_nodes)
 /* Counts of one field over the nodes, and at least one. */
 static bool counts(const struct env_job *job, struct str *out, uint32_t (*of)(const NodeAlloc *))
 {
-    size_t len = node_count(job);
-    CLEANUP(freep) uint32_t *list = NEW_ARRAY(uint32_t, len);
+    size_t all = job->allocation ? job->allocation->n_nodes : 0, len = 0;
+    CLEANUP(freep) uint32_t *list = NEW_ARRAY(uint32_t, all + 1);
 
-    for (size_t i = 0; i < len; i++) {
-        const NodeAlloc *alloc =
-            job->allocation && job->allocation->n_nodes ? job->allocation->nodes[i] : job->here;
-        list[i] = alloc ? MAX(of(alloc), 1) : 1;
+    for (size_t i = 0; i < all; i++) {
+        if (!job->allocation->nodes[i]->left)
+            list[len++] = MAX(of(job->allocation->nodes[i]), 1);
     }
+    if (len == 0)
+        list[len++] = job->here ? MAX(of(job->here), 1) : 1;
     env_add_counts(out, list, len);
     return true;
 }

@@ -81,8 +81,9 @@ static struct book *book_of(struct agent *agent, const struct held *held)
     }
     if (file_read(path, 64, &text, NULL) == 0 && str_to_u64(str_text(&text), UINT32_MAX, &next))
         book->next = book->reserved = (uint32_t)next;
-    else if (held->grant->version >
-             1) /* another node managed it: far above what it may have used */
+    else if (held->grant->version > 1 &&
+             !str_eq(held->grant->manager, held->grant->allocation->nodes[0]->node))
+        /* another node managed it: far above what it may have used */
         book->next = book->reserved = (held->grant->version - 1) * MANAGER_JUMP;
     map_put_num(books, key, book);
     return book;

@@ -83,9 +83,13 @@ static int candidates(const struct pick *pick, uint32_t *out, size_t *count, siz
 {
     CLEANUP(hostlist_done) struct hostlist wanted = { 0 }, excluded = { 0 };
     const Allocation *allocation = pick->allocation;
-    size_t n = allocation->n_nodes, first = pick->request->relative;
+    size_t n = allocation->n_nodes, first = 0, skip = pick->request->relative;
 
     *count = *musts = 0;
+    while (first < n && (allocation->nodes[first]->left || skip > 0)) {
+        skip -= !allocation->nodes[first]->left;
+        first++;
+    }
     if (parse_hosts(&wanted, pick->request->nodelist, err) < 0 ||
         parse_hosts(&excluded, pick->request->exclude, err) < 0)
         return -(int)err->code;
@@ -93,7 +97,8 @@ static int candidates(const struct pick *pick, uint32_t *out, size_t *count, siz
         return err_code(err, ERR_NODE_COUNT);
     hostlist_each (host, &wanted) {
         size_t i = 0;
-        while (i < n && strcmp(allocation->nodes[i]->node, host.name) != 0)
+        while (i < n &&
+               (allocation->nodes[i]->left || strcmp(allocation->nodes[i]->node, host.name) != 0))
             i++;
         if (i == n || hostlist_find(&excluded, host.name) >= 0)
             return err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
@@ -103,7 +108,8 @@ static int candidates(const struct pick *pick, uint32_t *out, size_t *count, siz
             size_t at = (first + i) % n;
             const char *name = allocation->nodes[at]->node;
             bool must = hostlist_find(&wanted, name) >= 0;
-            if (must != (pass == 0) || hostlist_find(&excluded, name) >= 0)
+            if (allocation->nodes[at]->left || must != (pass == 0) ||
+                hostlist_find(&excluded, name) >= 0)
                 continue;
             out[(*count)++] = (uint32_t)at;
             *musts += must;

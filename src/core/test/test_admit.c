@@ -549,7 +549,9 @@ static void updates_are_admitted_like_submissions(void **unused)
     PUT(&change, min_nodes, 1);
     fix_update(fix, id, &change, false);
     fix_start(fix, id, "n1", 1);
-    assert_int_equal(fix_update(fix, id, &change, true), ERR_JOB_NOT_PENDING);
+    assert_int_equal(fix_update(fix, id, &change, true), ERR_OK); /* as many as it has */
+    PUT(&change, min_nodes, 2);
+    assert_int_equal(fix_update(fix, id, &change, true), ERR_UNSUPPORTED);
     change = (JobSpec)JOB_SPEC__INIT;
     PUT(&change, time_limit_s, 600);
     assert_int_equal(fix_update(fix, id, &change, false), ERR_OK);

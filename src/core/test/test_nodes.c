@@ -139,9 +139,63 @@ static void no_kill_keeps_what_is_left(void **unused)
     assert_phase(fix, keeps, PHASE_RUNNING);
     assert_int_equal(fix_events(fix, EVENT_JOB_CHANGED, NULL), 1);
     assert_int_equal(fix_get(fix, keeps)->run->held, 1);
+    assert_true(fix_get(fix, keeps)->run->parts[1].left);
+    assert_int_equal(run_nodes(fix_get(fix, keeps)->run), 1);
     fix_node_down(fix, "n1", true); /* its script was there */
     assert_state(fix, keeps, JOB_NODE_FAIL);
     assert_phase(fix, keeps, PHASE_ENDED);
+
+    /* An allocation without a script goes on without its first node too, until none is left. */
+    fix_free(fix);
+    fix = fix_new(3);
+    uint32_t plain = running(fix, false, true, false, true);
+    fix_ready(fix, plain);
+    fix_node_state(fix, "n1", "DOWN", "smoke");
+    assert_phase(fix, plain, PHASE_RUNNING);
+    assert_int_equal(run_manager(fix_get(fix, plain)->run), 1);
+    assert_int_equal(fix_get(fix, plain)->run->held, 2); /* n1 is to say released */
+    assert_int_equal(fix_release(fix, plain, "n1"), ERR_OK);
+    assert_int_equal(get(fix, "n1")->cpus_used, 0);
+    fix_node_down(fix, "n2", true);
+    assert_phase(fix, plain, PHASE_ENDED);
+    fix_free(fix);
+}
+
+static void a_running_job_gives_up_nodes(void **unused)
+{
+    struct fix *fix = fix_new(3);
+    uint32_t id = running(fix, false, false, true, true);
+    JobSpec change = JOB_SPEC__INIT;
+
+    PUT(&change, min_nodes, 1);
+    assert_int_equal(fix_update(fix, id, &change, false), ERR_TRANSITION); /* it starts */
+    fix_ready(fix, id);
+    change.min_nodes = 3;
+    assert_int_equal(fix_update(fix, id, &change, true), ERR_UNSUPPORTED);
+    change.min_nodes = 0;
+    assert_int_equal(fix_update(fix, id, &change, false), ERR_NODE_COUNT);
+    change = (JobSpec)JOB_SPEC__INIT;
+    change.nodelist = (char *)"n2"; /* the script is on n1 */
+    assert_int_equal(fix_update(fix, id, &change, false), ERR_NODE_NOT_AVAIL);
+    change.nodelist = (char *)"n[1,3]";
+    assert_int_equal(fix_update(fix, id, &change, false), ERR_INVALID_NODE_NAME);
+    assert_int_equal(fix_release(fix, id, "n2"), ERR_TRANSITION); /* it is not asked to */
+    assert_int_equal(run_nodes(fix_get(fix, id)->run), 2);
+
+    change.nodelist = (char *)"n1";
+    assert_int_equal(fix_update(fix, id, &change, false), ERR_OK);
+    assert_int_equal(run_nodes(fix_get(fix, id)->run), 1);
+    assert_phase(fix, id, PHASE_RUNNING);
+    assert_true(get(fix, "n2")->cpus_used > 0); /* until it says so */
+    struct state *copy = fix_copy(fix);
+    assert_true(state_job(copy, id)->run->parts[1].left);
+    state_free(copy);
+    assert_int_equal(fix_release(fix, id, "n2"), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_RELEASED, NULL), 1);
+    assert_int_equal(get(fix, "n2")->cpus_used, 0);
+    assert_phase(fix, id, PHASE_RUNNING);
+    assert_int_equal(fix_finish(fix, id, 0), ERR_OK);
+    assert_phase(fix, id, PHASE_ENDED);
     fix_free(fix);
 }
 
@@ -376,7 +430,8 @@ static void keys_are_kept(void **unused)
 
 UNIT_MAIN(UNIT(words_of_scontrol), UNIT(reasons_say_who_and_when),
           UNIT(drained_nodes_take_no_new_jobs), UNIT(jobs_of_a_lost_node_end_or_run_elsewhere),
-          UNIT(no_kill_keeps_what_is_left), UNIT(down_by_hand_ends_jobs_and_tells_the_node),
-          UNIT(who_comes_back_by_itself), UNIT(a_reboot_is_seen_by_its_boot_id),
-          UNIT(less_than_configured_is_drained), UNIT(features_and_weights_can_be_changed),
-          UNIT(devices_are_given_one_by_one), UNIT(keys_are_kept))
+          UNIT(no_kill_keeps_what_is_left), UNIT(a_running_job_gives_up_nodes),
+          UNIT(down_by_hand_ends_jobs_and_tells_the_node), UNIT(who_comes_back_by_itself),
+          UNIT(a_reboot_is_seen_by_its_boot_id), UNIT(less_than_configured_is_drained),
+          UNIT(features_and_weights_can_be_changed), UNIT(devices_are_given_one_by_one),
+          UNIT(keys_are_kept))

@@ -354,6 +354,29 @@ static void step_update(struct fix *fix)
     fix_update(fix, any_job(fix), &change, chance(70));
 }
 
+/* A running job gives up nodes; those that it has given up say that they are free. */
+static void step_resize(struct fix *fix)
+{
+    const struct job *job = any_in(fix, PHASE_RUNNING);
+    JobSpec change = JOB_SPEC__INIT;
+
+    for (int i = 0; i < 8 && job && job->run->count < 2; i++)
+        job = any_in(fix, PHASE_RUNNING);
+    if (!job || job->run->count < 2)
+        return;
+    for (unsigned i = 0; i < job->run->count; i++) {
+        if (job->run->parts[i].left && chance(80)) {
+            fix_release(fix, job->id, job->run->parts[i].name);
+            return;
+        }
+    }
+    if (chance(50))
+        PUT(&change, min_nodes, any(3));
+    else
+        change.nodelist = (char *)(uintptr_t)job->run->parts[any(job->run->count)].name;
+    fix_update(fix, job->id, &change, chance(50));
+}
+
 static void step_update_tasks(struct fix *fix)
 {
     const struct job *job = any_in(fix, PHASE_PENDING);
@@ -643,7 +666,7 @@ static const struct {
     { 2, step_partition }, { 2, step_reservation },  { 1, step_config },
     { 10, step_time },     { 2, step_small },        { 2, step_with_id },
     { 3, step_hold },      { 4, step_requeue },      { 3, step_suspend },
-    { 6, step_preempt },
+    { 6, step_preempt },   { 4, step_resize },
 };
 
 static void any_step(struct fix *fix)
