@@ -58,6 +58,20 @@ static void warn_ignored(struct srun *srun)
     }
 }
 
+/* Steps are not laid out by these yet. */
+static int refuse_options(struct srun *srun)
+{
+    static const char *const names[] = { "ntasks-per-core", "ntasks-per-socket" };
+
+    for (size_t i = 0; !srun->own && i < ARRAY_LEN(names); i++) {
+        if (!alloc_given(&srun->request, names[i], NULL))
+            continue;
+        cli_error(&srun->cli, "--%s is not supported yet inside an allocation", names[i]);
+        return 1;
+    }
+    return 0;
+}
+
 static int read_options(struct srun *srun, int argc, char **argv)
 {
     struct option_ctx ctx = cli_option_ctx();
@@ -173,6 +187,8 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
         cli_error(&srun->cli, "--interactive is for salloc: there is no allocation");
         return 1;
     }
+    if (refuse_options(srun))
+        return 1;
     warn_ignored(srun);
     srun->job_id = srun->request.jobid;
     if (!srun->own)

@@ -29,7 +29,7 @@ struct env_job {
     const JobStatus *status;
     const Allocation *allocation;
     const NodeAlloc *here;
-    bool gpu_local; /* other GPUs cannot be opened, so those of the job count from 0 */
+    bool gpu_local;             /* other GPUs cannot be opened, so those of the job count from 0 */
     const NodeInventory *found; /* of this node: which make its GPUs are */
     const Config *config;
     const char *node;

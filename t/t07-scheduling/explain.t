@@ -161,10 +161,10 @@ scontrol update partitionname=short state=inactive
 why 'or inactive' "$down" PartitionInactive
 says 'in words' 'partition short is INACTIVE'
 
-bad=$(sbatch --parsable -o /dev/null --wrap 'exit 3')
-wait_for 20 job_is "$bad" FAILED
-text=$(spur explain "$bad")
-says 'a job that failed' "^job $bad is FAILED: it failed with exit code 3 after 0:0[0-9]"
+failing=$(sbatch --parsable -o /dev/null --wrap 'exit 3')
+wait_for 20 job_is "$failing" FAILED
+text=$(spur explain "$failing")
+says 'a job that failed' "^job $failing is FAILED: it failed with exit code 3 after 0:0[0-9]"
 run sbatch -c 400 --wrap true
 is 'what no node could run is refused' "$code $err" '1 sbatch: error: Batch job submission failed: Requested node configuration is not available'
 done_testing
