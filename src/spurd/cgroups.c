@@ -227,9 +227,21 @@ static bool names_dir(const char *pid, const char *dir)
            memmem(str_text(&text), text.len, dir, strlen(dir)) != NULL;
 }
 
+/* A supervisor's title is written over its arguments; its log is in the run directory all the same. */
+static bool writes_in(const char *pid, const char *dir)
+{
+    CLEANUP(freep) char *path = mem_printf("/proc/%s/fd/2", pid);
+    char link[4096];
+    ssize_t len = readlink(path, link, sizeof(link) - 1);
+    size_t dir_len = strlen(dir);
+
+    return len > (ssize_t)dir_len && memcmp(link, dir, dir_len) == 0 && link[dir_len] == '/';
+}
+
 /*
  * Ends every job of this node, its supervisors and the zygote: they have the run directory in their
- * arguments, and jobs are in the node's cgroup. For SIGQUIT; otherwise jobs outlive us.
+ * arguments or their log in it, and jobs are in the node's cgroup. For SIGQUIT; otherwise jobs
+ * outlive us.
  */
 void cgroups_end_node(const char *cgroup, const char *run_dir)
 {
@@ -241,7 +253,8 @@ void cgroups_end_node(const char *cgroup, const char *run_dir)
         put(cgroup, "cgroup.kill", "1");
     while (all && (entry = readdir(all))) {
         int pid = atoi(entry->d_name);
-        if (pid > 1 && pid != getpid() && names_dir(entry->d_name, run_dir))
+        if (pid > 1 && pid != getpid() &&
+            (names_dir(entry->d_name, run_dir) || writes_in(entry->d_name, run_dir)))
             kill(pid, SIGKILL);
     }
     if (all)
