@@ -85,10 +85,14 @@ static void insert_chunk(struct line *queue, uint32_t at, struct chunk *chunk)
     queue->count++;
 }
 
-/* Room for one more at the end of chunk `at`; a full one is cut in two. */
-static void make_room(struct line *queue, uint32_t at)
+/*
+ * Room for one more at the end of chunk `at`; a full one is cut in two. Returns where the chunk is
+ * then: the list of chunks may have been moved to its front.
+ */
+static uint32_t make_room(struct line *queue, uint32_t at)
 {
     struct chunk *chunk = queue->chunks[at];
+    uint32_t place = at - queue->first;
 
     if (chunk->start) {
         memmove(chunk->items, chunk->items + chunk->start, chunk->len * sizeof(*chunk->items));
@@ -103,6 +107,7 @@ static void make_room(struct line *queue, uint32_t at)
         memcpy(half->items, chunk->items + chunk->len, half->len * sizeof(*half->items));
         insert_chunk(queue, at + 1, half);
     }
+    return queue->first + place;
 }
 
 void line_put(struct line *queue, struct order order)
@@ -120,7 +125,7 @@ void line_put(struct line *queue, struct order order)
         at = end - 1;
     }
     while (queue->chunks[at]->start + queue->chunks[at]->len == queue->chunks[at]->cap) {
-        make_room(queue, at);
+        at = make_room(queue, at);
         if (order_before(last_of(queue->chunks[at]), order) && at + 1 < queue->first + queue->count)
             at++;
     }
