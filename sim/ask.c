@@ -323,7 +323,7 @@ static void reconfigure(struct host *host, struct request *request)
 
     world->config_version++;
     Config *config = host_config(world);
-    ctl_set_config(host->ctl, config, true);
+    ctl_set_config(host->ctl, config, true, NULL, NULL);
     config__free_unpacked(config, NULL);
     people_answered(world, request->number, ERR_OK, 0);
 }

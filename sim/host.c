@@ -443,7 +443,7 @@ void host_start(struct host *host)
     if (!host_enter(host))
         return;
     Config *config = host_config(world);
-    ctl_set_config(host->ctl, config, false);
+    ctl_set_config(host->ctl, config, false, NULL, NULL);
     config__free_unpacked(config, NULL);
     host_leave(host);
 }

@@ -64,7 +64,8 @@ static Config *config_copy(const Config *config)
     return copy;
 }
 
-void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure)
+void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure, ctl_agreed_fn *done,
+                    void *arg)
 {
     const Config *present = state_config(ctl->state);
     CmdConfig change = CMD_CONFIG__INIT;
@@ -76,14 +77,19 @@ void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure)
             config__free_unpacked(ctl->config, NULL);
         ctl->config = copy;
         ctl->config_reconfigure = reconfigure;
+    }
+    if (!ctl->leading || (!reconfigure && str_eq(present->hash, config->hash))) {
+        struct err err = { 0 };
+        if (!ctl->leading)
+            err_code(&err, ERR_NOT_LEADER);
+        if (done)
+            done(arg, ctl->leading ? NULL : &err);
         return;
     }
-    if (!reconfigure && str_eq(present->hash, config->hash))
-        return;
     change.config = (Config *)config;
     change.has_reconfigure = true;
     change.reconfigure = reconfigure;
-    ctl_propose(ctl, &command, NULL, NULL);
+    ctl_propose_agreed(ctl, &command, done, arg);
 }
 
 /* ---- life ---- */

@@ -99,13 +99,14 @@ bool ctl_is_idle(const struct ctl *ctl);
 void ctl_close_log(struct ctl *ctl);
 bool ctl_is_leading(const struct ctl *ctl);
 
-/* The configuration of this process; proposed when the cluster has another and this one leads. */
-void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure);
+/* What was proposed is agreed and applied (err is NULL), or why not. May be NULL. */
+typedef void ctl_agreed_fn(void *arg, const struct err *err);
 
-/* Proposes a new list of controllers; `done` may be NULL, err is NULL when it is agreed. */
-typedef void ctl_controllers_fn(void *arg, const struct err *err);
-void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_controllers_fn *done,
-                             void *arg);
+/* The configuration of this process; proposed when the cluster has another and this one leads. */
+void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure, ctl_agreed_fn *done,
+                    void *arg);
+/* Proposes a new list of controllers. */
+void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_agreed_fn *done, void *arg);
 
 void ctl_poll(struct ctl *ctl);  /* the log has something to say */
 void ctl_flush(struct ctl *ctl); /* at the end of a turn of the loop: what was proposed may go */

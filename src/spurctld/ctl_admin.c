@@ -236,36 +236,11 @@ void ctl_update_reservation(struct ctl *ctl, struct ctl_ask *ask, const Protobuf
 
 /* ---- the controller itself ---- */
 
-struct list_ask {
-    ctl_controllers_fn *done;
-    void *arg;
-};
-
-static void list_done(struct ctl *ctl, void *arg, const struct events *events,
-                      const struct err *err)
-{
-    struct list_ask *ask = arg;
-    const struct event *answer = events ? ctl_answer(events) : NULL;
-    struct err refused = { 0 };
-
-    (void)ctl;
-    if (!err && answer && answer->code) {
-        err_set(&refused, answer->code, "%s", answer->text ? answer->text : err_text(answer->code));
-        err = &refused;
-    }
-    if (ask->done)
-        ask->done(ask->arg, err);
-    free(ask);
-}
-
-void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_controllers_fn *done,
-                             void *arg)
+void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_agreed_fn *done, void *arg)
 {
     Command command = CTL_COMMAND(CONTROLLERS, .controllers = list);
-    struct list_ask *ask = NEW(struct list_ask);
 
-    *ask = (struct list_ask){ done, arg };
-    ctl_propose(ctl, &command, list_done, ask);
+    ctl_propose_agreed(ctl, &command, done, arg);
 }
 
 void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)

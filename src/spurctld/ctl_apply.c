@@ -86,7 +86,7 @@ static void became_leader(struct ctl *ctl)
     log_info("ctl.leads", "name=%s epoch=%llu index=%llu", ctl->name,
              (unsigned long long)head.epoch, (unsigned long long)head.index);
     if (ctl->config)
-        ctl_set_config(ctl, ctl->config, ctl->config_reconfigure);
+        ctl_set_config(ctl, ctl->config, ctl->config_reconfigure, NULL, NULL);
     ctl_nodes_leading(ctl);
 }
 

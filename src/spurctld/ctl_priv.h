@@ -138,6 +138,8 @@ static inline int64_t ctl_mono(const struct ctl *ctl)
 void ctl_propose(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg);
 void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
                           uint32_t count, ctl_done_fn *done, void *arg);
+/* As ctl_propose, for those outside of ctl. */
+void ctl_propose_agreed(struct ctl *ctl, Command *command, ctl_agreed_fn *done, void *arg);
 /* The command with its request id and uid from the asker. */
 void ctl_propose_ask(struct ctl *ctl, struct ctl_ask *ask, Command *command, ctl_done_fn *done,
                      void *arg);

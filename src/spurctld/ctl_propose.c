@@ -78,6 +78,36 @@ void ctl_propose(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg
     ctl_propose_payloads(ctl, command, NULL, 0, done, arg);
 }
 
+struct agreement {
+    ctl_agreed_fn *done;
+    void *arg;
+};
+
+static void on_agreed(struct ctl *ctl, void *arg, const struct events *events,
+                      const struct err *err)
+{
+    struct agreement *agreement = arg;
+    const struct event *answer = events ? ctl_answer(events) : NULL;
+    struct err refused = { 0 };
+
+    (void)ctl;
+    if (!err && answer && answer->code) {
+        err_set(&refused, answer->code, "%s", answer->text ? answer->text : err_text(answer->code));
+        err = &refused;
+    }
+    agreement->done(agreement->arg, err);
+    free(agreement);
+}
+
+void ctl_propose_agreed(struct ctl *ctl, Command *command, ctl_agreed_fn *done, void *arg)
+{
+    struct agreement *agreement = done ? NEW(struct agreement) : NULL;
+
+    if (agreement)
+        *agreement = (struct agreement){ done, arg };
+    ctl_propose(ctl, command, done ? on_agreed : NULL, agreement);
+}
+
 void ctl_flush(struct ctl *ctl)
 {
     if (!ctl->unflushed)

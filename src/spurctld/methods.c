@@ -243,17 +243,25 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
     rpc_reply(call, &reply.base);
 }
 
+static void reconfigured(void *arg, const struct err *err)
+{
+    DoneReply reply = DONE_REPLY__INIT;
+
+    if (err)
+        rpc_fail(arg, err);
+    else
+        rpc_reply(arg, &reply.base);
+}
+
 static void on_reconfigure(struct rpc_call *call, const ProtobufCMessage *request)
 {
     struct server *server = rpc_call_ctx(call);
-    DoneReply reply = DONE_REPLY__INIT;
     struct err err = { 0 };
 
     (void)request;
-    if (server_load_conf(server, &err) < 0 || server_propose_conf(server, true, &err) < 0)
+    if (server_load_conf(server, &err) < 0 ||
+        server_propose_conf(server, true, reconfigured, call, &err) < 0)
         rpc_fail(call, &err);
-    else
-        rpc_reply(call, &reply.base);
 }
 
 static void on_shutdown(struct rpc_call *call, const ProtobufCMessage *request)

@@ -209,7 +209,8 @@ static int expand_conf(const struct conf *conf, struct arena *arena, Config **ou
     return code;
 }
 
-int server_propose_conf(struct server *server, bool reconfigure, struct err *err)
+int server_propose_conf(struct server *server, bool reconfigure, ctl_agreed_fn *done, void *arg,
+                        struct err *err)
 {
     struct arena arena;
     Config *config = NULL;
@@ -217,7 +218,7 @@ int server_propose_conf(struct server *server, bool reconfigure, struct err *err
     arena_init(&arena);
     int code = expand_conf(server->conf, &arena, &config, err);
     if (code == 0 && (code = core_admit_config(config, err)) == 0)
-        ctl_set_config(server->ctl, config, reconfigure);
+        ctl_set_config(server->ctl, config, reconfigure, done, arg);
     if (config)
         config__free_unpacked(config, NULL);
     arena_done(&arena);
@@ -390,7 +391,7 @@ static int start(struct server *server, struct err *err)
         .several = server_is_several(server),
     };
     server->ctl = ctl_new(&io, &options, open_log, server, err);
-    if (!server->ctl || server_propose_conf(server, false, err) < 0)
+    if (!server->ctl || server_propose_conf(server, false, NULL, NULL, err) < 0)
         return -(int)err->code;
     if (server->peers)
         peers_check_payloads(server->peers);

@@ -69,8 +69,10 @@ struct server {
 };
 
 int server_load_conf(struct server *server, struct err *err); /* reads the file again */
-/* Proposes what was read, with one NodeSpec per node and plain host lists. */
-int server_propose_conf(struct server *server, bool reconfigure, struct err *err);
+/* Proposes what was read, with one NodeSpec per node and plain host lists; `done` comes only when
+   the answer is 0. */
+int server_propose_conf(struct server *server, bool reconfigure, ctl_agreed_fn *done, void *arg,
+                        struct err *err);
 void server_stop(struct server *server, const char *why);
 
 /* methods.c */

@@ -44,6 +44,12 @@ mine() { as_user sbatch --parsable -o /dev/null "$@"; }
 run sprio -w -o '%i %S %A %F %J %P %Q %T'
 is 'weights' "$out" 'JOBID SITE AGE FAIRSHARE JOBSIZE PARTITION QOS TRES
 Weights 1 1000 10000 500 2000 3000 cpu=1000'
+late=0
+for weight in $(seq 1001 1030) 1000; do # what is answered is in force
+    sed -i "s/^weight_age = .*/weight_age = $weight/" "$D/spur.conf"
+    scontrol reconfigure && [ "$(sprio -h -w -o %A)" = "$weight" ] || late=$((late + 1))
+done
+is 'after each of 31 reconfigurations sprio shows its weight' "$late" 0
 busy=$(mine -n 4 --exclusive --wrap 'sleep 300')
 ok 'the node is busy' wait_for 20 job_is "$busy" RUNNING
 plain=$(mine -n 2 --wrap 'sleep 300')
