@@ -28,7 +28,8 @@ void job_j_exit(const struct field_call *call, struct jsonw *json);
 void job_j_derived_exit(const struct field_call *call, struct jsonw *json);
 void job_j_state(const struct field_call *call, struct jsonw *json);
 
-/* What it asks for and has: fields_job_size.c */
+/* What it asks for and has: fields_job_who.c, _size.c, _gres.c and _files.c */
+bool job_decided_or_asked(struct str *out, const char *decided, const char *asked);
 field_writer job_w_user, job_w_group, job_w_account, job_w_qos, job_w_partition,
     job_w_priority_ratio, job_w_requeue, job_w_nodes, job_w_nodes_record, job_w_exec_host,
     job_w_batch_host, job_w_node_count, job_w_node_count_record, job_w_cpu_count, job_w_max_nodes,
