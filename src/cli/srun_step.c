@@ -320,6 +320,7 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     }
     launch->launch_host = host;
     launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
+    launch->has_ml_env = launch->ml_env = spec->ml_env;
     launch->container = job_container(spec, container) ? container : NULL;
     srun_fill_bind(srun, launch);
 }

@@ -37,6 +37,8 @@ struct env_job {
     const char *cluster;
     const char *topology; /* "switch1.node1"; NULL: no topology */
     const char *std_in, *std_out, *std_err;
+    const char *ml_address; /* of the first node; NULL: only its name is known */
+    const char *ml_port;    /* --ml-env: of the user's own; NULL: made from the job */
     int64_t start_us;
     int64_t time_limit_s;   /* negative: none */
     const StepEnded *ended; /* epilog: how the script ended; may be NULL */
@@ -73,6 +75,14 @@ void env_add_counts(struct str *out, const uint32_t *counts, size_t len);
 
 /* "2,5,7" from there on becomes "0,1,2". */
 bool env_gpu_renumber(struct str *out, size_t from);
+
+/*
+ * --ml-env (env_ml.c). The port where processes of a step meet; the host of "http://host:port", or the
+ * node's name; MASTER_PORT when it is the user's, not ours of the script around: NULL.
+ */
+uint16_t env_ml_port(uint32_t job, uint32_t step);
+bool env_ml_host(const char *address, const char *node, struct str *out);
+const char *env_ml_own_port(const struct env *env);
 
 /* False when it is not one. */
 bool env_read_array(const char *text, struct env_array *out);

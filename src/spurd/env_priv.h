@@ -26,4 +26,13 @@ bool env_gpu_rocr(const struct env_job *job, struct str *out);
 bool env_gpu_other(const struct env_job *job, struct str *out);
 bool env_shards(const struct env_job *job, struct str *out);
 
+/* env_ml.c: false without --ml-env. */
+bool env_ml_flag(const struct env_job *job, struct str *out);
+bool env_ml_zero(const struct env_job *job, struct str *out);
+bool env_ml_address(const struct env_job *job, struct str *out);
+bool env_ml_made_port(const struct env_job *job, struct str *out);
+bool env_ml_master_port(const struct env_job *job, struct str *out);
+bool env_ml_world(const struct env_job *job, struct str *out);
+bool env_ml_local_world(const struct env_job *job, struct str *out);
+
 #endif

@@ -458,6 +458,16 @@ const struct env_row env_rows[] = {
     { "SPUR_JOB", B, spur_job },
     { "SPUR_NODE_SOCKET", B, node_socket },
 
+    { "SPUR_ML_ENV", B, env_ml_flag },
+    { "SPUR_ML_PORT", B, env_ml_made_port },
+    { "MASTER_ADDR", B, env_ml_address },
+    { "MASTER_PORT", B, env_ml_master_port },
+    { "WORLD_SIZE", B, env_ml_world },
+    { "LOCAL_WORLD_SIZE", B, env_ml_local_world },
+    { "RANK", B, env_ml_zero },
+    { "LOCAL_RANK", B, env_ml_zero },
+    { "NODE_RANK", B, env_ml_zero },
+
     { "SLURM_SCRIPT_CONTEXT", P, prolog_word },
     { "SLURM_SCRIPT_CONTEXT", E, epilog_word },
     { "SLURM_JOB_EXIT_CODE", E, exit_code },

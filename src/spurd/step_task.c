@@ -132,6 +132,47 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
     env_set(env, "PWD", launch->work_dir);
 }
 
+/* ---- --ml-env ---- */
+
+static void put_ml(const struct step_give *give, size_t index, struct env *env)
+{
+    const StepLayout *layout = give->layout;
+    const StepNode *first = layout->nodes[0];
+    CLEANUP(str_done) struct str host = { 0 };
+    char port[8];
+    const char *own = env_ml_own_port(env);
+
+    snprintf(port, sizeof(port), "%u", env_ml_port(layout->id->job_id, layout->id->step));
+    env_ml_host(first->address, first->name, &host);
+    env_set(env, "SPUR_ML_ENV", "1");
+    env_set(env, "MASTER_ADDR", str_text(&host));
+    env_set(env, "MASTER_PORT", own ? own : port);
+    env_set(env, "SPUR_ML_PORT", port);
+    put_number(env, "WORLD_SIZE", layout->ntasks);
+    put_number(env, "LOCAL_WORLD_SIZE", give->here->n_tasks);
+    put_number(env, "NODE_RANK", index);
+    /* What torchrun takes for its options of these names: each task is one agent. */
+    env_set(env, "PET_MASTER_ADDR", str_text(&host));
+    env_set(env, "PET_MASTER_PORT", own ? own : port);
+    put_number(env, "PET_NNODES", layout->ntasks);
+}
+
+static void put_ml_ranks(struct arena *arena, StepTasks *tasks)
+{
+    static const char *const names[] = { "RANK", "LOCAL_RANK", "PET_NODE_RANK" };
+
+    for (size_t i = 0; i < tasks->n_list; i++) {
+        StepTaskOne *one = tasks->list[i];
+        const size_t values[] = { one->number, i, one->number };
+        char **env = ARENA_ARRAY(arena, char *, one->n_env + ARRAY_LEN(names));
+        if (one->n_env)
+            memcpy(env, one->env, one->n_env * sizeof(*env));
+        one->env = env;
+        for (size_t k = 0; k < ARRAY_LEN(names); k++)
+            env[one->n_env++] = arena_printf(arena, "%s=%zu", names[k], values[k]);
+    }
+}
+
 static int build_env(const struct step_give *give, size_t index, struct arena *arena, StepTask *out,
                      struct err *err)
 {
@@ -156,6 +197,10 @@ static int build_env(const struct step_give *give, size_t index, struct arena *a
     if (step_give_tasks(give, arena, &env, out, err) < 0) {
         env_done(&env);
         return -(int)err->code;
+    }
+    if (launch->ml_env) {
+        put_ml(give, index, &env);
+        put_ml_ranks(arena, out->tasks);
     }
     out->n_env = env.list.len;
     out->env = arena_copy(arena, env.list.items, env.list.len * sizeof(char *));

@@ -141,6 +141,7 @@ void task_env_job(const struct task_node *node, const Grant *grant, struct env_j
         .topology = node->spec && !str_is_empty(node->spec->topology) ? node->spec->topology : NULL,
         .start_us = grant->start_us,
         .time_limit_s = task_time_limit_s(grant, NULL),
+        .ml_address = grant->n_addresses ? grant->addresses[0] : NULL,
     };
 }
 
@@ -197,6 +198,7 @@ static void build_env(const struct task_node *node, const Grant *grant, const Jo
         env_put(&env, (const char *)payload->env[i].data, payload->env[i].len);
     task_env_job(node, grant, &job);
     job.gpu_local = task_hides_devices(node, out);
+    job.ml_port = env_ml_own_port(&env);
     env_fill(&env, &job, ENV_BATCH);
     set_if_absent(&env, "SLURM_SUBMIT_DIR", job.spec->work_dir);
     set_if_absent(&env, "SLURM_SUBMIT_HOST", job.spec->alloc_node);

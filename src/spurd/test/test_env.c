@@ -331,5 +331,32 @@ static void the_last_value_counts(void **state)
     arena_done(&arena);
 }
 
+static void where_training_meets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *address, *host;
+    } rows[] = {
+        { "http://10.0.0.7:6818", "10.0.0.7" },
+        { "http://[fd00::1]:6818", "fd00::1" },
+        { "host", "host" },
+        { "", "node7" },
+        { NULL, "node7" },
+    };
+    struct str out = { 0 };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        str_clear(&out);
+        assert_true(env_ml_host(rows[i].address, "node7", &out));
+        assert_string_equal(str_text(&out), rows[i].host);
+    }
+    str_done(&out);
+    assert_int_equal(env_ml_port(1, 0), 20001);
+    assert_int_equal(env_ml_port(12000, 0), 20000);
+    assert_true(env_ml_port(5, 0) != env_ml_port(5, 1));
+    assert_true(env_ml_port(UINT32_MAX, UINT32_MAX) < 32000);
+}
+
 UNIT_MAIN(UNIT(a_minimal_job), UNIT(a_job_on_several_nodes), UNIT(gpus_by_their_make),
-          UNIT(prolog_and_epilog), UNIT(array_texts), UNIT(the_last_value_counts))
+          UNIT(prolog_and_epilog), UNIT(array_texts), UNIT(the_last_value_counts),
+          UNIT(where_training_meets))
