@@ -25,6 +25,20 @@ static struct agent *part_agent(struct ctl *ctl, const struct job *job, size_t p
 
 /* ---- grants and launches ---- */
 
+/* The script of a heterogeneous job knows what every component was given. */
+static void fill_components(struct ctl *ctl, const struct job *job, struct arena *arena,
+                            Launch *launch)
+{
+    uint32_t count = job->more ? job->more->het_count : 0;
+
+    launch->components = ARENA_ARRAY(arena, Job *, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct job *part = state_job(ctl->state, job->more->het_job_id + i);
+        if (part)
+            launch->components[launch->n_components++] = job_msg(ctl->state, part, arena);
+    }
+}
+
 static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *arena, Launch *launch)
 {
     struct str payload = { 0 };
@@ -49,6 +63,7 @@ static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *ar
     launch->cluster_name = state_config(ctl->state)->cluster_name;
     launch->has_time_limit_s = true;
     launch->time_limit_s = job->time_limit_s;
+    fill_components(ctl, job, arena, launch);
     str_done(&payload);
     return true;
 }
@@ -59,10 +74,36 @@ uint32_t ctl_grant_version(const struct job *job)
     return 1 + job->run->count - run_nodes(job->run);
 }
 
-/* For one node, grant and launch are one message. */
+static bool is_het(const struct job *job)
+{
+    return job->more && job->more->het_count;
+}
+
+/* For one node, grant and launch are one message; not while other components are being prepared. */
 bool ctl_launches_with_grant(const struct job *job)
 {
-    return job->batch && job->run->count == 1;
+    return job->batch && job->run->count == 1 && !is_het(job);
+}
+
+bool ctl_may_launch(const struct ctl *ctl, const struct job *job)
+{
+    for (uint32_t i = 0; is_het(job) && i < job->more->het_count; i++) {
+        const struct job *part = state_job(ctl->state, job->more->het_job_id + i);
+        enum job_phase phase = part ? job_phase(part) : PHASE_ENDED;
+        if (phase != PHASE_RUNNING && phase != PHASE_SUSPENDED)
+            return false;
+    }
+    return true;
+}
+
+/* The nodes of a job are ready; of a heterogeneous one, perhaps those of its last component. */
+static void ready(struct ctl *ctl, const struct job *job)
+{
+    const struct job *first = is_het(job) ? state_job(ctl->state, job->more->het_job_id) : job;
+
+    ctl_granting_end(ctl, job->id);
+    if (first && first->run && !ctl_launches_with_grant(first))
+        ctl_send_launch(ctl, first);
 }
 
 /* Where users reach the nodes of a job. */
@@ -124,6 +165,8 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.has_job_id = grant.has_attempt = grant.has_version = true;
     grant.job_id = job->id;
     grant.attempt = job->attempt;
+    grant.has_het_job_id = is_het(job);
+    grant.het_job_id = is_het(job) ? job->more->het_job_id : 0;
     size_t manager = ctl_manager(job);
     grant.version = ctl_grant_version(job);
     grant.owner = &owner;
@@ -162,7 +205,7 @@ void ctl_send_launch(struct ctl *ctl, const struct job *job)
     Launch launch = LAUNCH__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
 
-    if (!agent || !job->batch)
+    if (!agent || !job->batch || !ctl_may_launch(ctl, job))
         return;
     arena_init(&arena);
     message.what_case = CTL_MESSAGE__WHAT_LAUNCH;
@@ -325,9 +368,7 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
         started(ctl, event->job);
         break;
     case EVENT_JOB_READY:
-        ctl_granting_end(ctl, event->job->id);
-        if (!ctl_launches_with_grant(event->job))
-            ctl_send_launch(ctl, event->job);
+        ready(ctl, event->job);
         break;
     case EVENT_JOB_SIGNAL:
         signal_job(ctl, event);

@@ -165,6 +165,8 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_send_launch(struct ctl *ctl, const struct job *job);
 void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part);
 bool ctl_launches_with_grant(const struct job *job);
+/* Are the nodes of all components of a heterogeneous job ready? Of others: yes. */
+bool ctl_may_launch(const struct ctl *ctl, const struct job *job);
 uint32_t ctl_grant_version(const struct job *job);
 void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,

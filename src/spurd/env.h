@@ -70,6 +70,9 @@ void env_list_free(char **list);
 /* Sets every row that `where` has and that says something about this job. */
 void env_fill(struct env *env, const struct env_job *job, enum env_where where);
 
+/* What is known of each component of a heterogeneous job, and how many there are. */
+void env_fill_het(struct env *env, const struct env_job *job, Job *const *components, size_t count);
+
 /* "2(x3),1": counts per node as Slurm writes them. */
 void env_add_counts(struct str *out, const uint32_t *counts, size_t len);
 

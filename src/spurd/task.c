@@ -200,6 +200,8 @@ static void build_env(const struct task_node *node, const Grant *grant, const Jo
     job.gpu_local = task_hides_devices(node, out);
     job.ml_port = env_ml_own_port(&env);
     env_fill(&env, &job, ENV_BATCH);
+    if (grant->launch)
+        env_fill_het(&env, &job, grant->launch->components, grant->launch->n_components);
     set_if_absent(&env, "SLURM_SUBMIT_DIR", job.spec->work_dir);
     set_if_absent(&env, "SLURM_SUBMIT_HOST", job.spec->alloc_node);
     set_if_absent(&env, "USER", grant->owner->user);

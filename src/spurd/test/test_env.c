@@ -294,6 +294,74 @@ static void array_texts(void **state)
     }
 }
 
+static void components_of_a_heterogeneous_job(void **state)
+{
+    (void)state;
+    JobOwner owner = alice();
+    char batch[] = "batch", debug[] = "debug", name[] = "het.sh", node1[] = "node1",
+         node2[] = "node2", node3[] = "node3";
+    NodeAlloc nodes[3] = { NODE_ALLOC__INIT, NODE_ALLOC__INIT, NODE_ALLOC__INIT };
+    NodeAlloc *lists[2][2] = { { &nodes[2] }, { &nodes[0], &nodes[1] } };
+    Allocation allocations[2] = { ALLOCATION__INIT, ALLOCATION__INIT };
+    JobSpec specs[2] = { JOB_SPEC__INIT, JOB_SPEC__INIT };
+    JobStatus status[2] = { JOB_STATUS__INIT, JOB_STATUS__INIT };
+    Job jobs[2] = { JOB__INIT, JOB__INIT }, *components[] = { &jobs[0], &jobs[1] };
+    struct env_job about = { .job_id = 11, .owner = &owner, .spec = &specs[0] };
+    struct arena arena;
+    struct env env;
+
+    nodes[0].node = node1;
+    nodes[1].node = node2;
+    nodes[2].node = node3;
+    for (size_t i = 0; i < 3; i++)
+        nodes[i].cpus = nodes[i].tasks = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        allocations[i].nodes = lists[i];
+        allocations[i].n_nodes = i + 1;
+        allocations[i].partition = i ? debug : batch;
+        status[i].allocation = &allocations[i];
+        specs[i].name = name;
+        specs[i].has_ntasks = specs[i].has_mem_per_node_mb = true;
+        specs[i].ntasks = i + 1;
+        specs[i].mem_per_node_mb = i ? 50 : 100;
+        jobs[i].id = 11 + i;
+        jobs[i].spec = &specs[i];
+        jobs[i].status = &status[i];
+    }
+    arena_init(&arena);
+    env_init(&env, &arena);
+    env_fill_het(&env, &about, components, 1);
+    assert_int_equal(env.list.len, 0); /* one alone is no heterogeneous job */
+    env_fill_het(&env, &about, components, 2);
+    static const char *const wanted[][2] = {
+        { "SLURM_HET_SIZE", "2" },
+        { "SLURM_PACK_SIZE", "2" },
+        { "SLURM_JOB_ID_HET_GROUP_0", "11" },
+        { "SLURM_JOB_ID_HET_GROUP_1", "12" },
+        { "SLURM_JOB_ID_PACK_GROUP_1", "12" },
+        { "SLURM_JOB_PARTITION_HET_GROUP_0", "batch" },
+        { "SLURM_JOB_PARTITION_HET_GROUP_1", "debug" },
+        { "SLURM_JOB_NODELIST_HET_GROUP_0", "node3" },
+        { "SLURM_JOB_NODELIST_HET_GROUP_1", "node[1-2]" },
+        { "SLURM_JOB_NUM_NODES_HET_GROUP_1", "2" },
+        { "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1", "1(x2)" },
+        { "SLURM_TASKS_PER_NODE_HET_GROUP_1", "1(x2)" },
+        { "SLURM_NTASKS_HET_GROUP_0", "1" },
+        { "SLURM_NPROCS_PACK_GROUP_1", "2" },
+        { "SLURM_MEM_PER_NODE_HET_GROUP_0", "100" },
+        { "SLURM_MEM_PER_NODE_HET_GROUP_1", "50" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        const char *value = env_get(&env, wanted[i][0]);
+        assert_non_null(value);
+        assert_string_equal(value, wanted[i][1]);
+    }
+    assert_null(env_get(&env, "SLURM_JOB_ID_HET_GROUP_2"));
+    assert_null(env_get(&env, "SLURM_PROCID_HET_GROUP_0"));
+    env_done(&env);
+    arena_done(&arena);
+}
+
 static void the_last_value_counts(void **state)
 {
     (void)state;
@@ -358,5 +426,5 @@ static void where_training_meets(void **state)
 }
 
 UNIT_MAIN(UNIT(a_minimal_job), UNIT(a_job_on_several_nodes), UNIT(gpus_by_their_make),
-          UNIT(prolog_and_epilog), UNIT(array_texts), UNIT(the_last_value_counts),
-          UNIT(where_training_meets))
+          UNIT(prolog_and_epilog), UNIT(array_texts), UNIT(components_of_a_heterogeneous_job),
+          UNIT(the_last_value_counts), UNIT(where_training_meets))
