@@ -225,6 +225,8 @@ static int run_step(struct srun *srun)
         code = srun_bcast(srun);
     if (code == 0)
         code = srun_open_sinks(srun);
+    if (code == 0)
+        code = srun_hook(srun, false);
     if (code) {
         srun->highest_status = code << 8;
         srun_leave(srun);
@@ -233,6 +235,7 @@ static int run_step(struct srun *srun)
     srun_launch(srun);
     code = srun_loop(srun);
     srun_close_sinks(srun);
+    srun_hook(srun, true);
     return code;
 }
 

@@ -9,6 +9,7 @@
  * srun_loop.c  until all tasks have ended: one poll(), timers
  * srun_node.c  what nodes say; connections that break and are made again
  * srun_bcast.c  the program goes to the nodes before it runs there
+ * srun_hook.c  programs that run here before and after the step
  * srun_in.c    standard input, kept until every node has it
  * srun_signal.c  signals: what they do to us and to the tasks
  * srun_out.c   what tasks write: labels, lines, files
@@ -149,6 +150,9 @@ bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *er
 int srun_bcast(struct srun *srun); /* 0, or the exit code after a complaint */
 /* The program and the environment for this node. */
 void srun_bcast_use(struct srun *srun, const char *node);
+
+/* srun_hook.c: 0, or the exit code after a complaint; the command's own, or the site's */
+int srun_hook(struct srun *srun, bool epilog);
 
 /* srun_share.c */
 void srun_fill_share(struct srun *srun, StepRequest *request);

@@ -320,6 +320,8 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     }
     launch->launch_host = host;
     launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
+    launch->task_prolog = (char *)srun->request.task_prolog;
+    launch->task_epilog = (char *)srun->request.task_epilog;
     launch->has_ml_env = launch->ml_env = spec->ml_env;
     launch->container = job_container(spec, container) ? container : NULL;
     srun_fill_bind(srun, launch);

@@ -47,6 +47,7 @@ struct job_request {
         kill_on_bad_exit, disable_status;
     bool quit_on_interrupt, no_shell, bell;
     const char *mpi;
+    const char *prolog, *epilog, *task_prolog, *task_epilog;  /* of srun */
     const char *bcast, *bcast_exclude, *compress, *send_libs; /* "": given without a value */
     uint32_t jobid, relative, wait_s;
     uint32_t kill_command; /* a signal's number; 0: not asked for */

@@ -333,6 +333,7 @@ static ProtobufCBinaryData *prove_all(const struct share *share, const Grant *gr
 
 static void send_created(struct step_run *run, const Grant *grant)
 {
+    const Config *config = agent_common(run->agent);
     RunStepOut out = RUN_STEP_OUT__INIT;
     StepCreated created = STEP_CREATED__INIT;
     struct arena arena;
@@ -340,6 +341,10 @@ static void send_created(struct step_run *run, const Grant *grant)
     arena_init(&arena);
     created.has_layout = true;
     created.layout = run->share->packed;
+    if (config) {
+        created.srun_prolog = config->srun_prolog;
+        created.srun_epilog = config->srun_epilog;
+    }
     created.proofs = prove_all(run->share, grant, &arena, &created.n_proofs);
     out.what_case = RUN_STEP_OUT__WHAT_CREATED;
     out.created = &created;

@@ -282,6 +282,25 @@ static int build_container(const struct task_node *node, const JobSpec *spec, st
     return 0;
 }
 
+static void add_hook(char **list, size_t *count, char *path)
+{
+    if (!str_is_empty(path))
+        list[(*count)++] = path;
+}
+
+void task_hooks(const struct task_node *node, char *prolog, char *epilog, struct arena *arena,
+                StepTask *out)
+{
+    const Config *config = node->config;
+
+    out->task_prolog = ARENA_ARRAY(arena, char *, 2);
+    out->task_epilog = ARENA_ARRAY(arena, char *, 2);
+    add_hook(out->task_prolog, &out->n_task_prolog, config ? config->task_prolog : NULL);
+    add_hook(out->task_prolog, &out->n_task_prolog, prolog);
+    add_hook(out->task_epilog, &out->n_task_epilog, epilog);
+    add_hook(out->task_epilog, &out->n_task_epilog, config ? config->task_epilog : NULL);
+}
+
 int task_build(const struct task_node *node, const Grant *grant, const JobPayload *payload,
                const struct task_login *login, struct arena *arena, StepTask *out, struct err *err)
 {
@@ -315,6 +334,7 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
     task_limits(node, grant, arena, out);
     build_env(node, grant, payload, login, arena, out);
     build_rlimits(node->config, payload, arena, out);
+    task_hooks(node, NULL, NULL, arena, out);
     if (build_container(node, spec, arena, out, err) < 0)
         return -(int)err->code;
     if (login) {

@@ -65,6 +65,10 @@ void task_build_step(const struct task_node *node, const Grant *grant, uint32_t 
 void task_limits(const struct task_node *node, const Grant *grant, struct arena *arena,
                  StepTask *out);
 
+/* Programs of the site around each task, and those of srun's user between them; NULL: none. */
+void task_hooks(const struct task_node *node, char *prolog, char *epilog, struct arena *arena,
+                StepTask *out);
+
 /* Are there devices that its processes cannot open? */
 bool task_hides_devices(const struct task_node *node, const StepTask *task);
 

@@ -2,7 +2,8 @@
 /*
  * main.c - spurstepd: supervises one step of a job
  *
- * Started by spurd only. A person may ask for --help and --version.
+ * Started by spurd only, and by itself before a task that has a prolog. A person may ask for --help and
+ * --version.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "spurstepd/prolog.h"
 #include "spurstepd/zygote.h"
 
 enum { IDLE_DEFAULT_S = 10, IDLE_MAX_S = 86400 };
@@ -44,6 +46,8 @@ int main(int argc, char **argv)
     int64_t idle_s = IDLE_DEFAULT_S;
     struct err err = { 0 };
 
+    if (argc > 1 && str_eq(argv[1], "--task"))
+        return prolog_main(argc - 2, argv + 2);
     for (int i = 1; i < argc; i++) {
         if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h"))
             return usage(stdout, 0);

@@ -11,15 +11,20 @@
 #include "spurstepd/tasks_priv.h"
 
 /* Which task it is: every program under srun knows it by these. */
-static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena *arena,
-                        struct err *err)
+void plug_numbers(struct tasks *tasks, struct plug_task *one, struct arena *arena)
 {
-    (void)err;
     vec_push(&one->env, arena_printf(arena, "SLURM_PROCID=%u", one->number));
     vec_push(&one->env, arena_printf(arena, "SLURM_LOCALID=%zu", one->index));
     const StepTaskOne *asked = tasks->task->tasks->list[one->index];
     for (size_t i = 0; i < asked->n_env; i++)
         vec_push(&one->env, asked->env[i]);
+}
+
+static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena *arena,
+                        struct err *err)
+{
+    (void)err;
+    plug_numbers(tasks, one, arena);
     return 0;
 }
 

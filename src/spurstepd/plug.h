@@ -34,6 +34,9 @@ struct plug {
     void (*end)(struct tasks *tasks);
 };
 
+/* Adds which task it is, and what it alone was given. */
+void plug_numbers(struct tasks *tasks, struct plug_task *one, struct arena *arena);
+
 int plugs_begin(struct tasks *tasks, struct err *err);
 int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
 void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);

@@ -29,6 +29,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "spurstepd/prolog.h"
 #include "spurstepd/rlimits.h"
 #include "sys/spawn.h"
 
@@ -46,7 +47,8 @@ struct child {
     bool terminal;
     const int *keep; /* descriptors that stay open */
     size_t keep_count;
-    char **by_hand; /* argv with the interpreter before it; NULL: the script names none */
+    char **with_prolog; /* argv of what runs the prolog first; NULL: there is none */
+    char **by_hand;     /* argv with the interpreter before it; NULL: the script names none */
     gid_t *groups;
     cpu_set_t *cpus; /* NULL: as they are */
     size_t cpus_bytes;
@@ -286,7 +288,10 @@ CHILD static int child_main(void *arg)
     write_pid(child);
     say_binding(child);
     reset_signals();
-    execve(child->script, child->argv, child->env);
+    if (child->with_prolog)
+        execve(PROLOG_PROGRAM, child->with_prolog, child->env);
+    else
+        execve(child->script, child->argv, child->env);
     int error = errno;
     if (error == EACCES && child->by_hand) /* a directory in memory is often mounted noexec */
         execve(child->by_hand[0], child->by_hand, child->env);
@@ -407,6 +412,15 @@ static void build_cpus(struct child *child, const struct contain *contain)
     bitset_done(&set);
 }
 
+static void put_prolog(struct child *child)
+{
+    child->with_prolog = prolog_argv(child->task, child->argv);
+    if (!child->with_prolog)
+        return;
+    free(child->by_hand);
+    child->by_hand = NULL;
+}
+
 static int judge(const struct child *child, pid_t pid, struct started *out, struct err *err)
 {
     out->rlimits_refused = child->rlimits_refused;
@@ -438,16 +452,20 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
     if (task->n_wrapper) { /* what runs the script is looked for inside, so it is said by hand */
         child.argv = wrap_argv(task, script, named ? interpreter : NULL);
         child.script = child.argv[0];
+    } else if (task->n_task_prolog && named) {
+        child.argv = build_argv(task, script, interpreter);
     } else {
         child.argv = build_argv(task, script, NULL);
         child.by_hand = named ? build_argv(task, script, interpreter) : NULL;
     }
+    put_prolog(&child);
     build_cpus(&child, contain);
     long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
     int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
     free(child.env);
     free(child.argv);
     free(child.by_hand);
+    free(child.with_prolog);
     if (child.cpus)
         CPU_FREE(child.cpus);
     return ret;
@@ -470,10 +488,12 @@ int start_task(const StepTask *task, struct contain *contain, const struct start
 
     *out = (struct started){ 0 };
     child.env = build_env(&child, what->env, NULL);
+    put_prolog(&child);
     build_cpus(&child, contain);
     long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
     int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
     free(child.env);
+    free(child.with_prolog);
     if (child.cpus)
         CPU_FREE(child.cpus);
     return ret;

@@ -256,6 +256,16 @@ static void start(struct step *step)
 
 /* ---- the middle ---- */
 
+/* The next task epilog; after the last one, what the script left behind goes. */
+static void run_epilog(struct step *step, int64_t now_us)
+{
+    static char *own[] = { (char *)"SLURM_PROCID=0", (char *)"SLURM_LOCALID=0", NULL };
+
+    step->kill_at_us = -1;
+    if (!epilog_start(&step->epilog, step->task, &step->contain, own, now_us))
+        step->kill_at_us = now_us; /* unless nobody is left to kill */
+}
+
 static void reap(struct step *step, int64_t now_us)
 {
     struct rusage usage;
@@ -264,6 +274,10 @@ static void reap(struct step *step, int64_t now_us)
 
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
         add_usage(&step->usage, &usage);
+        if (pid == step->epilog.pid && step->phase == STEP_ENDING) {
+            run_epilog(step, now_us);
+            continue;
+        }
         if (pid != step->script || step->phase != STEP_RUNNING)
             continue;
         unsigned wait_s =
@@ -271,8 +285,8 @@ static void reap(struct step *step, int64_t now_us)
         step->status = status;
         step->script = 0;
         step->phase = STEP_ENDING;
-        step->kill_at_us = now_us; /* unless nobody is left to kill */
         step->give_up_at_us = now_us + wait_s * (int64_t)SECOND_US;
+        run_epilog(step, now_us);
     }
     if (pid < 0 && errno == ECHILD && step->phase == STEP_ENDING) /* (1) */
         step_end(step, now_us);
@@ -281,6 +295,7 @@ static void reap(struct step *step, int64_t now_us)
 static void do_due(struct step *step, int64_t now_us)
 {
     step_check_limit(step, now_us);
+    epilog_check(&step->epilog, now_us);
     if (step->say_at_us >= 0 && now_us >= step->say_at_us)
         send_started(step);
     if (step->lease_at_us >= 0 && now_us >= step->lease_at_us)
@@ -312,6 +327,7 @@ static void set_timer(struct step *step, int64_t now_us)
         step->lease_at_us,
         step->sync_at_us,
         step->say_at_us,
+        step->epilog.pid ? step->epilog.kill_at_us : -1,
     };
     int64_t next = -1;
 

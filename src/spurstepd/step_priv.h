@@ -11,6 +11,7 @@
 #include "spurstepd/chan.h"
 #include "spurstepd/contain.h"
 #include "spurstepd/limit.h"
+#include "spurstepd/prolog.h"
 #include "spurstepd/step.h"
 #include "spurstepd/track.h"
 
@@ -31,6 +32,7 @@ struct step {
     enum step_phase phase;
 
     pid_t script;
+    struct epilog epilog;
     int status;       /* of the script, as wait gives it */
     unsigned frozen;  /* FreezeCause bits */
     bool ended_by_us; /* before the script ended; `why` says what for */

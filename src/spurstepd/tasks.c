@@ -53,10 +53,27 @@ bool tasks_valid(const StepTask *task)
 static bool all_exited(const struct tasks *tasks)
 {
     for (size_t i = 0; i < tasks->count; i++) {
-        if (tasks->list[i].pid)
+        if (tasks->list[i].pid || tasks->list[i].epilog.pid)
             return false;
     }
     return true;
+}
+
+/* The next task epilog, if there is one. */
+static void run_epilog(struct tasks *tasks, size_t index, int64_t now_us)
+{
+    struct plug_task one = { .index = index, .number = tasks->list[index].number };
+    struct arena arena;
+
+    tasks->list[index].epilog.pid = 0;
+    if (tasks->list[index].epilog.next >= tasks->task->n_task_epilog)
+        return;
+    arena_init(&arena);
+    plug_numbers(tasks, &one, &arena);
+    vec_push(&one.env, NULL);
+    epilog_start(&tasks->list[index].epilog, tasks->task, &tasks->contain, one.env.items, now_us);
+    vec_done(&one.env);
+    arena_done(&arena);
 }
 
 /* The tasks are gone; what they left behind goes too. */
@@ -94,6 +111,8 @@ static bool reap(struct tasks *tasks, int64_t now_us)
         add_usage(&tasks->usage, &usage);
         for (size_t i = 0; i < tasks->count; i++) {
             struct task_one *one = &tasks->list[i];
+            if (one->epilog.pid == pid)
+                run_epilog(tasks, i, now_us);
             if (one->pid != pid)
                 continue;
             add_usage(&one->ended, &usage);
@@ -101,6 +120,7 @@ static bool reap(struct tasks *tasks, int64_t now_us)
             one->status = status;
             one->exited = one->exit_due = true;
             file_close(&one->in);
+            run_epilog(tasks, i, now_us);
         }
     }
     begin_end(tasks, now_us);
@@ -228,6 +248,10 @@ static void set_timer(struct tasks *tasks, int64_t now_us)
     int64_t next = earlier(tasks->kill_at_us, tasks->give_up_at_us);
 
     next = earlier(next, tasks->lease_at_us);
+    for (size_t i = 0; i < tasks->count; i++) {
+        if (tasks->list[i].epilog.pid)
+            next = earlier(next, tasks->list[i].epilog.kill_at_us);
+    }
     if (tasks->phase == TASKS_RUNNING) {
         next = earlier(next, limit_next_us(&tasks->limit, now_us));
         next = earlier(next, tasks->track.next_us);
@@ -243,6 +267,8 @@ static void set_timer(struct tasks *tasks, int64_t now_us)
 static void do_due(struct tasks *tasks, int64_t now_us)
 {
     tasks_check_limit(tasks, now_us);
+    for (size_t i = 0; i < tasks->count; i++)
+        epilog_check(&tasks->list[i].epilog, now_us);
     if (tasks->lease_at_us >= 0 && now_us >= tasks->lease_at_us)
         tasks_check_lease(tasks, now_us);
     if (tasks->phase == TASKS_RUNNING && tasks->track.next_us >= 0 &&

@@ -12,6 +12,7 @@
 #include "spurstepd/chan.h"
 #include "spurstepd/contain.h"
 #include "spurstepd/limit.h"
+#include "spurstepd/prolog.h"
 #include "spurstepd/tasks.h"
 #include "spurstepd/track.h"
 
@@ -39,6 +40,7 @@ struct task_one {
     bool exit_due;    /* to be said when its output is out */
     uint64_t in_done; /* bytes of standard input written to it */
     Usage ended;      /* of its process, once it is gone */
+    struct epilog epilog;
 };
 
 /* A packed StepNews on its way. */
