@@ -4,6 +4,7 @@
 #
 # TAP:      ok NAME COMMAND…   is NAME GOT WANTED   like NAME GOT REGEX   pass/fail NAME   skip_all WHY   done_testing
 # Cluster:  cluster_up [options of spur up]  starts a private one under $T and sources its env; it ends with the test.
+#           controller_again  kills its controller and starts it on what it wrote.
 # Commands: run COMMAND… sets $out, $err, $code.   wait_for SECONDS COMMAND… polls until it succeeds.
 # Users:    as_user COMMAND… runs as an ordinary user (uid 20001, no account needed) when the test is root.
 set -u
@@ -52,6 +53,15 @@ cluster_up() {
     spur up --dir "$dir" "$@" >"$T/up.log" 2>&1 || { cat "$T/up.log" >&2; echo "Bail out! spur up failed"; exit 1; }
     . "$dir/env"
     D=$dir
+}
+
+# Kills the controller and starts it again on what it wrote.
+controller_again() {
+    local pid
+    pid=$(cut -d' ' -f1 "$D/run/ctl1.pid")
+    kill -9 "$pid"
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
+    (cd / && spur up --quiet --dir "$D" >>"$T/up.log" 2>&1) || { cat "$T/up.log" >&2; return 1; }
 }
 
 TEST_UID=20001

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "client/client.h"
 #include "schema/jsonw.h"
 #include "sys/clock.h"
@@ -131,9 +132,19 @@ struct option_ctx cli_option_ctx(void)
     return (struct option_ctx){ .now_us = clock_wall_us(), .env = environ };
 }
 
+/* How much of an array's list of tasks is shown. */
+static size_t array_chars(void)
+{
+    const char *text = getenv("SLURM_BITSTR_LEN");
+    uint64_t chars;
+
+    return text && str_to_u64(text, LIMIT_COMMENT_BYTES, &chars) ? (size_t)chars : 64;
+}
+
 struct field_ctx cli_field_ctx(int64_t now_us)
 {
     return (struct field_ctx){ .now_us = now_us > 0 ? now_us : clock_wall_us(),
+                               .array_chars = array_chars(),
                                .time_format = getenv("SLURM_TIME_FORMAT") };
 }
 

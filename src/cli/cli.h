@@ -46,7 +46,7 @@ int cli_load_error(const struct cli *cli, const char *before, const struct err *
 int cli_option_error(const struct option_set *set, const struct err *err);
 
 struct option_ctx cli_option_ctx(void);
-struct field_ctx cli_field_ctx(int64_t now_us); /* with SLURM_TIME_FORMAT */
+struct field_ctx cli_field_ctx(int64_t now_us); /* with SLURM_TIME_FORMAT, SLURM_BITSTR_LEN */
 
 /* --help, --usage and --version; true when one of them was asked for. */
 bool cli_help(const struct option_set *set, bool help, bool usage, bool version);

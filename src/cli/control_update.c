@@ -134,9 +134,14 @@ static int special_key(struct job_update *update, const char *word, const char *
         free(update->request.spec->nodelist);
         update->request.spec->nodelist = mem_strdup(value);
         update->sized = true;
-    } else if (key_is(word, "arraytaskthrottle") || key_is(word, "userid") ||
-               key_is(word, "numcpus") || key_is(word, "resetaccruetime") ||
-               key_is(word, "sitefactor") || key_is(word, "wait-for-switch")) {
+    } else if (key_is(word, "arraytaskthrottle")) {
+        if (!str_to_u64(value, UINT32_MAX - 1, &number))
+            return err_set(err, ERR_INVALID, "Invalid ArrayTaskThrottle value");
+        free(update->request.spec->array);
+        update->request.spec->array = mem_printf("%%%llu", (unsigned long long)number);
+    } else if (key_is(word, "userid") || key_is(word, "numcpus") ||
+               key_is(word, "resetaccruetime") || key_is(word, "sitefactor") ||
+               key_is(word, "wait-for-switch")) {
         return err_set(err, ERR_UNSUPPORTED, "%.*s cannot be updated yet", (int)strcspn(word, "="),
                        word);
     } else {

@@ -69,6 +69,8 @@ struct event {
     const struct node *node;
     uint32_t signal;
     bool batch_only, full, shape_changed;
+    bool array_first; /* STARTED: no task of its array did before */
+    bool array_last;  /* CLEAN: nothing of its array is left that could run */
     JobState end_state;
     int64_t start_us, end_us;
     const Usage *usage; /* of the command, or NULL */

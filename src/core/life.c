@@ -50,10 +50,21 @@ static void mark_task(struct state *state, struct job *job, enum task_bits bits)
     job_touch(state, job_at(state, job->array->id));
 }
 
+/* Has the last of its tasks ended? Those of a cancelled record never had one of their own. */
+static bool array_is_over(const struct state *state, const struct array *array)
+{
+    const struct job *first = array ? job_at(state, array->id) : NULL;
+
+    return first && !array->active &&
+           (!array->waiting || (job_is_meta(first) && job_phase(first) == PHASE_ENDED));
+}
+
 static void now_ended(struct state *state, struct job *job, struct events *out)
 {
     mark_task(state, job, job->state == JOB_COMPLETED ? TASK_OK : TASK_FAILED);
-    emit_job(out, EVENT_JOB_CLEAN, job)->end_state = job->state;
+    struct event *event = emit_job(out, EVENT_JOB_CLEAN, job);
+    event->end_state = job->state;
+    event->array_last = array_is_over(state, job->array);
     deps_news(state, job);
     due_update(state, job);
 }

@@ -134,7 +134,8 @@ static void run_msg(const struct job *job, struct arena *arena, JobStatus *out)
     out->partition = borrowed(run->partition);
 }
 
-static void array_msg(const struct job *job, struct arena *arena, JobStatus *out)
+/* With `tasks` the ids of those that wait, which takes time for each of them. */
+static void array_msg(const struct job *job, bool tasks, struct arena *arena, JobStatus *out)
 {
     SET(array_job_id, job->array->id);
     SET(array_max_running, job->array->max_running);
@@ -142,14 +143,15 @@ static void array_msg(const struct job *job, struct arena *arena, JobStatus *out
         SET(array_task_id, job->array_task_id);
         return;
     }
+    if (!tasks)
+        return;
     struct str text = { 0 };
     array_format(job->array, &text);
     out->array_tasks = arena_strdup(arena, str_text(&text));
     str_done(&text);
 }
 
-void job_status_msg(const struct state *state, const struct job *job, struct arena *arena,
-                    JobStatus *out)
+static void status_msg(const struct job *job, bool tasks, struct arena *arena, JobStatus *out)
 {
     job_status__init(out);
     SET(state, job->state);
@@ -170,7 +172,7 @@ void job_status_msg(const struct state *state, const struct job *job, struct are
     if (job->run)
         run_msg(job, arena, out);
     if (job->array)
-        array_msg(job, arena, out);
+        array_msg(job, tasks, arena, out);
     if (job->more)
         more_msg(job->more, out);
     if (job->deps) {
@@ -179,6 +181,12 @@ void job_status_msg(const struct state *state, const struct job *job, struct are
         out->dependency = arena_strdup(arena, str_text(&text));
         str_done(&text);
     }
+}
+
+void job_status_msg(const struct state *state, const struct job *job, struct arena *arena,
+                    JobStatus *out)
+{
+    status_msg(job, true, arena, out);
 }
 
 /* What people see beyond the facts. */
@@ -310,10 +318,10 @@ static void count_msg(const struct state *state, const struct job *job, struct a
         SET(mem_mb, sums->mem_mb);
 }
 
-static void shown_msg(const struct state *state, const struct job *job, struct arena *arena,
-                      JobStatus *out)
+static void shown_msg(const struct state *state, const struct job *job, bool tasks,
+                      struct arena *arena, JobStatus *out)
 {
-    job_status_msg(state, job, arena, out);
+    status_msg(job, tasks, arena, out);
     SET(reason, core_job_reason(state, job));
     if (!priority_is_basic(state))
         out->priority = job_priority(state, job);
@@ -352,7 +360,7 @@ Job *job_msg(const struct state *state, const struct job *job, struct arena *are
     out->owner = ARENA_NEW(arena, JobOwner);
     job_owner_msg(job->owner, out->owner);
     out->status = ARENA_NEW(arena, JobStatus);
-    shown_msg(state, job, arena, out->status);
+    shown_msg(state, job, true, arena, out->status);
     out->spec = job_spec__unpack(&allocator, job->spec->len, job->spec->data);
     return out;
 }
@@ -455,7 +463,7 @@ void job_pack(const struct state *state, const struct job *job, enum job_parts p
     if (parts != JOB_PACK_FULL)
         owner.n_gids = 0;
     msg.owner = &owner;
-    shown_msg(state, job, &arena, &status);
+    shown_msg(state, job, !words || !words->as_task, &arena, &status);
     if (words)
         job_words_msg(job, words, &status);
     if (parts == JOB_PACK_PRIORITY && job_is_eligible(job))

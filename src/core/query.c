@@ -238,8 +238,47 @@ static bool is_hidden(const struct state *state, const struct job *job)
     return partition && partition->spec->hidden;
 }
 
+/* The tasks of the array that were named; worked out once while its records are walked. */
+static const struct bitset *wanted_tasks(const struct query *query, const struct array *array)
+{
+    struct wanted *wanted = query->wanted;
+
+    if (wanted->array_id == array->id)
+        return &wanted->tasks;
+    bitset_done(&wanted->tasks);
+    bitset_init(&wanted->tasks, array->count);
+    wanted->array_id = array->id;
+    for (size_t i = 0; i < query->ref_count; i++) {
+        const struct job_ref *ref = &query->refs[i];
+        struct bitset set;
+        if (ref->id != array->id || ref->has_offset)
+            continue;
+        if (!ref->has_tasks) {
+            bitset_fill(&wanted->tasks);
+        } else if (array_select(array, ref->tasks, ref->tasks_len, &set, NULL) == 0) {
+            bitset_or(&wanted->tasks, &set);
+            bitset_done(&set);
+        }
+    }
+    return &wanted->tasks;
+}
+
+/* One of the tasks that were named, or the record of some that wait. */
+static bool match_tasks(const struct query *query, const struct job *job)
+{
+    const struct bitset *tasks = wanted_tasks(query, job->array);
+    uint32_t number;
+
+    if (job->is_task)
+        return array_find(job->array, job->array_task_id, &number) && bitset_has(tasks, number);
+    uint32_t waiting = array_next_waiting(job->array, 0);
+    while (waiting < job->array->count && !bitset_has(tasks, waiting))
+        waiting = array_next_waiting(job->array, (uint32_t)bitset_next(tasks, waiting));
+    return waiting < job->array->count;
+}
+
 /* By id: the job itself, or tasks of an array. */
-static bool match_ref(const struct job_ref *ref, const struct job *job)
+static bool match_ref(const struct query *query, const struct job_ref *ref, const struct job *job)
 {
     if (ref->has_offset)
         return job->more && job->more->het_job_id == ref->id &&
@@ -249,27 +288,13 @@ static bool match_ref(const struct job_ref *ref, const struct job *job)
         return false;
     if (!ref->has_tasks)
         return true;
-    if (!job->array || job->array->id != ref->id)
-        return false;
-    struct bitset set;
-    if (array_select(job->array, ref->tasks, ref->tasks_len, &set, NULL) < 0)
-        return false;
-    uint32_t number;
-    bool found = false;
-    if (job->is_task) {
-        found = array_find(job->array, job->array_task_id, &number) && bitset_has(&set, number);
-    } else {
-        bitset_each (n, &set)
-            found = found || array_task(job->array, (uint32_t)n) == TASK_WAITING;
-    }
-    bitset_done(&set);
-    return found;
+    return job->array && job->array->id == ref->id && match_tasks(query, job);
 }
 
 static bool match_id(const struct query *query, const struct job *job)
 {
     for (size_t i = 0; i < query->ref_count; i++) {
-        if (match_ref(&query->refs[i], job))
+        if (match_ref(query, &query->refs[i], job))
             return true;
     }
     return query->ref_count == 0;
@@ -315,29 +340,7 @@ bool query_since(const struct query *query, uint64_t *since)
 /* Is this waiting task of the array one of those that were named? */
 static bool wants_task(const struct query *query, const struct job *job, uint32_t number)
 {
-    struct wanted *wanted = query->wanted;
-    const struct array *array = job->array;
-
-    if (query->ref_count == 0)
-        return true;
-    if (wanted->array_id != array->id) {
-        bitset_done(&wanted->tasks);
-        bitset_init(&wanted->tasks, array->count);
-        wanted->array_id = array->id;
-        for (size_t i = 0; i < query->ref_count; i++) {
-            const struct job_ref *ref = &query->refs[i];
-            struct bitset set;
-            if (ref->id != array->id)
-                continue;
-            if (!ref->has_tasks) {
-                bitset_fill(&wanted->tasks);
-            } else if (array_select(array, ref->tasks, ref->tasks_len, &set, NULL) == 0) {
-                bitset_or(&wanted->tasks, &set);
-                bitset_done(&set);
-            }
-        }
-    }
-    return bitset_has(&wanted->tasks, number);
+    return query->ref_count == 0 || bitset_has(wanted_tasks(query, job->array), number);
 }
 
 const struct job *query_next(const struct query *query, const struct state *state,

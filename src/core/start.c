@@ -73,6 +73,7 @@ static void begin(struct state *state, struct job *job, struct events *out)
     if (job->more)
         job->more->preempt_us = 0;
     job->flags &= ~(uint32_t)(JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT);
+    bool first = job->array && !job->array->last_start_us;
     if (job->array) {
         job->array->unstarted--;
         job->array->running++;
@@ -82,6 +83,7 @@ static void begin(struct state *state, struct job *job, struct events *out)
     due_update(state, job);
     struct event *event = emit_job(out, EVENT_JOB_STARTED, job);
     event->start_us = state->time_us;
+    event->array_first = first;
     deps_news(state, job);
 }
 

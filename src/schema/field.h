@@ -29,6 +29,7 @@ struct field_ctx {
     int64_t now_us;
     const char *time_format; /* SLURM_TIME_FORMAT: NULL is standard, "relative", or strftime's */
     const char *cluster;
+    size_t array_chars; /* SLURM_BITSTR_LEN: of the tasks of an array; 0 all */
     bool noconvert; /* sizes stay in MB */
     bool detail;    /* scontrol -d */
     bool expand;    /* squeue --expand-patterns */

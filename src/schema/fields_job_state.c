@@ -13,7 +13,15 @@
 
 bool job_w_id(const struct field_call *call, struct str *out)
 {
-    job_add_id(out, job_of(call));
+    const JobStatus *status = job_status(job_of(call));
+
+    if (status->has_array_task_id || str_is_empty(status->array_tasks)) {
+        job_add_id(out, job_of(call));
+        return true;
+    }
+    str_addf(out, "%u_[", status->has_array_job_id ? status->array_job_id : job_of(call)->id);
+    job_add_array_tasks(out, job_of(call), call->ctx->array_chars);
+    str_add_char(out, ']');
     return true;
 }
 
@@ -37,7 +45,7 @@ bool job_w_array_task_or_skip(const struct field_call *call, struct str *out)
     if (status->has_array_task_id)
         str_add_u64(out, status->array_task_id);
     else if (!str_is_empty(status->array_tasks))
-        str_add(out, status->array_tasks);
+        job_add_array_tasks(out, job_of(call), call->ctx->array_chars);
     else
         return false;
     return true;

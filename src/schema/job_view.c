@@ -120,6 +120,17 @@ void job_add_id(struct str *out, const Job *job)
         str_add_u64(out, job->id);
 }
 
+void job_add_array_tasks(struct str *out, const Job *job, size_t most)
+{
+    const char *tasks = job_status(job)->array_tasks;
+    size_t ids = strcspn(tasks, "%");
+
+    if (most && ids > most)
+        str_addf(out, "%.*s...%s", (int)(MAX(most, 4) - 4), tasks, tasks + ids);
+    else
+        str_add(out, tasks);
+}
+
 void job_add_nodes(struct str *out, const Job *job)
 {
     const Allocation *given = job_status(job)->allocation;

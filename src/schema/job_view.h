@@ -23,7 +23,9 @@ uint32_t job_node_count(const Job *job);
 uint32_t job_cpu_count(const Job *job);
 uint32_t job_task_count(const Job *job);
 
-void job_add_id(struct str *out, const Job *job);    /* "136_[5-19:2%2]", "136_1", "139+0", "133" */
+void job_add_id(struct str *out, const Job *job); /* "136_[5-19:2%2]", "136_1", "139+0", "133" */
+/* The tasks that wait, "5-19:2%2"; their ids are cut to so many characters ("1,5,9,...%2"), 0: not. */
+void job_add_array_tasks(struct str *out, const Job *job, size_t most);
 void job_add_nodes(struct str *out, const Job *job); /* "node[2-3]"; nothing before the start */
 /* "cpu=8,mem=4000M,node=2,billing=8,gres/gpu=2": asked for, or given; nothing before the start. */
 void job_add_tres(struct str *out, const Job *job, bool given);

@@ -38,6 +38,12 @@ static const char *mail_event(const struct event *event, unsigned wanted, char *
         snprintf(text, size, "Requeued");
         return text;
     }
+    if (event->kind == EVENT_JOB_ENDED && event->end_state == JOB_TIMEOUT &&
+        wanted & MAIL_TIME100 && !(wanted & (MAIL_END | MAIL_FAIL))) {
+        run_time(job, time, sizeof(time));
+        snprintf(text, size, "Reached time limit, Run time %s", time);
+        return text;
+    }
     if (event->kind != EVENT_JOB_ENDED)
         return NULL;
     bool failed = event->end_state != JOB_COMPLETED;
@@ -51,6 +57,87 @@ static const char *mail_event(const struct event *event, unsigned wanted, char *
     return text;
 }
 
+/* The smallest and the largest exit code of the array's tasks that are still known. */
+static void exit_codes(const struct state *state, const struct array *array, int *low, int *high)
+{
+    *low = *high = -1;
+    for (uint32_t i = 0; i <= array->record_cap; i++) {
+        uint32_t id = i < array->record_cap ? array->record_slots[i] : array->id;
+        const struct job *job = id ? state_job(state, id) : NULL;
+        if (!job || !job->is_task || !job->run)
+            continue;
+        int code = WEXITSTATUS(job->run->exit_status);
+        *low = *low < 0 ? code : MIN(*low, code);
+        *high = MAX(*high, code);
+    }
+    *low = MAX(*low, 0);
+    *high = MAX(*high, 0);
+}
+
+/* Of an array as a whole: the first start, and the end of all. */
+static const char *array_event(const struct ctl *ctl, const struct event *event, unsigned wanted,
+                               char *text, size_t size)
+{
+    const struct array *array = event->job->array;
+    int low, high;
+
+    if (event->kind == EVENT_JOB_STARTED && event->array_first && wanted & MAIL_BEGIN)
+        return "Began";
+    if (event->kind != EVENT_JOB_CLEAN || !event->array_last)
+        return NULL;
+    bool failed = array->ok < array->count;
+    if (!(wanted & MAIL_END) && !(failed && wanted & MAIL_FAIL))
+        return NULL;
+    exit_codes(ctl->state, array, &low, &high);
+    snprintf(text, size, "%s, %s, ExitCode [%d-%d]", failed && !array->ok ? "Failed" : "Ended",
+             !failed     ? "COMPLETED"
+             : array->ok ? "Mixed"
+                         : "FAILED",
+             low, high);
+    return text;
+}
+
+/* What the subject calls the job. */
+static char *mail_name(const struct job *job, bool whole_array)
+{
+    if (whole_array)
+        return mem_printf("Array Summary Job_id=%u_* (%u)", job->array->id, job->array->id);
+    if (job->is_task)
+        return mem_printf("Array Task Job_id=%u_%u (%u)", job->array->id, job->array_task_id,
+                          job->id);
+    return mem_printf("Job_id=%u", job->id);
+}
+
+static void send_mail(struct ctl *ctl, const struct job *job, const JobSpec *spec, bool whole_array,
+                      const char *what)
+{
+    const Config *config = state_config(ctl->state);
+    const char *to = spec->mail_user ? spec->mail_user : job->owner->user;
+    CLEANUP(freep) char *called = mail_name(job, whole_array);
+    CLEANUP(freep)
+    char *subject =
+        mem_printf("%s %s Name=%s %s", config->cluster_name ? config->cluster_name : "Spur", called,
+                   spec->name ? spec->name : "", what);
+    CLEANUP(freep) char *id = mem_printf("SLURM_JOB_ID=%u", job->id);
+    CLEANUP(freep) char *name = mem_printf("SLURM_JOB_NAME=%s", spec->name ? spec->name : "");
+    CLEANUP(freep) char *user = mem_printf("SLURM_JOB_USER=%s", job->owner->user);
+    CLEANUP(freep)
+    char *full = config->mail_domain && !strchr(to, '@')
+                     ? mem_printf("%s@%s", to, config->mail_domain)
+                     : mem_strdup(to);
+    char *argv[] = { config->mail_prog, (char *)"-s", subject, full, NULL };
+    char *env[] = { id, name, user, (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    struct ctl_hook hook = { .what = "mail",
+                             .argv = argv,
+                             .env = env,
+                             .input = "",
+                             .timeout_s = 60,
+                             .job_id = job->id,
+                             .attempt = job->attempt };
+
+    ctl->io.hook(ctl->io.ctx, &hook);
+}
+
 void ctl_mail(struct ctl *ctl, const struct event *event)
 {
     const Config *config = state_config(ctl->state);
@@ -58,38 +145,19 @@ void ctl_mail(struct ctl *ctl, const struct event *event)
     char text[160];
 
     if ((event->kind != EVENT_JOB_STARTED && event->kind != EVENT_JOB_ENDED &&
-         event->kind != EVENT_JOB_REQUEUED) ||
+         event->kind != EVENT_JOB_REQUEUED && !(event->kind == EVENT_JOB_CLEAN && job->array)) ||
         str_is_empty(config->mail_prog))
         return;
     JobSpec *spec = job_spec_unpack(job);
     unsigned wanted = spec->has_mail_type ? spec->mail_type : 0;
-    bool whole_array = job->is_task && !(wanted & MAIL_ARRAY_TASKS);
-    const char *what =
-        wanted && !whole_array ? mail_event(event, wanted, text, sizeof(text)) : NULL;
-    if (what) {
-        CLEANUP(freep)
-        char *subject = mem_printf("%s Job_id=%u Name=%s %s",
-                                   config->cluster_name ? config->cluster_name : "Spur", job->id,
-                                   spec->name ? spec->name : "", what);
-        CLEANUP(freep) char *id = mem_printf("SLURM_JOB_ID=%u", job->id);
-        CLEANUP(freep) char *name = mem_printf("SLURM_JOB_NAME=%s", spec->name ? spec->name : "");
-        CLEANUP(freep) char *user = mem_printf("SLURM_JOB_USER=%s", job->owner->user);
-        const char *to = spec->mail_user ? spec->mail_user : job->owner->user;
-        CLEANUP(freep)
-        char *full = config->mail_domain && !strchr(to, '@')
-                         ? mem_printf("%s@%s", to, config->mail_domain)
-                         : mem_strdup(to);
-        char *argv[] = { config->mail_prog, (char *)"-s", subject, full, NULL };
-        char *env[] = { id, name, user, (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-        struct ctl_hook hook = { .what = "mail",
-                                 .argv = argv,
-                                 .env = env,
-                                 .input = "",
-                                 .timeout_s = 60,
-                                 .job_id = job->id,
-                                 .attempt = job->attempt };
-        ctl->io.hook(ctl->io.ctx, &hook);
-    }
+    bool whole_array = job->array && !(wanted & MAIL_ARRAY_TASKS);
+    const char *what = NULL;
+    if (wanted && whole_array)
+        what = array_event(ctl, event, wanted, text, sizeof(text));
+    else if (wanted)
+        what = mail_event(event, wanted, text, sizeof(text));
+    if (what)
+        send_mail(ctl, job, spec, whole_array, what);
     job_spec__free_unpacked(spec, NULL);
 }
 
