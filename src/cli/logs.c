@@ -54,6 +54,9 @@ int logs_copy(struct cli *cli, const char *id, bool error, bool follow, uint64_t
                       (ProtobufCMessage **)&access, err);
     if (result < 0)
         return result;
+    if (access->job && access->job->spec && !access->job->spec->batch)
+        return err_set(err, ERR_INVALID,
+                       "it has no script, so its output went to the srun or salloc that made it");
     if (str_is_empty(access->address))
         return err_set(err, ERR_JOB_PENDING, "job %s has not started, so there is no output", id);
     read.has_job_id = true;

@@ -11,6 +11,10 @@ is "--watch shows the output" "$(tail -n +2 <<<"$out")" 'one
 two'
 like "--watch shows the state" "$err" 'spur submit: job [0-9]+ RUNNING on n[12]
 .*spur submit: job [0-9]+ FAILED, exit code 4:0$'
+run srun -J talk echo spoken
+is "srun shows what it ran" "$out" spoken
+run spur logs "$(scontrol show job --oneliner 2>/dev/null | sed -n 's/^JobId=\([0-9]*\) JobName=talk .*/\1/p')"
+like "logs of a job without a script" "$err" 'no script, so its output went to the srun'
 long=$(submit -N2 --exclusive -t 10 -o 'log-%j.out' --wrap 'echo begin; sleep 300')
 wait_for 10 grep -q begin "log-$long.out"
 is "logs" "$(spur logs "$long")" begin
