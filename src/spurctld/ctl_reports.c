@@ -69,6 +69,33 @@ static void report_done(struct ctl *ctl, void *arg, const struct events *events,
     free(report);
 }
 
+/* (1): whether the node has a part of the job's present attempt. What is late is common, the rest is not. */
+static bool has_part(const struct job *job, const struct agent *agent, uint32_t attempt,
+                     const char *what)
+{
+    if (!job || !job->run || job->attempt != attempt)
+        return false;
+    if (ctl_part_of(job, agent->name) < job->run->count)
+        return true;
+    log_warn("report.refused",
+             "node=%s what=%s job=%u attempt=%u why=\"the job is not on that node\"", agent->name,
+             what, job->id, attempt);
+    return false;
+}
+
+/* The first node runs the script and nobody else speaks of its end. */
+static bool runs_script(const struct job *job, const struct agent *agent, uint32_t attempt)
+{
+    if (!has_part(job, agent, attempt, "ended"))
+        return false;
+    if (strcmp(job->run->parts[0].name, agent->name) == 0)
+        return true;
+    log_warn("report.refused",
+             "node=%s what=ended job=%u attempt=%u why=\"its script is on node %s\"", agent->name,
+             job->id, attempt, job->run->parts[0].name);
+    return false;
+}
+
 static void on_ended(struct ctl *ctl, struct agent *agent, const StepEnded *ended)
 {
     const StepId *id = ended->id;
@@ -78,10 +105,7 @@ static void on_ended(struct ctl *ctl, struct agent *agent, const StepEnded *ende
     struct report *report = NEW(struct report);
 
     *report = (struct report){ mem_strdup(agent->name), id->job_id, id->attempt, id->step };
-    const struct job *job = state_job(ctl->state, id->job_id);
-    bool manages = job && job->run && job->attempt == id->attempt &&
-                   strcmp(job->run->parts[0].name, agent->name) == 0; /* (1) */
-    if (!manages) {
+    if (!runs_script(state_job(ctl->state, id->job_id), agent, id->attempt)) {
         report_done(ctl, report, NULL, NULL);
         return;
     }
@@ -110,7 +134,7 @@ static void on_released(struct ctl *ctl, struct agent *agent, const Released *re
 {
     const struct job *job = state_job(ctl->state, released->job_id);
 
-    if (!job || !job->run || job->attempt != released->attempt)
+    if (!has_part(job, agent, released->attempt, "released"))
         return;
     ctl_propose_release(ctl, released->job_id, released->attempt, agent->name);
 }
@@ -137,10 +161,14 @@ static void on_grant_ack(struct ctl *ctl, struct agent *agent, const GrantAck *a
 
     if (answer->refused && answer->drain)
         propose_drain(ctl, agent->name, answer->text);
-    if (!job || !job->run || job->attempt != answer->attempt || job_has_ended(job))
+    if (!has_part(job, agent, answer->attempt, "grant_ack") || job_has_ended(job))
         return;
-    if (ctl_part_of(job, agent->name) == job->run->count) /* (1) */
+    if (answer->refused && answer->code == ERR_STALE_EPOCH) {
+        /* The node knows a later leader: whatever it refused was not said by who leads now. */
+        log_warn("grant.stale", "node=%s job=%u attempt=%u text=%s", agent->name, job->id,
+                 answer->attempt, answer->text ? answer->text : "");
         return;
+    }
     if (answer->refused)
         ctl_finish_lost(ctl, job, agent->name,
                         answer->text ? answer->text : err_text((enum err_code)answer->code), true);

@@ -149,6 +149,8 @@ static void on_launch(struct agent *agent, const Launch *launch)
             err_code(&err, ERR_CREDENTIAL_REVOKED);
         else
             err_set(&err, ERR_INVALID_JOB_ID, "this node holds no grant for the job");
+        log_info("launch.refused", "job=%u attempt=%u why=%s", launch->job_id, launch->attempt,
+                 err.text);
         agent_send_grant_ack(agent, launch->job_id, launch->attempt, &err, false);
         return;
     }
@@ -422,6 +424,15 @@ static void on_welcome(struct agent *agent, uint64_t epoch, const CtlWelcome *we
 
 /* ---- dispatch ---- */
 
+/* "grant", "revoke", … */
+static const char *message_name(const CtlMessage *message)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field(message->base.descriptor, message->what_case);
+
+    return field ? field->name : "nothing";
+}
+
 /* (1): grants and launches are answered, so that the old leader learns of it. */
 static void refuse_stale(struct agent *agent, const CtlMessage *message)
 {
@@ -429,8 +440,7 @@ static void refuse_stale(struct agent *agent, const CtlMessage *message)
 
     err_set(&err, ERR_STALE_EPOCH, "epoch %llu is over, %llu has begun",
             (unsigned long long)message->epoch, (unsigned long long)agent->table.epoch);
-    log_warn("session.stale", "epoch=%llu highest=%llu", (unsigned long long)message->epoch,
-             (unsigned long long)agent->table.epoch);
+    log_warn("session.stale", "what=%s refused: %s", message_name(message), err.text);
     if (message->what_case == CTL_MESSAGE__WHAT_GRANT)
         agent_send_grant_ack(agent, message->grant->job_id, message->grant->attempt, &err, false);
     else if (message->what_case == CTL_MESSAGE__WHAT_LAUNCH)

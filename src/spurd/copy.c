@@ -82,8 +82,8 @@ static int check_plan(struct agent *agent, struct rpc_call *call, const CopyPlan
 
     if (!grant || !grant->owner || !grant->allocation)
         return err_code(err, ERR_INVALID_JOB_ID);
-    if (!step_is_owner(call, *held)) /* (1) */
-        return err_code(err, ERR_PERMISSION);
+    if (step_check_owner(call, *held, err) < 0) /* (1) */
+        return -(int)err->code;
     if ((*held)->revoked || !(*held)->ready || ((*held)->ended && (*held)->launched))
         return err_code(err, ERR_ALREADY_DONE);
     if (!str_eq(grant->manager, agent->name))
@@ -161,10 +161,12 @@ static void on_plan(struct rpc_call *call, const ProtobufCMessage *message)
         if (!err.code)
             add_hops(held->grant, &wanted, &arena, &reply, &err);
     }
-    if (err.code)
+    if (err.code) {
+        step_refused(call, "copy", request->job_id, &err);
         rpc_fail(call, &err);
-    else
+    } else {
         rpc_reply(call, &reply.base);
+    }
     arena_done(&arena);
 }
 

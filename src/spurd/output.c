@@ -241,8 +241,10 @@ static int check(const struct agent *agent, const struct rpc_identity *who,
 {
     if (!find_job(agent, request->job_id, request->error, owner, path))
         return err_set(err, ERR_INVALID_JOB_ID, "no job %u on this node", request->job_id);
-    if (!who->has_uid || (who->uid != (*owner)->uid && who->uid != 0) ||
-        (who->job && who->job != request->job_id))
+    if (who->job && who->job != request->job_id)
+        return err_set(err, ERR_PERMISSION, "this token is for job %u, not for job %u", who->job,
+                       request->job_id);
+    if (!who->has_uid || (who->uid != (*owner)->uid && who->uid != 0))
         return err_code(err, ERR_PERMISSION);
     if (readers >= READERS_MAX)
         return err_set(err, ERR_TOO_MANY, "readers on this node");
@@ -258,6 +260,7 @@ static void on_read_output(struct rpc_call *call, const ProtobufCMessage *messag
     struct err err = { 0 };
 
     if (check(agent, rpc_call_identity(call), request, &owner, &path, &err) < 0) {
+        step_refused(call, "output", request->job_id, &err);
         rpc_fail(call, &err);
         return;
     }
@@ -295,8 +298,11 @@ static unsigned roles(void *ctx, const struct rpc_identity *identity, struct rpc
     const struct agent *agent = ctx;
 
     (void)auth;
-    if (identity->job && strcmp(identity->job_node, agent->name) != 0)
+    if (identity->job && strcmp(identity->job_node, agent->name) != 0) {
+        log_warn("access.refused", "what=token job=%u uid=%u why=\"it is for node %s\"",
+                 identity->job, identity->uid, identity->job_node);
         return 0;
+    }
     return identity->has_uid ? RPC_USER : 0;
 }
 

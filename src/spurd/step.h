@@ -92,11 +92,18 @@ void step_run_fail(struct step_run *run, const struct err *err);
 void step_run_send(struct step_run *run, const RunStepOut *out);
 /* Ends it when nothing is left to do. */
 void step_run_settle(struct step_run *run);
-/* The owner of the job, or root? */
+
+/* ---- access.c ---- */
+
+/* The owner of the job, or root? A token for one job: for this one, on this node? */
+int step_check_owner(const struct rpc_call *call, const struct held *held, struct err *err);
 bool step_is_owner(const struct rpc_call *call, const struct held *held);
 /* Does a proof of the job's manager go with this layout? */
 bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,
                     const ProtobufCBinaryData *proof);
+/* Writes who was refused what, and why. */
+void step_refused(const struct rpc_call *call, const char *what, uint32_t job,
+                  const struct err *err);
 
 /* ---- step_proc.c ---- */
 

@@ -173,9 +173,7 @@ static bool add_owned(struct query *query, const JobStepsRequest *request, struc
     held = held_other(&agent->table, request->job_id, 0);
     if (!held || !held->grant)
         err_code(err, ERR_INVALID_JOB_ID);
-    else if (!step_is_owner(query->call, held))
-        err_code(err, ERR_PERMISSION);
-    else
+    else if (step_check_owner(query->call, held, err) == 0)
         add_job(query, held, request, false);
     return err->code == 0;
 }
@@ -201,6 +199,7 @@ void step_on_query(struct rpc_call *call, const ProtobufCMessage *message)
         vec_remove(&agent->steps->queries, agent->steps->queries.len - 1);
         arena_done(&query->arena);
         free(query);
+        step_refused(call, "steps", request.job_id, &err);
         rpc_fail(call, &err);
     } else if (query->left == 0) {
         finish(query, true);

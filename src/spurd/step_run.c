@@ -64,31 +64,6 @@ void step_run_send(struct step_run *run, const RunStepOut *out)
         rpc_send(run->call, &out->base);
 }
 
-/* ---- who asks ---- */
-
-bool step_is_owner(const struct rpc_call *call, const struct held *held)
-{
-    const struct rpc_identity *who = rpc_call_identity(call);
-
-    if (who->job && who->job != held->job) /* a token for another job */
-        return false;
-    return held->grant && held->grant->owner && who->has_uid &&
-           (who->uid == held->grant->owner->uid || who->uid == 0);
-}
-
-bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,
-                    const ProtobufCBinaryData *proof)
-{
-    uint8_t expected[STEP_PROOF_BYTES], differs = 0;
-
-    if (!grant->has_step_key || grant->step_key.len == 0 || proof->len != sizeof(expected))
-        return false;
-    step_prove(&grant->step_key, layout->data, layout->len, expected);
-    for (size_t i = 0; i < sizeof(expected); i++)
-        differs |= expected[i] ^ proof->data[i];
-    return differs == 0;
-}
-
 /* ---- what it says ---- */
 
 static void on_request(struct step_run *run, const StepRequest *request)
@@ -100,20 +75,26 @@ static void on_request(struct step_run *run, const StepRequest *request)
         err_code(&err, ERR_BAD_MESSAGE);
     else if (!held || !held->grant || !held->grant->owner || !held->grant->allocation)
         err_code(&err, ERR_INVALID_JOB_ID);
-    else if (!step_is_owner(run->call, held)) /* (1) */
-        err_code(&err, ERR_PERMISSION);
+    else if (step_check_owner(run->call, held, &err) < 0) /* (1) */
+        ;
     else if (held->revoked || !held->ready || (held->ended && held->launched))
         err_code(&err, ERR_ALREADY_DONE);
     else if (!str_eq(held->grant->manager, run->agent->name))
         err_set(&err, ERR_INVALID, "node %s does not manage job %u, %s does", run->agent->name,
                 held->job, held->grant->manager);
     if (err.code) {
+        step_refused(run->call, "step", request->job_id, &err);
         step_run_fail(run, &err);
         return;
     }
     run->job = held->job;
     run->attempt = held->attempt;
     step_book_ask(run, request);
+}
+
+static uint32_t layout_job(const StepLayout *layout)
+{
+    return layout && layout->id ? layout->id->job_id : 0;
 }
 
 /* The attempt whose manager proved the layout (1). */
@@ -128,7 +109,9 @@ static struct held *proved_by(const struct step_run *run, const ProtobufCBinaryD
     if (!held || !held->grant)
         err_code(err, ERR_CREDENTIAL_REVOKED);
     else if (!step_is_proved(held->grant, bytes, proof))
-        err_code(err, ERR_CREDENTIAL);
+        err_set(err, ERR_CREDENTIAL,
+                "Invalid job credential: not proved by node %s, which manages the job",
+                held->grant->manager);
     return err->code ? NULL : held;
 }
 
@@ -147,6 +130,8 @@ static void on_launch(struct step_run *run, const StepLaunch *launch)
         run->attempt = held->attempt;
         run->step = layout->id->step;
         step_proc_launch(run, launch, &err);
+    } else {
+        step_refused(run->call, "launch", layout_job(layout), &err);
     }
     if (layout)
         step_layout__free_unpacked(layout, NULL);
@@ -162,7 +147,9 @@ static void on_attach(struct step_run *run, const StepAttach *attach)
 
     if (run->proc || run->share || run->waiting)
         err_code(&err, ERR_BAD_MESSAGE);
-    if (!err.code) {
+    if (err.code) {
+        step_refused(run->call, "attach", layout_job(layout), &err);
+    } else {
         run->job = held->job;
         run->attempt = held->attempt;
         run->step = layout->id->step;

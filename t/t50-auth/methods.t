@@ -108,12 +108,14 @@ try:
         except grpc.RpcError as error:
             return error.code()
 
+    calls = differ = 0
     for path, may in rows.items():
         wrong = []
         for caller, bearer in callers.items():
             if (path, caller) in NOT_TRIED:
                 continue
             code = call(path, bearer)
+            calls += 1
             if may == SECRET:
                 good = code != grpc.StatusCode.OK
             elif may is ANY: # whoever shows a token that is no good is told so
@@ -122,7 +124,9 @@ try:
                 good = (code in REFUSED) == (caller not in may)
             if not good:
                 wrong.append(f"{caller}: {code}")
+        differ += len(wrong)
         ok(f"{path} is for those it is for", not wrong, *wrong)
+    print(f"# figure F22 methods={len(rows)} callers={len(callers)} calls={calls} wrong={differ}")
     ok("and the controller is there after all that", call(C + "Ping", None) == grpc.StatusCode.OK)
 finally:
     subprocess.run(["spur", "down", "--dir", D], env=env, timeout=60, capture_output=True)
