@@ -11,7 +11,7 @@
 struct option_set;
 extern const struct option_set logs_options, scancel_options, scontrol_options, sinfo_options,
     sprio_options, squeue_options, token_options, sattach_options, sstat_options, exec_options,
-    sbcast_options, sgather_options; /* sbatch_options is in schema/request.h */
+    sbcast_options, sgather_options, journal_options; /* sbatch_options is in schema/request.h */
 
 int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);
@@ -19,6 +19,7 @@ int controller_main(int argc, char **argv);
 int down_main(int argc, char **argv);
 int exec_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
+int journal_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
 int man_main(int argc, char **argv);
 int node_main(int argc, char **argv);

@@ -39,6 +39,7 @@ static const struct command {
     { "node", NULL, node_main, "drain, resume or show nodes" },
     { "controller", NULL, controller_main, "list, add and remove controllers; change who leads" },
     { "token", NULL, token_main, "make a token" },
+    { "journal", NULL, journal_main, "show what became of jobs and steps" },
     { "config", NULL, config_main, "check, show or import a configuration" },
     { "image", NULL, image_main, "images that jobs run in: import, list, remove" },
     { "sim", NULL, sim_main, "try a policy on a trace of jobs, or a change on the present queue" },

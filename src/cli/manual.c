@@ -14,9 +14,9 @@
 #include "schema/request.h"
 
 static const struct option_set *const sets[] = {
-    &sbatch_options, &srun_options,     &salloc_options,  &squeue_options, &scancel_options,
-    &sinfo_options,  &scontrol_options, &sattach_options, &sbcast_options, &sgather_options,
-    &sstat_options,  &exec_options,     &sprio_options,
+    &sbatch_options, &srun_options,     &salloc_options,  &squeue_options,  &scancel_options,
+    &sinfo_options,  &scontrol_options, &sattach_options, &sbcast_options,  &sgather_options,
+    &sstat_options,  &exec_options,     &sprio_options,   &journal_options,
 };
 
 /* Those of our own are called by their second word: `spur man sim` is the page spur-sim(1). */

@@ -112,6 +112,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     if (options->step_secret)
         memcpy(ctl->step_secret, options->step_secret, sizeof(ctl->step_secret));
     ctl->ids_per_command = options->ids_per_command;
+    ctl->journaled = options->journaled;
     ctl->state = state_new();
     ctl->counts.start_us = ctl_now(ctl);
     events_init(&ctl->events);
@@ -161,6 +162,7 @@ void ctl_free(struct ctl *ctl)
     vec_done(&ctl->readings);
     vec_done(&ctl->queue);
     str_done(&ctl->packed);
+    str_done(&ctl->journal);
     vec_done(&ctl->watchers);
     vec_done(&ctl->orphans);
     events_done(&ctl->events);

@@ -14,7 +14,7 @@
  *   ctl_alloc.c    allocations without a script
  *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_admin.c   what people ask
  *   ctl_read.c     who may answer them
- *   ctl_steps.c    steps, as nodes report them
+ *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
  */
 #ifndef SPURCTLD_CTL_H
 #define SPURCTLD_CTL_H
@@ -70,6 +70,13 @@ struct ctl_io {
     void (*need_snapshot)(void *ctx, uint64_t index);
     /* The list of controllers may have changed. NULL: nobody cares. */
     void (*controllers)(void *ctx);
+    /*
+     * What the entry meant for the journal, a packed JournalEntry; no bytes: nothing. Also while
+     * recovering. NULL: there is no journal.
+     */
+    void (*journal)(void *ctx, uint64_t index, int64_t time_us, struct span bytes);
+    /* The state is now that of a snapshot of this index. NULL: nobody cares. */
+    void (*restored)(void *ctx, uint64_t index);
 };
 
 struct ctl_options {
@@ -80,6 +87,7 @@ struct ctl_options {
     const uint8_t *step_secret; /* 32 bytes that only controllers know, or NULL */
     bool several;               /* there are other controllers: nodes have leases */
     unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
+    uint64_t journaled;         /* up to here the journal has what entries meant */
 };
 
 /*
@@ -167,7 +175,7 @@ ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_acce
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
-ctl_handler ctl_ping, ctl_diag, ctl_finish_job;
+ctl_handler ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal;
 
 /*
  * Runs the handler once what it will say cannot be stale, or fails with ERR_NOT_LEADER. The request

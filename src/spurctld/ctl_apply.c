@@ -131,6 +131,7 @@ static int apply_one(struct ctl *ctl, const struct log_entry *entry,
                        (unsigned long long)entry->index);
     events_clear(&ctl->events);
     core_apply(ctl->state, entry->index, command, &ctl->events); /* (1) */
+    ctl_journal(ctl, entry->index, command->time_us);
     ctl->skipped_us -= MIN(ctl->skipped_us, command->skipped_us);
     if (ctl->sched)
         handle_events(ctl);
@@ -203,6 +204,8 @@ static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *e
     }
     state_free(ctl->state);
     ctl->state = state;
+    if (ctl->io.restored)
+        ctl->io.restored(ctl->io.ctx, state_head(state).index);
     if (ctl->sched) {
         sched_free(ctl->sched);
         ctl->sched = sched_new(state);

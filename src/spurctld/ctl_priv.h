@@ -81,6 +81,8 @@ struct ctl {
     bool has_verify_key;
     uint8_t step_secret[CTL_STEP_KEY_BYTES];
     unsigned ids_per_command;
+    uint64_t journaled;
+    struct str journal; /* of the entry that is applied */
     struct state *state;
     struct sched *sched; /* NULL while recovering */
     struct log *log;
@@ -184,6 +186,9 @@ void ctl_hold_stalled(struct ctl *ctl, int64_t us);
 void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *report);
 void ctl_steps_gone(struct ctl *ctl, uint32_t job_id); /* the job has ended, or begins anew */
 void ctl_steps_done(struct ctl *ctl);
+
+/* ---- ctl_journal.c ---- */
+void ctl_journal(struct ctl *ctl, uint64_t index, int64_t time_us);
 
 /* ---- ctl_hooks.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);

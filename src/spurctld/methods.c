@@ -97,6 +97,10 @@ static const struct row {
       &change_controller_reply__descriptor, NULL, server_on_remove_controller, NULL },
     { C "TransferLeader", RPC_ADMIN, true, RPC_UNARY, &change_controller_request__descriptor,
       &change_controller_reply__descriptor, NULL, server_on_transfer_leader, NULL },
+    { C "ReadJournal", RPC_ADMIN, READS_STALE, RPC_SERVER_STREAM, &read_journal_request__descriptor,
+      &read_journal_reply__descriptor, server_read_journal, NULL, NULL },
+    { C "AckJournal", RPC_ADMIN, LEADS, RPC_UNARY, &ack_journal_request__descriptor,
+      &done_reply__descriptor, ctl_ack_journal, NULL, NULL },
 #undef C
     { "/spur.Agents/Join", ANY, ANYWHERE, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
@@ -112,6 +116,8 @@ static const struct row {
       &peer_snapshot_chunk__descriptor, NULL, server_on_peer_snapshot, "one of the list" },
     { P "Payloads", RPC_CONTROLLER, false, RPC_SERVER_STREAM, &peer_payloads_request__descriptor,
       &peer_payload_chunk__descriptor, NULL, server_on_peer_payloads, "one of the list" },
+    { P "Journal", RPC_CONTROLLER, false, RPC_SERVER_STREAM, &peer_journal_request__descriptor,
+      &peer_journal_chunk__descriptor, NULL, server_on_peer_journal, "one of the list" },
     { P "HoldBack", RPC_CONTROLLER, false, RPC_UNARY, &peer_hold_request__descriptor,
       &peer_hold_request__descriptor, NULL, server_on_peer_hold, "one of the list" },
     { P "Enter", ANY, false, RPC_UNARY, &enter_request__descriptor, &enter_reply__descriptor, NULL,
@@ -166,6 +172,8 @@ static const struct rpc_watch stream_watch = { .on_writable = on_writable, .on_c
 
 static bool stale_will_do(const ProtobufCMessage *request)
 {
+    if (request->descriptor == &read_journal_request__descriptor)
+        return ((const ReadJournalRequest *)request)->stale;
     return request->descriptor == &list_jobs_request__descriptor
                ? ((const ListJobsRequest *)request)->stale
                : ((const ListNodesRequest *)request)->stale;

@@ -8,14 +8,15 @@
  * (1) What arrives is checked by log/transfer.h before the log hears of it.
  * (2) We do not lead while the state refers to a payload that we do not have.
  * (3) Jobs are looked through in slices.
+ * (4) The journal is filled last, and nothing waits for it.
  */
-#include "spurctld/peers.h"
+#include "spurctld/peers_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/job.h"
-#include "log/transfer.h"
+#include "log/journal.h"
 #include "spurctld/membership.h"
 #include "sys/clock.h"
 #include "sys/log.h"
@@ -26,31 +27,6 @@ enum {
     STALL_MS = 120000, /* a transfer may take long, but not for ever */
     HOLD_MOST_MS = 10000,
     HOLD_CALL_MS = 1000,
-};
-
-struct peers {
-    struct server *server;
-    struct tls_ctx *tls;
-    uv_timer_t *timer, *hold_timer;
-
-    struct rpc_client *client; /* to the peer that is asked now */
-    struct rpc_request *request;
-    size_t at;       /* which peer, in the list of controllers */
-    size_t in_a_row; /* peers that had nothing for us */
-    struct err broken;
-
-    uint64_t want; /* a snapshot of at least this index; 0: none */
-    struct transfer_in *in;
-
-    bool scanning, lacking; /* payloads; `lacking`: in this scan somebody could not help */
-    uint64_t cursor;        /* the next job to look at */
-    uint8_t wanted[TRANSFER_DIGESTS][LOG_DIGEST_BYTES];
-    size_t wanted_count, got;
-    uint64_t fetched;
-    struct transfer_payload payload;
-
-    bool held; /* somebody asked us not to lead */
-    VEC(struct hold_call *) holds;
 };
 
 static void next(struct peers *peers);
@@ -116,14 +92,14 @@ static const struct controller *turn(struct peers *peers)
     return NULL;
 }
 
-static void drop_client(struct peers *peers)
+void peers_drop_client(struct peers *peers)
 {
     if (peers->client)
         rpc_client_free(TAKE(peers->client));
 }
 
 /* This one could not help; (after everybody, with a pause) the next. */
-static void pass_on(struct peers *peers)
+void peers_pass_on(struct peers *peers)
 {
     const struct membership *all = &peers->server->membership;
 
@@ -132,11 +108,11 @@ static void pass_on(struct peers *peers)
     soon(peers, peers->in_a_row % MAX(all->list.len, 2u) == 0 ? PAUSE_MS : 0);
 }
 
-static bool ask(struct peers *peers, const char *path, const ProtobufCMessage *message,
-                const ProtobufCMessageDescriptor *reply,
-                void (*on_message)(struct rpc_request *request, const ProtobufCMessage *message),
-                void (*on_done)(struct rpc_request *request, const ProtobufCMessage *reply,
-                                const struct err *err))
+bool peers_ask(struct peers *peers, const char *path, const ProtobufCMessage *message,
+               const ProtobufCMessageDescriptor *reply,
+               void (*on_message)(struct rpc_request *request, const ProtobufCMessage *message),
+               void (*on_done)(struct rpc_request *request, const ProtobufCMessage *reply,
+                               const struct err *err))
 {
     const struct controller *to = turn(peers);
     struct rpc_request_options options = {
@@ -150,10 +126,10 @@ static bool ask(struct peers *peers, const char *path, const ProtobufCMessage *m
         .on_done = on_done,
     };
 
-    drop_client(peers);
+    peers_drop_client(peers);
     peers->client = to ? connect_to(peers, to) : NULL;
     if (!peers->client) {
-        pass_on(peers);
+        peers_pass_on(peers);
         return false;
     }
     peers->broken = (struct err){ 0 };
@@ -186,7 +162,7 @@ static void on_snapshot(struct rpc_request *request, const ProtobufCMessage *rep
         log_snapshot_fetched(ctl_log(peers->server->ctl), index, &failed);
     if (failed.code) {
         log_warn("peers.snapshot", "peer=%s text=%s", rpc_client_peer(peers->client), failed.text);
-        pass_on(peers);
+        peers_pass_on(peers);
         return;
     }
     log_info("peers.snapshot", "peer=%s index=%llu", rpc_client_peer(peers->client),
@@ -206,8 +182,8 @@ static void fetch_snapshot(struct peers *peers)
     if (transfer_begin(peers->server->state_dir, peers->want, &peers->in, &err) < 0) {
         log_warn("peers.snapshot", "text=%s", err.text);
         soon(peers, PAUSE_MS);
-    } else if (!ask(peers, "/spur.Peers/Snapshot", &request.base, &peer_snapshot_chunk__descriptor,
-                    on_chunk, on_snapshot)) {
+    } else if (!peers_ask(peers, "/spur.Peers/Snapshot", &request.base,
+                          &peer_snapshot_chunk__descriptor, on_chunk, on_snapshot)) {
         transfer_abandon(TAKE(peers->in));
     }
 }
@@ -278,7 +254,7 @@ static void on_payloads(struct rpc_request *request, const ProtobufCMessage *rep
         log_warn("peers.payloads", "peer=%s text=%s", rpc_client_peer(peers->client), failed->text);
     if (failed || peers->got < peers->wanted_count) {
         peers->lacking = true; /* the next scan finds them again, if anybody still needs them */
-        pass_on(peers);
+        peers_pass_on(peers);
     } else {
         peers->in_a_row = 0;
         soon(peers, 0);
@@ -296,8 +272,8 @@ static void ask_payloads(struct peers *peers)
     request.n_digests = peers->wanted_count;
     request.digests = digests;
     peers->got = 0;
-    if (!ask(peers, "/spur.Peers/Payloads", &request.base, &peer_payload_chunk__descriptor,
-             on_payload, on_payloads)) {
+    if (!peers_ask(peers, "/spur.Peers/Payloads", &request.base, &peer_payload_chunk__descriptor,
+                   on_payload, on_payloads)) {
         peers->lacking = true;
         peers->wanted_count = 0;
     }
@@ -324,13 +300,18 @@ static void scan_on(struct peers *peers)
         if (peers->fetched)
             log_info("peers.payloads", "fetched=%llu", (unsigned long long)peers->fetched);
         peers->fetched = 0;
-        drop_client(peers);
+        peers_drop_client(peers);
         settle_hold(peers);
+        soon(peers, 0); /* and what the journal lacks */
     }
 }
 
 void peers_check_payloads(struct peers *peers)
 {
+    const struct membership *all = &peers->server->membership;
+
+    peers->journal_asks = true;
+    peers->journal_left = all->list.len ? (unsigned)all->list.len - 1 : 0;
     peers->scanning = true;
     peers->lacking = false;
     peers->cursor = 0;
@@ -347,6 +328,8 @@ static void next(struct peers *peers)
         fetch_snapshot(peers);
     else if (peers->scanning)
         scan_on(peers);
+    else if (peers->journal_asks)
+        peers_fetch_journal(peers);
 }
 
 /* ---- the leader's place ---- */
@@ -478,10 +461,11 @@ void peers_free(struct peers *peers)
     uv_close((uv_handle_t *)peers->hold_timer, free_timer);
     if (peers->request)
         rpc_request_cancel(peers->request);
-    drop_client(peers);
+    peers_drop_client(peers);
     drop_holds(peers);
     vec_done(&peers->holds);
     transfer_abandon(peers->in);
+    journal_fill_abandon(peers->fill);
     str_done(&peers->payload.bytes);
     free(peers);
 }

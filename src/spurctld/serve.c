@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "client/conf_file.h"
+#include "log/journal.h"
 #include "log/sqlite.h"
 #include "spurctld/enter.h"
 #include "spurctld/links.h"
@@ -124,6 +125,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
     tell_leader(server);
     server_controllers_turn(server);
+    server_journal_turn(server);
     server_snapshot_maybe(server);
     ctl_flush(server->ctl);
 }
@@ -367,6 +369,8 @@ static int start(struct server *server, struct err *err)
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
         .controllers = io_controllers,
+        .journal = server_journal,
+        .restored = server_journal_restored,
     };
 
     if (server_load_conf(server, err) < 0)
@@ -390,8 +394,12 @@ static int start(struct server *server, struct err *err)
         .step_secret = step_secret,
         .several = server_is_several(server),
     };
+    if (server_journal_open(server, err) < 0)
+        return -(int)err->code;
+    options.journaled = journal_last(server->journal);
     server->ctl = ctl_new(&io, &options, open_log, server, err);
-    if (!server->ctl || server_propose_conf(server, false, NULL, NULL, err) < 0)
+    if (!server->ctl || server_journal_settle(server, err) < 0 ||
+        server_propose_conf(server, false, NULL, NULL, err) < 0)
         return -(int)err->code;
     if (server->peers)
         peers_check_payloads(server->peers);
@@ -453,6 +461,7 @@ static void finish(struct server *server)
     rpc_server_free(server->rpc);
     links_free(server->links);
     peers_free(server->peers);
+    server_journal_end(server);
     if (server->move != MOVE_NOT)
         server_move_log(server);
     ctl_free(server->ctl);

@@ -60,6 +60,10 @@ struct server {
     struct membership moved_membership; /* what holds then */
     int64_t moved_us;                   /* when that began; 0: not, or we lead again */
     unsigned pause_ms;                  /* how long it took last */
+    struct journal *journal;
+    VEC(struct journal_reader *) journal_readers;
+    uint64_t journal_acked;  /* when it was last trimmed */
+    int64_t journal_trim_us; /* when it is trimmed at the latest; monotonic */
     struct snapshot_child *snapshot;
     uint64_t snapshot_index; /* the last one that a child wrote */
     int64_t snapshot_after_us;
@@ -104,6 +108,17 @@ bool server_is_login(const struct server *server, const char *node);
 void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
 void server_snapshot_abandon(struct server *server); /* ends the child */
+
+/* journals.c: what accounting will read */
+int server_journal_open(struct server *server, struct err *err);
+int server_journal_settle(struct server *server, struct err *err); /* after the log is open */
+bool server_journal_mark(struct server *server);                   /* before a snapshot */
+void server_journal_turn(struct server *server);                   /* in every turn of the loop */
+void server_journal_end(struct server *server);
+void server_journal(void *ctx, uint64_t index, int64_t time_us, struct span bytes);
+void server_journal_restored(void *ctx, uint64_t index);
+ctl_handler server_read_journal;
+void server_on_peer_journal(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* ha.c: several controllers */
 bool server_is_several(const struct server *server);

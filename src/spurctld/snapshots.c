@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "log/journal.h"
 #include "log/snapshot.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
@@ -36,8 +37,10 @@ static void write_state(struct server *server, struct log_point point)
 {
     struct err err = { 0 };
     struct snapshot_writer *writer = NULL;
-    int code = snapshot_create(log_dir(ctl_log(server->ctl)), point, &writer, &err);
+    int code = journal_sync_files(server->journal, &err);
 
+    if (code == 0)
+        code = snapshot_create(log_dir(ctl_log(server->ctl)), point, &writer, &err);
     if (code == 0 && (code = core_snapshot_write(ctl_state(server->ctl), write_piece, writer)) < 0)
         snapshot_abandon(writer);
     else if (code == 0)
@@ -54,6 +57,8 @@ void server_snapshot_maybe(struct server *server)
     log_status(ctl_log(server->ctl), &status);
     if (server->snapshot_index > status.snapshot && clock_mono_us() < server->snapshot_after_us)
         return; /* the last one is being read back */
+    if (!server_journal_mark(server))
+        return; /* it must be durable up to the snapshot, and the disk is full */
     struct snapshot_child *child = NEW(struct snapshot_child);
     child->point = log_point(ctl_log(server->ctl));
     child->began_us = clock_mono_us();
@@ -85,6 +90,7 @@ void server_snapshot_child(struct server *server)
         log_warn("snapshot.refused", "index=%llu text=%s", (unsigned long long)child->point.index,
                  err.text);
     else {
+        journal_synced(server->journal, child->point.index);
         server->snapshot_index = child->point.index;
         server->snapshot_after_us = clock_mono_us() + VERIFY_US;
         log_info("snapshot.taken", "index=%llu took_us=%lld",
