@@ -40,8 +40,9 @@ rows = {
     C + "Reconfigure": ADMIN, C + "Shutdown": ADMIN, C + "Ping": ANY, C + "Token": PEOPLE,
     C + "JoinToken": ADMIN, C + "Diag": PEOPLE, C + "AddController": ADMIN,
     C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN,
+    C + "ReadJournal": ADMIN, C + "AckJournal": ADMIN,
     A + "Join": SECRET, A + "Vouch": WITH_JOB, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,
-    P + "Snapshot": CONTROLLER, P + "Payloads": CONTROLLER, P + "HoldBack": CONTROLLER,
+    P + "Snapshot": CONTROLLER, P + "Payloads": CONTROLLER, P + "HoldBack": CONTROLLER, P + "Journal": CONTROLLER,
     P + "Enter": SECRET,
 }
 NOT_TRIED = {(C + "Shutdown", "admin")}  # it would
