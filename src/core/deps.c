@@ -422,11 +422,11 @@ static int bad(struct err *err, const char *text)
 }
 
 /* (2) Every named job must be known, and the list must not lead back to the job itself. */
-static int check_targets(const struct state *state, const struct job *self, const struct deps *deps,
+static int check_targets(const struct state *state, const struct job *self, struct deps *deps,
                          const char *text, struct err *err)
 {
     for (size_t i = 0; i < deps->count; i++) {
-        const struct dep *dep = &deps->items[i];
+        struct dep *dep = &deps->items[i];
         const struct job *job = job_at(state, dep->job_id);
         uint32_t number;
         if (dep->failed || (!job && dep->type != DEP_SINGLETON))
@@ -434,6 +434,7 @@ static int check_targets(const struct state *state, const struct job *self, cons
         if (dep->task != NO_TASK && (!job->array || job->array->id != job->id ||
                                      !array_find(job->array, dep->task, &number)))
             return bad(err, text);
+        dep->array = dep->task == NO_TASK && job && job->array && job->array->id == job->id;
     }
     if (self && leads_to(state, deps, self))
         return err_set(err, ERR_CIRCULAR_DEPENDENCY, "Circular job dependency: '%.100s'", text);

@@ -20,6 +20,7 @@ enum dep_type {
 struct dep {
     uint8_t type;
     bool failed;
+    bool array;      /* all tasks of one; written "12_*" */
     uint32_t job_id; /* 0 for singleton */
     uint32_t task;   /* NO_TASK: the whole job */
     uint32_t minutes;

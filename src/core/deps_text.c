@@ -42,7 +42,8 @@ static bool read_target(const char **at, struct dep *dep)
         return false;
     if (**at == '_') {
         (*at)++;
-        if (**at == '*')
+        dep->array = **at == '*';
+        if (dep->array)
             (*at)++;
         else if (!read_u32(at, &dep->task))
             return false;
@@ -170,6 +171,8 @@ void deps_format(const struct deps *deps, struct str *out)
             str_addf(out, ":%u", dep->job_id);
         if (dep->task != NO_TASK)
             str_addf(out, "_%u", dep->task);
+        else if (dep->array)
+            str_add(out, "_*");
         if (dep->minutes)
             str_addf(out, "+%u", dep->minutes);
         str_add(out, dep->failed ? "(failed)" : "(unfulfilled)");

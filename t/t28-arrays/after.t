@@ -46,7 +46,9 @@ is 'all wait' "$(squeue -h -j "$corr,$one,$two,$never,$all,$good" -o %r | sort -
 run sbatch -d "afterok:${arr}_9" --wrap true
 like 'a task that is not there is refused' "$code $err" '^1 .*Job dependency problem'
 is 'the dependency is shown' "$(squeue -h -j "$one" -o %E)" "afterany:${arr}_1(unfulfilled)"
+is 'on all tasks too' "$(squeue -h -j "$all" -o %E)" "afterany:${arr}_*(unfulfilled)"
 ok 'the controller is killed and comes back' controller_again
+is 'and when it is back' "$(squeue -h -j "$all" -o %E)" "afterany:${arr}_*(unfulfilled)"
 is 'they wait as before' "$(squeue -h -j "$corr,$one,$two,$never,$all,$good" -o %r | sort -u)" Dependency
 scontrol release "$arr"
 ok 'three tasks end' become "$arr" '0:CD 1:F 2:R 3:CD'
