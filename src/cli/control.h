@@ -38,6 +38,13 @@ int control_update(struct control *control, int argc, char **argv);        /* co
 int control_create(struct control *control, int argc, char **argv);
 int control_delete(struct control *control, int argc, char **argv);
 
+int control_aborted(const struct err *err); /* says what was wrong with a word; the exit code */
+
+/* control_resv.c */
+int control_show_reservation(struct control *control, int argc, char **argv);
+int control_send_reservation(struct control *control, int argc, char **argv, bool create);
+int control_delete_reservation(struct control *control, const char *word, const char *name);
+
 /* control_resize.c: what a shell inside the job needs after its nodes changed */
 int control_write_resize(struct control *control, const char *id);
 

@@ -264,81 +264,6 @@ static int show_partition(struct control *control, int argc, char **argv)
     return !listing.count && argc;
 }
 
-static void add_list(struct str *out, const char *key, char *const *list, size_t count)
-{
-    str_addf(out, "%s=", key);
-    for (size_t i = 0; i < count; i++)
-        str_addf(out, "%s%s", i ? "," : "", list[i]);
-    if (!count)
-        str_add(out, "(null)");
-}
-
-static void add_reservation(struct control *control, const Reservation *one, struct str *out)
-{
-    const char *line = control->one_line ? " " : "\n   ";
-    struct field_ctx ctx = ctx_of(control);
-    const ReservationSpec *spec = one->spec;
-
-    str_addf(out, "ReservationName=%s StartTime=", spec->name);
-    field_add_moment(out, &ctx, spec->start_us);
-    str_add(out, " EndTime=");
-    field_add_moment(out, &ctx, spec->end_us);
-    str_add(out, " Duration=");
-    timefmt_write_duration(out, (spec->end_us - spec->start_us) / 1000000, TIMEFMT_LONG);
-    str_addf(out, "%sNodes=%s NodeCnt=%u CoreCnt=%u Features=%s PartitionName=%s Flags=", line,
-             one->node_names ? one->node_names : "", one->node_count, one->core_count,
-             spec->features ? spec->features : "(null)",
-             spec->partition ? spec->partition : "(null)");
-    for (size_t i = 0; i < spec->n_flags; i++)
-        str_addf(out, "%s%s", i ? "," : "", spec->flags[i]);
-    str_addf(out, "%sTRES=cpu=%u%sAllowedPartitions=(null) QOS=(null)%s", line, one->core_count,
-             line, line);
-    add_list(out, "Users", spec->users, spec->n_users);
-    add_list(out, " Groups", spec->groups, spec->n_groups);
-    add_list(out, " Accounts", spec->accounts, spec->n_accounts);
-    str_addf(out, " Licenses=%s State=%s BurstBuffer=%s%sMaxStartDelay=",
-             spec->licenses ? spec->licenses : "(null)", one->state ? one->state : "",
-             spec->burst_buffer ? spec->burst_buffer : "(null)", line);
-    if (spec->has_max_start_delay_s)
-        timefmt_write_duration(out, spec->max_start_delay_s, TIMEFMT_LONG);
-    else
-        str_add(out, "(null)");
-    if (spec->comment)
-        str_addf(out, "%sComment=%s", line, spec->comment);
-    str_add(out, control->one_line ? "\n" : "\n\n");
-}
-
-static int show_reservation(struct control *control, int argc, char **argv)
-{
-    ListReservationsRequest request = LIST_RESERVATIONS_REQUEST__INIT;
-    ListReservationsReply *reply;
-    struct err err = { 0 };
-    struct str out = { 0 };
-    size_t count = 0;
-
-    if (control->json) {
-        fprintf(stderr, "reservations as JSON are not supported yet\n");
-        return 1;
-    }
-    if (cli_call(&control->cli, "ListReservations", &request.base,
-                 &list_reservations_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0)
-        return load_failed(control, "slurm_load_reservations error:", &err);
-    for (size_t i = 0; i < reply->n_reservations; i++) {
-        const Reservation *one = reply->reservations[i];
-
-        if (!one->spec || (argc && !str_eq(one->spec->name, argv[0])))
-            continue;
-        add_reservation(control, one, &out);
-        count++;
-    }
-    cli_flush(&out);
-    str_done(&out);
-    if (!count)
-        printf(argc ? "Reservation %s not found\n" : "No reservations in the system\n",
-               argc ? argv[0] : "");
-    return !count && argc;
-}
-
 static int by_license(const void *a, const void *b)
 {
     return strcmp((*(License *const *)a)->name, (*(License *const *)b)->name);
@@ -471,7 +396,7 @@ static const struct control_row entities[] = {
     { "licenses", 2, 0, 1, show_licenses, .help = "licences" },
     { "nodes", 1, 0, 1, show_node, .help = "nodes" },
     { "partitions", 1, 0, 1, show_partition, .help = "partitions" },
-    { "reservations", 1, 0, 1, show_reservation, .help = "reservations" },
+    { "reservations", 1, 0, 1, control_show_reservation, .help = "reservations" },
     { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
     { "steps", 2, 0, 1, control_show_steps, .help = "steps" },
     { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "network topology is not planned for" },

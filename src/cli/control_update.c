@@ -69,7 +69,7 @@ static enum entity entity_of(int argc, char **argv)
     return ENTITY_NONE;
 }
 
-static int aborted(const struct err *err)
+int control_aborted(const struct err *err)
 {
     fprintf(stderr, "%s\n", err->text);
     if (err->code == ERR_UNKNOWN_OPTION)
@@ -216,10 +216,10 @@ static int update_job(struct control *control, int argc, char **argv)
     update_job_request__init(&update.message);
     for (int i = 0; i < argc && !code; i++) {
         if (read_job_key(&update, argv[i], &err) < 0)
-            code = aborted(&err);
+            code = control_aborted(&err);
     }
     if (!code && job_request_finish(&update.request, &err) < 0)
-        code = aborted(&err);
+        code = control_aborted(&err);
     if (!code && !update.message.id) { /* all my jobs of this name */
         update.message.name = update.request.spec->name;
         update.request.spec->name = NULL;
@@ -256,7 +256,7 @@ static int update_node(struct control *control, int argc, char **argv)
     node_spec__init(update.spec);
     for (int i = 0; i < argc && !code; i++) {
         if (update_read(&node_updates, &ctx, &update, argv[i], &err) < 0)
-            code = aborted(&err);
+            code = control_aborted(&err);
     }
     if (!code && needs_reason(update.state) && str_is_empty(update.reason)) {
         fprintf(stderr,
@@ -292,7 +292,7 @@ static int send_partition(struct control *control, int argc, char **argv, bool c
     partition_spec__init(update.spec);
     for (int i = 0; i < argc && !code; i++) {
         if (update_read(&partition_updates, &ctx, &update, argv[i], &err) < 0)
-            code = aborted(&err);
+            code = control_aborted(&err);
     }
     request.change = update.spec;
     request.clear = (char **)update.clear.items;
@@ -308,69 +308,6 @@ static int send_partition(struct control *control, int argc, char **argv, bool c
     return code;
 }
 
-/* ---- reservations ---- */
-
-/* "Users+=a,b" and "Flags-=x" as words that say what is to be done with each: +a,+b and ~x. */
-static char *spell_out(struct control *control, char *word)
-{
-    struct str out = { 0 };
-    char *equals = strchr(word, '=');
-    const char *cursor;
-    struct span item;
-
-    if (!equals || equals == word || (equals[-1] != '+' && equals[-1] != '-'))
-        return word;
-    str_addf(&out, "%.*s=", (int)(equals - word - 1), word);
-    cursor = equals + 1;
-    for (bool first = true; str_next(&cursor, ",", &item); first = false)
-        str_addf(&out, "%s%c%.*s", first ? "" : ",", equals[-1] == '+' ? '+' : '~', (int)item.len,
-                 item.ptr);
-    char *copy = arena_strdup(&control->cli.arena, str_text(&out));
-    str_done(&out);
-    return copy;
-}
-
-static int send_reservation(struct control *control, int argc, char **argv, bool create)
-{
-    UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
-    struct reservation_update update = { .spec = NEW(ReservationSpec) };
-    struct option_ctx ctx = cli_option_ctx();
-    struct err err = { 0 };
-    DoneReply *reply;
-    int code = 0;
-
-    reservation_spec__init(update.spec);
-    for (int i = 0; i < argc && !code; i++) {
-        char *word = create ? argv[i] : spell_out(control, argv[i]);
-        if (update_read(&reservation_updates, &ctx, &update, word, &err) < 0)
-            code = aborted(&err);
-    }
-    if (!code && create && !update.spec->n_users && !update.spec->n_accounts &&
-        !update.spec->n_groups) {
-        cli_error(&control->cli, "Either Users/Groups, AllowedPartitions, QOS and/or Accounts must "
-                                 "be specified.  No reservation created.");
-        code = 1;
-    }
-    request.change = update.spec;
-    request.has_create = request.create = create;
-    if (!code && cli_call(&control->cli, "UpdateReservation", &request.base,
-                          &done_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0) {
-        fprintf(stderr,
-                create ? "Error creating the reservation: %s\n"
-                       : "Error updating the reservation: %s\n",
-                err.text);
-        code = 1;
-    } else if (!code && create) {
-        printf("Reservation created: %s\n", reply->name         ? reply->name
-                                            : update.spec->name ? update.spec->name
-                                                                : "");
-    } else if (!code) {
-        puts("Reservation updated.");
-    }
-    reservation_update_done(&update);
-    return code;
-}
-
 int control_update(struct control *control, int argc, char **argv)
 {
     switch (entity_of(argc, argv)) {
@@ -381,7 +318,7 @@ int control_update(struct control *control, int argc, char **argv)
     case ENTITY_PARTITION:
         return send_partition(control, argc, argv, false);
     case ENTITY_RESERVATION:
-        return send_reservation(control, argc, argv, false);
+        return control_send_reservation(control, argc, argv, false);
     case ENTITY_STEP:
         fprintf(stderr, "steps cannot be updated yet\n");
         return 1;
@@ -408,7 +345,7 @@ int control_create(struct control *control, int argc, char **argv)
         argv++;
     }
     if (entity == ENTITY_RESERVATION)
-        return send_reservation(control, argc, argv, true);
+        return control_send_reservation(control, argc, argv, true);
     if (entity == ENTITY_PARTITION)
         return send_partition(control, argc, argv, true);
     fprintf(stderr,
@@ -435,23 +372,6 @@ static int delete_partition(struct control *control, const char *word, const cha
     return 1;
 }
 
-static int delete_reservation(struct control *control, const char *word, const char *name)
-{
-    UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
-    ReservationSpec spec = RESERVATION_SPEC__INIT;
-    struct err err = { 0 };
-    DoneReply *reply;
-
-    spec.name = (char *)name;
-    request.change = &spec;
-    request.has_remove = request.remove = true;
-    if (cli_call(&control->cli, "UpdateReservation", &request.base, &done_reply__descriptor,
-                 (ProtobufCMessage **)&reply, &err) == 0)
-        return 0;
-    fprintf(stderr, "delete_reservation %s: %s\n", word, err.text);
-    return 1;
-}
-
 int control_delete(struct control *control, int argc, char **argv)
 {
     const char *word = argv[0], *equals = strchr(word, '=');
@@ -460,7 +380,7 @@ int control_delete(struct control *control, int argc, char **argv)
     if (name && (key_is(word, "partitionname") || key_is(word, "partition")))
         return delete_partition(control, word, name);
     if (name && (key_is(word, "reservationname") || key_is(word, "reservation")))
-        return delete_reservation(control, word, name);
+        return control_delete_reservation(control, word, name);
     fprintf(stderr, "Invalid deletion entity: %s\n", word);
     return 1;
 }

@@ -76,6 +76,7 @@ enum sinfo_match {
     MATCH_GRES_USED = 8192,
     MATCH_COMMENT = 16384,
     MATCH_ALLOC_MEM = 32768,
+    MATCH_RESERVATION = 65536,
 };
 unsigned sinfo_match_of(const struct field *field);
 

@@ -154,11 +154,6 @@ static bool w_oversubscribe(const struct field_call *call, struct str *out)
     return text(out, spec_of(call)->oversubscribe ? spec_of(call)->oversubscribe : "NO");
 }
 
-static bool w_empty(const struct field_call *call, struct str *out)
-{
-    return true;
-}
-
 static bool w_time(const struct field_call *call, struct str *out)
 {
     const PartitionSpec *spec = spec_of(call);
@@ -429,6 +424,15 @@ static bool w_comment(const struct field_call *call, struct str *out)
     return text(out, first && node_spec(first)->comment ? node_spec(first)->comment : "(null)");
 }
 
+static bool w_reservation(const struct field_call *call, struct str *out)
+{
+    const Node *first = group_of(call)->first;
+
+    return text(out, first && first->status && first->status->reservation
+                         ? first->status->reservation
+                         : "");
+}
+
 static bool w_extra(const struct field_call *call, struct str *out)
 {
     const Node *first = group_of(call)->first;
@@ -446,7 +450,7 @@ static const struct field rows[] = {
     { .write = w_features, .column = { 'f', "Features", "AVAIL_FEATURES" }, .help = "Features that nodes can have." },
     { .write = w_groups, .column = { 'g', "Groups", "GROUPS" }, .help = "Groups that may use the partition." },
     { .write = w_oversubscribe, .column = { 'h', "OverSubscribe", "OVERSUBSCRIBE" }, .help = "Whether jobs share CPUs." },
-    { .write = w_empty, .column = { 'i', "Reservation", "RESERVATION" }, .help = "Reservation that nodes are in." },
+    { .write = w_reservation, .column = { 'i', "Reservation", "RESERVATION" }, .help = "Reservation that nodes are in." },
     { .write = w_time, .column = { 'l', "Time", "TIMELIMIT" }, .help = "Longest time limit of the partition." },
     { .write = w_memory, .column = { 'm', "Memory", "MEMORY" }, .help = "Memory of each node, in MB." },
     { .write = w_hostname, .column = { 'n', "NodeHost", "HOSTNAMES" }, .help = "Names of the machines." },
@@ -535,6 +539,7 @@ unsigned sinfo_match_of(const struct field *field)
         { w_threads, MATCH_SIZE },
         { w_comment, MATCH_COMMENT },
         { w_extra, MATCH_COMMENT },
+        { w_reservation, MATCH_RESERVATION },
         { w_alloc_mem, MATCH_ALLOC_MEM },
     };
 
@@ -646,7 +651,7 @@ static void json_group(struct jsonw *json, const struct sinfo_group *group,
     jsonw_text(json, "description", status ? status->reason : NULL);
     jsonw_number(json, "time", status ? status->reason_us / 1000000 : 0);
     jsonw_object_end(json);
-    jsonw_text(json, "reservation", "");
+    jsonw_text(json, "reservation", status ? status->reservation : NULL);
     jsonw_text(json, "reason_set_by_user", status ? status->reason_user : NULL);
     jsonw_object(json, "partition");
     field_add_json(&partition_fields, group->partition, ctx, json);

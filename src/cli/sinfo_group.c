@@ -152,6 +152,7 @@ static bool same_node(const Node *a, const Node *b, unsigned match, bool exact)
         (match & MATCH_VERSION && !str_eq(node_version(a), node_version(b))) ||
         (match & MATCH_COMMENT && (!str_eq(node_spec(a)->comment, node_spec(b)->comment) ||
                                    !str_eq(node_spec(a)->extra, node_spec(b)->extra))) ||
+        (match & MATCH_RESERVATION && !str_eq(x->reservation, y->reservation)) ||
         (match & MATCH_ALLOC_MEM && x->alloc_mem_mb != y->alloc_mem_mb))
         return false;
     if (match & MATCH_REASON &&

@@ -326,14 +326,24 @@ static int check_reservation(const struct state *state, const struct shape *shap
     if (!shape->reservation)
         return 0;
     const char *cursor = shape->reservation;
+    struct resv_who who = { .uid = owner->uid,
+                            .user = owner->user,
+                            .group = owner->group,
+                            .gids = owner->gids,
+                            .gid_count = owner->n_gids,
+                            .account = spec->account,
+                            .qos = spec->qos,
+                            .partitions = spec->partition };
     struct span name;
+    if (spec->account && owner->user)
+        who.assoc = state_assoc(state, spec->account, owner->user, NULL);
     while (str_next(&cursor, ",", &name)) { /* each of them */
         const struct reservation *resv =
             state_reservation(state, arena_strndup(shape->arena, name.ptr, name.len));
         if (!resv)
             return err_set(err, ERR_RESERVATION_INVALID, "Requested reservation is invalid: %.*s",
                            (int)MIN(name.len, 100), name.ptr);
-        if (!resv_admits(resv, owner->uid, owner->user, owner->group, spec->account))
+        if (!resv_admits(resv, &who))
             return err_code(err, ERR_RESERVATION_ACCESS);
     }
     return 0;

@@ -226,7 +226,7 @@ int alloc_check(struct state *state, const struct job *job, const JobStart *star
     if (resv_check_start(state, job, allocation, err) < 0)
         return -(int)err->code;
     uint32_t choice;
-    if (!licences_choose(state, job->shape, allocation->licenses, &choice))
+    if (!licences_choose(state, job->shape, allocation, &choice))
         return err_code(err, ERR_LICENSES_UNAVAILABLE);
     struct bitset seen;
     bitset_init(&seen, state->nodes.len);
@@ -436,7 +436,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
     run->whole_nodes = need->whole_nodes;
     run->shared = need->share > 1;
     run->count = (unsigned)allocation->n_nodes;
-    licences_choose(state, job->shape, allocation->licenses, &run->licence);
+    licences_choose(state, job->shape, allocation, &run->licence);
     job->run = run;
     for (size_t i = 0; i < run->count; i++) {
         fill_part(state, &run->parts[i], allocation->nodes[i], need->share);

@@ -64,6 +64,7 @@ void node_msg(const struct state *state, const struct node *node, struct arena *
     node_fact_msg(node, out);
     SET(state, node_shown_state(node, &flags));
     SET(flags, flags | resv_node_flags(state, node));
+    out->reservation = (char *)(uintptr_t)resv_node_name(state, node);
     if (node->found) {
         SET(boot_us, node->found->boot_us);
         SET(started_us, node->found->started_us);
@@ -94,17 +95,55 @@ void partition_msg(const struct state *state, const struct partition *partition,
         out->node_names[out->n_node_names++] = state->nodes.items[number]->spec->name;
 }
 
+/* cpu=8,gres/gpu=2,license/a=1 */
+static const char *reservation_tres(const struct reservation *reservation, uint32_t cpus,
+                                    struct arena *arena)
+{
+    const ReservationSpec *spec = reservation->spec;
+    const char *text = cpus ? arena_printf(arena, "cpu=%u", cpus) : "";
+
+    ReservationGres sums[RESV_GRES];
+    size_t kinds = 0;
+    for (size_t i = 0; i < spec->n_parts; i++) {
+        for (size_t k = 0; k < spec->parts[i]->n_gres; k++) {
+            const ReservationGres *gres = spec->parts[i]->gres[k];
+            size_t at = 0;
+            while (at < kinds &&
+                   !(str_eq(sums[at].name, gres->name) && str_eq(sums[at].type, gres->type)))
+                at++;
+            if (at == kinds && kinds < RESV_GRES)
+                sums[kinds++] = *gres;
+            else if (at < kinds)
+                sums[at].count += gres->count;
+        }
+    }
+    for (size_t i = 0; i < kinds; i++)
+        text = arena_printf(arena, "%s%sgres/%s%s%s=%llu", text, *text ? "," : "", sums[i].name,
+                            sums[i].type ? ":" : "", sums[i].type ? sums[i].type : "",
+                            (unsigned long long)sums[i].count);
+    for (size_t i = 0; i < reservation->licences.len; i++)
+        text =
+            arena_printf(arena, "%s%slicense/%s=%u", text, *text ? "," : "",
+                         reservation->licences.items[i].name, reservation->licences.items[i].count);
+    return *text ? text : NULL;
+}
+
 void reservation_msg(const struct state *state, const struct reservation *reservation,
                      struct arena *arena, Reservation *out)
 {
-    uint32_t cpus = 0;
+    uint32_t cpus = 0, cores = 0;
 
     reservation__init(out);
     out->spec = reservation->spec;
     out->state = arena_strdup(arena, reservation->active ? "ACTIVE" : "INACTIVE");
     out->node_names = reservation->spec->nodes;
     SET(node_count, (uint32_t)bitset_count(&reservation->nodes));
-    bitset_each (number, &reservation->nodes)
-        cpus += state->nodes.items[number]->cpus / state->nodes.items[number]->threads;
-    SET(core_count, cpus);
+    bitset_each (number, &reservation->nodes) {
+        const struct node *node = state->nodes.items[number];
+        const struct resv_part *part = resv_part_of(reservation, (uint32_t)number);
+        cpus += part ? part->cpus : node->cpus;
+        cores += (part ? part->cpus : node->cpus) / node->threads;
+    }
+    SET(core_count, cores);
+    out->tres = (char *)reservation_tres(reservation, cpus, arena);
 }

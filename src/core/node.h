@@ -95,9 +95,23 @@ struct partition {
 PartitionState partition_state(const struct partition *partition);
 unsigned partition_tier(const struct partition *partition);
 
+/* What a reservation has of one node when it has not all of it. */
+enum { RESV_GRES = 16 };
+struct resv_part {
+    uint32_t node; /* its number */
+    uint32_t cpus;
+    uint64_t gres[RESV_GRES]; /* as node->gres */
+};
+struct resv_licence {
+    char *name;
+    uint32_t count, used; /* used: by its own jobs */
+};
+
 struct reservation {
     ReservationSpec *spec; /* start_us and end_us are always there */
     struct bitset nodes;
+    VEC(struct resv_part) parts; /* by node; none: all of each */
+    VEC(struct resv_licence) licences;
     unsigned flags;  /* enum resv_flag, of the spec's words */
     bool active;     /* its window has begun */
     bool over;       /* and ended, but for jobs that may go on for a while */

@@ -19,12 +19,22 @@
 /* What may lie in the past when it is made; steps of one that floats. */
 enum { PAST_MOST_S = 600, FLOAT_STEP_S = 60 };
 
+/* What follows from its spec. */
+static void reservation_clear(struct reservation *reservation)
+{
+    bitset_done(&reservation->nodes);
+    vec_done(&reservation->parts);
+    vec_each (struct resv_licence, at, &reservation->licences)
+        free(at->name);
+    vec_done(&reservation->licences);
+}
+
 void reservation_free(struct reservation *reservation)
 {
     if (!reservation)
         return;
     pb_free(reservation->spec);
-    bitset_done(&reservation->nodes);
+    reservation_clear(reservation);
     free(reservation);
 }
 
@@ -34,6 +44,7 @@ void resv_derive(struct reservation *reservation)
 
     if (resv_flags_read(reservation->spec, &reservation->flags, &ignored) < 0)
         reservation->flags = 0;
+    resv_licences_derive(reservation);
 }
 
 void reservation_settle(struct state *state, struct reservation *reservation)
@@ -87,6 +98,7 @@ static void set_nodes(const struct state *state, struct reservation *reservation
 
     bitset_done(&reservation->nodes);
     bitset_init(&reservation->nodes, state->nodes.len);
+    resv_parts_derive(state, reservation);
     const struct partition *partition = reservation->flags & RESV_PART_NODES
                                             ? partition_at(state, reservation->spec->partition)
                                             : NULL;
@@ -163,22 +175,25 @@ static void merge_flags(ReservationSpec *merged, const ReservationSpec *old,
 }
 
 static enum err_code put(struct state *state, struct reservation *old, ReservationSpec *spec,
-                         bool named, struct err *err)
+                         bool named, bool again, struct err *err)
 {
     struct reservation fresh = { .spec = spec };
-    int code = resv_resolve(state, old, &fresh, named, err);
+    int code = resv_resolve(state, old, &fresh, named, again, err);
 
     if (code < 0) {
         pb_free(spec);
-        bitset_done(&fresh.nodes);
+        reservation_clear(&fresh);
         return (enum err_code) - code;
     }
     struct reservation *reservation = old ? old : NEW(struct reservation);
     pb_free(reservation->spec);
-    bitset_done(&reservation->nodes);
+    reservation_clear(reservation);
     reservation->spec = spec;
     reservation->nodes = fresh.nodes;
     reservation->flags = fresh.flags;
+    reservation->parts = fresh.parts;
+    reservation->licences = fresh.licences;
+    resv_licences_recount(state, reservation);
     bool was = reservation->active;
     reservation->active = !(fresh.flags & RESV_TIME_FLOAT) && spec->start_us <= state->time_us;
     reservation->over = false;
@@ -248,17 +263,64 @@ static void release_waiting(struct state *state, bool hold, struct events *out)
     }
 }
 
+/* The numbers of groups that are named now, too. */
+static void merge_group_ids(ReservationSpec *merged, const ReservationSpec *old,
+                            const ReservationSpec *change, struct arena *arena)
+{
+    char **out = ARENA_ARRAY(arena, char *, old->n_group_ids + change->n_group_ids + 1);
+    size_t count = 0;
+
+    for (size_t i = 0; i < change->n_group_ids; i++)
+        out[count++] = change->group_ids[i];
+    for (size_t i = 0; i < old->n_group_ids; i++) {
+        const char *equals = strchr(old->group_ids[i], '=');
+        size_t len = equals ? (size_t)(equals - old->group_ids[i]) : 0;
+        bool known = !len;
+        for (size_t k = 0; k < change->n_group_ids; k++)
+            known = known || strncmp(change->group_ids[k], old->group_ids[i], len + 1) == 0;
+        if (!known)
+            out[count++] = old->group_ids[i];
+    }
+    merged->group_ids = out;
+    merged->n_group_ids = count;
+}
+
+/* On to its next time, as if this one had ended. */
+static enum err_code skip(struct state *state, struct reservation *resv, struct err *err)
+{
+    if (!(resv->flags & RESV_REPEATS)) {
+        err_set(err, ERR_INVALID, "reservation %s does not repeat", resv->spec->name);
+        return ERR_INVALID;
+    }
+    if (is_used(resv))
+        return ERR_RESERVATION_BUSY;
+    resv_next_time(resv->flags, &resv->spec->start_us, &resv->spec->end_us);
+    resv->active = resv->spec->start_us <= state->time_us;
+    resv->over = false;
+    reservation_settle(state, resv);
+    return ERR_OK;
+}
+
 static enum err_code update(struct state *state, struct reservation *reservation,
                             const ReservationSpec *change, struct err *err)
 {
     struct arena *arena = &state->scratch;
     const ReservationSpec *old = reservation->spec;
+
+    if (change->skip)
+        return skip(state, reservation, err);
     ReservationSpec *merged = pb_merge(old, change, arena);
 
     merge_flags(merged, old, change, arena);
     merge_words(&merged->users, &merged->n_users, old->users, old->n_users, arena);
     merge_words(&merged->accounts, &merged->n_accounts, old->accounts, old->n_accounts, arena);
     merge_words(&merged->groups, &merged->n_groups, old->groups, old->n_groups, arena);
+    merge_words(&merged->qos, &merged->n_qos, old->qos, old->n_qos, arena);
+    merge_words(&merged->allowed_partitions, &merged->n_allowed_partitions, old->allowed_partitions,
+                old->n_allowed_partitions, arena);
+    merge_group_ids(merged, old, change, arena);
+    merged->parts = old->parts;
+    merged->n_parts = old->n_parts;
     int64_t length = old->end_us - old->start_us;
     if (change->has_duration_s && !change->has_end_us)
         merged->has_end_us = false;
@@ -266,7 +328,23 @@ static enum err_code update(struct state *state, struct reservation *reservation
         merged->end_us = merged->start_us + length;
     if (change->has_node_count && str_is_empty(change->nodes))
         merged->nodes = NULL;
-    return put(state, reservation, pb_copy(merged), !str_is_empty(change->nodes), err);
+    bool again = change->has_node_count || change->has_core_count || change->n_core_counts ||
+                 change->tres || change->tres_per_node || !str_is_empty(change->nodes);
+    if (again && old->n_parts && str_is_empty(change->nodes) &&
+        !(reservation->flags & RESV_SPEC_NODES))
+        merged->nodes = NULL; /* parts of whichever nodes have them */
+    if (again && old->n_parts && !change->has_node_count && !merged->nodes)
+        merged->has_node_count = false, merged->node_count = 0;
+    return put(state, reservation, pb_copy(merged), !str_is_empty(change->nodes), again, err);
+}
+
+static bool is_forced(const ReservationSpec *spec)
+{
+    for (size_t i = 0; i < spec->n_flags; i++) {
+        if (str_ieq(spec->flags[i], "FORCE_START"))
+            return true;
+    }
+    return false;
 }
 
 static enum err_code create(struct state *state, const ReservationSpec *from, const char *name,
@@ -276,15 +354,16 @@ static enum err_code create(struct state *state, const ReservationSpec *from, co
 
     free(spec->name);
     spec->name = mem_strdup(name);
+    spec->has_skip = false;
     if (!spec->has_start_us) {
         spec->has_start_us = true;
         spec->start_us = state->time_us;
     }
-    if (spec->start_us < state->time_us - PAST_MOST_S * US_PER_S) {
+    if (spec->start_us < state->time_us - PAST_MOST_S * US_PER_S && !is_forced(spec)) {
         pb_free(spec);
         return ERR_INVALID_TIME;
     }
-    return put(state, NULL, spec, !str_is_empty(from->nodes), err);
+    return put(state, NULL, spec, !str_is_empty(from->nodes), true, err);
 }
 
 /* alice_7: the first of those it is for, and the next number. */
@@ -349,6 +428,7 @@ void resv_job(struct state *state, const struct job *job, int by)
     if (!resv)
         return;
     resv->jobs = by > 0 ? resv->jobs + 1 : resv->jobs - (resv->jobs > 0);
+    resv_licences_count(resv, job, by);
     if (by < 0 && !resv->jobs && !state->restoring) {
         resv->idle_us = state->time_us;
         reservation_settle(state, resv);
@@ -372,36 +452,11 @@ static void end_jobs(struct state *state, const struct reservation *resv, struct
     }
 }
 
-static int weekday(int64_t us) /* 0 Monday; day 0 of the epoch was a Thursday */
-{
-    return (int)((us / US_PER_S / 86400 + 3) % 7);
-}
-
-static bool is_its_day(const struct reservation *resv)
-{
-    int day = weekday(resv->spec->start_us);
-
-    return resv->flags & RESV_WEEKDAY ? day < 5 : resv->flags & RESV_WEEKEND ? day >= 5 : true;
-}
-
-/* To its next time; days are those of UTC. */
+/* To its next time. */
 static void advance(struct state *state, struct reservation *resv)
 {
-    ReservationSpec *spec = resv->spec;
-    int64_t step = (resv->flags & RESV_HOURLY   ? 3600
-                    : resv->flags & RESV_WEEKLY ? 7 * 86400
-                                                : 86400) *
-                   US_PER_S;
-
-    int64_t behind = state->time_us - spec->end_us;
-    int64_t steps = behind > 0 ? behind / step : 0;
-    do {
-        steps++;
-        spec->start_us += steps * step;
-        spec->end_us += steps * step;
-        steps = 0;
-    } while (!is_its_day(resv) || spec->end_us <= state->time_us);
-    resv->active = spec->start_us <= state->time_us;
+    resv_time_after(resv->flags, state->time_us, &resv->spec->start_us, &resv->spec->end_us);
+    resv->active = resv->spec->start_us <= state->time_us;
     resv->over = false;
     resv->idle_us = state->time_us;
     reservation_settle(state, resv);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "core/node.h"
 
+struct assoc;
 struct job;
 struct state;
 
@@ -27,10 +28,12 @@ enum resv_flag {
     RESV_TIME_FLOAT = 1 << 12, /* begins so long from now, always */
     RESV_REPLACE = 1 << 13,    /* nodes that are down or in use are replaced */
     RESV_REPLACE_DOWN = 1 << 14,
-    RESV_PURGE_COMP = 1 << 15, /* ends when it was not used for a while */
-    RESV_FLEX = 1 << 16,       /* its jobs may begin before, end after and go beyond it */
-    RESV_MAGNETIC = 1 << 17,   /* jobs that may use it do, unasked */
-    RESV_NO_HOLD = 1 << 18,    /* jobs that wait for it go on without it when it ends */
+    RESV_PURGE_COMP = 1 << 15,  /* ends when it was not used for a while */
+    RESV_FLEX = 1 << 16,        /* its jobs may begin before, end after and go beyond it */
+    RESV_MAGNETIC = 1 << 17,    /* jobs that may use it do, unasked */
+    RESV_NO_HOLD = 1 << 18,     /* jobs that wait for it go on without it when it ends */
+    RESV_USER_DELETE = 1 << 19, /* who may use it may delete it */
+    RESV_FORCE_START = 1 << 20, /* may begin in the past */
     RESV_REPEATS = RESV_HOURLY | RESV_DAILY | RESV_WEEKDAY | RESV_WEEKEND | RESV_WEEKLY,
 };
 
@@ -39,9 +42,20 @@ int resv_flags_read(const ReservationSpec *spec, unsigned *flags, struct err *er
 /* The words again, in one order and spelling. */
 void resv_flags_write(ReservationSpec *spec, unsigned flags);
 
-/* May such a job use it? account may be NULL. */
-bool resv_admits(const struct reservation *resv, uint32_t uid, const char *user, const char *group,
-                 const char *account);
+/* Who wants to use one; what is not known is NULL. */
+struct resv_who {
+    uint32_t uid;
+    const char *user, *group;
+    const uint32_t *gids;
+    size_t gid_count;
+    const char *account, *qos;
+    const struct assoc *assoc;
+    const char *partitions; /* one of these, by comma */
+};
+bool resv_admits(const struct reservation *resv, const struct resv_who *who);
+/* Only by user and groups: somebody who has no job there. */
+bool resv_admits_person(const struct reservation *resv, const struct resv_who *who);
+bool resv_admits_partition(const struct reservation *resv, const char *partition);
 bool resv_admits_job(const struct reservation *resv, const struct job *job);
 
 /*
@@ -51,10 +65,26 @@ bool resv_admits_job(const struct reservation *resv, const struct job *job);
 const struct reservation *resv_next_for(const struct state *state, const struct job *job,
                                         size_t *at);
 
+/* ---- resv_parts.c: reservations of parts of nodes ---- */
+
+/* What it has of a node; NULL: all of it, or nothing. */
+const struct resv_part *resv_part_of(const struct reservation *resv, uint32_t number);
+/* Licences of that name that it keeps for its jobs, in use or not. */
+uint32_t resv_licences(const struct reservation *resv, const char *name);
+/* Of these, those that none of its jobs has, in all reservations that hold now but `own`. */
+uint32_t resv_licences_kept(const struct state *state, const char *own, const char *name);
+
+/*
+ * Its next time after the one at *start, *end. False when it does not repeat.
+ */
+bool resv_next_time(unsigned flags, int64_t *start_us, int64_t *end_us);
+
 /* Does the allocation keep to the reservations that hold now, its own and those of others? */
 int resv_check_start(const struct state *state, const struct job *job, const Allocation *allocation,
                      struct err *err);
 /* NODE_FLAG_MAINT or NODE_FLAG_RESERVED of a node that belongs to one now. */
 uint32_t resv_node_flags(const struct state *state, const struct node *node);
+/* The name of the first that has it now; NULL: none. */
+const char *resv_node_name(const struct state *state, const struct node *node);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resv_flags.c - words of reservations, and who may use one
+ * resv_flags.c - words of reservations, and which of them a job may run in
  */
 #include "core/resv.h"
 
@@ -38,6 +38,9 @@ static const struct {
     { "NO_HOLD_JOBS_AFTER", RESV_NO_HOLD },
     { "NO_HOLD_JOBS", RESV_NO_HOLD },
     { "MAGNETIC", RESV_MAGNETIC },
+    { "USER_DELETE", RESV_USER_DELETE },
+    { "FORCE_START", RESV_FORCE_START },
+    { "LICENSE_ONLY", RESV_ANY_NODES },
     { "IGNORE_RUNNING_JOBS", RESV_IGNORE_JOBS },
 };
 
@@ -104,48 +107,6 @@ void resv_flags_write(ReservationSpec *spec, unsigned flags)
     }
 }
 
-/* ---- who ---- */
-
-/* 1 named, -1 shut out by "-name", 0 neither. *only_out: the list has nobody but those. */
-static int listed(char *const *list, size_t count, const char *name, bool *only_out)
-{
-    int found = 0;
-
-    *only_out = count > 0;
-    for (size_t i = 0; i < count; i++) {
-        bool out = list[i][0] == '-';
-        *only_out = *only_out && out;
-        if (name && strcmp(list[i] + out, name) == 0)
-            found = out ? -1 : 1;
-    }
-    return found;
-}
-
-bool resv_admits(const struct reservation *resv, uint32_t uid, const char *user, const char *group,
-                 const char *account)
-{
-    const ReservationSpec *spec = resv->spec;
-    bool user_out, group_out, account_out;
-    int by_user = listed(spec->users, spec->n_users, user, &user_out);
-    int by_group = listed(spec->groups, spec->n_groups, group, &group_out);
-    int by_account = listed(spec->accounts, spec->n_accounts, account, &account_out);
-
-    if (uid == 0)
-        return true;
-    if (by_user < 0 || by_group < 0 || by_account < 0)
-        return false;
-    if (by_user > 0 || by_group > 0 || by_account > 0)
-        return true;
-    /* Lists that only shut out let everybody else in. */
-    return (!spec->n_users || user_out) && (!spec->n_groups || group_out) &&
-           (!spec->n_accounts || account_out);
-}
-
-bool resv_admits_job(const struct reservation *resv, const struct job *job)
-{
-    return resv_admits(resv, job->owner->uid, job->owner->user, job->owner->group, job->account);
-}
-
 const struct reservation *resv_next_for(const struct state *state, const struct job *job,
                                         size_t *at)
 {
@@ -171,51 +132,24 @@ const struct reservation *resv_next_for(const struct state *state, const struct 
     return NULL;
 }
 
-/* ---- what holds now ---- */
-
-static int refuse(struct err *err, const char *node, const struct reservation *resv)
-{
-    return err_set(err, ERR_NODES_BUSY, "node %s belongs to reservation %s", node,
-                   resv->spec->name);
-}
-
-int resv_check_start(const struct state *state, const struct job *job, const Allocation *allocation,
-                     struct err *err)
-{
-    const struct reservation *own = NULL;
-
-    if (!str_is_empty(allocation->reservation)) {
-        own = reservation_at(state, allocation->reservation);
-        if (!own || own->over || (!own->active && !(own->flags & RESV_FLEX)))
-            return err_code(err, ERR_RESERVATION_NOT_USABLE);
-        if (!resv_admits_job(own, job))
-            return err_code(err, ERR_RESERVATION_ACCESS);
-    } else if (job->shape->reservation) {
-        return err_code(err, ERR_RESERVATION_INVALID);
-    }
-    for (size_t i = 0; i < allocation->n_nodes && state->reservations.len; i++) {
-        const struct node *node = node_at(state, allocation->nodes[i]->node);
-        if (!node)
-            continue; /* said elsewhere */
-        if (own && !(own->flags & RESV_FLEX) && !bitset_has(&own->nodes, node->number))
-            return refuse(err, node->spec->name, own);
-        vec_each (struct reservation *, at, &state->reservations) {
-            if (*at != own && (*at)->active && !(*at)->over &&
-                (*at)->spec->end_us > state->time_us && bitset_has(&(*at)->nodes, node->number))
-                return refuse(err, node->spec->name, *at);
-        }
-    }
-    return 0;
-}
-
 uint32_t resv_node_flags(const struct state *state, const struct node *node)
 {
     uint32_t flags = 0;
 
     vec_each (struct reservation *, at, &state->reservations) {
-        if (!(*at)->active || (*at)->over || !bitset_has(&(*at)->nodes, node->number))
+        if (!(*at)->active || (*at)->over || (*at)->parts.len ||
+            !bitset_has(&(*at)->nodes, node->number))
             continue;
         flags |= (*at)->flags & RESV_MAINT ? NODE_FLAG_MAINT : NODE_FLAG_RESERVED;
     }
     return flags & NODE_FLAG_MAINT ? NODE_FLAG_MAINT : flags;
+}
+
+const char *resv_node_name(const struct state *state, const struct node *node)
+{
+    vec_each (struct reservation *, at, &state->reservations) {
+        if ((*at)->active && !(*at)->over && bitset_has(&(*at)->nodes, node->number))
+            return (*at)->spec->name;
+    }
+    return NULL;
 }

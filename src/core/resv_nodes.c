@@ -15,29 +15,30 @@
 
 #define YEAR_US (INT64_C(365) * 86400 * US_PER_S)
 
-static bool overlaps(const ReservationSpec *a, const ReservationSpec *b)
-{
-    return a->start_us < b->end_us && b->start_us < a->end_us;
-}
-
 /* Nodes that other reservations have in that time. */
-static void taken_nodes(const struct state *state, const ReservationSpec *spec, struct bitset *out)
+static void taken_nodes(const struct state *state, const ReservationSpec *spec, unsigned flags,
+                        struct bitset *out)
 {
     bitset_init(out, state->nodes.len);
     vec_each (struct reservation *, at, &state->reservations) {
-        if (!str_eq((*at)->spec->name, spec->name) && overlaps((*at)->spec, spec))
+        if (!str_eq((*at)->spec->name, spec->name) &&
+            resv_times_meet((*at)->spec, (*at)->flags, spec, flags))
             bitset_or(out, &(*at)->nodes);
     }
 }
 
-/* Does a job there, which is not the reservation's own, run into it? */
+bool resv_job_runs_into(const struct job *job, const ReservationSpec *spec)
+{
+    int64_t end = job_end_by(job, job->run->start_us + job->run->suspended_total_us);
+
+    return !job_has_ended(job) && end > spec->start_us &&
+           !str_eq(job->run->reservation, spec->name);
+}
+
 static bool is_busy(const struct node *node, const ReservationSpec *spec)
 {
     for (size_t i = 0; i < node->jobs.len; i++) {
-        const struct job *job = node->jobs.items[i];
-        int64_t end = job_end_by(job, job->run->start_us + job->run->suspended_total_us);
-        if (!job_has_ended(job) && end > spec->start_us &&
-            !str_eq(job->run->reservation, spec->name))
+        if (resv_job_runs_into(node->jobs.items[i], spec))
             return true;
     }
     return false;
@@ -151,10 +152,7 @@ static int check_wishes(const ReservationSpec *spec, struct err *err)
         bool given;
         const char *key;
     } keys[] = {
-        { spec->core_count > 0, "CoreCnt" },
-        { !str_is_empty(spec->tres), "TRES" },
         { !str_is_empty(spec->burst_buffer), "BurstBuffer" },
-        { !str_is_empty(spec->licenses), "Licenses" },
         { spec->max_start_delay_s > 0, "MaxStartDelay" },
     };
 
@@ -166,13 +164,25 @@ static int check_wishes(const ReservationSpec *spec, struct err *err)
     return 0;
 }
 
+static int choose_parts(struct state *state, struct reservation *fresh, struct err *err)
+{
+    struct bitset named = { 0 };
+    bool given = !fresh->spec->n_parts && !str_is_empty(fresh->spec->nodes);
+    int code = given ? named_nodes(state, fresh->spec, &named, err) : 0;
+
+    if (code == 0)
+        code = resv_wish_choose(state, fresh, given ? &named : NULL, err);
+    bitset_done(&named);
+    return code;
+}
+
 static int choose(struct state *state, struct reservation *fresh, struct err *err)
 {
     ReservationSpec *spec = fresh->spec;
     struct bitset taken;
     int code = 0;
 
-    taken_nodes(state, spec, &taken);
+    taken_nodes(state, spec, fresh->flags, &taken);
     if (fresh->flags & RESV_PART_NODES) {
         const struct partition *partition = partition_at(state, spec->partition);
         bitset_init(&fresh->nodes, state->nodes.len);
@@ -182,6 +192,8 @@ static int choose(struct state *state, struct reservation *fresh, struct err *er
             bitset_or(&fresh->nodes, &partition->nodes);
     } else if (!str_is_empty(spec->nodes)) {
         code = named_nodes(state, spec, &fresh->nodes, err);
+    } else if (!spec->node_count && fresh->flags & RESV_ANY_NODES) {
+        bitset_init(&fresh->nodes, state->nodes.len);
     } else {
         bitset_init(&fresh->nodes, state->nodes.len);
         code =
@@ -231,9 +243,10 @@ static int read_purge(ReservationSpec *spec, struct err *err)
 }
 
 int resv_resolve(struct state *state, const struct reservation *old, struct reservation *fresh,
-                 bool named, struct err *err)
+                 bool named, bool again, struct err *err)
 {
     ReservationSpec *spec = fresh->spec;
+    bool partial = false;
     int code = check_times(state, spec, err);
 
     if (code == 0)
@@ -242,6 +255,8 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
         code = read_purge(spec, err);
     if (code == 0)
         code = resv_flags_read(spec, &fresh->flags, err);
+    if (code == 0)
+        code = resv_wish_read(state, fresh, again, &partial, err);
     if (code < 0)
         return code;
     if (named)
@@ -251,10 +266,16 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
     if (fresh->flags & RESV_SPEC_NODES && fresh->flags & (RESV_REPLACE | RESV_REPLACE_DOWN))
         return err_set(err, ERR_INVALID,
                        "nodes are replaced only where they were given by number (NodeCnt)");
-    if (str_is_empty(spec->nodes) && !spec->node_count && !(fresh->flags & RESV_PART_NODES))
+    bool nowhere = str_is_empty(spec->nodes) && !spec->node_count && !partial;
+    if (nowhere && fresh->flags & RESV_ANY_NODES && !fresh->licences.len)
         return err_code(err, ERR_RESERVATION_EMPTY);
-    code = choose(state, fresh, err);
-    if (code == 0)
+    if (nowhere && !(fresh->flags & (RESV_PART_NODES | RESV_ANY_NODES))) {
+        if (str_is_empty(spec->partition)) /* all of the partition's nodes */
+            return err_code(err, ERR_RESERVATION_EMPTY);
+        spec->nodes = mem_strdup("ALL");
+    }
+    code = partial ? choose_parts(state, fresh, err) : choose(state, fresh, err);
+    if (code == 0 && !partial)
         code = check_busy(state, fresh, old, err);
     if (code < 0)
         return code;
@@ -284,7 +305,7 @@ bool resv_replace(struct state *state, struct reservation *resv)
     struct err ignored;
     bool changed = false;
 
-    taken_nodes(state, resv->spec, &taken);
+    taken_nodes(state, resv->spec, resv->flags, &taken);
     bitset_or(&taken, &resv->nodes);
     bitset_each (number, &resv->nodes) {
         if (!must_go(resv, state->nodes.items[number]))

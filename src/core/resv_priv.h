@@ -9,11 +9,39 @@
 
 /*
  * Fills in times, flags and nodes of `fresh`, whose spec may still lack them. `named`: its nodes were
- * named in this request. `old` may be NULL.
+ * named in this request; `again`: what it has is to be chosen. `old` may be NULL.
  */
 int resv_resolve(struct state *state, const struct reservation *old, struct reservation *fresh,
-                 bool named, struct err *err);
+                 bool named, bool again, struct err *err);
 /* Other nodes for those that are down (or in use); false when nothing changed. */
 bool resv_replace(struct state *state, struct reservation *resv);
+/* Does the job, which is not the reservation's own, run into it? */
+bool resv_job_runs_into(const struct job *job, const ReservationSpec *spec);
+
+/* ---- resv_time.c ---- */
+
+/* On to the first of its times that ends after now. */
+void resv_time_after(unsigned flags, int64_t now_us, int64_t *start_us, int64_t *end_us);
+/* Does a time of one meet a time of the other? */
+bool resv_times_meet(const ReservationSpec *a, unsigned a_flags, const ReservationSpec *b,
+                     unsigned b_flags);
+
+/* ---- resv_parts.c ---- */
+
+void resv_parts_derive(const struct state *state, struct reservation *resv);
+void resv_licences_derive(struct reservation *resv);
+/* A job of it starts (1) or is gone (-1). */
+void resv_licences_count(struct reservation *resv, const struct job *job, int by);
+void resv_licences_recount(const struct state *state, struct reservation *resv);
+void resv_add_use(const struct job *job, const struct node *node, struct resv_part *use);
+size_t resv_gres_at(const struct node *node, const char *name, const char *type);
+
+/* ---- resv_wish.c ---- */
+
+/* *partial: it wants parts of nodes, so resv_wish_choose() finds its nodes. */
+int resv_wish_read(struct state *state, struct reservation *fresh, bool again, bool *partial,
+                   struct err *err);
+int resv_wish_choose(struct state *state, struct reservation *fresh, const struct bitset *named,
+                     struct err *err);
 
 #endif

@@ -271,8 +271,8 @@ void lent_drop(struct state *state, const struct job *job);
 void alloc_recount(struct node *node); /* after its totals were set anew */
 void licences_count(struct state *state, const struct job *job, int sign);
 /* licences.c: which of "a|b" a job gets: the one that is named, or the first that is free */
-bool licences_choose(const struct state *state, const struct shape *shape, const char *named,
-                     uint32_t *choice);
+bool licences_choose(const struct state *state, const struct shape *shape,
+                     const Allocation *allocation, uint32_t *choice);
 
 /* admit.c */
 struct admitted {

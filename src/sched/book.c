@@ -65,6 +65,7 @@ static void block(struct sched *sched, const struct booking *booking)
                        (struct block){ .start_us = booking->start_us,
                                        .end_us = booking->end_us,
                                        .job_id = booking->job_id,
+                                       .resv = booking->resv,
                                        .amount = amount_take(sched, &part->take,
                                                              booking->parts.need->whole_nodes) });
     }
@@ -141,14 +142,16 @@ static bool book(struct sched *sched, struct order order, struct class *class)
         vec_done(&booking.parts.list);
         return false;
     }
+    if (booking.parts.resv)
+        booking.resv = resv_hash(booking.parts.resv->spec->name);
     int64_t length = job_length_us(job);
     booking.end_us = booking.start_us + (length == INT64_MAX ? UNLIMITED_US : length);
     vec_push(&sched->bookings, booking);
     pend_find(sched, order.id)->booked = true;
     family->booked++;
     block(sched, &booking);
-    sched->bookings.items[sched->bookings.len - 1].licences = licences_book(
-        sched, order.id, family, booking.parts.licence, booking.start_us, booking.end_us);
+    sched->bookings.items[sched->bookings.len - 1].licences =
+        licences_book(sched, order.id, family, &booking.parts, booking.start_us, booking.end_us);
     book_blocks(sched);
     return true;
 }

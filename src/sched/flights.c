@@ -58,6 +58,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         claim->uid = job->owner->uid;
         claim->minds = family->minds;
         claim->partition = parts->need->partition->number;
+        claim->resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
         claim->mcs = mcs_hash(family->shape->mcs_label);
         claim->amount = amount_take(sched, &part->take, parts->need->whole_nodes);
         pick(&sched->hosts.items[part->host], parts->need, &part->take, claim);
@@ -76,7 +77,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, 1);
     if (family->shape->licence_count)
-        flight->licences = licences_claim(sched, job->id, family, parts->licence, end_us);
+        flight->licences = licences_claim(sched, job->id, family, parts, end_us);
     return flight;
 }
 

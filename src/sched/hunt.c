@@ -294,6 +294,8 @@ static void hold_put(struct sched *sched, const struct hunt *hunt)
     for (size_t i = 0; i < hold.host_count; i++) {
         const struct chosen *part = &hunt->parts.list.items[i];
         struct block block = { .start_us = sched->now_us, .job_id = hunt->job->id };
+        if (hunt->parts.resv)
+            block.resv = resv_hash(hunt->parts.resv->spec->name);
         block.end_us = sched->now_us + (length == INT64_MAX ? UNLIMITED_US : length);
         block.amount = amount_take(sched, &part->take, hunt->need->whole_nodes);
         host_block_add(sched, part->host, block);

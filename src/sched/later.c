@@ -123,7 +123,7 @@ static bool is_hindrance(const struct sched *sched, const struct block *block,
     }
     if (block->job_id)
         return block->job_id != view->mine;
-    return block->resv != view->resv;
+    return block->resv != view->resv || block->amount;
 }
 
 static bool overlaps(const struct block *block, const struct view *view)
@@ -139,12 +139,21 @@ static void room_at(const struct sched *sched, const struct host *host, const st
         room_without(host, view->now_us, when_us, room);
     else
         room_of_runs(host, view->now_us, when_us, room);
+    const struct block *own = NULL;
     for (size_t i = 0; i < block_count(host, view); i++) {
         const struct block *block = block_at(host, i);
-        if (block->start_us <= when_us && block->end_us > when_us &&
-            is_hindrance(sched, block, view))
+        if (block->start_us > when_us || block->end_us <= when_us ||
+            !is_hindrance(sched, block, view))
+            continue;
+        if (block->job_id || !block->amount)
             sub_amount(room, block->amount);
+        else if (block->resv == view->resv)
+            own = block;
+        else
+            room_keep(host, view, block, when_us, room);
     }
+    if (own) /* a bound on what is left by all others */
+        room_keep(host, view, own, when_us, room);
 }
 
 /* CPUs that up to `share` jobs may use together. */

@@ -47,7 +47,7 @@ static void use_add(struct sched *sched, struct licence_use **list, struct licen
 }
 
 static struct licence_use *uses_of(struct sched *sched, uint32_t job_id, const struct shape *shape,
-                                   uint32_t choice, int64_t start_us, int64_t end_us)
+                                   uint32_t choice, uint64_t resv, int64_t start_us, int64_t end_us)
 {
     struct licence_use *list = NULL;
 
@@ -59,6 +59,7 @@ static struct licence_use *uses_of(struct sched *sched, uint32_t job_id, const s
                 (struct licence_use){ .pool = (uint32_t)(pool - sched->pools.items),
                                       .count = shape->licences[i].count,
                                       .job_id = job_id,
+                                      .resv = resv,
                                       .start_us = start_us,
                                       .end_us = end_us });
     }
@@ -106,16 +107,47 @@ void licences_give(struct sched *sched, struct licence_use *uses)
     }
 }
 
-struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
-                                   const struct family *family, uint32_t choice, int64_t end_us)
+static uint64_t parts_resv(const struct parts *parts)
 {
-    return uses_of(sched, job_id, family->shape, choice, INT64_MIN, end_us);
+    return resv_hash(parts->resv ? parts->resv->spec->name : NULL);
+}
+
+struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
+                                   const struct family *family, const struct parts *parts,
+                                   int64_t end_us)
+{
+    return uses_of(sched, job_id, family->shape, parts->licence, parts_resv(parts), INT64_MIN,
+                   end_us);
 }
 
 struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct family *family,
-                                  uint32_t choice, int64_t start_us, int64_t end_us)
+                                  const struct parts *parts, int64_t start_us, int64_t end_us)
 {
-    return uses_of(sched, job_id, family->shape, choice, start_us, end_us);
+    return uses_of(sched, job_id, family->shape, parts->licence, parts_resv(parts), start_us,
+                   end_us);
+}
+
+/* What reservations keep, at the times that are known. */
+void licences_read_reservations(struct sched *sched)
+{
+    struct licence_use *was = sched->licence_resvs;
+
+    sched->licence_resvs = NULL;
+    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
+        const struct reservation *resv = state_reservation_at(sched->state, i);
+        for (size_t k = 0; !resv->over && k < resv->licences.len; k++) {
+            const struct licence_pool *pool = pool_of(sched, resv->licences.items[k].name);
+            if (!pool)
+                continue;
+            use_add(sched, &sched->licence_resvs,
+                    (struct licence_use){ .pool = (uint32_t)(pool - sched->pools.items),
+                                          .count = resv->licences.items[k].count,
+                                          .resv = resv_hash(resv->spec->name),
+                                          .start_us = resv->spec->start_us,
+                                          .end_us = resv->spec->end_us });
+        }
+    }
+    licences_give(sched, was);
 }
 
 void licences_run(struct sched *sched, const struct job *job)
@@ -125,7 +157,8 @@ void licences_run(struct sched *sched, const struct job *job)
     struct licence_use *was = map_del_num(&sched->licence_runs, job->id);
     if (job_holds(job)) {
         struct licence_use *uses =
-            uses_of(sched, job->id, job->shape, job->run->licence, INT64_MIN, job_runs_until(job));
+            uses_of(sched, job->id, job->shape, job->run->licence, resv_hash(job->run->reservation),
+                    INT64_MIN, job_runs_until(job));
         if (uses)
             map_put_num(&sched->licence_runs, job->id, uses);
     }
@@ -149,6 +182,11 @@ void licences_done(struct sched *sched)
         }
     }
     map_done(&sched->licence_runs);
+    for (struct licence_use *use = sched->licence_resvs, *next; use; use = next) {
+        next = use->next;
+        free(use);
+    }
+    sched->licence_resvs = NULL;
     vec_each (struct licence_pool, pool, &sched->pools) {
         free(pool->name);
         vec_done(&pool->uses);
@@ -166,13 +204,32 @@ static bool holds_at(const struct licence_use *use, int64_t now_us, int64_t when
     return use->start_us <= when_us && end > when_us;
 }
 
+/* Of what a reservation keeps, what its own jobs do not have. */
+static uint32_t kept_at(const struct licence_pool *pool, const struct licence_use *keeps,
+                        int64_t now_us, int64_t when_us)
+{
+    uint64_t used = 0;
+
+    for (size_t i = 0; i < pool->uses.len; i++) {
+        const struct licence_use *use = pool->uses.items[i];
+        if (use->job_id && use->resv == keeps->resv && holds_at(use, now_us, when_us))
+            used += use->count;
+    }
+    return used < keeps->count ? keeps->count - (uint32_t)used : 0;
+}
+
 static uint32_t left_at(const struct licence_pool *pool, const struct view *view, int64_t when_us)
 {
     uint64_t used = 0;
 
     for (size_t i = 0; i < pool->uses.len; i++) {
         const struct licence_use *use = pool->uses.items[i];
-        bool mine = use->start_us != INT64_MIN && view->mine == use->job_id;
+        bool mine = use->start_us != INT64_MIN && use->job_id && view->mine == use->job_id;
+        if (!use->job_id) {
+            if (use->resv != view->resv && holds_at(use, view->now_us, when_us))
+                used += kept_at(pool, use, view->now_us, when_us);
+            continue;
+        }
         used += !mine && holds_at(use, view->now_us, when_us) ? use->count : 0;
     }
     return used < pool->total ? pool->total - (uint32_t)used : 0;

@@ -371,6 +371,20 @@ static bool place_in(struct chooser *c)
     return choose_by_scan(c);
 }
 
+/* For jobs of this partition? */
+static bool resv_is_open(const struct chooser *c)
+{
+    return c->job->owner->uid == 0 ||
+           resv_admits_partition(c->resv, c->need->partition->spec->name);
+}
+
+static bool has_licences(struct chooser *c, struct parts *parts)
+{
+    c->no_licence =
+        c->shape->licence_count && !licences_fit(c->sched, c->family, &c->view, &parts->licence);
+    return !c->no_licence;
+}
+
 /* In one of the reservations it may use, in order; at last in none, if it asked for none. */
 static bool place_with(struct chooser *c, struct parts *parts)
 {
@@ -381,7 +395,8 @@ static bool place_with(struct chooser *c, struct parts *parts)
         c->resv = resv;
         c->view.resv = resv_hash(resv->spec->name);
         c->bound = true;
-        if (!resv->over && place_in(c) && deal(c, parts))
+        if (!resv->over && resv_is_open(c) && has_licences(c, parts) && place_in(c) &&
+            deal(c, parts))
             return true;
     }
     if (c->shape->reservation)
@@ -389,7 +404,7 @@ static bool place_with(struct chooser *c, struct parts *parts)
     c->resv = NULL;
     c->view.resv = 0;
     c->bound = c->view.mine || c->view.end_us <= c->sched->last_block_us;
-    return place_in(c) && deal(c, parts);
+    return has_licences(c, parts) && place_in(c) && deal(c, parts);
 }
 
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition)
@@ -405,10 +420,6 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
     struct chooser c;
 
     *short_of = UINT32_MAX;
-    if (family->shape->licence_count && !licences_fit(sched, family, view, &parts->licence)) {
-        *short_of = 1;
-        return false;
-    }
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         if (!family_may_use(sched, family, p))
             continue;
@@ -417,7 +428,7 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
         sched->looked += c.looked;
         if (good)
             return true;
-        *short_of = MIN(*short_of, missing(&c, family));
+        *short_of = MIN(*short_of, c.no_licence ? 1 : missing(&c, family));
     }
     return false;
 }

@@ -18,6 +18,7 @@ struct chooser {
     const struct reservation *resv; /* that it is to run in; NULL: none */
     bool down;                      /* the least loaded host first */
     bool bound;                     /* hosts with blocks may do */
+    bool no_licence;                /* that is why it does not start */
     uint64_t tasks;                 /* of the candidates */
     uint32_t looked;
 };

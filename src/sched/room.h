@@ -97,11 +97,13 @@ struct run {
     uint32_t job_id;
     uint8_t out;
     struct amount *amount;
+    uint64_t resv; /* hash of the name of the reservation it runs in; 0 none */
 };
 struct block {
     int64_t start_us, end_us;
     uint32_t job_id;       /* of the booking; 0 for a reservation */
-    uint64_t resv;         /* hash of the reservation's name */
+    bool flex;             /* a reservation that does not bound its own jobs */
+    uint64_t resv;         /* hash of the reservation's name; of a booking: that it will run in */
     struct amount *amount; /* NULL: all of the host */
 };
 /* Whom a job does not share hosts with: those of other users, or with other MCS labels. */
@@ -119,6 +121,7 @@ struct claim {
     uint32_t partition;       /* its number */
     uint8_t minds;            /* enum minds */
     uint64_t mcs;             /* hash of its label; 0 none */
+    uint64_t resv;            /* hash of its reservation; 0 none */
     struct bitset cpus;
     struct bitset *devices; /* device_kinds of them, as node->gres */
     size_t device_kinds;
@@ -186,6 +189,8 @@ void host_run_again(struct sched *sched, const struct job *job);
 void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
 void host_block_add(struct sched *sched, uint32_t number, struct block block);
 void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id);
+/* ---- resvs.c ---- */
+
 void hosts_read_reservations(struct sched *sched);
 
 /* What the host has left for all of [start, end) as far as is known now; `mine`: whose block is
@@ -199,6 +204,9 @@ struct view {
     struct order order; /* then: whose bookings before this are hindrances */
     bool forecast;      /* starts that are only foreseen are hindrances too */
 };
+/* A block of a part of the host: less room for others, no more than that for its own jobs. */
+void room_keep(const struct host *host, const struct view *view, const struct block *block,
+               int64_t when_us, struct room_at *room);
 void host_room(const struct sched *sched, const struct host *host, const struct view *view,
                struct room_at *out);
 /* The first moment before `before_us` from which the host has that for so long; INT64_MAX none. */

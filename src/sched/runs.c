@@ -2,7 +2,6 @@
 /*
  * runs.c - jobs that run on a host, and what is kept free there for others
  */
-#include "core/resv.h"
 #include "sched/sched_priv.h"
 
 /* ---- running jobs ---- */
@@ -66,7 +65,10 @@ void host_run_add(struct sched *sched, const struct job *job)
         if (job->run->lent)
             take.cpus = 0;
         struct amount *amount = amount_take(sched, &take, job->run->whole_nodes && !job->run->lent);
-        run_insert(host, (struct run){ .end_us = end, .job_id = job->id, .amount = amount });
+        run_insert(host, (struct run){ .end_us = end,
+                                       .job_id = job->id,
+                                       .amount = amount,
+                                       .resv = resv_hash(job->run->reservation) });
         host_refresh(sched, part->node->number);
     }
 }
@@ -141,27 +143,4 @@ void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id)
         }
     }
     host_refresh(sched, number);
-}
-
-void hosts_read_reservations(struct sched *sched)
-{
-    for (uint32_t n = 0; n < sched->hosts.len; n++) {
-        bool had = false;
-        for (size_t i = 0; i < sched->hosts.items[n].blocks.len; i++)
-            had = had || !sched->hosts.items[n].blocks.items[i].job_id;
-        if (had)
-            host_block_del(sched, n, 0);
-    }
-    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
-        const struct reservation *resv = state_reservation_at(sched->state, i);
-        if (resv->flags & RESV_MAGNETIC) /* whose job it is decides where it may run */
-            sched->minds = true;
-        bitset_each (n, &resv->nodes) {
-            if (n < sched->hosts.len)
-                host_block_add(sched, (uint32_t)n,
-                               (struct block){ .start_us = resv->spec->start_us,
-                                               .end_us = resv->spec->end_us,
-                                               .resv = resv_hash(resv->spec->name) });
-        }
-    }
 }

@@ -187,7 +187,8 @@ bool choose_by_scan(struct chooser *c)
         if (c->view.start_us < spec->start_us || c->view.end_us > spec->end_us ||
             (c->view.start_us <= c->view.now_us && !c->resv->active))
             return false;
-        rule.within = &c->resv->nodes;
+        if (!(c->resv->flags & RESV_ANY_NODES))
+            rule.within = &c->resv->nodes;
     }
     if (c->shape->nodelist)
         good = state_node_set(c->sched->state, c->shape->nodelist, &rule.must, NULL) == 0;

@@ -94,7 +94,8 @@ struct licence_use {
     struct licence_use *next; /* of the same owner */
     uint32_t pool, count, job_id;
     int64_t start_us, end_us;
-    uint32_t at; /* place in the pool */
+    uint32_t at;   /* place in the pool */
+    uint64_t resv; /* hash of the reservation: of the job, or that keeps them (job_id 0); 0 none */
 };
 struct licence_pool {
     char *name;
@@ -111,9 +112,11 @@ bool licences_fit(struct sched *sched, const struct family *family, const struct
 int64_t licences_from(struct sched *sched, const struct family *family, const struct view *view,
                       int64_t length_us);
 struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
-                                   const struct family *family, uint32_t choice, int64_t end_us);
+                                   const struct family *family, const struct parts *parts,
+                                   int64_t end_us);
 struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct family *family,
-                                  uint32_t choice, int64_t start_us, int64_t end_us);
+                                  const struct parts *parts, int64_t start_us, int64_t end_us);
+void licences_read_reservations(struct sched *sched);              /* anew */
 void licences_give(struct sched *sched, struct licence_use *uses); /* NULL: nothing */
 void licences_run(struct sched *sched, const struct job *job);     /* it runs, until another time */
 void licences_ended(struct sched *sched, uint32_t job_id);         /* if it holds nothing more */
@@ -154,6 +157,7 @@ struct booking {
     int64_t start_us, end_us;
     uint64_t releases; /* at the time it was made */
     uint64_t cost;     /* hosts that were looked at */
+    uint64_t resv;     /* hash of the reservation it will run in; 0 none */
     struct licence_use *licences;
     struct parts parts;
 };
@@ -290,6 +294,7 @@ struct sched {
     uint64_t generation, kinds_seen, epoch; /* epoch grows with every change of nodes */
     VEC(struct licence_pool) pools;         /* as core has them */
     struct map licence_runs;                /* job id → struct licence_use */
+    struct licence_use *licence_resvs;      /* of reservations */
     struct topo topo;
     struct map limited;     /* number of a holder → struct line */
     struct tallies planned; /* by holder */

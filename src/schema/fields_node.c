@@ -363,6 +363,7 @@ static const struct field rows[] = {
     { .of = STATUS(boot_us), .write = field_time_none, .key = "BootTime", .line = true, .json = { "boot_time", SHAPE_TIME }, .help = "When it booted." },
     { .of = STATUS(started_us), .write = field_time_none, .key = "SlurmdStartTime", .json = { "slurmd_start_time", SHAPE_TIME }, .help = "When its agent started." },
     { .of = STATUS(last_busy_us), .write = field_time_unknown, .key = "LastBusyTime", .line = true, .json = { "last_busy", SHAPE_TIME }, .help = "When a job last ended on it." },
+    { .of = STATUS(reservation), .write = field_text, .json = { "reservation", SHAPE_TEXT }, .help = "Reservation that it is in now." },
     { .of = STATUS(resume_after), .write = w_resume_after, .key = "ResumeAfterTime", .json = { "resume_after", SHAPE_TEXT }, .help = "When it comes back by itself." },
     { .write = w_infinite, .key = "SuspendTime", .help = "Powered down after being idle so long." },
     { .write = w_tres, .key = "CfgTRES", .line = true, .json = { "tres", SHAPE_SHOWN }, .help = "All it has." },

@@ -102,6 +102,31 @@ static int read_count(const struct option_call *call, const char *value, struct 
     return 0;
 }
 
+/* A number, or one for each node by comma. */
+static int read_counts(const struct option_call *call, const char *value, struct err *err)
+{
+    const ProtobufCFieldDescriptor *field = field_of(call);
+    char *base = *(char **)call->target;
+    uint32_t **items = (uint32_t **)(void *)(base + field->offset);
+    size_t *count = (size_t *)(void *)(base + field->quantifier_offset);
+    const char *cursor = value;
+    struct span word;
+
+    while (str_next(&cursor, ",", &word)) {
+        uint64_t number = 0;
+        for (size_t i = 0; i < word.len && number <= UINT32_MAX; i++) {
+            if (word.ptr[i] < '0' || word.ptr[i] > '9')
+                return bad(call, value, err);
+            number = number * 10 + (uint64_t)(word.ptr[i] - '0');
+        }
+        if (!word.len || number > UINT32_MAX - 2 || *count >= LIMIT_NODES)
+            return bad(call, value, err);
+        *items = mem_resize(*items, (*count + 1) * sizeof(**items));
+        (*items)[(*count)++] = (uint32_t)number;
+    }
+    return *count ? 0 : bad(call, value, err);
+}
+
 static int read_megabytes(const struct option_call *call, const char *value, struct err *err)
 {
     uint64_t bytes;
@@ -251,10 +276,11 @@ static const struct option node_rows[] = {
 
 static const struct option reservation_rows[] = {
     { .name = "name", .update = "ReservationName,Reservation", .read = read_text, .into = RESV(name) },
+    { .name = "allowed-partitions", .update = "AllowedPartitions,AllowedPartition", .read = read_list, .into = RESV(allowed_partitions) },
     { .name = "accounts", .update = "Accounts,Account", .read = read_list, .into = RESV(accounts) },
     { .name = "burst-buffer", .update = "BurstBuffer", .read = read_text, .into = RESV(burst_buffer) },
     { .name = "comment", .update = "Comment", .read = read_text, .into = RESV(comment) },
-    { .name = "core-count", .update = "CoreCnt,CoreCount", .read = read_count, .into = RESV(core_count) },
+    { .name = "core-count", .update = "CoreCnt,CoreCount", .read = read_counts, .into = RESV(core_counts) },
     { .name = "duration", .update = "Duration", .read = read_duration, .into = RESV(duration_s) },
     { .name = "end-time", .update = "EndTime", .read = read_point, .into = RESV(end_us) },
     { .name = "features", .update = "Features,Feature", .read = read_text, .into = RESV(features) },
@@ -265,8 +291,10 @@ static const struct option reservation_rows[] = {
     { .name = "node-count", .update = "NodeCnt,NodeCount", .read = read_count, .into = RESV(node_count) },
     { .name = "nodes", .update = "Nodes,NodeList,Node", .read = read_hosts, .into = RESV(nodes) },
     { .name = "partition", .update = "PartitionName,Partition", .read = read_text, .into = RESV(partition) },
+    { .name = "qos", .update = "QOS", .read = read_list, .into = RESV(qos) },
     { .name = "start-time", .update = "StartTime,Start", .read = read_point, .into = RESV(start_us) },
     { .name = "tres", .update = "TRES", .read = read_text, .into = RESV(tres) },
+    { .name = "tres-per-node", .update = "TRESPerNode", .read = read_text, .into = RESV(tres_per_node) },
     { .name = "users", .update = "Users,User", .read = read_list, .into = RESV(users) },
 };
 /* clang-format on */

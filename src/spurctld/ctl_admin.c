@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "core/accounts.h"
+#include "core/resv.h"
 #include "spurctld/ctl_priv.h"
 
 /* ---- nodes ---- */
@@ -220,12 +222,45 @@ static void reservation_done(struct ctl *ctl, void *arg, const struct events *ev
     ask->ops->reply(ask, &reply.base);
 }
 
+/* Of those it is for, if it is for accounts. */
+static bool has_account(const struct ctl *ctl, const ReservationSpec *spec, const char *user)
+{
+    for (size_t i = 0; i < spec->n_accounts; i++) {
+        if (user && spec->accounts[i][0] != '-' &&
+            state_assoc(ctl->state, spec->accounts[i], user, NULL))
+            return true;
+    }
+    return spec->n_accounts == 0;
+}
+
+/* Who may use a reservation with USER_DELETE may delete it; all else is for staff. */
+static bool may_change_reservation(const struct ctl *ctl, const struct ctl_ask *ask,
+                                   const UpdateReservationRequest *request)
+{
+    const char *name = request->change ? request->change->name : NULL;
+    const struct reservation *resv = name ? state_reservation(ctl->state, name) : NULL;
+    struct resv_who who = { .uid = ask->who->uid,
+                            .user = ask->who->user,
+                            .group = ask->who->group,
+                            .gids = ask->who->gids,
+                            .gid_count = ask->who->gid_count };
+
+    if (ask->who->is_admin || ask->who->is_operator)
+        return true;
+    return request->remove && !request->create && resv && resv->flags & RESV_USER_DELETE &&
+           resv_admits_person(resv, &who) && has_account(ctl, resv->spec, who.user);
+}
+
 void ctl_update_reservation(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const UpdateReservationRequest *request = (const void *)message;
     CmdReservation change = CMD_RESERVATION__INIT;
     Command command = CTL_COMMAND(RESERVATION, .reservation = &change);
 
+    if (!may_change_reservation(ctl, ask, request)) {
+        ctl_fail(ask, ERR_PERMISSION);
+        return;
+    }
     change.change = request->change;
     change.has_create = change.has_remove = change.has_by_uid = true;
     change.create = request->create;

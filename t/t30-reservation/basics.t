@@ -13,8 +13,8 @@ shown() { scontrol show res "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
 run scontrol create reservation starttime=now duration=60 users=root nodes=n1 flags=NOSUCH
 is 'an unknown flag' "$code" 1
 like 'is named' "$err" NOSUCH
-run scontrol create reservation starttime=now duration=60 users=root corecnt=2
-like 'what cannot act is refused' "$err" 'CoreCnt'
+run scontrol create reservation starttime=now duration=60 users=root nodes=n1 burstbuffer=1TB
+like 'what cannot act is refused' "$err" 'BurstBuffer'
 run as_user scontrol create reservation starttime=now duration=60 users=root nodes=n1
 is 'not by everybody' "$code" 1
 
