@@ -26,12 +26,14 @@ static const struct option rows[] = {
       .arg = "TIME",
       .read = option_duration,
       .into = OPTION_I64(struct token_args, lifespan_s),
-      .help = "How long it is valid: 30 (minutes), 2:00:00, 7-0." },
+      .help =
+          "How long it is valid: 30 (minutes, the default), 2:00:00, 7-0. The cluster's own join "
+          "token has no end." },
     { .name = "node",
       .arg = "NAME",
       .read = option_text,
       .into = OPTION_TEXT(struct token_args, node),
-      .help = "With --join: only for the node of this name." },
+      .help = "With --join: only for the node of this name, or these: n[1-4]." },
     { .name = "user",
       .key = 'u',
       .arg = "NAME",
@@ -61,7 +63,7 @@ static int get_token(struct cli *cli, const struct token_args *args, TokenReply 
 
 const struct option_set token_options = {
     .command = "spur token",
-    .usage = "[--user NAME] [--lifespan TIME] | --join [--node NAME]",
+    .usage = "[--user NAME] [--lifespan TIME] | --join [--node NAME] [--lifespan TIME]",
     .about = "Makes a token and prints it.",
     .bit = 1,
     .usage_exit = 1,

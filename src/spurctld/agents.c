@@ -14,17 +14,6 @@
 
 /* ---- join ---- */
 
-/* People copy the whole line; its first word is the secret. */
-static bool token_ok(const struct server *server, const char *text)
-{
-    struct span word;
-
-    if (!text || !str_next(&text, " \t\r\n", &word))
-        return false;
-    CLEANUP(freep) char *secret = mem_strndup(word.ptr, word.len);
-    return secrets_join_ok(&server->secrets, secret);
-}
-
 void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct server *server = rpc_call_ctx(call);
@@ -38,8 +27,8 @@ void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
         (!state_node(state, request->node) && !server_is_login(server, request->node)))
         err_set(&err, ERR_INVALID_NODE_NAME, "node '%s' is not in the configuration",
                 request->node ? request->node : "");
-    else if (!token_ok(server, request->token))
-        err_set(&err, ERR_UNAUTHENTICATED, "the join token is not this cluster's");
+    else
+        secrets_join_check(&server->secrets, request->token, request->node, &err);
     CLEANUP(freep) char *token = NULL;
     struct str certificate = { 0 }, ca = { 0 };
     if (!err.code && request->csr.len)

@@ -17,7 +17,6 @@
 #include "sys/rng.h"
 
 static const char CLUSTER_KID[] = "cluster";
-enum { INVITATION_S = 3600 };
 static const int64_t NODE_TOKEN_S = INT64_C(10) * 365 * 86400;
 
 /* The file's bytes; made with `len` random bytes when it is not there. */
@@ -49,7 +48,7 @@ static int load_id(struct secrets *secrets, const char *dir, struct err *err)
     return code;
 }
 
-static int ca_hash(const struct secrets *secrets, char out[KEY_HASH_TEXT], struct err *err)
+int secrets_ca_hash(const struct secrets *secrets, char out[KEY_HASH_TEXT], struct err *err)
 {
     CLEANUP(freep) char *path = mem_printf("%s/ca.crt", secrets->dir);
     struct str pem = { 0 };
@@ -65,7 +64,7 @@ int secrets_join_line(const struct secrets *secrets, struct str *out, struct err
 {
     char hash[KEY_HASH_TEXT];
 
-    if (ca_hash(secrets, hash, err) < 0)
+    if (secrets_ca_hash(secrets, hash, err) < 0)
         return -(int)err->code;
     str_addf(out, "%s %s", secrets->join_token, hash);
     return 0;
@@ -228,18 +227,6 @@ void secrets_done(struct secrets *secrets)
     *secrets = (struct secrets){ 0 };
 }
 
-bool secrets_join_ok(const struct secrets *secrets, const char *token)
-{
-    size_t len = strlen(secrets->join_token);
-    unsigned char different = 0;
-
-    if (!token || strlen(token) != len)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        different |= (unsigned char)(token[i] ^ secrets->join_token[i]);
-    return different == 0;
-}
-
 static char *sign(const struct secrets *secrets, struct jwt_claims *claims, int64_t lifespan_s,
                   struct err *err)
 {
@@ -285,67 +272,4 @@ char *secrets_node_token(const struct secrets *secrets, const char *node, struct
 
     snprintf(claims.node, sizeof(claims.node), "%s", node);
     return sign(secrets, &claims, NODE_TOKEN_S, err);
-}
-
-/* ---- invitations of controllers ---- */
-
-static void invitation_bytes(const struct secrets *secrets, const char *name, const char *address,
-                             const char *expires, struct str *out)
-{
-    str_addf(out, "controller invitation\n%s\n%s\n%s\n%s\n", secrets->cluster, name, address,
-             expires);
-}
-
-int secrets_invitation(const struct secrets *secrets, const char *name, const char *host,
-                       unsigned port, struct str *out, struct err *err)
-{
-    CLEANUP(freep) char *address = mem_printf("%s:%u", host, port);
-    CLEANUP(freep)
-    char *expires = mem_printf("%lld", (long long)(clock_wall_s() + INVITATION_S));
-    CLEANUP(str_done) struct str bytes = { 0 };
-    uint8_t signature[KEY_SIGNATURE_BYTES];
-    char hash[KEY_HASH_TEXT];
-
-    if (ca_hash(secrets, hash, err) < 0)
-        return -(int)err->code;
-    invitation_bytes(secrets, name, address, expires, &bytes);
-    key_sign(secrets->sign, bytes.data, bytes.len, signature);
-    str_addf(out, "%s %s %s ", name, address, expires);
-    for (size_t i = 0; i < sizeof(signature); i++)
-        str_addf(out, "%02x", signature[i]);
-    str_addf(out, " %s", hash);
-    return 0;
-}
-
-static bool read_hex(const char *text, uint8_t *out, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned byte;
-        if (!text[2 * i] || sscanf(text + 2 * i, "%2x", &byte) != 1)
-            return false;
-        out[i] = (uint8_t)byte;
-    }
-    return text[2 * len] == '\0';
-}
-
-int secrets_invited(const struct secrets *secrets, const char *line, struct invitation *out,
-                    struct err *err)
-{
-    char name[256], address[300], expires[32], hex[2 * KEY_SIGNATURE_BYTES + 1];
-    uint8_t signature[KEY_SIGNATURE_BYTES];
-    CLEANUP(str_done) struct str bytes = { 0 };
-    uint64_t until;
-
-    if (!line || sscanf(line, "%255s %299s %31s %128s", name, address, expires, hex) != 4 ||
-        !read_hex(hex, signature, sizeof(signature)))
-        return err_set(err, ERR_UNAUTHENTICATED, "that is no invitation");
-    invitation_bytes(secrets, name, address, expires, &bytes);
-    if (!key_verify(secrets->public_key, bytes.data, bytes.len, signature, sizeof(signature)))
-        return err_set(err, ERR_UNAUTHENTICATED, "the invitation is not this cluster's");
-    if (!str_to_u64(expires, INT64_MAX, &until) || (int64_t)until < clock_wall_s())
-        return err_set(err, ERR_UNAUTHENTICATED,
-                       "the invitation is too old; spur controller add gives a new one");
-    snprintf(out->name, sizeof(out->name), "%s", name);
-    snprintf(out->address, sizeof(out->address), "%s", address);
-    return 0;
 }

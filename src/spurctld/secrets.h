@@ -5,7 +5,7 @@
  * They are made at the first start in STATE_DIR/keys, which only the controller's user may read:
  *
  *     cluster.key   Ed25519; signs tokens of people and nodes
- *     join.token    what a new machine shows to become a node
+ *     join.token    what a new machine shows to become a node, if it has no pass (passes.c)
  *     cluster.id    16 random bytes, the cluster's identity
  *     ca.key ca.crt the cluster's certificate authority; controller.key controller.crt its server's
  *
@@ -41,8 +41,8 @@ int secrets_open(struct secrets *secrets, const char *state_dir, const char *clu
                  const char *controller, const char *address, const char *jwt_key, struct err *err);
 void secrets_done(struct secrets *secrets);
 
-/* Compares in constant time. */
-bool secrets_join_ok(const struct secrets *secrets, const char *token);
+/* The authority's hash, "sha256:HEX". */
+int secrets_ca_hash(const struct secrets *secrets, char out[KEY_HASH_TEXT], struct err *err);
 
 /* Tokens; the caller frees them. NULL: err says why. */
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
@@ -55,6 +55,18 @@ int secrets_sign_node(const struct secrets *secrets, const char *node, const cha
                       struct str *certificate, struct str *ca, struct err *err);
 /* The whole line of join.token. */
 int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err);
+
+/* ---- passes.c ---- */
+
+/* "join/NODES/EXPIRES/SIGNATURE sha256:HASH": for some nodes (NULL: any), for some time. */
+int secrets_join_pass(const struct secrets *secrets, const char *nodes, int64_t lifespan_s,
+                      struct str *out, struct err *err);
+/*
+ * Whether a machine that shows this line (its first word counts: the cluster's secret, compared in
+ * constant time, or a pass) may become `node`. ERR_UNAUTHENTICATED, with the reason.
+ */
+int secrets_join_check(const struct secrets *secrets, const char *line, const char *node,
+                       struct err *err);
 
 /* "NAME HOST:PORT EXPIRES SIGNATURE sha256:HASH": for a controller that is to enter, for an hour. */
 int secrets_invitation(const struct secrets *secrets, const char *name, const char *host,

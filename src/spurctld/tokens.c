@@ -115,12 +115,12 @@ void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *message
     struct str line = { 0 };
     struct err err = { 0 };
 
-    if (request->has_lifespan_s || request->node) {
-        fail(call, ERR_UNSUPPORTED,
-             "the cluster has one join token, for every node and without an end");
-        return;
-    }
-    if (secrets_join_line(&server->secrets, &line, &err) < 0)
+    int code =
+        request->has_lifespan_s || request->node
+            ? secrets_join_pass(&server->secrets, request->node,
+                                lifespan(request->has_lifespan_s, request->lifespan_s), &line, &err)
+            : secrets_join_line(&server->secrets, &line, &err);
+    if (code < 0)
         rpc_fail(call, &err);
     else
         reply_token(call, str_take(&line), &err);

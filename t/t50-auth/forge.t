@@ -35,8 +35,8 @@ if os.getuid() != 0:
 T = tempfile.mkdtemp(prefix="spur-forge.")
 os.chmod(T, 0o755)
 os.mkdir(f"{T}/py")
-protos = ["agent", "command", "config", "controller", "copy", "job", "node", "run", "spool"]
-subprocess.run(["protoc", f"-I{root}/proto", f"--python_out={T}/py", *[f"{root}/proto/{p}.proto" for p in protos]], check=True)
+protos = [p for p in os.listdir(f"{root}/proto") if p.endswith(".proto")]
+subprocess.run(["protoc", f"-I{root}/proto", f"--python_out={T}/py", *protos], check=True)
 sys.path.insert(0, f"{T}/py")
 import agent_pb2
 import controller_pb2

@@ -284,10 +284,61 @@ static void an_invitation_is_for_one_controller(void **state)
     secrets_done(&others);
 }
 
+static int joins(const struct secrets *secrets, const char *nodes, int64_t lifespan_s,
+                 const char *node, struct err *err)
+{
+    CLEANUP(str_done) struct str line = { 0 };
+
+    assert_int_equal(secrets_join_pass(secrets, nodes, lifespan_s, &line, err), 0);
+    return secrets_join_check(secrets, str_text(&line), node, err);
+}
+
+static void a_join_token_is_for_its_nodes_and_its_time(void **state)
+{
+    struct secrets secrets = { 0 }, others = { 0 };
+    CLEANUP(freep) char *other_dir = mem_printf("%s/other", dir);
+    CLEANUP(str_done) struct str line = { 0 }, own = { 0 };
+    struct err err = { 0 };
+
+    (void)state;
+    assert_int_equal(file_make_dirs(other_dir, 0700, NULL), 0);
+    assert_int_equal(secrets_open(&secrets, dir, "spur", "c1", NULL, NULL, &err), 0);
+    assert_int_equal(secrets_open(&others, other_dir, "spur", "c1", NULL, NULL, &err), 0);
+    assert_int_equal(secrets_join_line(&secrets, &own, &err), 0);
+    assert_int_equal(secrets_join_check(&secrets, str_text(&own), "n1", &err), 0);
+    assert_int_equal(joins(&secrets, "n1", 60, "n1", &err), 0);
+    assert_int_equal(joins(&secrets, NULL, 60, "n1", &err), 0);
+    assert_int_equal(joins(&secrets, "n[1-3],x", 60, "n2", &err), 0);
+    assert_int_equal(joins(&secrets, "n1", 60, "n2", &err), -(int)ERR_UNAUTHENTICATED);
+    assert_string_equal(err.text, "the join token is for node 'n1', not for 'n2'");
+    assert_true(secrets_join_pass(&secrets, "n1", 0, &line, &err) < 0);
+    assert_true(secrets_join_pass(&secrets, "n1/n2", 60, &line, &err) < 0);
+    assert_true(secrets_join_pass(&secrets, "n[1", 60, &line, &err) < 0);
+    assert_int_equal(line.len, 0);
+    assert_int_equal(secrets_join_pass(&secrets, "n1", 60, &line, &err), 0);
+    assert_int_equal(secrets_join_check(&others, line.data, "n1", &err), -(int)ERR_UNAUTHENTICATED);
+    assert_string_equal(err.text, "the join token is not this cluster's");
+    /* Any change spoils it: another name, a later end. */
+    const char *hash = strstr(line.data, " sha256:");
+    for (size_t i = 0; i < (size_t)(hash - line.data); i++) {
+        char before = line.data[i];
+        line.data[i] = before == '1' ? '2' : '1';
+        assert_int_equal(secrets_join_check(&secrets, line.data, "n1", &err),
+                         -(int)ERR_UNAUTHENTICATED);
+        line.data[i] = before;
+    }
+    assert_int_equal(secrets_join_check(&secrets, NULL, "n1", &err), -(int)ERR_UNAUTHENTICATED);
+    assert_int_equal(secrets_join_check(&secrets, "join/n1", "n1", &err),
+                     -(int)ERR_UNAUTHENTICATED);
+    secrets_done(&secrets);
+    secrets_done(&others);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_read),
+        cmocka_unit_test(a_join_token_is_for_its_nodes_and_its_time),
         cmocka_unit_test_setup_teardown(the_file_holds_the_list, set_up, tear_down),
         cmocka_unit_test(the_state_has_the_same_list),
         cmocka_unit_test_setup_teardown(a_move_that_was_cut_short_is_completed, set_up, tear_down),
