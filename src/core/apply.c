@@ -208,6 +208,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     struct err err = { 0 };
     uint32_t job_id = 0;
 
+    shapes_settle(state);
     if (cmd->what_case == COMMAND__WHAT_CHECK && cmd->check->digest != core_digest(state))
         emit(out, EVENT_DIVERGED);
     int64_t skipped = skipped_us(state, cmd);

@@ -310,6 +310,18 @@ void shape_drop(struct state *state, struct shape *shape)
         shape_free(shape);
 }
 
+void shape_retire(struct state *state, struct shape *shape)
+{
+    vec_push(&state->old_shapes, shape);
+}
+
+void shapes_settle(struct state *state)
+{
+    vec_each (struct shape *, at, &state->old_shapes)
+        shape_drop(state, *at);
+    vec_clear(&state->old_shapes);
+}
+
 uint64_t shape_cpus(const struct shape *shape)
 {
     uint64_t cpus =

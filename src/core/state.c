@@ -84,6 +84,8 @@ void state_free(struct state *state)
         return;
     free(state->changes.gone);
     state->changes = (struct changes){ 0 };
+    shapes_settle(state);
+    vec_done(&state->old_shapes);
     /* Highest ids first: an array's record owns what its tasks refer to. */
     for (size_t page = state->jobs.count; page-- > 0;) {
         for (size_t i = JOBS_PER_PAGE; state->jobs.pages[page] && i-- > 0;) {

@@ -107,6 +107,7 @@ struct state {
     VEC(struct licence) licences;
     struct map keys; /* node name → struct node_key */
     struct intern owners, shapes, words, payloads;
+    VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
     struct requests requests;
 
     struct map waiters;    /* job or array id → struct waiters */
@@ -292,6 +293,9 @@ struct shape *shape_find(const struct state *state, const JobSpec *spec, struct 
 /* One more reference to the shape of an admitted job, putting it into the table if it is new. */
 struct shape *shape_take(struct state *state, struct admitted *admitted);
 void shape_drop(struct state *state, struct shape *shape);
+/* The same at the next command: until then the planner may still look at it. */
+void shape_retire(struct state *state, struct shape *shape);
+void shapes_settle(struct state *state);
 void needs_free(struct shape *shape);
 
 /* shape_tres.c: into a shape whose arena is there; licences after the number of tasks */

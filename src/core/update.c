@@ -289,7 +289,7 @@ static void write_pending(struct state *state, struct job *job, const JobSpec *s
 {
     struct shape *shape = shape_take(state, admitted);
 
-    shape_drop(state, job->shape);
+    shape_retire(state, job->shape);
     job->shape = shape;
     if (cmd->change && cmd->change->has_time_limit_s)
         job->time_limit_s = admitted->time_limit_s;

@@ -105,6 +105,35 @@ static void licences_are_planned(void **state)
     rig_free(rig);
 }
 
+/* What it asked for before is known to nobody else, and is looked at while it is forgotten. */
+static void a_waiting_job_asks_for_others(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t all = rig_submit(rig, "lic=matlab:4 t=600"),
+             more = rig_submit(rig, "lic=matlab:3,comsol:1 t=600");
+    Command cmd = COMMAND__INIT;
+    CmdUpdateJob update = CMD_UPDATE_JOB__INIT;
+    JobSelect select = JOB_SELECT__INIT;
+    JobSpec change = JOB_SPEC__INIT;
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, all));
+    assert_true(sched_planned_start(rig->sched, rig_job(rig, more)) > 0);
+    select.n_job_ids = 1;
+    select.job_ids = &more;
+    change.licenses = (char *)"comsol:2";
+    update.jobs = &select;
+    update.change = &change;
+    update.has_by_admin = update.by_admin = true;
+    cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
+    cmd.update_job = &update;
+    assert_int_equal(rig_apply(rig, &cmd), ERR_OK);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, more));
+    rig_free(rig);
+}
+
 static void one_licence_or_another(void **state)
 {
     struct rig *rig = rig_new(RACKS);
@@ -301,8 +330,8 @@ static void segments_stay_in_their_block(void **state)
 
 UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(all_nodes_agree_on_one), UNIT(preferred_features), UNIT(licences_are_planned),
-          UNIT(one_licence_or_another), UNIT(cores_are_left_to_the_system),
-          UNIT(tasks_bring_what_they_need), UNIT(as_many_nodes_as_are_free),
-          UNIT(tasks_spread_evenly), UNIT(whole_sockets), UNIT(labels_keep_apart),
-          UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
+          UNIT(a_waiting_job_asks_for_others), UNIT(one_licence_or_another),
+          UNIT(cores_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
+          UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
+          UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
           UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block))
