@@ -39,6 +39,7 @@ enum {
     LIMIT_ARRAY_RUNS = 10000,    /* ranges in one --array */
     LIMIT_GROUPS = 65536,
     LIMIT_RELAY_BYTES = 16 * 1024 * 1024,   /* of one message between the nodes of a step */
+    LIMIT_PMIX_BYTES = 17 * 1024 * 1024,    /* the same, and the words around it */
     LIMIT_RELAY_KEPT = 256 * 1024 * 1024,   /* of those that srun keeps until they are taken */
     LIMIT_PMI_KVS_BYTES = 64 * 1024 * 1024, /* what the tasks of a step put for each other */
     LIMIT_GRES_KINDS = 64,

@@ -125,7 +125,7 @@ struct srun {
     bool mpi_aborted;  /* by a task */
     uint32_t mpi_code; /* then: our exit code */
     size_t relay_kept; /* bytes of all nodes' relays */
-    const char *mpi;   /* none or pmi2; NULL: as the site says */
+    const char *mpi;   /* none, pmi2 or pmix; NULL: as the site says */
     int64_t asked_us;  /* when the controller was last asked whether the job lives */
     int64_t last_interrupt_us, last_sent_us, first_exit_us, give_up_us;
 };

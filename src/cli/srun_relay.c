@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "cli/srun.h"
 #include "client/client.h"
+#include "spur_pmix.h"
 
 enum { RELAY_WINDOW_BYTES = 64 * 1024, RELAY_COST_BYTES = 512 };
 
@@ -126,20 +127,32 @@ void srun_on_abort(struct srun *srun, struct srun_node *node, const StepAbort *w
 
 /* ---- which kind ---- */
 
-static const char *const kinds[] = { "none", "pmi2" };
+static const struct {
+    const char *name, *is;
+    bool unlisted; /* a name of a version */
+} kinds[] = {
+    { "none", "none" },
+    { "pmi2", "pmi2" },
+#if SPUR_HAS_PMIX
+    { "pmix", "pmix" },
+    { SPUR_PMIX_NAME, "pmix", true },
+#endif
+};
 
 int srun_set_mpi(struct srun *srun)
 {
     const char *asked = srun->request.mpi;
 
     for (size_t i = 0; asked && i < ARRAY_LEN(kinds); i++) {
-        if (str_ieq(kinds[i], asked))
-            srun->mpi = kinds[i];
+        if (str_ieq(kinds[i].name, asked))
+            srun->mpi = kinds[i].is;
     }
     if (!asked || srun->mpi)
         return 0;
     cli_error(&srun->cli, "Couldn't find the specified plugin name for mpi/%s looking at all files",
               asked);
+    if (!SPUR_HAS_PMIX && str_istarts(asked, "pmix"))
+        cli_error(&srun->cli, "This Spur was built without PMIx (libpmix-dev)");
     cli_error(&srun->cli, "Invalid MPI type '%s', --mpi=list for acceptable types", asked);
     return 1;
 }
@@ -147,6 +160,10 @@ int srun_set_mpi(struct srun *srun)
 void srun_list_mpi(void)
 {
     puts("MPI plugin types are...");
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        printf("\t%s\n", kinds[i]);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (!kinds[i].unlisted)
+            printf("\t%s\n", kinds[i].name);
+    }
+    if (SPUR_HAS_PMIX)
+        puts("specific pmix plugin versions available: " SPUR_PMIX_NAME);
 }

@@ -298,7 +298,7 @@ static const struct option rows[] = {
       .help = "Set what distributed training reads: MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK." },
     { .name = "mpi", .arg = "TYPE", .commands = CMD_SRUN, .env = { NULL, NULL, "SLURM_MPI_TYPE" },
       .read = option_text, .into = REQUEST_TEXT(mpi),
-      .help = "How MPI programs find each other: none or pmi2; list shows what there is." },
+      .help = "How MPI programs find each other: none, pmi2 or pmix; list shows what there is." },
     { .name = "multi-prog", .commands = CMD_SRUN,
       .read = option_flag, .into = REQUEST_BOOL(multi_prog),
       .help = "The command is a file that says which task runs which program." },

@@ -45,6 +45,7 @@ void agent_task_node(const struct agent *agent, struct task_node *out)
         .sysroot = agent->sysroot,
         .lease_file = agent->lease_ms ? agent->lease_file : NULL,
         .container = agent->container,
+        .pmix = agent->pmix,
         .config = agent_common(agent),
         .spec = agent->config ? agent->config->spec : NULL,
         .inventory = &agent->inventory,
@@ -276,6 +277,7 @@ static int start(struct agent *agent, const struct agent_options *options, struc
     if (access(options->program, X_OK) < 0)
         return err_errno(err, errno, "spurstepd '%s'", options->program);
     agent->container = container_program(options->program);
+    agent->pmix = step_mpi_program(options->program);
     if (join_tls(agent, options, err) < 0)
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)
@@ -408,6 +410,7 @@ void agent_free(struct agent *agent)
     free(agent->sysroot);
     free(agent->cgroup_root);
     free(agent->container);
+    free(agent->pmix);
     free(agent->token_file);
     free(agent->lease_file);
     free(agent->cgroup);

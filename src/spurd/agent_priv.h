@@ -50,6 +50,7 @@ struct agent {
     struct held_table table;
     struct stepd *stepd;
     char *container;     /* the program spur-container; NULL: not installed */
+    char *pmix;          /* the program spurstepd-pmix; NULL: not installed */
     struct steps *steps; /* of srun: step.h */
     char *socket;        /* where srun of jobs on this node finds us */
     bool login;          /* spurd --login: no node, it only vouches */

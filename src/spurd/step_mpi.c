@@ -4,6 +4,10 @@
  *
  * The managing node decides, and writes it into the layout: all nodes of a step do the same.
  */
+#include <string.h>
+#include <unistd.h>
+
+#include "spur_pmix.h"
 #include "spurd/step.h"
 
 static const struct {
@@ -11,7 +15,28 @@ static const struct {
 } kinds[] = {
     { "none", NULL },
     { "pmi2", "pmi2" },
+    { "pmix", "pmix" },
 };
+
+char *step_mpi_program(const char *stepd)
+{
+    static const char *const places[] = { "/spurstepd-pmix", "/../pmix/spurstepd-pmix",
+                                          "/../libexec/spur/spurstepd-pmix" };
+    const char *slash = strrchr(stepd, '/');
+
+    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
+        CLEANUP(freep) char *path = mem_printf("%.*s%s", (int)(slash - stepd), stepd, places[i]);
+        if (access(path, X_OK) == 0)
+            return TAKE(path);
+    }
+    return NULL;
+}
+
+/* "pmix_v4" is the same: there is one version of PMIx, the one that spurstepd-pmix was built with. */
+static bool is_kind(const char *name, const char *asked)
+{
+    return str_ieq(name, asked) || (str_eq(name, "pmix") && str_ieq(asked, SPUR_PMIX_NAME));
+}
 
 int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
              struct err *err)
@@ -25,8 +50,13 @@ int step_mpi(const struct agent *agent, const StepRequest *request, const char *
     if (str_is_empty(asked))
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (!str_ieq(kinds[i].name, asked))
+        if (!is_kind(kinds[i].name, asked))
             continue;
+        if (str_eq(kinds[i].is, "pmix") && !agent->pmix)
+            return err_set(
+                err, ERR_UNSUPPORTED,
+                "--mpi=%s: node %s has no spurstepd-pmix (Spur was built without libpmix)", asked,
+                agent->name);
         *out = kinds[i].is;
         return 0;
     }

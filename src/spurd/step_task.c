@@ -337,6 +337,9 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     out->tasks->own_limit_s = layout->time_limit_s;
     if (layout->mpi)
         out->tasks->mpi = arena_strdup(arena, layout->mpi);
+    if (node.pmix && str_eq(layout->mpi, "pmix"))
+        out->tasks->mpi_program = arena_strdup(arena, node.pmix);
+    out->tasks->has_mpi_apart = out->tasks->mpi_apart = launch->container != NULL;
     struct step_give give = { .node = &node,
                               .grant = grant,
                               .launch = launch,

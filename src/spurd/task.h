@@ -25,6 +25,7 @@ struct task_node {
     const char *sysroot;              /* NULL: this machine */
     const char *lease_file;
     const char *container; /* the program spur-container; NULL: not installed */
+    const char *pmix;      /* the program spurstepd-pmix; NULL: not installed */
     const Config *config;  /* NULL: none yet */
     const NodeSpec *spec;  /* NULL: none yet */
     const struct inventory *inventory;

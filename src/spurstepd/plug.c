@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "spurstepd/pmi.h"
+#include "spurstepd/pmix.h"
 #include "spurstepd/relay.h"
 #include "spurstepd/tasks_priv.h"
 
@@ -37,6 +38,14 @@ static const struct plug plugs[] = {
       .task = pmi_task,
       .relay = pmi_relay,
       .end = pmi_end },
+    { .name = "pmix",
+      .wanted = pmix_wanted,
+      .begin = pmix_begin,
+      .task = pmix_task,
+      .relay = pmix_relay,
+      .exited = pmix_exited,
+      .stop = pmix_stop,
+      .end = pmix_end },
 };
 
 static bool wanted(const struct plug *plug, const struct tasks *tasks)
@@ -67,6 +76,14 @@ void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_
     for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
         if (plugs[i].relay && wanted(&plugs[i], tasks))
             plugs[i].relay(tasks, from, bytes, len);
+    }
+}
+
+void plugs_exited(struct tasks *tasks, size_t index)
+{
+    for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
+        if (plugs[i].exited && wanted(&plugs[i], tasks))
+            plugs[i].exited(tasks, index);
     }
 }
 

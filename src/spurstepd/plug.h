@@ -30,6 +30,7 @@ struct plug {
     int (*task)(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
     /* Another node's supervisor said something (relay.h). */
     void (*relay)(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
+    void (*exited)(struct tasks *tasks, size_t index);
     void (*stop)(struct tasks *tasks); /* every task has ended */
     void (*end)(struct tasks *tasks);
 };
@@ -40,6 +41,7 @@ void plug_numbers(struct tasks *tasks, struct plug_task *one, struct arena *aren
 int plugs_begin(struct tasks *tasks, struct err *err);
 int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
 void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
+void plugs_exited(struct tasks *tasks, size_t index); /* that task has ended */
 void plugs_stop(struct tasks *tasks);
 void plugs_end(struct tasks *tasks);
 

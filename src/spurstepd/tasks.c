@@ -120,6 +120,7 @@ static bool reap(struct tasks *tasks, int64_t now_us)
             one->status = status;
             one->exited = one->exit_due = true;
             file_close(&one->in);
+            plugs_exited(tasks, i);
             run_epilog(tasks, i, now_us);
         }
     }

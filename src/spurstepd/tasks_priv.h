@@ -94,6 +94,7 @@ struct tasks {
     VEC(struct tasks_watch) watches;
     struct relay *relay;
     struct pmi *pmi;
+    struct pmix *pmix;
 
     unsigned frozen; /* FreezeCause bits */
     bool ended_by_us;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# libraries.t - MPI programs of Debian's MPICH directly under srun, and by mpiexec inside an allocation; those of
-# Open MPI by its mpirun, which starts its daemons with srun
+# libraries.t - MPI programs of Debian's MPICH and Open MPI directly under srun, by PMI-2 and PMIx; and by mpiexec
+# and mpirun inside an allocation, which start their daemons with srun
 . "$(dirname "$0")/../lib.sh"
 command -v mpicc.mpich >/dev/null || skip_all "MPICH is not here: tools/deps --mpi"
 home=$(user_dir) here=$(cd "$(dirname "$0")" && pwd)
@@ -25,6 +25,26 @@ is "MPICH, MPI_Abort: the step's exit code" "$code" 5
 run srun -N3 -n3 --mpi=pmi2 ./ring.mpich
 is "MPICH, as root" "$code $(grep -c 'of 3 token . sum 3' <<<"$out")" "0 3"
 
+openmpi() { command -v mpicc.openmpi >/dev/null && srun --mpi=list | grep -q pmix; }
+if openmpi; then
+    mpicc.openmpi -o ring.openmpi "$here/ring.c"
+    export HOME=$home
+    ring "Open MPI on one node" ring.openmpi 1 2 --mpi=pmix
+    ring "Open MPI on three nodes" ring.openmpi 3 6 --mpi=pmix
+    run srun -N3 -n3 --mpi=pmix ./ring.openmpi
+    is "Open MPI, as root" "$code $(grep -c 'of 3 token . sum 3' <<<"$out")" "0 3"
+    run as_user srun -N3 -n3 --mpi=pmix ./ring.openmpi abort 5
+    is "Open MPI, MPI_Abort: the step's exit code" "$code" 5
+    like "and words" "$err" "srun: error: n3: task 2: asked for the end of the step with code 5"
+    run as_user srun -N3 -n3 --mpi=pmix ./ring.openmpi kill 1
+    is "Open MPI, a rank is killed: the step ends" "$code" 137
+    like "and says so" "$err" "srun: error: n2: task 1: ended without PMIx_Finalize"
+    as_user srun -N3 -n3 --mpi=pmix ./ring.openmpi >one.out &
+    run as_user srun -N3 -n3 --mpi=pmix ./ring.openmpi
+    wait $!
+    is "Open MPI, two steps at once" "$(cat one.out - <<<"$out" | grep -c 'of 3 token . sum 3')" 6
+fi
+
 inside() { # NAME LAUNCHER...: three ranks on three nodes
     local name=$1
     shift
@@ -33,7 +53,7 @@ inside() { # NAME LAUNCHER...: three ranks on three nodes
 }
 inside "MPICH, mpiexec inside salloc" mpiexec.hydra ./ring.mpich
 if command -v mpicc.openmpi >/dev/null; then
-    mpicc.openmpi -o ring.openmpi "$here/ring.c"
+    [ -x ring.openmpi ] || mpicc.openmpi -o ring.openmpi "$here/ring.c"
     export HOME=$home
     inside "Open MPI, mpirun inside salloc" mpirun.openmpi ./ring.openmpi
     run as_user timeout 60 salloc -Q -N3 -n3 mpirun.openmpi ./ring.openmpi abort 6

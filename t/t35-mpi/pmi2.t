@@ -9,7 +9,7 @@ cluster_up --nodes 3 --cpus 4
 cd "$home"
 
 run srun --mpi=list
-like "--mpi=list" "$out" $'^MPI plugin types are...\n\tnone\n\tpmi2$'
+like "--mpi=list" "$out" $'^MPI plugin types are...\n\tnone\n\tpmi2'
 run as_user srun --mpi=nosuch true
 is "a type that there is not: code" "$code" 1
 like "and words" "$err" "srun: error: Couldn't find the specified plugin name for mpi/nosuch looking at all files.*srun: error: Invalid MPI type 'nosuch', --mpi=list for acceptable types"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ring.c - an MPI program for tests: "ring" passes a token around and adds up; "abort CODE" has the last
- * rank abort while the others wait for it
+ * rank abort while the others wait for it, "kill RANK" has that one killed
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,11 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "abort") == 0) {
         if (rank == size - 1)
             MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (argc > 2 && strcmp(argv[1], "kill") == 0) {
+        if (rank == atoi(argv[2]))
+            raise(SIGKILL);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     if (rank > 0)

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pmix.c - srun --mpi=pmix: the talk with spurstepd-pmix
+ *
+ * (1) It is a process of the step like any other: held, limited and ended with it. Nothing waits for it to
+ *     clean up; its directory is removed here, as the user, when nobody is left.
+ * (2) A task that PMIx knows and that ends without taking leave ends the step: others may wait for it. Its
+ *     leave is in our socket before the task hears that it was taken, so we read before we judge.
+ * (3) Memory that Open MPI's tasks share is in that directory too, where it is in memory and the user has said
+ *     nothing else. In /dev/shm it would outlive a step that is killed, and its names, made of host, step
+ *     and local rank, would be the same for two of our nodes on one machine.
+ * (4) Other nodes hear that ours is done, so that nobody waits for an answer from here.
+ */
+#include "spurstepd/pmix.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/framed.h"
+#include "base/limits.h"
+#include "proto/pmix.pb-c.h"
+#include "spurstepd/relay.h"
+#include "spurstepd/start.h"
+#include "spurstepd/tasks_priv.h"
+#include "sys/clock.h"
+#include "sys/files.h"
+#include "sys/spawn.h"
+
+enum { READ_BYTES = 16 * 1024, READY_WAIT_MS = 60000, REMOVE_WAIT_S = 20, SAY_LINES_MAX = 50 };
+
+struct pmix {
+    struct tasks *tasks;
+    int fd, err_fd; /* the program's socket, and its standard error */
+    struct str in, out, words;
+    unsigned said;
+    char *failed;
+    PmixOut *ready; /* until the tasks have started */
+    bool began;
+    bool *here; /* by task: PMIx knows it */
+    char *dir;
+};
+
+bool pmix_wanted(const StepTask *task)
+{
+    return str_eq(task->tasks->mpi, "pmix");
+}
+
+/* ---- to it ---- */
+
+static void on_program(struct tasks *tasks, void *data, short events);
+
+static void lose(struct pmix *pmix)
+{
+    if (pmix->fd < 0)
+        return;
+    tasks_unwatch(pmix->tasks, pmix->fd);
+    file_close(&pmix->fd);
+    if (pmix->tasks->phase == TASKS_RUNNING && pmix->began)
+        tasks_abort(pmix->tasks, pmix->tasks->list[0].number, 1, "spurstepd-pmix has ended");
+}
+
+static void flush(struct pmix *pmix)
+{
+    while (pmix->fd >= 0 && pmix->out.len > 0) {
+        ssize_t len = send(pmix->fd, pmix->out.data, pmix->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (len < 0 && errno == EAGAIN)
+            break;
+        if (len < 0) {
+            lose(pmix);
+            return;
+        }
+        memmove(pmix->out.data, pmix->out.data + len, pmix->out.len - (size_t)len);
+        str_truncate(&pmix->out, pmix->out.len - (size_t)len);
+    }
+    if (pmix->out.len == 0)
+        str_done(&pmix->out); /* it may have been long */
+    tasks_watch_for(pmix->tasks, pmix->fd, (short)(POLLIN | (pmix->out.len ? POLLOUT : 0)));
+}
+
+static void tell(struct pmix *pmix, const PmixIn *in)
+{
+    if (pmix->fd < 0)
+        return;
+    pmix_in__pack(in, framed_add(&pmix->out, pmix_in__get_packed_size(in)));
+    if (pmix->out.len > LIMIT_RELAY_KEPT)
+        lose(pmix);
+    else
+        flush(pmix);
+}
+
+/* ---- from it ---- */
+
+/* As if the first task that can still say something had. */
+static void say(struct pmix *pmix, const char *text)
+{
+    CLEANUP(freep) char *line = mem_printf("slurmstepd: error: pmix: %s\n", text);
+    RunStepOut out = RUN_STEP_OUT__INIT;
+    StepData data = STEP_DATA__INIT;
+    size_t i = 0;
+
+    while (i < pmix->tasks->count && pmix->tasks->list[i].err < 0)
+        i++;
+    if (i == pmix->tasks->count)
+        return;
+    data.has_task = data.has_stream = data.has_data = true;
+    data.task = pmix->tasks->list[i].number;
+    data.stream = STEP_STREAM_ERR;
+    data.data = (ProtobufCBinaryData){ .data = (uint8_t *)line, .len = strlen(line) };
+    out.what_case = RUN_STEP_OUT__WHAT_DATA;
+    out.data = &data;
+    tasks_send_srun(pmix->tasks, &out);
+}
+
+static void take_client(struct pmix *pmix, const PmixClient *client)
+{
+    const StepTasks *asked = pmix->tasks->task->tasks;
+
+    for (size_t i = 0; i < asked->n_list; i++) {
+        if (asked->list[i]->number == client->task)
+            pmix->here[i] = client->here;
+    }
+}
+
+static void obey(struct pmix *pmix, PmixOut *out)
+{
+    switch (out->what_case) {
+    case PMIX_OUT__WHAT_FAILED:
+        free(pmix->failed);
+        pmix->failed = mem_strdup(out->failed);
+        break;
+    case PMIX_OUT__WHAT_SEND:
+        if (!out->send->has_to || out->send->to < pmix->tasks->relay->layout->n_nodes)
+            relay_send(pmix->tasks, out->send->has_to ? (int64_t)out->send->to : RELAY_ALL,
+                       out->send->data.data, out->send->data.len);
+        break;
+    case PMIX_OUT__WHAT_ABORT:
+        tasks_abort(pmix->tasks, out->abort->task, out->abort->code & 0xff, out->abort->text);
+        break;
+    case PMIX_OUT__WHAT_CLIENT:
+        take_client(pmix, out->client);
+        break;
+    case PMIX_OUT__WHAT_SAY:
+        say(pmix, out->say);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool take_messages(struct pmix *pmix)
+{
+    struct span message;
+    int more;
+
+    while ((more = framed_next(&pmix->in, LIMIT_PMIX_BYTES, &message)) > 0) {
+        PmixOut *out = pmix_out__unpack(NULL, message.len, (const uint8_t *)message.ptr);
+        framed_drop(&pmix->in);
+        if (!out)
+            return false;
+        if (out->what_case == PMIX_OUT__WHAT_READY && !pmix->ready) {
+            pmix->ready = out;
+            continue;
+        }
+        obey(pmix, out);
+        pmix_out__free_unpacked(out, NULL);
+    }
+    if (pmix->in.len == 0)
+        str_done(&pmix->in);
+    return more == 0;
+}
+
+/* Everything it has said so far. */
+static void receive(struct pmix *pmix)
+{
+    char bytes[READ_BYTES];
+
+    while (pmix->fd >= 0) {
+        ssize_t len = recv(pmix->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (len < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (len > 0)
+            str_add_len(&pmix->in, bytes, (size_t)len);
+        if (len <= 0 || !take_messages(pmix))
+            lose(pmix);
+    }
+}
+
+static void on_program(struct tasks *tasks, void *data, short events)
+{
+    struct pmix *pmix = data;
+
+    if (events & POLLOUT)
+        flush(pmix);
+    receive(pmix);
+}
+
+/* What libpmix complains of is for the user. */
+static void on_words(struct tasks *tasks, void *data, short events)
+{
+    struct pmix *pmix = data;
+    char bytes[1024], *line, *end;
+    ssize_t len = read(pmix->err_fd, bytes, sizeof(bytes));
+
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    str_add_len(&pmix->words, bytes, len > 0 ? (size_t)len : 0);
+    for (line = pmix->words.data; line && (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        if (*line && pmix->said++ < SAY_LINES_MAX)
+            say(pmix, line);
+    }
+    CLEANUP(freep) char *rest = mem_strdup(line);
+    str_done(&pmix->words);
+    if (rest)
+        str_add(&pmix->words, rest);
+    if (len > 0 && pmix->words.len <= sizeof(bytes) && pmix->said <= SAY_LINES_MAX)
+        return;
+    tasks_unwatch(tasks, pmix->err_fd);
+    file_close(&pmix->err_fd);
+}
+
+/* ---- start ---- */
+
+static int make_dir(struct pmix *pmix, struct err *err)
+{
+    const StepTask *task = pmix->tasks->task;
+
+    pmix->dir = mem_printf("%s/%s.pmix", task->dir, task->name);
+    if (mkdir(pmix->dir, 0700) < 0)
+        return err_errno(err, errno, "directory '%s'", pmix->dir);
+    if (task->change_user && chown(pmix->dir, task->owner->uid, task->owner->gid) < 0)
+        return err_errno(err, errno, "directory '%s'", pmix->dir);
+    return 0;
+}
+
+/* As a task is, but without the user's settings: which libraries it loads is the site's choice. */
+static int start_program(struct pmix *pmix, int socket_fd, int err_fd, struct err *err)
+{
+    StepTask bare = *pmix->tasks->task;
+    char number[16], root[] = "/", option[] = "--fd";
+    char *argv[] = { bare.tasks->mpi_program, option, number, NULL };
+    CLEANUP(file_close) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct start_task what = {
+        .argv = argv, .fds = { null_fd, null_fd, err_fd }, .keep = &socket_fd, .keep_count = 1
+    };
+    struct started started;
+
+    bare.n_env = bare.n_rlimits = bare.n_task_prolog = 0;
+    bare.work_dir = root;
+    bare.umask = 077;
+    snprintf(number, sizeof(number), "%d", socket_fd);
+    return start_task(&bare, &pmix->tasks->contain, &what, &started, err);
+}
+
+static int start(struct pmix *pmix, struct err *err)
+{
+    int ends[2], words[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_errno(err, errno, "socket");
+    if (pipe2(words, O_CLOEXEC) < 0) {
+        int error = errno;
+        close(ends[0]);
+        close(ends[1]);
+        return err_errno(err, error, "pipe");
+    }
+    int ret = start_program(pmix, ends[1], words[1], err);
+    close(ends[1]);
+    close(words[1]);
+    pmix->fd = ends[0];
+    pmix->err_fd = words[0];
+    fcntl(pmix->err_fd, F_SETFL, O_NONBLOCK);
+    tasks_watch(pmix->tasks, pmix->fd, pmix, on_program);
+    tasks_watch(pmix->tasks, pmix->err_fd, pmix, on_words);
+    return ret;
+}
+
+static void send_setup(struct pmix *pmix)
+{
+    const StepTask *task = pmix->tasks->task;
+    PmixIn in = PMIX_IN__INIT;
+    PmixSetup setup = PMIX_SETUP__INIT;
+
+    setup.has_layout = setup.has_here = setup.has_apart = setup.has_uid = setup.has_gid = true;
+    setup.layout = task->tasks->layout;
+    setup.here = pmix->tasks->relay->here;
+    setup.apart = task->tasks->mpi_apart;
+    setup.dir = pmix->dir;
+    setup.uid = task->change_user ? task->owner->uid : geteuid();
+    setup.gid = task->change_user ? task->owner->gid : getegid();
+    in.what_case = PMIX_IN__WHAT_SETUP;
+    in.setup = &setup;
+    tell(pmix, &in);
+}
+
+/* What it said on its standard error before it ended. */
+static const char *first_words(struct pmix *pmix)
+{
+    char bytes[200];
+    ssize_t len = read(pmix->err_fd, bytes, sizeof(bytes) - 1);
+
+    if (len <= 0)
+        return "";
+    str_add(&pmix->words, ": ");
+    str_add_visible(&pmix->words, bytes, (size_t)len);
+    return str_text(&pmix->words);
+}
+
+/* Tasks cannot start before: they need its answer. */
+static int wait_ready(struct pmix *pmix, struct err *err)
+{
+    int64_t until_us = clock_boot_us() + READY_WAIT_MS * INT64_C(1000);
+
+    while (pmix->fd >= 0 && !pmix->ready && !pmix->failed) {
+        int64_t left_ms = (until_us - clock_boot_us()) / 1000;
+        struct pollfd ready = { .fd = pmix->fd,
+                                .events = (short)(POLLIN | (pmix->out.len ? POLLOUT : 0)) };
+        if (left_ms <= 0)
+            return err_set(err, ERR_IO, "spurstepd-pmix is not ready after %d s",
+                           READY_WAIT_MS / 1000);
+        if (poll(&ready, 1, (int)left_ms) > 0)
+            on_program(pmix->tasks, pmix, ready.revents);
+    }
+    if (pmix->failed)
+        return err_set(err, ERR_IO, "%s", pmix->failed);
+    if (!pmix->ready)
+        return err_set(err, ERR_IO, "spurstepd-pmix has ended%s", first_words(pmix));
+    pmix->began = true;
+    return 0;
+}
+
+int pmix_begin(struct tasks *tasks, struct err *err)
+{
+    struct pmix *pmix = tasks->pmix = NEW(struct pmix);
+
+    pmix->tasks = tasks;
+    pmix->fd = pmix->err_fd = -1;
+    pmix->here = NEW_ARRAY(bool, tasks->count);
+    if (str_is_empty(tasks->task->tasks->mpi_program))
+        return err_set(err, ERR_UNSUPPORTED, "node %s has no spurstepd-pmix", tasks->task->node);
+    if (make_dir(pmix, err) < 0 || start(pmix, err) < 0)
+        return -(int)err->code;
+    send_setup(pmix);
+    return wait_ready(pmix, err);
+}
+
+static bool is_set(const StepTask *task, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < task->n_env; i++) {
+        if (strncmp(task->env[i], name, len) == 0 && task->env[i][len] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* (3) */
+static void share_memory(const struct pmix *pmix, struct plug_task *one, struct arena *arena)
+{
+    static const char *const names[] = { "OMPI_MCA_btl_vader_backing_directory",
+                                         "OMPI_MCA_btl_sm_backing_directory",
+                                         "OMPI_MCA_osc_sm_backing_directory",
+                                         "OMPI_MCA_osc_rdma_backing_directory" };
+    const StepTask *task = pmix->tasks->task;
+    struct statfs where;
+
+    if (task->tasks->mpi_apart || statfs(pmix->dir, &where) < 0 || where.f_type != TMPFS_MAGIC)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!is_set(task, names[i]))
+            vec_push(&one->env, arena_printf(arena, "%s=%s", names[i], pmix->dir));
+    }
+}
+
+int pmix_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err)
+{
+    struct pmix *pmix = tasks->pmix;
+    const PmixReady *ready = pmix->ready->ready;
+
+    for (size_t i = 0; i < ready->n_tasks; i++) {
+        const PmixTaskEnv *env = ready->tasks[i];
+        if (env->task != one->number)
+            continue;
+        for (size_t k = 0; k < env->n_env; k++)
+            vec_push(&one->env, arena_strdup(arena, env->env[k]));
+        share_memory(pmix, one, arena);
+        if (one->index + 1 == tasks->count)
+            pmix_out__free_unpacked(TAKE(pmix->ready), NULL);
+        return 0;
+    }
+    return err_set(err, ERR_BAD_MESSAGE, "spurstepd-pmix does not know task %u", one->number);
+}
+
+/* ---- while it runs ---- */
+
+void pmix_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len)
+{
+    PmixIn in = PMIX_IN__INIT;
+    PmixRelayed relayed = PMIX_RELAYED__INIT;
+
+    relayed.has_from = relayed.has_data = true;
+    relayed.from = from;
+    relayed.data = (ProtobufCBinaryData){ .data = (uint8_t *)bytes, .len = len };
+    in.what_case = PMIX_IN__WHAT_RELAYED;
+    in.relayed = &relayed;
+    if (tasks->pmix)
+        tell(tasks->pmix, &in);
+}
+
+/* (2) */
+void pmix_exited(struct tasks *tasks, size_t index)
+{
+    struct pmix *pmix = tasks->pmix;
+    int status = tasks->list[index].status;
+    char text[96];
+
+    if (!pmix)
+        return;
+    receive(pmix);
+    if (!pmix->here[index])
+        return;
+    uint32_t code =
+        WIFSIGNALED(status) ? 128 + (uint32_t)WTERMSIG(status) : (uint32_t)WEXITSTATUS(status);
+    snprintf(text, sizeof(text),
+             "ended without PMIx_Finalize (MPI_Finalize), and so does the step");
+    tasks_abort(tasks, tasks->list[index].number, code ? code : 1, text);
+}
+
+/* (4) */
+void pmix_stop(struct tasks *tasks)
+{
+    PmixTalk talk = PMIX_TALK__INIT;
+    uint8_t bytes[16];
+
+    if (!tasks->pmix || tasks->launch_failed)
+        return;
+    receive(tasks->pmix);
+    talk.what_case = PMIX_TALK__WHAT_GONE;
+    talk.gone = true;
+    if (pmix_talk__get_packed_size(&talk) <= sizeof(bytes))
+        relay_send(tasks, RELAY_ALL, bytes, pmix_talk__pack(&talk, bytes));
+}
+
+/* ---- the end ---- */
+
+static void remove_content(const char *path)
+{
+    DIR *dir = chdir(path) == 0 ? opendir(".") : NULL;
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
+            file_remove_tree(entry->d_name, NULL);
+    }
+}
+
+/* (1) */
+static void remove_dir(const struct pmix *pmix)
+{
+    const StepTask *task = pmix->tasks->task;
+    const JobOwner *owner = task->owner;
+    struct spawn_user user = {
+        .uid = owner->uid, .gid = owner->gid, .groups = owner->gids, .group_count = owner->n_gids
+    };
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        alarm(REMOVE_WAIT_S);
+        if (task->change_user && spawn_become(&user, NULL) < 0)
+            _exit(1);
+        remove_content(pmix->dir);
+        _exit(0);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    rmdir(pmix->dir);
+}
+
+void pmix_end(struct tasks *tasks)
+{
+    struct pmix *pmix = TAKE(tasks->pmix);
+
+    if (!pmix)
+        return;
+    int *fds[] = { &pmix->fd, &pmix->err_fd };
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        if (*fds[i] >= 0)
+            tasks_unwatch(tasks, *fds[i]);
+        file_close(fds[i]);
+    }
+    if (pmix->dir)
+        remove_dir(pmix);
+    if (pmix->ready)
+        pmix_out__free_unpacked(pmix->ready, NULL);
+    str_done(&pmix->in);
+    str_done(&pmix->out);
+    str_done(&pmix->words);
+    free(pmix->failed);
+    free(pmix->here);
+    free(pmix->dir);
+    free(pmix);
+}
