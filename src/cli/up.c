@@ -331,6 +331,16 @@ static int prepare(struct up_options *o, up_names *nodes, char **conf, struct er
     return up_write_ports(o, err);
 }
 
+/* Those that do not run. */
+static int start_daemons(const struct up_options *o, const up_names *nodes, const char *conf,
+                         struct err *err)
+{
+    if (start_controllers(o, conf, err) < 0 || start_agents(o, nodes, err) < 0 ||
+        wait_idle(o, nodes, err) < 0)
+        return -(int)err->code;
+    return 0;
+}
+
 static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct err *err)
 {
     if (prepare(o, nodes, conf, err) < 0)
@@ -339,10 +349,9 @@ static int bring_up(struct up_options *o, up_names *nodes, char **conf, struct e
         return err_set(err, ERR_TOO_MANY,
                        "the configuration has %zu nodes; here at most %d agents run", nodes->len,
                        (int)UP_MOST_NODES);
-    if (start_controllers(o, *conf, err) < 0 || start_agents(o, nodes, err) < 0 ||
-        wait_idle(o, nodes, err) < 0)
-        return -(int)err->code;
-    return 0;
+    int code = start_daemons(o, nodes, *conf, err);
+    /* One that was on its way out when we looked, after kill -9 say, is started the second time. */
+    return code == -(int)ERR_INTERNAL ? start_daemons(o, nodes, *conf, err) : code;
 }
 
 int up_main(int argc, char **argv)
