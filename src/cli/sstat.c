@@ -2,15 +2,12 @@
 /*
  * sstat.c - what running steps use, asked of their supervisors
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostlist.h"
-#include "base/timefmt.h"
 #include "cli/commands.h"
-#include "cli/steps.h"
+#include "cli/sstat.h"
 
 struct sstat_args {
     bool all, help, usage, version, no_header, parsable, parsable2, noconvert, pids, helpformat;
@@ -48,274 +45,6 @@ const struct option_set sstat_options = { .command = "sstat",
                                           .rows = rows,
                                           .count = ARRAY_LEN(rows) };
 
-/* One task of the step, wherever it runs. */
-struct task {
-    const char *node;
-    const StepTaskUsage *usage;
-};
-
-/* What is known of one step; `node` is set while a row is of one node only. */
-struct stat {
-    struct cli *cli;
-    bool noconvert;
-    uint32_t job;
-    const StepHere *here;
-    const StepLayout *layout; /* NULL: a batch script */
-    VEC(struct task) tasks;
-    VEC(const char *) nodes;
-    const char *node;
-};
-
-enum what { CPU, RSS, VM, PAGES, READ, WRITE };
-
-static uint64_t value_of(const Usage *usage, enum what what)
-{
-    switch (what) {
-    case CPU:
-        return (uint64_t)(usage->user_us + usage->system_us) / 1000000;
-    case RSS:
-        return usage->max_rss_bytes;
-    case VM:
-        return usage->max_vm_bytes;
-    case PAGES:
-        return usage->page_faults;
-    case READ:
-        return usage->read_bytes;
-    case WRITE:
-        return usage->write_bytes;
-    }
-    return 0;
-}
-
-struct sum {
-    uint64_t min, max, total, count;
-    const struct task *min_task, *max_task;
-};
-
-static struct sum sum_of(const struct stat *stat, enum what what)
-{
-    struct sum sum = { .min = UINT64_MAX };
-
-    for (size_t i = 0; i < stat->tasks.len; i++) {
-        const struct task *task = &stat->tasks.items[i];
-        uint64_t value = value_of(task->usage->usage, what);
-        if (value < sum.min || !sum.min_task)
-            sum.min = value, sum.min_task = task;
-        if (value > sum.max || !sum.max_task)
-            sum.max = value, sum.max_task = task;
-        sum.total += value;
-        sum.count++;
-    }
-    if (!sum.count)
-        sum.min = 0;
-    return sum;
-}
-
-static void add_value(const struct stat *stat, enum what what, uint64_t value, struct str *out)
-{
-    if (what == CPU)
-        timefmt_write_duration(out, (int64_t)value, TIMEFMT_LONG);
-    else if (what == PAGES || stat->noconvert)
-        str_add_u64(out, value);
-    else if ((what == READ || what == WRITE) && value >= 1024 * 1024)
-        str_addf(out, "%.2fM", (double)value / (1024 * 1024));
-    else if (what == READ || what == WRITE)
-        str_add_u64(out, value);
-    else
-        str_addf(out, "%" PRIu64 "K", value / 1024);
-}
-
-enum part { AVE, MAX_OF, MAX_NODE, MAX_TASK, MIN_OF, MIN_NODE, MIN_TASK };
-
-static void add_part(const struct stat *stat, enum what what, enum part part, struct str *out)
-{
-    struct sum sum = sum_of(stat, what);
-    const struct task *task = part == MIN_NODE || part == MIN_TASK ? sum.min_task : sum.max_task;
-
-    if (!sum.count)
-        return;
-    if (part == AVE)
-        add_value(stat, what, sum.total / sum.count, out);
-    else if (part == MAX_OF || part == MIN_OF)
-        add_value(stat, what, part == MAX_OF ? sum.max : sum.min, out);
-    else if (part == MAX_NODE || part == MIN_NODE)
-        str_add(out, task->node);
-    else
-        str_add_u64(out, task->usage->task);
-}
-
-static void add_tres(const struct stat *stat, unsigned number, struct str *out);
-static void add_id(const struct stat *stat, unsigned number, struct str *out);
-static void add_alloc(const struct stat *stat, unsigned number, struct str *out);
-static void add_ntasks(const struct stat *stat, unsigned number, struct str *out);
-static void add_nodelist(const struct stat *stat, unsigned number, struct str *out);
-static void add_pids(const struct stat *stat, unsigned number, struct str *out);
-
-static void add_zero(const struct stat *stat, unsigned number, struct str *out)
-{
-    (void)stat, (void)number;
-    str_add_char(out, '0');
-}
-
-static void add_unknown(const struct stat *stat, unsigned number, struct str *out)
-{
-    (void)number;
-    str_add(out, stat->layout ? "Unknown" : "0");
-}
-
-static void add_usage(const struct stat *stat, unsigned number, struct str *out)
-{
-    add_part(stat, number >> 8, number & 0xff, out);
-}
-
-#define USAGE(what, part) add_usage, ((what) << 8 | (part))
-enum { TRES_OUT = 16, TRES_TOT = 8 };
-
-static const struct stat_field {
-    const char *name;
-    int width; /* negative: to the left */
-    void (*write)(const struct stat *stat, unsigned number, struct str *out);
-    unsigned number;
-} fields[] = {
-    { "JobID", -12, add_id, 0 },
-    { "AllocTRES", 10, add_alloc, 0 },
-    { "MaxVMSize", 10, USAGE(VM, MAX_OF) },
-    { "MaxVMSizeNode", 14, USAGE(VM, MAX_NODE) },
-    { "MaxVMSizeTask", 14, USAGE(VM, MAX_TASK) },
-    { "AveVMSize", 10, USAGE(VM, AVE) },
-    { "MaxRSS", 10, USAGE(RSS, MAX_OF) },
-    { "MaxRSSNode", 10, USAGE(RSS, MAX_NODE) },
-    { "MaxRSSTask", 10, USAGE(RSS, MAX_TASK) },
-    { "AveRSS", 10, USAGE(RSS, AVE) },
-    { "MaxPages", 8, USAGE(PAGES, MAX_OF) },
-    { "MaxPagesNode", 12, USAGE(PAGES, MAX_NODE) },
-    { "MaxPagesTask", 14, USAGE(PAGES, MAX_TASK) },
-    { "AvePages", 10, USAGE(PAGES, AVE) },
-    { "MinCPU", 10, USAGE(CPU, MIN_OF) },
-    { "MinCPUNode", 10, USAGE(CPU, MIN_NODE) },
-    { "MinCPUTask", 10, USAGE(CPU, MIN_TASK) },
-    { "AveCPU", 10, USAGE(CPU, AVE) },
-    { "NTasks", 8, add_ntasks, 0 },
-    { "AveCPUFreq", 10, add_zero, 0 },
-    { "ReqCPUFreqMin", 13, add_unknown, 0 },
-    { "ReqCPUFreqMax", 13, add_unknown, 0 },
-    { "ReqCPUFreqGov", 13, add_unknown, 0 },
-    { "ConsumedEnergy", 14, add_zero, 0 },
-    { "MaxDiskRead", 12, USAGE(READ, MAX_OF) },
-    { "MaxDiskReadNode", 15, USAGE(READ, MAX_NODE) },
-    { "MaxDiskReadTask", 15, USAGE(READ, MAX_TASK) },
-    { "AveDiskRead", 12, USAGE(READ, AVE) },
-    { "MaxDiskWrite", 12, USAGE(WRITE, MAX_OF) },
-    { "MaxDiskWriteNode", 16, USAGE(WRITE, MAX_NODE) },
-    { "MaxDiskWriteTask", 16, USAGE(WRITE, MAX_TASK) },
-    { "AveDiskWrite", 12, USAGE(WRITE, AVE) },
-    { "TRESUsageInAve", 14, add_tres, AVE },
-    { "TRESUsageInMax", 14, add_tres, MAX_OF },
-    { "TRESUsageInMaxNode", 18, add_tres, MAX_NODE },
-    { "TRESUsageInMaxTask", 18, add_tres, MAX_TASK },
-    { "TRESUsageInMin", 14, add_tres, MIN_OF },
-    { "TRESUsageInMinNode", 18, add_tres, MIN_NODE },
-    { "TRESUsageInMinTask", 18, add_tres, MIN_TASK },
-    { "TRESUsageInTot", 14, add_tres, TRES_TOT },
-    { "TRESUsageOutAve", 15, add_tres, TRES_OUT | AVE },
-    { "TRESUsageOutMax", 15, add_tres, TRES_OUT | MAX_OF },
-    { "TRESUsageOutMaxNode", 19, add_tres, TRES_OUT | MAX_NODE },
-    { "TRESUsageOutMaxTask", 19, add_tres, TRES_OUT | MAX_TASK },
-    { "TRESUsageOutMin", 15, add_tres, TRES_OUT | MIN_OF },
-    { "TRESUsageOutMinNode", 19, add_tres, TRES_OUT | MIN_NODE },
-    { "TRESUsageOutMinTask", 19, add_tres, TRES_OUT | MIN_TASK },
-    { "TRESUsageOutTot", 15, add_tres, TRES_OUT | TRES_TOT },
-    { "ConsumedEnergyRaw", 17, add_zero, 0 },
-    { "Nodelist", 20, add_nodelist, 0 },
-    { "Pids", 20, add_pids, 0 },
-    { "ReqCPUFreq", 10, add_unknown, 0 },
-};
-enum { DEFAULT_FIELDS = 48 };
-
-static void add_id(const struct stat *stat, unsigned number, struct str *out)
-{
-    (void)number;
-    str_addf(out, "%u.%s", stat->job, stat->here->name);
-}
-
-static void add_alloc(const struct stat *stat, unsigned number, struct str *out)
-{
-    uint64_t cpus = 0, mem_mb = 0;
-
-    (void)number;
-    for (size_t i = 0; stat->layout && i < stat->layout->n_nodes; i++) {
-        cpus += stat->layout->nodes[i]->cpus;
-        mem_mb += stat->layout->nodes[i]->mem_mb;
-    }
-    if (!stat->layout)
-        return;
-    str_addf(out, "cpu=%" PRIu64, cpus);
-    if (mem_mb)
-        str_addf(out, ",mem=%" PRIu64 "M", mem_mb);
-    str_addf(out, ",node=%zu", stat->layout->n_nodes);
-}
-
-static void add_ntasks(const struct stat *stat, unsigned number, struct str *out)
-{
-    (void)number;
-    str_add_u64(out, stat->tasks.len);
-}
-
-static void add_nodelist(const struct stat *stat, unsigned number, struct str *out)
-{
-    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
-
-    (void)number;
-    if (stat->node) {
-        str_add(out, stat->node);
-        return;
-    }
-    vec_each (const char *const, node, &stat->nodes)
-        hostlist_push(&hosts, *node, NULL);
-    hostlist_format(&hosts, out);
-}
-
-static void add_pids(const struct stat *stat, unsigned number, struct str *out)
-{
-    size_t before = out->len;
-
-    (void)number;
-    for (size_t i = 0; i < stat->tasks.len; i++) {
-        const struct task *task = &stat->tasks.items[i];
-        for (size_t k = 0; k < task->usage->n_pids; k++) {
-            if (!stat->node || strcmp(stat->node, task->node) == 0)
-                str_addf(out, "%s%u", out->len > before ? "," : "", task->usage->pids[k]);
-        }
-    }
-}
-
-/* "cpu=00:00:00,fs/disk=0,mem=0,…" */
-static void add_tres(const struct stat *stat, unsigned number, struct str *out)
-{
-    static const struct {
-        const char *name;
-        enum what in, out;
-        bool only_in;
-    } parts[] = { { "cpu", CPU, CPU, true },
-                  { "fs/disk", READ, WRITE, false },
-                  { "mem", RSS, RSS, true },
-                  { "pages", PAGES, PAGES, true },
-                  { "vmem", VM, VM, true } };
-    bool outward = number & TRES_OUT;
-    size_t before = out->len;
-
-    for (size_t i = 0; i < ARRAY_LEN(parts) && stat->tasks.len; i++) {
-        enum what what = outward ? parts[i].out : parts[i].in;
-        if (outward && parts[i].only_in)
-            continue;
-        str_addf(out, "%s%s=", out->len > before ? "," : "", parts[i].name);
-        if (number & TRES_TOT)
-            add_value(stat, what, sum_of(stat, what).total, out);
-        else
-            add_part(stat, what, number & 7, out);
-    }
-}
-
 /* ---- columns ---- */
 
 struct column {
@@ -329,10 +58,10 @@ struct table {
 
 static const struct stat_field *find_field(struct span word)
 {
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        if (strlen(fields[i].name) == word.len &&
-            strncasecmp(fields[i].name, word.ptr, word.len) == 0)
-            return &fields[i];
+    for (size_t i = 0; i < stat_field_count; i++) {
+        if (strlen(stat_fields[i].name) == word.len &&
+            strncasecmp(stat_fields[i].name, word.ptr, word.len) == 0)
+            return &stat_fields[i];
     }
     return NULL;
 }
@@ -407,6 +136,7 @@ static void print_row(const struct table *table, const struct stat *stat)
 static void add_here(struct stat *stat, const char *node, const StepHere *here)
 {
     vec_push(&stat->nodes, node);
+    vec_push(&stat->totals, here->usage);
     for (size_t i = 0; i < here->n_tasks; i++) {
         if (here->tasks[i]->usage)
             vec_push(&stat->tasks, (struct task){ node, here->tasks[i] });
@@ -453,6 +183,7 @@ static void show_step(const struct table *table, struct cli *cli, uint32_t job, 
     }
     vec_done(&stat.tasks);
     vec_done(&stat.nodes);
+    vec_done(&stat.totals);
     if (layout)
         step_layout__free_unpacked(layout, NULL);
 }
@@ -499,8 +230,8 @@ static int go(struct cli *cli, struct sstat_args *args, char **ids, int count)
     int code = 0;
 
     if (args->helpformat) {
-        for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-            printf("%-19s%s", fields[i].name, i % 4 == 3 ? "\n" : " ");
+        for (size_t i = 0; i < stat_field_count; i++)
+            printf("%-19s%s", stat_fields[i].name, i % 4 == 3 ? "\n" : " ");
         puts("");
         return 0;
     }
@@ -516,8 +247,8 @@ static int go(struct cli *cli, struct sstat_args *args, char **ids, int count)
     else if (args->format)
         code = read_format(cli, &table, args->format);
     else
-        for (size_t i = 0; i < DEFAULT_FIELDS; i++)
-            vec_push(&table.columns, (struct column){ &fields[i], fields[i].width });
+        for (size_t i = 0; i < STAT_DEFAULT_FIELDS; i++)
+            vec_push(&table.columns, (struct column){ &stat_fields[i], stat_fields[i].width });
     if (code == 0) {
         print_header(&table);
         for (size_t i = 0; i < listed_count; i++)

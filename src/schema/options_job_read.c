@@ -386,6 +386,30 @@ int read_name(const struct option_call *call, const char *value, struct err *err
     return 0;
 }
 
+/* Energy is read whenever tasks are: its own interval changes nothing. */
+int read_acctg_freq(const struct option_call *call, const char *value, struct err *err)
+{
+    const char *cursor = value;
+    struct span word;
+
+    while (str_next(&cursor, ",", &word)) {
+        const char *equals = memchr(word.ptr, '=', word.len);
+        struct span key = { word.ptr, equals ? (size_t)(equals - word.ptr) : 0 };
+        CLEANUP(freep)
+        char *number = equals ? mem_strndup(equals + 1, word.len - key.len - 1)
+                              : mem_strndup(word.ptr, word.len);
+        uint64_t seconds;
+        if (span_ieq(key, "network") || span_ieq(key, "filesystem"))
+            return err_set(err, ERR_UNSUPPORTED, "--acctg-freq: %.*s is not sampled", (int)key.len,
+                           key.ptr);
+        if ((equals && !span_ieq(key, "task") && !span_ieq(key, "energy")) ||
+            !str_to_u64(number, UINT16_MAX, &seconds))
+            return err_set(err, ERR_INVALID, "Invalid --acctg-freq specification");
+    }
+    option_set_text(call, value);
+    return 0;
+}
+
 int read_path(const struct option_call *call, const char *value, struct err *err)
 {
     if (strlen(value) > LIMIT_PATH_BYTES)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "spurstepd/proc_tree.h"
 
 struct process {
@@ -18,6 +19,7 @@ struct process {
     uint64_t ticks_user, ticks_system, faults, vm_bytes, rss_bytes, peak_bytes, read, written;
     uint64_t anon_bytes, shared_bytes;
     size_t task;
+    int cpu; /* that it was last on; -1: not known */
 };
 
 static bool read_file(pid_t pid, const char *name, char *out, size_t size)
@@ -50,12 +52,13 @@ static bool read_process(pid_t pid, struct process *out)
     if (!read_file(pid, "stat", text, sizeof(text)))
         return false;
     const char *after = strrchr(text, ')');
-    *out = (struct process){ .pid = pid };
+    *out = (struct process){ .pid = pid, .cpu = -1 };
     if (!after || sscanf(after + 1,
                          " %*c %d %*d %d %*d %*d %*u %*u %*u %" SCNu64 " %*u %" SCNu64 " %" SCNu64
-                         " %" SCNu64 " %" SCNu64 " %*d %*d %*d %*d %*u %" SCNu64 " %" SCNd64,
+                         " %" SCNu64 " %" SCNu64 " %*d %*d %*d %*d %*u %" SCNu64 " %" SCNd64
+                         " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
                          &out->parent, &out->session, &out->faults, &user, &system, &child_user,
-                         &child_system, &out->vm_bytes, &pages) != 9)
+                         &child_system, &out->vm_bytes, &pages, &out->cpu) < 9)
         return false;
     out->ticks_user = user + child_user;
     out->ticks_system = system + child_system;
@@ -157,8 +160,32 @@ static void list_pids(const struct contain *contain, struct pids *out)
         qsort(out->list.items, out->list.len, sizeof(pid_t), by_number);
 }
 
+/* Of the CPUs that the processes were last on, where the kernel says how fast they are. */
+static void read_frequency(const char *sysroot, const struct process *list, size_t n, Usage *usage)
+{
+    uint64_t total = 0, count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        char path[LIMIT_PATH_BYTES], text[32];
+        if (list[i].cpu < 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq",
+                 sysroot ? sysroot : "", list[i].cpu);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return; /* the others have none either */
+        ssize_t len = read(fd, text, sizeof(text) - 1);
+        close(fd);
+        text[len > 0 ? len : 0] = '\0';
+        total += strtoull(text, NULL, 10);
+        count++;
+    }
+    usage->has_cpu_khz = count > 0;
+    usage->cpu_khz = count ? total / count : 0;
+}
+
 uint64_t sample_take(const struct contain *contain, const struct sample_task *tasks, size_t count,
-                     struct arena *arena, StepHere *out)
+                     const char *sysroot, struct arena *arena, StepHere *out)
 {
     CLEANUP(pids_done) struct pids pids = { 0 };
     uint64_t held = 0, shared = 0;
@@ -193,5 +220,6 @@ uint64_t sample_take(const struct contain *contain, const struct sample_task *ta
         add_usage(out->usage, usage);
     }
     contain_usage(contain, out->usage);
+    read_frequency(sysroot, list, n, out->usage);
     return held + shared;
 }

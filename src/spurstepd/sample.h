@@ -19,11 +19,12 @@ struct sample_task {
 
 /*
  * Fills usage and tasks of `out`, in the arena, from /proc and the step's cgroup. A process belongs to the
- * task it descends from, else to the one whose session it is in, else to the first.
+ * task it descends from, else to the one whose session it is in, else to the first. `sysroot` (may be NULL)
+ * goes before /sys, where frequencies are.
  *
  * Returns the memory that is surely theirs: what none shares, and the largest shared part once.
  */
 uint64_t sample_take(const struct contain *contain, const struct sample_task *tasks, size_t count,
-                     struct arena *arena, StepHere *out);
+                     const char *sysroot, struct arena *arena, StepHere *out);
 
 #endif

@@ -104,6 +104,8 @@ static void put_shared(const struct track *track, Usage *usage)
     usage->has_energy_j = track->n_zones > 0;
     usage->energy_j = track->energy_uj / MICRO;
     usage->has_gpu_percent = usage->has_gpu_mem_bytes = track->has_gpu;
+    usage->has_cpu_khz = track->khz_samples > 0;
+    usage->cpu_khz = track->khz_samples ? track->khz_total / track->khz_samples : 0;
     usage->gpu_percent = track->gpu_percent;
     usage->gpu_mem_bytes = track->gpu_mem_bytes;
 }
@@ -150,13 +152,17 @@ bool track_sample(struct track *track, const struct contain *contain,
                   StepHere *out)
 {
     const StepTask *task = track->task;
-    uint64_t held = sample_take(contain, tasks, track->count, arena, out);
+    uint64_t held = sample_take(contain, tasks, track->count, task->sysroot, arena, out);
     uint64_t limit = task->step_mem_bytes ? task->step_mem_bytes : task->mem_bytes;
 
     for (size_t i = 0; i < track->count; i++)
         lift(&track->peaks[i], out->tasks[i]->usage);
     track->held_bytes = MAX(track->held_bytes, held);
     track->samples++;
+    if (out->usage->has_cpu_khz) {
+        track->khz_total += out->usage->cpu_khz;
+        track->khz_samples++;
+    }
     read_energy(track);
     read_gpus(track);
     put_shared(track, out->usage);

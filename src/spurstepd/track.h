@@ -27,6 +27,7 @@ struct track {
     struct track_zone zones[TRACK_ZONES];
     size_t n_zones;
     uint64_t energy_uj;
+    uint64_t khz_total, khz_samples;
     uint32_t gpu_percent;
     uint64_t gpu_mem_bytes;
     bool has_gpu;
