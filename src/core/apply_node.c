@@ -48,7 +48,8 @@ static struct job_part *part_on(const struct job *job, const struct node *node)
 
 /*
  * The node's processes are gone: its jobs end or go elsewhere. When only its lease is over, those that
- * may be requeued stand still there, and the others may be alive.
+ * it was told to hold still do so, and the others may be alive. Where there are leases, no other is
+ * taken to be gone because of silence: it ends, if it is given up, and does not run elsewhere.
  */
 static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown *cmd,
                       struct events *out)
@@ -58,11 +59,17 @@ static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown 
     for (size_t at = 0; at < node->jobs.len;) {
         struct job *job = node->jobs.items[at];
         bool fresh = never_ran(job, cmd);
-        if (lease_only && !fresh && !job_may_requeue(state, job)) {
+        bool alive = !fresh && !job_is_bound(state, job);
+        bool for_good = alive && cmd && cmd->leases && cmd->no_respond;
+        if (alive && (lease_only || (for_good && job_phase(job) == PHASE_REQUEUING))) {
             at++;
             continue;
         }
-        job_lost_node(state, job, part_on(job, node), fresh, out);
+        job_lost_node(state, job, part_on(job, node),
+                      fresh      ? JOB_NEVER_RAN
+                      : for_good ? JOB_MAY_RUN
+                                 : JOB_RUNS_NOT,
+                      out);
     }
 }
 

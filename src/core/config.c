@@ -252,6 +252,23 @@ static void resolve_partitions(struct state *state)
         partition_resolve(state, *at, NULL);
 }
 
+static bool requeues(const Config *config)
+{
+    return !config->has_job_requeue || config->job_requeue;
+}
+
+/* Jobs that did not say whether they may be requeued may be from now on; those that run did not begin so. */
+static void unbind_running(struct state *state, const Config *old)
+{
+    if (requeues(old) || !requeues(state->config))
+        return;
+    for (const struct job *at = state_job_from(state, 0); at;
+         at = state_job_from(state, (uint64_t)at->id + 1)) {
+        if (at->run && at->requeue == JOB_ASKED_NOT && !job_has_ended(at))
+            job_unbind(state, job_at(state, at->id));
+    }
+}
+
 enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err *err,
                            struct events *out)
 {
@@ -278,6 +295,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         state->generation++;
         accounts_rebuild(state);
         due_rebuild(state);
+        unbind_running(state, old);
         pb_free(old);
         map_done(&change.old.nodes);
         emit(out, EVENT_CONFIG);

@@ -216,7 +216,7 @@ void job_release(struct state *state, struct job *job, struct job_part *part, st
     emit_job(out, EVENT_JOB_RELEASED, job)->node = node;
 }
 
-void job_lost_node(struct state *state, struct job *job, struct job_part *part, bool never_ran,
+void job_lost_node(struct state *state, struct job *job, struct job_part *part, enum job_lost how,
                    struct events *out)
 {
     enum job_phase phase = job_phase(job);
@@ -239,7 +239,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
         emit_job(out, EVENT_JOB_CHANGED, job);
         return;
     }
-    if (never_ran || job_may_requeue(state, job))
+    if (how == JOB_NEVER_RAN || (how == JOB_RUNS_NOT && job_may_requeue(state, job)))
         job_requeue(state, job, JOB_NODE_FAIL, 0, 0, REASON_NONE, state->time_us, out);
     else
         job_end(state, job, JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE, state->time_us, NULL, out);

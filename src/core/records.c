@@ -346,6 +346,18 @@ bool job_may_requeue(const struct state *state, const struct job *job)
     return !state->config->has_job_requeue || state->config->job_requeue;
 }
 
+bool job_is_bound(const struct state *state, const struct job *job)
+{
+    return job_may_requeue(state, job) &&
+           !(job->more && job->more->unbound_attempt == job->attempt);
+}
+
+void job_unbind(struct state *state, struct job *job)
+{
+    job_more(job)->unbound_attempt = job->attempt;
+    job_touch(state, job);
+}
+
 int64_t job_end_by(const struct job *job, int64_t start_us)
 {
     if (job->time_limit_s < 0)

@@ -213,6 +213,8 @@ static void put_job(struct writer *writer, const struct state *state, const stru
         msg.has_preempt_requeue = msg.preempt_requeue = job->more->preempt_requeue;
         msg.has_preempted_by = job->more->preempted_by != 0;
         msg.preempted_by = job->more->preempted_by;
+        msg.has_unbound_attempt = job->more->unbound_attempt != 0;
+        msg.unbound_attempt = job->more->unbound_attempt;
     }
     record.what_case = SNAPSHOT_RECORD__WHAT_JOB;
     record.job = &msg;

@@ -23,6 +23,9 @@ const struct job *state_job_from(const struct state *state, uint64_t from);
 /* The record of a task: its own, or the array's while it has none. NULL when there is no such task. */
 const struct job *state_task(const struct state *state, uint32_t array_id, uint32_t task_id);
 
+/* Its nodes know that they must hold its present attempt still when their lease is over. */
+bool job_is_bound(const struct state *state, const struct job *job);
+
 const struct node *state_node(const struct state *state, const char *name);
 const struct node *state_node_at(const struct state *state, size_t number);
 size_t state_node_count(const struct state *state);

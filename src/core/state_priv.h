@@ -165,6 +165,8 @@ static inline bool ids_left(const struct state *state)
     return state->next_job_id <= LIMIT_JOB_ID;
 }
 bool job_may_requeue(const struct state *state, const struct job *job);
+/* Its present attempt may be requeued from now on. Its nodes were told otherwise. */
+void job_unbind(struct state *state, struct job *job);
 
 /* events */
 struct event *emit(struct events *out, enum event_kind kind);
@@ -198,8 +200,13 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
 /* This node has nothing of the job any more. */
 void job_release(struct state *state, struct job *job, struct job_part *part, struct events *out);
 void job_settle_release(struct state *state, struct job *job, struct events *out);
-/* What a job that lost a node does. */
-void job_lost_node(struct state *state, struct job *job, struct job_part *part, bool never_ran,
+/* What a job that lost a node does: it goes on without it, is requeued, or ends. */
+enum job_lost {
+    JOB_RUNS_NOT,  /* nothing of it is alive there, or it stands still for good */
+    JOB_NEVER_RAN, /* and nothing of it ever was */
+    JOB_MAY_RUN,   /* it may be alive: it must not run elsewhere */
+};
+void job_lost_node(struct state *state, struct job *job, struct job_part *part, enum job_lost how,
                    struct events *out);
 
 /* preempt.c */

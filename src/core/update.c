@@ -314,7 +314,7 @@ static enum err_code update_spec(struct state *state, struct job *job, const Cmd
 {
     JobSpec *spec = merged_spec(state, job, cmd);
     struct admitted admitted = { 0 };
-    bool pending = job_phase(job) == PHASE_PENDING;
+    bool pending = job_phase(job) == PHASE_PENDING, could_requeue = job_may_requeue(state, job);
     bool new_deps = (cmd->change && cmd->change->dependency) || clears(cmd, "dependency");
 
     if (pending) {
@@ -336,6 +336,8 @@ static enum err_code update_spec(struct state *state, struct job *job, const Cmd
         job_count(state, job, -1);
     }
     write_spec(state, job, spec);
+    if (job->run && !could_requeue && job_may_requeue(state, job))
+        job_unbind(state, job);
     if (pending) {
         write_pending(state, job, spec, cmd, new_deps, &admitted);
         job_bind(state, job);

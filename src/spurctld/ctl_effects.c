@@ -173,6 +173,8 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.alloc = &alloc;
     grant.allocation = &allocation;
     grant.manager = (char *)job->run->parts[manager].name;
+    grant.has_lease_bound = true;
+    grant.lease_bound = job_is_bound(ctl->state, job);
     grant.has_time_limit_s = grant.has_start_us = grant.has_expires_us = true;
     grant.time_limit_s = job->time_limit_s;
     grant.start_us = job->run->start_us;

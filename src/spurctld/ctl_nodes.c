@@ -145,6 +145,7 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
     down.has_no_respond = down.no_respond = true;
     down.has_jobs_lost = true;
     down.jobs_lost = lost;
+    down.has_leases = down.leases = ctl_lease_ms(ctl) > 0;
     down.has_lease_over = lease_over;
     down.lease_over = lease_over;
     down.unstarted = ctl_unstarted(ctl, node, INT64_MIN, &down.n_unstarted);

@@ -35,15 +35,9 @@ static void write_lease(struct agent *agent)
     agent->lease_written_us = agent->heard_us;
 }
 
-static bool may_requeue(const struct agent *agent, const struct held *held)
+static bool is_bound(const struct agent *agent, const struct held *held)
 {
-    const Config *config = agent_common(agent);
-    const JobSpec *spec = held->grant ? task_spec(held->grant) : NULL;
-
-    if (!spec)
-        return false;
-    return spec->has_requeue ? spec->requeue
-                             : !config || !config->has_job_requeue || config->job_requeue;
+    return held->grant && task_spec(held->grant) && task_is_bound(held->grant, agent_common(agent));
 }
 
 static void check_lease(uv_timer_t *timer)
@@ -60,7 +54,7 @@ static void check_lease(uv_timer_t *timer)
     log_warn("lease.over", "lease_ms=%u jobs=%zu", agent->lease_ms, map_len(&agent->table.held));
     map_each (entry, &agent->table.held) {
         struct held *held = entry->value;
-        if (may_requeue(agent, held))
+        if (is_bound(agent, held))
             agent_freeze(agent, held, FREEZE_LEASE, false);
     }
 }

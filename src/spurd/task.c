@@ -259,9 +259,12 @@ static void build_id(const Grant *grant, struct arena *arena, StepTask *out)
     out->id->step = TASK_STEP_BATCH;
 }
 
-/* Jobs that may run again elsewhere are those that a lease must hold back. */
-static bool may_requeue(const JobSpec *spec, const Config *config)
+bool task_is_bound(const Grant *grant, const Config *config)
 {
+    const JobSpec *spec = task_spec(grant);
+
+    if (grant->has_lease_bound)
+        return grant->lease_bound;
     return spec->has_requeue ? spec->requeue
                              : !config || !config->has_job_requeue || config->job_requeue;
 }
@@ -341,7 +344,7 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
         out->login_shell =
             arena_strdup(arena, str_is_empty(login->shell) ? "/bin/sh" : login->shell);
     }
-    if (node->lease_file && may_requeue(spec, node->config))
+    if (node->lease_file && task_is_bound(grant, node->config))
         out->lease_file = arena_strdup(arena, node->lease_file);
     return 0;
 }
@@ -360,7 +363,7 @@ void task_build_step(const struct task_node *node, const Grant *grant, uint32_t 
     out->has_change_user = true;
     out->change_user = node->change_user;
     task_limits(node, grant, arena, out);
-    if (node->lease_file && may_requeue(task_spec(grant), node->config))
+    if (node->lease_file && task_is_bound(grant, node->config))
         out->lease_file = arena_strdup(arena, node->lease_file);
     const JobSpec *spec = task_spec(grant);
     out->has_warn_signal = out->has_warn_before_s = spec->signal && !spec->signal_batch_only;

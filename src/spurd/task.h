@@ -39,6 +39,8 @@ struct task_login {
 
 /* Launch or grant, whichever has it. */
 const JobSpec *task_spec(const Grant *grant);
+/* Whether it may run again elsewhere when this node's lease is over, and must stand still here by then. */
+bool task_is_bound(const Grant *grant, const Config *config);
 int64_t task_time_limit_s(const Grant *grant, const Config *config);
 
 void task_env_job(const struct task_node *node, const Grant *grant, struct env_job *out);

@@ -129,6 +129,122 @@ static void jobs_of_a_lost_node_end_or_run_elsewhere(void **unused)
     fix_free(fix);
 }
 
+/* Nothing is heard of n1 any more: its lease is over, or it is given up. */
+static void silent(struct fix *fix, bool jobs_lost)
+{
+    Command cmd = COMMAND__INIT;
+    CmdNodeDown msg = CMD_NODE_DOWN__INIT;
+
+    msg.node = (char *)(uintptr_t) "n1";
+    PUT(&msg, jobs_lost, jobs_lost);
+    PUT(&msg, lease_over, true);
+    PUT(&msg, leases, true);
+    PUT(&msg, no_respond, true);
+    cmd.what_case = COMMAND__WHAT_NODE_DOWN;
+    cmd.node_down = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+}
+
+static void rebooted(struct fix *fix)
+{
+    Command cmd = COMMAND__INIT;
+    CmdNodeDown msg = CMD_NODE_DOWN__INIT;
+
+    msg.node = (char *)(uintptr_t) "n1";
+    PUT(&msg, jobs_lost, true);
+    cmd.what_case = COMMAND__WHAT_NODE_DOWN;
+    cmd.node_down = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+}
+
+static uint32_t runs_on_n1(struct fix *fix, bool requeue)
+{
+    JobSpec spec = fix_spec();
+    uint32_t id;
+
+    PUT(&spec, requeue, requeue);
+    id = fix_submit(fix, &spec);
+    assert_int_equal(fix_start(fix, id, "n1", 1), ERR_OK);
+    return id;
+}
+
+static void set_requeue(struct fix *fix, uint32_t id, bool to)
+{
+    JobSpec change = JOB_SPEC__INIT;
+
+    PUT(&change, requeue, to);
+    assert_int_equal(fix_update(fix, id, &change, true), ERR_OK);
+}
+
+static bool bound(const struct fix *fix, uint32_t id)
+{
+    return job_is_bound(fix->state, fix_get(fix, id));
+}
+
+/* A node holds still what it was told may be requeued. What became so later may be alive there. */
+static void what_no_lease_binds_runs_nowhere_else(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    uint32_t told = runs_on_n1(fix, true), later = runs_on_n1(fix, false);
+
+    assert_true(bound(fix, told));
+    assert_false(bound(fix, later));
+    set_requeue(fix, later, true);
+    assert_false(bound(fix, later));
+    silent(fix, false);
+    assert_phase(fix, told, PHASE_PENDING);
+    assert_phase(fix, later, PHASE_RUNNING);
+    silent(fix, true);
+    assert_state(fix, later, JOB_NODE_FAIL);
+    fix_free(fix);
+
+    /* It waits for the node to say that nothing is left; the next attempt is told. */
+    fix = fix_new(2);
+    later = runs_on_n1(fix, false);
+    set_requeue(fix, later, true);
+    assert_int_equal(fix_requeue(fix, later, false), ERR_OK);
+    silent(fix, true);
+    assert_phase(fix, later, PHASE_REQUEUING);
+    assert_int_equal(fix_release(fix, later, "n1"), ERR_OK);
+    assert_phase(fix, later, PHASE_PENDING);
+    assert_int_equal(fix_start(fix, later, "n2", 1), ERR_OK);
+    assert_true(bound(fix, later));
+    fix_free(fix);
+
+    /* After a reboot nothing runs there, whatever it was told. */
+    fix = fix_new(2);
+    later = runs_on_n1(fix, false);
+    set_requeue(fix, later, true);
+    rebooted(fix);
+    assert_phase(fix, later, PHASE_PENDING);
+    fix_free(fix);
+
+    /* The site changes its mind: so did what runs, and its nodes do not know. */
+    fix = fix_new(2);
+    Config *config = fix_config(2);
+    PUT(config, job_requeue, false);
+    assert_int_equal(fix_reconfigure(fix, config, true), ERR_OK);
+    uint32_t silent_about_it = fix_job(fix);
+    assert_int_equal(fix_start(fix, silent_about_it, "n1", 1), ERR_OK);
+    told = runs_on_n1(fix, true);
+    PUT(config, job_requeue, true);
+    assert_int_equal(fix_reconfigure(fix, config, true), ERR_OK);
+    assert_false(bound(fix, silent_about_it));
+    assert_true(bound(fix, told));
+    config__free_unpacked(config, NULL);
+    fix_free(fix);
+
+    /* Back and forth: which of it the node was told is not known any more. */
+    fix = fix_new(2);
+    told = runs_on_n1(fix, true);
+    set_requeue(fix, told, true);
+    assert_true(bound(fix, told));
+    set_requeue(fix, told, false);
+    set_requeue(fix, told, true);
+    assert_false(bound(fix, told));
+    fix_free(fix);
+}
+
 static void no_kill_keeps_what_is_left(void **unused)
 {
     struct fix *fix = fix_new(3);
@@ -430,8 +546,8 @@ static void keys_are_kept(void **unused)
 
 UNIT_MAIN(UNIT(words_of_scontrol), UNIT(reasons_say_who_and_when),
           UNIT(drained_nodes_take_no_new_jobs), UNIT(jobs_of_a_lost_node_end_or_run_elsewhere),
-          UNIT(no_kill_keeps_what_is_left), UNIT(a_running_job_gives_up_nodes),
-          UNIT(down_by_hand_ends_jobs_and_tells_the_node), UNIT(who_comes_back_by_itself),
-          UNIT(a_reboot_is_seen_by_its_boot_id), UNIT(less_than_configured_is_drained),
-          UNIT(features_and_weights_can_be_changed), UNIT(devices_are_given_one_by_one),
-          UNIT(keys_are_kept))
+          UNIT(what_no_lease_binds_runs_nowhere_else), UNIT(no_kill_keeps_what_is_left),
+          UNIT(a_running_job_gives_up_nodes), UNIT(down_by_hand_ends_jobs_and_tells_the_node),
+          UNIT(who_comes_back_by_itself), UNIT(a_reboot_is_seen_by_its_boot_id),
+          UNIT(less_than_configured_is_drained), UNIT(features_and_weights_can_be_changed),
+          UNIT(devices_are_given_one_by_one), UNIT(keys_are_kept))

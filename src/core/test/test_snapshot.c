@@ -38,6 +38,12 @@ static struct fix *busy(void)
     PUT(&spec, deadline_us, fix->now + INT64_C(9000000000));
     fix_submit(fix, &spec);
     fix_hold(fix, fix_job(fix), 2, true);
+    JobSpec change = JOB_SPEC__INIT;
+    PUT(&change, requeue, false);
+    fix_update(fix, a, &change, true);
+    PUT(&change, requeue, true);
+    fix_update(fix, a, &change, true);
+    assert_int_equal(fix_get(fix, a)->more->unbound_attempt, fix_get(fix, a)->attempt);
     fix_node_state(fix, "n2", "DRAIN", "soon");
     return fix;
 }
@@ -59,6 +65,7 @@ static void everything_comes_back(void **unused)
     assert_int_equal(x.next_job_id, y.next_job_id);
     assert_string_equal(x.leader, y.leader);
     assert_int_equal(core_next_due(fix->state), core_next_due(copy));
+    assert_int_equal(state_job(copy, 1)->more->unbound_attempt, 1);
     assert_string_equal(state_node(copy, "n2")->reason, "soon");
     assert_int_equal(state_node(copy, "n2")->cpus_used, 2);
     state_free(copy);
