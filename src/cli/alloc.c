@@ -423,5 +423,6 @@ void alloc_set_env(const Job *job, const struct job_request *request, const char
     if (spec->has_mem_per_cpu_mb)
         put_number("SLURM_MEM_PER_CPU", spec->mem_per_cpu_mb);
     put("SLURM_DISTRIBUTION", spec->distribution);
+    put("OMPI_MCA_plm_slurm_args", "--external-launcher"); /* mpirun's daemons, as in batch jobs */
     put("SPUR_ML_ENV", spec->ml_env ? "1" : NULL);
 }

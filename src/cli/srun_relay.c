@@ -139,8 +139,20 @@ static const struct {
 #endif
 };
 
+/* A launcher's daemons are few, share everything with who started them, and bind what they start. */
+static void serve_launcher(struct job_request *request)
+{
+    request->overlap = true;
+    request->exact = false;
+    request->mpi = "none";
+    if (!request->spec->cpu_bind)
+        request->spec->cpu_bind = mem_strdup("none");
+}
+
 int srun_set_mpi(struct srun *srun)
 {
+    if (srun->request.external_launcher)
+        serve_launcher(&srun->request);
     const char *asked = srun->request.mpi;
 
     for (size_t i = 0; asked && i < ARRAY_LEN(kinds); i++) {

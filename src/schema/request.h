@@ -44,7 +44,7 @@ struct job_request {
 
     /* of srun and salloc */
     bool label, overlap, exact, multi_prog, unbuffered, pty, interactive, preserve_env,
-        kill_on_bad_exit, disable_status;
+        kill_on_bad_exit, disable_status, external_launcher;
     bool quit_on_interrupt, no_shell, bell;
     const char *mpi;
     const char *prolog, *epilog, *task_prolog, *task_epilog;  /* of srun */

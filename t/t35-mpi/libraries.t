@@ -58,5 +58,22 @@ if command -v mpicc.openmpi >/dev/null; then
     inside "Open MPI, mpirun inside salloc" mpirun.openmpi ./ring.openmpi
     run as_user timeout 60 salloc -Q -N3 -n3 mpirun.openmpi ./ring.openmpi abort 6
     is "Open MPI, MPI_Abort under mpirun" "$code" 6
+    printf '#!/bin/bash\nmpirun.openmpi ./ring.openmpi\n' >job.sh
+    run as_user timeout 60 sbatch -W -N3 -n3 -o job.out job.sh
+    is "Open MPI, mpirun in a batch job" "$code $(grep -c 'of 3 token . sum 3' job.out)" "0 3"
 fi
+
+# What the site says counts when srun is told nothing; launchers are not disturbed by it.
+openmpi || done_testing
+spur down --dir "$D" >/dev/null
+printf '[jobs]\nmpi_default = "pmix"\n' >"$T/default.conf"
+cluster_up --nodes 3 --cpus 4 --conf "$T/default.conf"
+ring "mpi_default: Open MPI on three nodes" ring.openmpi 3 6
+run as_user srun -N1 -n1 --mpi=none bash -c 'echo ${PMIX_RANK-none}'
+is "mpi_default: --mpi=none" "$out" none
+ring "mpi_default: MPICH with --mpi=pmi2" ring.mpich 3 3 --mpi=pmi2
+inside "mpi_default: MPICH, mpiexec inside salloc" mpiexec.hydra ./ring.mpich
+inside "mpi_default: Open MPI, mpirun inside salloc" mpirun.openmpi ./ring.openmpi
+run as_user timeout 60 salloc -Q -N1 -n1 srun --overlap --external-launcher bash -c 'echo ${PMIX_RANK-none}'
+is "--external-launcher" "$code $out" "0 none"
 done_testing
