@@ -212,6 +212,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     if (cmd->what_case == COMMAND__WHAT_CHECK && cmd->check->digest != core_digest(state))
         emit(out, EVENT_DIVERGED);
     int64_t skipped = skipped_us(state, cmd);
+    int64_t before_us = state->time_us;
     state->index = index; /* (1) */
     state->time_us = MAX(state->time_us + 1, cmd->time_us);
     if (skipped) {
@@ -228,6 +229,8 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
     if (state->lent.len && may_free(cmd))
         preempt_settle(state, out);
+    if (state->gang.len)
+        gang_settle(state, before_us, may_free(cmd), out);
     if (state->reservations.len && touches_nodes(cmd))
         reservations_replace(state, out);
     deps_settle(state, out);

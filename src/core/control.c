@@ -137,15 +137,24 @@ static enum err_code suspend_one(struct state *state, struct job *job, const voi
     if (cmd->resume) {
         if (job_can(job, JOB_ON_RESUME) && job->run->lent)
             return preempt_resume(state, job, out) ? ERR_OK : ERR_NODES_BUSY;
+        if (job_can(job, JOB_ON_RESUME) && job->run->gang)
+            return ERR_NODES_BUSY; /* its turn comes by itself */
         if (!job_move(state, job, JOB_ON_RESUME, 0))
             return ERR_JOB_NOT_SUSPENDED;
         job->run->suspended_total_us += state->time_us - job->run->suspend_us;
+    } else if (job_can(job, JOB_ON_RESUME) && job->run->gang) {
+        job->run->gang = false; /* until somebody resumes it, whoever's turn it is */
+        gang_drop(state, job);
+        job_touch(state, job);
+        return ERR_OK;
     } else {
         if (!job_move(state, job, JOB_ON_SUSPEND, 0))
             return why_not(not_running, ARRAY_LEN(not_running), job, ERR_JOB_NOT_RUNNING);
         job->run->suspend_us = state->time_us;
     }
     due_update(state, job);
+    if (cmd->resume)
+        gang_runs(state, job, out);
     emit_job(out, cmd->resume ? EVENT_JOB_RESUMED : EVENT_JOB_SUSPENDED, job);
     return ERR_OK;
 }

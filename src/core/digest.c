@@ -70,6 +70,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
         hash = fold_text(hash, run->reservation);
     if (run->lent)
         hash = fold(hash, 1);
+    if (run->gang)
+        hash = fold(hash, 2);
     for (unsigned i = 0; i < run->count; i++)
         hash = fold_part(hash, &run->parts[i]);
     return hash;

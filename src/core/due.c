@@ -176,6 +176,7 @@ int64_t core_next_due(const struct state *state)
 {
     int64_t due = state->due.len ? state->due.items[0].us : NEVER;
 
+    due = MIN(due, gang_next_us(state));
     return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
 }
 

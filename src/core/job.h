@@ -76,6 +76,7 @@ struct job_run {
     bool has_exit;        /* the script's end was reported */
     bool whole_nodes;     /* nobody else may use its nodes */
     bool lent;            /* suspended for another, which has its CPUs */
+    bool gang;            /* suspended until its turn on CPUs that it shares; gang.c */
     bool shared;          /* its CPUs may be shared with jobs like it */
     uint32_t licence;     /* where one of several was asked for: which it has */
     unsigned count, held; /* parts; parts with a node */

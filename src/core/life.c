@@ -106,6 +106,14 @@ static void requeue_others(struct state *state, const struct job *job, JobState 
     }
 }
 
+/* It runs no more, so nobody need wait for it or let it go on. */
+static void no_turns(struct state *state, struct job *job)
+{
+    lent_drop(state, job);
+    gang_drop(state, job);
+    job->run->gang = false;
+}
+
 void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
              int64_t end_us, const Usage *usage, struct events *out)
 {
@@ -123,7 +131,7 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
     }
     leave_array(job, was);
     if (was == PHASE_SUSPENDED)
-        lent_drop(state, job);
+        no_turns(state, job);
     if (job->more)
         job->more->preempt_end_us = 0;
     job->reason = (uint16_t)reason;
@@ -177,7 +185,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
         return;
     leave_array(job, was);
     if (was == PHASE_SUSPENDED)
-        lent_drop(state, job);
+        no_turns(state, job);
     if (job->more)
         job->more->preempt_end_us = 0;
     if (job->array && job->is_task)

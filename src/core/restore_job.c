@@ -81,6 +81,7 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->shared = msg->shared;
     run->skipped_us = msg->skipped_us;
     run->lent = msg->lent;
+    run->gang = msg->gang;
     for (size_t i = 0; i < job->shape->licence_count; i++) {
         if (str_eq(job->shape->licences[i].name, allocation->licenses))
             run->licence = (uint32_t)i;
@@ -272,5 +273,7 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err)
     count_in_array(job);
     if (job->run && job->run->lent && job->state == JOB_SUSPENDED)
         lent_add(state, job);
+    if (job->run && job->run->gang && job->state == JOB_SUSPENDED)
+        gang_add(state, job);
     return 0;
 }

@@ -170,6 +170,7 @@ static void releasing(const struct job *job, struct arena *arena, SnapshotJob *o
     out->whole_nodes = job->run->whole_nodes;
     out->shared = job->run->shared;
     out->has_lent = out->lent = job->run->lent;
+    out->has_gang = out->gang = job->run->gang;
 }
 
 static void put_job(struct writer *writer, const struct state *state, const struct job *job,

@@ -81,6 +81,7 @@ static void begin(struct state *state, struct job *job, struct events *out)
         job_touch(state, job_at(state, job->array->id));
     }
     due_update(state, job);
+    gang_runs(state, job, out);
     struct event *event = emit_job(out, EVENT_JOB_STARTED, job);
     event->start_us = state->time_us;
     event->array_first = first;
@@ -210,6 +211,7 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
         return ERR_JOB_NOT_RUNNING;
     job->run->skipped_us = state->time_us - job->run->start_us; /* its nodes were prepared */
     due_update(state, job);
+    gang_runs(state, job, out);
     emit_job(out, EVENT_JOB_READY, job);
     return ERR_OK;
 }

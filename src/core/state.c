@@ -111,6 +111,7 @@ void state_free(struct state *state)
     vec_done(&state->licences);
     vec_done(&state->due);
     vec_done(&state->lent);
+    vec_done(&state->gang);
     vec_done(&state->news);
     vec_done(&state->touched);
     vec_done(&state->touched_nodes);

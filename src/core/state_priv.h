@@ -120,6 +120,7 @@ struct state {
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
     VEC(struct job *) lent; /* suspended for others, by id; see preempt.c */
+    VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
 
     uint64_t digest;
     VEC(struct job *) touched; /* (1) */
@@ -274,6 +275,14 @@ void alloc_hold(struct state *state, struct job *job, struct job_part *part);
 /* The CPUs of a suspended job may be used by others; and no more, if all are free. */
 void alloc_lend(struct state *state, struct job *job);
 bool alloc_recall(struct state *state, struct job *job);
+/* gang.c */
+void gang_add(struct state *state, struct job *job);
+void gang_drop(struct state *state, const struct job *job);
+void gang_runs(struct state *state, const struct job *job, struct events *out); /* from now on */
+/* Whose turn it is, after a command; `freed`: it may have ended jobs. */
+void gang_settle(struct state *state, int64_t before_us, bool freed, struct events *out);
+int64_t gang_next_us(const struct state *state);
+
 void lent_add(struct state *state, struct job *job);
 void lent_drop(struct state *state, const struct job *job);
 void alloc_recount(struct node *node); /* after its totals were set anew */

@@ -45,6 +45,15 @@ const struct conf_key conf_keys_scheduler[] = {
       .help =
           "With order = \"predict\": no job goes behind one that was submitted so much later. A "
           "low bound is near to the order of submission." },
+    { .name = "time_slice",
+      .field = "scheduler_time_slice_s",
+      .type = CONF_TIME,
+      .min = 1,
+      .max = 65533,
+      .def = "30",
+      .slurm = "SchedulerTimeSlice",
+      .help = "How long a turn is where jobs share CPUs (OverSubscribe) and preemption.mode has "
+              "GANG: one runs, the others are suspended." },
     { .name = "backfill",
       .field = "backfill",
       .type = CONF_WORD,

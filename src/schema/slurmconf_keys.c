@@ -137,7 +137,6 @@ const struct slurmconf_key slurmconf_keys[] = {
     LACKS(GLOBAL, "SuspendTimeout", "nodes are not powered down"),
     KEPT(GLOBAL, "RoutePlugin", "wide launches fan out by agent.tree_width"),
     SOME(GLOBAL, "SchedulerParameters", "several settings", words),
-    LACKS(GLOBAL, "SchedulerTimeSlice", "jobs do not take turns on CPUs"),
     LACKS(GLOBAL, "ScronParameters", "there is no scrontab"),
     SOME(GLOBAL, "SelectType", "scheduler.select", select_type),
     TO(GLOBAL, "SlurmctldDebug", "controller.log_level", ctld_debug),

@@ -254,7 +254,7 @@ static void on_freeze(struct agent *agent, const FreezeJob *order)
     struct held *held = held_find(&agent->table, order->job_id, order->attempt);
 
     if (held)
-        agent_freeze(agent, held, FREEZE_ASKED, order->thaw);
+        agent_turn(agent, held, order->thaw);
 }
 
 static void on_limit(struct agent *agent, const UpdateLimit *order)

@@ -109,6 +109,8 @@ static bool advance_start(struct agent *agent, struct held *held)
         agent_send_grant_ack(agent, held->job, held->attempt, NULL, false);
         held->grant_acked = true;
     }
+    if (agent_launch_waits(agent, held))
+        return true;
     agent_launch(agent, held);
     if (held->running && !held->started_sent && agent->welcomed) {
         agent_send_started(agent, held);
@@ -159,6 +161,7 @@ static void on_frozen(struct agent *agent, struct held *held, const StepNews *ne
 {
     held->frozen = news->frozen;
     log_info("step.frozen", "job=%u attempt=%u causes=%u", held->job, held->attempt, news->frozen);
+    agent_turns(agent);
     if (held->frozen & FREEZE_LEASE)
         agent_lease_again(agent);
 }
@@ -175,6 +178,7 @@ static void on_ended(struct agent *agent, struct held *held, const StepNews *new
     else if (news->ended->launch_failed)
         agent_ask_drain(agent, news->ended->text ? news->ended->text : "launch failed");
     agent_keep_later(agent, held);
+    agent_turns(agent);
 }
 
 void agent_step_news(void *ctx, void *owner, const StepNews *news)

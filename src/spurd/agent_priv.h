@@ -135,6 +135,10 @@ void agent_launch(struct agent *agent, struct held *held);
 void agent_kill(struct agent *agent, struct held *held);
 /* Holds back or lets go on; said again to a supervisor that is reached only later. */
 void agent_freeze(struct agent *agent, struct held *held, FreezeCause cause, bool thaw);
+/* agent_turn.c: stops or goes on; later, when who has its CPUs has stopped. */
+void agent_turn(struct agent *agent, struct held *held, bool go);
+bool agent_launch_waits(struct agent *agent, struct held *held);
+void agent_turns(struct agent *agent); /* somebody stopped or ended */
 void agent_freeze_again(struct held *held);
 /* Others may have waited for it. */
 void agent_forget(struct agent *agent, struct held *held);

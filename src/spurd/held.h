@@ -51,6 +51,7 @@ struct held {
     bool kept;       /* the report is on disk */
     unsigned frozen; /* FreezeCause bits as far as known */
     unsigned freeze_said, freeze_wanted;
+    bool thaw_waits, launch_waits; /* until those who have its CPUs are frozen; agent_turn.c */
 
     uint32_t kill_wait_s; /* of the revocation */
     bool revoke_kill;

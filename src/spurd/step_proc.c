@@ -337,6 +337,7 @@ static void on_news(void *ctx, void *owner, const StepNews *news)
     } else if (news->has_frozen) {
         proc->frozen = news->frozen;
         step_report_started(proc);
+        agent_turns(proc->agent);
     }
     if (news->srun)
         forward(proc, news->srun);
