@@ -48,9 +48,10 @@ enum {
     LIMIT_GRES_PER_NODE = 4096,
     LIMIT_NODES = 100000,
     LIMIT_HET_COMPONENTS = 128,
-    LIMIT_JOB_PARTITIONS = 256, /* in one job's list */
-    LIMIT_BOOKINGS = 256,       /* promised starts of one partition */
-    LIMIT_FEATURE_GROUPS = 8,   /* counts or alternatives in one --constraint */
+    LIMIT_STEP_TASKS = 512 * 1024, /* of one srun */
+    LIMIT_JOB_PARTITIONS = 256,    /* in one job's list */
+    LIMIT_BOOKINGS = 256,          /* promised starts of one partition */
+    LIMIT_FEATURE_GROUPS = 8,      /* counts or alternatives in one --constraint */
 
     /* configuration */
     LIMIT_CONFIG_BYTES = 16 * 1024 * 1024,

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/timefmt.h"
 #include "client/client.h"
+#include "schema/het.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
 #include "sys/clock.h"
@@ -93,16 +94,20 @@ static void say_planned(struct alloc *alloc, const SubmitJobReply *reply)
     str_done(&when);
 }
 
-static int submit(struct alloc *alloc, const struct job_request *asked)
+static int submit(struct alloc *alloc, struct job_request *const *requests, size_t count)
 {
     SubmitJobRequest request = SUBMIT_JOB_REQUEST__INIT;
-    JobComponent component = JOB_COMPONENT__INIT, *list[] = { &component };
+    const struct job_request *asked = requests[0];
     SubmitJobReply *reply;
     struct err err = { 0 };
 
-    component.spec = asked->spec;
-    request.n_components = 1;
-    request.components = list;
+    request.components = ARENA_ARRAY(&alloc->cli->arena, JobComponent *, count);
+    for (size_t i = 0; i < count; i++) {
+        JobComponent *component = ARENA_NEW(&alloc->cli->arena, JobComponent);
+        job_component__init(component);
+        component->spec = requests[i]->spec;
+        request.components[request.n_components++] = component;
+    }
     request.has_test_only = request.test_only = asked->test_only;
     if (cli_call(alloc->cli, "SubmitJob", &request.base, &submit_job_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) < 0)
@@ -114,25 +119,32 @@ static int submit(struct alloc *alloc, const struct job_request *asked)
         return -1;
     }
     alloc->id = reply->job_id;
+    alloc->count = count;
+    alloc->jobs = ARENA_ARRAY(&alloc->cli->arena, Job *, count);
+    alloc->near = ARENA_ARRAY(&alloc->cli->arena, struct client_stream *, count);
     return 0;
+}
+
+static struct client_stream *watch_job(struct alloc *alloc, uint32_t id, bool hold, struct err *err)
+{
+    WatchJobRequest request = WATCH_JOB_REQUEST__INIT;
+
+    request.id = arena_printf(&alloc->cli->arena, "%u", id);
+    request.has_hold = request.hold = hold;
+    if (cli_connect(alloc->cli, err) < 0)
+        return NULL;
+    return client_stream_open(alloc->cli->client,
+                              &(struct client_stream_options){ .path = "/spur.Controller/WatchJob",
+                                                               .message = &request.base,
+                                                               .reply_type = &job__descriptor },
+                              err);
 }
 
 static int open_watch(struct alloc *alloc, struct err *err)
 {
-    WatchJobRequest request = WATCH_JOB_REQUEST__INIT;
-
-    request.id = arena_printf(&alloc->cli->arena, "%u", alloc->id);
-    request.has_hold = request.hold = alloc->hold;
     if (alloc->watch)
         client_stream_free(TAKE(alloc->watch));
-    if (cli_connect(alloc->cli, err) < 0)
-        return -1;
-    alloc->watch =
-        client_stream_open(alloc->cli->client,
-                           &(struct client_stream_options){ .path = "/spur.Controller/WatchJob",
-                                                            .message = &request.base,
-                                                            .reply_type = &job__descriptor },
-                           err);
+    alloc->watch = watch_job(alloc, alloc->id, alloc->hold, err);
     return alloc->watch ? 0 : -1;
 }
 
@@ -198,6 +210,36 @@ static bool is_ready(const Job *job)
     return status->state == JOB_RUNNING && !(status->flags & JOB_FLAG_CONFIGURING);
 }
 
+/*
+ * Are the nodes of all components ready? They start together, but some are prepared before others; what
+ * ends one of them ends the first, whose stream says so.
+ */
+static bool all_ready(struct alloc *alloc)
+{
+    bool all = alloc->jobs[0] != NULL;
+
+    for (size_t i = 1; i < alloc->count; i++) {
+        struct client_stream **stream = &alloc->near[i];
+        ProtobufCMessage *message;
+        struct err err = { 0 };
+        int next = CLIENT_AGAIN;
+        if (alloc->jobs[i])
+            continue;
+        if (!*stream)
+            *stream = watch_job(alloc, alloc->id + (uint32_t)i, false, &err);
+        while (*stream && !alloc->jobs[i] &&
+               (next = client_stream_try(*stream, &alloc->cli->arena, &message, &err)) ==
+                   CLIENT_MESSAGE) {
+            if (is_ready((Job *)message))
+                alloc->jobs[i] = (Job *)message;
+        }
+        if (alloc->jobs[i] || next != CLIENT_AGAIN)
+            client_stream_free(TAKE(*stream));
+        all &= alloc->jobs[i] != NULL;
+    }
+    return all;
+}
+
 static void say_waiting(struct alloc *alloc)
 {
     if (alloc->cli->quiet)
@@ -232,12 +274,13 @@ static int wait_running(struct alloc *alloc, volatile int *interrupted)
 
         while ((next = next_record(alloc, &job)) > 0) {
             note(alloc, job);
-            if (is_ready(job)) {
-                alloc->job = job;
-                if (said && !alloc->cli->quiet)
-                    cli_say(alloc->cli, "job %u has been allocated resources", alloc->id);
-                return 0;
-            }
+            if (is_ready(job))
+                alloc->job = alloc->jobs[0] = job;
+        }
+        if (!alloc->ended && all_ready(alloc)) {
+            if (said && !alloc->cli->quiet)
+                cli_say(alloc->cli, "job %u has been allocated resources", alloc->id);
+            return 0;
         }
         int64_t now = clock_boot_us();
         if (alloc->ended) {
@@ -268,10 +311,11 @@ static int wait_running(struct alloc *alloc, volatile int *interrupted)
     }
 }
 
-int alloc_get(struct alloc *alloc, const struct job_request *request, volatile int *interrupted)
+int alloc_get(struct alloc *alloc, struct job_request *const *requests, size_t count,
+              volatile int *interrupted)
 {
     struct err err = { 0 };
-    int code = submit(alloc, request);
+    int code = submit(alloc, requests, count);
 
     if (code != 0)
         return code;
@@ -321,6 +365,8 @@ void alloc_cancel(struct alloc *alloc)
 
 void alloc_done(struct alloc *alloc)
 {
+    for (size_t i = 0; i < alloc->count; i++)
+        client_stream_free(TAKE(alloc->near[i]));
     client_stream_free(TAKE(alloc->watch));
 }
 
@@ -390,7 +436,7 @@ static void put_container(const JobSpec *spec)
     put("SRUN_CONTAINER_REMAP_ROOT", spec->container_remap_root ? "1" : NULL);
 }
 
-void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster)
+static void put_job(const Job *job, const struct job_request *request, const char *cluster)
 {
     const JobStatus *status = job_status(job);
     const JobSpec *spec = request->spec;
@@ -407,7 +453,6 @@ void alloc_set_env(const Job *job, const struct job_request *request, const char
     put("SLURM_CLUSTER_NAME", cluster);
     put("SLURM_SUBMIT_DIR", getcwd(cwd, sizeof(cwd)) ? cwd : "/");
     put("SLURM_SUBMIT_HOST", host);
-    put_container(spec);
     if (status->allocation)
         alloc_put_nodes(status->allocation);
     if (spec->has_ntasks) {
@@ -425,4 +470,32 @@ void alloc_set_env(const Job *job, const struct job_request *request, const char
     put("SLURM_DISTRIBUTION", spec->distribution);
     put("OMPI_MCA_plm_slurm_args", "--external-launcher"); /* mpirun's daemons, as in batch jobs */
     put("SPUR_ML_ENV", spec->ml_env ? "1" : NULL);
+}
+
+void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster)
+{
+    put_container(request->spec);
+    put_job(job, request, cluster);
+}
+
+void alloc_set_het_env(const struct alloc *alloc, struct job_request *const *requests)
+{
+    char name[64];
+
+    if (alloc->count < 2)
+        return;
+    for (size_t i = alloc->count; i-- > 0;) { /* the first last: its are ours */
+        for (size_t k = 0; k < het_name_count; k++)
+            unsetenv(het_names[k]);
+        put_job(alloc->jobs[i], requests[i], NULL);
+        for (size_t k = 0; k < het_name_count; k++) {
+            const char *value = getenv(het_names[k]);
+            snprintf(name, sizeof(name), "%s_HET_GROUP_%zu", het_names[k], i);
+            put(name, value);
+            snprintf(name, sizeof(name), "%s_PACK_GROUP_%zu", het_names[k], i);
+            put(name, value);
+        }
+    }
+    put_number("SLURM_HET_SIZE", alloc->count);
+    put_number("SLURM_PACK_SIZE", alloc->count);
 }

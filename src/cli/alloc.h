@@ -16,6 +16,9 @@ struct alloc {
     bool is_salloc;
     uint32_t id;
     Job *job;                    /* as it was when it began to run */
+    Job **jobs;                  /* the same of every component, `job` first; see alloc_get() */
+    size_t count;                /* of them; 0: not submitted */
+    struct client_stream **near; /* streams of the components, while they are waited for */
     struct client_stream *watch; /* holds it: the controller ends it when this breaks */
     bool ended;                  /* the controller says so */
     JobState state;
@@ -30,10 +33,12 @@ bool alloc_given(const struct job_request *request, const char *name, const char
 void alloc_fill_spec(struct job_request *request, const char *name, char **argv, int argc);
 
 /*
- * Submits and waits until it runs, saying so as Slurm does. *interrupted (set by a signal handler)
- * cancels. Returns 0, or the exit code after having complained.
+ * Submits a job of `count` components (one: an ordinary job) and waits until all of them run, saying so as
+ * Slurm does. *interrupted (set by a signal handler) cancels. Returns 0, or the exit code after having
+ * complained.
  */
-int alloc_get(struct alloc *alloc, const struct job_request *request, volatile int *interrupted);
+int alloc_get(struct alloc *alloc, struct job_request *const *requests, size_t count,
+              volatile int *interrupted);
 
 /* Looks whether the controller has something to say, without waiting. False: the job has ended. */
 bool alloc_check(struct alloc *alloc);
@@ -46,6 +51,8 @@ void alloc_done(struct alloc *alloc);
 
 /* The variables of an allocation, set in our own environment: what salloc's command and srun see. */
 void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster);
+/* The same for every component of a heterogeneous job, each with its number; ours are the first's. */
+void alloc_set_het_env(const struct alloc *alloc, struct job_request *const *requests);
 /* The variables that say which nodes an allocation has. */
 void alloc_put_nodes(const Allocation *allocation);
 

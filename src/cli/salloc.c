@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "cli/alloc.h"
 #include "cli/commands.h"
+#include "cli/het.h"
 #include "client/client.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
@@ -149,13 +150,14 @@ static int wait_command(struct waiting *waiting)
 
 static void say_granted(struct alloc *alloc)
 {
-    CLEANUP(str_done) struct str nodes = { 0 };
-
     if (alloc->cli->quiet)
         return;
-    job_add_nodes(&nodes, alloc->job);
     cli_say(alloc->cli, "Granted job allocation %u", alloc->id);
-    cli_say(alloc->cli, "Nodes %s are ready for job", str_text(&nodes));
+    for (size_t i = 0; i < alloc->count; i++) {
+        CLEANUP(str_done) struct str nodes = { 0 };
+        job_add_nodes(&nodes, alloc->jobs[i]);
+        cli_say(alloc->cli, "Nodes %s are ready for job", str_text(&nodes));
+    }
 }
 
 static int run_command(struct alloc *alloc, const struct job_request *request, char **argv,
@@ -216,28 +218,75 @@ static char **shell_words(struct alloc *alloc, char **operands)
     return words;
 }
 
-static int go(struct cli *cli, struct job_request *request, int argc, char **argv)
+struct salloc {
+    struct cli cli;
+    struct job_request requests[LIMIT_HET_COMPONENTS]; /* by component */
+    struct job_request *list[LIMIT_HET_COMPONENTS];
+    size_t count;
+    char **operands; /* the command */
+    int operand_count;
+};
+
+/* The options of each component; the operands of the last are the command. */
+static int read_options(struct salloc *salloc, int argc, char **argv, struct err *err)
 {
     struct option_ctx ctx = cli_option_ctx();
-    char **operands = ARENA_ARRAY(&cli->arena, char *, argc + 2);
+    struct het_words *words;
+    size_t count;
+
+    if (het_split(&salloc_options, &ctx, &salloc->cli.arena, argc - 1, argv + 1, &words, &count,
+                  err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        struct job_request *request = salloc->list[i] = &salloc->requests[i];
+        char **none = ARENA_ARRAY(&salloc->cli.arena, char *, words[i].count + 1);
+        int left;
+        job_request_init(request);
+        salloc->count++;
+        if (option_read_env(&salloc_options, &ctx, request, err) < 0 ||
+            option_read_words(&salloc_options, &ctx, request, LEVEL_ARGV, words[i].count,
+                              words[i].words, OPTION_STOP, none, &left, err) < 0 ||
+            job_request_finish(request, err) < 0)
+            return -1;
+        if (words[i].operand_count && i + 1 < count)
+            return err_set(err, ERR_INVALID, "Unexpected argument before \":\": %s",
+                           words[i].operands[0]);
+    }
+    salloc->operand_count = words[count - 1].operand_count;
+    salloc->operands = words[count - 1].operands;
+    return 0;
+}
+
+static void fill_specs(struct salloc *salloc, int argc, char **argv)
+{
+    const char *slash = salloc->operand_count ? strrchr(salloc->operands[0], '/') : NULL;
+    const char *name = !salloc->operand_count ? "interactive"
+                       : slash                ? slash + 1
+                                              : salloc->operands[0];
+
+    for (size_t i = 0; i < salloc->count; i++) {
+        alloc_fill_spec(salloc->list[i], name, argv, argc);
+        name = salloc->list[0]->spec->name;
+    }
+}
+
+static int go(struct salloc *salloc, int argc, char **argv)
+{
+    struct cli *cli = &salloc->cli;
+    struct job_request *request = &salloc->requests[0];
     struct alloc alloc = { .cli = cli, .is_salloc = true, .immediate_s = -1 };
     const char *seconds = NULL;
     struct err err = { 0 };
     uint64_t immediate = 0;
-    int count = 0;
 
-    if (option_read_env(&salloc_options, &ctx, request, &err) < 0 ||
-        option_read_argv(&salloc_options, &ctx, request, argc, argv, OPTION_STOP, operands, &count,
-                         &err) < 0 ||
-        job_request_finish(request, &err) < 0)
+    if (read_options(salloc, argc, argv, &err) < 0)
         return cli_option_error(&salloc_options, &err);
     if (cli_help(&salloc_options, request->help, request->usage, request->version))
         return 0;
     cli->quiet = request->quiet;
     if (getenv("SLURM_JOB_ID") && !request->no_shell)
         cli_say(cli, "warning: this is already inside of allocation %s", getenv("SLURM_JOB_ID"));
-    const char *slash = count ? strrchr(operands[0], '/') : NULL;
-    alloc_fill_spec(request, !count ? "interactive" : slash ? slash + 1 : operands[0], argv, argc);
+    fill_specs(salloc, argc, argv);
     if (request->spec->immediate) {
         alloc_given(request, "immediate", &seconds);
         if (seconds)
@@ -246,17 +295,18 @@ static int go(struct cli *cli, struct job_request *request, int argc, char **arg
     }
     alloc.hold = !request->no_shell;
     catch_signals();
-    int code = alloc_get(&alloc, request, &interrupted);
+    int code = alloc_get(&alloc, salloc->list, salloc->count, &interrupted);
     if (code == 0) {
         say_granted(&alloc);
         if (request->bell)
             fputc('\a', stdout), fflush(stdout);
         if (!request->no_shell) {
-            bool shell = count == 0;
+            bool shell = salloc->operand_count == 0;
             alloc_set_env(alloc.job, request, NULL);
-            if (shell)
-                operands = shell_words(&alloc, operands);
-            code = run_command(&alloc, request, operands, shell);
+            alloc_set_het_env(&alloc, salloc->list);
+            code = run_command(&alloc, request,
+                               shell ? shell_words(&alloc, salloc->operands) : salloc->operands,
+                               shell);
         }
     }
     alloc_done(&alloc);
@@ -265,13 +315,13 @@ static int go(struct cli *cli, struct job_request *request, int argc, char **arg
 
 int salloc_main(int argc, char **argv)
 {
-    struct job_request request;
-    struct cli cli;
+    struct salloc *salloc = NEW(struct salloc);
 
-    cli_init(&cli, cli_name(argv));
-    job_request_init(&request);
-    int code = go(&cli, &request, argc, argv);
-    job_request_done(&request);
-    cli_done(&cli);
+    cli_init(&salloc->cli, cli_name(argv));
+    int code = go(salloc, argc, argv);
+    for (size_t i = 0; i < salloc->count; i++)
+        job_request_done(&salloc->requests[i]);
+    cli_done(&salloc->cli);
+    free(salloc);
     return code;
 }

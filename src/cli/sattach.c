@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/srun.h"
 #include "cli/steps.h"
@@ -76,13 +77,28 @@ static int set_filter(struct srun *srun, struct srun_sink *sink, const char *tex
     *sink = (struct srun_sink){ .fd = fd };
     if (!text)
         return 0;
-    if (!str_to_u64(text, UINT32_MAX, &task) || task >= srun->layout->ntasks) {
+    if (!str_to_u64(text, UINT32_MAX, &task) || task >= srun->ntasks) {
         cli_error(&srun->cli, "Invalid task id '%s'", text);
         return 1;
     }
     sink->has_only = true;
     sink->only = (uint32_t)task;
     return 0;
+}
+
+/* One more than the highest number: tasks of other components may come before. False: it makes no sense. */
+static bool count_tasks(struct srun *srun)
+{
+    const StepLayout *layout = srun->layout;
+
+    for (size_t i = 0; i < layout->n_nodes; i++) {
+        for (size_t k = 0; k < layout->nodes[i]->n_tasks; k++) {
+            if (layout->nodes[i]->tasks[k] >= LIMIT_STEP_TASKS)
+                return false;
+            srun->ntasks = MAX(srun->ntasks, layout->nodes[i]->tasks[k] + 1);
+        }
+    }
+    return srun->ntasks > 0;
 }
 
 static int find_step(struct srun *srun, const char *text, uint32_t job, uint32_t step,
@@ -112,7 +128,9 @@ static void attach(struct srun *srun, const StepHere *here)
     const StepLayout *layout = srun->layout;
 
     srun->nodes = ARENA_ARRAY(&srun->cli.arena, struct srun_node, layout->n_nodes);
-    srun->tasks = ARENA_ARRAY(&srun->cli.arena, struct srun_task, layout->ntasks + 1);
+    srun->tasks = ARENA_ARRAY(&srun->cli.arena, struct srun_task, srun->ntasks + 1);
+    for (size_t i = 0; i < srun->ntasks; i++)
+        srun->tasks[i].files[0] = srun->tasks[i].files[1] = -1;
     srun->node_count = layout->n_nodes;
     for (size_t i = 0; i < layout->n_nodes; i++) {
         struct srun_node *node = &srun->nodes[i];
@@ -120,10 +138,6 @@ static void attach(struct srun *srun, const StepHere *here)
         StepAttach words = STEP_ATTACH__INIT;
         struct err err = { 0 };
         node->node = layout->nodes[i];
-        for (size_t k = 0; k < node->node->n_tasks; k++) {
-            struct srun_task *task = &srun->tasks[node->node->tasks[k]];
-            task->files[0] = task->files[1] = -1;
-        }
         words.has_layout = words.has_proof = words.has_watch = words.watch = true;
         words.layout = here->layout;
         words.proof = here->proofs[i];
@@ -156,7 +170,7 @@ static void on_frame(struct srun *srun, struct srun_node *node, const RunStepOut
         for (size_t i = 0; i < out->exit->n_tasks; i++) {
             int status = (int)out->exit->status;
             int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-            if (out->exit->tasks[i] < srun->layout->ntasks)
+            if (out->exit->tasks[i] < srun->ntasks)
                 srun_flush_task(srun, out->exit->tasks[i]);
             srun->highest = MAX(srun->highest, code);
         }
@@ -275,7 +289,8 @@ static int go(struct srun *srun, const struct sattach_args *args, const char *te
     if (find_step(srun, text, job, step, &here))
         return 1;
     srun->layout = step_layout__unpack(NULL, here->layout.len, here->layout.data);
-    if (!srun->layout || !srun->layout->id || here->n_proofs < srun->layout->n_nodes) {
+    if (!srun->layout || !srun->layout->id || here->n_proofs < srun->layout->n_nodes ||
+        !count_tasks(srun)) {
         cli_error(&srun->cli, "the answer of the node makes no sense");
         return 1;
     }
@@ -283,7 +298,7 @@ static int go(struct srun *srun, const struct sattach_args *args, const char *te
         show_layout(srun);
         return 0;
     }
-    srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->layout->ntasks - 1);
+    srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->ntasks - 1);
     srun->request.label = args->label;
     if (set_filter(srun, &srun->sinks[0], args->output_filter, STDOUT_FILENO) ||
         set_filter(srun, &srun->sinks[1], args->error_filter, STDERR_FILENO))

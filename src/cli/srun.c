@@ -72,22 +72,6 @@ static int refuse_options(struct srun *srun)
     return 0;
 }
 
-static int read_options(struct srun *srun, int argc, char **argv)
-{
-    struct option_ctx ctx = cli_option_ctx();
-    struct job_request *request = &srun->request;
-    struct err err = { 0 };
-
-    srun->argv = ARENA_ARRAY(&srun->cli.arena, char *, argc + 1);
-    if (option_read_env(&srun_options, &ctx, request, &err) < 0 ||
-        option_read_argv(&srun_options, &ctx, request, argc, argv, OPTION_STOP, srun->argv,
-                         &srun->argc, &err) < 0 ||
-        job_request_finish(request, &err) < 0)
-        return cli_option_error(&srun_options, &err);
-    srun->cli.quiet = request->quiet;
-    return 0;
-}
-
 static void resolve_dir(struct srun *srun)
 {
     JobSpec *spec = srun->request.spec;
@@ -164,6 +148,10 @@ static int set_programs(struct srun *srun)
             cli_error(&srun->cli, "%s", err.text);
             return 1;
         }
+        for (size_t i = 0; i < srun->program_count; i++) {
+            for (size_t k = 0; k < srun->programs[i]->n_tasks; k++)
+                srun->programs[i]->tasks[k] += srun->first_task; /* the file counts its own */
+        }
         return 0;
     }
     StepProgram *program = ARENA_NEW(arena, StepProgram);
@@ -177,23 +165,18 @@ static int set_programs(struct srun *srun)
     return 0;
 }
 
-static int get_allocation(struct srun *srun, int argc, char **argv)
+/* One job with all components. */
+static int allocate(struct srun *srun, int argc, char **argv)
 {
+    struct job_request *requests[LIMIT_HET_COMPONENTS];
     const char *seconds = NULL;
     uint64_t immediate = 0;
 
-    srun->own = srun->request.jobid == 0;
-    if (srun->request.interactive && srun->own) {
-        cli_error(&srun->cli, "--interactive is for salloc: there is no allocation");
-        return 1;
+    for (size_t i = 0; i < srun->part_count; i++) {
+        struct srun *part = srun->parts[i];
+        alloc_fill_spec(&part->request, srun->parts[0]->name, argv, argc);
+        requests[i] = &part->request;
     }
-    if (refuse_options(srun))
-        return 1;
-    warn_ignored(srun);
-    srun->job_id = srun->request.jobid;
-    if (!srun->own)
-        return 0;
-    alloc_fill_spec(&srun->request, srun->name, argv, argc);
     srun->alloc = (struct alloc){ .cli = &srun->cli, .immediate_s = -1, .hold = true };
     if (srun->request.spec->immediate) {
         alloc_given(&srun->request, "immediate", &seconds);
@@ -201,37 +184,74 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
             str_to_u64(seconds, INT32_MAX, &immediate);
         srun->alloc.immediate_s = (int64_t)immediate;
     }
-    int code = alloc_get(&srun->alloc, &srun->request, &srun_interrupted);
+    int code = alloc_get(&srun->alloc, requests, srun->part_count, &srun_interrupted);
     if (code != 0)
         return code;
-    srun->job_id = srun->alloc.id;
+    for (size_t i = 0; i < srun->part_count; i++) {
+        srun->parts[i]->job_id = srun->alloc.jobs[i]->id;
+        srun->parts[i]->alloc.job = srun->alloc.jobs[i];
+    }
     alloc_set_env(srun->alloc.job, &srun->request, NULL);
+    alloc_set_het_env(&srun->alloc, requests);
     return 0;
 }
 
-static int run_step(struct srun *srun)
+static int get_allocation(struct srun *srun, int argc, char **argv)
 {
-    int code = get_env(srun);
+    bool own = srun->request.jobid == 0;
 
+    if (srun->request.interactive && own) {
+        cli_error(&srun->cli, "--interactive is for salloc: there is no allocation");
+        return 1;
+    }
+    if (srun->request.het_group && own) {
+        cli_error(&srun->cli,
+                  "--het-group is for steps of a heterogeneous job: there is no allocation");
+        return 1;
+    }
+    for (size_t i = 0; i < srun->part_count; i++) {
+        srun->parts[i]->own = own;
+        if (refuse_options(srun->parts[i]))
+            return 1;
+        warn_ignored(srun->parts[i]);
+    }
+    return own ? allocate(srun, argc, argv) : srun_find_jobs(srun);
+}
+
+/* Everything before the first task can start; 0, or the exit code after a complaint. */
+static int prepare_step(struct srun *srun)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < srun->part_count; i++)
+        code = get_env(srun->parts[i]);
     if (code == 0)
-        code = srun_create(srun);
-    if (code == 0)
-        code = set_programs(srun);
-    if (code == 0 && srun->has_input_task && srun->input_task >= srun->layout->ntasks) {
+        code = srun_create_all(srun);
+    for (size_t i = 0; code == 0 && i < srun->part_count; i++)
+        code = set_programs(srun->parts[i]);
+    if (code == 0 && srun->has_input_task && srun->input_task >= srun->ntasks) {
         cli_error(&srun->cli, "Invalid task id %u for --input", srun->input_task);
         code = 1;
     }
-    if (code == 0)
-        code = srun_bcast(srun);
+    for (size_t i = 0; code == 0 && i < srun->part_count; i++)
+        code = srun_bcast(srun->parts[i]);
     if (code == 0)
         code = srun_open_sinks(srun);
     if (code == 0)
         code = srun_hook(srun, false);
+    return code;
+}
+
+static int run_step(struct srun *srun)
+{
+    int code = prepare_step(srun);
+
     if (code) {
         srun->highest_status = code << 8;
         srun_leave(srun);
         return code;
     }
+    srun_share_parts(srun);
     srun_launch(srun);
     code = srun_loop(srun);
     srun_close_sinks(srun);
@@ -239,27 +259,9 @@ static int run_step(struct srun *srun)
     return code;
 }
 
-static int run(struct srun *srun, int argc, char **argv)
+/* What each component runs, where. */
+static int settle_part(struct srun *srun)
 {
-    struct str text = { 0 };
-    int code = read_options(srun, argc, argv);
-
-    if (code)
-        return code;
-    if (cli_help(&srun_options, srun->request.help, srun->request.usage, srun->request.version))
-        return 0;
-    if (str_eq(srun->request.mpi, "list")) {
-        srun_list_mpi();
-        return 0;
-    }
-    code = srun_set_mpi(srun);
-    if (code)
-        return code;
-    if (srun->request.verbose) {
-        job_request_add_given(&srun->request, "srun", &text);
-        fputs(str_text(&text), stderr);
-        str_done(&text);
-    }
     if (srun->argc == 0) {
         cli_fatal(&srun->cli, "No command given to execute.");
         return 1;
@@ -270,6 +272,35 @@ static int run(struct srun *srun, int argc, char **argv)
                  : slash ? (char *)slash + 1
                          : srun->argv[0];
     resolve_dir(srun);
+    return 0;
+}
+
+static int run(struct srun *srun, int argc, char **argv)
+{
+    struct str text = { 0 };
+    int code = srun_read_parts(srun, argc, argv);
+
+    if (code)
+        return code;
+    if (cli_help(&srun_options, srun->request.help, srun->request.usage, srun->request.version))
+        return 0;
+    if (str_eq(srun->request.mpi, "list")) {
+        srun_list_mpi();
+        return 0;
+    }
+    for (size_t i = 0; i < srun->part_count && code == 0; i++)
+        code = srun_set_mpi(srun->parts[i]);
+    if (code)
+        return code;
+    if (srun->request.verbose) {
+        job_request_add_given(&srun->request, "srun", &text);
+        fputs(str_text(&text), stderr);
+        str_done(&text);
+    }
+    for (size_t i = 0; i < srun->part_count; i++) {
+        if (settle_part(srun->parts[i]))
+            return 1;
+    }
     if (open_input(srun))
         return 1;
     srun_catch_signals();
@@ -294,6 +325,7 @@ int srun_main(int argc, char **argv)
     job_request_init(&srun.request);
     int code = run(&srun, argc, argv);
     srun_close(&srun);
+    srun_free_parts(&srun);
     job_request_done(&srun.request);
     cli_done(&srun.cli);
     return code;

@@ -3,6 +3,7 @@
  * srun.h - the parts of srun
  *
  * srun.c       options, allocation, exit code
+ * srun_het.c   the components of a heterogeneous job: one step in each, one front
  * srun_prog.c  which program each task runs (pure but for reading files)
  * srun_step.c  asks the managing node for a step and launches it on every node
  * srun_share.c  which part of the allocation the step asks for, how its tasks are bound
@@ -39,6 +40,7 @@ enum {
 };
 
 struct srun_node {
+    struct srun *of; /* the component it is of; ourselves when there is one */
     struct client *client;
     struct client_stream *stream;
     const StepNode *node; /* NULL: the manager, which has no tasks */
@@ -95,10 +97,23 @@ struct srun {
     char *name;
     char host[256]; /* ours, short */
 
+    /* srun_het.c: every component is a struct of its own; the first is the front, which has the rest. */
+    struct srun **parts;
+    size_t part_count;
+    uint32_t group;      /* of the heterogeneous job */
+    bool beside;         /* the components are steps of one ordinary job */
+    uint32_t first_task; /* its number in all components */
+    uint32_t step_from;  /* the step's number is this at least */
+    size_t first_node;   /* in the front's nodes */
+    struct srun_node manager;
+    ProtobufCBinaryData whole; /* all layouts as one; empty: there is one component */
+
     StepCreated *created;
-    StepLayout *layout;
-    struct srun_node *nodes; /* the manager first, when it has no tasks */
+    StepLayout *layout;      /* of this component */
+    struct srun_node *nodes; /* of all; managers without tasks last */
     size_t node_count;
+    size_t task_nodes; /* of these have tasks */
+    uint32_t ntasks;   /* of all */
     struct srun_task *tasks;
     StepProgram **programs;
     size_t program_count;
@@ -137,8 +152,17 @@ int srun_read_programs(const char *path, const char *work_dir, uint32_t ntasks, 
                        size_t arg_count, struct arena *arena, StepProgram ***out, size_t *count,
                        struct err *err);
 
+/* srun_het.c */
+/* Reads the command line; part_count is then set. 0, or the exit code after a complaint. */
+int srun_read_parts(struct srun *srun, int argc, char **argv);
+int srun_find_jobs(struct srun *srun);    /* which job each component is, inside an allocation */
+int srun_create_all(struct srun *srun);   /* all of them or none; 0, or the exit code */
+void srun_share_parts(struct srun *srun); /* what only the front has is told to the others */
+void srun_free_parts(struct srun *srun);
+
 /* srun_step.c */
-int srun_create(struct srun *srun); /* 0, or the exit code after a complaint */
+int srun_create(struct srun *srun);     /* 0, or the exit code after a complaint */
+void srun_set_nodes(struct srun *srun); /* after all were created */
 int srun_launch(struct srun *srun);
 void srun_close(struct srun *srun);
 struct client *srun_connect(struct srun *srun, const struct srun_node *node, struct err *err);

@@ -32,8 +32,10 @@ static void put_env(const struct srun *srun, const char *context)
     struct hostlist hosts = { 0 };
     struct str nodes = { 0 };
 
-    for (size_t i = 0; i < layout->n_nodes; i++)
-        hostlist_push(&hosts, layout->nodes[i]->name, NULL);
+    for (size_t i = 0; i < srun->task_nodes; i++) { /* components may share one */
+        if (srun->part_count == 1 || hostlist_find(&hosts, srun->nodes[i].node->name) < 0)
+            hostlist_push(&hosts, srun->nodes[i].node->name, NULL);
+    }
     hostlist_format(&hosts, &nodes);
     setenv("SLURM_SCRIPT_CONTEXT", context, 1);
     setenv("SLURM_STEP_NODELIST", str_text(&nodes), 1);
@@ -41,10 +43,10 @@ static void put_env(const struct srun *srun, const char *context)
     put_number("SLURM_JOBID", srun->job_id);
     put_number("SLURM_STEP_ID", layout->id->step);
     put_number("SLURM_STEPID", layout->id->step);
-    put_number("SLURM_STEP_NUM_NODES", layout->n_nodes);
-    put_number("SLURM_STEP_NUM_TASKS", layout->ntasks);
-    put_number("SLURM_NTASKS", layout->ntasks);
-    put_number("SLURM_NPROCS", layout->ntasks);
+    put_number("SLURM_STEP_NUM_NODES", hostlist_count(&hosts));
+    put_number("SLURM_STEP_NUM_TASKS", srun->ntasks);
+    put_number("SLURM_NTASKS", srun->ntasks);
+    put_number("SLURM_NPROCS", srun->ntasks);
 }
 
 static const char *hook_path(const struct srun *srun, bool epilog)

@@ -91,7 +91,7 @@ static void on_exit_of(struct srun *srun, struct srun_node *node, const StepExit
 {
     for (size_t i = 0; i < over->n_tasks; i++) {
         uint32_t number = over->tasks[i];
-        if (number >= srun->layout->ntasks || srun->tasks[number].exited)
+        if (number >= srun->ntasks || srun->tasks[number].exited)
             continue;
         srun_flush_task(srun, number);
         srun->tasks[number].exited = true;
@@ -134,6 +134,9 @@ static void on_over(struct srun *srun, struct srun_node *node, const StepOver *o
                 "have been OOM Killed.\n",
                 srun_step_name(srun));
     }
+    /* One component was ended from outside: the others are of no use. */
+    if (over->has_state && srun->part_count > 1 && !srun->killing)
+        srun_end_step(srun, over->state, SRUN_FORCE_WAIT_S);
 }
 
 static void send_ack(struct srun_node *node)
@@ -331,31 +334,33 @@ static bool has_node(const Job *job, const char *name)
 static bool job_lives(struct srun *srun, const struct srun_node *node)
 {
     GetJobRequest request = GET_JOB_REQUEST__INIT;
+    const struct srun *of = node->of;
     GetJobReply *reply;
     struct err err = { 0 };
 
     srun->asked_us = clock_boot_us();
-    request.id = arena_printf(&srun->cli.arena, "%u", srun->job_id);
+    request.id = arena_printf(&srun->cli.arena, "%u", of->job_id);
     if (cli_call(&srun->cli, "GetJob", &request.base, &get_job_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) < 0)
         return err.code != ERR_INVALID_JOB_ID;
     for (size_t i = 0; i < reply->n_jobs; i++) {
         const JobStatus *status = job_status(reply->jobs[i]);
-        if (reply->jobs[i]->id == srun->job_id)
+        if (reply->jobs[i]->id == of->job_id)
             return (status->state == JOB_RUNNING || status->state == JOB_SUSPENDED) &&
-                   has_node(reply->jobs[i], node->node ? node->node->name : srun->layout->manager);
+                   has_node(reply->jobs[i], node->node ? node->node->name : of->layout->manager);
     }
     return false;
 }
 
 static void fill_attach(const struct srun *srun, const struct srun_node *node, StepAttach *attach)
 {
-    size_t index = node->node ? (size_t)(node - srun->nodes) : srun->layout->n_nodes;
+    const struct srun *of = node->of;
+    size_t index = node->node ? (size_t)(node - srun->nodes) - of->first_node : of->layout->n_nodes;
 
     attach->has_layout = attach->has_proof = true;
-    attach->layout = srun->created->layout;
-    if (index < srun->created->n_proofs)
-        attach->proof = srun->created->proofs[index];
+    attach->layout = of->created->layout;
+    if (index < of->created->n_proofs)
+        attach->proof = of->created->proofs[index];
     attach->has_seen = attach->has_manages = true;
     attach->seen = node->seen;
     attach->manages = node->manager;

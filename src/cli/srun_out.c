@@ -101,7 +101,7 @@ int srun_open_sinks(struct srun *srun)
     bool joined = !str_is_empty(spec->std_out) && str_is_empty(spec->std_err);
     char digits[16];
 
-    srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->layout->ntasks - 1);
+    srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->ntasks - 1);
     if (open_sink(srun, &srun->sinks[0], spec->std_out, "stdout", STDOUT_FILENO))
         return 1;
     if (joined && strcmp(spec->std_out, "none") != 0 && srun->sinks[0].fd != STDOUT_FILENO) {
@@ -167,10 +167,10 @@ static void write_lines(struct srun *srun, uint32_t task, bool error, const char
 void srun_output(struct srun *srun, const StepData *data)
 {
     bool error = data->stream == STEP_STREAM_ERR, label = srun->request.label;
-    bool as_it_comes = !label && (srun->request.unbuffered || srun->layout->ntasks == 1 ||
-                                  srun->sinks[error].pattern);
+    bool as_it_comes =
+        !label && (srun->request.unbuffered || srun->ntasks == 1 || srun->sinks[error].pattern);
 
-    if (data->task >= srun->layout->ntasks || !data->data.len)
+    if (data->task >= srun->ntasks || !data->data.len)
         return;
     if (as_it_comes) {
         write_bytes(srun, data->task, error, data->data.data, data->data.len);
@@ -204,7 +204,7 @@ void srun_flush_task(struct srun *srun, uint32_t task)
 
 void srun_close_sinks(struct srun *srun)
 {
-    for (uint32_t i = 0; srun->tasks && i < srun->layout->ntasks; i++) {
+    for (uint32_t i = 0; srun->tasks && i < srun->ntasks; i++) {
         srun_flush_task(srun, i);
         for (int k = 0; k < 2; k++) {
             str_done(&srun->tasks[i].partial[k]);

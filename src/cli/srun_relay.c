@@ -67,7 +67,7 @@ void srun_on_relay(struct srun *srun, struct srun_node *node, const StepRelay *w
     };
     memcpy(relay->bytes, words->data.data, len);
     srun->relay_kept += cost(relay);
-    for (size_t i = 0; i < srun->layout->n_nodes; i++) {
+    for (size_t i = 0; i < srun->task_nodes; i++) {
         struct srun_node *other = &srun->nodes[i];
         if (other == node || other->over || (words->has_to && words->to != i))
             continue;
@@ -115,6 +115,8 @@ void srun_drop_relays(struct srun *srun, struct srun_node *node)
 
 void srun_on_abort(struct srun *srun, struct srun_node *node, const StepAbort *words)
 {
+    if (words->task < srun->ntasks) /* another node may be the first to say it */
+        node = &srun->nodes[srun->tasks[words->task].node];
     if (srun->mpi_aborted)
         return;
     srun->mpi_aborted = true;

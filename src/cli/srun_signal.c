@@ -94,7 +94,7 @@ void srun_show_tasks(struct srun *srun)
     for (size_t state = 0; state < ARRAY_LEN(words); state++) {
         CLEANUP(str_done) struct str text = { 0 };
         vec_clear(&list);
-        for (uint32_t i = 0; i < srun->layout->ntasks; i++) {
+        for (uint32_t i = 0; i < srun->ntasks; i++) {
             const struct srun_task *task = &srun->tasks[i];
             size_t is = task->exited ? (task->status ? 2 : 3) : task->started ? 1 : 0;
             if (is == state)

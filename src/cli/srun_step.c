@@ -108,7 +108,10 @@ static void fill_request(struct srun *srun, StepRequest *request)
     request->has_overlap = request->has_exact = request->has_overcommit = true;
     request->overlap = asked->overlap;
     request->exact = asked->exact || (!srun->own && argv_has(srun, "cpus-per-task")) ||
-                     (!srun->own && argv_has(srun, "exclusive"));
+                     (!srun->own && argv_has(srun, "exclusive")) || srun->beside;
+    request->has_first_task = request->has_step_from = true;
+    request->first_task = srun->first_task;
+    request->step_from = srun->step_from;
     request->overcommit = spec->overcommit;
     request->distribution = spec->distribution;
     srun_fill_share(srun, request);
@@ -203,40 +206,76 @@ struct client_stream *srun_open_stream(struct client *client, RunStepIn *first, 
         err);
 }
 
-/* One entry for each node of the layout; the manager before them when it has no task. */
-static void set_nodes(struct srun *srun, struct srun_node *manager)
+static void set_node(struct srun *srun, struct srun *part, const StepNode *layout_node)
 {
-    StepLayout *layout = srun->layout;
-    size_t at = 0;
-    bool has_tasks = false;
+    struct srun_node *node = &srun->nodes[srun->node_count];
 
-    for (size_t i = 0; i < layout->n_nodes; i++)
-        has_tasks |= str_eq(layout->nodes[i]->name, layout->manager);
-    srun->nodes = ARENA_ARRAY(&srun->cli.arena, struct srun_node, layout->n_nodes + 1);
-    srun->tasks = ARENA_ARRAY(&srun->cli.arena, struct srun_task, layout->ntasks + 1);
-    for (size_t i = 0; i < layout->n_nodes; i++) {
-        struct srun_node *node = &srun->nodes[at];
-        if (str_eq(layout->nodes[i]->name, layout->manager))
-            *node = *manager;
-        node->node = layout->nodes[i];
-        if (!node->manager)
-            node->address = node->token = NULL;
-        node->credit = SRUN_CREDIT;
-        for (size_t k = 0; k < node->node->n_tasks; k++) {
-            struct srun_task *task = &srun->tasks[node->node->tasks[k]];
-            task->node = (uint32_t)at;
-            task->files[0] = task->files[1] = -1;
-        }
-        at++;
+    if (str_eq(layout_node->name, part->layout->manager))
+        *node = part->manager;
+    node->of = part;
+    node->node = layout_node;
+    if (!node->manager)
+        node->address = node->token = NULL;
+    node->credit = SRUN_CREDIT;
+    for (size_t k = 0; k < layout_node->n_tasks; k++) {
+        struct srun_task *task = &srun->tasks[layout_node->tasks[k]];
+        task->node = (uint32_t)srun->node_count;
+        task->files[0] = task->files[1] = -1;
     }
-    if (!has_tasks)
-        srun->nodes[at++] = *manager;
-    srun->node_count = at;
+    srun->node_count++;
+}
+
+/* One entry for each node of the layouts, then the managers that have no task. */
+void srun_set_nodes(struct srun *srun)
+{
+    size_t most = srun->part_count;
+
+    for (size_t i = 0; i < srun->part_count; i++) {
+        most += srun->parts[i]->layout->n_nodes;
+        srun->ntasks += srun->parts[i]->layout->ntasks;
+    }
+    srun->nodes = ARENA_ARRAY(&srun->cli.arena, struct srun_node, most);
+    srun->tasks = ARENA_ARRAY(&srun->cli.arena, struct srun_task, srun->ntasks + 1);
+    for (size_t i = 0; i < srun->part_count; i++) {
+        struct srun *part = srun->parts[i];
+        part->first_node = srun->node_count;
+        for (size_t k = 0; k < part->layout->n_nodes; k++)
+            set_node(srun, part, part->layout->nodes[k]);
+    }
+    srun->task_nodes = srun->node_count;
+    for (size_t i = 0; i < srun->part_count; i++) {
+        struct srun *part = srun->parts[i];
+        bool has_tasks = false;
+        for (size_t k = 0; k < part->layout->n_nodes; k++)
+            has_tasks |= str_eq(part->layout->nodes[k]->name, part->layout->manager);
+        if (!has_tasks)
+            srun->nodes[srun->node_count++] = part->manager;
+        part->manager = (struct srun_node){ 0 };
+    }
+}
+
+/* Task numbers are indexes: they are what we asked for, each once. */
+static bool makes_sense(const struct srun *srun)
+{
+    const StepLayout *layout = srun->layout;
+    uint64_t count = 0;
+
+    if (!layout || !layout->id || layout->ntasks == 0)
+        return false;
+    for (size_t i = 0; i < layout->n_nodes; i++) {
+        count += layout->nodes[i]->n_tasks;
+        for (size_t k = 0; k < layout->nodes[i]->n_tasks; k++) {
+            uint32_t number = layout->nodes[i]->tasks[k];
+            if (number < srun->first_task || number - srun->first_task >= layout->ntasks)
+                return false;
+        }
+    }
+    return count == layout->ntasks;
 }
 
 int srun_create(struct srun *srun)
 {
-    struct srun_node manager = { .manager = true };
+    struct srun_node manager = { .of = srun, .manager = true };
     StepRequest request = STEP_REQUEST__INIT;
     RunStepIn first = RUN_STEP_IN__INIT;
     struct err err = { 0 };
@@ -259,7 +298,7 @@ int srun_create(struct srun *srun)
     if (code == 0) {
         srun->layout =
             step_layout__unpack(NULL, srun->created->layout.len, srun->created->layout.data);
-        if (!srun->layout || !srun->layout->id || srun->layout->ntasks == 0) {
+        if (!makes_sense(srun)) {
             cli_error(&srun->cli, "Unable to create step for job %u: the answer makes no sense",
                       srun->job_id);
             code = 1;
@@ -270,7 +309,7 @@ int srun_create(struct srun *srun)
         client_free(manager.client);
         return code;
     }
-    set_nodes(srun, &manager);
+    srun->manager = manager;
     if (srun->waited && !srun->cli.quiet)
         cli_say(&srun->cli, "Step created for StepId=%u.%u", srun->job_id, srun->layout->id->step);
     return 0;
@@ -327,43 +366,54 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     srun_fill_bind(srun, launch);
 }
 
+static void launch_node(struct srun *srun, struct srun_node *node, RunStepIn *in)
+{
+    struct srun *part = node->of;
+    StepLaunch *launch = in->launch;
+    size_t index = (size_t)(node - srun->nodes) - part->first_node;
+    struct err err = { 0 };
+
+    srun_bcast_use(part, node->node->name);
+    launch->env = part->env.env;
+    launch->n_env = part->env.n_env;
+    launch->node = node->node->name;
+    launch->has_proof = true;
+    launch->proof = (ProtobufCBinaryData){ 0 };
+    if (index < part->created->n_proofs)
+        launch->proof = part->created->proofs[index];
+    launch->has_whole = launch->has_whole_node = srun->whole.len > 0;
+    launch->whole = srun->whole;
+    launch->whole_node = (uint32_t)(node - srun->nodes);
+    node->launched = true;
+    if (node->stream) {
+        client_stream_send(node->stream, &in->base);
+        client_pump(node->client, &err);
+        return;
+    }
+    node->client = srun_connect(srun, node, &err);
+    if (node->client)
+        node->stream = srun_open_stream(node->client, in, &err);
+    if (!node->stream) {
+        cli_error(&srun->cli, "Task launch for StepId=%u.%u failed on node %s: %s", part->job_id,
+                  part->layout->id->step, node->node->name, err.text);
+        node->over = true;
+        srun->failed = true;
+    }
+}
+
 int srun_launch(struct srun *srun)
 {
-    StepLaunch launch = STEP_LAUNCH__INIT;
-    StepContainer container;
     RunStepIn in = RUN_STEP_IN__INIT;
 
-    fill_launch(srun, &launch, &container, srun->host);
     in.what_case = RUN_STEP_IN__WHAT_LAUNCH;
-    in.launch = &launch;
-    for (size_t i = 0; i < srun->node_count; i++) {
-        struct srun_node *node = &srun->nodes[i];
-        struct err err = { 0 };
-        if (!node->node)
-            continue;
-        srun_bcast_use(srun, node->node->name);
-        launch.env = srun->env.env;
-        launch.n_env = srun->env.n_env;
-        launch.node = node->node->name;
-        launch.has_proof = true;
-        launch.proof = (ProtobufCBinaryData){ 0 };
-        if (i < srun->created->n_proofs)
-            launch.proof = srun->created->proofs[i];
-        node->launched = true;
-        if (node->stream) {
-            client_stream_send(node->stream, &in.base);
-            client_pump(node->client, &err);
-            continue;
-        }
-        node->client = srun_connect(srun, node, &err);
-        if (node->client)
-            node->stream = srun_open_stream(node->client, &in, &err);
-        if (!node->stream) {
-            cli_error(&srun->cli, "Task launch for StepId=%u.%u failed on node %s: %s",
-                      srun->job_id, srun->layout->id->step, node->node->name, err.text);
-            node->over = true;
-            srun->failed = true;
-        }
+    for (size_t i = 0; i < srun->part_count; i++) {
+        struct srun *part = srun->parts[i];
+        StepLaunch launch = STEP_LAUNCH__INIT;
+        StepContainer container;
+        fill_launch(part, &launch, &container, part->host);
+        in.launch = &launch;
+        for (size_t k = 0; k < part->layout->n_nodes; k++)
+            launch_node(srun, &srun->nodes[part->first_node + k], &in);
     }
     return srun->failed ? 1 : 0;
 }
@@ -376,6 +426,8 @@ void srun_close(struct srun *srun)
         client_free(srun->nodes[i].client);
     }
     srun->node_count = 0;
+    client_stream_free(TAKE(srun->manager.stream));
+    client_free(TAKE(srun->manager.client));
     free(TAKE(srun->input));
     if (srun->layout)
         step_layout__free_unpacked(TAKE(srun->layout), NULL);

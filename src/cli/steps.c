@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/limits.h"
 #include "client/client.h"
 
 #define JOB_STEPS "/spur.NodeAccess/JobSteps"
@@ -53,11 +54,18 @@ bool steps_read_id(const char *text, uint32_t *job, bool *has_step, uint32_t *st
 {
     const char *dot = strchr(text, '.');
     CLEANUP(freep) char *id = mem_strndup(text, dot ? (size_t)(dot - text) : strlen(text));
-    uint64_t number;
+    char *plus = strchr(id, '+');
+    uint64_t number, offset = 0;
 
     *has_step = dot != NULL;
-    if (!str_to_u64(id, UINT32_MAX, &number) || number == 0)
+    if (plus) { /* components have the numbers after the first */
+        *plus = '\0';
+        if (!str_to_u64(plus + 1, LIMIT_HET_COMPONENTS - 1, &offset))
+            return false;
+    }
+    if (!str_to_u64(id, UINT32_MAX - LIMIT_HET_COMPONENTS, &number) || number == 0)
         return false;
+    number += offset;
     *job = (uint32_t)number;
     return !dot || steps_read_name(dot + 1, step);
 }
@@ -127,10 +135,13 @@ const char *steps_own_socket(uint32_t job)
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
     CLEANUP(str_done) struct str first = { 0 };
     const char *socket = getenv("SPUR_NODE_SOCKET"), *node = getenv("SLURMD_NODENAME");
-    const char *list = getenv("SLURM_JOB_NODELIST"), *id = getenv("SLURM_JOB_ID");
+    const char *list = getenv("SLURM_JOB_NODELIST"), *id = getenv("SPUR_JOB"); /* JOB.ATTEMPT */
     uint64_t here;
 
-    if (!socket || !node || !list || !id || !str_to_u64(id, UINT32_MAX, &here) || here != job ||
+    if (!socket || !node || !list || !id)
+        return NULL;
+    CLEANUP(freep) char *number = mem_strndup(id, strcspn(id, "."));
+    if (!str_to_u64(number, UINT32_MAX, &here) || here != job ||
         hostlist_parse(&hosts, list, NULL) < 0 || !hostlist_nth(&hosts, 0, &first) ||
         strcmp(str_text(&first), node) != 0)
         return NULL;

@@ -46,6 +46,7 @@ struct job_request {
     bool label, overlap, exact, multi_prog, unbuffered, pty, interactive, preserve_env,
         kill_on_bad_exit, disable_status, external_launcher;
     bool quit_on_interrupt, no_shell, bell;
+    const char *het_group;
     const char *mpi;
     const char *prolog, *epilog, *task_prolog, *task_epilog;  /* of srun */
     const char *bcast, *bcast_exclude, *compress, *send_libs; /* "": given without a value */

@@ -23,6 +23,7 @@
 #include "sys/log.h"
 
 enum { RESERVE = 16, SHARE_BYTES = 16 * 1024 * 1024, MANAGER_JUMP = 10000 };
+enum { NUMBER_MAX = 0x7fffffff }; /* that srun may ask for */
 
 /* What a step has of the allocation. */
 struct share {
@@ -277,8 +278,12 @@ void step_book_recover(struct agent *agent)
 /* ---- numbers and proofs ---- */
 
 /* (1) */
-static int next_number(struct agent *agent, struct book *book, uint32_t *out, struct err *err)
+static int next_number(struct agent *agent, struct book *book, uint32_t from, uint32_t *out,
+                       struct err *err)
 {
+    if (from > NUMBER_MAX)
+        return err_set(err, ERR_RANGE, "%u is no number of a step", from);
+    book->next = MAX(book->next, from);
     if (book->next >= book->reserved) {
         CLEANUP(freep) char *path = counter_path(agent, book->job, book->attempt);
         char text[32];
@@ -430,7 +435,7 @@ static int make_layout(struct step_run *run, struct book *book, const struct hel
         return layout_interactive(book, grant, request, arena, out, picked, err);
     }
     int ret = step_layout(allocation, addresses, book->used, request, arena, out, picked, err);
-    return ret < 0 ? ret : next_number(run->agent, book, &run->step, err);
+    return ret < 0 ? ret : next_number(run->agent, book, request->step_from, &run->step, err);
 }
 
 /* 0: it has its share. */

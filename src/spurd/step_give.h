@@ -15,7 +15,9 @@ struct step_give {
     const StepLaunch *launch;
     const StepLayout *layout;
     const StepNode *here;
-    NodeAlloc alloc; /* what the step has of the grant, set by step_give_limits() */
+    const StepLayout *whole; /* what the tasks see: the layout, or several (step_whole.h) */
+    size_t whole_node;       /* which of its nodes this is */
+    NodeAlloc alloc;         /* what the step has of the grant, set by step_give_limits() */
 };
 
 /* The step's part of what the grant gave to `out` before: CPUs, memory, devices. */

@@ -323,6 +323,15 @@ static void number_by_hosts(const struct pick *pick, StepLayout *out)
     }
 }
 
+/* Tasks of other components come before these. */
+static void count_on(StepLayout *out, uint32_t first)
+{
+    for (size_t i = 0; i < out->n_nodes; i++) {
+        for (size_t k = 0; k < out->nodes[i]->n_tasks; k++)
+            out->nodes[i]->tasks[k] += first;
+    }
+}
+
 static int choose_nodes(struct pick *pick, const uint32_t *all, size_t count, size_t musts,
                         struct err *err)
 {
@@ -359,7 +368,7 @@ int step_layout(const Allocation *allocation, char *const *addresses, const stru
                          .picked = picked,
                          .tasks = ARENA_ARRAY(arena, uint32_t, n + 1) };
 
-    if (n == 0 || request->n_hosts > STEP_TASKS_MAX ||
+    if (n == 0 || request->n_hosts > STEP_TASKS_MAX || request->first_task > STEP_TASKS_MAX ||
         (request->has_ntasks && (!request->ntasks || request->ntasks > STEP_TASKS_MAX)))
         return err_code(err, ERR_TASK_COUNT);
     if (candidates(&pick, all, &count, &musts, err) < 0)
@@ -376,5 +385,6 @@ int step_layout(const Allocation *allocation, char *const *addresses, const stru
         number_by_hosts(&pick, out);
     else
         deal(&pick, piece_of(request->distribution), out->nodes);
+    count_on(out, request->first_task);
     return 0;
 }

@@ -7,10 +7,11 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "proto/run.pb-c.h"
 #include "spurd/step_share.h"
 
-enum { STEP_TASKS_MAX = 512 * 1024, STEP_TASKS_PER_NODE_MAX = 65535 };
+enum { STEP_TASKS_MAX = LIMIT_STEP_TASKS, STEP_TASKS_PER_NODE_MAX = 65535 };
 
 /*
  * Fills nodes, ntasks and cpus_per_task of `out`, in the arena, and `picked` (one index into the

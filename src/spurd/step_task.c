@@ -12,6 +12,7 @@
 #include "spurd/step.h"
 #include "spurd/step_give.h"
 #include "spurd/step_layout.h"
+#include "spurd/step_whole.h"
 #include "sys/clock.h"
 
 /* What tasks know of their job, by the same rows as the batch script. */
@@ -59,6 +60,15 @@ static void put_number(struct env *env, const char *name, uint64_t value)
     env_set(env, name, text);
 }
 
+/* The components of a heterogeneous job go by the number of the first. */
+static void put_het(const Grant *grant, struct env *env)
+{
+    if (!grant->has_het_job_id)
+        return;
+    put_number(env, "SLURM_JOB_ID", grant->het_job_id);
+    put_number(env, "SLURM_JOBID", grant->het_job_id);
+}
+
 static void put_job(const struct task_node *node, const Grant *grant, struct env *env)
 {
     struct env_job job;
@@ -74,6 +84,7 @@ static void put_job(const struct task_node *node, const Grant *grant, struct env
     }
     if (grant->owner && !str_is_empty(grant->owner->group))
         env_set(env, "SLURM_JOB_GROUP", grant->owner->group);
+    put_het(grant, env);
     env_done(&own);
 }
 
@@ -84,24 +95,31 @@ static void put_own(const StepLaunch *launch, struct env *env, const char *name,
         put_number(env, name, value);
 }
 
-static void put_nodes(const StepLaunch *launch, const StepLayout *layout, struct env *env)
+static void put_nodes(const StepLaunch *launch, const StepLayout *layout, size_t index,
+                      struct env *env)
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
     CLEANUP(str_done) struct str text = { 0 }, counts = { 0 };
     CLEANUP(freep) uint32_t *tasks = NEW_ARRAY(uint32_t, layout->n_nodes + 1);
+    CLEANUP(freep) size_t *places = NEW_ARRAY(size_t, layout->n_nodes + 1);
+    size_t nodes = step_whole_places(layout, places);
 
-    for (size_t i = 0; i < layout->n_nodes; i++) {
-        hostlist_push(&hosts, layout->nodes[i]->name, NULL);
-        tasks[i] = (uint32_t)layout->nodes[i]->n_tasks;
+    for (size_t i = 0, next = 0; i < layout->n_nodes; i++) {
+        if (places[i] == next) {
+            hostlist_push(&hosts, layout->nodes[i]->name, NULL);
+            next++;
+        }
+        tasks[places[i]] += (uint32_t)layout->nodes[i]->n_tasks;
     }
     hostlist_format(&hosts, &text);
-    env_add_counts(&counts, tasks, layout->n_nodes);
+    env_add_counts(&counts, tasks, nodes);
     env_set(env, "SLURM_STEP_NODELIST", str_text(&text));
     env_set(env, "SLURM_STEP_TASKS_PER_NODE", str_text(&counts));
     if (!launch->preserve_env || !env_get(env, "SLURM_TASKS_PER_NODE"))
         env_set(env, "SLURM_TASKS_PER_NODE", str_text(&counts));
-    put_number(env, "SLURM_STEP_NUM_NODES", layout->n_nodes);
-    put_own(launch, env, "SLURM_NNODES", layout->n_nodes);
+    put_number(env, "SLURM_STEP_NUM_NODES", nodes);
+    put_own(launch, env, "SLURM_NNODES", nodes);
+    put_number(env, "SLURM_NODEID", places[index]);
 }
 
 static void put_step(const StepLaunch *launch, const StepLayout *layout, const StepNode *here,
@@ -115,14 +133,11 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
     put_own(launch, env, "SLURM_NTASKS", layout->ntasks);
     put_own(launch, env, "SLURM_NPROCS", layout->ntasks);
     put_number(env, "SLURM_STEP_NUM_TASKS", layout->ntasks);
-    put_nodes(launch, layout, env);
-    put_number(env, "SLURM_NODEID", index);
+    put_nodes(launch, layout, index, env);
     for (size_t i = 0; i < here->n_tasks; i++)
         str_addf(&gtids, "%s%u", i ? "," : "", here->tasks[i]);
     env_set(env, "SLURM_GTIDS", str_text(&gtids));
     put_number(env, "SLURM_CPUS_ON_NODE", here->cpus);
-    if (layout->has_cpus_per_task)
-        put_number(env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
     if (!str_is_empty(launch->launch_host)) {
         env_set(env, "SLURM_LAUNCH_NODE_IPADDR", launch->launch_host);
         env_set(env, "SLURM_SRUN_COMM_HOST", launch->launch_host);
@@ -136,7 +151,7 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
 
 static void put_ml(const struct step_give *give, size_t index, struct env *env)
 {
-    const StepLayout *layout = give->layout;
+    const StepLayout *layout = give->whole;
     const StepNode *first = layout->nodes[0];
     CLEANUP(str_done) struct str host = { 0 };
     char port[8];
@@ -173,9 +188,10 @@ static void put_ml_ranks(struct arena *arena, StepTasks *tasks)
     }
 }
 
-static int build_env(const struct step_give *give, size_t index, struct arena *arena, StepTask *out,
+static int build_env(const struct step_give *give, struct arena *arena, StepTask *out,
                      struct err *err)
 {
+    size_t index = give->whole_node;
     const StepLaunch *launch = give->launch;
     const StepLayout *layout = give->layout;
     struct env env;
@@ -189,7 +205,11 @@ static int build_env(const struct step_give *give, size_t index, struct arena *a
     for (size_t i = 0; i < launch->n_env; i++)
         env_put(&env, (const char *)launch->env[i].data, launch->env[i].len);
     put_job(give->node, give->grant, &env);
-    put_step(launch, layout, layout->nodes[index], index, &env);
+    if (give->whole != layout && give->grant->has_het_job_id)
+        step_whole_env(give->whole, &env);
+    put_step(launch, give->whole, give->here, index, &env);
+    if (layout->has_cpus_per_task)
+        put_number(&env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
     if (!env_get(&env, "PATH"))
         env_set(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     if (!env_get(&env, "TMPDIR"))
@@ -345,6 +365,8 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
                               .launch = launch,
                               .layout = layout,
                               .here = layout->nodes[index] };
+    if (step_whole(&give, index, arena, out->tasks, err) < 0)
+        return -(int)err->code;
     step_give_limits(&give, arena, out);
-    return build_env(&give, index, arena, out, err);
+    return build_env(&give, arena, out, err);
 }

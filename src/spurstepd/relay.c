@@ -24,16 +24,18 @@ bool relay_wanted(const StepTask *task)
 
 int relay_begin(struct tasks *tasks, struct err *err)
 {
-    const ProtobufCBinaryData *packed = &tasks->task->tasks->layout;
+    const StepTasks *what = tasks->task->tasks;
+    const ProtobufCBinaryData *packed = what->has_whole ? &what->whole : &what->layout;
     struct relay *relay = tasks->relay = NEW(struct relay);
 
     relay->layout = step_layout__unpack(NULL, packed->len, packed->data);
     if (!relay->layout)
         return err_set(err, ERR_BAD_MESSAGE, "layout");
+    relay->here = what->has_whole ? what->whole_node : 0; /* a node may be there twice */
     while (relay->here < relay->layout->n_nodes &&
            !str_eq(relay->layout->nodes[relay->here]->name, tasks->task->node))
         relay->here++;
-    if (relay->here == relay->layout->n_nodes)
+    if (relay->here >= relay->layout->n_nodes)
         return err_set(err, ERR_INVALID, "the step has no tasks on node %s", tasks->task->node);
     relay->parts = NEW_ARRAY(struct str, relay->layout->n_nodes);
     return 0;

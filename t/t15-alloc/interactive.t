@@ -28,8 +28,8 @@ like "steps of its own run beside it" "$out" "hosts=2"
 job() { printf '#!/bin/bash\n%s\n' "$1" >job.sh; shift; as_user sbatch -W -o job.out "$@" job.sh >/dev/null 2>&1; out=$(cat job.out); }
 job 'srun --partition=debug -n1 echo ran' -n1
 like "an option of allocations is named and ignored" "$out" $'^srun: warning: --partition describes an allocation and is ignored inside job [0-9]+\nran$'
-job 'srun --het-group=0 -n1 true; echo rc=$?' -n1
-like "--het-group fails clearly" "$out" "srun: error: --het-group is not supported yet.*rc=1"
+job 'srun --het-group=1 -n1 true; echo rc=$?' -n1
+like "--het-group of a job that has one component" "$out" "srun: error: Attempt to run a job step with het group value of 1.*rc=1"
 run as_user srun --interactive true
 is "an interactive step needs an allocation" "$code" 1
 done_testing

@@ -72,6 +72,8 @@ static void test_tasks_go_round_the_nodes_and_are_numbered_by_the_distribution(v
         { { 4, 2, 1 }, { 0 }, REQUEST(N(5), NODES(2)), "n1:0,1,2 n2:3,4" },
         { { 4, 2, 1 }, { 0 }, REQUEST(N(7)), "n1:0,1,2,3 n2:4,5 n3:6" },
         { { 3, 1 }, { 0 }, REQUEST(N(4), NODES(2)), "n1:0,1,2 n2:3" },
+        { { 3, 1 }, { 0 }, REQUEST(N(4), NODES(2), .first_task = 5), "n1:5,6,7 n2:8" },
+        { { 3, 1 }, { 0 }, REQUEST(N(4), .first_task = UINT32_MAX), "ERR_TASK_COUNT" },
         { { 4, 4 },
           { 0 },
           REQUEST(N(4), NODES(2), .distribution = (char *)"cyclic"),
