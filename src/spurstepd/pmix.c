@@ -293,7 +293,7 @@ static void send_setup(struct pmix *pmix)
     PmixSetup setup = PMIX_SETUP__INIT;
 
     setup.has_layout = setup.has_here = setup.has_apart = setup.has_uid = setup.has_gid = true;
-    setup.layout = task->tasks->layout;
+    setup.layout = task->tasks->has_whole ? task->tasks->whole : task->tasks->layout;
     setup.here = pmix->tasks->relay->here;
     setup.apart = task->tasks->mpi_apart;
     setup.dir = pmix->dir;

@@ -24,6 +24,13 @@ like "one kind for all" "$code $err" "^1 srun: error: --mpi is the same for all 
 printf '#!/bin/bash\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2 -N2\nsrun --mpi=pmi2 --het-group=0-1 ./pmi 2 talk\n' >job.sh
 as_user timeout 60 sbatch -W -o job.out job.sh >/dev/null
 is "in a batch job" "$(grep -c 'of 3 good 3' job.out)" 3
+if flags=$(pkg-config --cflags --libs pmix 2>/dev/null) && srun --mpi=list | grep -q pmix; then
+    ok "the test's task for PMIx is built" gcc -Wall -o pmix "$HERE/../t35-mpi/pmix.c" $flags
+    run as_user timeout 60 srun --mpi=pmix -n2 -w n1 ./pmix talk : -n4 -N2 --ntasks-per-node=2 -w n[2-3] ./pmix talk
+    is "PMIx over two components" "$code $(grep -c 'of 6 good 6' <<<"$out")" "0 6"
+    run as_user timeout 60 srun --mpi=pmix -n2 -w n1 ./pmix lazy : -n1 -w n1 ./pmix lazy
+    is "PMIx, both on one node" "$code $(grep -c 'of 3 good 3' <<<"$out")" "0 3"
+fi
 if command -v mpicc.mpich >/dev/null; then
     mpicc.mpich -o ring "$HERE/../t35-mpi/ring.c"
     run as_user timeout 60 srun --mpi=pmi2 -n2 -w n1 ./ring : -n2 -w n2 ./ring : -n1 -w n3 ./ring
