@@ -149,8 +149,6 @@ static int check_access(const struct partition *partition, const JobOwner *owner
 {
     const PartitionSpec *part = partition->spec;
     PartitionState state = partition_state(partition);
-    const char *account = spec->account ? spec->account : "";
-    const char *qos = spec->qos ? spec->qos : "";
 
     if (state == PARTITION_DRAIN || state == PARTITION_INACTIVE)
         return err_code(err, ERR_PARTITION_NOT_AVAIL);
@@ -158,15 +156,9 @@ static int check_access(const struct partition *partition, const JobOwner *owner
         return err_code(err, ERR_PERMISSION);
     if (!in_groups(part, owner))
         return err_code(err, ERR_PARTITION_GROUP);
-    if (part->n_allow_accounts && !in_list(part->allow_accounts, part->n_allow_accounts, account) &&
-        !in_list(part->allow_accounts, part->n_allow_accounts, "ALL"))
+    if (!partition_takes_account(partition, spec->account))
         return err_code(err, ERR_ACCOUNT);
-    if (!part->n_allow_accounts && in_list(part->deny_accounts, part->n_deny_accounts, account))
-        return err_code(err, ERR_ACCOUNT);
-    if (part->n_allow_qos && !in_list(part->allow_qos, part->n_allow_qos, qos) &&
-        !in_list(part->allow_qos, part->n_allow_qos, "ALL"))
-        return err_code(err, ERR_QOS);
-    if (!part->n_allow_qos && in_list(part->deny_qos, part->n_deny_qos, qos))
+    if (!partition_takes_qos(partition, spec->qos))
         return err_code(err, ERR_QOS);
     if (part->n_allow_alloc_nodes &&
         !in_list(part->allow_alloc_nodes, part->n_allow_alloc_nodes, "ALL") &&

@@ -17,6 +17,7 @@
 struct look {
     const struct state *state;
     const struct job *job;
+    const struct partition *partition;
     const struct charge *charge;
     const struct tallies *planned;
     struct limit_hit *hit;
@@ -130,7 +131,8 @@ static void amounts_of(const struct look *look, const struct owner_of *of, enum 
         out->holder = of->account;
         break;
     case MAX_TRES_NODE:
-        out->asks = look->charge->node[k];
+        out->asks = k == TRES_BILLING ? billing_of(state, look->partition, look->charge->node)
+                                      : look->charge->node[k];
         return;
     case MAX_TRES_MINS_JOB:
         out->asks = minutes;
@@ -272,6 +274,7 @@ static bool check(struct look *look, const struct partition *partition)
 {
     const struct qos *qos[2];
 
+    look->partition = partition;
     look->seconds =
         look->job->time_limit_s < 0 ? UINT64_C(365) * 86400 : (uint64_t)look->job->time_limit_s;
     qos_order(look->state, look->job, partition, qos);

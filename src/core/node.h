@@ -93,6 +93,9 @@ struct partition {
 };
 
 PartitionState partition_state(const struct partition *partition);
+/* By AllowAccounts, DenyAccounts, AllowQOS and DenyQOS; NULL is none. */
+bool partition_takes_account(const struct partition *partition, const char *account);
+bool partition_takes_qos(const struct partition *partition, const char *qos);
 unsigned partition_tier(const struct partition *partition);
 
 /* What a reservation has of one node when it has not all of it. */

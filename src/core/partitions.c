@@ -52,6 +52,39 @@ void partition_free(struct partition *partition)
     free(partition);
 }
 
+static bool in_list(char **names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_ieq(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+/* What is allowed says all; only without it does what is denied count. */
+static bool takes(char **allow, size_t allow_count, char **deny, size_t deny_count,
+                  const char *name)
+{
+    if (allow_count)
+        return in_list(allow, allow_count, name ? name : "") || in_list(allow, allow_count, "ALL");
+    return !in_list(deny, deny_count, name ? name : "");
+}
+
+bool partition_takes_account(const struct partition *partition, const char *account)
+{
+    const PartitionSpec *part = partition->spec;
+
+    return takes(part->allow_accounts, part->n_allow_accounts, part->deny_accounts,
+                 part->n_deny_accounts, account);
+}
+
+bool partition_takes_qos(const struct partition *partition, const char *qos)
+{
+    const PartitionSpec *part = partition->spec;
+
+    return takes(part->allow_qos, part->n_allow_qos, part->deny_qos, part->n_deny_qos, qos);
+}
+
 PartitionState partition_state(const struct partition *partition)
 {
     return partition->spec->has_state ? partition->spec->state : PARTITION_UP;

@@ -15,6 +15,12 @@ static unsigned held_reason(const struct job *job)
     return job->hold == 2 ? REASON_HELD_ADMIN : REASON_HELD_USER;
 }
 
+static bool over_memory(const PartitionSpec *part, const struct shape *shape)
+{
+    return (part->max_mem_per_node_mb && shape->mem_per_node_mb > part->max_mem_per_node_mb) ||
+           (part->max_mem_per_cpu_mb && shape->mem_per_cpu_mb > part->max_mem_per_cpu_mb);
+}
+
 unsigned core_partition_reason(const struct job *job, const struct need *need)
 {
     const struct partition *partition = need->partition;
@@ -30,6 +36,10 @@ unsigned core_partition_reason(const struct job *job, const struct need *need)
     default:
         break;
     }
+    if (!partition_takes_account(partition, job->account))
+        return REASON_ACCOUNT;
+    if (!partition_takes_qos(partition, job->qos))
+        return REASON_QOS;
     unsigned over = job->in_qos ? job->in_qos->flags : 0;
     if ((part->has_max_nodes && job->shape->min_nodes > part->max_nodes &&
          !(over & QOS_PART_MAX_NODES)) ||
@@ -40,7 +50,9 @@ unsigned core_partition_reason(const struct job *job, const struct need *need)
     if (part->max_time_s > 0 && (shortest < 0 || shortest > part->max_time_s) &&
         !(over & QOS_PART_TIME))
         return REASON_PART_TIME_LIMIT;
-    return need->fits ? REASON_NONE : REASON_PART_CONFIG;
+    if (over_memory(part, job->shape))
+        return REASON_PN_MEM_LIMIT;
+    return need->fits ? REASON_NONE : REASON_FAIL_BAD_CONSTRAINTS;
 }
 
 /* The first reason when every partition has one. */
@@ -75,6 +87,8 @@ unsigned core_job_reason(const struct state *state, const struct job *job)
 {
     if (job_phase(job) == PHASE_REQUEUING)
         return job->hold ? held_reason(job) : REASON_CLEANING;
+    if (job_phase(job) == PHASE_CONFIGURING)
+        return REASON_PROLOG;
     if (job_phase(job) != PHASE_PENDING)
         return job->reason;
     if (job->hold)

@@ -27,4 +27,26 @@ void explain_ends(const struct sched *sched, const struct family *family, int64_
 /* Which jobs use up the limit. */
 void explain_holders(const struct sched *sched, const struct limit_hit *hit, struct str *out);
 
+/* ---- explain_rules.c: which rule ---- */
+
+/* One more line of details, unless it is empty or there are enough; `text` is empty afterwards. */
+void explain_add(struct explanation *out, struct arena *arena, struct str *text);
+/* How far the job's array is; nothing when it is of none. */
+void explain_array(const struct job *job, struct str *out);
+/* A limit is in the way: which, how much, whose. False: none is. */
+bool explain_limit(const struct sched *sched, const struct job *job, struct arena *arena,
+                   struct explanation *out);
+/* What its partitions have against it; says nothing when they have not. */
+void explain_partitions(const struct sched *sched, const struct job *job, struct arena *arena,
+                        struct explanation *out);
+/* Holds, dependencies, begin times. */
+void explain_not_eligible(const struct sched *sched, const struct job *job, unsigned reason,
+                          int64_t now_us, struct arena *arena, struct explanation *out);
+/* As many tasks of its array run as may. */
+void explain_throttle(const struct sched *sched, const struct job *job, int64_t now_us,
+                      struct arena *arena, struct explanation *out);
+/* Its reservation has not begun, or is not there any more. */
+void explain_reservation(const struct sched *sched, const struct job *job, int64_t now_us,
+                         struct arena *arena, struct explanation *out);
+
 #endif

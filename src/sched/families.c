@@ -144,7 +144,8 @@ bool job_mask(const struct sched *sched, const struct job *job, struct mask *mas
     for (size_t i = 0; i < job->shape->partition_count; i++) {
         unsigned reason = core_partition_reason(job, &needs[i]);
         /* Whether its nodes suffice may change with the nodes: it is looked at when placing. */
-        if (needs[i].partition && (reason == REASON_NONE || reason == REASON_PART_CONFIG)) {
+        if (needs[i].partition &&
+            (reason == REASON_NONE || reason == REASON_FAIL_BAD_CONSTRAINTS)) {
             mask->bits[i / 64] |= UINT64_C(1) << (i % 64);
             any = true;
         }

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * explain_rules.c - what has nothing to do with free resources: limits, partitions, holds, times
+ */
+#include "base/timefmt.h"
+#include "core/core.h"
+#include "sched/explain_priv.h"
+#include "schema/reasons.h"
+
+/* Lines of an explanation; bounded, and each only when it says something. */
+enum { DETAILS_MOST = 10 };
+
+void explain_add(struct explanation *out, struct arena *arena, struct str *text)
+{
+    if (!out->details)
+        out->details = ARENA_ARRAY(arena, const char *, DETAILS_MOST);
+    if (text->len && out->detail_count < DETAILS_MOST)
+        ((const char **)out->details)[out->detail_count++] = arena_strdup(arena, str_text(text));
+    str_clear(text);
+}
+
+void explain_array(const struct job *job, struct str *out)
+{
+    const struct array *array = job->array;
+
+    if (!array)
+        return;
+    str_addf(out, "array %u: %u task%s, %u waiting, %u running, %u ended", array->id, array->count,
+             array->count == 1 ? "" : "s",
+             array->count - array->ok - array->failed - array->running, array->running,
+             array->ok + array->failed);
+    if (array->max_running)
+        str_addf(out, ", no more than %u at once", array->max_running);
+}
+
+static void no_start(struct explanation *out)
+{
+    out->planned_start_us = 0;
+    out->planned_nodes = NULL;
+}
+
+/* A limit is in the way: which, how much, whose. */
+bool explain_limit(const struct sched *sched, const struct job *job, struct arena *arena,
+                   struct explanation *out)
+{
+    struct limit_hit hit;
+    struct str text = { 0 };
+
+    if (limits_allow_any(sched->state, job, NULL, &hit))
+        return false;
+    limit_hit_text(&hit, &text);
+    out->sentence = arena_printf(arena, "%s: %s", reason_word(hit.reason), str_text(&text));
+    out->never = !hit.holder && hit.limit;
+    no_start(out);
+    str_clear(&text);
+    explain_holders(sched, &hit, &text);
+    explain_add(out, arena, &text);
+    str_done(&text);
+    return true;
+}
+
+static void add_memory_limit(const struct shape *shape, const PartitionSpec *part, const char *name,
+                             struct str *out)
+{
+    bool by_cpu = part->max_mem_per_cpu_mb && shape->mem_per_cpu_mb > part->max_mem_per_cpu_mb;
+
+    str_addf(out, "it asks for %llu MB %s; partition %s allows %llu MB at most",
+             (unsigned long long)(by_cpu ? shape->mem_per_cpu_mb : shape->mem_per_node_mb),
+             by_cpu ? "for each CPU" : "on each node", name,
+             (unsigned long long)(by_cpu ? part->max_mem_per_cpu_mb : part->max_mem_per_node_mb));
+}
+
+/* What one partition has against the job; false: nothing, or what passes. */
+static bool add_partition(const struct job *job, const struct need *need, const char *name,
+                          struct str *out)
+{
+    const PartitionSpec *part = need->partition ? need->partition->spec : NULL;
+
+    switch (core_partition_reason(job, need)) {
+    case REASON_PART_DOWN:
+        str_addf(out, "partition %s is DOWN: jobs may wait there and none starts", name);
+        return false;
+    case REASON_PART_INACTIVE:
+        str_addf(out, "partition %s is INACTIVE: no job starts there", name);
+        return false;
+    case REASON_PART_NODE_LIMIT:
+        str_addf(out, "it asks for %u node%s; partition %s takes jobs of %u", job->shape->min_nodes,
+                 job->shape->min_nodes == 1 ? "" : "s", name, MAX(part->min_nodes, 1));
+        if (part->has_max_nodes)
+            str_addf(out, " to %u nodes", part->max_nodes);
+        else
+            str_add(out, " or more nodes");
+        return true;
+    case REASON_PART_TIME_LIMIT:
+        str_add(out, "it asks for ");
+        timefmt_write_duration(out, job->time_limit_s < 0 ? -1 : job->time_limit_s, TIMEFMT_SHORT);
+        str_addf(out, "; partition %s allows ", name);
+        timefmt_write_duration(out, part->max_time_s, TIMEFMT_SHORT);
+        str_add(out, " at most");
+        return true;
+    case REASON_ACCOUNT:
+        str_addf(out, "partition %s does not take jobs of account %s", name,
+                 job->account ? job->account : "(none)");
+        return true;
+    case REASON_QOS:
+        str_addf(out, "partition %s does not take jobs of QOS %s", name,
+                 job->qos ? job->qos : "(none)");
+        return true;
+    case REASON_PN_MEM_LIMIT:
+        add_memory_limit(job->shape, part, name, out);
+        return true;
+    case REASON_NONE:
+        return false;
+    default:
+        str_addf(out,
+                 part ? "no set of nodes of partition %s could ever run it"
+                      : "there is no partition %s any more",
+                 name);
+        return true;
+    }
+}
+
+void explain_partitions(const struct sched *sched, const struct job *job, struct arena *arena,
+                        struct explanation *out)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    struct str text = { 0 };
+    bool never = true;
+
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        if (i)
+            str_add(&text, "; ");
+        never = add_partition(job, &needs[i], job->shape->partitions[i], &text) && never;
+    }
+    if (str_is_empty(str_text(&text))) { /* nothing about partitions: what it needs says more */
+        str_done(&text);
+        return;
+    }
+    if (never)
+        str_add(&text, ": it can never start like this");
+    out->sentence = arena_strdup(arena, str_text(&text));
+    out->never = never;
+    no_start(out);
+    str_done(&text);
+}
+
+/* What has nothing to do with resources. */
+void explain_not_eligible(const struct sched *sched, const struct job *job, unsigned reason,
+                          int64_t now_us, struct arena *arena, struct explanation *out)
+{
+    struct str text = { 0 };
+    const char *help = reason_help(reason);
+
+    explain_array(job, &text);
+    explain_add(out, arena, &text);
+    if (reason == REASON_HELD_USER) {
+        str_addf(&text, "held by its owner: 'scontrol release %u' lets it go", job->id);
+    } else if (reason == REASON_HELD_ADMIN) {
+        str_add(&text, "held by an administrator, who alone can release it");
+    } else if (reason == REASON_MAX_REQUEUE) {
+        str_addf(&text, "held because it was requeued %u time%s", job->restarts,
+                 job->restarts == 1 ? "" : "s");
+    } else if (reason == REASON_DEPENDENCY || reason == REASON_DEP_INVALID) {
+        str_add(&text, reason == REASON_DEPENDENCY ? "waits for other jobs: "
+                                                   : "its dependency can never be fulfilled: ");
+        core_dependency_words(sched->state, job, &text);
+        out->never = reason == REASON_DEP_INVALID;
+    } else if (reason == REASON_BEGIN_TIME && job->begin_us > now_us) {
+        str_add(&text, "may not start before its time, which is in ");
+        timefmt_write_duration(&text, (job->begin_us - now_us) / 1000000, TIMEFMT_SHORT);
+        out->planned_start_us = job->begin_us;
+    } else {
+        str_addf(&text, "waits for %s: %s", reason_word(reason), help ? help : "not eligible yet");
+    }
+    out->sentence = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+}
+
+/* No task of it starts before one that runs ends. */
+void explain_throttle(const struct sched *sched, const struct job *job, int64_t now_us,
+                      struct arena *arena, struct explanation *out)
+{
+    const struct array *array = job->array;
+    const struct job *first = state_job(sched->state, array->id);
+    int64_t end_us = first && first->run ? job_end_by(first, first->run->start_us) : INT64_MAX;
+
+    for (uint32_t i = 0; i < array->record_cap; i++) {
+        const struct job *task =
+            array->record_slots[i] ? state_job(sched->state, array->record_slots[i]) : NULL;
+        if (task && task->run && !job_has_ended(task))
+            end_us = MIN(end_us, job_end_by(task, task->run->start_us));
+    }
+    no_start(out);
+    if (end_us != INT64_MAX)
+        out->planned_start_us = MAX(end_us, now_us);
+    out->sentence =
+        arena_printf(arena, "%u of its array's tasks run, and no more than %u may at once",
+                     array->running, array->max_running);
+}
+
+void explain_reservation(const struct sched *sched, const struct job *job, int64_t now_us,
+                         struct arena *arena, struct explanation *out)
+{
+    const struct reservation *resv = state_reservation(sched->state, job->shape->reservation);
+    struct str text = { 0 };
+
+    if (resv) {
+        str_addf(&text, "its reservation %s begins in ", resv->spec->name);
+        timefmt_write_duration(&text, MAX(resv->spec->start_us - now_us, 0) / 1000000,
+                               TIMEFMT_SHORT);
+    } else {
+        str_addf(&text, "there is no reservation %s", job->shape->reservation);
+    }
+    str_addf(&text, "; it %s", out->sentence);
+    out->sentence = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+}
