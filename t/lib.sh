@@ -4,6 +4,7 @@
 #
 # TAP:      ok NAME COMMAND…   is NAME GOT WANTED   like NAME GOT REGEX   pass/fail NAME   skip_all WHY   done_testing
 # Cluster:  cluster_up [options of spur up]  starts a private one under $T and sources its env; it ends with the test.
+#           SPUR_T_CONTROLLERS=3 gives every test that does not say how many three of them.
 #           controller_again  kills its controller and starts it on what it wrote.
 # Commands: run COMMAND… sets $out, $err, $code.   wait_for SECONDS COMMAND… polls until it succeeds.
 # Users:    as_user COMMAND… runs as an ordinary user (uid 20001, no account needed) when the test is root.
@@ -50,6 +51,10 @@ wait_for() {
 cluster_up() {
     local dir=$T/c${#clusters[@]}
     clusters+=("$dir")
+    case "${SPUR_T_CONTROLLERS:-} $*" in
+    ' '* | *' --controllers '* | *' --conf '*) ;;
+    *) set -- --controllers "$SPUR_T_CONTROLLERS" "$@" ;;
+    esac
     spur up --dir "$dir" "$@" >"$T/up.log" 2>&1 || { cat "$T/up.log" >&2; echo "Bail out! spur up failed"; exit 1; }
     . "$dir/env"
     D=$dir
