@@ -27,6 +27,8 @@ static void answer(struct call *call, pmix_status_t status)
         call->lookup(status, NULL, 0, call->cbdata);
     else if (call->infos)
         call->infos(status, NULL, 0, call->cbdata, NULL, NULL);
+    else if (call->spawn)
+        call->spawn(status, NULL, call->cbdata);
     call_free(call); /* (1) */
 }
 
@@ -110,7 +112,7 @@ void act_complain(struct server *server, struct call *call)
     out.what_case = PMIX_OUT__WHAT_SAY;
     out.say = text;
     server_say(server, &out);
-    answer(call, PMIX_SUCCESS);
+    answer(call, call->status); /* not before: the task may end at once */
 }
 
 /* ---- together ---- */

@@ -354,12 +354,13 @@ static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
                               const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                               void *cbdata)
 {
-    struct call *call = call_new(act_complain, proc, NULL);
+    struct call *call = call_new(act_complain, proc, cbdata);
 
+    call->spawn = done;
+    call->status = PMIX_ERR_NOT_SUPPORTED;
     call->text =
         mem_strdup("cannot start more tasks (MPI_Comm_spawn, PMIx_Spawn): steps do not grow");
-    pass(call);
-    return PMIX_ERR_NOT_SUPPORTED;
+    return pass(call);
 }
 
 pmix_server_module_t calls_module = {

@@ -148,7 +148,7 @@ static int begin_library(struct server *server, struct err *err)
 
     setenv("TMPDIR", server->setup->dir, 1);
     setenv("HOME", server->setup->dir, 1); /* libpmix dies when nobody knows the user's */
-    if (server->setup->apart) /* the usual way has files that tasks read */
+    if (server->setup->apart)              /* the usual way has files that tasks read */
         setenv("PMIX_MCA_gds", "hash", 1);
     add(&infos, PMIX_SERVER_TMPDIR, server->setup->dir, PMIX_STRING);
     add(&infos, PMIX_SYSTEM_TMPDIR, server->setup->dir, PMIX_STRING);

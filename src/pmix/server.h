@@ -54,6 +54,7 @@ struct call {
     pmix_modex_cbfunc_t modex;
     pmix_lookup_cbfunc_t lookup;
     pmix_info_cbfunc_t infos;
+    pmix_spawn_cbfunc_t spawn;
     void *cbdata;
 };
 

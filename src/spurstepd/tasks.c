@@ -437,8 +437,8 @@ static void loop(struct tasks *tasks)
             fds.items[fixed + i] = (struct pollfd){ .fd = tasks->watches.items[i].fd,
                                                     .events = tasks->watches.items[i].events };
         if (poll(fds.items, fixed + watches, -1) > 0) {
+            serve_watches(tasks, fds.items + fixed, watches); /* before a task's streams end */
             serve(tasks, fds.items, fds.items + FIXED_FDS);
-            serve_watches(tasks, fds.items + fixed, watches);
         }
     }
     vec_done(&fds);
