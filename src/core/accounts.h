@@ -209,7 +209,14 @@ void tallies_add(const struct state *state, struct tallies *tallies,
 int64_t limits_seconds(const struct job *job);
 void tallies_done(struct tallies *tallies);
 
+/* What the answer depends on, for who asks again and again. */
+enum limit_is {
+    LIMIT_OTHER, /* time too */
+    LIMIT_JOBS,  /* holder->jobs alone: it is in the way of every job that the same holders count */
+    LIMIT_TRES,  /* holder->used of the TRES, and how much of it the job asks for */
+};
 struct limit_hit {
+    enum limit_is is;
     unsigned reason; /* REASON_*: 0 when nothing is in the way */
     const struct assoc *assoc;
     const struct qos *qos;   /* whose limit it is */

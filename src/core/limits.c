@@ -79,8 +79,10 @@ static bool check_jobs(struct look *look, const struct owner_of *of, enum bound 
         holder && !look->alone ? holder->jobs + (uint64_t)planned_of(look, holder)->jobs : 0;
     if (used + 1 <= most)
         return false;
-    return hit(look, of, why_bound(of->qos, bound), why_bound_name(of->qos, bound), NULL,
-               most ? holder : NULL, most, used, 1);
+    hit(look, of, why_bound(of->qos, bound), why_bound_name(of->qos, bound), NULL,
+        most ? holder : NULL, most, used, 1);
+    look->hit->is = LIMIT_JOBS;
+    return true;
 }
 
 static bool check_wall(struct look *look, const struct owner_of *of, bool leaf)
@@ -198,8 +200,11 @@ static bool check_tres(struct look *look, const struct owner_of *of, enum tres_b
         const struct tres *tres = &look->state->accounts->tres[k];
         /* What is more than the limit by itself does not become possible when others end. */
         bool alone = bound != GRP_TRES_MINS && amounts.asks > most;
-        return hit(look, of, why_tres(of->qos, bound, tres->kind), why_tres_name(bound), tres,
-                   alone ? NULL : amounts.holder, most, amounts.used, amounts.asks);
+        hit(look, of, why_tres(of->qos, bound, tres->kind), why_tres_name(bound), tres,
+            alone ? NULL : amounts.holder, most, amounts.used, amounts.asks);
+        if (bound == GRP_TRES || bound == MAX_TRES_USER || bound == MAX_TRES_ACCT)
+            look->hit->is = LIMIT_TRES;
+        return true;
     }
     return false;
 }

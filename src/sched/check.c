@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "sched/gates.h"
 #include "sched/sched_priv.h"
 
 static int broken(struct err *err, const char *what, uint32_t number)
@@ -98,6 +99,43 @@ static int check_families(const struct sched *sched, struct err *err)
     return count == sched->family_count ? 0 : broken(err, "families are miscounted", 0);
 }
 
+/* A job that waits for a limit is in its owner's line, where it would be by its rank. */
+static bool is_in_its_line(const struct sched *sched, const struct pend *pend, uint32_t job_id)
+{
+    const struct waiting *line = sched->waits.items[pend->line - 1];
+    const struct family *family = class_of(sched, pend)->family;
+    struct order order = { pend->rank, job_id };
+
+    for (size_t i = 0; line && i < line->bins.len; i++) {
+        const struct bin *bin = line->bins.items[i];
+        struct line_cursor cursor = { 0 };
+        struct order at = bin->head;
+        while (bin->family == family && !order_is_last(at)) {
+            at = line_next(&bin->jobs, &cursor);
+            if (at.id == order.id && at.rank == order.rank)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Somebody will look at every line again. */
+static int check_lines(const struct sched *sched, struct err *err)
+{
+    for (size_t i = 0; i < sched->waits.len; i++) {
+        const struct waiting *line = sched->waits.items[i];
+        bool known = !line || line->outs || line->review;
+        for (const struct hang *at = line ? line->hangs : NULL; at; at = at->next) {
+            if (at->here != (at->at != 0))
+                return broken(err, "a line is not at its gate", line->number);
+            known = known || at->here;
+        }
+        if (!known)
+            return broken(err, "a line waits for nothing", line->number);
+    }
+    return 0;
+}
+
 /* Every eligible job has a class, and is queued unless it is planned or throttled. */
 static int check_jobs(const struct sched *sched, struct err *err)
 {
@@ -110,6 +148,9 @@ static int check_jobs(const struct sched *sched, struct err *err)
         if (!pend && job_is_eligible(job) && !het && !sched->refused.len &&
             core_partition_reason(job, &shape_needs(sched->state, job->shape)[0]) == 0)
             return broken(err, "a job is not in the queue", job->id);
+        if (pend && pend->place == PEND_LIMITED && pend->line &&
+            !is_in_its_line(sched, pend, job->id))
+            return broken(err, "a job is not in its line", job->id);
     }
     return 0;
 }
@@ -134,7 +175,7 @@ int sched_check(const struct sched *sched, struct err *err)
         if (check_host(sched, n, err) < 0)
             return -1;
     }
-    if (check_families(sched, err) < 0 || check_jobs(sched, err) < 0)
+    if (check_families(sched, err) < 0 || check_jobs(sched, err) < 0 || check_lines(sched, err) < 0)
         return -1;
     return check_bookings(sched, err);
 }

@@ -95,17 +95,16 @@ static void class_drop(struct sched *sched, struct class *class)
         family_drop(sched, family);
 }
 
-/* The line of a holder that it is in; NO_HOLDER: none. */
-static uint32_t line_of(const struct pend *pend)
+/* Is it in the line of its owner? */
+static bool is_in_line(const struct pend *pend)
 {
-    return pend->place == PEND_LIMITED ? pend->holder : NO_HOLDER;
+    return pend->place == PEND_LIMITED && pend->line;
 }
 
-/* Its place in the queue, or in the line of that holder. */
+/* Its place in the queue, or in the line of its owner: waits.c (1). */
 static uint64_t job_rank(const struct sched *sched, const struct job *job, const struct mask *mask,
-                         uint32_t line)
+                         bool own)
 {
-    bool own = job->assoc && job->assoc->holder.number == line; /* limits.c (5) */
     const struct need *needs = shape_needs(sched->state, job->shape);
     uint32_t tier = 0;
 
@@ -149,13 +148,17 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         line_put(&throttle_of(sched, pend->array_id)->parked, order);
     }
     if (from == PEND_QUEUED && pend->out) {
-        pend->out = false;
-        limited_review(sched, pend->holder, false);
+        bool tried = pend->out == OUT_TO_BE_TRIED;
+        pend->out = OUT_NOT;
+        if (tried)
+            waits_out(sched, pend->line, -1);
+        else
+            waits_review(sched, pend->line, false);
     }
     if (from == PEND_LIMITED)
-        limited_del(sched, pend->holder, order);
+        waits_del(sched, pend->line, class, order);
     if (place == PEND_LIMITED)
-        limited_put(sched, pend->holder, order);
+        waits_put(sched, pend->line, class, order);
     if (from != PEND_QUEUED && place != PEND_QUEUED)
         return;
     struct order was = class->head;
@@ -168,7 +171,7 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         class_pull_up(class);
         family_rekey(sched, class->family, order);
         /* Freed hosts that are being offered may have passed it already. */
-        if (place == PEND_QUEUED && sched->offers.items.len)
+        if (place == PEND_QUEUED && wants_may_offer(sched, class->family))
             family_heat(sched, class->family, INT64_MAX);
     }
 }
@@ -182,7 +185,7 @@ static void settle(struct sched *sched, struct pend *pend, const struct job *job
         set_place(sched, pend, job->id, PEND_IDLE);
         pend->over = false;
         if (job_mask(sched, job, &mask))
-            pend->rank = job_rank(sched, job, &mask, NO_HOLDER);
+            pend->rank = job_rank(sched, job, &mask, false);
     }
     set_place(sched, pend, job->id, class_place(sched, job));
 }
@@ -199,23 +202,42 @@ void class_limit_job(struct sched *sched, const struct job *job, const struct li
         book_drop(sched, job->id);
     set_place(sched, pend, job->id, PEND_IDLE);
     pend->over = over;
-    pend->holder = hit->holder ? hit->holder->number : NO_HOLDER;
+    pend->line = hit->holder ? waits_line(sched, job) : 0;
     if (job_mask(sched, job, &mask))
-        pend->rank = job_rank(sched, job, &mask, pend->holder);
+        pend->rank = job_rank(sched, job, &mask, pend->line != 0);
     set_place(sched, pend, job->id, PEND_LIMITED);
+    if (pend->line)
+        waits_hit(sched, pend->line, class_of(sched, pend), hit, over);
 }
 
-bool class_let_out(struct sched *sched, const struct job *job)
+bool class_let_out(struct sched *sched, const struct job *job, bool out)
 {
     struct pend *pend = pend_find(sched, job->id);
 
     settle(sched, pend, job);
     const struct class *class = class_of(sched, pend);
-    if (pend->place != PEND_QUEUED || !family_will_try(sched, class->family, class->limit_us))
+    if (pend->place != PEND_QUEUED)
         return false;
-    pend->out = true;
-    vec_push(&class->family->outs, pend->holder);
+    if (!out || !family_will_try(sched, class->family, class->limit_us)) {
+        pend->out = OUT_SHOWN;
+        return false;
+    }
+    pend->out = OUT_TO_BE_TRIED;
+    waits_out(sched, pend->line, 1);
+    vec_push(&class->family->outs, job->id);
     return true;
+}
+
+bool class_would_try(struct sched *sched, const struct job *job)
+{
+    const struct class *class = class_of(sched, pend_find(sched, job->id));
+
+    const struct family *family = class->family;
+    if (family_is_hot(sched, family, class->limit_us))
+        return true;
+    /* A freed host goes to the first job of the family. */
+    return order_before(class_order(sched, job), family->root->best) &&
+           family_would_try(sched, class->family, class->limit_us);
 }
 
 /* Where it is now, or would be if no limit were in its way. */
@@ -226,7 +248,7 @@ struct order class_order(const struct sched *sched, const struct job *job)
     uint64_t rank = pend ? pend->rank : 0;
 
     if (pend && pend->place == PEND_LIMITED && job_mask(sched, job, &mask))
-        rank = job_rank(sched, job, &mask, NO_HOLDER);
+        rank = job_rank(sched, job, &mask, false);
     return (struct order){ rank, job->id };
 }
 
@@ -236,7 +258,7 @@ bool class_rank_is_old(struct sched *sched, const struct job *job)
     struct mask mask;
 
     return pend && job_mask(sched, job, &mask) &&
-           job_rank(sched, job, &mask, line_of(pend)) != pend->rank;
+           job_rank(sched, job, &mask, is_in_line(pend)) != pend->rank;
 }
 
 void throttle_release(struct sched *sched, uint32_t array_id)
@@ -288,7 +310,7 @@ void class_refresh(struct sched *sched, const struct job *job)
         class_remove(sched, job->id);
         return;
     }
-    uint64_t rank = job_rank(sched, job, &mask, pend ? line_of(pend) : NO_HOLDER);
+    uint64_t rank = job_rank(sched, job, &mask, pend && is_in_line(pend));
     struct class *class = class_get(sched, job, &mask);
     if (pend && (class_of(sched, pend) != class || pend->rank != rank)) {
         class->members++; /* it may be its last one */
@@ -298,14 +320,13 @@ void class_refresh(struct sched *sched, const struct job *job)
     }
     if (!pend) {
         pend = pend_new(sched, job->id);
-        pend->rank = job_rank(sched, job, &mask, NO_HOLDER);
+        pend->rank = job_rank(sched, job, &mask, false);
         pend->class = class->number + 1;
         pend->array_id = job->array ? job->array->id : 0;
         class->members++;
     }
-    settle(sched, pend, job);
-    if (pend->place == PEND_QUEUED)
-        limits_in_way(sched, job); /* then it does not stay there */
+    if (class_place(sched, job) != PEND_QUEUED || !limits_in_way(sched, job))
+        settle(sched, pend, job);
 }
 
 void classes_done(struct sched *sched)

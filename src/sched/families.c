@@ -207,6 +207,7 @@ struct family *family_for(struct sched *sched, const struct job *job)
 void family_free(struct family *family)
 {
     vec_done(&family->outs);
+    vec_done(&family->open);
     free(family->asks);
     free(family->lane_at);
     free(family->lanes);
@@ -245,6 +246,12 @@ void family_drop(struct sched *sched, struct family *family)
             heap_del(&sched->lanes.items[family->lanes[i]].heap, &family->lane_at[i]);
     }
     wants_del(sched, family);
+    for (size_t i = 0; i < sched->woken.len && family->wake_left; i++) {
+        if (sched->woken.items[i] == family) {
+            vec_remove(&sched->woken, i);
+            break;
+        }
+    }
     if (chain == family && family->same) {
         map_put_num(&sched->families, family->key, family->same);
     } else if (chain == family) {
@@ -265,6 +272,8 @@ static void set_hot(struct sched *sched, struct family *family)
         heap_del(&sched->hot, &family->hot_at);
     else
         heap_set(&sched->hot, &family->hot_at, family, family->root->best);
+    if (family->open.len && !family->hot_at && family->end_by_us != INT64_MIN)
+        waits_wake(sched, family);
 }
 
 /* The first job of some class changed, `order` came or went. */
@@ -299,10 +308,28 @@ bool family_will_try(const struct sched *sched, const struct family *family, int
            (family->end_by_us == INT64_MAX || limit_us <= family->end_by_us - sched->now_us);
 }
 
+bool family_is_hot(const struct sched *sched, const struct family *family, int64_t limit_us)
+{
+    return !sched->in_order &&
+           (family->end_by_us == INT64_MAX ||
+            (family->end_by_us != INT64_MIN && limit_us <= family->end_by_us - sched->now_us));
+}
+
+bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us)
+{
+    return family_is_hot(sched, family, limit_us) ||
+           (!sched->in_order && wants_may_offer(sched, family));
+}
+
 void family_tried(struct sched *sched, struct family *family)
 {
-    while (family->outs.len)
-        limited_review(sched, family->outs.items[--family->outs.len], false);
+    while (family->outs.len) {
+        struct pend *pend = pend_find(sched, family->outs.items[--family->outs.len]);
+        if (!pend || pend->out != OUT_TO_BE_TRIED)
+            continue;
+        pend->out = OUT_SHOWN;
+        waits_out(sched, pend->line, -1);
+    }
 }
 
 void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,

@@ -368,8 +368,8 @@ static void plan_on(struct sched *sched, unsigned *budget)
     for (;;) {
         struct order order, offered;
         struct host *host = NULL;
-        limits_review(sched, budget);
         wants_absorb(sched, budget);
+        limits_review(sched, budget);
         struct family *family = hottest(sched, &order);
         struct family *other = wants_offer(sched, &offered, &host);
         if (other && (!family || order_before(offered, order))) {
@@ -380,9 +380,9 @@ static void plan_on(struct sched *sched, unsigned *budget)
         }
         if (sched->unsure.len && !sched->in_order && book_ahead(sched, order, budget))
             continue;
-        if (!*budget || (!family && !sched->review.len))
+        if (!*budget || (!family && !limits_to_review(sched)))
             break;
-        if (!family || sched->review.len)
+        if (!family || limits_to_review(sched))
             continue; /* somebody was let out */
         uint64_t looked = sched->looked;
         try_next(sched, family, order, host);
@@ -407,7 +407,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.count = sched->starts.len;
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
-    sched->plan.more = sched->plan.more || sched->sweep_id || sched->review.len;
+    sched->plan.more = sched->plan.more || sched->sweep_id || limits_to_review(sched);
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);

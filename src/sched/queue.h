@@ -13,6 +13,7 @@
 
 struct sched;
 struct event;
+struct bin;
 
 #define US_PER_S INT64_C(1000000)
 /* A job without a limit is taken to end after this. */
@@ -113,7 +114,10 @@ struct family {
     uint32_t kinds;                     /* the asks are for so many */
     struct ask *asks;                   /* shape->partition_count * kinds */
     struct class *root;
-    VEC(uint32_t) outs; /* holders that let a job out, to be tried here */
+    VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
+    VEC(struct bin *)
+    open;               /* of lines: jobs that no limit was found to keep waiting; looks.c (3) */
+    uint32_t wake_left; /* of these to be looked at, because it is hot */
     uint32_t class_count;
     uint32_t hot_at;
     uint32_t *lane_at; /* one per partition of the shape */
@@ -139,15 +143,21 @@ enum pend_place {
     PEND_PARKED,  /* its array runs as many tasks as it may */
     PEND_LIMITED, /* a limit of its association or QOS is in the way */
 };
+/* Of a job that was in the line of its owner and is in its queue now. */
+enum pend_out {
+    OUT_NOT = 0,
+    OUT_TO_BE_TRIED, /* the next one of the line waits until it was */
+    OUT_SHOWN,       /* the line is looked at again when it goes */
+};
 struct pend {
     uint64_t rank;
     uint32_t class;    /* number + 1; 0: not in the queue of the planner */
     uint32_t array_id; /* 0: none */
     uint8_t place;     /* enum pend_place */
     uint8_t booked;
-    uint8_t out;       /* of a holder's line; the next one waits until it was tried */
+    uint8_t out;       /* enum pend_out */
     uint8_t over;      /* while LIMITED: by what it would be given, not by what it asks for */
-    uint32_t holder;   /* whose limit it is, while LIMITED; or was, while out */
+    uint32_t line;     /* its owner's, number + 1, while LIMITED; or was, while out; 0: none */
     uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
 };
 
@@ -202,6 +212,9 @@ void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, 
 void families_heat_all(struct sched *sched);
 /* Is it hot for jobs of that limit? */
 bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us);
+/* Would it be, if it had such a job; and with the hosts that are on offer? */
+bool family_is_hot(const struct sched *sched, const struct family *family, int64_t limit_us);
+bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us);
 /* Jobs that were let out are not tried here: others of their lines follow. */
 void family_tried(struct sched *sched, struct family *family);
 void classes_done(struct sched *sched);

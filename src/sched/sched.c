@@ -40,8 +40,8 @@ static void forget_all(struct sched *sched)
     forecasts_done(sched);
     bookings_done(sched);
     flights_done(sched);
-    classes_done(sched);
     limits_done(sched);
+    classes_done(sched);
     hosts_done(sched);
     amounts_done(sched);
     licences_done(sched);
@@ -59,7 +59,7 @@ static void rebuild(struct sched *sched)
     map_init(&sched->class_keys);
     map_init(&sched->flights);
     map_init(&sched->arrays);
-    map_init(&sched->limited);
+    map_init(&sched->wait_keys);
     read_config(sched);
     preempts_read(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)

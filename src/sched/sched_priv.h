@@ -38,6 +38,8 @@ void wants_del(struct sched *sched, struct family *family);
 void wants_absorb(struct sched *sched, unsigned *budget);
 /* The first job that a freed host could serve, and the host; NULL when there is none. */
 struct family *wants_offer(struct sched *sched, struct order *order, struct host **host);
+/* Is a freed host on offer that may have room for a job of the family? */
+bool wants_may_offer(struct sched *sched, struct family *family);
 /* It was tried: the host looks for the next one. */
 void wants_offered(struct sched *sched, struct host *host, struct order order);
 
@@ -174,7 +176,6 @@ void bookings_done(struct sched *sched);
 
 /* ---- limits.c ---- */
 
-#define NO_HOLDER UINT32_MAX
 struct held;
 /* Does a limit keep the job from starting? Then it is out of its class when this returns. */
 bool limits_in_way(struct sched *sched, const struct job *job);
@@ -189,18 +190,39 @@ void limits_unplan(struct sched *sched, struct held *held, bool started);
 /* The job runs no more. */
 void limits_freed(struct sched *sched, const struct job *job);
 void limits_sweep(struct sched *sched, unsigned *budget);
+void limits_done(struct sched *sched);
+
+/* ---- gates.c, waits.c, looks.c: jobs that wait for counters of limits ---- */
+
+struct gate;
+struct waiting;
+/* The holder's counter is less than it was. */
+void gate_fell(struct sched *sched, const struct holder *holder);
+/* The line of the job's owner. */
+uint32_t waits_line(struct sched *sched, const struct job *job);
+void waits_put(struct sched *sched, uint32_t line, const struct class *class, struct order order);
+void waits_del(struct sched *sched, uint32_t line, const struct class *class, struct order order);
+/* This is in the way of a job that was put there. */
+void waits_hit(struct sched *sched, uint32_t line, const struct class *class,
+               const struct limit_hit *hit, bool over);
+/* The line is looked at again; `fell`: because a counter is less. */
+void waits_review(struct sched *sched, uint32_t line, bool fell);
+void waits_review_all(struct sched *sched);
+/* One of its jobs is out (1), or was tried (-1). */
+void waits_out(struct sched *sched, uint32_t line, int by);
+/* The family is hot and has nobody to try: who is in lines? */
+void waits_wake(struct sched *sched, struct family *family);
+void waits_done(struct sched *sched);
 /* Lets go who waited for counters that have fallen. */
 void limits_review(struct sched *sched, unsigned *budget);
-void limits_done(struct sched *sched);
-void limited_put(struct sched *sched, uint32_t holder, struct order order);
-void limited_del(struct sched *sched, uint32_t holder, struct order order);
-/* The line is looked at again; `fell`: because the counter is less. */
-void limited_review(struct sched *sched, uint32_t holder, bool fell);
+bool limits_to_review(const struct sched *sched);
 /* classes.c: out of its queue until the limit has room. */
 void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit,
                      bool over);
-/* Back into its queue; true when it will be tried there soon. */
-bool class_let_out(struct sched *sched, const struct job *job);
+/* Back into its queue. `out`: to be tried; false when it will not be. */
+bool class_let_out(struct sched *sched, const struct job *job, bool out);
+/* Would it be tried there soon? */
+bool class_would_try(struct sched *sched, const struct job *job);
 struct order class_order(const struct sched *sched, const struct job *job);
 bool class_rank_is_old(struct sched *sched, const struct job *job);
 
@@ -296,14 +318,20 @@ struct sched {
     struct map licence_runs;                /* job id → struct licence_use */
     struct licence_use *licence_resvs;      /* of reservations */
     struct topo topo;
-    struct map limited;     /* number of a holder → struct line */
-    struct tallies planned; /* by holder */
-    uint64_t turn;          /* of the priorities that was seen last */
-    VEC(uint32_t) review;   /* holders whose lines are looked at again */
-    uint32_t sweep_id;      /* the next job to be put in its place; 0 none */
-    struct map flights;     /* job id → struct flights */
-    struct map arrays;      /* array id → struct throttle */
-    uint64_t releases;      /* grows with every release */
+    struct map wait_keys;        /* hash → struct waiting, chained */
+    VEC(struct waiting *) waits; /* by number; NULL: free */
+    VEC(uint32_t) free_lines;
+    VEC(struct gate *) gates;   /* by number of the holder; NULL: nobody waits for it */
+    VEC(uint32_t) line_reviews; /* lines and gates that are looked at again */
+    VEC(uint32_t) gate_reviews;
+    VEC(struct family *) woken;
+    uint64_t falls, gate_turns, line_turns; /* of counters; looks at gates and lines */
+    struct tallies planned;                 /* by holder */
+    uint64_t turn;                          /* of the priorities that was seen last */
+    uint32_t sweep_id;                      /* the next job to be put in its place; 0 none */
+    struct map flights;                     /* job id → struct flights */
+    struct map arrays;                      /* array id → struct throttle */
+    uint64_t releases;                      /* grows with every release */
     int64_t now_us;
     struct predict predict;
     bool preempting;         /* there may be victims */

@@ -235,13 +235,37 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
         struct order first =
             end == INT64_MAX ? family->root->best : family_first(family, end - sched->now_us, NULL);
         if (order_is_last(first)) /* those that come later are to be tried */
-            family->end_by_us = MAX(family->end_by_us, end);
+            family_heat(sched, family, end);
         if (order_before(host->offered, first) && order_before(first, best)) {
             best = first;
             found = family;
         }
     }
     heap_set(&sched->offers, &host->offer_at, found, best);
+}
+
+bool wants_may_offer(struct sched *sched, struct family *family)
+{
+    enum { HOSTS_MOST = 8 };
+    size_t count = sched->offers.items.len;
+
+    if (!count || !family->single) /* the others are woken by themselves */
+        return false;
+    if (count > HOSTS_MOST)
+        return true;
+    const struct ask *asks = family_asks(sched, family);
+    for (size_t i = 0; i < count; i++) {
+        const struct host *host =
+            CONTAINER_OF(sched->offers.items.items[i].at, struct host, offer_at);
+        struct has has = host_has(host);
+        for (uint32_t p = 0; p < family->shape->partition_count; p++) {
+            const struct ask *ask = &asks[p * family->kinds + host->kind->number];
+            struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p };
+            if (ask->able && ask->cpus <= has.cpus && may_fit(host, &want, has))
+                return true;
+        }
+    }
+    return false;
 }
 
 struct family *wants_offer(struct sched *sched, struct order *order, struct host **host)

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gates.c - counters of limits, and the lines that wait until they fall
+ *
+ * (1) A line hangs at the gate of every holder that was in the way of one of its jobs when it was
+ *     last looked at, with what must be so before that job could pass.
+ * (2) A gate knows the least that any of its lines needs. While that is not there a fall of its
+ *     counter costs a comparison: no line and no job is looked at.
+ * (3) Otherwise its lines are taken in the order of their first jobs. Once one has let a job out,
+ *     the gate waits until that was tried: then the others have what is left. Jobs that would not be
+ *     tried are let out only when no line has one that would.
+ */
+#include "sched/gates.h"
+
+#include <stdlib.h>
+
+/* Lines of which only a look can tell, and lines that are passed over, in one look at a gate. */
+enum { LOOKS_MOST = 8, LINES_PER_BUDGET = 16, SHOWS_MOST = 4 };
+
+static uint64_t in_use(const struct sched *sched, const struct gate *gate, unsigned why)
+{
+    static const struct planned none;
+    uint32_t number = gate->holder->number;
+    const struct planned *planned =
+        number < sched->planned.count ? &sched->planned.items[number] : &none;
+
+    return why == FOR_JOBS ? gate->holder->jobs + (uint64_t)planned->jobs
+                           : gate->holder->used[why] + planned->tres[why];
+}
+
+static bool is_shut(const struct sched *sched, const struct hang *hang)
+{
+    return hang->why < FOR_ANY && (int64_t)in_use(sched, hang->gate, hang->why) + hang->needs > 0;
+}
+
+/* (2) */
+static bool gate_may_open(const struct sched *sched, const struct gate *gate)
+{
+    for (unsigned why = 0; why < FOR_ANY; why++) {
+        if (gate->has >> why & 1 && (int64_t)in_use(sched, gate, why) + gate->tight[why] <= 0)
+            return true;
+    }
+    return false;
+}
+
+static void gate_tighten(struct gate *gate, const struct hang *hang)
+{
+    unsigned why = hang->why;
+
+    if (why >= FOR_ANY)
+        return;
+    if (!(gate->has >> why & 1) || hang->needs < gate->tight[why])
+        gate->tight[why] = hang->needs;
+    gate->has |= 1U << why;
+}
+
+static struct gate *gate_of(struct sched *sched, const struct holder *holder)
+{
+    while (sched->gates.len <= holder->number)
+        vec_push(&sched->gates, NULL);
+    struct gate **gate = &sched->gates.items[holder->number];
+    if (!*gate) {
+        *gate = NEW(struct gate);
+        (*gate)->holder = holder;
+    }
+    return *gate;
+}
+
+static struct heap *heap_of(struct gate *gate, const struct hang *hang)
+{
+    return hang->why < FOR_ANY ? &gate->known : &gate->any;
+}
+
+void gate_hang(struct sched *sched, struct waiting *line, const struct holder *holder, unsigned why,
+               int64_t needs)
+{
+    struct gate *gate = gate_of(sched, holder);
+    struct hang **at = &line->hangs;
+
+    while (*at && ((*at)->gate != gate || (*at)->why != why))
+        at = &(*at)->next;
+    if (!*at) {
+        *at = NEW(struct hang);
+        **at = (struct hang){ .line = line, .gate = gate, .why = why };
+    }
+    struct hang *hang = *at;
+    hang->needs = hang->here ? MIN(hang->needs, needs) : needs;
+    hang->here = true;
+    heap_set(heap_of(gate, hang), &hang->at, NULL, line_first(sched, line));
+    gate_tighten(gate, hang);
+}
+
+void gate_unhang(struct waiting *line, unsigned why, unsigned last)
+{
+    for (struct hang *hang = line->hangs; hang; hang = hang->next) {
+        if (hang->why < why || hang->why > last)
+            continue;
+        hang->here = false;
+        heap_del(heap_of(hang->gate, hang), &hang->at);
+    }
+}
+
+void hangs_free(struct waiting *line)
+{
+    gate_unhang(line, 0, FOR_OVER);
+    for (struct hang *hang = line->hangs, *next; hang; hang = next) {
+        next = hang->next;
+        free(hang);
+    }
+    line->hangs = NULL;
+}
+
+void gate_review(struct sched *sched, struct gate *gate)
+{
+    if (gate->review || (!heap_top(&gate->known) && !heap_top(&gate->any)))
+        return;
+    gate->review = true;
+    vec_push(&sched->gate_reviews, gate->holder->number);
+}
+
+void gate_fell(struct sched *sched, const struct holder *holder)
+{
+    struct gate *gate =
+        holder->number < sched->gates.len ? sched->gates.items[holder->number] : NULL;
+
+    if (!gate)
+        return;
+    gate->fell = ++sched->falls;
+    gate->turn = 0;
+    gate_review(sched, gate);
+}
+
+/* Nothing of it could go: what its lines need is worked out anew. */
+static void gate_measure(struct gate *gate)
+{
+    gate->has = 0;
+    for (size_t i = 0; i < gate->known.items.len; i++)
+        gate_tighten(gate, CONTAINER_OF(gate->known.items.items[i].at, struct hang, at));
+}
+
+/* The hang whose line is next: of those that are not shut for all. */
+static struct hang *gate_next(const struct sched *sched, const struct gate *gate)
+{
+    const struct heap_item *any = heap_top(&gate->any);
+    const struct heap_item *known = gate_may_open(sched, gate) ? heap_top(&gate->known) : NULL;
+    const struct heap_item *top = any;
+
+    if (known && (!any || order_before(known->key, any->key)))
+        top = known;
+    return top ? CONTAINER_OF(top->at, struct hang, at) : NULL;
+}
+
+/* One look at a gate. */
+struct gate_look {
+    VEC(struct hang *) aside;
+    struct waiting *cold[SHOWS_MOST];
+    size_t colds;
+    unsigned looks;
+    uint64_t turn;
+    bool out;
+};
+
+static void look_line(struct sched *sched, struct gate *gate, struct waiting *line,
+                      struct gate_look *look, bool show, unsigned *budget)
+{
+    bool fell = gate->fell > line->over_at;
+    unsigned looked = 0;
+
+    line->turn = look->turn;
+    line->outs++; /* so that it stays */
+    bool out = line_look(sched, line, fell, show, &looked) == LINE_OUT;
+    line->outs--;
+    if (out) {
+        line->via = gate;
+        look->out = true;
+    } else if (!show && line->colds && look->colds < SHOWS_MOST) {
+        look->cold[look->colds++] = line;
+    }
+    line_tidy(sched, line);
+    *budget -= MIN(*budget, 1 + looked / 4);
+}
+
+/* (3) */
+void gate_look(struct sched *sched, struct gate *gate, unsigned *budget)
+{
+    struct gate_look look = { .turn = gate->turn ? gate->turn : ++sched->gate_turns };
+    struct hang *hang;
+
+    gate->review = false;
+    gate->turn = 0;
+    while (!look.out && *budget && (hang = gate_next(sched, gate))) {
+        struct waiting *line = hang->line;
+        bool was = line->turn == look.turn || hang->turn == look.turn;
+        if (was || line->outs || is_shut(sched, hang)) {
+            heap_del(heap_of(gate, hang), &hang->at);
+            vec_push(&look.aside, hang);
+            hang->turn = look.turn;
+            *budget -= !was && look.aside.len % LINES_PER_BUDGET == 0;
+            continue;
+        }
+        if (hang->why >= FOR_ANY && ++look.looks > LOOKS_MOST)
+            break;
+        look_line(sched, gate, line, &look, false, budget);
+    }
+    bool all = !heap_top(&gate->known);
+    vec_each (struct hang *, at, &look.aside) {
+        if ((*at)->here && !(*at)->at)
+            heap_set(heap_of(gate, *at), &(*at)->at, NULL, line_first(sched, (*at)->line));
+    }
+    vec_done(&look.aside);
+    if (all)
+        gate_measure(gate);
+    if (!*budget && !look.out && gate_next(sched, gate)) {
+        gate_review(sched, gate);
+        gate->turn = look.turn;
+        return;
+    }
+    for (size_t i = 0; i < look.colds && !look.out; i++)
+        look_line(sched, gate, look.cold[i], &look, true, budget);
+}
+
+void gates_done(struct sched *sched)
+{
+    vec_each (struct gate *, gate, &sched->gates) {
+        if (!*gate)
+            continue;
+        vec_done(&(*gate)->known.items);
+        vec_done(&(*gate)->any.items);
+        free(*gate);
+    }
+    vec_done(&sched->gates);
+    vec_done(&sched->gate_reviews);
+}

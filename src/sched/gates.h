@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gates.h - jobs that wait for counters of limits: lines of owners at gates of holders
+ *
+ * Inside waits.c, looks.c and gates.c; what holds is written there.
+ */
+#ifndef SCHED_GATES_H
+#define SCHED_GATES_H
+
+#include "sched/sched_priv.h"
+
+/* What must be so before any job of the line passes the gate. */
+enum gate_for {
+    FOR_TRES,             /* and the following: so much of that TRES must be free */
+    FOR_JOBS = TRES_MOST, /* one more job must have room */
+    FOR_ANY,              /* nothing that could be told without looking */
+    FOR_OVER,             /* the same, for jobs that would be given too much */
+};
+
+/* A line at a gate. */
+struct hang {
+    struct hang *next; /* of the same line */
+    struct waiting *line;
+    struct gate *gate;
+    bool here;
+    uint64_t turn; /* of the look at the gate in which it was shut */
+    uint32_t at;   /* place + 1 in a heap of the gate; 0: not there */
+    unsigned why;  /* enum gate_for */
+    int64_t needs; /* opens when what is in use, and this, are not above 0 */
+};
+
+/* Who waits for a holder. */
+struct gate {
+    const struct holder *holder;
+    struct heap known, any; /* hangs, by the first job of their lines; FOR_ANY and above apart */
+    bool review;            /* is in sched->gate_reviews */
+    uint64_t fell;          /* sched->falls when its counter last fell */
+    uint64_t turn;          /* of a look that was cut short and goes on; 0: none */
+    uint32_t has;           /* a bit for each FOR_ that the following has */
+    int64_t tight[FOR_ANY]; /* no hang needs less */
+};
+
+/* Jobs of a line that have the same shape. */
+struct bin {
+    struct family *family;
+    struct waiting *line;
+    uint32_t open_at;    /* place + 1 among family->open; 0: not there */
+    struct order head;   /* of its jobs */
+    uint64_t turn;       /* of the look that found nothing in it */
+    uint64_t hot_turn;   /* of the look that found nothing that would be tried */
+    int64_t shortest_us; /* no job of it has a shorter limit */
+    struct line jobs;
+    uint64_t asks[TRES_MOST];
+};
+
+/* The line of an owner: who has the same counters. */
+struct waiting {
+    struct waiting *same; /* hash */
+    uint64_t key;
+    uint32_t number;
+    const struct assoc *assoc;
+    const struct qos *qos;
+    uint32_t uid;
+    char *account;
+    uint32_t *partitions;
+    size_t partition_count;
+    VEC(struct bin *) bins;
+    struct order head;  /* of its bins */
+    struct order first; /* where that job would be in the queue, if it is known; else 0 */
+    struct hang *hangs;
+    struct gate *via;  /* that goes on when the job that it let out was tried */
+    uint32_t outs;     /* jobs that are out and were not tried yet */
+    bool review, fell; /* is in sched->line_reviews; because a counter fell */
+    bool colds;        /* some could be let out that would not be tried */
+    uint64_t over_at;  /* sched->falls when a job of it was last found to be over */
+    uint64_t turn;     /* of the gate that looked at it last */
+};
+
+/* waits.c */
+/* The first job of it, where it would be in the queue. */
+struct order line_first(const struct sched *sched, struct waiting *line);
+/* This is in the way of a job in that bin. */
+void line_hang(struct sched *sched, struct waiting *line, const struct bin *bin,
+               const struct limit_hit *hit);
+void line_tidy(struct sched *sched, struct waiting *line); /* goes when nobody needs it */
+void bin_open(struct bin *bin, bool open);                 /* looks.c (3) */
+
+/* looks.c */
+enum line_seen { LINE_OUT, LINE_STAYS };
+/* Lets out the first that may go and will be tried; `show`: else some that will not be. */
+enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, bool show,
+                         unsigned *looked);
+
+/* gates.c */
+void gate_hang(struct sched *sched, struct waiting *line, const struct holder *holder, unsigned why,
+               int64_t needs);
+/* From `why` on, up to `last`. */
+void gate_unhang(struct waiting *line, unsigned why, unsigned last);
+void hangs_free(struct waiting *line);
+void gate_review(struct sched *sched, struct gate *gate);
+void gate_look(struct sched *sched, struct gate *gate, unsigned *budget);
+void gates_done(struct sched *sched);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * looks.c - who of a line that waits for limits goes back to its queue
+ *
+ * (1) When a counter falls, the first of a line that limits allow and that will be tried goes back
+ *     to its class. It is out: the next one follows when it was tried, so a place that is free is
+ *     not run for by the whole line.
+ * (2) Those whose family is cold cannot use it. Only when none will be tried some are shown, that
+ *     is go back too: SHOW_MOST at once, and as many with the next job that ends, or all when none
+ *     is left to end.
+ * (3) Bins that were passed because their family was cold are open. When it becomes hot and has
+ *     nobody to try, their lines are looked at, some at a time until one lets a job out.
+ * (4) A job that would be given more than it asks for, and more than there is room for, is over: it
+ *     is not let out again until a counter falls.
+ */
+#include "sched/gates.h"
+
+#include <stdlib.h>
+
+/* Jobs of one look: shown, of one bin, without a counter to wait for; counters; lines. */
+enum { SHOW_MOST = 4, BIN_MOST = 16, LOST_MOST = 16, WALLS_MOST = 8, WAKE_MOST = 4 };
+
+/* ---- who goes ---- */
+
+void waits_review(struct sched *sched, uint32_t number, bool fell)
+{
+    struct waiting *line = sched->waits.items[number - 1];
+
+    if (!line) /* nobody is left in it */
+        return;
+    line->fell = line->fell || fell;
+    if (!line->review)
+        vec_push(&sched->line_reviews, number);
+    line->review = true;
+}
+
+void waits_out(struct sched *sched, uint32_t number, int by)
+{
+    struct waiting *line = sched->waits.items[number - 1];
+
+    line->outs += (uint32_t)by;
+    if (by < 0 && !line->outs) /* it was tried: the next one */
+        waits_review(sched, number, false);
+}
+
+/* A counter that is in the way: of a TRES there is so much left. */
+struct wall {
+    const struct holder *holder;
+    size_t tres;
+    uint64_t room, most;
+    uint64_t least; /* that a bin asks for, of those that it is in the way of */
+};
+
+/* What a look finds. */
+struct look {
+    struct wall walls[WALLS_MOST];
+    size_t wall_count;
+    uint64_t turn;
+    bool fell;
+    bool shut; /* no job of the line may go */
+    uint32_t lost[LOST_MOST];
+    size_t losts;
+    unsigned looked;
+};
+
+/* A hit that is in the way of all bins that ask for as much is remembered: they are passed. */
+static void meet(struct sched *sched, struct waiting *line, const struct bin *bin,
+                 const struct limit_hit *hit, struct look *look)
+{
+    size_t count;
+
+    if (hit->is != LIMIT_TRES || line->partition_count > 1 || look->wall_count == WALLS_MOST) {
+        line_hang(sched, line, bin, hit);
+        look->shut = line->partition_count == 1 && hit->is == LIMIT_JOBS;
+        return;
+    }
+    size_t tres = (size_t)(hit->tres - state_tres(sched->state, &count));
+    look->walls[look->wall_count++] = (struct wall){ .holder = hit->holder,
+                                                     .tres = tres,
+                                                     .most = hit->most,
+                                                     .room = hit->most - MIN(hit->used, hit->most),
+                                                     .least = bin->asks[tres] };
+}
+
+static bool meets_wall(const struct bin *bin, struct look *look)
+{
+    for (size_t i = 0; i < look->wall_count; i++) {
+        struct wall *wall = &look->walls[i];
+        uint64_t asks = bin->asks[wall->tres];
+        if (asks <= wall->room)
+            continue;
+        wall->least = MIN(wall->least, asks);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * The first job of the bin that may go; NULL: none. `hot`: and would be tried; then the bin stays to
+ * be looked at for others.
+ */
+static const struct job *look_in(struct sched *sched, struct waiting *line, struct bin *bin,
+                                 struct look *look, bool hot)
+{
+    struct line_cursor cursor = { 0 };
+    bool cold = false;
+
+    bin->hot_turn = look->turn;
+    for (unsigned i = 0; i < BIN_MOST; i++) {
+        struct order order = line_next(&bin->jobs, &cursor);
+        struct limit_hit hit;
+        if (order_is_last(order))
+            break;
+        const struct job *job = state_job(sched->state, order.id);
+        look->looked++;
+        if (pend_find(sched, order.id)->over && !look->fell) /* (4) */
+            continue;
+        if (hot && !class_would_try(sched, job)) {
+            cold = true;
+            continue;
+        }
+        if (limits_allow_any(sched->state, job, &sched->planned, &hit))
+            return job;
+        if (!hit.holder) {
+            if (look->losts < LOST_MOST)
+                look->lost[look->losts++] = order.id;
+            continue;
+        }
+        meet(sched, line, bin, &hit, look);
+        if (hit.is != LIMIT_OTHER && line->partition_count == 1) { /* waits.c (2) */
+            cold = false;
+            break;
+        }
+    }
+    if (!cold)
+        bin->turn = look->turn;
+    return NULL;
+}
+
+/* The bin that has the first job of those that were not looked at; `hot`: and would be tried. */
+static struct bin *next_bin(struct sched *sched, const struct waiting *line, struct look *look,
+                            bool hot)
+{
+    struct order first = ORDER_LAST;
+    struct bin *found = NULL;
+
+    vec_each (struct bin *, at, &line->bins) {
+        struct bin *bin = *at;
+        if (bin->turn == look->turn || !order_before(bin->head, first))
+            continue;
+        if (hot && (bin->hot_turn == look->turn ||
+                    !family_would_try(sched, bin->family, bin->shortest_us)))
+            continue;
+        if (meets_wall(bin, look)) {
+            bin->turn = look->turn;
+            continue;
+        }
+        first = bin->head;
+        found = bin;
+    }
+    return found;
+}
+
+/* Lets out the first that will be tried. */
+static bool look_hot(struct sched *sched, struct waiting *line, struct look *look)
+{
+    struct bin *bin;
+
+    while (!look->shut && (bin = next_bin(sched, line, look, true))) {
+        const struct job *job = look_in(sched, line, bin, look, true);
+        if (job && class_let_out(sched, job, true))
+            return true;
+        if (job) /* it is in its queue and not hot after all */
+            waits_review(sched, line->number + 1, false);
+    }
+    return false;
+}
+
+/* Lets out some that will not be tried; false when there was none. */
+static bool look_cold(struct sched *sched, struct waiting *line, struct look *look)
+{
+    unsigned shown = 0;
+    struct bin *bin;
+
+    while (!look->shut && shown < SHOW_MOST && (bin = next_bin(sched, line, look, false))) {
+        const struct job *job = look_in(sched, line, bin, look, false);
+        if (!job)
+            continue;
+        bin->turn = look->turn;
+        class_let_out(sched, job, false); /* the bin may be gone then */
+        shown++;
+    }
+    return shown > 0;
+}
+
+static bool is_busy(const struct sched *sched, const struct holder *holder)
+{
+    return holder->jobs ||
+           (holder->number < sched->planned.count && sched->planned.items[holder->number].jobs);
+}
+
+/* (2): some are left that could be let out too. When something of a holder of theirs ends. */
+static void show_more_later(struct sched *sched, struct waiting *line)
+{
+    const struct holder *holders[HOLDERS_MOST];
+    const struct job *job = state_job(sched->state, line->head.id);
+    const struct partition *partition = state_partition(sched->state, job->shape->partitions[0]);
+    size_t count = limits_holders(sched->state, job, partition, holders);
+
+    for (size_t i = 0; i < count; i++) {
+        if (is_busy(sched, holders[i])) {
+            gate_hang(sched, line, holders[i], FOR_ANY, 0);
+            return;
+        }
+    }
+    waits_review(sched, line->number + 1, false);
+}
+
+enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, bool show,
+                         unsigned *looked)
+{
+    struct look look = { .fell = fell, .turn = ++sched->line_turns };
+    struct limit_hit never = { 0 };
+    bool shown = false;
+
+    gate_unhang(line, 0, FOR_ANY);
+    line->outs++; /* so that it stays */
+    bool out = look_hot(sched, line, &look);
+    if (!out && show)
+        shown = look_cold(sched, line, &look);
+    for (size_t i = 0; i < look.losts; i++)
+        class_limit_job(sched, state_job(sched->state, look.lost[i]), &never, false);
+    line->outs--;
+    *looked += look.looked;
+    if (out) {
+        gate_unhang(line, 0, FOR_ANY);
+        return LINE_OUT;
+    }
+    if (look.losts && line->bins.len) /* there may be more */
+        waits_review(sched, line->number + 1, fell);
+    line->colds = line->bins.len && !look.shut && (shown || next_bin(sched, line, &look, false));
+    for (size_t i = 0; i < look.wall_count && line->bins.len; i++) {
+        const struct wall *wall = &look.walls[i];
+        int64_t most = (int64_t)MIN(wall->most, (uint64_t)INT64_MAX / 2);
+        gate_hang(sched, line, wall->holder, (unsigned)wall->tres, (int64_t)wall->least - most);
+    }
+    vec_each (struct bin *, bin, &line->bins)
+        bin_open(*bin, !look.shut && (*bin)->turn != look.turn);
+    if (line->colds)
+        show_more_later(sched, line);
+    line_tidy(sched, line);
+    return LINE_STAYS;
+}
+
+/* ---- reviews ---- */
+
+static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
+{
+    struct waiting *line = sched->waits.items[number - 1];
+    struct gate *via = line->via;
+    bool fell = line->fell;
+    unsigned looked = 0;
+
+    line->review = line->fell = false;
+    if (line->outs)
+        return; /* when that was tried */
+    line->via = NULL;
+    line->outs++;
+    bool out = line_look(sched, line, fell, !via, &looked) == LINE_OUT;
+    line->outs--;
+    if (out)
+        line->via = via;
+    else if (via)
+        gate_review(sched, via);
+    *budget -= MIN(*budget, 1 + looked / 4);
+    line_tidy(sched, line);
+}
+
+void waits_wake(struct sched *sched, struct family *family)
+{
+    if (!family->wake_left)
+        vec_push(&sched->woken, family);
+    family->wake_left = (uint32_t)family->open.len;
+}
+
+/* (3) */
+static void wake(struct sched *sched, unsigned *budget)
+{
+    struct family *family = sched->woken.items[sched->woken.len - 1];
+
+    for (unsigned i = 0; i < WAKE_MOST && family->wake_left; i++) {
+        family->wake_left--;
+        if (!family->open.len || family->end_by_us == INT64_MIN || family->hot_at) {
+            family->wake_left = 0;
+            break;
+        }
+        struct bin *bin = family->open.items[0];
+        bin_open(bin, false);
+        waits_review(sched, bin->line->number + 1, false);
+    }
+    if (!family->wake_left)
+        sched->woken.len--;
+    --*budget;
+}
+
+void limits_review(struct sched *sched, unsigned *budget)
+{
+    while (*budget && limits_to_review(sched)) {
+        if (sched->woken.len && !sched->line_reviews.len && !sched->gate_reviews.len)
+            wake(sched, budget);
+        else if (sched->line_reviews.len)
+            review_line(sched, sched->line_reviews.items[--sched->line_reviews.len], budget);
+        else
+            gate_look(sched,
+                      sched->gates.items[sched->gate_reviews.items[--sched->gate_reviews.len]],
+                      budget);
+    }
+}
+
+bool limits_to_review(const struct sched *sched)
+{
+    return sched->line_reviews.len || sched->gate_reviews.len || sched->woken.len;
+}
+
+void waits_review_all(struct sched *sched)
+{
+    sched->falls++;
+    for (uint32_t i = 0; i < sched->waits.len; i++) {
+        if (sched->waits.items[i])
+            waits_review(sched, i + 1, true);
+    }
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * waits.c - jobs that a limit keeps from starting, in lines by owner
+ *
+ * A job that may not start is taken out of its class and put into the line of its owner. All jobs
+ * of a line have the same association, QOS, user and partitions: the same holders count them.
+ *
+ * (1) All jobs of a line have the same fair share, so they are in order without it and no turn of
+ *     the priorities moves them.
+ * (2) Jobs of a line that have the same shape are in one bin: mostly the first of it answers for
+ *     all of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sched/gates.h"
+
+/* ---- lines ---- */
+
+static uint32_t partition_of(const struct sched *sched, const struct job *job, size_t i)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+
+    return needs[i].partition ? needs[i].partition->number : UINT32_MAX;
+}
+
+static uint64_t key_of(const struct sched *sched, const struct job *job)
+{
+    uint64_t key = hash_mix(job->owner->uid);
+
+    key = hash_mix(key ^ (job->assoc ? job->assoc->holder.number : UINT32_MAX));
+    key = hash_mix(key ^ (job->in_qos ? job->in_qos->index : UINT32_MAX));
+    if (job->account)
+        key = hash_bytes(job->account, strlen(job->account), key);
+    for (size_t i = 0; i < job->shape->partition_count; i++)
+        key = hash_mix(key ^ partition_of(sched, job, i));
+    return key;
+}
+
+static bool is_of(const struct sched *sched, const struct waiting *line, const struct job *job)
+{
+    bool same = line->uid == job->owner->uid && line->assoc == job->assoc &&
+                line->qos == job->in_qos && str_eq(line->account, job->account) &&
+                line->partition_count == job->shape->partition_count;
+
+    for (size_t i = 0; same && i < line->partition_count; i++)
+        same = line->partitions[i] == partition_of(sched, job, i);
+    return same;
+}
+
+static struct waiting *line_new(struct sched *sched, const struct job *job, uint64_t key)
+{
+    struct waiting *line = NEW(struct waiting);
+
+    *line = (struct waiting){ .key = key,
+                              .assoc = job->assoc,
+                              .qos = job->in_qos,
+                              .uid = job->owner->uid,
+                              .account = mem_strdup(job->account),
+                              .partition_count = job->shape->partition_count };
+    line->partitions = NEW_ARRAY(uint32_t, line->partition_count);
+    for (size_t i = 0; i < line->partition_count; i++)
+        line->partitions[i] = partition_of(sched, job, i);
+    if (sched->free_lines.len) {
+        line->number = sched->free_lines.items[--sched->free_lines.len];
+        sched->waits.items[line->number] = line;
+    } else {
+        line->number = (uint32_t)sched->waits.len;
+        vec_push(&sched->waits, line);
+    }
+    line->same = map_put_num(&sched->wait_keys, key, line);
+    return line;
+}
+
+uint32_t waits_line(struct sched *sched, const struct job *job)
+{
+    uint64_t key = key_of(sched, job);
+    struct waiting *line = map_get_num(&sched->wait_keys, key);
+
+    while (line && !is_of(sched, line, job))
+        line = line->same;
+    return (line ? line : line_new(sched, job, key))->number + 1;
+}
+
+void bin_open(struct bin *bin, bool open)
+{
+    struct family *family = bin->family;
+
+    if (open && !bin->open_at) {
+        vec_push(&family->open, bin);
+        bin->open_at = (uint32_t)family->open.len;
+    } else if (!open && bin->open_at) {
+        struct bin *last = family->open.items[--family->open.len];
+        last->open_at = bin->open_at;
+        family->open.items[bin->open_at - 1] = last;
+        bin->open_at = 0;
+    }
+}
+
+static void bin_free(struct bin *bin)
+{
+    bin_open(bin, false);
+    line_done(&bin->jobs);
+    free(bin);
+}
+
+static void line_free(struct waiting *line)
+{
+    hangs_free(line);
+    vec_each (struct bin *, bin, &line->bins)
+        bin_free(*bin);
+    vec_done(&line->bins);
+    free(line->account);
+    free(line->partitions);
+    free(line);
+}
+
+void line_tidy(struct sched *sched, struct waiting *line)
+{
+    struct waiting *chain = map_get_num(&sched->wait_keys, line->key);
+
+    if (line->bins.len || line->outs || line->review)
+        return;
+    if (chain == line && line->same) {
+        map_put_num(&sched->wait_keys, line->key, line->same);
+    } else if (chain == line) {
+        map_del_num(&sched->wait_keys, line->key);
+    } else {
+        while (chain->same != line)
+            chain = chain->same;
+        chain->same = line->same;
+    }
+    sched->waits.items[line->number] = NULL;
+    vec_push(&sched->free_lines, line->number);
+    line_free(line);
+}
+
+static size_t bin_at(const struct waiting *line, const struct family *family)
+{
+    size_t at = 0;
+
+    while (at < line->bins.len && line->bins.items[at]->family != family)
+        at++;
+    return at;
+}
+
+static struct bin *bin_new(const struct sched *sched, struct waiting *line, struct family *family,
+                           const struct job *job)
+{
+    struct bin *bin = NEW(struct bin);
+    struct charge charge;
+
+    charge_asked(sched->state, job, 0, &charge);
+    bin->family = family;
+    bin->line = line;
+    bin->shortest_us = INT64_MAX;
+    memcpy(bin->asks, charge.tres, sizeof(bin->asks));
+    return bin;
+}
+
+void waits_put(struct sched *sched, uint32_t number, const struct class *class, struct order order)
+{
+    struct waiting *line = number ? sched->waits.items[number - 1] : NULL;
+
+    if (!line)
+        return;
+    size_t at = bin_at(line, class->family);
+    if (at == line->bins.len)
+        vec_push(&line->bins,
+                 bin_new(sched, line, class->family, state_job(sched->state, order.id)));
+    struct bin *bin = line->bins.items[at];
+    line_put(&bin->jobs, order);
+    bin->head = line_head(&bin->jobs);
+    bin->shortest_us = MIN(bin->shortest_us, class->limit_us);
+    if (line->bins.len == 1 || order_before(bin->head, line->head)) {
+        line->head = bin->head;
+        line->first = (struct order){ 0, 0 };
+    }
+}
+
+void waits_del(struct sched *sched, uint32_t number, const struct class *class, struct order order)
+{
+    struct waiting *line = number ? sched->waits.items[number - 1] : NULL;
+    size_t at = line ? bin_at(line, class->family) : 0;
+
+    if (!line || at == line->bins.len)
+        return;
+    struct bin *bin = line->bins.items[at];
+    line_del(&bin->jobs, order);
+    bin->head = line_head(&bin->jobs);
+    if (!bin->jobs.count) {
+        bin_free(bin);
+        line->bins.items[at] = line->bins.items[--line->bins.len];
+    }
+    if (!line->bins.len)
+        gate_unhang(line, 0, FOR_OVER);
+    if (line->head.id == order.id) {
+        line->head = ORDER_LAST;
+        line->first = (struct order){ 0, 0 };
+        vec_each (struct bin *, other, &line->bins)
+            line->head = order_before((*other)->head, line->head) ? (*other)->head : line->head;
+    }
+    line_tidy(sched, line);
+}
+
+struct order line_first(const struct sched *sched, struct waiting *line)
+{
+    if (!line->bins.len)
+        return ORDER_LAST;
+    if (!line->first.id)
+        line->first = class_order(sched, state_job(sched->state, line->head.id));
+    return line->first;
+}
+
+void line_hang(struct sched *sched, struct waiting *line, const struct bin *bin,
+               const struct limit_hit *hit)
+{
+    size_t count;
+    int64_t most = (int64_t)MIN(hit->most, (uint64_t)INT64_MAX / 2);
+
+    if (line->partition_count > 1 || hit->is == LIMIT_OTHER) {
+        gate_hang(sched, line, hit->holder, FOR_ANY, 0);
+    } else if (hit->is == LIMIT_JOBS) {
+        gate_hang(sched, line, hit->holder, FOR_JOBS, 1 - most);
+    } else {
+        size_t tres = (size_t)(hit->tres - state_tres(sched->state, &count));
+        gate_hang(sched, line, hit->holder, (unsigned)tres, (int64_t)bin->asks[tres] - most);
+    }
+}
+
+void waits_hit(struct sched *sched, uint32_t number, const struct class *class,
+               const struct limit_hit *hit, bool over)
+{
+    struct waiting *line = sched->waits.items[number - 1];
+
+    if (over) {
+        line->over_at = sched->falls;
+        gate_hang(sched, line, hit->holder, FOR_OVER, 0);
+    } else if (!line->outs) { /* else it is looked at soon */
+        line_hang(sched, line, line->bins.items[bin_at(line, class->family)], hit);
+    }
+}
+
+void waits_done(struct sched *sched)
+{
+    vec_each (struct waiting *, line, &sched->waits) {
+        if (*line)
+            line_free(*line);
+    }
+    vec_done(&sched->waits);
+    vec_done(&sched->free_lines);
+    vec_done(&sched->line_reviews);
+    vec_done(&sched->woken);
+    map_done(&sched->wait_keys);
+    gates_done(sched);
+}
