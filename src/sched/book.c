@@ -132,7 +132,8 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
     uint64_t before = sched->looked;
 
-    if (family->hopeless == sched->epoch + 1 || hold_of(sched, order.id) || never_reserves(job))
+    if (family->hopeless == sched->epoch + 1 || hold_of(sched, order.id) || never_reserves(job) ||
+        family->het)
         return false;
     book_drop_behind(sched, order); /* (1) */
     booking.start_us = profile_start(sched, family, job, sched->now_us, false, &booking.parts);

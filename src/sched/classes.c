@@ -168,6 +168,8 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         line_del(&class->queue, order);
     class->head = line_head(&class->queue);
     if (class->head.id != was.id || class->head.rank != was.rank) {
+        if (class->family->het && place == PEND_QUEUED)
+            family_heat(sched, class->family, INT64_MAX);
         class_pull_up(class);
         family_rekey(sched, class->family, order);
         /* Freed hosts that are being offered may have passed it already. */
@@ -354,5 +356,6 @@ void classes_done(struct sched *sched)
         vec_done(&sched->lanes.items[i].heap.items);
     vec_done(&sched->lanes);
     vec_done(&sched->unsure);
+    vec_done(&sched->hets);
     sched->family_count = 0;
 }

@@ -50,11 +50,25 @@ static bool waits_for_reservation(const struct sched *sched, const struct shape 
     return shape->reservation && (!resv || !resv->active);
 }
 
+/* Why another component of a heterogeneous job may not start yet; 0: all may. */
+static unsigned other_component(const struct sched *sched, const struct job *job)
+{
+    for (uint32_t i = 0; job->more && i < job->more->het_count; i++) {
+        const struct job *part = state_job(sched->state, job->more->het_job_id + i);
+        if (part && part->state == JOB_PENDING && !job_is_eligible(part))
+            return core_job_reason(sched->state, part);
+    }
+    return 0;
+}
+
 unsigned sched_reason(const struct sched *sched, const struct job *job)
 {
     const struct pend *pend;
     struct family *family = family_of(sched, job, &pend);
+    unsigned other = other_component(sched, job);
 
+    if (other)
+        return other;
     if (waits_for_reservation(sched, job->shape))
         return REASON_RESERVATION;
     if (!family)

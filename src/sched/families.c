@@ -172,6 +172,15 @@ static bool is_particular(const struct sched *sched, const struct shape *shape)
                                    (shape->max_nodes > 1 && shape->tasks > 1)));
 }
 
+/*
+ * The first component of a heterogeneous job: whether it starts depends on the others too. What it learns is
+ * of no use to jobs that are like it, and hosts that it has no use for may be what it waits for.
+ */
+static uint32_t het_of(const struct job *job)
+{
+    return job->more && job->more->het_count && job->more->het_offset == 0 ? job->id : 0;
+}
+
 static struct family *family_new(struct sched *sched, const struct job *job,
                                  const struct mask *mask)
 {
@@ -220,16 +229,22 @@ struct family *family_get(struct sched *sched, const struct job *job, const stru
     if (minds_of(sched, job, mask) && !sched->minds)
         sched->minds = sched->reclass = true;
     uint32_t uid = sched->minds ? job->owner->uid : UINT32_MAX;
-    uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32);
+    uint32_t het = het_of(job);
+    uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32) ^
+                   (het ? hash_mix(het) : 0);
     struct family *chain = map_get_num(&sched->families, key);
 
     for (struct family *family = chain; family; family = family->same) {
         if (family->shape == job->shape && family->shape_hash == job->shape->head.hash &&
-            memcmp(&family->mask, mask, sizeof(*mask)) == 0 && family->uid == uid)
+            memcmp(&family->mask, mask, sizeof(*mask)) == 0 && family->uid == uid &&
+            family->het == het)
             return family;
     }
     struct family *family = family_new(sched, job, mask);
     family->key = key;
+    family->het = het;
+    if (het)
+        vec_push(&sched->hets, family);
     family->same = chain;
     map_put_num(&sched->families, key, family);
     sched->family_count++;
@@ -240,6 +255,10 @@ void family_drop(struct sched *sched, struct family *family)
 {
     struct family *chain = map_get_num(&sched->families, family->key);
 
+    for (size_t i = family->het ? sched->hets.len : 0; i-- > 0;) {
+        if (sched->hets.items[i] == family)
+            vec_remove(&sched->hets, i);
+    }
     heap_del(&sched->hot, &family->hot_at);
     for (uint32_t i = 0; i < family->lane_count; i++) {
         if (family->lanes[i] < sched->lanes.len)
@@ -337,11 +356,23 @@ void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, 
 {
     family->end_by_us = end_by_us;
     family->lacking = lacking;
-    wants_add(sched, family);
+    if (family->het)
+        family->end_by_us = INT64_MIN; /* until families_heat_hets() */
+    else
+        wants_add(sched, family);
     family_tried(sched, family);
     for (uint32_t i = 0; i < family->lane_count; i++)
         lane_doubt_at(sched, family->lanes[i], tried);
     set_hot(sched, family);
+}
+
+void families_heat_hets(struct sched *sched)
+{
+    if (sched->het_seen == sched->het_news)
+        return;
+    sched->het_seen = sched->het_news;
+    vec_each (struct family *, family, &sched->hets)
+        family_heat(sched, *family, INT64_MAX);
 }
 
 void families_heat_all(struct sched *sched)

@@ -347,6 +347,8 @@ static void look_around(struct sched *sched, int64_t now_us)
         sched->epoch++;
         families_heat_all(sched);
     }
+    sched->het_news += passed;
+    families_heat_hets(sched);
 }
 
 static void try_next(struct sched *sched, struct family *family, struct order order,

@@ -108,6 +108,7 @@ struct family {
     struct mask mask; /* of shape->partitions */
     uint32_t uid;     /* where it matters whose jobs share a host; else UINT32_MAX */
     uint8_t minds;    /* enum minds: must not share hosts with others */
+    uint32_t het;     /* the heterogeneous job that it is of, alone; 0: none */
     struct family *same;
     uint64_t key;
     uint64_t generation, kinds_version; /* of the asks */
@@ -210,6 +211,8 @@ void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);
 void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
                  struct order tried);
 void families_heat_all(struct sched *sched);
+/* Those of heterogeneous jobs, when something happened that may let one start. */
+void families_heat_hets(struct sched *sched);
 /* Is it hot for jobs of that limit? */
 bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us);
 /* Would it be, if it had such a job; and with the hosts that are on offer? */

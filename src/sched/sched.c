@@ -182,11 +182,29 @@ static void started(struct sched *sched, const struct event *event)
     array_news(sched, event);
 }
 
+/* Could a heterogeneous job start after it that could not before? */
+static bool helps_het(const struct event *event)
+{
+    const struct job *job = event->job;
+
+    switch (event->kind) {
+    case EVENT_JOB_SUBMITTED:
+    case EVENT_JOB_STARTED:
+        return false;
+    case EVENT_JOB_ELIGIBLE:
+    case EVENT_JOB_WAITING:
+        return job->more && job->more->het_count;
+    default:
+        return true;
+    }
+}
+
 void sched_feed(struct sched *sched, const struct event *event)
 {
     const struct job *job = event->job;
 
     sched->changes++;
+    sched->het_news += helps_het(event);
     if (event->kind <= EVENT_JOB_WAITING || event->kind == EVENT_JOB_CHANGED)
         sched->preempt_news = true;
     switch (event->kind) {

@@ -299,6 +299,8 @@ struct sched {
     struct map class_keys; /* hash → struct class, chained */
     struct map families;   /* hash → struct family, chained */
     size_t family_count;
+    VEC(struct family *) hets; /* of heterogeneous jobs: they wait for more hosts than their own */
+    uint64_t het_news, het_seen; /* grows with every event that may let one of them start */
     struct heap hot;
     struct heap offers;           /* freed hosts, by the first job that may fit there */
     VEC(struct lane) lanes;       /* by partition number */

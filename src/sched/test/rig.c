@@ -131,36 +131,49 @@ void rig_free(struct rig *rig)
 
 /* ---- jobs ---- */
 
-uint32_t rig_submit_spec(struct rig *rig, uint32_t uid, const JobSpec *spec)
+enum { COMPONENTS = 8 };
+
+static uint32_t submit_specs(struct rig *rig, uint32_t uid, const JobSpec *const *specs,
+                             size_t count)
 {
     Command cmd = COMMAND__INIT;
     CmdSubmit submit = CMD_SUBMIT__INIT;
     JobOwner owner = JOB_OWNER__INIT;
-    PackedComponent component = PACKED_COMPONENT__INIT, *components[1] = { &component };
+    PackedComponent list[COMPONENTS], *components[COMPONENTS];
     uint8_t digest[32] = { 0 };
-    uint8_t bytes[4096];
+    uint8_t bytes[COMPONENTS][4096];
     char user[24];
 
-    size_t len = job_spec__get_packed_size(spec);
-    if (len > sizeof(bytes))
-        die("job", "too long");
-    job_spec__pack(spec, bytes);
     memcpy(digest, &rig->index, sizeof(rig->index));
-    PUT(&component, spec, ((ProtobufCBinaryData){ len, bytes }));
-    PUT(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    for (size_t i = 0; i < count; i++) {
+        size_t len = job_spec__get_packed_size(specs[i]);
+        if (len > sizeof(bytes[i]))
+            die("job", "too long");
+        job_spec__pack(specs[i], bytes[i]);
+        components[i] = &list[i];
+        packed_component__init(&list[i]);
+        PUT(&list[i], spec, ((ProtobufCBinaryData){ len, bytes[i] }));
+        if (i == 0)
+            PUT(&list[i], payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    }
     PUT(&owner, uid, uid);
     PUT(&owner, gid, 100);
     snprintf(user, sizeof(user), "u%u", uid);
     owner.user = user;
     owner.group = (char *)"users";
     submit.owner = &owner;
-    submit.n_components = 1;
+    submit.n_components = count;
     submit.components = components;
     cmd.what_case = COMMAND__WHAT_SUBMIT;
     cmd.submit = &submit;
     if (rig_apply(rig, &cmd) != ERR_OK)
         return 0;
     return rig->events.list.items[rig->events.list.len - 1].job_id;
+}
+
+uint32_t rig_submit_spec(struct rig *rig, uint32_t uid, const JobSpec *spec)
+{
+    return submit_specs(rig, uid, &spec, 1);
 }
 
 struct words {
@@ -313,18 +326,36 @@ static void read_word(struct words *words, char *word)
     }
 }
 
+static void blank_words(struct words *words)
+{
+    *words = (struct words){ .spec = JOB_SPEC__INIT, .uid = 1000 };
+    words->spec.name = (char *)"job";
+    words->spec.work_dir = (char *)"/";
+    PUT(&words->spec, batch, true);
+    PUT(&words->spec, time_limit_s, 3600);
+}
+
 uint32_t rig_submit(struct rig *rig, const char *text)
 {
-    struct words words = { .spec = JOB_SPEC__INIT, .uid = 1000 };
+    struct words words[COMPONENTS];
+    const JobSpec *specs[COMPONENTS];
     char *copy = mem_strdup(text), *save = NULL;
+    size_t last = 0;
 
-    words.spec.name = (char *)"job";
-    words.spec.work_dir = (char *)"/";
-    PUT(&words.spec, batch, true);
-    PUT(&words.spec, time_limit_s, 3600);
-    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-        read_word(&words, word);
-    uint32_t id = rig_submit_spec(rig, words.uid, &words.spec);
+    blank_words(&words[0]);
+    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (strcmp(word, ":") != 0) {
+            read_word(&words[last], word);
+            continue;
+        }
+        if (++last == COMPONENTS)
+            die("job", "too many components");
+        blank_words(&words[last]);
+        PUT(&words[last].spec, batch, false);
+    }
+    for (size_t i = 0; i <= last; i++)
+        specs[i] = &words[i].spec;
+    uint32_t id = submit_specs(rig, words[0].uid, specs, last + 1);
     free(copy);
     return id;
 }
