@@ -34,6 +34,7 @@ enum {
     LIMIT_SCRIPT_BYTES = 4 * 1024 * 1024, /* Slurm's max_script_size default */
     LIMIT_ENV_BYTES = 4 * 1024 * 1024,
     LIMIT_ENV_COUNT = 32768,
+    LIMIT_PRIVATE_DIRS = 16, /* directories that a job has for itself */
     LIMIT_ARGS_COUNT = 4096,
     LIMIT_ARRAY_TASKS = 4000001, /* Slurm's largest MaxArraySize */
     LIMIT_ARRAY_RUNS = 10000,    /* ranges in one --array */

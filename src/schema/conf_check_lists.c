@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/map.h"
 #include "schema/conf_priv.h"
 
@@ -225,6 +226,25 @@ static void check_preemption(struct conf *conf)
                       "preemption.mode SUSPEND needs GANG too, which resumes what was suspended");
 }
 
+/* What an agent could not mount. */
+static void check_private(struct conf *conf)
+{
+    struct conf_item *item = conf_single(conf, conf_section_find("private"));
+    const Config *config = &conf->config;
+
+    if (config->n_private_dirs > LIMIT_PRIVATE_DIRS)
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "dirs"), "private.dirs are more than %d",
+                      LIMIT_PRIVATE_DIRS);
+    for (size_t i = 0; i < config->n_private_dirs; i++) {
+        const char *dir = config->private_dirs[i];
+        size_t len = strlen(dir);
+        if (dir[0] != '/' || len < 2 || dir[len - 1] == '/' || strpbrk(dir, "\t\n") ||
+            strstr(dir, "//") || strstr(dir, "/.."))
+            conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "dirs"),
+                          "private.dirs: \"%.64s\" is not the absolute path of a directory", dir);
+    }
+}
+
 void conf_check_lists(struct conf *conf)
 {
     for (size_t i = 0; i < conf->items.len; i++) {
@@ -242,5 +262,6 @@ void conf_check_lists(struct conf *conf)
     check_topology(conf);
     check_controller(conf);
     check_preemption(conf);
+    check_private(conf);
     conf_check_accounts(conf);
 }

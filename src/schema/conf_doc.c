@@ -65,6 +65,7 @@ static const char *const scope_titles[SLURMCONF_SCOPES] = {
     [SLURMCONF_POWER] = "slurm.conf, lines of PowerAction",
     [SLURMCONF_TOPOLOGY] = "topology.conf",
     [SLURMCONF_CGROUP] = "cgroup.conf",
+    [SLURMCONF_PRIVATE] = "job_container.conf",
 };
 
 static void document_slurm(struct str *out)

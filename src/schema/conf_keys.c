@@ -36,6 +36,10 @@ const struct conf_section conf_sections[] = {
     { .name = "hooks",
       .keys = conf_keys_hooks,
       .help = "Programs of the site that run around jobs, and mail." },
+    { .name = "private",
+      .keys = conf_keys_private,
+      .help =
+          "Directories that each job has for itself, such as /tmp (Slurm's job_container/tmpfs)." },
     { .name = "access", .keys = conf_keys_access, .help = "Who may do and see what." },
     { .name = "accounting",
       .keys = conf_keys_accounting,

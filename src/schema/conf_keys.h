@@ -89,9 +89,9 @@ void conf_key_expects(const struct conf_key *key, struct str *out);
 /* The tables of the files conf_keys_*.c. */
 extern const struct conf_key conf_keys_top[], conf_keys_controller[], conf_keys_agent[],
     conf_keys_scheduler[], conf_keys_priority[], conf_keys_preemption[], conf_keys_jobs[],
-    conf_keys_hooks[], conf_keys_access[], conf_keys_accounting[], conf_keys_cgroup[],
-    conf_keys_topology[], conf_keys_update[], conf_keys_partitions[], conf_keys_nodes[],
-    conf_keys_nodesets[], conf_keys_gres[], conf_keys_switches[], conf_keys_blocks[],
-    conf_keys_down[], conf_keys_accounts[], conf_keys_users[], conf_keys_qos[];
+    conf_keys_hooks[], conf_keys_private[], conf_keys_access[], conf_keys_accounting[],
+    conf_keys_cgroup[], conf_keys_topology[], conf_keys_update[], conf_keys_partitions[],
+    conf_keys_nodes[], conf_keys_nodesets[], conf_keys_gres[], conf_keys_switches[],
+    conf_keys_blocks[], conf_keys_down[], conf_keys_accounts[], conf_keys_users[], conf_keys_qos[];
 
 #endif

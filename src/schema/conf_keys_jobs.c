@@ -322,6 +322,41 @@ const struct conf_key conf_keys_jobs[] = {
     { 0 },
 };
 
+const struct conf_key conf_keys_private[] = {
+    { .name = "base_path",
+      .field = "private_base_path",
+      .type = CONF_PATH,
+      .slurm = "BasePath",
+      .help =
+          "Directory on each node below which jobs get their own, in NODE/JOB.ATTEMPT; %n is the "
+          "node's name, %h its host's. Unset: jobs see the node's directories." },
+    { .name = "dirs",
+      .field = "private_dirs",
+      .type = CONF_LIST,
+      .def = "/tmp,/dev/shm",
+      .slurm = "Dirs",
+      .help = "What a job has for itself. What is below /dev/shm is in memory." },
+    { .name = "auto_base_path",
+      .field = "private_auto_base_path",
+      .type = CONF_BOOL,
+      .def = "false",
+      .slurm = "AutoBasePath",
+      .help = "The base path is made where there is none." },
+    { .name = "init_script",
+      .field = "private_init_script",
+      .type = CONF_PATH,
+      .slurm = "InitScript",
+      .help = "Program run as root on a node once the job's directories are there, before its "
+              "prolog." },
+    { .name = "shared",
+      .field = "private_shared",
+      .type = CONF_BOOL,
+      .def = "false",
+      .slurm = "Shared",
+      .help = "What the node mounts later is seen by running jobs too, as autofs needs it." },
+    { 0 },
+};
+
 const struct conf_key conf_keys_hooks[] = {
     { .name = "prolog",
       .field = "prolog",

@@ -17,13 +17,14 @@ static const char *const scope_sections[SLURMCONF_SCOPES][3] = {
     [SLURMCONF_NODE] = { "nodes" },       [SLURMCONF_PARTITION] = { "partitions" },
     [SLURMCONF_NODESET] = { "nodesets" }, [SLURMCONF_DOWN] = { "down" },
     [SLURMCONF_GRES] = { "gres" },        [SLURMCONF_TOPOLOGY] = { "switches", "blocks" },
-    [SLURMCONF_CGROUP] = { "cgroup" },
+    [SLURMCONF_CGROUP] = { "cgroup" },    [SLURMCONF_PRIVATE] = { "private" },
 };
 
 static bool in_scope(enum slurmconf_scope scope, const struct conf_section *section)
 {
     if (scope == SLURMCONF_GLOBAL)
-        return !section->list && strcmp(section->name, "cgroup") != 0;
+        return !section->list && strcmp(section->name, "cgroup") != 0 &&
+               strcmp(section->name, "private") != 0;
     for (size_t i = 0; i < 3 && scope_sections[scope][i]; i++) {
         if (strcmp(scope_sections[scope][i], section->name) == 0)
             return true;
@@ -224,16 +225,16 @@ static void read_include(struct slurmconf *sc, enum slurmconf_scope scope,
 static void read_line(struct slurmconf *sc, enum slurmconf_scope scope,
                       const struct slurmconf_line *line)
 {
-    struct conf_item *cgroup;
+    struct conf_item *item;
 
     if (scope == SLURMCONF_GLOBAL)
         scope = line_scope(line->pairs.items[0].key);
     if (scope == SLURMCONF_GLOBAL) {
         read_global(sc, line);
-    } else if (scope == SLURMCONF_CGROUP) {
-        cgroup = conf_single(sc->conf, conf_section_find("cgroup"));
+    } else if (scope == SLURMCONF_CGROUP || scope == SLURMCONF_PRIVATE) {
+        item = conf_single(sc->conf, conf_section_find(scope_sections[scope][0]));
         vec_each (struct slurmconf_pair, pair, &line->pairs)
-            slurmconf_pair(sc, scope, cgroup, pair, line->at);
+            slurmconf_pair(sc, scope, item, pair, line->at);
     } else {
         slurmconf_read_line(sc, scope, line);
     }
@@ -320,6 +321,8 @@ int slurmconf_read(struct conf *conf, const char *text, size_t len)
     read_beside(&sc, SLURMCONF_TOPOLOGY, "topology.conf",
                 conf->files ? conf->files->topology : NULL);
     read_beside(&sc, SLURMCONF_CGROUP, "cgroup.conf", conf->files ? conf->files->cgroup : NULL);
+    if (sc.private_dirs)
+        read_beside(&sc, SLURMCONF_PRIVATE, "job_container.conf", NULL);
     use_slurm_defaults(&sc);
     slurmconf_settle(&sc);
     map_done(&seen);

@@ -29,6 +29,7 @@ enum slurmconf_scope {
     SLURMCONF_GRES,     /* gres.conf */
     SLURMCONF_TOPOLOGY, /* topology.conf */
     SLURMCONF_CGROUP,   /* cgroup.conf */
+    SLURMCONF_PRIVATE,  /* job_container.conf */
     SLURMCONF_SCOPES
 };
 
@@ -110,6 +111,7 @@ struct slurmconf {
     const char *ctld_port, *dbd_host, *dbd_port, *dbd_type;
     struct conf_origin ctld_port_at, dbd_at;
     VEC(const char *) hosts, addrs; /* controllers */
+    bool private_dirs;              /* job_container.conf counts */
     struct conf_origin hosts_at;
     /* of the line being read */
     struct conf_item *item;
@@ -123,7 +125,7 @@ slurmconf_set_fn slurmconf_set_auth_type, slurmconf_set_backup, slurmconf_set_ba
     slurmconf_set_host, slurmconf_set_job_defaults, slurmconf_set_ctld_debug,
     slurmconf_set_node_debug, slurmconf_set_port, slurmconf_set_select_type, slurmconf_set_topology,
     slurmconf_set_words, slurmconf_set_exclusive, slurmconf_set_sockets_per_board,
-    slurmconf_set_block_sizes, slurmconf_set_node_state;
+    slurmconf_set_block_sizes, slurmconf_set_container_type, slurmconf_set_node_state;
 
 /* Sets "section.key" or a key of the current line's item from text in Slurm's notation. */
 int slurmconf_put(struct slurmconf *sc, const char *to, struct conf_source source,

@@ -92,7 +92,7 @@ const struct slurmconf_key slurmconf_keys[] = {
     LACKS(GLOBAL, "JobCompPort", "there is no completion log; accounting keeps every job"),
     LACKS(GLOBAL, "JobCompType", "there is no completion log; accounting keeps every job"),
     KEPT(GLOBAL, "JobCompUser", "there is no completion log; accounting keeps every job"),
-    LACKS(GLOBAL, "JobContainerType", "jobs get no private /tmp"),
+    TO(GLOBAL, "JobContainerType", "[private], from job_container.conf", container_type),
     TO(GLOBAL, "JobDefaults", "jobs.def_cpu_per_gpu, jobs.def_mem_per_gpu", job_defaults),
     LACKS(GLOBAL, "JobSubmitPlugins", "submissions pass through no site filter"),
     LACKS(GLOBAL, "NodeFeaturesPlugins", "features of nodes are fixed or set with scontrol"),
@@ -110,7 +110,7 @@ const struct slurmconf_key slurmconf_keys[] = {
     LACKS(GLOBAL, "MetricsParameters", "metrics are those of the REST daemon"),
     LACKS(GLOBAL, "MetricsType", "metrics are those of the REST daemon"),
     SOME(GLOBAL, "MpiParams", "jobs.mpi_ports", words),
-    LACKS(GLOBAL, "NamespaceType", "jobs get no private /tmp"),
+    TO(GLOBAL, "NamespaceType", "[private], from job_container.conf", container_type),
     KEPT(GLOBAL, "PluginDir", "no plugins of Slurm's are loaded"),
     LACKS(GLOBAL, "PlugStackConfig", "SPANK plugins are not loaded"),
     LACKS(GLOBAL, "PowerParameters", "power is not managed"),
@@ -246,5 +246,12 @@ const struct slurmconf_key slurmconf_keys[] = {
          "controllers are enabled as far as the agent's cgroup was given them"),
     LACKS(CGROUP, "EnableExtraControllers", "jobs are held to CPUs, devices and memory only"),
     KEPT(CGROUP, "SignalChildrenProcesses", "signals are sent by scancel's own options"),
+
+    LACKS(PRIVATE, "NodeName", "there is one base path; %n in it is the node's name"),
+    LACKS(PRIVATE, "CloneNSScript", "each process of a job has a namespace of its own"),
+    LACKS(PRIVATE, "CloneNSScript_Wait", "each process of a job has a namespace of its own"),
+    LACKS(PRIVATE, "CloneNSEpilog", "each process of a job has a namespace of its own"),
+    LACKS(PRIVATE, "CloneNSEpilog_Wait", "each process of a job has a namespace of its own"),
+    KEPT(PRIVATE, "EntireStepInNS", "every process of a step sees the private directories"),
 };
 const size_t slurmconf_key_count = ARRAY_LEN(slurmconf_keys);

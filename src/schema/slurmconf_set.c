@@ -351,6 +351,20 @@ void slurmconf_set_sockets_per_board(struct slurmconf *sc, struct conf_source so
     slurmconf_put(sc, "sockets", source, value);
 }
 
+/* job_container/tmpfs, which is namespace/tmpfs of later releases. */
+void slurmconf_set_container_type(struct slurmconf *sc, struct conf_source source,
+                                  const char *value)
+{
+    const char *slash = strrchr(value, '/');
+    const char *kind = slash ? slash + 1 : value;
+
+    sc->private_dirs = str_ieq(kind, "tmpfs");
+    if (!sc->private_dirs && !str_ieq(kind, "none"))
+        conf_note_add(sc->conf, CONF_NOTE_WARNING, source.at,
+                      "%s=%s: only tmpfs is known: jobs get no private directories", source.as,
+                      value);
+}
+
 void slurmconf_set_block_sizes(struct slurmconf *sc, struct conf_source source, const char *value)
 {
     slurmconf_put(sc, "topology.block_sizes", source, value);

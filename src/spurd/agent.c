@@ -20,6 +20,7 @@
 #include "spurd/container.h"
 #include "spurd/copy.h"
 #include "spurd/hook.h"
+#include "spurd/private.h"
 #include "spurd/step.h"
 #include "sys/clock.h"
 #include "sys/files.h"
@@ -200,6 +201,8 @@ void agent_set_config(struct agent *agent, const NodeConfig *config)
     agent_send_found(agent);
     if (agent->session) /* before that, nobody knows what is held */
         agent_health_config(agent);
+    if (agent->session)
+        private_check(agent);
 }
 
 static void load_config(struct agent *agent)

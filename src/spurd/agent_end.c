@@ -14,6 +14,7 @@
 
 #include "spurd/agent_priv.h"
 #include "spurd/hook.h"
+#include "spurd/private.h"
 #include "spurd/step.h"
 #include "sys/clock.h"
 #include "sys/files.h"
@@ -204,6 +205,8 @@ void agent_forget(struct agent *agent, struct held *held)
     remove_files(agent, held);
     if (held->hook)
         hook_abandon(TAKE(held->hook));
+    if (held->is_private)
+        private_remove(agent, held->job, held->attempt);
     log_debug("grant.gone", "job=%u attempt=%u", held->job, held->attempt);
     step_book_forget(agent, held->job, held->attempt, true);
     held_drop(&agent->table, held);

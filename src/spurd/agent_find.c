@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/private.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -251,5 +251,6 @@ void agent_recover(struct agent *agent)
             agent_find_step(agent, held);
     }
     each_name(agent, kept, drop_kept);
+    private_recover(agent);
     log_info("agent.recovered", "held=%zu", map_len(&agent->table.held));
 }

@@ -6,6 +6,7 @@
 
 #include "spurd/agent_priv.h"
 #include "spurd/hook.h"
+#include "spurd/private.h"
 #include "sys/log.h"
 
 /* PrologTimeout and EpilogTimeout come before what is said for both. */
@@ -88,6 +89,49 @@ static void prolog_done(void *ctx, int status, const struct err *err)
     held->ready = true;
     write_ready(agent, held);
     agent_advance(agent, held);
+}
+
+/* ---- private directories ---- */
+
+static void refuse_prepared(struct agent *agent, struct held *held, const struct err *err)
+{
+    struct err refused = { 0 };
+
+    log_error("private.failed", "job=%u attempt=%u error=%s", held->job, held->attempt, err->text);
+    err_set(&refused, ERR_PROLOG_FAILED, "%s", err->text);
+    agent_send_grant_ack(agent, held->job, held->attempt, &refused, true);
+    agent_forget(agent, held);
+}
+
+static void init_done(void *ctx, int status, const struct err *err)
+{
+    struct agent_ref *hook = ctx;
+    struct agent *agent = hook->agent;
+    struct held *held = held_find(&agent->table, hook->job, hook->attempt);
+
+    (void)status;
+    if (!held)
+        return;
+    held->hook = NULL;
+    if (err && !held->revoked)
+        refuse_prepared(agent, held, err);
+    else
+        agent_advance(agent, held);
+}
+
+bool agent_prepare(struct agent *agent, struct held *held)
+{
+    const Config *config = agent_common(agent);
+    struct err err = { 0 };
+
+    held->prepared = true;
+    if (private_make(agent, held, &err) < 0) {
+        refuse_prepared(agent, held, &err);
+        return false;
+    }
+    if (held->is_private && !str_is_empty(config->private_init_script))
+        held->hook = start_hook(agent, held, config->private_init_script, ENV_PROLOG, init_done);
+    return true;
 }
 
 static void epilog_done(void *ctx, int status, const struct err *err)

@@ -96,6 +96,8 @@ static bool advance_start(struct agent *agent, struct held *held)
             return false;
         }
     }
+    if (!held->ready && !held->hook && !held->prepared && !agent_prepare(agent, held))
+        return false;
     if (!held->ready && !held->hook) {
         if (config && !str_is_empty(config->prolog)) {
             agent_start_prolog(agent, held);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "rpc/pb.h"
-#include "spurd/agent_priv.h"
+#include "spurd/private.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/users.h"
@@ -53,7 +53,8 @@ static void give_to_zygote(struct agent *agent, struct held *held, const JobPayl
     held->given = true;
     if (!payload)
         err_set(&err, ERR_BAD_MESSAGE, "the job's script cannot be read");
-    else if (task_build(&node, held->grant, payload, login, arena, &task, &err) == 0)
+    else if (task_build(&node, held->grant, payload, login, arena, &task, &err) == 0 &&
+             private_fill(agent, held, arena, &task, &err) == 0)
         held->chan = stepd_launch(agent->stepd, &task, held, &err);
     if (held->chan)
         agent_freeze_again(held);

@@ -73,6 +73,7 @@ struct agent {
     bool health_failed;  /* and we asked to be drained for it */
     bool new_boot;       /* the machine was started since the last agent */
     bool allow_plaintext;
+    bool private_tried, can_private; /* private.c */
 };
 
 /* ---- agent.c ---- */
@@ -119,6 +120,8 @@ struct agent_ref {
 struct agent_ref *agent_ref_new(struct agent *agent, const struct held *held);
 
 /* ---- agent_hook.c ---- */
+/* Private directories of its own, if it gets some; false: it was refused and is gone. */
+bool agent_prepare(struct agent *agent, struct held *held);
 void agent_start_prolog(struct agent *agent, struct held *held);
 void agent_start_epilog(struct agent *agent, struct held *held);
 

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "rpc/pb.h"
 #include "spurd/copy.h"
+#include "spurd/private.h"
 #include "spurd/step.h"
 #include "sys/rng.h"
 
@@ -26,6 +27,14 @@ static ProtobufCBinaryData with_word(const ProtobufCBinaryData *order, struct ar
     if (order->len)
         memcpy(bytes + sizeof(word), order->data, order->len);
     return (ProtobufCBinaryData){ .len = sizeof(word) + order->len, .data = bytes };
+}
+
+void copy_file_find(struct agent *agent, const struct held *held, struct copy_file *file)
+{
+    int fd;
+    char *path = private_path(agent, held, file->shown, &fd);
+
+    copy_file_place(file, path, fd);
 }
 
 void copy_blame(struct err *err, const char *node)

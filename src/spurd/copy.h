@@ -25,11 +25,15 @@ enum {
 extern const struct rpc_method copy_methods[];
 extern const size_t copy_method_count;
 
+struct copy_file;
+
 /* ---- copy.c ---- */
 
 /* The order, when its job is here and its manager wants it done; the caller frees it. */
 CopyOrder *copy_check(struct agent *agent, const ProtobufCBinaryData *bytes,
                       const ProtobufCBinaryData *proof, struct held **held, struct err *err);
+/* A file in a private directory of the job is elsewhere for us. */
+void copy_file_find(struct agent *agent, const struct held *held, struct copy_file *file);
 /* "REQUEST_FILE_BCAST(n1): text", as Slurm's commands say it. */
 void copy_blame(struct err *err, const char *node);
 
@@ -37,7 +41,9 @@ void copy_blame(struct err *err, const char *node);
 
 struct copy_file {
     struct as_user user;
-    char *path; /* of this node: %N is replaced */
+    char *shown; /* of this node: %N is replaced */
+    char *path;  /* the same, where it is for us */
+    int root_fd; /* the private directory that it is in; -1: none */
     bool force, make_dir, preserve;
     mode_t mode;
     int64_t atime_ns, mtime_ns;
@@ -48,6 +54,8 @@ struct copy_file {
 
 void copy_file_init(struct copy_file *file, const CopyOrder *order, const JobOwner *owner,
                     const char *node);
+/* Takes both: where the file is for us, and what must stay open for that. */
+void copy_file_place(struct copy_file *file, char *path, int root_fd);
 /* Closes; what is half written must have been dropped before. */
 void copy_file_done(struct copy_file *file);
 

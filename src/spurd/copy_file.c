@@ -43,7 +43,9 @@ void copy_file_init(struct copy_file *file, const CopyOrder *order, const JobOwn
                     const char *node)
 {
     as_user_init(&file->user, owner);
-    file->path = expand(order->path, node);
+    file->shown = expand(order->path, node);
+    file->path = mem_strdup(file->shown);
+    file->root_fd = -1;
     file->force = order->force;
     file->make_dir = order->make_dir;
     file->preserve = order->has_mtime_ns;
@@ -53,12 +55,21 @@ void copy_file_init(struct copy_file *file, const CopyOrder *order, const JobOwn
     file->dir_fd = file->fd = -1;
 }
 
+void copy_file_place(struct copy_file *file, char *path, int root_fd)
+{
+    free(file->path);
+    file->path = path;
+    file->root_fd = root_fd;
+}
+
 void copy_file_done(struct copy_file *file)
 {
     file_close(&file->fd);
     file_close(&file->dir_fd);
     as_user_done(&file->user);
+    file_close(&file->root_fd);
     free(TAKE(file->path));
+    free(TAKE(file->shown));
 }
 
 static const char *name_of(const struct copy_file *file)
@@ -103,16 +114,16 @@ static int create(struct copy_file *file, struct err *err)
         return -1;
     if (fstatat(file->dir_fd, name_of(file), &info, AT_SYMLINK_NOFOLLOW) == 0) {
         if (S_ISDIR(info.st_mode))
-            return err_errno(err, EISDIR, "%s", file->path);
+            return err_errno(err, EISDIR, "%s", file->shown);
         if (!file->force) /* (3) */
-            return err_errno(err, EEXIST, "%s", file->path);
+            return err_errno(err, EEXIST, "%s", file->shown);
     }
     char temp[sizeof(file->temp)];
     snprintf(temp, sizeof(temp), ".spur-copy.%016llx", (unsigned long long)rng_u64());
     file->fd =
         openat(file->dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file->fd < 0)
-        return err_errno(err, errno, "%s", file->path);
+        return err_errno(err, errno, "%s", file->shown);
     memcpy(file->temp, temp, sizeof(temp));
     return 0;
 }
@@ -128,7 +139,7 @@ int copy_file_create(struct copy_file *file, struct err *err)
 int copy_file_write(struct copy_file *file, const void *bytes, size_t len, struct err *err)
 {
     if (file_write_all(file->fd, bytes, len, err) < 0)
-        return err_wrap(err, "%s", file->path);
+        return err_wrap(err, "%s", file->shown);
     return 0;
 }
 
@@ -164,11 +175,11 @@ static int commit(struct copy_file *file, struct err *err)
 
     if (fchmod(file->fd, file->mode) < 0 || (file->preserve && futimens(file->fd, times) < 0) ||
         give_name(file) < 0)
-        return err_errno(err, errno, "%s", file->path);
+        return err_errno(err, errno, "%s", file->shown);
     file->temp[0] = '\0';
     int fd = file->fd;
     file->fd = -1;
-    return close(fd) < 0 ? err_errno(err, errno, "%s", file->path) : 0;
+    return close(fd) < 0 ? err_errno(err, errno, "%s", file->shown) : 0;
 }
 
 int copy_file_commit(struct copy_file *file, struct err *err)
@@ -199,7 +210,7 @@ int copy_file_open(struct copy_file *file, struct err *err)
                              FILE_NO_LINKS | FILE_REGULAR, err);
     as_user_end();
     if (ret < 0)
-        return err_wrap(err, "%s", file->path);
+        return err_wrap(err, "%s", file->shown);
     file->fd = ret;
     return 0;
 }
@@ -209,7 +220,7 @@ int copy_file_remove(struct copy_file *file, struct err *err)
     as_user_begin(&file->user);
     int ret = open_dir(file, err);
     if (ret == 0 && unlinkat(file->dir_fd, name_of(file), 0) < 0)
-        ret = err_errno(err, errno, "%s", file->path);
+        ret = err_errno(err, errno, "%s", file->shown);
     as_user_end();
     return ret;
 }

@@ -404,6 +404,7 @@ static void on_begin(struct copy *copy, const CopyBegin *begin)
         return;
     }
     copy_file_init(&copy->file, copy->order, held->grant->owner, copy->agent->name);
+    copy_file_find(copy->agent, held, &copy->file);
     if (copy->order->timeout_s)
         copy->timeout_ms = copy->order->timeout_s * 1000;
     uv_timer_start(copy->timer, on_late, copy->timeout_ms, copy->timeout_ms);

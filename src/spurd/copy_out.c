@@ -187,6 +187,7 @@ void copy_on_read(struct rpc_call *call, const ProtobufCMessage *message)
     fetch->work.data = fetch;
     fetch->bytes = mem_new(PART_BYTES);
     copy_file_init(&fetch->file, order, held->grant->owner, agent->name);
+    copy_file_find(agent, held, &fetch->file);
     fetch_count++;
     rpc_call_set_data(call, fetch);
     rpc_watch(call, &watch);

@@ -47,6 +47,8 @@ struct held {
     bool started_sent; /* likewise */
     bool report_sent;  /* likewise */
     bool unkillable;
+    bool is_private; /* it has directories of its own: private.h */
+    bool prepared;   /* and they were made, if it gets some */
     bool found;      /* after a restart, not launched by this process */
     bool kept;       /* the report is on disk */
     unsigned frozen; /* FreezeCause bits as far as known */

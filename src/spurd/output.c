@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "rpc/jwt.h"
-#include "spurd/agent_priv.h"
 #include "spurd/as_user.h"
 #include "spurd/copy.h"
+#include "spurd/private.h"
 #include "spurd/step.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -34,7 +34,8 @@ struct reader {
     uv_work_t work;
     uv_timer_t timer;
     uint32_t job;
-    char *path;
+    char *path, *place; /* as it is called, and where it is for us */
+    int root_fd;
     struct as_user user;
     bool follow, gone, last; /* last: the job had ended before this read */
     uint64_t tail_lines;
@@ -53,7 +54,7 @@ static unsigned readers;
 static int open_as_user(const struct reader *reader)
 {
     as_user_begin(&reader->user);
-    int fd = open(reader->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = open(reader->place, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     as_user_end();
     return fd;
 }
@@ -119,6 +120,8 @@ static void reader_closed(uv_handle_t *handle)
     struct reader *reader = handle->data;
 
     file_close(&reader->fd);
+    file_close(&reader->root_fd);
+    free(reader->place);
     free(reader->path);
     as_user_done(&reader->user);
     free(reader->bytes);
@@ -271,6 +274,8 @@ static void on_read_output(struct rpc_call *call, const ProtobufCMessage *messag
     reader->work.data = reader;
     reader->job = request->job_id;
     reader->path = mem_strdup(path);
+    reader->place =
+        private_path(agent, held_other(&agent->table, request->job_id, 0), path, &reader->root_fd);
     as_user_init(&reader->user, owner);
     reader->follow = request->follow;
     reader->offset = request->offset;

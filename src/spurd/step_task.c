@@ -9,6 +9,7 @@
 #include "base/hostlist.h"
 #include "base/limits.h"
 #include "spurd/container.h"
+#include "spurd/private.h"
 #include "spurd/step.h"
 #include "spurd/step_give.h"
 #include "spurd/step_layout.h"
@@ -368,5 +369,7 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     if (step_whole(&give, index, arena, out->tasks, err) < 0)
         return -(int)err->code;
     step_give_limits(&give, arena, out);
+    if (private_fill(agent, held, arena, out, err) < 0)
+        return -(int)err->code;
     return build_env(&give, arena, out, err);
 }

@@ -16,6 +16,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "spurstepd/start.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 
@@ -221,56 +222,33 @@ int prolog_main(int argc, char **argv)
 
 /* ---- epilogs ---- */
 
-static char **epilog_env(const StepTask *task, char *const *own_env)
-{
-    size_t own = 0, n = 0;
-
-    while (own_env && own_env[own])
-        own++;
-    char **env = NEW_ARRAY(char *, own + task->n_env + 2);
-    env[n++] = (char *)"SLURM_SCRIPT_CONTEXT=epilog_task";
-    for (size_t i = 0; i < own; i++)
-        env[n++] = own_env[i];
-    size_t fixed = n;
-    for (size_t i = 0; i < task->n_env; i++) {
-        size_t len = strcspn(task->env[i], "=") + 1;
-        bool present = false;
-        for (size_t k = 0; k < fixed && !present; k++)
-            present = strncmp(env[k], task->env[i], len) == 0;
-        if (!present)
-            env[n++] = task->env[i];
-    }
-    return env;
-}
-
-bool epilog_start(struct epilog *epilog, const StepTask *task, const struct contain *contain,
+bool epilog_start(struct epilog *epilog, const StepTask *task, struct contain *contain,
                   char *const *own_env, int64_t now_us)
 {
-    const JobOwner *owner = task->owner;
-    const struct spawn_user user = {
-        .uid = owner->uid, .gid = owner->gid, .groups = owner->gids, .group_count = owner->n_gids
-    };
-    CLEANUP(freep) char **env = NULL;
+    char context[] = "SLURM_SCRIPT_CONTEXT=epilog_task";
+    size_t count = 0;
 
     epilog->pid = 0;
+    if (epilog->next >= task->n_task_epilog)
+        return false;
+    while (own_env[count])
+        count++;
+    CLEANUP(freep) char **env = NEW_ARRAY(char *, count + 2);
+    CLEANUP(file_close) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    env[0] = context;
+    memcpy(env + 1, own_env, count * sizeof(*env));
     while (epilog->next < task->n_task_epilog) {
         char *path = task->task_epilog[epilog->next++], *argv[] = { path, NULL };
+        const struct start_task what = {
+            .argv = argv, .env = env, .no_prolog = true, .fds = { null_fd, null_fd, null_fd }
+        };
+        struct started started;
         struct err err = { 0 };
-        if (!env)
-            env = epilog_env(task, own_env);
-        const struct spawn spec = { .path = path,
-                                    .argv = argv,
-                                    .env = env,
-                                    .cwd = task->work_dir,
-                                    .user = task->change_user ? &user : NULL,
-                                    .cgroup_fd = contain->cgroup_fd,
-                                    .set_umask = true,
-                                    .umask = task->umask,
-                                    .new_session = true };
         epilog->kill_at_us = now_us + EPILOG_WAIT_S * (int64_t)SECOND_US;
-        if (spawn_start(&spec, &epilog->pid, NULL, &err) == 0)
+        if (start_task(task, contain, &what, &started, &err) == 0) {
+            epilog->pid = started.pid;
             return true;
-        epilog->pid = 0;
+        }
         fprintf(stderr, "spurstepd: %u.%s: task_epilog %s: %s\n", task->id->job_id, task->name,
                 path, err.text);
     }

@@ -41,7 +41,7 @@ struct epilog {
 };
 
 /* Starts the next one; false: there is none. One that cannot be started is said and passed over. */
-bool epilog_start(struct epilog *epilog, const StepTask *task, const struct contain *contain,
+bool epilog_start(struct epilog *epilog, const StepTask *task, struct contain *contain,
                   char *const *own_env, int64_t now_us);
 /* Its time is over when that has come. */
 void epilog_check(struct epilog *epilog, int64_t now_us);

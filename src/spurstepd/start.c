@@ -29,6 +29,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "spurstepd/private.h"
 #include "spurstepd/prolog.h"
 #include "spurstepd/rlimits.h"
 #include "sys/spawn.h"
@@ -52,7 +53,8 @@ struct child {
     gid_t *groups;
     cpu_set_t *cpus; /* NULL: as they are */
     size_t cpus_bytes;
-    const StepTaskOne *one;        /* NULL: a script */
+    const StepTaskOne *one; /* NULL: a script */
+    struct private_dirs dirs;
     char pid_text[PID_TEXT_BYTES]; /* SLURM_TASK_PID=… */
     int fds[3];
     const char *failed; /* what, when it failed */
@@ -268,6 +270,10 @@ CHILD static int child_main(void *arg)
     if (child->must_join && !join_cgroup(child))
         _exit(127);
     syscall(SYS_setsid);
+    if ((errno = private_enter(&child->dirs, &child->path)) != 0) {
+        fail(child, "private directory", child->path, false);
+        _exit(127);
+    }
     set_rlimits(child);
     umask(child->task->umask);
     if (child->cpus)
@@ -437,6 +443,20 @@ static int judge(const struct child *child, pid_t pid, struct started *out, stru
     return err_errno(err, child->error, "%s", child->failed);
 }
 
+static int spawn(struct child *child, struct contain *contain, struct started *out, struct err *err)
+{
+    int ret = private_plan(child->task, &child->dirs, err);
+
+    if (ret < 0)
+        return ret;
+    build_cpus(child, contain);
+    long pid = spawn_share(child_main, child, contain->cgroup_fd, NULL, &child->must_join);
+    ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(child, (pid_t)pid, out, err);
+    if (child->cpus)
+        CPU_FREE(child->cpus);
+    return ret;
+}
+
 int start_script(const StepTask *task, struct contain *contain, const char *script,
                  char *const *login_env, struct started *out, struct err *err)
 {
@@ -459,15 +479,11 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
         child.by_hand = named ? build_argv(task, script, interpreter) : NULL;
     }
     put_prolog(&child);
-    build_cpus(&child, contain);
-    long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
-    int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
+    int ret = spawn(&child, contain, out, err);
     free(child.env);
     free(child.argv);
     free(child.by_hand);
     free(child.with_prolog);
-    if (child.cpus)
-        CPU_FREE(child.cpus);
     return ret;
 }
 
@@ -488,14 +504,11 @@ int start_task(const StepTask *task, struct contain *contain, const struct start
 
     *out = (struct started){ 0 };
     child.env = build_env(&child, what->env, NULL);
-    put_prolog(&child);
-    build_cpus(&child, contain);
-    long pid = spawn_share(child_main, &child, contain->cgroup_fd, NULL, &child.must_join);
-    int ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(&child, (pid_t)pid, out, err);
+    if (!what->no_prolog)
+        put_prolog(&child);
+    int ret = spawn(&child, contain, out, err);
     free(child.env);
     free(child.with_prolog);
-    if (child.cpus)
-        CPU_FREE(child.cpus);
     return ret;
 }
 
@@ -512,7 +525,6 @@ static void wait_briefly(pid_t pid)
 void start_say(const StepTask *task, const char *text)
 {
     const JobOwner *owner = task->owner;
-    const char *path = task->std_err ? task->std_err : task->std_out;
     pid_t pid = fork();
 
     if (pid != 0) {
@@ -523,6 +535,8 @@ void start_say(const StepTask *task, const char *text)
         .uid = owner->uid, .gid = owner->gid, .groups = owner->gids, .group_count = owner->n_gids
     };
     alarm(START_OPEN_WAIT_S);
+    int dir_fd;
+    char *path = private_path(task, task->std_err ? task->std_err : task->std_out, &dir_fd);
     if (task->change_user && spawn_become(&user, NULL) < 0)
         _exit(1);
     int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);

@@ -37,8 +37,9 @@ struct start_task {
     char *const *argv;
     char *const *env; /* before the task's own, without SLURM_TASK_PID; NULL-terminated */
     int fds[3];       /* not below 3 */
-    bool terminal;    /* fds[0] becomes its controlling terminal */
-    const int *keep;  /* other descriptors that stay open in it */
+    bool no_prolog;
+    bool terminal;   /* fds[0] becomes its controlling terminal */
+    const int *keep; /* other descriptors that stay open in it */
     size_t keep_count;
     const StepTaskOne *one; /* its binding; may be NULL */
 };

@@ -40,6 +40,20 @@ like "a spur.conf is not imported" "$code:$err" "1:.* is not a slurm.conf"
 run spur config import
 is "import needs a file" "$code" 2
 
+# Private directories of jobs are in a file of their own, which counts when slurm.conf says so
+mkdir "$T/private"
+{ cat "$HERE/peer/slurm.conf"; echo JobContainerType=job_container/tmpfs; } >"$T/private/slurm.conf"
+cp "$HERE"/peer/gres.conf "$T/private/"
+printf 'AutoBasePath=true\nBasePath=/var/private Dirs=/tmp,/var/tmp Shared=true InitScript=/etc/init.sh\n' >"$T/private/job_container.conf"
+run spur config import "$T/private/slurm.conf" -o "$T/private.toml"
+is "private directories are imported" "$(sed -n '/^\[private\]/,/^$/p' "$T/private.toml" | grep = | sort | tr '\n' ';')" 'auto_base_path = true;base_path = "/var/private";dirs = ["/tmp", "/var/tmp"];init_script = "/etc/init.sh";shared = true;'
+sed -i 's/^JobContainerType.*//' "$T/private/slurm.conf"
+run spur config import "$T/private/slurm.conf" -o "$T/private.toml"
+is "but not without JobContainerType" "$(grep -c '^base_path' "$T/private.toml")" 0
+printf '[private]\ndirs = ["tmp"]\n' >"$T/private.conf"
+run spur config check "$T/private.conf"
+like "a directory that is none is refused" "$code:$err$out" '1:.*private.dirs: "tmp" is not the absolute path'
+
 # A broken one leaves no result behind
 echo 'ClusterName=x KilWait=1' >"$T/bad.conf"
 run spur config import "$T/bad.conf" -o "$T/bad.toml"
