@@ -38,6 +38,7 @@ struct jwt_keys {
     char cluster[JWT_NAME_BYTES];
     struct map by_kid;
     VEC(struct jwt_key *) general; /* all but nodes' */
+    bool told;                     /* there has been one */
 };
 
 static void json_freep(json_t **json)
@@ -101,6 +102,7 @@ static int add(struct jwt_keys *keys, struct jwt_key *key, const char *kid, stru
         key_drop(&none, key);
         return err_set(err, ERR_INVALID, "a node's key needs the id node:NAME");
     }
+    keys->told = true;
     if (kid) {
         jwt_keys_remove(keys, kid);
         key->kid = mem_strdup(kid);
@@ -336,6 +338,8 @@ int jwt_verify(const struct jwt_keys *keys, const char *token, size_t len, int64
     enum alg alg = alg_of(header);
     if (alg == ALG_NONE || json_object_get(header, "crit"))
         return err_set(err, ERR_UNAUTHENTICATED, "the token is not signed with HS256 or EdDSA");
+    if (!keys->told) /* come again, it may be good */
+        return err_set(err, ERR_UNREACHABLE, "it is not known here yet who signs tokens");
     const char *kid = json_string_value(json_object_get(header, "kid"));
     const struct jwt_key *key = find_key(keys, alg, kid, parts.signed_text, &signature);
     if (!key)

@@ -169,6 +169,33 @@ static void big(int count)
     printf("rank %d good %d\n", rank, good);
 }
 
+/* All put, fence and read, again and again, until the first finds a file "stop". */
+static void rounds(void)
+{
+    char key[64], value[64];
+    int good = 1, last = 0, n = 0;
+
+    while (!last) {
+        snprintf(key, sizeof(key), "round-%d-%d", n, rank);
+        snprintf(value, sizeof(value), "%d",
+                 rank == 0 && access("stop", F_OK) == 0 ? -1 : rank + n);
+        put(key, value);
+        fence();
+        for (int i = 0; i < size; i++) {
+            snprintf(key, sizeof(key), "round-%d-%d", n, i);
+            int got = atoi(get(key));
+            last |= i == 0 && got == -1;
+            good &= got == i + n || (i == 0 && got == -1);
+        }
+        if (rank == 0)
+            printf("round %d\n", n);
+        fflush(stdout);
+        usleep(20000);
+        n++;
+    }
+    printf("rank %d all good %d\n", rank, good);
+}
+
 static void names(void)
 {
     if (rank == 0) {
@@ -211,6 +238,8 @@ int main(int argc, char **argv)
         talk();
     else if (strcmp(what, "big") == 0)
         big(atoi(argv[3]));
+    else if (strcmp(what, "rounds") == 0)
+        rounds();
     else if (strcmp(what, "names") == 0)
         names();
     else if (strcmp(what, "attr") == 0)

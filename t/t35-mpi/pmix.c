@@ -72,6 +72,36 @@ static void lazy(void)
     exchange(false, (size_t)number);
 }
 
+/* All put, fence and read, again and again, until the first finds a file "stop". */
+static void rounds(void)
+{
+    bool good = true, last = false;
+
+    for (int n = 0; !last; n++) {
+        char key[32];
+        int mine = me.rank == 0 && access("stop", F_OK) == 0 ? -1 : (int)me.rank + n;
+        pmix_value_t value, *got;
+        sprintf(key, "round.%d", n);
+        PMIX_VALUE_LOAD(&value, &mine, PMIX_INT);
+        must("put", PMIx_Put(PMIX_GLOBAL, key, &value));
+        must("commit", PMIx_Commit());
+        must("fence", fence(n % 2 == 0));
+        for (uint32_t i = 0; i < size; i++) {
+            pmix_proc_t who;
+            PMIX_LOAD_PROCID(&who, me.nspace, i);
+            must("get", PMIx_Get(&who, key, NULL, 0, &got));
+            last |= i == 0 && got->data.integer == -1;
+            good &= got->data.integer == (int)i + n || (i == 0 && last);
+        }
+        if (me.rank == 0)
+            printf("round %d\n", n);
+        fflush(stdout);
+        usleep(20000);
+    }
+    must("last fence", fence(false));
+    printf("rank %u all good %d\n", me.rank, good);
+}
+
 static void where(void)
 {
     pmix_value_t *peers, *host, *map;
@@ -245,10 +275,10 @@ static const struct {
     const char *name;
     void (*run)(void);
 } acts[] = {
-    { "talk", talk },   { "lazy", lazy },   { "where", where }, { "halves", halves },
-    { "group", group }, { "names", names }, { "spawn", spawn }, { "event", event },
-    { "abort", stop },  { "leave", leave }, { "early", early }, { "control", control },
-    { "die", die },
+    { "talk", talk },   { "lazy", lazy },     { "where", where }, { "halves", halves },
+    { "group", group }, { "names", names },   { "spawn", spawn }, { "event", event },
+    { "abort", stop },  { "leave", leave },   { "early", early }, { "control", control },
+    { "die", die },     { "rounds", rounds },
 };
 
 int main(int argc, char **argv)

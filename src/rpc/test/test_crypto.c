@@ -182,6 +182,21 @@ static void every_changed_byte_is_noticed(void **state)
 }
 
 /* The classic: a public key is not secret, so nothing signed with it as HS256 secret may pass. */
+static void without_keys_nobody_can_tell(void **state)
+{
+    CLEANUP(str_done) struct str token = { 0 };
+    struct jwt_keys *keys = jwt_keys_new("c");
+    struct jwt_claims claims = user_claims();
+    struct err err;
+
+    (void)state;
+    assert_int_equal(jwt_sign_secret(secret, 32, NULL, &claims, &token, &err), 0);
+    assert_int_equal(verify(keys, token.data, NOW, &err), -ERR_UNREACHABLE);
+    assert_int_equal(jwt_keys_add_secret(keys, NULL, JWT_CLUSTER, secret, 32, &err), 0);
+    assert_int_equal(verify(keys, token.data, NOW, &err), 0);
+    jwt_keys_free(keys);
+}
+
 static void a_public_key_is_no_secret(void **state)
 {
     CLEANUP(str_done) struct str token = { 0 };
@@ -500,6 +515,7 @@ int main(void)
         UNIT(times_are_checked),
         UNIT(forged_tokens_are_refused),
         UNIT(every_changed_byte_is_noticed),
+        UNIT(without_keys_nobody_can_tell),
         UNIT(a_public_key_is_no_secret),
         UNIT(a_node_vouches_only_as_itself),
         UNIT(key_files_are_private),
