@@ -29,7 +29,6 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
     } not_there[] = {
         { spec->burst_buffer, "--burst-buffer" },
         { spec->segment && !in_blocks(state), "--segment without a topology of blocks" },
-        { spec->spare_nodes, "--spare-nodes" },
         { spec->reboot, "--reboot" },
         { spec->batch_features, "--batch" },
         { spec->clusters, "--clusters" },

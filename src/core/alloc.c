@@ -443,6 +443,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
         alloc_hold(state, job, &run->parts[i]);
         node_touch(state, run->parts[i].node);
     }
+    spare_mark(job);
 }
 
 /* ---- CPUs that a suspended job lends ---- */

@@ -86,7 +86,8 @@ static void end_jobs(struct state *state, struct node *node, struct events *out)
         if (!job_can(job, JOB_ON_EXIT) || job_phase(job) == PHASE_REQUEUING || part->left)
             continue;
         job_set_text(&job_more(job)->failed_node, node->spec->name);
-        if (job->no_kill && job_can_spare(job, part)) {
+        if (job_goes_on_without(job, part)) {
+            spare_take(state, job, part);
             job_leave(state, job, part);
             emit_job(out, EVENT_JOB_CHANGED, job);
             continue;

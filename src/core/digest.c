@@ -52,6 +52,8 @@ static uint64_t fold_part(uint64_t hash, const struct job_part *part)
     }
     if (part->left)
         hash = fold(hash, 1);
+    if (part->spare)
+        hash = fold(hash, 2);
     return hash;
 }
 

@@ -117,14 +117,14 @@ unsigned run_nodes(const struct job_run *run)
     unsigned count = 0;
 
     for (unsigned i = 0; i < run->count; i++)
-        count += !run->parts[i].left;
+        count += !run->parts[i].left && !run->parts[i].spare;
     return count;
 }
 
 unsigned run_manager(const struct job_run *run)
 {
     for (unsigned i = 0; i < run->count; i++) {
-        if (run->parts[i].node && !run->parts[i].left)
+        if (run->parts[i].node && !run->parts[i].left && !run->parts[i].spare)
             return i;
     }
     return 0;

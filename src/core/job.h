@@ -58,6 +58,7 @@ struct job_part {
     const char *name;  /* of the node */
     struct node *node; /* (2) */
     bool left;         /* (3) */
+    bool spare;        /* held in reserve; spare.c */
     uint32_t cpus, tasks;
     uint64_t mem_mb;
     struct bitset cpu_ids;

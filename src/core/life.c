@@ -228,7 +228,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
                    struct events *out)
 {
     enum job_phase phase = job_phase(job);
-    bool spared = part->left, goes_on = job->no_kill && job_can_spare(job, part);
+    bool spared = part->left, goes_on = job_goes_on_without(job, part);
 
     if (spared) { /* it had been given up before */
         job_release(state, job, part, out);
@@ -243,6 +243,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
         return;
     }
     if (goes_on) {
+        spare_take(state, job, part);
         job_leave(state, job, part);
         emit_job(out, EVENT_JOB_CHANGED, job);
         return;

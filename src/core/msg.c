@@ -50,8 +50,10 @@ void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, No
     SET(cpus, part->cpus);
     SET(tasks, part->tasks);
     SET(mem_mb, part->mem_mb);
-    if (part->left)
+    if (part->left || part->spare)
         SET(left, true);
+    if (part->spare)
+        SET(spare, true);
     out->cpu_ids = set_text(&part->cpu_ids, arena);
     out->n_gres = part->gres_count;
     out->gres = ARENA_ARRAY(arena, GresAlloc *, part->gres_count);
@@ -76,7 +78,7 @@ static void fill_alloc(const struct job *job, bool left_too, struct arena *arena
         out->licenses = borrowed(job->shape->licences[job->run->licence].name);
     out->nodes = ARENA_ARRAY(arena, NodeAlloc *, job->run->count);
     for (unsigned i = 0; i < job->run->count; i++) {
-        if (job->run->parts[i].left && !left_too)
+        if ((job->run->parts[i].left || job->run->parts[i].spare) && !left_too)
             continue;
         NodeAlloc *node = out->nodes[out->n_nodes++] = ARENA_NEW(arena, NodeAlloc);
         alloc_node_msg(job, i, arena, node);
@@ -120,6 +122,24 @@ static void more_msg(const struct job_more *more, JobStatus *out)
     }
 }
 
+/* NULL when there are none. */
+static char *spare_names(const struct job_run *run, struct arena *arena)
+{
+    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
+    struct str text = { 0 };
+
+    for (unsigned i = 0; i < run->count; i++) {
+        if (run->parts[i].spare)
+            hostlist_push(&hosts, run->parts[i].name, NULL);
+    }
+    if (!hostlist_count(&hosts))
+        return NULL;
+    hostlist_format(&hosts, &text);
+    char *copy = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+    return copy;
+}
+
 static void run_msg(const struct job *job, struct arena *arena, JobStatus *out)
 {
     const struct job_run *run = job->run;
@@ -131,6 +151,7 @@ static void run_msg(const struct job *job, struct arena *arena, JobStatus *out)
         SET(exit_status, run->exit_status);
     out->allocation = ARENA_NEW(arena, Allocation);
     alloc_msg(job, arena, out->allocation);
+    out->spare_names = spare_names(run, arena);
     out->partition = borrowed(run->partition);
 }
 
@@ -219,7 +240,7 @@ static void sum_given(const struct job_run *run, struct sums *out)
     out->nodes = run_nodes(run);
     for (unsigned i = 0; i < run->count; i++) {
         const struct job_part *part = &run->parts[i];
-        if (part->left)
+        if (part->left || part->spare)
             continue;
         out->cpus += part->cpus;
         out->mem_mb += part->mem_mb;
@@ -234,16 +255,18 @@ static void sum_asked(const struct state *state, const struct job *job, struct s
     const struct shape *shape = job->shape;
     const struct need *need = shape_needs(state, job->shape);
 
-    out->nodes = shape->min_nodes;
-    out->cpus = shape_cpus(shape);
-    out->tasks = shape->tasks;
-    out->mem_mb = need->mem_per_node_mb * shape->min_nodes + need->mem_per_cpu_mb * out->cpus +
+    out->nodes = shape->min_nodes - shape->spare;
+    out->cpus = shape_cpus(shape) / shape->min_nodes * out->nodes +
+                (shape->spare ? 0 : shape_cpus(shape) % shape->min_nodes);
+    out->tasks = shape->tasks / shape->min_nodes * out->nodes +
+                 (shape->spare ? 0 : shape->tasks % shape->min_nodes);
+    out->mem_mb = need->mem_per_node_mb * out->nodes + need->mem_per_cpu_mb * out->cpus +
                   need->mem_per_gpu_mb * shape_gpus(shape);
     for (size_t i = 0; i < shape->gres_count; i++) {
         const struct shape_gres *gres = &shape->gres[i];
         uint64_t times = gres->scope == GRES_PER_JOB    ? 1
-                         : gres->scope == GRES_PER_TASK ? shape->tasks
-                                                        : shape->min_nodes;
+                         : gres->scope == GRES_PER_TASK ? out->tasks
+                                                        : out->nodes;
         add_gres(out, gres->name, gres->count * times);
     }
 }

@@ -29,7 +29,12 @@ bool job_can_spare(const struct job *job, const struct job_part *part)
         return false;
     if (job->batch && part == &job->run->parts[0])
         return false; /* (3) */
-    return run_nodes(job->run) > 1;
+    return part->spare || run_nodes(job->run) > 1 || spare_is_there(job, part);
+}
+
+bool job_goes_on_without(const struct job *job, const struct job_part *part)
+{
+    return job_can_spare(job, part) && (job->no_kill || spare_is_there(job, part));
 }
 
 /* The first `count` nodes stay, as in Slurm. */
@@ -43,7 +48,7 @@ static enum err_code keep_first(const struct job_run *run, uint32_t count, struc
     if (count > have)
         return (enum err_code) - err_set(err, ERR_UNSUPPORTED, "%s", err_text(ERR_UNSUPPORTED));
     for (unsigned i = 0; i < run->count && count > 0; i++) {
-        if (!run->parts[i].left) {
+        if (!run->parts[i].left && !run->parts[i].spare) {
             bitset_add(stay, i);
             count--;
         }
@@ -60,7 +65,8 @@ static enum err_code keep_named(const struct job_run *run, const char *names, st
     if (hostlist_parse(&list, names, err) < 0)
         return ERR_INVALID_NODE_NAME;
     for (unsigned i = 0; i < run->count; i++) {
-        if (!run->parts[i].left && hostlist_find(&list, run->parts[i].name) >= 0) {
+        if (!run->parts[i].left && !run->parts[i].spare &&
+            hostlist_find(&list, run->parts[i].name) >= 0) {
             bitset_add(stay, i);
             found++;
         }
@@ -108,7 +114,7 @@ enum err_code job_resize(struct state *state, struct job *job, const JobSpec *ch
     bitset_init(&stay, run->count);
     enum err_code code = choose_kept(job, change, &stay, err);
     for (unsigned i = 0; i < run->count && code == ERR_OK && !try; i++) {
-        if (!run->parts[i].left && !bitset_has(&stay, i))
+        if (!run->parts[i].left && !run->parts[i].spare && !bitset_has(&stay, i))
             job_leave(state, job, &run->parts[i]);
     }
     bitset_done(&stay);

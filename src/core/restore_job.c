@@ -46,7 +46,8 @@ static void take_part(struct state *state, const SnapshotJob *msg, const NodeAll
 
     part->name = words_take(&state->words, alloc->node ? alloc->node : "");
     part->node = node && is_releasing(msg, alloc->node) ? node : NULL;
-    part->left = alloc->left;
+    part->spare = alloc->spare;
+    part->left = alloc->left && !alloc->spare;
     part->cpus = alloc->cpus;
     part->tasks = alloc->tasks;
     part->mem_mb = alloc->mem_mb;

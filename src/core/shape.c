@@ -97,6 +97,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(switches);
     NUMBER(switches_wait_s);
     NUMBER(segment);
+    NUMBER(spare_nodes);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
     str_done(&key.bytes);
@@ -240,6 +241,8 @@ static int read_resources(struct shape *shape, const JobSpec *spec, struct err *
         code = features_read(spec->prefer, shape->arena, &shape->prefer, err);
     if (code == 0)
         code = read_counts(shape, spec, err);
+    if (code == 0)
+        code = shape_read_spares(shape, spec, err);
     return code < 0 ? code : shape_read_licences(shape, spec, err);
 }
 

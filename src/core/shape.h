@@ -54,6 +54,7 @@ struct shape {
     uint32_t min_nodes, max_nodes; /* max UINT32_MAX: as many as it takes */
     uint32_t tasks, cpus_per_task;
     uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
+    uint32_t spare;      /* of these, nodes in reserve; spare.c */
     uint32_t wish_nodes; /* as many as this when they are free now; min_nodes at least */
     uint32_t min_cpus_per_node, cpus_per_gpu;
     uint32_t core_spec, thread_spec;  /* of each node left to the system */

@@ -222,6 +222,8 @@ void preempt_settle(struct state *state, struct events *out);
 void job_leave(struct state *state, struct job *job, struct job_part *part);
 /* Can the job go on without it? */
 bool job_can_spare(const struct job *job, const struct job_part *part);
+/* It was asked to, or has a spare. */
+bool job_goes_on_without(const struct job *job, const struct job_part *part);
 /* Is this update of a running job about its nodes? */
 bool job_resize_asked(const struct job *job, const JobSpec *change);
 enum err_code job_resize(struct state *state, struct job *job, const JobSpec *change, bool try,
@@ -275,6 +277,13 @@ void alloc_hold(struct state *state, struct job *job, struct job_part *part);
 /* The CPUs of a suspended job may be used by others; and no more, if all are free. */
 void alloc_lend(struct state *state, struct job *job);
 bool alloc_recall(struct state *state, struct job *job);
+/* spare.c */
+int shape_read_spares(struct shape *shape, const JobSpec *spec, struct err *err);
+void spare_mark(struct job *job); /* it starts */
+/* Would the job have as many nodes as before without that part? */
+bool spare_is_there(const struct job *job, const struct job_part *lost);
+void spare_take(struct state *state, struct job *job, struct job_part *lost);
+
 /* gang.c */
 void gang_add(struct state *state, struct job *job);
 void gang_drop(struct state *state, const struct job *job);

@@ -187,6 +187,7 @@ static const struct field rows[] = {
       .record = job_w_delay_boot_long, .json = { "delay_boot", SHAPE_SET_0 }, .help = "Waits so long before it lets a node boot." },
     { .of = SPEC(reservation), .write = field_text, .column = { 'v', "Reservation", "RESERVATION" }, .key = "Reservation", .line = true,
       .record = field_text_or_skip, .json = { "resv_name", SHAPE_TEXT }, .help = "Reservation it runs in." },
+    { .of = STATUS(spare_names), .write = field_text_or_skip, .key = "SpareNodes", .help = "Nodes that it holds in reserve." },
     { .of = SPEC(oversubscribe), .write = job_w_oversubscribe, .column = { 'h', "OverSubscribe", "OVER_SUBSCRIBE" }, .key = "OverSubscribe", .line = true,
       .json = { "shared", SHAPE_FN, .write = job_j_shared }, .help = "Whether it shares its CPUs." },
     { .of = SPEC(exclusive), .write = job_w_exclusive, .column = { 0, "Exclusive", "EXCLUSIVE" }, .key = "Exclusive", .help = "Whether it wants nodes alone." },

@@ -452,6 +452,8 @@ static const struct option rows[] = {
     { .name = "spread-job", .commands = CMD_ALL, .env = { "SBATCH_SPREAD_JOB", "SALLOC_SPREAD_JOB", "SLURM_SPREAD_JOB" },
       .read = option_flag, .into = SPEC(spread_job),
       .help = "Use as many nodes as possible." },
+    { .name = "spare-nodes", .arg = "N", .commands = CMD_ALL, .read = option_positive, .into = SPEC(spare_nodes),
+      .help = "Hold N more nodes in reserve: one takes the place of a node that fails, and the job goes on." },
     { .name = "spread-segments", .commands = CMD_ALL,
       .read = option_flag, .update = "SpreadSegments",
       .later = "network topology is not planned for",

@@ -71,7 +71,11 @@ static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *ar
 /* Grows with each node that the job gives up or loses. */
 uint32_t ctl_grant_version(const struct job *job)
 {
-    return 1 + job->run->count - run_nodes(job->run);
+    uint32_t version = 1; /* one more for each node that it does not have any more */
+
+    for (unsigned i = 0; i < job->run->count; i++)
+        version += job->run->parts[i].left;
+    return version;
 }
 
 static bool is_het(const struct job *job)

@@ -119,6 +119,7 @@ static void on_grant(struct agent *agent, const Grant *grant)
                      grant->manager);
             held_set_grant(held, grant);
             held->written = false;
+            steps_end_lost(agent, held);
         }
         answer_again(agent, held);
         return;

@@ -65,6 +65,7 @@ void steps_recover(struct agent *agent);
 void steps_close(struct agent *agent);
 
 /* To every step of an attempt, or to one. */
+void steps_end_lost(struct agent *agent, const struct held *held); /* with another grant */
 void steps_kill(struct agent *agent, const struct held *held, unsigned wait_s, JobState why);
 void steps_signal(struct agent *agent, const struct held *held, uint32_t signal, bool one,
                   uint32_t step);

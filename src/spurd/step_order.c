@@ -70,6 +70,32 @@ void steps_kill(struct agent *agent, const struct held *held, unsigned wait_s, J
     }
 }
 
+static bool is_gone(const Allocation *nodes, const char *name)
+{
+    for (size_t i = 0; nodes && i < nodes->n_nodes; i++) {
+        if (str_eq(nodes->nodes[i]->node, name))
+            return nodes->nodes[i]->left;
+    }
+    return true;
+}
+
+/* A spare has taken the place of a node: steps that were there begin anew, on the nodes there are now. */
+void steps_end_lost(struct agent *agent, const struct held *held)
+{
+    const Grant *grant = held->grant;
+
+    if (!grant->spec || !grant->spec->spare_nodes || grant->spec->no_kill)
+        return;
+    for (size_t i = agent->steps->procs.len; i-- > 0;) {
+        struct step_proc *proc = agent->steps->procs.items[i];
+        bool lost = false;
+        for (size_t k = 0; is_of(proc, held) && proc->layout && k < proc->layout->n_nodes; k++)
+            lost = lost || is_gone(grant->allocation, proc->layout->nodes[k]->name);
+        if (lost)
+            step_proc_kill(proc, step_kill_wait_s(agent), JOB_NODE_FAIL);
+    }
+}
+
 void steps_signal(struct agent *agent, const struct held *held, uint32_t signal, bool one,
                   uint32_t step)
 {

@@ -128,6 +128,8 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
     if (chance(10))
         PUT(spec, no_kill, true);
     if (chance(10))
+        PUT(spec, spare_nodes, 1 + any(2));
+    if (chance(10))
         PUT(spec, batch, false);
     if (chance(15))
         spec->features = any_word(features, ARRAY_LEN(features));

@@ -220,6 +220,7 @@ static const struct {
     NUMBER("switches", switches),
     NUMBER("swait", switches_wait_s),
     NUMBER("segment", segment),
+    NUMBER("spare", spare_nodes),
     NUMBER("corespec", core_spec),
     NUMBER("threadspec", thread_spec),
     NUMBER("tpg", ntasks_per_gpu),

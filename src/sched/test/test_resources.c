@@ -328,10 +328,51 @@ static void segments_stay_in_their_block(void **state)
     rig_free(rig);
 }
 
+/* Nodes in reserve have room for as many tasks as any other, and take the place of one that fails. */
+static void spares_take_the_place_of_nodes(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[[nodes]]\nnames = \"n[1-5]\"\n" SOCKETS MAIN);
+    uint32_t job = rig_submit(rig, "N=2 n=8 t=600 spare=2"), other;
+
+    (void)state;
+    rig->check = true;
+    assert_int_equal(rig_submit(rig, "N=4 n=8 spare=2"), 0); /* never */
+    assert_int_equal(rig_submit(rig, "N=2-3 n=8 spare=2"), 0);
+    other = rig_submit(rig, "c=5 N=2 t=60");
+    rig_plan(rig);
+    const struct job *at = rig_job(rig, job);
+    assert_true(rig_runs(rig, job));
+    assert_int_equal(at->run->count, 4);
+    assert_int_equal(run_nodes(at->run), 2);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(at->run->parts[i].cpus, 4);
+    assert_true(at->run->parts[2].spare && at->run->parts[3].spare);
+    assert_false(rig_runs(rig, other)); /* one node has five CPUs */
+    Command ready = COMMAND__INIT;
+    CmdReady msg = CMD_READY__INIT;
+    ready.what_case = COMMAND__WHAT_READY;
+    ready.ready = &msg;
+    msg.has_job_id = msg.has_attempt = true;
+    msg.job_id = job;
+    msg.attempt = at->attempt;
+    rig_apply(rig, &ready);
+    rig_node(rig, at->run->parts[1].name, "DOWN");
+    assert_true(rig_runs(rig, job));
+    assert_int_equal(run_nodes(at->run), 2);
+    assert_true(at->run->parts[1].left && !at->run->parts[2].spare && at->run->parts[3].spare);
+    rig_node(rig, at->run->parts[3].name, "DOWN"); /* the spare itself */
+    assert_int_equal(run_nodes(at->run), 2);
+    assert_true(rig_runs(rig, job));
+    rig_node(rig, at->run->parts[2].name, "DOWN"); /* there is none left */
+    assert_false(rig_runs(rig, job));
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(all_nodes_agree_on_one), UNIT(preferred_features), UNIT(licences_are_planned),
           UNIT(a_waiting_job_asks_for_others), UNIT(one_licence_or_another),
           UNIT(cores_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
           UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
           UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
-          UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block))
+          UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block),
+          UNIT(spares_take_the_place_of_nodes))

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spare.c - nodes that a job holds in reserve (--spare-nodes)
+ *
+ * (1) A job with spares asks for so many nodes more, each with room for as many tasks as any other.
+ *     The last parts of its allocation are the spares: granted and counted like the others, but in no
+ *     list of its nodes, and without steps.
+ * (2) When a running job loses a node that its script is not on, a spare takes its place and the job
+ *     goes on. Steps that were there end, as with --no-kill.
+ */
+#include "core/state_priv.h"
+
+int shape_read_spares(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    uint32_t spare = spec->spare_nodes, nodes = shape->min_nodes;
+
+    if (!spare)
+        return 0;
+    if (spec->has_max_nodes && spec->max_nodes && spec->max_nodes != nodes)
+        return err_set(err, ERR_NODE_COUNT, "--spare-nodes needs one number of nodes, not a range");
+    if (spare > LIMIT_NODES - nodes)
+        return err_code(err, ERR_NODE_COUNT);
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (shape->gres[i].scope == GRES_PER_JOB)
+            return err_set(err, ERR_UNSUPPORTED,
+                           "--spare-nodes needs GPUs per node or per task, not of the whole job");
+    }
+    uint32_t each = shape->tasks_per_node ? shape->tasks_per_node : (shape->tasks - 1) / nodes + 1;
+    if ((uint64_t)each * (nodes + spare) > UINT32_MAX)
+        return err_code(err, ERR_TASK_COUNT);
+    shape->spare = spare;
+    shape->tasks_per_node = each;
+    shape->tasks = each * (nodes + spare);
+    shape->min_nodes = shape->max_nodes = shape->wish_nodes = nodes + spare;
+    return 0;
+}
+
+void spare_mark(struct job *job)
+{
+    for (unsigned i = 0; i < job->shape->spare && i + 1 < job->run->count; i++)
+        job->run->parts[job->run->count - 1 - i].spare = true;
+}
+
+static struct job_part *spare_of(const struct job *job, const struct job_part *but)
+{
+    for (unsigned i = 0; i < job->run->count; i++) {
+        struct job_part *part = &job->run->parts[i];
+        if (part->spare && !part->left && part->node && part != but &&
+            part->node->state != NODE_DOWN)
+            return part;
+    }
+    return NULL;
+}
+
+bool spare_is_there(const struct job *job, const struct job_part *lost)
+{
+    return lost->spare || spare_of(job, lost) != NULL;
+}
+
+void spare_take(struct state *state, struct job *job, struct job_part *lost)
+{
+    struct job_part *part = lost->spare ? NULL : spare_of(job, lost);
+
+    lost->spare = false;
+    if (part)
+        part->spare = false;
+    job_touch(state, job);
+}
