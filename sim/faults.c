@@ -42,7 +42,7 @@ static void stop_one(struct world *world)
     int64_t takes = rand_skewed(&world->rand, 100 * MS, 30 * SEC);
 
     if (rand_chance(&world->rand, 30))
-        takes = rand_between(&world->rand, 100 * SEC, 600 * SEC);
+        takes = rand_between(&world->rand, 100 * SEC, 3600 * SEC); /* ids are forgotten meanwhile */
     if (!host->ctl || host_is_stopped(host))
         return;
     host->stopped_until_us = world->now_us + takes;

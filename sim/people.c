@@ -15,7 +15,7 @@
 #include "schema/reasons.h"
 #include "sim/world.h"
 
-enum { PATIENCE_S = 480 };
+enum { PATIENCE_S = 480, HOPS_MAX = 16 };
 
 static void try_now(struct world *world, const struct happening *what);
 
@@ -41,15 +41,21 @@ struct request *people_ask(struct world *world, enum request_kind kind)
 
 /* ---- asking ---- */
 
-/* Followers send it on to another; a stopped one lets it wait. */
+/*
+ * A stopped controller lets it wait. Who is told by a follower to ask another does so, unless that
+ * try was given up meanwhile; its bytes may still be taken by the one that they lay at.
+ */
 static void arrive(struct world *world, const struct happening *what)
 {
     struct host *host = &world->hosts[what->b];
+    unsigned hops = what->c % HOPS_MAX, try = (unsigned)(what->c / HOPS_MAX);
+    const struct request *request = people_request(world, (uint32_t)what->a);
 
     if (host_is_stopped(host))
         world_later(world, host->stopped_until_us - world->now_us, arrive, what->a, what->b,
                     what->c);
-    else if (!ask_arrive(host, (uint32_t)what->a) && what->c < world->host_count)
+    else if (!ask_arrive(host, request->number) && hops < world->host_count &&
+             request->tries == try && !request->done && !request->gave_up)
         world_later(world, rand_skewed(&world->rand, 50, 5 * MS), arrive, what->a,
                     (what->b + 1) % world->host_count, what->c + 1);
 }
@@ -81,7 +87,7 @@ static void try_now(struct world *world, const struct happening *what)
         delay = rand_skewed(&world->rand, MS, 60 * SEC);
     if (!lost)
         world_later(world, delay, arrive, request->number,
-                    rand_below(&world->rand, world->host_count), 1);
+                    rand_below(&world->rand, world->host_count), request->tries * HOPS_MAX + 1);
     world_later(world, rand_between(&world->rand, 3 * SEC, 15 * SEC), try_now, request->number,
                 request->tries, 0);
 }

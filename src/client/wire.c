@@ -32,7 +32,7 @@ int64_t now_ms(void)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(CLOCK_BOOTTIME, &ts); /* a request is not repeated after the machine slept */
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
@@ -82,8 +82,11 @@ static int dial(const struct sockaddr *addr, socklen_t len, int64_t deadline_ms,
         return why;
     }
     if (addr->sa_family != AF_UNIX) {
+        unsigned unacked_ms = 60000;
         int idle_s = 60, every_s = 10; /* a stream may be silent for hours; a dead host must show */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        /* What was not taken by then is asked again: the kernel is not to deliver it later. */
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
         setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));

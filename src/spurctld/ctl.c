@@ -23,7 +23,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     switch (timer) {
     case CTL_TIMER_DUE:
         if (ctl->leading)
-            ctl_propose_time(ctl, NULL);
+            ctl_propose_time(ctl, NULL, NULL, NULL);
         break;
     case CTL_TIMER_PLAN:
         ctl_plan_timer(ctl);
@@ -33,12 +33,15 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         break;
     case CTL_TIMER_RETRY:
         if (ctl->leading)
-            ctl_propose_time(ctl, retry_done); /* does the disk take it now? */
+            ctl_propose_time(ctl, NULL, retry_done, NULL); /* does the disk take it now? */
         else if (ctl->must_lead)
             ctl_propose_lead(ctl);
         break;
     case CTL_TIMER_HOLD:
         ctl_hold_timer(ctl);
+        break;
+    case CTL_TIMER_AWAKE:
+        ctl_arm_awake(ctl);
         break;
     case CTL_TIMERS:
         break;
@@ -129,6 +132,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     ctl->last_stamp_us = state_head(ctl->state).time_us;
     ctl->clock_wall_us = ctl_now(ctl);
     ctl->clock_mono_us = ctl->awake_us = ctl_mono(ctl);
+    ctl_arm_awake(ctl);
     ctl->sched = sched_new(ctl->state);
     if (ctl->must_lead)
         ctl_propose_lead(ctl);

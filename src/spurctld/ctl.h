@@ -37,6 +37,7 @@ enum ctl_timer {
     CTL_TIMER_NODES, /* the next node that may have been silent for too long */
     CTL_TIMER_RETRY, /* the disk refused a batch: see whether it takes one now */
     CTL_TIMER_HOLD,  /* an allocation whose client is gone */
+    CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_awake.c */
     CTL_TIMERS
 };
 

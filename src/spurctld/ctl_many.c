@@ -7,7 +7,8 @@
  *     and the id's place: asked again, each is answered as the first time.
  * (3) What a filter matches is done in order of job id, IDS_PER_COMMAND at a time, the next when the
  *     last is durable. All carry the request's id, and core remembers how far it got: asked again,
- *     also of another leader, it goes on from there and does nothing twice.
+ *     also of another leader, it goes on from there and does nothing twice. That there was nothing to do
+ *     is remembered too: what comes later was not meant, however late a second copy of the request is.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,6 +224,15 @@ static bool next_ids(struct ctl *ctl, struct many *many, uint32_t *ids, size_t *
     }
 }
 
+/* Nothing but the request's id is written. */
+static void nothing_to_do(struct ctl *ctl, struct many *many)
+{
+    if (!many->ask->who->request_id)
+        return;
+    many->waiting++;
+    ctl_propose_time(ctl, many->ask, some_done, many);
+}
+
 static void next_command(struct ctl *ctl, struct many *many)
 {
     Command *command = many->command;
@@ -230,8 +240,11 @@ static void next_command(struct ctl *ctl, struct many *many)
     JobSelect select = JOB_SELECT__INIT;
 
     bool more = next_ids(ctl, many, ids, &select.n_job_ids);
-    if (!select.n_job_ids)
+    if (!select.n_job_ids) {
+        if (!many->after)
+            nothing_to_do(ctl, many);
         return;
+    }
     select.job_ids = ids;
     *select_of(command) = &select;
     ctl_stamp_ask(many->ask, command);

@@ -168,11 +168,8 @@ static void arm(struct ctl *ctl)
                   first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
 }
 
-void ctl_awake(struct ctl *ctl)
+void ctl_nodes_stalled(struct ctl *ctl, int64_t now, int64_t before)
 {
-    int64_t now = ctl_mono(ctl), before = ctl->awake_us;
-
-    ctl->awake_us = now;
     if (!ctl->leading || !ctl->nodes_due_us || now - ctl->nodes_due_us < STALL_US)
         return;
     log_warn("ctl.stalled", "ms=%lld", (long long)((now - before) / 1000));
@@ -212,7 +209,7 @@ static void add_unheard(void *ctx, const struct job *job)
     vec_push(&unheard->names, agent->name);
 }
 
-void ctl_propose_time(struct ctl *ctl, ctl_done_fn *done)
+void ctl_propose_time(struct ctl *ctl, const struct ctl_ask *ask, ctl_done_fn *done, void *arg)
 {
     CmdTime time = CMD_TIME__INIT;
     Command command = CTL_COMMAND(TIME, .time = &time);
@@ -221,7 +218,9 @@ void ctl_propose_time(struct ctl *ctl, ctl_done_fn *done)
     core_limits_due(ctl->state, MAX(ctl_now(ctl), ctl->last_stamp_us), add_unheard, &unheard);
     time.n_unheard = unheard.names.len;
     time.unheard = unheard.names.items;
-    ctl_propose(ctl, &command, done, NULL);
+    if (ask)
+        ctl_stamp_ask(ask, &command);
+    ctl_propose(ctl, &command, done, arg);
     vec_done(&unheard.names);
 }
 
@@ -252,7 +251,8 @@ void ctl_nodes_timer(struct ctl *ctl)
 /* Nodes that are up, or hold jobs, get the usual time to connect to a new leader. */
 void ctl_nodes_leading(struct ctl *ctl)
 {
-    ctl->leading_us = ctl->awake_us = ctl_mono(ctl);
+    ctl_awake(ctl);
+    ctl->leading_us = ctl_mono(ctl);
     for (size_t i = 0; i < state_node_count(ctl->state); i++) {
         const struct node *node = state_node_at(ctl->state, i);
         struct agent *agent = agent_of(ctl, node->spec->name);

@@ -109,11 +109,12 @@ struct ctl {
     size_t idle_slices; /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
-    struct map agents;    /* by node name */
-    struct map sessions;  /* session id → agent */
-    struct map granting;  /* job id → struct granting */
-    int64_t awake_us;     /* when anything was last heard or done */
-    int64_t nodes_due_us; /* when CTL_TIMER_NODES is due, monotonic; 0: never */
+    struct map agents;     /* by node name */
+    struct map sessions;   /* session id → agent */
+    struct map granting;   /* job id → struct granting */
+    int64_t awake_us;      /* when anything was last heard or done */
+    int64_t late_until_us; /* what is asked until then may have waited here for long */
+    int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
     struct map steps; /* job id → struct job_steps: what runs, as nodes say */
 
@@ -201,8 +202,16 @@ void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message);
  * while. That time did not pass: nobody was silent, and no limit ran.
  */
 void ctl_awake(struct ctl *ctl);
-/* Proposes a CmdTime, which leaves out limits of jobs whose nodes may have more to say. */
-void ctl_propose_time(struct ctl *ctl, ctl_done_fn *done);
+void ctl_arm_awake(struct ctl *ctl);
+/* Time passed elsewhere that did not pass here. */
+void ctl_stopped_for(struct ctl *ctl, int64_t us);
+/* ERR_NOT_LEADER when the command is of somebody who may have asked long ago. */
+int ctl_check_late(const struct ctl *ctl, const Command *command, struct err *err);
+/* ctl_nodes.c: what the stop means for agents that were not heard meanwhile. */
+void ctl_nodes_stalled(struct ctl *ctl, int64_t now, int64_t before);
+/* Proposes a CmdTime, which leaves out limits of jobs whose nodes may have more to say; with the id of a
+   request (or NULL) that has nothing else to say. */
+void ctl_propose_time(struct ctl *ctl, const struct ctl_ask *ask, ctl_done_fn *done, void *arg);
 void ctl_nodes_leading(struct ctl *ctl);
 void ctl_nodes_following(struct ctl *ctl);
 void ctl_reconcile(struct ctl *ctl); /* asks every agent to say hello again */

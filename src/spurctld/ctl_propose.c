@@ -34,6 +34,7 @@ void ctl_look_at_clock(struct ctl *ctl)
     if (set_by > -CLOCK_STEP_US && set_by < CLOCK_STEP_US)
         return;
     log_warn("clock.set", "by_ms=%lld", (long long)(set_by / 1000));
+    ctl_stopped_for(ctl, set_by); /* a machine that was suspended shows it by its clock alone */
     ctl->skipped_us += MAX(set_by, 0);
     ctl_granting_unsure(ctl);
     if (ctl->leading)
@@ -64,7 +65,8 @@ void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_pa
     str_reserve(&ctl->packed, len);
     command__pack(command, (uint8_t *)ctl->packed.data);
     struct span bytes = { ctl->packed.data, len };
-    if (log_append(ctl->log, bytes, payloads, count, &err) < 0) {
+    if (ctl_check_late(ctl, command, &err) < 0 ||
+        log_append(ctl->log, bytes, payloads, count, &err) < 0) {
         if (done)
             done(ctl, arg, NULL, &err);
         return;
