@@ -21,7 +21,7 @@ static void show_info(const struct control *control, const StepInfo *info, const
                       const struct field_ctx *ctx)
 {
     const char *gap = control->one_line ? " " : "\n   ";
-    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 };
+    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 }, id = { 0 };
     const char *partition = job_status(job)->partition;
     char name[STEPS_NAME_BYTES];
 
@@ -31,8 +31,12 @@ static void show_info(const struct control *control, const StepInfo *info, const
         timefmt_write_duration(&limit, info->time_limit_s, TIMEFMT_LONG);
     else
         str_add(&limit, "UNLIMITED");
-    printf("StepId=%u.%s UserId=%u StartTime=%s TimeLimit=%s%s", job->id, name, job_owner(job)->uid,
-           str_text(&start), str_text(&limit), gap);
+    if (job->status && job->status->het_job_id)
+        job_add_id(&id, job);
+    else
+        str_add_u64(&id, job->id);
+    printf("StepId=%s.%s UserId=%u StartTime=%s TimeLimit=%s%s", str_text(&id), name,
+           job_owner(job)->uid, str_text(&start), str_text(&limit), gap);
     printf("State=%s Partition=%s NodeList=%s%s", info->suspended ? "SUSPENDED" : "RUNNING",
            partition ? partition : "", info->nodes ? info->nodes : "", gap);
     printf("Nodes=%u CPUs=%u Tasks=%u Name=%s Network=(null)%s", info->node_count, info->cpus,

@@ -21,20 +21,20 @@ static void say(struct events *out, const struct node *node, bool was_usable)
 }
 
 /*
- * Nothing of the attempt ran: the script of a job on several nodes is launched when all are ready, and
- * that of a job on one cannot have come there.
+ * Nothing of the attempt ran: the script of a job on several nodes or with several components is launched
+ * when all are ready, and that of a job on one cannot have come there.
  */
-static bool never_ran(const struct job *job, const CmdNodeDown *cmd)
+static bool never_ran(const struct state *state, const struct job *job, const CmdNodeDown *cmd)
 {
     bool configuring = job_phase(job) == PHASE_CONFIGURING;
 
-    if (!job->batch || (!configuring && job_phase(job) != PHASE_RUNNING))
+    if (!job_has_script(state, job) || (!configuring && job_phase(job) != PHASE_RUNNING))
         return false;
     for (size_t i = 0; cmd && i < cmd->n_unstarted; i++) {
         if (cmd->unstarted[i] == job->id)
             return true;
     }
-    return configuring && job->run->count > 1;
+    return configuring && (job->run->count > 1 || (job->more && job->more->het_count));
 }
 
 static struct job_part *part_on(const struct job *job, const struct node *node)
@@ -58,7 +58,7 @@ static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown 
 
     for (size_t at = 0; at < node->jobs.len;) {
         struct job *job = node->jobs.items[at];
-        bool fresh = never_ran(job, cmd);
+        bool fresh = never_ran(state, job, cmd);
         bool alive = !fresh && !job_is_bound(state, job);
         bool for_good = alive && cmd && cmd->leases && cmd->no_respond;
         if (alive && (lease_only || (for_good && job_phase(job) == PHASE_REQUEUING))) {

@@ -94,7 +94,7 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
     bool hold = cmd->hold || cmd->special_exit;
     JobState ended_as = cmd->has_state ? cmd->state : JOB_CANCELLED;
 
-    if (!job->batch)
+    if (!job_has_script(state, job))
         return ERR_BATCH_ONLY;
     if (cmd->incomplete_only && job_has_ended(job))
         return ERR_JOB_FINISHED;

@@ -337,9 +337,17 @@ struct job *array_split(struct state *state, struct job *meta, uint32_t number, 
     return task;
 }
 
+bool job_has_script(const struct state *state, const struct job *job)
+{
+    const struct job *first =
+        job->more && job->more->het_count ? job_at(state, job->more->het_job_id) : job;
+
+    return first && first->batch;
+}
+
 bool job_may_requeue(const struct state *state, const struct job *job)
 {
-    if (!job->batch)
+    if (!job_has_script(state, job))
         return false;
     if (job->requeue != JOB_ASKED_NOT)
         return job->requeue == JOB_ASKED_YES;

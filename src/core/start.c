@@ -323,7 +323,7 @@ static void finish(struct state *state, struct job *job, const CmdFinish *cmd, s
         preempt_out(state, job, job->more->preempt_requeue, end_us, out);
         return;
     }
-    if (cmd->requeue && job->batch) {
+    if (cmd->requeue && job_has_script(state, job)) {
         try_again(state, job, end_us, out);
     } else if (!cmd->has_state && job_may_requeue(state, job) &&
                exit_code_in(config->requeue_exit, cmd->exit_status)) {

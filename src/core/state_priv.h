@@ -165,6 +165,8 @@ static inline bool ids_left(const struct state *state)
 {
     return state->next_job_id <= LIMIT_JOB_ID;
 }
+/* Of its own, or as a component of a heterogeneous job whose first one has it. */
+bool job_has_script(const struct state *state, const struct job *job);
 bool job_may_requeue(const struct state *state, const struct job *job);
 /* Its present attempt may be requeued from now on. Its nodes were told otherwise. */
 void job_unbind(struct state *state, struct job *job);

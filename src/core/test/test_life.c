@@ -603,7 +603,8 @@ static uint32_t submit_two(struct fix *fix)
     Command cmd = COMMAND__INIT;
     CmdSubmit submit = CMD_SUBMIT__INIT;
     JobOwner owner = JOB_OWNER__INIT;
-    PackedComponent one = PACKED_COMPONENT__INIT, *list[2] = { &one, &one };
+    PackedComponent one = PACKED_COMPONENT__INIT, two = PACKED_COMPONENT__INIT;
+    PackedComponent *list[2] = { &one, &two };
     uint8_t digest[32] = { 9 };
     JobSpec spec = fix_spec();
     struct arena arena;
@@ -612,6 +613,9 @@ static uint32_t submit_two(struct fix *fix)
     struct span bytes = pb_pack(&spec, &arena);
     PUT(&one, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
     PUT(&one, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    PUT(&spec, batch, false); /* the script is the first's */
+    struct span rest = pb_pack(&spec, &arena);
+    PUT(&two, spec, ((ProtobufCBinaryData){ rest.len, (uint8_t *)(uintptr_t)rest.ptr }));
     PUT(&owner, uid, 1000);
     submit.owner = &owner;
     submit.n_components = 2;
@@ -676,6 +680,22 @@ static void components_live_and_end_together(void **unused)
     fix_free(fix);
 }
 
+static void a_component_that_loses_its_node_brings_all_back(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    uint32_t id = submit_two(fix);
+
+    assert_int_equal(start_two(fix, id, "n2"), ERR_OK);
+    assert_int_equal(fix_node_down(fix, "n2", true), ERR_OK);
+    assert_phase(fix, id, PHASE_REQUEUING); /* its node is to be told */
+    assert_phase(fix, id + 1, PHASE_PENDING);
+    fix_release(fix, id, "n1");
+    assert_phase(fix, id, PHASE_PENDING);
+    assert_int_equal(fix_get(fix, id)->restarts, 1);
+    assert_int_equal(fix_get(fix, id + 1)->restarts, 1);
+    fix_free(fix);
+}
+
 static void licences_are_counted(void **unused)
 {
     struct fix *fix = fix_new(2);
@@ -706,4 +726,5 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
           UNIT(long_requests_go_on), UNIT(starts_never_overcommit),
-          UNIT(components_live_and_end_together), UNIT(licences_are_counted))
+          UNIT(components_live_and_end_together),
+          UNIT(a_component_that_loses_its_node_brings_all_back), UNIT(licences_are_counted))
