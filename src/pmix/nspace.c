@@ -131,8 +131,6 @@ static void add_names(struct infos *infos, const struct server *server)
 
     add(infos, PMIX_JOBID, job, PMIX_STRING);
     add(infos, PMIX_SPAWNED, &no, PMIX_BOOL);
-    if (server->setup->apart)
-        return;
     add(infos, PMIX_TMPDIR, server->setup->dir, PMIX_STRING);
     add(infos, PMIX_NSDIR, server->setup->dir, PMIX_STRING);
     add(infos, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL);
@@ -148,8 +146,6 @@ static int begin_library(struct server *server, struct err *err)
 
     setenv("TMPDIR", server->setup->dir, 1);
     setenv("HOME", server->setup->dir, 1); /* libpmix dies when nobody knows the user's */
-    if (server->setup->apart)              /* the usual way has files that tasks read */
-        setenv("PMIX_MCA_gds", "hash", 1);
     add(&infos, PMIX_SERVER_TMPDIR, server->setup->dir, PMIX_STRING);
     add(&infos, PMIX_SYSTEM_TMPDIR, server->setup->dir, PMIX_STRING);
     add(&infos, PMIX_HOSTNAME, server->layout->nodes[server->here]->name, PMIX_STRING);

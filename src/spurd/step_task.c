@@ -245,6 +245,16 @@ static StepProgram *program_of(const StepLaunch *launch, uint32_t task)
     return any;
 }
 
+static void put_mpi(const struct task_node *node, const char *mpi, struct arena *arena,
+                    StepTask *out)
+{
+    out->tasks->mpi = arena_strdup(arena, mpi);
+    if (!node->pmix || !str_eq(mpi, "pmix"))
+        return;
+    out->tasks->mpi_program = arena_strdup(arena, node->pmix);
+    out->tasks->mpi_dir = arena_printf(arena, "%s/%s.pmix", out->dir, out->name);
+}
+
 static int put_in_container(const struct task_node *node, const StepLaunch *launch,
                             struct arena *arena, StepTasks *tasks, struct err *err)
 {
@@ -254,7 +264,8 @@ static int put_in_container(const struct task_node *node, const StepLaunch *laun
         return 0;
     if (!node->container)
         return err_set(err, ERR_UNSUPPORTED, "node %s has no spur-container", node->name);
-    char **words = container_words(node->container, launch->container, NULL, arena, &count);
+    char **words =
+        container_words(node->container, launch->container, tasks->mpi_dir, arena, &count);
     for (size_t i = 0; i < tasks->n_list; i++) {
         StepTaskOne *one = tasks->list[i];
         char **args = ARENA_ARRAY(arena, char *, count + one->n_args);
@@ -349,18 +360,16 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
         out->warn_signal = launch->warn_signal;
         out->warn_before_s = launch->warn_before_s;
     }
-    if (build_tasks(launch, layout->nodes[index], arena, out, err) < 0 ||
-        put_in_container(&node, launch, arena, out->tasks, err) < 0)
+    if (build_tasks(launch, layout->nodes[index], arena, out, err) < 0)
+        return -(int)err->code;
+    if (layout->mpi)
+        put_mpi(&node, layout->mpi, arena, out);
+    if (put_in_container(&node, launch, arena, out->tasks, err) < 0)
         return -(int)err->code;
     out->tasks->has_layout = true;
     out->tasks->layout = launch->layout;
     out->tasks->has_own_limit_s = layout->has_time_limit_s && layout->time_limit_s > 0;
     out->tasks->own_limit_s = layout->time_limit_s;
-    if (layout->mpi)
-        out->tasks->mpi = arena_strdup(arena, layout->mpi);
-    if (node.pmix && str_eq(layout->mpi, "pmix"))
-        out->tasks->mpi_program = arena_strdup(arena, node.pmix);
-    out->tasks->has_mpi_apart = out->tasks->mpi_apart = launch->container != NULL;
     struct step_give give = { .node = &node,
                               .grant = grant,
                               .launch = launch,

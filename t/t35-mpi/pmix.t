@@ -72,4 +72,13 @@ like "one process beside the tasks" "$(sed -n 2p <<<"$out")" '^[0-9]+$'
 not_ok "which is gone too" test -e "/proc/$(sed -n 2p <<<"$out")"
 run_dir=$(dirname "$(dirname "$(head -1 <<<"$out")")")
 is "nothing is left of any step" "$(find "$run_dir" -name '*.pmix' | wc -l)" 0
+
+# Inside an image the tasks see the step's directory too.
+if as_user unshare -Urm true 2>/dev/null && python3 "$HERE/../t40-container/image.py" "$T" 2>/dev/null; then
+    chmod -R a+rX "$T"
+    export HOME=$home
+    as_user spur image import "oci:$T/good:one" --name good >/dev/null
+    act $six --container-image=good --container-mounts=/usr:/usr,/lib:/lib,/lib64:/lib64,/etc:/etc,"$home:$home" "$home/pmix" talk
+    lines "inside an image" 6 'of 6 good 6'
+fi
 done_testing
