@@ -8,6 +8,8 @@
  * (1) A booking is made with all bookings of jobs before it in place and none of jobs behind it.
  * (2) It may be too late, never too early: jobs end before their limit. It is worked out again
  *     when enough has ended since to make that worth its cost.
+ * (3) Many bookings are made over several slices. Meanwhile nothing behind them is tried, and those
+ *     further behind stay.
  */
 #include <stdlib.h>
 
@@ -210,27 +212,35 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
     size_t count = 0;
     bool changed = false;
 
+    unsigned looked = 0;
     lane_walk_begin(&walk, lane);
-    for (unsigned looked = 0; count < lane->most && looked < LOOK_MOST + lane->most; looked++) {
+    for (; count < lane->most && looked < LOOK_MOST + lane->most; looked++) {
         struct order order = lane_walk_next(&walk, &class);
         if (order_is_last(order) || !order_before(order, before))
             break;
+        if (looked && !*budget) { /* (3) */
+            before = order;
+            lane_doubt(sched, (uint32_t)(lane - sched->lanes.items));
+            break;
+        }
         if (limits_stop(sched, order.id) && stopped < ARRAY_LEN(limited)) {
             limited[stopped++] = order.id;
-            *budget -= MIN(*budget, 4);
+            budget_take(budget, COST_TRY);
             continue;
         }
         if (!pend_find(sched, order.id)->booked) {
             uint64_t was = sched->looked;
             changed = true;
             bool good = book(sched, order, class);
-            *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - was) / 8));
+            /* Those that cannot be are known then: they cost nothing in the next slice. */
+            budget_take(budget, good + (sched->looked - was) / STARTS_PER_COST);
             if (!good)
                 continue;
         }
         kept[count++] = order.id;
     }
     lane_walk_done(&walk);
+    budget_take(budget, 1 + looked / ITEMS_PER_COST);
     for (size_t i = 0; i < stopped; i++) /* not in the way of the next walk */
         changed = limits_in_way(sched, state_job(sched->state, limited[i])) || changed;
     for (size_t i = 0; i < count; i++) {
@@ -304,7 +314,7 @@ void book_review(struct sched *sched, unsigned *budget)
             profile_start(sched, class_of(sched, pend)->family, job, sched->now_us, false, &parts);
         bool same = start == booking->start_us && same_parts(&parts, &booking->parts);
         vec_done(&parts.list);
-        *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - was) / 8));
+        budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
         booking->cost = sched->looked - was;
         booking->releases = sched->releases;
         if (!same) { /* it is booked again, and so are those behind it */

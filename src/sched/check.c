@@ -107,9 +107,9 @@ static bool is_in_its_line(const struct sched *sched, const struct pend *pend, u
     struct order order = { pend->rank, job_id };
 
     for (size_t i = 0; line && i < line->bins.len; i++) {
-        const struct bin *bin = line->bins.items[i];
+        const struct bin *bin = line->bins.items[i].bin;
         struct line_cursor cursor = { 0 };
-        struct order at = bin->head;
+        struct order at = line->bins.items[i].head;
         while (bin->family == family && !order_is_last(at)) {
             at = line_next(&bin->jobs, &cursor);
             if (at.id == order.id && at.rank == order.rank)

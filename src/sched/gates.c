@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 /* Lines of which only a look can tell, and lines that are passed over, in one look at a gate. */
-enum { LOOKS_MOST = 8, LINES_PER_BUDGET = 16, SHOWS_MOST = 4 };
+enum { LOOKS_MOST = 8, SHOWS_MOST = 4 };
 
 static uint64_t in_use(const struct sched *sched, const struct gate *gate, unsigned why)
 {
@@ -177,7 +177,7 @@ static void look_line(struct sched *sched, struct gate *gate, struct waiting *li
         look->cold[look->colds++] = line;
     }
     line_tidy(sched, line);
-    *budget -= MIN(*budget, 1 + looked / 4);
+    budget_take(budget, COST_LINE + looked / JOBS_PER_COST);
 }
 
 /* (3) */
@@ -195,7 +195,7 @@ void gate_look(struct sched *sched, struct gate *gate, unsigned *budget)
             heap_del(heap_of(gate, hang), &hang->at);
             vec_push(&look.aside, hang);
             hang->turn = look.turn;
-            *budget -= !was && look.aside.len % LINES_PER_BUDGET == 0;
+            budget_take(budget, !was && look.aside.len % ITEMS_PER_COST == 0);
             continue;
         }
         if (hang->why >= FOR_ANY && ++look.looks > LOOKS_MOST)

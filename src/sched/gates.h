@@ -45,12 +45,19 @@ struct bin {
     struct family *family;
     struct waiting *line;
     uint32_t open_at;    /* place + 1 among family->open; 0: not there */
-    struct order head;   /* of its jobs */
     uint64_t turn;       /* of the look that found nothing in it */
     uint64_t hot_turn;   /* of the look that found nothing that would be tried */
     int64_t shortest_us; /* no job of it has a shorter limit */
     struct line jobs;
     uint64_t asks[TRES_MOST];
+};
+
+/* What is asked of a bin first: most are passed without more. */
+struct bin_at {
+    struct family *family;
+    struct bin *bin;
+    struct order head; /* of its jobs */
+    bool shut;         /* a limit was in its way in the last look; else it is open */
 };
 
 /* The line of an owner: who has the same counters. */
@@ -64,7 +71,7 @@ struct waiting {
     char *account;
     uint32_t *partitions;
     size_t partition_count;
-    VEC(struct bin *) bins;
+    VEC(struct bin_at) bins;
     struct order head;  /* of its bins */
     struct order first; /* where that job would be in the queue, if it is known; else 0 */
     struct hang *hangs;

@@ -7,10 +7,25 @@
  */
 #include "sched/sched_priv.h"
 
+/* A queue before the tree it is in, the tree before its family: those have the same key. */
+static bool goes_before(const struct lane_step *a, const struct lane_step *b)
+{
+    if (a->key.id == b->key.id && a->key.rank == b->key.rank)
+        return a->what > b->what;
+    return order_before(a->key, b->key);
+}
+
+/* The steps are a binary heap. */
 static void push(struct lane_walk *walk, struct lane_step step)
 {
-    if (!order_is_last(step.key))
-        vec_push(&walk->steps, step);
+    if (order_is_last(step.key))
+        return;
+    vec_push(&walk->steps, step);
+    struct lane_step *steps = walk->steps.items;
+    size_t at = walk->steps.len - 1;
+    for (; at > 0 && goes_before(&step, &steps[(at - 1) / 2]); at = (at - 1) / 2)
+        steps[at] = steps[(at - 1) / 2];
+    steps[at] = step;
 }
 
 static void push_family(struct lane_walk *walk, size_t index)
@@ -35,16 +50,21 @@ void lane_walk_begin(struct lane_walk *walk, const struct lane *lane)
 
 static struct lane_step pop_first(struct lane_walk *walk)
 {
-    size_t best = 0;
+    struct lane_step *steps = walk->steps.items;
+    struct lane_step first = steps[0], last = steps[--walk->steps.len];
+    size_t at = 0;
 
-    /* A queue before the tree it is in, the tree before its family: those have the same key. */
-    for (size_t i = 1; i < walk->steps.len; i++) {
-        if (order_before(walk->steps.items[i].key, walk->steps.items[best].key))
-            best = i;
+    for (;;) {
+        size_t child = at * 2 + 1;
+        if (child + 1 < walk->steps.len && goes_before(&steps[child + 1], &steps[child]))
+            child++;
+        if (child >= walk->steps.len || !goes_before(&steps[child], &last))
+            break;
+        steps[at] = steps[child];
+        at = child;
     }
-    struct lane_step step = walk->steps.items[best];
-    walk->steps.items[best] = walk->steps.items[--walk->steps.len];
-    return step;
+    steps[at] = last;
+    return first;
 }
 
 struct order lane_walk_next(struct lane_walk *walk, struct class **class)

@@ -14,7 +14,7 @@
 
 #include "sched/sched_priv.h"
 
-enum { SWEEP_SLICE = 512, SWEEP_PER_BUDGET = 8 };
+enum { SWEEP_SLICE = 512 };
 
 struct held {
     size_t count;
@@ -132,7 +132,7 @@ void limits_sweep(struct sched *sched, unsigned *budget)
         const struct pend *pend = pend_find(sched, job->id);
         if (pend && pend->class && class_rank_is_old(sched, job))
             class_refresh(sched, job);
-        if (done % SWEEP_PER_BUDGET == 0)
+        if (done % JOBS_PER_COST == 0)
             --*budget;
     }
 }

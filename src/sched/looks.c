@@ -144,18 +144,20 @@ static struct bin *next_bin(struct sched *sched, const struct waiting *line, str
     struct order first = ORDER_LAST;
     struct bin *found = NULL;
 
-    vec_each (struct bin *, at, &line->bins) {
-        struct bin *bin = *at;
-        if (bin->turn == look->turn || !order_before(bin->head, first))
+    vec_each (struct bin_at, at, &line->bins) {
+        struct bin *bin = at->bin;
+        if (!order_before(at->head, first) ||
+            (hot && !family_would_try(sched, at->family, INT64_MIN)))
             continue;
-        if (hot && (bin->hot_turn == look->turn ||
-                    !family_would_try(sched, bin->family, bin->shortest_us)))
+        if (bin->turn == look->turn ||
+            (hot && (bin->hot_turn == look->turn ||
+                     !family_would_try(sched, at->family, bin->shortest_us))))
             continue;
         if (meets_wall(bin, look)) {
             bin->turn = look->turn;
             continue;
         }
-        first = bin->head;
+        first = at->head;
         found = bin;
     }
     return found;
@@ -216,6 +218,18 @@ static void show_more_later(struct sched *sched, struct waiting *line)
     waits_review(sched, line->number + 1, false);
 }
 
+/* Those that a limit is in the way of are shut, those that were passed are open. (3) */
+static void shut_bins(struct waiting *line, const struct look *look)
+{
+    vec_each (struct bin_at, at, &line->bins) {
+        bool cold = at->family->end_by_us == INT64_MIN;
+        if (look->shut ? at->shut : cold && !at->shut) /* as it was, or not looked at */
+            continue;
+        at->shut = look->shut || at->bin->turn == look->turn;
+        bin_open(at->bin, !at->shut);
+    }
+}
+
 enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, bool show,
                          unsigned *looked)
 {
@@ -244,8 +258,7 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
         int64_t most = (int64_t)MIN(wall->most, (uint64_t)INT64_MAX / 2);
         gate_hang(sched, line, wall->holder, (unsigned)wall->tres, (int64_t)wall->least - most);
     }
-    vec_each (struct bin *, bin, &line->bins)
-        bin_open(*bin, !look.shut && (*bin)->turn != look.turn);
+    shut_bins(line, &look);
     if (line->colds)
         show_more_later(sched, line);
     line_tidy(sched, line);
@@ -272,7 +285,7 @@ static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
         line->via = via;
     else if (via)
         gate_review(sched, via);
-    *budget -= MIN(*budget, 1 + looked / 4);
+    budget_take(budget, COST_LINE + looked / JOBS_PER_COST);
     line_tidy(sched, line);
 }
 
@@ -300,7 +313,7 @@ static void wake(struct sched *sched, unsigned *budget)
     }
     if (!family->wake_left)
         sched->woken.len--;
-    --*budget;
+    budget_take(budget, 1);
 }
 
 void limits_review(struct sched *sched, unsigned *budget)

@@ -388,8 +388,17 @@ static void plan_on(struct sched *sched, unsigned *budget)
             continue; /* somebody was let out */
         uint64_t looked = sched->looked;
         try_next(sched, family, order, host);
-        *budget -= MIN(*budget, 1 + (unsigned)((sched->looked - looked) / 64));
+        budget_take(budget, COST_TRY + (sched->looked - looked) / HOSTS_PER_COST);
     }
+}
+
+/* With no more than half of the budget: others that must be made come after it, in every slice. */
+static void review_bookings(struct sched *sched, unsigned *budget)
+{
+    unsigned half = *budget / 2 + 1, left = half;
+
+    book_review(sched, &left);
+    *budget = MAX(*budget - MIN(*budget, half - left), 1);
 }
 
 const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budget)
@@ -400,7 +409,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     look_around(sched, now_us);
     preempt_ripen(sched);
     limits_sweep(sched, &budget);
-    book_review(sched, &budget);
+    review_bookings(sched, &budget);
     plan_on(sched, &budget);
     preempt_plan(sched);
     sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;

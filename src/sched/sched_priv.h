@@ -282,6 +282,23 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
 uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t partition,
                         const struct job *job, const struct view *view, uint32_t host);
 
+/*
+ * What is taken of the budget. A unit is about two microseconds, so that a slice of some thousand
+ * takes a few milliseconds, whatever it does.
+ */
+enum {
+    COST_TRY = 4,        /* to place a job; and one for so many hosts that were looked at: */
+    HOSTS_PER_COST = 64, /* closely, or */
+    STARTS_PER_COST = 8, /* for when they could start it */
+    COST_LINE = 2,       /* to look at a line that waits for limits; and for its jobs: */
+    JOBS_PER_COST = 2,   /* looked at closely, or put to another place in the order */
+    ITEMS_PER_COST = 8,  /* that are only passed */
+};
+static inline void budget_take(unsigned *budget, uint64_t cost)
+{
+    *budget -= (unsigned)MIN(*budget, cost);
+}
+
 struct sched {
     const struct state *state;
     VEC(struct host) hosts;     /* by node number */

@@ -108,8 +108,8 @@ static void bin_free(struct bin *bin)
 static void line_free(struct waiting *line)
 {
     hangs_free(line);
-    vec_each (struct bin *, bin, &line->bins)
-        bin_free(*bin);
+    vec_each (struct bin_at, at, &line->bins)
+        bin_free(at->bin);
     vec_done(&line->bins);
     free(line->account);
     free(line->partitions);
@@ -136,11 +136,11 @@ void line_tidy(struct sched *sched, struct waiting *line)
     line_free(line);
 }
 
-static size_t bin_at(const struct waiting *line, const struct family *family)
+static size_t bin_index(const struct waiting *line, const struct family *family)
 {
     size_t at = 0;
 
-    while (at < line->bins.len && line->bins.items[at]->family != family)
+    while (at < line->bins.len && line->bins.items[at].family != family)
         at++;
     return at;
 }
@@ -165,16 +165,18 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
 
     if (!line)
         return;
-    size_t at = bin_at(line, class->family);
-    if (at == line->bins.len)
+    size_t at = bin_index(line, class->family);
+    if (at == line->bins.len) {
+        struct bin *made = bin_new(sched, line, class->family, state_job(sched->state, order.id));
         vec_push(&line->bins,
-                 bin_new(sched, line, class->family, state_job(sched->state, order.id)));
-    struct bin *bin = line->bins.items[at];
+                 (struct bin_at){ .family = class->family, .bin = made, .shut = true });
+    }
+    struct bin *bin = line->bins.items[at].bin;
     line_put(&bin->jobs, order);
-    bin->head = line_head(&bin->jobs);
+    line->bins.items[at].head = line_head(&bin->jobs);
     bin->shortest_us = MIN(bin->shortest_us, class->limit_us);
-    if (line->bins.len == 1 || order_before(bin->head, line->head)) {
-        line->head = bin->head;
+    if (order_before(order, line->head) || (line->bins.len == 1 && line->head.id != order.id)) {
+        line->head = line->bins.len == 1 ? line->bins.items[0].head : order;
         line->first = (struct order){ 0, 0 };
     }
 }
@@ -182,24 +184,24 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
 void waits_del(struct sched *sched, uint32_t number, const struct class *class, struct order order)
 {
     struct waiting *line = number ? sched->waits.items[number - 1] : NULL;
-    size_t at = line ? bin_at(line, class->family) : 0;
+    size_t at = line ? bin_index(line, class->family) : 0;
 
     if (!line || at == line->bins.len)
         return;
-    struct bin *bin = line->bins.items[at];
-    line_del(&bin->jobs, order);
-    bin->head = line_head(&bin->jobs);
-    if (!bin->jobs.count) {
-        bin_free(bin);
-        line->bins.items[at] = line->bins.items[--line->bins.len];
+    struct bin_at *place = &line->bins.items[at];
+    line_del(&place->bin->jobs, order);
+    place->head = line_head(&place->bin->jobs);
+    if (!place->bin->jobs.count) {
+        bin_free(place->bin);
+        *place = line->bins.items[--line->bins.len];
     }
     if (!line->bins.len)
         gate_unhang(line, 0, FOR_OVER);
     if (line->head.id == order.id) {
         line->head = ORDER_LAST;
         line->first = (struct order){ 0, 0 };
-        vec_each (struct bin *, other, &line->bins)
-            line->head = order_before((*other)->head, line->head) ? (*other)->head : line->head;
+        vec_each (struct bin_at, other, &line->bins)
+            line->head = order_before(other->head, line->head) ? other->head : line->head;
     }
     line_tidy(sched, line);
 }
@@ -238,7 +240,7 @@ void waits_hit(struct sched *sched, uint32_t number, const struct class *class,
         line->over_at = sched->falls;
         gate_hang(sched, line, hit->holder, FOR_OVER, 0);
     } else if (!line->outs) { /* else it is looked at soon */
-        line_hang(sched, line, line->bins.items[bin_at(line, class->family)], hit);
+        line_hang(sched, line, line->bins.items[bin_index(line, class->family)].bin, hit);
     }
 }
 

@@ -311,7 +311,7 @@ static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
             wake(sched, number, host, want, has);
     }
     find_offer(sched, number, host);
-    *budget -= MIN(*budget, 1 + (unsigned)(kind->wants.len + kind->wide.len) / 256);
+    budget_take(budget, 1 + (kind->wants.len + kind->wide.len) / HOSTS_PER_COST);
 }
 
 void wants_absorb(struct sched *sched, unsigned *budget)
