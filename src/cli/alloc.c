@@ -470,6 +470,7 @@ static void put_job(const Job *job, const struct job_request *request, const cha
     put("SLURM_DISTRIBUTION", spec->distribution);
     put("OMPI_MCA_plm_slurm_args", "--external-launcher"); /* mpirun's daemons, as in batch jobs */
     put("SPUR_ML_ENV", spec->ml_env ? "1" : NULL);
+    alloc_put_asked(job, request);
 }
 
 void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster)

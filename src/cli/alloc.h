@@ -50,6 +50,8 @@ void alloc_cancel(struct alloc *alloc);
 void alloc_done(struct alloc *alloc);
 
 /* The variables of an allocation, set in our own environment: what salloc's command and srun see. */
+/* Of these, what follows from the options. */
+void alloc_put_asked(const Job *job, const struct job_request *request);
 void alloc_set_env(const Job *job, const struct job_request *request, const char *cluster);
 /* The same for every component of a heterogeneous job, each with its number; ours are the first's. */
 void alloc_set_het_env(const struct alloc *alloc, struct job_request *const *requests);

@@ -184,6 +184,19 @@ static int run_command(struct alloc *alloc, const struct job_request *request, c
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static const char *cluster_name(struct cli *cli)
+{
+    GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
+    GetConfigReply *reply;
+    struct err err = { 0 };
+
+    if (cli_call(cli, "GetConfig", &request.base, &get_config_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0 ||
+        !reply->config)
+        return NULL;
+    return reply->config->cluster_name;
+}
+
 /* LaunchParameters=use_interactive_step, the default unless the site names others. */
 static bool wants_step(struct cli *cli)
 {
@@ -302,7 +315,7 @@ static int go(struct salloc *salloc, int argc, char **argv)
             fputc('\a', stdout), fflush(stdout);
         if (!request->no_shell) {
             bool shell = salloc->operand_count == 0;
-            alloc_set_env(alloc.job, request, NULL);
+            alloc_set_env(alloc.job, request, cluster_name(cli));
             alloc_set_het_env(&alloc, salloc->list);
             code = run_command(&alloc, request,
                                shell ? shell_words(&alloc, salloc->operands) : salloc->operands,

@@ -245,6 +245,7 @@ static void fill_spec(struct submit *submit, unsigned index, int argc, char **ar
 static int make_payload(struct submit *submit, JobPayload *payload, struct err *err)
 {
     const struct job_request *request = &submit->requests[0];
+    extern char **environ;
     char host[HOST_NAME_BYTES];
     struct submit_env env = { .export = request->export,
                               .export_file = request->export_file,
@@ -263,6 +264,10 @@ static int make_payload(struct submit *submit, JobPayload *payload, struct err *
     if (request->get_user_env)
         payload->has_get_user_env = payload->get_user_env = true;
     submit_rlimits(request->propagate, &submit->cli.arena, payload);
+    if (!str_is_empty(request->gpus_per_node)) { /* the job knows GPUs of nodes, not who said so */
+        setenv("SLURM_GPUS_PER_NODE", request->gpus_per_node, 1);
+        env.env = environ;
+    }
     return submit_env(&env, &submit->cli.arena, payload, err);
 }
 

@@ -15,6 +15,8 @@
 #include "client/client.h"
 #include "sys/host.h"
 
+enum { DEBUG_LEVEL = 3 }; /* Slurm's number of what is said without -v */
+
 /* What describes an allocation, and is too late inside one. */
 static const char *const of_jobs[] = {
     "account",
@@ -122,8 +124,12 @@ static int get_env(struct srun *srun)
                                .export_file = srun->request.export_file };
     struct err err = { 0 };
 
+    char level[16];
+
     if (srun->request.label)
         setenv("SLURM_LABELIO", "1", 1);
+    snprintf(level, sizeof(level), "%u", DEBUG_LEVEL + srun->request.verbose);
+    setenv("SRUN_DEBUG", level, 1);
     from.env = environ;
     submit_rlimits(srun->request.propagate, &srun->cli.arena, &srun->env);
     if (submit_env(&from, &srun->cli.arena, &srun->env, &err) < 0) {

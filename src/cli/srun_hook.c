@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,10 @@ static void put_number(const char *name, uint64_t value)
 {
     char text[24];
 
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    if (value == RLIM_INFINITY)
+        snprintf(text, sizeof(text), "-1");
+    else
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
     setenv(name, text, 1);
 }
 
@@ -47,6 +51,11 @@ static void put_env(const struct srun *srun, const char *context)
     put_number("SLURM_STEP_NUM_TASKS", srun->ntasks);
     put_number("SLURM_NTASKS", srun->ntasks);
     put_number("SLURM_NPROCS", srun->ntasks);
+    for (size_t i = 0; i < srun->env.n_rlimits; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "SLURM_RLIMIT_%s", srun->env.rlimits[i]->name);
+        put_number(name, srun->env.rlimits[i]->soft);
+    }
 }
 
 static const char *hook_path(const struct srun *srun, bool epilog)

@@ -41,6 +41,7 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
         job.std_out = out;
         job.std_err = error;
         job.ended = held->report;
+        job.derived_status = held->derived_status;
         env_fill(&env, &job, where);
     }
     char **list = env_copy(&env);

@@ -40,9 +40,10 @@ struct env_job {
     const char *ml_address; /* of the first node; NULL: only its name is known */
     const char *ml_port;    /* --ml-env: of the user's own; NULL: made from the job */
     int64_t start_us;
-    int64_t time_limit_s;   /* negative: none */
-    const StepEnded *ended; /* epilog: how the script ended; may be NULL */
-    struct env_array array; /* set by env_fill() */
+    int64_t time_limit_s;    /* negative: none */
+    uint32_t derived_status; /* epilog: the highest of the job's steps here */
+    const StepEnded *ended;  /* epilog: how the script ended; may be NULL */
+    struct env_array array;  /* set by env_fill() */
 };
 
 /*

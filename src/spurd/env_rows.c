@@ -143,6 +143,7 @@ SPEC_TEXT(reservation, reservation)
 SPEC_TEXT(dependency, dependency)
 SPEC_TEXT(network, network)
 SPEC_TEXT(container, container)
+SPEC_TEXT(container_id, container_name)
 SPEC_TEXT(profile, profile)
 SPEC_TEXT(work_dir, work_dir)
 SPEC_TEXT(distribution, distribution)
@@ -361,6 +362,11 @@ ROW(exit_code2)
     return true;
 }
 
+ROW(derived_code)
+{
+    return number(out, true, job->derived_status);
+}
+
 const struct env_row env_rows[] = {
     { "SLURM_JOB_ID", ALL, job_id },
     { "SLURM_JOBID", ALL, job_id },
@@ -420,6 +426,7 @@ const struct env_row env_rows[] = {
     { "SLURM_OVERCOMMIT", B, overcommit },
     { "SLURM_NETWORK", B, network },
     { "SLURM_CONTAINER", B, container },
+    { "SLURM_CONTAINER_ID", B, container_id },
     { "SLURM_PROFILE", B, profile },
     { "SLURM_TOPOLOGY_ADDR", B, topology_addr },
     { "SLURM_TOPOLOGY_ADDR_PATTERN", B, topology_pattern },
@@ -472,5 +479,6 @@ const struct env_row env_rows[] = {
     { "SLURM_SCRIPT_CONTEXT", E, epilog_word },
     { "SLURM_JOB_EXIT_CODE", E, exit_code },
     { "SLURM_JOB_EXIT_CODE2", E, exit_code2 },
+    { "SLURM_JOB_DERIVED_EC", E, derived_code },
 };
 const size_t env_row_count = ARRAY_LEN(env_rows);

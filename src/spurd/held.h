@@ -66,7 +66,8 @@ struct held {
     int64_t ended_boot_us; /* when the report came */
     StepEnded *report;
     struct step_chan *chan;
-    unsigned steps; /* of srun that are alive here */
+    unsigned steps;          /* of srun that are alive here */
+    uint32_t derived_status; /* the highest of those that ended here */
     struct hook *hook;
 };
 

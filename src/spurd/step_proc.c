@@ -209,6 +209,8 @@ static void proc_ended(struct step_proc *proc, const StepEnded *ended)
     proc->ended = true;
     step_proc_count(proc, false);
     step_report_ended(proc, ended);
+    if (held)
+        held->derived_status = MAX(held->derived_status, ended->exit_status);
     log_debug("step.ended", "job=%u step=%u status=%u", proc->job, proc->step, ended->exit_status);
     if (str_eq(ended->text, "Kill task failed"))
         agent_ask_drain(agent, "Kill task failed");

@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "spurstepd/rlimits.h"
 #include "spurstepd/start.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -139,21 +142,48 @@ static int read_all(int fd, int pidfd, struct str *out, struct err *err)
     }
 }
 
+/* The task's number under another name, and its limits; `task`: it is not us. */
+static void add_numbers(char *const *env, const StepTask *task, struct arena *arena, char **out)
+{
+    char *const *number = find((char **)env, "SLURM_PROCID", strlen("SLURM_PROCID"));
+    const char *name;
+    struct rlimit limit;
+
+    if (*number)
+        *out++ = arena_printf(arena, "SLURM_GTID=%s", *number + strlen("SLURM_PROCID="));
+    for (size_t i = 0; (name = rlimits_name(i)); i++) {
+        if (getrlimit((__rlimit_resource_t)rlimits_number(name), &limit) < 0)
+            continue;
+        for (size_t k = 0; task && k < task->n_rlimits; k++) { /* which it got, and we have not */
+            if (strcmp(task->rlimits[k]->name, name) == 0)
+                limit.rlim_cur = task->rlimits[k]->soft;
+        }
+        *out++ = limit.rlim_cur == RLIM_INFINITY ? arena_printf(arena, "SLURM_RLIMIT_%s=-1", name)
+                                                 : arena_printf(arena, "SLURM_RLIMIT_%s=%llu", name,
+                                                                (unsigned long long)limit.rlim_cur);
+    }
+}
+
 static int run_one(char *path, char **env, struct str *said, int *status, struct err *err)
 {
     CLEANUP(freep) char **own = NULL;
     char *argv[] = { path, NULL }, context[] = "SLURM_SCRIPT_CONTEXT=prolog_task";
     size_t count = 0;
     int ends[2], pidfd = -1;
+    struct arena arena;
     pid_t pid;
 
     while (env[count])
         count++;
-    own = NEW_ARRAY(char *, count + 2);
+    arena_init(&arena);
+    own = NEW_ARRAY(char *, count + RLIMITS_MAX + 3);
     memcpy(own, env, count * sizeof(*own));
-    own[count] = context;
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    own[count++] = context;
+    add_numbers(env, NULL, &arena, own + count);
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        arena_done(&arena);
         return err_errno(err, errno, "pipe");
+    }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     const struct spawn_fd fds[] = { { .from = ends[1], .to = 1 }, { .from = 2, .to = 2 } };
     const struct spawn spec = {
@@ -170,6 +200,7 @@ static int run_one(char *path, char **env, struct str *said, int *status, struct
         close(pidfd);
     }
     close(ends[0]);
+    arena_done(&arena);
     return ret;
 }
 
@@ -233,10 +264,13 @@ bool epilog_start(struct epilog *epilog, const StepTask *task, struct contain *c
         return false;
     while (own_env[count])
         count++;
-    CLEANUP(freep) char **env = NEW_ARRAY(char *, count + 2);
+    CLEANUP(freep) char **env = NEW_ARRAY(char *, count + RLIMITS_MAX + 3);
+    CLEANUP(arena_done) struct arena arena;
     CLEANUP(file_close) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     env[0] = context;
     memcpy(env + 1, own_env, count * sizeof(*env));
+    arena_init(&arena);
+    add_numbers(own_env, task, &arena, env + count + 1);
     while (epilog->next < task->n_task_epilog) {
         char *path = task->task_epilog[epilog->next++], *argv[] = { path, NULL };
         const struct start_task what = {

@@ -23,6 +23,11 @@ static const struct {
     { "RTTIME", RLIMIT_RTTIME }, { "SIGPENDING", RLIMIT_SIGPENDING },
 };
 
+const char *rlimits_name(size_t index)
+{
+    return index < MIN(ARRAY_LEN(rlimits), (size_t)RLIMITS_MAX) ? rlimits[index].name : NULL;
+}
+
 int rlimits_number(const char *name)
 {
     for (size_t i = 0; name && i < ARRAY_LEN(rlimits); i++) {
