@@ -18,6 +18,7 @@
 #include "base/lz.h"
 #include "cli/commands.h"
 #include "cli/copy.h"
+#include "cli/steps.h"
 #include "client/client.h"
 #include "sys/clock.h"
 #include "sys/files.h"
@@ -303,16 +304,17 @@ static char *full_name(struct cli *cli, const char *name)
 static int find_job(struct gather *gather, struct err *err)
 {
     const char *id = gather->args.jobid ? gather->args.jobid : getenv("SLURM_JOB_ID");
-    uint64_t job;
+    uint32_t job, step;
+    bool has_step;
 
     if (str_is_empty(id))
         return err_set(err, ERR_INVALID,
                        "Need a job id to run this command.  Run from within a Slurm job or use the "
                        "--jobid option.");
-    if (!str_to_u64(id, UINT32_MAX, &job) || job == 0)
+    if (!steps_read_id(id, &job, &has_step, &step) || has_step)
         return err_code(err, ERR_INVALID_JOB_ID);
     gather->copy =
-        (struct copy_job){ .cli = &gather->cli, .job = (uint32_t)job, .nodes = gather->args.nodes };
+        (struct copy_job){ .cli = &gather->cli, .job = job, .nodes = gather->args.nodes };
     if (gather->args.fanout > COPY_FANOUT_MOST)
         return err_set(err, ERR_RANGE, "Invalid fanout %u: at most %d", gather->args.fanout,
                        COPY_FANOUT_MOST);

@@ -50,22 +50,11 @@ static bool waits_for_reservation(const struct sched *sched, const struct shape 
     return shape->reservation && (!resv || !resv->active);
 }
 
-/* Why another component of a heterogeneous job may not start yet; 0: all may. */
-static unsigned other_component(const struct sched *sched, const struct job *job)
-{
-    for (uint32_t i = 0; job->more && i < job->more->het_count; i++) {
-        const struct job *part = state_job(sched->state, job->more->het_job_id + i);
-        if (part && part->state == JOB_PENDING && !job_is_eligible(part))
-            return core_job_reason(sched->state, part);
-    }
-    return 0;
-}
-
 unsigned sched_reason(const struct sched *sched, const struct job *job)
 {
     const struct pend *pend;
     struct family *family = family_of(sched, job, &pend);
-    unsigned other = other_component(sched, job);
+    unsigned other = het_reason(sched, job);
 
     if (other)
         return other;
@@ -92,6 +81,7 @@ const char *sched_reason_text(const struct sched *sched, const struct job *job)
 
 int64_t sched_planned_start(const struct sched *sched, const struct job *job)
 {
+    job = het_first(sched, job);
     const struct pend *pend = pend_find(sched, job->id);
     const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
     const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
@@ -199,6 +189,7 @@ static void explain_start(struct sched *sched, struct family *family, const stru
     const struct booking *booking = job->id ? booking_of(sched, job->id) : NULL;
     const struct forecast *forecast = job->id ? forecast_of(sched, job->id) : NULL;
     struct parts parts = { 0 };
+    const struct job *last = NULL;
 
     if (booking) {
         out->planned_start_us = MAX(booking->start_us, now_us);
@@ -212,11 +203,25 @@ static void explain_start(struct sched *sched, struct family *family, const stru
     }
     int64_t start =
         out->never ? INT64_MAX : profile_start(sched, family, job, now_us, true, &parts);
+    start = het_latest(sched, job, start, now_us, &last);
     if (start != INT64_MAX) {
         out->planned_start_us = start;
         out->planned_nodes = node_list(sched, &parts, arena);
     }
     vec_done(&parts.list);
+}
+
+/* Which of its components it waits for. */
+static void add_het(struct sched *sched, const struct job *job, int64_t now_us, struct str *out)
+{
+    const struct job *last = NULL;
+
+    if (!job->more || !job->more->het_count)
+        return;
+    str_addf(out, "starts together with the other components of job %u", job->more->het_job_id);
+    het_latest(sched, job, now_us, now_us, &last);
+    if (last)
+        str_addf(out, "; %u+%u has to wait", last->more->het_job_id, last->more->het_offset);
 }
 
 static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
@@ -268,6 +273,8 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
                            ? "the start cannot be foreseen: nodes it needs are not usable"
                            : "the start cannot be foreseen: jobs before it have no "
                              "time limit, or it is too far away");
+    explain_add(out, arena, &text);
+    add_het(sched, job, now_us, &text);
     explain_add(out, arena, &text);
     add_hold(sched, job, &text);
     explain_add(out, arena, &text);

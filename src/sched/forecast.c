@@ -70,7 +70,9 @@ static void foresee_lane(struct sched *sched, const struct lane *lane, uint64_t 
             continue;
         const struct job *job = state_job(sched->state, order.id);
         struct parts parts = { 0 };
+        const struct job *last = NULL;
         int64_t start = profile_start(sched, class->family, job, sched->now_us, true, &parts);
+        start = het_latest(sched, job, start, sched->now_us, &last);
         if (start != INT64_MAX)
             keep(sched, job, start, &parts);
         vec_done(&parts.list);

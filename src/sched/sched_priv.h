@@ -79,6 +79,19 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
 int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
                       int64_t now_us, bool forecast, struct parts *parts);
 
+/* ---- hets.c ---- */
+
+/* The first component of the heterogeneous job it belongs to; else itself. */
+const struct job *het_first(const struct sched *sched, const struct job *job);
+/* Why some component of it may not start yet; 0: all may. */
+unsigned het_reason(const struct sched *sched, const struct job *job);
+/*
+ * The job alone could start at start_us; when its other components can too, as far as that is foreseen without
+ * looking at how they share hosts. *last is set to the one that is later, if any.
+ */
+int64_t het_latest(struct sched *sched, const struct job *job, int64_t start_us, int64_t now_us,
+                   const struct job **last);
+
 /* ---- forecast.c: starts of jobs that are not booked, as far as they can be foreseen ---- */
 
 struct forecast {

@@ -102,6 +102,27 @@ static void a_component_that_is_let_go_brings_the_others(void **state)
     rig_free(rig);
 }
 
+static void the_start_is_that_of_the_last_component(void **state)
+{
+    struct rig *rig = rig_new(two_kinds);
+    struct explanation about = { 0 };
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena);
+    rig_submit(rig, "p=gpu N=2 gres=gpu:4 t=600");
+    rig_plan(rig);
+    uint32_t het = rig_submit(rig, "c=1 t=60 : p=gpu gres=gpu:1 t=60");
+    rig_plan(rig);
+    int64_t free_us = rig->now_us + INT64_C(590) * 1000000;
+    sched_explain(rig->sched, rig_job(rig, het), rig->now_us, &arena, &about);
+    assert_true(about.planned_start_us > free_us);
+    assert_true(sched_planned_start(rig->sched, rig_job(rig, het)) > free_us);
+    assert_true(sched_planned_start(rig->sched, rig_job(rig, het + 1)) > free_us);
+    arena_done(&arena);
+    rig_free(rig);
+}
+
 static void both_may_share_a_node(void **state)
 {
     struct rig *rig = rig_new(two_kinds);
@@ -273,5 +294,6 @@ static void anything_may_happen(void **state)
 UNIT_MAIN(UNIT(a_host_that_only_the_second_wants_wakes_the_first),
           UNIT(one_that_waits_is_not_in_the_way_of_its_like),
           UNIT(nothing_is_tried_in_vain_for_ever),
-          UNIT(a_component_that_is_let_go_brings_the_others), UNIT(both_may_share_a_node),
+          UNIT(a_component_that_is_let_go_brings_the_others),
+          UNIT(the_start_is_that_of_the_last_component), UNIT(both_may_share_a_node),
           UNIT(anything_may_happen))
