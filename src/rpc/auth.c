@@ -25,7 +25,7 @@ struct rpc_auth {
 
 static const char *const how_names[] = {
     [RPC_HOW_NONE] = "none",   [RPC_HOW_UNIX] = "unix", [RPC_HOW_JWT] = "jwt",
-    [RPC_HOW_MUNGE] = "munge", [RPC_HOW_CERT] = "cert", [RPC_HOW_VOUCHED] = "vouched",
+    [RPC_HOW_MUNGE] = "munge", [RPC_HOW_CERT] = "cert",
 };
 
 const char *rpc_how_name(enum rpc_how how)
@@ -165,7 +165,7 @@ static void check_bearer(struct rpc_server *server, struct ident *ident, const c
                    &ident->refused) < 0)
         return;
     struct rpc_identity *id = &ident->id;
-    id->how = kind == JWT_NODE ? RPC_HOW_VOUCHED : RPC_HOW_JWT;
+    id->how = RPC_HOW_JWT;
     id->has_uid = claims.has_uid;
     id->uid = claims.uid;
     id->gid = claims.has_gid ? claims.gid : (uint32_t)-1;

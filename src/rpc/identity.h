@@ -26,7 +26,6 @@ enum rpc_how {
     RPC_HOW_JWT,     /* token signed by the cluster or a site's issuer */
     RPC_HOW_MUNGE,   /* credential that munged decoded */
     RPC_HOW_CERT,    /* client certificate of the cluster's CA */
-    RPC_HOW_VOUCHED, /* short token signed by a node's key; `node` says which node vouches */
 };
 
 enum { RPC_NAME_BYTES = 256, RPC_USER_BYTES = 64 };
@@ -37,7 +36,7 @@ struct rpc_identity {
     uint32_t uid, gid;
     int32_t pid;                     /* unix sockets only, else 0 */
     char user[RPC_USER_BYTES];       /* token's user name; may be empty */
-    char node[RPC_NAME_BYTES];       /* a node (certificate, node token), or the one that vouches */
+    char node[RPC_NAME_BYTES];       /* a node (certificate, node token) */
     char controller[RPC_NAME_BYTES]; /* a controller (certificate) */
     uint32_t job;                    /* not 0: good for this job's streams on job_node alone */
     char job_node[RPC_NAME_BYTES];

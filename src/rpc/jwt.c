@@ -5,7 +5,7 @@
  * (1) The key decides the algorithm. The token's "alg" must equal it, so "none" and a public key used
  *     as a secret lead nowhere.
  * (2) Nothing of the payload is looked at before its signature is found good.
- * (3) A node's key is found only by its kid, "node:NAME"; it cannot speak for another node.
+ * (3) A token that names a key by its kid is good by that key or not at all.
  */
 #include "rpc/jwt.h"
 
@@ -94,23 +94,15 @@ void jwt_keys_free(struct jwt_keys *keys)
     free(keys);
 }
 
-static int add(struct jwt_keys *keys, struct jwt_key *key, const char *kid, struct err *err)
+static void add(struct jwt_keys *keys, struct jwt_key *key, const char *kid)
 {
-    if (key->kind == JWT_NODE && (!kid || !str_starts(kid, "node:") || !kid[5])) {
-        struct jwt_keys none = { .general = { 0 } };
-        map_init(&none.by_kid);
-        key_drop(&none, key);
-        return err_set(err, ERR_INVALID, "a node's key needs the id node:NAME");
-    }
     keys->told = true;
     if (kid) {
         jwt_keys_remove(keys, kid);
         key->kid = mem_strdup(kid);
         map_put(&keys->by_kid, kid, key);
     }
-    if (key->kind != JWT_NODE)
-        vec_push(&keys->general, key);
-    return 0;
+    vec_push(&keys->general, key);
 }
 
 int jwt_keys_add_secret(struct jwt_keys *keys, const char *kid, enum jwt_kind kind,
@@ -122,7 +114,8 @@ int jwt_keys_add_secret(struct jwt_keys *keys, const char *kid, enum jwt_kind ki
     key->alg = ALG_HS256;
     key->kind = kind;
     str_add_len(&key->secret, bytes, len);
-    return add(keys, key, kid, err);
+    add(keys, key, kid);
+    return 0;
 }
 
 int jwt_keys_add_public(struct jwt_keys *keys, const char *kid, enum jwt_kind kind,
@@ -137,7 +130,8 @@ int jwt_keys_add_public(struct jwt_keys *keys, const char *kid, enum jwt_kind ki
     key->alg = ALG_EDDSA;
     key->kind = kind;
     key->pkey = pkey;
-    return add(keys, key, kid, err);
+    add(keys, key, kid);
+    return 0;
 }
 
 /* ---- reading ---- */
@@ -299,7 +293,7 @@ static int check_times(const struct jwt_claims *claims, int64_t now_s, struct er
 }
 
 static int check_kind(const struct jwt_keys *keys, const struct jwt_key *key,
-                      struct jwt_claims *claims, struct err *err)
+                      const struct jwt_claims *claims, struct err *err)
 {
     if (claims->cluster[0] && keys->cluster[0] && strcmp(claims->cluster, keys->cluster) != 0)
         return err_set(err, ERR_UNAUTHENTICATED, "the token is for cluster '%.60s'",
@@ -308,19 +302,11 @@ static int check_kind(const struct jwt_keys *keys, const struct jwt_key *key,
         return claims->user[0] || claims->has_uid || claims->node[0]
                    ? 0
                    : err_set(err, ERR_UNAUTHENTICATED, "the token names nobody");
-    if (key->kind == JWT_ISSUER) {
-        if (claims->node[0])
-            return err_set(err, ERR_UNAUTHENTICATED, "this issuer may not name nodes");
-        return claims->user[0] || claims->has_uid
-                   ? 0
-                   : err_set(err, ERR_UNAUTHENTICATED, "the token names no user");
-    }
-    const char *name = key->kid + strlen("node:"); /* (3) */
-    if ((claims->node[0] && strcmp(claims->node, name) != 0) || !claims->cluster[0] ||
-        !claims->has_uid || !claims->issued_s || claims->expires_s - claims->issued_s > JWT_VOUCH_S)
-        return err_set(err, ERR_UNAUTHENTICATED, "node %.60s may not vouch for this", name);
-    snprintf(claims->node, sizeof(claims->node), "%s", name);
-    return 0;
+    if (claims->node[0])
+        return err_set(err, ERR_UNAUTHENTICATED, "this issuer may not name nodes");
+    return claims->user[0] || claims->has_uid
+               ? 0
+               : err_set(err, ERR_UNAUTHENTICATED, "the token names no user");
 }
 
 int jwt_verify(const struct jwt_keys *keys, const char *token, size_t len, int64_t now_s,

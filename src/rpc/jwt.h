@@ -4,7 +4,7 @@
  *
  * A token is good when a key that we hold made it, for the algorithm that this key is for: the token's
  * own header only helps to find the key. It must expire. What a key may say is decided by its kind:
- * a node vouches for users under its own name and for a minute; a site's issuer names users only.
+ * the cluster's own names users and nodes, a site's issuer names users only.
  */
 #ifndef RPC_JWT_H
 #define RPC_JWT_H
@@ -31,9 +31,8 @@ struct jwt_claims {
 enum jwt_kind {
     JWT_CLUSTER, /* this cluster's own keys: users and nodes */
     JWT_ISSUER,  /* a site's identity provider: user names and uids, never nodes */
-    JWT_NODE,    /* one node's key: vouches for users, for at most JWT_VOUCH_S */
 };
-enum { JWT_VOUCH_S = 120, JWT_LEEWAY_S = 60 };
+enum { JWT_LEEWAY_S = 60 };
 
 struct jwt_keys;
 
@@ -46,7 +45,6 @@ int jwt_keys_add_public(struct jwt_keys *keys, const char *kid, enum jwt_kind ki
                         const uint8_t public_key[KEY_PUBLIC_BYTES], struct err *err);
 void jwt_keys_remove(struct jwt_keys *keys, const char *kid);
 
-/* The kid of a JWT_NODE key is "node:NAME": what it signs is vouched for by NAME. */
 int jwt_verify(const struct jwt_keys *keys, const char *token, size_t len, int64_t now_s,
                struct jwt_claims *out, enum jwt_kind *kind, struct err *err);
 

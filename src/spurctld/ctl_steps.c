@@ -266,6 +266,17 @@ static bool knows_step(const struct ctl *ctl, const struct job *job, uint32_t st
     return at < steps->list.len && steps->list.items[at].info->id->step == step;
 }
 
+/* A node of the job that cannot be told anything now; NULL: all can. */
+static const char *silent_node(struct ctl *ctl, const struct job *job)
+{
+    for (size_t i = 0; i < job->run->count; i++) {
+        const struct agent *agent = ctl_agent(ctl, job->run->parts[i].name);
+        if (job->run->parts[i].node && (!agent || !agent->welcomed))
+            return job->run->parts[i].name;
+    }
+    return NULL;
+}
+
 void ctl_signal_step(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const SignalStepRequest *request = (const void *)message;
@@ -273,6 +284,7 @@ void ctl_signal_step(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     SignalJob signal = SIGNAL_JOB__INIT;
     CtlMessage out = CTL_MESSAGE__INIT;
     DoneReply reply = DONE_REPLY__INIT;
+    struct err err = { 0 };
 
     if (!job || !ctl_may_change(ask, job)) {
         ctl_fail(ask, job ? ERR_PERMISSION : ERR_INVALID_JOB_ID);
@@ -280,6 +292,12 @@ void ctl_signal_step(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     }
     if (!job->run || job_has_ended(job) || !knows_step(ctl, job, request->step)) {
         ctl_fail(ask, job->run && !job_has_ended(job) ? ERR_INVALID_JOB_ID : ERR_ALREADY_DONE);
+        return;
+    }
+    const char *silent = silent_node(ctl, job);
+    if (silent) { /* done in part is worse than not at all: who asks may ask again */
+        err_set(&err, ERR_UNREACHABLE, "node %s does not answer", silent);
+        ask->ops->fail(ask, &err);
         return;
     }
     signal.has_job_id = signal.has_attempt = signal.has_signal = signal.has_step = true;

@@ -120,7 +120,7 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
 
     if (identity->how == RPC_HOW_NONE || identity->job) /* (4) */
         return 0;
-    if (identity->node[0] && identity->how != RPC_HOW_VOUCHED)
+    if (identity->node[0])
         return RPC_NODE;
     if (identity->controller[0])
         return RPC_CONTROLLER;
