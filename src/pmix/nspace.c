@@ -5,7 +5,9 @@
  * Nodes have the names that Spur gives them, even when several are one machine: who is near whom is said by
  * these names and by lists of ranks, never by what gethostname() says.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "pmix/server.h"
 
@@ -127,13 +129,27 @@ static void add_names(struct infos *infos, const struct server *server)
 {
     CLEANUP(freep)
     char *job = mem_printf("%u.%u", server->layout->id->job_id, server->layout->id->step);
+    CLEANUP(freep) char *session = mem_printf("%s/session", server->setup->dir); /* tasks tidy it */
     bool no = false, yes = true;
 
     add(infos, PMIX_JOBID, job, PMIX_STRING);
     add(infos, PMIX_SPAWNED, &no, PMIX_BOOL);
-    add(infos, PMIX_TMPDIR, server->setup->dir, PMIX_STRING);
-    add(infos, PMIX_NSDIR, server->setup->dir, PMIX_STRING);
+    add(infos, PMIX_TMPDIR, session, PMIX_STRING);
+    add(infos, PMIX_NSDIR, session, PMIX_STRING);
     add(infos, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL);
+}
+
+/* Each for one use: who tidies one of them up takes nothing from the others. */
+static int make_dirs(const struct server *server, struct err *err)
+{
+    static const char *const names[] = { "server", "session", "shm" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        CLEANUP(freep) char *path = mem_printf("%s/%s", server->setup->dir, names[i]);
+        if (mkdir(path, 0700) < 0)
+            return err_errno(err, errno, "directory '%s'", path);
+    }
+    return 0;
 }
 
 static int begin_library(struct server *server, struct err *err)
@@ -144,10 +160,13 @@ static int begin_library(struct server *server, struct err *err)
     char *name =
         mem_printf("spurstepd.%u.%u", server->layout->id->job_id, server->layout->id->step);
 
-    setenv("TMPDIR", server->setup->dir, 1);
-    setenv("HOME", server->setup->dir, 1); /* libpmix dies when nobody knows the user's */
-    add(&infos, PMIX_SERVER_TMPDIR, server->setup->dir, PMIX_STRING);
-    add(&infos, PMIX_SYSTEM_TMPDIR, server->setup->dir, PMIX_STRING);
+    CLEANUP(freep) char *dir = mem_printf("%s/server", server->setup->dir);
+    if (make_dirs(server, err) < 0)
+        return -(int)err->code;
+    setenv("TMPDIR", dir, 1);
+    setenv("HOME", dir, 1); /* libpmix dies when nobody knows the user's */
+    add(&infos, PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
+    add(&infos, PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
     add(&infos, PMIX_HOSTNAME, server->layout->nodes[server->here]->name, PMIX_STRING);
     add(&infos, PMIX_SERVER_NSPACE, name, PMIX_STRING);
     add(&infos, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);

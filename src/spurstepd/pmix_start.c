@@ -178,7 +178,7 @@ static void share_memory(const struct pmix *pmix, struct plug_task *one, struct 
         return;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (!is_set(task, names[i]))
-            vec_push(&one->env, arena_printf(arena, "%s=%s", names[i], pmix->dir));
+            vec_push(&one->env, arena_printf(arena, "%s=%s/shm", names[i], pmix->dir));
     }
 }
 

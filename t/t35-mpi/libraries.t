@@ -31,6 +31,7 @@ if openmpi; then
     export HOME=$home
     ring "Open MPI on one node" ring.openmpi 1 2 --mpi=pmix
     ring "Open MPI on three nodes" ring.openmpi 3 6 --mpi=pmix
+    unlike "Open MPI, nobody removes the memory that others share" "$err" "shared memory"
     run srun -N3 -n3 --mpi=pmix ./ring.openmpi
     is "Open MPI, as root" "$code $(grep -c 'of 3 token . sum 3' <<<"$out")" "0 3"
     run as_user srun -N3 -n3 --mpi=pmix ./ring.openmpi abort 5

@@ -65,7 +65,7 @@ printf '#!/bin/bash\nsrun --mpi=pmix ./pmix talk\nsrun --mpi=pmix ./pmix lazy\n'
 as_user sbatch -W -N3 -n6 -o job.out job.sh >/dev/null
 is "in a batch job" "$(grep -c 'good 6' job.out)" 12
 
-run as_user srun -N1 -n1 --mpi=pmix bash -c 'echo $PMIX_SERVER_TMPDIR; pgrep -P $PPID -x spurstepd-pmix; ./pmix abort 3'
+run as_user srun -N1 -n1 --mpi=pmix bash -c 'dirname $PMIX_SERVER_TMPDIR; pgrep -P $PPID -x spurstepd-pmix; ./pmix abort 3'
 is "its directory is the step's own" "$(basename "$(head -1 <<<"$out")")" 0.pmix
 not_ok "it is gone with the step" test -e "$(head -1 <<<"$out")"
 like "one process beside the tasks" "$(sed -n 2p <<<"$out")" '^[0-9]+$'
