@@ -139,9 +139,15 @@ static int special_key(struct job_update *update, const char *word, const char *
             return err_set(err, ERR_INVALID, "Invalid ArrayTaskThrottle value");
         free(update->request.spec->array);
         update->request.spec->array = mem_printf("%%%llu", (unsigned long long)number);
+    } else if (key_is(word, "sitefactor")) {
+        int64_t factor;
+        if (!str_to_i64(value, -INT32_MAX, INT32_MAX, &factor))
+            return err_set(err, ERR_INVALID, "Invalid SiteFactor, must be between %d and %d",
+                           -INT32_MAX, INT32_MAX);
+        update->message.has_site_factor = true;
+        update->message.site_factor = (int32_t)factor;
     } else if (key_is(word, "userid") || key_is(word, "numcpus") ||
-               key_is(word, "resetaccruetime") || key_is(word, "sitefactor") ||
-               key_is(word, "wait-for-switch")) {
+               key_is(word, "resetaccruetime") || key_is(word, "wait-for-switch")) {
         return err_set(err, ERR_UNSUPPORTED, "%.*s cannot be updated yet", (int)strcspn(word, "="),
                        word);
     } else {

@@ -169,6 +169,7 @@ static void add_qos(struct accounts *accounts, const ConfQos *conf)
     qos->holder.no_decay = qos->flags & QOS_NO_DECAY;
     qos->usage_factor = (uint32_t)MIN(thousandths(conf->usage_factor, 1000), UINT64_C(1000000));
     qos->limit_factor = (uint32_t)MIN(thousandths(conf->limit_factor, 0), UINT64_C(1000000));
+    qos->min_priority = conf->min_prio_threshold;
     qos->threshold = MIN(thousandths(conf->usage_threshold, 0), UINT64_C(1000)) * FRACTION / 1000;
     qos->preempts = ARENA_ARRAY(&accounts->arena, char *, conf->n_qos_preempt + 1);
     for (size_t i = 0; i < conf->n_qos_preempt; i++)
@@ -251,6 +252,16 @@ static struct assoc *add_assoc(struct accounts *accounts, const char *account, c
     return assoc;
 }
 
+/* Parents come first. */
+static void find_share(struct assoc *assoc)
+{
+    bool own = !assoc->parent || assoc->fairshare != FAIRSHARE_PARENT;
+
+    assoc->share_of = own ? assoc : assoc->parent->share_of;
+    if (own && assoc->parent)
+        ((struct assoc *)(uintptr_t)assoc->parent->share_of)->shares_below += assoc->fairshare;
+}
+
 static void add_account(struct accounts *accounts, const ConfAccount *conf)
 {
     struct assoc *root = accounts->assocs.items[0];
@@ -316,8 +327,7 @@ struct accounts *accounts_new(const Config *config)
     }
     vec_each (struct assoc *, at, &accounts->assocs) {
         accounts->top_assoc = MAX(accounts->top_assoc, (*at)->priority);
-        if ((*at)->parent)
-            (*at)->parent->shares_below += (*at)->fairshare;
+        find_share(*at);
     }
     priority_read(accounts, config);
     return accounts;

@@ -109,11 +109,12 @@ struct assoc {
     const char *account, *user, *partition; /* user and partition NULL: the account itself */
     struct assoc *parent;                   /* NULL for root */
     uint32_t fairshare, priority, depth;
-    struct bounds bounds;  /* Max limits with those of the parents filled in */
-    uint64_t shares_below; /* of its children */
-    uint64_t norm_shares;  /* of the whole tree */
-    uint64_t factor;       /* fair share, for users */
-    uint64_t *qos;         /* bits of those it may use; NULL: all */
+    struct bounds bounds;         /* Max limits with those of the parents filled in */
+    const struct assoc *share_of; /* whose share it uses: its own, or ("parent") one above */
+    uint64_t shares_below;        /* of its children, and of those of accounts that use its share */
+    uint64_t norm_shares;         /* of the whole tree */
+    uint64_t factor;              /* fair share, for users */
+    uint64_t *qos;                /* bits of those it may use; NULL: all */
     const struct qos *default_qos;
     VEC(struct assoc *) children;
 };
@@ -139,6 +140,7 @@ struct qos {
     unsigned flags;
     uint32_t usage_factor; /* thousandths */
     uint32_t limit_factor; /* thousandths; 0 none */
+    uint32_t min_priority; /* that a job needs to have resources kept for it; 0 none */
     uint64_t threshold;    /* of FRACTION; 0 none */
     char **preempts;       /* names of QOS whose jobs its jobs may preempt */
     size_t preempt_count;

@@ -95,6 +95,9 @@ const struct qos *partition_qos(const struct state *state, const struct partitio
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);
 /* Of what was charged until now this much was too much: the job had ended already. */
 void limits_refund(struct state *state, const struct job *job, int64_t us);
+/* A share that is the parent's; the number is Slurm's. */
+#define FAIRSHARE_PARENT 0x7fffffffU
+
 /* DenyOnLimit: could a job like this ever start? */
 bool limits_ever(const struct state *state, const struct job *job,
                  const struct partition *partition, struct limit_hit *out);

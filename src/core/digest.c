@@ -91,6 +91,8 @@ static uint64_t fold_more(uint64_t hash, const struct job_more *more)
         hash = fold(hash, (uint64_t)more->preempt_end_us << 1 | more->preempt_requeue);
         hash = fold(hash, more->preempted_by);
     }
+    if (more->site_factor)
+        hash = fold(hash, (uint32_t)more->site_factor | UINT64_C(1) << 32);
     if (more->unbound_attempt)
         hash = fold(hash, more->unbound_attempt);
     hash = fold(hash, (uint64_t)more->het_job_id << 32 | more->het_offset);

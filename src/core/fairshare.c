@@ -5,7 +5,8 @@
  * Fair tree: children of an account are ranked by share / usage, then, account by account in that
  * order, the children of each; a user's factor is his rank. Users of an account that has used less
  * than its siblings always go before theirs. Classic: 2^(-usage / share), usage of the parents
- * counted by share. Integers only; accounts that are level are ranked together.
+ * counted by share. Integers only; accounts that are level are ranked together. Who has the share
+ * "parent" counts as the account above: its users are all level, its accounts are passed over.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ uint64_t exp2_minus(uint64_t num, uint64_t den)
 
 static uint64_t used(const struct assoc *assoc)
 {
-    return assoc->holder.usage[TRES_BILLING]; /* settled */
+    return assoc->share_of->holder.usage[TRES_BILLING]; /* settled */
 }
 
 /* ---- fair tree ---- */
@@ -50,7 +51,7 @@ static int level_compare(const struct assoc *a, const struct assoc *b)
     unsigned __int128 right = (unsigned __int128)b->norm_shares * used(a);
 
     if (!used(a) || !used(b)) { /* who has used nothing goes first, unless he has no share */
-        bool a_first = !used(a) && a->fairshare, b_first = !used(b) && b->fairshare;
+        bool a_first = !used(a) && a->norm_shares, b_first = !used(b) && b->norm_shares;
         if (a_first != b_first)
             return a_first ? 1 : -1;
         if (a_first)
@@ -77,20 +78,30 @@ struct ranking {
 
 static void rank_level(struct ranking *ranking, struct assoc **list, size_t count, bool tied);
 
+typedef VEC(struct assoc *) assoc_list;
+
+/* An account that uses the share above is not there: its children take its place. */
+static void add_children(const struct assoc *parent, assoc_list *all)
+{
+    for (size_t i = 0; i < parent->children.len; i++) {
+        struct assoc *child = parent->children.items[i];
+        if (!child->user && child->share_of != child)
+            add_children(child, all);
+        else
+            vec_push(all, child);
+    }
+}
+
 /* The children of accounts that are level, ranked together. */
 static void rank_below(struct ranking *ranking, struct assoc **list, size_t count, bool tied)
 {
-    size_t total = 0, at = 0;
+    assoc_list all = { 0 };
 
     for (size_t i = 0; i < count; i++)
-        total += list[i]->children.len;
-    struct assoc **all = NEW_ARRAY(struct assoc *, total + 1);
-    for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < list[i]->children.len; k++)
-            all[at++] = list[i]->children.items[k];
-    }
-    rank_level(ranking, all, total, tied);
-    free(all);
+        add_children(list[i], &all);
+    if (all.len)
+        rank_level(ranking, all.items, all.len, tied);
+    vec_done(&all);
 }
 
 /* `tied`: the first of them have the rank of the user that their account is level with. */
@@ -134,9 +145,14 @@ static void classic(struct state *state)
     vec_each (struct assoc *, at, &accounts->assocs) {
         struct assoc *assoc = *at;
         uint64_t own = of_total(accounts, assoc);
+        if (assoc->share_of != assoc) {
+            effective[assoc->holder.number] = effective[assoc->share_of->holder.number];
+            assoc->factor = assoc->share_of->factor;
+            continue;
+        }
         if (assoc->parent && !(accounts->flags & PRIO_DEPTH_OBLIVIOUS)) {
             uint64_t above = effective[assoc->parent->holder.number];
-            uint64_t below = MAX(assoc->parent->shares_below, 1);
+            uint64_t below = MAX(assoc->parent->share_of->shares_below, 1);
             if (above > own)
                 own += (uint64_t)((unsigned __int128)(above - own) * assoc->fairshare / below);
         }
@@ -150,9 +166,12 @@ static void norm_shares(struct accounts *accounts)
 {
     vec_each (struct assoc *, at, &accounts->assocs) {
         struct assoc *assoc = *at;
-        uint64_t above = assoc->parent ? assoc->parent->norm_shares : FRACTION;
-        uint64_t below = assoc->parent ? MAX(assoc->parent->shares_below, 1) : 1;
-        uint64_t shares = assoc->parent ? assoc->fairshare : 1;
+        const struct assoc *from = assoc->parent ? assoc->parent->share_of : NULL;
+        uint64_t above = from ? from->norm_shares : FRACTION;
+        uint64_t below = from ? MAX(from->shares_below, 1) : 1;
+        uint64_t shares = from ? assoc->fairshare : 1;
+        if (assoc->share_of != assoc)
+            shares = below; /* all of it */
         assoc->norm_shares = (uint64_t)((unsigned __int128)above * shares / below);
     }
 }

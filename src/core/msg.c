@@ -116,6 +116,8 @@ static void more_msg(const struct job_more *more, JobStatus *out)
     out->failed_node = more->failed_node;
     out->planned_nodes = more->planned_nodes;
     SET_TIME(preempt_us, more->preempt_us);
+    if (more->site_factor)
+        SET(site_factor, more->site_factor);
     if (more->het_job_id) {
         SET(het_job_id, more->het_job_id);
         SET(het_offset, more->het_offset);

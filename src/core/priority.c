@@ -270,6 +270,7 @@ void job_priority_of(const struct state *state, const struct job *job, struct pr
     out->part[PRIO_PARTITION] = weighted(partition ? partition->spec->priority_job_factor : 0,
                                          accounts->top_part, accounts->flags & PRIO_RAW_PART,
                                          config->weight_partition, &out->factor[PRIO_PARTITION]);
+    out->part[PRIO_SITE] = job->more ? job->more->site_factor : 0;
     tres_parts(state, job, totals, out);
     out->nice = job->nice;
     out->total = (uint32_t)MIN(MAX(sum_of(out), 1), INT64_C(4294901760));

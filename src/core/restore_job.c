@@ -101,7 +101,7 @@ static void take_more(struct job *job, const SnapshotJob *msg)
 
     if (!status->reason_text && !status->admin_comment && !status->system_comment &&
         !status->failed_node && !status->planned_nodes && !status->preempt_us && !msg->het_count &&
-        !msg->preempted_by && !msg->unbound_attempt)
+        !msg->preempted_by && !msg->unbound_attempt && !status->site_factor)
         return;
     struct job_more *more = job_more(job);
     job_set_text(&more->reason_text, status->reason_text);
@@ -110,6 +110,7 @@ static void take_more(struct job *job, const SnapshotJob *msg)
     job_set_text(&more->failed_node, status->failed_node);
     job_set_text(&more->planned_nodes, status->planned_nodes);
     more->preempt_us = status->preempt_us;
+    more->site_factor = status->site_factor;
     more->preempt_end_us = msg->preempt_end_us;
     more->preempt_requeue = msg->preempt_requeue;
     more->preempted_by = msg->preempted_by;

@@ -138,6 +138,8 @@ static enum err_code check_rights(const struct state *state, const struct job *j
 {
     const JobSpec *change = cmd->change;
 
+    if (cmd->has_site_factor && !cmd->by_admin)
+        return ERR_PERMISSION;
     if (cmd->by_admin || !change)
         return ERR_OK;
     if (change->has_time_limit_s && job->time_limit_s >= 0 &&
@@ -370,6 +372,10 @@ static enum err_code update_one(struct state *state, struct job *job, const void
         return code;
     if (cmd->top && job_phase(job) == PHASE_PENDING)
         move_to_top(state, job, out);
+    if (cmd->has_site_factor) {
+        job_more(job)->site_factor = cmd->site_factor;
+        job_touch(state, job);
+    }
     if (cmd->admin_comment) {
         job_set_text(&job_more(job)->admin_comment, cmd->admin_comment);
         job_touch(state, job);

@@ -121,10 +121,13 @@ bool book_drop_behind(struct sched *sched, struct order order)
     return any;
 }
 
-/* The QOS says that nothing is kept for the job. */
-static bool never_reserves(const struct job *job)
+/* The QOS says that nothing is kept for the job, or not with so low a priority. */
+static bool never_reserves(const struct sched *sched, const struct job *job)
 {
-    return job->in_qos && job->in_qos->flags & QOS_NO_RESERVE;
+    const struct qos *qos = job->in_qos;
+
+    return qos && (qos->flags & QOS_NO_RESERVE ||
+                   (qos->min_priority && job_priority(sched->state, job) < qos->min_priority));
 }
 
 static bool book(struct sched *sched, struct order order, struct class *class)
@@ -134,8 +137,8 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
     uint64_t before = sched->looked;
 
-    if (family->hopeless == sched->epoch + 1 || hold_of(sched, order.id) || never_reserves(job) ||
-        family->het)
+    if (family->hopeless == sched->epoch + 1 || hold_of(sched, order.id) ||
+        never_reserves(sched, job) || family->het)
         return false;
     book_drop_behind(sched, order); /* (1) */
     booking.start_us = profile_start(sched, family, job, sched->now_us, false, &booking.parts);

@@ -206,4 +206,6 @@ void conf_key_expects(const struct conf_key *key, struct str *out)
         str_addf(out, "%s %s", i ? "," : "", key->words[i]);
     if (key->flags & CONF_UNLIMITED)
         str_add(out, ", or \"UNLIMITED\"");
+    if (key->flags & CONF_PARENT)
+        str_add(out, ", or \"parent\"");
 }

@@ -41,6 +41,7 @@ enum conf_flag {
     CONF_UNLIMITED = 4, /* UNLIMITED is a value too */
     CONF_PLUGIN = 8,    /* Slurm writes "sched/" and the like before it */
     CONF_SECRET = 16,   /* may hold a password, which `config show` does not print */
+    CONF_PARENT = 64,   /* "parent" is a value too: the largest there is */
     CONF_LATER = 32,    /* nothing acts on it yet; whoever gives it is told */
 };
 

@@ -98,6 +98,8 @@ static bool read_count(struct reading *r, const char *text)
 {
     int64_t num;
 
+    if (r->key->flags & CONF_PARENT && str_ieq(text, "parent"))
+        return put_num(r, max_of(r));
     return str_to_i64(text, r->key->min, max_of(r), &num) && put_num(r, num);
 }
 

@@ -119,7 +119,7 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     Command *command = new_command(ask, COMMAND__WHAT_UPDATE_JOB);
     bool privileged = ask->who->is_operator || ask->who->is_admin;
 
-    if (request->admin_comment && !privileged) {
+    if ((request->admin_comment || request->has_site_factor) && !privileged) {
         ctl_fail(ask, ERR_PERMISSION);
         return;
     }
@@ -133,6 +133,8 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     update->has_hold = request->has_hold;
     update->hold = request->hold;
     update->admin_comment = request->admin_comment;
+    update->has_site_factor = request->has_site_factor;
+    update->site_factor = request->site_factor;
     if (request->has_num_nodes) { /* another word for the same */
         update->change = ARENA_NEW(ask->arena, JobSpec);
         job_spec__init(update->change);

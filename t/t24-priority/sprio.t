@@ -94,6 +94,17 @@ is 'no more' "$(sprio -h -j "$low" -o %A)" 1000
 factor() { sprio -h -n -j "$low" -o %f; }
 ok 'usage lowers the share of who has used most' wait_for 20 eval '[ "$(factor)" = 0.5000000 ]'
 
+ok 'an administrator adds a factor of the site' scontrol update jobid="$plain" sitefactor=5000
+is 'which shows' "$(sprio -h -j "$plain" -o %S)" 5000
+ok 'and adds up' wait_for 10 adds_up "$plain"
+is 'and comes first' "$(sprio -h -S -Y -o %i | head -n 1)" "$plain"
+ok 'over a restart of the controller too' controller_again
+is 'as before' "$(sprio -h -j "$plain" -o %S)" 5000
+ok 'it may be less than nothing' scontrol update jobid="$plain" sitefactor=-100
+ok 'and adds up' wait_for 10 adds_up "$plain"
+run as_user scontrol update jobid="$plain" sitefactor=1
+[ "$(id -u)" -ne 0 ] || like 'but not by its owner' "$code $err" '^1 .*Access/permission denied'
+scontrol update jobid="$plain" sitefactor=0
 ok 'an administrator sets a priority' scontrol update jobid="$low" priority=1000000
 is 'which is then all there is' "$(squeue -h -j "$low" -o %Q)" 1000000
 run as_user scontrol update jobid="$plain" priority=2000000

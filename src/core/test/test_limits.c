@@ -381,8 +381,82 @@ static void keys_do_not_change_while_jobs_age(void **unused)
     fix_free(fix);
 }
 
+/*
+ * Users with the share "parent" are all level, by what their account has used; an account with it is
+ * not there: its users are ranked with those of the account above.
+ */
+static void shares_of_the_parent(void **unused)
+{
+    static const struct {
+        const char *account, *user;
+        bool parent;
+        unsigned used, fifths;
+    } users[] = {
+        { "root", "root", false, 0, 5 },  { "physics", "alice", true, 1000, 3 },
+        { "physics", "bob", true, 0, 3 }, { "chemistry", "carl", false, 100, 4 },
+        { "lab", "dora", false, 900, 1 },
+    };
+    Config config = CONFIG__INIT;
+    ConfAccount accounts[3] = { CONF_ACCOUNT__INIT, CONF_ACCOUNT__INIT, CONF_ACCOUNT__INIT };
+    ConfAccount *all[3] = { &accounts[0], &accounts[1], &accounts[2] };
+    ConfUser people[4] = { CONF_USER__INIT, CONF_USER__INIT, CONF_USER__INIT, CONF_USER__INIT };
+    ConfUser *everybody[4] = { &people[0], &people[1], &people[2], &people[3] };
+
+    accounts[0].name = (char *)"physics";
+    accounts[1].name = (char *)"chemistry";
+    accounts[2].name = (char *)"lab";
+    accounts[2].parent = (char *)"chemistry";
+    PUT(&accounts[2], fairshare, FAIRSHARE_PARENT);
+    for (size_t i = 0; i < 4; i++) {
+        people[i].name = (char *)(uintptr_t)users[i + 1].user;
+        people[i].account = (char *)(uintptr_t)users[i + 1].account;
+        if (users[i + 1].parent)
+            PUT(&people[i], fairshare, FAIRSHARE_PARENT);
+    }
+    config.n_accounts = 3;
+    config.accounts = all;
+    config.n_users = 4;
+    config.users = everybody;
+    struct fix *fix = fix_new(1);
+    assert_int_equal(fix_reconfigure(fix, &config, false), ERR_OK);
+    for (size_t i = 0; i < ARRAY_LEN(users); i++) {
+        const struct assoc *at = state_assoc(fix->state, users[i].account, users[i].user, NULL);
+        for (struct assoc *up = (struct assoc *)(uintptr_t)at; up; up = up->parent)
+            up->holder.usage[TRES_BILLING] += users[i].used;
+    }
+    fairshare_update(fix->state);
+    for (size_t i = 0; i < ARRAY_LEN(users); i++) {
+        const struct assoc *at = state_assoc(fix->state, users[i].account, users[i].user, NULL);
+        if (at->factor != users[i].fifths * FRACTION / 5)
+            fail_msg("%s: %llu fifths", users[i].user,
+                     (unsigned long long)(at->factor * 5 / FRACTION));
+    }
+    fix_free(fix);
+}
+
+/* UsageThreshold: whose fair share is too low waits, and goes on when it is not. */
+static void a_share_below_the_threshold_waits(void **unused)
+{
+    struct tree tree;
+    static char *flags[] = { (char *)"EnforceUsageThreshold" };
+
+    tree_init(&tree);
+    tree.qos.n_qos_flags = 1;
+    tree.qos.qos_flags = flags;
+    tree.qos.usage_threshold = (char *)"0.6";
+    struct fix *fix = tree_up(&tree);
+    uint32_t job = submit(fix, "q", 1, 600);
+    assert_int_equal(fix_reason(fix, job), REASON_NONE);
+    for (struct assoc *at = (struct assoc *)(uintptr_t)alice(fix); at; at = at->parent)
+        at->holder.usage[TRES_BILLING] = 1000;
+    fairshare_update(fix->state); /* root, who has used nothing, is first of two */
+    assert_int_equal(fix_reason(fix, job), REASON_QOS_THRES);
+    fix_free(fix);
+}
+
 UNIT_MAIN(UNIT(every_limit_has_its_reason), UNIT(a_qos_goes_before_the_association),
           UNIT(the_qos_of_a_partition_goes_first), UNIT(a_qos_sets_limits_of_partitions_aside),
           UNIT(as_many_as_may_are_submitted), UNIT(usage_grows_and_decays),
           UNIT(minutes_that_are_used_up_stay_so), UNIT(powers_of_two),
-          UNIT(the_tree_is_ranked_as_slurm_does), UNIT(keys_do_not_change_while_jobs_age))
+          UNIT(the_tree_is_ranked_as_slurm_does), UNIT(shares_of_the_parent),
+          UNIT(a_share_below_the_threshold_waits), UNIT(keys_do_not_change_while_jobs_age))

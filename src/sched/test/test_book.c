@@ -140,6 +140,36 @@ static void nodes_of_a_promise_are_planned(void **state)
     rig_free(q.rig);
 }
 
+/* MinPrioThreshold: the first in order, but nothing is kept for it. */
+static void low_priorities_are_promised_nothing(void **state)
+{
+    struct rig *rig = rig_new(WITH("") "[[qos]]\nname = \"low\"\nmin_prio_threshold = 1000\n");
+    uint32_t ids[2];
+
+    (void)state;
+    rig_submit(rig, "N=3 ex t=1000");
+    assert_int_equal(rig_plan(rig), 1);
+    for (int i = 0; i < 2; i++) {
+        JobSpec spec = JOB_SPEC__INIT;
+        spec.qos = (char *)"low";
+        spec.has_min_nodes = spec.has_exclusive = spec.has_time_limit_s = true;
+        spec.min_nodes = 4;
+        spec.exclusive = 1;
+        spec.time_limit_s = 500;
+        spec.has_priority = true;
+        spec.priority = i ? 1000 : 999;
+        ids[i] = rig_submit_spec(rig, 1000, &spec);
+        assert_int_not_equal(ids[i], 0);
+        assert_int_equal(rig_plan(rig), 0);
+        bool promised = false;
+        for (size_t n = 0; n < 4; n++)
+            promised = promised || sched_is_planned(rig->sched, state_node_at(rig->state, n));
+        assert_int_equal(promised, i);
+    }
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(easy_promises_to_the_first), UNIT(conservative_promises_to_all),
           UNIT(so_many_are_promised), UNIT(partitions_have_their_own), UNIT(promises_are_kept),
-          UNIT(others_are_foreseen), UNIT(nodes_of_a_promise_are_planned))
+          UNIT(others_are_foreseen), UNIT(nodes_of_a_promise_are_planned),
+          UNIT(low_priorities_are_promised_nothing))
