@@ -20,6 +20,13 @@ static bool in_blocks(const struct state *state)
     return plugin && str_ieq(plugin, "block") && state->config->n_blocks;
 }
 
+static bool in_tree(const struct state *state)
+{
+    const char *plugin = state->config->topology_plugin;
+
+    return plugin && str_ieq(plugin, "tree") && state->config->n_switches;
+}
+
 /* What is asked for and would not happen: refused, never ignored. */
 static int check_supported(const struct state *state, const JobSpec *spec, struct err *err)
 {
@@ -33,7 +40,10 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
         { spec->batch_features, "--batch" },
         { spec->clusters, "--clusters" },
         { spec->immediate, "--immediate" },
-        { spec->exclusive == EXCLUSIVE_TOPO, "--exclusive=topo" },
+        { spec->exclusive == EXCLUSIVE_TOPO && !in_blocks(state) && !in_tree(state),
+          "--exclusive=topo without a topology" },
+        { (spec->spread_segments || spec->consolidate_segments) && !spec->segment,
+          "--spread-segments or --consolidate-segments without --segment" },
     };
 
     bool unknown = spec->base.n_unknown_fields;

@@ -98,6 +98,8 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(switches_wait_s);
     NUMBER(segment);
     NUMBER(spare_nodes);
+    NUMBER(enforce_binding);
+    NUMBER(spread_segments);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
     str_done(&key.bytes);
@@ -143,6 +145,9 @@ static void read_flags(struct shape *shape, const JobSpec *spec)
     shape->exclusive = spec->exclusive == EXCLUSIVE_NODE || spec->core_spec || spec->thread_spec;
     shape->exclusive_user = spec->exclusive == EXCLUSIVE_USER;
     shape->exclusive_mcs = spec->exclusive == EXCLUSIVE_MCS;
+    shape->exclusive_topo = spec->exclusive == EXCLUSIVE_TOPO;
+    shape->bound = spec->enforce_binding;
+    shape->spread_segments = spec->spread_segments;
     shape->oversubscribe = spec->oversubscribe;
     shape->overcommit = spec->overcommit;
     shape->contiguous = spec->contiguous;

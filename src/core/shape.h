@@ -64,9 +64,11 @@ struct shape {
     uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb, mem_per_task_mb, tmp_mb;
     bool has_mem_per_node, tasks_given;
     bool exclusive, exclusive_user, oversubscribe, overcommit, contiguous, spread;
-    bool exclusive_mcs;
-    bool licence_any; /* one of the licences, not all */
-    bool one_thread;  /* a CPU of the request is a whole core */
+    bool exclusive_mcs, exclusive_topo;
+    bool bound;           /* CPUs only near its GPUs */
+    bool spread_segments; /* each in a block of its own */
+    bool licence_any;     /* one of the licences, not all */
+    bool one_thread;      /* a CPU of the request is a whole core */
     size_t gres_count, partition_count, licence_count;
     struct shape_gres *gres;
     struct shape_licence *licences;

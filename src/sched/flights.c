@@ -46,6 +46,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     struct flights *flights = map_get_num(&sched->flights, job->id);
 
     flight->task = task;
+    sched->topo_minds = sched->topo_minds || family->shape->exclusive_topo;
     flight->held = limits_plan(sched, job, parts);
     flight->array_id = job->array ? job->array->id : 0;
     flight->count = count;
@@ -56,7 +57,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         claim->job_id = job->id;
         claim->end_us = end_us;
         claim->uid = job->owner->uid;
-        claim->minds = family->minds;
+        claim->minds = family->minds | (family->shape->exclusive_topo ? MINDS_TOPO : 0);
         claim->partition = parts->need->partition->number;
         claim->resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
         claim->mcs = mcs_hash(family->shape->mcs_label);

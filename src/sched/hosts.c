@@ -170,6 +170,7 @@ void hosts_read(struct sched *sched)
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
         if (!job_holds(job))
             continue;
+        sched->topo_minds = sched->topo_minds || job->shape->exclusive_topo;
         sched->minds = sched->minds || job->shape->exclusive_user || job->shape->exclusive_mcs;
         host_run_add(sched, job);
         if (!job_has_ended(job) && job->state != JOB_PENDING)

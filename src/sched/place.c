@@ -89,8 +89,12 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
         return 0;
     if (c->need->max_cpus_per_node || c->need->max_cpus_per_socket)
         at->cpus = MIN(at->cpus, partition_room(c, host));
+    if ((c->shape->exclusive_topo || c->sched->topo_minds) && view.start_us <= view.now_us &&
+        !leaf_suits(c, number))
+        return 0;
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
-    return fit_tasks(c->shape, c->need, host->node, &room);
+    uint32_t tasks = fit_tasks(c->shape, c->need, host->node, &room);
+    return tasks && c->shape->bound ? bound_tasks(c, host, &room, tasks) : tasks;
 }
 
 void candidates_clear(struct chooser *c)
@@ -313,6 +317,8 @@ static bool deal(struct chooser *c, struct parts *parts)
         struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
         fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
                  &chosen.take);
+        if (shape->bound && !bound_suits(c, &c->sched->hosts.items[from->host], &chosen.take))
+            return false;
         vec_push(&parts->list, chosen);
         before += here;
         left -= here;

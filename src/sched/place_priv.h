@@ -32,6 +32,15 @@ void candidate(struct chooser *c, uint32_t number, uint32_t tasks);
 /* The list is cut to what is used; the first `must` are used in any case. */
 bool enough(struct chooser *c, size_t must);
 
+/* ---- bind.c ---- */
+
+/* Would the CPUs of that part be near its GPUs? */
+bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take);
+uint32_t bound_tasks(const struct chooser *c, const struct host *host, const struct room *room,
+                     uint32_t tasks);
+/* Nobody on its leaf switch minds others, or is there if the job does. */
+bool leaf_suits(const struct chooser *c, uint32_t number);
+
 /* ---- scan.c ---- */
 
 /* Host by host: for what the grid knows nothing of. */

@@ -107,7 +107,7 @@ struct block {
     struct amount *amount; /* NULL: all of the host */
 };
 /* Whom a job does not share hosts with: those of other users, or with other MCS labels. */
-enum minds { MINDS_USER = 1, MINDS_MCS = 2 };
+enum minds { MINDS_USER = 1, MINDS_MCS = 2, MINDS_TOPO = 4 /* others on its leaf switch */ };
 uint64_t mcs_hash(const char *label);
 unsigned job_minds(const struct sched *sched, const struct job *job); /* of one that runs */
 

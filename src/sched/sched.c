@@ -174,6 +174,7 @@ static void started(struct sched *sched, const struct event *event)
         flight_land(sched, job->id, NO_TASK, true);
     if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->minds)
         sched->minds = sched->reclass = true;
+    sched->topo_minds = sched->topo_minds || job->shape->exclusive_topo;
     hold_drop(sched, event->array_id ? event->array_id : job->id);
     host_run_add(sched, job);
     preempt_started(sched, job);
@@ -252,6 +253,8 @@ void sched_feed(struct sched *sched, const struct event *event)
         sched->releases++;
         host_run_del(sched, event->job_id, event->node->number);
         licences_ended(sched, event->job_id);
+        if (sched->topo_minds) /* hosts that it was not on may be had again */
+            families_heat_all(sched);
         break;
     case EVENT_NODE_UP:
     case EVENT_NODE_DOWN:

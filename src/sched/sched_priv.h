@@ -318,6 +318,7 @@ struct sched {
     VEC(struct glance) glances; /* the same */
     VEC(struct kind *) kinds;
     uint64_t kinds_version, glanced; /* the version that glances go by */
+    bool topo_minds;                 /* some job has leaf switches for itself */
     bool minds;                      /* some job minds who shares its hosts: families go by user */
     bool reclass;                    /* that is new: all families anew */
     VEC(uint32_t) freed;             /* hosts with more room than before */

@@ -173,6 +173,7 @@ struct near {
     struct chosen *list; /* all of them, in order of preference */
     bool *taken;
     size_t count;
+    bool *used_leaf; /* gave a segment */
     uint32_t *hosts; /* by leaf: how many may be taken */
     uint64_t *tasks;
     uint32_t nodes_left; /* to be found still */
@@ -199,6 +200,8 @@ static uint32_t in_segments(const struct near *near, uint32_t hosts)
 {
     uint32_t segment = near->c->shape->segment;
 
+    if (segment && near->c->shape->spread_segments)
+        return hosts >= segment ? segment : 0;
     return segment ? hosts / segment * segment : hosts;
 }
 
@@ -210,6 +213,8 @@ static void count_leaves(struct near *near, const struct topo_switch *within)
         if (near->taken[i] || !bitset_has(&within->hosts, near->list[i].host))
             continue;
         uint32_t leaf = leaf_of(near, i);
+        if (near->c->shape->spread_segments && near->used_leaf[leaf])
+            continue;
         near->hosts[leaf]++;
         near->tasks[leaf] += near->list[i].take.tasks;
     }
@@ -251,6 +256,7 @@ static void take_leaf(struct near *near, uint32_t leaf, const struct topo_switch
         taken++;
     }
     near->leaves += taken > 0;
+    near->used_leaf[leaf] = near->used_leaf[leaf] || taken;
 }
 
 /* Those that must be used are taken first; the leaves they are on are used anyway. */
@@ -282,6 +288,7 @@ static bool take_within(struct near *near, size_t must, const struct topo_switch
     const struct shape *shape = near->c->shape;
 
     memset(near->taken, 0, near->count * sizeof(*near->taken));
+    memset(near->used_leaf, 0, near->c->sched->topo.leaves * sizeof(*near->used_leaf));
     near->nodes_left = nodes;
     near->tasks_left = shape->tasks;
     near->used = near->leaves = 0;
@@ -368,6 +375,7 @@ bool choose_near(struct chooser *c, size_t must)
     near.list = NEW_ARRAY(struct chosen, near.count + 1);
     near.taken = NEW_ARRAY(bool, near.count + 1);
     near.hosts = NEW_ARRAY(uint32_t, topo->leaves + 1);
+    near.used_leaf = NEW_ARRAY(bool, topo->leaves + 1);
     near.tasks = NEW_ARRAY(uint64_t, topo->leaves + 1);
     if (near.count)
         memcpy(near.list, c->sched->candidates.items, near.count * sizeof(*near.list));
@@ -380,6 +388,7 @@ bool choose_near(struct chooser *c, size_t must)
     free(near.list);
     free(near.taken);
     free(near.hosts);
+    free(near.used_leaf);
     free(near.tasks);
     return good;
 }

@@ -212,11 +212,31 @@ int read_exclusive(const struct option_call *call, const char *value, struct err
 
     if (value && (!row || row->value == EXCLUSIVE_NO || row->value == EXCLUSIVE_NODE))
         return option_invalid(call, err);
-    if (row && row->value != EXCLUSIVE_USER)
-        return err_set(err, ERR_UNSUPPORTED, "--exclusive=%s is not supported yet", value);
     spec_of(call)->has_oversubscribe = true;
     spec_of(call)->oversubscribe = false;
     option_set_number(call, row ? row->value : EXCLUSIVE_NODE);
+    return 0;
+}
+
+/* Of the words of --gres-flags those that say where CPUs are; GPUs of tasks are not shared out so. */
+int read_gres_flags(const struct option_call *call, const char *value, struct err *err)
+{
+    static const char *const refused[] = { "one-task-per-sharing", "multiple-tasks-per-sharing",
+                                           "allow-task-sharing" };
+    const char *cursor = value;
+    struct span word;
+
+    while (str_next(&cursor, ",", &word)) {
+        bool enforce = span_ieq(word, "enforce-binding");
+        for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+            if (span_ieq(word, refused[i]))
+                return err_set(err, ERR_UNSUPPORTED, "--gres-flags=%s is not supported",
+                               refused[i]);
+        }
+        if (!enforce && !span_ieq(word, "disable-binding"))
+            return option_invalid(call, err);
+        option_set_number(call, enforce);
+    }
     return 0;
 }
 

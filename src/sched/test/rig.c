@@ -249,6 +249,12 @@ static bool read_flag(JobSpec *spec, const char *word)
         PUT(spec, exclusive, EXCLUSIVE_USER);
     else if (strcmp(word, "exmcs") == 0)
         PUT(spec, exclusive, EXCLUSIVE_MCS);
+    else if (strcmp(word, "extopo") == 0)
+        PUT(spec, exclusive, EXCLUSIVE_TOPO);
+    else if (strcmp(word, "bound") == 0)
+        PUT(spec, enforce_binding, true);
+    else if (strcmp(word, "spreadseg") == 0)
+        PUT(spec, spread_segments, true);
     else if (strcmp(word, "fewnodes") == 0)
         PUT(spec, use_min_nodes, true);
     else if (strcmp(word, "share") == 0)

@@ -316,6 +316,28 @@ static void profiles_are_types(void **state)
     rig_free(rig);
 }
 
+/* CPUs only near its GPUs: where these are taken it waits, or goes to another node. */
+static void cpus_must_be_near(void **state)
+{
+    struct rig *rig = two_groups();
+    uint32_t much = rig_submit(rig, "c=28 w=g1"), any = rig_submit(rig, "gres=gpu:1 c=4 w=g1");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 2); /* four are left: near one group */
+    rig_end(rig, any);
+    uint32_t wide = rig_submit(rig, "gres=gpu:1 c=20 bound w=g2"); /* a socket has 16 */
+    uint32_t fits = rig_submit(rig, "gres=gpu:1 c=16 bound");
+    rig_plan(rig);
+    assert_false(rig_runs(rig, wide));
+    assert_string_equal(rig_where(rig, fits), "g2:0-15 gpu=0");
+    rig_end(rig, much);
+    rig_plan(rig);
+    uint32_t both = rig_submit(rig, "gres=gpu:8 c=32 bound w=g1");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, both));
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(gpus_of_one_job_are_linked), UNIT(whole_groups_are_spared),
           UNIT(nodes_are_filled_up), UNIT(the_best_set_on_every_kind), UNIT(cards_stay_whole),
-          UNIT(shares_are_of_one_device), UNIT(profiles_are_types))
+          UNIT(shares_are_of_one_device), UNIT(profiles_are_types), UNIT(cpus_must_be_near))

@@ -328,6 +328,58 @@ static void segments_stay_in_their_block(void **state)
     rig_free(rig);
 }
 
+#define TWO_BLOCKS                                                                      \
+    "cluster_name = \"t\"\n[topology]\nplugin = \"block\"\n[[blocks]]\nname = \"b1\"\n" \
+    "nodes = \"n[1-4]\"\n[[blocks]]\nname = \"b2\"\nnodes = \"n[5-8]\"\n[[nodes]]\n"    \
+    "names = \"n[1-8]\"\n" SOCKETS MAIN
+
+static void segments_apart(void **state)
+{
+    struct rig *rig = rig_new(TWO_BLOCKS);
+    uint32_t together = rig_submit(rig, "N=4 ex segment=2"), apart, wide;
+
+    (void)state;
+    rig_plan(rig);
+    assert_string_equal(rig_where(rig, together), "n1:0-7;n2:0-7;n3:0-7;n4:0-7");
+    rig_end(rig, together);
+    apart = rig_submit(rig, "N=4 ex segment=2 spreadseg");
+    rig_plan(rig);
+    assert_string_equal(rig_where(rig, apart), "n1:0-7;n2:0-7;n5:0-7;n6:0-7");
+    rig_end(rig, apart);
+    wide = rig_submit(rig, "N=6 ex segment=2 spreadseg"); /* there are not three blocks */
+    rig_plan(rig);
+    assert_false(rig_runs(rig, wide));
+    assert_int_equal(rig_submit(rig, "N=4 spreadseg"), 0);
+    rig_free(rig);
+}
+
+/* A job that has its block for itself: nobody else comes, and it comes where nobody is. */
+static void a_block_alone(void **state)
+{
+    struct rig *rig = rig_new(TWO_BLOCKS);
+    uint32_t first = rig_submit(rig, "c=1 w=n1"), alone = rig_submit(rig, "N=2 c=1 extopo");
+
+    (void)state;
+    rig->check = true;
+    rig_plan(rig);
+    assert_true(rig_runs(rig, first) && rig_runs(rig, alone));
+    assert_string_equal(rig_where(rig, alone), "n5:0;n6:0");
+    uint32_t there = rig_submit(rig, "c=1 w=n8"), here = rig_submit(rig, "c=1 w=n3");
+    uint32_t second = rig_submit(rig, "c=1 extopo");
+    rig_plan(rig);
+    assert_false(rig_runs(rig, there));
+    assert_true(rig_runs(rig, here));
+    assert_false(rig_runs(rig, second));
+    rig_end(rig, alone);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, there)); /* on a node that the other was not on */
+    rig_end(rig, first);
+    rig_end(rig, here);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, second));
+    rig_free(rig);
+}
+
 /* Nodes in reserve have room for as many tasks as any other, and take the place of one that fails. */
 static void spares_take_the_place_of_nodes(void **state)
 {
@@ -375,4 +427,4 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
           UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
           UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block),
-          UNIT(spares_take_the_place_of_nodes))
+          UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone))

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bind.c - jobs whose CPUs must be near their GPUs, or that want a switch or block for themselves
+ */
+#include <stdlib.h>
+
+#include "sched/place_priv.h"
+
+/* ---- --gres-flags=enforce-binding ---- */
+
+/* CPUs that are near any of the devices; false when nobody knows which these are. */
+static bool near_cpus(const struct host *host, const struct claim *claim, struct bitset *out)
+{
+    bool known = false;
+
+    bitset_init(out, host->node->cpus);
+    for (size_t i = 0; i < claim->device_kinds; i++) {
+        size_t base = host->node->gres[i].base_at;
+        const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
+        if (!devices->near || !claim->devices[i].words)
+            continue;
+        bitset_each (device, &claim->devices[i])
+            bitset_or(out, &devices->near[device]);
+        known = true;
+    }
+    return known;
+}
+
+/* The most CPUs that so many devices can have near them, whoever is there; UINT32_MAX: not known. */
+static uint64_t near_most(const struct host *host, const struct take *take)
+{
+    uint64_t most = 0;
+    bool known = false;
+
+    for (size_t i = 0; i < host->node->gres_count && i < TAKE_GRES; i++) {
+        size_t base = host->node->gres[i].base_at;
+        const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
+        size_t widest = 0;
+        if (!devices->near || !take->gres[i])
+            continue;
+        for (uint32_t device = 0; device < devices->count; device++)
+            widest = MAX(widest, bitset_count(&devices->near[device]));
+        most += widest * (base ? 1 : take->gres[i]);
+        known = true;
+    }
+    return known ? most : UINT32_MAX;
+}
+
+bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take)
+{
+    struct claim claim = { 0 };
+    struct bitset near;
+    bool good = true;
+
+    if (take->cpus > near_most(host, take))
+        return false;
+    if (c->view.start_us > c->view.now_us) /* what is used then is not known */
+        return true;
+    pick(host, c->need, take, &claim);
+    if (near_cpus(host, &claim, &near)) {
+        bitset_minus(&claim.cpus, &near);
+        good = bitset_count(&claim.cpus) == 0;
+    }
+    bitset_done(&near);
+    bitset_done(&claim.cpus);
+    for (size_t i = 0; i < claim.device_kinds; i++)
+        bitset_done(&claim.devices[i]);
+    free(claim.devices);
+    return good;
+}
+
+uint32_t bound_tasks(const struct chooser *c, const struct host *host, const struct room *room,
+                     uint32_t tasks)
+{
+    struct take take;
+
+    for (; tasks; tasks--) {
+        fit_part(c->shape, c->need, host->node, room, 0, tasks, &take);
+        if (bound_suits(c, host, &take))
+            break;
+    }
+    return tasks;
+}
+
+/* ---- --exclusive=topo ---- */
+
+static bool host_has_others(const struct chooser *c, const struct host *host)
+{
+    bool mine = c->shape->exclusive_topo;
+
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (claim->job_id != c->job->id && (mine || claim->minds & MINDS_TOPO))
+            return true;
+    }
+    for (size_t i = 0; i < host->node->jobs.len; i++) {
+        const struct job *other = host->node->jobs.items[i];
+        if (other->id != c->job->id && !other->run->lent && (mine || other->shape->exclusive_topo))
+            return true;
+    }
+    return false;
+}
+
+bool leaf_suits(const struct chooser *c, uint32_t number)
+{
+    const struct topo *topo = &c->sched->topo;
+    uint32_t leaf = topo->leaf_of ? topo->leaf_of[number] : UINT32_MAX;
+
+    if (leaf == UINT32_MAX)
+        return !host_has_others(c, &c->sched->hosts.items[number]);
+    bitset_each (other, &topo->switches[leaf].hosts) {
+        if (host_has_others(c, &c->sched->hosts.items[other]))
+            return false;
+    }
+    return true;
+}
