@@ -288,9 +288,9 @@ static int show_licenses(struct control *control, int argc, char **argv)
         qsort(reply->licenses, reply->n_licenses, sizeof(*reply->licenses), by_license);
     for (size_t i = 0; i < reply->n_licenses; i++) {
         const License *one = reply->licenses[i];
-        printf("LicenseName=%s%sTotal=%u Used=%u Free=%u Reserved=0 Remote=no\n", one->name,
+        printf("LicenseName=%s%sTotal=%u Used=%u Free=%u Reserved=%u Remote=no\n", one->name,
                control->one_line ? " " : "\n    ", one->total, one->used,
-               one->total - MIN(one->used, one->total));
+               one->total - MIN(one->used, one->total), one->reserved);
     }
     if (!reply->n_licenses)
         printf(argc ? "License name '%s' not found.\n" : "No licenses configured in Slurm.\n",

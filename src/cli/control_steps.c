@@ -10,10 +10,12 @@
 
 #include "base/timefmt.h"
 #include "cli/control.h"
+#include "cli/queue.h"
 #include "cli/steps.h"
 #include "client/client.h"
 #include "schema/field.h"
 #include "schema/job_view.h"
+#include "schema/jsonw.h"
 
 /* ---- show step ---- */
 
@@ -21,7 +23,7 @@ static void show_info(const struct control *control, const StepInfo *info, const
                       const struct field_ctx *ctx)
 {
     const char *gap = control->one_line ? " " : "\n   ";
-    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 }, id = { 0 };
+    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 }, label = { 0 };
     const char *partition = job_status(job)->partition;
     char name[STEPS_NAME_BYTES];
 
@@ -31,22 +33,19 @@ static void show_info(const struct control *control, const StepInfo *info, const
         timefmt_write_duration(&limit, info->time_limit_s, TIMEFMT_LONG);
     else
         str_add(&limit, "UNLIMITED");
-    if (job->status && job->status->het_job_id)
-        job_add_id(&id, job);
-    else
-        str_add_u64(&id, job->id);
-    printf("StepId=%s.%s UserId=%u StartTime=%s TimeLimit=%s%s", str_text(&id), name,
+    job_add_id(&label, job);
+    printf("StepId=%s.%s UserId=%u StartTime=%s TimeLimit=%s%s", str_text(&label), name,
            job_owner(job)->uid, str_text(&start), str_text(&limit), gap);
     printf("State=%s Partition=%s NodeList=%s%s", info->suspended ? "SUSPENDED" : "RUNNING",
            partition ? partition : "", info->nodes ? info->nodes : "", gap);
     printf("Nodes=%u CPUs=%u Tasks=%u Name=%s Network=(null)%s", info->node_count, info->cpus,
            info->ntasks, info->name ? info->name : "", gap);
-    if (info->cpus)
-        printf("TRES=cpu=%u,node=%u%s", info->cpus, info->node_count, gap);
-    else
-        printf("TRES=(null)%s", gap);
-    printf("ResvPorts=(null)%sCPUFreqReq=Default%sSrunHost:Pid=%s:%u\n%s", gap, gap,
-           info->host ? info->host : "(null)", info->pid, control->one_line ? "" : "\n");
+    printf("TRES=%s%s", info->tres ? info->tres : "(null)", gap);
+    printf("ResvPorts=(null)%sCPUFreqReq=Default", gap);
+    if (info->distribution)
+        printf(" Dist=%s", info->distribution);
+    printf("%sSrunHost:Pid=%s:%u\n%s", gap, info->host ? info->host : "(null)", info->pid,
+           control->one_line ? "" : "\n");
 }
 
 static bool batch_info(const Job *job, StepInfo *out)
@@ -70,7 +69,19 @@ struct wanted {
     uint32_t job, step;
     bool has_job, has_step;
     unsigned shown;
+    struct jsonw json;
+    struct str out;
 };
+
+static void show_one(const struct control *control, const StepInfo *info, bool script,
+                     const Job *job, const struct field_ctx *ctx, struct wanted *wanted)
+{
+    wanted->shown++;
+    if (control->json)
+        steps_add_json(&wanted->json, &(struct queue_step){ job, script ? NULL : info }, ctx);
+    else
+        show_info(control, info, job, ctx);
+}
 
 static void show_of_job(struct control *control, const Job *job, const ListStepsReply *steps,
                         const struct field_ctx *ctx, struct wanted *wanted)
@@ -78,20 +89,18 @@ static void show_of_job(struct control *control, const Job *job, const ListSteps
     StepInfo batch = STEP_INFO__INIT;
     StepId id = STEP_ID__INIT;
 
+    id.job_id = job->id;
+    id.step = STEPS_BATCH;
+    batch.id = &id;
+    /* The script first, as Slurm has it. */
+    if (batch_info(job, &batch) && (!wanted->has_step || wanted->step == STEPS_BATCH))
+        show_one(control, &batch, true, job, ctx, wanted);
     for (size_t i = 0; i < steps->n_steps; i++) {
         const StepInfo *info = steps->steps[i];
         if (!info->id || info->id->job_id != job->id ||
             (wanted->has_step && info->id->step != wanted->step))
             continue;
-        show_info(control, info, job, ctx);
-        wanted->shown++;
-    }
-    id.job_id = job->id;
-    id.step = STEPS_BATCH;
-    batch.id = &id;
-    if (batch_info(job, &batch) && (!wanted->has_step || wanted->step == STEPS_BATCH)) {
-        show_info(control, &batch, job, ctx);
-        wanted->shown++;
+        show_one(control, info, false, job, ctx, wanted);
     }
 }
 
@@ -142,10 +151,22 @@ int control_show_steps(struct control *control, int argc, char **argv)
         return 1;
     }
     wanted.has_job = argc > 0;
+    jsonw_init(&wanted.json, &wanted.out);
+    jsonw_object(&wanted.json, NULL);
+    jsonw_list(&wanted.json, "steps");
     if (each_job(control, &wanted, &err) < 0) {
         fprintf(stderr, "slurm_get_job_steps error: %s\n", err.text);
+        str_done(&wanted.out);
         return 1;
     }
+    if (control->json) {
+        jsonw_list_end(&wanted.json);
+        cli_json_end(&wanted.json, control->argc, control->argv, NULL);
+        cli_flush(&wanted.out);
+        str_done(&wanted.out);
+        return 0;
+    }
+    str_done(&wanted.out);
     if (wanted.shown)
         return 0;
     if (wanted.has_job) {

@@ -39,5 +39,7 @@ struct queue_step {
 };
 extern const struct field_table step_fields; /* of struct queue_step */
 uint32_t queue_step_number(const struct queue_step *row);
+struct jsonw;
+void steps_add_json(struct jsonw *json, const struct queue_step *row, const struct field_ctx *ctx);
 
 #endif

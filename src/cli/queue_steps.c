@@ -157,6 +157,30 @@ static bool w_cluster(const struct field_call *call, struct str *out)
     return true;
 }
 
+static bool w_per_node(const struct field_call *call, struct str *out)
+{
+    const StepInfo *info = row_of(call)->info;
+
+    str_add(out, info && info->tres_per_node ? info->tres_per_node : "N/A");
+    return true;
+}
+
+static bool w_container(const struct field_call *call, struct str *out)
+{
+    const char *container = job_spec(job_of(call))->container;
+
+    str_add(out, container ? container : "(null)");
+    return true;
+}
+
+static bool w_network(const struct field_call *call, struct str *out)
+{
+    const char *network = job_spec(job_of(call))->network;
+
+    str_add(out, network ? network : "(null)");
+    return true;
+}
+
 static bool w_na(const struct field_call *call, struct str *out)
 {
     (void)call;
@@ -186,13 +210,13 @@ static const struct field rows[] = {
     { .write = w_user, .column = { 'u', "UserName", "USER" }, .help = "Its owner." },
     { .write = w_tasks, .column = { 'n', "NumTasks", "TASKS" }, .help = "Number of tasks." },
     { .write = w_cpus, .column = { 'C', "NumCPUs", "CPUS" }, .help = "CPUs of the step." },
-    { .write = w_na, .column = { 'b', "tres-per-node", "TRES_PER_NODE" }, .help = "Generic resources for each node." },
+    { .write = w_per_node, .column = { 'b', "tres-per-node", "TRES_PER_NODE" }, .help = "Generic resources for each node." },
     { .write = w_array_job, .column = { 0, "ArrayJobID", "ARRAY_JOB_ID" }, .help = "Number of the array." },
     { .write = w_array_task, .column = { 0, "ArrayTaskID", "ARRAY_TASK_ID" }, .help = "Task of the array." },
     { .write = w_cluster, .column = { 0, "Cluster", "CLUSTER" }, .help = "Name of the cluster." },
-    { .write = w_null, .column = { 0, "Container", "CONTAINER" }, .help = "Container bundle." },
+    { .write = w_container, .column = { 0, "Container", "CONTAINER" }, .help = "Container bundle." },
     { .write = w_null, .column = { 0, "ContainerID", "CONTAINERID" }, .help = "Number of the container." },
-    { .write = w_null, .column = { 0, "Network", "NETWORK" }, .help = "Network of the step." },
+    { .write = w_network, .column = { 0, "Network", "NETWORK" }, .help = "Network of the step." },
     { .write = w_na, .column = { 0, "CPUFreq", "CPU_FREQ" }, .help = "CPU frequency asked for." },
     { .write = w_na, .column = { 0, "cpus-per-tres", "CPUS_PER_TRES" }, .help = "CPUs for each resource." },
     { .write = w_na, .column = { 0, "mem-per-tres", "MEM_PER_TRES" }, .help = "Memory for each resource." },

@@ -113,29 +113,6 @@ static void print_args(const struct squeue_args *args)
            args->step_flag, or_null(args->steps), or_null(args->users), args->verbose, line);
 }
 
-static void print_json(struct squeue *squeue, const queue_jobs *jobs, const struct field_ctx *ctx)
-{
-    struct str out = { 0 };
-    struct jsonw json;
-
-    jsonw_init(&json, &out);
-    jsonw_object(&json, NULL);
-    jsonw_list(&json, "jobs");
-    for (size_t i = 0; i < jobs->len; i++) {
-        jsonw_object(&json, NULL);
-        field_add_json(&job_fields, jobs->items[i], ctx, &json);
-        jsonw_object_end(&json);
-        if (out.len > 1 << 16 && !cli_flush(&out))
-            break;
-    }
-    jsonw_list_end(&json);
-    jsonw_set(&json, "last_backfill", true, false, 0);
-    jsonw_set(&json, "last_update", true, false, ctx->now_us / 1000000);
-    cli_json_end(&json, squeue->argc, squeue->argv, ctx->cluster);
-    cli_flush(&out);
-    str_done(&out);
-}
-
 static void print_date(int64_t now_us)
 {
     time_t now = (time_t)(now_us / 1000000);
@@ -147,24 +124,65 @@ static void print_date(int64_t now_us)
         puts(text);
 }
 
-static void add_step(struct squeue *squeue, const struct queue_step *row,
-                     const struct field_ctx *ctx, struct str *out)
+/* By their numbers, of which the script has the highest. */
+static void each_step(struct squeue *squeue, const Job *job,
+                      void (*each)(struct squeue *squeue, const struct queue_step *row,
+                                   const struct field_ctx *ctx, void *to),
+                      const struct field_ctx *ctx, void *to)
 {
-    if (!squeue->args.steps || step_listed(squeue->args.steps, row->job, row))
-        columns_add_row(&squeue->columns, row, ctx, out);
+    const char *wanted = squeue->args.steps;
+    struct queue_step script = { job, NULL };
+
+    for (size_t i = 0; squeue->steps && i < squeue->steps->n_steps; i++) {
+        struct queue_step row = { job, squeue->steps->steps[i] };
+        if (row.info->id && row.info->id->job_id == job->id &&
+            (!wanted || step_listed(wanted, job, &row)))
+            each(squeue, &row, ctx, to);
+    }
+    if (has_script(job) && (!wanted || step_listed(wanted, job, &script)))
+        each(squeue, &script, ctx, to);
 }
 
-/* By their numbers, of which the script has the highest. */
-static void add_steps(struct squeue *squeue, const Job *job, const struct field_ctx *ctx,
-                      struct str *out)
+static void add_step(struct squeue *squeue, const struct queue_step *row,
+                     const struct field_ctx *ctx, void *out)
 {
-    for (size_t i = 0; squeue->steps && i < squeue->steps->n_steps; i++) {
-        const StepInfo *info = squeue->steps->steps[i];
-        if (info->id && info->id->job_id == job->id)
-            add_step(squeue, &(struct queue_step){ job, info }, ctx, out);
+    columns_add_row(&squeue->columns, row, ctx, out);
+}
+
+static void add_step_json(struct squeue *squeue, const struct queue_step *row,
+                          const struct field_ctx *ctx, void *json)
+{
+    (void)squeue;
+    steps_add_json(json, row, ctx);
+}
+
+static void print_json(struct squeue *squeue, const queue_jobs *jobs, const struct field_ctx *ctx)
+{
+    struct str out = { 0 };
+    struct jsonw json;
+
+    jsonw_init(&json, &out);
+    jsonw_object(&json, NULL);
+    jsonw_list(&json, squeue->args.step_flag ? "steps" : "jobs");
+    for (size_t i = 0; i < jobs->len; i++) {
+        if (squeue->args.step_flag) {
+            each_step(squeue, jobs->items[i], add_step_json, ctx, &json);
+        } else {
+            jsonw_object(&json, NULL);
+            field_add_json(&job_fields, jobs->items[i], ctx, &json);
+            jsonw_object_end(&json);
+        }
+        if (out.len > 1 << 16 && !cli_flush(&out))
+            break;
     }
-    if (has_script(job))
-        add_step(squeue, &(struct queue_step){ job, NULL }, ctx, out);
+    jsonw_list_end(&json);
+    if (!squeue->args.step_flag) {
+        jsonw_set(&json, "last_backfill", true, false, 0);
+        jsonw_set(&json, "last_update", true, false, ctx->now_us / 1000000);
+    }
+    cli_json_end(&json, squeue->argc, squeue->argv, ctx->cluster);
+    cli_flush(&out);
+    str_done(&out);
 }
 
 static int print_table(struct squeue *squeue, queue_jobs *jobs, const struct field_ctx *ctx)
@@ -188,7 +206,7 @@ static int print_table(struct squeue *squeue, queue_jobs *jobs, const struct fie
     } else {
         vec_each (const Job *, job, jobs) {
             if (squeue->args.step_flag)
-                add_steps(squeue, *job, ctx, &out);
+                each_step(squeue, *job, add_step, ctx, &out);
             else
                 columns_add_row(&squeue->columns, *job, ctx, &out);
             if (out.len > 1 << 16 && !cli_flush(&out))

@@ -68,6 +68,23 @@ static bool argv_has(const struct srun *srun, const char *name)
     return alloc_given(&srun->request, name, NULL);
 }
 
+/* As it was typed, blanks where the shell had them. */
+static char *own_line(struct srun *srun)
+{
+    CLEANUP(str_done) struct str text = { 0 };
+    size_t at = 0;
+
+    if (file_read("/proc/self/cmdline", LIMIT_COMMENT_BYTES, &text, NULL) < 0 || !text.len)
+        return NULL;
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        if (text.data[i] == '\0')
+            text.data[i] = ' ';
+    }
+    while (text.data[at] && text.data[at] != ' ')
+        at++;
+    return arena_printf(&srun->cli.arena, "srun%s", text.data + at);
+}
+
 static void fill_request(struct srun *srun, StepRequest *request)
 {
     const struct job_request *asked = &srun->request;
@@ -76,6 +93,7 @@ static void fill_request(struct srun *srun, StepRequest *request)
     request->has_job_id = true;
     request->job_id = srun->job_id;
     request->name = srun->name;
+    request->submit_line = own_line(srun);
     request->has_ntasks = spec->has_ntasks;
     request->ntasks = spec->ntasks;
     request->has_cpus_per_task = spec->has_cpus_per_task;

@@ -198,6 +198,12 @@ void ctl_list_licenses(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMess
         out->has_total = out->has_used = true;
         out->total = licence->total;
         out->used = licence->used;
+        out->has_reserved = true;
+        for (size_t r = 0; r < state_reservation_count(ctl->state); r++) {
+            const struct reservation *resv = state_reservation_at(ctl->state, r);
+            if (resv && resv->active)
+                out->reserved += resv_licences(resv, licence->name);
+        }
         reply.licenses[reply.n_licenses++] = out;
     }
     ask->ops->reply(ask, &reply.base);

@@ -468,6 +468,8 @@ static int try_grant(struct step_run *run, struct book *book, const struct held 
     layout.host = request->host;
     layout.has_pid = request->has_pid;
     layout.pid = request->pid;
+    layout.submit_line = request->submit_line;
+    layout.distribution = (char *)step_layout_word(request, &layout);
     ProtobufCBinaryData packed = { step_layout__get_packed_size(&layout), NULL };
     packed.data = mem_new(packed.len + 1);
     step_layout__pack(&layout, packed.data);

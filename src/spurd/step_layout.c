@@ -388,3 +388,15 @@ int step_layout(const Allocation *allocation, char *const *addresses, const stru
     count_on(out, request->first_task);
     return 0;
 }
+
+/* Without a word: one by one when there are no more tasks than nodes, as srun has it. */
+const char *step_layout_word(const StepRequest *request, const StepLayout *layout)
+{
+    const char *asked = request->distribution;
+
+    if (request->n_hosts)
+        return "Arbitrary";
+    if (str_is_empty(asked))
+        return layout->ntasks <= layout->n_nodes ? "Cyclic" : "Block";
+    return str_starts(asked, "plane") ? "Plane" : str_starts(asked, "cyclic") ? "Cyclic" : "Block";
+}

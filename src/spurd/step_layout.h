@@ -22,4 +22,7 @@ int step_layout(const Allocation *allocation, char *const *addresses, const stru
                 const StepRequest *request, struct arena *arena, StepLayout *out, uint32_t *picked,
                 struct err *err);
 
+/* What scontrol calls the way its tasks were dealt out: Block, Cyclic, Plane, Arbitrary. */
+const char *step_layout_word(const StepRequest *request, const StepLayout *layout);
+
 #endif

@@ -179,6 +179,69 @@ static uint32_t cpu_count(const StepLayout *layout)
     return sum;
 }
 
+static uint64_t gres_count(const StepNode *node, const char *name)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < node->n_gres; i++) {
+        if (str_eq(node->gres[i]->name, name))
+            sum += node->gres[i]->count;
+    }
+    return sum;
+}
+
+/* Has it been named by an earlier node, or earlier in this one? */
+static bool is_named(const StepLayout *layout, size_t node, size_t at, const char *name)
+{
+    for (size_t i = 0; i <= node; i++) {
+        for (size_t k = 0; k < (i == node ? at : layout->nodes[i]->n_gres); k++) {
+            if (str_eq(layout->nodes[i]->gres[k]->name, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* "cpu=2,mem=100M,node=1,gres/gpu=2" */
+static char *tres_of(const StepLayout *layout, struct arena *arena)
+{
+    CLEANUP(str_done) struct str text = { 0 };
+    uint64_t mem_mb = 0;
+
+    str_addf(&text, "cpu=%u", cpu_count(layout));
+    for (size_t i = 0; i < layout->n_nodes; i++)
+        mem_mb += layout->nodes[i]->mem_mb;
+    if (mem_mb)
+        str_addf(&text, ",mem=%lluM", (unsigned long long)mem_mb);
+    str_addf(&text, ",node=%zu", layout->n_nodes);
+    for (size_t i = 0; i < layout->n_nodes; i++) {
+        for (size_t k = 0; k < layout->nodes[i]->n_gres; k++) {
+            const char *name = layout->nodes[i]->gres[k]->name;
+            uint64_t sum = 0;
+            if (is_named(layout, i, k, name))
+                continue;
+            for (size_t n = i; n < layout->n_nodes; n++)
+                sum += gres_count(layout->nodes[n], name);
+            str_addf(&text, ",gres/%s=%llu", name, (unsigned long long)sum);
+        }
+    }
+    return arena_strdup(arena, str_text(&text));
+}
+
+/* "gres/gpu:2": what the first node gives. */
+static char *tres_per_node(const StepLayout *layout, struct arena *arena)
+{
+    const StepNode *first = layout->nodes[0];
+    CLEANUP(str_done) struct str text = { 0 };
+
+    for (size_t i = 0; i < first->n_gres; i++) {
+        if (!is_named(layout, 0, i, first->gres[i]->name))
+            str_addf(&text, "%sgres/%s:%llu", text.len ? "," : "", first->gres[i]->name,
+                     (unsigned long long)gres_count(first, first->gres[i]->name));
+    }
+    return text.len ? arena_strdup(arena, str_text(&text)) : NULL;
+}
+
 static StepInfo *info_of(const struct step_proc *proc, struct arena *arena)
 {
     const StepLayout *layout = proc->layout;
@@ -198,6 +261,10 @@ static StepInfo *info_of(const struct step_proc *proc, struct arena *arena)
     info->host = layout->host;
     info->has_pid = layout->has_pid;
     info->pid = layout->pid;
+    info->tres = tres_of(layout, arena);
+    info->tres_per_node = tres_per_node(layout, arena);
+    info->distribution = layout->distribution;
+    info->submit_line = layout->submit_line;
     info->has_suspended = true;
     info->suspended = proc->frozen != 0;
     return info;
@@ -332,6 +399,8 @@ void step_report_ended(struct step_proc *proc, const StepEnded *ended)
         part.node_count = (uint32_t)layout->n_nodes;
         part.ntasks = layout->ntasks;
         part.cpus = cpu_count(layout);
+        part.tres = tres_of(layout, &arena);
+        part.submit_line = layout->submit_line;
         part.tasks_here = (uint32_t)here->n_tasks;
         part.has_mem_mb = here->has_mem_mb;
         part.mem_mb = here->mem_mb;
