@@ -245,6 +245,47 @@ static void check_private(struct conf *conf)
     }
 }
 
+/* "rbps=200M": a word of io.max, with a unit of two's powers. */
+static bool is_io_word(struct span word)
+{
+    static const char *const keys[] = { "rbps=", "wbps=", "riops=", "wiops=" };
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        size_t len = strlen(keys[i]), digits = 0;
+        if (word.len <= len || strncmp(word.ptr, keys[i], len) != 0)
+            continue;
+        while (len + digits < word.len && word.ptr[len + digits] >= '0' &&
+               word.ptr[len + digits] <= '9')
+            digits++;
+        size_t rest = word.len - len - digits;
+        return digits && digits <= 12 &&
+               (rest == 0 || (rest == 1 && strchr("KMGT", word.ptr[len + digits])));
+    }
+    return false;
+}
+
+static void check_disks(struct conf *conf)
+{
+    struct conf_item *item = conf_single(conf, conf_section_find("cgroup"));
+    const Config *config = &conf->config;
+
+    for (size_t i = 0; i < config->n_io_max; i++) {
+        const char *cursor = config->io_max[i];
+        struct span word;
+        bool good = str_next(&cursor, " ", &word) && word.ptr[0] == '/';
+        size_t words = 0;
+        while (good && str_next(&cursor, " ", &word)) {
+            good = is_io_word(word);
+            words++;
+        }
+        if (!good || !words)
+            conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "io_max"),
+                          "cgroup.io_max: \"%.64s\" is not a device with rbps=, wbps=, riops= or "
+                          "wiops= and a number",
+                          config->io_max[i]);
+    }
+}
+
 void conf_check_lists(struct conf *conf)
 {
     for (size_t i = 0; i < conf->items.len; i++) {
@@ -259,6 +300,7 @@ void conf_check_lists(struct conf *conf)
     }
     if (!conf->no_expansion && conf->config.n_gres && !conf->counts[CONF_NOTE_ERROR])
         conf_each_node(&conf->config, check_devices, conf, NULL);
+    check_disks(conf);
     check_topology(conf);
     check_controller(conf);
     check_preemption(conf);

@@ -332,6 +332,24 @@ const struct conf_key conf_keys_cgroup[] = {
       .max = 4194304,
       .help = "Processes and threads that a job may have on a node; unset is half of what the "
               "node's kernel can have." },
+    { .name = "cpu_quota",
+      .field = "cpu_quota",
+      .type = CONF_BOOL,
+      .def = "false",
+      .help =
+          "A job gets no more CPU time than its CPUs have, also where it is not held to CPUs of "
+          "its own (constrain_cores)." },
+    { .name = "io_max",
+      .field = "io_max",
+      .type = CONF_LIST,
+      .help =
+          "What one job may read and write on a disk in a second: \"/dev/sda rbps=200M wbps=100M "
+          "riops=5000 wiops=5000\", one text for each disk. Nodes without it ignore it." },
+    { .name = "io_weight",
+      .field = "io_weight",
+      .type = CONF_BOOL,
+      .def = "false",
+      .help = "Where jobs compete for a disk, each has a share that follows from its CPUs." },
     { .name = "allowed_ram_percent",
       .field = "allowed_ram_percent",
       .type = CONF_COUNT,

@@ -260,3 +260,31 @@ void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
     up.found = hello->found;
     ctl_propose(ctl, &command, node_up_done, mem_strdup(agent->name));
 }
+
+static bool is_same(const NodeInventory *a, const NodeInventory *b)
+{
+    size_t len = node_inventory__get_packed_size(a);
+    CLEANUP(freep) uint8_t *left = mem_new(len + 1);
+    CLEANUP(freep) uint8_t *right = NULL;
+
+    if (node_inventory__get_packed_size(b) != len)
+        return false;
+    right = mem_new(len + 1);
+    node_inventory__pack(a, left);
+    node_inventory__pack(b, right);
+    return memcmp(left, right, len) == 0;
+}
+
+/* A node that has read its configuration knows more of itself than when it said hello. */
+void ctl_on_found(struct ctl *ctl, struct agent *agent, const NodeInventory *found)
+{
+    const struct node *node = state_node(ctl->state, agent->name);
+    CmdNodeUp up = CMD_NODE_UP__INIT;
+    Command command = CTL_COMMAND(NODE_UP, .node_up = &up);
+
+    if (!node || !node->found || !agent->welcomed || is_same(node->found, found))
+        return;
+    up.node = agent->name;
+    up.found = (NodeInventory *)(uintptr_t)found;
+    ctl_propose(ctl, &command, NULL, NULL);
+}

@@ -219,6 +219,7 @@ void ctl_nodes_timer(struct ctl *ctl);
 uint32_t ctl_lease_ms(const struct ctl *ctl); /* 0: nodes have none */
 
 /* ---- ctl_hello.c ---- */
+void ctl_on_found(struct ctl *ctl, struct agent *agent, const NodeInventory *found);
 void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello);
 void ctl_nodes_controllers(struct ctl *ctl); /* tells every agent where they are */
 void ctl_nodes_config(struct ctl *ctl);      /* tells every agent */

@@ -219,6 +219,9 @@ void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *m
         if (agent->lease_ms)
             answer_beat(ctl, agent, message->heartbeat->seq);
         break;
+    case NODE_MESSAGE__WHAT_FOUND:
+        ctl_on_found(ctl, agent, message->found);
+        break;
     case NODE_MESSAGE__WHAT_STEPS:
         ctl_steps_report(ctl, agent, message->steps);
         break;

@@ -100,6 +100,43 @@ static void override_gres(struct agent *agent)
     }
 }
 
+static bool is_found(const NodeInventory *node, const char *name, const char *type)
+{
+    for (size_t i = 0; i < node->n_gres; i++) {
+        if (str_eq(node->gres[i]->name, name) &&
+            (str_is_empty(type) || str_is_empty(node->gres[i]->type) ||
+             str_eq(node->gres[i]->type, type)))
+            return true;
+    }
+    return false;
+}
+
+/* Devices that nobody here knows how to look for: those whose files the configuration names are there when the
+ * files are. What has no files and is no GPU is only counted. */
+static void add_named_gres(struct agent *agent)
+{
+    const NodeSpec *spec = agent->config ? agent->config->spec : NULL;
+    NodeInventory *node = &agent->inventory.node;
+
+    for (size_t i = 0; spec && i < spec->n_gres; i++) {
+        const GresInventory *from = spec->gres[i];
+        if (is_found(node, from->name, from->type) || (!from->n_files && str_eq(from->name, "gpu")))
+            continue;
+        GresInventory *gres = inventory_add_gres(&agent->inventory, from->name, from->type);
+        gres->has_count = true;
+        gres->count = from->n_files ? 0 : from->count;
+        gres->has_shared = from->has_shared;
+        gres->shared = from->shared;
+        gres->files = ARENA_ARRAY(&agent->inventory.arena, char *, from->n_files + 1);
+        for (size_t k = 0; k < from->n_files; k++) {
+            if (access(from->files[k], F_OK) < 0)
+                continue;
+            gres->files[gres->n_files++] = arena_strdup(&agent->inventory.arena, from->files[k]);
+            gres->count = gres->shared ? from->count : gres->n_files;
+        }
+    }
+}
+
 void agent_fill_found(struct agent *agent)
 {
     NodeInventory *node = &agent->inventory.node;
@@ -125,6 +162,8 @@ void agent_fill_found(struct agent *agent)
         node->config_hash = arena_strdup(arena, agent->config->hash);
     if (config && config->config_overrides)
         override_gres(agent);
+    else
+        add_named_gres(agent);
 }
 
 static int look_around(struct agent *agent, struct err *err)

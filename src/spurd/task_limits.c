@@ -75,6 +75,9 @@ static void limit_memory(const struct task_node *node, const Grant *grant, StepT
         limit_mb = config->min_ram_mb;
     out->has_mem_bytes = true;
     out->mem_bytes = limit_mb * MB;
+    /* Between what it was given and its limit it goes on, but slowly. */
+    out->has_mem_high_bytes = limit_mb > mb && ram > 100;
+    out->mem_high_bytes = out->has_mem_high_bytes ? mb * MB : 0;
     if (!config || !config->constrain_swap)
         return;
     most = config->has_max_swap_percent ? config->max_swap_percent : 100;
@@ -116,6 +119,62 @@ static void limit_weight(const Grant *grant, StepTask *out)
         return;
     out->has_cpu_weight = true;
     out->cpu_weight = MIN(grant->alloc->cpus * 10, CPU_WEIGHT_MAX);
+}
+
+/* The numbers of a block device, for the kernel; false: this node has none of that name. */
+static bool add_disk(const char *path, size_t len, struct str *out)
+{
+    CLEANUP(freep) char *file = mem_strndup(path, len);
+    struct stat info;
+
+    if (stat(file, &info) < 0 || !S_ISBLK(info.st_mode))
+        return false;
+    str_addf(out, "%u:%u", major(info.st_rdev), minor(info.st_rdev));
+    return true;
+}
+
+/* "/dev/sda rbps=1M" as "8:0 rbps=1048576". */
+static char *io_line(const char *text, struct arena *arena)
+{
+    CLEANUP(str_done) struct str line = { 0 };
+    const char *cursor = text;
+    struct span word;
+
+    if (!str_next(&cursor, " ", &word) || !add_disk(word.ptr, word.len, &line))
+        return NULL;
+    while (str_next(&cursor, " ", &word)) {
+        const char *equals = memchr(word.ptr, '=', word.len);
+        char *end = NULL;
+        if (!equals)
+            return NULL;
+        unsigned long long value = strtoull(equals + 1, &end, 10);
+        static const char units[] = "KMGT";
+        const char *unit = *end && end < word.ptr + word.len ? strchr(units, *end) : NULL;
+        if (unit)
+            value <<= 10 * (unit - units + 1);
+        str_addf(&line, " %.*s=%llu", (int)(equals - word.ptr), word.ptr, value);
+    }
+    return arena_strdup(arena, str_text(&line));
+}
+
+static void limit_disks(const struct task_node *node, const Grant *grant, struct arena *arena,
+                        StepTask *out)
+{
+    const Config *config = node->config;
+
+    if (!config)
+        return;
+    out->io_max = ARENA_ARRAY(arena, char *, config->n_io_max + 1);
+    for (size_t i = 0; i < config->n_io_max; i++) {
+        char *line = io_line(config->io_max[i], arena);
+        if (line)
+            out->io_max[out->n_io_max++] = line;
+    }
+    uint32_t cpus = grant->alloc ? grant->alloc->cpus : 0;
+    out->has_io_weight = config->io_weight && cpus;
+    out->io_weight = MIN(cpus * 10, CPU_WEIGHT_MAX);
+    out->has_cpu_quota = config->cpu_quota && cpus;
+    out->cpu_quota = out->has_cpu_quota ? cpus : 0;
 }
 
 /* "30", "task=30,energy=60": seconds between samples of tasks; negative: not said. */
@@ -231,5 +290,6 @@ void task_limits(const struct task_node *node, const Grant *grant, struct arena 
     limit_weight(grant, out);
     limit_processes(node, out);
     limit_devices(node, grant, arena, out);
+    limit_disks(node, grant, arena, out);
     sample_usage(node, grant, out);
 }

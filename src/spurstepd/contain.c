@@ -75,6 +75,8 @@ static void limit_job(struct contain *contain, const StepTask *task)
         return;
     if (task->mem_bytes)
         put_number(fd, "memory.max", task->mem_bytes);
+    if (task->mem_high_bytes)
+        put_number(fd, "memory.high", task->mem_high_bytes);
     if (task->has_swap_bytes)
         put_number(fd, "memory.swap.max", task->swap_bytes);
     if (!str_is_empty(task->cpuset))
@@ -83,6 +85,15 @@ static void limit_job(struct contain *contain, const StepTask *task)
         put_number(fd, "pids.max", task->max_processes);
     if (task->has_cpu_weight)
         put_number(fd, "cpu.weight", task->cpu_weight);
+    if (task->cpu_quota) {
+        char text[48];
+        snprintf(text, sizeof(text), "%u00000 100000", task->cpu_quota);
+        put(fd, "cpu.max", text);
+    }
+    for (size_t i = 0; i < task->n_io_max; i++)
+        put(fd, "io.max", task->io_max[i]);
+    if (task->has_io_weight)
+        put_number(fd, "io.weight", task->io_weight);
     /* One at a time: what the kernel lacks does not keep the rest from the steps. */
     for (size_t i = 0; i < ARRAY_LEN(passed_down); i++)
         put(fd, "cgroup.subtree_control", passed_down[i]);

@@ -64,4 +64,7 @@ run spur config chekc
 is "unknown verb" "$code" 2
 run spur confg
 like "unknown command" "$err" "did you mean 'config'"
+printf 'cluster_name = "c"\n[[nodes]]\nnames = "n1"\n[[partitions]]\nname = "p"\nnodes = "ALL"\n[cgroup]\nio_max = ["/dev/sda rbps=1M wiops=20", "sda rbps=1", "/dev/sda speed=3", "/dev/sda"]\n' >"$T/io.conf"
+run spur config check "$T/io.conf"
+is "limits of disks are read" "$(grep -o 'io_max: "[^"]*"' <<<"$out$err" | tr '\n' ' ')" 'io_max: "sda rbps=1" io_max: "/dev/sda speed=3" io_max: "/dev/sda" '
 done_testing
