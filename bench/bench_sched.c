@@ -6,10 +6,12 @@
  * for each that started another one is submitted, so the queue keeps its length. Counted is the
  * planner: feeding events and planning. What core needs for the same is printed beside it.
  *
- *     bench-sched [JOBS [NODES [SHAPES [USERS]]]]     one run
- *     bench-sched                                     P7, P8 and their growth
+ *     bench-sched                                     P7, P8 and how they grow
+ *     bench-sched NAME...                             rows of that table whose names begin so
+ *     bench-sched JOBS [NODES [SHAPES [USERS]]]       one run
  *
- * BOOKINGS=N in the environment: as scheduler.bookings. LIMITS=1: with accounts, limits and fair share.
+ * For one run, in the environment, BOOKINGS=N: as scheduler.bookings. LIMITS=1: with accounts,
+ * limits and fair share. SWITCHES=1: with a tree of switches, eighteen nodes to a leaf.
  *
  * The floor is a planner that asks nothing: the next job of an array on the next free node of
  * another, and the same command made of it.
@@ -26,7 +28,14 @@
 
 #define US_PER_S INT64_C(1000000)
 
-enum { ROUNDS_US = 3000000 };
+/* One run: how long the queue is, on what, and what is asked. */
+struct setting {
+    const char *name;
+    unsigned jobs, nodes, shapes, users;
+    unsigned times;    /* different time limits */
+    unsigned bookings; /* 0: the default */
+    bool limits, switches;
+};
 
 static uint64_t seed = 1;
 
@@ -46,7 +55,7 @@ struct ending {
 struct load {
     struct rig *rig;
     VEC(struct ending) heap;
-    unsigned shapes, users, limits;
+    const struct setting *of;
 };
 
 static void heap_push(struct load *load, struct ending item)
@@ -89,7 +98,7 @@ static void on_start(struct rig *rig, const struct job *job)
 
 /* ---- cluster and jobs ---- */
 
-/* LIMITS=1: every user is in one of 50 accounts, with limits of his own, the account's and a QOS'. */
+/* Every user is in one of 50 accounts, with limits of his own, the account's and a QOS'. */
 static void add_accounts(struct str *toml, unsigned users)
 {
     str_add(toml, "[accounting]\nenforce = [\"limits\"]\n"
@@ -105,21 +114,42 @@ static void add_accounts(struct str *toml, unsigned users)
                  4 + dice(60));
 }
 
-static struct rig *cluster(unsigned nodes, unsigned users)
+static void add_switches(struct str *toml, unsigned nodes)
+{
+    enum { LEAF = 18, SPINE = 24 };
+    unsigned leaves = 0, spines = 0;
+
+    str_add(toml, "[topology]\nplugin = \"tree\"\n");
+    for (unsigned kind = 0; kind < 2; kind++) {
+        unsigned count = kind ? nodes - nodes * 6 / 10 : nodes * 6 / 10;
+        for (unsigned i = 1; i <= count; i += LEAF)
+            str_addf(toml, "[[switches]]\nname = \"l%u\"\nnodes = \"%c[%u-%u]\"\n", ++leaves,
+                     kind ? 'g' : 'c', i, i + LEAF - 1 < count ? i + LEAF - 1 : count);
+    }
+    for (unsigned i = 1; i <= leaves; i += SPINE)
+        str_addf(toml, "[[switches]]\nname = \"s%u\"\nswitches = \"l[%u-%u]\"\n", ++spines, i,
+                 i + SPINE - 1 < leaves ? i + SPINE - 1 : leaves);
+    str_addf(toml, "[[switches]]\nname = \"top\"\nswitches = \"s[1-%u]\"\n", spines);
+}
+
+static struct rig *cluster(const struct setting *of)
 {
     struct str toml = { 0 };
+    unsigned nodes = of->nodes;
 
     str_addf(&toml,
-             "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %s\n"
+             "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %u\n"
              "[jobs]\nmax_job_count = 3000000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
              "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
              "memory_mb = 256000\n"
              "[[nodes]]\nnames = \"g[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
              "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
              "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
-             getenv("BOOKINGS") ? getenv("BOOKINGS") : "0", nodes * 6 / 10, nodes - nodes * 6 / 10);
-    if (getenv("LIMITS"))
-        add_accounts(&toml, users);
+             of->bookings, nodes * 6 / 10, nodes - nodes * 6 / 10);
+    if (of->limits)
+        add_accounts(&toml, of->users);
+    if (of->switches)
+        add_switches(&toml, nodes);
     struct rig *rig = rig_new(str_text(&toml));
     str_done(&toml);
     rig->check = false;
@@ -129,9 +159,10 @@ static struct rig *cluster(unsigned nodes, unsigned users)
 /* The shape follows from its number alone: one in ten is wide, four in ten want GPUs. */
 static void job_words(const struct load *load, char *words, size_t size)
 {
-    unsigned shape = dice(load->shapes), one = shape % 10, two = shape / 10;
-    unsigned limit = 60 * (1 + 7200 / load->limits * dice(load->limits));
-    unsigned user = 1 + dice(load->users);
+    const struct setting *of = load->of;
+    unsigned shape = dice(of->shapes), one = shape % 10, two = shape / 10;
+    unsigned limit = 60 * (1 + 7200 / of->times * dice(of->times));
+    unsigned user = 1 + dice(of->users);
 
     if (one == 0)
         snprintf(words, size, "N=%u tpn=%u n=%u t=%u uid=%u", 2 + two % 15, 1 + two % 8,
@@ -166,7 +197,7 @@ static double cpu_ms(void)
 }
 
 struct result {
-    double per_s, core_per_s, slice_ms, first_pass_ms, read_ms;
+    double per_s, core_per_s, slice_ms, first_pass_ms, first_slice_ms, read_ms;
     uint64_t placed, refused;
 };
 
@@ -194,13 +225,20 @@ static void churn(struct load *load, uint64_t most)
     }
 }
 
-static struct result run(unsigned jobs, unsigned nodes, unsigned shapes, unsigned users,
-                         unsigned limits, uint64_t most)
+/* As many as need be to see it: few when there are few nodes, or each one is dear. */
+static uint64_t placements(const struct setting *of)
 {
-    struct load load = {
-        .rig = cluster(nodes, users), .shapes = shapes, .users = users, .limits = limits
-    };
+    if (of->bookings || of->switches || of->nodes < 100)
+        return 2000;
+    return of->nodes < 1000 ? 20000 : 100000;
+}
+
+static struct result run(const struct setting *of)
+{
+    struct load load = { .rig = cluster(of), .of = of };
     struct rig *rig = load.rig;
+    unsigned nodes = of->nodes;
+    uint64_t most = placements(of);
     struct result out = { 0 };
 
     seed = 1;
@@ -214,7 +252,7 @@ static struct result run(unsigned jobs, unsigned nodes, unsigned shapes, unsigne
         rig_plan(rig);
         full = rig->started - before < nodes / 100 + 1;
     }
-    while (state_counts(rig->state).pending < jobs)
+    while (state_counts(rig->state).pending < of->jobs)
         submit(&load);
     /* All of it from nothing, as after a restart. */
     sched_free(rig->sched);
@@ -222,8 +260,10 @@ static struct result run(unsigned jobs, unsigned nodes, unsigned shapes, unsigne
     rig->sched = sched_new(rig->state);
     out.read_ms = cpu_ms() - begin;
     begin = cpu_ms();
+    rig->slice_ms = 0;
     rig_plan(rig);
     out.first_pass_ms = cpu_ms() - begin;
+    out.first_slice_ms = rig->slice_ms;
     churn(&load, most / 5);
     rig->plan_ms = rig->feed_ms = rig->core_ms = rig->slice_ms = 0;
     uint64_t placed = rig->started, refused = rig->refused;
@@ -279,45 +319,82 @@ static double floor_per_s(void)
     return sink ? COUNT / ms * 1e3 : 0;
 }
 
-static void print(const char *name, struct result r, double floor)
+/* ---- the table ---- */
+
+static const struct setting settings[] = {
+    { "P7.100_shapes", 1000000, 10000, 100, 100, 8 },
+    { "P7.20000_classes", 1000000, 10000, 100, 2000, 200 },
+    { "P7.limits", 1000000, 10000, 100, 2000, 200, .limits = true },
+    { "jobs.1e3", 1000, 10000, 100, 100, 8 },
+    { "jobs.1e4", 10000, 10000, 100, 100, 8 },
+    { "jobs.1e5", 100000, 10000, 100, 100, 8 },
+    { "nodes.10", 100000, 10, 100, 100, 8 },
+    { "nodes.100", 100000, 100, 100, 100, 8 },
+    { "nodes.1000", 100000, 1000, 100, 100, 8 },
+    { "nodes.50000", 100000, 50000, 100, 100, 8 },
+    { "conservative.1e5", 100000, 1000, 100, 100, 8, .bookings = 256 },
+    { "switches.1e4", 10000, 500, 100, 100, 8, .switches = true },
+};
+
+static void print_head(void)
 {
-    printf("%-32s %10.0f /s   (%.2f of floor; core %.0f /s; longest slice %.2f ms; from nothing "
-           "%.0f + %.0f ms; placed %llu, refused %llu)\n",
-           name, r.per_s, r.per_s / floor, r.core_per_s, r.slice_ms, r.read_ms, r.first_pass_ms,
-           (unsigned long long)r.placed, (unsigned long long)r.refused);
+    printf("%-18s %8s %6s %10s %6s %9s %8s %8s %9s %8s\n", "sched", "jobs", "nodes", "placed/s",
+           "floor", "core/s", "slice ms", "read ms", "first ms", "slice ms");
+}
+
+static void print(const struct setting *of, struct result r, double floor)
+{
+    printf("%-18s %8u %6u %10.0f %6.3f %9.0f %8.2f %8.0f %9.0f %8.2f", of->name, of->jobs,
+           of->nodes, r.per_s, r.per_s / floor, r.core_per_s, r.slice_ms, r.read_ms,
+           r.first_pass_ms, r.first_slice_ms);
+    printf(r.refused ? "  %llu of %llu refused\n" : "\n", (unsigned long long)r.refused,
+           (unsigned long long)r.placed);
     fflush(stdout);
+}
+
+static bool is_wanted(const struct setting *of, int argc, char **argv)
+{
+    bool wanted = argc == 1;
+
+    for (int i = 1; i < argc; i++)
+        wanted = wanted || strncmp(of->name, argv[i], strlen(argv[i])) == 0;
+    return wanted;
+}
+
+static unsigned number(int argc, char **argv, int i, unsigned otherwise)
+{
+    return argc > i ? (unsigned)strtoul(argv[i], NULL, 10) : otherwise;
 }
 
 int main(int argc, char **argv)
 {
-    double floor = floor_per_s();
-    unsigned jobs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1000000;
-    unsigned nodes = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 10000;
-    unsigned shapes = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 100;
-    unsigned users = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 100;
-    enum { MOST = 100000 };
+    double floor = floor_per_s(), most = 0, least = 0;
+    const char *bookings = getenv("BOOKINGS");
+    uint64_t refused = 0;
 
-    printf("%-32s %10.0f /s\n", "sched.floor", floor);
-    if (argc > 1) {
-        print("sched.run", run(jobs, nodes, shapes, users, users >= 1000 ? 200 : 8, MOST), floor);
+    printf("%-18s %26.0f /s\n", "sched.floor", floor);
+    print_head();
+    if (argc > 1 && argv[1][0] >= '0' && argv[1][0] <= '9') {
+        struct setting one = { "one", number(argc, argv, 1, 0), number(argc, argv, 2, 10000),
+                               number(argc, argv, 3, 100), number(argc, argv, 4, 100) };
+        one.times = one.users >= 1000 ? 200 : 8;
+        one.bookings = bookings ? (unsigned)strtoul(bookings, NULL, 10) : 0;
+        one.limits = getenv("LIMITS");
+        one.switches = getenv("SWITCHES");
+        print(&one, run(&one), floor);
         return 0;
     }
-    struct result most = run(1000000, 10000, 100, 100, 8, MOST);
-    print("P7.sched.100_shapes", most, floor);
-    struct result least = run(1000, 10000, 100, 100, 8, MOST);
-    print("P8.sched.1e3_jobs", least, floor);
-    printf("%-32s %10.2f x\n", "P8.sched.ratio", most.per_s / least.per_s);
-    print("P7.sched.20000_classes", run(1000000, 10000, 100, 2000, 200, MOST), floor);
-    static const unsigned queue[] = { 10000, 100000 }, size[] = { 10, 100, 1000, 50000 };
-    for (size_t i = 0; i < ARRAY_LEN(queue); i++) {
-        char name[40];
-        snprintf(name, sizeof(name), "sched.jobs_%u", queue[i]);
-        print(name, run(queue[i], 10000, 100, 100, 8, MOST), floor);
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+        if (!is_wanted(&settings[i], argc, argv))
+            continue;
+        struct result result = run(&settings[i]);
+        print(&settings[i], result, floor);
+        refused += result.refused;
+        most = strcmp(settings[i].name, "P7.100_shapes") == 0 ? result.per_s : most;
+        least = strcmp(settings[i].name, "jobs.1e3") == 0 ? result.per_s : least;
     }
-    for (size_t i = 0; i < ARRAY_LEN(size); i++) {
-        char name[40];
-        snprintf(name, sizeof(name), "sched.nodes_%u", size[i]);
-        print(name, run(100000, size[i], 100, 100, 8, MOST), floor);
-    }
-    return most.refused || least.refused;
+    if (most > 0 && least > 0)
+        printf("%-18s %26.2f x   (placed/s with 1e6 jobs, of those with 1e3)\n", "P8.ratio",
+               most / least);
+    return refused != 0;
 }

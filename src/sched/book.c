@@ -16,7 +16,7 @@
 #include "sched/sched_priv.h"
 
 /* A job that cannot be booked is passed over, so that those behind it can. */
-enum { LOOK_MOST = 64, COST_PER_RELEASE = 16 };
+enum { LOOK_MOST = 64, COST_PER_RELEASE = 16, BOOKINGS_PER_SHARE = 4 };
 
 const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
 {
@@ -303,10 +303,12 @@ static bool same_parts(const struct parts *a, const struct parts *b)
 /* (2) */
 void book_review(struct sched *sched, unsigned *budget)
 {
+    uint64_t share = 1 + sched->bookings.len / BOOKINGS_PER_SHARE; /* of what a release pays for */
+
     for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
         struct booking *booking = &sched->bookings.items[i];
         bool due = booking->start_us < sched->now_us;
-        uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE;
+        uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE / share;
         if (!due && (worth == 0 || worth < booking->cost))
             continue;
         const struct job *job = state_job(sched->state, booking->job_id);

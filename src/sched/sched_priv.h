@@ -302,7 +302,7 @@ uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t parti
 enum {
     COST_TRY = 4,        /* to place a job; and one for so many hosts that were looked at: */
     HOSTS_PER_COST = 64, /* closely, or */
-    STARTS_PER_COST = 8, /* for when they could start it */
+    STARTS_PER_COST = 2, /* for when they could start it */
     COST_LINE = 2,       /* to look at a line that waits for limits; and for its jobs: */
     JOBS_PER_COST = 2,   /* looked at closely, or put to another place in the order */
     ITEMS_PER_COST = 8,  /* that are only passed */
