@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "schema/reasons.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
@@ -145,6 +146,8 @@ void ctl_hold_timer(struct ctl *ctl)
         cancel.jobs = &select;
         cancel.has_by_uid = true;
         cancel.by_uid = job->owner->uid;
+        cancel.has_reason = true;
+        cancel.reason = REASON_FAIL_INACTIVE_LIMIT;
         log_info("job.orphan", "job=%u", job_id);
         ctl_propose(ctl, &command, NULL, NULL);
     }

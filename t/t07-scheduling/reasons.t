@@ -168,6 +168,14 @@ limits ALL
 run short -p other,all
 like 'ALL: every one has to take it' "$code $err" '^1 .*Requested time limit is invalid \(missing or exceeds some limit\)'
 limits NO
+id=$(short -p other)
+sed -i 's/"other"$/"another"/' "$D/spur.conf"
+ok 'a partition is taken out of the configuration' scontrol reconfigure
+now 'a job that waits there' "$id" PartitionConfig
+says 'in words' "$id" 'there is no partition other any more: it can never start like this'
+sed -i 's/"another"$/"other"/' "$D/spur.conf"
+ok 'it comes back' scontrol reconfigure
+now 'and so does the old reason' "$id" PartitionTimeLimit
 
 # ---- what no configured node could ever run is refused, whatever is enforced ----
 refused() { # WHAT OPTIONS...

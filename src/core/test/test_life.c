@@ -715,6 +715,52 @@ static void licences_are_counted(void **unused)
     fix_free(fix);
 }
 
+/* What a node reports of an end, and the reason the job shows for it. */
+static void every_end_has_its_reason(void **unused)
+{
+    static const struct {
+        uint32_t status; /* as of wait() */
+        bool out_of_memory;
+        JobState given, end;
+        unsigned reason;
+    } rows[] = {
+        { 0, false, 0, JOB_COMPLETED, REASON_NONE },
+        { 3 << 8, false, 0, JOB_FAILED, REASON_FAIL_EXIT_CODE },
+        { 9, false, 0, JOB_FAILED, REASON_FAIL_SIGNAL },
+        { 9, true, 0, JOB_OUT_OF_MEMORY, REASON_FAIL_OOM },
+        { 0, true, 0, JOB_COMPLETED, REASON_NONE }, /* a step of it was, and the script went on */
+        { 15, false, JOB_TIMEOUT, JOB_TIMEOUT, REASON_FAIL_TIMEOUT },
+        { 15, false, JOB_NODE_FAIL, JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE },
+        { 15, false, JOB_DEADLINE, JOB_DEADLINE, REASON_FAIL_DEADLINE },
+    };
+    struct fix *fix = fix_new(1);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        JobSpec spec = fix_spec();
+        Command cmd = COMMAND__INIT;
+        CmdFinish msg = CMD_FINISH__INIT;
+        Usage usage = USAGE__INIT;
+        char *node = (char *)"n1";
+        uint32_t id = fix_submit(fix, &spec);
+        assert_int_equal(fix_start(fix, id, "n1", 1), ERR_OK);
+        PUT(&usage, out_of_memory, rows[i].out_of_memory);
+        PUT(&msg, job_id, id);
+        PUT(&msg, attempt, 1);
+        PUT(&msg, exit_status, rows[i].status);
+        if (rows[i].given)
+            PUT(&msg, state, rows[i].given);
+        msg.usage = &usage;
+        msg.n_released = 1;
+        msg.released = &node;
+        cmd.what_case = COMMAND__WHAT_FINISH;
+        cmd.finish = &msg;
+        assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+        assert_state(fix, id, rows[i].end);
+        assert_int_equal(fix_reason(fix, id), rows[i].reason);
+    }
+    fix_free(fix);
+}
+
 UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(nodes_are_free_when_they_say_so), UNIT(reports_of_old_attempts_change_nothing),
           UNIT(cancel_works_in_every_phase), UNIT(a_signal_changes_nothing),
@@ -727,4 +773,5 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
           UNIT(long_requests_go_on), UNIT(starts_never_overcommit),
           UNIT(components_live_and_end_together),
-          UNIT(a_component_that_loses_its_node_brings_all_back), UNIT(licences_are_counted))
+          UNIT(a_component_that_loses_its_node_brings_all_back), UNIT(licences_are_counted),
+          UNIT(every_end_has_its_reason))
