@@ -83,6 +83,8 @@ format-check:
 	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v _list.h | xargs -r clang-format-14 --dry-run -Werror
 
 install: build
+	@meson configure $(BUILD) --prefix=$(PREFIX) # it may have been set up for another
+	@ninja -C $(BUILD) --quiet
 	@meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(DESTDIR))
 
 clean:

@@ -97,6 +97,44 @@ static int do_ping(struct control *control, int argc, char **argv)
     return ping_print(&control->cli, control->json, control->argc, control->argv);
 }
 
+/* Which controller is to lead: the one with that number in the list, or the first that does not. */
+static const char *successor(const PingReply *ping, const char *index)
+{
+    uint64_t at;
+
+    if (index)
+        return str_to_u64(index, UINT32_MAX, &at) && at < ping->n_controllers
+                   ? ping->controllers[at]->name
+                   : NULL;
+    for (size_t i = 0; i < ping->n_controllers; i++) {
+        if (!str_eq(ping->controllers[i]->name, ping->leader_name))
+            return ping->controllers[i]->name;
+    }
+    return NULL;
+}
+
+static int do_takeover(struct control *control, int argc, char **argv)
+{
+    Empty request = EMPTY__INIT;
+    PingReply *ping;
+    struct err err = { 0 };
+
+    if (cli_call(&control->cli, "Ping", &request.base, &ping_reply__descriptor,
+                 (ProtobufCMessage **)&ping, &err) < 0) {
+        fprintf(stderr, "slurm_takeover error: %s\n", err.text);
+        return 1;
+    }
+    const char *name = successor(ping, argc ? argv[0] : NULL);
+    if (!name) {
+        fprintf(stderr, "slurm_takeover error: %s\n",
+                argc ? "there is no controller of that number"
+                     : "there is no other controller to take over");
+        return 1;
+    }
+    char *words[] = { (char *)"spur controller", (char *)"transfer", (char *)name, NULL };
+    return controller_main(3, words);
+}
+
 static int do_version(struct control *control, int argc, char **argv)
 {
     cli_print_version();
@@ -206,7 +244,7 @@ static const struct control_row verbs[] = {
     { "show", 3, 1, 3, control_show, .args = "ENTITY [ID]", .help = "show jobs, nodes, partitions, reservations, config, hostnames, hostlist" },
     { "shutdown", 3, 0, 1, do_shutdown, .args = "[slurmctld]", .help = "stop the controller and its nodes, or it alone" },
     { "suspend", 3, 1, 9999, control_suspend, .args = "JOBS", .help = "stop the processes of jobs" },
-    { "takeover", 4, 0, 1, NULL, .args = "[INDEX]", .help = "another controller leads", .later = "spur controller transfer NAME does it" },
+    { "takeover", 4, 0, 1, do_takeover, .args = "[INDEX]", .help = "another controller leads" },
     { "token", 3, 0, 2, do_token, .args = "[lifespan=SECONDS] [username=NAME]", .help = "a token for this user" },
     { "top", 3, 1, 9999, control_top, .args = "JOBS", .help = "move jobs before the user's others" },
     { "uhold", 2, 1, 9999, control_uhold, .args = "JOBS", .help = "hold jobs so that their user can release them" },

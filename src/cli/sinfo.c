@@ -60,6 +60,8 @@ static int load(struct sinfo *sinfo, ListPartitionsReply **partitions, ListNodes
 
     ask_partitions.has_hidden_too = ask_partitions.hidden_too = hidden;
     ask_nodes.has_hidden_too = ask_nodes.hidden_too = hidden;
+    ask_partitions.has_stale = ask_partitions.stale = sinfo->args.stale;
+    ask_nodes.has_stale = ask_nodes.stale = sinfo->args.stale;
     if (cli_call(&sinfo->cli, "ListPartitions", &ask_partitions.base,
                  &list_partitions_reply__descriptor, (ProtobufCMessage **)partitions, err) < 0)
         return -1;
@@ -77,6 +79,9 @@ static int show_once(struct sinfo *sinfo)
         return show_reservations(sinfo);
     if (load(sinfo, &partitions, &nodes, &err) < 0)
         return cli_load_error(&sinfo->cli, "slurm_load_partitions:", &err);
+    if (nodes->stale || partitions->stale)
+        fprintf(stderr, "%s: this may be old: the controller did not ask the others\n",
+                sinfo->cli.name);
     return sinfo_print(sinfo, partitions, nodes, cli_field_ctx(nodes->now_us));
 }
 

@@ -64,6 +64,7 @@ static const struct option rows[] = {
     { .name = "reservation", .key = 'T', .read = option_flag, .into = FLAG(reservations), .help = "Reservations instead." },
     { .name = "responding", .key = 'r', .read = option_flag, .into = FLAG(responding), .help = "Only nodes that answer." },
     { .name = "sort", .key = 'S', .arg = "LETTERS", .env = { "SINFO_SORT" }, .read = option_text, .into = TEXT(sort), .help = "Order by columns: #P,-t." },
+    { .name = "stale", .read = option_flag, .into = FLAG(stale), .help = "Ask whichever controller answers, also one that does not lead or cannot tell; its answer may be old." },
     { .name = "states", .key = 't', .arg = "STATES", .read = option_text, .into = TEXT(states), .help = "Only nodes in these states; all for every one." },
     { .name = "summarize", .key = 's', .read = option_flag, .into = FLAG(summary), .help = "One line for each partition." },
     { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },

@@ -142,6 +142,7 @@ void ctl_list_partitions(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMe
     }
     reply.has_now_us = true;
     reply.now_us = ctl_now(ctl);
+    reply.has_stale = reply.stale = request->stale;
     ask->ops->reply(ask, &reply.base);
 }
 

@@ -65,7 +65,7 @@ static const struct row {
       &done_reply__descriptor, ctl_signal_step, NULL, "owner, operator or administrator" },
     { C "ListNodes", PEOPLE, READS_STALE, RPC_UNARY, &list_nodes_request__descriptor,
       &list_nodes_reply__descriptor, ctl_list_nodes, NULL, NULL },
-    { C "ListPartitions", PEOPLE, READS, RPC_UNARY, &list_partitions_request__descriptor,
+    { C "ListPartitions", PEOPLE, READS_STALE, RPC_UNARY, &list_partitions_request__descriptor,
       &list_partitions_reply__descriptor, ctl_list_partitions, NULL, NULL },
     { C "ListReservations", PEOPLE, READS, RPC_UNARY, &list_reservations_request__descriptor,
       &list_reservations_reply__descriptor, ctl_list_reservations, NULL, NULL },
@@ -173,11 +173,14 @@ static const struct rpc_watch stream_watch = { .on_writable = on_writable, .on_c
 
 static bool stale_will_do(const ProtobufCMessage *request)
 {
-    if (request->descriptor == &read_journal_request__descriptor)
-        return ((const ReadJournalRequest *)request)->stale;
-    return request->descriptor == &list_jobs_request__descriptor
-               ? ((const ListJobsRequest *)request)->stale
-               : ((const ListNodesRequest *)request)->stale;
+    if (request->descriptor == &list_jobs_request__descriptor)
+        return ((const ListJobsRequest *)request)->stale;
+    if (request->descriptor == &list_nodes_request__descriptor)
+        return ((const ListNodesRequest *)request)->stale;
+    if (request->descriptor == &list_partitions_request__descriptor)
+        return ((const ListPartitionsRequest *)request)->stale;
+    return request->descriptor == &read_journal_request__descriptor &&
+           ((const ReadJournalRequest *)request)->stale;
 }
 
 static void on_call(struct rpc_call *call, const ProtobufCMessage *request)

@@ -25,6 +25,11 @@ run env SPUR_CONTROLLER_ADDR="unix:$D/run/$first.sock" squeue -h
 is "a leader without a majority does not answer a read" "$code $out" "1 "
 run env SPUR_CONTROLLER_ADDR="unix:$D/run/$first.sock" squeue -h --stale -o %A
 is "unless an old answer will do" "$out" "$id"
+run env SPUR_CONTROLLER_ADDR="unix:$D/run/$first.sock" sinfo -h -N -o %N
+is "nor one about nodes" "$code $out" "1 "
+run env SPUR_CONTROLLER_ADDR="unix:$D/run/$first.sock" sinfo -h -N --stale -o %N
+is "unless an old one will do" "$(echo $out)" "n1 n2"
+like "which says so" "$err" "sinfo: this may be old"
 for c in ctl1 ctl2 ctl3; do [ $c = "$first" ] || kill -CONT "$(cut -d' ' -f1 "$D/state/$c/etcd/etcd.pid")"; done
 ok "it goes on with the majority" wait_for 30 squeue -h
 first=$(leader)
@@ -46,6 +51,13 @@ ok "and all three are up" wait_for 20 eval '[ "$(scontrol ping | grep -c UP)" = 
 next=$(submit -H -o /dev/null --wrap true)
 ok "ids go on" test "$next" -gt "$held"
 
+second=$(leader)
+ok "scontrol takeover" scontrol takeover
+unlike "makes another one lead" "$(leader)" "^$second\$|^\$"
+ok "scontrol takeover INDEX" scontrol takeover 0
+is "makes that one lead" "$(leader)" "$(scontrol show config | sed -n 's/^SlurmctldHost\[0\] *= \([^(]*\).*/\1/p')"
+run scontrol takeover 7
+is "one that is not there does not" "$code $err" "1 slurm_takeover error: there is no controller of that number"
 second=$(leader)
 begin=$(date +%s%N)
 kill -TERM "$(cut -d' ' -f1 "$D/run/$second.pid")"
