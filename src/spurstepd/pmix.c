@@ -21,7 +21,7 @@
 #include "spurstepd/relay.h"
 #include "sys/files.h"
 
-enum { READ_BYTES = 16 * 1024, SAY_LINES_MAX = 50 };
+enum { READ_BYTES = 16 * 1024, RECEIVE_BYTES = 1024 * 1024, SAY_LINES_MAX = 50 };
 
 bool pmix_wanted(const StepTask *task)
 {
@@ -63,7 +63,7 @@ void pmix_tell(struct pmix *pmix, const PmixIn *in)
     if (pmix->fd < 0)
         return;
     pmix_in__pack(in, framed_add(&pmix->out, pmix_in__get_packed_size(in)));
-    if (pmix->out.len > LIMIT_RELAY_KEPT)
+    if (pmix->out.len > LIMIT_PMI_KVS_BYTES) /* it does not read */
         lose(pmix);
     else
         flush(pmix);
@@ -147,15 +147,18 @@ static bool take_messages(struct pmix *pmix)
     }
     if (pmix->in.len == 0)
         str_done(&pmix->in);
+    if (more < 0)
+        tasks_abort(pmix->tasks, pmix->tasks->list[0].number, 1,
+                    "the tasks have too much to say to each other at once for PMIx");
     return more == 0;
 }
 
-/* Everything it has said so far. */
+/* Everything it has said so far: no socket holds more than RECEIVE_BYTES. */
 static void receive(struct pmix *pmix)
 {
     char bytes[READ_BYTES];
 
-    while (pmix->fd >= 0) {
+    for (size_t done = 0; pmix->fd >= 0 && done < RECEIVE_BYTES; done += sizeof(bytes)) {
         ssize_t len = recv(pmix->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (len < 0 && (errno == EAGAIN || errno == EINTR))
             return;
@@ -172,7 +175,8 @@ void pmix_on_program(struct tasks *tasks, void *data, short events)
 
     if (events & POLLOUT)
         flush(pmix);
-    receive(pmix);
+    if (events & ~POLLOUT)
+        receive(pmix);
 }
 
 /* What libpmix complains of is for the user. */

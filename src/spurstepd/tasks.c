@@ -433,9 +433,11 @@ static void loop(struct tasks *tasks)
         size_t watches = tasks->watches.len;
         vec_reserve(&fds, fixed + watches);
         prepare(tasks, fds.items);
+        short heard = tasks_has_room(tasks) ? ~0 : (short)~POLLIN; /* as of the tasks' streams */
         for (size_t i = 0; i < watches; i++)
-            fds.items[fixed + i] = (struct pollfd){ .fd = tasks->watches.items[i].fd,
-                                                    .events = tasks->watches.items[i].events };
+            fds.items[fixed + i] =
+                (struct pollfd){ .fd = tasks->watches.items[i].fd,
+                                 .events = (short)(tasks->watches.items[i].events & heard) };
         if (poll(fds.items, fixed + watches, -1) > 0) {
             serve_watches(tasks, fds.items + fixed, watches); /* before a task's streams end */
             serve(tasks, fds.items, fds.items + FIXED_FDS);

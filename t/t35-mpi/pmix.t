@@ -21,6 +21,9 @@ act $six ./pmix talk
 lines "on three nodes" 6 'of 6 good 6'
 act $six ./pmix talk 100000
 lines "much to say" 6 'of 6 good 6'
+act $six ./pmix talk 4000000
+is "too much at once: code" "$code" 1
+like "and words" "$err" "the tasks have too much to say to each other at once for PMIx"
 act $six ./pmix lazy
 lines "what others put is fetched when it is wanted" 6 'of 6 good 6'
 act $six --mpi=pmix_v4 -m cyclic ./pmix where
