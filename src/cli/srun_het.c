@@ -128,6 +128,21 @@ static int settle_mpi(struct srun *srun, struct srun *part)
     return 1;
 }
 
+/*
+ * How many components the job has whose environment this is; 0: it is an ordinary one. Variables of another job
+ * that this one was submitted in count for nothing.
+ */
+static uint32_t components_here(uint32_t job)
+{
+    const char *size = getenv("SLURM_HET_SIZE"), *id = getenv("SLURM_JOB_ID_HET_GROUP_0");
+    uint64_t count, first;
+
+    return job && size && id && str_to_u64(size, LIMIT_HET_COMPONENTS, &count) &&
+                   str_to_u64(id, UINT32_MAX, &first) && first == job
+               ? (uint32_t)count
+               : 0;
+}
+
 int srun_read_parts(struct srun *srun, int argc, char **argv)
 {
     struct option_ctx ctx = cli_option_ctx();
@@ -147,7 +162,8 @@ int srun_read_parts(struct srun *srun, int argc, char **argv)
         return code;
     if (sort_groups(srun, list, count, places))
         return 1;
-    bool het = srun->request.jobid && option_getenv(&ctx, "SLURM_HET_SIZE");
+    uint32_t job = srun->request.jobid; /* as a component's environment has it, it is another */
+    bool het = components_here(job) > 0;
     job_request_done(&srun->request);
     job_request_init(&srun->request);
     srun->part_count = 0;
@@ -158,6 +174,7 @@ int srun_read_parts(struct srun *srun, int argc, char **argv)
         srun->parts[srun->part_count++] = part;
         part->group = group;
         code = read_part(part, het ? het_env(ctx.env, group, arena) : NULL, &list[places[group]]);
+        part->request.jobid = job;
         if (code == 0)
             code = settle_mpi(srun, part);
     }
@@ -188,7 +205,7 @@ static int no_such_group(struct srun *srun, unsigned group, unsigned most)
 }
 
 /* The components of a job that --jobid names; they have the numbers after the first. */
-static int ask_components(struct srun *srun, uint32_t *first, uint32_t *count)
+static int ask_components(struct srun *srun, uint32_t *count)
 {
     GetJobRequest request = GET_JOB_REQUEST__INIT;
     GetJobReply *reply;
@@ -201,7 +218,6 @@ static int ask_components(struct srun *srun, uint32_t *first, uint32_t *count)
                   err.text);
         return 1;
     }
-    *first = srun->request.jobid;
     *count = 0;
     for (size_t i = 0; i < reply->n_jobs; i++) {
         const JobStatus *status = reply->jobs[i]->status;
@@ -209,19 +225,6 @@ static int ask_components(struct srun *srun, uint32_t *first, uint32_t *count)
             *count = MAX(*count, status->het_offset + 1);
     }
     return 0;
-}
-
-/* The same from the environment of the job. */
-static void read_components(uint32_t *first, uint32_t *count)
-{
-    const char *size = getenv("SLURM_HET_SIZE"), *id = getenv("SLURM_JOB_ID_HET_GROUP_0");
-    uint64_t number = 0, job = 0;
-
-    if (size && id && str_to_u64(size, LIMIT_HET_COMPONENTS, &number) &&
-        str_to_u64(id, UINT32_MAX, &job)) {
-        *first = (uint32_t)job;
-        *count = (uint32_t)number;
-    }
 }
 
 int srun_find_jobs(struct srun *srun)
@@ -232,10 +235,10 @@ int srun_find_jobs(struct srun *srun)
     if (srun->part_count == 1 && !srun->request.het_group)
         return 0;
     if (alloc_given(&srun->request, "jobid", NULL)) {
-        if (ask_components(srun, &first, &count))
+        if (ask_components(srun, &count))
             return 1;
     } else {
-        read_components(&first, &count);
+        count = components_here(first);
     }
     for (size_t i = 0; i < srun->part_count; i++) {
         struct srun *part = srun->parts[i];

@@ -87,6 +87,13 @@ is "many at once wait for each other, not for ever" "$code $out" "0 done"
 run as_user timeout 60 salloc -Q -n4 -N2 bash -c 'srun -l -n1 echo a : -n2 echo b; srun -l -n3 --het-group=0 echo c; srun --het-group=1 true'
 is "inside an ordinary job: steps beside each other" "$(sort <<<"$out" | tr '\n' ,)" "0: a,0: c,1: b,1: c,2: b,2: c,"
 like "which has one component" "$err" "het group value of 1, but the job allocation has maximum value of 0"
+run as_user timeout 60 salloc -Q -n2 bash -c 'SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=1 SLURM_JOB_ID_HET_GROUP_1=2 srun -l -n1 echo a : -n1 echo b'
+is "variables of another job count for nothing" "$code $(sort <<<"$out" | tr '\n' ,)" "0 0: a,1: b,"
+id=$(as_user sbatch --parsable -o /dev/null -n1 -w n1 : -n2 -w n2 --wrap 'sleep 300')
+ok "a job to be called by number" wait_for 30 job_is $id $'RUNNING\nRUNNING'
+run as_user timeout 60 srun --jobid=$id --het-group=0-1 -l bash -c 'echo $SLURMD_NODENAME'
+is "--jobid: steps of it from outside" "$code $(sort -u <<<"${out//[0-9]: /}" | tr '\n' ,)" "0 n1,n2,"
+as_user scancel $id
 run as_user timeout 60 salloc -n1 -w n1 : -n2 -w n2 true
 is "what salloc says" "$code $(sed "s/ [0-9][0-9]*$/ ID/" <<<"$err")" \
     $'0 salloc: Granted job allocation ID\nsalloc: Nodes n1 are ready for job\nsalloc: Nodes n2 are ready for job\nsalloc: Relinquishing job allocation ID'
