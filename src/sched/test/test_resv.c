@@ -404,6 +404,152 @@ static void only_jobs_of_some_partitions(void **state)
     rig_free(rig);
 }
 
+/* ---- flags ---- */
+
+static bool has_node(const struct rig *rig, const char *resv, const char *name)
+{
+    return bitset_has(&at(rig, resv)->nodes, state_node(rig->state, name)->number);
+}
+
+static void nodes_are_replaced(void **state)
+{
+    struct rig *rig = new_rig();
+
+    (void)state;
+    put(rig,
+        (struct wanted){ "d", .node_count = 1, .length_s = HOUR, .flags = { "REPLACE_DOWN" } });
+    put(rig, (struct wanted){ "r", .node_count = 1, .length_s = HOUR, .flags = { "REPLACE" } });
+    put(rig,
+        (struct wanted){ "s", .node_count = 1, .length_s = HOUR, .flags = { "STATIC_ALLOC" } });
+    assert_true(has_node(rig, "d", "n1") && has_node(rig, "r", "n2") && has_node(rig, "s", "n3"));
+    rig_node(rig, "n1", "DOWN");
+    assert_false(has_node(rig, "d", "n1"));
+    assert_true(has_node(rig, "d", "n4"));
+    rig_node(rig, "n3", "DOWN");
+    assert_true(has_node(rig, "s", "n3"));
+    rig_node(rig, "n1", "RESUME");
+    uint32_t in = rig_submit(rig, "c=1 t=60 resv=r"), down = rig_submit(rig, "c=1 t=60 resv=d");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, in) && rig_runs(rig, down));
+    assert_false(has_node(rig, "r", "n2")); /* in use: another comes in its place */
+    assert_true(has_node(rig, "r", "n1"));
+    assert_true(has_node(rig, "d", "n4")); /* in use is not down */
+    assert_int_not_equal(
+        put(rig, (struct wanted){ "x", .nodes = "n1", .length_s = HOUR, .flags = { "REPLACE" } }),
+        ERR_OK);
+    rig_free(rig);
+}
+
+static void overlapping_and_ignoring(void **state)
+{
+    struct rig *rig = new_rig();
+    uint32_t job = rig_submit(rig, "c=8 t=3000 w=n1"), later;
+
+    (void)state;
+    rig_plan(rig);
+    assert_int_equal(put(rig, (struct wanted){ "a", .nodes = "n1", .length_s = HOUR }),
+                     ERR_NODES_BUSY);
+    assert_int_equal(put(rig, (struct wanted){ "a", .nodes = "n1", .length_s = HOUR,
+                                               .flags = { "IGNORE_JOBS" } }),
+                     ERR_OK);
+    assert_true(rig_runs(rig, job));
+    assert_int_equal(put(rig, (struct wanted){ "b", .nodes = "n1", .length_s = HOUR,
+                                               .flags = { "IGNORE_JOBS" } }),
+                     ERR_RESERVATION_OVERLAP);
+    assert_int_equal(put(rig, (struct wanted){ "b", .nodes = "n1", .length_s = HOUR,
+                                               .flags = { "IGNORE_JOBS", "OVERLAP" } }),
+                     ERR_OK);
+    assert_int_equal(put(rig, (struct wanted){ "m", .nodes = "n1", .length_s = HOUR,
+                                               .flags = { "IGNORE_JOBS", "MAINT" } }),
+                     ERR_OK);
+    assert_true(resv_node_flags(rig->state, state_node(rig->state, "n1")) == NODE_FLAG_MAINT);
+    rig_end(rig, job);
+    later = rig_submit(rig, "c=1 t=60 resv=b"); /* another has the node as well */
+    rig_plan(rig);
+    assert_false(rig_runs(rig, later));
+    put(rig, (struct wanted){ "a", .remove = true });
+    put(rig, (struct wanted){ "m", .remove = true });
+    rig_plan(rig);
+    assert_true(rig_runs(rig, later));
+    rig_free(rig);
+}
+
+static void a_flexible_one_does_not_bind_its_jobs(void **state)
+{
+    struct rig *rig = new_rig();
+
+    (void)state;
+    put(rig, (struct wanted){ "f", .nodes = "n1", .start_s = HOUR, .length_s = HOUR,
+                              .flags = { "FLEX" } });
+    put(rig, (struct wanted){ "h", .nodes = "n2", .start_s = HOUR, .length_s = HOUR });
+    uint32_t early = rig_submit(rig, "N=2 x=n2 t=8000 resv=f"),
+             hard = rig_submit(rig, "t=60 resv=h");
+    uint32_t other = rig_submit(rig, "c=1 t=8000 w=n1");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, early)); /* before it begins, beyond its end and its nodes */
+    assert_false(rig_runs(rig, hard));
+    assert_false(rig_runs(rig, other));
+    rig_wait(rig, 2 * HOUR + 1);
+    assert_null(at(rig, "f"));
+    assert_true(rig_runs(rig, early)); /* and is not ended with it */
+    rig_free(rig);
+}
+
+static void who_waits_when_it_ends(void **state)
+{
+    struct rig *rig = new_rig();
+
+    (void)state;
+    put(rig, (struct wanted){ "k", .nodes = "n1", .length_s = 600 });
+    put(rig,
+        (struct wanted){ "g", .nodes = "n2", .length_s = 600, .flags = { "NO_HOLD_JOBS_AFTER" } });
+    uint32_t held = rig_submit(rig, "c=1 t=3000 resv=k"),
+             goes = rig_submit(rig, "c=1 t=3000 resv=g");
+    rig_plan(rig);
+    assert_false(rig_runs(rig, held) || rig_runs(rig, goes)); /* they would not end in it */
+    rig_wait(rig, 601);
+    rig_plan(rig);
+    assert_int_equal(rig_job(rig, held)->hold, 2);
+    assert_true(rig_runs(rig, goes));
+    rig_free(rig);
+}
+
+static void those_of_a_partition(void **state)
+{
+    struct rig *rig = new_rig();
+
+    (void)state;
+    assert_int_not_equal(
+        put(rig, (struct wanted){ "p", .length_s = HOUR, .flags = { "PART_NODES" } }), ERR_OK);
+    assert_int_equal(put(rig, (struct wanted){ "p", .nodes = "ALL", .partition = "other",
+                                               .length_s = HOUR, .flags = { "PART_NODES" } }),
+                     ERR_OK);
+    assert_int_equal(bitset_count(&at(rig, "p")->nodes), 4);
+    put(rig, (struct wanted){ "p", .remove = true });
+    assert_int_equal(put(rig, (struct wanted){ "q", .partition = "other", .length_s = HOUR }),
+                     ERR_OK); /* all of them, too */
+    assert_int_equal(bitset_count(&at(rig, "q")->nodes), 4);
+    rig_free(rig);
+}
+
+static void a_magnetic_one_draws_who_may_use_it(void **state)
+{
+    struct rig *rig = new_rig();
+
+    (void)state;
+    put(rig, (struct wanted){ "m", .nodes = "n1", .length_s = HOUR, .user = "u7",
+                              .flags = { "MAGNETIC" } });
+    uint32_t drawn = rig_submit(rig, "c=1 t=60 uid=7"),
+             not_it = rig_submit(rig, "c=1 t=60 uid=8 w=n1");
+    uint32_t longer = rig_submit(rig, "c=1 t=8000 uid=7");
+    rig_plan(rig);
+    assert_string_equal(rig_job(rig, drawn)->run->reservation, "m");
+    assert_false(rig_runs(rig, not_it));
+    assert_true(rig_runs(rig, longer)); /* does not fit in it, so elsewhere */
+    assert_null(rig_job(rig, longer)->run->reservation);
+    rig_free(rig);
+}
+
 /* ---- whatever happens ---- */
 
 static uint64_t seed;
@@ -611,6 +757,12 @@ int main(void)
         cmocka_unit_test(a_part_later_keeps_long_jobs_off),
         cmocka_unit_test(licences_are_kept),
         cmocka_unit_test(only_jobs_of_some_partitions),
+        cmocka_unit_test(nodes_are_replaced),
+        cmocka_unit_test(overlapping_and_ignoring),
+        cmocka_unit_test(a_flexible_one_does_not_bind_its_jobs),
+        cmocka_unit_test(who_waits_when_it_ends),
+        cmocka_unit_test(those_of_a_partition),
+        cmocka_unit_test(a_magnetic_one_draws_who_may_use_it),
         cmocka_unit_test(nothing_takes_what_is_reserved),
     };
 
