@@ -3,7 +3,8 @@
  * ctl_steps.c - steps of jobs, as nodes report them
  *
  * (1) What runs is soft state of the leader: the first node of a step says it, and says it again to
- *     whoever leads next. Nothing depends on it but what people are shown.
+ *     whoever leads next. Nothing depends on it but what people are shown: a signal goes to all nodes
+ *     of the job, because a step that has just begun is known there and not yet here.
  * (2) Parts of steps that ended go into the log, many in one command, and are acknowledged when they are
  *     committed: from there the journal has them. A part may come twice, with the same key.
  * (3) A node speaks of the jobs it has a part of, and of no others.
@@ -18,7 +19,7 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-enum { JOB_STEPS_MAX = 40000, STEP_BATCH = 0xfffffffb };
+enum { JOB_STEPS_MAX = 40000 };
 
 struct running {
     char *node; /* that said so */
@@ -254,18 +255,6 @@ static const struct job *find_job(const struct ctl *ctl, const char *id)
                                                : NULL;
 }
 
-static bool knows_step(const struct ctl *ctl, const struct job *job, uint32_t step)
-{
-    const struct job_steps *steps = map_get_num(&ctl->steps, job->id);
-
-    if (step == STEP_BATCH)
-        return job->batch;
-    if (!steps || steps->attempt != job->attempt)
-        return false;
-    size_t at = place_of(steps, step);
-    return at < steps->list.len && steps->list.items[at].info->id->step == step;
-}
-
 /* A node of the job that cannot be told anything now; NULL: all can. */
 static const char *silent_node(struct ctl *ctl, const struct job *job)
 {
@@ -290,8 +279,8 @@ void ctl_signal_step(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
         ctl_fail(ask, job ? ERR_PERMISSION : ERR_INVALID_JOB_ID);
         return;
     }
-    if (!job->run || job_has_ended(job) || !knows_step(ctl, job, request->step)) {
-        ctl_fail(ask, job->run && !job_has_ended(job) ? ERR_INVALID_JOB_ID : ERR_ALREADY_DONE);
+    if (!job->run || job_has_ended(job)) {
+        ctl_fail(ask, ERR_ALREADY_DONE);
         return;
     }
     const char *silent = silent_node(ctl, job);

@@ -36,6 +36,7 @@ for user in "" as_user; do
     ok "$u: the job goes on" job_is "$id" RUNNING
     scancel "$waits"
     run $user scancel --signal=KILL "$id.0"
+    is "$u: what is left of the step is killed" "$code$err" 0
     touch go
     ok "$u: it ends" wait_for 30 job_is "$id" COMPLETED
     is "$u: later steps have what is left" "$(cat "out-$u")" $'n1 n[1-2]\nn2 n[1-2]\nended'
