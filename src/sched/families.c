@@ -217,6 +217,7 @@ void family_free(struct family *family)
 {
     vec_done(&family->outs);
     vec_done(&family->open);
+    free(family->charge);
     free(family->asks);
     free(family->lane_at);
     free(family->lanes);

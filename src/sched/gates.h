@@ -45,11 +45,8 @@ struct bin {
     struct family *family;
     struct waiting *line;
     uint32_t open_at;    /* place + 1 among family->open; 0: not there */
-    uint64_t turn;       /* of the look that found nothing in it */
-    uint64_t hot_turn;   /* of the look that found nothing that would be tried */
     int64_t shortest_us; /* no job of it has a shorter limit */
     struct line jobs;
-    uint64_t asks[TRES_MOST];
 };
 
 /* What is asked of a bin first: most are passed without more. */
@@ -57,6 +54,8 @@ struct bin_at {
     struct family *family;
     struct bin *bin;
     struct order head; /* of its jobs */
+    uint64_t turn;     /* of the look that found nothing in it */
+    uint64_t hot_turn; /* of the look that found nothing that would be tried */
     bool shut;         /* a limit was in its way in the last look; else it is open */
 };
 
@@ -86,8 +85,8 @@ struct waiting {
 /* waits.c */
 /* The first job of it, where it would be in the queue. */
 struct order line_first(const struct sched *sched, struct waiting *line);
-/* This is in the way of a job in that bin. */
-void line_hang(struct sched *sched, struct waiting *line, const struct bin *bin,
+/* This is in the way of a job of that family. */
+void line_hang(struct sched *sched, struct waiting *line, const struct family *family,
                const struct limit_hit *hit);
 void line_tidy(struct sched *sched, struct waiting *line); /* goes when nobody needs it */
 void bin_open(struct bin *bin, bool open);                 /* looks.c (3) */

@@ -64,13 +64,13 @@ struct look {
 };
 
 /* A hit that is in the way of all bins that ask for as much is remembered: they are passed. */
-static void meet(struct sched *sched, struct waiting *line, const struct bin *bin,
+static void meet(struct sched *sched, struct waiting *line, const struct family *family,
                  const struct limit_hit *hit, struct look *look)
 {
     size_t count;
 
     if (hit->is != LIMIT_TRES || line->partition_count > 1 || look->wall_count == WALLS_MOST) {
-        line_hang(sched, line, bin, hit);
+        line_hang(sched, line, family, hit);
         look->shut = line->partition_count == 1 && hit->is == LIMIT_JOBS;
         return;
     }
@@ -79,14 +79,14 @@ static void meet(struct sched *sched, struct waiting *line, const struct bin *bi
                                                      .tres = tres,
                                                      .most = hit->most,
                                                      .room = hit->most - MIN(hit->used, hit->most),
-                                                     .least = bin->asks[tres] };
+                                                     .least = family->charge[tres] };
 }
 
-static bool meets_wall(const struct bin *bin, struct look *look)
+static bool meets_wall(const struct family *family, struct look *look)
 {
     for (size_t i = 0; i < look->wall_count; i++) {
         struct wall *wall = &look->walls[i];
-        uint64_t asks = bin->asks[wall->tres];
+        uint64_t asks = family->charge[wall->tres];
         if (asks <= wall->room)
             continue;
         wall->least = MIN(wall->least, asks);
@@ -99,15 +99,15 @@ static bool meets_wall(const struct bin *bin, struct look *look)
  * The first job of the bin that may go; NULL: none. `hot`: and would be tried; then the bin stays to
  * be looked at for others.
  */
-static const struct job *look_in(struct sched *sched, struct waiting *line, struct bin *bin,
+static const struct job *look_in(struct sched *sched, struct waiting *line, struct bin_at *at,
                                  struct look *look, bool hot)
 {
     struct line_cursor cursor = { 0 };
     bool cold = false;
 
-    bin->hot_turn = look->turn;
+    at->hot_turn = look->turn;
     for (unsigned i = 0; i < BIN_MOST; i++) {
-        struct order order = line_next(&bin->jobs, &cursor);
+        struct order order = line_next(&at->bin->jobs, &cursor);
         struct limit_hit hit;
         if (order_is_last(order))
             break;
@@ -126,39 +126,36 @@ static const struct job *look_in(struct sched *sched, struct waiting *line, stru
                 look->lost[look->losts++] = order.id;
             continue;
         }
-        meet(sched, line, bin, &hit, look);
+        meet(sched, line, at->family, &hit, look);
         if (hit.is != LIMIT_OTHER && line->partition_count == 1) { /* waits.c (2) */
             cold = false;
             break;
         }
     }
     if (!cold)
-        bin->turn = look->turn;
+        at->turn = look->turn;
     return NULL;
 }
 
 /* The bin that has the first job of those that were not looked at; `hot`: and would be tried. */
-static struct bin *next_bin(struct sched *sched, const struct waiting *line, struct look *look,
-                            bool hot)
+static struct bin_at *next_bin(struct sched *sched, const struct waiting *line, struct look *look,
+                               bool hot)
 {
     struct order first = ORDER_LAST;
-    struct bin *found = NULL;
+    struct bin_at *found = NULL;
 
     vec_each (struct bin_at, at, &line->bins) {
-        struct bin *bin = at->bin;
-        if (!order_before(at->head, first) ||
-            (hot && !family_would_try(sched, at->family, INT64_MIN)))
+        if (at->turn == look->turn || !order_before(at->head, first))
             continue;
-        if (bin->turn == look->turn ||
-            (hot && (bin->hot_turn == look->turn ||
-                     !family_would_try(sched, at->family, bin->shortest_us))))
+        if (hot && (at->hot_turn == look->turn || !family_would_try(sched, at->family, INT64_MIN) ||
+                    !family_would_try(sched, at->family, at->bin->shortest_us)))
             continue;
-        if (meets_wall(bin, look)) {
-            bin->turn = look->turn;
+        if (meets_wall(at->family, look)) {
+            at->turn = look->turn;
             continue;
         }
         first = at->head;
-        found = bin;
+        found = at;
     }
     return found;
 }
@@ -166,10 +163,10 @@ static struct bin *next_bin(struct sched *sched, const struct waiting *line, str
 /* Lets out the first that will be tried. */
 static bool look_hot(struct sched *sched, struct waiting *line, struct look *look)
 {
-    struct bin *bin;
+    struct bin_at *at;
 
-    while (!look->shut && (bin = next_bin(sched, line, look, true))) {
-        const struct job *job = look_in(sched, line, bin, look, true);
+    while (!look->shut && (at = next_bin(sched, line, look, true))) {
+        const struct job *job = look_in(sched, line, at, look, true);
         if (job && class_let_out(sched, job, true))
             return true;
         if (job) /* it is in its queue and not hot after all */
@@ -182,13 +179,13 @@ static bool look_hot(struct sched *sched, struct waiting *line, struct look *loo
 static bool look_cold(struct sched *sched, struct waiting *line, struct look *look)
 {
     unsigned shown = 0;
-    struct bin *bin;
+    struct bin_at *at;
 
-    while (!look->shut && shown < SHOW_MOST && (bin = next_bin(sched, line, look, false))) {
-        const struct job *job = look_in(sched, line, bin, look, false);
+    while (!look->shut && shown < SHOW_MOST && (at = next_bin(sched, line, look, false))) {
+        const struct job *job = look_in(sched, line, at, look, false);
         if (!job)
             continue;
-        bin->turn = look->turn;
+        at->turn = look->turn;
         class_let_out(sched, job, false); /* the bin may be gone then */
         shown++;
     }
@@ -225,7 +222,7 @@ static void shut_bins(struct waiting *line, const struct look *look)
         bool cold = at->family->end_by_us == INT64_MIN;
         if (look->shut ? at->shut : cold && !at->shut) /* as it was, or not looked at */
             continue;
-        at->shut = look->shut || at->bin->turn == look->turn;
+        at->shut = look->shut || at->turn == look->turn;
         bin_open(at->bin, !at->shut);
     }
 }

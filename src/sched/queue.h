@@ -118,6 +118,7 @@ struct family {
     VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
     VEC(struct bin *)
     open;               /* of lines: jobs that no limit was found to keep waiting; looks.c (3) */
+    uint64_t *charge;   /* what a job of it asks for, by TRES; NULL: not worked out */
     uint32_t wake_left; /* of these to be looked at, because it is hot */
     uint32_t class_count;
     uint32_t hot_at;

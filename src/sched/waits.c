@@ -145,17 +145,25 @@ static size_t bin_index(const struct waiting *line, const struct family *family)
     return at;
 }
 
-static struct bin *bin_new(const struct sched *sched, struct waiting *line, struct family *family,
-                           const struct job *job)
+/* All jobs of a family ask for the same. */
+static void family_charge(const struct sched *sched, struct family *family, const struct job *job)
 {
-    struct bin *bin = NEW(struct bin);
     struct charge charge;
 
+    if (family->charge)
+        return;
     charge_asked(sched->state, job, 0, &charge);
+    family->charge = NEW_ARRAY(uint64_t, TRES_MOST);
+    memcpy(family->charge, charge.tres, sizeof(charge.tres));
+}
+
+static struct bin *bin_new(struct waiting *line, struct family *family)
+{
+    struct bin *bin = NEW(struct bin);
+
     bin->family = family;
     bin->line = line;
     bin->shortest_us = INT64_MAX;
-    memcpy(bin->asks, charge.tres, sizeof(bin->asks));
     return bin;
 }
 
@@ -167,7 +175,8 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
         return;
     size_t at = bin_index(line, class->family);
     if (at == line->bins.len) {
-        struct bin *made = bin_new(sched, line, class->family, state_job(sched->state, order.id));
+        struct bin *made = bin_new(line, class->family);
+        family_charge(sched, class->family, state_job(sched->state, order.id));
         vec_push(&line->bins,
                  (struct bin_at){ .family = class->family, .bin = made, .shut = true });
     }
@@ -215,7 +224,7 @@ struct order line_first(const struct sched *sched, struct waiting *line)
     return line->first;
 }
 
-void line_hang(struct sched *sched, struct waiting *line, const struct bin *bin,
+void line_hang(struct sched *sched, struct waiting *line, const struct family *family,
                const struct limit_hit *hit)
 {
     size_t count;
@@ -227,7 +236,7 @@ void line_hang(struct sched *sched, struct waiting *line, const struct bin *bin,
         gate_hang(sched, line, hit->holder, FOR_JOBS, 1 - most);
     } else {
         size_t tres = (size_t)(hit->tres - state_tres(sched->state, &count));
-        gate_hang(sched, line, hit->holder, (unsigned)tres, (int64_t)bin->asks[tres] - most);
+        gate_hang(sched, line, hit->holder, (unsigned)tres, (int64_t)family->charge[tres] - most);
     }
 }
 
@@ -240,7 +249,7 @@ void waits_hit(struct sched *sched, uint32_t number, const struct class *class,
         line->over_at = sched->falls;
         gate_hang(sched, line, hit->holder, FOR_OVER, 0);
     } else if (!line->outs) { /* else it is looked at soon */
-        line_hang(sched, line, line->bins.items[bin_index(line, class->family)].bin, hit);
+        line_hang(sched, line, class->family, hit);
     }
 }
 
