@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A prolog that hangs: its node is drained with the reason, the job runs elsewhere, nothing is left behind.
+. "$(dirname "$0")/../lib.sh"
+[ "$(id -u)" -eq 0 ] || skip_all "prologs run as root"
+cat >"$T/prolog" <<'END'
+#!/bin/sh
+[ "$SLURMD_NODENAME" = n1 ] || exit 0
+exec sleep 54321
+END
+chmod 755 "$T/prolog"
+printf 'ClusterName=p\nProlog=%s\nPrologEpilogTimeout=3\nNodeName=n[1-2] CPUs=4 RealMemory=1000\nPartitionName=debug Nodes=ALL Default=YES\n' "$T/prolog" >"$T/p.conf"
+cluster_up --nodes 2 --conf "$T/p.conf"
+cd "$(user_dir)"
+drained() { [[ $(sinfo -h -n n1 -o %t) == drain* ]]; }
+id=$(as_user sbatch --parsable -w n1 -o /dev/null --wrap 'echo ran on $SLURMD_NODENAME')
+ok "the node is drained" wait_for 60 drained
+like "and says why" "$(sinfo -h -R -o '%n %E' 2>/dev/null; scontrol show node n1)" "[Pp]rolog"
+pending() { [ "$(squeue -h -j "$id" -o %T)" = PENDING ]; }
+ok "the job waits again" wait_for 60 pending
+is "it was never started there" "$(spur journal | grep -c "step job=$id")" 0
+scancel "$id"
+free=$(as_user sbatch --parsable -o "$T/home/out" --wrap 'echo ran on $SLURMD_NODENAME')
+ok "another runs on the other node" wait_for 60 job_is "$free" COMPLETED
+is "there" "$(cat "$T/home/out")" "ran on n2"
+gone() { ! pgrep -f 'sleep 54321' >/dev/null; }
+ok "nothing of the prolog is left" wait_for 30 gone
+done_testing
