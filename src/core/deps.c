@@ -307,6 +307,7 @@ void deps_review(struct state *state, struct job *job, uint32_t hint, struct eve
         return;
     if (job_is_meta(job))
         split_twins(state, job, hint, out);
+    bool was_never = deps_never(job->deps);
     deps_unregister(state, job);
     if (review_items(state, job, job->deps)) {
         deps_free(job->deps);
@@ -315,6 +316,8 @@ void deps_review(struct state *state, struct job *job, uint32_t hint, struct eve
         deps_register(state, job);
     }
     job_touch(state, job);
+    if (!was_never && deps_never(job->deps))
+        emit_job(out, EVENT_JOB_CHANGED, job)->dep_invalid = true;
     if (deps_never(job->deps) && kills(state, job))
         job_end(state, job, JOB_CANCELLED, REASON_DEP_INVALID, state->time_us, NULL, out);
     else

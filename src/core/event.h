@@ -69,6 +69,7 @@ struct event {
     const struct node *node;
     uint32_t signal;
     bool batch_only, full, shape_changed;
+    bool dep_invalid; /* CHANGED: what it waits for can never be, since now */
     bool array_first; /* STARTED: no task of its array did before */
     bool array_last;  /* CLEAN: nothing of its array is left that could run */
     JobState end_state;

@@ -34,6 +34,8 @@ static const char *mail_event(const struct event *event, unsigned wanted, char *
                  (long long)(s / 60 % 60), (long long)(s % 60));
         return text;
     }
+    if (event->kind == EVENT_JOB_CHANGED && wanted & MAIL_INVALID_DEPEND)
+        return "Invalid dependency";
     if (event->kind == EVENT_JOB_REQUEUED && wanted & MAIL_REQUEUE) {
         snprintf(text, size, "Requeued");
         return text;
@@ -83,6 +85,8 @@ static const char *array_event(const struct ctl *ctl, const struct event *event,
 
     if (event->kind == EVENT_JOB_STARTED && event->array_first && wanted & MAIL_BEGIN)
         return "Began";
+    if (event->kind == EVENT_JOB_CHANGED && wanted & MAIL_INVALID_DEPEND)
+        return "Invalid dependency";
     if (event->kind != EVENT_JOB_CLEAN || !event->array_last)
         return NULL;
     bool failed = array->ok < array->count;
@@ -145,7 +149,8 @@ void ctl_mail(struct ctl *ctl, const struct event *event)
     char text[160];
 
     if ((event->kind != EVENT_JOB_STARTED && event->kind != EVENT_JOB_ENDED &&
-         event->kind != EVENT_JOB_REQUEUED && !(event->kind == EVENT_JOB_CLEAN && job->array)) ||
+         event->kind != EVENT_JOB_REQUEUED && !(event->kind == EVENT_JOB_CLEAN && job->array) &&
+         !(event->kind == EVENT_JOB_CHANGED && event->dep_invalid)) ||
         str_is_empty(config->mail_prog))
         return;
     JobSpec *spec = job_spec_unpack(job);

@@ -133,9 +133,9 @@ wait_for 20 job_is "$id" FAILED
 like 'a signal' "$(reason "$id")" '^RaisedSignal'
 full=$(sub -N 3 --exclusive)
 wait_for 20 job_is "$full" RUNNING
-id=$(sub --deadline=now+4seconds)
+id=$(sub --deadline=now+10seconds)
 now 'one with a deadline waits' "$id" Resources
-ok 'until that passes' wait_for 20 job_is "$id" DEADLINE
+ok 'until that passes' wait_for 60 job_is "$id" DEADLINE
 now 'and says so' "$id" DeadLine
 scancel "$full"
 wait_for 20 job_is "$full" CANCELLED

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every limit of accounts and QOS on every kind of resource: the reason it gives, at once, and the sentence.
-# seconds: 180
+# seconds: 300
 . "$(dirname "$0")/../lib.sh"
 cluster_up --nodes 1 --cpus 4000 --mem 900G --gpus h100:1000
 cd "$(user_dir)" || exit 1
@@ -151,7 +151,7 @@ while read -r who key value jobs reason; do
     case $who in qos) by=(-q "x$i") ;; *) by=(-A "x$i") ;; esac
     [ "$jobs" = 1 ] || first[i]=$(mine "${by[@]}")
 done <<<"$rows"
-ok 'those within their limits run' wait_for 60 eval '[ -z "$(squeue -h -t pending)" ]'
+ok 'those within their limits run' wait_for 100 eval '[ -z "$(squeue -h -t pending)" ]'
 i=0
 while read -r who key value jobs reason; do
     i=$((i + 1))
@@ -182,5 +182,5 @@ while read -r who key value jobs reason; do
 done <<<"$rows"
 is 'nothing else waits' "$(squeue -h -t pending | wc -l)" "${#second[@]}"
 as_user scancel --me -t running
-ok 'what was kept waiting by others runs' wait_for 60 eval '[ "$(squeue -h -t pending | wc -l)" = '"$(awk '$4 == 1' <<<"$rows" | wc -l)"' ]'
+ok 'what was kept waiting by others runs' wait_for 100 eval '[ "$(squeue -h -t pending | wc -l)" = '"$(awk '$4 == 1' <<<"$rows" | wc -l)"' ]'
 done_testing

@@ -86,4 +86,12 @@ arr=$(sub -a 1-2 -H -J gone --mail-type=END --mail-user=a@b --wrap true)
 scancel "$arr"
 ok 'also when it is cancelled before it began' mails 1
 like 'and says so' "$(cat "$T/mails")" "Job_id=${arr}_\* \($arr\) Name=gone "
+: >"$T/mails"
+arr=$(sub -a 1-2 -H --wrap true)
+one=$(sub -J lone -d "afterok:${arr}_1" --mail-type=INVALID_DEPEND --mail-user=a@b --wrap true)
+many=$(sub -J flock -a 1-9 -d "afterok:${arr}_1" --mail-type=INVALID_DEPEND --mail-user=a@b --wrap true)
+scancel "$arr"
+ok 'a dependency that never can be is mailed' mails 2
+is 'once a job and once an array' "$(sort "$T/mails")" "a@b: quick Array Summary Job_id=${many}_* ($many) Name=flock Invalid dependency
+a@b: quick Job_id=$one Name=lone Invalid dependency"
 done_testing
