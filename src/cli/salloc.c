@@ -305,6 +305,7 @@ static int go(struct salloc *salloc, int argc, char **argv)
         if (seconds)
             str_to_u64(seconds, INT32_MAX, &immediate);
         alloc.immediate_s = (int64_t)immediate;
+        request->spec->has_immediate = request->spec->immediate = false; /* we see to it */
     }
     alloc.hold = !request->no_shell;
     catch_signals();

@@ -189,6 +189,8 @@ static int allocate(struct srun *srun, int argc, char **argv)
         if (seconds)
             str_to_u64(seconds, INT32_MAX, &immediate);
         srun->alloc.immediate_s = (int64_t)immediate;
+        srun->request.spec->has_immediate = srun->request.spec->immediate =
+            false; /* we see to it */
     }
     int code = alloc_get(&srun->alloc, requests, srun->part_count, &srun_interrupted);
     if (code != 0)

@@ -377,6 +377,7 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     }
     launch->launch_host = host;
     launch->has_preserve_env = launch->preserve_env = srun->request.preserve_env;
+    launch->has_wait_for_children = launch->wait_for_children = srun->request.wait_for_children;
     launch->task_prolog = (char *)srun->request.task_prolog;
     launch->task_epilog = (char *)srun->request.task_epilog;
     launch->has_ml_env = launch->ml_env = spec->ml_env;

@@ -375,6 +375,30 @@ int read_gpu_bind(const struct option_call *call, const char *value, struct err 
     return 0;
 }
 
+/* The command itself waits so many seconds. */
+int read_immediate(const struct option_call *call, const char *value, struct err *err)
+{
+    uint64_t seconds;
+
+    if (!str_is_empty(value) && !str_to_u64(value, INT32_MAX, &seconds))
+        return option_invalid(call, err);
+    option_set_number(call, 1);
+    return 0;
+}
+
+/* Letters of what the tasks are bound to: GPUs; v says it. */
+int read_accel_bind(const struct option_call *call, const char *value, struct err *err)
+{
+    if (str_is_empty(value) || value[strspn(value, "gnv")])
+        return option_invalid(call, err);
+    if (strchr(value, 'n'))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "--accel-bind=n is not supported yet: tasks are not bound to network cards");
+    if (strchr(value, 'g'))
+        option_set_text(call, strchr(value, 'v') ? "verbose,closest" : "closest");
+    return 0;
+}
+
 int read_priority(const struct option_call *call, const char *value, struct err *err)
 {
     uint64_t priority = UINT32_MAX - 2;

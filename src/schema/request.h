@@ -47,6 +47,7 @@ struct job_request {
         kill_on_bad_exit, disable_status, external_launcher;
     bool quit_on_interrupt, no_shell, bell;
     const char *het_group;
+    bool wait_for_children;
     const char *mpi;
     const char *prolog, *epilog, *task_prolog, *task_epilog;  /* of srun */
     const char *bcast, *bcast_exclude, *compress, *send_libs; /* "": given without a value */

@@ -124,8 +124,10 @@ static bool reap(struct tasks *tasks, int64_t now_us)
             run_epilog(tasks, i, now_us);
         }
     }
-    begin_end(tasks, now_us);
-    return !(pid < 0 && errno == ECHILD);
+    bool left = !(pid < 0 && errno == ECHILD);
+    if (!left || !tasks->task->tasks->wait_for_children)
+        begin_end(tasks, now_us);
+    return left;
 }
 
 static int code_of(int status)
