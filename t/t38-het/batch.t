@@ -41,7 +41,7 @@ has SLURM_MEM_PER_CPU_HET_GROUP_2=10
 has SLURM_NTASKS_HET_GROUP_2=3
 has SLURM_JOB_NUM_NODES_HET_GROUP_1=2
 is "what a component did not ask for is not there" "$(grep -c 'CPUS_PER_TASK_HET_GROUP_[02]\|MEM_PER_NODE_HET_GROUP_2' env.out)" 0
-is "all components end with the script" "$(squeue -h -t all -j $id -o '%i %T' | sort | tr '\n' ,)" "$id+0 COMPLETED,$id+1 COMPLETED,$id+2 COMPLETED,"
+ok "all components end with the script" wait_for 30 job_is $id $'COMPLETED\nCOMPLETED\nCOMPLETED'
 
 id=$(as_user sbatch --parsable -J pair -o /dev/null -n1 -w n1 : -n2 -w n2 --wrap 'sleep 300')
 ok "both run" wait_for 30 job_is $id $'RUNNING\nRUNNING'

@@ -18,7 +18,7 @@ run as_user timeout 60 srun -n1 -w n3 : -n2 -w n1 -c2 bash -c 'echo $SLURM_JOB_I
 job=${out%% *}
 is "what every task knows of all" "$(cut -d= -f1 <<<"$out" | sort -u)" "$job 0 n[3,1] 2 3 1,2 n[3,1] 2 2 n1 2 c"
 is "and of its own component" "$(cut -d= -f2 <<<"$out" | sort | tr '\n' ' ')" " 2 2 "
-is "the job ends as its step did" "$(squeue -h -t all -j $job -o '%i %T' | sort | tr '\n' ,)" "$job+0 COMPLETED,$job+1 COMPLETED,"
+ok "the job ends as its step did" wait_for 30 job_is $job $'COMPLETED\nCOMPLETED'
 run as_user timeout 60 srun -n1 -w n1 bash -c 'exit 3' : -n2 -w n2 bash -c 'exit $((SLURM_PROCID * 4))'
 is "the exit code is the highest of all tasks" "$code" 8
 like "a task goes by its number in all" "$err" "srun: error: n2: task 2: Exited with exit code 8"
