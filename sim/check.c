@@ -21,7 +21,8 @@
 #include "spurctld/ctl_priv.h"
 
 enum { LATE_US = 1000000 }; /* after it goes on, until it knows what happened meanwhile */
-enum { CHECK_EVERY = 24 };  /* commands: walking the whole state after each would cost too much */
+enum { OUTDATED_US = 12000000 };
+enum { CHECK_EVERY = 24 }; /* commands: walking the whole state after each would cost too much */
 
 static struct known_job *known_of(struct world *world, uint32_t id)
 {
@@ -426,11 +427,41 @@ static void compare_digests(struct host *host, uint64_t index, const struct stat
     world->digests.items[index] = digest;
 }
 
+static uint64_t highest_epoch(const struct world *world)
+{
+    uint64_t highest = 0;
+
+    for (size_t i = 0; i < world->host_count; i++) {
+        const struct host *host = &world->hosts[i];
+        if (host->ctl)
+            highest = MAX(highest, state_head(ctl_state(host->ctl)).epoch);
+    }
+    return highest;
+}
+
+/* Who leads in an epoch that is over learns of it soon after it can. */
+static void check_outdated(struct host *host, bool leads, uint64_t epoch)
+{
+    struct world *world = host->world;
+
+    if (!leads || epoch >= highest_epoch(world)) {
+        host->outdated_us = 0;
+        return;
+    }
+    if (!host->outdated_us)
+        host->outdated_us = world->now_us;
+    if (world->now_us - MAX(host->outdated_us, host->stopped_until_us) > OUTDATED_US)
+        world_violation(world, "%s leads on in epoch %llu, which is over", host->name,
+                        (unsigned long long)epoch);
+}
+
 /* Who begins to lead has applied everything that was ever committed. */
 static void check_leadership(struct host *host, const struct state_head *head)
 {
     struct world *world = host->world;
     bool leads = host_leads(host);
+
+    check_outdated(host, leads, head->epoch);
 
     if (leads && !host->led) {
         world_count(world, COUNT_LEADERS);
@@ -438,7 +469,8 @@ static void check_leadership(struct host *host, const struct state_head *head)
               (unsigned long long)head->index);
         /* One that was stopped hears that it had been chosen when another leads already: what it
            says carries its old epoch, and what it writes is refused. */
-        bool late = world->now_us - host->stopped_until_us < LATE_US && host->stopped_until_us;
+        bool late = host->stopped_until_us && world->now_us - host->stopped_until_us < LATE_US &&
+                    head->epoch < highest_epoch(world);
         if (head->index < world->durable_index && !late)
             world_violation(world, "%s leads at index %llu, and %llu was committed", host->name,
                             (unsigned long long)head->index,
