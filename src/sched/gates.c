@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 /* Lines of which only a look can tell, and lines that are passed over, in one look at a gate. */
-enum { LOOKS_MOST = 8, SHOWS_MOST = 4 };
+enum { LOOKS_MOST = 8, SHOWS_MOST = 2 };
 
 static uint64_t in_use(const struct sched *sched, const struct gate *gate, unsigned why)
 {
@@ -88,6 +88,17 @@ void gate_hang(struct sched *sched, struct waiting *line, const struct holder *h
     hang->here = true;
     heap_set(heap_of(gate, hang), &hang->at, NULL, line_first(sched, line));
     gate_tighten(gate, hang);
+}
+
+bool gate_bars(struct sched *sched, struct waiting *line)
+{
+    for (struct hang *hang = line->hangs; hang; hang = hang->next) {
+        if (hang->why == FOR_JOBS && is_shut(sched, hang)) {
+            gate_hang(sched, line, hang->gate->holder, FOR_JOBS, hang->needs);
+            return true;
+        }
+    }
+    return false;
 }
 
 void gate_unhang(struct waiting *line, unsigned why, unsigned last)

@@ -100,6 +100,8 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
 /* gates.c */
 void gate_hang(struct sched *sched, struct waiting *line, const struct holder *holder, unsigned why,
                int64_t needs);
+/* Is one that it once hung at shut for every job of the line? Then it hangs there again. */
+bool gate_bars(struct sched *sched, struct waiting *line);
 /* From `why` on, up to `last`. */
 void gate_unhang(struct waiting *line, unsigned why, unsigned last);
 void hangs_free(struct waiting *line);

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 /* Jobs of one look: shown, of one bin, without a counter to wait for; counters; lines. */
-enum { SHOW_MOST = 4, BIN_MOST = 16, LOST_MOST = 16, WALLS_MOST = 8, WAKE_MOST = 4 };
+enum { SHOW_MOST = 1, BIN_MOST = 16, LOST_MOST = 16, WALLS_MOST = 8, WAKE_MOST = 4 };
 
 /* ---- who goes ---- */
 
@@ -235,6 +235,7 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
     bool shown = false;
 
     gate_unhang(line, 0, FOR_ANY);
+    look.shut = line->bins.len && gate_bars(sched, line);
     line->outs++; /* so that it stays */
     bool out = look_hot(sched, line, &look);
     if (!out && show)
