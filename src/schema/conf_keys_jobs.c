@@ -52,7 +52,6 @@ const struct conf_key conf_keys_jobs[] = {
     { .name = "max_script_bytes",
       .field = "max_script_bytes",
       .type = CONF_COUNT,
-      .flags = CONF_LATER,
       .min = 1,
       .max = LIMIT_SCRIPT_BYTES,
       .def = "4194304",

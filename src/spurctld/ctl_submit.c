@@ -95,10 +95,50 @@ static void fill_owner(const struct ctl_who *who, JobOwner *owner)
     owner->gids = (uint32_t *)who->gids;
 }
 
-/* What a payload may be is checked here once; the node trusts it. */
-static int check_payload(const SubmitJobPackedComponent *component, struct err *err)
+/* False: the bytes end in it. */
+static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
+    *out = 0;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*at)++;
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of the script of a packed JobPayload, which is not unpacked here; the longest when there are several. */
+static uint64_t script_bytes(const ProtobufCBinaryData *payload)
+{
+    enum { SCRIPT_FIELD = 1, WIRE_VARINT = 0, WIRE_BYTES = 2 };
+    const uint8_t *at = payload->data, *end = at + payload->len;
+    uint64_t tag, value, longest = 0;
+
+    while (at < end && read_varint(&at, end, &tag) && read_varint(&at, end, &value)) {
+        if ((tag & 7) == WIRE_VARINT)
+            continue;
+        if ((tag & 7) != WIRE_BYTES || value > (uint64_t)(end - at))
+            break;
+        if (tag >> 3 == SCRIPT_FIELD)
+            longest = MAX(longest, value);
+        at += value;
+    }
+    return longest;
+}
+
+/* What a payload may be is checked here once; the node trusts it. */
+static int check_payload(const struct ctl *ctl, const SubmitJobPackedComponent *component,
+                         struct err *err)
+{
+    const Config *config = state_config(ctl->state);
+    uint64_t most =
+        config && config->max_script_bytes ? config->max_script_bytes : LIMIT_SCRIPT_BYTES;
     bool batch = component->spec->batch;
+
+    if (batch && script_bytes(&component->payload) > most)
+        return err_set(err, ERR_TOO_LARGE, "the batch script has more than %llu bytes",
+                       (unsigned long long)most);
 
     if (component->payload.len > LIMIT_SCRIPT_BYTES + LIMIT_ENV_BYTES + 65536)
         return err_set(err, ERR_TOO_LARGE, "script and environment have %zu bytes, at most %d",
@@ -135,7 +175,7 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         if (!component->spec)
             err_set(&err, ERR_BAD_MESSAGE, "component %zu has no spec", i);
         else
-            check_payload(component, &err);
+            check_payload(ctl, component, &err);
         if (err.code) {
             ask->ops->fail(ask, &err);
             return;
