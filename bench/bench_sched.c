@@ -163,10 +163,11 @@ static void job_words(const struct load *load, char *words, size_t size)
     unsigned shape = dice(of->shapes), one = shape % 10, two = shape / 10;
     unsigned limit = 60 * (1 + 7200 / of->times * dice(of->times));
     unsigned user = 1 + dice(of->users);
+    unsigned wide = MIN(2 + two % 15, of->nodes / 2);
 
     if (one == 0)
-        snprintf(words, size, "N=%u tpn=%u n=%u t=%u uid=%u", 2 + two % 15, 1 + two % 8,
-                 (2 + two % 15) * (1 + two % 8), limit, user);
+        snprintf(words, size, "N=%u tpn=%u n=%u t=%u uid=%u", wide, 1 + two % 8,
+                 wide * (1 + two % 8), limit, user);
     else if (one < 5)
         snprintf(words, size, "c=%u gres=gpu:h100:%u t=%u uid=%u", one * 2 + two % 3,
                  1U << (two % 4), limit, user);
