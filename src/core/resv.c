@@ -54,8 +54,7 @@ void reservation_settle(struct state *state, struct reservation *reservation)
     state->digest += reservation->hash;
 }
 
-/* How long jobs may go on when their reservation has ended; NEVER: they are not ended. */
-static int64_t over_run_us(const struct state *state, const struct reservation *resv)
+int64_t resv_over_run_us(const struct state *state, const struct reservation *resv)
 {
     uint32_t minutes = state->config->resv_over_run_min;
 
@@ -74,7 +73,7 @@ static int64_t due_of(const struct state *state, const struct reservation *resv)
 {
     const ReservationSpec *spec = resv->spec;
     int64_t due = resv->active ? spec->end_us : spec->start_us;
-    int64_t over = over_run_us(state, resv);
+    int64_t over = resv_over_run_us(state, resv);
 
     if (resv->over) /* it has ended; its jobs have not */
         return over == NEVER ? NEVER : spec->end_us + over;
@@ -479,7 +478,7 @@ static bool over(struct state *state, struct reservation *resv, struct events *o
 static bool resv_due(struct state *state, struct reservation *resv, struct events *out)
 {
     ReservationSpec *spec = resv->spec;
-    int64_t over_us = over_run_us(state, resv);
+    int64_t over_us = resv_over_run_us(state, resv);
 
     if (resv->flags & RESV_TIME_FLOAT) {
         int64_t length = spec->end_us - spec->start_us;

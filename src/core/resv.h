@@ -87,4 +87,7 @@ uint32_t resv_node_flags(const struct state *state, const struct node *node);
 /* The name of the first that has it now; NULL: none. */
 const char *resv_node_name(const struct state *state, const struct node *node);
 
+/* How long jobs may go on when their reservation has ended; INT64_MAX: they are not ended. */
+int64_t resv_over_run_us(const struct state *state, const struct reservation *resv);
+
 #endif

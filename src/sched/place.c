@@ -342,6 +342,21 @@ static uint32_t missing(const struct chooser *c, struct family *family)
     return c->tasks < shape->tasks ? (uint32_t)(shape->tasks - c->tasks) : 1;
 }
 
+/*
+ * A job that asks for a reservation is ended with it, whatever its limit; one that is only drawn into
+ * it must fit.
+ */
+static void use_reservation(struct chooser *c, const struct reservation *resv, int64_t end_us)
+{
+    int64_t over_us = resv ? resv_over_run_us(c->sched->state, resv) : INT64_MAX;
+
+    c->resv = resv;
+    c->view.resv = resv_hash(resv ? resv->spec->name : NULL);
+    c->view.end_us = end_us;
+    if (c->shape->reservation && over_us != INT64_MAX)
+        c->view.end_us = MIN(end_us, resv->spec->end_us + over_us);
+}
+
 static void chooser_init(struct chooser *c, struct sched *sched, struct family *family,
                          size_t partition, const struct job *job, const struct view *view)
 {
@@ -350,9 +365,9 @@ static void chooser_init(struct chooser *c, struct sched *sched, struct family *
     c->asks = &family_asks(sched, family)[partition * family->kinds];
     c->view = *view;
     size_t at = 0;
-    if (family->shape->reservation) /* the first there is; place() tries the others */
-        c->resv = resv_next_for(sched->state, job, &at);
-    c->view.resv = resv_hash(c->resv ? c->resv->spec->name : NULL);
+    /* the first there is; place() tries the others */
+    use_reservation(c, family->shape->reservation ? resv_next_for(sched->state, job, &at) : NULL,
+                    view->end_us);
     /* Spare hosts are all that a long job can use, unless it comes for what was kept for it. */
     c->bound = view->mine || view->end_us <= sched->last_block_us;
     c->down = sched->least_loaded || (c->need->partition && c->need->partition->spec->lln);
@@ -392,14 +407,13 @@ static bool has_licences(struct chooser *c, struct parts *parts)
 }
 
 /* In one of the reservations it may use, in order; at last in none, if it asked for none. */
-static bool place_with(struct chooser *c, struct parts *parts)
+static bool place_with(struct chooser *c, int64_t end_us, struct parts *parts)
 {
     const struct reservation *resv;
     size_t at = 0;
 
     while ((resv = resv_next_for(c->sched->state, c->job, &at))) {
-        c->resv = resv;
-        c->view.resv = resv_hash(resv->spec->name);
+        use_reservation(c, resv, end_us);
         c->bound = true;
         if (!resv->over && resv_is_open(c) && has_licences(c, parts) && place_in(c) &&
             deal(c, parts))
@@ -407,8 +421,7 @@ static bool place_with(struct chooser *c, struct parts *parts)
     }
     if (c->shape->reservation)
         return false;
-    c->resv = NULL;
-    c->view.resv = 0;
+    use_reservation(c, NULL, end_us);
     c->bound = c->view.mine || c->view.end_us <= c->sched->last_block_us;
     return has_licences(c, parts) && place_in(c) && deal(c, parts);
 }
@@ -430,7 +443,7 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
         if (!family_may_use(sched, family, p))
             continue;
         chooser_init(&c, sched, family, p, job, view);
-        bool good = place_with(&c, parts);
+        bool good = place_with(&c, view->end_us, parts);
         sched->looked += c.looked;
         if (good)
             return true;

@@ -329,6 +329,10 @@ int64_t profile_start(struct sched *sched, struct family *family, const struct j
     q.view.resv = resv_hash(resv ? resv->spec->name : NULL);
     q.from_us = resv && !(resv->flags & RESV_FLEX) ? resv->spec->start_us : now_us;
     q.length_us = job_length_us(job);
+    int64_t over_us = resv ? resv_over_run_us(sched->state, resv) : INT64_MAX;
+    if (over_us != INT64_MAX) /* it is ended with its reservation */
+        q.length_us =
+            MIN(q.length_us, MAX(resv->spec->end_us + over_us - MAX(q.from_us, now_us), 1));
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         if (!family_may_use(sched, family, p))
             continue;

@@ -184,7 +184,8 @@ bool choose_by_scan(struct chooser *c)
         return false;
     if (c->resv && !(c->resv->flags & RESV_FLEX)) {
         const ReservationSpec *spec = c->resv->spec;
-        if (c->view.start_us < spec->start_us || c->view.end_us > spec->end_us ||
+        if (c->view.start_us < spec->start_us || c->view.start_us >= spec->end_us ||
+            (!c->shape->reservation && c->view.end_us > spec->end_us) ||
             (c->view.start_us <= c->view.now_us && !c->resv->active))
             return false;
         if (!(c->resv->flags & RESV_ANY_NODES))

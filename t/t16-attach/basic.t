@@ -12,7 +12,8 @@ ok "squeue -s has the step" wait_for 15 listed
 is "its columns" "$(squeue -h -s "$id.0" -O StepID:20,StepName:8,NumTasks:4,NumCPUs:6,NodeList:10,StepState:8,TimeLimit:10 | tr -s ' ')" "$id.0 talk 2 2 n[1-2] RUNNING UNLIMITED "
 like "and the script's" "$(squeue -h -s -j "$id")" "$id\.0 .*$id\.batch "
 like "scontrol show step" "$(scontrol show step "$id.0")" "^StepId=$id\.0 UserId=[0-9]+ StartTime=[0-9T:-]+ TimeLimit=UNLIMITED.*State=RUNNING Partition=[a-z]+ NodeList=n\[1-2\].*Nodes=2 CPUs=2 Tasks=2 Name=talk.*SrunHost:Pid=[a-z0-9-]+:[0-9]+"
-like "scontrol show step of a job" "$(scontrol show step "$id")" "StepId=$id\.0 .*StepId=$id\.batch "
+is "scontrol show step of a job" "$(scontrol show step "$id" | grep -o '^StepId=[^ ]*')" "StepId=$id.batch
+StepId=$id.0"
 run scontrol show step "$id.77"
 is "one that is not there" "$code" 1
 

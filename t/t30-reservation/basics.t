@@ -42,6 +42,9 @@ is 'nothing else runs there' "$(job_state "$a")" PENDING
 b=$(sbatch --parsable --mem=100 -t 5 --reservation=r -o /dev/null --wrap 'sleep 60')
 ok 'a job in it runs' wait_for 20 job_is "$b" RUNNING
 is 'on its node' "$(squeue -h -j "$b" -o %N)" n1
+c=$(sbatch --parsable --mem=100 --reservation=r -o /dev/null --wrap 'sleep 60')
+ok 'so does one without a limit, for it is ended with the reservation' wait_for 20 job_is "$c" RUNNING
+scancel "$c"
 run scontrol delete reservationname=r
 like 'it cannot be deleted while it is used' "$err" 'in use'
 scontrol update reservationname=r "users+=$TEST_UID" >/dev/null

@@ -503,11 +503,16 @@ static void who_waits_when_it_ends(void **state)
     put(rig, (struct wanted){ "k", .nodes = "n1", .length_s = 600 });
     put(rig,
         (struct wanted){ "g", .nodes = "n2", .length_s = 600, .flags = { "NO_HOLD_JOBS_AFTER" } });
+    uint32_t first = rig_submit(rig, "ex t=3000 resv=k"),
+             other = rig_submit(rig, "ex t=3000 resv=g");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, first) && rig_runs(rig, other)); /* however long they may be */
     uint32_t held = rig_submit(rig, "c=1 t=3000 resv=k"),
              goes = rig_submit(rig, "c=1 t=3000 resv=g");
     rig_plan(rig);
-    assert_false(rig_runs(rig, held) || rig_runs(rig, goes)); /* they would not end in it */
+    assert_false(rig_runs(rig, held) || rig_runs(rig, goes));
     rig_wait(rig, 601);
+    assert_false(rig_runs(rig, first) || rig_runs(rig, other)); /* they ended with it */
     rig_plan(rig);
     assert_int_equal(rig_job(rig, held)->hold, 2);
     assert_true(rig_runs(rig, goes));
@@ -561,9 +566,15 @@ static uint32_t dice(uint32_t sides)
     return (uint32_t)(seed >> 33) % sides;
 }
 
-static int64_t end_of(const struct job *job)
+/* By its limit, and no later than the reservation that it asked for. */
+static int64_t end_of(const struct rig *rig, const struct job *job)
 {
-    return job_end_by(job, job->run->start_us + job->run->suspended_total_us);
+    const struct reservation *resv =
+        job->shape->reservation ? state_reservation(rig->state, job->run->reservation) : NULL;
+    int64_t end = job_end_by(job, job->run->start_us + job->run->suspended_total_us);
+
+    return resv && !(resv->flags & RESV_FLEX) && end > resv->spec->end_us ? resv->spec->end_us
+                                                                          : end;
 }
 
 static uint64_t gpus_of(const struct job_part *part)
@@ -576,13 +587,13 @@ static uint64_t gpus_of(const struct job_part *part)
 }
 
 /* CPUs and GPUs of a node that jobs have beyond `from`, in the reservation or outside of it. */
-static void beyond(const struct node *node, const char *resv, bool in, int64_t from_us,
-                   uint64_t *cpus, uint64_t *gpus)
+static void beyond(const struct rig *rig, const struct node *node, const char *resv, bool in,
+                   int64_t from_us, uint64_t *cpus, uint64_t *gpus)
 {
     *cpus = *gpus = 0;
     for (size_t i = 0; i < node->jobs.len; i++) {
         const struct job *job = node->jobs.items[i];
-        if (str_eq(job->run->reservation, resv) != in || end_of(job) <= from_us)
+        if (str_eq(job->run->reservation, resv) != in || end_of(rig, job) <= from_us)
             continue;
         for (unsigned k = 0; k < job->run->count; k++) {
             if (job->run->parts[k].node == node) {
@@ -593,24 +604,23 @@ static void beyond(const struct node *node, const char *resv, bool in, int64_t f
     }
 }
 
-static void judge_node(const struct job *job, const struct node *node,
+static void judge_node(const struct rig *rig, const struct node *node,
                        const struct reservation *resv, int64_t now_us)
 {
     const struct resv_part *part = resv_part_of(resv, node->number);
     int64_t from = resv->spec->start_us > now_us ? resv->spec->start_us : now_us;
     uint64_t cpus, gpus;
 
-    beyond(node, resv->spec->name, false, from, &cpus, &gpus);
+    beyond(rig, node, resv->spec->name, false, from, &cpus, &gpus);
     assert_non_null(part);
     assert_true(cpus + part->cpus <= node->cpus);
     assert_true(gpus + part->gres[0] <= node->gres[0].total);
-    (void)job;
 }
 
 /* Every start, when it is made: it leaves to each reservation what is its own, as long as it runs. */
 static void judge(struct rig *rig, const struct job *job)
 {
-    int64_t start = rig->now_us, end = end_of(job);
+    int64_t start = rig->now_us, end = end_of(rig, job);
 
     starts_seen++;
     for (size_t r = 0; r < state_reservation_count(rig->state); r++) {
@@ -627,11 +637,11 @@ static void judge(struct rig *rig, const struct job *job)
             if (own)
                 assert_true(has || resv->flags & RESV_ANY_NODES);
             if (own && part && part->cpus) {
-                beyond(node, resv->spec->name, true, start, &cpus, &gpus);
+                beyond(rig, node, resv->spec->name, true, start, &cpus, &gpus);
                 assert_true(cpus <= part->cpus);
             }
             if (!own && meets && has)
-                judge_node(job, node, resv, start);
+                judge_node(rig, node, resv, start);
         }
     }
 }
