@@ -59,7 +59,7 @@ static int start_program(struct pmix *pmix, int socket_fd, int err_fd, struct er
     bare.work_dir = root;
     bare.umask = 077;
     snprintf(number, sizeof(number), "%d", socket_fd);
-    return start_task(&bare, &pmix->tasks->contain, &what, &started, err);
+    return start_task(&bare, &pmix->tasks->hold.contain, &what, &started, err);
 }
 
 static int start(struct pmix *pmix, struct err *err)

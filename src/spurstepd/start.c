@@ -32,11 +32,12 @@
 #include "spurstepd/private.h"
 #include "spurstepd/prolog.h"
 #include "spurstepd/rlimits.h"
+#include "spurstepd/start_args.h"
 #include "sys/spawn.h"
 
 #define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
 
-enum { PID_TEXT_BYTES = 40, SAY_WAIT_MS = 200, SHEBANG_BYTES = 256 };
+enum { SAY_WAIT_MS = 200 };
 
 struct child {
     const StepTask *task;
@@ -55,7 +56,7 @@ struct child {
     size_t cpus_bytes;
     const StepTaskOne *one; /* NULL: a script */
     struct private_dirs dirs;
-    char pid_text[PID_TEXT_BYTES]; /* SLURM_TASK_PID=… */
+    char pid_text[START_PID_BYTES]; /* SLURM_TASK_PID=… */
     int fds[3];
     const char *failed; /* what, when it failed */
     const char *path;   /* on which file */
@@ -305,95 +306,6 @@ CHILD static int child_main(void *arg)
     _exit(error);
 }
 
-static bool env_is(const char *entry, const char *name, size_t len)
-{
-    return strncmp(entry, name, len) == 0 && entry[len] == '=';
-}
-
-/* The task's own variables first, then those of the login that it does not set. */
-static char **build_env(struct child *child, char *const *own_env, char *const *login)
-{
-    const StepTask *task = child->task;
-    size_t login_count = 0, own_count = 0, n = 0;
-
-    while (login && login[login_count])
-        login_count++;
-    while (own_env && own_env[own_count])
-        own_count++;
-    char **env = NEW_ARRAY(char *, task->n_env + own_count + login_count + 2);
-    strcpy(child->pid_text, "SLURM_TASK_PID=");
-    env[n++] = child->pid_text;
-    for (size_t i = 0; i < own_count; i++)
-        env[n++] = own_env[i];
-    size_t fixed = n;
-    for (size_t i = 0; i < task->n_env; i++) {
-        bool present = false;
-        for (size_t k = 0; k < fixed && !present; k++)
-            present = env_is(task->env[i], env[k], strcspn(env[k], "="));
-        if (!present)
-            env[n++] = task->env[i];
-    }
-    size_t own = n;
-    for (size_t i = 0; i < login_count; i++) {
-        const char *equals = strchr(login[i], '=');
-        bool present = !equals;
-        for (size_t k = 0; k < own && !present; k++)
-            present = env_is(env[k], login[i], (size_t)(equals - login[i]));
-        if (!present)
-            env[n++] = login[i];
-    }
-    return env;
-}
-
-static char **build_argv(const StepTask *task, const char *script, char *const *before)
-{
-    char **argv = NEW_ARRAY(char *, task->n_args + 4);
-    size_t n = 0;
-
-    for (; before && before[n]; n++)
-        argv[n] = before[n];
-    argv[n++] = (char *)script;
-    for (size_t i = 0; i < task->n_args; i++)
-        argv[n++] = task->args[i];
-    return argv;
-}
-
-static char **wrap_argv(const StepTask *task, const char *script, char *const *interpreter)
-{
-    CLEANUP(freep) char **inner = build_argv(task, script, interpreter);
-    size_t count = 0;
-
-    while (inner[count])
-        count++;
-    char **argv = NEW_ARRAY(char *, task->n_wrapper + count + 1);
-    memcpy(argv, task->wrapper, task->n_wrapper * sizeof(char *));
-    memcpy(argv + task->n_wrapper, inner, count * sizeof(char *));
-    return argv;
-}
-
-/*
- * "#! /bin/sh -e -u" gives "/bin/sh" and "-e -u", as the kernel reads it: one argument at most.
- * False when there is no such line.
- */
-static bool read_shebang(const StepTask *task, char line[SHEBANG_BYTES], char *out[3])
-{
-    size_t len = MIN(task->script.len, (size_t)SHEBANG_BYTES - 1);
-
-    memcpy(line, task->script.data, len);
-    line[len] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    if (strncmp(line, "#!", 2) != 0)
-        return false;
-    out[0] = str_trim(line + 2);
-    out[1] = out[0] + strcspn(out[0], " \t");
-    if (*out[1])
-        *out[1]++ = '\0';
-    out[1] += strspn(out[1], " \t");
-    out[1] = *out[1] ? out[1] : NULL;
-    out[2] = NULL;
-    return *out[0] != '\0';
-}
-
 /* A task's own; and where the kernel has no cpuset controller for us, those of the step. */
 static void build_cpus(struct child *child, const struct contain *contain)
 {
@@ -464,19 +376,19 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
         .task = task, .script = script, .cgroup_fd = contain->cgroup_fd, .groups = task->owner->gids
     };
 
-    char line[SHEBANG_BYTES], *interpreter[3];
+    char line[START_SHEBANG_BYTES], *interpreter[3];
 
     *out = (struct started){ 0 };
-    child.env = build_env(&child, NULL, login_env);
-    bool named = read_shebang(task, line, interpreter);
+    child.env = start_env(task, child.pid_text, NULL, login_env);
+    bool named = start_shebang(task, line, interpreter);
     if (task->n_wrapper) { /* what runs the script is looked for inside, so it is said by hand */
-        child.argv = wrap_argv(task, script, named ? interpreter : NULL);
+        child.argv = start_wrapped(task, script, named ? interpreter : NULL);
         child.script = child.argv[0];
     } else if (task->n_task_prolog && named) {
-        child.argv = build_argv(task, script, interpreter);
+        child.argv = start_argv(task, script, interpreter);
     } else {
-        child.argv = build_argv(task, script, NULL);
-        child.by_hand = named ? build_argv(task, script, interpreter) : NULL;
+        child.argv = start_argv(task, script, NULL);
+        child.by_hand = named ? start_argv(task, script, interpreter) : NULL;
     }
     put_prolog(&child);
     int ret = spawn(&child, contain, out, err);
@@ -503,7 +415,7 @@ int start_task(const StepTask *task, struct contain *contain, const struct start
                            .fds = { what->fds[0], what->fds[1], what->fds[2] } };
 
     *out = (struct started){ 0 };
-    child.env = build_env(&child, what->env, NULL);
+    child.env = start_env(task, child.pid_text, what->env, NULL);
     if (!what->no_prolog)
         put_prolog(&child);
     int ret = spawn(&child, contain, out, err);

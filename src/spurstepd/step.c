@@ -33,7 +33,6 @@
 
 enum {
     SECOND_US = 1000000,
-    KILL_AGAIN_US = 100000,
     REPORT_SYNC_US = 1000000,
     SAY_STARTED_US = 20000, /* a step that is over before says both at once */
     UNKILLABLE_DEFAULT_S = 60,
@@ -69,19 +68,19 @@ static void fill_report(struct step *step)
     StepEnded *ended = &step->ended;
     uint64_t oom;
 
-    contain_usage(&step->contain, usage);
-    if (step->track.task)
-        track_end(&step->track, &(struct sample_task){ .ended = usage }, usage);
+    contain_usage(&step->hold.contain, usage);
+    if (step->hold.track.task)
+        track_end(&step->hold.track, &(struct sample_task){ .ended = usage }, usage);
     usage->has_user_us = usage->has_system_us = usage->has_max_rss_bytes = true;
     usage->has_page_faults = usage->has_processes = true;
     ended->usage = usage;
     ended->has_exit_status = true;
     ended->exit_status = (uint32_t)step->status;
-    if (step->ended_by_us) {
+    if (step->hold.ended_by_us) {
         ended->has_state = true;
-        ended->state = step->why;
+        ended->state = step->hold.why;
     }
-    if ((oom = contain_oom_kills(&step->contain)) > 0) {
+    if ((oom = contain_oom_kills(&step->hold.contain)) > 0) {
         ended->has_state = true;
         ended->state = JOB_OUT_OF_MEMORY;
         ended->exit_status = STATUS_OOM;
@@ -95,7 +94,7 @@ static void fill_report(struct step *step)
     }
     if (ended->has_state && ended->state == JOB_OUT_OF_MEMORY) {
         ended->exit_status = STATUS_OOM;
-        track_out_of_memory(&step->track, &step->contain, oom, usage, step->text,
+        track_out_of_memory(&step->hold.track, &step->hold.contain, oom, usage, step->text,
                             sizeof(step->text));
     }
 }
@@ -105,10 +104,10 @@ static void add_started(struct step *step, StepNews *news)
     step->start_said = true;
     step->say_at_us = -1;
     news->started = &step->started;
-    news->containment = step->contain.how;
-    if (step->frozen) {
+    news->containment = step->hold.contain.how;
+    if (step->hold.frozen) {
         news->has_frozen = true;
-        news->frozen = step->frozen;
+        news->frozen = step->hold.frozen;
     }
 }
 
@@ -144,13 +143,14 @@ void step_end(struct step *step, int64_t now_us)
     ended->ended_us = clock_wall_us();
     ended->started_us = step->started.time_us;
     ended->text = step->text[0] ? step->text : NULL;
-    contain_close(&step->contain);
-    track_done(&step->track);
+    contain_close(&step->hold.contain);
+    track_done(&step->hold.track);
     /* A full disk does not keep spurd from hearing of the end; only a crash could then lose it. */
     if (report_write(step->dir_fd, step->task->name, ended, &err) < 0)
         fprintf(stderr, "spurstepd: report of %u.%s: %s\n", step->task->id->job_id,
                 step->task->name, err.text);
-    step->kill_at_us = step->give_up_at_us = step->lease_at_us = step->say_at_us = -1;
+    step->hold.kill_at_us = step->hold.give_up_at_us = step->hold.lease_at_us = step->say_at_us =
+        -1;
     step->sync_at_us = now_us + REPORT_SYNC_US;
     step->phase = send_report(step) ? STEP_DONE : STEP_ENDED;
 }
@@ -233,9 +233,9 @@ static void start(struct step *step)
         fail_start(step, false, &err);
         return;
     }
-    contain_open(&step->contain, task);
+    contain_open(&step->hold.contain, task);
     char **login = get_login(step);
-    int ret = start_script(task, &step->contain, script, login, &started, &err);
+    int ret = start_script(task, &step->hold.contain, script, login, &started, &err);
     login_free(login);
     if (ret < 0) {
         fail_start(step, started.by_user, &err);
@@ -244,9 +244,9 @@ static void start(struct step *step)
     step->script = started.pid;
     step->started.pid = (uint32_t)started.pid;
     int64_t now_us = clock_boot_us();
-    limit_start(&step->limit, task->has_time_limit_s ? task->time_limit_s : -1,
+    limit_start(&step->hold.limit, task->has_time_limit_s ? task->time_limit_s : -1,
                 task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
-    track_start(&step->track, task, 1, now_us);
+    track_start(&step->hold.track, task, 1, now_us);
     step->say_at_us = now_us + SAY_STARTED_US;
     say_warnings(step, &started);
     step_check_lease(step, now_us);
@@ -261,9 +261,9 @@ static void run_epilog(struct step *step, int64_t now_us)
 {
     static char *own[] = { (char *)"SLURM_PROCID=0", (char *)"SLURM_LOCALID=0", NULL };
 
-    step->kill_at_us = -1;
-    if (!epilog_start(&step->epilog, step->task, &step->contain, own, now_us))
-        step->kill_at_us = now_us; /* unless nobody is left to kill */
+    step->hold.kill_at_us = -1;
+    if (!epilog_start(&step->epilog, step->task, &step->hold.contain, own, now_us))
+        step->hold.kill_at_us = now_us; /* unless nobody is left to kill */
 }
 
 static void reap(struct step *step, int64_t now_us)
@@ -285,7 +285,7 @@ static void reap(struct step *step, int64_t now_us)
         step->status = status;
         step->script = 0;
         step->phase = STEP_ENDING;
-        step->give_up_at_us = now_us + wait_s * (int64_t)SECOND_US;
+        step->hold.give_up_at_us = now_us + wait_s * (int64_t)SECOND_US;
         run_epilog(step, now_us);
     }
     if (pid < 0 && errno == ECHILD && step->phase == STEP_ENDING) /* (1) */
@@ -298,15 +298,13 @@ static void do_due(struct step *step, int64_t now_us)
     epilog_check(&step->epilog, now_us);
     if (step->say_at_us >= 0 && now_us >= step->say_at_us)
         send_started(step);
-    if (step->lease_at_us >= 0 && now_us >= step->lease_at_us)
+    if (step->hold.lease_at_us >= 0 && now_us >= step->hold.lease_at_us)
         step_check_lease(step, now_us);
-    if (step->phase == STEP_RUNNING && step->track.next_us >= 0 && now_us >= step->track.next_us)
+    if (step->phase == STEP_RUNNING && step->hold.track.next_us >= 0 &&
+        now_us >= step->hold.track.next_us)
         step_sample(step, false, now_us);
-    if (step->kill_at_us >= 0 && now_us >= step->kill_at_us) {
-        contain_kill(&step->contain);
-        step->kill_at_us = now_us + KILL_AGAIN_US;
-    }
-    if (step->give_up_at_us >= 0 && now_us >= step->give_up_at_us) {
+    hold_check_kill(&step->hold, now_us);
+    if (step->hold.give_up_at_us >= 0 && now_us >= step->hold.give_up_at_us) {
         step->unkillable = true;
         snprintf(step->text, sizeof(step->text), "Kill task failed");
         step_end(step, now_us);
@@ -320,11 +318,7 @@ static void do_due(struct step *step, int64_t now_us)
 static void set_timer(struct step *step, int64_t now_us)
 {
     const int64_t due[] = {
-        step->phase == STEP_RUNNING ? limit_next_us(&step->limit, now_us) : -1,
-        step->phase == STEP_RUNNING ? step->track.next_us : -1,
-        step->kill_at_us,
-        step->give_up_at_us,
-        step->lease_at_us,
+        hold_next_us(&step->hold, step->phase == STEP_RUNNING, now_us),
         step->sync_at_us,
         step->say_at_us,
         step->epilog.pid ? step->epilog.kill_at_us : -1,
@@ -398,17 +392,12 @@ static void loop(struct step *step)
 
 int step_run(StepTask *task, int dir_fd, int chan_fd)
 {
-    struct step step = { .task = task,
-                         .dir_fd = dir_fd,
-                         .contain = { .cgroup_fd = -1 },
-                         .kill_at_us = -1,
-                         .give_up_at_us = -1,
-                         .lease_at_us = -1,
-                         .sync_at_us = -1,
-                         .say_at_us = -1,
-                         .timer_us = -1 };
+    struct step step = {
+        .task = task, .dir_fd = dir_fd, .sync_at_us = -1, .say_at_us = -1, .timer_us = -1
+    };
     sigset_t set;
 
+    step_hold(&step);
     usage__init(&step.usage);
     step_started__init(&step.started);
     step_ended__init(&step.ended);

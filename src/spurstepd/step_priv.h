@@ -9,11 +9,9 @@
 
 #include "base/err.h"
 #include "spurstepd/chan.h"
-#include "spurstepd/contain.h"
-#include "spurstepd/limit.h"
+#include "spurstepd/hold.h"
 #include "spurstepd/prolog.h"
 #include "spurstepd/step.h"
-#include "spurstepd/track.h"
 
 enum step_phase {
     STEP_RUNNING, /* the script is alive */
@@ -26,17 +24,12 @@ struct step {
     StepTask *task;
     int dir_fd, signal_fd, timer_fd;
     struct chan chan;
-    struct contain contain;
-    struct limit limit;
-    struct track track; /* task is NULL before the script runs */
+    struct hold hold;
     enum step_phase phase;
 
     pid_t script;
     struct epilog epilog;
-    int status;       /* of the script, as wait gives it */
-    unsigned frozen;  /* FreezeCause bits */
-    bool ended_by_us; /* before the script ended; `why` says what for */
-    JobState why;
+    int status; /* of the script, as wait gives it */
     Usage usage;
     StepStarted started;
     StepEnded ended;
@@ -45,9 +38,6 @@ struct step {
     bool start_said;
 
     /* Boot times of what is due; -1: nothing. */
-    int64_t kill_at_us;    /* SIGKILL to all, and again */
-    int64_t give_up_at_us; /* processes that do not die */
-    int64_t lease_at_us;
     int64_t sync_at_us; /* nobody heard the report so far */
     int64_t say_at_us;  /* that it has started, unless it ends before */
     int64_t timer_us;   /* what the timer is set to */
@@ -57,9 +47,9 @@ struct step {
 void step_end(struct step *step, int64_t now_us);
 
 /* step_act.c: what can happen to a running step */
+void step_hold(struct step *step); /* before anything else */
 void step_obey(struct step *step, const StepOrder *order, int64_t now_us);
 void step_kill(struct step *step, unsigned wait_s, JobState why, int64_t now_us);
-void step_set_frozen(struct step *step, unsigned frozen, int64_t now_us);
 void step_check_lease(struct step *step, int64_t now_us);
 /* Looks at what it uses now; `say` tells spurd. */
 void step_sample(struct step *step, bool say, int64_t now_us);

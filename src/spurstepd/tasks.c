@@ -11,27 +11,22 @@
  */
 #include "spurstepd/tasks.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "base/str.h"
 #include "spurstepd/plug.h"
-#include "spurstepd/report.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/clock.h"
-#include "sys/files.h"
 
-enum { KILL_AGAIN_US = 100000, UNKILLABLE_DEFAULT_S = 60, FIXED_FDS = 4, STATUS_OOM = 125 };
+enum { FIXED_FDS = 4 };
 
 bool tasks_valid(const StepTask *task)
 {
@@ -48,198 +43,6 @@ bool tasks_valid(const StepTask *task)
     return true;
 }
 
-/* ---- the end ---- */
-
-static bool all_exited(const struct tasks *tasks)
-{
-    for (size_t i = 0; i < tasks->count; i++) {
-        if (tasks->list[i].pid || tasks->list[i].epilog.pid)
-            return false;
-    }
-    return true;
-}
-
-/* The next task epilog, if there is one. */
-static void run_epilog(struct tasks *tasks, size_t index, int64_t now_us)
-{
-    struct plug_task one = { .index = index, .number = tasks->list[index].number };
-    struct arena arena;
-
-    tasks->list[index].epilog.pid = 0;
-    if (tasks->list[index].epilog.next >= tasks->task->n_task_epilog)
-        return;
-    arena_init(&arena);
-    plug_numbers(tasks, &one, &arena);
-    vec_push(&one.env, NULL);
-    epilog_start(&tasks->list[index].epilog, tasks->task, &tasks->contain, one.env.items, now_us);
-    vec_done(&one.env);
-    arena_done(&arena);
-}
-
-/* The tasks are gone; what they left behind goes too. */
-static void begin_end(struct tasks *tasks, int64_t now_us)
-{
-    unsigned wait_s = tasks->task->unkillable_s ? tasks->task->unkillable_s : UNKILLABLE_DEFAULT_S;
-
-    if (tasks->phase != TASKS_RUNNING || !all_exited(tasks))
-        return;
-    tasks->phase = TASKS_ENDING;
-    plugs_stop(tasks);
-    tasks->kill_at_us = now_us;
-    tasks->give_up_at_us = now_us + wait_s * (int64_t)TASKS_SECOND_US;
-}
-
-static void add_usage(Usage *usage, const struct rusage *more)
-{
-    usage->user_us += more->ru_utime.tv_sec * (int64_t)TASKS_SECOND_US + more->ru_utime.tv_usec;
-    usage->system_us += more->ru_stime.tv_sec * (int64_t)TASKS_SECOND_US + more->ru_stime.tv_usec;
-    usage->max_rss_bytes = MAX(usage->max_rss_bytes, (uint64_t)more->ru_maxrss * 1024);
-    usage->page_faults += (uint64_t)more->ru_majflt;
-    usage->read_bytes += (uint64_t)more->ru_inblock * 512;
-    usage->write_bytes += (uint64_t)more->ru_oublock * 512;
-    usage->processes++;
-}
-
-/* False: nobody is left (1). */
-static bool reap(struct tasks *tasks, int64_t now_us)
-{
-    struct rusage usage;
-    int status;
-    pid_t pid;
-
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        add_usage(&tasks->usage, &usage);
-        for (size_t i = 0; i < tasks->count; i++) {
-            struct task_one *one = &tasks->list[i];
-            if (one->epilog.pid == pid)
-                run_epilog(tasks, i, now_us);
-            if (one->pid != pid)
-                continue;
-            add_usage(&one->ended, &usage);
-            one->pid = 0;
-            one->status = status;
-            one->exited = one->exit_due = true;
-            file_close(&one->in);
-            plugs_exited(tasks, i);
-            run_epilog(tasks, i, now_us);
-        }
-    }
-    bool left = !(pid < 0 && errno == ECHILD);
-    if (!left || !tasks->task->tasks->wait_for_children)
-        begin_end(tasks, now_us);
-    return left;
-}
-
-static int code_of(int status)
-{
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void fill_report(struct tasks *tasks)
-{
-    StepEnded *ended = &tasks->ended;
-    Usage *usage = &tasks->usage;
-    uint64_t oom = contain_oom_kills(&tasks->contain);
-    int highest = 0;
-
-    contain_usage(&tasks->contain, usage);
-    tasks_track_end(tasks);
-    usage->has_user_us = usage->has_system_us = usage->has_max_rss_bytes = true;
-    usage->has_page_faults = usage->has_processes = true;
-    usage->has_read_bytes = usage->has_write_bytes = true;
-    ended->has_exit_status = true;
-    for (size_t i = 0; i < tasks->count; i++) {
-        if (code_of(tasks->list[i].status) > highest) {
-            highest = code_of(tasks->list[i].status);
-            ended->exit_status = (uint32_t)tasks->list[i].status;
-        }
-    }
-    if (oom > 0) {
-        tasks->ended_by_us = true;
-        tasks->why = JOB_OUT_OF_MEMORY;
-    }
-    if (tasks->ended_by_us && tasks->why == JOB_OUT_OF_MEMORY) {
-        ended->exit_status = STATUS_OOM;
-        track_out_of_memory(&tasks->track, &tasks->contain, oom, usage, tasks->report_text,
-                            sizeof(tasks->report_text));
-    }
-    ended->id = tasks->task->id;
-    ended->has_ended_us = ended->has_started_us = true;
-    ended->ended_us = clock_wall_us();
-    ended->started_us = tasks->started_us;
-    ended->usage = usage;
-    ended->has_state = tasks->ended_by_us && !tasks->launch_failed;
-    ended->state = tasks->why;
-    ended->has_launch_failed = ended->launch_failed = tasks->launch_failed;
-    ended->text = *tasks->text ? tasks->text : *tasks->report_text ? tasks->report_text : NULL;
-}
-
-static bool all_read(const struct tasks *tasks)
-{
-    for (size_t i = 0; i < tasks->count; i++) {
-        const struct task_one *one = &tasks->list[i];
-        if (one->out >= 0 || one->err >= 0 || one->exit_due)
-            return false;
-    }
-    return true;
-}
-
-/* The last frame; `news` may say more to spurd. */
-static void say_over(struct tasks *tasks, StepNews *news)
-{
-    RunStepOut out = RUN_STEP_OUT__INIT;
-    StepOver over = STEP_OVER__INIT;
-
-    tasks->over_said = true;
-    over.has_state = tasks->ended_by_us;
-    over.state = tasks->why;
-    over.usage = &tasks->usage;
-    over.text = tasks->ended.text;
-    over.has_launch_failed = over.launch_failed = tasks->launch_failed;
-    out.what_case = RUN_STEP_OUT__WHAT_OVER;
-    out.over = &over;
-    tasks_send_both(tasks, news, &out);
-}
-
-/* Reads what is left in the pipes, as far as there is room. */
-static void drain(struct tasks *tasks)
-{
-    for (size_t i = 0; i < tasks->count; i++) {
-        tasks_read(tasks, &tasks->list[i], false);
-        tasks_read(tasks, &tasks->list[i], true);
-    }
-    tasks_say_exits(tasks);
-}
-
-static void step_ended(struct tasks *tasks)
-{
-    StepNews news = STEP_NEWS__INIT;
-
-    tasks->phase = TASKS_ENDED;
-    tasks->kill_at_us = tasks->give_up_at_us = tasks->lease_at_us = -1;
-    fill_report(tasks);
-    plugs_end(tasks);
-    contain_close(&tasks->contain);
-    track_done(&tasks->track);
-    drain(tasks);
-    news.ended = &tasks->ended;
-    if (all_read(tasks) || *tasks->text)
-        say_over(tasks, &news);
-    else
-        tasks_send(tasks, &news);
-}
-
-/* (3) */
-static void write_report(struct tasks *tasks)
-{
-    if (tasks->phase != TASKS_ENDED || tasks->chan.fd >= 0 || tasks->report_written)
-        return;
-    tasks->report_written =
-        report_write(tasks->dir_fd, tasks->task->name, &tasks->ended, NULL) == 0;
-}
-
-/* ---- the loop ---- */
-
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < 0 ? b : b < 0 ? a : MIN(a, b);
@@ -248,16 +51,11 @@ static int64_t earlier(int64_t a, int64_t b)
 static void set_timer(struct tasks *tasks, int64_t now_us)
 {
     struct itimerspec when = { 0 };
-    int64_t next = earlier(tasks->kill_at_us, tasks->give_up_at_us);
+    int64_t next = hold_next_us(&tasks->hold, tasks->phase == TASKS_RUNNING, now_us);
 
-    next = earlier(next, tasks->lease_at_us);
     for (size_t i = 0; i < tasks->count; i++) {
         if (tasks->list[i].epilog.pid)
             next = earlier(next, tasks->list[i].epilog.kill_at_us);
-    }
-    if (tasks->phase == TASKS_RUNNING) {
-        next = earlier(next, limit_next_us(&tasks->limit, now_us));
-        next = earlier(next, tasks->track.next_us);
     }
     if (next >= 0) {
         next = MAX(next, 1);
@@ -272,18 +70,15 @@ static void do_due(struct tasks *tasks, int64_t now_us)
     tasks_check_limit(tasks, now_us);
     for (size_t i = 0; i < tasks->count; i++)
         epilog_check(&tasks->list[i].epilog, now_us);
-    if (tasks->lease_at_us >= 0 && now_us >= tasks->lease_at_us)
+    if (tasks->hold.lease_at_us >= 0 && now_us >= tasks->hold.lease_at_us)
         tasks_check_lease(tasks, now_us);
-    if (tasks->phase == TASKS_RUNNING && tasks->track.next_us >= 0 &&
-        now_us >= tasks->track.next_us)
+    if (tasks->phase == TASKS_RUNNING && tasks->hold.track.next_us >= 0 &&
+        now_us >= tasks->hold.track.next_us)
         tasks_sample(tasks, false, now_us);
-    if (tasks->kill_at_us >= 0 && now_us >= tasks->kill_at_us) {
-        contain_kill(&tasks->contain);
-        tasks->kill_at_us = now_us + KILL_AGAIN_US;
-    }
-    if (tasks->give_up_at_us >= 0 && now_us >= tasks->give_up_at_us) {
+    hold_check_kill(&tasks->hold, now_us);
+    if (tasks->hold.give_up_at_us >= 0 && now_us >= tasks->hold.give_up_at_us) {
         snprintf(tasks->text, sizeof(tasks->text), "Kill task failed");
-        step_ended(tasks);
+        tasks_ended(tasks);
     }
 }
 
@@ -299,8 +94,8 @@ static void send_hello(struct tasks *tasks)
     news.started = &started;
     news.has_layout = tasks->task->tasks->has_layout;
     news.layout = tasks->task->tasks->layout;
-    news.has_frozen = tasks->frozen != 0;
-    news.frozen = tasks->frozen;
+    news.has_frozen = tasks->hold.frozen != 0;
+    news.frozen = tasks->hold.frozen;
     tasks_send(tasks, &news);
     over.ended = &tasks->ended;
     if (tasks->phase == TASKS_ENDED)
@@ -371,15 +166,15 @@ static void prepare(struct tasks *tasks, struct pollfd *ready)
 static void advance(struct tasks *tasks, int64_t now_us)
 {
     StepNews news = STEP_NEWS__INIT;
-    bool left = tasks->phase == TASKS_ENDED || reap(tasks, now_us);
+    bool left = tasks->phase == TASKS_ENDED || tasks_reap(tasks, now_us);
 
     do_due(tasks, now_us);
     tasks_say_exits(tasks);
     if (!left && tasks->phase == TASKS_ENDING)
-        step_ended(tasks);
-    if (tasks->phase == TASKS_ENDED && !tasks->over_said && all_read(tasks))
-        say_over(tasks, &news);
-    write_report(tasks);
+        tasks_ended(tasks);
+    if (tasks->phase == TASKS_ENDED && !tasks->over_said && tasks_all_read(tasks))
+        tasks_say_over(tasks, &news);
+    tasks_write_report(tasks);
 }
 
 void tasks_watch(struct tasks *tasks, int fd, void *data,
@@ -475,18 +270,18 @@ static void start(struct tasks *tasks)
     StepTask *task = tasks->task;
 
     tasks->started_us = clock_wall_us();
-    contain_open(&tasks->contain, task);
+    contain_open(&tasks->hold.contain, task);
     if (plugs_begin(tasks, &err) < 0 || tasks_start(tasks, &err) < 0) {
         snprintf(tasks->text, sizeof(tasks->text), "%s", err.text);
         tasks->launch_failed = true;
-        tasks->ended_by_us = true;
-        tasks->kill_at_us = 0;
+        tasks->hold.ended_by_us = true;
+        tasks->hold.kill_at_us = 0;
     }
     int64_t now_us = clock_boot_us();
-    limit_start(&tasks->limit,
+    limit_start(&tasks->hold.limit,
                 tasks_limit_s(tasks, task->has_time_limit_s ? task->time_limit_s : -1),
                 task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
-    track_start(&tasks->track, task, tasks->count, now_us);
+    track_start(&tasks->hold.track, task, tasks->count, now_us);
     send_running(tasks);
     tasks_check_lease(tasks, now_us);
 }
@@ -505,15 +300,10 @@ static void remove_dir(const struct tasks *tasks)
 
 int tasks_run(StepTask *task, int dir_fd, int chan_fd)
 {
-    struct tasks tasks = { .task = task,
-                           .dir_fd = dir_fd,
-                           .contain = { .cgroup_fd = -1 },
-                           .count = task->tasks->n_list,
-                           .kill_at_us = -1,
-                           .give_up_at_us = -1,
-                           .lease_at_us = -1 };
+    struct tasks tasks = { .task = task, .dir_fd = dir_fd, .count = task->tasks->n_list };
     sigset_t set;
 
+    tasks_hold(&tasks);
     usage__init(&tasks.usage);
     step_ended__init(&tasks.ended);
     signal(SIGCHLD, SIG_DFL);

@@ -1,90 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tasks_act.c - what can happen to running tasks: orders of spurd and srun, limits, the lease
+ * tasks_act.c - what can happen to running tasks: orders of spurd and srun, limits; hold.c does most of it
  */
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
-#include "spurstepd/lease.h"
 #include "spurstepd/relay.h"
 #include "spurstepd/tasks_priv.h"
-#include "sys/clock.h"
 
 enum { SIGNAL_MAX = 64, SAMPLE_BYTES_MAX = 48 * 1024 };
 
-static const struct {
-    JobState why;
-    const char *words;
-} causes[] = {
-    { JOB_TIMEOUT, " DUE TO TIME LIMIT" },
-    { JOB_PREEMPTED, " DUE TO PREEMPTION" },
-    { JOB_NODE_FAIL, " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS" },
-    { JOB_FAILED, " DUE TO TASK FAILURE" },
-};
-
-static void say_cancelled(struct tasks *tasks, JobState why)
+static void tell(void *owner, const StepNews *news)
 {
-    time_t now = (time_t)clock_wall_s();
-    const StepId *id = tasks->task->id;
+    tasks_send(owner, news);
+}
+
+static void say(void *owner, const char *text)
+{
     RunStepOut out = RUN_STEP_OUT__INIT;
-    struct tm when;
-    char stamp[32], text[512];
-    const char *words = "";
 
-    for (size_t i = 0; i < ARRAY_LEN(causes); i++)
-        words = causes[i].why == why ? causes[i].words : words;
-    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", localtime_r(&now, &when));
-    snprintf(text, sizeof(text),
-             "slurmstepd: error: *** STEP %u.%s ON %.256s CANCELLED AT %s%s ***", id->job_id,
-             tasks->task->name, tasks->task->node, stamp, words);
     out.what_case = RUN_STEP_OUT__WHAT_SAY;
-    out.say = text;
-    tasks_send_srun(tasks, &out);
+    out.say = (char *)text;
+    tasks_send_srun(owner, &out);
 }
 
-static void set_frozen(struct tasks *tasks, unsigned frozen, int64_t now_us)
+void tasks_hold(struct tasks *tasks)
 {
-    StepNews news = STEP_NEWS__INIT;
-
-    if (tasks->phase != TASKS_RUNNING || frozen == tasks->frozen)
-        return;
-    tasks->frozen = frozen;
-    contain_freeze(&tasks->contain, frozen != 0);
-    if (frozen)
-        limit_freeze(&tasks->limit, now_us);
-    else
-        limit_thaw(&tasks->limit, now_us);
-    news.has_frozen = true;
-    news.frozen = frozen;
-    tasks_send(tasks, &news);
+    tasks->hold = (struct hold){ .task = tasks->task,
+                                 .contain = { .cgroup_fd = -1 },
+                                 .kill_at_us = -1,
+                                 .give_up_at_us = -1,
+                                 .lease_at_us = -1,
+                                 .owner = tasks,
+                                 .tell = tell,
+                                 .say = say };
 }
 
-/* One that froze because its lease ended runs no further instruction, not even to handle a SIGTERM. */
 void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us)
 {
-    int64_t at = now_us + wait_s * (int64_t)TASKS_SECOND_US;
-
-    if (tasks->phase != TASKS_RUNNING)
-        return;
-    if (tasks->frozen & FREEZE_LEASE)
-        at = now_us;
-    if (!tasks->ended_by_us) {
-        tasks->ended_by_us = true;
-        tasks->why = why;
-        if (!quiet)
-            say_cancelled(tasks, why);
-        if (at > now_us) {
-            set_frozen(tasks, 0, now_us);
-            contain_signal(&tasks->contain, SIGTERM);
-            contain_signal(&tasks->contain, SIGCONT);
-        }
-    }
-    if (tasks->kill_at_us < 0 || at < tasks->kill_at_us)
-        tasks->kill_at_us = at;
+    if (tasks->phase == TASKS_RUNNING)
+        hold_end(&tasks->hold, wait_s, why, quiet, now_us);
 }
 
 void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char *text)
@@ -92,7 +48,7 @@ void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char
     RunStepOut out = RUN_STEP_OUT__INIT;
     StepAbort abort_words = STEP_ABORT__INIT;
 
-    if (tasks->ended_by_us || tasks->phase != TASKS_RUNNING)
+    if (tasks->hold.ended_by_us || tasks->phase != TASKS_RUNNING)
         return;
     abort_words.has_task = abort_words.has_code = true;
     abort_words.task = number;
@@ -122,9 +78,9 @@ void tasks_check_limit(struct tasks *tasks, int64_t now_us)
 {
     if (tasks->phase != TASKS_RUNNING)
         return;
-    switch (limit_due(&tasks->limit, now_us)) {
+    switch (limit_due(&tasks->hold.limit, now_us)) {
     case LIMIT_WARN:
-        contain_signal(&tasks->contain, (int)tasks->task->warn_signal);
+        contain_signal(&tasks->hold.contain, (int)tasks->task->warn_signal);
         break;
     case LIMIT_OVER:
         tasks_end(tasks, tasks_kill_wait_s(tasks), JOB_TIMEOUT, false, now_us);
@@ -136,33 +92,15 @@ void tasks_check_limit(struct tasks *tasks, int64_t now_us)
 
 void tasks_check_lease(struct tasks *tasks, int64_t now_us)
 {
-    tasks->lease_at_us = -1;
-    if (!tasks->task->lease_file || tasks->phase != TASKS_RUNNING)
-        return;
-    int64_t over_us = lease_over_us(tasks->task->lease_file, now_us);
-    if (over_us < 0 || (tasks->frozen & FREEZE_LEASE))
-        return;
-    if (over_us > now_us)
-        tasks->lease_at_us = over_us;
-    else
-        set_frozen(tasks, tasks->frozen | FREEZE_LEASE, now_us);
-}
-
-static void obey_freeze(struct tasks *tasks, const StepFreeze *order, int64_t now_us)
-{
-    unsigned bit = order->cause;
-
-    if (tasks->ended_by_us)
-        return;
-    set_frozen(tasks, order->thaw ? tasks->frozen & ~bit : tasks->frozen | bit, now_us);
-    if (order->thaw && order->cause == FREEZE_LEASE)
-        tasks_check_lease(tasks, now_us);
+    tasks->hold.lease_at_us = -1;
+    if (tasks->phase == TASKS_RUNNING)
+        hold_check_lease(&tasks->hold, now_us);
 }
 
 static void obey_signal(struct tasks *tasks, uint32_t signal)
 {
     if (signal > 0 && signal <= SIGNAL_MAX && tasks->phase == TASKS_RUNNING)
-        contain_signal(&tasks->contain, (int)signal);
+        contain_signal(&tasks->hold.contain, (int)signal);
 }
 
 static void set_window(struct tasks *tasks, const StepWindow *window)
@@ -266,27 +204,11 @@ void tasks_track_end(struct tasks *tasks)
 {
     struct arena arena;
 
-    if (!tasks->track.peaks)
+    if (!tasks->hold.track.peaks)
         return;
     arena_init(&arena);
-    track_end(&tasks->track, list_tasks(tasks, &arena), &tasks->usage);
+    track_end(&tasks->hold.track, list_tasks(tasks, &arena), &tasks->usage);
     arena_done(&arena);
-}
-
-static void say_over_memory(struct tasks *tasks)
-{
-    const StepTask *task = tasks->task;
-    RunStepOut out = RUN_STEP_OUT__INIT;
-    char text[200];
-
-    snprintf(text, sizeof(text),
-             "slurmstepd: error: StepId=%u.%.32s exceeded memory limit (%" PRIu64 " > %" PRIu64
-             "), being killed",
-             task->id->job_id, task->name, tasks->track.held_bytes,
-             task->step_mem_bytes ? task->step_mem_bytes : task->mem_bytes);
-    out.what_case = RUN_STEP_OUT__WHAT_SAY;
-    out.say = text;
-    tasks_send_srun(tasks, &out);
 }
 
 void tasks_sample(struct tasks *tasks, bool say, int64_t now_us)
@@ -295,22 +217,20 @@ void tasks_sample(struct tasks *tasks, bool say, int64_t now_us)
     StepHere here = STEP_HERE__INIT;
     struct arena arena;
 
-    if (!tasks->track.peaks)
+    if (!tasks->hold.track.peaks)
         return;
     arena_init(&arena);
     here.id = tasks->task->id;
-    bool over = track_sample(&tasks->track, &tasks->contain, list_tasks(tasks, &arena), now_us,
-                             &arena, &here);
+    bool over = track_sample(&tasks->hold.track, &tasks->hold.contain, list_tasks(tasks, &arena),
+                             now_us, &arena, &here);
     news.sample = &here;
     if (step_news__get_packed_size(&news) > SAMPLE_BYTES_MAX)
         here.n_tasks = 0; /* the sum is left */
     if (say)
         tasks_send(tasks, &news);
     arena_done(&arena);
-    if (over && !tasks->ended_by_us) {
-        say_over_memory(tasks);
-        tasks_end(tasks, 0, JOB_OUT_OF_MEMORY, true, now_us);
-    }
+    if (over && tasks->phase == TASKS_RUNNING)
+        hold_over_memory(&tasks->hold, true, now_us);
 }
 
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
@@ -327,10 +247,11 @@ void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
         tasks_end(tasks, order->kill->kill_wait_s, order->kill->state, false, now_us);
         break;
     case STEP_ORDER__WHAT_FREEZE:
-        obey_freeze(tasks, order->freeze, now_us);
+        if (tasks->phase == TASKS_RUNNING)
+            hold_obey_freeze(&tasks->hold, order->freeze, now_us);
         break;
     case STEP_ORDER__WHAT_LIMIT:
-        limit_change(&tasks->limit, tasks_limit_s(tasks, order->limit->time_limit_s), now_us);
+        limit_change(&tasks->hold.limit, tasks_limit_s(tasks, order->limit->time_limit_s), now_us);
         break;
     case STEP_ORDER__WHAT_LEASE:
         tasks_check_lease(tasks, now_us);

@@ -10,11 +10,9 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "spurstepd/chan.h"
-#include "spurstepd/contain.h"
-#include "spurstepd/limit.h"
+#include "spurstepd/hold.h"
 #include "spurstepd/prolog.h"
 #include "spurstepd/tasks.h"
-#include "spurstepd/track.h"
 
 enum {
     TASKS_INPUT_BYTES = 64 * 1024,   /* what srun may send before we say that it was taken */
@@ -70,9 +68,7 @@ struct tasks {
     StepTask *task;
     int dir_fd, signal_fd, timer_fd;
     struct chan chan;
-    struct contain contain;
-    struct limit limit;
-    struct track track;
+    struct hold hold;
     enum tasks_phase phase;
     struct task_one *list;
     size_t count;
@@ -96,17 +92,13 @@ struct tasks {
     struct pmi *pmi;
     struct pmix *pmix;
 
-    unsigned frozen; /* FreezeCause bits */
-    bool ended_by_us;
-    JobState why;
     Usage usage;
     StepEnded ended;
     char text[ERR_TEXT_BYTES];        /* for srun too */
     char report_text[ERR_TEXT_BYTES]; /* for the report alone */
     bool launch_failed, over_said, report_written;
 
-    int64_t kill_at_us, give_up_at_us, lease_at_us; /* boot time; -1: not due */
-    int64_t started_us;                             /* wall time */
+    int64_t started_us; /* wall time */
 };
 
 /* tasks.c: `ready` is called when something can be read, or its other end is closed. */
@@ -114,6 +106,17 @@ void tasks_watch(struct tasks *tasks, int fd, void *data,
                  void (*ready)(struct tasks *tasks, void *data, short events));
 void tasks_watch_for(struct tasks *tasks, int fd, short events);
 void tasks_unwatch(struct tasks *tasks, int fd);
+
+/* tasks_over.c: notes who has ended. False: nobody is left. */
+bool tasks_reap(struct tasks *tasks, int64_t now_us);
+/* Is everything that the tasks wrote on its way to srun? */
+bool tasks_all_read(const struct tasks *tasks);
+/* Nothing of the step is left, or we gave up on what is. */
+void tasks_ended(struct tasks *tasks);
+/* The last frame; `news` may say more to spurd. */
+void tasks_say_over(struct tasks *tasks, StepNews *news);
+/* While spurd is away, the report is in the step's directory too. */
+void tasks_write_report(struct tasks *tasks);
 
 /* tasks_start.c: every task, or none and `err`. */
 int tasks_start(struct tasks *tasks, struct err *err);
@@ -145,8 +148,9 @@ void tasks_close_one(struct task_one *one);
 void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char *text);
 
 /* tasks_act.c: what can happen to running tasks */
+void tasks_hold(struct tasks *tasks); /* before anything else */
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us);
-/* TERM and CONT, and KILL after a while; asking again may only bring the end nearer. */
+/* See hold_end(). */
 void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us);
 unsigned tasks_kill_wait_s(const struct tasks *tasks);
 int64_t tasks_limit_s(const struct tasks *tasks, int64_t job_s);

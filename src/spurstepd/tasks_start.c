@@ -124,7 +124,7 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
         for (int i = 0; i < 3; i++)
             what.fds[i] = streams[i].theirs;
         what.argv = argv;
-        ret = start_task(tasks->task, &tasks->contain, &what, &started, err);
+        ret = start_task(tasks->task, &tasks->hold.contain, &what, &started, err);
         free(argv);
     }
     for (int i = 0; i < 3; i++)
