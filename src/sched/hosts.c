@@ -120,6 +120,25 @@ void hosts_glance(struct sched *sched)
         host_glance(sched, n);
 }
 
+static void host_freed(struct sched *sched, uint32_t number)
+{
+    struct host *host = &sched->hosts.items[number];
+
+    if (!host->usable || host->freed)
+        return;
+    host->freed = true;
+    vec_push(&sched->freed, number);
+}
+
+void host_unblocked(struct sched *sched, uint32_t number)
+{
+    const struct host *host = &sched->hosts.items[number];
+
+    host_refresh(sched, number);
+    if (is_roomier(host, &host->free, &host->spare))
+        host_freed(sched, number);
+}
+
 void host_refresh(struct sched *sched, uint32_t number)
 {
     struct host *host = &sched->hosts.items[number];
@@ -141,10 +160,8 @@ void host_refresh(struct sched *sched, uint32_t number)
     bool roomier = !was_usable || (was_minded && !host->minded) ||
                    is_roomier(host, &host->free, &free_was) ||
                    is_roomier(host, &host->spare, &spare_was);
-    if (host->usable && roomier && !host->freed) {
-        host->freed = true;
-        vec_push(&sched->freed, number);
-    }
+    if (roomier)
+        host_freed(sched, number);
 }
 
 /* ---- all of it ---- */

@@ -178,6 +178,8 @@ void hosts_read(struct sched *sched); /* all of it anew */
 void hosts_done(struct sched *sched);
 void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
 void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
+/* What was kept of it is not: there is more room until the next block begins, even if not after. */
+void host_unblocked(struct sched *sched, uint32_t number);
 int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
 void host_glance(struct sched *sched, uint32_t number);
 void hosts_glance(struct sched *sched); /* all of them, if kinds have other numbers */

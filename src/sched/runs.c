@@ -142,5 +142,5 @@ void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id)
             vec_remove(&host->blocks, i);
         }
     }
-    host_refresh(sched, number);
+    host_unblocked(sched, number);
 }
