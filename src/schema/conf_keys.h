@@ -53,7 +53,9 @@ struct conf_key {
     const char *def; /* in the notation of the file; NULL: unset */
     int64_t min, max;
     const char *const *words; /* ended by NULL */
-    const char *slurm;        /* what slurm.conf calls it, comma list, newest name first */
+    const char *const
+        *later;        /* those of them that nothing acts on yet: whoever gives one is told */
+    const char *slurm; /* what slurm.conf calls it, comma list, newest name first */
     const char *help;
 };
 

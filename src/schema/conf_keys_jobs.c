@@ -370,11 +370,14 @@ const struct conf_key conf_keys_hooks[] = {
     { .name = "prolog_flags",
       .field = "prolog_flags",
       .type = CONF_WORDS,
-      .flags = CONF_LATER,
       .words = (const char *const[]){ "Alloc", "Contain", "DeferBatch", "NoHold",
                                       "ForceRequeueOnFail", "RunInJob", "Serial", "X11", NULL },
+      .later = (const char *const[]){ "Contain", "NoHold", "RunInJob", "X11", NULL },
       .slurm = "PrologFlags",
-      .help = "When and how the prolog runs." },
+      .help = "How the prolog runs. Serial: one prolog or epilog at a time on each node. Alloc, "
+              "DeferBatch and ForceRequeueOnFail say what is always so: it runs on all nodes when "
+              "the job gets them, a script begins after all of them, and a job whose prolog failed "
+              "is put back. Nothing acts on the others yet." },
     { .name = "timeout",
       .field = "prolog_epilog_timeout_s",
       .type = CONF_SECONDS,
@@ -412,9 +415,9 @@ const struct conf_key conf_keys_hooks[] = {
     { .name = "controller_epilog",
       .field = "epilog_ctld",
       .type = CONF_PATH,
-      .flags = CONF_LATER,
       .slurm = "EpilogSlurmctld",
-      .help = "Program run on the controller after a job ended." },
+      .help = "Program run on the controller when a job that ran has ended or is put back; it "
+              "may take five minutes, or epilog_timeout where that is less." },
     { .name = "task_prolog",
       .field = "task_prolog",
       .type = CONF_PATH,
@@ -450,9 +453,9 @@ const struct conf_key conf_keys_hooks[] = {
     { .name = "unkillable_program",
       .field = "unkillable_program",
       .type = CONF_PATH,
-      .flags = CONF_LATER,
       .slurm = "UnkillableStepProgram",
-      .help = "Program run on a node where processes outlive SIGKILL." },
+      .help = "Program run as root on a node where processes of a step outlive SIGKILL by "
+              "unkillable_timeout; SLURM_JOB_ID and SLURM_STEP_ID name the step." },
     { .name = "mail_prog",
       .field = "mail_prog",
       .type = CONF_PATH,

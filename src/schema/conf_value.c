@@ -315,6 +315,18 @@ static void note_later(struct conf *conf, const struct conf_key *key, struct con
                   "%s is understood, but nothing in this version acts on it", source.as);
 }
 
+/* The same for single words of a key. */
+static void note_later_word(struct conf *conf, const struct conf_key *key,
+                            struct conf_source source, const char *text)
+{
+    for (size_t i = 0; key->later && key->later[i]; i++) {
+        if (str_ieq(text, key->later[i]))
+            conf_note_add(conf, CONF_NOTE_KEPT, source.at,
+                          "%s of %s is understood, but nothing in this version acts on it",
+                          key->later[i], source.as);
+    }
+}
+
 int conf_set(struct conf *conf, struct conf_item *item, const struct conf_key *key,
              struct conf_source source, const char *const *texts, size_t count)
 {
@@ -332,6 +344,8 @@ int conf_set(struct conf *conf, struct conf_item *item, const struct conf_key *k
             note_wrong(&r, source, texts[i]);
             return -1;
         }
+        if (source.at.line)
+            note_later_word(conf, key, source, texts[i]);
     }
     if (key->flags & CONF_LATER && source.at.line)
         note_later(conf, key, source);

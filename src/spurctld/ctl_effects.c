@@ -405,6 +405,8 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     default:
         break;
     }
-    if (event->job)
+    if (event->job) {
         ctl_mail(ctl, event);
+        ctl_epilog(ctl, event);
+    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl_hooks.c - programs of the site that the controller runs: mail
+ * ctl_hooks.c - programs of the site that the controller runs: mail, EpilogSlurmctld
  *
  * They run beside the loop and their failure is logged, never acted on. The mail program is called
  * as Slurm calls it: PROGRAM -s SUBJECT USER, with the job in SLURM_* variables.
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/hostlist.h"
 #include "schema/names.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
@@ -163,6 +164,89 @@ void ctl_mail(struct ctl *ctl, const struct event *event)
         what = mail_event(event, wanted, text, sizeof(text));
     if (what)
         send_mail(ctl, job, spec, whole_array, what);
+    job_spec__free_unpacked(spec, NULL);
+}
+
+/* ---- EpilogSlurmctld ---- */
+
+enum { EPILOG_VARS = 24, EPILOG_MAX_S = 300 };
+
+static const char *number(struct arena *arena, uint32_t value)
+{
+    return arena_printf(arena, "%u", value);
+}
+
+static const char *node_list(const struct job *job, struct arena *arena)
+{
+    CLEANUP(hostlist_done) struct hostlist nodes = { 0 };
+    CLEANUP(str_done) struct str text = { 0 };
+
+    for (size_t i = 0; job->run && i < job->run->count; i++)
+        hostlist_push(&nodes, job->run->parts[i].name, NULL);
+    hostlist_format(&nodes, &text);
+    return arena_strdup(arena, str_text(&text));
+}
+
+static void epilog_env(struct ctl *ctl, const struct job *job, const JobSpec *spec,
+                       struct arena *arena, char **env)
+{
+    unsigned status = job->run ? job->run->exit_status : 0;
+    const struct {
+        const char *name, *value;
+    } rows[] = {
+        { "PATH", "/usr/sbin:/usr/bin:/sbin:/bin" },
+        { "SLURM_SCRIPT_CONTEXT", "epilog_slurmctld" },
+        { "SLURM_CLUSTER_NAME", state_config(ctl->state)->cluster_name },
+        { "SLURM_JOB_ID", number(arena, job->id) },
+        { "SLURM_JOBID", number(arena, job->id) },
+        { "SLURM_JOB_NAME", spec->name },
+        { "SLURM_JOB_USER", job->owner->user },
+        { "SLURM_JOB_UID", number(arena, job->owner->uid) },
+        { "SLURM_JOB_GID", number(arena, job->owner->gid) },
+        { "SLURM_JOB_ACCOUNT", spec->account },
+        { "SLURM_JOB_COMMENT", spec->comment },
+        { "SLURM_JOB_PARTITION", job->run ? job->run->partition : NULL },
+        { "SLURM_JOB_NODELIST", node_list(job, arena) },
+        { "SLURM_JOB_WORK_DIR", spec->work_dir },
+        { "SLURM_JOB_RESTART_COUNT", number(arena, job->restarts) },
+        { "SLURM_JOB_EXIT_CODE", number(arena, status) },
+        { "SLURM_JOB_EXIT_CODE2", arena_printf(arena, "%d:%d", WEXITSTATUS(status),
+                                               WIFSIGNALED(status) ? WTERMSIG(status) : 0) },
+        { "SLURM_ARRAY_JOB_ID", job->is_task ? number(arena, job->array->id) : NULL },
+        { "SLURM_ARRAY_TASK_ID", job->is_task ? number(arena, job->array_task_id) : NULL },
+    };
+    size_t count = 0;
+
+    _Static_assert(ARRAY_LEN(rows) < EPILOG_VARS, "room for the end");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].value)
+            env[count++] = arena_printf(arena, "%s=%s", rows[i].name, rows[i].value);
+    }
+    env[count] = NULL;
+}
+
+void ctl_epilog(struct ctl *ctl, const struct event *event)
+{
+    const Config *config = state_config(ctl->state);
+    const struct job *job = event->job;
+
+    if ((event->kind != EVENT_JOB_ENDED && event->kind != EVENT_JOB_REQUEUED) ||
+        str_is_empty(config->epilog_ctld) || !event->start_us)
+        return;
+    unsigned wait_s = config->epilog_timeout_s ? config->epilog_timeout_s : EPILOG_MAX_S;
+    char *argv[] = { config->epilog_ctld, NULL }, *env[EPILOG_VARS];
+    struct ctl_hook hook = { .what = "controller_epilog",
+                             .argv = argv,
+                             .env = env,
+                             .timeout_s = MIN(wait_s, EPILOG_MAX_S),
+                             .job_id = job->id,
+                             .attempt = job->attempt };
+    struct arena arena;
+    JobSpec *spec = job_spec_unpack(job);
+    arena_init(&arena);
+    epilog_env(ctl, job, spec, &arena, env);
+    ctl->io.hook(ctl->io.ctx, &hook);
+    arena_done(&arena);
     job_spec__free_unpacked(spec, NULL);
 }
 

@@ -193,6 +193,7 @@ void ctl_journal(struct ctl *ctl, uint64_t index, int64_t time_us);
 
 /* ---- ctl_hooks.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);
+void ctl_epilog(struct ctl *ctl, const struct event *event);
 
 /* ---- ctl_nodes.c ---- */
 struct agent *ctl_agent(struct ctl *ctl, const char *node); /* NULL when never seen */

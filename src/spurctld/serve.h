@@ -28,8 +28,16 @@ struct server_options {
 
 enum server_move { MOVE_NOT, MOVE_TO_ETCD, MOVE_TO_SQLITE };
 
+/* Programs of the site that run, and those that wait for a worker: hooks.c. */
+struct hook_run;
+struct server_hooks {
+    struct hook_run *first, *last;
+    unsigned running, waiting;
+};
+
 struct server {
     uv_loop_t *uv;
+    struct server_hooks hooks;
     struct rpc_loop *rpc_loop;
     struct rpc_server *rpc;
     struct rpc_method *methods;

@@ -414,6 +414,7 @@ void agent_stop(struct agent *agent)
     stop_timer(&agent->keep_timer);
     stop_timer(&agent->health_timer);
     agent_health_stop(agent);
+    agent_unkillable_stop(agent);
     stop_timer(&agent->lease_timer);
     rpc_loop_free(TAKE(agent->rpc));
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_hook.c - prolog and epilog of a grant
+ * agent_hook.c - prolog and epilog of a grant; what runs where processes cannot be killed
+ *
+ * With `Serial` of prolog_flags one program at a time runs on the node: who has to wait says so
+ * (hook_waits), and whoever is done has the next one go on.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "spurd/agent_priv.h"
@@ -21,8 +25,10 @@ static unsigned hook_timeout_s(const struct agent *agent, enum env_where where)
     return config && config->prolog_epilog_timeout_s ? config->prolog_epilog_timeout_s : 300;
 }
 
-static struct hook *start_hook(struct agent *agent, struct held *held, const char *path,
-                               enum env_where where, hook_done_fn done)
+/* `step` is NULL unless the program runs because of one. */
+static struct hook *start_hook_of(struct agent *agent, struct held *held, const char *path,
+                                  enum env_where where, const char *context, const char *step,
+                                  hook_done_fn done)
 {
     struct arena arena;
     struct task_node node;
@@ -44,11 +50,75 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
         job.derived_status = held->derived_status;
         env_fill(&env, &job, where);
     }
+    if (context)
+        env_set(&env, "SLURM_SCRIPT_CONTEXT", context);
+    if (step)
+        env_set(&env, "SLURM_STEP_ID", step);
     char **list = env_copy(&env);
     env_done(&env);
     arena_done(&arena);
     return hook_start(agent->uv, path, list, hook_timeout_s(agent, where), done,
                       agent_ref_new(agent, held));
+}
+
+static struct hook *start_hook(struct agent *agent, struct held *held, const char *path,
+                               enum env_where where, hook_done_fn done)
+{
+    return start_hook_of(agent, held, path, where, NULL, NULL, done);
+}
+
+/* ---- one at a time ---- */
+
+static bool is_serial(const struct agent *agent)
+{
+    const Config *config = agent_common(agent);
+    const char *list = config ? config->prolog_flags : NULL;
+    struct span word;
+
+    while (list && str_next(&list, ", ", &word)) {
+        if (span_ieq(word, "Serial"))
+            return true;
+    }
+    return false;
+}
+
+static bool hook_runs(const struct agent *agent)
+{
+    map_each (entry, &agent->table.held) {
+        if (((const struct held *)entry->value)->hook)
+            return true;
+    }
+    return false;
+}
+
+bool agent_hook_waits(struct agent *agent, struct held *held)
+{
+    held->hook_waits = is_serial(agent) && hook_runs(agent);
+    return held->hook_waits;
+}
+
+/* The job that came first of those that wait. */
+static struct held *next_waiting(const struct agent *agent)
+{
+    struct held *first = NULL;
+
+    map_each (entry, &agent->table.held) {
+        struct held *held = entry->value;
+        if (held->hook_waits && (!first || held->job < first->job))
+            first = held;
+    }
+    return first;
+}
+
+/* Somebody is done. Who goes on may need no program any more: then it is the turn of another. */
+static void next_hook(struct agent *agent)
+{
+    struct held *held;
+
+    while (!agent->stopping && !hook_runs(agent) && (held = next_waiting(agent))) {
+        held->hook_waits = false;
+        agent_advance(agent, held);
+    }
 }
 
 static void write_ready(struct agent *agent, struct held *held)
@@ -77,6 +147,7 @@ static void prolog_done(void *ctx, int status, const struct err *err)
     held->hook = NULL;
     if (held->revoked) {
         agent_advance(agent, held);
+        next_hook(agent);
         return;
     }
     if (err) {
@@ -85,11 +156,13 @@ static void prolog_done(void *ctx, int status, const struct err *err)
         err_set(&refused, ERR_PROLOG_FAILED, "Prolog failed: %s", err->text);
         agent_send_grant_ack(agent, held->job, held->attempt, &refused, true);
         agent_forget(agent, held);
+        next_hook(agent);
         return;
     }
     held->ready = true;
     write_ready(agent, held);
     agent_advance(agent, held);
+    next_hook(agent);
 }
 
 /* ---- private directories ---- */
@@ -118,6 +191,7 @@ static void init_done(void *ctx, int status, const struct err *err)
         refuse_prepared(agent, held, err);
     else
         agent_advance(agent, held);
+    next_hook(agent);
 }
 
 bool agent_prepare(struct agent *agent, struct held *held)
@@ -154,6 +228,7 @@ static void epilog_done(void *ctx, int status, const struct err *err)
         held->released = agent->welcomed;
     }
     agent_advance(agent, held);
+    next_hook(agent);
 }
 
 void agent_start_prolog(struct agent *agent, struct held *held)
@@ -164,4 +239,40 @@ void agent_start_prolog(struct agent *agent, struct held *held)
 void agent_start_epilog(struct agent *agent, struct held *held)
 {
     held->hook = start_hook(agent, held, agent_common(agent)->epilog, ENV_EPILOG, epilog_done);
+}
+
+/* ---- processes that outlive SIGKILL ---- */
+
+static void unkillable_done(void *ctx, int status, const struct err *err)
+{
+    struct agent_ref *hook = ctx;
+
+    (void)status;
+    hook->agent->unkillable = NULL;
+    if (err)
+        log_warn("unkillable.program", "job=%u ignored: %s", hook->job, err->text);
+}
+
+void agent_unkillable(struct agent *agent, struct held *held, uint32_t step)
+{
+    const Config *config = agent_common(agent);
+    char number[16];
+
+    log_error("step.unkillable", "job=%u attempt=%u step=%u", held->job, held->attempt, step);
+    agent_ask_drain(agent, "Kill task failed");
+    if (!config || str_is_empty(config->unkillable_program))
+        return;
+    if (agent->unkillable) {
+        log_warn("unkillable.program", "job=%u ignored: it runs already", held->job);
+        return;
+    }
+    snprintf(number, sizeof(number), step == TASK_STEP_BATCH ? "batch" : "%u", step);
+    agent->unkillable = start_hook_of(agent, held, config->unkillable_program, ENV_PROLOG,
+                                      "unkillable_step", number, unkillable_done);
+}
+
+void agent_unkillable_stop(struct agent *agent)
+{
+    if (agent->unkillable)
+        hook_abandon(TAKE(agent->unkillable));
 }

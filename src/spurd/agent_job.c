@@ -64,7 +64,7 @@ static void advance_end(struct agent *agent, struct held *held)
     if (!end_is_due(held))
         return;
     if (has_epilog && !held->epilog_done) {
-        if (!held->hook)
+        if (!held->hook && !agent_hook_waits(agent, held))
             agent_start_epilog(agent, held);
         return;
     }
@@ -83,6 +83,11 @@ static void refuse_full(struct agent *agent, struct held *held, const struct err
     held_drop(&agent->table, held);
 }
 
+static bool has_programs(const Config *config)
+{
+    return config && (!str_is_empty(config->prolog) || !str_is_empty(config->private_init_script));
+}
+
 /* False: it was refused and is gone. */
 static bool advance_start(struct agent *agent, struct held *held)
 {
@@ -96,6 +101,8 @@ static bool advance_start(struct agent *agent, struct held *held)
             return false;
         }
     }
+    if (!held->ready && !held->hook && has_programs(config) && agent_hook_waits(agent, held))
+        return true;
     if (!held->ready && !held->hook && !held->prepared && !agent_prepare(agent, held))
         return false;
     if (!held->ready && !held->hook) {
@@ -176,7 +183,7 @@ static void on_ended(struct agent *agent, struct held *held, const StepNews *new
     log_verbose("step.ended", "job=%u attempt=%u status=%u text=%s", held->job, held->attempt,
                 news->ended->exit_status, news->ended->text ? news->ended->text : "");
     if (held->unkillable)
-        agent_ask_drain(agent, "Kill task failed");
+        agent_unkillable(agent, held, TASK_STEP_BATCH);
     else if (news->ended->launch_failed)
         agent_ask_drain(agent, news->ended->text ? news->ended->text : "launch failed");
     agent_keep_later(agent, held);

@@ -70,6 +70,7 @@ struct agent {
     int64_t heard_us, lease_written_us; /* boot time */
     uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer, health_timer;
     struct hook *health; /* that runs now */
+    struct hook *unkillable;
     bool health_failed;  /* and we asked to be drained for it */
     bool new_boot;       /* the machine was started since the last agent */
     bool allow_plaintext;
@@ -124,6 +125,11 @@ struct agent_ref *agent_ref_new(struct agent *agent, const struct held *held);
 bool agent_prepare(struct agent *agent, struct held *held);
 void agent_start_prolog(struct agent *agent, struct held *held);
 void agent_start_epilog(struct agent *agent, struct held *held);
+/* One program at a time is wanted and another runs: agent_advance() comes when it is done. */
+bool agent_hook_waits(struct agent *agent, struct held *held);
+/* Processes of it outlive SIGKILL: has the node drained and the site's program run. */
+void agent_unkillable(struct agent *agent, struct held *held, uint32_t step);
+void agent_unkillable_stop(struct agent *agent);
 
 /* ---- agent_launch.c ---- */
 /* Nothing ran, or the supervisor died: a report of our own. */

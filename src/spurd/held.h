@@ -69,6 +69,7 @@ struct held {
     unsigned steps;          /* of srun that are alive here */
     uint32_t derived_status; /* the highest of those that ended here */
     struct hook *hook;
+    bool hook_waits; /* until another's program is done */
 };
 
 struct tomb {

@@ -212,8 +212,8 @@ static void proc_ended(struct step_proc *proc, const StepEnded *ended)
     if (held)
         held->derived_status = MAX(held->derived_status, ended->exit_status);
     log_debug("step.ended", "job=%u step=%u status=%u", proc->job, proc->step, ended->exit_status);
-    if (str_eq(ended->text, "Kill task failed"))
-        agent_ask_drain(agent, "Kill task failed");
+    if (held && str_eq(ended->text, "Kill task failed"))
+        agent_unkillable(agent, held, proc->step);
     if (!proc->run && !uv_is_active((uv_handle_t *)proc->timer))
         step_proc_dismiss(proc); /* srun was away for too long before */
     if (held)
