@@ -23,7 +23,7 @@
 #include "sys/clock.h"
 #include "sys/files.h"
 
-enum { USUAL_FANOUT = 8, USUAL_TIMEOUT_S = 100, SECOND_NS = 1000000000, POLL_MS = 200 };
+enum { USUAL_FANOUT = 8, USUAL_TIMEOUT_S = 60, SECOND_NS = 1000000000, POLL_MS = 200 };
 
 struct sgather_args {
     bool compress, force, keep, preserve, recursive, help, usage, version;
@@ -45,8 +45,8 @@ static const struct option rows[] = {
     { .name = "keep", .key = 'k', .env = { "SGATHER_KEEP" }, .read = option_flag, .into = FLAG(keep), .help = "Leave the files on the nodes, where they are removed otherwise." },
     { .name = "nodelist", .key = 'w', .arg = "NODES", .read = option_text, .into = TEXT(nodes), .help = "From these nodes of the job only." },
     { .name = "preserve", .key = 'p', .env = { "SGATHER_PRESERVE" }, .read = option_flag, .into = FLAG(preserve), .help = "Keep the times and the whole mode of the files." },
-    { .name = "recursive", .key = 'r', .read = option_flag, .into = FLAG(recursive), .later = "files are fetched, not directories", .help = "Fetch directories." },
-    { .name = "timeout", .key = 't', .arg = "SECONDS", .env = { "SGATHER_TIMEOUT" }, .read = option_positive, .into = NUMBER(timeout), .help = "Give up when a node says nothing for so long; 100 unless given." },
+    { .name = "recursive", .key = 'r', .env = { "SGATHER_RECURSIVE" }, .read = option_flag, .into = FLAG(recursive), .later = "files are fetched, not directories", .help = "Fetch directories." },
+    { .name = "timeout", .key = 't', .arg = "SECONDS", .env = { "SGATHER_TIMEOUT" }, .read = option_positive, .into = NUMBER(timeout), .help = "Give up when a node says nothing for so long; 60 unless given." },
     { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = NUMBER(verbose), .help = "Say what is done." },
     { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
