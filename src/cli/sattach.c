@@ -33,11 +33,11 @@ struct sattach_args {
 static const struct option rows[] = {
     { .name = "error-filter", .arg = "TASK", .read = option_text, .into = TEXT(error_filter), .help = "Standard error of this task only." },
     { .name = "help", .key = 'h', .read = option_flag, .into = FLAG(help), .help = "Show this text." },
-    { .name = "input-filter", .arg = "TASK", .read = option_text, .into = TEXT(input_filter), .later = "standard input goes where srun sends it", .help = "Standard input to this task only." },
+    { .name = "input-filter", .arg = "TASK", .read = option_text, .into = TEXT(input_filter), .help = "Standard input to this task only." },
     { .name = "label", .key = 'l', .read = option_flag, .into = FLAG(label), .help = "Put the task's number before each line." },
     { .name = "layout", .read = option_flag, .into = FLAG(layout), .help = "Show which task runs where, and leave." },
     { .name = "output-filter", .arg = "TASK", .read = option_text, .into = TEXT(output_filter), .help = "Standard output of this task only." },
-    { .name = "pty", .read = option_flag, .into = FLAG(pty), .later = "a terminal belongs to one srun", .help = "Attach to a terminal." },
+    { .name = "pty", .read = option_flag, .into = FLAG(pty), .help = "Use the terminal that srun --pty gave task 0; its size stays that of srun." },
     { .name = "quiet", .key = 'Q', .read = option_flag, .into = FLAG(quiet), .help = "Say less." },
     { .name = "usage", .key = 'u', .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct sattach_args, verbose), .help = "Say more; may be repeated." },
@@ -70,20 +70,34 @@ static void show_layout(const struct srun *srun)
     }
 }
 
-static int set_filter(struct srun *srun, struct srun_sink *sink, const char *text, int fd)
+static int read_filter(struct srun *srun, const char *text, bool *has, uint32_t *out)
 {
     uint64_t task;
 
-    *sink = (struct srun_sink){ .fd = fd };
     if (!text)
         return 0;
     if (!str_to_u64(text, UINT32_MAX, &task) || task >= srun->ntasks) {
         cli_error(&srun->cli, "Invalid task id '%s'", text);
         return 1;
     }
-    sink->has_only = true;
-    sink->only = (uint32_t)task;
+    *has = true;
+    *out = (uint32_t)task;
     return 0;
+}
+
+static int set_filters(struct srun *srun, const struct sattach_args *args)
+{
+    struct srun_sink *out = &srun->sinks[0], *error = &srun->sinks[1];
+
+    *out = (struct srun_sink){ .fd = STDOUT_FILENO };
+    *error = (struct srun_sink){ .fd = STDERR_FILENO };
+    if (args->pty) { /* it is the terminal of task 0 */
+        srun->has_input_task = true;
+        srun->request.pty = true;
+    }
+    return read_filter(srun, args->output_filter, &out->has_only, &out->only) ||
+           read_filter(srun, args->error_filter, &error->has_only, &error->only) ||
+           read_filter(srun, args->input_filter, &srun->has_input_task, &srun->input_task);
 }
 
 /* One more than the highest number: tasks of other components may come before. False: it makes no sense. */
@@ -155,8 +169,9 @@ static void attach(struct srun *srun, const StepHere *here)
     }
 }
 
-static void on_frame(struct srun *srun, struct srun_node *node, const RunStepOut *out)
+static void on_frame(struct srun *srun, struct srun_node *node, const RunStepOut *out, void *data)
 {
+    (void)data;
     if (out->has_seq) { /* srun may have had some sent again */
         if (out->seq <= node->seen)
             return;
@@ -186,31 +201,24 @@ static void on_frame(struct srun *srun, struct srun_node *node, const RunStepOut
     }
 }
 
-static bool serve(struct srun *srun, struct srun_node *node, struct arena *arena)
+static void on_lost(struct srun *srun, struct srun_node *node, const struct err *err)
 {
-    struct err err = { 0 };
-    bool any = false;
-
-    client_pump(node->client, &err);
-    while (node->stream) {
-        ProtobufCMessage *message;
-        arena_reset(arena);
-        err_clear(&err);
-        int next = client_stream_try(node->stream, arena, &message, &err);
-        if (next == CLIENT_AGAIN)
-            break;
-        any = true;
-        if (next == CLIENT_MESSAGE) {
-            on_frame(srun, node, (const RunStepOut *)message);
-            continue;
-        }
-        if (next != CLIENT_ENDED) {
-            cli_error(&srun->cli, "%s: %s", node->node->name, err.text);
-            srun->failed = true;
-        }
-        client_stream_free(TAKE(node->stream));
+    if (err->code) {
+        cli_error(&srun->cli, "%s: %s", node->node->name, err->text);
+        srun->failed = true;
     }
-    return any;
+    client_stream_free(TAKE(node->stream));
+}
+
+static const struct srun_listener listener = { .message = on_frame, .lost = on_lost };
+
+static bool takes_input(const struct srun *srun, const struct srun_node *node)
+{
+    for (size_t i = 0; srun->has_input_task && i < node->node->n_tasks; i++) {
+        if (node->node->tasks[i] == srun->input_task)
+            return node->stream != NULL;
+    }
+    return node->stream && !srun->has_input_task;
 }
 
 static void send_input(struct srun *srun)
@@ -227,11 +235,13 @@ static void send_input(struct srun *srun)
     data.has_stream = data.has_data = true;
     data.stream = STEP_STREAM_IN;
     data.data = (ProtobufCBinaryData){ (size_t)len, bytes };
+    data.has_task = srun->has_input_task;
+    data.task = srun->input_task;
     in.what_case = RUN_STEP_IN__WHAT_DATA;
     in.data = &data;
     for (size_t i = 0; i < srun->node_count; i++) {
         struct srun_node *node = &srun->nodes[i];
-        if (!node->stream)
+        if (!takes_input(srun, node))
             continue;
         client_stream_send(node->stream, &in.base);
         node->credit -= MIN(node->credit, (size_t)len);
@@ -241,7 +251,7 @@ static void send_input(struct srun *srun)
 static bool may_send(const struct srun *srun)
 {
     for (size_t i = 0; i < srun->node_count; i++) {
-        if (srun->nodes[i].stream && srun->nodes[i].credit < 4096)
+        if (takes_input(srun, &srun->nodes[i]) && srun->nodes[i].credit < 4096)
             return false;
     }
     return srun->input_fd >= 0;
@@ -259,7 +269,7 @@ static void loop(struct srun *srun)
         fds[0] = (struct pollfd){ .fd = may_send(srun) ? srun->input_fd : -1, .events = POLLIN };
         for (size_t i = 0; i < srun->node_count; i++) {
             struct srun_node *node = &srun->nodes[i];
-            while (node->stream && serve(srun, node, &arena))
+            while (node->stream && srun_take(srun, node, &listener, &arena))
                 ;
             open += node->stream != NULL;
             fds[1 + i] = (struct pollfd){ .fd = -1 };
@@ -300,11 +310,12 @@ static int go(struct srun *srun, const struct sattach_args *args, const char *te
     }
     srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->ntasks - 1);
     srun->request.label = args->label;
-    if (set_filter(srun, &srun->sinks[0], args->output_filter, STDOUT_FILENO) ||
-        set_filter(srun, &srun->sinks[1], args->error_filter, STDERR_FILENO))
+    if (set_filters(srun, args))
         return 1;
     attach(srun, here);
+    srun_set_raw(srun);
     loop(srun);
+    srun_unset_raw(srun);
     srun_close_sinks(srun);
     return srun->failed && !srun->highest ? 1 : srun->highest;
 }
@@ -328,6 +339,9 @@ int sattach_main(int argc, char **argv)
         code = 0;
     else if (count != 1) {
         cli_error(&srun.cli, "No job step specified.");
+        code = 1;
+    } else if (args.pty && (args.input_filter || args.output_filter || args.error_filter)) {
+        cli_error(&srun.cli, "--pty cannot be combined with filters");
         code = 1;
     } else
         code = go(&srun, &args, operands[0]);

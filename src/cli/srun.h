@@ -185,13 +185,24 @@ void srun_fill_bind(struct srun *srun, StepLaunch *launch);
 int srun_fill_hosts(struct srun *srun, StepRequest *request);
 
 /* srun_loop.c */
-int srun_loop(struct srun *srun);   /* the exit code of the step */
+int srun_loop(struct srun *srun);     /* the exit code of the step */
+void srun_set_raw(struct srun *srun); /* the terminal, with --pty */
+void srun_unset_raw(struct srun *srun);
 void srun_leave(struct srun *srun); /* the share of the allocation is given back */
 const char *srun_step_name(const struct srun *srun);
 void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);
 
 /* srun_node.c */
 void srun_serve_node(struct srun *srun, struct srun_node *node);
+/* What to do with what a node says. */
+struct srun_listener {
+    void (*message)(struct srun *srun, struct srun_node *node, const RunStepOut *out, void *data);
+    void (*lost)(struct srun *srun, struct srun_node *node, const struct err *err); /* frees it */
+    void *data;
+};
+/* Takes all that has come. False: nothing; try again after true, for what followed from it. */
+bool srun_take(struct srun *srun, struct srun_node *node, const struct srun_listener *listener,
+               struct arena *arena);
 /* Connects again where that is due; returns when the next try is, 0: none. */
 int64_t srun_reconnect(struct srun *srun);
 /* May the stream go on when it is made again? */

@@ -135,7 +135,7 @@ void srun_leave(struct srun *srun)
     }
 }
 
-static void set_raw(struct srun *srun)
+void srun_set_raw(struct srun *srun)
 {
     struct termios raw;
 
@@ -146,12 +146,18 @@ static void set_raw(struct srun *srun)
     srun->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
 }
 
-int srun_loop(struct srun *srun)
+void srun_unset_raw(struct srun *srun)
 {
-    set_raw(srun);
-    loop(srun);
     if (srun->raw)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &srun->before);
+    srun->raw = false;
+}
+
+int srun_loop(struct srun *srun)
+{
+    srun_set_raw(srun);
+    loop(srun);
+    srun_unset_raw(srun);
     if (srun->killed_by_9 || (srun->killing && srun->highest > 128))
         cli_say(&srun->cli, "Force Terminated %s", srun_step_name(srun));
     srun_leave(srun);

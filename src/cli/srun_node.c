@@ -188,9 +188,10 @@ static void on_attached(struct srun *srun, struct srun_node *node, const StepAtt
     node->signal_count = 0;
 }
 
-static void on_message(struct srun *srun, struct srun_node *node, const RunStepOut *out,
-                       struct exits *exits)
+static void on_message(struct srun *srun, struct srun_node *node, const RunStepOut *out, void *data)
 {
+    struct exits *exits = data;
+
     if (out->has_seq) { /* (1) */
         if (out->seq != node->seen + 1)
             return;
@@ -279,9 +280,8 @@ static void on_lost(struct srun *srun, struct srun_node *node, const struct err 
     node->tries = 0;
 }
 
-/* What has come. False: nothing. */
-static bool take_messages(struct srun *srun, struct srun_node *node, struct arena *arena,
-                          struct exits *exits)
+bool srun_take(struct srun *srun, struct srun_node *node, const struct srun_listener *listener,
+               struct arena *arena)
 {
     struct err err = { 0 };
     bool any = false;
@@ -296,9 +296,9 @@ static bool take_messages(struct srun *srun, struct srun_node *node, struct aren
             break;
         any = true;
         if (next == CLIENT_MESSAGE)
-            on_message(srun, node, (const RunStepOut *)message, exits);
+            listener->message(srun, node, (const RunStepOut *)message, listener->data);
         else
-            on_lost(srun, node, &err);
+            listener->lost(srun, node, &err);
     }
     return any;
 }
@@ -306,11 +306,11 @@ static bool take_messages(struct srun *srun, struct srun_node *node, struct aren
 void srun_serve_node(struct srun *srun, struct srun_node *node)
 {
     struct exits exits = { 0 };
+    struct srun_listener listener = { .message = on_message, .lost = on_lost, .data = &exits };
     struct arena arena;
 
     arena_init(&arena);
-    /* Again after something came: to send what followed from it, which may bring more. */
-    while (node->stream && take_messages(srun, node, &arena, &exits))
+    while (node->stream && srun_take(srun, node, &listener, &arena))
         ;
     flush_exits(srun, &exits);
     vec_done(&exits.tasks);

@@ -5,6 +5,7 @@
  * (1) srun sends no more than was granted: TASKS_INPUT_BYTES, and again whatever the slowest task has
  *     taken. So orders never wait behind input.
  * (2) srun says where in its stream a piece begins; after a broken connection it goes on where we are.
+ * (3) The parts are what the buffer holds, in its order. A task steps over those for another one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,17 +24,20 @@ static size_t held_by(const struct tasks *tasks, bool srun)
     return sum;
 }
 
-static void add_part(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len)
+static void add_part(struct tasks *tasks, struct input_part part, const uint8_t *bytes)
 {
+    size_t count = tasks->input_parts.len;
+    struct input_part *last = count ? &tasks->input_parts.items[count - 1] : NULL;
+
     if (!tasks->input)
         tasks->input = mem_new(TASKS_INPUT_BYTES + TASKS_WATCH_BYTES);
-    memcpy(tasks->input + tasks->input_len, bytes, len);
-    tasks->input_len += len;
-    size_t count = tasks->input_parts.len;
-    if (count && tasks->input_parts.items[count - 1].from == from)
-        tasks->input_parts.items[count - 1].len += len;
-    else if (len)
-        vec_push(&tasks->input_parts, (struct input_part){ .from = from, .len = len });
+    memcpy(tasks->input + tasks->input_len, bytes, part.len);
+    tasks->input_len += part.len;
+    if (last && last->from == part.from && last->has_only == part.has_only &&
+        last->only == part.only)
+        last->len += part.len;
+    else if (part.len)
+        vec_push(&tasks->input_parts, part);
 }
 
 /* A piece that is not the next one, or more than was granted, is not taken. */
@@ -50,13 +54,30 @@ void tasks_input(struct tasks *tasks, const StepData *data, uint32_t from)
         size_t old = data->has_offset ? (size_t)(tasks->input_taken - data->offset) : 0; /* (2) */
         if (old > len || len - old > TASKS_INPUT_BYTES - held_by(tasks, true))
             return;
-        add_part(tasks, 0, bytes + old, len - old);
+        add_part(tasks, (struct input_part){ .len = len - old }, bytes + old);
         tasks->input_taken += len - old;
         tasks->input_eof = data->eof;
     } else if (len <= TASKS_WATCH_BYTES - held_by(tasks, false)) {
-        add_part(tasks, from, bytes, len);
+        add_part(tasks,
+                 (struct input_part){
+                     .from = from, .has_only = data->has_task, .only = data->task, .len = len },
+                 bytes);
     }
     tasks_write_input(tasks);
+}
+
+/* How many bytes from `at` on belong together; `mine`: to this task (3). */
+static size_t piece_at(const struct tasks *tasks, uint32_t number, uint64_t at, bool *mine)
+{
+    uint64_t end = tasks->input_first;
+
+    vec_each (const struct input_part, part, &tasks->input_parts) {
+        end += part->len;
+        *mine = !part->has_only || part->only == number;
+        if (at < end)
+            return (size_t)(end - at);
+    }
+    return 0;
 }
 
 /* How far the task is; it has all when it does not read. */
@@ -65,8 +86,13 @@ static uint64_t write_one(struct tasks *tasks, struct task_one *one)
     uint64_t end = tasks->input_first + tasks->input_len;
 
     while (one->in >= 0 && one->in_done < end) {
-        ssize_t len = write(one->in, tasks->input + (one->in_done - tasks->input_first),
-                            (size_t)(end - one->in_done));
+        bool mine = false;
+        size_t piece = piece_at(tasks, one->number, one->in_done, &mine);
+        if (!mine) {
+            one->in_done += piece;
+            continue;
+        }
+        ssize_t len = write(one->in, tasks->input + (one->in_done - tasks->input_first), piece);
         if (len < 0 && errno == EINTR)
             continue;
         if (len < 0 && errno == EAGAIN)

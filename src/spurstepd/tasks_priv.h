@@ -51,6 +51,8 @@ struct frame {
 /* Whose bytes are in the buffer of standard input. */
 struct input_part {
     uint32_t from; /* 0: srun */
+    bool has_only;
+    uint32_t only; /* for this task alone */
     size_t len;
 };
 

@@ -61,4 +61,36 @@ like "and says so" "$(cat kill.out)" "STEP $id\.0 ON n[12] CANCELLED AT"
 is "but not the job" "$(job_state "$id")" RUNNING
 scancel -b -s TERM "$id"
 ok "scancel -b signals the script" wait_for 40 sh -c "squeue -h -t all -j $id -o %T | grep -qE 'FAILED|COMPLETED|CANCELLED'"
+
+# What is written to a step: to all of its tasks, to one, to the terminal of one.
+id=$(as_user sbatch --parsable -N2 -n3 -o read.out --wrap 'mkfifo h.$SLURM_JOB_ID; srun bash -c "echo on \$SLURM_PROCID; while read l && [ \$l != quit ]; do echo \$SLURM_PROCID:\$l; done" <>h.$SLURM_JOB_ID; echo rc=$?')
+ok "three tasks read" wait_for 30 sh -c '[ $(grep -c "^on" read.out) = 3 ]'
+run as_user sattach --input-filter 3 "$id.0"
+like "--input-filter of no task" "$code $err" "^1 .*Invalid task id '3'"
+for task in 1 2 0; do
+    echo "for$task" | as_user timeout 60 sattach --input-filter $task "$id.0" >>filter.out 2>&1 &
+    ok "--input-filter $task" wait_for 30 grep -qx "$task:for$task" read.out
+done
+echo all | as_user timeout 60 sattach "$id.0" >>filter.out 2>&1 &
+ok "without a filter every task reads" wait_for 30 sh -c '[ $(grep -c ":all$" read.out) = 3 ]'
+is "and no other than the one meant did before" "$(grep -v '^on' read.out | sort | tr '\n' ' ')" "0:all 0:for0 1:all 1:for1 2:all 2:for2 "
+echo quit | as_user timeout 60 sattach "$id.0" >>filter.out 2>&1 &
+ok "input ends the step" wait_for 30 grep -q "rc=0" read.out
+
+run as_user sattach --pty --input-filter 0 "$id.0"
+like "--pty with a filter" "$code $err" "^1 .*--pty cannot be combined"
+id=$(as_user sbatch --parsable -N1 -n1 -o pty.out --wrap 'mkfifo h.$SLURM_JOB_ID; srun --pty bash -c "trap \"echo INTERRUPTED\" INT; test -t 0 && echo terminal; while ! read -t 0.2 l; do echo tick; done; echo read \$l; exit 3" <>h.$SLURM_JOB_ID; echo rc=$?')
+ok "a step with a terminal" wait_for 30 grep -q "^terminal" pty.out
+mkfifo keys
+as_user timeout 60 script -qfec "sattach --pty $id.0; echo ended=\$?; stty -a" term.out <keys >/dev/null &
+exec 7>keys
+ok "sattach --pty sees it" wait_for 30 grep -q tick term.out
+printf '\003' >&7
+ok "and sends what is typed, ^C too" wait_for 30 grep -q INTERRUPTED term.out
+printf 'word\r' >&7
+ok "and lines" wait_for 30 grep -q "rc=3" pty.out
+ok "and has the exit code" wait_for 30 grep -q "ended=3" term.out
+like "task 0 read it" "$(tr -d '\r' <pty.out)" "read word"
+ok "the terminal is as it was" wait_for 30 grep -qE "[^-]icanon" term.out
+exec 7>&-
 done_testing
