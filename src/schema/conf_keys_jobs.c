@@ -403,9 +403,9 @@ const struct conf_key conf_keys_hooks[] = {
     { .name = "nohold_on_prolog_fail",
       .field = "nohold_on_prolog_fail",
       .type = CONF_BOOL,
-      .flags = CONF_LATER,
       .def = "false",
-      .help = "A job whose prolog failed is put back without being held. From slurm.conf: "
+      .help = "A job whose prolog failed is put back without being held, so that it may run on "
+              "other nodes: the node is drained. From slurm.conf: "
               "nohold_on_prolog_fail of SchedulerParameters." },
     { .name = "controller_prolog",
       .field = "prolog_ctld",

@@ -199,7 +199,7 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
         ctl_granting_sent(ctl, job, part);
         ctl_send(ctl, agent, &message);
     } else {
-        ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false);
+        ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false, false);
     }
     arena_done(&arena);
 }
@@ -219,13 +219,13 @@ void ctl_send_launch(struct ctl *ctl, const struct job *job)
     if (fill_launch(ctl, job, &arena, &launch))
         ctl_send(ctl, agent, &message);
     else
-        ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false);
+        ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false, false);
     arena_done(&arena);
 }
 
 /* The attempt is over without a report: its node refused it, or its script is gone. */
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
-                     bool requeue)
+                     bool requeue, bool hold)
 {
     CmdFinish finish = CMD_FINISH__INIT;
     Command command = CTL_COMMAND(FINISH, .finish = &finish);
@@ -234,6 +234,7 @@ void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, c
     finish.job_id = job->id;
     finish.attempt = job->attempt;
     finish.requeue = requeue;
+    finish.has_hold = finish.hold = hold;
     if (!requeue) {
         finish.has_state = true;
         finish.state = JOB_FAILED;
@@ -242,8 +243,8 @@ void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, c
     }
     finish.failed_node = (char *)node;
     finish.text = (char *)why;
-    log_warn("job.lost", "job=%u attempt=%u node=%s requeue=%d why=%s", job->id, job->attempt,
-             node ? node : "-", requeue, why);
+    log_warn("job.lost", "job=%u attempt=%u node=%s requeue=%d hold=%d why=%s", job->id,
+             job->attempt, node ? node : "-", requeue, hold, why);
     ctl_propose(ctl, &command, NULL, NULL);
 }
 

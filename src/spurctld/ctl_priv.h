@@ -173,7 +173,7 @@ bool ctl_may_launch(const struct ctl *ctl, const struct job *job);
 uint32_t ctl_grant_version(const struct job *job);
 void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
-                     bool requeue);
+                     bool requeue, bool hold);
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job);
 
 /* ---- ctl_alloc.c ---- */

@@ -171,7 +171,9 @@ static void on_grant_ack(struct ctl *ctl, struct agent *agent, const GrantAck *a
     }
     if (answer->refused)
         ctl_finish_lost(ctl, job, agent->name,
-                        answer->text ? answer->text : err_text((enum err_code)answer->code), true);
+                        answer->text ? answer->text : err_text((enum err_code)answer->code), true,
+                        answer->code == ERR_PROLOG_FAILED &&
+                            !state_config(ctl->state)->nohold_on_prolog_fail);
     else
         ctl_granting_ack(ctl, job, agent->name);
 }

@@ -71,8 +71,8 @@ struct agent {
     uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer, health_timer;
     struct hook *health; /* that runs now */
     struct hook *unkillable;
-    bool health_failed;  /* and we asked to be drained for it */
-    bool new_boot;       /* the machine was started since the last agent */
+    bool health_failed; /* and we asked to be drained for it */
+    bool new_boot;      /* the machine was started since the last agent */
     bool allow_plaintext;
     bool private_tried, can_private; /* private.c */
 };

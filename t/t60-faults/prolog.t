@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A prolog that hangs: its node is drained with the reason, the job runs elsewhere, nothing is left behind.
+# A prolog that hangs or fails: its node is drained with the reason, nothing is left behind; the job is held,
+# or with nohold_on_prolog_fail runs elsewhere.
 . "$(dirname "$0")/../lib.sh"
 [ "$(id -u)" -eq 0 ] || skip_all "prologs run as root"
 cat >"$T/prolog" <<'END'
@@ -9,20 +10,32 @@ cat >"$T/prolog" <<'END'
 exec sleep 54321
 END
 chmod 755 "$T/prolog"
-printf 'ClusterName=p\nProlog=%s\nPrologEpilogTimeout=3\nNodeName=n[1-2] CPUs=4 RealMemory=1000\nPartitionName=debug Nodes=ALL Default=YES\n' "$T/prolog" >"$T/p.conf"
+conf='ClusterName=p\nProlog=%s\nPrologEpilogTimeout=3\nNodeName=n[1-2] CPUs=4 RealMemory=1000\nPartitionName=debug Nodes=ALL Default=YES\n'
+printf "$conf" "$T/prolog" >"$T/p.conf"
 cluster_up --nodes 2 --conf "$T/p.conf"
 cd "$(user_dir)"
 drained() { [[ $(sinfo -h -n n1 -o %t) == drain* ]]; }
 id=$(as_user sbatch --parsable -w n1 -o /dev/null --wrap 'echo ran on $SLURMD_NODENAME')
 ok "the node is drained" wait_for 60 drained
 like "and says why" "$(sinfo -h -R -o '%n %E' 2>/dev/null; scontrol show node n1)" "[Pp]rolog"
-pending() { [ "$(squeue -h -j "$id" -o %T)" = PENDING ]; }
-ok "the job waits again" wait_for 60 pending
+pending() { [ "$(squeue -h -j "$id" -o "%T %r")" = "PENDING JobHeldAdmin" ]; }
+ok "the job waits again, held" wait_for 60 pending
 is "it was never started there" "$(spur journal | grep -c "step job=$id")" 0
-scancel "$id"
+not_ok "its owner cannot release it" as_user scontrol release "$id" 2>/dev/null
+scontrol update jobid="$id" reqnodelist=
+scontrol release "$id"
+ok "released by root it runs on the other node" wait_for 60 job_is "$id" COMPLETED
 free=$(as_user sbatch --parsable -o "$T/home/out" --wrap 'echo ran on $SLURMD_NODENAME')
 ok "another runs on the other node" wait_for 60 job_is "$free" COMPLETED
 is "there" "$(cat "$T/home/out")" "ran on n2"
 gone() { ! pgrep -f 'sleep 54321' >/dev/null; }
 ok "nothing of the prolog is left" wait_for 30 gone
+
+sed -i 's/^exec sleep.*/exit 7/' "$T/prolog"
+printf "${conf}SchedulerParameters=nohold_on_prolog_fail\n" "$T/prolog" >"$T/q.conf"
+cluster_up --nodes 2 --conf "$T/q.conf"
+first=$(as_user sbatch --parsable -o "$T/home/again" --wrap 'echo ran on $SLURMD_NODENAME')
+ok "a job that is not held runs elsewhere by itself" wait_for 60 job_is "$first" COMPLETED
+is "there" "$(cat "$T/home/again")" "ran on n2"
+ok "and the node is drained" wait_for 60 drained
 done_testing
