@@ -174,27 +174,34 @@ static bool serve(struct gather *gather, struct source *source, struct arena *ar
     return any;
 }
 
-static void begin(struct gather *gather, struct source *source)
+/* Carries out the plan's order on one node. */
+static int open_node(const CopyPlanReply *plan, const CopyHop *hop, struct client **client,
+                     struct client_stream **stream, struct err *err)
 {
     CopyReadRequest request = COPY_READ_REQUEST__INIT;
-    struct err err = { 0 };
 
-    source->moved_us = clock_boot_us();
     request.has_order = request.has_proof = true;
-    request.order = gather->plan->order;
-    request.proof = source->hop->proof;
-    source->client = client_new(&(struct client_options){ .addresses = source->hop->address,
-                                                          .token = "",
-                                                          .default_port = 6818 },
-                                &err);
-    if (source->client)
-        source->stream = client_stream_open(
-            source->client,
+    request.order = plan->order;
+    request.proof = hop->proof;
+    *client = client_new(
+        &(struct client_options){ .addresses = hop->address, .token = "", .default_port = 6818 },
+        err);
+    if (*client)
+        *stream = client_stream_open(
+            *client,
             &(struct client_stream_options){ .path = "/spur.NodeAccess/CopyRead",
                                              .message = &request.base,
                                              .reply_type = &copy_part__descriptor },
-            &err);
-    if (!source->stream)
+            err);
+    return *stream ? 0 : -1;
+}
+
+static void begin(struct gather *gather, struct source *source)
+{
+    struct err err = { 0 };
+
+    source->moved_us = clock_boot_us();
+    if (open_node(gather->plan, source->hop, &source->client, &source->stream, &err) < 0)
         end_source(gather, source, &err);
 }
 
@@ -244,29 +251,16 @@ static void fetch_all(struct gather *gather)
 static int remove_one(struct gather *gather, const CopyPlanReply *plan, const CopyHop *hop,
                       struct err *err)
 {
-    CopyReadRequest request = COPY_READ_REQUEST__INIT;
     ProtobufCMessage *message;
+    struct client *client = NULL;
     struct client_stream *stream = NULL;
-    int next = -1;
+    int ret = open_node(plan, hop, &client, &stream, err);
 
-    request.has_order = request.has_proof = true;
-    request.order = plan->order;
-    request.proof = hop->proof;
-    struct client *client = client_new(
-        &(struct client_options){ .addresses = hop->address, .token = "", .default_port = 6818 },
-        err);
-    if (client)
-        stream = client_stream_open(
-            client,
-            &(struct client_stream_options){ .path = "/spur.NodeAccess/CopyRead",
-                                             .message = &request.base,
-                                             .reply_type = &copy_part__descriptor },
-            err);
-    if (stream)
-        next = client_stream_next(stream, &gather->cli.arena, &message, err);
+    if (ret == 0)
+        ret = client_stream_next(stream, &gather->cli.arena, &message, err);
     client_stream_free(stream);
     client_free(client);
-    return next < 0 ? next : 0;
+    return MIN(ret, 0);
 }
 
 static bool remove_sources(struct gather *gather, CopyOrder *order)
