@@ -305,6 +305,22 @@ static void copy_options(struct agent *agent, const struct agent_options *option
     agent->started_us = clock_wall_us();
 }
 
+/* A program that belongs to this spurstepd: beside it, in the build tree, installed. NULL: nowhere. */
+static char *find_program(const char *stepd, const char *folder, const char *name)
+{
+    CLEANUP(freep) char *built = mem_printf("../%s/", folder);
+    const char *places[] = { "", built, "../libexec/spur/" };
+    const char *slash = strrchr(stepd, '/');
+
+    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
+        CLEANUP(freep)
+        char *path = mem_printf("%.*s/%s%s", (int)(slash - stepd), stepd, places[i], name);
+        if (access(path, X_OK) == 0)
+            return TAKE(path);
+    }
+    return NULL;
+}
+
 static int start(struct agent *agent, const struct agent_options *options, struct err *err)
 {
     const struct stepd_options stepd = {
@@ -318,8 +334,8 @@ static int start(struct agent *agent, const struct agent_options *options, struc
 
     if (access(options->program, X_OK) < 0)
         return err_errno(err, errno, "spurstepd '%s'", options->program);
-    agent->container = container_program(options->program);
-    agent->pmix = step_mpi_program(options->program);
+    agent->container = find_program(options->program, "container", "spur-container");
+    agent->pmix = find_program(options->program, "pmix", "spurstepd-pmix");
     if (join_tls(agent, options, err) < 0)
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)

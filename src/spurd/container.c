@@ -4,9 +4,6 @@
  */
 #include "spurd/container.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "base/util.h"
 
 enum { MOST_WORDS = 32 };
@@ -33,20 +30,6 @@ static void add_flag(struct words *words, const char *option, bool on)
 {
     if (on)
         add(words, option);
-}
-
-char *container_program(const char *stepd)
-{
-    static const char *const places[] = { "/spur-container", "/../container/spur-container",
-                                          "/../libexec/spur/spur-container" };
-    const char *slash = strrchr(stepd, '/');
-
-    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
-        CLEANUP(freep) char *path = mem_printf("%.*s%s", (int)(slash - stepd), stepd, places[i]);
-        if (access(path, X_OK) == 0)
-            return TAKE(path);
-    }
-    return NULL;
 }
 
 char **container_words(const char *program, const StepContainer *container, const char *visible,

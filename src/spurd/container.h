@@ -12,9 +12,6 @@
 #include "proto/job.pb-c.h"
 #include "proto/run.pb-c.h"
 
-/* spur-container where it belongs to this spurstepd; NULL: nowhere. Freed by the caller. */
-char *container_program(const char *stepd);
-
 /* "spur-container run --image X ... --"; `visible` is seen inside under its own path, or NULL. */
 char **container_words(const char *program, const StepContainer *container, const char *visible,
                        struct arena *arena, size_t *count);

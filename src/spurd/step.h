@@ -180,8 +180,6 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
 
 /* ---- step_mpi.c ---- */
 
-/* The program spurstepd-pmix beside this spurstepd; NULL: it is not installed. */
-char *step_mpi_program(const char *stepd);
 /* What a step's tasks get; NULL: nothing. */
 int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
              struct err *err);

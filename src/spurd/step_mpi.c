@@ -4,9 +4,6 @@
  *
  * The managing node decides, and writes it into the layout: all nodes of a step do the same.
  */
-#include <string.h>
-#include <unistd.h>
-
 #include "spur_pmix.h"
 #include "spurd/step.h"
 
@@ -17,20 +14,6 @@ static const struct {
     { "pmi2", "pmi2" },
     { "pmix", "pmix" },
 };
-
-char *step_mpi_program(const char *stepd)
-{
-    static const char *const places[] = { "/spurstepd-pmix", "/../pmix/spurstepd-pmix",
-                                          "/../libexec/spur/spurstepd-pmix" };
-    const char *slash = strrchr(stepd, '/');
-
-    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
-        CLEANUP(freep) char *path = mem_printf("%.*s%s", (int)(slash - stepd), stepd, places[i]);
-        if (access(path, X_OK) == 0)
-            return TAKE(path);
-    }
-    return NULL;
-}
 
 /* "pmix_v4" is the same: there is one version of PMIx, the one that spurstepd-pmix was built with. */
 static bool is_kind(const char *name, const char *asked)
