@@ -29,6 +29,8 @@ static void add_part(struct tasks *tasks, struct input_part part, const uint8_t 
     size_t count = tasks->input_parts.len;
     struct input_part *last = count ? &tasks->input_parts.items[count - 1] : NULL;
 
+    if (part.len == 0) /* the end of input alone */
+        return;
     if (!tasks->input)
         tasks->input = mem_new(TASKS_INPUT_BYTES + TASKS_WATCH_BYTES);
     memcpy(tasks->input + tasks->input_len, bytes, part.len);
@@ -36,7 +38,7 @@ static void add_part(struct tasks *tasks, struct input_part part, const uint8_t 
     if (last && last->from == part.from && last->has_only == part.has_only &&
         last->only == part.only)
         last->len += part.len;
-    else if (part.len)
+    else
         vec_push(&tasks->input_parts, part);
 }
 
