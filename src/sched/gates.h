@@ -77,6 +77,7 @@ struct waiting {
     struct gate *via;  /* that goes on when the job that it let out was tried */
     uint32_t outs;     /* jobs that are out and were not tried yet */
     bool review, fell; /* is in sched->line_reviews; because a counter fell */
+    bool woken;        /* to be looked at for no other reason than looks.c (3) */
     bool colds;        /* some could be let out that would not be tried */
     uint64_t over_at;  /* sched->falls when a job of it was last found to be over */
     uint64_t turn;     /* of the gate that looked at it last */

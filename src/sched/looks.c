@@ -9,7 +9,8 @@
  *     is go back too: SHOW_MOST at once, and as many with the next job that ends, or all when none
  *     is left to end.
  * (3) Bins that were passed because their family was cold are open. When it becomes hot and has
- *     nobody to try, their lines are looked at, some at a time until one lets a job out.
+ *     nobody to try, or nobody who is short enough, their lines are looked at, some at a time until
+ *     one lets a job out. Nobody is shown then, unless all go strictly in order.
  * (4) A job that would be given more than it asks for, and more than there is room for, is over: it
  *     is not let out again until a counter falls.
  */
@@ -29,6 +30,7 @@ void waits_review(struct sched *sched, uint32_t number, bool fell)
     if (!line) /* nobody is left in it */
         return;
     line->fell = line->fell || fell;
+    line->woken = false;
     if (!line->review)
         vec_push(&sched->line_reviews, number);
     line->review = true;
@@ -185,8 +187,7 @@ static bool look_cold(struct sched *sched, struct waiting *line, struct look *lo
         const struct job *job = look_in(sched, line, at, look, false);
         if (!job)
             continue;
-        at->turn = look->turn;
-        class_let_out(sched, job, false); /* the bin may be gone then */
+        class_let_out(sched, job, false); /* the bin may be gone then; else it stays open */
         shown++;
     }
     return shown > 0;
@@ -269,7 +270,7 @@ static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
 {
     struct waiting *line = sched->waits.items[number - 1];
     struct gate *via = line->via;
-    bool fell = line->fell;
+    bool fell = line->fell, show = !via && !line->woken;
     unsigned looked = 0;
 
     line->review = line->fell = false;
@@ -277,7 +278,7 @@ static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
         return; /* when that was tried */
     line->via = NULL;
     line->outs++;
-    bool out = line_look(sched, line, fell, !via, &looked) == LINE_OUT;
+    bool out = line_look(sched, line, fell, show, &looked) == LINE_OUT;
     line->outs--;
     if (out)
         line->via = via;
@@ -300,14 +301,19 @@ static void wake(struct sched *sched, unsigned *budget)
     struct family *family = sched->woken.items[sched->woken.len - 1];
 
     for (unsigned i = 0; i < WAKE_MOST && family->wake_left; i++) {
-        family->wake_left--;
         if (!family->open.len || family->end_by_us == INT64_MIN || family->hot_at) {
             family->wake_left = 0;
             break;
         }
-        struct bin *bin = family->open.items[0];
-        bin_open(bin, false);
-        waits_review(sched, bin->line->number + 1, false);
+        /* From the last one on: what takes the place of one that is shut was looked at. */
+        family->wake_left = MIN(family->wake_left, (uint32_t)family->open.len) - 1;
+        const struct bin *bin = family->open.items[family->wake_left];
+        if (!sched->in_order && !family_is_hot(sched, family, bin->shortest_us))
+            continue;
+        struct waiting *line = bin->line;
+        bool show = sched->in_order || (line->review && !line->woken);
+        waits_review(sched, line->number + 1, false);
+        line->woken = !show;
     }
     if (!family->wake_left)
         sched->woken.len--;

@@ -283,8 +283,11 @@ static struct family *hottest(struct sched *sched, struct order *order)
         if (order->id == top->key.id && order->rank == top->key.rank)
             return family;
         heap_set(&sched->hot, &family->hot_at, family, *order);
-        if (order_is_last(*order))
+        if (order_is_last(*order)) {
             family_tried(sched, family);
+            if (family->open.len) /* those of lines may be short enough */
+                waits_wake(sched, family);
+        }
     }
     *order = ORDER_LAST;
     return NULL;
