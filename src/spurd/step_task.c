@@ -16,6 +16,8 @@
 #include "spurd/step_whole.h"
 #include "sys/clock.h"
 
+enum { ALONE_MAX_S = 24 * 3600 };
+
 /* What tasks know of their job, by the same rows as the batch script. */
 static const char *const job_names[] = {
     "SLURM_JOB_ID",
@@ -323,6 +325,18 @@ static int64_t time_limit_s(const Grant *grant, const Config *config)
     return job_s < 0 ? job_s : MAX(job_s - (clock_wall_us() - grant->start_us) / 1000000, 1);
 }
 
+/* Tests do not wait for a day. */
+static void set_alone(StepTask *out)
+{
+    const char *given = getenv("SPUR_STEP_ALONE_S");
+    uint64_t seconds;
+
+    if (given && str_to_u64(given, ALONE_MAX_S, &seconds)) {
+        out->has_alone_s = true;
+        out->alone_s = (uint32_t)seconds;
+    }
+}
+
 int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
               const StepLayout *layout, struct arena *arena, StepTask *out, struct err *err)
 {
@@ -339,6 +353,7 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
         return err_code(err, ERR_WORK_DIR);
     step_task__init(out);
     task_build_step(&node, grant, layout->id->step, arena, out);
+    set_alone(out);
     out->name = layout->id->step == STEP_INTERACTIVE ? arena_strdup(arena, "interactive")
                                                      : arena_printf(arena, "%u", layout->id->step);
     out->dir = arena_printf(arena, "%s/steps/%u.%u.%u", node.run_dir, held->job, held->attempt,

@@ -6,7 +6,8 @@
  *     step has ended.
  * (2) Nobody is needed while it runs: spurd may be killed or replaced, srun may lose its connection. spurd
  *     says when srun is gone for good, and ends the tasks if it wants to.
- * (3) We go when spurd dismisses us: it then has the report, and srun the output or nobody wants it.
+ * (3) We go when spurd dismisses us: it then has the report, and srun the output or nobody wants it. When
+ *     all has ended and no spurd comes for a day, we go too: the report stays in the step's directory.
  *     While spurd is away, the report is in the step's directory too.
  */
 #include "spurstepd/tasks.h"
@@ -57,6 +58,7 @@ static void set_timer(struct tasks *tasks, int64_t now_us)
         if (tasks->list[i].epilog.pid)
             next = earlier(next, tasks->list[i].epilog.kill_at_us);
     }
+    next = earlier(next, tasks->leave_at_us);
     if (next >= 0) {
         next = MAX(next, 1);
         when.it_value.tv_sec = next / TASKS_SECOND_US;
@@ -175,6 +177,7 @@ static void advance(struct tasks *tasks, int64_t now_us)
     if (tasks->phase == TASKS_ENDED && !tasks->over_said && tasks_all_read(tasks))
         tasks_say_over(tasks, &news);
     tasks_write_report(tasks);
+    tasks_leave(tasks, now_us);
 }
 
 void tasks_watch(struct tasks *tasks, int fd, void *data,
@@ -300,7 +303,9 @@ static void remove_dir(const struct tasks *tasks)
 
 int tasks_run(StepTask *task, int dir_fd, int chan_fd)
 {
-    struct tasks tasks = { .task = task, .dir_fd = dir_fd, .count = task->tasks->n_list };
+    struct tasks tasks = {
+        .task = task, .dir_fd = dir_fd, .count = task->tasks->n_list, .leave_at_us = -1
+    };
     sigset_t set;
 
     tasks_hold(&tasks);
@@ -322,7 +327,8 @@ int tasks_run(StepTask *task, int dir_fd, int chan_fd)
     loop(&tasks);
     for (size_t i = 0; i < tasks.count; i++)
         tasks_close_one(&tasks.list[i]);
-    remove_dir(&tasks);
+    if (!tasks.left_alone)
+        remove_dir(&tasks);
     close(dir_fd); /* before the channel, whose end says that nothing is left */
     chan_close(&tasks.chan);
     return 0;

@@ -16,7 +16,7 @@
 #include "sys/clock.h"
 #include "sys/files.h"
 
-enum { UNKILLABLE_DEFAULT_S = 60, STATUS_OOM = 125 };
+enum { UNKILLABLE_DEFAULT_S = 60, STATUS_OOM = 125, ALONE_S = 24 * 3600 };
 
 static bool all_exited(const struct tasks *tasks)
 {
@@ -202,4 +202,25 @@ void tasks_write_report(struct tasks *tasks)
         return;
     tasks->report_written =
         report_write(tasks->dir_fd, tasks->task->name, &tasks->ended, NULL) == 0;
+}
+
+void tasks_leave(struct tasks *tasks, int64_t now_us)
+{
+    unsigned alone_s = tasks->task->has_alone_s ? tasks->task->alone_s : ALONE_S;
+
+    if (tasks->phase != TASKS_ENDED || tasks->chan.fd >= 0) {
+        tasks->leave_at_us = -1;
+        return;
+    }
+    if (tasks->leave_at_us < 0)
+        tasks->leave_at_us = now_us + alone_s * (int64_t)TASKS_SECOND_US;
+    if (now_us < tasks->leave_at_us)
+        return;
+    if (!tasks->ended.text)
+        tasks->ended.text = (char *)"no spurd came for its end, output may be lost";
+    report_write(tasks->dir_fd, tasks->task->name, &tasks->ended, NULL);
+    fprintf(stderr, "spurstepd: %u.%s: %s\n", tasks->task->id->job_id, tasks->task->name,
+            tasks->ended.text);
+    tasks->left_alone = true;
+    tasks->phase = TASKS_DONE;
 }

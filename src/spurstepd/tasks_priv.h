@@ -99,6 +99,8 @@ struct tasks {
     char text[ERR_TEXT_BYTES];        /* for srun too */
     char report_text[ERR_TEXT_BYTES]; /* for the report alone */
     bool launch_failed, over_said, report_written;
+    int64_t leave_at_us; /* boot time: all has ended and no spurd came; -1: one is there */
+    bool left_alone;     /* and that is why we go */
 
     int64_t started_us; /* wall time */
 };
@@ -119,6 +121,8 @@ void tasks_ended(struct tasks *tasks);
 void tasks_say_over(struct tasks *tasks, StepNews *news);
 /* While spurd is away, the report is in the step's directory too. */
 void tasks_write_report(struct tasks *tasks);
+/* Goes when no spurd has come for long; the directory, with the report, stays for one that may. */
+void tasks_leave(struct tasks *tasks, int64_t now_us);
 
 /* tasks_start.c: every task, or none and `err`. */
 int tasks_start(struct tasks *tasks, struct err *err);
