@@ -222,9 +222,16 @@ static char **copy_env(void)
     return env;
 }
 
+static void free_env(char ***env)
+{
+    for (char **at = *env; *at; at++)
+        free(*at);
+    free(*env);
+}
+
 int prolog_main(int argc, char **argv)
 {
-    char **env = copy_env();
+    CLEANUP(free_env) char **env = copy_env();
     int at = 0;
 
     for (; at < argc && strcmp(argv[at], "--") != 0; at++) {
