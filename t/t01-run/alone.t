@@ -20,7 +20,7 @@ ok "its supervisor is there while tasks run" kill -0 "$supervisor"
 as_user touch go
 gone() { ! kill -0 "$supervisor" 2>/dev/null; }
 ok "and goes some time after they ended" wait_for 60 gone
-report=$(find "$D" -path "*steps/$job.*" -name '*.end' 2>/dev/null | head -1)
+report=$(find -L "$D" -path "*steps/$job.*" -name '*.end' 2>/dev/null | head -1)
 ok "the report stays" test -n "$report"
 like "and says so" "$(tr -c '[:print:]' ' ' <"${report:-/dev/null}")" "no spurd came for its end"
 (cd / && spur up --dir "$D" >>"$T/up.log" 2>&1)
