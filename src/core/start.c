@@ -55,7 +55,7 @@ static bool needs_preparing(const struct state *state, const struct job *job)
     const Config *config = state->config;
 
     return job->run->count > 1 || !str_is_empty(config->prolog) ||
-           !str_is_empty(config->prolog_ctld) || !str_is_empty(config->private_init_script);
+           !str_is_empty(config->private_init_script);
 }
 
 static void begin(struct state *state, struct job *job, struct events *out)

@@ -410,6 +410,7 @@ const struct conf_key conf_keys_hooks[] = {
     { .name = "controller_prolog",
       .field = "prolog_ctld",
       .type = CONF_PATH,
+      .flags = CONF_LATER,
       .slurm = "PrologSlurmctld",
       .help = "Program run on the controller before a job starts." },
     { .name = "controller_epilog",
