@@ -96,7 +96,7 @@ struct host {
     int64_t skew_us;          /* wall clock less true time */
     int64_t most_skew_us;     /* so far */
     int64_t stopped_until_us; /* SIGSTOP */
-    int64_t outdated_us; /* since when another leads while it thinks it does */
+    int64_t outdated_us;      /* since when another leads while it thinks it does */
     int64_t cut_until_us;     /* from etcd */
     uint64_t timer_turn[CTL_TIMERS];
     uint64_t seen_index; /* when last looked at */

@@ -135,7 +135,7 @@ struct job_more {
     uint32_t preempted_by;  /* for which job */
     uint32_t het_job_id, het_offset, het_count;
     uint32_t time_min_s;
-    int32_t site_factor; /* that an administrator added to its priority */
+    int32_t site_factor;      /* that an administrator added to its priority */
     uint32_t unbound_attempt; /* became requeueable while it ran: its nodes do not know */
 };
 

@@ -21,11 +21,11 @@ enum rpc_role {
 };
 
 enum rpc_how {
-    RPC_HOW_NONE,    /* anonymous */
-    RPC_HOW_UNIX,    /* peer credentials of a unix socket */
-    RPC_HOW_JWT,     /* token signed by the cluster or a site's issuer */
-    RPC_HOW_MUNGE,   /* credential that munged decoded */
-    RPC_HOW_CERT,    /* client certificate of the cluster's CA */
+    RPC_HOW_NONE,  /* anonymous */
+    RPC_HOW_UNIX,  /* peer credentials of a unix socket */
+    RPC_HOW_JWT,   /* token signed by the cluster or a site's issuer */
+    RPC_HOW_MUNGE, /* credential that munged decoded */
+    RPC_HOW_CERT,  /* client certificate of the cluster's CA */
 };
 
 enum { RPC_NAME_BYTES = 256, RPC_USER_BYTES = 64 };

@@ -30,9 +30,9 @@ struct field_ctx {
     const char *time_format; /* SLURM_TIME_FORMAT: NULL is standard, "relative", or strftime's */
     const char *cluster;
     size_t array_chars; /* SLURM_BITSTR_LEN: of the tasks of an array; 0 all */
-    bool noconvert; /* sizes stay in MB */
-    bool detail;    /* scontrol -d */
-    bool expand;    /* squeue --expand-patterns */
+    bool noconvert;     /* sizes stay in MB */
+    bool detail;        /* scontrol -d */
+    bool expand;        /* squeue --expand-patterns */
 };
 
 /* Where a value is: in the object's message, or in the message that it points to at `via`. */

@@ -148,10 +148,9 @@ void server_move_log(struct server *server)
 
 /* ---- removed from the list ---- */
 
-static const char *const ours[] = { "payload.db", "payload.db-wal", "payload.db-shm",
-                                    "log.db",     "log.db-wal",     "log.db-shm",
-                                    "watermark",  "etcd",           "keys",
-                                    "lock",       "journal" };
+static const char *const ours[] = { "payload.db", "payload.db-wal", "payload.db-shm", "log.db",
+                                    "log.db-wal", "log.db-shm",     "watermark",      "etcd",
+                                    "keys",       "lock",           "journal" };
 
 /* What this controller had is kept beside; a start says that it was removed. */
 void server_put_aside(struct server *server)
