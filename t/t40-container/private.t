@@ -23,8 +23,14 @@ cluster_up --nodes 2 --cpus 4 --conf "$T/conf.toml"
 cd "$(user_dir)"
 left() { [ -z "$(find "$T/base" -mindepth 2 2>/dev/null)" ] && [ -z "$(ls "$D"/*/spool/private "$D"/*/private 2>/dev/null)" ]; }
 
+# The build may be in /tmp, which jobs do not see: what the script calls is elsewhere.
+mkdir "$T/bin"
+cp -L "$SPUR_BUILD/bin/spur" "$T/bin/spur"
+ln -s spur "$T/bin/srun"
+ln -s spur "$T/bin/sbcast"
 cat >job.sh <<END
 #!/bin/bash
+PATH=$T/bin:\$PATH
 ls /tmp /dev/shm | grep $mark
 echo script >/tmp/$mark.a
 echo shm >/dev/shm/$mark.a
