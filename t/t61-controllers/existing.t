@@ -8,7 +8,15 @@ command -v etcd >/dev/null || { echo "1..0 # skip etcd is not installed"; exit 0
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 started=()
-trap 'for pid in "${started[@]}"; do kill "$pid"; done 2>/dev/null; sleep 0.5; for pid in "${started[@]}"; do kill -9 "$pid"; done 2>/dev/null; finish' EXIT
+end_all() {
+    local code=$?
+    for signal in TERM KILL; do
+        kill -$signal "${started[@]}" 2>/dev/null && sleep 0.5
+    done
+    (exit $code)
+    finish
+}
+trap end_all EXIT
 begin() { # NAME COMMAND…
     local name=$1
     shift
