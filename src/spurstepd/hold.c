@@ -12,7 +12,7 @@
 #include "spurstepd/lease.h"
 #include "sys/clock.h"
 
-enum { KILL_AGAIN_US = 100000 };
+enum { KILL_AGAIN_US = 100000, UNKILLABLE_DEFAULT_S = 60 };
 
 static const struct {
     JobState why;
@@ -116,6 +116,15 @@ void hold_check_kill(struct hold *hold, int64_t now_us)
         return;
     contain_kill(&hold->contain);
     hold->kill_at_us = now_us + KILL_AGAIN_US;
+    hold_give_up_later(hold, now_us);
+}
+
+void hold_give_up_later(struct hold *hold, int64_t now_us)
+{
+    unsigned wait_s = hold->task->unkillable_s ? hold->task->unkillable_s : UNKILLABLE_DEFAULT_S;
+
+    if (hold->give_up_at_us < 0)
+        hold->give_up_at_us = now_us + wait_s * (int64_t)HOLD_SECOND_US;
 }
 
 void hold_over_memory(struct hold *hold, bool quiet, int64_t now_us)

@@ -52,8 +52,11 @@ void hold_end(struct hold *hold, unsigned wait_s, JobState why, bool quiet, int6
 /* It uses more memory than it may where the kernel does not see to that. */
 void hold_over_memory(struct hold *hold, bool quiet, int64_t now_us);
 
-/* Kills what is due, and again after a moment. */
+/* Kills what is due, and again after a moment; the first time says from when on that is given up. */
 void hold_check_kill(struct hold *hold, int64_t now_us);
+
+/* Processes that are left after unkillable_timeout from the first call on are left alone. */
+void hold_give_up_later(struct hold *hold, int64_t now_us);
 
 /* The earliest of what is due here while processes run (`running`) and after; -1: nothing. */
 int64_t hold_next_us(const struct hold *hold, bool running, int64_t now_us);

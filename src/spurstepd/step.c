@@ -35,8 +35,7 @@ enum {
     SECOND_US = 1000000,
     REPORT_SYNC_US = 1000000,
     SAY_STARTED_US = 20000, /* a step that is over before says both at once */
-    UNKILLABLE_DEFAULT_S = 60,
-    STATUS_OOM = 125, /* Slurm's: shown as 0:125 */
+    STATUS_OOM = 125,       /* Slurm's: shown as 0:125 */
 };
 
 bool step_task_valid(const StepTask *task)
@@ -280,12 +279,10 @@ static void reap(struct step *step, int64_t now_us)
         }
         if (pid != step->script || step->phase != STEP_RUNNING)
             continue;
-        unsigned wait_s =
-            step->task->unkillable_s ? step->task->unkillable_s : UNKILLABLE_DEFAULT_S;
         step->status = status;
         step->script = 0;
         step->phase = STEP_ENDING;
-        step->hold.give_up_at_us = now_us + wait_s * (int64_t)SECOND_US;
+        hold_give_up_later(&step->hold, now_us);
         run_epilog(step, now_us);
     }
     if (pid < 0 && errno == ECHILD && step->phase == STEP_ENDING) /* (1) */
@@ -306,6 +303,8 @@ static void do_due(struct step *step, int64_t now_us)
     hold_check_kill(&step->hold, now_us);
     if (step->hold.give_up_at_us >= 0 && now_us >= step->hold.give_up_at_us) {
         step->unkillable = true;
+        if (step->phase == STEP_RUNNING) /* the script itself is left */
+            step->status = SIGKILL;
         snprintf(step->text, sizeof(step->text), "Kill task failed");
         step_end(step, now_us);
     }

@@ -79,8 +79,7 @@ static void do_due(struct tasks *tasks, int64_t now_us)
         tasks_sample(tasks, false, now_us);
     hold_check_kill(&tasks->hold, now_us);
     if (tasks->hold.give_up_at_us >= 0 && now_us >= tasks->hold.give_up_at_us) {
-        snprintf(tasks->text, sizeof(tasks->text), "Kill task failed");
-        tasks_ended(tasks);
+        tasks_give_up(tasks);
     }
 }
 

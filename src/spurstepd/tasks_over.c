@@ -5,6 +5,7 @@
  * Read the invariants of tasks.c.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -16,7 +17,7 @@
 #include "sys/clock.h"
 #include "sys/files.h"
 
-enum { UNKILLABLE_DEFAULT_S = 60, STATUS_OOM = 125, ALONE_S = 24 * 3600 };
+enum { STATUS_OOM = 125, ALONE_S = 24 * 3600 };
 
 static bool all_exited(const struct tasks *tasks)
 {
@@ -48,14 +49,12 @@ static void run_epilog(struct tasks *tasks, size_t index, int64_t now_us)
 /* The tasks are gone; what they left behind goes too. */
 static void begin_end(struct tasks *tasks, int64_t now_us)
 {
-    unsigned wait_s = tasks->task->unkillable_s ? tasks->task->unkillable_s : UNKILLABLE_DEFAULT_S;
-
     if (tasks->phase != TASKS_RUNNING || !all_exited(tasks))
         return;
     tasks->phase = TASKS_ENDING;
     plugs_stop(tasks);
     tasks->hold.kill_at_us = now_us;
-    tasks->hold.give_up_at_us = now_us + wait_s * (int64_t)TASKS_SECOND_US;
+    hold_give_up_later(&tasks->hold, now_us);
 }
 
 static void add_usage(Usage *usage, const struct rusage *more)
@@ -190,10 +189,30 @@ void tasks_ended(struct tasks *tasks)
     track_done(&tasks->hold.track);
     drain(tasks);
     news.ended = &tasks->ended;
-    if (tasks_all_read(tasks) || *tasks->text)
+    if (tasks_all_read(tasks) || tasks->launch_failed)
         tasks_say_over(tasks, &news);
     else
         tasks_send(tasks, &news);
+}
+
+void tasks_give_up(struct tasks *tasks)
+{
+    snprintf(tasks->text, sizeof(tasks->text), "Kill task failed");
+    if (tasks->phase == TASKS_RUNNING)
+        plugs_stop(tasks);
+    for (size_t i = 0; i < tasks->count; i++) {
+        struct task_one *one = &tasks->list[i];
+        if (one->pid) {
+            one->pid = 0;
+            one->status = SIGKILL;
+            one->exited = one->exit_due = true;
+        }
+        tasks_read(tasks, one, false);
+        tasks_read(tasks, one, true);
+        tasks_close_one(one); /* they may hold the other ends for ever */
+    }
+    tasks_say_exits(tasks);
+    tasks_ended(tasks);
 }
 
 void tasks_write_report(struct tasks *tasks)

@@ -117,6 +117,8 @@ bool tasks_reap(struct tasks *tasks, int64_t now_us);
 bool tasks_all_read(const struct tasks *tasks);
 /* Nothing of the step is left, or we gave up on what is. */
 void tasks_ended(struct tasks *tasks);
+/* Processes are left that SIGKILL does not end: the step ends without them. */
+void tasks_give_up(struct tasks *tasks);
 /* The last frame; `news` may say more to spurd. */
 void tasks_say_over(struct tasks *tasks, StepNews *news);
 /* While spurd is away, the report is in the step's directory too. */

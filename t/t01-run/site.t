@@ -27,6 +27,7 @@ touch "$site/overlaps" "$site/order" "$site/ends" "$site/unkillable-said"
 cat >"$T/extra.toml" <<END
 [jobs]
 unkillable_timeout = 2
+kill_wait = 1
 [hooks]
 prolog = "$site/prolog"
 epilog = "$site/prolog"
@@ -66,21 +67,65 @@ libc.ptrace.argtypes = [ctypes.c_long] * 4
 sys.exit(9) if libc.ptrace(0x4206, int(sys.argv[1]), 0, 0) else print("traces", flush=True)
 time.sleep(300)
 END
-stuck=$(as_user sbatch --parsable -o "$T/home/pid" --wrap 'sleep 300 & echo $!; wait')
-has_pid() { [ -s "$T/home/pid" ]; }
-ok "a job runs" wait_for 60 has_pid
-python3 "$T/trace" "$(cat "$T/home/pid")" >"$T/traces" &
-tracer=$!
 traces() { [ -s "$T/traces" ] || ! kill -0 $tracer 2>/dev/null; }
-wait_for 60 traces
-if [ -s "$T/traces" ]; then
+said() { grep -q . "$site/unkillable-said"; }
+drained() { [[ $(sinfo -h -o %t) == dr* ]]; }
+idle() { [[ $(sinfo -h -o %t) == idle ]]; }
+has_pid() { [ -s "$T/home/pid" ]; }
+# trace PID: false where that is not allowed.
+trace() {
+    : >"$T/traces"
+    python3 "$T/trace" "$1" >"$T/traces" &
+    tracer=$!
+    wait_for 60 traces
+    [ -s "$T/traces" ]
+}
+# stays JOB STEP HOW: what cannot be killed is given up, and said.
+stays() {
+    ok "$3: the program is run" wait_for 90 said
+    is "$3: and knows the step" "$(cat "$site/unkillable-said")" "$1 $2 unkillable_step n1 0"
+    ok "$3: the node is drained" wait_for 60 drained
+    like "$3: and says why" "$(scontrol show node n1)" "Reason=Kill task failed"
+    ok "$3: the job ends" wait_for 60 job_over "$1"
+    kill "$tracer" 2>/dev/null
+    wait "$tracer" 2>/dev/null
+    : >"$site/unkillable-said"; rm -f "$T/home/pid"
+    scontrol update node=n1 state=resume
+    ok "$3: the node can be used again" wait_for 60 idle
+}
+job_over() { [ -z "$(squeue -h -j "$1" -t R,CG -o %i 2>/dev/null)" ]; }
+
+stuck=$(as_user sbatch --parsable -o "$T/home/pid" --wrap 'sleep 300 & echo $!; wait')
+ok "a job runs" wait_for 60 has_pid
+if trace "$(cat "$T/home/pid")"; then
     scancel --signal=KILL --full "$stuck"
-    said() { [ -s "$site/unkillable-said" ]; }
-    ok "processes that cannot be killed: the program is run" wait_for 90 said
-    is "and knows the step" "$(cat "$site/unkillable-said")" "$stuck batch unkillable_step n1 0"
-    drained() { [[ $(sinfo -h -o %t) == dr* ]]; }
-    ok "the node is drained" wait_for 60 drained
-    like "and says why" "$(scontrol show node n1)" "Reason=Kill task failed"
+    stays "$stuck" batch "a process it left"
+fi
+kill "$tracer" 2>/dev/null
+
+stuck=$(as_user sbatch --parsable -o "$T/home/pid" --wrap 'echo $$; sleep 300')
+ok "another runs" wait_for 60 has_pid
+if trace "$(cat "$T/home/pid")"; then
+    scancel "$stuck"
+    stays "$stuck" batch "the script itself"
+    is "it is cancelled" "$(job_state "$stuck")" CANCELLED
+fi
+kill "$tracer" 2>/dev/null
+
+as_user srun -o "$T/home/pid" bash -c 'echo $$; sleep 300' >"$T/srun.out" 2>&1 &
+srun=$!
+ok "a step runs" wait_for 60 has_pid
+if trace "$(cat "$T/home/pid")"; then
+    stuck=$(squeue -h -t R -o %i)
+    scancel "$stuck.0"
+    stays "$stuck" 0 "a task"
+    gone() { ! kill -0 $srun 2>/dev/null; }
+    ok "srun ends" wait_for 60 gone
+    wait $srun
+    is "with the signal's code" $? 137
+    like "and says it" "$(cat "$T/srun.out")" "srun: error: n1: task 0: Killed"
+else
+    kill $srun
 fi
 kill "$tracer" 2>/dev/null
 done_testing

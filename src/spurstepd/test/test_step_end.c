@@ -3,6 +3,7 @@
 #include "spurstepd/test/step_case.h"
 
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -372,6 +373,43 @@ static void many_children_that_ignore_term(void **state)
     }
 }
 
+/* A traced process stays, as a zombie, until its tracer looks: the script outlives SIGKILL. */
+static void a_script_that_cannot_be_killed(void **state)
+{
+    (void)state;
+
+    for (int cgroup = 0; cgroup < 2; cgroup++) {
+        StepTask *task = steps_task(&steps, "#!/bin/bash\ntouch up\nsleep 300\n");
+        char up[128];
+        snprintf(up, sizeof(up), "%s/up", steps.dir);
+        unlink(up);
+        if (!cgroup)
+            steps_set(&task->cgroup, "");
+        task->has_unkillable_s = true;
+        task->unkillable_s = 1;
+        int chan = steps_launch(&steps, task);
+        StepNews *news = steps_news(chan, WAIT_MS);
+        assert_non_null(news);
+        pid_t script = (pid_t)news->started->pid;
+        step_news__free_unpacked(news, NULL);
+        wait_for_file(up);
+        if (ptrace(PTRACE_SEIZE, script, NULL, NULL) < 0)
+            skip();
+        send_kill(chan, 0, JOB_CANCELLED);
+        news = steps_wait_end(chan, WAIT_MS);
+        assert_non_null(news);
+        assert_true(news->unkillable);
+        assert_string_equal(news->ended->text, "Kill task failed");
+        assert_int_equal(news->ended->exit_status, SIGKILL);
+        assert_int_equal(news->ended->state, JOB_CANCELLED);
+        step_news__free_unpacked(news, NULL);
+        int status;
+        assert_int_equal(waitpid(script, &status, 0), script);
+        close(chan);
+        steps_task_free(task);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +422,7 @@ int main(void)
         UNIT(a_report_nobody_takes_stays_on_disk),
         UNIT(signals_reach_whom_they_should),
         UNIT(many_children_that_ignore_term),
+        UNIT(a_script_that_cannot_be_killed),
     };
 
     /* They wait more than they work, so each runs beside the others with a zygote of its own. */
