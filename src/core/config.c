@@ -299,6 +299,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         pb_free(old);
         map_done(&change.old.nodes);
         emit(out, EVENT_CONFIG);
+        reservations_follow(state, out);
     }
     map_done(&change.new.nodes);
     return (enum err_code) - code;

@@ -236,6 +236,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
         return code;
     state->generation++;
     accounts_recount(state);
+    reservations_follow(state, out);
     due_rebuild(state);
     emit(out, EVENT_PARTITION)->text = arena_strdup(&out->arena, name);
     return ERR_OK;

@@ -527,18 +527,29 @@ void reservations_due(struct state *state, struct events *out)
     }
 }
 
-/* ---- REPLACE ---- */
+/* ---- REPLACE, PART_NODES ---- */
 
-void reservations_replace(struct state *state, struct events *out)
+static void refit(struct state *state, bool (*fit)(struct state *, struct reservation *),
+                  struct events *out)
 {
     bool changed = false;
 
     vec_each (struct reservation *, at, &state->reservations) {
-        if ((*at)->flags & (RESV_REPLACE | RESV_REPLACE_DOWN) && resv_replace(state, *at)) {
-            reservation_settle(state, *at);
-            changed = true;
-        }
+        if (!fit(state, *at))
+            continue;
+        reservation_settle(state, *at);
+        changed = true;
     }
     if (changed)
         emit(out, EVENT_RESERVATION);
+}
+
+void reservations_replace(struct state *state, struct events *out)
+{
+    refit(state, resv_replace, out);
+}
+
+void reservations_follow(struct state *state, struct events *out)
+{
+    refit(state, resv_follow, out);
 }

@@ -305,6 +305,8 @@ bool resv_replace(struct state *state, struct reservation *resv)
     struct err ignored;
     bool changed = false;
 
+    if (!(resv->flags & (RESV_REPLACE | RESV_REPLACE_DOWN)))
+        return false;
     taken_nodes(state, resv->spec, resv->flags, &taken);
     bitset_or(&taken, &resv->nodes);
     bitset_each (number, &resv->nodes) {
@@ -325,4 +327,21 @@ bool resv_replace(struct state *state, struct reservation *resv)
     if (changed)
         write_nodes(state, resv->spec, &resv->nodes);
     return changed;
+}
+
+/* ---- PART_NODES ---- */
+
+bool resv_follow(struct state *state, struct reservation *resv)
+{
+    const struct partition *partition = partition_at(state, resv->spec->partition);
+    CLEANUP(str_done) struct str before = { 0 };
+
+    if (!(resv->flags & RESV_PART_NODES) || !partition)
+        return false;
+    str_add(&before, resv->spec->nodes);
+    bitset_done(&resv->nodes);
+    bitset_init(&resv->nodes, state->nodes.len);
+    bitset_or(&resv->nodes, &partition->nodes);
+    write_nodes(state, resv->spec, &resv->nodes);
+    return !str_eq(str_text(&before), resv->spec->nodes);
 }

@@ -15,6 +15,7 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
                  bool named, bool again, struct err *err);
 /* Other nodes for those that are down (or in use); false when nothing changed. */
 bool resv_replace(struct state *state, struct reservation *resv);
+bool resv_follow(struct state *state, struct reservation *resv); /* PART_NODES: its partition */
 /* Does the job, which is not the reservation's own, run into it? */
 bool resv_job_runs_into(const struct job *job, const ReservationSpec *spec);
 

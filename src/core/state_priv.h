@@ -391,6 +391,7 @@ void resv_derive(struct reservation *reservation); /* what follows from its spec
 void resv_job(struct state *state, const struct job *job, int by);
 /* Nodes changed: those with REPLACE may get others. */
 void reservations_replace(struct state *state, struct events *out);
+void reservations_follow(struct state *state, struct events *out); /* partitions have other nodes */
 void reservations_next(struct state *state); /* when the next one begins or ends */
 
 /* the commands: each returns the code of the answer, and may set *job_id */
