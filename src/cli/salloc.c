@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -167,6 +168,8 @@ static int run_command(struct alloc *alloc, const struct job_request *request, c
     struct waiting waiting = { .alloc = alloc,
                                .kill_command = request->kill_command,
                                .interactive = interactive };
+    struct termios before;
+    bool terminal = tcgetattr(STDIN_FILENO, &before) == 0;
     int status = 1 << 8;
 
     if (interactive)
@@ -176,6 +179,8 @@ static int run_command(struct alloc *alloc, const struct job_request *request, c
         status = wait_command(&waiting);
     if (interactive)
         tcsetpgrp(STDIN_FILENO, getpgrp());
+    if (terminal && WIFSIGNALED(status)) /* it may have had no time for that */
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     if (!waiting.revoked) {
         if (!alloc->cli->quiet)
             cli_say(alloc->cli, "Relinquishing job allocation %u", alloc->id);

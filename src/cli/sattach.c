@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/srun.h"
 #include "cli/steps.h"
+#include "cli/terminal.h"
 #include "client/client.h"
 
 struct sattach_args {
@@ -313,9 +314,10 @@ static int go(struct srun *srun, const struct sattach_args *args, const char *te
     if (set_filters(srun, args))
         return 1;
     attach(srun, here);
-    srun_set_raw(srun);
+    if (srun->request.pty)
+        terminal_raw();
     loop(srun);
-    srun_unset_raw(srun);
+    terminal_restore();
     srun_close_sinks(srun);
     return srun->failed && !srun->highest ? 1 : srun->highest;
 }

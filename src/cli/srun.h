@@ -19,8 +19,6 @@
 #ifndef CLI_SRUN_H
 #define CLI_SRUN_H
 
-#include <termios.h>
-
 #include "base/vec.h"
 #include "cli/alloc.h"
 #include "proto/agent.pb-c.h"
@@ -129,8 +127,6 @@ struct srun {
     size_t input_len;     /* bytes of it */
     uint64_t input_first; /* offset of the first */
     bool input_eof;
-    bool raw; /* the terminal was changed */
-    struct termios before;
 
     uint32_t exited;
     int highest, highest_status;
@@ -185,9 +181,7 @@ void srun_fill_bind(struct srun *srun, StepLaunch *launch);
 int srun_fill_hosts(struct srun *srun, StepRequest *request);
 
 /* srun_loop.c */
-int srun_loop(struct srun *srun);     /* the exit code of the step */
-void srun_set_raw(struct srun *srun); /* the terminal, with --pty */
-void srun_unset_raw(struct srun *srun);
+int srun_loop(struct srun *srun);   /* the exit code of the step */
 void srun_leave(struct srun *srun); /* the share of the allocation is given back */
 const char *srun_step_name(const struct srun *srun);
 void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);

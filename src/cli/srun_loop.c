@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/srun.h"
+#include "cli/terminal.h"
 #include "client/client.h"
 #include "sys/clock.h"
 
@@ -135,29 +136,12 @@ void srun_leave(struct srun *srun)
     }
 }
 
-void srun_set_raw(struct srun *srun)
-{
-    struct termios raw;
-
-    if (!srun->request.pty || tcgetattr(STDIN_FILENO, &srun->before) < 0)
-        return;
-    raw = srun->before;
-    cfmakeraw(&raw);
-    srun->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
-}
-
-void srun_unset_raw(struct srun *srun)
-{
-    if (srun->raw)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &srun->before);
-    srun->raw = false;
-}
-
 int srun_loop(struct srun *srun)
 {
-    srun_set_raw(srun);
+    if (srun->request.pty)
+        terminal_raw();
     loop(srun);
-    srun_unset_raw(srun);
+    terminal_restore();
     if (srun->killed_by_9 || (srun->killing && srun->highest > 128))
         cli_say(&srun->cli, "Force Terminated %s", srun_step_name(srun));
     srun_leave(srun);
