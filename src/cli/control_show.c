@@ -227,7 +227,7 @@ static void fill_tres(struct control *control, ListPartitionsReply *partitions)
             for (size_t g = 0; g < node_spec(node)->n_gres; g++)
                 vec_push(&gres, node_spec(node)->gres[g]);
         }
-        count.billing = count.cpus;
+        count.billing = partition->has_billing ? partition->billing : count.cpus;
         tres_add(&text, &count);
         tres_add_gres(&text, gres.items, gres.len);
         if (!partition->tres)

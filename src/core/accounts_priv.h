@@ -138,5 +138,7 @@ static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
 void priority_read(struct accounts *accounts, const Config *config);
 uint64_t billing_of(const struct state *state, const struct partition *partition,
                     const uint64_t *tres);
+bool partition_has_weights(const struct state *state, const struct partition *partition);
+uint64_t partition_billing(const struct state *state, const struct partition *partition);
 
 #endif

@@ -10,15 +10,10 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "core/msg_priv.h"
 #include "core/pb.h"
 #include "core/preempt.h"
 #include "core/state_priv.h"
-
-#define SET(field, value)        \
-    do {                         \
-        out->has_##field = true; \
-        out->field = (value);    \
-    } while (0)
 
 #define SET_TIME(field, value)           \
     do {                                 \
@@ -214,135 +209,6 @@ void job_status_msg(const struct state *state, const struct job *job, struct are
 
 /* What people see beyond the facts. */
 
-/* What a job has or asks for, added up over its nodes. */
-struct sums {
-    uint64_t nodes, cpus, tasks, mem_mb;
-    struct {
-        const char *name;
-        uint64_t count;
-    } gres[TAKE_GRES];
-    size_t gres_count;
-};
-
-static void add_gres(struct sums *sums, const char *name, uint64_t count)
-{
-    size_t i = 0;
-
-    while (i < sums->gres_count && !str_eq(sums->gres[i].name, name))
-        i++;
-    if (i == TAKE_GRES)
-        return;
-    sums->gres[i].name = name;
-    sums->gres[i].count += count;
-    sums->gres_count = MAX(sums->gres_count, i + 1);
-}
-
-static void sum_given(const struct job_run *run, struct sums *out)
-{
-    out->nodes = run_nodes(run);
-    for (unsigned i = 0; i < run->count; i++) {
-        const struct job_part *part = &run->parts[i];
-        if (part->left || part->spare)
-            continue;
-        out->cpus += part->cpus;
-        out->mem_mb += part->mem_mb;
-        out->tasks += part->tasks;
-        for (size_t g = 0; g < part->gres_count; g++)
-            add_gres(out, part->gres[g].name, part->gres[g].count);
-    }
-}
-
-static void sum_asked(const struct state *state, const struct job *job, struct sums *out)
-{
-    const struct shape *shape = job->shape;
-    const struct need *need = shape_needs(state, job->shape);
-
-    out->nodes = shape->min_nodes - shape->spare;
-    out->cpus = shape_cpus(shape) / shape->min_nodes * out->nodes +
-                (shape->spare ? 0 : shape_cpus(shape) % shape->min_nodes);
-    out->tasks = shape->tasks / shape->min_nodes * out->nodes +
-                 (shape->spare ? 0 : shape->tasks % shape->min_nodes);
-    out->mem_mb = need->mem_per_node_mb * out->nodes + need->mem_per_cpu_mb * out->cpus +
-                  need->mem_per_gpu_mb * shape_gpus(shape);
-    for (size_t i = 0; i < shape->gres_count; i++) {
-        const struct shape_gres *gres = &shape->gres[i];
-        uint64_t times = gres->scope == GRES_PER_JOB    ? 1
-                         : gres->scope == GRES_PER_TASK ? out->tasks
-                                                        : out->nodes;
-        add_gres(out, gres->name, gres->count * times);
-    }
-}
-
-/* "cpu=2,mem=1000M,node=1,billing=2,gres/gpu=2". Half gigabytes become G, as Slurm has it. */
-static void add_tres(const struct sums *sums, struct str *out)
-{
-    str_add(out, "cpu=");
-    str_add_u64(out, sums->cpus);
-    if (sums->mem_mb) {
-        bool exact = sums->mem_mb % 512 == 0 && sums->mem_mb >= 1024;
-        str_add(out, ",mem=");
-        str_add_u64(out, exact ? sums->mem_mb / 1024 : sums->mem_mb);
-        if (exact && sums->mem_mb % 1024)
-            str_add(out, ".50");
-        str_add_char(out, exact ? 'G' : 'M');
-    }
-    str_add(out, ",node=");
-    str_add_u64(out, sums->nodes);
-    str_add(out, ",billing=");
-    str_add_u64(out, sums->cpus);
-    for (size_t i = 0; i < sums->gres_count; i++) {
-        str_add(out, ",gres/");
-        str_add(out, sums->gres[i].name);
-        str_add_char(out, '=');
-        str_add_u64(out, sums->gres[i].count);
-    }
-}
-
-/* Shared by all jobs that ask the same. */
-static const char *asked_text(struct shape *shape, const struct sums *asked)
-{
-    if (!shape->tres) {
-        struct str text = { 0 };
-        add_tres(asked, &text);
-        shape->tres = str_take(&text);
-    }
-    return shape->tres;
-}
-
-static char *given_text(const struct sums *given, struct arena *arena)
-{
-    struct str text = { 0 };
-
-    add_tres(given, &text);
-    char *copy = arena_strdup(arena, str_text(&text));
-    str_done(&text);
-    return copy;
-}
-
-static void count_msg(const struct state *state, const struct job *job, struct arena *arena,
-                      JobStatus *out)
-{
-    struct sums asked = { 0 }, given = { 0 };
-    const struct sums *sums = &asked;
-
-    sum_asked(state, job, &asked);
-    if (job->run && !job_has_ended(job) && preempt_is_on(state)) {
-        out->has_preemptable_us = true;
-        out->preemptable_us = preempt_from_us(state, job);
-    }
-    out->tres_req = borrowed(asked_text(job->shape, &asked));
-    if (job->run) {
-        sum_given(job->run, &given);
-        sums = &given;
-        out->tres_alloc = given_text(&given, arena);
-    }
-    SET(num_nodes, (uint32_t)sums->nodes);
-    SET(num_cpus, (uint32_t)MIN(sums->cpus, UINT32_MAX));
-    SET(num_tasks, (uint32_t)(sums->tasks ? sums->tasks : asked.tasks));
-    if (sums->mem_mb)
-        SET(mem_mb, sums->mem_mb);
-}
-
 static void shown_msg(const struct state *state, const struct job *job, bool tasks,
                       struct arena *arena, JobStatus *out)
 {
@@ -372,7 +238,9 @@ static void shown_msg(const struct state *state, const struct job *job, bool tas
         out->het_ids = arena_strdup(arena, str_text(&ids));
         str_done(&ids);
     }
-    count_msg(state, job, arena, out);
+    if (job->run && !job_has_ended(job) && preempt_is_on(state))
+        SET(preemptable_us, preempt_from_us(state, job));
+    job_tres_msg(state, job, arena, out);
 }
 
 Job *job_msg(const struct state *state, const struct job *job, struct arena *arena)

@@ -5,15 +5,10 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "core/msg.h"
+#include "core/accounts_priv.h"
+#include "core/msg_priv.h"
 #include "core/resv.h"
 #include "core/state_priv.h"
-
-#define SET(field, value)        \
-    do {                         \
-        out->has_##field = true; \
-        out->field = (value);    \
-    } while (0)
 
 static void gres_msg(const struct node *node, struct arena *arena, NodeStatus *out)
 {
@@ -90,6 +85,7 @@ void partition_msg(const struct state *state, const struct partition *partition,
     out->spec = partition->spec;
     SET(total_nodes, partition->total_nodes);
     SET(total_cpus, partition->total_cpus);
+    SET(billing, partition_billing(state, partition));
     out->node_names = ARENA_ARRAY(arena, char *, partition->total_nodes);
     bitset_each (number, &partition->nodes)
         out->node_names[out->n_node_names++] = state->nodes.items[number]->spec->name;

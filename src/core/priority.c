@@ -140,6 +140,16 @@ uint64_t billing_of(const struct state *state, const struct partition *partition
     return totals && totals->has_weights ? bill(state->accounts, totals, tres) : tres[TRES_CPU];
 }
 
+bool partition_has_weights(const struct state *state, const struct partition *partition)
+{
+    return partition && totals_of(state, partition)->has_weights;
+}
+
+uint64_t partition_billing(const struct state *state, const struct partition *partition)
+{
+    return totals_of(state, partition)->tres[TRES_BILLING];
+}
+
 /* ---- factors ---- */
 
 static uint64_t fraction(uint64_t part, uint64_t of)
