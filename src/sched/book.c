@@ -55,21 +55,23 @@ void book_blocks(struct sched *sched)
 
 static void unblock(struct sched *sched, const struct booking *booking)
 {
-    for (size_t i = 0; i < booking->parts.list.len; i++)
-        host_block_del(sched, booking->parts.list.items[i].host, booking->job_id);
+    for (uint32_t k = 0; k < booking->count; k++) {
+        const struct parts *parts = &booking->of[k].parts;
+        for (size_t i = 0; i < parts->list.len; i++)
+            host_block_del(sched, parts->list.items[i].host, booking->job_id);
+    }
 }
 
-static void block(struct sched *sched, const struct booking *booking)
+static void block(struct sched *sched, const struct booking *booking, const struct booked *of)
 {
-    for (size_t i = 0; i < booking->parts.list.len; i++) {
-        const struct chosen *part = &booking->parts.list.items[i];
-        host_block_add(sched, part->host,
-                       (struct block){ .start_us = booking->start_us,
-                                       .end_us = booking->end_us,
-                                       .job_id = booking->job_id,
-                                       .resv = booking->resv,
-                                       .amount = amount_take(sched, &part->take,
-                                                             booking->parts.need->whole_nodes) });
+    const struct parts *parts = &of->parts;
+
+    for (size_t i = 0; i < parts->list.len; i++) {
+        struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
+        block.end_us = of->end_us;
+        block.resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
+        block.amount = amount_take(sched, &parts->list.items[i].take, parts->need->whole_nodes);
+        host_block_add(sched, parts->list.items[i].host, block);
     }
 }
 
@@ -80,8 +82,7 @@ static void drop_at(struct sched *sched, size_t at)
 
     vec_remove(&sched->bookings, at);
     unblock(sched, &booking);
-    licences_give(sched, booking.licences);
-    vec_done(&booking.parts.list);
+    booked_free(sched, booking.of, booking.count);
     if (pend) {
         pend->booked = false;
         class_of(sched, pend)->family->booked--;
@@ -130,6 +131,22 @@ static bool never_reserves(const struct sched *sched, const struct job *job)
                    (qos->min_priority && job_priority(sched->state, job) < qos->min_priority));
 }
 
+/* Until when it is known of a family that no start can be foreseen; what ends may help several components. */
+static uint64_t hope(const struct sched *sched, const struct family *family)
+{
+    return sched->epoch + 1 + (family->het ? sched->releases : 0);
+}
+
+static void keep_licences(struct sched *sched, const struct booking *booking)
+{
+    for (uint32_t i = 0; i < booking->count; i++) {
+        const struct job *job = state_job(sched->state, booking->job_id + i);
+        booking->of[i].licences =
+            licences_book(sched, booking->job_id, job->shape, &booking->of[i].parts,
+                          booking->start_us, booking->of[i].end_us);
+    }
+}
+
 static bool book(struct sched *sched, struct order order, struct class *class)
 {
     const struct job *job = state_job(sched->state, order.id);
@@ -137,27 +154,24 @@ static bool book(struct sched *sched, struct order order, struct class *class)
     struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
     uint64_t before = sched->looked;
 
-    if (family->hopeless == sched->epoch + 1 || hold_of(sched, order.id) ||
-        never_reserves(sched, job) || family->het)
+    if (family->hopeless == hope(sched, family) || hold_of(sched, order.id) ||
+        never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
     book_drop_behind(sched, order); /* (1) */
-    booking.start_us = profile_start(sched, family, job, sched->now_us, false, &booking.parts);
+    booking.count = het_count(job);
+    booking.start_us = start_of(sched, family, job, sched->now_us, false, &booking.of, NULL);
     booking.cost = sched->looked - before;
     if (booking.start_us == INT64_MAX) {
-        family->hopeless = sched->epoch + 1;
-        vec_done(&booking.parts.list);
+        family->hopeless = hope(sched, family);
+        booked_free(sched, booking.of, booking.count);
         return false;
     }
-    if (booking.parts.resv)
-        booking.resv = resv_hash(booking.parts.resv->spec->name);
-    int64_t length = job_length_us(job);
-    booking.end_us = booking.start_us + (length == INT64_MAX ? UNLIMITED_US : length);
     vec_push(&sched->bookings, booking);
     pend_find(sched, order.id)->booked = true;
     family->booked++;
-    block(sched, &booking);
-    sched->bookings.items[sched->bookings.len - 1].licences =
-        licences_book(sched, order.id, family, &booking.parts, booking.start_us, booking.end_us);
+    for (uint32_t i = 0; i < booking.count; i++)
+        block(sched, &booking, &booking.of[i]);
+    keep_licences(sched, &booking);
     book_blocks(sched);
     return true;
 }
@@ -289,13 +303,16 @@ bool book_ahead(struct sched *sched, struct order before, unsigned *budget)
     return changed;
 }
 
-static bool same_parts(const struct parts *a, const struct parts *b)
+static bool same_parts(const struct booked *a, const struct booked *b, uint32_t count)
 {
-    if (a->list.len != b->list.len)
-        return false;
-    for (size_t i = 0; i < a->list.len; i++) {
-        if (a->list.items[i].host != b->list.items[i].host)
+    for (uint32_t k = 0; k < count; k++) {
+        const struct parts *x = &a[k].parts, *y = &b[k].parts;
+        if (x->list.len != y->list.len)
             return false;
+        for (size_t i = 0; i < x->list.len; i++) {
+            if (x->list.items[i].host != y->list.items[i].host)
+                return false;
+        }
     }
     return true;
 }
@@ -313,12 +330,12 @@ void book_review(struct sched *sched, unsigned *budget)
             continue;
         const struct job *job = state_job(sched->state, booking->job_id);
         struct pend *pend = pend_find(sched, booking->job_id);
-        struct parts parts = { 0 };
+        struct booked *of;
         uint64_t was = sched->looked;
         int64_t start =
-            profile_start(sched, class_of(sched, pend)->family, job, sched->now_us, false, &parts);
-        bool same = start == booking->start_us && same_parts(&parts, &booking->parts);
-        vec_done(&parts.list);
+            start_of(sched, class_of(sched, pend)->family, job, sched->now_us, false, &of, NULL);
+        bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);
+        booked_free(sched, of, booking->count);
         budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
         booking->cost = sched->looked - was;
         booking->releases = sched->releases;
@@ -331,10 +348,8 @@ void book_review(struct sched *sched, unsigned *budget)
 
 void bookings_done(struct sched *sched)
 {
-    vec_each (struct booking, booking, &sched->bookings) {
-        licences_give(sched, booking->licences);
-        vec_done(&booking->parts.list);
-    }
+    vec_each (struct booking, booking, &sched->bookings)
+        booked_free(sched, booking->of, booking->count);
     vec_done(&sched->bookings);
     vec_done(&sched->block_starts);
     sched->last_block_us = INT64_MIN;

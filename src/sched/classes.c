@@ -303,11 +303,24 @@ void class_settle(struct sched *sched, const struct job *job)
         settle(sched, pend, job);
 }
 
+/* One of its other components is not what it was. */
+static void refresh_first(struct sched *sched, const struct job *job)
+{
+    const struct job *first = het_first(sched, job);
+
+    if (first == job || !pend_find(sched, first->id))
+        return;
+    book_drop(sched, first->id);
+    class_refresh(sched, first);
+}
+
 void class_refresh(struct sched *sched, const struct job *job)
 {
     struct pend *pend = pend_find(sched, job->id);
     struct mask mask;
 
+    if (follows_another(job))
+        refresh_first(sched, job);
     if (!job_is_eligible(job) || follows_another(job) || !job_mask(sched, job, &mask)) {
         class_remove(sched, job->id);
         return;

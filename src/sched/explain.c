@@ -166,16 +166,25 @@ static const char *node_list(const struct sched *sched, const struct parts *part
     return out;
 }
 
+/* Which of its components it is. */
+static uint32_t offset_of(const struct job *job)
+{
+    return job->more && job->more->het_count ? job->more->het_offset : 0;
+}
+
 void sched_planned_nodes(const struct sched *sched, const struct job *job, struct str *out)
 {
+    uint32_t offset = offset_of(job);
+
+    job = het_first(sched, job);
     const struct pend *pend = pend_find(sched, job->id);
     const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
     const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
 
-    if (booking)
-        parts_names(sched, &booking->parts, out);
-    else if (forecast && forecast->hosts)
-        str_add(out, forecast->hosts);
+    if (booking && offset < booking->count)
+        parts_names(sched, &booking->of[offset].parts, out);
+    else if (forecast && offset < forecast->count)
+        str_add(out, forecast->hosts[offset]);
 }
 
 int64_t sched_looked_us(const struct sched *sched)
@@ -186,42 +195,43 @@ int64_t sched_looked_us(const struct sched *sched)
 static void explain_start(struct sched *sched, struct family *family, const struct job *job,
                           int64_t now_us, struct arena *arena, struct explanation *out)
 {
-    const struct booking *booking = job->id ? booking_of(sched, job->id) : NULL;
-    const struct forecast *forecast = job->id ? forecast_of(sched, job->id) : NULL;
-    struct parts parts = { 0 };
-    const struct job *last = NULL;
+    const struct job *first = het_first(sched, job), *last = NULL;
+    const struct booking *booking = first->id ? booking_of(sched, first->id) : NULL;
+    const struct forecast *forecast = first->id ? forecast_of(sched, first->id) : NULL;
+    struct str names = { 0 };
 
-    if (booking) {
-        out->planned_start_us = MAX(booking->start_us, now_us);
-        out->planned_nodes = node_list(sched, &booking->parts, arena);
-        return;
+    if (booking || forecast) {
+        out->planned_start_us = MAX(booking ? booking->start_us : forecast->start_us, now_us);
+        sched_planned_nodes(sched, job, &names);
+        out->planned_nodes = arena_strdup(arena, str_text(&names));
+        str_done(&names);
+    } else if (!out->never) {
+        struct booked *of;
+        int64_t start = start_of(sched, family, first, now_us, true, &of, &last);
+        if (start != INT64_MAX) {
+            out->planned_start_us = start;
+            out->planned_nodes = node_list(sched, &of[offset_of(job)].parts, arena);
+        }
+        booked_free(sched, of, het_count(first));
     }
-    if (forecast) {
-        out->planned_start_us = MAX(forecast->start_us, now_us);
-        out->planned_nodes = arena_strdup(arena, forecast->hosts);
-        return;
-    }
-    int64_t start =
-        out->never ? INT64_MAX : profile_start(sched, family, job, now_us, true, &parts);
-    start = het_latest(sched, job, start, now_us, &last);
-    if (start != INT64_MAX) {
-        out->planned_start_us = start;
-        out->planned_nodes = node_list(sched, &parts, arena);
-    }
-    vec_done(&parts.list);
 }
 
 /* Which of its components it waits for. */
-static void add_het(struct sched *sched, const struct job *job, int64_t now_us, struct str *out)
+static void add_het(struct sched *sched, struct family *family, const struct job *job,
+                    int64_t now_us, struct str *out)
 {
-    const struct job *last = NULL;
+    const struct job *first = het_first(sched, job), *last = NULL;
+    struct booked *of;
 
     if (!job->more || !job->more->het_count)
         return;
     str_addf(out, "starts together with the other components of job %u", job->more->het_job_id);
-    het_latest(sched, job, now_us, now_us, &last);
+    int64_t start = start_of(sched, family, first, now_us, true, &of, &last);
+    booked_free(sched, of, het_count(first));
     if (last)
         str_addf(out, "; %u+%u has to wait", last->more->het_job_id, last->more->het_offset);
+    if (start == INT64_MAX && !het_reason(sched, job))
+        str_add(out, "; they find no room beside each other on the nodes that are usable now");
 }
 
 static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
@@ -274,7 +284,7 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
                            : "the start cannot be foreseen: jobs before it have no "
                              "time limit, or it is too far away");
     explain_add(out, arena, &text);
-    add_het(sched, job, now_us, &text);
+    add_het(sched, family, job, now_us, &text);
     explain_add(out, arena, &text);
     add_hold(sched, job, &text);
     explain_add(out, arena, &text);

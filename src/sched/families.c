@@ -181,6 +181,48 @@ static uint32_t het_of(const struct job *job)
     return job->more && job->more->het_count && job->more->het_offset == 0 ? job->id : 0;
 }
 
+/* What its other components are: other ones make it another family. */
+static uint64_t het_hash(const struct sched *sched, const struct job *job)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t i = 1; i < job->more->het_count; i++) {
+        const struct job *part = state_job(sched->state, job->id + i);
+        hash = hash_mix(hash + (part ? part->shape->head.hash : 0) + i);
+    }
+    return hash;
+}
+
+static bool is_in_lane(const struct family *family, uint32_t number)
+{
+    for (uint32_t i = 0; i < family->lane_count; i++) {
+        if (family->lanes[i] == number)
+            return true;
+    }
+    return false;
+}
+
+/* It waits in the partitions of all components, and is booked when it is among the first of one. */
+static void add_lanes(struct sched *sched, struct family *family, const struct job *job)
+{
+    for (uint32_t k = 1; k < job->more->het_count; k++) {
+        const struct job *part = state_job(sched->state, job->id + k);
+        struct mask mask;
+        if (!part || !job_mask(sched, part, &mask))
+            continue;
+        const struct need *needs = shape_needs(sched->state, part->shape);
+        for (size_t p = 0; p < part->shape->partition_count; p++) {
+            if (!mask_has(&mask, p) || is_in_lane(family, needs[p].partition->number))
+                continue;
+            uint32_t at = family->lane_count++;
+            family->lanes = mem_resize(family->lanes, family->lane_count * sizeof(uint32_t));
+            family->lane_at = mem_resize(family->lane_at, family->lane_count * sizeof(uint32_t));
+            family->lanes[at] = needs[p].partition->number;
+            family->lane_at[at] = 0;
+        }
+    }
+}
+
 static struct family *family_new(struct sched *sched, const struct job *job,
                                  const struct mask *mask)
 {
@@ -232,20 +274,22 @@ struct family *family_get(struct sched *sched, const struct job *job, const stru
     uint32_t uid = sched->minds ? job->owner->uid : UINT32_MAX;
     uint32_t het = het_of(job);
     uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32) ^
-                   (het ? hash_mix(het) : 0);
+                   (het ? hash_mix(het + het_hash(sched, job)) : 0);
     struct family *chain = map_get_num(&sched->families, key);
 
     for (struct family *family = chain; family; family = family->same) {
         if (family->shape == job->shape && family->shape_hash == job->shape->head.hash &&
             memcmp(&family->mask, mask, sizeof(*mask)) == 0 && family->uid == uid &&
-            family->het == het)
+            family->het == het && family->key == key)
             return family;
     }
     struct family *family = family_new(sched, job, mask);
     family->key = key;
     family->het = het;
-    if (het)
+    if (het) {
+        add_lanes(sched, family, job);
         vec_push(&sched->hets, family);
+    }
     family->same = chain;
     map_put_num(&sched->families, key, family);
     sched->family_count++;

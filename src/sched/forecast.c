@@ -25,33 +25,49 @@ const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id)
     return &sched->forecasts.items[at - 1];
 }
 
+static void forecast_free(struct forecast *forecast)
+{
+    for (uint32_t i = 0; i < forecast->count; i++)
+        free(forecast->hosts[i]);
+    free(forecast->hosts);
+}
+
 void forecasts_done(struct sched *sched)
 {
     vec_each (struct forecast, forecast, &sched->forecasts)
-        free(forecast->hosts);
+        forecast_free(forecast);
     vec_done(&sched->forecasts);
     sched->forecast_at = 0;
 }
 
+static void keep_part(struct sched *sched, const struct booked *of, int64_t start_us,
+                      uint32_t job_id)
+{
+    for (size_t i = 0; i < of->parts.list.len; i++) {
+        const struct chosen *part = &of->parts.list.items[i];
+        struct block block = { .start_us = start_us, .end_us = of->end_us, .job_id = job_id };
+        block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
+        vec_push(&sched->hosts.items[part->host].forecasts, block);
+    }
+}
+
 static void keep(struct sched *sched, const struct job *job, int64_t start_us,
-                 const struct parts *parts)
+                 const struct booked *of)
 {
     struct forecast forecast = { .job_id = job->id, .start_us = start_us };
-    int64_t length = job_length_us(job);
     struct str names = { 0 };
 
-    parts_names(sched, parts, &names);
-    forecast.hosts = mem_strdup(str_text(&names));
+    forecast.count = het_count(job);
+    forecast.hosts = NEW_ARRAY(char *, forecast.count);
+    for (uint32_t i = 0; i < forecast.count; i++) {
+        str_clear(&names);
+        parts_names(sched, &of[i].parts, &names);
+        forecast.hosts[i] = mem_strdup(str_text(&names));
+        keep_part(sched, &of[i], start_us, job->id);
+    }
     str_done(&names);
     vec_push(&sched->forecasts, forecast);
     pend_find(sched, job->id)->foreseen = (uint32_t)sched->forecasts.len;
-    for (size_t i = 0; i < parts->list.len; i++) {
-        const struct chosen *part = &parts->list.items[i];
-        struct block block = { .start_us = start_us, .job_id = job->id };
-        block.end_us = start_us + (length == INT64_MAX ? UNLIMITED_US : length);
-        block.amount = amount_take(sched, &part->take, parts->need->whole_nodes);
-        vec_push(&sched->hosts.items[part->host].forecasts, block);
-    }
 }
 
 static void foresee_lane(struct sched *sched, const struct lane *lane, uint64_t until)
@@ -69,13 +85,11 @@ static void foresee_lane(struct sched *sched, const struct lane *lane, uint64_t 
         if (pend->booked || forecast_of(sched, order.id))
             continue;
         const struct job *job = state_job(sched->state, order.id);
-        struct parts parts = { 0 };
-        const struct job *last = NULL;
-        int64_t start = profile_start(sched, class->family, job, sched->now_us, true, &parts);
-        start = het_latest(sched, job, start, sched->now_us, &last);
+        struct booked *of;
+        int64_t start = start_of(sched, class->family, job, sched->now_us, true, &of, NULL);
         if (start != INT64_MAX)
-            keep(sched, job, start, &parts);
-        vec_done(&parts.list);
+            keep(sched, job, start, of);
+        booked_free(sched, of, het_count(job));
     }
     lane_walk_done(&walk);
 }

@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hets.c - what is foreseen of heterogeneous jobs: they start when the last of their components can
+ * hets.c - heterogeneous jobs: when all components can start at one moment
+ *
+ * Each component is asked from when on it can start, with those before it in place. Is that later for one of
+ * them, all are placed anew from then on.
+ *
+ * (1) What is tried is among the forecasts of hosts only while this is worked out. When something is
+ *     booked there are no others.
+ * (2) A component that finds no room beside those before it is placed first the next time: it can use less
+ *     than they can. Orders that were not tried may have done; the start is then later than it could be.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/core.h"
 #include "sched/sched_priv.h"
+
+/* Of one job, so that it is no hindrance to none of the others; no job has it. */
+#define TRIED_ID UINT32_MAX
+
+/* Orders for one start; starts that are tried one after the other, before all that are left are halved. */
+enum { MOVES_MOST = 6, STARTS_MOST = 12 };
 
 const struct job *het_first(const struct sched *sched, const struct job *job)
 {
@@ -11,6 +28,11 @@ const struct job *het_first(const struct sched *sched, const struct job *job)
         job->more && job->more->het_count ? state_job(sched->state, job->more->het_job_id) : NULL;
 
     return first ? first : job;
+}
+
+uint32_t het_count(const struct job *job)
+{
+    return job->more && job->more->het_count ? job->more->het_count : 1;
 }
 
 unsigned het_reason(const struct sched *sched, const struct job *job)
@@ -23,26 +45,266 @@ unsigned het_reason(const struct sched *sched, const struct job *job)
     return 0;
 }
 
-int64_t het_latest(struct sched *sched, const struct job *job, int64_t start_us, int64_t now_us,
-                   const struct job **last)
+/* ---- who is placed first ---- */
+
+/* As they were asked for. */
+static void het_turns_begin(struct het_turns *turns)
 {
-    for (uint32_t i = 0; job->more && i < job->more->het_count; i++) {
-        const struct job *part = state_job(sched->state, job->more->het_job_id + i);
-        struct parts parts = { 0 };
-        struct mask mask;
-        if (!part || part == job || part->state != JOB_PENDING)
-            continue;
-        int64_t start = INT64_MAX;
-        if (job_mask(sched, part, &mask)) {
-            struct family *family = family_for(sched, part);
-            start = profile_start(sched, family, part, now_us, true, &parts);
-            family_free(family);
-            vec_done(&parts.list);
+    turns->moves = 0;
+    for (uint32_t i = 0; i < turns->count; i++)
+        turns->order[i] = i;
+}
+
+void het_turns_init(struct het_turns *turns, uint32_t count)
+{
+    turns->order = count > ARRAY_LEN(turns->few) ? NEW_ARRAY(uint32_t, count) : turns->few;
+    turns->count = count;
+    het_turns_begin(turns);
+}
+
+void het_turns_done(struct het_turns *turns)
+{
+    if (turns->order != turns->few)
+        free(turns->order);
+}
+
+/* (2) */
+bool het_turns_retry(struct het_turns *turns, uint32_t at)
+{
+    uint32_t moved = turns->order[at];
+
+    if (at == 0 || turns->moves == MIN(turns->count - 1, MOVES_MOST))
+        return false;
+    memmove(&turns->order[1], &turns->order[0], at * sizeof(turns->order[0]));
+    turns->order[0] = moved;
+    turns->moves++;
+    return true;
+}
+
+/* ---- the start ---- */
+
+struct together {
+    struct sched *sched;
+    const struct job *const *jobs;
+    struct family **families;
+    struct booked *of;
+    struct view view;
+};
+
+static int64_t ends_us(const struct job *job, int64_t start_us)
+{
+    int64_t length = job_length_us(job);
+
+    return start_us + (length == INT64_MAX ? UNLIMITED_US : length);
+}
+
+/* (1) */
+static void try_add(const struct together *t, uint32_t i)
+{
+    struct sched *sched = t->sched;
+    struct booked *of = &t->of[i];
+
+    of->end_us = ends_us(t->jobs[i], t->view.start_us);
+    for (size_t k = 0; k < of->parts.list.len; k++) {
+        const struct chosen *part = &of->parts.list.items[k];
+        struct block block = { .start_us = t->view.start_us, .job_id = TRIED_ID };
+        block.end_us = of->end_us;
+        block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
+        vec_push(&sched->hosts.items[part->host].forecasts, block);
+    }
+    of->licences =
+        licences_book(sched, TRIED_ID, t->jobs[i]->shape, &of->parts, t->view.start_us, of->end_us);
+}
+
+/* The last that were added: those of one job are the last of their hosts. */
+static void try_del(const struct together *t, uint32_t i)
+{
+    struct sched *sched = t->sched;
+    struct booked *of = &t->of[i];
+
+    for (size_t k = of->parts.list.len; k-- > 0;) {
+        struct host *host = &sched->hosts.items[of->parts.list.items[k].host];
+        amount_drop(sched, host->forecasts.items[--host->forecasts.len].amount);
+    }
+    licences_forget(sched, of->licences);
+    of->licences = NULL;
+}
+
+/*
+ * Tries to start all at t->view.start_us. When one cannot, *at is its place, and the result when it could;
+ * *at == count: all can.
+ */
+static int64_t try_all(const struct together *t, const struct het_turns *turns, uint32_t *at)
+{
+    int64_t start = t->view.start_us;
+
+    for (*at = 0; *at < turns->count; ++*at) {
+        uint32_t i = turns->order[*at];
+        start = profile_start_from(t->sched, t->families[i], t->jobs[i], &t->view, &t->of[i].parts);
+        if (start != t->view.start_us)
+            break;
+        try_add(t, i);
+    }
+    for (uint32_t k = *at; k-- > 0;)
+        try_del(t, turns->order[k]);
+    return start;
+}
+
+/* The same in other orders too; *late is the one that cannot. False: *next_us is when it may be better. */
+static bool try_orders(const struct together *t, struct het_turns *turns, int64_t *next_us,
+                       uint32_t *late)
+{
+    uint32_t at;
+
+    het_turns_begin(turns);
+    *next_us = INT64_MAX;
+    do {
+        int64_t start = try_all(t, turns, &at);
+        if (at == turns->count)
+            return true;
+        *late = turns->order[at];
+        /* Alone it cannot before then; beside the others it may be that they could be elsewhere. */
+        *next_us = at == 0 ? start : MIN(*next_us, start);
+    } while (het_turns_retry(turns, at));
+    return false;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* When there is more than before on some host, behind t->view.start_us. */
+static size_t gather_moments(const struct together *t, int64_t **out)
+{
+    VEC(int64_t) list = { 0 };
+
+    vec_each (struct host, host, &t->sched->hosts) {
+        for (size_t k = 0; k < host->runs.len; k++) {
+            if (host->runs.items[k].end_us > t->view.start_us)
+                vec_push(&list, host->runs.items[k].end_us);
         }
-        if (start > start_us) {
-            start_us = start;
-            *last = part;
+        for (size_t k = 0; k < host->blocks.len; k++) {
+            if (host->blocks.items[k].end_us > t->view.start_us)
+                vec_push(&list, host->blocks.items[k].end_us);
+        }
+        for (size_t k = 0; k < host->forecasts.len; k++) {
+            if (host->forecasts.items[k].end_us > t->view.start_us)
+                vec_push(&list, host->forecasts.items[k].end_us);
         }
     }
-    return start_us;
+    if (list.len)
+        qsort(list.items, list.len, sizeof(int64_t), by_value);
+    t->sched->looked += list.len / 4;
+    *out = list.items;
+    return list.len;
+}
+
+/* The first of all moments that are left, as if what hosts have only grew. */
+static int64_t halve(struct together *t, struct het_turns *turns)
+{
+    int64_t *moments, best = INT64_MAX, next;
+    size_t count = gather_moments(t, &moments), low = 0, high = count;
+    uint32_t late;
+
+    while (low < high) {
+        /* The last one first: then there is all that there will ever be. */
+        size_t middle = high == count && best == INT64_MAX ? high - 1 : low + (high - low) / 2;
+        t->view.start_us = moments[middle];
+        if (try_orders(t, turns, &next, &late)) {
+            best = moments[middle];
+            high = middle;
+        } else if (best == INT64_MAX) {
+            break;
+        } else {
+            low = middle + 1;
+        }
+    }
+    free(moments);
+    t->view.start_us = best;
+    if (best != INT64_MAX) /* the parts are those of the last try */
+        try_orders(t, turns, &next, &late);
+    return best;
+}
+
+static int64_t find_start(struct together *t, struct het_turns *turns, const struct job **last)
+{
+    for (unsigned tries = 0; tries < STARTS_MOST; tries++) {
+        int64_t next;
+        uint32_t late;
+        if (try_orders(t, turns, &next, &late))
+            return t->view.start_us;
+        if (last)
+            *last = t->jobs[late];
+        if (next == INT64_MAX)
+            return INT64_MAX;
+        t->view.start_us = next;
+    }
+    return halve(t, turns);
+}
+
+int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
+                  int64_t now_us, struct booked *of, const struct job **last)
+{
+    struct together t = { .sched = sched, .jobs = jobs, .of = of };
+    struct het_turns turns;
+    int64_t start = INT64_MAX;
+    bool able = true;
+
+    t.view = (struct view){ .now_us = now_us, .start_us = now_us, .forecast = true };
+    t.view.mine = jobs[0]->id;
+    t.families = NEW_ARRAY(struct family *, count);
+    het_turns_init(&turns, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mask mask;
+        able = job_mask(sched, jobs[i], &mask) && able;
+        t.families[i] = family_for(sched, jobs[i]);
+    }
+    if (able)
+        start = find_start(&t, &turns, last);
+    for (uint32_t i = 0; i < count; i++) {
+        if (start != INT64_MAX)
+            of[i].end_us = ends_us(jobs[i], start);
+        family_free(t.families[i]);
+    }
+    free(t.families);
+    het_turns_done(&turns);
+    return start;
+}
+
+int64_t start_of(struct sched *sched, struct family *family, const struct job *job, int64_t now_us,
+                 bool forecast, struct booked **of, const struct job **last)
+{
+    uint32_t count = het_count(job);
+
+    *of = NEW_ARRAY(struct booked, count);
+    if (count == 1) {
+        int64_t start = profile_start(sched, family, job, now_us, forecast, &(*of)->parts);
+        if (start != INT64_MAX)
+            (*of)->end_us = ends_us(job, start);
+        return start;
+    }
+    const struct job **jobs = NEW_ARRAY(const struct job *, count);
+    int64_t start = INT64_MAX;
+    uint32_t found = 0;
+    for (; found < count; found++) {
+        jobs[found] = state_job(sched->state, job->more->het_job_id + found);
+        if (!jobs[found] || jobs[found]->state != JOB_PENDING)
+            break;
+    }
+    if (found == count)
+        start = het_start(sched, jobs, count, now_us, *of, last);
+    free(jobs);
+    return start;
+}
+
+void booked_free(struct sched *sched, struct booked *of, uint32_t count)
+{
+    for (uint32_t i = 0; of && i < count; i++) {
+        licences_give(sched, of[i].licences);
+        vec_done(&of[i].parts.list);
+    }
+    free(of);
 }

@@ -239,15 +239,16 @@ int64_t host_earliest(const struct sched *sched, const struct host *host,
                       const struct amount *amount, const struct view *view, int64_t length_us,
                       int64_t before_us)
 {
-    int64_t soon = view->now_us + US_PER_S, best = before_us;
+    int64_t from = MAX(view->start_us, view->now_us), best = before_us;
+    int64_t soon = MAX(view->now_us + US_PER_S, from);
 
     if (!block_count(host, view) && !host->claims) {
         if (!host->whole && room_has(host, &host->free, amount))
-            return view->now_us;
-        return earliest_growing(host, amount, view->now_us, before_us);
+            return from;
+        return MAX(earliest_growing(host, amount, view->now_us, before_us), from);
     }
-    if (fits_from(sched, host, amount, view, view->now_us, length_us))
-        return view->now_us;
+    if (fits_from(sched, host, amount, view, from, length_us))
+        return from;
     /* The moments at which there may be more than before: ends, in order. */
     for (size_t i = 0; i < host->runs.len; i++) {
         int64_t end = MAX(host->runs.items[i].end_us, soon);
@@ -259,14 +260,13 @@ int64_t host_earliest(const struct sched *sched, const struct host *host,
             best = end;
     }
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (claim->end_us < best && claim->end_us > view->now_us &&
+        if (claim->end_us < best && claim->end_us > from &&
             fits_from(sched, host, amount, view, claim->end_us, length_us))
             best = claim->end_us;
     }
     for (size_t i = 0; i < block_count(host, view); i++) {
         int64_t end = block_at(host, i)->end_us;
-        if (end < best && end > view->now_us &&
-            fits_from(sched, host, amount, view, end, length_us))
+        if (end < best && end > from && fits_from(sched, host, amount, view, end, length_us))
             best = end;
     }
     return best < before_us ? best : INT64_MAX;

@@ -86,14 +86,14 @@ static void heat_waiting(struct sched *sched, struct licence_pool *pool)
     }
 }
 
-static void take_off(struct sched *sched, struct licence_use *use)
+static void take_off(struct sched *sched, struct licence_use *use, bool given)
 {
     struct licence_pool *pool = &sched->pools.items[use->pool];
     struct licence_use *last = pool->uses.items[--pool->uses.len];
 
     pool->uses.items[use->at] = last;
     last->at = use->at;
-    if (pool->lacking)
+    if (given && pool->lacking)
         heat_waiting(sched, pool);
     free(use);
 }
@@ -102,7 +102,16 @@ void licences_give(struct sched *sched, struct licence_use *uses)
 {
     while (uses) {
         struct licence_use *next = uses->next;
-        take_off(sched, uses);
+        take_off(sched, uses, true);
+        uses = next;
+    }
+}
+
+void licences_forget(struct sched *sched, struct licence_use *uses)
+{
+    while (uses) {
+        struct licence_use *next = uses->next;
+        take_off(sched, uses, false);
         uses = next;
     }
 }
@@ -120,11 +129,10 @@ struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
                    end_us);
 }
 
-struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct family *family,
+struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct shape *shape,
                                   const struct parts *parts, int64_t start_us, int64_t end_us)
 {
-    return uses_of(sched, job_id, family->shape, parts->licence, parts_resv(parts), start_us,
-                   end_us);
+    return uses_of(sched, job_id, shape, parts->licence, parts_resv(parts), start_us, end_us);
 }
 
 /* What reservations keep, at the times that are known. */

@@ -139,44 +139,64 @@ static void after_task(struct sched *sched, const struct job *job, uint32_t task
         flights->next_task = number + 1;
 }
 
-static bool try_components(struct sched *sched, struct family *family, const struct job *job,
-                           uint32_t task, uint32_t *short_of, struct limit_hit *hit)
+/* What a try to start a job with all its components is about. */
+struct attempt {
+    struct family *family; /* of the first */
+    const struct job *job;
+    uint32_t task, short_of;
+    struct limit_hit hit;
+};
+
+/* Plans a start of one of them; NULL when it cannot be. */
+static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_t offset)
 {
-    uint32_t count = job->more && job->more->het_count ? job->more->het_count : 1, done = 0;
+    const struct job *job = try->job;
+    const struct job *part = offset ? state_job(sched->state, job->id + offset) : job;
+    JobStart *start = NULL;
+
+    if (!part || !job_is_eligible(part))
+        return NULL;
+    struct family *own = offset ? family_for(sched, part) : try->family;
+    struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
+    view.end_us = job_end_by(part, sched->now_us);
+    view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
+    if (place(sched, own, part, &view, &sched->scratch, &try->short_of) &&
+        !limits_in_way_of(sched, part, &sched->scratch, &try->hit)) {
+        struct flight *flight =
+            flight_begin(sched, part, try->task, &sched->scratch, own,
+                         view.end_us == INT64_MAX ? sched->now_us + UNLIMITED_US : view.end_us);
+        start = job_start(sched, part, try->task, &sched->scratch, flight);
+    }
+    if (offset)
+        family_free(own);
+    return start;
+}
+
+/* All or none; when one finds no room beside the others, once more in another order. */
+static bool try_components(struct sched *sched, struct attempt *try)
+{
+    uint32_t count = het_count(try->job), done;
     CmdStart *command = ARENA_NEW(&sched->plan_arena, CmdStart);
+    struct het_turns turns;
 
     cmd_start__init(command);
+    command->n_starts = count;
     command->starts = ARENA_ARRAY(&sched->plan_arena, JobStart *, count);
-    for (; done < count; done++) {
-        const struct job *part = done ? state_job(sched->state, job->id + done) : job;
-        if (!part || !job_is_eligible(part))
-            break;
-        struct family *own = done ? family_for(sched, part) : family;
-        struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
-        view.end_us = job_end_by(part, sched->now_us);
-        view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
-        bool good = place(sched, own, part, &view, &sched->scratch, short_of);
-        if (good && limits_in_way_of(sched, part, &sched->scratch, hit))
-            good = false;
-        if (good) {
-            struct flight *flight =
-                flight_begin(sched, part, task, &sched->scratch, own,
-                             view.end_us == INT64_MAX ? sched->now_us + UNLIMITED_US : view.end_us);
-            command->starts[command->n_starts++] =
-                job_start(sched, part, task, &sched->scratch, flight);
+    het_turns_init(&turns, count);
+    do {
+        for (done = 0; done < count; done++) {
+            uint32_t offset = turns.order[done];
+            command->starts[offset] = try_component(sched, try, offset);
+            if (!command->starts[offset])
+                break;
         }
-        if (done)
-            family_free(own);
-        if (!good)
-            break;
-    }
-    if (done == count) {
+        for (uint32_t i = 0; done < count && i < done; i++)
+            flight_land(sched, try->job->id + turns.order[i], try->task, false);
+    } while (done < count && !try->hit.reason && het_turns_retry(&turns, done));
+    het_turns_done(&turns);
+    if (done == count)
         vec_push(&sched->starts, command);
-        return true;
-    }
-    for (uint32_t i = 0; i < done; i++) /* all or none */
-        flight_land(sched, job->id + i, task, false);
-    return false;
+    return done == count;
 }
 
 /* The latest end that could still make a difference after `end_us` was too late. */
@@ -193,7 +213,7 @@ static int64_t next_end(const struct sched *sched, int64_t end_us)
 bool plan_job(struct sched *sched, struct family *family, const struct job *job, uint32_t *short_of)
 {
     uint32_t task = next_task(sched, job);
-    struct limit_hit hit = { 0 };
+    struct attempt try = { .family = family, .job = job, .task = task, .short_of = 1 };
 
     *short_of = 1;
     if (class_place(sched, job) != PEND_QUEUED) { /* others of its array went meanwhile */
@@ -207,10 +227,11 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     }
     if (limits_in_way(sched, job))
         return true;
-    if (!try_components(sched, family, job, task, short_of, &hit)) {
-        if (hit.reason) /* what it would be given is more than it asks for */
-            class_limit_job(sched, job, &hit, true);
-        return hit.reason != 0;
+    if (!try_components(sched, &try)) {
+        *short_of = try.short_of;
+        if (try.hit.reason) /* what it would be given is more than it asks for */
+            class_limit_job(sched, job, &try.hit, true);
+        return try.hit.reason != 0;
     }
     after_task(sched, job, task);
     class_settle(sched, job);

@@ -276,6 +276,77 @@ static int64_t start_with(const struct question *q, offer_list *offers, struct p
     return then;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+typedef VEC(int64_t) moment_list;
+
+static void moment_add(moment_list *list, int64_t when_us, int64_t after_us)
+{
+    if (when_us > after_us)
+        vec_push(list, when_us);
+}
+
+/* Every moment at which one of the offered hosts has more than before. */
+static void gather_moments(const struct question *q, const offer_list *offers, moment_list *out)
+{
+    int64_t from = MAX(q->view.start_us, q->view.now_us);
+
+    vec_push(out, from);
+    for (size_t i = 0; i < offers->len; i++) {
+        const struct host *host = &q->sched->hosts.items[offers->items[i].host];
+        moment_add(out, offers->items[i].from_us, from);
+        for (size_t k = 0; k < host->runs.len; k++)
+            moment_add(out, host->runs.items[k].end_us, from);
+        for (size_t k = 0; k < host->blocks.len; k++)
+            moment_add(out, host->blocks.items[k].end_us, from);
+        for (size_t k = 0; q->view.forecast && k < host->forecasts.len; k++)
+            moment_add(out, host->forecasts.items[k].end_us, from);
+        for (const struct claim *claim = host->claims; claim; claim = claim->next)
+            moment_add(out, claim->end_us, from);
+    }
+    qsort(out->items, out->len, sizeof(int64_t), by_value);
+    q->sched->looked += out->len / 4;
+}
+
+/*
+ * The hosts have something earlier, and enough of it later: the first moment at which they do, as if what
+ * they have only grew.
+ */
+static int64_t start_unevenly(const struct question *q, const offer_list *offers,
+                              struct parts *parts)
+{
+    uint32_t *hosts = NEW_ARRAY(uint32_t, offers->len + 1);
+    moment_list moments = { 0 };
+    int64_t start = INT64_MAX;
+
+    gather_moments(q, offers, &moments);
+    size_t low = 0, high = moments.len;
+    while (low < high) {
+        /* The last one first: then it has all that it will ever have. */
+        size_t middle = high == moments.len ? high - 1 : low + (high - low) / 2;
+        int64_t then = with_licences(q, moments.items[middle]);
+        bool good = then != INT64_MAX && starts_at(q, offers, then, hosts, parts);
+        if (good)
+            start = then;
+        if (!good && high == moments.len)
+            break;
+        if (good)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (start != INT64_MAX) /* the parts are those of the last try */
+        starts_at(q, offers, start, hosts, parts);
+    vec_done(&moments);
+    free(hosts);
+    return start;
+}
+
 static size_t need_count(const struct question *q)
 {
     return shape_needs(q->sched->state, q->family->shape)[q->partition].node_count;
@@ -306,33 +377,31 @@ static int64_t start_in(const struct question *q, struct parts *parts)
     if (start == INT64_MAX && share > 1 && shape->max_nodes > 1) {
         vec_clear(&offers);
         gather(q, 1, SIZE_MAX, INT64_MAX, &offers);
-        start = start_with(q, &offers, parts);
+        start = start_unevenly(q, &offers, parts);
     }
     vec_done(&offers);
     return start;
 }
 
-int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
-                      int64_t now_us, bool forecast, struct parts *parts)
+int64_t profile_start_from(struct sched *sched, struct family *family, const struct job *job,
+                           const struct view *from, struct parts *parts)
 {
+    int64_t now_us = from->now_us, begin_us = MAX(from->start_us, now_us);
     struct question q = { .sched = sched, .family = family, .job = job };
     struct parts other = { 0 };
     int64_t best = INT64_MAX;
 
     family_asks(sched, family);
-    q.view.now_us = now_us;
-    q.view.mine = job->id;
-    q.view.forecast = forecast;
+    q.view = *from;
     size_t at = 0;
     const struct reservation *resv =
         family->shape->reservation ? resv_next_for(sched->state, job, &at) : NULL;
     q.view.resv = resv_hash(resv ? resv->spec->name : NULL);
-    q.from_us = resv && !(resv->flags & RESV_FLEX) ? resv->spec->start_us : now_us;
+    q.from_us = resv && !(resv->flags & RESV_FLEX) ? MAX(resv->spec->start_us, begin_us) : begin_us;
     q.length_us = job_length_us(job);
     int64_t over_us = resv ? resv_over_run_us(sched->state, resv) : INT64_MAX;
     if (over_us != INT64_MAX) /* it is ended with its reservation */
-        q.length_us =
-            MIN(q.length_us, MAX(resv->spec->end_us + over_us - MAX(q.from_us, now_us), 1));
+        q.length_us = MIN(q.length_us, MAX(resv->spec->end_us + over_us - q.from_us, 1));
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         if (!family_may_use(sched, family, p))
             continue;
@@ -347,4 +416,12 @@ int64_t profile_start(struct sched *sched, struct family *family, const struct j
     }
     vec_done(&other.list);
     return best;
+}
+
+int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
+                      int64_t now_us, bool forecast, struct parts *parts)
+{
+    struct view view = { .now_us = now_us, .mine = job->id, .forecast = forecast };
+
+    return profile_start_from(sched, family, job, &view, parts);
 }

@@ -211,7 +211,8 @@ void room_keep(const struct host *host, const struct view *view, const struct bl
                int64_t when_us, struct room_at *room);
 void host_room(const struct sched *sched, const struct host *host, const struct view *view,
                struct room_at *out);
-/* The first moment before `before_us` from which the host has that for so long; INT64_MAX none. */
+/* The first moment from view->start_us on and before `before_us` from which the host has that for so
+ * long; INT64_MAX none. */
 int64_t host_earliest(const struct sched *sched, const struct host *host,
                       const struct amount *amount, const struct view *view, int64_t length_us,
                       int64_t before_us);

@@ -79,25 +79,53 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
 int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
                       int64_t now_us, bool forecast, struct parts *parts);
 
+/* The same with view->now_us, not before view->start_us; view->mine, view->forecast. */
+int64_t profile_start_from(struct sched *sched, struct family *family, const struct job *job,
+                           const struct view *from, struct parts *parts);
+
 /* ---- hets.c ---- */
 
 /* The first component of the heterogeneous job it belongs to; else itself. */
 const struct job *het_first(const struct sched *sched, const struct job *job);
 /* Why some component of it may not start yet; 0: all may. */
 unsigned het_reason(const struct sched *sched, const struct job *job);
+/* Where a component is to run, and until when. */
+struct booked {
+    int64_t end_us;
+    struct licence_use *licences;
+    struct parts parts;
+};
+void booked_free(struct sched *sched, struct booked *of, uint32_t count); /* NULL: nothing */
+/* How many components it has that start with it; 1 for any other job. */
+uint32_t het_count(const struct job *job);
 /*
- * The job alone could start at start_us; when its other components can too, as far as that is foreseen without
- * looking at how they share hosts. *last is set to the one that is later, if any.
+ * The components in the order in which they are placed: as they were asked for, until one finds no room
+ * beside those before it. Then it goes before them.
  */
-int64_t het_latest(struct sched *sched, const struct job *job, int64_t start_us, int64_t now_us,
-                   const struct job **last);
+struct het_turns {
+    uint32_t *order; /* of `count` */
+    uint32_t count, moves, few[4];
+};
+void het_turns_init(struct het_turns *turns, uint32_t count);
+void het_turns_done(struct het_turns *turns);
+/* The one at this place found none; false: nothing is left to be tried. */
+bool het_turns_retry(struct het_turns *turns, uint32_t at);
+/*
+ * When all of the jobs can start at one moment, beside each other and what is booked; INT64_MAX never. Fills
+ * `of`, one for each, unless never. *last is set to the one that keeps them waiting, if any.
+ */
+int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
+                  int64_t now_us, struct booked *of, const struct job **last);
+/* The same for a pending job of any kind with all its components; *of is to be freed in any case. */
+int64_t start_of(struct sched *sched, struct family *family, const struct job *job, int64_t now_us,
+                 bool forecast, struct booked **of, const struct job **last);
 
 /* ---- forecast.c: starts of jobs that are not booked, as far as they can be foreseen ---- */
 
 struct forecast {
-    uint32_t job_id;
+    uint32_t job_id, count;
     int64_t start_us;
-    char *hosts; /* names */
+    char **hosts; /* names, of each component */
 };
 const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id);
 void forecasts_done(struct sched *sched);
@@ -129,12 +157,14 @@ int64_t licences_from(struct sched *sched, const struct family *family, const st
 struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
                                    const struct family *family, const struct parts *parts,
                                    int64_t end_us);
-struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct family *family,
+struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct shape *shape,
                                   const struct parts *parts, int64_t start_us, int64_t end_us);
 void licences_read_reservations(struct sched *sched);              /* anew */
 void licences_give(struct sched *sched, struct licence_use *uses); /* NULL: nothing */
-void licences_run(struct sched *sched, const struct job *job);     /* it runs, until another time */
-void licences_ended(struct sched *sched, uint32_t job_id);         /* if it holds nothing more */
+/* They were only thought of: nobody is told. */
+void licences_forget(struct sched *sched, struct licence_use *uses);
+void licences_run(struct sched *sched, const struct job *job); /* it runs, until another time */
+void licences_ended(struct sched *sched, uint32_t job_id);     /* if it holds nothing more */
 /* A licence that the family lacks now; NULL: none. */
 const char *licences_lacking(const struct sched *sched, const struct shape *shape);
 
@@ -169,12 +199,11 @@ struct booking {
     uint32_t job_id;
     uint32_t refs; /* lanes that count it among their first */
     struct order order;
-    int64_t start_us, end_us;
+    int64_t start_us;
     uint64_t releases; /* at the time it was made */
     uint64_t cost;     /* hosts that were looked at */
-    uint64_t resv;     /* hash of the reservation it will run in; 0 none */
-    struct licence_use *licences;
-    struct parts parts;
+    uint32_t count;    /* of components that start together; 1 for most jobs */
+    struct booked *of; /* one for each */
 };
 /* Books what goes before `before` and must wait; true when something changed. */
 bool book_ahead(struct sched *sched, struct order before, unsigned *budget);

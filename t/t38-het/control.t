@@ -39,12 +39,12 @@ run as_user scancel $ok+1
 ok "a component that waits is cancelled with the others" wait_for 30 all_are $ok CANCELLED
 
 # ---- all or none ----
-big=$(as_user sbatch --parsable -o /dev/null -w n3 --exclusive --wrap 'sleep 300')
+big=$(as_user sbatch --parsable -o /dev/null -t 60 -w n3 --exclusive --wrap 'sleep 300')
 ok "a node is taken" wait_for 30 job_is $big RUNNING
 id=$(as_user sbatch --parsable -o /dev/null -w n1 -n1 : -w n3 -n1 --wrap 'sleep 300')
 is "a component that must wait makes all wait" "$(states $id)" "$id+0=PENDING $id+1=PENDING "
-small=$(as_user sbatch --parsable -o /dev/null -w n1 --exclusive --wrap 'sleep 300')
-ok "nothing is kept for the other: what fits runs" wait_for 30 job_is $small RUNNING
+small=$(as_user sbatch --parsable -o /dev/null -t 5 -w n1 --exclusive --wrap 'sleep 300')
+ok "what ends before they can start runs meanwhile" wait_for 30 job_is $small RUNNING
 as_user scancel $small
 ok "its node is free" wait_for 30 job_is $small CANCELLED
 as_user scancel $big
