@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1 };
+enum {
+    FORMAT = 1,
+    WAL_HEAD_BYTES = 32,
+    WAL_FRAME_BYTES = 24 + STORE_PAGE_BYTES,
+    FILL_BYTES = 512 * 1024,
+    FILL_COMMIT_FRAMES = 4, /* larger commits are mostly data, which zeros would only double */
+};
 
 static const char *vfs_name;
 
@@ -72,6 +78,7 @@ static int on_commit(void *arg, sqlite3 *db, const char *name, int frames)
     struct store *store = arg;
 
     (void)db, (void)name;
+    store->commit_frames = frames > store->wal_frames ? frames - store->wal_frames : frames;
     store->wal_frames = frames;
     return SQLITE_OK;
 }
@@ -411,6 +418,9 @@ int store_checkpoint(struct store *store, bool wait, bool *complete, struct err 
 {
     int frames = 0, copied = 0;
     int mode = wait ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+
+    if (wait)
+        store->wal_filled = 0;
     int code = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, &frames, &copied);
 
     if (code == SQLITE_BUSY && !wait) {
@@ -421,4 +431,25 @@ int store_checkpoint(struct store *store, bool wait, bool *complete, struct err 
         return store_err(store->db, err, "checkpoint");
     *complete = frames == copied;
     return 0;
+}
+
+void store_fill_ahead(struct store *store)
+{
+    static const uint8_t
+        zeros[64 * 1024]; /* one write of SQLite's file takes no more than 128 KB */
+    sqlite3_int64 end =
+        WAL_HEAD_BYTES + (store->wal_frames + FILL_COMMIT_FRAMES) * (int64_t)WAL_FRAME_BYTES;
+    sqlite3_file *wal = NULL;
+
+    if (store->commit_frames > FILL_COMMIT_FRAMES || end <= store->wal_filled)
+        return;
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK ||
+        !wal || !wal->pMethods || wal->pMethods->xFileSize(wal, &store->wal_filled) != SQLITE_OK ||
+        end <= store->wal_filled)
+        return;
+    for (end = store->wal_filled + FILL_BYTES; store->wal_filled < end;
+         store->wal_filled += sizeof(zeros)) {
+        if (wal->pMethods->xWrite(wal, zeros, sizeof(zeros), store->wal_filled) != SQLITE_OK)
+            return;
+    }
 }

@@ -23,7 +23,9 @@ struct store {
     sqlite3 *db;
     sqlite3_stmt *begin, *commit, *rollback, *insert, *scan, *measure, *trim, *base;
     struct payload_table payloads;
-    int wal_frames; /* after the last commit of this connection */
+    int wal_frames;           /* after the last commit of this connection */
+    int commit_frames;        /* of which that commit wrote */
+    sqlite3_int64 wal_filled; /* up to here the WAL has frames or zeros, as far as we know */
 };
 
 /*
@@ -80,6 +82,14 @@ int store_want_wal(struct store *store, struct err *err);
 
 /* Copies committed pages into the database file. With `wait` all of them, and empties the WAL. */
 int store_checkpoint(struct store *store, bool wait, bool *complete, struct err *err);
+
+/*
+ * After commits of a few pages: lets the WAL grow ahead of them, with zeros, so that the next ones
+ * sync data alone and not also where the file ends and which blocks it has. What is no frame ends a
+ * recovery, as frames of an earlier turn do. When there is no room for zeros there may still be for
+ * frames: it has no result.
+ */
+void store_fill_ahead(struct store *store);
 
 /* Tests: databases opened from here on use this VFS. */
 void store_use_vfs(const char *name);

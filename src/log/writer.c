@@ -93,6 +93,11 @@ static void *writer_main(void *arg)
         writer->broken |=
             (batch && is_fatal(batch->rc)) || (chore && is_fatal(chore->rc)); /* (3) */
         writer->wake(writer->wake_ctx);
+        if (batch && !writer->broken) { /* while its owners are told; `batch` is theirs */
+            pthread_mutex_unlock(&writer->lock);
+            store_fill_ahead(writer->store);
+            pthread_mutex_lock(&writer->lock);
+        }
     }
     pthread_mutex_unlock(&writer->lock);
     return NULL;

@@ -3,6 +3,7 @@
  * test_sqlite.c - what was acknowledged comes back, in order, once
  */
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "log/test/recorder.h"
 
@@ -257,8 +258,41 @@ static void a_stopped_log_answers(void **state)
     recorder_done(&rec);
 }
 
+/* Small commits find room that an earlier one made: the file does not grow with each of them. */
+static void the_write_ahead_log_grows_ahead_of_small_commits(void **state)
+{
+    enum { COMMITS = 60 };
+    struct recorder rec;
+    char path[128];
+    struct stat was = { 0 }, is;
+    int grown = 0;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/log.db-wal", test_dir);
+    recorder_init(&rec);
+    struct log *log = open_log(test_dir, &rec, 0);
+    assert_int_equal(log_start(log, NULL), 0);
+    for (uint64_t i = 1; i <= COMMITS; i++) {
+        assert_int_equal(append_number(log, i, 0, NULL), 0);
+        settle(log, &rec, i);
+        assert_int_equal(stat(path, &is), 0);
+        grown += is.st_size != was.st_size;
+        was = is;
+    }
+    assert_in_range(grown, 1, COMMITS / 3);
+    log_free(log);
+    recorder_done(&rec);
+    recorder_init(&rec);
+    log = open_log(test_dir, &rec, 0);
+    assert_int_equal(log_start(log, NULL), 0);
+    assert_counts_from_one(&rec, COMMITS);
+    log_free(log);
+    recorder_done(&rec);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, make_dir, remove_dir)
-UNIT_MAIN(T(everything_comes_back_after_a_restart), T(the_next_batch_fills_while_one_is_written),
+UNIT_MAIN(T(the_write_ahead_log_grows_ahead_of_small_commits),
+          T(everything_comes_back_after_a_restart), T(the_next_batch_fills_while_one_is_written),
           T(large_commands_get_rows_of_their_own), T(payloads_outlive_restart_and_trimming),
           T(dead_payloads_leave_with_their_rows), T(a_damaged_snapshot_is_made_up_for),
           T(one_directory_has_one_owner), T(a_stopped_log_answers))
