@@ -36,24 +36,34 @@ extern const struct option_set sim_options;
 
 /* ---- sim_trace.c, sim_swf.c ---- */
 
-enum sim_fate { SIM_WAITS, SIM_RUNS, SIM_ENDED, SIM_REFUSED };
+enum sim_fate { SIM_WAITS, SIM_RUNS, SIM_STANDS, SIM_ENDED, SIM_PREEMPTED, SIM_REFUSED };
+enum { SIM_MILLI = 1000 }; /* of a GPU */
 
 struct sim_job {
     int64_t submit_s, run_s, limit_s; /* limit -1: none is known */
-    int64_t start_s, end_s;           /* what came of it; -1 */
+    int64_t start_s, end_s;           /* what came of it; -1. The first start, the last end */
+    int64_t since_s, left_s;          /* runs since then, and so long still at that time */
     uint64_t mem_mb;                  /* of each node; 0: not said */
     uint32_t number;                  /* in the trace, as it is written there */
     uint32_t line;
     uint32_t nodes, cpus, gpus; /* 0: not said; CPUs and GPUs of the whole job */
+    uint32_t gpu_milli;         /* thousandths of its one GPU; 0: all of each */
     uint32_t user, name;        /* index in users, names */
+    uint32_t partition, qos;    /* index in names */
     uint32_t id;                /* in the simulated cluster */
-    uint32_t bar, bars;         /* for the timeline */
+    uint32_t turn;              /* grows whenever it starts, stops or goes on */
+    uint32_t preempted;         /* so many times */
+    uint32_t bar, bars;         /* for the timeline: the first that is open, and how many */
     uint8_t fate;
+    bool counted; /* in what is in use */
 };
 
-/* Where a job was: consecutive GPUs or CPUs of a node. */
+/* Where and when a job was: consecutive GPUs or CPUs of a node, or a part of one GPU. */
 struct sim_bar {
+    uint32_t job; /* index in the trace */
     uint32_t node, first, count;
+    uint16_t from_milli, milli; /* of the GPU; milli 0: all of it */
+    int64_t start_s, end_s;     /* end -1: still there */
 };
 
 struct sim_trace {
@@ -64,13 +74,14 @@ struct sim_trace {
     uint32_t max_nodes, max_procs; /* of an SWF header; 0: not said */
     uint32_t skipped;              /* lines without a run time or a size */
     uint32_t raised;               /* limits below the run time */
+    bool parts;                    /* some jobs ask for a part of a GPU */
 };
 
 /* Lines are read by these: `line` is writable and ends with NUL, `number` begins with 1. */
 struct sim_reader {
     struct sim_trace *trace;
     const char *path, *only; /* "column=value": rows with another value are left out */
-    int columns[16];         /* by enum sim_column; -1 absent */
+    int columns[24];         /* by enum sim_column; -1 absent */
     int column_count;
     int only_column;
     char *only_value;
@@ -108,6 +119,10 @@ struct sim_sum {
     int64_t first_s, last_s;
     double cpu_ms; /* of core and planner */
     size_t most_waiting;
+    uint64_t preempted, requeued, suspended, cancelled; /* all; of these */
+    double lost;                                        /* units x seconds that were run in vain */
+    uint32_t rounded; /* jobs that were given a whole GPU for want of parts */
+    uint32_t unnamed; /* partitions and QOS that this cluster has not */
 };
 
 struct sim_how {
@@ -121,7 +136,7 @@ struct sim_run {
     const struct sim_how *how;
     struct sim_trace *trace;
     struct sim_sum sum;
-    VEC(struct sim_bar) bars;
+    VEC(struct sim_bar) bars;      /* in order of their start */
     VEC(char *) nodes;             /* names */
     uint32_t units, unit_per_node; /* GPUs, or CPUs when there are none; the most of a node */
     bool of_gpus, stopped;
@@ -143,11 +158,13 @@ struct sim_cluster {
     struct sched *sched;
     struct events events;
     uint64_t index;
-    int64_t now_us;
+    int64_t now_us, wake_us; /* the planner wants to be asked again then */
     double cpu_ms;
-    void (*on_start)(void *ctx, const struct job *job);
+    void (*on_event)(void *ctx, const struct event *event); /* of every command, once applied */
     void *ctx;
     uint64_t starts, refused;
+    VEC(uint32_t) ready, ending; /* ids: nodes are to be told, which do it at once */
+    bool telling;
 };
 #define SIM_BEGIN_US INT64_C(1700000000000000)
 /* Nodes of the configuration say hello with what they are configured to have. */
@@ -189,8 +206,8 @@ struct sim_figures {
     struct sim_spread wait, completion;
     double slowdown; /* bounded by SIM_BOUND_S */
     int64_t makespan_s;
-    double used, fragmented; /* shares of all units */
-    double fairness;         /* Jain's index of the users' slowdowns */
+    double used, fragmented, lost; /* shares of all units */
+    double fairness;               /* Jain's index of the users' slowdowns */
     VEC(struct sim_user) users;
 };
 enum { SIM_BOUND_S = 10 };

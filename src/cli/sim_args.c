@@ -34,7 +34,8 @@ static const struct option rows[] = {
       .arg = "N",
       .read = option_positive,
       .into = U32(cpus),
-      .help = "CPUs of each; as many as GPUs when not given." },
+      .help =
+          "CPUs of each; as many as GPUs when not given, 32 for each where jobs ask for parts of GPUs." },
     { .name = "gpus",
       .arg = "N",
       .read = option_positive,
@@ -85,8 +86,12 @@ const struct option_set sim_options = {
     .usage =
         "TRACE [--nodes N --gpus N | --config FILE] [--policy LIST] [--timeline FILE] [--json]\n"
         "       spur sim --what-if --config FILE",
-    .about = "Runs a trace of jobs (SWF, or a table with columns submit_s, duration_s, gpus, …) "
-             "through the real planner in simulated time.",
+    .about =
+        "Runs a trace of jobs through the real planner in simulated time. A trace is a file in the "
+        "Standard Workload Format, or a table separated by tabs whose first line names its "
+        "columns: submit_s and duration_s, and any of gpus, gpu_milli (a part of one GPU), "
+        "cpus, cpu_milli, nodes, mem_mb, limit_s, user, name, partition, qos, job_id, trace. "
+        "Either may be compressed by gzip. Preemption is simulated as configured.",
     .bit = 1,
     .usage_exit = 1,
     .rows = rows,

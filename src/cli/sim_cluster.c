@@ -18,6 +18,70 @@ enum { BUDGET = 2000, IDLE_SLICES = 64 };
         (message)->field = (value);    \
     } while (0)
 
+/* ---- nodes do at once what they are told ---- */
+
+static void note(struct sim_cluster *cluster, const struct event *event)
+{
+    if (event->kind == EVENT_JOB_STARTED && job_phase(event->job) == PHASE_CONFIGURING)
+        vec_push(&cluster->ready, event->job->id);
+    else if (event->kind == EVENT_JOB_ENDING)
+        vec_push(&cluster->ending, event->job->id);
+    if (cluster->on_event)
+        cluster->on_event(cluster->ctx, event);
+}
+
+static void tell_ready(struct sim_cluster *cluster, const struct job *job)
+{
+    CmdReady ready = CMD_READY__INIT;
+    Command command = COMMAND__INIT;
+    struct err err = { 0 };
+
+    PUT(&ready, job_id, job->id);
+    PUT(&ready, attempt, job->attempt);
+    command.what_case = COMMAND__WHAT_READY;
+    command.ready = &ready;
+    sim_cluster_apply(cluster, &command, &err);
+}
+
+static void tell_released(struct sim_cluster *cluster, const struct job *job)
+{
+    CmdRelease release = CMD_RELEASE__INIT;
+    Command command = COMMAND__INIT;
+    struct err err = { 0 };
+    CLEANUP(freep) char **names = NEW_ARRAY(char *, job->run->count + 1);
+
+    for (unsigned i = 0; i < job->run->count; i++)
+        names[i] = (char *)(uintptr_t)job->run->parts[i].name;
+    PUT(&release, job_id, job->id);
+    PUT(&release, attempt, job->attempt);
+    release.n_nodes = job->run->count;
+    release.nodes = names;
+    command.what_case = COMMAND__WHAT_RELEASE;
+    command.release = &release;
+    sim_cluster_apply(cluster, &command, &err);
+}
+
+static void nodes_answer(struct sim_cluster *cluster)
+{
+    const struct job *job;
+
+    if (cluster->telling)
+        return;
+    cluster->telling = true;
+    while (cluster->ready.len || cluster->ending.len) {
+        if (cluster->ready.len) {
+            job = state_job(cluster->state, cluster->ready.items[--cluster->ready.len]);
+            if (job && job->run && job_phase(job) == PHASE_CONFIGURING)
+                tell_ready(cluster, job);
+        } else {
+            job = state_job(cluster->state, cluster->ending.items[--cluster->ending.len]);
+            if (job && job->run)
+                tell_released(cluster, job);
+        }
+    }
+    cluster->telling = false;
+}
+
 int sim_cluster_apply(struct sim_cluster *cluster, Command *command, struct err *err)
 {
     PUT(command, time_us, cluster->now_us);
@@ -25,17 +89,18 @@ int sim_cluster_apply(struct sim_cluster *cluster, Command *command, struct err 
     core_apply(cluster->state, ++cluster->index, command, &cluster->events);
     if (cluster->sched)
         sched_feed_all(cluster->sched, &cluster->events);
-    events_each(event, &cluster->events)
-    {
-        if (event->kind == EVENT_JOB_STARTED && cluster->on_start)
-            cluster->on_start(cluster->ctx, event->job);
-    }
+    events_each(event, &cluster->events) note(cluster, event);
     const struct event *answer = &cluster->events.list.items[cluster->events.list.len - 1];
-    if (answer->code != ERR_OK)
-        return err_set(err, answer->code, "%s",
-                       answer->text ? answer->text : err_text(answer->code));
-    return 0;
+    int code = answer->code == ERR_OK
+                   ? 0
+                   : err_set(err, answer->code, "%s",
+                             answer->text ? answer->text : err_text(answer->code));
+    if (cluster->ready.len || cluster->ending.len)
+        nodes_answer(cluster);
+    return code;
 }
+
+/* ---- */
 
 struct hello {
     struct sim_cluster *cluster;
@@ -74,9 +139,8 @@ int sim_cluster_new(struct sim_cluster *cluster, const Config *config, int64_t b
     cluster->state = state_new();
     cluster->now_us = begin_us;
     events_init(&cluster->events);
-    Config plain = *config;
-    plain.preempt_type = NULL; /* nobody here plays those that must go */
-    msg.config = &plain;
+    cluster->wake_us = INT64_MAX;
+    msg.config = (Config *)(uintptr_t)config;
     command.what_case = COMMAND__WHAT_CONFIG;
     command.config = &msg;
     if (sim_cluster_apply(cluster, &command, err) < 0 ||
@@ -92,6 +156,8 @@ void sim_cluster_done(struct sim_cluster *cluster)
         return;
     sched_free(cluster->sched);
     events_done(&cluster->events);
+    vec_done(&cluster->ready);
+    vec_done(&cluster->ending);
     state_free(cluster->state);
     cluster->state = NULL;
 }
@@ -119,30 +185,54 @@ uint32_t sim_cluster_submit(struct sim_cluster *cluster, const JobOwner *owner, 
     return cluster->events.list.items[cluster->events.list.len - 1].job_id;
 }
 
+static void start_all(struct sim_cluster *cluster, CmdStart **starts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        Command command = COMMAND__INIT;
+        struct err err = { 0 };
+        command.what_case = COMMAND__WHAT_START;
+        command.start = starts[i];
+        bool good = sim_cluster_apply(cluster, &command, &err) == 0;
+        cluster->starts += good;
+        cluster->refused += !good;
+    }
+}
+
+static void preempt_all(struct sim_cluster *cluster, CmdPreempt **preempts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        Command command = COMMAND__INIT;
+        struct err err = { 0 };
+        command.what_case = COMMAND__WHAT_PREEMPT;
+        command.preempt = preempts[i];
+        cluster->refused += sim_cluster_apply(cluster, &command, &err) < 0;
+    }
+}
+
 void sim_cluster_plan(struct sim_cluster *cluster)
 {
     VEC(CmdStart *) starts = { 0 };
+    VEC(CmdPreempt *) preempts = { 0 };
 
     for (unsigned idle = 0; idle < IDLE_SLICES;) {
-        struct err err = { 0 };
         const struct plan *plan = sched_plan(cluster->sched, cluster->now_us, BUDGET);
         bool more = plan->more;
         vec_clear(&starts);
+        vec_clear(&preempts);
         for (size_t i = 0; i < plan->count; i++)
             vec_push(&starts, plan->starts[i]);
-        vec_each (CmdStart *, start, &starts) {
-            Command command = COMMAND__INIT;
-            command.what_case = COMMAND__WHAT_START;
-            command.start = *start;
-            bool good = sim_cluster_apply(cluster, &command, &err) == 0;
-            cluster->starts += good;
-            cluster->refused += !good;
-        }
-        if (!starts.len && !more)
+        for (size_t i = 0; i < plan->preempt_count; i++)
+            vec_push(&preempts, plan->preempts[i]);
+        cluster->wake_us = plan->wake_us;
+        start_all(cluster, starts.items, starts.len);
+        preempt_all(cluster, preempts.items, preempts.len);
+        bool news = starts.len || preempts.len;
+        if (!news && !more)
             break;
-        idle = starts.len ? 0 : idle + 1;
+        idle = news ? 0 : idle + 1;
     }
     vec_done(&starts);
+    vec_done(&preempts);
 }
 
 void sim_cluster_end(struct sim_cluster *cluster, uint32_t job_id)

@@ -14,7 +14,11 @@
 const char *const sim_policies =
     "fifo, backfill, conservative, sjf, predict, predict:STRETCH:BOUND";
 
-static struct conf *made_up(uint32_t nodes, uint32_t cpus, uint32_t gpus, struct err *err)
+enum { CPUS_PER_SHARED_GPU = 32 };
+
+/* Where jobs ask for parts of GPUs, GPUs can be given in thousandths. */
+static struct conf *made_up(uint32_t nodes, uint32_t cpus, uint32_t gpus, bool parts,
+                            struct err *err)
 {
     struct str text = { 0 };
 
@@ -22,7 +26,9 @@ static struct conf *made_up(uint32_t nodes, uint32_t cpus, uint32_t gpus, struct
              "cluster_name = \"sim\"\n[[nodes]]\nnames = \"n[1-%u]\"\ncpus = %u\n"
              "memory_mb = 1000000000\n",
              nodes, cpus);
-    if (gpus)
+    if (gpus && parts)
+        str_addf(&text, "gres = [\"gpu:%u\", \"shard:%u\"]\n", gpus, gpus * SIM_MILLI);
+    else if (gpus)
         str_addf(&text, "gres = [\"gpu:%u\"]\n", gpus);
     str_add(&text, "[[partitions]]\nname = \"all\"\nnodes = \"ALL\"\ndefault = true\n");
     struct conf *conf = conf_read("simulated cluster", str_text(&text), text.len, NULL);
@@ -63,7 +69,9 @@ struct conf *sim_conf_read(const struct sim_args *args, const struct sim_trace *
                 LIMIT_NODES, LIMIT_CPUS_PER_NODE, LIMIT_GRES_PER_NODE);
         return NULL;
     }
-    return made_up(nodes, MAX(cpus, MAX(args->gpus, 1)), args->gpus, err);
+    if (!cpus && trace->parts) /* each of the many jobs on a GPU needs one */
+        cpus = MIN(args->gpus * CPUS_PER_SHARED_GPU, LIMIT_CPUS_PER_NODE);
+    return made_up(nodes, MAX(cpus, MAX(args->gpus, 1)), args->gpus, trace->parts, err);
 }
 
 static const struct {

@@ -124,7 +124,7 @@ struct moment {
 
 struct ending {
     int64_t us;
-    uint32_t id;
+    uint32_t id, attempt;
 };
 
 struct world {
@@ -148,14 +148,27 @@ static int by_moment(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void on_start(void *ctx, const struct job *job)
+/* When it ends if it is not suspended again. */
+static void will_end(struct world *world, const struct job *job)
+{
+    int64_t limit = job->time_limit_s > 0 ? job->time_limit_s : FOR_EVER_S;
+    int64_t us = job->run->start_us + job->run->suspended_total_us + limit * US_PER_S;
+
+    vec_push(&world->endings, (struct ending){ us, job->id, job->attempt });
+}
+
+static void on_event(void *ctx, const struct event *event)
 {
     struct world *world = ctx;
+    const struct job *job = event->job;
+
+    if (event->kind == EVENT_JOB_RESUMED)
+        will_end(world, job);
+    if (event->kind != EVENT_JOB_STARTED)
+        return;
     uint32_t id = job->array ? job->array->id : job->id;
     uintptr_t at = (uintptr_t)map_get_num(&world->index, id);
-    int64_t limit = job->time_limit_s > 0 ? job->time_limit_s : FOR_EVER_S;
-
-    vec_push(&world->endings, (struct ending){ job->run->start_us + limit * US_PER_S, job->id });
+    will_end(world, job);
     if (!at)
         return;
     struct live_job *live = &world->live->jobs.items[at - 1];
@@ -262,9 +275,12 @@ static void end_due(struct world *world)
 {
     for (size_t i = world->endings.len; i-- > 0;) {
         if (world->endings.items[i].us <= world->cluster.now_us) {
-            uint32_t id = world->endings.items[i].id;
+            struct ending ending = world->endings.items[i];
+            const struct job *job = state_job(world->cluster.state, ending.id);
             world->endings.items[i] = world->endings.items[--world->endings.len];
-            sim_cluster_end(&world->cluster, id);
+            /* One that is suspended, or was requeued, has another end. */
+            if (job && job->attempt == ending.attempt && job_phase(job) == PHASE_RUNNING)
+                sim_cluster_end(&world->cluster, ending.id);
         }
     }
 }
@@ -277,7 +293,7 @@ static void go_on(struct world *world)
         end_due(world);
         sim_cluster_wait(&world->cluster, world->cluster.now_us);
         sim_cluster_plan(&world->cluster);
-        int64_t next = core_next_due(world->cluster.state);
+        int64_t next = MIN(core_next_due(world->cluster.state), world->cluster.wake_us);
         for (size_t i = 0; i < world->endings.len; i++)
             next = MIN(next, world->endings.items[i].us);
         if (!world->waiting || next == INT64_MAX)
@@ -301,7 +317,7 @@ static int simulate(struct live *live, const Config *config, unsigned number, st
     map_init(&world.index);
     int code = sim_cluster_new(&world.cluster, &copy, begin - US_PER_S, err);
     if (code >= 0) {
-        world.cluster.on_start = on_start;
+        world.cluster.on_event = on_event;
         world.cluster.ctx = &world;
         replay(&world);
         go_on(&world);

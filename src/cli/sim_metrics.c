@@ -34,8 +34,11 @@ static struct sim_spread spread(int64_t *values, size_t count)
 
 static double slowdown(const struct sim_job *job)
 {
-    double wait = (double)(job->start_s - job->submit_s), ran = (double)job->run_s;
-    double value = (wait + ran) / (ran > SIM_BOUND_S ? ran : SIM_BOUND_S);
+    double ran = (double)job->run_s, took = (double)(job->start_s - job->submit_s) + ran;
+
+    if (job->fate == SIM_ENDED) /* it may have been interrupted */
+        took = (double)(job->end_s - job->submit_s);
+    double value = took / (ran > SIM_BOUND_S ? ran : SIM_BOUND_S);
 
     return value < 1 ? 1 : value;
 }
@@ -47,7 +50,9 @@ static void add_user(struct sim_figures *out, const struct sim_run *run, const s
     user->jobs++;
     user->wait_s += (double)(job->start_s - job->submit_s);
     user->slowdown += slowdown(job);
-    user->unit_s += (double)job->run_s * (run->of_gpus ? job->gpus : MAX(job->cpus, 1));
+    double gpus =
+        job->gpu_milli && !run->sum.rounded ? (double)job->gpu_milli / SIM_MILLI : job->gpus;
+    user->unit_s += (double)job->run_s * (run->of_gpus ? gpus : (double)MAX(job->cpus, 1));
 }
 
 /* (sum x)^2 / (n sum x^2): 1 when all are treated alike, 1/n when one bears it all. */
@@ -76,9 +81,9 @@ void sim_measure(const struct sim_run *run, struct sim_figures *out)
     vec_each (char *, name, &run->trace->users)
         vec_push(&out->users, (struct sim_user){ .name = *name });
     vec_each (struct sim_job, job, &run->trace->jobs) {
-        out->waiting += job->fate == SIM_WAITS && job->id;
+        out->waiting += (job->fate == SIM_WAITS || job->fate == SIM_STANDS) && job->id;
         out->running += job->fate == SIM_RUNS;
-        if (job->fate == SIM_RUNS || job->fate == SIM_ENDED) {
+        if (job->fate != SIM_PREEMPTED && job->start_s >= 0) {
             wait[waits++] = job->start_s - job->submit_s;
             out->slowdown += slowdown(job);
             add_user(out, run, job);
@@ -101,6 +106,7 @@ void sim_measure(const struct sim_run *run, struct sim_figures *out)
     out->used = all > 0 ? run->sum.area / all : 0;
     double waiting = (double)run->units * run->sum.waiting;
     out->fragmented = waiting > 0 ? run->sum.waste / waiting : 0;
+    out->lost = all > 0 ? run->sum.lost / all : 0;
     out->fairness = jain(out);
 }
 

@@ -9,10 +9,10 @@
 #include "cli/sim.h"
 #include "schema/jsonw.h"
 
-static const char *fates[] = { [SIM_WAITS] = "WAITING",
-                               [SIM_RUNS] = "RUNNING",
-                               [SIM_ENDED] = "ENDED",
-                               [SIM_REFUSED] = "REFUSED" };
+static const char *fates[] = {
+    [SIM_WAITS] = "WAITING", [SIM_RUNS] = "RUNNING",        [SIM_STANDS] = "SUSPENDED",
+    [SIM_ENDED] = "ENDED",   [SIM_PREEMPTED] = "PREEMPTED", [SIM_REFUSED] = "REFUSED"
+};
 
 static void add_time(struct str *out, const char *before, double seconds)
 {
@@ -62,6 +62,21 @@ void sim_print_row(struct str *out, const char *policy, const struct sim_run *ru
                  (long long)run->now_s, run->trace->jobs.len - run->submitted - run->refused);
     if (f->running || f->waiting)
         str_addf(out, "  %zu jobs run, %zu wait\n", f->running, f->waiting);
+    if (run->sum.preempted)
+        str_addf(out,
+                 "  %llu preemptions: %llu requeued, %llu suspended, %llu cancelled; %.2f%% of all "
+                 "%s time was run in vain\n",
+                 (unsigned long long)run->sum.preempted, (unsigned long long)run->sum.requeued,
+                 (unsigned long long)run->sum.suspended, (unsigned long long)run->sum.cancelled,
+                 f->lost * 100, run->of_gpus ? "GPU" : "CPU");
+    if (run->sum.rounded)
+        str_addf(out,
+                 "  %u jobs want a part of a GPU and got all of it: these nodes have neither shard "
+                 "nor mps\n",
+                 run->sum.rounded);
+    if (run->sum.unnamed)
+        str_addf(out, "  %u jobs name a partition or QOS that this cluster has not: left out\n",
+                 run->sum.unnamed);
     if (f->refused)
         str_addf(out, "  %zu jobs are refused, the first one of line %u: %s\n", f->refused,
                  run->refused_line, run->why_refused);
@@ -85,10 +100,12 @@ void sim_print_users(struct str *out, const struct sim_run *run, const struct si
 
 void sim_print_jobs(struct str *out, const struct sim_run *run)
 {
-    str_addf(out, "%-10s %-10s %12s %12s %12s\n", "JOB", "STATE", "SUBMIT_S", "START_S", "END_S");
+    str_addf(out, "%-10s %-10s %12s %12s %12s %9s\n", "JOB", "STATE", "SUBMIT_S", "START_S",
+             "END_S", "PREEMPTED");
     vec_each (struct sim_job, job, &run->trace->jobs)
-        str_addf(out, "%-10u %-10s %12lld %12lld %12lld\n", job->number, fates[job->fate],
-                 (long long)job->submit_s, (long long)job->start_s, (long long)job->end_s);
+        str_addf(out, "%-10u %-10s %12lld %12lld %12lld %9u\n", job->number, fates[job->fate],
+                 (long long)job->submit_s, (long long)job->start_s, (long long)job->end_s,
+                 job->preempted);
 }
 
 /* ---- JSON ---- */
@@ -130,6 +147,7 @@ static void json_jobs(struct jsonw *json, const struct sim_run *run)
         jsonw_number(json, "submit_s", job->submit_s);
         jsonw_number(json, "start_s", job->start_s);
         jsonw_number(json, "end_s", job->end_s);
+        jsonw_number(json, "preempted", job->preempted);
         jsonw_object_end(json);
     }
     jsonw_list_end(json);
@@ -160,6 +178,13 @@ void sim_json(struct jsonw *json, const char *policy, const struct sim_run *run,
     jsonw_number(json, "commands", (int64_t)run->sum.events);
     jsonw_number(json, "refused_starts", (int64_t)run->sum.refused_starts);
     jsonw_decimal(json, "cpu_ms", (int64_t)(run->sum.cpu_ms * 10 + 0.5), 1);
+    jsonw_number(json, "preempted", (int64_t)run->sum.preempted);
+    jsonw_number(json, "requeued", (int64_t)run->sum.requeued);
+    jsonw_number(json, "suspended", (int64_t)run->sum.suspended);
+    jsonw_number(json, "cancelled", (int64_t)run->sum.cancelled);
+    jsonw_decimal(json, "lost", (int64_t)(f->lost * 1e6 + 0.5), 6);
+    jsonw_number(json, "rounded_gpus", run->sum.rounded);
+    jsonw_number(json, "unknown_names", run->sum.unnamed);
     json_users(json, f);
     if (jobs)
         json_jobs(json, run);

@@ -2,17 +2,16 @@
 /*
  * sim_run.c - a trace in simulated time
  *
- * The next thing that happens is a submission or an end; time jumps there. What ends at a moment
- * ends before what is submitted then, and both before the planner is asked.
+ * The next thing that happens is a submission, an end, or what core or planner wait for; time jumps
+ * there. What ends at a moment ends before what is submitted then, and both before the planner is
+ * asked. A job that is suspended goes on where it stopped; one that is requeued begins again.
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "cli/sim.h"
-#include "core/shape.h"
-#include "sched/sched.h"
+#include "cli/sim_going.h"
+#include "core/preempt.h"
 
 enum { TICK_EVERY = 512 };
 #define US_PER_S INT64_C(1000000)
@@ -22,40 +21,24 @@ enum { TICK_EVERY = 512 };
         (message)->field = (value);    \
     } while (0)
 
-struct ending {
-    int64_t s;
-    uint32_t index;
-};
-
-/* A run while it goes on. */
-struct going {
-    struct sim_run *run;
-    struct sim_cluster cluster;
-    VEC(struct ending) endings; /* a heap */
-    VEC(uint32_t) by_id;        /* id - first id → index of the job */
-    uint32_t first_id;
-    uint32_t *used, *has; /* units by node */
-    uint32_t in_use, stranded, gpus_most;
-};
-
-static bool ends_before(struct ending a, struct ending b)
+static bool ends_before(struct sim_ending a, struct sim_ending b)
 {
     return a.s != b.s ? a.s < b.s : a.index < b.index;
 }
 
-static void push(struct going *going, struct ending item)
+static void push(struct sim_going *going, struct sim_ending item)
 {
     vec_push(&going->endings, item);
-    struct ending *heap = going->endings.items;
+    struct sim_ending *heap = going->endings.items;
     size_t at = going->endings.len - 1;
     for (; at && ends_before(item, heap[(at - 1) / 2]); at = (at - 1) / 2)
         heap[at] = heap[(at - 1) / 2];
     heap[at] = item;
 }
 
-static struct ending pop(struct going *going)
+static struct sim_ending pop(struct sim_going *going)
 {
-    struct ending *heap = going->endings.items, first = heap[0], last;
+    struct sim_ending *heap = going->endings.items, first = heap[0], last;
     size_t at = 0, len = --going->endings.len;
 
     last = heap[len];
@@ -78,168 +61,98 @@ static double cpu_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* ---- what nodes have, and how much of it is used ---- */
+/* ---- what becomes of jobs ---- */
 
-static uint32_t gpus_of(const struct node *node)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < node->gres_count; i++)
-        sum += strcmp(node->gres[i].name, "gpu") == 0 ? node->gres[i].total : 0;
-    return (uint32_t)sum;
-}
-
-static void read_nodes(struct going *going)
-{
-    struct sim_run *run = going->run;
-    const struct state *state = going->cluster.state;
-    size_t count = state_node_count(state);
-
-    going->used = NEW_ARRAY(uint32_t, count + 1);
-    going->has = NEW_ARRAY(uint32_t, count + 1);
-    for (size_t i = 0; i < count; i++)
-        going->gpus_most = MAX(going->gpus_most, gpus_of(state_node_at(state, i)));
-    run->of_gpus = going->gpus_most > 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct node *node = state_node_at(state, i);
-        going->has[i] = run->of_gpus ? gpus_of(node) : node->cpus;
-        run->units += going->has[i];
-        run->unit_per_node = MAX(run->unit_per_node, going->has[i]);
-        vec_push(&run->nodes, mem_strdup(node->spec->name));
-    }
-}
-
-static uint32_t units_of(const struct going *going, const struct job_part *part)
-{
-    uint64_t sum = 0;
-
-    if (!going->run->of_gpus)
-        return part->cpus;
-    for (size_t i = 0; i < part->gres_count; i++)
-        sum += strcmp(part->gres[i].name, "gpu") == 0 ? part->gres[i].count : 0;
-    return (uint32_t)sum;
-}
-
-static uint32_t stranded_at(const struct going *going, uint32_t node)
-{
-    return going->used[node] ? going->has[node] - MIN(going->used[node], going->has[node]) : 0;
-}
-
-static void count_use(struct going *going, const struct job *job, bool more)
-{
-    for (unsigned i = 0; i < job->run->count; i++) {
-        const struct job_part *part = &job->run->parts[i];
-        if (!part->node)
-            continue;
-        uint32_t node = part->node->number, units = units_of(going, part);
-        going->stranded -= stranded_at(going, node);
-        going->used[node] += more ? units : -units;
-        going->in_use += more ? units : -units;
-        going->stranded += stranded_at(going, node);
-    }
-}
-
-static void keep_runs(struct sim_run *run, uint32_t node, const struct bitset *set)
-{
-    for (size_t bit = bitset_next(set, 0); bit < set->bits; bit = bitset_next(set, bit)) {
-        size_t first = bit;
-        while (bit < set->bits && bitset_has(set, bit))
-            bit++;
-        vec_push(&run->bars, (struct sim_bar){ node, (uint32_t)first, (uint32_t)(bit - first) });
-    }
-}
-
-static void keep_bars(struct going *going, struct sim_job *line, const struct job *job)
+static void runs(struct sim_going *going, struct sim_job *line, const struct job *job)
 {
     struct sim_run *run = going->run;
 
-    line->bar = (uint32_t)run->bars.len;
-    for (unsigned i = 0; i < job->run->count; i++) {
-        const struct job_part *part = &job->run->parts[i];
-        if (!run->of_gpus)
-            keep_runs(run, part->node->number, &part->cpu_ids);
-        for (size_t g = 0; run->of_gpus && g < part->gres_count; g++) {
-            if (strcmp(part->gres[g].name, "gpu") == 0 && part->gres[g].index.words)
-                keep_runs(run, part->node->number, &part->gres[g].index);
-        }
-    }
-    line->bars = (uint32_t)run->bars.len - line->bar;
-}
-
-static void on_start(void *ctx, const struct job *job)
-{
-    struct going *going = ctx;
-    struct sim_run *run = going->run;
-    uint32_t index = going->by_id.items[job->id - going->first_id];
-    struct sim_job *line = &run->trace->jobs.items[index];
-
+    going->running += line->fate != SIM_RUNS;
     line->fate = SIM_RUNS;
-    line->start_s = run->now_s;
-    push(going, (struct ending){ run->now_s + line->run_s, index });
-    count_use(going, job, true);
-    if (run->how->bars)
-        keep_bars(going, line, job);
+    line->since_s = run->now_s;
+    push(going, (struct sim_ending){ run->now_s + line->left_s,
+                                     (uint32_t)(line - run->trace->jobs.items), ++line->turn });
+    sim_use_begin(going, line, job);
 }
 
-/* ---- jobs ---- */
-
-struct asked {
-    JobSpec spec;
-    GresRequest gres, *gres_list[1];
-};
-
-static void ask_gpus(const struct going *going, const struct sim_job *line, struct asked *asked,
-                     uint32_t nodes)
+/* It does not run any more, or not now. */
+static void stops(struct sim_going *going, struct sim_job *line, const struct job *job,
+                  enum sim_fate fate)
 {
-    bool even = line->gpus % nodes == 0 && line->gpus / nodes <= going->gpus_most;
+    struct sim_run *run = going->run;
 
-    gres_request__init(&asked->gres);
-    asked->gres.name = (char *)"gpu";
-    PUT(&asked->gres, count, even ? line->gpus / nodes : line->gpus);
-    PUT(&asked->gres, scope, even ? GRES_PER_NODE : GRES_PER_JOB);
-    asked->gres_list[0] = &asked->gres;
-    asked->spec.gres = asked->gres_list;
-    asked->spec.n_gres = 1;
-}
-
-static void ask(const struct going *going, const struct sim_job *line, struct asked *asked)
-{
-    JobSpec *spec = &asked->spec;
-    uint32_t nodes = line->nodes;
-
-    *spec = (JobSpec)JOB_SPEC__INIT;
-    spec->name = going->run->trace->names.items[line->name];
-    if (!*spec->name)
-        spec->name = (char *)"job";
-    spec->work_dir = (char *)"/";
-    PUT(spec, batch, true);
-    PUT(spec, time_limit_s, line->limit_s);
-    if (line->gpus && going->gpus_most && !nodes)
-        nodes = (line->gpus + going->gpus_most - 1) / going->gpus_most;
-    if (nodes) {
-        PUT(spec, min_nodes, nodes);
-        PUT(spec, max_nodes, nodes);
-        PUT(spec, ntasks, nodes);
-        PUT(spec, cpus_per_task, MAX((line->cpus + nodes - 1) / nodes, 1));
-    } else {
-        PUT(spec, ntasks, MAX(line->cpus, 1));
+    if (line->fate == SIM_RUNS) {
+        going->running--;
+        line->left_s -= run->now_s - line->since_s;
+        line->turn++;
+        sim_use_end(going, line, job);
     }
-    if (line->gpus)
-        ask_gpus(going, line, asked, MAX(nodes, 1));
-    if (line->mem_mb)
-        PUT(spec, mem_per_node_mb, line->mem_mb);
+    line->fate = (uint8_t)fate;
 }
 
-static void submit(struct going *going, uint32_t index)
+/* All that it has run is lost. */
+static void in_vain(struct sim_going *going, struct sim_job *line, const struct job *job,
+                    enum sim_fate fate)
+{
+    double units = (double)sim_use_of(going, job) / going->scale;
+
+    stops(going, line, job, fate);
+    going->run->sum.lost += units * (double)(line->run_s - line->left_s);
+}
+
+static void on_event(void *ctx, const struct event *event)
+{
+    struct sim_going *going = ctx;
+    struct sim_run *run = going->run;
+    uint32_t at = event->job ? event->job->id - going->first_id : UINT32_MAX;
+
+    if (at >= going->by_id.len)
+        return;
+    struct sim_job *line = &run->trace->jobs.items[going->by_id.items[at]];
+    switch (event->kind) {
+    case EVENT_JOB_STARTED:
+        line->start_s = line->start_s < 0 ? run->now_s : line->start_s;
+        line->left_s = line->run_s;
+        runs(going, line, event->job);
+        break;
+    case EVENT_JOB_RESUMED:
+        runs(going, line, event->job);
+        break;
+    case EVENT_JOB_SUSPENDED:
+        stops(going, line, event->job, SIM_STANDS);
+        break;
+    case EVENT_JOB_PREEMPTED:
+        run->sum.preempted++;
+        line->preempted++;
+        run->sum.suspended += job_phase(event->job) == PHASE_SUSPENDED;
+        break;
+    case EVENT_JOB_REQUEUED:
+        run->sum.requeued++;
+        in_vain(going, line, event->job, SIM_WAITS);
+        break;
+    case EVENT_JOB_ENDED:
+        if (event->end_state == JOB_COMPLETED)
+            break; /* end() did it */
+        run->sum.cancelled++;
+        in_vain(going, line, event->job, SIM_PREEMPTED);
+        line->end_s = run->now_s;
+        run->ended++;
+        break;
+    default:
+        break;
+    }
+}
+
+static void submit(struct sim_going *going, uint32_t index)
 {
     struct sim_run *run = going->run;
     struct sim_job *line = &run->trace->jobs.items[index];
     const char *user = run->trace->users.items[line->user];
     JobOwner owner = JOB_OWNER__INIT;
-    struct asked asked;
+    struct sim_asked asked;
     struct err err = { 0 };
 
-    ask(going, line, &asked);
+    sim_ask(going, line, &asked);
     PUT(&owner, uid, 100000 + line->user);
     PUT(&owner, gid, 100);
     owner.user = (char *)(uintptr_t)(*user ? user : "nobody");
@@ -261,52 +174,81 @@ static void submit(struct going *going, uint32_t index)
     run->submitted++;
 }
 
-static void end(struct going *going, struct ending ending)
+static void end(struct sim_going *going, struct sim_ending ending)
 {
     struct sim_job *line = &going->run->trace->jobs.items[ending.index];
     const struct job *job = state_job(going->cluster.state, line->id);
 
-    if (job && job->run)
-        count_use(going, job, false);
+    if (line->turn != ending.turn || line->fate != SIM_RUNS || !job || !job->run)
+        return;
+    stops(going, line, job, SIM_ENDED);
     sim_cluster_end(&going->cluster, line->id);
-    line->fate = SIM_ENDED;
     line->end_s = ending.s;
     going->run->ended++;
 }
 
 /* ---- time ---- */
 
-/* Up to `then` nothing changes. */
-static void pass_time(struct going *going, int64_t then)
+static int64_t us_of(int64_t s)
+{
+    return SIM_BEGIN_US + s * US_PER_S;
+}
+
+/* Up to `us` nothing changes. */
+static void pass_time(struct sim_going *going, int64_t us)
 {
     struct sim_run *run = going->run;
+    int64_t then = (us - SIM_BEGIN_US) / US_PER_S;
     double seconds = (double)(then - run->now_s);
-    size_t waiting = run->submitted - run->ended - going->endings.len;
+    size_t waiting = run->submitted - run->ended - going->running;
 
-    run->sum.area += seconds * going->in_use;
+    run->sum.area += seconds * (double)going->in_use / going->scale;
     if (waiting) {
         run->sum.waiting += seconds;
-        run->sum.waste += seconds * going->stranded;
+        run->sum.waste += seconds * (double)going->stranded / going->scale;
     }
     run->sum.most_waiting = MAX(run->sum.most_waiting, waiting);
     run->now_s = then;
-    going->cluster.now_us = MAX(going->cluster.now_us, SIM_BEGIN_US + then * US_PER_S);
+    going->cluster.now_us = MAX(going->cluster.now_us, us);
 }
 
-static void go(struct going *going)
+/* What should have been by now is looked at in a second: nothing stands still. */
+static int64_t not_past(const struct sim_cluster *cluster, int64_t us)
+{
+    return us > cluster->now_us ? us : cluster->now_us + US_PER_S;
+}
+
+/* When something happens next; INT64_MAX: nothing does any more. */
+static int64_t next_us(const struct sim_going *going, size_t next)
+{
+    const struct sim_run *run = going->run;
+    const struct sim_cluster *cluster = &going->cluster;
+    int64_t us = INT64_MAX;
+
+    if (next < run->trace->jobs.len)
+        us = us_of(run->trace->jobs.items[next].submit_s);
+    if (going->endings.len)
+        us = MIN(us, us_of(going->endings.items[0].s));
+    if (us == INT64_MAX && run->submitted == run->ended)
+        return us;
+    us = MIN(us, not_past(cluster, cluster->wake_us));
+    if (preempt_is_on(cluster->state)) /* grace, turns, who goes on */
+        us = MIN(us, not_past(cluster, core_next_due(cluster->state)));
+    return us;
+}
+
+static void go(struct sim_going *going)
 {
     struct sim_run *run = going->run;
     size_t next = 0, count = run->trace->jobs.len;
+    int64_t us;
 
-    for (uint64_t turn = 0; next < count || going->endings.len; turn++) {
-        int64_t then = next < count ? run->trace->jobs.items[next].submit_s : INT64_MAX;
-        if (going->endings.len)
-            then = MIN(then, going->endings.items[0].s);
-        pass_time(going, then);
-        while (going->endings.len && going->endings.items[0].s <= then)
+    for (uint64_t turn = 0; (us = next_us(going, next)) != INT64_MAX; turn++) {
+        pass_time(going, us);
+        while (going->endings.len && going->endings.items[0].s <= run->now_s)
             end(going, pop(going));
         sim_cluster_wait(&going->cluster, going->cluster.now_us);
-        while (next < count && run->trace->jobs.items[next].submit_s <= then)
+        while (next < count && run->trace->jobs.items[next].submit_s <= run->now_s)
             submit(going, (uint32_t)next++);
         sim_cluster_plan(&going->cluster);
         if (turn % TICK_EVERY == 0 && run->how->tick && !run->how->tick(run->how->ctx, run)) {
@@ -319,20 +261,21 @@ static void go(struct going *going)
 int sim_run(struct sim_run *run, const struct sim_how *how, struct sim_trace *trace,
             struct err *err)
 {
-    struct going going = { .run = run };
+    struct sim_going going = { .run = run };
 
     *run = (struct sim_run){ .how = how, .trace = trace };
     vec_each (struct sim_job, job, &trace->jobs) {
         job->fate = SIM_WAITS;
         job->start_s = job->end_s = -1;
-        job->id = job->bar = job->bars = 0;
+        job->id = job->bar = job->bars = job->turn = job->preempted = 0;
+        job->counted = false;
     }
     double begin = cpu_ms();
     int code = sim_cluster_new(&going.cluster, how->config, SIM_BEGIN_US, err);
     if (code >= 0) {
-        going.cluster.on_start = on_start;
+        going.cluster.on_event = on_event;
         going.cluster.ctx = &going;
-        read_nodes(&going);
+        sim_use_read(&going);
         go(&going);
     }
     run->sum.cpu_ms = cpu_ms() - begin;
@@ -340,8 +283,7 @@ int sim_run(struct sim_run *run, const struct sim_how *how, struct sim_trace *tr
     run->sum.starts = going.cluster.starts;
     run->sum.refused_starts = going.cluster.refused;
     sim_cluster_done(&going.cluster);
-    free(going.used);
-    free(going.has);
+    sim_use_done(&going);
     vec_done(&going.endings);
     vec_done(&going.by_id);
     return code;

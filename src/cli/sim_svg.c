@@ -124,27 +124,40 @@ static void tell(const struct frame *frame, const struct sim_job *job, struct st
     timefmt_write_duration(out, job->start_s - job->submit_s, TIMEFMT_SHORT);
     str_add(out, ", ran ");
     timefmt_write_duration(out, job->run_s, TIMEFMT_SHORT);
+    if (job->preempted)
+        str_addf(out, ", preempted %u times", job->preempted);
     str_add(out, "</title>");
 }
 
-static void draw(const struct frame *frame, const struct sim_job *job, struct str *out)
+static void draw(const struct frame *frame, const struct sim_bar *bar, struct str *out)
 {
-    int64_t end = job->end_s >= 0 ? job->end_s : frame->end_s;
-    double x = x_of(frame, job->start_s), width = MAX(x_of(frame, end) - x, 0.4);
+    const struct sim_job *job = &frame->run->trace->jobs.items[bar->job];
+    int64_t end = bar->end_s >= 0 ? bar->end_s : frame->end_s;
+    double x = x_of(frame, bar->start_s), width = MAX(x_of(frame, end) - x, 0.4);
+    double y = y_of(frame, bar->node, bar->first + bar->from_milli / (double)SIM_MILLI);
+    double height = (bar->milli ? bar->milli / (double)SIM_MILLI : bar->count) * frame->row;
 
-    str_addf(out, "<g fill=\"hsl(%u,65%%,%u%%)\">", hue(job->number), 58 + job->number % 3 * 8);
-    tell(frame, job, out);
-    for (uint32_t i = 0; i < job->bars; i++) {
-        const struct sim_bar *bar = &frame->run->bars.items[job->bar + i];
-        double y = y_of(frame, bar->node, bar->first), height = bar->count * frame->row;
-        str_addf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>", x, y, width,
-                 height);
-        if (width > 28 && height > 9)
-            str_addf(out,
-                     "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#000\">%u</text>",
-                     x + width / 2, y + height / 2 + 4, job->number);
+    str_addf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>", x, y, width,
+             height);
+    if (width > 28 && height > 9)
+        str_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#000\">%u</text>",
+                 x + width / 2, y + height / 2 + 4, job->number);
+}
+
+/* Bars of a job that begin together are one group. */
+static void draw_all(const struct frame *frame, struct str *out)
+{
+    const struct sim_run *run = frame->run;
+
+    for (size_t i = 0; i < run->bars.len;) {
+        const struct sim_bar *first = &run->bars.items[i];
+        const struct sim_job *job = &run->trace->jobs.items[first->job];
+        str_addf(out, "<g fill=\"hsl(%u,65%%,%u%%)\">", hue(job->number), 58 + job->number % 3 * 8);
+        tell(frame, job, out);
+        for (; i < run->bars.len && run->bars.items[i].job == first->job; i++)
+            draw(frame, &run->bars.items[i], out);
+        str_add(out, "</g>\n");
     }
-    str_add(out, "</g>\n");
 }
 
 int sim_svg(const struct sim_run *run, const char *title, struct str *out, struct err *err)
@@ -170,10 +183,7 @@ int sim_svg(const struct sim_run *run, const char *title, struct str *out, struc
     add_xml(out, title);
     str_add(out, "</text>\n");
     axis(&frame, out);
-    vec_each (struct sim_job, job, &run->trace->jobs) {
-        if (job->start_s >= 0)
-            draw(&frame, job, out);
-    }
+    draw_all(&frame, out);
     str_add(out, "</svg>\n");
     return 0;
 }

@@ -125,5 +125,6 @@ int sim_swf_line(struct sim_reader *reader, char *line, uint32_t number, struct 
     job.user = sim_trace_user(reader->trace, text);
     number_name(text, sizeof(text), 'p', f[SWF_PROGRAM]);
     job.name = sim_trace_name(reader->trace, text);
+    job.partition = job.qos = sim_trace_name(reader->trace, "");
     return sim_trace_add(reader, &job, err);
 }

@@ -89,6 +89,7 @@ enum sim_column {
     COLUMN_SUBMIT,
     COLUMN_RUN,
     COLUMN_GPUS,
+    COLUMN_GPU_MILLI,
     COLUMN_CPUS,
     COLUMN_CPU_MILLI,
     COLUMN_NODES,
@@ -98,6 +99,8 @@ enum sim_column {
     COLUMN_USER,
     COLUMN_NAME,
     COLUMN_PART,
+    COLUMN_PARTITION,
+    COLUMN_QOS,
     COLUMNS,
 };
 
@@ -111,6 +114,7 @@ static const struct {
     { "duration_s", COLUMN_RUN, 0, LIMIT_SECONDS, false, true },
     { "run_s", COLUMN_RUN, 0, LIMIT_SECONDS, false, true },
     { "gpus", COLUMN_GPUS, 0, 1000000, false, true },
+    { "gpu_milli", COLUMN_GPU_MILLI, 0, SIM_MILLI, false, true },
     { "cpu_milli", COLUMN_CPU_MILLI, 0, INT64_C(100000000000), false, true },
     { "cpus", COLUMN_CPUS, 0, 100000000, false, true },
     { "nodes", COLUMN_NODES, 0, LIMIT_NODES, false, true },
@@ -122,6 +126,8 @@ static const struct {
     { "name", COLUMN_NAME, 0, 0, true, true },
     { "model", COLUMN_NAME, 0, 0, true, true },
     { "trace", COLUMN_PART, 0, 0, true, true },
+    { "partition", COLUMN_PARTITION, 0, 0, true, true },
+    { "qos", COLUMN_QOS, 0, 0, true, true },
 };
 
 static char *next_cell(char **cursor)
@@ -222,9 +228,9 @@ static int tsv_row(struct sim_reader *reader, char **cells, uint32_t line, struc
         enum sim_column column;
         size_t at; /* in values */
     } wanted[] = {
-        { COLUMN_SUBMIT, 0 }, { COLUMN_RUN, 1 },   { COLUMN_GPUS, 2 },
-        { COLUMN_CPUS, 3 },   { COLUMN_NODES, 4 }, { COLUMN_MEM, 5 },
-        { COLUMN_LIMIT, 6 },  { COLUMN_ID, 7 },    { COLUMN_CPU_MILLI, 8 },
+        { COLUMN_SUBMIT, 0 },    { COLUMN_RUN, 1 },       { COLUMN_GPUS, 2 },  { COLUMN_CPUS, 3 },
+        { COLUMN_NODES, 4 },     { COLUMN_MEM, 5 },       { COLUMN_LIMIT, 6 }, { COLUMN_ID, 7 },
+        { COLUMN_CPU_MILLI, 8 }, { COLUMN_GPU_MILLI, 9 },
     };
     int64_t v[ARRAY_LEN(wanted)];
 
@@ -238,6 +244,10 @@ static int tsv_row(struct sim_reader *reader, char **cells, uint32_t line, struc
     }
     if (v[3] < 0 && v[8] >= 0)
         v[3] = (v[8] + 999) / 1000;
+    /* A part of a GPU is said of one; what is said of several is that each is used whole. */
+    if (v[2] < 0 && v[9] > 0)
+        v[2] = 1;
+    bool part = v[2] == 1 && v[9] > 0 && v[9] < SIM_MILLI;
     bool sized = reader->columns[COLUMN_GPUS] < 0 || v[2] > 0 || v[3] > 0 || v[4] > 0;
     if (v[1] < 0 || !sized) {
         reader->trace->skipped++;
@@ -248,6 +258,7 @@ static int tsv_row(struct sim_reader *reader, char **cells, uint32_t line, struc
         .run_s = MAX(v[1], 1),
         .limit_s = v[6],
         .gpus = (uint32_t)MAX(v[2], 0),
+        .gpu_milli = part ? (uint32_t)v[9] : 0,
         .cpus = (uint32_t)MAX(v[3], 0),
         .nodes = (uint32_t)MAX(v[4], 0),
         .mem_mb = (uint64_t)MAX(v[5], 0),
@@ -255,7 +266,10 @@ static int tsv_row(struct sim_reader *reader, char **cells, uint32_t line, struc
         .line = line,
         .user = sim_trace_user(reader->trace, text_of(reader, cells, COLUMN_USER)),
         .name = sim_trace_name(reader->trace, text_of(reader, cells, COLUMN_NAME)),
+        .partition = sim_trace_name(reader->trace, text_of(reader, cells, COLUMN_PARTITION)),
+        .qos = sim_trace_name(reader->trace, text_of(reader, cells, COLUMN_QOS)),
     };
+    reader->trace->parts = reader->trace->parts || part;
     return sim_trace_add(reader, &job, err);
 }
 

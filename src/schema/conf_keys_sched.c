@@ -47,7 +47,7 @@ const struct conf_key conf_keys_scheduler[] = {
           "low bound is near to the order of submission." },
     { .name = "time_slice",
       .field = "scheduler_time_slice_s",
-      .type = CONF_TIME,
+      .type = CONF_SECONDS,
       .min = 1,
       .max = 65533,
       .def = "30",

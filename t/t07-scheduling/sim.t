@@ -31,6 +31,19 @@ is "utilisation" "$(json 'r[0]["utilisation"], r[0]["makespan_s"], r[0]["units"]
 is "slowdown" "$(json 'r[0]["bounded_slowdown"]' <<<"$out")" 2.683
 is "users" "$(json '[(u["user"], u["jobs"]) for u in r[0]["users"]]' <<<"$out")" "[('a', 2), ('b', 2)]"
 
+# Parts of GPUs: on one GPU of two, while the other is for a job that wants a whole one.
+printf 'job_id\tsubmit_s\tduration_s\tgpus\tgpu_milli\n1\t0\t100\t1\t500\n2\t1\t100\t1\t400\n3\t2\t100\t1\t1000\n4\t3\t100\t1\t200\n5\t4\t50\t1\t100\n' >parts.tsv
+part_starts() { spur sim parts.tsv --jobs "$@" | awk '$2 == "ENDED" && $1 + 0 { printf "%s:%s ", $1, $4 }'; }
+is "parts share a GPU" "$(part_starts --nodes 1 --gpus 2)" "1:0 2:1 3:2 4:100 5:4 "
+is "parts: use" "$(spur sim parts.tsv --nodes 1 --gpus 2 --json | json 'r[0]["utilisation"], r[0]["rounded_gpus"]')" "(0.5375, 0)"
+printf 'cluster_name = "m"\n[[nodes]]\nnames = "n1"\ncpus = 8\nmemory_mb = 1000\ngres = ["gpu:2", "mps:200"]\n[[partitions]]\nname = "all"\nnodes = "ALL"\ndefault = true\n' >mps.conf
+is "parts as mps" "$(part_starts --config mps.conf)" "1:0 2:1 3:2 4:100 5:4 "
+sed -i 's/, "mps:200"//' mps.conf
+is "without shares a part is a GPU" "$(part_starts --config mps.conf)" "1:0 2:1 3:100 4:101 5:200 "
+like "and that is said" "$(spur sim parts.tsv --config mps.conf)" '4 jobs want a part of a GPU and got all of it'
+ok "timeline of parts" spur sim parts.tsv --nodes 1 --gpus 2 --timeline parts.svg
+is "bars lie on each other" "$(grep -o 'y="[0-9.]*" width="[0-9.]*" height="[0-9.]*"/' parts.svg | sed -n '1,2p' | awk -F'"' '{ printf "%s+%s ", $2, $6 }')" "48.00+6.00 54.00+4.80 "
+
 # SWF: the header says how large the cluster is.
 printf '; MaxNodes: 2\n; MaxProcs: 8\n1 0 -1 100 8 -1 -1 8 100 -1 1 1 1 1 1 1 -1 -1\n2 5 -1 50 4 -1 -1 4 60 -1 1 2 1 1 1 1 -1 -1\n3 6 -1 -1 4 -1 -1 4 60 -1 0 2 1 1 1 1 -1 -1\n' >small.swf
 like "swf" "$(spur sim small.swf --jobs)" $'^2 jobs of 2 users on 2 nodes with 8 CPUs\n1 lines are left out.*\n2 +ENDED +5 +100 +150'

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 cat >"$T/conf" <<'END'
 [scheduler]
-time_slice = "0:01"
+time_slice = 1
 [preemption]
 mode = ["GANG"]
 [[partitions]]
