@@ -46,6 +46,7 @@ enum {
     LIMIT_GRES_KINDS = 64,
     LIMIT_CPUS_PER_NODE = 65535,
     LIMIT_CPU_NUMBER = 8192, /* of the kernel: CONFIG_NR_CPUS at most */
+    LIMIT_NUMA_NODES = 1024, /* of the kernel: MAX_NUMNODES at most */
     LIMIT_GRES_PER_NODE = 4096,
     LIMIT_NODES = 100000,
     LIMIT_HET_COMPONENTS = 128,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/alloc.h"
+#include "schema/bind.h"
 #include "schema/job_view.h"
 
 #define ROW(fn) static bool fn(const Job *job, const struct job_request *request, struct str *out)
@@ -52,6 +53,19 @@ GIVEN(gpus, gpus)
 GIVEN(gpus_per_node, gpus_per_node)
 GIVEN(gpus_per_socket, gpus_per_socket)
 GIVEN(gpus_per_task, gpus_per_task)
+
+#define MEM_BIND(fn, which)                                              \
+    ROW(fn)                                                              \
+    {                                                                    \
+        (void)job;                                                       \
+        return bind_mem_variable(request->spec->mem_bind, (which), out); \
+    }
+MEM_BIND(mem_bind, "")
+MEM_BIND(mem_bind_list, "LIST")
+MEM_BIND(mem_bind_prefer, "PREFER")
+MEM_BIND(mem_bind_sort, "SORT")
+MEM_BIND(mem_bind_type, "TYPE")
+MEM_BIND(mem_bind_verbose, "VERBOSE")
 
 ROW(overcommit)
 {
@@ -118,6 +132,12 @@ static const struct {
     { "SLURM_JOB_LICENSES", licenses },
     { "SLURM_JOB_SEGMENT_SIZE", segment },
     { "SLURM_JOB_START_TIME", start_time },
+    { "SLURM_MEM_BIND", mem_bind },
+    { "SLURM_MEM_BIND_LIST", mem_bind_list },
+    { "SLURM_MEM_BIND_PREFER", mem_bind_prefer },
+    { "SLURM_MEM_BIND_SORT", mem_bind_sort },
+    { "SLURM_MEM_BIND_TYPE", mem_bind_type },
+    { "SLURM_MEM_BIND_VERBOSE", mem_bind_verbose },
     { "SLURM_MEM_PER_GPU", mem_per_gpu },
     { "SLURM_NTASKS_PER_CORE", ntasks_per_core },
     { "SLURM_NTASKS_PER_GPU", ntasks_per_gpu },

@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "client/client.h"
 #include "schema/jsonw.h"
+#include "schema/request.h"
 #include "sys/clock.h"
 #include "sys/users.h"
 
@@ -169,6 +170,18 @@ bool cli_help(const struct option_set *set, bool help, bool usage, bool version)
         option_add_usage(set, &out);
     cli_flush(&out);
     str_done(&out);
+    return true;
+}
+
+bool cli_help_job(const struct option_set *set, const struct job_request *request)
+{
+    CLEANUP(str_done) struct str out = { 0 };
+
+    if (cli_help(set, request->help, request->usage, request->version))
+        return true;
+    if (!job_request_add_topic(request, &out))
+        return false;
+    cli_flush(&out);
     return true;
 }
 

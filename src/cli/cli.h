@@ -50,6 +50,9 @@ struct field_ctx cli_field_ctx(int64_t now_us); /* with SLURM_TIME_FORMAT, SLURM
 
 /* --help, --usage and --version; true when one of them was asked for. */
 bool cli_help(const struct option_set *set, bool help, bool usage, bool version);
+/* The same for a job, where an option may have the value "help". */
+struct job_request;
+bool cli_help_job(const struct option_set *set, const struct job_request *request);
 void cli_print_version(void); /* "slurm 24.11.0": programs read the number */
 
 /* Writes all of it to standard output and empties it; false when nobody reads any more. */

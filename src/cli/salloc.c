@@ -299,7 +299,7 @@ static int go(struct salloc *salloc, int argc, char **argv)
 
     if (read_options(salloc, argc, argv, &err) < 0)
         return cli_option_error(&salloc_options, &err);
-    if (cli_help(&salloc_options, request->help, request->usage, request->version))
+    if (cli_help_job(&salloc_options, request))
         return 0;
     cli->quiet = request->quiet;
     if (getenv("SLURM_JOB_ID") && !request->no_shell)

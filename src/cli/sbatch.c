@@ -354,7 +354,7 @@ static int submit_run(struct submit *submit, int argc, char **argv)
 
     if (read_first(submit, argc, argv, &err) < 0)
         return option_error(submit, &err);
-    if (cli_help(&submit->set, submit->first.help, submit->first.usage, submit->first.version))
+    if (cli_help_job(&submit->set, &submit->first))
         return 0;
     submit->cwd = getcwd(NULL, 0);
     if (!submit->cwd) {

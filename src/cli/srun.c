@@ -290,7 +290,7 @@ static int run(struct srun *srun, int argc, char **argv)
 
     if (code)
         return code;
-    if (cli_help(&srun_options, srun->request.help, srun->request.usage, srun->request.version))
+    if (cli_help_job(&srun_options, &srun->request))
         return 0;
     if (str_eq(srun->request.mpi, "list")) {
         srun_list_mpi();

@@ -154,6 +154,7 @@ void srun_fill_bind(struct srun *srun, StepLaunch *launch)
 
     step_bind__init(bind);
     bind->cpu_bind = spec->cpu_bind;
+    bind->mem_bind = spec->mem_bind;
     bind->gpu_bind = spec->gpu_bind ? spec->gpu_bind : spec->tres_bind;
     bind->distribution = spec->distribution;
     bind->hint = spec->hint;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bind.c - the texts of --cpu-bind, --gpu-bind and --distribution, read
+ * bind.c - the texts of --cpu-bind, --mem-bind, --gpu-bind and --distribution, read
+ *
+ * Words are parted by commas and come in any order. A comma before a number belongs to a list.
  */
 #include "schema/bind.h"
 
@@ -23,6 +25,15 @@ static const struct {
     { "map_cpu:", BIND_MAP },       { "mapcpu:", BIND_MAP },
     { "mask_cpu:", BIND_MASK },     { "maskcpu:", BIND_MASK },
     { "map_ldom:", BIND_MAP_LDOM }, { "mask_ldom:", BIND_MASK_LDOM },
+};
+
+static const struct {
+    const char *word;
+    enum bind_mem_kind kind;
+} mem_words[] = {
+    { "none", BIND_MEM_NONE },      { "no", BIND_MEM_NONE },       { "local", BIND_MEM_LOCAL },
+    { "rank", BIND_MEM_RANK },      { "map_mem:", BIND_MEM_MAP },  { "mapmem:", BIND_MEM_MAP },
+    { "mask_mem:", BIND_MEM_MASK }, { "maskmem:", BIND_MEM_MASK },
 };
 
 static const struct {
@@ -99,15 +110,18 @@ static size_t read_value(struct span word, bool mask, struct bitset *out)
     return good ? times : 0;
 }
 
-bool bind_list_nth(const char *list, size_t index, bool mask, struct bitset *out)
+bool bind_list_nth(struct span list, size_t index, bool mask, struct bitset *out)
 {
     size_t total = 0;
 
     for (int pass = 0; pass < 2; pass++) {
-        const char *cursor = list;
-        struct span word;
+        struct span rest = list, word;
         size_t at = 0;
-        while (str_next(&cursor, ",", &word)) {
+        while (rest.len > 0) {
+            const char *comma = memchr(rest.ptr, ',', rest.len);
+            word = (struct span){ rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len };
+            rest.ptr += word.len + (comma != NULL);
+            rest.len -= word.len + (comma != NULL);
             bitset_clear(out);
             size_t times = read_value(word, mask, out);
             if (times == 0)
@@ -123,7 +137,7 @@ bool bind_list_nth(const char *list, size_t index, bool mask, struct bitset *out
     return false;
 }
 
-static bool list_is_good(const char *list, bool mask)
+static bool list_is_good(struct span list, bool mask)
 {
     struct bitset set;
 
@@ -133,72 +147,199 @@ static bool list_is_good(const char *list, bool mask)
     return good;
 }
 
-static const char *skip_how(const char *text, bool *verbose, bool *quiet)
+/* Does what follows a comma go on with a list? */
+static bool goes_on(const char *text, bool mask)
 {
-    for (;;) {
-        size_t len = strcspn(text, ",;");
-        bool v = matches(text, len, "verbose") || matches(text, len, "v");
-        bool q = matches(text, len, "quiet") || matches(text, len, "q");
-        if (!v && !q)
-            return text;
+    size_t len = strcspn(text, ",;");
+
+    return isdigit((unsigned char)*text) ||
+           (mask && len > 0 && strspn(text, "0123456789abcdefABCDEF*") >= len);
+}
+
+/* The next word, with its list; false: there is none. */
+static bool next_word(const char **cursor, struct span *out)
+{
+    const char *text = *cursor;
+    size_t len = 0;
+
+    text += strspn(text, ",;");
+    bool mask = strncasecmp(text, "mask", 4) == 0;
+    while (text[len] && !(strchr(",;", text[len]) && !goes_on(text + len + 1, mask)))
+        len++;
+    *out = (struct span){ text, len };
+    *cursor = text + len;
+    return len > 0;
+}
+
+static bool is_how(struct span word, bool *verbose, bool *quiet)
+{
+    bool v = matches(word.ptr, word.len, "verbose") || matches(word.ptr, word.len, "v");
+    bool q = matches(word.ptr, word.len, "quiet") || matches(word.ptr, word.len, "q");
+
+    if (v || q) {
         *verbose = v;
         *quiet = q;
-        text += len + (text[len] != '\0');
     }
+    return v || q;
+}
+
+/* The list behind a word: what follows its colon, up to the word's end. */
+static bool take_list(struct span word, const char *name, bool mask, struct span *out)
+{
+    size_t len = strlen(name);
+
+    *out = (struct span){ word.ptr + len, word.len - len };
+    return list_is_good(*out, mask);
+}
+
+static bool take_cpu_word(struct span word, struct bind_cpu *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cpu_words); i++) {
+        const char *name = cpu_words[i].word;
+        if (!matches(word.ptr, word.len, name))
+            continue;
+        out->kind = cpu_words[i].kind;
+        return !str_ends(name, ":") ||
+               take_list(word, name, out->kind == BIND_MASK || out->kind == BIND_MASK_LDOM,
+                         &out->list);
+    }
+    return false;
 }
 
 int bind_read_cpu(const char *text, struct bind_cpu *out, struct err *err)
 {
+    struct span word;
+
     *out = (struct bind_cpu){ 0 };
-    if (str_is_empty(text))
-        return 0;
-    const char *at = skip_how(text, &out->verbose, &out->quiet);
-    if (*at == '\0')
-        return 0;
-    for (size_t i = 0; i < ARRAY_LEN(cpu_words); i++) {
-        const char *word = cpu_words[i].word;
-        if (!matches(at, strlen(at), word))
-            continue;
-        out->kind = cpu_words[i].kind;
-        if (!str_ends(word, ":"))
-            return 0;
-        out->list = at + strlen(word);
-        if (list_is_good(out->list, out->kind == BIND_MASK || out->kind == BIND_MASK_LDOM))
-            return 0;
+    for (const char *cursor = text ? text : ""; next_word(&cursor, &word);) {
+        if (!is_how(word, &out->verbose, &out->quiet) && !take_cpu_word(word, out))
+            return err_set(err, ERR_INVALID, "unrecognized --cpu-bind argument \"%.*s\"",
+                           (int)word.len, word.ptr);
     }
-    return err_set(err, ERR_INVALID, "unrecognized --cpu-bind argument \"%s\"", at);
+    return 0;
+}
+
+static bool take_mem_word(struct span word, struct bind_mem *out)
+{
+    if (matches(word.ptr, word.len, "prefer") || matches(word.ptr, word.len, "p"))
+        return out->prefer = true;
+    if (matches(word.ptr, word.len, "sort"))
+        return out->sort = true;
+    if (matches(word.ptr, word.len, "nosort"))
+        return out->nosort = true;
+    for (size_t i = 0; i < ARRAY_LEN(mem_words); i++) {
+        const char *name = mem_words[i].word;
+        if (!matches(word.ptr, word.len, name))
+            continue;
+        out->kind = mem_words[i].kind;
+        return !str_ends(name, ":") ||
+               take_list(word, name, out->kind == BIND_MEM_MASK, &out->list);
+    }
+    return false;
+}
+
+int bind_read_mem(const char *text, struct bind_mem *out, struct err *err)
+{
+    struct span word;
+
+    *out = (struct bind_mem){ 0 };
+    for (const char *cursor = text ? text : ""; next_word(&cursor, &word);) {
+        if (is_how(word, &out->verbose, &out->quiet) || take_mem_word(word, out))
+            continue;
+        if (word.ptr[word.len - 1] == ':')
+            return err_set(err, ERR_INVALID, "missing list for \"--mem-bind=%.*s<list>\"",
+                           (int)word.len, word.ptr);
+        return err_set(err, ERR_INVALID, "unrecognized --mem-bind argument \"%.*s\"", (int)word.len,
+                       word.ptr);
+    }
+    return 0;
+}
+
+static const char *mem_type(enum bind_mem_kind kind)
+{
+    static const char *const types[] = {
+        [BIND_MEM_DEFAULT] = "",  [BIND_MEM_NONE] = "none",    [BIND_MEM_LOCAL] = "local",
+        [BIND_MEM_RANK] = "rank", [BIND_MEM_MAP] = "map_mem:", [BIND_MEM_MASK] = "mask_mem:",
+    };
+
+    return types[kind];
+}
+
+static void add_list(const struct bind_mem *bind, struct str *out)
+{
+    if (bind->list.len)
+        str_add_len(out, bind->list.ptr, bind->list.len);
+}
+
+static void add_whole(const struct bind_mem *bind, struct str *out)
+{
+    str_add(out, bind->verbose ? "verbose" : "quiet");
+    str_add(out, bind->prefer ? ",prefer" : "");
+    str_add(out, bind->sort ? ",sort" : bind->nosort ? ",nosort" : "");
+    if (bind->kind != BIND_MEM_DEFAULT)
+        str_addf(out, ",%s", mem_type(bind->kind));
+    add_list(bind, out);
+}
+
+bool bind_mem_variable(const char *text, const char *which, struct str *out)
+{
+    struct bind_mem bind;
+
+    if (str_is_empty(text) || bind_read_mem(text, &bind, NULL) < 0)
+        return false;
+    if (str_eq(which, "VERBOSE"))
+        str_add(out, bind.verbose ? "verbose" : "quiet");
+    else if (str_eq(which, "TYPE"))
+        str_add(out, mem_type(bind.kind));
+    else if (str_eq(which, "LIST"))
+        add_list(&bind, out);
+    else if (str_eq(which, "PREFER"))
+        str_add(out, bind.prefer ? "prefer" : "");
+    else if (str_eq(which, "SORT"))
+        str_add(out, "sort");
+    else
+        add_whole(&bind, out);
+    return bind.sort || !str_eq(which, "SORT");
+}
+
+static bool take_gpu_word(struct span word, struct bind_gpu *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(gpu_words); i++) {
+        const char *name = gpu_words[i].word;
+        char digits[16];
+        uint64_t count;
+        if (!matches(word.ptr, word.len, name))
+            continue;
+        out->kind = gpu_words[i].kind;
+        if (!str_ends(name, ":"))
+            return true;
+        if (out->kind == BIND_GPU_MAP || out->kind == BIND_GPU_MASK)
+            return take_list(word, name, out->kind == BIND_GPU_MASK, &out->list);
+        size_t len = word.len - strlen(name);
+        if (len >= sizeof(digits))
+            return false;
+        memcpy(digits, word.ptr + strlen(name), len);
+        digits[len] = '\0';
+        bool good = str_to_u64(digits, LIMIT_GRES_PER_NODE, &count) && count > 0;
+        out->count = good ? (uint32_t)count : 1;
+        return good;
+    }
+    return false;
 }
 
 int bind_read_gpu(const char *text, struct bind_gpu *out, struct err *err)
 {
+    struct span word;
     bool quiet = false;
 
     *out = (struct bind_gpu){ .count = 1 };
-    if (str_is_empty(text))
-        return 0;
-    if (str_istarts(text, "gpu:"))
+    if (text && (str_istarts(text, "gpu:") || str_istarts(text, "gpu,")))
         text += 4; /* as --tres-bind has it */
-    const char *at = skip_how(text, &out->verbose, &quiet);
-    if (*at == '\0')
-        return 0;
-    for (size_t i = 0; i < ARRAY_LEN(gpu_words); i++) {
-        const char *word = gpu_words[i].word;
-        uint64_t count;
-        if (!matches(at, strlen(at), word))
-            continue;
-        out->kind = gpu_words[i].kind;
-        if (!str_ends(word, ":"))
-            return 0;
-        out->list = at + strlen(word);
-        bool list = out->kind == BIND_GPU_MAP || out->kind == BIND_GPU_MASK;
-        if (list && list_is_good(out->list, out->kind == BIND_GPU_MASK))
-            return 0;
-        if (!list && str_to_u64(out->list, LIMIT_GRES_PER_NODE, &count) && count > 0) {
-            out->count = (uint32_t)count;
-            return 0;
-        }
+    for (const char *cursor = text ? text : ""; next_word(&cursor, &word);) {
+        if (!is_how(word, &out->verbose, &quiet) && !take_gpu_word(word, out))
+            return err_set(err, ERR_INVALID, "Invalid --gpu-bind argument: %s", text);
     }
-    return err_set(err, ERR_INVALID, "Invalid --gpu-bind argument: %s", text);
+    return 0;
 }
 
 static enum bind_order order_of(struct span word, enum bind_order otherwise)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bind.h - the texts of --cpu-bind, --gpu-bind and --distribution, read
+ * bind.h - the texts of --cpu-bind, --mem-bind, --gpu-bind and --distribution, read
  */
 #ifndef SCHEMA_BIND_H
 #define SCHEMA_BIND_H
 
 #include "base/bitset.h"
 #include "base/err.h"
+#include "base/str.h"
 
 enum bind_kind {
     BIND_DEFAULT, /* nothing said */
@@ -25,8 +26,25 @@ enum bind_kind {
 
 struct bind_cpu {
     enum bind_kind kind;
-    const char *list; /* of a map or mask; into the text */
+    struct span list; /* of a map or mask; into the text */
     bool verbose, quiet;
+};
+
+enum bind_mem_kind {
+    BIND_MEM_DEFAULT, /* nothing said: as NONE */
+    BIND_MEM_NONE,
+    BIND_MEM_LOCAL, /* of the CPUs that the task is bound to */
+    BIND_MEM_RANK,
+    BIND_MEM_MAP,
+    BIND_MEM_MASK,
+};
+
+struct bind_mem {
+    enum bind_mem_kind kind;
+    struct span list; /* of NUMA nodes */
+    bool verbose, quiet;
+    bool prefer; /* others too, when there is none left */
+    bool sort, nosort;
 };
 
 enum bind_gpu_kind {
@@ -42,7 +60,7 @@ enum bind_gpu_kind {
 struct bind_gpu {
     enum bind_gpu_kind kind;
     uint32_t count;
-    const char *list;
+    struct span list;
     bool verbose;
 };
 
@@ -50,7 +68,14 @@ enum bind_order { BIND_BLOCK, BIND_CYCLIC, BIND_FCYCLIC };
 
 /* NULL or "" is the default. Every value of a list is checked. */
 int bind_read_cpu(const char *text, struct bind_cpu *out, struct err *err);
+int bind_read_mem(const char *text, struct bind_mem *out, struct err *err);
 int bind_read_gpu(const char *text, struct bind_gpu *out, struct err *err);
+
+/*
+ * What --mem-bind=TEXT leaves in the environment: VERBOSE, TYPE, LIST, PREFER, SORT, or "" for all of it. False
+ * when the variable is not set.
+ */
+bool bind_mem_variable(const char *text, const char *which, struct str *out);
 
 /* How CPUs are dealt over sockets and over the cores of one: cyclic when not said, as in Slurm. */
 void bind_read_order(const char *distribution, enum bind_order *sockets, enum bind_order *cores);
@@ -59,7 +84,7 @@ void bind_read_order(const char *distribution, enum bind_order *sockets, enum bi
  * Value number `index` of "0,3,0x10*2": a number, or the bits of a mask, into `out`. A list that is too
  * short begins again. False when it is no such list.
  */
-bool bind_list_nth(const char *list, size_t index, bool mask, struct bitset *out);
+bool bind_list_nth(struct span list, size_t index, bool mask, struct bitset *out);
 
 /* "0x00ff": as many digits as `bits` fill, but no fewer than one. */
 void bind_add_mask(struct str *out, const struct bitset *set, size_t bits);

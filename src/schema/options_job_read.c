@@ -14,7 +14,6 @@
 #include "base/limits.h"
 #include "base/size.h"
 #include "base/timefmt.h"
-#include "schema/bind.h"
 #include "schema/names.h"
 
 static struct job_request *request_of(const struct option_call *call)
@@ -310,71 +309,6 @@ int read_hosts(const struct option_call *call, const char *value, struct err *er
     return 0;
 }
 
-int read_hint(const struct option_call *call, const char *value, struct err *err)
-{
-    static const char *const hints[] = { "compute_bound", "memory_bound", "multithread",
-                                         "nomultithread" };
-    JobSpec *spec = spec_of(call);
-
-    for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
-        if (strcmp(value, hints[i]) != 0)
-            continue;
-        if (i >= 2) { /* the last two say how many threads of a core a task may use */
-            spec->has_threads_per_core = i == 3;
-            spec->threads_per_core = i == 3;
-        }
-        option_set_text(call, value);
-        return 0;
-    }
-    return err_set(err, ERR_RANGE, "unrecognized --hint argument \"%s\", see --hint=help", value);
-}
-
-/* node[:socket[:core]][,Pack|NoPack] */
-int read_distribution(const struct option_call *call, const char *value, struct err *err)
-{
-    static const char *const words[] = { "block", "cyclic", "fcyclic", "*", "arbitrary" };
-    const char *comma = strchr(value, ','), *cursor = value;
-    size_t len = comma ? (size_t)(comma - value) : strlen(value), level = 0;
-    char *layout = mem_strndup(value, len);
-    struct span word;
-    bool good = len > 0 && (!comma || str_ieq(comma + 1, "pack") || str_ieq(comma + 1, "nopack"));
-
-    cursor = layout;
-    while (good && str_next(&cursor, ":", &word)) {
-        bool known = level == 0 && word.len > 6 && strncasecmp(word.ptr, "plane=", 6) == 0 &&
-                     atoi(word.ptr + 6) > 0;
-
-        for (size_t i = 0; i < ARRAY_LEN(words); i++)
-            known |= span_ieq(word, words[i]);
-        good = known && ++level <= 3;
-    }
-    free(layout);
-    if (!good)
-        return option_invalid(call, err);
-    option_set_text(call, value);
-    return 0;
-}
-
-int read_cpu_bind(const struct option_call *call, const char *value, struct err *err)
-{
-    struct bind_cpu bind;
-
-    if (bind_read_cpu(value, &bind, err) < 0)
-        return -(int)err->code;
-    option_set_text(call, value);
-    return 0;
-}
-
-int read_gpu_bind(const struct option_call *call, const char *value, struct err *err)
-{
-    struct bind_gpu bind;
-
-    if (bind_read_gpu(value, &bind, err) < 0)
-        return -(int)err->code;
-    option_set_text(call, value);
-    return 0;
-}
-
 /* The command itself waits so many seconds. */
 int read_immediate(const struct option_call *call, const char *value, struct err *err)
 {
@@ -383,19 +317,6 @@ int read_immediate(const struct option_call *call, const char *value, struct err
     if (!str_is_empty(value) && !str_to_u64(value, INT32_MAX, &seconds))
         return option_invalid(call, err);
     option_set_number(call, 1);
-    return 0;
-}
-
-/* Letters of what the tasks are bound to: GPUs; v says it. */
-int read_accel_bind(const struct option_call *call, const char *value, struct err *err)
-{
-    if (str_is_empty(value) || value[strspn(value, "gnv")])
-        return option_invalid(call, err);
-    if (strchr(value, 'n'))
-        return err_set(err, ERR_UNSUPPORTED,
-                       "--accel-bind=n is not supported yet: tasks are not bound to network cards");
-    if (strchr(value, 'g'))
-        option_set_text(call, strchr(value, 'v') ? "verbose,closest" : "closest");
     return 0;
 }
 

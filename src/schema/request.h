@@ -40,6 +40,7 @@ struct job_request {
     const char *wrap, *export, *export_file, *nodefile, *propagate;
     bool parsable, quiet, test_only, wait, get_user_env, ignore_pbs;
     bool help, usage, version, watch;
+    const char *topic; /* option whose value was "help" */
     uint32_t verbose;
 
     /* of srun and salloc */
@@ -68,6 +69,9 @@ void job_request_clear_gres(JobSpec *spec);
 
 /* For sbatch -v: every option that was given, one per line, sorted by name. */
 void job_request_add_given(const struct job_request *request, const char *command, struct str *out);
+
+/* What --cpu-bind=help and the like show; false: nothing was asked for. */
+bool job_request_add_topic(const struct job_request *request, struct str *out);
 
 extern const struct option_set sbatch_options, salloc_options, srun_options;
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/hostlist.h"
+#include "schema/bind.h"
 #include "schema/names.h"
 #include "spurd/env_priv.h"
 
@@ -148,6 +149,16 @@ SPEC_TEXT(profile, profile)
 SPEC_TEXT(work_dir, work_dir)
 SPEC_TEXT(distribution, distribution)
 SPEC_TEXT(hint, hint)
+#define MEM_BIND(fn, which)                                          \
+    ROW(fn)                                                          \
+    {                                                                \
+        return bind_mem_variable(job->spec->mem_bind, (which), out); \
+    }
+MEM_BIND(mem_bind, "")
+MEM_BIND(mem_bind_list, "LIST")
+MEM_BIND(mem_bind_prefer, "PREFER")
+MEM_BIND(mem_bind_type, "TYPE")
+MEM_BIND(mem_bind_verbose, "VERBOSE")
 SPEC_TEXT(gpu_bind, gpu_bind)
 SPEC_TEXT(gpu_freq, gpu_freq)
 SPEC_TEXT(tres_bind, tres_bind)
@@ -423,6 +434,12 @@ const struct env_row env_rows[] = {
     { "SLURM_DISTRIBUTION", B, distribution },
     { "SLURM_DIST_PLANESIZE", B, plane_size },
     { "SLURM_HINT", B, hint },
+    { "SBATCH_MEM_BIND", B, mem_bind },
+    { "SBATCH_MEM_BIND_LIST", B, mem_bind_list },
+    { "SBATCH_MEM_BIND_PREFER", B, mem_bind_prefer },
+    { "SBATCH_MEM_BIND_TYPE", B, mem_bind_type },
+    { "SBATCH_MEM_BIND_VERBOSE", B, mem_bind_verbose },
+    { "SLURM_MEM_BIND", B, mem_bind },
     { "SLURM_OVERCOMMIT", B, overcommit },
     { "SLURM_NETWORK", B, network },
     { "SLURM_CONTAINER", B, container },

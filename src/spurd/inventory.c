@@ -75,11 +75,14 @@ static void find_numa(struct inventory *inventory, hwloc_topology_t topology)
     int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
 
     node->numa_cpus = ARENA_ARRAY(&inventory->arena, char *, MAX(count, 1));
+    inventory->numa_map = ARENA_ARRAY(&inventory->arena, unsigned, MAX(count, 1));
     for (int i = 0; i < count; i++) {
         hwloc_obj_t obj = hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, (unsigned)i);
         char *text = NULL;
-        if (hwloc_bitmap_list_asprintf(&text, obj->cpuset) >= 0)
+        if (hwloc_bitmap_list_asprintf(&text, obj->cpuset) >= 0) {
+            inventory->numa_map[node->n_numa_cpus] = obj->os_index;
             node->numa_cpus[node->n_numa_cpus++] = arena_strdup(&inventory->arena, text);
+        }
         free(text);
     }
 }

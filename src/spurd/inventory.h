@@ -23,7 +23,8 @@ struct inventory_options {
 struct inventory {
     struct arena arena;
     NodeInventory node;
-    unsigned *cpu_map; /* abstract CPU number to the kernel's, node.cpus long */
+    unsigned *cpu_map;  /* abstract CPU number to the kernel's, node.cpus long */
+    unsigned *numa_map; /* the kernel's number of each NUMA node of node.numa_cpus */
 };
 
 /* Fills everything but the names and addresses. inventory_done() in any case. */

@@ -10,6 +10,7 @@
  * step_layout.c  which task runs where (pure)
  * step_share.c   what a step takes of a node: CPUs, memory, devices (pure)
  * step_bind.c    which CPUs a task is bound to (pure)
+ * step_mem.c     the memory of which NUMA nodes a task uses (pure)
  * step_give.c    what the tasks of a step get of this node
  * step_task.c    from a launch to what a supervisor needs
  * step_mpi.c     which process manager a step gets

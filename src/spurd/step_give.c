@@ -395,6 +395,8 @@ int step_give_tasks(const struct step_give *give, struct arena *arena, struct en
     struct bind_plan plan = { 0 };
     int ret = give_cpus(give, &plan, arena, env, out, err);
 
+    if (ret == 0)
+        ret = step_give_memory(give, arena, env, out, err);
     if (ret == 0 && give->grant->alloc)
         give_gpus(give, &plan, arena, env, out);
     give_nice(give, env, out);

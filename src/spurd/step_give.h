@@ -23,6 +23,9 @@ struct step_give {
 /* The step's part of what the grant gave to `out` before: CPUs, memory, devices. */
 void step_give_limits(struct step_give *give, struct arena *arena, StepTask *out);
 
+/* --mem-bind, after CPUs were given. */
+int step_give_memory(const struct step_give *give, struct arena *arena, struct env *env,
+                     StepTask *out, struct err *err);
 /* After the job's variables are in `env`: bindings of each task of `out`, and their variables. */
 int step_give_tasks(const struct step_give *give, struct arena *arena, struct env *env,
                     StepTask *out, struct err *err);

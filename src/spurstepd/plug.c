@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "spurstepd/mem_sort.h"
 #include "spurstepd/pmi.h"
 #include "spurstepd/pmix.h"
 #include "spurstepd/relay.h"
@@ -31,6 +32,7 @@ static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena
 
 static const struct plug plugs[] = {
     { .name = "numbers", .task = numbers_task },
+    { .name = "sort", .wanted = mem_sort_wanted, .begin = mem_sort_begin },
     { .name = "relay", .wanted = relay_wanted, .begin = relay_begin, .end = relay_end },
     { .name = "pmi2",
       .wanted = pmi_wanted,

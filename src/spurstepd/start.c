@@ -25,7 +25,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/bitset.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -33,6 +32,7 @@
 #include "spurstepd/prolog.h"
 #include "spurstepd/rlimits.h"
 #include "spurstepd/start_args.h"
+#include "spurstepd/start_bind.h"
 #include "sys/spawn.h"
 
 #define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
@@ -52,9 +52,9 @@ struct child {
     char **with_prolog; /* argv of what runs the prolog first; NULL: there is none */
     char **by_hand;     /* argv with the interpreter before it; NULL: the script names none */
     gid_t *groups;
-    cpu_set_t *cpus; /* NULL: as they are */
-    size_t cpus_bytes;
+    struct start_bind bind;
     const StepTaskOne *one; /* NULL: a script */
+    int mem_error;
     struct private_dirs dirs;
     char pid_text[START_PID_BYTES]; /* SLURM_TASK_PID=… */
     int fds[3];
@@ -253,15 +253,35 @@ CHILD static void set_nice(int more)
     syscall(SYS_setpriority, PRIO_PROCESS, 0, before + more);
 }
 
-CHILD static void say_binding(const struct child *child)
+CHILD static void say_with_pid(const struct child *child, const char *before, const char *after)
 {
-    if (!child->one || !child->one->bind_before)
-        return;
-    say(child->one->bind_before);
-    if (!child->one->bind_after)
+    if (before)
+        say(before);
+    if (!before || !after)
         return;
     say(child->pid_text + strlen("SLURM_TASK_PID="));
-    say(child->one->bind_after);
+    say(after);
+}
+
+CHILD static void say_binding(const struct child *child)
+{
+    const StepTaskOne *one = child->one;
+
+    if (!one)
+        return;
+    say_with_pid(child, one->bind_before, one->bind_after);
+    say_with_pid(child, one->mem_before, one->mem_after);
+    if (one->mem_after)
+        say(!one->mem_nodes ? "\n" : child->mem_error ? " FAILED\n" : " set\n");
+    else if (child->mem_error)
+        say_error("mem-bind: NUMA node ", one->mem_nodes, ": ", child->mem_error, "\n");
+}
+
+CHILD static void set_memory(struct child *child)
+{
+    if (child->bind.mem_mode && syscall(SYS_set_mempolicy, child->bind.mem_mode, child->bind.nodes,
+                                        LIMIT_NUMA_NODES + 1) < 0)
+        child->mem_error = errno;
 }
 
 CHILD static int child_main(void *arg)
@@ -277,8 +297,9 @@ CHILD static int child_main(void *arg)
     }
     set_rlimits(child);
     umask(child->task->umask);
-    if (child->cpus)
-        syscall(SYS_sched_setaffinity, 0, child->cpus_bytes, child->cpus);
+    if (child->bind.cpus)
+        syscall(SYS_sched_setaffinity, 0, child->bind.cpus_bytes, child->bind.cpus);
+    set_memory(child);
     if (child->task->has_nice)
         set_nice(child->task->nice);
     if (!set_file_identity(child))
@@ -304,30 +325,6 @@ CHILD static int child_main(void *arg)
         execve(child->by_hand[0], child->by_hand, child->env);
     say_error("execve(): ", child->script, ": ", error, "\n");
     _exit(error);
-}
-
-/* A task's own; and where the kernel has no cpuset controller for us, those of the step. */
-static void build_cpus(struct child *child, const struct contain *contain)
-{
-    const StepTask *task = child->task;
-    const char *cpus = task->step_cpuset ? task->step_cpuset : task->cpuset;
-    struct bitset set;
-
-    if (contain->has_cpuset)
-        cpus = NULL;
-    if (child->one && child->one->cpus)
-        cpus = child->one->cpus;
-    if (str_is_empty(cpus))
-        return;
-    bitset_init(&set, LIMIT_CPU_NUMBER);
-    if (bitset_parse(&set, cpus) && !bitset_is_empty(&set)) {
-        child->cpus_bytes = CPU_ALLOC_SIZE(LIMIT_CPU_NUMBER);
-        child->cpus = CPU_ALLOC(LIMIT_CPU_NUMBER);
-        CPU_ZERO_S(child->cpus_bytes, child->cpus);
-        bitset_each (cpu, &set)
-            CPU_SET_S(cpu, child->cpus_bytes, child->cpus);
-    }
-    bitset_done(&set);
 }
 
 static void put_prolog(struct child *child)
@@ -361,11 +358,10 @@ static int spawn(struct child *child, struct contain *contain, struct started *o
 
     if (ret < 0)
         return ret;
-    build_cpus(child, contain);
+    start_bind_init(&child->bind, child->task, child->one, contain->has_cpuset);
     long pid = spawn_share(child_main, child, contain->cgroup_fd, NULL, &child->must_join);
     ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(child, (pid_t)pid, out, err);
-    if (child->cpus)
-        CPU_FREE(child->cpus);
+    start_bind_done(&child->bind);
     return ret;
 }
 

@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
+#include "base/limits.h"
 #include "spurd/step_bind.h"
+#include "spurd/step_mem.h"
 #include "test/unit.h"
 
 struct bind_case {
@@ -108,6 +110,9 @@ static void test_two_sockets_with_threads(void **state)
         { ASK(TASKS(1, 1), .cpu_bind = "map_cpu:16"), "ERR_CPU_BIND" },
         { ASK(TASKS(1, 1), .cpu_ids = "0-3", .cpu_bind = "map_cpu:4"), "ERR_CPU_BIND" },
         { ASK(TASKS(1, 1), .cpu_bind = "map_ldom:2"), "ERR_CPU_BIND" },
+        { ASK(TASKS(2, 1), .cpu_bind = "mask_cpu:f0,f,verbose"), "0xf0 0xf" },
+        { ASK(TASKS(2, 1), .cpu_bind = "map_cpu:1,2,quiet"), "0x2 0x4" },
+        { ASK(TASKS(1, 1), .cpu_bind = "cores,v"), "0x3" },
         { ASK(TASKS(1, 1), .cpu_bind = "bogus"), "ERR_INVALID" },
         { ASK(TASKS(1, 1), .cpu_bind = "map_cpu:1,x"), "ERR_INVALID" },
     };
@@ -179,12 +184,99 @@ static void test_gpu_words(void **state)
     assert_string_equal(err.text, "Invalid --gpu-bind argument: near");
 }
 
+/* ---- memory ---- */
+
+static void test_memory(void **state)
+{
+    static char *const cpus[] = { (char *)"0-3", (char *)"4-7", (char *)"" };
+    static const unsigned ids[] = { 0, 1, 4 };
+    const struct mem_node node = { .cpus = cpus, .ids = ids, .count = 3 };
+    static const struct {
+        const char *text;
+        size_t task;
+        const char *cpus, *wanted; /* NUMA nodes, or the error */
+    } cases[] = {
+        { "none", 0, NULL, "0-1,4" },
+        { "local", 0, "5", "1" },
+        { "local,verbose", 0, "3-4", "0-1" },
+        { "quiet,local", 0, NULL, "0-1,4" },
+        { "rank", 1, NULL, "1" },
+        { "rank", 2, NULL, "NUMA node 2 does not exist" },
+        { "map_mem:0,4", 0, NULL, "0" },
+        { "map_mem:0,4,prefer", 1, NULL, "4" },
+        { "prefer,map_mem:0x4*3,1", 2, NULL, "4" },
+        { "map_mem:0,4", 2, NULL, "0" },
+        { "mask_mem:0x3,10", 0, NULL, "0-1" },
+        { "mask_mem:0x3,10", 1, NULL, "4" },
+        { "mask_mem:4", 0, NULL, "NUMA node 2 does not exist" },
+        { "mask_mem:0", 0, NULL, "no NUMA node is named" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bind_mem bind;
+        struct bitset own, got;
+        struct err err = { 0 };
+        struct str text = { 0 };
+        bitset_init(&own, LIMIT_CPU_NUMBER);
+        bitset_init(&got, LIMIT_NUMA_NODES);
+        assert_int_equal(bind_read_mem(cases[i].text, &bind, &err), 0);
+        if (cases[i].cpus)
+            assert_true(bitset_parse(&own, cases[i].cpus));
+        if (mem_plan(&node, &bind, cases[i].task, cases[i].cpus ? &own : NULL, &got, &err) < 0)
+            str_add(&text, err.text);
+        else
+            bitset_format(&got, &text);
+        assert_string_equal(str_text(&text), cases[i].wanted);
+        str_done(&text);
+        bitset_done(&own);
+        bitset_done(&got);
+    }
+}
+
+static void test_memory_texts(void **state)
+{
+    static const struct {
+        const char *text, *all, *type, *list;
+    } good[] = {
+        { "none", "quiet,none", "none", "" },
+        { "v,p,local", "verbose,prefer,local", "local", "" },
+        { "verbose", "verbose", "", "" },
+        { "map_mem:0,1*2,sort", "quiet,sort,map_mem:0,1*2", "map_mem:", "0,1*2" },
+        { "nosort,mask_mem:0x1,f", "quiet,nosort,mask_mem:0x1,f", "mask_mem:", "0x1,f" },
+    };
+    static const char *const bad[] = { "near", "map_mem:", "map_mem:x", "mask_mem:0xg",
+                                       "local,no_" };
+    struct bind_mem bind;
+    struct err err = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        struct str all = { 0 }, type = { 0 }, list = { 0 };
+        assert_true(bind_mem_variable(good[i].text, "", &all));
+        assert_true(bind_mem_variable(good[i].text, "TYPE", &type));
+        assert_true(bind_mem_variable(good[i].text, "LIST", &list));
+        assert_string_equal(str_text(&all), good[i].all);
+        assert_string_equal(str_text(&type), good[i].type);
+        assert_string_equal(str_text(&list), good[i].list);
+        str_done(&all);
+        str_done(&type);
+        str_done(&list);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_true(bind_read_mem(bad[i], &bind, &err) < 0);
+    bind_read_mem("map_mem:", &bind, &err);
+    assert_string_equal(err.text, "missing list for \"--mem-bind=map_mem:<list>\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_sockets_with_threads),
         cmocka_unit_test(test_one_socket_without_threads),
         cmocka_unit_test(test_numbers_of_the_kernel),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_texts),
         cmocka_unit_test(test_default_of_the_configuration),
         cmocka_unit_test(test_gpu_words),
     };
