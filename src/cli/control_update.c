@@ -147,7 +147,7 @@ static int special_key(struct job_update *update, const char *word, const char *
         update->message.has_site_factor = true;
         update->message.site_factor = (int32_t)factor;
     } else if (key_is(word, "userid") || key_is(word, "numcpus") ||
-               key_is(word, "resetaccruetime") || key_is(word, "wait-for-switch")) {
+               key_is(word, "wait-for-switch")) {
         return err_set(err, ERR_UNSUPPORTED, "%.*s cannot be updated yet", (int)strcspn(word, "="),
                        word);
     } else {
@@ -163,6 +163,10 @@ static int read_job_key(struct job_update *update, char *word, struct err *err)
     size_t len;
     int result;
 
+    if (!equals && strncasecmp(word, "resetaccruetime", MAX(strlen(word), 6)) == 0) {
+        update->message.has_reset_accrue = update->message.reset_accrue = true;
+        return 1;
+    }
     if (!equals)
         return err_set(err, ERR_UNKNOWN_OPTION, "Update of this parameter is not supported: %s",
                        word);

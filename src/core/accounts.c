@@ -145,6 +145,7 @@ static unsigned qos_flags(const ConfQos *conf)
         { "PartitionMaxNodes", QOS_PART_MAX_NODES },
         { "PartitionMinNodes", QOS_PART_MIN_NODES },
         { "PartitionTimeLimit", QOS_PART_TIME },
+        { "Relative", QOS_RELATIVE },
         { "RequiresReservation", QOS_REQUIRES_RESV },
         { "UsageFactorSafe", QOS_FACTOR_SAFE },
     };
@@ -211,7 +212,7 @@ static void take_qos_list(struct accounts *accounts, struct assoc *assoc, char *
 static void inherit(struct assoc *assoc)
 {
     const struct assoc *parent = assoc->parent;
-    static const enum bound counts[] = { MAX_JOBS, MAX_SUBMIT, MAX_WALL };
+    static const enum bound counts[] = { MAX_JOBS, MAX_SUBMIT, MAX_ACCRUE, MAX_WALL };
     static const enum tres_bound tres[] = { MAX_TRES_JOB, MAX_TRES_NODE, MAX_TRES_MINS_JOB };
 
     if (!parent)
@@ -307,6 +308,7 @@ struct accounts *accounts_new(const Config *config)
     map_init(&accounts->assoc_keys);
     map_init(&accounts->defaults);
     map_init(&accounts->qos_names);
+    map_init(&accounts->accrue_lines);
     accounts->enforce = enforce_of(config->accounting_enforce);
     tres_collect(accounts, config);
     for (size_t i = 0; i < config->n_qos; i++) {
@@ -330,6 +332,7 @@ struct accounts *accounts_new(const Config *config)
         find_share(*at);
     }
     priority_read(accounts, config);
+    accrue_read(accounts);
     return accounts;
 }
 
@@ -350,6 +353,8 @@ void accounts_free(struct accounts *accounts)
     }
     vec_each (struct holder *, at, &accounts->parts)
         free(*at);
+    accrue_clear(accounts);
+    map_done(&accounts->accrue_lines);
     vec_done(&accounts->assocs);
     vec_done(&accounts->qos);
     vec_done(&accounts->parts);
@@ -484,6 +489,7 @@ static void count_all(struct state *state, bool bind)
         if (bind)
             job_bind(state, job);
         limits_count(state, job, 1, weight_of(job));
+        accrue_wait(state, job);
     }
 }
 
@@ -506,7 +512,7 @@ void accounts_rebuild(struct state *state)
 static void zero(struct state *state, struct holder *holder)
 {
     usage_settle(state, holder);
-    holder->jobs = holder->submitted = 0;
+    holder->jobs = holder->submitted = holder->accruing = 0;
     memset(holder->used, 0, sizeof(holder->used));
     memset(holder->run_end, 0, sizeof(holder->run_end));
     memset(holder->rate, 0, sizeof(holder->rate));
@@ -524,5 +530,6 @@ void accounts_recount(struct state *state)
     vec_each (struct holder *, at, &accounts->parts)
         zero(state, *at);
     accounts->totals_generation = 0;
+    accrue_clear(accounts);
     count_all(state, false);
 }

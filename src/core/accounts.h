@@ -59,11 +59,14 @@ struct tres {
 enum bound {
     GRP_JOBS,
     GRP_SUBMIT,
+    GRP_ACCRUE, /* waiting jobs whose age counts */
     GRP_WALL, /* seconds */
     MAX_JOBS, /* of an association; of a QOS: per user */
     MAX_SUBMIT,
     MAX_JOBS_ACCT,
     MAX_SUBMIT_ACCT,
+    MAX_ACCRUE,
+    MAX_ACCRUE_ACCT,
     MAX_WALL, /* seconds */
     BOUNDS,
 };
@@ -92,6 +95,7 @@ struct bounds {
 struct holder {
     uint32_t number; /* index in the planner's tallies; may be another after a configuration */
     uint32_t jobs, submitted;
+    uint32_t accruing; /* waiting jobs whose age counts */
     uint64_t used[TRES_MOST];
     uint64_t run_end[TRES_MOST]; /* sum of what is used times the second it ends by */
     bool keeps;                  /* the following: of associations and QOS, not of their parts */
@@ -130,6 +134,7 @@ enum qos_flag {
     QOS_PART_TIME = 128,
     QOS_REQUIRES_RESV = 256,
     QOS_FACTOR_SAFE = 512,
+    QOS_RELATIVE = 1024, /* its limits are parts of a hundred of what there is */
 };
 
 struct qos {
@@ -238,6 +243,8 @@ bool limits_allow(const struct state *state, const struct job *job,
 /* The same with what it asks for, in any of its partitions; `hit` is the first one's. */
 bool limits_allow_any(const struct state *state, const struct job *job,
                       const struct tallies *planned, struct limit_hit *hit);
+/* Which limit keeps the age of a waiting job from counting; false when none does. */
+bool state_accrue_limit(const struct state *state, const struct job *job, struct limit_hit *hit);
 /* The limit, what is in use and whose it is, as a sentence. */
 void limit_hit_text(const struct limit_hit *hit, struct str *out);
 
@@ -262,6 +269,8 @@ struct priority {
     int64_t tres_total, nice;
     bool direct; /* set by hand: the total is all there is */
 };
+/* Since when its age counts; 0: it does not yet. */
+int64_t job_accrues_us(const struct state *state, const struct job *job);
 bool priority_is_basic(const struct state *state);
 void job_priority_of(const struct state *state, const struct job *job, struct priority *out);
 uint32_t job_priority(const struct state *state, const struct job *job);

@@ -10,7 +10,7 @@
 #include "core/state_priv.h"
 
 struct sum {
-    uint64_t jobs, submitted, used[TRES_MOST], rate[TRES_MOST];
+    uint64_t jobs, submitted, accruing, used[TRES_MOST], rate[TRES_MOST];
 };
 
 static int wrong(struct err *err, const struct holder *holder, const char *what)
@@ -37,6 +37,8 @@ static void add_job(const struct state *state, const struct job *job, bool waits
         return;
     if (waits_here)
         sum->submitted += job_is_meta(job) ? job->array->waiting : 1;
+    if (waits_here && job->state == JOB_PENDING && phase != PHASE_REQUEUING && job->accrue_us)
+        sum->accruing += job_is_meta(job) ? job->array->waiting : 1;
     if (!runs || !runs_here)
         return;
     sum->jobs++;
@@ -52,6 +54,8 @@ static int compare(const struct holder *holder, const struct sum *sum, struct er
 {
     if (sum->submitted != holder->submitted)
         return wrong(err, holder, "jobs in the queue are not counted right");
+    if (sum->accruing != holder->accruing)
+        return wrong(err, holder, "jobs that age are not counted right");
     if (sum->jobs != holder->jobs)
         return wrong(err, holder, "running jobs are not counted right");
     if (memcmp(sum->used, holder->used, sizeof(sum->used)) != 0)

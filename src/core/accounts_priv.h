@@ -33,12 +33,16 @@ struct accounts {
     uint32_t holders;
     uint32_t users; /* associations of users */
 
+    bool accrue_limited;     /* some limit says how many may age */
+    struct map accrue_lines; /* who counts them → struct accrue_line: those that may not yet */
+
     bool basic;                            /* in order of submission */
     unsigned flags;                        /* PriorityFlags */
     uint32_t top_assoc, top_qos, top_part; /* highest priorities, for the factors */
     uint64_t weight_tres[TRES_MOST];
     bool has_weight_tres;
     VEC(struct part_totals) totals; /* of partitions, as of totals_generation */
+    struct part_totals whole;       /* of the cluster */
     uint64_t totals_generation;
     uint64_t cluster_cpus, cluster_nodes;
 };
@@ -98,6 +102,9 @@ void limits_refund(struct state *state, const struct job *job, int64_t us);
 /* A share that is the parent's; the number is Slurm's. */
 #define FAIRSHARE_PARENT 0x7fffffffU
 
+/* The QOS whose limits go first, and the other; both may be NULL. */
+void limits_qos_order(const struct state *state, const struct job *job,
+                      const struct partition *partition, const struct qos *out[2]);
 /* DenyOnLimit: could a job like this ever start? */
 bool limits_ever(const struct state *state, const struct job *job,
                  const struct partition *partition, struct limit_hit *out);
@@ -134,8 +141,21 @@ static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
     return (uint64_t)((unsigned __int128)value * fraction >> 32);
 }
 
+/* accrue.c: waiting jobs whose age does not count, because of a limit */
+void accrue_read(struct accounts *accounts);
+void accrue_clear(struct accounts *accounts);
+/* Its age counts from now on, if it may; else it is in line. */
+void accrue_begin(struct state *state, struct job *job);
+void accrue_stop(struct state *state, struct job *job);
+/* It is in line if its age does not count. */
+void accrue_wait(struct state *state, const struct job *job);
+/* Those who may now, in the order in which they became eligible. */
+void accrue_turn(struct state *state, struct events *out);
+
 /* priority.c */
 void priority_read(struct accounts *accounts, const Config *config);
+/* What the partition has of it, or (NULL) the cluster. */
+uint64_t total_of(const struct state *state, const struct partition *partition, size_t tres);
 uint64_t billing_of(const struct state *state, const struct partition *partition,
                     const uint64_t *tres);
 bool partition_has_weights(const struct state *state, const struct partition *partition);

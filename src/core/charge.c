@@ -212,6 +212,8 @@ void limits_count(struct state *state, const struct job *job, int sign, uint64_t
         holders_of(state, job, partition_at(state, job->shape->partitions[0]), true, holders);
     for (size_t i = 0; i < count; i++)
         holders[i]->submitted += (uint32_t)(by * weight);
+    for (size_t i = 0; i < count && phase == PHASE_PENDING && job->accrue_us; i++)
+        holders[i]->accruing += (uint32_t)(by * weight);
     if (!runs || !count)
         return;
     struct charge charge;

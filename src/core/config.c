@@ -294,6 +294,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
             state->next_job_id = state->config->first_job_id;
         state->generation++;
         accounts_rebuild(state);
+        accrue_turn(state, out);
         due_rebuild(state);
         unbind_running(state, old);
         pb_free(old);

@@ -113,6 +113,8 @@ uint64_t job_hash(const struct job *job)
     hash = fold(hash, (uint64_t)job->time_limit_s);
     hash = fold(hash, (uint64_t)job->submit_us);
     hash = fold(hash, (uint64_t)job->eligible_us);
+    if (job->accrue_us != job->eligible_us) /* a limit kept it from ageing at once */
+        hash = fold(hash, (uint64_t)job->accrue_us);
     hash = fold(hash, (uint64_t)job->planned_start_us);
     hash = fold(hash, (uint64_t)job->end_us);
     hash = fold_text(hash, job->owner->user);

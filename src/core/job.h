@@ -163,6 +163,7 @@ struct job {
     int64_t time_limit_s; /* -1 unlimited; what holds now, with the partition's default filled in */
     int64_t submit_us, begin_us, planned_start_us;
     int64_t eligible_us; /* since when only resources and policy keep it waiting; 0: others do */
+    int64_t accrue_us;   /* since when its age counts; 0: not yet */
     int64_t end_us;      /* 0 while it has not ended */
     const struct owner *owner;
     struct shape *shape;

@@ -18,8 +18,10 @@ void job_refresh(struct state *state, struct job *job, struct events *out)
     bool may = nothing_in_the_way(state, job);
     if (may && !job->eligible_us) {
         job->eligible_us = state->time_us;
+        accrue_begin(state, job);
         emit_job(out, EVENT_JOB_ELIGIBLE, job);
     } else if (!may && job->eligible_us) {
+        accrue_stop(state, job);
         job->eligible_us = 0;
         emit_job(out, EVENT_JOB_WAITING, job);
     }
@@ -204,6 +206,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
     job->hold = (uint8_t)hold;
     job->reason = (uint16_t)reason;
     job->flags |= flags;
+    accrue_stop(state, job);
     job->eligible_us = 0;
     job->end_us = 0;
     deps_news(state, job); /* who waited for its start waits again */

@@ -183,6 +183,22 @@ static bool is_over(const struct look *look, enum tres_bound bound, size_t k, ui
     return amounts->asks && amounts->used + amounts->asks > most;
 }
 
+/* A limit of a QOS with the flag Relative: of its partition, or of the cluster. */
+static uint64_t relative(const struct look *look, const struct owner_of *of, enum tres_bound bound,
+                         size_t k, uint64_t percent)
+{
+    static const bool rows[TRES_BOUNDS] = {
+        [GRP_TRES] = true,      [MAX_TRES_JOB] = true,  [MAX_TRES_NODE] = true,
+        [MAX_TRES_USER] = true, [MAX_TRES_ACCT] = true, [MIN_TRES_JOB] = true
+    };
+
+    if (!of->qos || !(of->qos->flags & QOS_RELATIVE) || !rows[bound])
+        return percent;
+    bool of_partition = partition_qos(look->state, look->partition) == of->qos;
+    uint64_t all = total_of(look->state, of_partition ? look->partition : NULL, k);
+    return (uint64_t)((unsigned __int128)all * percent / 100);
+}
+
 static bool check_tres(struct look *look, const struct owner_of *of, enum tres_bound bound)
 {
     uint32_t has = of->bounds->has_tres[bound] & ~look->tres_done[bound];
@@ -191,7 +207,7 @@ static bool check_tres(struct look *look, const struct owner_of *of, enum tres_b
         struct amounts amounts;
         if (!(has & 1))
             continue;
-        uint64_t most = of->bounds->tres[bound][k];
+        uint64_t most = relative(look, of, bound, k, of->bounds->tres[bound][k]);
         if (of->assoc && look->limit_factor)
             most = (uint64_t)((unsigned __int128)most * look->limit_factor / 1000);
         amounts_of(look, of, bound, k, &amounts);
@@ -262,8 +278,7 @@ static bool check_assocs(struct look *look, const struct assoc *leaf)
     return false;
 }
 
-/* The QOS whose limits go first, and the other; both may be NULL. */
-static void qos_order(const struct state *state, const struct job *job,
+void limits_qos_order(const struct state *state, const struct job *job,
                       const struct partition *partition, const struct qos *out[2])
 {
     const struct qos *part = partition_qos(state, partition), *own = job->in_qos;
@@ -282,7 +297,7 @@ static bool check(struct look *look, const struct partition *partition)
     look->partition = partition;
     look->seconds =
         look->job->time_limit_s < 0 ? UINT64_C(365) * 86400 : (uint64_t)look->job->time_limit_s;
-    qos_order(look->state, look->job, partition, qos);
+    limits_qos_order(look->state, look->job, partition, qos);
     for (size_t i = 0; i < 2; i++) {
         if (!qos[i])
             continue;
@@ -347,7 +362,7 @@ bool limits_ever(const struct state *state, const struct job *job,
     struct charge charge;
     struct look look = { .state = state, .job = job, .charge = &charge, .hit = out, .alone = true };
 
-    qos_order(state, job, partition, qos);
+    limits_qos_order(state, job, partition, qos);
     bool strict = (qos[0] && qos[0]->flags & QOS_DENY_ON_LIMIT) ||
                   (qos[1] && qos[1]->flags & QOS_DENY_ON_LIMIT);
     if (!(state->accounts->enforce & ENFORCE_LIMITS) || !strict)
@@ -376,7 +391,7 @@ bool limits_submit(const struct state *state, const struct job *job,
 
     if (!(state->accounts->enforce & ENFORCE_LIMITS))
         return true;
-    qos_order(state, job, partition, qos);
+    limits_qos_order(state, job, partition, qos);
     for (size_t i = 0; i < 2; i++) {
         const struct bounds *bounds = qos[i] ? &qos[i]->bounds : NULL;
         const struct {

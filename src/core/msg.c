@@ -179,6 +179,8 @@ static void status_msg(const struct job *job, bool tasks, struct arena *arena, J
     SET(hold, job->hold);
     SET(submit_us, job->submit_us);
     SET_TIME(eligible_us, job->eligible_us);
+    if (job->accrue_us != job->eligible_us) /* 0 too */
+        SET(accrue_us, job->accrue_us);
     SET_TIME(end_us, job->end_us);
     SET_TIME(planned_start_us, job->planned_start_us);
     SET(attempt, job->attempt);
@@ -220,8 +222,8 @@ static void shown_msg(const struct state *state, const struct job *job, bool tas
         out->priority = 0;
     if (!job->eligible_us && job->state == JOB_PENDING && !job->hold && job->begin_us)
         SET(eligible_us, job->begin_us);
-    if (job->eligible_us)
-        SET(accrue_us, job->eligible_us);
+    int64_t accrue_us = job_accrues_us(state, job);
+    SET_TIME(accrue_us, accrue_us);
     if (job->run)
         SET(last_sched_us, job->run->start_us);
     if (job->run && !job->end_us && job->time_limit_s >= 0)

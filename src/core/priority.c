@@ -111,9 +111,11 @@ static const struct part_totals *totals_of(const struct state *state,
     vec_clear(&accounts->totals);
     accounts->top_part = 0;
     accounts->cluster_cpus = accounts->cluster_nodes = 0;
+    accounts->whole = (struct part_totals){ 0 };
     vec_each (struct node *, at, &state->nodes) {
         accounts->cluster_cpus += (*at)->cpus;
         accounts->cluster_nodes++;
+        add_node(accounts, &accounts->whole, *at);
     }
     vec_each (struct partition *, at, &state->partitions) {
         struct part_totals totals = { 0 };
@@ -130,6 +132,23 @@ static const struct part_totals *totals_of(const struct state *state,
     }
     accounts->totals_generation = state->generation;
     return &accounts->totals.items[partition->number];
+}
+
+uint64_t total_of(const struct state *state, const struct partition *partition, size_t tres)
+{
+    const struct tres *what = &state->accounts->tres[tres];
+
+    if (what->kind == TRES_IS_LICENSE) {
+        const struct licence *licence = state_licence(state, what->what);
+        return licence ? licence->total : 0;
+    }
+    if (!state->partitions.len)
+        return 0;
+    const struct part_totals *totals =
+        totals_of(state, partition ? partition : state->partitions.items[0]);
+    if (!partition)
+        totals = &state->accounts->whole;
+    return tres == TRES_BILLING && !partition ? totals->tres[TRES_CPU] : totals->tres[tres];
 }
 
 uint64_t billing_of(const struct state *state, const struct partition *partition,
@@ -169,15 +188,14 @@ static int64_t max_age_s(const struct state *state)
                                                  : INT64_C(7) * 86400;
 }
 
-/* Since when it ages; 0: it does not yet. */
-static int64_t accrue_us(const struct state *state, const struct job *job)
+int64_t job_accrues_us(const struct state *state, const struct job *job)
 {
-    return state->accounts->flags & PRIO_ACCRUE_ALWAYS ? job->submit_us : job->eligible_us;
+    return state->accounts->flags & PRIO_ACCRUE_ALWAYS ? job->submit_us : job->accrue_us;
 }
 
 static uint64_t age_factor(const struct state *state, const struct job *job)
 {
-    int64_t since = accrue_us(state, job);
+    int64_t since = job_accrues_us(state, job);
     int64_t age_s = since ? (state->priority_us - since) / US_PER_S : 0;
 
     return age_s > 0 ? fraction((uint64_t)age_s, (uint64_t)max_age_s(state)) : 0;
@@ -327,7 +345,7 @@ static uint64_t order_key(const struct state *state, const struct job *job, bool
     }
     if (is_steep(state))
         return (uint64_t)priority.total;
-    int64_t since = accrue_us(state, job);
+    int64_t since = job_accrues_us(state, job);
     if (priority.direct)
         key = (int64_t)priority.total * KEY_SCALE - age_key(state, state->priority_us);
     else if (priority.factor[PRIO_AGE] >= FRACTION || !since)

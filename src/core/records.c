@@ -232,6 +232,7 @@ void job_link(struct state *state, struct job *job)
     if (job->deps)
         deps_register(state, job);
     job_count(state, job, 1);
+    accrue_wait(state, job);
     due_update(state, job);
     job_touch(state, job);
 }

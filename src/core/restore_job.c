@@ -195,6 +195,7 @@ static void take_status(struct job *job, const JobStatus *status)
     job->time_limit_s = status->time_limit_s;
     job->submit_us = status->submit_us;
     job->eligible_us = status->eligible_us;
+    job->accrue_us = status->has_accrue_us ? status->accrue_us : status->eligible_us;
     job->planned_start_us = status->planned_start_us;
     job->end_us = status->end_us;
 }

@@ -138,7 +138,7 @@ static enum err_code check_rights(const struct state *state, const struct job *j
 {
     const JobSpec *change = cmd->change;
 
-    if (cmd->has_site_factor && !cmd->by_admin)
+    if ((cmd->has_site_factor || cmd->reset_accrue) && !cmd->by_admin)
         return ERR_PERMISSION;
     if (cmd->by_admin || !change)
         return ERR_OK;
@@ -344,6 +344,7 @@ static enum err_code update_spec(struct state *state, struct job *job, const Cmd
         write_pending(state, job, spec, cmd, new_deps, &admitted);
         job_bind(state, job);
         job_count(state, job, 1);
+        accrue_wait(state, job);
     }
     admitted_done(&admitted);
     return ERR_OK;
@@ -374,6 +375,11 @@ static enum err_code update_one(struct state *state, struct job *job, const void
         move_to_top(state, job, out);
     if (cmd->has_site_factor) {
         job_more(job)->site_factor = cmd->site_factor;
+        job_touch(state, job);
+    }
+    if (cmd->reset_accrue && job_is_eligible(job)) {
+        accrue_stop(state, job);
+        accrue_begin(state, job);
         job_touch(state, job);
     }
     if (cmd->admin_comment) {

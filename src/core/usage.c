@@ -160,5 +160,6 @@ void usage_due(struct state *state, struct events *out)
         decay(state, &(*at)->holder, fraction);
     state->priority_us = state->time_us;
     fairshare_update(state);
+    accrue_turn(state, out);
     emit(out, EVENT_PRIORITY);
 }

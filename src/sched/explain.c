@@ -290,6 +290,8 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     explain_add(out, arena, &text);
     add_preempted(job, &text);
     explain_add(out, arena, &text);
+    explain_age(sched, job, &text);
+    explain_add(out, arena, &text);
     str_add(&text, "needs ");
     add_amounts(&text, job->shape);
     str_add(&text, "; ");

@@ -36,6 +36,8 @@ void explain_array(const struct job *job, struct str *out);
 /* A limit is in the way: which, how much, whose. False: none is. */
 bool explain_limit(const struct sched *sched, const struct job *job, struct arena *arena,
                    struct explanation *out);
+/* Its age does not count: which limit. */
+void explain_age(const struct sched *sched, const struct job *job, struct str *out);
 /* What its partitions have against it; says nothing when they have not. */
 void explain_partitions(const struct sched *sched, const struct job *job, struct arena *arena,
                         struct explanation *out);

@@ -59,6 +59,16 @@ bool explain_limit(const struct sched *sched, const struct job *job, struct aren
     return true;
 }
 
+void explain_age(const struct sched *sched, const struct job *job, struct str *out)
+{
+    struct limit_hit hit;
+
+    if (!job->id || !state_accrue_limit(sched->state, job, &hit))
+        return;
+    str_add(out, "its age does not count yet: ");
+    limit_hit_text(&hit, out);
+}
+
 static void add_memory_limit(const struct shape *shape, const PartitionSpec *part, const char *name,
                              struct str *out)
 {

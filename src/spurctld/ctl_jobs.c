@@ -119,7 +119,8 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     Command *command = new_command(ask, COMMAND__WHAT_UPDATE_JOB);
     bool privileged = ask->who->is_operator || ask->who->is_admin;
 
-    if ((request->admin_comment || request->has_site_factor) && !privileged) {
+    if ((request->admin_comment || request->has_site_factor || request->reset_accrue) &&
+        !privileged) {
         ctl_fail(ask, ERR_PERMISSION);
         return;
     }
@@ -135,6 +136,7 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     update->admin_comment = request->admin_comment;
     update->has_site_factor = request->has_site_factor;
     update->site_factor = request->site_factor;
+    update->has_reset_accrue = update->reset_accrue = request->reset_accrue;
     if (request->has_num_nodes) { /* another word for the same */
         update->change = ARENA_NEW(ask->arena, JobSpec);
         job_spec__init(update->change);

@@ -126,6 +126,12 @@ account grp_submit_jobs 1 - AssocGrpSubmitJobsLimit
 account max_submit_jobs 1 - AssocMaxSubmitJobLimit
 ROWS
 )
+# Each limit that sacctmgr can set has a row: here, or (those on ageing) in accrue.t.
+limits=$(awk -F'\t' '$1 !~ /^#/ && $3 ~ /^(grp|max|min)_(tres|jobs|submit|wall)/ { sub("accounts", "account", $1); print $1, $3 }' \
+    "$HERE/../../src/schema/test/data/sacctmgr-limits.tsv" | sort -u)
+is 'no limit has no row' "$(comm -23 <(echo "$limits") <({ awk '{ print $1, $2 }' <<<"$rows"
+    grep -oE '^(rows=.)?(account|qos) [a-z_]*accrue[a-z_]*' "$HERE/../t24-priority/accrue.t" | sed "s/^rows='//"; } | sort -u))" ''
+like 'and there are many' "$(wc -l <<<"$limits")" '^3[0-9]$'
 {
     printf '\n[accounting]\nenforce = ["limits"]\n[[accounts]]\nname = "plain"\n'
     i=0

@@ -44,6 +44,8 @@ Config *fix_config_accounts(unsigned nodes, const char *enforce)
     accounts[0].grp_tres = (char *)"cpu=12,gres/gpu=4";
     PUT(&accounts[1], grp_jobs, 4);
     PUT(&accounts[1], max_jobs, 3);
+    PUT(&accounts[0], grp_jobs_accrue, 9);
+    PUT(&accounts[1], max_jobs_accrue, 3);
     PUT(&accounts[2], grp_submit, 40);
     accounts[2].max_tres_per_job = (char *)"cpu=4";
     accounts[1].grp_tres_mins = (char *)"cpu=600";
@@ -51,6 +53,7 @@ Config *fix_config_accounts(unsigned nodes, const char *enforce)
     PUT(&qos[0], qos_priority, 100);
     qos[0].usage_factor = (char *)"2.5";
     PUT(&qos[0], max_jobs, 2);
+    PUT(&qos[0], max_jobs_accrue_per_account, 2);
     qos[1].name = (char *)"tiny";
     qos[1].max_tres_per_user = (char *)"cpu=4,mem=3000";
     qos[1].grp_tres_run_mins = (char *)"cpu=120";

@@ -354,7 +354,39 @@ static void every_field_has_a_row_or_a_reason(void **state)
     assert_int_equal(missing, 0);
 }
 
+/* Each limit that sacctmgr can set, and each flag of a QOS, is a setting. */
+static void every_limit_of_sacctmgr_is_a_setting(void **state)
+{
+    FILE *in = fopen(SACCTMGR_LIMITS, "r");
+    char of[16], key[64], setting[64], line[256];
+    unsigned count = 0, missing = 0;
+
+    assert_non_null(in);
+    while (fgets(line, sizeof(line), in)) {
+        if (*line == '#')
+            continue;
+        assert_int_equal(sscanf(line, "%15s %63s %63s", of, key, setting), 3);
+        bool flag = strcmp(of, "flag") == 0, known = !flag;
+        const struct conf_section *section = conf_section_find(flag ? "qos" : of);
+        assert_non_null(section);
+        const struct conf_key *row = conf_key_find(section, setting);
+        for (size_t i = 0; flag && row && row->words[i]; i++)
+            known = known || strcmp(row->words[i], key) == 0;
+        if (!row || !known) {
+            printf("%s: %s is no setting\n", of, key);
+            missing++;
+        }
+        if (row && strcmp(of, "accounts") == 0)
+            assert_non_null(conf_key_find(conf_section_find("users"), setting));
+        count++;
+    }
+    fclose(in);
+    assert_int_equal(count, 88);
+    assert_int_equal(missing, 0);
+}
+
 UNIT_MAIN(UNIT(the_seeds_example_is_read), UNIT(every_mistake_is_explained),
           UNIT(all_mistakes_are_found_at_once), UNIT(what_is_written_reads_the_same),
           UNIT(groups_become_single_nodes), UNIT(node_sets_and_all_are_resolved),
-          UNIT(every_row_is_sound), UNIT(every_field_has_a_row_or_a_reason))
+          UNIT(every_row_is_sound), UNIT(every_limit_of_sacctmgr_is_a_setting),
+          UNIT(every_field_has_a_row_or_a_reason))

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accrue.c - which waiting jobs age: limits say how many at most
+ *
+ * A job ages from when it becomes eligible, unless GrpJobsAccrue, MaxJobsAccrue or their like are
+ * reached: then it stands in a line with all that the same holders count, and ages from the turn of
+ * the priorities at which there is room for it.
+ *
+ * (1) Who stands in line follows from the records: pending, eligible, no accrue_us. The lines are
+ *     heaps by (eligible_us, id) that may hold what is true no more; that is dropped when met, and
+ *     a job may be in one twice. So a restored state has other heaps and gives the same answers.
+ * (2) Of an array whose tasks are more than there is room for, some become records and age.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/limits_why.h"
+#include "core/state_priv.h"
+
+/* Tasks of an array that become records in one turn, at most. */
+enum { SPLITS_PER_TURN = 1000 };
+
+struct place {
+    int64_t eligible_us;
+    uint32_t id;
+};
+struct accrue_line {
+    VEC(struct place) heap;
+};
+
+/* ---- how many more ---- */
+
+struct age_room {
+    uint64_t jobs;
+    struct limit_hit *hit; /* the limit that leaves no room; may be NULL */
+    bool done[BOUNDS];
+};
+
+static void look_at(struct age_room *room, const struct bounds *bounds, enum bound bound,
+                    const struct holder *holder, const struct qos *qos, const struct assoc *assoc)
+{
+    uint64_t most = bounds->count[bound], used = holder ? holder->accruing : 0;
+
+    if (most == NO_LIMIT || room->done[bound])
+        return;
+    if (room->hit && used >= most && room->jobs)
+        *room->hit = (struct limit_hit){ .qos = qos,
+                                         .assoc = assoc,
+                                         .part = "",
+                                         .limit = why_bound_name(qos, bound),
+                                         .most = most,
+                                         .used = used,
+                                         .asks = 1,
+                                         .holder = holder };
+    room->jobs = MIN(room->jobs, most - MIN(most, used));
+}
+
+static uint64_t room_for(const struct state *state, const struct job *job, struct limit_hit *hit)
+{
+    struct age_room room = { .jobs = UINT64_MAX, .hit = hit };
+    const struct qos *qos[2];
+
+    if (!state->accounts->accrue_limited)
+        return room.jobs;
+    limits_qos_order(state, job, partition_at(state, job->shape->partitions[0]), qos);
+    for (size_t i = 0; i < 2; i++) {
+        if (!qos[i])
+            continue;
+        const struct bounds *bounds = &qos[i]->bounds;
+        look_at(&room, bounds, GRP_ACCRUE, &qos[i]->holder, qos[i], NULL);
+        look_at(&room, bounds, MAX_ACCRUE_ACCT,
+                qos_part(state->accounts, qos[i], false, job, false), qos[i], NULL);
+        look_at(&room, bounds, MAX_ACCRUE, qos_part(state->accounts, qos[i], true, job, false),
+                qos[i], NULL);
+        for (size_t k = 0; k < BOUNDS; k++)
+            room.done[k] = room.done[k] || bounds->count[k] != NO_LIMIT;
+    }
+    for (const struct assoc *at = job->assoc; at; at = at->parent) {
+        look_at(&room, &at->bounds, GRP_ACCRUE, &at->holder, NULL, at);
+        if (at == job->assoc && !room.done[MAX_ACCRUE_ACCT])
+            look_at(&room, &at->bounds, MAX_ACCRUE, &at->holder, NULL, at);
+    }
+    return room.jobs;
+}
+
+static bool is_limited(const struct bounds *bounds)
+{
+    return bounds->count[GRP_ACCRUE] != NO_LIMIT || bounds->count[MAX_ACCRUE] != NO_LIMIT ||
+           bounds->count[MAX_ACCRUE_ACCT] != NO_LIMIT;
+}
+
+void accrue_read(struct accounts *accounts)
+{
+    bool any = false;
+
+    vec_each (struct assoc *, at, &accounts->assocs)
+        any = any || is_limited(&(*at)->bounds);
+    vec_each (struct qos *, at, &accounts->qos)
+        any = any || is_limited(&(*at)->bounds);
+    accounts->accrue_limited =
+        any && accounts->enforce & ENFORCE_LIMITS && !(accounts->flags & PRIO_ACCRUE_ALWAYS);
+}
+
+/* ---- lines ---- */
+
+static bool is_waiting(const struct job *job)
+{
+    return job_phase(job) == PHASE_PENDING && job->eligible_us && !job->accrue_us;
+}
+
+/* Jobs with the same key are counted by the same holders. */
+static struct accrue_line *line_of(const struct state *state, const struct job *job, bool make)
+{
+    struct accounts *accounts = state->accounts;
+    const struct qos *other = partition_qos(state, partition_at(state, job->shape->partitions[0]));
+    char key[160];
+
+    snprintf(key, sizeof(key), "%llu %u %u %u %s",
+             (unsigned long long)(job->assoc ? job->assoc->holder.number + UINT64_C(1) : 0),
+             job->owner->uid, job->in_qos ? job->in_qos->index + 1 : 0,
+             other ? other->index + 1 : 0, job->assoc || !job->account ? "" : job->account);
+    struct accrue_line *line = map_get(&accounts->accrue_lines, key);
+    if (!line && make) {
+        line = NEW(struct accrue_line);
+        map_put(&accounts->accrue_lines, key, line);
+    }
+    return line;
+}
+
+static bool before(const struct place *a, const struct place *b)
+{
+    return a->eligible_us != b->eligible_us ? a->eligible_us < b->eligible_us : a->id < b->id;
+}
+
+static void push(struct accrue_line *line, struct place place)
+{
+    vec_push(&line->heap, place);
+    struct place *heap = line->heap.items;
+    size_t at = line->heap.len - 1;
+    for (; at && before(&place, &heap[(at - 1) / 2]); at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = place;
+}
+
+static void pop(struct accrue_line *line)
+{
+    struct place *heap = line->heap.items;
+    size_t len = --line->heap.len, at = 0;
+    struct place last = heap[len];
+
+    for (size_t child = 1; child < len; child = at * 2 + 1) {
+        child += child + 1 < len && before(&heap[child + 1], &heap[child]);
+        if (!before(&heap[child], &last))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    if (len)
+        heap[at] = last;
+}
+
+/* The first that still waits there; NULL when nobody does. (1) */
+static struct job *head(const struct state *state, struct accrue_line *line)
+{
+    while (line && line->heap.len) {
+        const struct place *first = &line->heap.items[0];
+        struct job *job = job_at(state, first->id);
+        if (job && is_waiting(job) && job->eligible_us == first->eligible_us &&
+            line_of(state, job, false) == line)
+            return job;
+        pop(line);
+    }
+    return NULL;
+}
+
+void accrue_clear(struct accounts *accounts)
+{
+    map_each (entry, &accounts->accrue_lines) {
+        struct accrue_line *line = entry->value;
+        vec_done(&line->heap);
+        free(line);
+    }
+    map_clear(&accounts->accrue_lines);
+}
+
+void accrue_wait(struct state *state, const struct job *job)
+{
+    if (is_waiting(job))
+        push(line_of(state, job, true), (struct place){ job->eligible_us, job->id });
+}
+
+/* ---- ageing ---- */
+
+static void set(struct state *state, struct job *job, int64_t us)
+{
+    size_t weight = job_is_meta(job) ? job->array->waiting : 1;
+
+    if (job_phase(job) == PHASE_PENDING)
+        limits_count(state, job, -1, weight);
+    job->accrue_us = us;
+    if (job_phase(job) == PHASE_PENDING)
+        limits_count(state, job, 1, weight);
+}
+
+void accrue_begin(struct state *state, struct job *job)
+{
+    size_t weight = job_is_meta(job) ? job->array->waiting : 1;
+    bool limited = state->accounts->accrue_limited;
+
+    if (job->accrue_us)
+        return;
+    if (!limited ||
+        (!head(state, line_of(state, job, false)) && room_for(state, job, NULL) >= weight))
+        set(state, job, state->time_us);
+    else
+        accrue_wait(state, job);
+}
+
+void accrue_stop(struct state *state, struct job *job)
+{
+    if (job->accrue_us)
+        set(state, job, 0);
+}
+
+/* (2) */
+static void begin_tasks(struct state *state, struct job *meta, uint64_t room, unsigned *splits,
+                        struct events *out)
+{
+    for (; room && *splits; room--, --*splits) {
+        uint32_t number = array_next_waiting(meta->array, 0);
+        struct job *task = array_split(state, meta, number, out);
+        set(state, task, state->time_us);
+        job_touch(state, task);
+    }
+}
+
+void accrue_turn(struct state *state, struct events *out)
+{
+    struct accrue_line firsts = { 0 }; /* of the lines that have room */
+    unsigned splits = SPLITS_PER_TURN;
+
+    map_each (entry, &state->accounts->accrue_lines) {
+        struct accrue_line *line = entry->value;
+        const struct job *job = head(state, line);
+        if (job && room_for(state, job, NULL))
+            push(&firsts, line->heap.items[0]);
+    }
+    while (firsts.heap.len) {
+        struct job *job = job_at(state, firsts.heap.items[0].id);
+        struct accrue_line *line = line_of(state, job, false);
+        size_t weight = job_is_meta(job) ? job->array->waiting : 1;
+        uint64_t room = room_for(state, job, NULL);
+        pop(&firsts);
+        if (room < weight) { /* nor is there for who comes after it in this line */
+            begin_tasks(state, job, room, &splits, out);
+            continue;
+        }
+        set(state, job, state->time_us);
+        job_touch(state, job);
+        if (head(state, line))
+            push(&firsts, line->heap.items[0]);
+    }
+    vec_done(&firsts.heap);
+}
+
+bool state_accrue_limit(const struct state *state, const struct job *job, struct limit_hit *hit)
+{
+    return job_is_eligible(job) && !job->accrue_us && state->accounts->accrue_limited &&
+           room_for(state, job, hit) == 0;
+}
