@@ -95,6 +95,8 @@ static uint64_t fold_more(uint64_t hash, const struct job_more *more)
         hash = fold(hash, (uint32_t)more->site_factor | UINT64_C(1) << 32);
     if (more->unbound_attempt)
         hash = fold(hash, more->unbound_attempt);
+    if (more->mail_sent)
+        hash = fold(hash, more->mail_sent | UINT64_C(1) << 33);
     hash = fold(hash, (uint64_t)more->het_job_id << 32 | more->het_offset);
     return fold(hash, more->het_count);
 }

@@ -81,6 +81,55 @@ static int64_t forget_due(const struct state *state, const struct job *job)
     return job->end_us + age * US_PER_S;
 }
 
+/* What is told of a running job's time limit, the last part first. */
+static const struct {
+    uint16_t mail;
+    unsigned percent;
+} told[] = {
+    { MAIL_TIME100, 100 },
+    { MAIL_TIME90, 90 },
+    { MAIL_TIME80, 80 },
+    { MAIL_TIME50, 50 },
+};
+
+static int64_t told_at(const struct job *job, unsigned percent)
+{
+    int64_t limit_us = job->time_limit_s * US_PER_S;
+
+    return job->run->start_us + job->run->suspended_total_us + limit_us / 100 * percent;
+}
+
+static int64_t mail_due(const struct job *job)
+{
+    uint16_t left = job->more ? job->more->mail_times & ~job->more->mail_sent : 0;
+    int64_t due = NEVER;
+
+    if (!left || job->time_limit_s <= 0)
+        return NEVER;
+    for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+        if (left & told[i].mail)
+            due = told_at(job, told[i].percent);
+    }
+    return due;
+}
+
+/* Of several that were reached meanwhile the last one says it all. */
+static void mail_now(struct state *state, struct job *job, struct events *out)
+{
+    uint16_t left = job->more->mail_times & ~job->more->mail_sent;
+    uint32_t last = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+        if (!(left & told[i].mail) || told_at(job, told[i].percent) > state->time_us)
+            continue;
+        last = last ? last : told[i].mail;
+        job->more->mail_sent |= told[i].mail;
+    }
+    emit_job(out, EVENT_JOB_TIME, job)->mail = last;
+    due_update(state, job);
+    job_touch(state, job);
+}
+
 static int64_t due_of(const struct state *state, const struct job *job)
 {
     int64_t due = NEVER;
@@ -94,7 +143,8 @@ static int64_t due_of(const struct state *state, const struct job *job)
     case PHASE_CONFIGURING: /* the limit counts from the launch */
         return deadline_due(job, false);
     case PHASE_RUNNING:
-        return MIN(MIN(limit_due(state, job), deadline_due(job, false)), preempt_due(job));
+        due = MIN(limit_due(state, job), mail_due(job));
+        return MIN(MIN(due, deadline_due(job, false)), preempt_due(job));
     case PHASE_ENDED:
         return forget_due(state, job);
     case PHASE_SUSPENDED:
@@ -249,6 +299,10 @@ static void running_due(struct state *state, struct job *job, const CmdTime *cmd
 {
     bool deadline = deadline_due(job, false) <= state->time_us;
 
+    if (job_phase(job) == PHASE_RUNNING && mail_due(job) <= state->time_us) {
+        mail_now(state, job, out);
+        return;
+    }
     if (!deadline && preempt_due(job) <= state->time_us) {
         preempt_out(state, job, job->more->preempt_requeue, state->time_us, out);
         return;

@@ -24,6 +24,7 @@ static const char *const names[] = {
     [EVENT_JOB_SUSPENDED] = "job.suspended",
     [EVENT_JOB_RESUMED] = "job.resumed",
     [EVENT_JOB_PREEMPTED] = "job.preempted",
+    [EVENT_JOB_TIME] = "job.time",
     [EVENT_TASKS_CANCELLED] = "job.tasks_cancelled",
     [EVENT_TASK_SPLIT] = "job.task",
     [EVENT_JOB_FORGOTTEN] = "job.forgotten",

@@ -42,6 +42,7 @@ enum event_kind {
     EVENT_JOB_SUSPENDED,
     EVENT_JOB_RESUMED,
     EVENT_JOB_PREEMPTED,   /* makes room for another; what becomes of it follows */
+    EVENT_JOB_TIME,        /* mail: so much of its time limit is over, as its MailType names it */
     EVENT_TASKS_CANCELLED, /* tasks (text) of the array job were cancelled without a record */
     EVENT_TASK_SPLIT,      /* job is a task that got its own record; array_id, task */
     EVENT_JOB_FORGOTTEN,   /* job_id only */
@@ -68,6 +69,7 @@ struct event {
     const struct job *job;
     const struct node *node;
     uint32_t signal;
+    uint32_t mail; /* TIME */
     bool batch_only, full, shape_changed;
     bool dep_invalid; /* CHANGED: what it waits for can never be, since now */
     bool array_first; /* STARTED: no task of its array did before */

@@ -137,7 +137,11 @@ struct job_more {
     uint32_t time_min_s;
     int32_t site_factor;      /* that an administrator added to its priority */
     uint32_t unbound_attempt; /* became requeueable while it ran: its nodes do not know */
+    uint16_t mail_times; /* MailType: the parts of its time limit that somebody wants to hear of */
+    uint16_t mail_sent;  /* of those, told in this attempt */
 };
+
+enum { MAIL_TIMES = MAIL_TIME50 | MAIL_TIME80 | MAIL_TIME90 | MAIL_TIME100 };
 
 enum { JOB_ASKED_NOT, JOB_ASKED_NO, JOB_ASKED_YES };
 

@@ -206,6 +206,8 @@ void job_take_spec(struct state *state, struct job *job, const JobSpec *spec, st
         job_more(job)->deadline_us = spec->deadline_us;
     if (spec->time_min_s || job->more)
         job_more(job)->time_min_s = (uint32_t)spec->time_min_s;
+    if (spec->mail_type & MAIL_TIMES || job->more)
+        job_more(job)->mail_times = spec->mail_type & MAIL_TIMES;
 }
 
 static size_t weight(const struct job *job)

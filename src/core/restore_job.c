@@ -101,7 +101,7 @@ static void take_more(struct job *job, const SnapshotJob *msg)
 
     if (!status->reason_text && !status->admin_comment && !status->system_comment &&
         !status->failed_node && !status->planned_nodes && !status->preempt_us && !msg->het_count &&
-        !msg->preempted_by && !msg->unbound_attempt && !status->site_factor)
+        !msg->preempted_by && !msg->unbound_attempt && !msg->mail_sent && !status->site_factor)
         return;
     struct job_more *more = job_more(job);
     job_set_text(&more->reason_text, status->reason_text);
@@ -115,6 +115,7 @@ static void take_more(struct job *job, const SnapshotJob *msg)
     more->preempt_requeue = msg->preempt_requeue;
     more->preempted_by = msg->preempted_by;
     more->unbound_attempt = msg->unbound_attempt;
+    more->mail_sent = msg->mail_sent & MAIL_TIMES;
     more->het_job_id = status->het_job_id;
     more->het_offset = status->het_offset;
     more->het_count = msg->het_count;

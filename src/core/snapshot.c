@@ -216,6 +216,8 @@ static void put_job(struct writer *writer, const struct state *state, const stru
         msg.preempted_by = job->more->preempted_by;
         msg.has_unbound_attempt = job->more->unbound_attempt != 0;
         msg.unbound_attempt = job->more->unbound_attempt;
+        msg.has_mail_sent = job->more->mail_sent != 0;
+        msg.mail_sent = job->more->mail_sent;
     }
     record.what_case = SNAPSHOT_RECORD__WHAT_JOB;
     record.job = &msg;

@@ -71,7 +71,7 @@ static void begin(struct state *state, struct job *job, struct events *out)
     job->reason = REASON_NONE;
     job->planned_start_us = 0;
     if (job->more)
-        job->more->preempt_us = 0;
+        job->more->preempt_us = job->more->mail_sent = 0;
     job->flags &= ~(uint32_t)(JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT);
     bool first = job->array && !job->array->last_start_us;
     if (job->array) {

@@ -116,6 +116,11 @@ struct ctl {
     int64_t late_until_us; /* what is asked until then may have waited here for long */
     int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
+    struct {
+        uint32_t array;
+        int64_t at_us;
+    } requeue_mailed; /* the last one: ctl_mail.c */
+
     struct map steps; /* job id → struct job_steps: what runs, as nodes say */
 
     VEC(struct watcher) watchers;
@@ -191,8 +196,18 @@ void ctl_steps_done(struct ctl *ctl);
 /* ---- ctl_journal.c ---- */
 void ctl_journal(struct ctl *ctl, uint64_t index, int64_t time_us);
 
-/* ---- ctl_hooks.c ---- */
+/* ---- ctl_env.c ---- */
+enum ctl_env_where { CTL_ENV_PROLOG = 1, CTL_ENV_EPILOG = 2, CTL_ENV_MAIL = 4 };
+enum { CTL_ENV_MORE = 4 }; /* that may be added */
+/* Ends with NULL; of the arena. */
+char **ctl_job_env(const struct ctl *ctl, const struct job *job, enum ctl_env_where where,
+                   struct arena *arena);
+void ctl_env_add(char **env, struct arena *arena, const char *name, const char *value);
+
+/* ---- ctl_mail.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);
+
+/* ---- ctl_hooks.c ---- */
 void ctl_epilog(struct ctl *ctl, const struct event *event);
 
 /* ---- ctl_nodes.c ---- */

@@ -315,6 +315,50 @@ static void suspend_and_resume_count_the_time(void **unused)
     fix_free(fix);
 }
 
+static uint32_t told(struct fix *fix, int64_t later_s)
+{
+    const struct event *event = NULL;
+
+    fix_time(fix, later_s);
+    size_t count = fix_events(fix, EVENT_JOB_TIME, &event);
+    assert_true(count <= 1);
+    return event ? event->mail : 0;
+}
+
+static void parts_of_the_time_limit_are_told_once(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    JobSpec spec = fix_spec(), change = JOB_SPEC__INIT;
+
+    PUT(&spec, mail_type, MAIL_TIME50 | MAIL_TIME80 | MAIL_TIME90);
+    uint32_t id = fix_submit(fix, &spec);
+    assert_int_equal(told(fix, 7200), 0); /* it waits */
+    fix_start(fix, id, "n1", 1);
+    assert_int_equal(told(fix, 1700), 0);
+    assert_int_equal(told(fix, 101), MAIL_TIME50);
+    assert_int_equal(told(fix, 0), 0);
+    struct state *copy = fix_copy(fix); /* what was told is in the snapshot */
+    assert_int_equal(core_next_due(copy), core_next_due(fix->state));
+    state_free(copy);
+    fix_suspend(fix, id, false);
+    assert_int_equal(told(fix, 3600), 0); /* it does not run, so its time does not */
+    fix_suspend(fix, id, true);
+    assert_int_equal(told(fix, 1000), 0);
+    assert_int_equal(told(fix, 500), MAIL_TIME90); /* which says more than 80 */
+    assert_int_equal(told(fix, 50), 0);
+    PUT(&change, mail_type, MAIL_TIME50 | MAIL_TIME100);
+    fix_update(fix, id, &change, false);
+    assert_int_equal(told(fix, 10), 0);
+    assert_int_equal(told(fix, 300), MAIL_TIME100);
+    assert_int_equal(told(fix, 1), 0);
+    assert_phase(fix, id, PHASE_RUNNING);
+    fix_requeue(fix, id, false);
+    fix_release(fix, id, "n1");
+    fix_start(fix, id, "n1", 1);
+    assert_int_equal(told(fix, 1801), MAIL_TIME50); /* another attempt */
+    fix_free(fix);
+}
+
 static void time_limits_have_a_backstop(void **unused)
 {
     struct fix *fix = fix_new(1);
@@ -767,7 +811,7 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
           UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever), UNIT(exit_codes_can_requeue),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
-          UNIT(time_that_did_not_pass_ends_nothing),
+          UNIT(parts_of_the_time_limit_are_told_once), UNIT(time_that_did_not_pass_ends_nothing),
           UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
           UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),

@@ -103,6 +103,8 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
     *spec = fix_spec();
     spec->name = any_word(names, ARRAY_LEN(names));
     PUT(spec, time_limit_s, 60 + any(3600));
+    if (chance(20))
+        PUT(spec, mail_type, any(2048));
     if (fix->seed % 2) {
         static const char *const accounts[] = { NULL, NULL, "phys", "chem", "none" };
         static const char *const qos[] = { NULL, NULL, "high", "tiny", "normal" };
