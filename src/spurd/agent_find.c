@@ -78,7 +78,7 @@ static void end_processes(uv_work_t *work)
 
     if (later->cgroup)
         cgroups_end(later->cgroup);
-    cgroups_end_marked(later->job, later->attempt, later->agent->name);
+    cgroups_end_marked(later->job, later->attempt, later->agent->socket);
 }
 
 static void processes_ended(uv_work_t *work, int status)

@@ -188,8 +188,11 @@ bool cgroups_have(const char *dir, const char *controller);
 /* Ends what is in the cgroup of an attempt and removes it; blocks a little. False: something lives. */
 bool cgroups_end(const char *step_dir);
 void cgroups_end_node(const char *cgroup, const char *run_dir); /* everything; for SIGQUIT */
-/* The same by a mark in the environment of processes, where there are no cgroups. */
-void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *node);
+/*
+ * The same by marks in the environment of processes, where there are no cgroups. The socket is the
+ * agent's: another cluster on this machine may have a node and a job of the same names.
+ */
+void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *socket);
 
 /* The connection to the leader, for other calls; NULL: none. */
 struct rpc_client *session_client(struct session *session);

@@ -195,10 +195,10 @@ static bool is_marked(const char *pid, const char *job, const char *node)
     return found == 2;
 }
 
-void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *node)
+void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *socket)
 {
     CLEANUP(freep) char *job_mark = mem_printf("SPUR_JOB=%u.%u", job, attempt);
-    CLEANUP(freep) char *node_mark = mem_printf("SLURMD_NODENAME=%s", node);
+    CLEANUP(freep) char *node_mark = mem_printf("SPUR_NODE_SOCKET=%s", socket);
     struct dirent *item;
     bool found = true;
 
