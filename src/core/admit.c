@@ -220,6 +220,16 @@ static int check_memory(const Config *config, const struct shape *shape, struct 
     return 0;
 }
 
+/* What no node of the first partition could ever run. */
+static int say_why(const struct state *state, const struct shape *shape, const struct need *needs,
+                   struct err *err)
+{
+    CLEANUP(str_done) struct str why = { 0 };
+
+    fit_why(state, shape, needs, &why);
+    return err_set(err, ERR_NODE_CONFIG_UNAVAILABLE, "%s", str_text(&why));
+}
+
 /* At least one partition must take the job (with ALL: each), and one must have the nodes for it. */
 static int check_partitions(const struct state *state, struct shape *shape, const JobOwner *owner,
                             const JobSpec *spec, struct err *err)
@@ -250,7 +260,7 @@ static int check_partitions(const struct state *state, struct shape *shape, cons
     }
     if (good == 0)
         return first_bad;
-    return fitting ? 0 : err_code(err, ERR_NODE_CONFIG_UNAVAILABLE);
+    return fitting ? 0 : say_why(state, shape, needs, err);
 }
 
 static bool feature_is_known(const void *ctx, const char *name, size_t len)

@@ -307,6 +307,28 @@ static bool has_structure(const struct shape *shape, const struct node *node)
            (!shape->threads || shape->threads <= node->threads) && shape->tmp_mb <= node->tmp_mb;
 }
 
+void fit_amounts(const struct shape *shape, const struct need *need, const struct node *node,
+                 uint32_t tasks, struct node_amounts *out)
+{
+    uint64_t totals[TAKE_GRES];
+    struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
+
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
+        totals[i] = gres_most(&node->gres[i]);
+    out->structure = has_structure(shape, node);
+    out->features = features_could(&shape->features, shape->min_nodes, node);
+    out->cpus = cpus_for(shape, need, node, tasks);
+    out->cpus_have = room_cpus(shape, node, &room);
+    out->mem_mb = mem_for(shape, need, node, tasks, (uint32_t)out->cpus);
+    out->mem_have_mb = node->mem_mb;
+    if (shape->overcommit)
+        out->cpus = MIN(out->cpus, MAX(out->cpus_have, 1));
+    for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
+        out->gres[i] = gres_for(shape, &shape->gres[i], 0, tasks);
+        out->gres_have[i] = gres_room(&shape->gres[i], node, &room);
+    }
+}
+
 /* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
 static uint32_t could_run(const struct shape *shape, const struct need *need,
                           const struct node *node)

@@ -128,4 +128,16 @@ struct take {
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
               const struct room *room, uint32_t before, uint32_t tasks, struct take *out);
 
+/* What `tasks` tasks of the job take of an empty node, and what it has. */
+struct node_amounts {
+    bool structure, features; /* it has enough sockets and so on; the features */
+    uint64_t cpus, cpus_have, mem_mb, mem_have_mb;
+    uint64_t gres[TAKE_GRES], gres_have[TAKE_GRES]; /* as shape->gres */
+};
+void fit_amounts(const struct shape *shape, const struct need *need, const struct node *node,
+                 uint32_t tasks, struct node_amounts *out);
+/* Why even all nodes of the partition, empty, would not run the job: a sentence. fit_why.c */
+void fit_why(const struct state *state, const struct shape *shape, const struct need *need,
+             struct str *out);
+
 #endif

@@ -166,5 +166,21 @@ wait_for 20 job_is "$failing" FAILED
 text=$(spur explain "$failing")
 says 'a job that failed' "^job $failing is FAILED: it failed with exit code 3 after 0:0[0-9]"
 run sbatch -c 400 --wrap true
-is 'what no node could run is refused' "$code $err" '1 sbatch: error: Batch job submission failed: Requested node configuration is not available'
+is 'what no node could run is refused' "$code $err" '1 sbatch: error: partition all: a node of it has at most 4 CPUs, and 400 are needed on one
+sbatch: error: Batch job submission failed: Requested node configuration is not available'
+never() { # name, sentence, options of sbatch
+    local name=$1 text=$2
+    shift 2
+    run sbatch "$@" --wrap true
+    like "$name" "$code $err" "^1 sbatch: error: $text
+sbatch: error: Batch job submission failed: Requested node configuration is not available\$"
+}
+never 'too much memory' 'partition all: a node of it has at most 4000 MB of memory, and 5000 are needed on one' --mem=5000
+never 'too many nodes' 'partition all: 3 nodes are needed, and 2 of it could ever serve' -N 3 -x n1 -c 3
+never 'too many tasks' 'partition all: 15 tasks are needed, and its nodes have not the room for so many' -n 15
+never 'for so few nodes' 'partition all: 9 tasks are needed, and its nodes have not the room for so many on so few nodes' -N 2-2 -n 9
+never 'not both on one node' 'partition all: no node of it has all that is needed at once' -C slow --mem=2000
+scontrol update partitionname=short state=up
+never 'nobody left' 'partition short: no node of it is left' -p short -x 'n[1-2]'
+never 'a shape of CPUs' 'partition all: no node of it has the sockets, cores, threads or temporary disk' --tmp=999999
 done_testing

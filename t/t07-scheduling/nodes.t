@@ -44,7 +44,8 @@ drop "$light" "$fast" "$either" "$counted" "$same"
 liked=$(sub --prefer rack1)
 is "preferred before lighter" "$(runs "$liked")" a1
 run sbatch -C '[rack1*3]' --wrap true
-is "more than there are" "$err" "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+is "more than there are" "$err" "sbatch: error: partition debug: 3 nodes are needed, and 2 of it could ever serve
+sbatch: error: Batch job submission failed: Requested node configuration is not available"
 run sbatch -C 'nosuch' --wrap true
 like "nobody has it" "$err" "Invalid feature specification: nosuch"
 drop "$liked"

@@ -22,9 +22,11 @@ scancel "$two"
 is "they come back" "$(given "$none")" "Nodes=n1 GRES=gpu:mi300x:1(IDX:4)"
 like "the node counts them" "$(scontrol show node n1)" 'AllocTRES=[^ ]*gres/gpu=7'
 run sbatch --gres=gpu:9 --wrap true
-is "nine of eight" "$err" "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+is "nine of eight" "$err" "sbatch: error: partition debug: a node of it has at most 8 gpu, and 9 are needed on one
+sbatch: error: Batch job submission failed: Requested node configuration is not available"
 run sbatch --gres=gpu:h100:1 --wrap true
-is "of another type" "$err" "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+is "of another type" "$err" "sbatch: error: partition debug: no node of it has gpu:h100
+sbatch: error: Batch job submission failed: Requested node configuration is not available"
 scancel "$four" "$per" "$eight" "$none"
 wait_for 20 eval '[ -z "$(squeue -h)" ]'
 

@@ -72,7 +72,8 @@ ok "a GPU in shares is not given whole" wait_for 20 eval '[ "$(squeue -h -j $who
 scancel "$two"
 is "until they are given back" "$(given "$whole")" "CPU_IDs=1 GRES=gpu:a100:1(IDX:1)"
 run sbatch --gres=shard:5 --wrap true
-is "more shares than one GPU has" "$err" "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+is "more shares than one GPU has" "$err" "sbatch: error: partition debug: a node of it has at most 4 shard, and 5 are needed on one
+sbatch: error: Batch job submission failed: Requested node configuration is not available"
 scancel "$three" "$whole"
 sbatch -W -o seen -w s1 --gres=shard:1 --wrap 'echo "$CUDA_VISIBLE_DEVICES $SLURM_SHARDS_ON_NODE"' >/dev/null
 is "what a share sees" "$(cat seen)" "0 1"

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fit_why.c - why no configured node could ever run a job, in a sentence
+ *
+ * The first of these that holds: no node has the features, the structure, so many CPUs, so much
+ * memory, so many of a resource; no node has all of it at once; too few nodes do; too few tasks fit.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/shape.h"
+#include "core/state_priv.h"
+
+/* Over the nodes of a partition: the least that is asked of one of them, the most that one has. */
+struct survey {
+    size_t nodes;
+    bool structure, features, cpus_ok, mem_ok, gres_ok[TAKE_GRES];
+    uint64_t cpus, cpus_have, mem_mb, mem_have_mb;
+    uint64_t gres[TAKE_GRES], gres_have[TAKE_GRES];
+};
+
+static void survey_add(struct survey *survey, const struct shape *shape,
+                       const struct node_amounts *one)
+{
+    bool first = survey->nodes++ == 0;
+
+    survey->structure |= one->structure;
+    survey->features |= one->features;
+    survey->cpus_ok |= one->cpus <= one->cpus_have;
+    survey->cpus = first ? one->cpus : MIN(survey->cpus, one->cpus);
+    survey->cpus_have = MAX(survey->cpus_have, one->cpus_have);
+    survey->mem_ok |= one->mem_mb <= one->mem_have_mb;
+    survey->mem_mb = first ? one->mem_mb : MIN(survey->mem_mb, one->mem_mb);
+    survey->mem_have_mb = MAX(survey->mem_have_mb, one->mem_have_mb);
+    for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
+        survey->gres_ok[i] |= one->gres[i] <= one->gres_have[i];
+        survey->gres[i] = first ? one->gres[i] : MIN(survey->gres[i], one->gres[i]);
+        survey->gres_have[i] = MAX(survey->gres_have[i], one->gres_have[i]);
+    }
+}
+
+static void look_around(const struct state *state, const struct shape *shape,
+                        const struct need *need, struct survey *out)
+{
+    /* Without a number of tasks, --ntasks-per-node is what each node must run. */
+    uint32_t tasks = shape->tasks_given ? 1 : MAX(MIN(shape->tasks_per_node, shape->tasks), 1);
+    struct bitset excluded = { 0 };
+
+    if (shape->exclude)
+        state_node_set(state, shape->exclude, &excluded, NULL);
+    bitset_each (number, &need->partition->nodes) {
+        struct node_amounts one = { 0 };
+        if (excluded.words && bitset_has(&excluded, number))
+            continue;
+        fit_amounts(shape, need, state->nodes.items[number], tasks, &one);
+        survey_add(out, shape, &one);
+    }
+    bitset_done(&excluded);
+}
+
+static void add_most(struct str *out, const char *what, const char *type, uint64_t have,
+                     uint64_t want)
+{
+    if (!have) {
+        str_addf(out, "no node of it has %s%s%s", what, type ? ":" : "", type ? type : "");
+        return;
+    }
+    str_addf(out, "a node of it has at most %" PRIu64 " %s%s%s, and %" PRIu64 " are needed on one",
+             have, what, type ? ":" : "", type ? type : "", want);
+}
+
+/* No node serves. */
+static void none_serves(const struct shape *shape, const struct survey *seen, struct str *out)
+{
+    if (!seen->nodes) {
+        str_add(out, "no node of it is left");
+        return;
+    }
+    if (!seen->features) {
+        str_add(out, "no node of it has the features that are asked for");
+        return;
+    }
+    if (!seen->structure) {
+        str_add(out, "no node of it has the sockets, cores, threads or temporary disk");
+        return;
+    }
+    if (!seen->cpus_ok) {
+        add_most(out, "CPUs", NULL, seen->cpus_have, seen->cpus);
+        return;
+    }
+    for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
+        if (seen->gres_ok[i])
+            continue;
+        add_most(out, shape->gres[i].name, shape->gres[i].type, seen->gres_have[i], seen->gres[i]);
+        return;
+    }
+    if (!seen->mem_ok)
+        add_most(out, "MB of memory", NULL, seen->mem_have_mb, seen->mem_mb);
+    else
+        str_add(out, "no node of it has all that is needed at once");
+}
+
+void fit_why(const struct state *state, const struct shape *shape, const struct need *need,
+             struct str *out)
+{
+    struct survey seen = { 0 };
+
+    str_addf(out, "partition %s: ", need->partition->spec->name);
+    look_around(state, shape, need, &seen);
+    if (need->node_count == 0)
+        none_serves(shape, &seen, out);
+    else if (need->node_count < shape->min_nodes)
+        str_addf(out, "%u nodes are needed, and %u of it could ever serve", shape->min_nodes,
+                 need->node_count);
+    else if (shape->nodelist)
+        str_addf(out, "the nodes %.200s do not serve, or are not enough", shape->nodelist);
+    else if (shape->features.group_count)
+        str_add(out, "not enough nodes of it have the features that are asked for");
+    else
+        str_addf(out, "%u tasks are needed, and its nodes have not the room for so many%s",
+                 shape->tasks, shape->max_nodes < need->node_count ? " on so few nodes" : "");
+}
