@@ -3,13 +3,15 @@
  * bench_floor.c - what this machine allows: the floors that the figures of a cluster stand beside
  *
  *     bench-floor sync DIR BYTES SECONDS   appends of BYTES with fdatasync each; batches of 1 and 64
- *     bench-floor spawn SECONDS            bash scripts of one `true`, two at a time
+ *     bench-floor spawn SECONDS [PROGRAM]  processes of PROGRAM, two at a time; without it bash
+ *                                          scripts of one `true`
  */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,21 +47,22 @@ static int sync_floor(const char *dir, size_t bytes, double seconds)
     return 0;
 }
 
-static int spawn_floor(double seconds)
+static int spawn_floor(double seconds, char *program)
 {
     char script[] = "/tmp/bench-floor-XXXXXX";
     int fd = mkstemp(script), running = 0;
-    char *const argv[] = { (char *)"bash", script, NULL };
+    char *const argv[] = { program ? program : script, NULL };
     double begin = bench_ms(), end = begin + seconds * 1e3;
     long count = 0;
 
     if (fd < 0 || write(fd, "#!/bin/bash\ntrue\n", 17) != 17)
         return 1;
+    fchmod(fd, 0700);
     close(fd);
     while (bench_ms() < end || running) {
         pid_t pid;
         while (running < 2 && bench_ms() < end &&
-               posix_spawn(&pid, "/bin/bash", NULL, NULL, argv, environ) == 0)
+               posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) == 0)
             running++;
         if (wait(NULL) < 0)
             break;
@@ -75,8 +78,8 @@ int main(int argc, char **argv)
 {
     if (argc == 5 && strcmp(argv[1], "sync") == 0)
         return sync_floor(argv[2], (size_t)atol(argv[3]), atof(argv[4]));
-    if (argc == 3 && strcmp(argv[1], "spawn") == 0)
-        return spawn_floor(atof(argv[2]));
-    fprintf(stderr, "usage: bench-floor sync DIR BYTES SECONDS | spawn SECONDS\n");
+    if ((argc == 3 || argc == 4) && strcmp(argv[1], "spawn") == 0)
+        return spawn_floor(atof(argv[2]), argv[3]);
+    fprintf(stderr, "usage: bench-floor sync DIR BYTES SECONDS | spawn SECONDS [PROGRAM]\n");
     return 2;
 }
