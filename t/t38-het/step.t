@@ -33,7 +33,7 @@ printf '0 echo first\n1 echo second\n' >multi.conf
 run as_user timeout 60 srun -l -n1 echo a : -n2 --multi-prog multi.conf
 is "--multi-prog counts from its component's first task" "$code $(sort <<<"$out" | tr '\n' ,)" "0 0: a,1: first,2: second,"
 run as_user timeout 60 srun -n1 -w n1 echo a : -n64 echo b
-like "what one component can never have is refused for all" "$code $out $err" "^1  srun: error: Unable to allocate resources: "
+like "what one component can never have is refused for all" "$code $out $err" "^1  srun: error: partition .*Unable to allocate resources: "
 run as_user timeout 60 srun -n1 a-program : -n1
 like "the last component needs a program" "$code $err" "^1 srun: fatal: No command given to execute"
 run as_user srun --het-group=1 true
