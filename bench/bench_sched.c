@@ -11,7 +11,8 @@
  *     bench-sched JOBS [NODES [SHAPES [USERS]]]       one run
  *
  * For one run, in the environment, BOOKINGS=N: as scheduler.bookings. LIMITS=1: with accounts,
- * limits and fair share. SWITCHES=1: with a tree of switches, eighteen nodes to a leaf.
+ * limits and fair share. SWITCHES=1: with a tree of switches, eighteen nodes to a leaf. PLACEMENTS=N:
+ * so many are measured.
  *
  * The floor is a planner that asks nothing: the next job of an array on the next free node of
  * another, and the same command made of it.
@@ -229,6 +230,10 @@ static void churn(struct load *load, uint64_t most)
 /* As many as need be to see it: few when there are few nodes, or each one is dear. */
 static uint64_t placements(const struct setting *of)
 {
+    const char *asked = getenv("PLACEMENTS");
+
+    if (asked)
+        return strtoull(asked, NULL, 10);
     if (of->bookings || of->switches || of->nodes < 100)
         return 2000;
     return of->nodes < 1000 ? 20000 : 100000;

@@ -46,8 +46,13 @@ void bitset_add_range(struct bitset *set, size_t first, size_t last)
 
 void bitset_fill(struct bitset *set)
 {
-    if (set->bits)
-        bitset_add_range(set, 0, set->bits - 1);
+    size_t count = words(set);
+
+    if (!count)
+        return;
+    memset(set->words, 0xff, count * sizeof(uint64_t));
+    if (set->bits % 64) /* (1) */
+        set->words[count - 1] = (UINT64_C(1) << (set->bits % 64)) - 1;
 }
 
 void bitset_clear(struct bitset *set)

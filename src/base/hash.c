@@ -4,16 +4,8 @@
  */
 #include "base/hash.h"
 
+#include <endian.h>
 #include <string.h>
-
-uint64_t hash_mix(uint64_t value)
-{
-    value ^= value >> 32;
-    value *= UINT64_C(0xd6e8feb86659fd93);
-    value ^= value >> 32;
-    value *= UINT64_C(0xd6e8feb86659fd93);
-    return value ^ value >> 32;
-}
 
 static uint64_t little_endian(const unsigned char *bytes, size_t len)
 {
@@ -29,8 +21,11 @@ uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
     const unsigned char *at = bytes;
     uint64_t hash = hash_mix(seed ^ (uint64_t)len * UINT64_C(0x9e3779b97f4a7c15));
 
-    for (; len >= 8; at += 8, len -= 8)
-        hash = hash_mix(hash ^ little_endian(at, 8)) + UINT64_C(0x9e3779b97f4a7c15);
+    for (; len >= 8; at += 8, len -= 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = hash_mix(hash ^ le64toh(word)) + UINT64_C(0x9e3779b97f4a7c15);
+    }
     return len ? hash_mix(hash ^ little_endian(at, len)) : hash;
 }
 

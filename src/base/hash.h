@@ -11,7 +11,14 @@
 
 #include "base/util.h"
 
-uint64_t hash_mix(uint64_t value);
+static inline uint64_t hash_mix(uint64_t value)
+{
+    value ^= value >> 32;
+    value *= UINT64_C(0xd6e8feb86659fd93);
+    value ^= value >> 32;
+    value *= UINT64_C(0xd6e8feb86659fd93);
+    return value ^ value >> 32;
+}
 uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed);
 
 /* CRC-32C (Castagnoli), the checksum of log rows. Continue with the last result; start with 0. */

@@ -5,6 +5,7 @@
  * (1) slots[] holds entry index + 1, 0 for never used, GONE for removed.
  * (2) The table is rebuilt when entries are full or holes outnumber the living; at least half of
  *     slots[] is unused, so a search ends.
+ * (3) A small one that becomes empty begins anew: many are filled and emptied again and again.
  */
 #include "base/map.h"
 
@@ -14,6 +15,7 @@
 #include "base/hash.h"
 
 static const uint32_t GONE = UINT32_MAX;
+enum { SMALL_SLOTS = 256 };
 
 void map_init(struct map *map)
 {
@@ -73,7 +75,7 @@ static void rebuild(struct map *map)
 static uint32_t *find(const struct map *map, const char *key, size_t len, uint64_t num,
                       uint64_t hash)
 {
-    if (!map->slot_count)
+    if (!map->live)
         return NULL;
     for (size_t at = hash & (map->slot_count - 1); map->slots[at];
          at = (at + 1) & (map->slot_count - 1)) {
@@ -125,7 +127,8 @@ static void *del(struct map *map, const char *key, size_t len, uint64_t num, uin
     free(entry->key);
     *entry = (struct map_entry){ 0 };
     *slot = GONE;
-    map->live--;
+    if (--map->live == 0 && map->slot_count <= SMALL_SLOTS) /* (3) */
+        map_clear(map);
     return old;
 }
 

@@ -152,7 +152,7 @@ static int check_gres(const struct node *node, const NodeAlloc *alloc, struct er
 static int check_company(const struct job *job, const struct need *need, const struct node *node,
                          struct err *err)
 {
-    if (need->whole_nodes && node_jobs_active(node))
+    if (need->whole_nodes && node->jobs_active)
         return no_room(err, node->spec->name, "it is not empty");
     if (node->jobs_whole)
         return no_room(err, node->spec->name, "another job has it for itself");
@@ -322,12 +322,14 @@ static void hold_cores(struct node *node, const struct job_run *run, const struc
 {
     hold_cpus(node, run, part);
     node->jobs_whole += run->whole_nodes;
+    node->jobs_active++;
 }
 
 static void free_cores(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     free_cpus(node, run, part);
     node->jobs_whole -= run->whole_nodes && node->jobs_whole;
+    node->jobs_active -= node->jobs_active > 0;
 }
 
 static void hold_amounts(struct node *node, const struct job_run *run, const struct job_part *part)
@@ -448,15 +450,6 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
 
 /* ---- CPUs that a suspended job lends ---- */
 
-size_t node_jobs_active(const struct node *node)
-{
-    size_t count = 0;
-
-    vec_each (struct job *, at, &node->jobs)
-        count += !(*at)->run->lent;
-    return count;
-}
-
 void lent_add(struct state *state, struct job *job)
 {
     size_t at = state->lent.len;
@@ -497,7 +490,7 @@ static bool cores_are_free(const struct job *job)
         if (!part->node)
             continue;
         if (part->node->jobs_whole || bitset_meets(&part->node->cpu_ids, &part->cpu_ids) ||
-            (job->run->whole_nodes && node_jobs_active(part->node)))
+            (job->run->whole_nodes && part->node->jobs_active))
             return false;
     }
     return true;

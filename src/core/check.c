@@ -23,12 +23,14 @@ struct use {
     struct bitset cpus;
     unsigned *shares;
     uint64_t mem, gres[TAKE_GRES];
+    uint32_t active;
 };
 
 static int add_part(const struct node *node, const struct job *job, const struct job_part *part,
                     struct use *use, struct err *err)
 {
     use->mem += part->mem_mb;
+    use->active += !job->run->lent;
     bitset_each (cpu, &part->cpu_ids) {
         if (cpu >= node->cpus || job->run->lent)
             break;
@@ -65,7 +67,7 @@ static int add_job(const struct state *state, const struct node *node, const str
     }
     if (parts != 1)
         return wrong(err, "node %s: job %llu holds not one part", name, job->id);
-    if (job->run->whole_nodes && !job->run->lent && node_jobs_active(node) > 1)
+    if (job->run->whole_nodes && !job->run->lent && node->jobs_active > 1)
         return wrong(err, "node %s is not job %llu's alone", name, job->id);
     return 0;
 }
@@ -77,6 +79,8 @@ static int compare_use(const struct node *node, const struct use *use, struct er
     if (!bitset_eq(&use->cpus, &node->cpu_ids) || bitset_count(&use->cpus) != node->cpus_used)
         return wrong(err, "node %s: CPUs in use are not what jobs hold (%llu)", name,
                      node->cpus_used);
+    if (use->active != node->jobs_active)
+        return wrong(err, "node %s: %llu jobs are counted as active", name, node->jobs_active);
     if (use->mem != node->mem_used_mb)
         return wrong(err, "node %s: memory in use is %llu MB", name, node->mem_used_mb);
     for (size_t k = 0; k < node->gres_count; k++) {

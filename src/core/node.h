@@ -42,6 +42,7 @@ struct node {
     uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
     uint32_t cpus_used;     /* CPUs in use, each counted once */
     uint32_t jobs_whole;    /* jobs that have the node for themselves */
+    uint32_t jobs_active;   /* jobs that have not lent their CPUs to others */
     uint64_t mem_mb, mem_used_mb;
     uint64_t tmp_mb;
     uint32_t weight;
@@ -74,8 +75,6 @@ static inline uint64_t gres_most(const struct node_gres *gres)
 
 /* May a job start there now (up, not draining, failing, reserved for nothing)? */
 bool node_is_usable(const struct node *node);
-/* Jobs there that have not lent their CPUs to others. */
-size_t node_jobs_active(const struct node *node);
 bool node_has_feature(const struct node *node, const char *feature);
 /* With ALLOCATED, MIXED, and the COMPLETING flag worked out. */
 NodeState node_shown_state(const struct node *node, uint32_t *flags);

@@ -148,7 +148,7 @@ bool node_amounts(struct node *node)
     else
         take_gres(node, found->gres, found->n_gres);
     bitset_init(&node->cpu_ids, node->cpus);
-    node->cpus_used = node->jobs_whole = 0;
+    node->cpus_used = node->jobs_whole = node->jobs_active = 0;
     node->mem_used_mb = 0;
     alloc_recount(node);
     node_see_shrunk(node);

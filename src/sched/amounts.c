@@ -16,10 +16,19 @@ static bool is_same(const struct amount *amount, const struct take *take, bool w
            memcmp(amount->gres, take->gres, sizeof(take->gres)) == 0;
 }
 
+/* Of what there is: most takes have one generic resource or none. */
+static uint64_t hash_of(const struct take *take, bool whole)
+{
+    uint64_t hash = hash_mix(take->cpus * UINT64_C(2) + whole) ^ take->mem_mb;
+
+    for (uint64_t i = 0; i < TAKE_GRES; i++)
+        hash = take->gres[i] ? hash_mix(hash ^ (take->gres[i] << 4 | i)) : hash;
+    return hash;
+}
+
 struct amount *amount_take(struct sched *sched, const struct take *take, bool whole)
 {
-    uint64_t seed = hash_mix(take->cpus * UINT64_C(2) + whole) ^ take->mem_mb;
-    uint64_t hash = hash_bytes(take->gres, sizeof(take->gres), seed);
+    uint64_t hash = hash_of(take, whole);
     struct amount *chain = map_get_num(&sched->amounts, hash);
 
     for (struct amount *amount = chain; amount; amount = amount->same) {

@@ -20,7 +20,7 @@ static int check_host(const struct sched *sched, uint32_t number, struct err *er
     const struct host *host = &sched->hosts.items[number];
     const struct node *node = host->node;
     uint64_t cpus = node->cpus_used, mem = node->mem_used_mb;
-    uint32_t jobs = (uint32_t)node_jobs_active(node);
+    uint32_t jobs = node->jobs_active;
 
     if (node != state_node_at(sched->state, number))
         return broken(err, "a host is another node", number);

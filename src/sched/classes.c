@@ -15,11 +15,6 @@
 
 enum { EXACT_LIMITS = 2048 };
 
-struct class *class_of(const struct sched *sched, const struct pend *pend)
-{
-    return sched->classes.items[pend->class - 1];
-}
-
 /* A family with very many different limits gets coarser classes: rounded up by less than 1 %. */
 static int64_t class_limit(const struct family *family, int64_t limit_us)
 {

@@ -92,6 +92,9 @@ struct order family_first(const struct family *family, int64_t limit_us, struct 
     struct class *from = NULL, *class = family->root;
     bool subtree = false;
 
+    if (limit_us == INT64_MAX && !out)
+        return class ? class->best : ORDER_LAST;
+
     /* Of each class on the way that is short enough, all that are shorter count too. */
     while (class) {
         if (class->limit_us > limit_us) {

@@ -2,7 +2,8 @@
 /*
  * grid.c - hosts of one kind by what they have
  *
- * A cell holds the hosts with the same number of devices and CPUs, as bits by host number. A walk
+ * A cell holds the hosts with the same number of devices and CPUs, as bits by host number, and a bit
+ * for each of these words that is not empty: most cells have few hosts of many. A walk
  * begins at what is wanted and goes on to roomier cells, so the first host it gives leaves least
  * behind; or it begins at the roomiest.
  */
@@ -15,6 +16,7 @@ void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts)
     grid->rows = rows;
     grid->cols = cols;
     grid->words = (uint32_t)((hosts + 63) / 64);
+    grid->full_words = (grid->words + 63) / 64;
     grid->row_words = (cols + 63) / 64;
     grid->cells = NEW_ARRAY(struct cell, (size_t)rows * cols);
     grid->filled = NEW_ARRAY(uint64_t, (size_t)rows * grid->row_words);
@@ -37,6 +39,26 @@ static uint64_t *filled_word(struct grid *grid, uint32_t cell, uint64_t *bit)
     return &grid->filled[row * grid->row_words + col / 64];
 }
 
+/* Which words of the cell are not empty; behind them. */
+static uint64_t *full_of(const struct grid *grid, const struct cell *cell)
+{
+    return cell->hosts + grid->words;
+}
+
+/* The first word at or after `word` that has a host, or words. */
+static uint32_t word_from(const struct grid *grid, const struct cell *cell, uint32_t word)
+{
+    const uint64_t *full = full_of(grid, cell);
+    uint32_t at = word / 64;
+
+    if (word >= grid->words)
+        return grid->words;
+    uint64_t bits = full[at] & (~UINT64_C(0) << (word % 64));
+    while (!bits && ++at < grid->full_words)
+        bits = full[at];
+    return bits ? at * 64 + (uint32_t)__builtin_ctzll(bits) : grid->words;
+}
+
 void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
 {
     uint64_t bit;
@@ -45,7 +67,10 @@ void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
         return;
     if (*at != NO_CELL) {
         struct cell *cell = &grid->cells[*at];
-        cell->hosts[host / 64] &= ~(UINT64_C(1) << (host % 64));
+        uint32_t at_word = host / 64;
+        cell->hosts[at_word] &= ~(UINT64_C(1) << (host % 64));
+        if (!cell->hosts[at_word])
+            full_of(grid, cell)[at_word / 64] &= ~(UINT64_C(1) << (at_word % 64));
         if (--cell->count == 0) {
             uint64_t *word = filled_word(grid, *at, &bit);
             *word &= ~bit;
@@ -54,8 +79,10 @@ void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
     if (to != NO_CELL) {
         struct cell *cell = &grid->cells[to];
         if (!cell->hosts)
-            cell->hosts = NEW_ARRAY(uint64_t, grid->words);
-        cell->hosts[host / 64] |= UINT64_C(1) << (host % 64);
+            cell->hosts = NEW_ARRAY(uint64_t, grid->words + grid->full_words);
+        uint32_t at_word = host / 64;
+        cell->hosts[at_word] |= UINT64_C(1) << (host % 64);
+        full_of(grid, cell)[at_word / 64] |= UINT64_C(1) << (at_word % 64);
         if (cell->count++ == 0) {
             uint64_t *word = filled_word(grid, to, &bit);
             *word |= bit;
@@ -154,9 +181,10 @@ uint32_t grid_walk_next(struct grid_walk *walk)
             walk->word = 0;
         }
         const struct cell *cell = &grid->cells[(size_t)walk->row * grid->cols + walk->col];
-        while (walk->word < grid->words && !(cell->hosts[walk->word] & walk->among[walk->word]))
-            walk->word++;
-        if (walk->word < grid->words)
-            walk->bits = cell->hosts[walk->word] & walk->among[walk->word];
+        do {
+            walk->word = word_from(grid, cell, walk->word);
+            if (walk->word < grid->words)
+                walk->bits = cell->hosts[walk->word] & walk->among[walk->word];
+        } while (!walk->bits && walk->word++ < grid->words);
     }
 }

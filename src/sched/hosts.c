@@ -51,7 +51,7 @@ static void read_free(const struct sched *sched, struct host *host)
     uint64_t cpus = node->cpus_used, mem = node->mem_used_mb, gres[TAKE_GRES];
     size_t kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
 
-    host->jobs = (uint32_t)node_jobs_active(node);
+    host->jobs = node->jobs_active;
     host->whole = node->jobs_whole;
     for (size_t i = 0; i < kinds; i++)
         gres[i] = node->gres[i].used;

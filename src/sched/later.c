@@ -216,10 +216,43 @@ static bool fits_from(const struct sched *sched, const struct host *host,
     return room_has(host, &room, amount);
 }
 
+/* CPUs and memory alone, nothing that is counted otherwise. */
+static bool is_plain(const struct host *host, const struct amount *amount)
+{
+    if (amount->whole || amount->mem_mb > host->node->mem_mb || amount->cpus > host->node->cpus)
+        return false;
+    for (size_t i = 0; i < host->node->gres_count && i < TAKE_GRES; i++) {
+        if (amount->gres[i])
+            return false;
+    }
+    return true;
+}
+
+/* The same for what is plain: two sums. */
+static int64_t earliest_plain(const struct host *host, const struct amount *amount, int64_t now_us,
+                              int64_t before_us)
+{
+    uint64_t cpus = host->free.cpus, mem_mb = host->free.mem_mb;
+
+    for (size_t i = 0; i < host->runs.len; i++) {
+        const struct run *run = &host->runs.items[i];
+        int64_t end = MAX(run->end_us, now_us + US_PER_S);
+        if (end >= before_us)
+            return INT64_MAX;
+        cpus += run->amount->cpus;
+        mem_mb += run->out == RUN_LENDS ? 0 : run->amount->mem_mb;
+        if (cpus >= amount->cpus && mem_mb >= amount->mem_mb)
+            return end;
+    }
+    return INT64_MAX;
+}
+
 /* Without blocks the room only grows: one walk over what ends. */
 static int64_t earliest_growing(const struct host *host, const struct amount *amount,
                                 int64_t now_us, int64_t before_us)
 {
+    if (is_plain(host, amount))
+        return earliest_plain(host, amount, now_us, before_us);
     struct room_at room = host->free;
     uint32_t left = host->jobs;
 

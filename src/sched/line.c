@@ -110,8 +110,21 @@ static uint32_t make_room(struct line *queue, uint32_t at)
     return queue->first + place;
 }
 
+static void note_end(struct line *queue)
+{
+    queue->tail = queue->count ? queue->chunks[queue->first + queue->count - 1] : NULL;
+    queue->last = queue->count ? last_of(queue->tail) : ORDER_LAST;
+}
+
 void line_put(struct line *queue, struct order order)
 {
+    struct chunk *tail = queue->tail;
+
+    if (tail && order_before(queue->last, order) && tail->start + tail->len < tail->cap) {
+        tail->items[tail->start + tail->len++] = order;
+        queue->last = order;
+        return;
+    }
     uint32_t end = queue->first + queue->count;
     bool behind = !queue->count || order_before(last_of(queue->chunks[end - 1]), order);
     uint32_t at = behind ? end : chunk_for(queue, order);
@@ -135,6 +148,7 @@ void line_put(struct line *queue, struct order order)
             (chunk->start + chunk->len - to) * sizeof(*chunk->items));
     chunk->items[to] = order;
     chunk->len++;
+    note_end(queue);
 }
 
 bool line_del(struct line *queue, struct order order)
@@ -155,8 +169,11 @@ bool line_del(struct line *queue, struct order order)
         memmove(&chunk->items[from], &chunk->items[from + 1],
                 (chunk->start + chunk->len - from - 1) * sizeof(*chunk->items));
     }
-    if (--chunk->len)
+    if (--chunk->len) {
+        if (order.id == queue->last.id && order.rank == queue->last.rank)
+            queue->last = last_of(chunk);
         return true;
+    }
     free(chunk); /* (1) */
     if (at == queue->first)
         queue->first++;
@@ -165,6 +182,7 @@ bool line_del(struct line *queue, struct order order)
                 (queue->first + queue->count - at - 1) * sizeof(*queue->chunks));
     if (--queue->count == 0)
         queue->first = 0;
+    note_end(queue);
     return true;
 }
 

@@ -6,32 +6,6 @@
 
 #include "sched/sched_priv.h"
 
-enum { PENDS_PER_PAGE = 1024 };
-
-struct pend_page {
-    uint64_t number;
-    uint32_t used; /* of pends that have a class */
-    struct pend pends[PENDS_PER_PAGE];
-};
-
-static struct pend_page *page_find(const struct sched *sched, uint32_t job_id)
-{
-    uint64_t number = job_id / PENDS_PER_PAGE;
-
-    if (sched->last_page && sched->last_page->number == number)
-        return sched->last_page;
-    return map_get_num(&sched->pages, number);
-}
-
-struct pend *pend_find(const struct sched *sched, uint32_t job_id)
-{
-    struct pend_page *page = page_find(sched, job_id);
-
-    return page && page->pends[job_id % PENDS_PER_PAGE].class ? &page->pends[job_id %
-                                                                             PENDS_PER_PAGE]
-                                                              : NULL;
-}
-
 struct pend *pend_new(struct sched *sched, uint32_t job_id)
 {
     struct pend_page *page = page_find(sched, job_id);

@@ -14,6 +14,25 @@
 
 enum { SEEDS_MOST = 32, EXACT_MOST = 8 };
 
+/* Sets that live for one call: most are small. */
+enum { SCRATCH_WORDS = 4 };
+
+static void scratch_init(struct bitset *set, uint64_t *words, size_t bits)
+{
+    if (bits > (size_t)SCRATCH_WORDS * 64) {
+        bitset_init(set, bits);
+        return;
+    }
+    memset(words, 0, SCRATCH_WORDS * sizeof(*words));
+    *set = (struct bitset){ .words = words, .bits = bits };
+}
+
+static void scratch_done(struct bitset *set, const uint64_t *words)
+{
+    if (set->words != words)
+        bitset_done(set);
+}
+
 /* ---- devices ---- */
 
 static unsigned link_between(const struct devices *devices, size_t a, size_t b)
@@ -164,6 +183,7 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count, s
 {
     const struct bitset *used = &host->node->gres[gres].index;
     const struct devices *devices = &host->kind->devices[gres];
+    uint64_t words[SCRATCH_WORDS];
     struct bitset unused;
 
     *out = (struct bitset){ 0 };
@@ -177,7 +197,7 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count, s
     if (!used->words || !count)
         return;
     bitset_init(out, used->bits);
-    bitset_init(&unused, used->bits);
+    scratch_init(&unused, words, used->bits);
     bitset_fill(&unused);
     bitset_minus(&unused, used);
     take_off_shared(host, gres, &unused);
@@ -191,7 +211,7 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count, s
         best_of_all(devices, &unused, count, out);
     else
         best_linked(devices, &unused, count, out);
-    bitset_done(&unused);
+    scratch_done(&unused, words);
 }
 
 /* ---- CPUs ---- */
@@ -210,7 +230,6 @@ bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share)
 
 static void free_cpus(const struct host *host, unsigned share, struct bitset *out)
 {
-    bitset_init(out, host->node->cpus);
     if (share > 1) {
         for (size_t cpu = 0; cpu < out->bits; cpu++) {
             if (host_cpu_is_free(host, cpu, share))
@@ -250,8 +269,14 @@ static size_t count_within(const struct bitset *set, size_t first, size_t last)
 {
     size_t count = 0;
 
-    for (size_t at = bitset_next(set, first); at < last; at = bitset_next(set, at + 1))
-        count++;
+    for (size_t word = first / 64; word * 64 < last; word++) {
+        uint64_t bits = set->words[word];
+        if (word == first / 64)
+            bits &= ~UINT64_C(0) << (first % 64);
+        if (last < (word + 1) * 64)
+            bits &= (UINT64_C(1) << (last % 64)) - 1;
+        count += (size_t)__builtin_popcountll(bits);
+    }
     return count;
 }
 
@@ -277,17 +302,20 @@ static void pick_cpus(const struct host *host, const struct need *need, uint32_t
 {
     const struct node *node = host->node;
     uint32_t unit = need_unit(need, node), sockets = node_socket_count(node), left = count;
+    uint64_t words[SCRATCH_WORDS], close_words[SCRATCH_WORDS];
     struct bitset unused;
 
+    scratch_init(&unused, words, node->cpus);
     free_cpus(host, need->share, &unused);
     bitset_init(out, node->cpus);
     if (near->words) {
         struct bitset close;
-        bitset_init_copy(&close, &unused);
+        scratch_init(&close, close_words, unused.bits);
+        bitset_or(&close, &unused);
         bitset_and(&close, near);
         take_cpus(&close, unit, 0, node->cpus, &left, out);
         bitset_minus(&unused, out);
-        bitset_done(&close);
+        scratch_done(&close, close_words);
     }
     for (uint32_t i = 0; left && i < sockets; i++) {
         uint32_t socket = best_socket(&unused, sockets, left);
@@ -297,17 +325,18 @@ static void pick_cpus(const struct host *host, const struct need *need, uint32_t
         for (size_t cpu = socket * each; left && unit > 1 && cpu < (socket + 1) * each; cpu++)
             bitset_del(&unused, cpu);
     }
-    bitset_done(&unused);
+    scratch_done(&unused, words);
 }
 
 void pick(const struct host *host, const struct need *need, const struct take *take,
           struct claim *claim)
 {
     const struct node *node = host->node;
+    uint64_t words[SCRATCH_WORDS];
     struct bitset near = { 0 };
 
     claim->device_kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
-    claim->devices = NEW_ARRAY(struct bitset, claim->device_kinds + 1);
+    claim->devices = claim->device_kinds ? NEW_ARRAY(struct bitset, claim->device_kinds) : NULL;
     for (size_t i = 0; i < claim->device_kinds; i++) {
         size_t base = node->gres[i].base_at;
         const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
@@ -315,7 +344,7 @@ void pick(const struct host *host, const struct need *need, const struct take *t
         if (!devices->near || !claim->devices[i].words)
             continue;
         if (!near.words)
-            bitset_init(&near, node->cpus);
+            scratch_init(&near, words, node->cpus);
         bitset_each (device, &claim->devices[i])
             bitset_or(&near, &devices->near[device]);
     }
@@ -326,5 +355,5 @@ void pick(const struct host *host, const struct need *need, const struct take *t
         bitset_each (cpu, &claim->cpus)
             claim->fresh_cpus += host_cpu_is_free(host, cpu, 1);
     }
-    bitset_done(&near);
+    scratch_done(&near, words);
 }

@@ -49,6 +49,8 @@ struct chunk;
 struct line {
     struct chunk **chunks;
     uint32_t first, count, cap;
+    struct chunk *tail; /* the last one, and the last job in it: most come behind it */
+    struct order last;
 };
 void line_put(struct line *queue, struct order order);
 bool line_del(struct line *queue, struct order order);
@@ -175,8 +177,12 @@ void throttle_release(struct sched *sched, uint32_t array_id);
 
 /* ---- pends.c ---- */
 
-struct pend *pend_find(const struct sched *sched, uint32_t job_id);
-
+enum { PENDS_PER_PAGE = 1024 };
+struct pend_page {
+    uint64_t number;
+    uint32_t used; /* of pends that have a class */
+    struct pend pends[PENDS_PER_PAGE];
+};
 struct pend *pend_new(struct sched *sched, uint32_t job_id);
 void pend_free(struct sched *sched, uint32_t job_id);
 struct throttle *throttle_of(struct sched *sched, uint32_t array_id);
@@ -205,7 +211,6 @@ void class_refresh(struct sched *sched, const struct job *job);
 void class_remove(struct sched *sched, uint32_t job_id);
 /* Only what is planned of it changed. */
 void class_settle(struct sched *sched, const struct job *job);
-struct class *class_of(const struct sched *sched, const struct pend *pend);
 /* The first job of the family whose class has no longer limit. */
 struct order family_first(const struct family *family, int64_t limit_us, struct class **class);
 void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);

@@ -30,12 +30,13 @@ void amounts_done(struct sched *sched);
 /* ---- grid.c: hosts of one kind by what they have ---- */
 
 struct cell {
-    uint64_t *hosts; /* a bit each */
+    uint64_t *hosts; /* a bit each; then one for each of these words */
     uint32_t count;
 };
 struct grid {
     uint32_t rows, cols; /* generic resources; CPUs */
     uint32_t words;      /* of a cell */
+    uint32_t full_words; /* that say which of them are not empty */
     struct cell *cells;
     uint64_t *filled; /* a bit per cell, rows apart */
     uint32_t row_words;

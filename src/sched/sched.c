@@ -279,7 +279,23 @@ void sched_feed(struct sched *sched, const struct event *event)
     }
 }
 
+/* Hosts that are freed were not looked at for long: their memory is asked for beforehand. */
+static void fetch_hosts(const struct sched *sched, const struct events *events)
+{
+    enum { LINE_BYTES = 64 };
+
+    events_each(event, events)
+    {
+        if (event->kind != EVENT_JOB_RELEASED)
+            continue;
+        const char *host = (const char *)&sched->hosts.items[event->node->number];
+        for (size_t at = 0; at < sizeof(struct host); at += LINE_BYTES)
+            __builtin_prefetch(host + at);
+    }
+}
+
 void sched_feed_all(struct sched *sched, const struct events *events)
 {
+    fetch_hosts(sched, events);
     events_each(event, events) sched_feed(sched, event);
 }

@@ -413,4 +413,26 @@ struct sched {
     VEC(struct chosen) candidates;
 };
 
+static inline struct pend_page *page_find(const struct sched *sched, uint32_t job_id)
+{
+    uint64_t number = job_id / PENDS_PER_PAGE;
+
+    if (sched->last_page && sched->last_page->number == number)
+        return sched->last_page;
+    return map_get_num(&sched->pages, number);
+}
+
+static inline struct pend *pend_find(const struct sched *sched, uint32_t job_id)
+{
+    struct pend_page *page = page_find(sched, job_id);
+    struct pend *pend = page ? &page->pends[job_id % PENDS_PER_PAGE] : NULL;
+
+    return pend && pend->class ? pend : NULL;
+}
+
+static inline struct class *class_of(const struct sched *sched, const struct pend *pend)
+{
+    return sched->classes.items[pend->class - 1];
+}
+
 #endif

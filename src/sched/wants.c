@@ -226,7 +226,7 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
         if (want->cpus > has.cpus)
             break;
         struct family *family = want->family;
-        if (family->end_by_us == INT64_MAX || !may_fit(host, want, has) ||
+        if (!may_fit(host, want, has) || family->end_by_us == INT64_MAX ||
             (order_before(best, family->root->best) && !order_is_last(family->root->best)))
             continue;
         if (!bitset_has(&shape_needs(sched->state, family->shape)[want->partition].nodes, number))
@@ -307,7 +307,7 @@ static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
         const struct want *want = &kind->wide.items[i];
         if (want->cpus > has.cpus)
             break;
-        if (want->family->end_by_us != INT64_MAX && may_fit(host, want, has))
+        if (may_fit(host, want, has) && want->family->end_by_us != INT64_MAX)
             wake(sched, number, host, want, has);
     }
     find_offer(sched, number, host);
