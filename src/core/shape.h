@@ -95,6 +95,13 @@ uint64_t state_generation(const struct state *state);
 /* Needs of the shape, worked out if they are old. Indexed as shape->partitions. */
 const struct need *shape_needs(const struct state *state, struct shape *shape);
 
+/*
+ * Could components of these shapes ever run beside each other? What is refused never can; what is not may
+ * be possible by amounts only.
+ */
+int het_could_fit(const struct state *state, struct shape *const *shapes, size_t count,
+                  struct err *err);
+
 /* Why this partition would not run the job, whatever is free: REASON_PART_*; 0: it would. */
 unsigned core_partition_reason(const struct job *job, const struct need *need);
 

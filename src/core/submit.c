@@ -94,6 +94,19 @@ static int room_for(const struct state *state, const struct admitted *admitted, 
     return 0;
 }
 
+/* Asked before the command is made, not when it is applied: what was accepted once stays so. */
+static int beside_each_other(const struct state *state, const struct admitted *admitted,
+                             size_t count, struct err *err)
+{
+    struct shape **shapes = NEW_ARRAY(struct shape *, count);
+
+    for (size_t i = 0; i < count; i++)
+        shapes[i] = admitted[i].known ? admitted[i].known : admitted[i].shape;
+    int code = het_could_fit(state, shapes, count, err);
+    free(shapes);
+    return code;
+}
+
 int core_admit_submit(const struct state *state, const JobOwner *owner,
                       const JobSpec *const *components, size_t count, int64_t now_us,
                       struct err *err)
@@ -108,6 +121,8 @@ int core_admit_submit(const struct state *state, const JobOwner *owner,
     }
     if (code == 0)
         code = room_for(state, admitted, count, err);
+    if (code == 0 && count > 1)
+        code = beside_each_other(state, admitted, count, err);
     for (size_t i = 0; i < count && count <= LIMIT_HET_COMPONENTS; i++)
         admitted_done(&admitted[i]);
     free(admitted);

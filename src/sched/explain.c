@@ -158,9 +158,13 @@ void parts_names(const struct sched *sched, const struct parts *parts, struct st
 static const char *node_list(const struct sched *sched, const struct parts *parts,
                              struct arena *arena)
 {
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
     struct str text = { 0 };
 
-    parts_names(sched, parts, &text);
+    for (size_t i = 0; i < parts->list.len; i++)
+        hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
+    hostlist_uniq(&list, NULL); /* components may share some */
+    hostlist_format(&list, &text);
     const char *out = arena_strdup(arena, str_text(&text));
     str_done(&text);
     return out;
@@ -192,6 +196,30 @@ int64_t sched_looked_us(const struct sched *sched)
     return sched->now_us;
 }
 
+/* No nodes that are configured have room for all components at once. */
+static bool never_together(const struct sched *sched, const struct job *const *jobs, uint32_t count)
+{
+    struct shape **shapes = NEW_ARRAY(struct shape *, count);
+
+    for (uint32_t i = 0; i < count; i++)
+        shapes[i] = jobs[i]->shape;
+    bool never = het_could_fit(sched->state, shapes, count, NULL) < 0;
+    free(shapes);
+    return never;
+}
+
+static bool never_beside(const struct sched *sched, const struct job *first)
+{
+    uint32_t count = het_count(first), found = 0;
+    const struct job **jobs = NEW_ARRAY(const struct job *, count);
+
+    while (found < count && (jobs[found] = state_job(sched->state, first->id + found)))
+        found++;
+    bool never = count > 1 && found == count && never_together(sched, jobs, count);
+    free(jobs);
+    return never;
+}
+
 static void explain_start(struct sched *sched, struct family *family, const struct job *job,
                           int64_t now_us, struct arena *arena, struct explanation *out)
 {
@@ -212,6 +240,7 @@ static void explain_start(struct sched *sched, struct family *family, const stru
             out->planned_start_us = start;
             out->planned_nodes = node_list(sched, &of[offset_of(job)].parts, arena);
         }
+        out->never = start == INT64_MAX && never_beside(sched, first);
         booked_free(sched, of, het_count(first));
     }
 }
@@ -226,12 +255,10 @@ static void add_het(struct sched *sched, struct family *family, const struct job
     if (!job->more || !job->more->het_count)
         return;
     str_addf(out, "starts together with the other components of job %u", job->more->het_job_id);
-    int64_t start = start_of(sched, family, first, now_us, true, &of, &last);
+    start_of(sched, family, first, now_us, true, &of, &last);
     booked_free(sched, of, het_count(first));
     if (last)
         str_addf(out, "; %u+%u has to wait", last->more->het_job_id, last->more->het_offset);
-    if (start == INT64_MAX && !het_reason(sched, job))
-        str_add(out, "; they find no room beside each other on the nodes that are usable now");
 }
 
 static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
@@ -267,6 +294,7 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     sched_forecast(sched, now_us);
     explain_count(sched, family);
     out->never = family->could == 0;
+    out->unusable = family->missing != NULL;
     out->jobs_ahead = explain_ahead(sched, family, job, &text);
     explain_add(out, arena, &text);
     explain_start(sched, family, job, now_us, arena, out);
@@ -296,7 +324,9 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     add_amounts(&text, job->shape);
     str_add(&text, "; ");
     if (out->never)
-        str_add(&text, "no configured node could ever run it");
+        str_add(&text, family->could ? "its components find no room beside each other, even on "
+                                       "empty nodes"
+                                     : "no configured node could ever run it");
     else
         add_free(sched, family, &text);
     add_licences(sched, job->shape, &text);
@@ -333,24 +363,87 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
         explain_partitions(sched, job, arena, out);
 }
 
-int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *spec, int64_t now_us,
-               struct arena *arena, struct explanation *out, struct err *err)
+/* ---- a job that is only asked about ---- */
+
+struct asked {
+    struct owner owner;
+    struct job *jobs; /* one for each component */
+    size_t count;
+};
+
+static void asked_done(struct asked *asked)
 {
+    for (size_t i = 0; i < asked->count; i++)
+        shape_free(asked->jobs[i].shape);
+    free(asked->jobs);
+}
+
+static int ask_for(struct sched *sched, struct asked *asked, const JobSpec *spec, struct err *err)
+{
+    struct job *job = &asked->jobs[asked->count];
     struct shape *shape = shape_parse(sched->state, spec, err);
 
     if (!shape)
         return -(int)err->code;
-    struct owner who = {
-        .uid = owner->uid, .gid = owner->gid, .user = owner->user, .group = owner->group
-    };
-    struct job job = { .owner = &who, .shape = shape, .state = JOB_PENDING };
     const struct need *needs = shape_needs(sched->state, shape);
-    job.time_limit_s = spec->has_time_limit_s ? spec->time_limit_s : -1;
+    *job = (struct job){ .owner = &asked->owner, .shape = shape, .state = JOB_PENDING };
+    job->time_limit_s = spec->has_time_limit_s ? spec->time_limit_s : -1;
     if (!spec->has_time_limit_s && needs[0].partition &&
         needs[0].partition->spec->has_default_time_s)
-        job.time_limit_s = needs[0].partition->spec->default_time_s;
-    *out = (struct explanation){ 0 };
-    explain_waiting(sched, &job, now_us, arena, out);
-    shape_free(shape);
+        job->time_limit_s = needs[0].partition->spec->default_time_s;
+    asked->count++;
     return 0;
+}
+
+/* One start for all; the nodes are those of all. */
+static void explain_together(struct sched *sched, const struct asked *asked, int64_t now_us,
+                             struct arena *arena, struct explanation *out)
+{
+    uint32_t count = (uint32_t)asked->count;
+    const struct job **jobs = NEW_ARRAY(const struct job *, count);
+    struct booked *of = NEW_ARRAY(struct booked, count);
+    struct parts all = { 0 };
+
+    for (uint32_t i = 0; i < count; i++)
+        jobs[i] = &asked->jobs[i];
+    int64_t start = het_start(sched, jobs, count, now_us, of, NULL);
+    out->planned_start_us = start == INT64_MAX ? 0 : start;
+    for (uint32_t i = 0; i < count && start != INT64_MAX; i++) {
+        for (size_t k = 0; k < of[i].parts.list.len; k++)
+            vec_push(&all.list, of[i].parts.list.items[k]);
+    }
+    out->planned_nodes = start == INT64_MAX ? NULL : node_list(sched, &all, arena);
+    out->never = start == INT64_MAX && never_together(sched, jobs, count);
+    out->sentence = out->never
+                        ? "its components find no room beside each other, even on empty nodes"
+                        : out->sentence;
+    vec_done(&all.list);
+    booked_free(sched, of, count);
+    free(jobs);
+}
+
+int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const *specs,
+               size_t count, int64_t now_us, struct arena *arena, struct explanation *out,
+               struct err *err)
+{
+    struct asked asked = { .owner = { .uid = owner->uid,
+                                      .gid = owner->gid,
+                                      .user = owner->user,
+                                      .group = owner->group } };
+    int code = 0;
+
+    asked.jobs = NEW_ARRAY(struct job, count);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = ask_for(sched, &asked, specs[i], err);
+    *out = (struct explanation){ 0 };
+    bool unusable = false;
+    for (size_t i = 0; i < count && code == 0 && !out->never; i++) {
+        *out = (struct explanation){ 0 };
+        explain_waiting(sched, &asked.jobs[count - 1 - i], now_us, arena, out);
+        out->unusable = unusable = unusable || out->unusable;
+    }
+    if (code == 0 && count > 1 && !out->never)
+        explain_together(sched, &asked, now_us, arena, out);
+    asked_done(&asked);
+    return code;
 }

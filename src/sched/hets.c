@@ -20,7 +20,7 @@
 #define TRIED_ID UINT32_MAX
 
 /* Orders for one start; starts that are tried one after the other, before all that are left are halved. */
-enum { MOVES_MOST = 6, STARTS_MOST = 12 };
+enum { MOVES_MOST = 12, STARTS_MOST = 12 };
 
 const struct job *het_first(const struct sched *sched, const struct job *job)
 {
@@ -73,7 +73,7 @@ bool het_turns_retry(struct het_turns *turns, uint32_t at)
 {
     uint32_t moved = turns->order[at];
 
-    if (at == 0 || turns->moves == MIN(turns->count - 1, MOVES_MOST))
+    if (at == 0 || turns->moves == (turns->count == 2 ? 1 : MIN(2 * turns->count, MOVES_MOST)))
         return false;
     memmove(&turns->order[1], &turns->order[0], at * sizeof(turns->order[0]));
     turns->order[0] = moved;

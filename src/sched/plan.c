@@ -147,6 +147,19 @@ struct attempt {
     struct limit_hit hit;
 };
 
+/* Holds what it is to be given, unless a limit is in the way: NULL then. */
+static JobStart *hold_parts(struct sched *sched, struct attempt *try, const struct job *part,
+                            const struct family *family, const struct parts *parts)
+{
+    int64_t end = job_end_by(part, sched->now_us);
+
+    if (limits_in_way_of(sched, part, parts, &try->hit))
+        return NULL;
+    struct flight *flight = flight_begin(sched, part, try->task, parts, family,
+                                         end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
+    return job_start(sched, part, try->task, parts, flight);
+}
+
 /* Plans a start of one of them; NULL when it cannot be. */
 static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_t offset)
 {
@@ -160,16 +173,41 @@ static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_
     struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
     view.end_us = job_end_by(part, sched->now_us);
     view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
-    if (place(sched, own, part, &view, &sched->scratch, &try->short_of) &&
-        !limits_in_way_of(sched, part, &sched->scratch, &try->hit)) {
-        struct flight *flight =
-            flight_begin(sched, part, try->task, &sched->scratch, own,
-                         view.end_us == INT64_MAX ? sched->now_us + UNLIMITED_US : view.end_us);
-        start = job_start(sched, part, try->task, &sched->scratch, flight);
-    }
+    if (place(sched, own, part, &view, &sched->scratch, &try->short_of))
+        start = hold_parts(sched, try, part, own, &sched->scratch);
     if (offset)
         family_free(own);
     return start;
+}
+
+static void land(struct sched *sched, const struct attempt *try, const uint32_t *offsets,
+                 uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        flight_land(sched, try->job->id + offsets[i], try->task, false);
+}
+
+/* Where they would be if it were planned ahead: that looks for hosts in another way. */
+static bool try_as_booked(struct sched *sched, struct attempt *try, CmdStart *command,
+                          const uint32_t *offsets)
+{
+    uint32_t count = het_count(try->job), done = 0;
+    struct booked *of;
+    int64_t start = start_of(sched, try->family, try->job, sched->now_us, false, &of, NULL);
+
+    for (; start == sched->now_us && done < count; done++) {
+        uint32_t offset = offsets[done];
+        const struct job *part = state_job(sched->state, try->job->id + offset);
+        struct family *own = family_for(sched, part);
+        command->starts[offset] = hold_parts(sched, try, part, own, &of[offset].parts);
+        family_free(own);
+        if (!command->starts[offset])
+            break;
+    }
+    booked_free(sched, of, count);
+    if (done < count)
+        land(sched, try, offsets, done);
+    return done == count;
 }
 
 /* All or none; when one finds no room beside the others, once more in another order. */
@@ -190,13 +228,15 @@ static bool try_components(struct sched *sched, struct attempt *try)
             if (!command->starts[offset])
                 break;
         }
-        for (uint32_t i = 0; done < count && i < done; i++)
-            flight_land(sched, try->job->id + turns.order[i], try->task, false);
+        if (done < count)
+            land(sched, try, turns.order, done);
     } while (done < count && !try->hit.reason && het_turns_retry(&turns, done));
+    bool good = done == count ||
+                (done > 0 && !try->hit.reason && try_as_booked(sched, try, command, turns.order));
     het_turns_done(&turns);
-    if (done == count)
+    if (good)
         vec_push(&sched->starts, command);
-    return done == count;
+    return good;
 }
 
 /* The latest end that could still make a difference after `end_us` was too late. */

@@ -63,14 +63,19 @@ struct explanation {
     const char *planned_nodes; /* may be NULL */
     uint32_t jobs_ahead;
     bool never;
+    bool unusable; /* of the nodes that could run it too few are up */
 };
 /* From the arena, for any job. */
 void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
                    struct explanation *out);
 
-/* When and where such a job would start, were it submitted now. Nothing is changed. */
-int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *spec, int64_t now_us,
-               struct arena *arena, struct explanation *out, struct err *err);
+/*
+ * When and where a job of these components would start, were it submitted now. Nothing is changed. Nodes are
+ * those of all components.
+ */
+int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const *specs,
+               size_t count, int64_t now_us, struct arena *arena, struct explanation *out,
+               struct err *err);
 
 /*
  * Foresees when the first waiting jobs of each partition start, if much happened since it was done

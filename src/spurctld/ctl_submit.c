@@ -41,34 +41,74 @@ static void submit_done(struct ctl *ctl, void *arg, const struct events *events,
     answer_submit(ask, answer->job_id, answer->code, answer->text);
 }
 
-static uint32_t asked_cpus(struct ctl *ctl, const JobSpec *spec)
+static uint32_t asked_cpus(struct ctl *ctl, const JobSpec *const *specs, size_t count)
 {
-    struct err ignored = { 0 };
-    struct shape *shape = shape_parse(ctl->state, spec, &ignored); /* admitted, so it can be read */
-    uint64_t cpus = shape ? shape_cpus(shape) : 0;
+    uint64_t cpus = 0;
 
-    if (shape)
-        shape_free(shape);
+    for (size_t i = 0; i < count; i++) {
+        struct err ignored = { 0 };
+        struct shape *shape =
+            shape_parse(ctl->state, specs[i], &ignored); /* admitted: can be read */
+        cpus += shape ? shape_cpus(shape) : 0;
+        if (shape)
+            shape_free(shape);
+    }
     return (uint32_t)MIN(cpus, UINT32_MAX);
 }
 
+/* Partitions that were not named are filled in, as a submission would. */
+static const JobSpec *const *fill_partitions(struct ctl *ctl, struct arena *arena,
+                                             const JobSpec *const *asked, size_t count)
+{
+    const struct partition *fallback = state_default_partition(ctl->state);
+    JobSpec *filled = ARENA_ARRAY(arena, JobSpec, count);
+    const JobSpec **out = ARENA_ARRAY(arena, const JobSpec *, count);
+
+    for (size_t i = 0; i < count; i++) {
+        filled[i] = *asked[i];
+        if (str_is_empty(filled[i].partition) && fallback)
+            filled[i].partition = fallback->spec->name;
+        out[i] = &filled[i];
+    }
+    return out;
+}
+
+/* Of all components, each once. */
+static char *partitions_of(struct arena *arena, const JobSpec *const *specs, size_t count)
+{
+    struct str text = { 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++)
+            seen = seen || str_eq(specs[k]->partition, specs[i]->partition);
+        if (!seen && specs[i]->partition)
+            str_addf(&text, "%s%s", i ? "," : "", specs[i]->partition);
+    }
+    char *out = arena_strdup(arena, str_text(&text));
+    str_done(&text);
+    return out;
+}
+
 static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owner,
-                      const JobSpec *asked)
+                      const JobSpec *const *asked, size_t count)
 {
     SubmitJobReply reply = SUBMIT_JOB_REPLY__INIT;
-    const struct partition *fallback = state_default_partition(ctl->state);
-    JobSpec filled = *asked, *spec = &filled;
+    const JobSpec *const *specs = fill_partitions(ctl, ask->arena, asked, count);
     struct explanation about = { 0 };
     struct err err = { 0 };
 
-    if (str_is_empty(spec->partition) && fallback) /* as a submission would */
-        spec->partition = fallback->spec->name;
-    if (sched_test(ctl->sched, owner, spec, ctl_now(ctl), ask->arena, &about, &err) < 0) {
+    if (sched_test(ctl->sched, owner, specs, count, ctl_now(ctl), ask->arena, &about, &err) < 0) {
         ask->ops->fail(ask, &err);
         return;
     }
-    if (about.never) {
+    if (about.never)
         err_set(&err, ERR_NODE_CONFIG_UNAVAILABLE, "%s", about.sentence);
+    else if (!about.planned_start_us && about.unusable)
+        err_code(&err, ERR_NODE_NOT_AVAIL);
+    else if (!about.planned_start_us && count > 1)
+        err_code(&err, ERR_NODES_BUSY); /* no moment was found at which there is room for all */
+    if (err.code) {
         ask->ops->fail(ask, &err);
         return;
     }
@@ -78,9 +118,9 @@ static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owne
     reply.planned_start_us = about.planned_start_us ? about.planned_start_us : ctl_now(ctl);
     reply.planned_nodes = (char *)about.planned_nodes;
     reply.has_planned_cpus = true;
-    reply.planned_cpus = asked_cpus(ctl, spec);
+    reply.planned_cpus = asked_cpus(ctl, specs, count);
     reply.message = (char *)about.sentence;
-    reply.partition = spec->partition;
+    reply.partition = partitions_of(ask->arena, specs, count);
     ask->ops->reply(ask, &reply.base);
 }
 
@@ -187,7 +227,7 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         return;
     }
     if (request->test_only) {
-        test_only(ctl, ask, &owner, specs[0]);
+        test_only(ctl, ask, &owner, specs, count);
         return;
     }
     for (size_t i = 0; i < count; i++) {

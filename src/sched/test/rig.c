@@ -342,11 +342,10 @@ static void blank_words(struct words *words)
     PUT(&words->spec, time_limit_s, 3600);
 }
 
-uint32_t rig_submit(struct rig *rig, const char *text)
+/* Reads the components; how many. `copy` holds their texts. */
+static size_t read_job(struct words *words, const JobSpec **specs, char *copy)
 {
-    struct words words[COMPONENTS];
-    const JobSpec *specs[COMPONENTS];
-    char *copy = mem_strdup(text), *save = NULL;
+    char *save = NULL;
     size_t last = 0;
 
     blank_words(&words[0]);
@@ -362,9 +361,60 @@ uint32_t rig_submit(struct rig *rig, const char *text)
     }
     for (size_t i = 0; i <= last; i++)
         specs[i] = &words[i].spec;
-    uint32_t id = submit_specs(rig, words[0].uid, specs, last + 1);
+    return last + 1;
+}
+
+uint32_t rig_submit(struct rig *rig, const char *text)
+{
+    struct words words[COMPONENTS];
+    const JobSpec *specs[COMPONENTS];
+    char *copy = mem_strdup(text);
+    size_t count = read_job(words, specs, copy);
+    uint32_t id = submit_specs(rig, words[0].uid, specs, count);
+
     free(copy);
     return id;
+}
+
+enum err_code rig_admit(struct rig *rig, const char *text)
+{
+    struct words words[COMPONENTS];
+    const JobSpec *specs[COMPONENTS];
+    char *copy = mem_strdup(text);
+    size_t count = read_job(words, specs, copy);
+    JobOwner owner = JOB_OWNER__INIT;
+    struct err err = { 0 };
+
+    PUT(&owner, uid, words[0].uid);
+    owner.user = (char *)"u";
+    int code = core_admit_submit(rig->state, &owner, specs, count, rig->now_us, &err);
+    free(copy);
+    return (enum err_code) - code;
+}
+
+int64_t rig_test(struct rig *rig, const char *text)
+{
+    struct words words[COMPONENTS];
+    const JobSpec *specs[COMPONENTS];
+    char *copy = mem_strdup(text);
+    size_t count = read_job(words, specs, copy);
+    JobOwner owner = JOB_OWNER__INIT;
+    struct explanation about;
+    struct arena arena;
+    struct err err = { 0 };
+
+    PUT(&owner, uid, words[0].uid);
+    owner.user = (char *)"u";
+    for (size_t i = 0; i < count; i++) {
+        if (!words[i].spec.partition)
+            words[i].spec.partition = state_default_partition(rig->state)->spec->name;
+    }
+    arena_init(&arena);
+    if (sched_test(rig->sched, &owner, specs, count, rig->now_us, &arena, &about, &err) < 0)
+        die("test", err.text);
+    arena_done(&arena);
+    free(copy);
+    return about.never ? INT64_MAX : about.planned_start_us;
 }
 
 /* ---- planning ---- */

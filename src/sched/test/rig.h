@@ -42,6 +42,10 @@ enum err_code rig_apply(struct rig *rig, Command *cmd);
  * mcs= exmcs extopo bound spreadseg fewnodes (use-min-nodes) spare=. ":" begins the next component. 0 when it was refused.
  */
 uint32_t rig_submit(struct rig *rig, const char *words);
+/* What a submission would be answered, without it. */
+enum err_code rig_admit(struct rig *rig, const char *words);
+/* sched_test(): when it would start; 0 not known, INT64_MAX never. */
+int64_t rig_test(struct rig *rig, const char *words);
 uint32_t rig_submit_spec(struct rig *rig, uint32_t uid, const JobSpec *spec);
 
 /* Asks for plans and applies them until nothing more starts; how many jobs started. */
