@@ -170,6 +170,7 @@ static int look_around(struct agent *agent, struct err *err)
 {
     const Config *config = agent_common(agent);
     const struct inventory_options options = { .root = agent->sysroot,
+                                               .nvml = getenv("SPUR_NVML"),
                                                .tmp_fs = config ? config->tmp_fs : NULL };
 
     if (inventory_find(&agent->inventory, &options, err) < 0)
@@ -336,6 +337,7 @@ static int start(struct agent *agent, const struct agent_options *options, struc
         return err_errno(err, errno, "spurstepd '%s'", options->program);
     agent->container = find_program(options->program, "container", "spur-container");
     agent->pmix = find_program(options->program, "pmix", "spurstepd-pmix");
+    agent->nvml = find_program(options->program, "spurd", "spurd-nvml");
     if (join_tls(agent, options, err) < 0)
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)
@@ -431,6 +433,7 @@ void agent_stop(struct agent *agent)
     stop_timer(&agent->health_timer);
     agent_health_stop(agent);
     agent_unkillable_stop(agent);
+    agent_gpu_watch_stop(agent);
     stop_timer(&agent->lease_timer);
     rpc_loop_free(TAKE(agent->rpc));
 }
@@ -466,6 +469,7 @@ void agent_free(struct agent *agent)
     free(agent->addr);
     free(agent->spool_dir);
     free(agent->run_dir);
+    free(agent->nvml);
     free(agent->sysroot);
     free(agent->cgroup_root);
     free(agent->container);

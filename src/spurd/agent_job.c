@@ -211,6 +211,7 @@ void agent_step_news(void *ctx, void *owner, const StepNews *news)
         on_frozen(agent, held, news);
     if (news->ended)
         on_ended(agent, held, news);
+    agent_gpu_watch(agent);
     agent_advance(agent, held);
 }
 

@@ -71,6 +71,8 @@ struct agent {
     uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer, health_timer;
     struct hook *health; /* that runs now */
     struct hook *unkillable;
+    char *nvml; /* program; NULL: it is not there */
+    struct gpu_watch *gpu_watch;
     bool health_failed; /* and we asked to be drained for it */
     bool new_boot;      /* the machine was started since the last agent */
     bool allow_plaintext;
@@ -130,6 +132,10 @@ bool agent_hook_waits(struct agent *agent, struct held *held);
 /* Processes of it outlive SIGKILL: has the node drained and the site's program run. */
 void agent_unkillable(struct agent *agent, struct held *held, uint32_t step);
 void agent_unkillable_stop(struct agent *agent);
+
+/* gpu_watch.c: starts or stops what looks at GPUs of NVIDIA, when that is due. */
+void agent_gpu_watch(struct agent *agent);
+void agent_gpu_watch_stop(struct agent *agent);
 
 /* ---- agent_launch.c ---- */
 /* Nothing ran, or the supervisor died: a report of our own. */

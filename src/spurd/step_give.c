@@ -43,6 +43,8 @@ void step_give_limits(struct step_give *give, struct arena *arena, StepTask *out
     task_limits(give->node, &grant, arena, &own);
     out->n_denied = own.n_denied;
     out->denied = own.denied;
+    out->n_gpus = own.n_gpus;
+    out->gpus = own.gpus;
     if (own.cpuset && !str_eq(own.cpuset, out->cpuset))
         out->step_cpuset = own.cpuset;
 }

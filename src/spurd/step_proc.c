@@ -108,6 +108,7 @@ void step_proc_count(struct step_proc *proc, bool on)
         held->steps++;
     else if (held->steps)
         held->steps--;
+    agent_gpu_watch(proc->agent);
 }
 
 /* The streams hear nothing more of it. */

@@ -239,13 +239,49 @@ static bool add_denied(StepTask *out, const char *file, struct arena *arena)
     return true;
 }
 
-/* Where the kernel's driver says how busy it is. */
-static void add_gpu(StepTask *out, const char *file, struct arena *arena)
+static bool is_nvidia(const char *file)
+{
+    return str_starts(file, "/dev/nvidia");
+}
+
+/* Where the kernel's driver says how busy it is, or spurd-nvml does. */
+static void add_gpu(const struct task_node *node, const char *file, struct arena *arena,
+                    StepTask *out)
 {
     const char *name = strrchr(file, '/');
 
     if (name && (str_starts(name, "/renderD") || str_starts(name, "/card")))
         out->gpus[out->n_gpus++] = arena_printf(arena, "/sys/class/drm%s/device", name);
+    else if (name && is_nvidia(file))
+        out->gpus[out->n_gpus++] = arena_printf(arena, "%s/gpus%s", node->run_dir, name);
+}
+
+bool task_node_has_nvidia(const NodeInventory *found)
+{
+    for (size_t i = 0; i < found->n_gres; i++) {
+        for (size_t k = 0; k < found->gres[i]->n_files; k++) {
+            if (is_nvidia(found->gres[i]->files[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool task_has_nvidia(const struct task_node *node, const Grant *grant)
+{
+    const NodeInventory *found = node->inventory ? &node->inventory->node : NULL;
+    bool has = false;
+
+    for (size_t i = 0; found && i < found->n_gres && !has; i++) {
+        const GresInventory *gres = found->gres[i];
+        struct bitset own;
+        bitset_init(&own, LIMIT_GRES_PER_NODE);
+        devices_of_job(grant, gres, &own);
+        for (size_t k = 0; k < gres->n_files && k < LIMIT_GRES_PER_NODE; k++)
+            has = has || (bitset_has(&own, k) && is_nvidia(gres->files[k]));
+        bitset_done(&own);
+    }
+    return has;
 }
 
 /* What is shared belongs to whoever was given a share of it. */
@@ -255,10 +291,10 @@ static void limit_devices(const struct task_node *node, const Grant *grant, stru
     const NodeInventory *found = node->inventory ? &node->inventory->node : NULL;
     size_t files = 0;
 
-    if (!found ||
-        (node->config && node->config->has_constrain_devices && !node->config->constrain_devices))
-        return;
-    for (size_t i = 0; i < found->n_gres; i++)
+    bool deny =
+        !(node->config && node->config->has_constrain_devices && !node->config->constrain_devices);
+
+    for (size_t i = 0; found && i < found->n_gres; i++)
         files += found->gres[i]->n_files;
     if (files == 0)
         return;
@@ -272,10 +308,10 @@ static void limit_devices(const struct task_node *node, const Grant *grant, stru
         bitset_init(&own, LIMIT_GRES_PER_NODE);
         devices_of_job(grant, gres, &own);
         for (size_t k = 0; k < gres->n_files && k < LIMIT_GRES_PER_NODE; k++) {
-            if (!bitset_has(&own, k))
+            if (bitset_has(&own, k))
+                add_gpu(node, gres->files[k], arena, out);
+            else if (deny)
                 add_denied(out, gres->files[k], arena);
-            else
-                add_gpu(out, gres->files[k], arena);
         }
         bitset_done(&own);
     }

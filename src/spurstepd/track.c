@@ -13,9 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SECOND_US = 1000000, MICRO = 1000000 };
+enum { GPU_STALE_S = 30 }; /* written by one that is gone */
 
 static bool read_number(const struct track *track, const char *dir, const char *file, uint64_t *out)
 {
@@ -83,13 +86,58 @@ static void read_energy(struct track *track)
 
 /* ---- GPUs ---- */
 
-/* AMD's driver says both in files; what has none is left out. */
-static void read_gpus(struct track *track)
+static bool is_of(const StepHere *here, uint32_t pid)
+{
+    for (size_t i = 0; i < here->n_tasks; i++) {
+        const StepTaskUsage *task = here->tasks[i];
+        for (size_t k = 0; k < task->n_pids; k++) {
+            if (task->pids[k] == pid)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* What our processes do on one GPU, or all that is done there when the driver does not tell them apart. */
+static bool read_written(const char *path, const StepHere *here, uint64_t *percent, uint64_t *bytes)
+{
+    char line[128];
+    uint64_t all_percent, all_bytes;
+    struct stat info;
+    FILE *file = fopen(path, "re");
+    bool known = file && fstat(fileno(file), &info) == 0 &&
+                 info.st_mtime + GPU_STALE_S >= time(NULL) && fgets(line, sizeof(line), file) &&
+                 sscanf(line, "device %" SCNu64 " %" SCNu64, &all_percent, &all_bytes) == 2;
+
+    if (known && fgets(line, sizeof(line), file)) {
+        uint32_t pid;
+        uint64_t one, held;
+        while (fgets(line, sizeof(line), file)) {
+            if (sscanf(line, "%" SCNu32 " %" SCNu64 " %" SCNu64, &pid, &one, &held) == 3 &&
+                is_of(here, pid))
+                *percent += one, *bytes += held;
+        }
+    } else if (known) {
+        *percent += all_percent;
+        *bytes += all_bytes;
+    }
+    if (file)
+        fclose(file);
+    return known;
+}
+
+/* AMD's driver says both in files, for NVIDIA's spurd-nvml does; what has none is left out. */
+static void read_gpus(struct track *track, const StepHere *here)
 {
     uint64_t percent = 0, bytes = 0, one;
 
     for (size_t i = 0; i < track->task->n_gpus; i++) {
         const char *dir = track->task->gpus[i];
+        if (strncmp(dir, "/sys/", 5) != 0) {
+            if (here && read_written(dir, here, &percent, &bytes))
+                track->has_gpu = true;
+            continue;
+        }
         if (read_number(track, dir, "gpu_busy_percent", &one))
             percent += one, track->has_gpu = true;
         if (read_number(track, dir, "mem_info_vram_used", &one))
@@ -164,7 +212,7 @@ bool track_sample(struct track *track, const struct contain *contain,
         track->khz_samples++;
     }
     read_energy(track);
-    read_gpus(track);
+    read_gpus(track, out);
     put_shared(track, out->usage);
     if (track->every_us)
         track->next_us = now_us + track->every_us;
@@ -226,7 +274,7 @@ void track_end(struct track *track, const struct sample_task *tasks, Usage *usag
     usage->has_max_page_faults_task = usage->has_min_cpu_task = true;
     usage->samples = track->samples;
     read_energy(track);
-    read_gpus(track);
+    read_gpus(track, NULL);
     put_shared(track, usage);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "spurstepd/track.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -141,6 +143,38 @@ static void gpus_have_a_highest_sum(void **state)
     end(&rig);
 }
 
+static void written_gpus_count_our_processes(void **state)
+{
+    struct rig rig;
+    pid_t child = fork();
+    char text[128];
+
+    (void)state;
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    snprintf(text, sizeof(text), "device 90 900\nprocesses\n1 50 500\n%d 40 400\n", child);
+    put("/gpus/nvidia0", text);
+    put("/gpus/nvidia1", "device 7 70\n"); /* its driver does not know them */
+    CLEANUP(freep) char *gpu0 = mem_printf("%s/gpus/nvidia0", root);
+    CLEANUP(freep) char *gpu1 = mem_printf("%s/gpus/nvidia1", root);
+    CLEANUP(freep) char *gpu2 = mem_printf("%s/gpus/nvidia2", root); /* not there */
+    char *gpus[] = { gpu0, gpu1, gpu2 };
+    begin(&rig);
+    rig.task.gpus = gpus;
+    rig.task.n_gpus = 3;
+    rig.tasks[0].pid = child;
+    assert_int_equal(sample(&rig)->gpu_percent, 47);
+    assert_int_equal(rig.here.usage->gpu_mem_bytes, 470);
+    const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
+    put("/gpus/nvidia1", "device 99 99999\n");
+    assert_int_equal(utimensat(AT_FDCWD, gpu1, old, 0), 0);
+    assert_int_equal(sample(&rig)->gpu_percent, 47); /* nobody writes it any more */
+    kill(child, 9);
+    end(&rig);
+}
+
 static void frequency_is_the_mean_of_samples(void **state)
 {
     struct rig rig;
@@ -205,6 +239,7 @@ int main(void)
         T(energy_is_added_up_over_packages_and_wraps),
         T(what_cannot_be_read_is_absent),
         T(gpus_have_a_highest_sum),
+        T(written_gpus_count_our_processes),
         T(frequency_is_the_mean_of_samples),
         T(peaks_are_kept_by_task),
     };
