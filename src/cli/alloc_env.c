@@ -45,6 +45,7 @@ SPEC_NUMBER(ntasks_per_socket, ntasks_per_socket)
 SPEC_NUMBER(threads_per_core, threads_per_core)
 SPEC_NUMBER(segment, segment)
 SPEC_TEXT(gpu_bind, gpu_bind)
+SPEC_TEXT(cpu_freq, cpu_freq)
 SPEC_TEXT(licenses, licenses)
 SPEC_TEXT(container, container)
 SPEC_TEXT(container_id, container_name)
@@ -121,6 +122,7 @@ static const struct {
     { "SLURM_CONTAINER", container },
     { "SLURM_CONTAINER_ID", container_id },
     { "SLURM_CPUS_PER_GPU", cpus_per_gpu },
+    { "SLURM_CPU_FREQ_REQ", cpu_freq },
     { "SLURM_DIST_PLANESIZE", plane_size },
     { "SLURM_GPUS", gpus },
     { "SLURM_GPUS_PER_NODE", gpus_per_node },

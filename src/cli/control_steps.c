@@ -14,6 +14,7 @@
 #include "cli/steps.h"
 #include "client/client.h"
 #include "schema/field.h"
+#include "schema/freq.h"
 #include "schema/job_view.h"
 #include "schema/jsonw.h"
 
@@ -23,7 +24,7 @@ static void show_info(const struct control *control, const StepInfo *info, const
                       const struct field_ctx *ctx)
 {
     const char *gap = control->one_line ? " " : "\n   ";
-    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 }, label = { 0 };
+    CLEANUP(str_done) struct str start = { 0 }, limit = { 0 }, label = { 0 }, asked = { 0 };
     const char *partition = job_status(job)->partition;
     char name[STEPS_NAME_BYTES];
 
@@ -41,7 +42,10 @@ static void show_info(const struct control *control, const StepInfo *info, const
     printf("Nodes=%u CPUs=%u Tasks=%u Name=%s Network=(null)%s", info->node_count, info->cpus,
            info->ntasks, info->name ? info->name : "", gap);
     printf("TRES=%s%s", info->tres ? info->tres : "(null)", gap);
-    printf("ResvPorts=(null)%sCPUFreqReq=Default", gap);
+    struct freq freq;
+    if (freq_read(info->cpu_freq, &freq, NULL) == 0)
+        freq_add(&freq, &asked);
+    printf("ResvPorts=(null)%sCPUFreqReq=%s", gap, asked.len ? str_text(&asked) : "Default");
     if (info->distribution)
         printf(" Dist=%s", info->distribution);
     printf("%sSrunHost:Pid=%s:%u\n%s", gap, info->host ? info->host : "(null)", info->pid,

@@ -181,6 +181,14 @@ static bool w_network(const struct field_call *call, struct str *out)
     return true;
 }
 
+static bool w_cpu_freq(const struct field_call *call, struct str *out)
+{
+    const char *asked = row_of(call)->info->cpu_freq;
+
+    str_add(out, asked ? asked : "N/A");
+    return true;
+}
+
 static bool w_na(const struct field_call *call, struct str *out)
 {
     (void)call;
@@ -217,7 +225,7 @@ static const struct field rows[] = {
     { .write = w_container, .column = { 0, "Container", "CONTAINER" }, .help = "Container bundle." },
     { .write = w_null, .column = { 0, "ContainerID", "CONTAINERID" }, .help = "Number of the container." },
     { .write = w_network, .column = { 0, "Network", "NETWORK" }, .help = "Network of the step." },
-    { .write = w_na, .column = { 0, "CPUFreq", "CPU_FREQ" }, .help = "CPU frequency asked for." },
+    { .write = w_cpu_freq, .column = { 0, "CPUFreq", "CPU_FREQ" }, .help = "CPU frequency asked for." },
     { .write = w_na, .column = { 0, "cpus-per-tres", "CPUS_PER_TRES" }, .help = "CPUs for each resource." },
     { .write = w_na, .column = { 0, "mem-per-tres", "MEM_PER_TRES" }, .help = "Memory for each resource." },
     { .write = w_na, .column = { 0, "tres-bind", "TRES_BIND" }, .help = "Binding of tasks to resources." },

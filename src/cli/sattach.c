@@ -194,6 +194,9 @@ static void on_frame(struct srun *srun, struct srun_node *node, const RunStepOut
     case RUN_STEP_OUT__WHAT_CREDIT:
         node->credit += (size_t)out->credit;
         break;
+    case RUN_STEP_OUT__WHAT_NOTE:
+        fprintf(stderr, "%s\n", out->note);
+        break;
     case RUN_STEP_OUT__WHAT_SAY:
         fprintf(stderr, "%s\n", out->say);
         break;

@@ -218,6 +218,9 @@ static void on_message(struct srun *srun, struct srun_node *node, const RunStepO
     case RUN_STEP_OUT__WHAT_SAY:
         on_say(srun, out->say);
         break;
+    case RUN_STEP_OUT__WHAT_NOTE:
+        fprintf(stderr, "%s\n", out->note);
+        break;
     case RUN_STEP_OUT__WHAT_OVER:
         on_over(srun, node, out->over);
         break;

@@ -132,6 +132,7 @@ static void fill_request(struct srun *srun, StepRequest *request)
     request->step_from = srun->step_from;
     request->overcommit = spec->overcommit;
     request->distribution = spec->distribution;
+    request->cpu_freq = spec->cpu_freq;
     srun_fill_share(srun, request);
     request->has_immediate = request->immediate = !srun->own && spec->immediate;
     if (!srun->own && argv_has(srun, "time") && spec->time_limit_s > 0) {

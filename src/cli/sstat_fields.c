@@ -8,6 +8,7 @@
 #include "base/hostlist.h"
 #include "base/timefmt.h"
 #include "cli/sstat.h"
+#include "schema/freq.h"
 
 enum what { CPU, RSS, VM, PAGES, READ, WRITE };
 
@@ -179,6 +180,28 @@ static void add_unknown(const struct stat *stat, unsigned number, struct str *ou
     str_add(out, stat->layout ? "Unknown" : "0");
 }
 
+/* Of the frequency that was asked for: 0 lowest, 1 highest, 2 governor, 3 all of it. */
+static void add_asked_frequency(const struct stat *stat, unsigned part, struct str *out)
+{
+    struct freq freq;
+
+    if (!stat->layout || str_is_empty(stat->layout->cpu_freq) ||
+        freq_read(stat->layout->cpu_freq, &freq, NULL) < 0) {
+        add_unknown(stat, 0, out);
+        return;
+    }
+    if (part == 0 && freq.min)
+        freq_add_one(freq.min, out);
+    else if (part == 1 && freq.max)
+        freq_add_one(freq.max, out);
+    else if (part == 2 && freq.governor)
+        str_add(out, freq.governor);
+    else if (part == 3)
+        freq_add(&freq, out);
+    else
+        str_add(out, "0");
+}
+
 static void add_usage(const struct stat *stat, unsigned number, struct str *out)
 {
     add_part(stat, number >> 8, number & 0xff, out);
@@ -208,9 +231,9 @@ const struct stat_field stat_fields[] = {
     { "AveCPU", 10, USAGE(CPU, AVE) },
     { "NTasks", 8, add_ntasks, 0 },
     { "AveCPUFreq", 10, add_frequency, 0 },
-    { "ReqCPUFreqMin", 13, add_unknown, 0 },
-    { "ReqCPUFreqMax", 13, add_unknown, 0 },
-    { "ReqCPUFreqGov", 13, add_unknown, 0 },
+    { "ReqCPUFreqMin", 13, add_asked_frequency, 0 },
+    { "ReqCPUFreqMax", 13, add_asked_frequency, 1 },
+    { "ReqCPUFreqGov", 13, add_asked_frequency, 2 },
     { "ConsumedEnergy", 14, add_energy, 0 },
     { "MaxDiskRead", 12, USAGE(READ, MAX_OF) },
     { "MaxDiskReadNode", 15, USAGE(READ, MAX_NODE) },
@@ -239,7 +262,7 @@ const struct stat_field stat_fields[] = {
     { "ConsumedEnergyRaw", 17, add_energy, 1 },
     { "Nodelist", 20, add_nodelist, 0 },
     { "Pids", 20, add_pids, 0 },
-    { "ReqCPUFreq", 10, add_unknown, 0 },
+    { "ReqCPUFreq", 10, add_asked_frequency, 3 },
 };
 const size_t stat_field_count = ARRAY_LEN(stat_fields);
 

@@ -7,6 +7,7 @@
  */
 #include "core/resv.h"
 #include "core/state_priv.h"
+#include "schema/freq.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,14 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
         return code;
     }
     return 0;
+}
+
+static int check_frequency(const struct state *state, const JobSpec *spec, struct err *err)
+{
+    struct freq freq;
+
+    int code = freq_read(spec->cpu_freq, &freq, err);
+    return code < 0 ? code : freq_allowed(&freq, state->config->cpu_freq_governors, err);
 }
 
 static int check_texts(const JobSpec *spec, struct err *err)
@@ -475,6 +484,8 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
     if (state->config->disable_root_jobs && owner && owner->uid == 0)
         return err_set(err, ERR_PERMISSION, "Jobs of root are not allowed here");
     int code = check_supported(state, spec, err);
+    if (code == 0)
+        code = check_frequency(state, spec, err);
     if (code == 0)
         code = check_texts(spec, err);
     if (code == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "schema/bind.h"
+#include "schema/freq.h"
 #include "schema/options_job_priv.h"
 
 /* "help" as a value: the command shows what values there are, and ends. */
@@ -86,6 +87,20 @@ int read_mem_bind(const struct option_call *call, const char *value, struct err 
         return 0;
     if (bind_read_mem(value, &bind, err) < 0)
         return -(int)err->code;
+    option_set_text(call, value);
+    return 0;
+}
+
+int read_cpu_freq(const struct option_call *call, const char *value, struct err *err)
+{
+    struct err why = { 0 };
+    struct freq freq;
+
+    if (str_is_empty(value))
+        err_set(&why, ERR_INVALID, "unrecognized --cpu-freq argument \"\"");
+    if (why.code || freq_read(value, &freq, &why) < 0)
+        return err_set(err, ERR_INVALID, "%s: error: %s\nInvalid --cpu-freq argument",
+                       call->set->command, why.text);
     option_set_text(call, value);
     return 0;
 }

@@ -62,8 +62,6 @@ const struct slurmconf_key slurmconf_keys[] = {
     TO(GLOBAL, "ControlMachine", "controller.hosts", control),
     KEPT(GLOBAL, "CoreSpecPlugin",
          "cores are kept for the system by core_spec and cpu_spec_list of the nodes"),
-    LACKS(GLOBAL, "CpuFreqDef", "CPU frequencies are left to the system"),
-    LACKS(GLOBAL, "CpuFreqGovernors", "CPU frequencies are left to the system"),
     KEPT(GLOBAL, "CredType",
          "nodes trust the controller's own connection; no credential is passed around"),
     KEPT(GLOBAL, "DebugFlags", "log lines have names and levels; there are no areas to switch on"),

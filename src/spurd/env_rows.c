@@ -161,6 +161,7 @@ MEM_BIND(mem_bind_type, "TYPE")
 MEM_BIND(mem_bind_verbose, "VERBOSE")
 SPEC_TEXT(gpu_bind, gpu_bind)
 SPEC_TEXT(gpu_freq, gpu_freq)
+SPEC_TEXT(cpu_freq, cpu_freq)
 SPEC_TEXT(tres_bind, tres_bind)
 
 ROW(std_in)
@@ -452,6 +453,7 @@ const struct env_row env_rows[] = {
     { "SLURM_GPUS_PER_SOCKET", B, gpus_per_socket },
     { "SLURM_GPU_BIND", B, gpu_bind },
     { "SLURM_GPU_FREQ", B, gpu_freq },
+    { "SLURM_CPU_FREQ_REQ", B, cpu_freq },
     { "SLURM_GPUS_ON_NODE", B, env_gpu_count },
     { "SLURM_SHARDS_ON_NODE", B, env_shards },
     { "SLURM_JOB_GPUS", ALL, env_gpu_indexes },

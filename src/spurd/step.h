@@ -13,6 +13,7 @@
  * step_mem.c     the memory of which NUMA nodes a task uses (pure)
  * step_give.c    what the tasks of a step get of this node
  * step_task.c    from a launch to what a supervisor needs
+ * step_freq.c    --cpu-freq
  * step_mpi.c     which process manager a step gets
  * step_report.c  what the controller hears of steps, in batches
  * step_query.c   what is asked about them: usage, processes, layouts
@@ -184,6 +185,11 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
 /* What a step's tasks get; NULL: nothing. */
 int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
              struct err *err);
+
+/* ---- step_freq.c ---- */
+
+/* Is the frequency one that may be asked for? */
+int step_freq_check(const struct agent *agent, const StepRequest *request, struct err *err);
 
 /* ---- step_report.c ---- */
 

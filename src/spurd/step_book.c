@@ -450,6 +450,8 @@ static int try_grant(struct step_run *run, struct book *book, const struct held 
     int ret = make_layout(run, book, held, request, &arena, &layout, err);
     if (ret == 0)
         ret = step_mpi(run->agent, request, (const char **)&layout.mpi, err);
+    if (ret == 0)
+        ret = step_freq_check(run->agent, request, err);
     if (ret < 0) {
         arena_done(&arena);
         return ret;
@@ -466,6 +468,7 @@ static int try_grant(struct step_run *run, struct book *book, const struct held 
     layout.has_time_limit_s = request->has_time_limit_s;
     layout.time_limit_s = request->time_limit_s;
     layout.host = request->host;
+    layout.cpu_freq = request->cpu_freq;
     layout.has_pid = request->has_pid;
     layout.pid = request->pid;
     layout.submit_line = request->submit_line;

@@ -90,18 +90,6 @@ static void put_env(const char *asked, struct env *env)
     }
 }
 
-static bool sorts_by_itself(const Config *config)
-{
-    const char *cursor = config ? config->launch_parameters : NULL;
-    struct span word;
-
-    while (cursor && str_next(&cursor, ",", &word)) {
-        if (span_ieq(word, "mem_sort"))
-            return true;
-    }
-    return false;
-}
-
 static void sort_nodes(const struct mem_node *node, struct arena *arena, StepTasks *out)
 {
     out->sort_nodes = ARENA_ARRAY(arena, uint32_t, node->count + 1);
@@ -119,7 +107,7 @@ int step_give_memory(const struct step_give *give, struct arena *arena, struct e
     if (bind_read_mem(asked, &bind, err) < 0)
         return -(int)err->code;
     describe(give->node, &node);
-    if (bind.sort || (!bind.nosort && sorts_by_itself(give->node->config)))
+    if (bind.sort || (!bind.nosort && task_launches(give->node->config, "mem_sort")))
         sort_nodes(&node, arena, out->tasks);
     if (str_is_empty(asked))
         return 0;

@@ -264,6 +264,7 @@ static StepInfo *info_of(const struct step_proc *proc, struct arena *arena)
     info->tres = tres_of(layout, arena);
     info->tres_per_node = tres_per_node(layout, arena);
     info->distribution = layout->distribution;
+    info->cpu_freq = layout->cpu_freq;
     info->submit_line = layout->submit_line;
     info->has_suspended = true;
     info->suspended = proc->frozen != 0;

@@ -216,6 +216,8 @@ static int build_env(const struct step_give *give, struct arena *arena, StepTask
     put_step(launch, give->whole, give->here, index, &env);
     if (layout->has_cpus_per_task)
         put_number(&env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
+    if (!str_is_empty(layout->cpu_freq))
+        env_set(&env, "SLURM_CPU_FREQ_REQ", layout->cpu_freq);
     if (!env_get(&env, "PATH"))
         env_set(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     if (!env_get(&env, "TMPDIR"))
@@ -397,6 +399,9 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     if (step_whole(&give, index, arena, out->tasks, err) < 0)
         return -(int)err->code;
     step_give_limits(&give, arena, out);
+    if (layout->id->step != STEP_INTERACTIVE ||
+        task_launches(node.config, "interactive_step_set_cpu_freq"))
+        task_freq(&node, layout->cpu_freq, give.here->cpu_ids, arena, out);
     if (private_fill(agent, held, arena, out, err) < 0)
         return -(int)err->code;
     return build_env(&give, arena, out, err);

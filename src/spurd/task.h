@@ -37,6 +37,12 @@ struct task_login {
     const char *shell, *home;
 };
 
+/* --cpu-freq, or CpuFreqDef, for the CPUs of `out`; those of the job or step as the controller numbers them. */
+void task_freq(const struct task_node *node, const char *asked, const char *cpu_ids,
+               struct arena *arena, StepTask *out);
+/* Is this word in LaunchParameters? */
+bool task_launches(const Config *config, const char *wanted);
+
 /* Launch or grant, whichever has it. */
 const JobSpec *task_spec(const Grant *grant);
 /* Whether it may run again elsewhere when this node's lease is over, and must stand still here by then. */

@@ -34,6 +34,7 @@ struct hold {
     void *owner;
     void (*tell)(void *owner, const StepNews *news); /* spurd */
     void (*say)(void *owner, const char *text);      /* the user; one line without its end */
+    void (*note)(void *owner, const char *text);     /* the same while it goes on; NULL: say */
 };
 
 void hold_set_frozen(struct hold *hold, unsigned frozen, int64_t now_us);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "spurstepd/freq.h"
 #include "spurstepd/mem_sort.h"
 #include "spurstepd/pmi.h"
 #include "spurstepd/pmix.h"
@@ -32,6 +33,7 @@ static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena
 
 static const struct plug plugs[] = {
     { .name = "numbers", .task = numbers_task },
+    { .name = "freq", .wanted = freq_wanted, .begin = freq_begin, .end = freq_end },
     { .name = "sort", .wanted = mem_sort_wanted, .begin = mem_sort_begin },
     { .name = "relay", .wanted = relay_wanted, .begin = relay_begin, .end = relay_end },
     { .name = "pmi2",

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "spurstepd/freq.h"
 #include "spurstepd/login.h"
 #include "spurstepd/report.h"
 #include "spurstepd/start.h"
@@ -142,6 +143,8 @@ void step_end(struct step *step, int64_t now_us)
     ended->ended_us = clock_wall_us();
     ended->started_us = step->started.time_us;
     ended->text = step->text[0] ? step->text : NULL;
+    if (step->task->freq)
+        freq_reset(step->task);
     contain_close(&step->hold.contain);
     track_done(&step->hold.track);
     /* A full disk does not keep spurd from hearing of the end; only a crash could then lose it. */
@@ -233,6 +236,8 @@ static void start(struct step *step)
         return;
     }
     contain_open(&step->hold.contain, task);
+    if (task->freq)
+        freq_set(&step->hold);
     char **login = get_login(step);
     int ret = start_script(task, &step->hold.contain, script, login, &started, &err);
     login_free(login);

@@ -25,6 +25,15 @@ static void say(void *owner, const char *text)
     tasks_send_srun(owner, &out);
 }
 
+static void note(void *owner, const char *text)
+{
+    RunStepOut out = RUN_STEP_OUT__INIT;
+
+    out.what_case = RUN_STEP_OUT__WHAT_NOTE;
+    out.note = (char *)text;
+    tasks_send_srun(owner, &out);
+}
+
 void tasks_hold(struct tasks *tasks)
 {
     tasks->hold = (struct hold){ .task = tasks->task,
@@ -34,7 +43,8 @@ void tasks_hold(struct tasks *tasks)
                                  .lease_at_us = -1,
                                  .owner = tasks,
                                  .tell = tell,
-                                 .say = say };
+                                 .say = say,
+                                 .note = note };
 }
 
 void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us)
