@@ -43,6 +43,11 @@ enum {
     LIMIT_PMIX_BYTES = 17 * 1024 * 1024,    /* the same, and the words around it */
     LIMIT_RELAY_KEPT = 256 * 1024 * 1024,   /* of those that srun keeps until they are taken */
     LIMIT_PMI_KVS_BYTES = 64 * 1024 * 1024, /* what the tasks of a step put for each other */
+    LIMIT_X11_WINDOW = 128 * 1024, /* of a forwarded X11 connection, each way, on its way */
+    LIMIT_X11_CONNECTIONS = 256,   /* of one display */
+    LIMIT_X11_DISPLAYS = 1024,     /* on one node */
+    LIMIT_X11_FRAME = 16 * 1024,
+    LIMIT_XAUTHORITY_BYTES = 1024 * 1024,
     LIMIT_GRES_KINDS = 64,
     LIMIT_CPUS_PER_NODE = 65535,
     LIMIT_CPU_NUMBER = 8192, /* of the kernel: CONFIG_NR_CPUS at most */

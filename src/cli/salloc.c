@@ -18,6 +18,7 @@
 #include "cli/alloc.h"
 #include "cli/commands.h"
 #include "cli/het.h"
+#include "cli/x11.h"
 #include "client/client.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
@@ -288,6 +289,21 @@ static void fill_specs(struct salloc *salloc, int argc, char **argv)
     }
 }
 
+/* Steps of the job forward by themselves, the shell's first; here it is only looked whether they can. */
+static int ask_x11(const struct cli *cli, const struct job_request *request)
+{
+    struct x11_server server;
+
+    if (!request->x11)
+        return 0;
+    if (request->no_shell) {
+        cli_error(cli, "--x11 cannot be combined with --no-shell");
+        return 1;
+    }
+    setenv(X11_VARIABLE, request->x11, 1);
+    return x11_find_server(cli, &server);
+}
+
 static int go(struct salloc *salloc, int argc, char **argv)
 {
     struct cli *cli = &salloc->cli;
@@ -304,6 +320,9 @@ static int go(struct salloc *salloc, int argc, char **argv)
     cli->quiet = request->quiet;
     if (getenv("SLURM_JOB_ID") && !request->no_shell)
         cli_say(cli, "warning: this is already inside of allocation %s", getenv("SLURM_JOB_ID"));
+    int code = ask_x11(cli, request);
+    if (code)
+        return code;
     fill_specs(salloc, argc, argv);
     if (request->spec->immediate) {
         alloc_given(request, "immediate", &seconds);
@@ -314,7 +333,7 @@ static int go(struct salloc *salloc, int argc, char **argv)
     }
     alloc.hold = !request->no_shell;
     catch_signals();
-    int code = alloc_get(&alloc, salloc->list, salloc->count, &interrupted);
+    code = alloc_get(&alloc, salloc->list, salloc->count, &interrupted);
     if (code == 0) {
         say_granted(&alloc);
         if (request->bell)

@@ -18,6 +18,7 @@
 #include "base/timefmt.h"
 #include "cli/commands.h"
 #include "cli/submit.h"
+#include "cli/x11.h"
 #include "schema/job_view.h"
 #include "schema/script.h"
 #include "sys/files.h"
@@ -242,6 +243,19 @@ static void fill_spec(struct submit *submit, unsigned index, int argc, char **ar
     }
 }
 
+/* The node gives the script a display when it finds this, and the script's steps forward theirs. */
+static void add_x11(struct submit *submit, JobPayload *payload)
+{
+    struct arena *arena = &submit->cli.arena;
+    char *text = arena_printf(arena, X11_VARIABLE "=%s", submit->requests[0].x11);
+    ProtobufCBinaryData *env = ARENA_ARRAY(arena, ProtobufCBinaryData, payload->n_env + 1);
+
+    if (payload->n_env)
+        memcpy(env, payload->env, payload->n_env * sizeof(*env));
+    env[payload->n_env++] = (ProtobufCBinaryData){ .data = (uint8_t *)text, .len = strlen(text) };
+    payload->env = env;
+}
+
 static int make_payload(struct submit *submit, JobPayload *payload, struct err *err)
 {
     const struct job_request *request = &submit->requests[0];
@@ -268,7 +282,11 @@ static int make_payload(struct submit *submit, JobPayload *payload, struct err *
         setenv("SLURM_GPUS_PER_NODE", request->gpus_per_node, 1);
         env.env = environ;
     }
-    return submit_env(&env, &submit->cli.arena, payload, err);
+    if (submit_env(&env, &submit->cli.arena, payload, err) < 0)
+        return -1;
+    if (request->x11)
+        add_x11(submit, payload);
+    return 0;
 }
 
 /* What the controller said, as Slurm says it: its own words first, then the general text. */
@@ -345,6 +363,17 @@ static int finish(struct submit *submit, const SubmitJobReply *reply)
     return request->wait ? submit_wait(&submit->cli, reply->job_id) : 0;
 }
 
+static int ask_x11(struct submit *submit, struct x11_server *server)
+{
+    const struct job_request *request = &submit->requests[0];
+
+    if (request->spec->array) {
+        cli_error(&submit->cli, "--x11 cannot be combined with --array");
+        return 1;
+    }
+    return x11_find_server(&submit->cli, server);
+}
+
 /* Everything up to the call, then the call. */
 static int submit_run(struct submit *submit, int argc, char **argv)
 {
@@ -385,6 +414,10 @@ static int submit_run(struct submit *submit, int argc, char **argv)
         fputs(str_text(&given), stderr);
         str_done(&given);
     }
+    struct x11_server server;
+    code = submit->requests[0].x11 ? ask_x11(submit, &server) : 0;
+    if (code)
+        return code;
     code = send_request(submit, &err, &reply);
     if (code < 0 && err.code == ERR_RANGE) {
         cli_error(&submit->cli, "%s", err.text);
@@ -394,6 +427,8 @@ static int submit_run(struct submit *submit, int argc, char **argv)
         submission_failed(submit, &err, submit->requests[0].test_only);
         return 1;
     }
+    if (submit->requests[0].x11 && !submit->requests[0].test_only)
+        x11_stay(&submit->cli, &server, reply->job_id);
     return finish(submit, reply);
 }
 

@@ -244,6 +244,8 @@ static int prepare_step(struct srun *srun)
     for (size_t i = 0; code == 0 && i < srun->part_count; i++)
         code = srun_bcast(srun->parts[i]);
     if (code == 0)
+        code = srun_x11_start(srun);
+    if (code == 0)
         code = srun_open_sinks(srun);
     if (code == 0)
         code = srun_hook(srun, false);
@@ -255,6 +257,7 @@ static int run_step(struct srun *srun)
     int code = prepare_step(srun);
 
     if (code) {
+        srun_x11_stop(srun);
         srun->highest_status = code << 8;
         srun_leave(srun);
         return code;
@@ -262,6 +265,7 @@ static int run_step(struct srun *srun)
     srun_share_parts(srun);
     srun_launch(srun);
     code = srun_loop(srun);
+    srun_x11_stop(srun);
     srun_close_sinks(srun);
     srun_hook(srun, true);
     return code;
@@ -311,6 +315,9 @@ static int run(struct srun *srun, int argc, char **argv)
     }
     if (open_input(srun))
         return 1;
+    code = srun_x11_ask(srun);
+    if (code)
+        return code;
     srun_catch_signals();
     code = get_allocation(srun, argc, argv);
     if (code == 0) {

@@ -15,6 +15,7 @@
  * srun_signal.c  signals: what they do to us and to the tasks
  * srun_out.c   what tasks write: labels, lines, files
  * srun_relay.c what nodes say to each other for MPI
+ * srun_x11.c   --x11: which nodes forward
  */
 #ifndef CLI_SRUN_H
 #define CLI_SRUN_H
@@ -133,11 +134,12 @@ struct srun {
     bool killing, aborted, killed_by_9, failed;
     JobState kill_why;
     unsigned kill_wait_s;
-    bool mpi_aborted;  /* by a task */
-    uint32_t mpi_code; /* then: our exit code */
-    size_t relay_kept; /* bytes of all nodes' relays */
-    const char *mpi;   /* none, pmi2 or pmix; NULL: as the site says */
-    int64_t asked_us;  /* when the controller was last asked whether the job lives */
+    bool mpi_aborted;     /* by a task */
+    uint32_t mpi_code;    /* then: our exit code */
+    size_t relay_kept;    /* bytes of all nodes' relays */
+    struct srun_x11 *x11; /* --x11; NULL: not */
+    const char *mpi;      /* none, pmi2 or pmix; NULL: as the site says */
+    int64_t asked_us;     /* when the controller was last asked whether the job lives */
     int64_t last_interrupt_us, last_sent_us, first_exit_us, give_up_us;
 };
 
@@ -218,6 +220,13 @@ void srun_on_relay(struct srun *srun, struct srun_node *node, const StepRelay *r
 void srun_on_relayed(struct srun *srun, struct srun_node *node, uint64_t number, bool again);
 void srun_on_abort(struct srun *srun, struct srun_node *node, const StepAbort *words);
 void srun_drop_relays(struct srun *srun, struct srun_node *node);
+
+/* srun_x11.c */
+int srun_x11_ask(struct srun *srun);   /* before anything: 0, or the exit code after a complaint */
+int srun_x11_start(struct srun *srun); /* when the step's nodes are known; the same */
+/* What the tasks of a node find: DISPLAY and XAUTHORITY. */
+void srun_x11_use(struct srun *srun, size_t node, StepLaunch *launch);
+void srun_x11_stop(struct srun *srun);
 
 /* srun_signal.c */
 extern volatile int srun_interrupted; /* while waiting for an allocation or a step */

@@ -396,6 +396,7 @@ static void launch_node(struct srun *srun, struct srun_node *node, RunStepIn *in
     srun_bcast_use(part, node->node->name);
     launch->env = part->env.env;
     launch->n_env = part->env.n_env;
+    srun_x11_use(srun, (size_t)(node - srun->nodes), launch);
     launch->node = node->node->name;
     launch->has_proof = true;
     launch->proof = (ProtobufCBinaryData){ 0 };

@@ -327,10 +327,10 @@ const struct conf_key conf_keys_jobs[] = {
     { .name = "x11_parameters",
       .field = "x11_parameters",
       .type = CONF_WORDS,
-      .flags = CONF_LATER,
       .words = (const char *const[]){ "home_xauthority", NULL },
       .slurm = "X11Parameters",
-      .help = "Variations of X11 forwarding." },
+      .help = "Variations of X11 forwarding. home_xauthority: cookies of displays of steps are in "
+              "~/.Xauthority instead of a file for each; not those of batch scripts." },
     { 0 },
 };
 
@@ -385,12 +385,13 @@ const struct conf_key conf_keys_hooks[] = {
       .type = CONF_WORDS,
       .words = (const char *const[]){ "Alloc", "Contain", "DeferBatch", "NoHold",
                                       "ForceRequeueOnFail", "RunInJob", "Serial", "X11", NULL },
-      .later = (const char *const[]){ "Contain", "NoHold", "RunInJob", "X11", NULL },
+      .later = (const char *const[]){ "Contain", "NoHold", "RunInJob", NULL },
       .slurm = "PrologFlags",
       .help = "How the prolog runs. Serial: one prolog or epilog at a time on each node. Alloc, "
               "DeferBatch and ForceRequeueOnFail say what is always so: it runs on all nodes when "
               "the job gets them, a script begins after all of them, and a job whose prolog failed "
-              "is put back. Nothing acts on the others yet." },
+              "is put back. X11 too says what is always so: it is forwarded for who asks. Nothing "
+              "acts on the others yet." },
     { .name = "timeout",
       .field = "prolog_epilog_timeout_s",
       .type = CONF_SECONDS,

@@ -566,10 +566,9 @@ static const struct option rows[] = {
     { .name = "wrap", .arg = "COMMAND", .commands = CMD_SBATCH,
       .read = option_text, .into = REQUEST_TEXT(wrap),
       .help = "Run this shell command instead of a script." },
-    { .name = "x11", .arg = "[MODE]", .commands = CMD_SRUN | CMD_SALLOC,
-      .read = option_text,
-      .later = "X11 is not forwarded",
-      .help = "Forward X11." },
+    { .name = "x11", .arg = "[MODE]", .commands = CMD_ALL, .env = { NULL, NULL, "SPUR_X11" },
+      .read = read_x11, .into = REQUEST_TEXT(x11),
+      .help = "Forward X11 to the display here, from all nodes of the job, or the first, last or batch one." },
 };
 /* clang-format on */
 

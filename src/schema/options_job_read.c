@@ -442,3 +442,21 @@ int read_kill_on_bad_exit(const struct option_call *call, const char *value, str
     option_set_number(call, !value || strcmp(value, "0") != 0);
     return 0;
 }
+
+int read_x11(const struct option_call *call, const char *value, struct err *err)
+{
+    static const char *const modes[] = { "all", "first", "last", "batch" };
+    bool batch = call->set->bit == CMD_SBATCH;
+
+    if (str_is_empty(value)) {
+        option_set_text(call, batch ? "batch" : "all");
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        if (str_ieq(value, modes[i])) {
+            option_set_text(call, modes[i]);
+            return 0;
+        }
+    }
+    return option_invalid(call, err);
+}

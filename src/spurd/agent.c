@@ -22,6 +22,7 @@
 #include "spurd/hook.h"
 #include "spurd/private.h"
 #include "spurd/step.h"
+#include "spurd/x11.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/host.h"
@@ -344,6 +345,8 @@ static int start(struct agent *agent, const struct agent_options *options, struc
         return err_wrap(err, "listening on '%s'", options->listen);
     if (steps_open(agent, err) < 0)
         return err_wrap(err, "directories of steps");
+    if (x11_open(agent, err) < 0)
+        return err_wrap(err, "directory of displays");
     agent_fill_found(agent);
     agent_start_timers(agent);
     agent->stepd = stepd_new(agent->uv, &stepd, err);
@@ -422,6 +425,7 @@ void agent_stop(struct agent *agent)
             hook_abandon(TAKE(held->hook));
     }
     steps_close(agent);
+    x11_close(agent);
     copies_close(agent);
     session_free(TAKE(agent->session));
     if (agent->server)

@@ -16,6 +16,7 @@
 #include "spurd/hook.h"
 #include "spurd/private.h"
 #include "spurd/step.h"
+#include "spurd/x11.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -208,6 +209,7 @@ void agent_forget(struct agent *agent, struct held *held)
     if (held->is_private)
         private_remove(agent, held->job, held->attempt);
     log_debug("grant.gone", "job=%u attempt=%u", held->job, held->attempt);
+    x11_forget(agent, held->job, held->attempt);
     step_book_forget(agent, held->job, held->attempt, true);
     held_drop(&agent->table, held);
     struct held *waiting = held_other(&agent->table, job, 0);

@@ -10,6 +10,7 @@
 
 #include "rpc/pb.h"
 #include "spurd/private.h"
+#include "spurd/x11.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/users.h"
@@ -51,6 +52,8 @@ static void give_to_zygote(struct agent *agent, struct held *held, const JobPayl
 
     agent_task_node(agent, &node);
     held->given = true;
+    if (payload)
+        x11_batch(agent, held, payload, arena, &node);
     if (!payload)
         err_set(&err, ERR_BAD_MESSAGE, "the job's script cannot be read");
     else if (task_build(&node, held->grant, payload, login, arena, &task, &err) == 0 &&

@@ -27,6 +27,7 @@ struct session;
 struct hook;
 struct output_server;
 struct steps;
+struct x11_displays;
 
 struct agent {
     uv_loop_t *uv;
@@ -52,9 +53,10 @@ struct agent {
     char *container;     /* the program spur-container; NULL: not installed */
     char *pmix;          /* the program spurstepd-pmix; NULL: not installed */
     struct steps *steps; /* of srun: step.h */
-    char *socket;        /* where srun of jobs on this node finds us */
-    bool login;          /* spurd --login: no node, it only vouches */
-    struct map vouched;  /* uid to struct vouched: vouch.c */
+    struct x11_displays *x11;
+    char *socket;       /* where srun of jobs on this node finds us */
+    bool login;         /* spurd --login: no node, it only vouches */
+    struct map vouched; /* uid to struct vouched: vouch.c */
     struct session *session;
     struct rpc_server *server;
     struct tls_ctx *tls_client, *tls_server;

@@ -33,7 +33,7 @@ static void add_flag(struct words *words, const char *option, bool on)
 }
 
 char **container_words(const char *program, const StepContainer *container, const char *visible,
-                       struct arena *arena, size_t *count)
+                       const char *too, struct arena *arena, size_t *count)
 {
     struct words words = { .list = ARENA_ARRAY(arena, char *, MOST_WORDS) };
 
@@ -47,7 +47,9 @@ char **container_words(const char *program, const StepContainer *container, cons
     add_text(&words, "--workdir", container->workdir);
     add_text(&words, "--name", container->name);
     add_text(&words, "--env", container->env);
-    add_text(&words, "--visible", visible);
+    if (!str_is_empty(visible) && !str_is_empty(too))
+        visible = arena_printf(arena, "%s,%s", visible, too);
+    add_text(&words, "--visible", str_is_empty(visible) ? too : visible);
     add_flag(&words, "--mount-home", container->mount_home);
     add_flag(&words, "--entrypoint", container->entrypoint);
     add_flag(&words, "--readonly", container->readonly);

@@ -12,8 +12,11 @@
 #include "proto/job.pb-c.h"
 #include "proto/run.pb-c.h"
 
-/* "spur-container run --image X ... --"; `visible` is seen inside under its own path, or NULL. */
+/*
+ * "spur-container run --image X ... --"; `visible` and `too` are seen inside under their own
+ * paths; NULL: none.
+ */
 char **container_words(const char *program, const StepContainer *container, const char *visible,
-                       struct arena *arena, size_t *count);
+                       const char *too, struct arena *arena, size_t *count);
 
 #endif

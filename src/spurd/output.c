@@ -18,6 +18,7 @@
 #include "spurd/copy.h"
 #include "spurd/private.h"
 #include "spurd/step.h"
+#include "spurd/x11.h"
 #include "sys/files.h"
 #include "sys/log.h"
 
@@ -326,6 +327,7 @@ int output_listen(struct agent *agent, const char *address, struct err *err)
         rpc_server_add(agent->server, step_methods, step_method_count, err) < 0 ||
         rpc_server_add(agent->server, copy_methods, copy_method_count, err) < 0 ||
         rpc_server_add(agent->server, vouch_methods, vouch_method_count, err) < 0 ||
+        rpc_server_add(agent->server, x11_methods, x11_method_count, err) < 0 ||
         rpc_server_listen(agent->server, address, err) < 0)
         return -(int)err->code;
     agent->port = rpc_server_port(agent->server, 0);

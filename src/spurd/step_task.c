@@ -262,6 +262,24 @@ static void put_mpi(const struct task_node *node, const char *mpi, struct arena 
     out->tasks->mpi_dir = arena_printf(arena, "%s/%s.pmix", out->dir, out->name);
 }
 
+/* The file of a display that we made for the step. */
+static const char *own_xauthority(const struct task_node *node, const StepLaunch *launch,
+                                  struct arena *arena)
+{
+    char *begin = arena_printf(arena, "XAUTHORITY=%s/x11/", node->run_dir);
+    size_t len = strlen(begin);
+
+    for (size_t i = 0; i < launch->n_env; i++) {
+        const ProtobufCBinaryData *env = &launch->env[i];
+        if (env->len > len && memcmp(env->data, begin, len) == 0 &&
+            !memchr(env->data + len, '/', env->len - len) &&
+            !memchr(env->data + len, ',', env->len - len))
+            return arena_printf(arena, "%.*s", (int)(env->len - strlen("XAUTHORITY=")),
+                                (const char *)env->data + strlen("XAUTHORITY="));
+    }
+    return NULL;
+}
+
 static int put_in_container(const struct task_node *node, const StepLaunch *launch,
                             struct arena *arena, StepTasks *tasks, struct err *err)
 {
@@ -271,8 +289,8 @@ static int put_in_container(const struct task_node *node, const StepLaunch *laun
         return 0;
     if (!node->container)
         return err_set(err, ERR_UNSUPPORTED, "node %s has no spur-container", node->name);
-    char **words =
-        container_words(node->container, launch->container, tasks->mpi_dir, arena, &count);
+    char **words = container_words(node->container, launch->container, tasks->mpi_dir,
+                                   own_xauthority(node, launch, arena), arena, &count);
     for (size_t i = 0; i < tasks->n_list; i++) {
         StepTaskOne *one = tasks->list[i];
         char **args = ARENA_ARRAY(arena, char *, count + one->n_args);

@@ -214,6 +214,10 @@ static void build_env(const struct task_node *node, const Grant *grant, const Jo
         set_if_absent(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     }
     set_if_absent(&env, "TMPDIR", "/tmp");
+    if (node->display) {
+        env_set(&env, "DISPLAY", node->display);
+        env_set(&env, "XAUTHORITY", node->xauthority);
+    }
     build_block(&env, arena, out);
     env_done(&env);
 }
@@ -281,7 +285,7 @@ static int build_container(const struct task_node *node, const JobSpec *spec, st
         return err_set(err, ERR_UNSUPPORTED, "this node has no spur-container");
     out->wrapper =
         container_words(node->container, &asked, arena_printf(arena, "%s/slurm_script", out->dir),
-                        arena, &out->n_wrapper);
+                        node->xauthority, arena, &out->n_wrapper);
     return 0;
 }
 

@@ -30,6 +30,7 @@ struct task_node {
     const NodeSpec *spec;  /* NULL: none yet */
     const struct inventory *inventory;
     bool change_user;
+    const char *display, *xauthority; /* of the script, when X11 is forwarded; NULL: not */
 };
 
 /* The user's login, looked up beforehand when the job wants its environment. */

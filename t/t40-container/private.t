@@ -74,6 +74,7 @@ job=$(as_user sbatch --parsable -o out job.sh)
 wait_for 30 test -e ready
 for pid in $(pgrep -x spurd); do
     ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- "-N n1 .*$D/" || kill -9 "$pid"
+    while [ "$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -c -- "-N n1 .*$D/")" = 1 ]; do sleep 0.02; done
 done
 spur up --dir "$D" -q
 wait_for 30 as_user spur exec "$job" true
