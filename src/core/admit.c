@@ -38,7 +38,6 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
         { spec->burst_buffer, "--burst-buffer" },
         { spec->segment && !in_blocks(state), "--segment without a topology of blocks" },
         { spec->reboot, "--reboot" },
-        { spec->batch_features, "--batch" },
         { spec->clusters, "--clusters" },
         { spec->immediate, "--immediate" },
         { spec->exclusive == EXCLUSIVE_TOPO && !in_blocks(state) && !in_tree(state),
@@ -369,6 +368,27 @@ static int check_reservation(const struct state *state, const struct shape *shap
     return 0;
 }
 
+/* As in Slurm: names of --constraint, with & and |. */
+static int check_batch(const struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    const char *cursor = shape->batch, *of;
+    struct span word, name;
+
+    if (strpbrk(shape->batch, "[]*()"))
+        return err_set(err, ERR_FEATURE, "Invalid feature specification: %.100s", shape->batch);
+    while (str_next(&cursor, "&|", &word)) {
+        bool found = false;
+        for (of = spec->features ? spec->features : ""; str_next(&of, "&|[]()", &name);)
+            found = found || (name.len >= word.len && memcmp(name.ptr, word.ptr, word.len) == 0 &&
+                              (name.len == word.len || name.ptr[word.len] == '*'));
+        if (!found)
+            return err_set(err, ERR_FEATURE,
+                           "Invalid feature specification: %.*s is not in --constraint",
+                           (int)MIN(word.len, 100), word.ptr);
+    }
+    return 0;
+}
+
 static int check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,
                        const JobSpec *spec, struct err *err)
 {
@@ -377,6 +397,8 @@ static int check_shape(const struct state *state, struct shape *shape, const Job
     code = features_check(&shape->features, feature_is_known, state, err);
     if (code == 0)
         code = features_check(&shape->prefer, feature_is_known, state, err);
+    if (code == 0 && shape->batch)
+        code = check_batch(shape, spec, err);
     for (size_t i = 0; i < shape->gres_count && code == 0; i++) {
         if (!gres_is_known(state, shape->gres[i].name))
             code = err_set(err, ERR_GRES, "Invalid generic resource (gres) specification: %.100s",

@@ -80,17 +80,24 @@ static struct node_gres *gres_at(const struct node *node, const char *name, cons
     return NULL;
 }
 
-/* All shares of a job on a node are of one device, which nobody has for itself. */
+/*
+ * All shares of a job on a node are of one device, which nobody has for itself; or as many of each
+ * of several.
+ */
 static bool choose_share(const struct node_gres *gres, const struct node_gres *base,
                          const GresAlloc *alloc, struct bitset *out)
 {
     bitset_init(out, base->index.bits);
     if (!str_is_empty(alloc->index)) {
-        if (!bitset_parse(out, alloc->index) || bitset_count(out) != 1)
+        size_t devices = bitset_parse(out, alloc->index) ? bitset_count(out) : 0;
+        if (!devices || alloc->count % devices)
             return false;
-        size_t device = bitset_next(out, 0);
-        return !bitset_has(&base->index, device) &&
-               gres->shares[device] + alloc->count <= gres->per;
+        bitset_each (device, out) {
+            if (bitset_has(&base->index, device) ||
+                gres->shares[device] + alloc->count / devices > gres->per)
+                return false;
+        }
+        return true;
     }
     for (size_t device = 0; device < base->index.bits; device++) {
         if (!bitset_has(&base->index, device) && gres->shares[device] + alloc->count <= gres->per) {
@@ -302,8 +309,10 @@ static void count_shares(struct node *node, struct node_gres *gres, const struct
 {
     struct node_gres *base = &node->gres[gres->base_at - 1];
 
+    size_t devices = MAX(bitset_count(&part->index), 1);
+
     bitset_each (device, &part->index) {
-        uint32_t count = (uint32_t)part->count;
+        uint32_t count = (uint32_t)(part->count / devices);
         if (device >= base->lent.bits)
             break;
         gres->shares[device] = more ? gres->shares[device] + count

@@ -94,6 +94,18 @@ static uint64_t job_share(const struct shape *shape, const struct shape_gres *gr
     return (gres->count * MIN(tasks, shape->tasks) + shape->tasks - 1) / shape->tasks;
 }
 
+/* Each task's shares are of a device of its own; of how many devices the node's shares are. */
+static uint64_t lone_devices(const struct need *need, const struct shape_gres *want,
+                             const struct node *node)
+{
+    for (size_t i = 0; need->lone && want->scope == GRES_PER_TASK && i < node->gres_count; i++) {
+        const struct node_gres *base = gres_base(node, &node->gres[i]);
+        if (base && gres_matches(want, &node->gres[i]))
+            return base->total;
+    }
+    return 0;
+}
+
 /* What `tasks` tasks take here when `before` are on other nodes; 0 before gives the most. */
 static uint64_t gres_for(const struct shape *shape, const struct shape_gres *gres, uint32_t before,
                          uint32_t tasks)
@@ -164,7 +176,9 @@ static bool holds(const struct shape *shape, const struct need *need, const stru
     if (mem_for(shape, need, node, tasks, cpus) > room->mem_mb)
         return false;
     for (size_t i = 0; i < shape->gres_count; i++) {
-        if (gres_for(shape, &shape->gres[i], 0, tasks) > gres_room(&shape->gres[i], node, room))
+        uint64_t lone = lone_devices(need, &shape->gres[i], node);
+        uint64_t want = lone ? shape->gres[i].count : gres_for(shape, &shape->gres[i], 0, tasks);
+        if (want > gres_room(&shape->gres[i], node, room) || (lone && tasks > lone))
             return false;
     }
     return true;
@@ -205,15 +219,20 @@ uint32_t fit_tasks(const struct shape *shape, const struct need *need, const str
     return lo;
 }
 
-static void take_gres(const struct shape *shape, const struct node *node, const struct room *room,
-                      uint32_t before, uint32_t tasks, struct take *out)
+static void take_gres(const struct shape *shape, const struct need *need, const struct node *node,
+                      const struct room *room, uint32_t before, uint32_t tasks, struct take *out)
 {
     for (size_t i = 0; i < shape->gres_count; i++) {
         uint64_t want = gres_for(shape, &shape->gres[i], before, tasks);
+        bool lone = lone_devices(need, &shape->gres[i], node);
         for (size_t g = 0; g < node->gres_count && g < TAKE_GRES && want; g++) {
             if (!gres_matches(&shape->gres[i], &node->gres[g]))
                 continue;
             uint64_t some = MIN(want, room->gres[g] - MIN(out->gres[g], room->gres[g]));
+            if (lone) {
+                some = want; /* room is that of one device */
+                out->share_devices = tasks;
+            }
             out->gres[g] += some;
             want -= some;
         }
@@ -229,7 +248,7 @@ void fit_part(const struct shape *shape, const struct need *need, const struct n
     out->cpus = need->whole_nodes ? have : MIN(cpus_for(shape, need, node, tasks), have);
     out->mem_mb = mem_for(shape, need, node, tasks, out->cpus);
     out->mem_mb = MIN(out->mem_mb, room->mem_mb);
-    take_gres(shape, node, room, before, tasks, out);
+    take_gres(shape, need, node, room, before, tasks, out);
 }
 
 /* Needs: a shape resolved for one partition. */
@@ -286,6 +305,14 @@ static void need_units(const struct state *state, const struct shape *shape, str
     need->tasks_per_core = shape->tasks_per_core;
     if (!need->tasks_per_core && how && strcasestr(how, "CR_ONE_TASK_PER_CORE"))
         need->tasks_per_core = 1;
+}
+
+/* A word of SelectTypeParameters, unless the job says otherwise. */
+static bool need_word(const struct state *state, const char *word, bool asked, bool yes)
+{
+    const char *how = state->config->select_parameters;
+
+    return asked ? yes : how && strcasestr(how, word);
 }
 
 static void need_sharing(const struct shape *shape, struct need *need)
@@ -422,6 +449,8 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         state_node_set(state, shape->exclude, &excluded, NULL);
     need_memory(state, shape, need);
     need_sharing(shape, need);
+    need->bound = need_word(state, "ENFORCE_BINDING_GRES", shape->has_bound, shape->bound);
+    need->lone = need_word(state, "ONE_TASK_PER_SHARING_GRES", shape->has_lone, shape->lone);
     need_units(state, shape, need);
     need->max_tasks = state->config->max_tasks_per_node;
     need->cpus_per_gpu = shape->cpus_per_gpu ? shape->cpus_per_gpu

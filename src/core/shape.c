@@ -68,6 +68,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     key_text(&key, spec->hint);
     key_text(&key, spec->tres_per_task);
     key_text(&key, spec->mcs_label);
+    key_text(&key, spec->batch_features);
     key_gres(&key, spec);
     NUMBER(min_nodes);
     NUMBER(max_nodes);
@@ -100,6 +101,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(spare_nodes);
     NUMBER(enforce_binding);
     NUMBER(spread_segments);
+    NUMBER(one_task_per_sharing);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
     str_done(&key.bytes);
@@ -146,7 +148,10 @@ static void read_flags(struct shape *shape, const JobSpec *spec)
     shape->exclusive_user = spec->exclusive == EXCLUSIVE_USER;
     shape->exclusive_mcs = spec->exclusive == EXCLUSIVE_MCS;
     shape->exclusive_topo = spec->exclusive == EXCLUSIVE_TOPO;
+    shape->has_bound = spec->has_enforce_binding;
     shape->bound = spec->enforce_binding;
+    shape->has_lone = spec->has_one_task_per_sharing;
+    shape->lone = spec->one_task_per_sharing;
     shape->spread_segments = spec->spread_segments;
     shape->oversubscribe = spec->oversubscribe;
     shape->overcommit = spec->overcommit;
@@ -228,6 +233,7 @@ static void read_nodes(struct shape *shape, const JobSpec *spec)
     shape->nodelist = text_or_null(shape->arena, spec->nodelist);
     shape->exclude = text_or_null(shape->arena, spec->exclude);
     shape->reservation = text_or_null(shape->arena, spec->reservation);
+    shape->batch = text_or_null(shape->arena, spec->batch_features);
     shape->mcs_label = text_or_null(shape->arena, spec->mcs_label);
     shape->core_spec = spec->core_spec;
     shape->thread_spec = spec->thread_spec;

@@ -47,6 +47,8 @@ struct need {
     uint32_t max_cpus_per_node;
     bool by_core;   /* CPUs are given as whole cores */
     bool by_socket; /* or as whole sockets */
+    bool bound;     /* CPUs only near its GPUs */
+    bool lone;      /* shares of each task are of another device */
 };
 
 struct shape {
@@ -65,7 +67,8 @@ struct shape {
     bool has_mem_per_node, tasks_given;
     bool exclusive, exclusive_user, oversubscribe, overcommit, contiguous, spread;
     bool exclusive_mcs, exclusive_topo;
-    bool bound;           /* CPUs only near its GPUs */
+    bool has_bound, bound; /* CPUs only near its GPUs, or not; else as the cluster says */
+    bool has_lone, lone;   /* shares of each task of another device */
     bool spread_segments; /* each in a block of its own */
     bool licence_any;     /* one of the licences, not all */
     bool one_thread;      /* a CPU of the request is a whole core */
@@ -74,6 +77,7 @@ struct shape {
     struct shape_licence *licences;
     const char **partitions;                                  /* names, at least one */
     const char *nodelist, *exclude, *reservation, *mcs_label; /* NULL when not given */
+    const char *batch; /* features of the node that comes first; NULL: any */
     struct features features, prefer;
     struct arena *arena; /* everything above */
     struct span key;
@@ -130,6 +134,7 @@ struct take {
     uint32_t cpus, tasks;
     uint64_t mem_mb;
     uint64_t gres[TAKE_GRES]; /* as node->gres */
+    uint32_t share_devices;   /* that shares are of, as many of each; 0: one */
 };
 /* What `tasks` tasks (at least 1) take of that node when `before` are on the job's other nodes. */
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,

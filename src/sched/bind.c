@@ -82,6 +82,23 @@ uint32_t bound_tasks(const struct chooser *c, const struct host *host, const str
     return tasks;
 }
 
+/* ---- --gres-flags=one-task-per-sharing ---- */
+
+uint32_t lone_tasks(const struct chooser *c, const struct host *host, uint32_t tasks)
+{
+    const struct node *node = host->node;
+
+    for (size_t i = 0; i < c->shape->gres_count; i++) {
+        const struct shape_gres *want = &c->shape->gres[i];
+        for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+            if (want->scope == GRES_PER_TASK && node->gres[g].base_at &&
+                str_eq(want->name, node->gres[g].name))
+                tasks = MIN(tasks, shares_devices(host, g, want->count));
+        }
+    }
+    return tasks;
+}
+
 /* ---- --exclusive=topo ---- */
 
 static bool host_has_others(const struct chooser *c, const struct host *host)

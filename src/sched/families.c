@@ -166,11 +166,23 @@ static uint8_t minds_of(const struct sched *sched, const struct job *job, const 
     return (uint8_t)((user ? MINDS_USER : 0) | (job->shape->exclusive_mcs ? MINDS_MCS : 0));
 }
 
+/* Shares of each task of a device of its own. */
+static bool has_lone_shares(const struct sched *sched, const struct shape *shape)
+{
+    const struct need *needs = shape_needs(sched->state, (struct shape *)(uintptr_t)shape);
+    bool per_task = false;
+
+    for (size_t i = 0; i < shape->gres_count; i++)
+        per_task = per_task || shape->gres[i].scope == GRES_PER_TASK;
+    return per_task && needs[0].lone;
+}
+
 /* What the grid knows nothing of. */
 static bool is_particular(const struct sched *sched, const struct shape *shape)
 {
     return shape->oversubscribe || shape->nodelist || shape->contiguous || shape->reservation ||
-           shape->prefer.plain || shape->prefer.group_count || shape->features.group_count ||
+           shape->prefer.plain || has_lone_shares(sched, shape) || shape->prefer.group_count ||
+           shape->features.group_count ||
            (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
                                    (shape->max_nodes > 1 && shape->tasks > 1)));
 }

@@ -94,7 +94,9 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
         return 0;
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
     uint32_t tasks = fit_tasks(c->shape, c->need, host->node, &room);
-    return tasks && c->shape->bound ? bound_tasks(c, host, &room, tasks) : tasks;
+    if (tasks && c->need->lone && view.start_us <= view.now_us)
+        tasks = lone_tasks(c, host, tasks);
+    return tasks && c->need->bound ? bound_tasks(c, host, &room, tasks) : tasks;
 }
 
 void candidates_clear(struct chooser *c)
@@ -295,6 +297,21 @@ static uint32_t even_share(const struct chooser *c, uint32_t tasks)
     return lo;
 }
 
+/* The first that has the features of --batch goes before all others: it runs the script. */
+static void batch_first(struct chooser *c)
+{
+    struct chosen *list = c->sched->candidates.items;
+
+    for (size_t i = 0; i < c->sched->candidates.len; i++) {
+        struct chosen first = list[i];
+        if (!feature_match(c->shape->batch, c->sched->hosts.items[first.host].node))
+            continue;
+        memmove(&list[1], &list[0], i * sizeof(*list));
+        list[0] = first;
+        return;
+    }
+}
+
 /* Tasks are dealt to the candidates in order; each host gets at least one. */
 static bool deal(struct chooser *c, struct parts *parts)
 {
@@ -307,6 +324,8 @@ static bool deal(struct chooser *c, struct parts *parts)
 
     if (count > 1)
         qsort(c->sched->candidates.items, count, sizeof(struct chosen), by_number);
+    if (count > 1 && shape->batch)
+        batch_first(c);
     vec_clear(&parts->list);
     for (size_t i = 0; i < count; i++) {
         struct chosen *from = &c->sched->candidates.items[i];
@@ -317,7 +336,7 @@ static bool deal(struct chooser *c, struct parts *parts)
         struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
         fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
                  &chosen.take);
-        if (shape->bound && !bound_suits(c, &c->sched->hosts.items[from->host], &chosen.take))
+        if (c->need->bound && !bound_suits(c, &c->sched->hosts.items[from->host], &chosen.take))
             return false;
         vec_push(&parts->list, chosen);
         before += here;

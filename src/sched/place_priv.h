@@ -36,6 +36,8 @@ bool enough(struct chooser *c, size_t must);
 
 /* Would the CPUs of that part be near its GPUs? */
 bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take);
+/* Tasks that each can have its shares of a device of its own. */
+uint32_t lone_tasks(const struct chooser *c, const struct host *host, uint32_t tasks);
 uint32_t bound_tasks(const struct chooser *c, const struct host *host, const struct room *room,
                      uint32_t tasks);
 /* Nobody on its leaf switch minds others, or is there if the job does. */

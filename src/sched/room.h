@@ -168,7 +168,10 @@ struct glance {
 /* What is left of shares, the most of one device, and of the devices they are of. */
 void shares_room(const struct host *host, size_t gres, uint64_t *room);
 /* The device that has least left and enough; UINT32_MAX none. */
-uint32_t shares_device(const struct host *host, size_t gres, uint64_t count);
+uint32_t shares_device(const struct host *host, size_t gres, uint64_t count,
+                       const struct bitset *except);
+/* How many devices have so many left. */
+uint32_t shares_devices(const struct host *host, size_t gres, uint64_t count);
 
 struct kind *kind_of(struct sched *sched, const struct node *node);
 void kind_leave(struct sched *sched, struct kind *kind, const struct node *node);

@@ -2,7 +2,8 @@
 /*
  * shares.c - shard and mps: parts of GPUs
  *
- * All shares that a job has on a host are of one device. A device is given whole or in shares,
+ * All shares that a job has on a host are of one device, or (--gres-flags=one-task-per-sharing) as
+ * many of one as of another: those of a task. A device is given whole or in shares,
  * never both; shares fill up one device before the next is broken.
  */
 #include "sched/sched_priv.h"
@@ -24,7 +25,7 @@ static struct left left_of(const struct host *host, size_t gres, size_t device)
             out.whole = out.whole || bitset_has(&claim->devices[at], device);
         if (gres < claim->device_kinds && claim->devices[gres].words &&
             bitset_has(&claim->devices[gres], device))
-            out.used += (uint32_t)claim->amount->gres[gres];
+            out.used += (uint32_t)(claim->amount->gres[gres] / bitset_count(&claim->devices[gres]));
     }
     return out;
 }
@@ -45,7 +46,8 @@ void shares_room(const struct host *host, size_t gres, uint64_t *room)
     room[shares->base_at - 1] -= MIN(broken, room[shares->base_at - 1]);
 }
 
-uint32_t shares_device(const struct host *host, size_t gres, uint64_t count)
+uint32_t shares_device(const struct host *host, size_t gres, uint64_t count,
+                       const struct bitset *except)
 {
     const struct node_gres *shares = &host->node->gres[gres];
     const struct node_gres *base = gres_base(host->node, shares);
@@ -53,7 +55,7 @@ uint32_t shares_device(const struct host *host, size_t gres, uint64_t count)
 
     for (uint32_t device = 0; device < base->total; device++) {
         struct left left = left_of(host, gres, device);
-        if (left.whole || left.used + count > shares->per)
+        if (left.whole || left.used + count > shares->per || bitset_has(except, device))
             continue;
         if (best == UINT32_MAX || left.used > best_used) {
             best = device;
@@ -61,4 +63,16 @@ uint32_t shares_device(const struct host *host, size_t gres, uint64_t count)
         }
     }
     return best;
+}
+
+uint32_t shares_devices(const struct host *host, size_t gres, uint64_t count)
+{
+    const struct node_gres *shares = &host->node->gres[gres];
+    uint32_t devices = 0;
+
+    for (uint32_t device = 0; device < gres_base(host->node, shares)->total; device++) {
+        struct left left = left_of(host, gres, device);
+        devices += !left.whole && left.used + count <= shares->per;
+    }
+    return devices;
 }

@@ -168,6 +168,18 @@ static bool same_text(const char *a, const char *b)
     return str_eq(a ? a : "", b ? b : "");
 }
 
+/* Is that section about this resource of this node? */
+static bool is_about(const struct expansion *e, size_t number, const char *node,
+                     const GresInventory *gres)
+{
+    const ConfGres *line = e->config->gres[number];
+
+    if (!line->name || !str_eq(line->name, gres->name) ||
+        (line->type && !same_text(line->type, gres->type)))
+        return false;
+    return !line->nodes || hostlist_find(&e->gres_hosts[number], node) >= 0;
+}
+
 /* One line of gres.conf: its files become the next devices, its cores near each of them. */
 static int add_devices(struct arena *arena, GresInventory *gres, const ConfGres *line,
                        struct err *err)
@@ -194,6 +206,41 @@ static int add_devices(struct arena *arena, GresInventory *gres, const ConfGres 
     return 0;
 }
 
+/* "-1,16,0": links of one device to each, itself too. */
+static void read_links(const char *text, uint32_t *out, size_t count)
+{
+    struct span word;
+
+    for (size_t i = 0; i < count && str_next(&text, ", ", &word); i++) {
+        char number[12] = "";
+        uint64_t value = 0;
+        memcpy(number, word.ptr, MIN(word.len, sizeof(number) - 1));
+        out[i] = str_to_u64(number, UINT32_MAX, &value) ? (uint32_t)value : 0;
+    }
+}
+
+/* The links of all its devices, when each line says them: one line for each device. */
+static void add_links(struct expansion *e, const char *node, GresInventory *gres)
+{
+    size_t count = gres->n_files, row = 0;
+
+    if (!count || count > LIMIT_GRES_PER_NODE)
+        return;
+    uint32_t *links = ARENA_ARRAY(&e->arena, uint32_t, count * count);
+    for (size_t i = 0; i < e->config->n_gres && row < count; i++) {
+        const ConfGres *line = e->config->gres[i];
+        if (!line->files || !is_about(e, i, node, gres))
+            continue;
+        if (str_is_empty(line->links) || strchr(line->files, '['))
+            return;
+        read_links(line->links, links + row++ * count, count);
+    }
+    if (row < count)
+        return;
+    gres->links = links;
+    gres->n_links = count * count;
+}
+
 /* A copy of the group's resource with the devices that [[gres]] sections give this node. */
 static int expand_gres(struct expansion *e, const char *node, const GresInventory *from,
                        GresInventory **out, struct err *err)
@@ -204,16 +251,10 @@ static int expand_gres(struct expansion *e, const char *node, const GresInventor
     if (from->n_files) /* a node of a configuration that was expanded before */
         return 0;
     for (size_t i = 0; i < e->config->n_gres; i++) {
-        const ConfGres *line = e->config->gres[i];
-
-        if (!line->name || !str_eq(line->name, from->name) ||
-            (line->type && !same_text(line->type, from->type)))
-            continue;
-        if (line->nodes && hostlist_find(&e->gres_hosts[i], node) < 0)
-            continue;
-        if (add_devices(&e->arena, gres, line, err) < 0)
+        if (is_about(e, i, node, from) && add_devices(&e->arena, gres, e->config->gres[i], err) < 0)
             return -(int)ERR_SYNTAX;
     }
+    add_links(e, node, gres);
     return 0;
 }
 

@@ -289,6 +289,7 @@ static const struct field rows[] = {
     { .of = SPEC(acctg_freq), .json = { "accounting_frequency", SHAPE_TEXT }, .help = "How often its use is sampled." },
     { .of = SPEC(profile), .write = job_w_profile, .column = { 0, "Profile", "PROFILE" }, .json = { "profile", SHAPE_SHOWN }, .help = "What is profiled." },
     { .of = SPEC(enforce_binding), .skip = "how CPUs are chosen is seen from those it has" },
+    { .of = SPEC(one_task_per_sharing), .skip = "which devices it has parts of is seen from their index" },
     { .of = SPEC(spread_segments), .skip = "seen from the nodes it has" },
     { .of = SPEC(consolidate_segments), .skip = "seen from the nodes it has" },
     { .of = SPEC(spare_nodes), .json = { "spare_nodes", SHAPE_NUMBER }, .help = "Nodes kept to replace one that fails." },

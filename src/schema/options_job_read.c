@@ -220,21 +220,22 @@ int read_exclusive(const struct option_call *call, const char *value, struct err
 /* Of the words of --gres-flags those that say where CPUs are; GPUs of tasks are not shared out so. */
 int read_gres_flags(const struct option_call *call, const char *value, struct err *err)
 {
-    static const char *const refused[] = { "one-task-per-sharing", "multiple-tasks-per-sharing",
-                                           "allow-task-sharing" };
+    JobSpec *spec = spec_of(call);
     const char *cursor = value;
     struct span word;
 
     while (str_next(&cursor, ",", &word)) {
-        bool enforce = span_ieq(word, "enforce-binding");
-        for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-            if (span_ieq(word, refused[i]))
-                return err_set(err, ERR_UNSUPPORTED, "--gres-flags=%s is not supported",
-                               refused[i]);
-        }
-        if (!enforce && !span_ieq(word, "disable-binding"))
+        bool enforce = span_ieq(word, "enforce-binding"),
+             one = span_ieq(word, "one-task-per-sharing");
+        if (enforce || span_ieq(word, "disable-binding")) {
+            option_set_number(call, enforce);
+        } else if (one || span_ieq(word, "multiple-tasks-per-sharing")) {
+            spec->has_one_task_per_sharing = true;
+            spec->one_task_per_sharing = one;
+        } else if (!span_ieq(word, "allow-task-sharing")) {
+            /* Devices are closed to other steps, never to other tasks. */
             return option_invalid(call, err);
-        option_set_number(call, enforce);
+        }
     }
     return 0;
 }

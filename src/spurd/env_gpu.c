@@ -107,6 +107,24 @@ bool env_shards(const struct env_job *job, struct str *out)
     return count > 0;
 }
 
+static uint64_t here_is(const struct env_job *job, const char *name)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; job->found && i < job->found->n_gres; i++)
+        count += str_eq(job->found->gres[i]->name, name) ? job->found->gres[i]->count : 0;
+    return count;
+}
+
+bool env_mps_percent(const struct env_job *job, struct str *out)
+{
+    uint64_t mine = job->here ? total(job, "mps") : 0, gpus = here_is(job, "gpu");
+    uint64_t each = gpus ? here_is(job, "mps") / gpus : 0; /* of one GPU */
+
+    str_add_u64(out, mine * 100 / (each ? each : 100));
+    return mine > 0;
+}
+
 /* As runtimes count them. */
 static bool visible(const struct env_job *job, struct str *out)
 {

@@ -24,6 +24,8 @@ bool env_gpu_cuda(const struct env_job *job, struct str *out);
 bool env_gpu_hip(const struct env_job *job, struct str *out);
 bool env_gpu_rocr(const struct env_job *job, struct str *out);
 bool env_gpu_other(const struct env_job *job, struct str *out);
+/* Of the threads of its GPU, for CUDA's multi-process service. */
+bool env_mps_percent(const struct env_job *job, struct str *out);
 bool env_shards(const struct env_job *job, struct str *out);
 
 /* env_ml.c: false without --ml-env. */

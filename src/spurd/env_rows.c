@@ -456,6 +456,7 @@ const struct env_row env_rows[] = {
     { "SLURM_CPU_FREQ_REQ", B, cpu_freq },
     { "SLURM_GPUS_ON_NODE", B, env_gpu_count },
     { "SLURM_SHARDS_ON_NODE", B, env_shards },
+    { "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", ALL, env_mps_percent },
     { "SLURM_JOB_GPUS", ALL, env_gpu_indexes },
     { "CUDA_VISIBLE_DEVICES", ALL, env_gpu_cuda },
     { "ROCR_VISIBLE_DEVICES", ALL, env_gpu_rocr },

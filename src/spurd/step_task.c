@@ -46,6 +46,7 @@ static const char *const job_names[] = {
     "SLURM_GPUS_ON_NODE",
     "SLURM_JOB_GPUS",
     "SLURM_SHARDS_ON_NODE",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",

@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Parts of GPUs: shard and mps, profiles of MIG as types, and --gres-flags about shares.
+. "$(dirname "$0")/../lib.sh"
+cat >"$T/spur.conf" <<'CONF'
+cluster_name = "shares"
+[scheduler]
+config_overrides = true
+[[nodes]]
+names = "s1"
+cpus = 16
+memory_mb = 8000
+gres = ["gpu:a100:4", "shard:16"]
+[[nodes]]
+names = "p1"
+cpus = 16
+memory_mb = 8000
+gres = ["gpu:v100:2", "mps:200"]
+[[nodes]]
+names = "g1"
+cpus = 16
+memory_mb = 8000
+gres = ["gpu:a100_1g.10gb:4", "gpu:a100_3g.40gb:1"]
+[[partitions]]
+name = "debug"
+nodes = "ALL"
+default = true
+CONF
+cluster_up --conf "$T/spur.conf"
+cd "$T" || exit 1
+sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
+given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o 'GRES=[^ ]*(IDX[^ ]*' | tr -d '\n'; }
+drop() { scancel "$@" && wait_for 20 eval '[ -z "$(squeue -h -j '"$(tr ' ' , <<<"$*")"')" ]'; }
+waits() { wait_for 20 eval '[ "$(squeue -h -j '"$1"' -o %r)" = '"$2"' ]'; }
+
+# mps: a hundred of each GPU
+half=$(sub --gres=mps:50)
+is "mps: half a GPU" "$(given "$half")" 'GRES=mps:50(IDX:0)'
+more=$(sub --gres=mps:60)
+is "mps: what does not fit beside it is of the other" "$(given "$more")" 'GRES=mps:60(IDX:1)'
+none=$(sub --gres=mps:60)
+ok "mps: no GPU has as much left" waits "$none" Resources
+small=$(sub --gres=mps:40)
+is "mps: one has less" "$(given "$small")" 'GRES=mps:40(IDX:1)'
+drop "$half" "$more" "$none" "$small"
+sbatch -W -o mps.out --gres=mps:25 --wrap 'echo "$CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"' >/dev/null
+is "mps: what the job sees" "$(cat mps.out)" '0 25'
+run sbatch --gres=mps:101 --wrap true
+like "mps: more than a GPU" "$code $err" '^1 .*Requested node configuration is not available'
+
+# profiles of MIG: each is a type of GPU
+small=$(sub --gres=gpu:a100_1g.10gb:2)
+is "MIG: two small ones" "$(given "$small")" 'GRES=gpu:a100_1g.10gb:2(IDX:0-1)'
+large=$(sub --gres=gpu:a100_3g.40gb:1)
+is "MIG: a large one" "$(given "$large")" 'GRES=gpu:a100_3g.40gb:1(IDX:0)'
+second=$(sub --gres=gpu:a100_3g.40gb:1)
+ok "MIG: there is one" waits "$second" Resources
+run sbatch --gres=gpu:a100_1g.10gb:5 --wrap true
+like "MIG: and no fifth small one" "$code $err" '^1 .*Requested node configuration is not available'
+drop "$small" "$large" "$second"
+
+# shard: tasks that share a GPU, or each of another one
+many=$(sub -n 2 --tres-per-task=gres/shard:2)
+is "shard: tasks share a GPU" "$(given "$many")" 'GRES=shard:4(IDX:0)'
+one=$(sub -n 2 --tres-per-task=gres/shard:2 --gres-flags=one-task-per-sharing)
+is "one-task-per-sharing: each has its own" "$(given "$one")" 'GRES=shard:4(IDX:1-2)'
+fit=$(sub -n 3 --tres-per-task=gres/shard:2 --gres-flags=one-task-per-sharing)
+is "one-task-per-sharing: three more GPUs" "$(given "$fit")" 'GRES=shard:6(IDX:1-3)'
+three=$(sub -n 3 --tres-per-task=gres/shard:3 --gres-flags=one-task-per-sharing)
+ok "one-task-per-sharing: three GPUs with as much left are not there" waits "$three" Resources
+drop "$many" "$one" "$fit"
+like "one-task-per-sharing: then it runs" "$(given "$three")" '^GRES=shard:9\(IDX:[0-9],?-?[0-9].*\)$'
+drop "$three"
+run sbatch -n 5 -N 1 --tres-per-task=gres/shard:1 --gres-flags=one-task-per-sharing --wrap true
+like "one-task-per-sharing: five of four" "$code $err" '^1 .*Requested node configuration is not available'
+ok "over a restart of the controller" controller_again
+sed -i 's/^config_overrides.*/&\nselect = ["CR_Core", "ONE_TASK_PER_SHARING_GRES"]/' "$D/spur.conf"
+ok "ONE_TASK_PER_SHARING_GRES" scontrol reconfigure
+asked=$(sub -n 2 --tres-per-task=gres/shard:1)
+is "for all" "$(given "$asked")" 'GRES=shard:2(IDX:0-1)'
+multi=$(sub -n 2 --tres-per-task=gres/shard:1 --gres-flags=multiple-tasks-per-sharing)
+is "multiple-tasks-per-sharing: but not for this" "$(given "$multi")" 'GRES=shard:2(IDX:0)'
+run srun -n 2 --gpus-per-task=a100:1 --gres-flags=allow-task-sharing bash -c 'echo $SLURM_PROCID $CUDA_VISIBLE_DEVICES'
+is "allow-task-sharing: each task still has its own first" "$(sort <<<"$out" | tr '\n' ,)" '0 2,1 3,'
+run sbatch --gres-flags=nosuch --wrap true
+like "no such flag" "$code $err" '^(1|255) .*gres-flags'
+done_testing
