@@ -88,6 +88,17 @@ static bool has_programs(const Config *config)
     return config && (!str_is_empty(config->prolog) || !str_is_empty(config->private_init_script));
 }
 
+/*
+ * A script that came with the grant and is on its way says within milliseconds that it runs or has
+ * ended; the grant is acknowledged with that, in one write. Jobs that count from the
+ * acknowledgement do not wait for it.
+ */
+static bool says_soon(const struct held *held, const Config *config)
+{
+    return held->has_load && held->launched && !held->ended && !held->looking_up &&
+           !has_programs(config);
+}
+
 /* False: it was refused and is gone. */
 static bool advance_start(struct agent *agent, struct held *held)
 {
@@ -114,13 +125,13 @@ static bool advance_start(struct agent *agent, struct held *held)
     }
     if (!held->ready)
         return true;
-    if (!held->grant_acked && agent->welcomed) {
+    bool waits = agent_launch_waits(agent, held);
+    if (!waits)
+        agent_launch(agent, held);
+    if (!held->grant_acked && agent->welcomed && (waits || !says_soon(held, config))) {
         agent_send_grant_ack(agent, held->job, held->attempt, NULL, false);
         held->grant_acked = true;
     }
-    if (agent_launch_waits(agent, held))
-        return true;
-    agent_launch(agent, held);
     if (held->running && !held->started_sent && agent->welcomed) {
         agent_send_started(agent, held);
         held->started_sent = true;
