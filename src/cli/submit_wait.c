@@ -12,11 +12,13 @@
 #include "schema/names.h"
 #include "schema/reasons.h"
 
-static struct client_stream *open_watch(struct cli *cli, uint32_t job_id, struct err *err)
+static struct client_stream *open_watch(struct cli *cli, uint32_t job_id, bool ends,
+                                        struct err *err)
 {
     WatchJobRequest request = WATCH_JOB_REQUEST__INIT;
 
     request.id = arena_printf(&cli->arena, "%u", job_id);
+    request.has_ends = request.ends = ends;
     if (cli_connect(cli, err) < 0)
         return NULL;
     return client_stream_open(cli->client,
@@ -38,7 +40,7 @@ static int code_of(const Job *job)
 }
 
 /*
- * Calls `each` with every record that comes. The stream may break while controllers change: it is
+ * Calls `each` with every record that comes, or without it waits for ends alone. The stream may break while controllers change: it is
  * then opened again, for the job is still there.
  */
 static int watch(struct cli *cli, uint32_t job_id, bool (*each)(void *ctx, const Job *job),
@@ -48,7 +50,7 @@ static int watch(struct cli *cli, uint32_t job_id, bool (*each)(void *ctx, const
 
     for (;;) {
         struct err err = { 0 };
-        struct client_stream *stream = open_watch(cli, job_id, &err);
+        struct client_stream *stream = open_watch(cli, job_id, !each, &err);
         int next = -1;
 
         while (stream) {

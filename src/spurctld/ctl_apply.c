@@ -98,6 +98,21 @@ static void controllers_changed(struct ctl *ctl)
         ctl->io.controllers(ctl->io.ctx);
 }
 
+/* The state is the same after all events of a command: who watches a job hears of it once. */
+static void notify_watchers(struct ctl *ctl)
+{
+    const struct job *last = NULL;
+
+    if (ctl->watchers.len == 0)
+        return;
+    events_each(event, &ctl->events)
+    {
+        if (event->job && event->job != last)
+            ctl_watchers_notify(ctl, event->job);
+        last = event->job ? event->job : last;
+    }
+}
+
 static void handle_events(struct ctl *ctl)
 {
     sched_feed_all(ctl->sched, &ctl->events);
@@ -114,9 +129,8 @@ static void handle_events(struct ctl *ctl)
             log_payload_drop(ctl->log, event->digest);
         if (ctl->leading)
             ctl_effect(ctl, event);
-        if (event->job)
-            ctl_watchers_notify(ctl, event->job);
     }
+    notify_watchers(ctl);
 }
 
 static int apply_one(struct ctl *ctl, const struct log_entry *entry,

@@ -60,6 +60,7 @@ struct watcher {
     uint32_t job_id;
     struct ctl_ask *ask;
     bool hold; /* by the client of an allocation; see ctl_alloc.c */
+    bool ends; /* wants to know of ends alone */
 };
 
 /* An allocation whose client has gone. */

@@ -323,6 +323,7 @@ void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     vec_push(&ctl->watchers,
              (struct watcher){ .job_id = job->array ? job->array->id : job->id,
                                .ask = ask,
+                               .ends = request->ends,
                                .hold = request->hold && job->owner->uid == ask->who->uid });
 }
 
@@ -333,7 +334,8 @@ void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
         bool mine = watcher.job_id == job->id || (job->array && job->array->id == watcher.job_id);
         if (!mine)
             continue;
-        if (send_job(ctl, watcher.ask, job) && !is_over(ctl, job))
+        bool sent = (watcher.ends && !job_has_ended(job)) || send_job(ctl, watcher.ask, job);
+        if (sent && !is_over(ctl, job))
             continue;
         vec_remove(&ctl->watchers, i);
         watcher.ask->ops->end(watcher.ask);
