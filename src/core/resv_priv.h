@@ -5,6 +5,7 @@
 #ifndef CORE_RESV_PRIV_H
 #define CORE_RESV_PRIV_H
 
+#include "core/event.h"
 #include "core/resv.h"
 
 /*
@@ -16,6 +17,9 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
 /* Other nodes for those that are down (or in use); false when nothing changed. */
 bool resv_replace(struct state *state, struct reservation *resv);
 bool resv_follow(struct state *state, struct reservation *resv); /* PART_NODES: its partition */
+bool resv_is_used(const struct reservation *resv);
+/* Frees it. Jobs that waited for it alone are held, or go on without it. */
+void resv_remove(struct state *state, struct reservation *resv, bool hold, struct events *out);
 /* Does the job, which is not the reservation's own, run into it? */
 bool resv_job_runs_into(const struct job *job, const ReservationSpec *spec);
 
