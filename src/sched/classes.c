@@ -165,7 +165,7 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
     if (class->head.id != was.id || class->head.rank != was.rank) {
         if (class->family->het && place == PEND_QUEUED)
             family_heat(sched, class->family, INT64_MAX);
-        class_pull_up(class);
+        class_pull_up(class, was);
         family_rekey(sched, class->family, order);
         /* Freed hosts that are being offered may have passed it already. */
         if (place == PEND_QUEUED && wants_may_offer(sched, class->family))
@@ -225,16 +225,16 @@ bool class_let_out(struct sched *sched, const struct job *job, bool out)
     return true;
 }
 
-bool class_would_try(struct sched *sched, const struct job *job)
+bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_id)
 {
-    const struct class *class = class_of(sched, pend_find(sched, job->id));
+    const struct class *class = class_of(sched, pend);
 
     const struct family *family = class->family;
     if (family_is_hot(sched, family, class->limit_us))
         return true;
     /* A freed host goes to the first job of the family. */
-    return order_before(class_order(sched, job), family->root->best) &&
-           family_would_try(sched, class->family, class->limit_us);
+    return family_would_try(sched, class->family, class->limit_us) &&
+           order_before(class_order(sched, state_job(sched->state, job_id)), family->root->best);
 }
 
 /* Where it is now, or would be if no limit were in its way. */

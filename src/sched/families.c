@@ -20,14 +20,31 @@ static void pull(struct class *class)
         class->best = class->right->best;
 }
 
-void class_pull_up(struct class *class)
+static bool is_same(struct order a, struct order b)
 {
-    for (; class; class = class->parent) {
-        struct order was = class->best;
-        pull(class);
-        if (was.id == class->best.id && was.rank == class->best.rank)
+    return a.id == b.id && a.rank == b.rank;
+}
+
+/* In the class, or in a tree below it, `was` became `is`: mostly that is soon of no account. */
+static void climb(struct class *class, struct order was, struct order is)
+{
+    while (class && !is_same(was, is)) {
+        struct order old = class->best;
+        if (order_before(is, old))
+            class->best = is;
+        else if (is_same(old, was))
+            pull(class);
+        else
             return;
+        was = old;
+        is = class->best;
+        class = class->parent;
     }
+}
+
+void class_pull_up(struct class *class, struct order was)
+{
+    climb(class, was, class->head);
 }
 
 static void replace(struct family *family, struct class *parent, struct class *old,
@@ -83,7 +100,7 @@ void class_unlink(struct family *family, struct class *class)
         rotate(family, left ? class->left : class->right);
     }
     replace(family, class->parent, class, NULL);
-    class_pull_up(class->parent);
+    climb(class->parent, class->best, ORDER_LAST);
 }
 
 struct order family_first(const struct family *family, int64_t limit_us, struct class **out)

@@ -53,10 +53,11 @@ struct bin {
 struct bin_at {
     struct family *family;
     struct bin *bin;
-    struct order head; /* of its jobs */
-    uint64_t turn;     /* of the look that found nothing in it */
-    uint64_t hot_turn; /* of the look that found nothing that would be tried */
-    bool shut;         /* a limit was in its way in the last look; else it is open */
+    struct order head;   /* of its jobs */
+    int64_t shortest_us; /* as the bin has it */
+    uint64_t turn;       /* of the look that found nothing in it */
+    uint64_t hot_turn;   /* of the look that found nothing that would be tried */
+    bool shut;           /* a limit was in its way in the last look; else it is open */
 };
 
 /* The line of an owner: who has the same counters. */

@@ -113,14 +113,15 @@ static const struct job *look_in(struct sched *sched, struct waiting *line, stru
         struct limit_hit hit;
         if (order_is_last(order))
             break;
-        const struct job *job = state_job(sched->state, order.id);
+        const struct pend *pend = pend_find(sched, order.id);
         look->looked++;
-        if (pend_find(sched, order.id)->over && !look->fell) /* (4) */
+        if (pend->over && !look->fell) /* (4) */
             continue;
-        if (hot && !class_would_try(sched, job)) {
+        if (hot && !class_would_try(sched, pend, order.id)) {
             cold = true;
             continue;
         }
+        const struct job *job = state_job(sched->state, order.id);
         if (limits_allow_any(sched->state, job, &sched->planned, &hit))
             return job;
         if (!hit.holder) {
@@ -150,7 +151,7 @@ static struct bin_at *next_bin(struct sched *sched, const struct waiting *line, 
         if (at->turn == look->turn || !order_before(at->head, first))
             continue;
         if (hot && (at->hot_turn == look->turn || !family_would_try(sched, at->family, INT64_MIN) ||
-                    !family_would_try(sched, at->family, at->bin->shortest_us)))
+                    !family_would_try(sched, at->family, at->shortest_us)))
             continue;
         if (meets_wall(at->family, look)) {
             at->turn = look->turn;

@@ -200,7 +200,7 @@ void family_drop(struct sched *sched, struct family *family);
 void family_rekey(struct sched *sched, struct family *family, struct order order);
 void class_link(struct family *family, struct class *class);
 void class_unlink(struct family *family, struct class *class);
-void class_pull_up(struct class *class);
+void class_pull_up(struct class *class, struct order was); /* its head was that */
 
 /* ---- classes.c: members ---- */
 

@@ -264,7 +264,7 @@ void class_limit_job(struct sched *sched, const struct job *job, const struct li
 /* Back into its queue. `out`: to be tried; false when it will not be. */
 bool class_let_out(struct sched *sched, const struct job *job, bool out);
 /* Would it be tried there soon? */
-bool class_would_try(struct sched *sched, const struct job *job);
+bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_id);
 struct order class_order(const struct sched *sched, const struct job *job);
 bool class_rank_is_old(struct sched *sched, const struct job *job);
 

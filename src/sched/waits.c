@@ -184,6 +184,7 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
     line_put(&bin->jobs, order);
     line->bins.items[at].head = line_head(&bin->jobs);
     bin->shortest_us = MIN(bin->shortest_us, class->limit_us);
+    line->bins.items[at].shortest_us = bin->shortest_us;
     if (order_before(order, line->head) || (line->bins.len == 1 && line->head.id != order.id)) {
         line->head = line->bins.len == 1 ? line->bins.items[0].head : order;
         line->first = (struct order){ 0, 0 };
