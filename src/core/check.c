@@ -171,7 +171,12 @@ static int check_job(const struct state *state, const struct job *job, struct er
         return wrong(err, "job%s %llu: it does not hold what it counts", "", job->id);
     if (held && (phase == PHASE_PENDING || phase == PHASE_ENDED))
         return wrong(err, "job%s %llu holds nodes in a phase that has none", "", job->id);
-    if (!held && (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING))
+    bool cleans = job->run && job->run->epilog == SITE_DUE;
+    if (cleans && phase != PHASE_COMPLETING && phase != PHASE_REQUEUING)
+        return wrong(err, "job%s %llu waits for an epilog and has not ended", "", job->id);
+    if (job->run && job->run->prolog == SITE_DUE && phase != PHASE_CONFIGURING)
+        return wrong(err, "job%s %llu waits for a prolog and does not begin", "", job->id);
+    if (!held && !cleans && (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING))
         return wrong(err, "job%s %llu waits for nodes it does not hold", "", job->id);
     if (phase == PHASE_PENDING && job->run)
         return wrong(err, "job%s %llu is pending with an allocation", "", job->id);

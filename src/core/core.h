@@ -38,6 +38,10 @@ struct request_seen {
 bool core_request_seen(const struct state *state, uint32_t uid, const uint8_t id[16],
                        struct request_seen *out);
 
+/* The jobs for which the leader has to run a program (job_run: prolog, epilog). */
+void core_site_due(const struct state *state, void (*each)(void *ctx, const struct job *job),
+                   void *ctx);
+
 /* When a CmdTime is to be proposed; INT64_MAX when nothing is due. */
 int64_t core_next_due(const struct state *state);
 /* Calls `each` with every running job that a CmdTime at `now_us` would end. */

@@ -74,6 +74,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
         hash = fold(hash, 1);
     if (run->gang)
         hash = fold(hash, 2);
+    if (run->prolog || run->epilog)
+        hash = fold(hash, 16 + 4 * run->prolog + run->epilog);
     for (unsigned i = 0; i < run->count; i++)
         hash = fold_part(hash, &run->parts[i]);
     return hash;

@@ -13,6 +13,7 @@ static const char *const names[] = {
     [EVENT_JOB_ELIGIBLE] = "job.eligible",
     [EVENT_JOB_WAITING] = "job.waiting",
     [EVENT_JOB_STARTED] = "job.started",
+    [EVENT_JOB_PREPARED] = "job.prepared",
     [EVENT_JOB_READY] = "job.ready",
     [EVENT_JOB_SIGNAL] = "job.signal",
     [EVENT_JOB_ENDING] = "job.ending",

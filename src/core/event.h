@@ -31,10 +31,11 @@ enum event_kind {
     EVENT_JOB_ELIGIBLE,  /* job may be planned from now on */
     EVENT_JOB_WAITING, /* job may not be planned any more: held, begin time or dependency changed */
     EVENT_JOB_STARTED, /* job->run is set; array_id and task name the array it was planned from */
-    EVENT_JOB_READY,   /* all nodes are prepared: CONFIGURING ends */
-    EVENT_JOB_SIGNAL,  /* signal, batch_only, full: to be passed on to its nodes */
-    EVENT_JOB_ENDING,  /* parts with a node are to be revoked (cancel, time out, requeue, …) */
-    EVENT_JOB_ENDED,   /* has its end state, with start_us, end_us, usage; comes once an attempt */
+    EVENT_JOB_PREPARED, /* the controller's own prolog is done: its nodes may hear of it */
+    EVENT_JOB_READY,    /* all nodes are prepared: CONFIGURING ends */
+    EVENT_JOB_SIGNAL,   /* signal, batch_only, full: to be passed on to its nodes */
+    EVENT_JOB_ENDING,   /* parts with a node are to be revoked (cancel, time out, requeue, …) */
+    EVENT_JOB_ENDED,    /* has its end state, with start_us, end_us, usage; comes once an attempt */
     EVENT_JOB_RELEASED, /* node: this node of the job is free again */
     EVENT_JOB_CLEAN,    /* the last node was released: the job is over on all nodes */
     EVENT_JOB_REQUEUED, /* pending again; end_state, start_us, end_us of the attempt that ended */

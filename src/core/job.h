@@ -66,6 +66,9 @@ struct job_part {
     size_t gres_count;
 };
 
+/* Of a program of the site that the leader runs for an attempt; site.c. */
+enum run_site { SITE_NONE, SITE_DUE, SITE_DONE };
+
 struct job_run {
     int64_t start_us;
     int64_t suspend_us;         /* when it was suspended last; 0 never */
@@ -74,13 +77,14 @@ struct job_run {
     const char *partition;
     const char *reservation; /* that it runs in, or NULL */
     uint32_t exit_status;
-    bool has_exit;        /* the script's end was reported */
-    bool whole_nodes;     /* nobody else may use its nodes */
-    bool lent;            /* suspended for another, which has its CPUs */
-    bool gang;            /* suspended until its turn on CPUs that it shares; gang.c */
-    bool shared;          /* its CPUs may be shared with jobs like it */
-    uint32_t licence;     /* where one of several was asked for: which it has */
-    unsigned count, held; /* parts; parts with a node */
+    bool has_exit;                /* the script's end was reported */
+    bool whole_nodes;             /* nobody else may use its nodes */
+    bool lent;                    /* suspended for another, which has its CPUs */
+    bool gang;                    /* suspended until its turn on CPUs that it shares; gang.c */
+    bool shared;                  /* its CPUs may be shared with jobs like it */
+    enum run_site prolog, epilog; /* the controller's own */
+    uint32_t licence;             /* where one of several was asked for: which it has */
+    unsigned count, held;         /* parts; parts with a node */
     struct job_part parts[];
 };
 

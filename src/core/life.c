@@ -123,6 +123,7 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
 
     if (!job_move(state, job, JOB_ON_EXIT, end_state))
         return;
+    site_ends(state, job);
     if (was == PHASE_RUNNING || was == PHASE_CONFIGURING)
         limits_refund(state, job, state->time_us - end_us);
     name_unlink(state, job);
@@ -167,7 +168,9 @@ static void now_pending(struct state *state, struct job *job, struct events *out
 
 void job_settle_release(struct state *state, struct job *job, struct events *out)
 {
-    if (job_holds(job) || !job_can(job, JOB_ON_RELEASED)) {
+    bool waits = job->run && job->run->epilog == SITE_DUE;
+
+    if (job_holds(job) || waits || !job_can(job, JOB_ON_RELEASED)) {
         due_update(state, job);
         return;
     }
@@ -185,6 +188,8 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
 
     if (!job_move(state, job, JOB_ON_REQUEUE, ended_as))
         return;
+    if (was != PHASE_ENDED)
+        site_ends(state, job);
     leave_array(job, was);
     if (was == PHASE_SUSPENDED)
         no_turns(state, job);

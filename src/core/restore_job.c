@@ -83,6 +83,8 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->skipped_us = msg->skipped_us;
     run->lent = msg->lent;
     run->gang = msg->gang;
+    run->prolog = (enum run_site)MIN(msg->site_prolog, SITE_DONE);
+    run->epilog = (enum run_site)MIN(msg->site_epilog, SITE_DONE);
     for (size_t i = 0; i < job->shape->licence_count; i++) {
         if (str_eq(job->shape->licences[i].name, allocation->licenses))
             run->licence = (uint32_t)i;
@@ -275,6 +277,7 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err)
     job_bind(state, job);
     job_link(state, job);
     count_in_array(job);
+    site_restored(state, job);
     if (job->run && job->run->lent && job->state == JOB_SUSPENDED)
         lent_add(state, job);
     if (job->run && job->run->gang && job->state == JOB_SUSPENDED)

@@ -171,6 +171,10 @@ static void releasing(const struct job *job, struct arena *arena, SnapshotJob *o
     out->shared = job->run->shared;
     out->has_lent = out->lent = job->run->lent;
     out->has_gang = out->gang = job->run->gang;
+    out->has_site_prolog = job->run->prolog != SITE_NONE;
+    out->site_prolog = job->run->prolog;
+    out->has_site_epilog = job->run->epilog != SITE_NONE;
+    out->site_epilog = job->run->epilog;
 }
 
 static void put_job(struct writer *writer, const struct state *state, const struct job *job,

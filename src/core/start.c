@@ -55,7 +55,7 @@ static bool needs_preparing(const struct state *state, const struct job *job)
     const Config *config = state->config;
 
     return job->run->count > 1 || !str_is_empty(config->prolog) ||
-           !str_is_empty(config->private_init_script);
+           !str_is_empty(config->prolog_ctld) || !str_is_empty(config->private_init_script);
 }
 
 static void begin(struct state *state, struct job *job, struct events *out)
@@ -67,8 +67,9 @@ static void begin(struct state *state, struct job *job, struct events *out)
     job_move(state, job, needs_preparing(state, job) ? JOB_ON_START_SLOW : JOB_ON_START, 0);
     if (!priority_is_basic(state) && !job->direct_priority)
         job->priority = priority;
+    site_begins(state, job);
     job->attempt++;
-    job->reason = REASON_NONE;
+    job->reason = job->run->prolog == SITE_DUE ? REASON_PROLOG : REASON_NONE;
     job->planned_start_us = 0;
     if (job->more)
         job->more->preempt_us = job->more->mail_sent = 0;
@@ -207,7 +208,14 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
 
     if (!job)
         return code;
-    if (!job_move(state, job, JOB_ON_READY, 0))
+    if (cmd->controller) {
+        if (!site_prepared(state, job))
+            return ERR_ALREADY_DONE;
+        job->reason = REASON_NONE;
+        emit_job(out, EVENT_JOB_PREPARED, job);
+        return ERR_OK;
+    }
+    if (job->run->prolog == SITE_DUE || !job_move(state, job, JOB_ON_READY, 0))
         return ERR_JOB_NOT_RUNNING;
     job->run->skipped_us = state->time_us - job->run->start_us; /* its nodes were prepared */
     due_update(state, job);
@@ -247,6 +255,8 @@ enum err_code apply_release(struct state *state, const CmdRelease *cmd, struct e
 
     if (!job)
         return code;
+    if (cmd->controller && !site_cleaned(state, job))
+        return ERR_ALREADY_DONE;
     if (!job_can(job, JOB_ON_RELEASED) && !has_left(job, cmd->nodes, cmd->n_nodes))
         return job_phase(job) == PHASE_ENDED ? ERR_ALREADY_DONE : ERR_TRANSITION;
     release_named(state, job, cmd->nodes, cmd->n_nodes, out);

@@ -120,6 +120,7 @@ struct state {
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
     VEC(struct job *) lent; /* suspended for others, by id; see preempt.c */
+    size_t site_due;        /* programs that the leader has to run; see site.c */
     VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
 
     uint64_t digest;
@@ -285,6 +286,13 @@ void spare_mark(struct job *job); /* it starts */
 /* Would the job have as many nodes as before without that part? */
 bool spare_is_there(const struct job *job, const struct job_part *lost);
 void spare_take(struct state *state, struct job *job, struct job_part *lost);
+
+/* site.c */
+void site_begins(struct state *state, struct job *job);   /* before its nodes hear of it */
+bool site_prepared(struct state *state, struct job *job); /* false: that was not awaited */
+void site_ends(struct state *state, struct job *job);
+bool site_cleaned(struct state *state, struct job *job);
+void site_restored(struct state *state, const struct job *job);
 
 /* gang.c */
 void gang_add(struct state *state, struct job *job);

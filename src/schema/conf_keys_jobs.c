@@ -424,15 +424,16 @@ const struct conf_key conf_keys_hooks[] = {
     { .name = "controller_prolog",
       .field = "prolog_ctld",
       .type = CONF_PATH,
-      .flags = CONF_LATER,
       .slurm = "PrologSlurmctld",
-      .help = "Program run on the controller before a job starts." },
+      .help = "Program run on the controller before the nodes of a job hear of it; the job is "
+              "CONFIGURING meanwhile. When it fails a batch job goes back into the queue, an "
+              "allocation ends." },
     { .name = "controller_epilog",
       .field = "epilog_ctld",
       .type = CONF_PATH,
       .slurm = "EpilogSlurmctld",
-      .help = "Program run on the controller when a job that ran has ended or is put back; it "
-              "may take five minutes, or epilog_timeout where that is less." },
+      .help = "Program run on the controller when a job that had nodes has ended or is put back; "
+              "the job is COMPLETING until it is done." },
     { .name = "task_prolog",
       .field = "task_prolog",
       .type = CONF_PATH,

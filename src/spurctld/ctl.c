@@ -123,6 +123,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     map_init(&ctl->agents);
     map_init(&ctl->sessions);
     map_init(&ctl->granting);
+    map_init(&ctl->site);
     map_init(&ctl->steps);
     ctl->log = open(open_arg, &ctl_log_owner, ctl, err);
     if (!ctl->log || log_start(ctl->log, err) < 0) {
@@ -161,6 +162,7 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->agents);
     map_done(&ctl->sessions);
     map_done(&ctl->granting);
+    map_done(&ctl->site);
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     vec_done(&ctl->readings);

@@ -42,6 +42,7 @@ enum ctl_timer {
     CTL_TIMERS
 };
 
+enum { CTL_HOOK_NO_LIMIT_S = 65534 }; /* Slurm's number for that */
 /* A program that runs beside the loop: mail, PrologSlurmctld, EpilogSlurmctld, fencing. */
 struct ctl_hook {
     const char *what; /* "mail": for the log and ctl_hook_done() */
@@ -49,6 +50,7 @@ struct ctl_hook {
     char *const *env;
     const char *input;
     unsigned timeout_s;
+    bool must_run; /* something waits for it; others may be left out when there are too many */
     uint32_t job_id, attempt;
 };
 

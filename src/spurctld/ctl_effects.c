@@ -160,8 +160,8 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     Allocation allocation = ALLOCATION__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
 
-    if (!agent)
-        return; /* (3) */
+    if (!agent || job->run->prolog == SITE_DUE)
+        return; /* (3); and not before the site's program is done */
     arena_init(&arena);
     job_owner_msg(job->owner, &owner);
     alloc_all_msg(job, &arena, &allocation);
@@ -279,11 +279,16 @@ static void revoke_all(struct ctl *ctl, const struct job *job)
     }
 }
 
+static void grant_all(struct ctl *ctl, const struct job *job)
+{
+    for (size_t i = 0; job->run && i < job->run->count; i++)
+        ctl_send_grant(ctl, job, i);
+}
+
 static void started(struct ctl *ctl, const struct job *job)
 {
     ctl_granting_start(ctl, job)->own = true;
-    for (size_t i = 0; i < job->run->count; i++)
-        ctl_send_grant(ctl, job, i);
+    grant_all(ctl, job);
 }
 
 /* ---- signals, freezing, limits ---- */
@@ -374,6 +379,9 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     case EVENT_JOB_STARTED:
         started(ctl, event->job);
         break;
+    case EVENT_JOB_PREPARED:
+        grant_all(ctl, event->job);
+        break;
     case EVENT_JOB_READY:
         ready(ctl, event->job);
         break;
@@ -408,6 +416,6 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     }
     if (event->job) {
         ctl_mail(ctl, event);
-        ctl_epilog(ctl, event);
+        ctl_site(ctl, event);
     }
 }

@@ -295,6 +295,7 @@ void ctl_reconcile(struct ctl *ctl)
             ctl->io.hang_up(ctl->io.ctx, session);
         }
     }
+    ctl_site_again(ctl);
     arm(ctl);
 }
 

@@ -117,6 +117,8 @@ struct ctl {
     int64_t late_until_us; /* what is asked until then may have waited here for long */
     int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
+    struct map site; /* job id → attempt: a program of the site runs for it; ctl_hooks.c */
+
     struct {
         uint32_t array;
         int64_t at_us;
@@ -209,7 +211,9 @@ void ctl_env_add(char **env, struct arena *arena, const char *name, const char *
 void ctl_mail(struct ctl *ctl, const struct event *event);
 
 /* ---- ctl_hooks.c ---- */
-void ctl_epilog(struct ctl *ctl, const struct event *event);
+void ctl_site(struct ctl *ctl, const struct event *event);
+void ctl_site_leading(struct ctl *ctl); /* what another leader may have left undone */
+void ctl_site_again(struct ctl *ctl);   /* what we could not say */
 
 /* ---- ctl_nodes.c ---- */
 struct agent *ctl_agent(struct ctl *ctl, const char *node); /* NULL when never seen */

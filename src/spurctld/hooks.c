@@ -2,17 +2,23 @@
 /*
  * hooks.c - programs of the site, run by a worker beside the loop
  *
- * Workers also check credentials, so programs never have more than some of them; the others wait.
+ * Workers also check credentials, so programs never have more than some of them; the others wait. What must
+ * run does not wait behind mail.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "spurctld/serve.h"
 #include "sys/log.h"
 #include "sys/spawn.h"
 
-enum { HOOKS_AT_ONCE = 2, HOOKS_WAITING_MAX = 10000 };
+enum { HOOKS_WAITING_MAX = 10000 };
+
+static const unsigned at_once[] = { 2, SERVER_WORKERS - 6 };
 
 struct hook_run {
     struct hook_run *next; /* that waits */
@@ -22,6 +28,7 @@ struct hook_run {
     char **argv, **env;
     const char *what, *input;
     unsigned timeout_s;
+    bool must_run;
     uint32_t job_id, attempt;
     int status;
     struct err err;
@@ -42,11 +49,15 @@ static char **copy_list(struct arena *arena, char *const *list)
 static void run(uv_work_t *work)
 {
     struct hook_run *hook = work->data;
-    struct spawn spec = { .path = hook->argv[0], .argv = hook->argv, .env = hook->env };
+    struct spawn spec = { .path = hook->argv[0],
+                          .argv = hook->argv,
+                          .env = hook->env,
+                          .stop_fd = hook->must_run ? hook->server->hooks_stop : -1 };
     struct span input = { hook->input, strlen(hook->input) };
     struct spawn_result result = { 0 };
+    int wait_ms = hook->timeout_s >= CTL_HOOK_NO_LIMIT_S ? -1 : (int)hook->timeout_s * 1000;
 
-    if (spawn_run(&spec, input, (int)hook->timeout_s * 1000, NULL, 0, &result, &hook->err) < 0)
+    if (spawn_run(&spec, input, wait_ms, NULL, 0, &result, &hook->err) < 0)
         hook->status = -1;
     else
         hook->status = result.timed_out ? -1 : result.status;
@@ -60,11 +71,11 @@ static void hook_free(struct hook_run *hook)
 
 static void ran(uv_work_t *work, int cancelled);
 
-static void start_waiting(struct server *server)
+static void start_waiting(struct server *server, bool must_run)
 {
-    struct server_hooks *hooks = &server->hooks;
+    struct server_hooks *hooks = &server->hooks[must_run];
 
-    while (hooks->first && (!server->ctl || hooks->running < HOOKS_AT_ONCE)) {
+    while (hooks->first && (!server->ctl || hooks->running < at_once[must_run])) {
         struct hook_run *hook = hooks->first;
         hooks->first = hook->next;
         hooks->waiting--;
@@ -87,17 +98,18 @@ static void ran(uv_work_t *work, int cancelled)
             log_warn("hook.start", "what=%s text=%s", hook->what, hook->err.text);
         ctl_hook_done(hook->server->ctl, hook->what, hook->job_id, hook->attempt, hook->status);
     }
+    bool must_run = hook->must_run;
     hook_free(hook);
-    server->hooks.running--;
-    start_waiting(server);
+    server->hooks[must_run].running--;
+    start_waiting(server, must_run);
 }
 
 void server_hook(void *ctx, const struct ctl_hook *given)
 {
     struct server *server = ctx;
-    struct server_hooks *hooks = &server->hooks;
+    struct server_hooks *hooks = &server->hooks[given->must_run];
 
-    if (hooks->waiting >= HOOKS_WAITING_MAX) {
+    if (hooks->waiting >= HOOKS_WAITING_MAX && !given->must_run) {
         log_warn("hook.dropped", "what=%s job=%u ignored: too many wait", given->what,
                  given->job_id);
         return;
@@ -110,6 +122,7 @@ void server_hook(void *ctx, const struct ctl_hook *given)
     hook->what = arena_strdup(&hook->arena, given->what);
     hook->input = arena_strdup(&hook->arena, given->input ? given->input : "");
     hook->timeout_s = given->timeout_s;
+    hook->must_run = given->must_run;
     hook->job_id = given->job_id;
     hook->attempt = given->attempt;
     hook->work.data = hook;
@@ -119,5 +132,20 @@ void server_hook(void *ctx, const struct ctl_hook *given)
         hooks->first = hook;
     hooks->last = hook;
     hooks->waiting++;
-    start_waiting(server);
+    start_waiting(server, given->must_run);
+}
+
+int server_hooks_open(struct server *server, struct err *err)
+{
+    server->hooks_stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return server->hooks_stop < 0 ? err_errno(err, errno, "eventfd") : 0;
+}
+
+/* Who leads next runs it from its beginning. */
+void server_hooks_end(struct server *server)
+{
+    uint64_t one = 1;
+
+    if (server->hooks_stop > 0 && write(server->hooks_stop, &one, sizeof(one)) < 0)
+        log_warn("hook.stop", "errno=%d", errno);
 }

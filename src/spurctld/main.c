@@ -146,6 +146,15 @@ static int set_up_log(const struct arguments *a, struct err *err)
     return log_setup(&config, err);
 }
 
+/* Before the first of them is needed. */
+static void set_workers(void)
+{
+    char count[16];
+
+    snprintf(count, sizeof(count), "%d", SERVER_WORKERS);
+    setenv("UV_THREADPOOL_SIZE", count, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = { 0 };
@@ -156,6 +165,7 @@ int main(int argc, char **argv)
         vec_push(&a.listen, NULL);
         a.server.listen = a.listen.len > 1 ? a.listen.items : NULL;
         signals_ignore_pipe();
+        set_workers();
         if ((!a.foreground && daemon_detach(&err) < 0) || set_up_log(&a, &err) < 0 ||
             (code = server_run(&a.server, &err)) < 0) {
             log_fatal("ctl.stopped", "text=%s", err.text);

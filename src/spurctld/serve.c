@@ -382,7 +382,8 @@ static void finish(struct server *server)
     server_journal_end(server);
     if (server->move != MOVE_NOT)
         server_move_log(server);
-    ctl_free(server->ctl);
+    ctl_free(TAKE(server->ctl));
+    server_hooks_end(server);
     if (server->removed)
         server_put_aside(server);
     server_ha_done(server);
@@ -393,6 +394,7 @@ static void finish(struct server *server)
     uv_walk(server->uv, close_handle, NULL);
     uv_run(server->uv, UV_RUN_DEFAULT);
     uv_loop_close(server->uv);
+    file_close(&server->hooks_stop);
     server_users_free(server);
     map_done(&server->sessions);
     conf_free(server->conf);
@@ -418,7 +420,9 @@ static int run_once(const struct server_options *options, int64_t *moved_us, str
     uv_loop_init(&loop);
     server.rpc_loop = rpc_loop_new(&loop);
     start_handles(&server);
-    int code = start(&server, err);
+    int code = server_hooks_open(&server, err);
+    if (code == 0)
+        code = start(&server, err);
     if (code == 0) {
         daemon_ready();
         log_info("ctl.serves", "name=%s socket=%s state=%s version=%s", options->name,

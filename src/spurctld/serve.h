@@ -30,6 +30,7 @@ enum server_move { MOVE_NOT, MOVE_TO_ETCD, MOVE_TO_SQLITE };
 
 /* Programs of the site that run, and those that wait for a worker: hooks.c. */
 struct hook_run;
+enum { SERVER_WORKERS = 16 }; /* main.c says it to libuv */
 struct server_hooks {
     struct hook_run *first, *last;
     unsigned running, waiting;
@@ -37,7 +38,8 @@ struct server_hooks {
 
 struct server {
     uv_loop_t *uv;
-    struct server_hooks hooks;
+    struct server_hooks hooks[2]; /* that may be left out, and that must run */
+    int hooks_stop;               /* can be read once those that must run are to end */
     struct rpc_loop *rpc_loop;
     struct rpc_server *rpc;
     struct rpc_method *methods;
@@ -161,6 +163,8 @@ void server_controllers_turn(struct server *server); /* in every turn of the loo
 void server_on_enter(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* hooks.c */
+int server_hooks_open(struct server *server, struct err *err);
+void server_hooks_end(struct server *server); /* before the loop runs out */
 void server_hook(void *ctx, const struct ctl_hook *hook);
 
 #endif

@@ -51,6 +51,7 @@ struct spawn {
     int death_signal; /* when our thread ends; 0: none */
     bool no_new_privs;
     const char *oom_score_adj; /* "-1000" … "1000"; NULL: as ours */
+    int stop_fd;               /* spawn_run(): once it can be read, time is over; 0 or less: none */
 };
 
 /*

@@ -18,6 +18,7 @@
 struct run {
     pid_t pid;
     int pidfd, in, out; /* our ends; -1 when done with */
+    int stop;           /* -1: none */
     struct span input;
     struct str *into;
     size_t max, kept;
@@ -67,12 +68,13 @@ static int wait_ms(const struct run *run)
 static void watch(struct run *run)
 {
     for (;;) {
-        struct pollfd fds[3] = {
+        struct pollfd fds[] = {
             { run->pidfd, POLLIN, 0 },
             { run->out, POLLIN, 0 },
             { run->in, POLLOUT, 0 },
+            { run->stop, POLLIN, 0 },
         };
-        int ready = poll(fds, 3, wait_ms(run));
+        int ready = poll(fds, ARRAY_LEN(fds), wait_ms(run));
 
         if (ready < 0 && errno != EINTR)
             break;
@@ -82,6 +84,8 @@ static void watch(struct run *run)
             collect(run);
         if (ready > 0 && fds[0].revents)
             return;
+        if (ready > 0 && fds[3].revents)
+            break;
         if (run->deadline_us && clock_mono_us() >= run->deadline_us)
             break;
     }
@@ -106,9 +110,13 @@ static void finish(struct run *run)
 static int run_real(const struct spawn *spec, struct span input, int timeout_ms, struct str *out,
                     size_t out_max, struct spawn_result *result, struct err *err)
 {
-    struct run run = {
-        .pidfd = -1, .in = -1, .out = -1, .input = input, .into = out, .max = out_max
-    };
+    struct run run = { .pidfd = -1,
+                       .in = -1,
+                       .out = -1,
+                       .input = input,
+                       .into = out,
+                       .max = out_max,
+                       .stop = spec->stop_fd > 0 ? spec->stop_fd : -1 };
     CLEANUP(file_close) int child_in = -1;
     CLEANUP(file_close) int child_out = -1;
     struct spawn copy = *spec;

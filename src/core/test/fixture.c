@@ -586,6 +586,32 @@ enum err_code fix_node_state(struct fix *fix, const char *node, const char *word
     return fix_apply(fix, &cmd);
 }
 
+enum err_code fix_site_prolog(struct fix *fix, uint32_t id)
+{
+    Command cmd = COMMAND__INIT;
+    CmdReady msg = CMD_READY__INIT;
+
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, fix_get(fix, id)->attempt);
+    PUT(&msg, controller, true);
+    cmd.what_case = COMMAND__WHAT_READY;
+    cmd.ready = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_site_epilog(struct fix *fix, uint32_t id)
+{
+    Command cmd = COMMAND__INIT;
+    CmdRelease msg = CMD_RELEASE__INIT;
+
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, fix_get(fix, id)->attempt);
+    PUT(&msg, controller, true);
+    cmd.what_case = COMMAND__WHAT_RELEASE;
+    cmd.release = &msg;
+    return fix_apply(fix, &cmd);
+}
+
 enum err_code fix_time(struct fix *fix, int64_t seconds_later)
 {
     Command cmd = COMMAND__INIT;

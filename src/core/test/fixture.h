@@ -66,6 +66,9 @@ enum err_code fix_start_task(struct fix *fix, uint32_t array, uint32_t task, con
 /* Two nodes, one CPU core each. */
 enum err_code fix_start_two(struct fix *fix, uint32_t id, const char *first, const char *second);
 enum err_code fix_ready(struct fix *fix, uint32_t id);
+/* The controller's own programs for a job are done. */
+enum err_code fix_site_prolog(struct fix *fix, uint32_t id);
+enum err_code fix_site_epilog(struct fix *fix, uint32_t id);
 /* The script ended; its first node is released with the same message unless told otherwise. */
 enum err_code fix_finish(struct fix *fix, uint32_t id, uint32_t status);
 enum err_code fix_finish_held(struct fix *fix, uint32_t id, uint32_t status);

@@ -315,6 +315,46 @@ static void suspend_and_resume_count_the_time(void **unused)
     fix_free(fix);
 }
 
+static void the_site_has_a_word_before_and_after(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    Config *config = fix_config(2);
+
+    config->prolog_ctld = mem_strdup("/site/prolog");
+    config->epilog_ctld = mem_strdup("/site/epilog");
+    fix_reconfigure(fix, config, false);
+    uint32_t id = fix_job(fix), dropped = fix_job(fix);
+    fix_start(fix, id, "n1", 1);
+    assert_phase(fix, id, PHASE_CONFIGURING);
+    assert_int_equal(fix_reason(fix, id), REASON_PROLOG);
+    assert_int_equal(fix_ready(fix, id), ERR_JOB_NOT_RUNNING); /* no node may have heard of it */
+    state_free(fix_copy(fix));
+    assert_int_equal(fix_site_prolog(fix, id), ERR_OK);
+    assert_int_equal(fix_events(fix, EVENT_JOB_PREPARED, NULL), 1);
+    assert_int_equal(fix_site_prolog(fix, id), ERR_ALREADY_DONE);
+    assert_phase(fix, id, PHASE_CONFIGURING);
+    assert_int_equal(fix_site_epilog(fix, id), ERR_ALREADY_DONE);
+    fix_ready(fix, id);
+    assert_phase(fix, id, PHASE_RUNNING);
+    fix_finish(fix, id, 0);
+    assert_phase(fix, id, PHASE_COMPLETING); /* its node is free, but the site is not done */
+    assert_int_equal(state_node(fix->state, "n1")->cpus_used, 0);
+    state_free(fix_copy(fix));
+    assert_int_equal(fix_site_epilog(fix, id), ERR_OK);
+    assert_phase(fix, id, PHASE_ENDED);
+    assert_state(fix, id, JOB_COMPLETED);
+
+    fix_start(fix, dropped, "n1", 1); /* cancelled while its prolog runs */
+    fix_cancel(fix, dropped, NULL);
+    assert_int_equal(fix_site_prolog(fix, dropped), ERR_ALREADY_DONE);
+    fix_release(fix, dropped, "n1");
+    assert_phase(fix, dropped, PHASE_COMPLETING);
+    fix_site_epilog(fix, dropped);
+    assert_phase(fix, dropped, PHASE_ENDED);
+    config__free_unpacked(config, NULL);
+    fix_free(fix);
+}
+
 static uint32_t told(struct fix *fix, int64_t later_s)
 {
     const struct event *event = NULL;
@@ -811,7 +851,8 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
           UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever), UNIT(exit_codes_can_requeue),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
-          UNIT(parts_of_the_time_limit_are_told_once), UNIT(time_that_did_not_pass_ends_nothing),
+          UNIT(the_site_has_a_word_before_and_after), UNIT(parts_of_the_time_limit_are_told_once),
+          UNIT(time_that_did_not_pass_ends_nothing),
           UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
           UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),

@@ -299,7 +299,9 @@ static void step_release(struct fix *fix)
 {
     const struct job *job = any_in(fix, chance(50) ? PHASE_COMPLETING : PHASE_REQUEUING);
 
-    if (job)
+    if (job && (chance(10) || (job->run->epilog == SITE_DUE && chance(70))))
+        fix_site_epilog(fix, job->id);
+    else if (job)
         fix_release(fix, job->id, job->run->parts[any(job->run->count)].name);
 }
 
@@ -307,7 +309,10 @@ static void step_ready(struct fix *fix)
 {
     const struct job *job = any_in(fix, PHASE_CONFIGURING);
 
-    fix_ready(fix, job && chance(90) ? job->id : any_job(fix));
+    if (job && (chance(10) || (job->run->prolog == SITE_DUE && chance(80))))
+        fix_site_prolog(fix, job->id);
+    else
+        fix_ready(fix, job && chance(90) ? job->id : any_job(fix));
 }
 
 static void step_cancel(struct fix *fix)
@@ -514,6 +519,10 @@ static void step_config(struct fix *fix)
         PUT(config, kill_invalid_depend, true);
     if (chance(30))
         config->prolog = mem_strdup("/etc/prolog");
+    if (chance(20))
+        config->prolog_ctld = mem_strdup("/etc/prolog-ctld");
+    if (chance(20))
+        config->epilog_ctld = mem_strdup("/etc/epilog-ctld");
     if (chance(20))
         PUT(config, return_to_service, any(3));
     fix_reconfigure(fix, config, chance(50));
