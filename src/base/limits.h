@@ -84,7 +84,7 @@ enum {
 
     /* state */
     LIMIT_BATCH_BYTES = 4 * 1024 * 1024, /* one row of the log */
-    LIMIT_BATCH_COMMANDS = 4096,
+    LIMIT_BATCH_COMMANDS = 64, /* a batch is applied in one turn of the controller's loop */
     LIMIT_JOBS_DEFAULT = 2000000,
     LIMIT_RESERVATIONS = 10000,
     LIMIT_SNAPSHOT_RECORD = 64 * 1024 * 1024,

@@ -86,17 +86,32 @@ static void settle(struct sqlite_log *self, struct batch *batch)
     writer_give_back(&self->writer, batch);
 }
 
-static void settle_all(struct sqlite_log *self, struct batch *done)
+/* What the writer has written comes behind what was not delivered yet. */
+static void take_written(struct sqlite_log *self, struct chore **chore)
 {
-    while (done) {
-        struct batch *next = done->next;
-        done->next = NULL;
-        if (self->log.failed)
-            batch_free(done);
-        else
-            settle(self, done);
-        done = next;
-    }
+    struct batch *done = writer_take(&self->writer, chore);
+
+    if (self->written)
+        self->written_last->next = done;
+    else
+        self->written = done;
+    for (; done; done = done->next)
+        self->written_last = done;
+}
+
+static bool settle_next(struct sqlite_log *self)
+{
+    struct batch *batch = self->written;
+
+    if (!batch)
+        return false;
+    self->written = batch->next;
+    batch->next = NULL;
+    if (self->log.failed)
+        batch_free(batch);
+    else
+        settle(self, batch);
+    return true;
 }
 
 static void hear_background(struct sqlite_log *self)
@@ -126,9 +141,11 @@ static void sqlite_poll(struct log *log)
 {
     struct sqlite_log *self = self_of(log);
     struct chore *chore;
-    struct batch *done = writer_take(&self->writer, &chore);
 
-    settle_all(self, done);
+    take_written(self, &chore);
+    settle_next(self);
+    if (self->written) /* others have their turn first */
+        log->owner->wake(log->ctx);
     if (chore)
         sqlite_trim_done(self, chore);
     hear_background(self);
@@ -155,9 +172,10 @@ static void sqlite_stop(struct log *log)
     struct chore *chore;
 
     writer_stop(&self->writer);
-    struct batch *done = writer_take(&self->writer, &chore);
+    take_written(self, &chore);
     log->stopped = true; /* callbacks may append no more */
-    settle_all(self, done);
+    while (settle_next(self))
+        ;
     if (chore)
         sqlite_trim_done(self, chore);
 }

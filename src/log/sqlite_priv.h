@@ -21,6 +21,7 @@ struct sqlite_log {
     int lock_fd;
     struct store *reader; /* the owner's thread reads payloads by it */
     struct writer writer;
+    struct batch *written, *written_last; /* and not delivered yet: one in each poll */
     struct background *background;
     struct payload_index index;
     struct recent recent;

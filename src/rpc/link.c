@@ -8,6 +8,9 @@
  * (3) While the socket is full nothing more is taken from h2: flow control holds the producers.
  * (4) link_close() may be called from inside h2's events, so h2 is freed when the handle is closed,
  *     from the loop, with nothing of it on the stack.
+ * (5) Links are read for READ_NS in one turn of the loop; the others wait in the kernel for the next.
+ *     Nobody is read twice before all who wait have been read once (a round), so that many who talk
+ *     a lot hold up neither timers and answers nor those who come after them.
  */
 #include "rpc/link.h"
 
@@ -18,7 +21,10 @@
 #include "rpc/rpc.h"
 #include "rpc/tls.h"
 
-enum { ROUNDS = 16 }; /* buffers written for one link before others have their turn */
+enum {
+    ROUNDS = 16,       /* buffers written for one link before others have their turn */
+    READ_NS = 1500000, /* (5) */
+};
 
 static void flush(struct link *link);
 
@@ -79,6 +85,10 @@ static void on_prepare(uv_prepare_t *handle)
     struct rpc_loop *loop = handle->data;
     struct link *link = TAKE(loop->dirty);
 
+    loop->round += !loop->late; /* (5) */
+    loop->behind = loop->late;
+    loop->late = false;
+    loop->read_ns = 0;
     uv_idle_stop(&loop->idle);
     while (link) {
         struct link *next = link->dirty_next;
@@ -284,11 +294,32 @@ static void flush(struct link *link)
         link->events->flushed(link);
 }
 
+/* (5) */
+static bool may_read(struct link *link)
+{
+    struct rpc_loop *loop = link->loop;
+    uint64_t now = uv_hrtime();
+
+    loop->read_ns = loop->read_ns ? loop->read_ns : now;
+    if (loop->behind && link->read_round == loop->round)
+        return false;
+    if (now - loop->read_ns > READ_NS) {
+        loop->late = true;
+        return false;
+    }
+    link->read_round = loop->round;
+    return true;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct link *link = handle->data;
 
     (void)suggested;
+    if (!may_read(link)) {
+        *buf = uv_buf_init(NULL, 0); /* on_read() hears UV_ENOBUFS, the socket keeps its bytes */
+        return;
+    }
     *buf = uv_buf_init(link->loop->in, sizeof(link->loop->in)); /* (2) */
 }
 
@@ -380,7 +411,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     struct link *link = stream->data;
     struct err err;
 
-    if (link->closing || got == 0)
+    if (link->closing || got == 0 || got == UV_ENOBUFS)
         return;
     if (got < 0) {
         err_set(&err, ERR_CONNECTION_LOST, "%s",

@@ -49,6 +49,7 @@ struct link {
     uv_write_t write;
     char *pending; /* what the socket did not take at once */
     int64_t read_at_ms;
+    uint64_t read_round; /* of the loop, when it was last read */
     struct err why;
     bool dirty, writing, closing, close_after, opened /* h2 was there */;
 };
@@ -61,7 +62,9 @@ struct rpc_loop {
     struct timers timers;
     int64_t armed_ms;
     struct link *dirty;
-    unsigned refs; /* its three handles, servers, clients and links */
+    uint64_t read_ns, round; /* when reading began in this turn, 0 not yet; see link.c (5) */
+    bool late, behind;       /* somebody was not read in this turn; in the one before */
+    unsigned refs;           /* its three handles, servers, clients and links */
     char in[64 * 1024];
     char out[64 * 1024];
     char plain[64 * 1024]; /* TLS only: what is to be, or was, encrypted */

@@ -192,4 +192,7 @@ void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
 void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);
 void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask);
 
+/* The loop went round once: how long it was busy, and its thread's share of that. */
+void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us);
+
 #endif

@@ -11,6 +11,9 @@
 #include "core/accounts.h"
 #include "core/resv.h"
 #include "spurctld/ctl_priv.h"
+#include "sys/log.h"
+
+enum { LONG_TURN_US = 5000 };
 
 /* ---- nodes ---- */
 
@@ -319,13 +322,35 @@ void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     ask->ops->reply(ask, &reply.base);
 }
 
+void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us)
+{
+    struct ctl_counts *counts = &ctl->counts;
+
+    counts->turns++;
+    if (us > LONG_TURN_US) {
+        counts->turns_long++;
+        log_verbose("loop.slow", "us=%llu cpu_us=%llu commands=%llu plan_us=%llu",
+                    (unsigned long long)us, (unsigned long long)cpu_us,
+                    (unsigned long long)(counts->commands - counts->turn_commands),
+                    (unsigned long long)(counts->plan_us_total - counts->turn_plan_us));
+    }
+    counts->turn_commands = counts->commands;
+    counts->turn_plan_us = counts->plan_us_total;
+    counts->turn_us_max = MAX(counts->turn_us_max, us);
+    counts->turn_cpu_us_max = MAX(counts->turn_cpu_us_max, cpu_us);
+}
+
 void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     DiagReply reply = DIAG_REPLY__INIT;
     struct state_counts jobs = state_counts(ctl->state);
-    const struct ctl_counts *counts = &ctl->counts;
+    struct ctl_counts *counts = &ctl->counts;
+    const DiagRequest *request = (const void *)message;
 
-    (void)message;
+    if (request->reset && !ask->who->is_admin && !ask->who->is_operator) {
+        ctl_fail(ask, ERR_PERMISSION);
+        return;
+    }
     map_each (entry, &ctl->agents)
         reply.nodes_connected += ((struct agent *)entry->value)->welcomed;
     reply.has_now_us = reply.has_start_us = reply.has_jobs_submitted = reply.has_jobs_started =
@@ -349,5 +374,14 @@ void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     reply.plan_us_total = counts->plan_us_total;
     reply.plan_us_max = counts->plan_us_max;
     reply.plan_us_last = counts->plan_us_last;
+    reply.has_turns = reply.has_turn_us_max = reply.has_turn_cpu_us_max = reply.has_turns_long =
+        true;
+    reply.turns = counts->turns;
+    reply.turn_us_max = counts->turn_us_max;
+    reply.turn_cpu_us_max = counts->turn_cpu_us_max;
+    reply.turns_long = counts->turns_long;
     ask->ops->reply(ask, &reply.base);
+    if (request->reset)
+        counts->turns = counts->turn_us_max = counts->turn_cpu_us_max = counts->turns_long =
+            counts->plan_us_max = 0;
 }

@@ -3,8 +3,9 @@
  * ctl_plan.c - feeds the planner and proposes what it decides
  *
  * (1) Nothing waits for a tick: every applied batch asks for a plan at once.
- * (2) A slice looks at PLAN_BUDGET candidates, so a call that came meanwhile waits a few
- *     milliseconds at most; what is left is looked at in the next turn of the loop.
+ * (2) A slice looks at so many candidates as take SLICE_US by what earlier ones took, so a call that
+ *     came meanwhile waits a few milliseconds at most; what is left is looked at in the next turn
+ *     of the loop. Where time does not pass (simulation) it grows to PLAN_BUDGET.
  * (3) No more than STARTS_IN_FLIGHT starts wait to be committed; more would only fill the batch.
  * (4) When several passes over all jobs started nothing and the planner still wants to go on, it
  *     is asked again in IDLE_WAIT_US, or when something happens; the loop must not spin.
@@ -12,7 +13,15 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/clock.h"
 
-enum { PLAN_BUDGET = 2000, STARTS_IN_FLIGHT = 4096, IDLE_SLICES = 16, IDLE_WAIT_US = 1000000 };
+enum {
+    PLAN_BUDGET = 512,
+    PLAN_BUDGET_FIRST = 128,
+    PLAN_BUDGET_LEAST = 32,
+    SLICE_US = 1000,
+    STARTS_IN_FLIGHT = 128,
+    IDLE_SLICES = 16,
+    IDLE_WAIT_US = 1000000
+};
 
 static void start_done(struct ctl *ctl, void *arg, const struct events *events,
                        const struct err *err)
@@ -32,10 +41,23 @@ static bool goes_nowhere(struct ctl *ctl, const struct plan *plan)
     return ctl->idle_slices > IDLE_SLICES + 4 * pass;
 }
 
+/* (2): half of what is too much at once, a little more while it is too little. */
+static void adapt(struct ctl *ctl, unsigned budget, int64_t took)
+{
+    if (took > 2 * SLICE_US)
+        budget /= 2;
+    else if (took > SLICE_US)
+        budget -= budget / 4;
+    else if (took < SLICE_US / 2)
+        budget += budget / 8;
+    ctl->plan_budget = MIN(MAX(budget, PLAN_BUDGET_LEAST), PLAN_BUDGET);
+}
+
 static void plan_slice(struct ctl *ctl)
 {
-    int64_t begin = clock_mono_us();
-    const struct plan *plan = sched_plan(ctl->sched, ctl_now(ctl), PLAN_BUDGET);
+    int64_t begin = clock_mono_us(), mono = ctl_mono(ctl);
+    unsigned budget = ctl->plan_budget ? ctl->plan_budget : PLAN_BUDGET_FIRST;
+    const struct plan *plan = sched_plan(ctl->sched, ctl_now(ctl), budget);
 
     for (size_t i = 0; i < plan->count; i++) {
         Command command = CTL_COMMAND(START, .start = plan->starts[i]);
@@ -51,6 +73,7 @@ static void plan_slice(struct ctl *ctl)
     if (goes_nowhere(ctl, plan))
         wake = ctl_now(ctl) + IDLE_WAIT_US;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, wake);
+    adapt(ctl, budget, ctl_mono(ctl) - mono);
     int64_t took = clock_mono_us() - begin;
     ctl->counts.plans++;
     ctl->counts.plan_us_last = (uint64_t)took;

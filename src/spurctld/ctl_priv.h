@@ -53,6 +53,8 @@ struct granting {
 struct ctl_counts {
     uint64_t submitted, started, completed, cancelled, failed;
     uint64_t batches, commands, plans, plan_us_total, plan_us_max, plan_us_last;
+    uint64_t turns, turn_us_max, turn_cpu_us_max, turns_long; /* of the loop */
+    uint64_t turn_commands, turn_plan_us;                     /* before the present one */
     int64_t start_us;
 };
 
@@ -107,7 +109,8 @@ struct ctl {
     /* ctl_plan.c */
     bool plan_wanted, plan_more;
     unsigned starts_in_flight;
-    size_t idle_slices; /* that wanted to go on and started nothing */
+    unsigned plan_budget; /* of the next slice; see ctl_plan.c */
+    size_t idle_slices;   /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
     struct map agents;     /* by node name */

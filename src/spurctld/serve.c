@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -119,6 +120,27 @@ static void on_wake(uv_async_t *wake)
         ctl_poll(server->ctl);
 }
 
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* All that was done since the loop last waited, and before it waits again. */
+static void count_turn(struct server *server)
+{
+    uint64_t now = uv_hrtime(), idle = uv_metrics_idle_time(server->uv), cpu = cpu_ns();
+    uint64_t busy = now - server->turn.ns, waited = idle - server->turn.idle_ns;
+
+    if (server->turn.ns && busy > waited)
+        ctl_count_turn(server->ctl, (busy - waited) / 1000, (cpu - server->turn.cpu_ns) / 1000);
+    server->turn.ns = now;
+    server->turn.idle_ns = idle;
+    server->turn.cpu_ns = cpu;
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct server *server = prepare->data;
@@ -128,6 +150,7 @@ static void on_prepare(uv_prepare_t *prepare)
     server_journal_turn(server);
     server_snapshot_maybe(server);
     ctl_flush(server->ctl);
+    count_turn(server);
 }
 
 static void on_signal(uv_signal_t *handle, int signo)
@@ -418,6 +441,7 @@ static int run_once(const struct server_options *options, int64_t *moved_us, str
     map_init(&server.sessions);
     map_init(&server.users);
     uv_loop_init(&loop);
+    uv_loop_configure(&loop, UV_METRICS_IDLE_TIME);
     server.rpc_loop = rpc_loop_new(&loop);
     start_handles(&server);
     int code = server_hooks_open(&server, err);

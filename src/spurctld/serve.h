@@ -52,6 +52,9 @@ struct server {
     uv_async_t wake;
     uv_timer_t timers[CTL_TIMERS];
     uv_prepare_t prepare;
+    struct {
+        uint64_t ns, idle_ns, cpu_ns; /* at the end of the last turn of the loop */
+    } turn;
     uv_signal_t signals[4];
 
     struct map sessions; /* id → struct rpc_call */
