@@ -78,6 +78,8 @@ ERR(ERR_RESERVATION_BUSY, 2055, FAILED_PRECONDITION, 409, "Requested reservation
 ERR(ERR_RESERVATION_NOT_USABLE, 2056, FAILED_PRECONDITION, 409, "Requested reservation not usable now")
 ERR(ERR_WCKEY, 2057, INVALID_ARGUMENT, 400, "Invalid wckey specification")
 ERR(ERR_RESERVATION_OVERLAP, 2058, FAILED_PRECONDITION, 409, "Requested reservation overlaps with another reservation")
+ERR(ERR_PORTS_BUSY, 2059, FAILED_PRECONDITION, 409, "Required ports are in use")
+ERR(ERR_PORTS_INVALID, 2060, INVALID_ARGUMENT, 400, "Requires more ports than can be reserved")
 ERR(ERR_WORK_DIR, 2063, INVALID_ARGUMENT, 400, "Working directory not specified")
 ERR(ERR_QOS, 2066, INVALID_ARGUMENT, 400, "Invalid qos specification")
 ERR(ERR_NODE_NOT_AVAIL, 2068, FAILED_PRECONDITION, 409, "Required node not available (down, drained or reserved)")

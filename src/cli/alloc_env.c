@@ -68,6 +68,13 @@ MEM_BIND(mem_bind_sort, "SORT")
 MEM_BIND(mem_bind_type, "TYPE")
 MEM_BIND(mem_bind_verbose, "VERBOSE")
 
+ROW(resv_ports) /* without a number it is empty, which means the same */
+{
+    (void)job;
+    if (request->resv_ports)
+        str_add(out, request->resv_ports);
+    return request->resv_ports != NULL;
+}
 ROW(overcommit)
 {
     (void)job;
@@ -145,6 +152,7 @@ static const struct {
     { "SLURM_NTASKS_PER_GPU", ntasks_per_gpu },
     { "SLURM_NTASKS_PER_SOCKET", ntasks_per_socket },
     { "SLURM_OVERCOMMIT", overcommit },
+    { "SLURM_RESV_PORTS", resv_ports },
     { "SLURM_THREADS_PER_CORE", threads_per_core },
     { "SLURM_TRES_PER_TASK", tres_per_task },
 };

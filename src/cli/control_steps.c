@@ -45,7 +45,9 @@ static void show_info(const struct control *control, const StepInfo *info, const
     struct freq freq;
     if (freq_read(info->cpu_freq, &freq, NULL) == 0)
         freq_add(&freq, &asked);
-    printf("ResvPorts=(null)%sCPUFreqReq=%s", gap, asked.len ? str_text(&asked) : "Default");
+    printf("ResvPorts=%s%sCPUFreqReq=%s",
+           str_is_empty(info->resv_ports) ? "(null)" : info->resv_ports, gap,
+           asked.len ? str_text(&asked) : "Default");
     if (info->distribution)
         printf(" Dist=%s", info->distribution);
     printf("%sSrunHost:Pid=%s:%u\n%s", gap, info->host ? info->host : "(null)", info->pid,

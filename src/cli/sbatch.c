@@ -243,11 +243,12 @@ static void fill_spec(struct submit *submit, unsigned index, int argc, char **ar
     }
 }
 
-/* The node gives the script a display when it finds this, and the script's steps forward theirs. */
-static void add_x11(struct submit *submit, JobPayload *payload)
+/* What srun inside the job is to do as if it had been told itself. */
+static void add_for_steps(struct submit *submit, const char *name, const char *value,
+                          JobPayload *payload)
 {
     struct arena *arena = &submit->cli.arena;
-    char *text = arena_printf(arena, X11_VARIABLE "=%s", submit->requests[0].x11);
+    char *text = arena_printf(arena, "%s=%s", name, value);
     ProtobufCBinaryData *env = ARENA_ARRAY(arena, ProtobufCBinaryData, payload->n_env + 1);
 
     if (payload->n_env)
@@ -284,8 +285,10 @@ static int make_payload(struct submit *submit, JobPayload *payload, struct err *
     }
     if (submit_env(&env, &submit->cli.arena, payload, err) < 0)
         return -1;
-    if (request->x11)
-        add_x11(submit, payload);
+    if (request->x11) /* the node gives the script a display when it finds this */
+        add_for_steps(submit, X11_VARIABLE, request->x11, payload);
+    if (request->resv_ports)
+        add_for_steps(submit, "SLURM_RESV_PORTS", request->resv_ports, payload);
     return 0;
 }
 

@@ -6,6 +6,7 @@
  * srun_het.c   the components of a heterogeneous job: one step in each, one front
  * srun_prog.c  which program each task runs (pure but for reading files)
  * srun_step.c  asks the managing node for a step and launches it on every node
+ * srun_ports.c  --resv-ports: the nodes hold the step's ports before it starts
  * srun_share.c  which part of the allocation the step asks for, how its tasks are bound
  * srun_loop.c  until all tasks have ended: one poll(), timers
  * srun_node.c  what nodes say; connections that break and are made again
@@ -35,7 +36,8 @@ enum {
     SRUN_SECOND_US = 1000000,
     SRUN_KILL_WAIT_S = 30,
     SRUN_FORCE_WAIT_S = 5,
-    SRUN_GIVE_UP_S = 10, /* after the time that the node has to end the tasks */
+    SRUN_PORTS_BUSY = 1000, /* no exit code */
+    SRUN_GIVE_UP_S = 10,    /* after the time that the node has to end the tasks */
 };
 
 struct srun_node {
@@ -134,12 +136,13 @@ struct srun {
     bool killing, aborted, killed_by_9, failed;
     JobState kill_why;
     unsigned kill_wait_s;
-    bool mpi_aborted;     /* by a task */
-    uint32_t mpi_code;    /* then: our exit code */
-    size_t relay_kept;    /* bytes of all nodes' relays */
-    struct srun_x11 *x11; /* --x11; NULL: not */
-    const char *mpi;      /* none, pmi2 or pmix; NULL: as the site says */
-    int64_t asked_us;     /* when the controller was last asked whether the job lives */
+    bool mpi_aborted;        /* by a task */
+    uint32_t mpi_code;       /* then: our exit code */
+    size_t relay_kept;       /* bytes of all nodes' relays */
+    struct srun_x11 *x11;    /* --x11; NULL: not */
+    const char *avoid_ports; /* that a node said are taken */
+    const char *mpi;         /* none, pmi2 or pmix; NULL: as the site says */
+    int64_t asked_us;        /* when the controller was last asked whether the job lives */
     int64_t last_interrupt_us, last_sent_us, first_exit_us, give_up_us;
 };
 
@@ -159,7 +162,8 @@ void srun_share_parts(struct srun *srun); /* what only the front has is told to 
 void srun_free_parts(struct srun *srun);
 
 /* srun_step.c */
-int srun_create(struct srun *srun);     /* 0, or the exit code after a complaint */
+/* 0, or the exit code after a complaint; SRUN_PORTS_BUSY: without one. */
+int srun_create_once(struct srun *srun);
 void srun_set_nodes(struct srun *srun); /* after all were created */
 int srun_launch(struct srun *srun);
 void srun_close(struct srun *srun);
@@ -167,6 +171,9 @@ struct client *srun_connect(struct srun *srun, const struct srun_node *node, str
 struct client_stream *srun_open_stream(struct client *client, RunStepIn *first, struct err *err);
 /* Where the job's manager is now; false: nobody says. */
 bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *err);
+
+/* srun_ports.c */
+int srun_create(struct srun *srun); /* 0, or the exit code after a complaint */
 
 /* srun_bcast.c */
 int srun_bcast(struct srun *srun); /* 0, or the exit code after a complaint */

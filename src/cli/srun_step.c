@@ -133,6 +133,10 @@ static void fill_request(struct srun *srun, StepRequest *request)
     request->overcommit = spec->overcommit;
     request->distribution = spec->distribution;
     request->cpu_freq = spec->cpu_freq;
+    request->has_resv_ports = asked->resv_ports != NULL && !asked->interactive;
+    if (request->has_resv_ports && asked->resv_ports[0])
+        request->resv_ports = (uint32_t)strtoul(asked->resv_ports, NULL, 10);
+    request->avoid_ports = (char *)srun->avoid_ports;
     srun_fill_share(srun, request);
     request->has_immediate = request->immediate = !srun->own && spec->immediate;
     if (!srun->own && argv_has(srun, "time") && spec->time_limit_s > 0) {
@@ -193,6 +197,8 @@ static int wait_created(struct srun *srun, struct srun_node *manager, RunStepIn 
                 cli_say(&srun->cli, "Job %u step creation temporarily disabled, retrying (%s)",
                         srun->job_id, out->waiting);
             said = true;
+        } else if (next < 0 && err.code == ERR_PORTS_BUSY) {
+            return SRUN_PORTS_BUSY;
         } else if (next < 0 && srun_may_return(err.code) && ask_again(srun, manager, first, &err)) {
             continue;
         } else if (next == CLIENT_ENDED || next < 0) {
@@ -292,7 +298,7 @@ static bool makes_sense(const struct srun *srun)
     return count == layout->ntasks;
 }
 
-int srun_create(struct srun *srun)
+int srun_create_once(struct srun *srun)
 {
     struct srun_node manager = { .of = srun, .manager = true };
     StepRequest request = STEP_REQUEST__INIT;

@@ -306,9 +306,8 @@ const struct conf_key conf_keys_jobs[] = {
     { .name = "mpi_ports",
       .field = "tcp_ports",
       .type = CONF_TEXT,
-      .flags = CONF_LATER,
-      .help = "Ports that steps reserve for MPI, \"12000-12999\". From slurm.conf: ports= of "
-              "MpiParams." },
+      .help = "Ports that steps reserve with srun --resv-ports, \"12000-12999\". From slurm.conf: "
+              "ports= of MpiParams." },
     { .name = "sample_interval",
       .field = "sample_interval",
       .type = CONF_TEXT,

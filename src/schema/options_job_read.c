@@ -461,3 +461,14 @@ int read_x11(const struct option_call *call, const char *value, struct err *err)
     }
     return option_invalid(call, err);
 }
+
+int read_resv_ports(const struct option_call *call, const char *value, struct err *err)
+{
+    uint64_t count;
+
+    if (!str_is_empty(value) && !str_to_u64(value, UINT16_MAX, &count))
+        return option_invalid(call, err);
+    /* None at all is as if nothing was said. */
+    option_set_text(call, str_is_empty(value) ? "" : count ? value : NULL);
+    return 0;
+}

@@ -50,7 +50,8 @@ struct job_request {
     const char *het_group;
     bool wait_for_children;
     const char *mpi;
-    const char *x11; /* all, first, last, batch; NULL: not */
+    const char *resv_ports; /* how many; "": by the number of tasks; NULL: none */
+    const char *x11;        /* all, first, last, batch; NULL: not */
     const char *prolog, *epilog, *task_prolog, *task_epilog;  /* of srun */
     const char *bcast, *bcast_exclude, *compress, *send_libs; /* "": given without a value */
     uint32_t jobid, relative, wait_s;

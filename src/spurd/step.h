@@ -15,6 +15,7 @@
  * step_task.c    from a launch to what a supervisor needs
  * step_freq.c    --cpu-freq
  * step_mpi.c     which process manager a step gets
+ * step_ports.c   ports that a step reserves
  * step_report.c  what the controller hears of steps, in batches
  * step_query.c   what is asked about them: usage, processes, layouts
  */
@@ -42,6 +43,7 @@ struct step_proc;
 struct share;
 struct reports;
 struct query;
+struct port_hold;
 
 /* What the agent keeps of steps; its member `steps`. */
 struct steps {
@@ -50,6 +52,7 @@ struct steps {
     struct map books; /* held_key() to the manager's book of an attempt */
     struct reports *reports;
     VEC(struct query *) queries;
+    VEC(struct port_hold *) holds; /* ports of steps that are to come */
     uint32_t last_stream;
     bool recovered; /* what an earlier spurd left is known */
 };
@@ -190,6 +193,20 @@ int step_mpi(const struct agent *agent, const StepRequest *request, const char *
 
 /* Is the frequency one that may be asked for? */
 int step_freq_check(const struct agent *agent, const StepRequest *request, struct err *err);
+
+/* ---- step_ports.c ---- */
+
+/*
+ * The ports that a step gets, in the arena; nothing when it asks for none. `others`: steps of the same job
+ * that run.
+ */
+int step_ports(struct agent *agent, const StepRequest *request, const StepLayout *layout,
+               StepLayout *const *others, size_t count, uint32_t step, struct arena *arena,
+               char **out, struct err *err);
+/* The step is launched, or will not be. */
+void step_ports_release(struct agent *agent, uint32_t job, uint32_t attempt, uint32_t step);
+void step_ports_close(struct agent *agent);
+void step_on_hold_ports(struct rpc_call *call, const ProtobufCMessage *message);
 
 /* ---- step_report.c ---- */
 

@@ -438,6 +438,17 @@ static int make_layout(struct step_run *run, struct book *book, const struct hel
     return ret < 0 ? ret : next_number(run->agent, book, request->step_from, &run->step, err);
 }
 
+static int choose_ports(struct step_run *run, const struct book *book, const StepRequest *request,
+                        struct arena *arena, StepLayout *layout, struct err *err)
+{
+    StepLayout **others = ARENA_ARRAY(arena, StepLayout *, book->shares.len);
+
+    for (size_t i = 0; i < book->shares.len; i++)
+        others[i] = book->shares.items[i]->layout;
+    return step_ports(run->agent, request, layout, others, book->shares.len, run->step, arena,
+                      &layout->resv_ports, err);
+}
+
 /* 0: it has its share. */
 static int try_grant(struct step_run *run, struct book *book, const struct held *held,
                      const StepRequest *request, struct err *err)
@@ -452,6 +463,8 @@ static int try_grant(struct step_run *run, struct book *book, const struct held 
         ret = step_mpi(run->agent, request, (const char **)&layout.mpi, err);
     if (ret == 0)
         ret = step_freq_check(run->agent, request, err);
+    if (ret == 0)
+        ret = choose_ports(run, book, request, &arena, &layout, err);
     if (ret < 0) {
         arena_done(&arena);
         return ret;

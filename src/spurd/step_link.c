@@ -66,6 +66,7 @@ int step_proc_launch(struct step_run *run, const StepLaunch *launch, struct err 
     run->proc = proc;
     step_proc_set_layout(proc, &launch->layout);
     step_proc_count(proc, true);
+    step_ports_release(agent, run->job, run->attempt, run->step); /* it has them now */
     return 0;
 }
 

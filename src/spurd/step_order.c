@@ -119,6 +119,7 @@ void steps_signal(struct agent *agent, const struct held *held, uint32_t signal,
 
 void steps_close(struct agent *agent)
 {
+    step_ports_close(agent);
     struct steps *steps = agent->steps;
     struct err err = { 0 };
 

@@ -265,6 +265,7 @@ static StepInfo *info_of(const struct step_proc *proc, struct arena *arena)
     info->tres_per_node = tres_per_node(layout, arena);
     info->distribution = layout->distribution;
     info->cpu_freq = layout->cpu_freq;
+    info->resv_ports = layout->resv_ports;
     info->submit_line = layout->submit_line;
     info->has_suspended = true;
     info->suspended = proc->frozen != 0;

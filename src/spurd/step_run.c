@@ -271,6 +271,8 @@ const struct rpc_method step_methods[] = {
       &run_step_out__descriptor, on_run_step, 0 },
     { "/spur.NodeAccess/JobSteps", RPC_ANON | RPC_USER, false, RPC_UNARY,
       &job_steps_request__descriptor, &job_steps_reply__descriptor, step_on_query, 0 },
+    { "/spur.NodeAccess/HoldPorts", RPC_ANON | RPC_USER, false, RPC_UNARY,
+      &hold_ports_request__descriptor, &hold_ports_reply__descriptor, step_on_hold_ports, 0 },
 };
 const size_t step_method_count = ARRAY_LEN(step_methods);
 

@@ -217,6 +217,8 @@ static int build_env(const struct step_give *give, struct arena *arena, StepTask
     put_step(launch, give->whole, give->here, index, &env);
     if (layout->has_cpus_per_task)
         put_number(&env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
+    if (!str_is_empty(layout->resv_ports))
+        env_set(&env, "SLURM_STEP_RESV_PORTS", layout->resv_ports);
     if (!str_is_empty(layout->cpu_freq))
         env_set(&env, "SLURM_CPU_FREQ_REQ", layout->cpu_freq);
     if (!env_get(&env, "PATH"))
