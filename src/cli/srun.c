@@ -180,6 +180,15 @@ static int allocate(struct srun *srun, int argc, char **argv)
 
     for (size_t i = 0; i < srun->part_count; i++) {
         struct srun *part = srun->parts[i];
+        JobSpec *spec = part->request.spec;
+        if (spec->no_allocate && str_is_empty(spec->nodelist)) {
+            cli_error(&srun->cli, "must specify a node list with -Z, --no-allocate.");
+            return 1;
+        }
+        if (spec->no_allocate && i == 0 && !srun->cli.quiet)
+            cli_say(&srun->cli, "do not allocate resources");
+        if (spec->no_allocate) /* tasks are not counted against CPUs that nobody gave */
+            spec->has_overcommit = spec->overcommit = true;
         alloc_fill_spec(&part->request, srun->parts[0]->name, argv, argc);
         requests[i] = &part->request;
     }
@@ -206,7 +215,7 @@ static int allocate(struct srun *srun, int argc, char **argv)
 
 static int get_allocation(struct srun *srun, int argc, char **argv)
 {
-    bool own = srun->request.jobid == 0;
+    bool own = srun->request.jobid == 0 || srun->request.spec->no_allocate;
 
     if (srun->request.interactive && own) {
         cli_error(&srun->cli, "--interactive is for salloc: there is no allocation");

@@ -509,6 +509,8 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
     if (code == 0)
         code = check_frequency(state, spec, err);
     if (code == 0)
+        code = beside_admit(state, spec, err);
+    if (code == 0)
         code = check_texts(spec, err);
     if (code == 0)
         code = check_times(spec, now_us, err);

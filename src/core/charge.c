@@ -93,6 +93,8 @@ void charge_given(const struct state *state, const struct job *job, struct charg
     const struct job_run *run = job->run;
 
     memset(out, 0, sizeof(*out));
+    if (job->beside)
+        return;
     for (unsigned i = 0; i < run->count; i++) {
         const struct job_part *part = &run->parts[i];
         if (part->left)

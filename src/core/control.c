@@ -134,6 +134,8 @@ static enum err_code suspend_one(struct state *state, struct job *job, const voi
     };
     const CmdSuspend *cmd = arg;
 
+    if (job->beside)
+        return ERR_TRANSITION;
     if (cmd->resume) {
         if (job_can(job, JOB_ON_RESUME) && job->run->lent)
             return preempt_resume(state, job, out) ? ERR_OK : ERR_NODES_BUSY;

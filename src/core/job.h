@@ -79,7 +79,7 @@ struct job_run {
     uint32_t exit_status;
     bool has_exit;                /* the script's end was reported */
     bool whole_nodes;             /* nobody else may use its nodes */
-    bool lent;                    /* suspended for another, which has its CPUs */
+    bool lent;                    /* another has its CPUs while it is suspended; or it has none */
     bool gang;                    /* suspended until its turn on CPUs that it shares; gang.c */
     bool shared;                  /* its CPUs may be shared with jobs like it */
     enum run_site prolog, epilog; /* the controller's own */
@@ -158,6 +158,7 @@ struct job {
     uint16_t restarts;
     bool is_task : 1; /* array_task_id is its own; (1) */
     bool batch : 1, no_kill : 1;
+    bool beside : 1;                              /* holds nothing of its nodes; beside.c */
     bool direct_priority : 1;                     /* set by hand: does not age */
     bool touched : 1;                             /* its record hash is to be brought up to date */
     uint8_t requeue : 2, kill_on_invalid_dep : 2; /* as asked: JOB_ASKED_* */

@@ -256,7 +256,8 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
         emit_job(out, EVENT_JOB_CHANGED, job);
         return;
     }
-    if (how == JOB_NEVER_RAN || (how == JOB_RUNS_NOT && job_may_requeue(state, job)))
+    if ((how == JOB_NEVER_RAN && !job->beside) ||
+        (how == JOB_RUNS_NOT && job_may_requeue(state, job)))
         job_requeue(state, job, JOB_NODE_FAIL, 0, 0, REASON_NONE, state->time_us, out);
     else
         job_end(state, job, JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE, state->time_us, NULL, out);

@@ -190,12 +190,14 @@ bool node_is_usable(const struct node *node)
 
 NodeState node_shown_state(const struct node *node, uint32_t *flags)
 {
-    bool completing = false;
+    bool completing = false, busy = false;
 
-    vec_each (struct job *, job, &node->jobs)
+    vec_each (struct job *, job, &node->jobs) {
         completing = completing || (*job)->flags & JOB_FLAG_COMPLETING;
+        busy = busy || !(*job)->beside;
+    }
     *flags = node->flags | (completing ? NODE_FLAG_COMPLETING : 0);
-    if (node->state != NODE_IDLE || node->jobs.len == 0)
+    if (node->state != NODE_IDLE || !busy)
         return node->state;
     return node->cpus_used >= node->cpus || node->jobs_whole ? NODE_ALLOCATED : NODE_MIXED;
 }

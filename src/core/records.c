@@ -197,6 +197,7 @@ void job_take_spec(struct state *state, struct job *job, const JobSpec *spec, st
     job->spec = packed;
     job->batch = spec->batch;
     job->no_kill = spec->no_kill;
+    job->beside = spec->no_allocate;
     job->requeue = asked(spec->has_requeue, spec->requeue) & 3;
     job->kill_on_invalid_dep = asked(spec->has_kill_on_invalid_dep, spec->kill_on_invalid_dep) & 3;
     job->nice = spec->nice;

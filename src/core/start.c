@@ -58,7 +58,7 @@ static bool needs_preparing(const struct state *state, const struct job *job)
            !str_is_empty(config->prolog_ctld) || !str_is_empty(config->private_init_script);
 }
 
-static void begin(struct state *state, struct job *job, struct events *out)
+void job_begin(struct state *state, struct job *job, struct events *out)
 {
     struct job waiting = *job;
 
@@ -186,7 +186,7 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
         return refuse(cmd, err->code, out);
     }
     for (size_t i = 0; i < done; i++)
-        begin(state, jobs[i], out);
+        job_begin(state, jobs[i], out);
     return ERR_OK;
 }
 

@@ -275,6 +275,11 @@ uint64_t deps_hash(const struct deps *deps);
 int alloc_check(struct state *state, const struct job *job, const JobStart *start, struct err *err);
 void alloc_undo(struct state *state, struct job *job);
 void alloc_take(struct state *state, struct job *job, const JobStart *start);
+/* start.c: it has what it needs. */
+void job_begin(struct state *state, struct job *job, struct events *out);
+/* beside.c */
+int beside_admit(const struct state *state, const JobSpec *spec, struct err *err);
+void beside_start(struct state *state, struct job *job, const JobSpec *spec, struct events *out);
 void alloc_give(struct state *state, struct job *job, struct job_part *part);
 void alloc_hold(struct state *state, struct job *job, struct job_part *part);
 /* The CPUs of a suspended job may be used by others; and no more, if all are free. */

@@ -129,7 +129,7 @@ int core_admit_submit(const struct state *state, const JobOwner *owner,
     return code;
 }
 
-static void enter(struct state *state, struct job *job, struct events *out)
+static void enter(struct state *state, struct job *job, const JobSpec *spec, struct events *out)
 {
     job_link(state, job);
     emit_job(out, EVENT_JOB_SUBMITTED, job);
@@ -137,6 +137,8 @@ static void enter(struct state *state, struct job *job, struct events *out)
         deps_review(state, job, NO_TASK, out);
     else
         job_refresh(state, job, out);
+    if (job->beside)
+        beside_start(state, job, spec, out);
 }
 
 enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *job_id,
@@ -164,7 +166,7 @@ enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *
             job_more(job)->het_offset = (uint32_t)i;
             job_more(job)->het_count = (uint32_t)count;
         }
-        enter(state, job, out);
+        enter(state, job, specs[i], out);
     }
     for (size_t i = 0; i < count; i++)
         admitted_done(&admitted[i]);
