@@ -103,6 +103,7 @@ ERR(ERR_JOB_NOT_FINISHED, 2088, FAILED_PRECONDITION, 409, "Job/step not finished
 ERR(ERR_PARTITION_DOWN, 2101, FAILED_PRECONDITION, 409, "The requested partition is in DOWN state")
 ERR(ERR_RSV_STARTED, 2104, FAILED_PRECONDITION, 409, "Reservation has already started")
 ERR(ERR_SUBMISSIONS_DISABLED, 2105, FAILED_PRECONDITION, 503, "System submissions disabled")
+ERR(ERR_NOT_WHOLE_HET_JOB, 2108, FAILED_PRECONDITION, 409, "Operation not permitted on individual component of heterogeneous job")
 ERR(ERR_CORE_COUNT, 2111, INVALID_ARGUMENT, 400, "Core count for reservation node list is not consistent")
 ERR(ERR_TRES, 2115, INVALID_ARGUMENT, 400, "Trackable RESource (TRES) specification is invalid")
 ERR(ERR_GRES_TYPE, 2119, INVALID_ARGUMENT, 400, "Invalid generic resource type")

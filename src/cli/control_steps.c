@@ -72,8 +72,10 @@ static bool batch_info(const Job *job, StepInfo *out)
 }
 
 struct wanted {
-    uint32_t job, step;
-    bool has_job, has_step;
+    uint32_t step;
+    bool has_step;
+    char *id;        /* "12", "12+1"; NULL: all */
+    steps_jobs jobs; /* that it stands for */
     unsigned shown;
     struct jsonw json;
     struct str out;
@@ -116,14 +118,14 @@ static int each_job(struct control *control, struct wanted *wanted, struct err *
     struct field_ctx ctx = cli_field_ctx(0);
     ListStepsReply *steps;
     ProtobufCMessage *message;
-    char id[16], *ids[] = { id };
     int next;
 
-    if (steps_list(&control->cli, &wanted->job, wanted->has_job ? 1 : 0, &steps, err) < 0)
+    if (wanted->id && steps_find_jobs(&control->cli, wanted->id, &wanted->jobs, err) < 0)
         return -1;
-    snprintf(id, sizeof(id), "%u", wanted->job);
-    request.n_ids = wanted->has_job ? 1 : 0;
-    request.ids = ids;
+    if (steps_list(&control->cli, wanted->jobs.items, wanted->jobs.len, &steps, err) < 0)
+        return -1;
+    request.n_ids = wanted->id ? 1 : 0;
+    request.ids = &wanted->id;
     request.has_with_spec = request.with_spec = true;
     request.has_hidden_too = request.hidden_too = true;
     if (cli_connect(&control->cli, err) < 0)
@@ -147,35 +149,40 @@ static int each_job(struct control *control, struct wanted *wanted, struct err *
     return next == CLIENT_ENDED ? 0 : -1;
 }
 
+static void wanted_done(struct wanted *wanted)
+{
+    vec_done(&wanted->jobs);
+    str_done(&wanted->out);
+}
+
 int control_show_steps(struct control *control, int argc, char **argv)
 {
-    struct wanted wanted = { 0 };
+    CLEANUP(wanted_done) struct wanted wanted = { 0 };
     struct err err = { 0 };
+    uint32_t job;
 
-    if (argc && !steps_read_id(argv[0], &wanted.job, &wanted.has_step, &wanted.step)) {
+    if (argc && !steps_read_id(argv[0], &job, &wanted.has_step, &wanted.step)) {
         fprintf(stderr, "slurm_get_job_steps error: %s\n", err_text(ERR_INVALID_JOB_ID));
         return 1;
     }
-    wanted.has_job = argc > 0;
+    if (argc)
+        wanted.id = arena_printf(&control->cli.arena, "%.*s", (int)strcspn(argv[0], "."), argv[0]);
     jsonw_init(&wanted.json, &wanted.out);
     jsonw_object(&wanted.json, NULL);
     jsonw_list(&wanted.json, "steps");
     if (each_job(control, &wanted, &err) < 0) {
         fprintf(stderr, "slurm_get_job_steps error: %s\n", err.text);
-        str_done(&wanted.out);
         return 1;
     }
     if (control->json) {
         jsonw_list_end(&wanted.json);
         cli_json_end(&wanted.json, control->argc, control->argv, NULL);
         cli_flush(&wanted.out);
-        str_done(&wanted.out);
         return 0;
     }
-    str_done(&wanted.out);
     if (wanted.shown)
         return 0;
-    if (wanted.has_job) {
+    if (wanted.id) {
         fprintf(stderr, "Job step %s not found\n", argv[0]);
         return 1;
     }

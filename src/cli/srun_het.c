@@ -128,6 +128,17 @@ static int settle_mpi(struct srun *srun, struct srun *part)
     return 1;
 }
 
+/* One of them asks for it: all are of one world (--ml-env). */
+static void settle_ml(struct srun *srun)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < srun->part_count; i++)
+        any = any || srun->parts[i]->request.spec->ml_env;
+    for (size_t i = 0; i < srun->part_count && any; i++)
+        srun->parts[i]->request.spec->has_ml_env = srun->parts[i]->request.spec->ml_env = true;
+}
+
 /*
  * How many components the job has whose environment this is; 0: it is an ordinary one. Variables of another job
  * that this one was submitted in count for nothing.
@@ -178,6 +189,7 @@ int srun_read_parts(struct srun *srun, int argc, char **argv)
         if (code == 0)
             code = settle_mpi(srun, part);
     }
+    settle_ml(srun);
     return code;
 }
 

@@ -188,38 +188,58 @@ static void show_step(const struct table *table, struct cli *cli, uint32_t job, 
         step_layout__free_unpacked(layout, NULL);
 }
 
-/* Without a step: the one with the lowest number, as in Slurm; with -a all of them. */
-static int show_id(const struct table *table, struct cli *cli, const char *text)
+/* Of one job; how many were shown, or -1. */
+static int show_job(const struct table *table, struct cli *cli, uint32_t job, bool has_step,
+                    uint32_t step, struct err *err)
 {
     JobAccessReply *access;
     JobStepsReply *reply;
+    int shown = 0;
+
+    if (steps_ask_manager(cli, job, has_step, step, true, &access, &reply, err) < 0)
+        return -1;
+    for (int batch = 1; batch >= 0; batch--) {
+        for (size_t i = 0; i < reply->n_steps; i++) {
+            const StepHere *here = reply->steps[i];
+            bool is_batch = here->id->step == STEPS_BATCH;
+            if (is_batch != (batch != 0) || (!has_step && !table->args->all && (is_batch || shown)))
+                continue;
+            shown++;
+            show_step(table, cli, job, access->node, here);
+        }
+    }
+    return shown;
+}
+
+/*
+ * Without a step: the one with the lowest number, as in Slurm; with -a all of them. Of a heterogeneous job
+ * those of each component.
+ */
+static int show_id(const struct table *table, struct cli *cli, const char *text)
+{
+    steps_jobs jobs = { 0 };
     struct err err = { 0 };
-    bool has_step, any = false;
+    bool has_step;
     uint32_t job, step = 0;
+    int shown = 0, failed = 0;
 
     if (!steps_read_id(text, &job, &has_step, &step)) {
         cli_error(cli, "Invalid job id: %s", text);
         return 1;
     }
-    if (steps_ask_manager(cli, job, has_step, step, true, &access, &reply, &err) < 0) {
+    if (steps_find_jobs(cli, text, &jobs, &err) < 0 || jobs.len == 0)
+        vec_push(&jobs, job); /* asked about it, the controller says what is wrong */
+    for (size_t i = 0; i < jobs.len; i++) {
+        int count = show_job(table, cli, jobs.items[i], has_step, step, &err);
+        failed += count < 0;
+        shown += MAX(count, 0);
+    }
+    if (!shown && failed)
         cli_error(cli, "couldn't get steps for job %u: %s", job, err.text);
-        return 1;
-    }
-    for (int batch = 1; batch >= 0; batch--) {
-        for (size_t i = 0; i < reply->n_steps; i++) {
-            const StepHere *here = reply->steps[i];
-            bool is_batch = here->id->step == STEPS_BATCH;
-            if (is_batch != (batch != 0) || (!has_step && !table->args->all && (is_batch || any)))
-                continue;
-            any = true;
-            show_step(table, cli, job, access->node, here);
-        }
-    }
-    if (!any) {
+    else if (!shown)
         cli_error(cli, "no steps running for job %u", job);
-        return 1;
-    }
-    return 0;
+    vec_done(&jobs);
+    return shown ? 0 : 1;
 }
 
 static int go(struct cli *cli, struct sstat_args *args, char **ids, int count)

@@ -70,6 +70,20 @@ bool steps_read_id(const char *text, uint32_t *job, bool *has_step, uint32_t *st
     return !dot || steps_read_name(dot + 1, step);
 }
 
+int steps_find_jobs(struct cli *cli, const char *text, steps_jobs *out, struct err *err)
+{
+    GetJobRequest request = GET_JOB_REQUEST__INIT;
+    GetJobReply *reply;
+
+    request.id = arena_printf(&cli->arena, "%.*s", (int)strcspn(text, "."), text);
+    if (cli_call(cli, "GetJob", &request.base, &get_job_reply__descriptor,
+                 (ProtobufCMessage **)&reply, err) < 0)
+        return -(int)err->code;
+    for (size_t i = 0; i < reply->n_jobs; i++)
+        vec_push(out, reply->jobs[i]->id);
+    return 0;
+}
+
 int steps_list(struct cli *cli, const uint32_t *jobs, size_t count, ListStepsReply **out,
                struct err *err)
 {

@@ -19,6 +19,13 @@ bool steps_read_name(const char *text, uint32_t *step);
 /* "12.0", "12.batch", "12": *has_step says which. False: it is neither. */
 bool steps_read_id(const char *text, uint32_t *job, bool *has_step, uint32_t *step);
 
+/*
+ * The numbers of the jobs that "12", "12+1", "12_3" or one of them with a step stands for: all components of
+ * a heterogeneous job, when it is named without one. None when there is none.
+ */
+typedef VEC(uint32_t) steps_jobs;
+int steps_find_jobs(struct cli *cli, const char *text, steps_jobs *out, struct err *err);
+
 /* What the controller knows, in the arena of `cli`; jobs NULL: of all. */
 int steps_list(struct cli *cli, const uint32_t *jobs, size_t count, ListStepsReply **out,
                struct err *err);

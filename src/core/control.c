@@ -47,10 +47,16 @@ static enum err_code cancel_one(struct state *state, struct job *job, const void
         return signal_one(job, cmd, out);
     if (!job_can(job, JOB_ON_EXIT))
         return why_not(why_no_cancel, ARRAY_LEN(why_no_cancel), job, ERR_ALREADY_DONE);
+    bool alone = cmd->component && job->more && job->more->het_offset;
+    if (alone && (job_phase(job) == PHASE_PENDING || job_phase(job) == PHASE_REQUEUING))
+        return ERR_NOT_WHOLE_HET_JOB;
     if (end == JOB_PREEMPTED)
         job_more(job)->preempt_us = state->time_us;
     bool told = job_phase(job) == PHASE_REQUEUING; /* its nodes know already */
-    job_end(state, job, end, cmd->reason, state->time_us, NULL, out);
+    if (alone)
+        job_end_alone(state, job, end, cmd->reason, state->time_us, NULL, out);
+    else
+        job_end(state, job, end, cmd->reason, state->time_us, NULL, out);
     if (job_holds(job) && !told)
         emit_job(out, EVENT_JOB_ENDING, job);
     return ERR_OK;

@@ -116,13 +116,13 @@ static void no_turns(struct state *state, struct job *job)
     job->run->gang = false;
 }
 
-void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
-             int64_t end_us, const Usage *usage, struct events *out)
+bool job_end_alone(struct state *state, struct job *job, JobState end_state, unsigned reason,
+                   int64_t end_us, const Usage *usage, struct events *out)
 {
     enum job_phase was = job_phase(job);
 
     if (!job_move(state, job, JOB_ON_EXIT, end_state))
-        return;
+        return false;
     site_ends(state, job);
     if (was == PHASE_RUNNING || was == PHASE_CONFIGURING)
         limits_refund(state, job, state->time_us - end_us);
@@ -153,7 +153,14 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
         now_ended(state, job, out);
     else
         job_settle_release(state, job, out);
-    end_others(state, job, out);
+    return true;
+}
+
+void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
+             int64_t end_us, const Usage *usage, struct events *out)
+{
+    if (job_end_alone(state, job, end_state, reason, end_us, usage, out))
+        end_others(state, job, out);
 }
 
 /* All nodes have released a job that was to be requeued. */

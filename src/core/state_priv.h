@@ -196,6 +196,9 @@ bool job_move(struct state *state, struct job *job, enum job_cause cause, JobSta
 
 /* life.c */
 void job_refresh(struct state *state, struct job *job, struct events *out); /* eligible or not */
+/* Of several components only this one; false when it cannot end. */
+bool job_end_alone(struct state *state, struct job *job, JobState end_state, unsigned reason,
+                   int64_t end_us, const Usage *usage, struct events *out);
 void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
              int64_t end_us, const Usage *usage, struct events *out);
 /* Back into the queue; `kill`: what runs is to be ended. */

@@ -134,6 +134,12 @@ const struct conf_key conf_keys_jobs[] = {
       .def = "false",
       .help = "Cancel jobs whose dependency can never be met. From slurm.conf: kill_invalid_depend "
               "of DependencyParameters or SchedulerParameters." },
+    { .name = "whole_hetjob",
+      .field = "whole_hetjob",
+      .type = CONF_BOOL,
+      .def = "false",
+      .help = "Cancelling one component of a heterogeneous job cancels all of them. From slurm.conf: "
+              "whole_hetjob of SchedulerParameters." },
     { .name = "batch_start_timeout",
       .field = "batch_start_timeout_s",
       .type = CONF_SECONDS,

@@ -136,7 +136,7 @@ const struct slurmconf_word slurmconf_words[] = {
          "step_retry_count=", "steps that wait are started by the event that frees their place"),
     KEPT("SchedulerParameters",
          "step_retry_time=", "steps that wait are started by the event that frees their place"),
-    KEPT("SchedulerParameters", "whole_hetjob", "components of a job are ended together"),
+    TO("SchedulerParameters", "whole_hetjob", "jobs.whole_hetjob"),
 
     LACKS("SlurmctldParameters", "cloud_dns", "nodes are not powered down"),
     LACKS("SlurmctldParameters", "cloud_reg_addrs", "nodes are not powered down"),

@@ -104,6 +104,7 @@ void ctl_cancel(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         cancel_filter(request, ask, filter);
         ctl_many_filter(ctl, ask, command, filter);
     } else if (request->n_ids) {
+        cancel->has_component = cancel->component = !state_config(ctl->state)->whole_hetjob;
         ctl_many_ids(ctl, ask, command, request->ids, request->n_ids);
     } else {
         fail_text(ask, ERR_INVALID, "No job identification provided");

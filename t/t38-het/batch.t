@@ -59,7 +59,12 @@ id=$(as_user sbatch --parsable -o /dev/null -n1 -w n1 : -n2 -w n2 --wrap 'sleep 
 ok "another one runs" wait_for 30 job_is $id $'RUNNING\nRUNNING'
 run as_user scancel -v $id+1
 like "scancel of a component" "$code $err" "^0 scancel: Terminating job $id\+1"
-ok "ends the others too" wait_for 30 job_is $id $'CANCELLED\nCANCELLED'
+both() { squeue -h -t all -j $id -o '%i=%T' | sort | tr '\n' ' '; }
+ok "ends that one" wait_for 30 eval '[ "$(both)" = "$id+0=RUNNING $id+1=CANCELLED " ]'
+run as_user scancel $id+1
+is "it is over: nothing is said, as of any job" "$code$err" 0
+as_user scancel $id+0
+ok "the first ends all" wait_for 30 eval '[ "$(both)" = "$id+0=CANCELLED $id+1=CANCELLED " ]'
 run as_user sbatch -n1 : -n1 --array=0-3 --wrap true
 like "no array is heterogeneous" "$code $err" "^1 .*sbatch: error: "
 run as_user sbatch --het-group=0 -n1 --wrap true

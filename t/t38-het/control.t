@@ -36,7 +36,9 @@ ok "it ends" wait_for 30 all_are $first CANCELLED
 ok "who waits for the end starts" wait_for 30 all_are $any COMPLETED
 like "who waits for more does not" "$(reasons $ok)" "$ok\+0=DependencyNeverSatisfied"
 run as_user scancel $ok+1
-ok "a component that waits is cancelled with the others" wait_for 30 all_are $ok CANCELLED
+like "a component that waits is not cancelled alone" "$code $err" "^[1-9][0-9]* scancel: error: Kill job error on job id $ok\+1: Operation not permitted on individual component of heterogeneous job"
+ok "the whole is" as_user scancel $ok
+ok "all are" wait_for 30 all_are $ok CANCELLED
 
 # ---- all or none ----
 big=$(as_user sbatch --parsable -o /dev/null -t 60 -w n3 --exclusive --wrap 'sleep 300')
