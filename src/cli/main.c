@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "cli/commands.h"
+#include "sys/files.h"
 
 static int help_main(int argc, char **argv);
 static int version_main(int argc, char **argv);
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
     const char *slash = strrchr(argv[0], '/');
     const struct command *command = find(slash ? slash + 1 : argv[0]);
 
+    files_hold_standard();
     signal(SIGPIPE, SIG_IGN);
     if (command)
         return command->run(argc, argv);

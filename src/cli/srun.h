@@ -134,6 +134,7 @@ struct srun {
     uint32_t exited;
     int highest, highest_status;
     bool killing, aborted, killed_by_9, failed;
+    bool output_lost; /* said once */
     JobState kill_why;
     unsigned kill_wait_s;
     bool mpi_aborted;        /* by a task */

@@ -135,10 +135,15 @@ static int task_file(struct srun *srun, uint32_t task, bool error)
 static void write_bytes(struct srun *srun, uint32_t task, bool error, const void *bytes, size_t len)
 {
     const struct srun_sink *sink = &srun->sinks[error];
+    struct err err = { 0 };
     int fd = sink->pattern ? task_file(srun, task, error) : sink->fd;
 
-    if (len && fd >= 0 && !(sink->has_only && sink->only != task))
-        file_write_all(fd, bytes, len, NULL);
+    if (!len || fd < 0 || (sink->has_only && sink->only != task))
+        return;
+    if (file_write_all(fd, bytes, len, &err) < 0 && errno != EPIPE && !srun->output_lost) {
+        cli_error(&srun->cli, "output of task %u is lost: %s", task, err.text);
+        srun->output_lost = srun->failed = true;
+    }
 }
 
 /* Whole lines, each with its label. */

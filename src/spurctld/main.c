@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "spurctld/serve.h"
 #include "sys/daemon.h"
+#include "sys/files.h"
 #include "sys/log.h"
 #include "sys/signals.h"
 
@@ -159,6 +160,8 @@ int main(int argc, char **argv)
 {
     struct arguments a = { 0 };
     struct err err = { 0 };
+
+    files_hold_standard();
     int code = read_arguments(argc, argv, &a);
 
     if (code < 0) {

@@ -429,6 +429,8 @@ int main(int argc, char **argv)
     struct options options = { 0 };
     struct settings settings = { 0 };
     struct err err = { 0 };
+
+    files_hold_standard();
     int status = parse(argc, argv, &options);
 
     if (status >= 0)

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,11 @@ int file_write_all(int fd, const void *bytes, size_t len, struct err *err)
 
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 &&
+            errno == EAGAIN) { /* somebody else's O_NONBLOCK: a terminal or pipe is shared */
+            poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+            continue;
+        }
         if (put <= 0)
             return err_errno(err, put < 0 ? errno : ENOSPC, "write");
         at += put;
@@ -283,4 +289,13 @@ int file_lock(const char *path, struct err *err)
     int kept = fd;
     fd = -1;
     return kept;
+}
+
+void files_hold_standard(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        /* Those below are open, so this is the one that open() takes. */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+            return;
+    }
 }

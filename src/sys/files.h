@@ -63,4 +63,10 @@ int file_lock(const char *path, struct err *err);
 
 void file_close(int *fd); /* closes when >= 0, leaves -1; for CLEANUP(file_close) */
 
+/*
+ * First thing in a program: standard input, output and error that whoever started us has closed are
+ * /dev/null, so that no socket or file becomes one of them.
+ */
+void files_hold_standard(void);
+
 #endif
