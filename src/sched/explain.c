@@ -117,13 +117,15 @@ static void add_free(const struct sched *sched, struct family *family, struct st
         const struct host *host = &sched->hosts.items[n];
         if (!host->usable)
             continue;
+        struct room_at room;
+        explain_room(sched, family->shape, host, &room);
         cpus += host->node->cpus;
-        free_cpus += host->free.cpus;
+        free_cpus += room.cpus;
         for (size_t g = 0; g < host->node->gres_count && g < TAKE_GRES; g++) {
             if (!name || !str_eq(host->node->gres[g].name, name))
                 continue;
             devices += host->node->gres[g].total;
-            free_devices += host->free.gres[g];
+            free_devices += room.gres[g];
         }
     }
     bitset_done(&hosts);
@@ -299,6 +301,8 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     explain_add(out, arena, &text);
     explain_start(sched, family, job, now_us, arena, out);
     explain_nodes(sched, family, &text);
+    explain_add(out, arena, &text);
+    explain_kept(sched, family, now_us, &text);
     explain_add(out, arena, &text);
     explain_ends(sched, family, now_us, &text);
     explain_add(out, arena, &text);

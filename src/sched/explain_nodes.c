@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/timefmt.h"
+#include "core/resv.h"
 #include "sched/explain_priv.h"
 
-enum { NAMES_SHOWN = 160 };
+enum { NAMES_SHOWN = 160, KEPT_SHOWN = 4 };
 
 /* Why a node of the job's partitions does not serve it now, the gravest first. */
 enum bar {
@@ -21,6 +23,7 @@ enum bar {
     BAR_NOT_LISTED,
     BAR_FEATURES,
     BAR_SMALL,
+    BAR_PARTLY,
     BAR_BUSY,
     BAR_NONE,
 };
@@ -35,6 +38,7 @@ static const char *const bar_words[] = {
     [BAR_NOT_LISTED] = "not among those the job names",
     [BAR_FEATURES] = "without the features it asks for",
     [BAR_SMALL] = "too small",
+    [BAR_PARTLY] = "partly reserved for others",
     [BAR_BUSY] = "busy",
     [BAR_NONE] = "free",
 };
@@ -48,7 +52,7 @@ static bool is_maint(const struct reservation *resv)
     return false;
 }
 
-/* Nodes that belong to somebody else now. */
+/* Nodes that wholly belong to somebody else now. */
 static void reserved_nodes(const struct sched *sched, const struct shape *shape,
                            struct bitset *others, struct bitset *maint)
 {
@@ -59,7 +63,10 @@ static void reserved_nodes(const struct sched *sched, const struct shape *shape,
         if (!resv->active || resv->nodes.bits != others->bits ||
             (shape->reservation && str_eq(shape->reservation, resv->spec->name)))
             continue;
-        bitset_or(is_maint(resv) ? maint : others, &resv->nodes);
+        bitset_each (n, &resv->nodes) {
+            if (!resv_part_of(resv, (uint32_t)n))
+                bitset_add(is_maint(resv) ? maint : others, n);
+        }
     }
 }
 
@@ -152,23 +159,43 @@ void explain_count(const struct sched *sched, struct family *family)
     bitset_done(&named);
 }
 
-/* Has it room for a part of the job now? */
+void explain_room(const struct sched *sched, const struct shape *shape, const struct host *host,
+                  struct room_at *out)
+{
+    const struct view view = { .now_us = sched->now_us,
+                               .start_us = sched->now_us,
+                               .resv = resv_hash(shape->reservation) };
+
+    *out = host->free;
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *block = &host->blocks.items[i];
+        if (!block->job_id && block->amount && block->start_us <= sched->now_us &&
+            block->end_us > sched->now_us)
+            room_keep(host, &view, block, sched->now_us, out);
+    }
+}
+
+/* Has a host with so much free room for a part of the job? */
 static bool has_room(const struct sched *sched, const struct family *family,
-                     const struct need *needs, uint32_t n)
+                     const struct need *needs, uint32_t n, const struct room_at *at)
 {
     const struct host *host = &sched->hosts.items[n];
-    struct room room = { .cpus = host->free.cpus,
-                         .mem_mb = host->free.mem_mb,
-                         .gres = host->free.gres,
+    struct room room = { .mem_mb = at->mem_mb,
+                         .gres = at->gres,
                          .empty = host->node->jobs.len == 0 };
+    const struct shape *shape = family->shape;
+    /* So many of its tasks one of its nodes has at least. */
+    uint32_t least = shape->max_nodes == UINT32_MAX || !shape->max_nodes
+                         ? 1
+                         : MAX((shape->tasks + shape->max_nodes - 1) / shape->max_nodes, 1);
 
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         const struct need *need = &needs[p];
         if (!need->partition || !bitset_has(&need->nodes, n) ||
             (need->whole_nodes && !room.empty) || host->node->jobs_whole)
             continue;
-        room.cpus = host->free.cpus / need_unit(need, host->node) * need_unit(need, host->node);
-        if (fit_tasks(family->shape, need, host->node, &room))
+        room.cpus = at->cpus / need_unit(need, host->node) * need_unit(need, host->node);
+        if (fit_tasks(family->shape, need, host->node, &room) >= least)
             return true;
     }
     return false;
@@ -199,7 +226,12 @@ static enum bar bar_of(const struct sched *sched, const struct judge *judge, uin
         return BAR_MAINT;
     if (bitset_has(&judge->others, n))
         return BAR_RESERVED;
-    return has_room(sched, judge->family, judge->needs, n) ? BAR_NONE : BAR_BUSY;
+    struct room_at room;
+    explain_room(sched, shape, &sched->hosts.items[n], &room);
+    if (has_room(sched, judge->family, judge->needs, n, &room))
+        return BAR_NONE;
+    bool but_for = has_room(sched, judge->family, judge->needs, n, &sched->hosts.items[n].free);
+    return but_for ? BAR_PARTLY : BAR_BUSY;
 }
 
 /* The reason that an administrator gave, when it is the same for all of them. */
@@ -216,6 +248,60 @@ static const char *common_reason(const struct sched *sched, const struct bitset 
     return reason;
 }
 
+static const char *common_reservation(const struct sched *sched, const struct bitset *nodes)
+{
+    const char *name = NULL;
+
+    bitset_each (n, nodes) {
+        const char *own = resv_node_name(sched->state, sched->hosts.items[n].node);
+        if (!own || (name && !str_eq(own, name)))
+            return NULL;
+        name = own;
+    }
+    return name;
+}
+
+static void add_kept(const struct node *node, const struct resv_part *part, struct str *out)
+{
+    const char *comma = " ";
+
+    if (part->cpus)
+        str_addf(out, "%s%u CPU%s", comma, part->cpus, part->cpus == 1 ? "" : "s");
+    comma = part->cpus ? ", " : " ";
+    for (size_t i = 0; i < node->gres_count && i < RESV_GRES; i++) {
+        if (!part->gres[i])
+            continue;
+        str_addf(out, "%s%llu %s", comma, (unsigned long long)part->gres[i], node->gres[i].name);
+        comma = ", ";
+    }
+}
+
+void explain_kept(const struct sched *sched, const struct family *family, int64_t now_us,
+                  struct str *out)
+{
+    struct bitset could;
+    unsigned said = 0;
+
+    explain_hosts(sched, family, &could);
+    for (size_t i = 0; i < state_reservation_count(sched->state) && said < KEPT_SHOWN; i++) {
+        const struct reservation *resv = state_reservation_at(sched->state, i);
+        if (!resv->active || resv->nodes.bits != could.bits ||
+            str_eq(resv->spec->name, family->shape->reservation))
+            continue;
+        bitset_each (n, &resv->nodes) {
+            const struct resv_part *part = resv_part_of(resv, (uint32_t)n);
+            if (!part || !bitset_has(&could, n) || said == KEPT_SHOWN)
+                continue;
+            str_addf(out, "%sreservation %s keeps", said++ ? "; " : "", resv->spec->name);
+            add_kept(sched->hosts.items[n].node, part, out);
+            str_addf(out, " of %s for ", sched->hosts.items[n].node->spec->name);
+            timefmt_write_duration(out, MAX(resv->spec->end_us - now_us, 0) / 1000000,
+                                   TIMEFMT_SHORT);
+        }
+    }
+    bitset_done(&could);
+}
+
 static void add_bars(const struct sched *sched, const struct bitset *by_bar, struct str *out)
 {
     const char *comma = " ";
@@ -227,6 +313,8 @@ static void add_bars(const struct sched *sched, const struct bitset *by_bar, str
         str_addf(out, "%s%zu %s (", comma, count, bar_words[bar]);
         add_names(sched, &by_bar[bar], out);
         const char *reason = bar <= BAR_AWAY ? common_reason(sched, &by_bar[bar]) : NULL;
+        if (bar == BAR_MAINT || bar == BAR_RESERVED || bar == BAR_PARTLY)
+            reason = common_reservation(sched, &by_bar[bar]);
         if (reason)
             str_addf(out, ": %.80s", reason);
         str_add_char(out, ')');

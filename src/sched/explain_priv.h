@@ -13,6 +13,12 @@
 void explain_count(const struct sched *sched, struct family *family);
 /* "nodes of debug: 1 down (n2: bad disk), 2 too small (n[3-4])", nothing when all are free. */
 void explain_nodes(const struct sched *sched, struct family *family, struct str *out);
+/* What a host has free now, less what reservations keep of it for others. */
+void explain_room(const struct sched *sched, const struct shape *shape, const struct host *host,
+                  struct room_at *out);
+/* Which reservations keep parts of its hosts. */
+void explain_kept(const struct sched *sched, const struct family *family, int64_t now_us,
+                  struct str *out);
 /* The hosts that could run a part of it if they were empty; bitset_done() it. */
 void explain_hosts(const struct sched *sched, const struct family *family, struct bitset *out);
 

@@ -8,7 +8,7 @@
 #include "schema/reasons.h"
 
 /* Lines of an explanation; bounded, and each only when it says something. */
-enum { DETAILS_MOST = 10 };
+enum { DETAILS_MOST = 12 };
 
 void explain_add(struct explanation *out, struct arena *arena, struct str *text)
 {

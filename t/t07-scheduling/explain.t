@@ -108,7 +108,7 @@ why 'its reservation has not begun' "$resv" Reservation
 says 'and when it does' 'its reservation later begins in (1:59:|2:00:00)'
 scontrol create reservation=maint starttime=now duration=60 users=nobody nodes=n2 flags=maint,ignore_jobs >/dev/null
 text=$(spur explain "$(sub -w n2)")
-says 'nodes under maintenance' '1 reserved for maintenance \(n2\)'
+says 'nodes under maintenance' '1 reserved for maintenance \(n2: maint\)'
 like 'with its reason' "$text" 'reason: ReqNodeNotAvail, Reserved for maintenance'
 scontrol delete reservation=maint
 
