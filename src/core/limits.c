@@ -247,7 +247,8 @@ static bool check_qos(struct look *look, const struct qos *qos)
     if (qos->flags & QOS_ENFORCE_THRESHOLD && !look->alone && look->job->assoc &&
         look->job->assoc->factor < qos->threshold)
         return hit(look, &of, REASON_QOS_THRES, "UsageThreshold", NULL, of.holder,
-                   qos->threshold * 100 / FRACTION, look->job->assoc->factor * 100 / FRACTION, 0);
+                   (qos->threshold * 100 + FRACTION / 2) / FRACTION,
+                   look->job->assoc->factor * 100 / FRACTION, 0);
     if (check_jobs(look, &of, GRP_JOBS, of.holder) ||
         check_jobs(look, &of, MAX_JOBS_ACCT, of.account) ||
         check_jobs(look, &of, MAX_JOBS, of.user) || check_wall(look, &of, true))

@@ -124,6 +124,12 @@ void limit_hit_text(const struct limit_hit *hit, struct str *out)
     }
     str_add(out, hit->limit);
     add_whose(hit, out);
+    if (hit->reason == REASON_QOS_THRES) { /* in hundredths */
+        str_addf(out, " is %llu.%02llu; the fair share of its association is %llu.%02llu",
+                 (unsigned long long)hit->most / 100, (unsigned long long)hit->most % 100,
+                 (unsigned long long)hit->used / 100, (unsigned long long)hit->used % 100);
+        return;
+    }
     str_addf(out, " is %s%s%llu%s", hit->tres ? hit->tres->name : "", hit->tres ? "=" : "",
              (unsigned long long)hit->most, unit);
     if (hit->holder || hit->used)

@@ -37,7 +37,7 @@ static const char *scalar_text(struct conf *conf, const struct conf_key *key,
     case TOML_STRING:
         if (key->type == CONF_BOOL || strlen(value->string.text) != value->string.len)
             return NULL;
-        if (is_number && !(key->flags & CONF_UNLIMITED))
+        if (is_number && !(key->flags & (CONF_UNLIMITED | CONF_PARENT)))
             return NULL;
         return value->string.text;
     case TOML_INTEGER:
