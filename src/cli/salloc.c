@@ -203,37 +203,49 @@ static const char *cluster_name(struct cli *cli)
     return reply->config->cluster_name;
 }
 
-/* LaunchParameters=use_interactive_step, the default unless the site names others. */
-static bool wants_step(struct cli *cli)
+/* A word of the site's options; "$NAME" is what the environment has. */
+static char *step_word(struct arena *arena, struct span word)
 {
-    GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
-    GetConfigReply *reply;
-    struct err err = { 0 };
+    char *text = arena_copy(arena, word.ptr, word.len + 1);
 
-    if (!isatty(STDIN_FILENO) ||
-        cli_call(cli, "GetConfig", &request.base, &get_config_reply__descriptor,
-                 (ProtobufCMessage **)&reply, &err) < 0 ||
-        !reply->config)
-        return false;
-    const char *words = reply->config->launch_parameters;
-    return str_is_empty(words) || strstr(words, "use_interactive_step");
+    text[word.len] = '\0';
+    if (strcmp(text, "$SHELL") == 0)
+        return arena_strdup(arena, user_shell());
+    if (text[0] == '$' && text[1])
+        return arena_strdup(arena, getenv(text + 1) ? getenv(text + 1) : "");
+    return text;
 }
 
-/* The shell runs on the first node, as a step of its own number; without a terminal it runs here. */
+/*
+ * The shell runs on the first node, as a step of its own number, by srun with the site's options
+ * (LaunchParameters=use_interactive_step, the default unless the site names others); without a terminal it
+ * runs here.
+ */
 static char **shell_words(struct alloc *alloc, char **operands)
 {
-    static const char *const step[] = { "srun", "--interactive", "--preserve-env", "--pty" };
+    GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
+    GetConfigReply *reply = NULL;
     struct arena *arena = &alloc->cli->arena;
-    char *shell = arena_strdup(arena, user_shell());
+    struct err err = { 0 };
+    struct span word;
 
-    if (!wants_step(alloc->cli)) {
-        operands[0] = shell;
+    operands[0] = arena_strdup(arena, user_shell());
+    if (!isatty(STDIN_FILENO) ||
+        cli_call(alloc->cli, "GetConfig", &request.base, &get_config_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0 ||
+        !reply->config)
         return operands;
-    }
-    char **words = ARENA_ARRAY(arena, char *, ARRAY_LEN(step) + 2);
-    for (size_t i = 0; i < ARRAY_LEN(step); i++)
-        words[i] = arena_strdup(arena, step[i]);
-    words[ARRAY_LEN(step)] = shell;
+    const char *launch = reply->config->launch_parameters;
+    if (!str_is_empty(launch) && !strstr(launch, "use_interactive_step"))
+        return operands;
+    const char *list = reply->config->interactive_step_options;
+    if (str_is_empty(list))
+        list = "--interactive --preserve-env --pty $SHELL";
+    char **words = ARENA_ARRAY(arena, char *, strlen(list) / 2 + 3);
+    size_t count = 0;
+    words[count++] = arena_strdup(arena, "srun");
+    while (str_next(&list, " \t", &word))
+        words[count++] = step_word(arena, word);
     return words;
 }
 

@@ -330,7 +330,7 @@ int sattach_main(int argc, char **argv)
     struct option_set set = sattach_options;
     struct option_ctx ctx = cli_option_ctx();
     struct sattach_args args = { 0 };
-    struct srun srun = { .input_fd = STDIN_FILENO };
+    struct srun srun = { .input_fd = STDIN_FILENO, .site_kill_wait_s = SRUN_KILL_WAIT_S };
     struct err err = { 0 };
     char **operands = NEW_ARRAY(char *, argc + 1);
     int count = 0, code;

@@ -342,7 +342,7 @@ static int run(struct srun *srun, int argc, char **argv)
 
 int srun_main(int argc, char **argv)
 {
-    struct srun srun = { .input_fd = -1 };
+    struct srun srun = { .input_fd = -1, .site_kill_wait_s = SRUN_KILL_WAIT_S };
 
     cli_init(&srun.cli, cli_name(argv));
     job_payload__init(&srun.env);

@@ -137,13 +137,14 @@ struct srun {
     bool output_lost; /* said once */
     JobState kill_why;
     unsigned kill_wait_s;
-    bool mpi_aborted;        /* by a task */
-    uint32_t mpi_code;       /* then: our exit code */
-    size_t relay_kept;       /* bytes of all nodes' relays */
-    struct srun_x11 *x11;    /* --x11; NULL: not */
-    const char *avoid_ports; /* that a node said are taken */
-    const char *mpi;         /* none, pmi2 or pmix; NULL: as the site says */
-    int64_t asked_us;        /* when the controller was last asked whether the job lives */
+    unsigned site_kill_wait_s; /* between SIGTERM and SIGKILL, as the site has it */
+    bool mpi_aborted;          /* by a task */
+    uint32_t mpi_code;         /* then: our exit code */
+    size_t relay_kept;         /* bytes of all nodes' relays */
+    struct srun_x11 *x11;      /* --x11; NULL: not */
+    const char *avoid_ports;   /* that a node said are taken */
+    const char *mpi;           /* none, pmi2 or pmix; NULL: as the site says */
+    int64_t asked_us;          /* when the controller was last asked whether the job lives */
     int64_t last_interrupt_us, last_sent_us, first_exit_us, give_up_us;
 };
 

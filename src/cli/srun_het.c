@@ -108,6 +108,7 @@ static struct srun *new_part(struct srun *srun)
     struct srun *part = NEW(struct srun);
 
     part->input_fd = -1;
+    part->site_kill_wait_s = SRUN_KILL_WAIT_S;
     cli_init(&part->cli, srun->cli.name);
     job_payload__init(&part->env);
     job_request_init(&part->request);

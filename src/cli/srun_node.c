@@ -82,7 +82,7 @@ static void flush_exits(struct srun *srun, struct exits *exits)
     if (exits->status != 0 && srun->request.kill_on_bad_exit && !srun->killing) {
         cli_say(&srun->cli, "Terminating %s", srun_step_name(srun));
         srun->aborted = true;
-        srun_end_step(srun, JOB_FAILED, SRUN_KILL_WAIT_S);
+        srun_end_step(srun, JOB_FAILED, srun->site_kill_wait_s);
     }
 }
 
@@ -114,8 +114,8 @@ static void on_say(struct srun *srun, const char *text)
     if (srun->killing || srun->aborted)
         return;
     srun->aborted = true;
-    cli_say(&srun->cli, "Job step aborted: Waiting up to %d seconds for job step to finish.",
-            SRUN_KILL_WAIT_S + 2);
+    cli_say(&srun->cli, "Job step aborted: Waiting up to %u seconds for job step to finish.",
+            srun->site_kill_wait_s + 2);
 }
 
 /* ---- frames ---- */

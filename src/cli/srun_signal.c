@@ -113,8 +113,8 @@ static void force_end(struct srun *srun)
 {
     cli_say(&srun->cli, "forcing job termination");
     if (!srun->aborted)
-        cli_say(&srun->cli, "Job step aborted: Waiting up to %d seconds for job step to finish.",
-                SRUN_KILL_WAIT_S + 2);
+        cli_say(&srun->cli, "Job step aborted: Waiting up to %u seconds for job step to finish.",
+                srun->site_kill_wait_s + 2);
     srun->aborted = true;
     srun_end_step(srun, JOB_CANCELLED, srun->killing ? 0 : SRUN_FORCE_WAIT_S);
 }

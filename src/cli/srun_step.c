@@ -177,6 +177,18 @@ static bool ask_again(struct srun *srun, struct srun_node *manager, RunStepIn *f
     return false;
 }
 
+/* What the site says where our options say nothing. */
+static void take_site(struct srun *srun, const StepCreated *created)
+{
+    struct job_request *request = &srun->request;
+
+    if (created->has_kill_on_bad_exit && !job_request_has(request, "kill-on-bad-exit"))
+        request->kill_on_bad_exit = created->kill_on_bad_exit;
+    if (created->has_wait_s && !job_request_has(request, "wait"))
+        request->wait_s = created->wait_s;
+    srun->site_kill_wait_s = created->has_kill_wait_s ? created->kill_wait_s : SRUN_KILL_WAIT_S;
+}
+
 /* Waits for the manager's answer. Ctrl-C gives up. */
 static int wait_created(struct srun *srun, struct srun_node *manager, RunStepIn *first)
 {
@@ -190,6 +202,7 @@ static int wait_created(struct srun *srun, struct srun_node *manager, RunStepIn 
         if (next == CLIENT_MESSAGE && out->what_case == RUN_STEP_OUT__WHAT_CREATED) {
             srun->created = out->created;
             srun->waited = said;
+            take_site(srun, out->created);
             return 0;
         }
         if (next == CLIENT_MESSAGE && out->what_case == RUN_STEP_OUT__WHAT_WAITING) {

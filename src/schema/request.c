@@ -143,6 +143,15 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->row->name, (*y)->row->name);
 }
 
+bool job_request_has(const struct job_request *request, const char *name)
+{
+    vec_each (const struct job_request_given, given, &request->given) {
+        if (str_eq(given->row->name, name))
+            return true;
+    }
+    return false;
+}
+
 void job_request_add_given(const struct job_request *request, const char *command, struct str *out)
 {
     const struct job_request_given **sorted;

@@ -69,6 +69,9 @@ int job_request_add_gres(JobSpec *spec, const char *text, GresScope scope, bool 
                          struct err *err);
 void job_request_clear_gres(JobSpec *spec);
 
+/* Was the option given, by whatever means? */
+bool job_request_has(const struct job_request *request, const char *name);
+
 /* For sbatch -v: every option that was given, one per line, sorted by name. */
 void job_request_add_given(const struct job_request *request, const char *command, struct str *out);
 

@@ -125,6 +125,10 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
         ctl_fail(ask, ERR_PERMISSION);
         return;
     }
+    if (request->top && !privileged && !state_config(ctl->state)->enable_user_top) {
+        ctl_fail(ask, ERR_DISABLED);
+        return;
+    }
     cmd_update_job__init(command->update_job = update);
     update->has_by_uid = update->has_by_admin = true;
     update->by_uid = ask->who->uid;

@@ -281,6 +281,10 @@ void step_book_recover(struct agent *agent)
 static int next_number(struct agent *agent, struct book *book, uint32_t from, uint32_t *out,
                        struct err *err)
 {
+    const Config *config = agent_common(agent);
+
+    if (config && config->has_max_step_count && MAX(book->next, from) >= config->max_step_count)
+        return err_code(err, ERR_STEP_LIMIT);
     if (from > NUMBER_MAX)
         return err_set(err, ERR_RANGE, "%u is no number of a step", from);
     book->next = MAX(book->next, from);
@@ -349,6 +353,12 @@ static void send_created(struct step_run *run, const Grant *grant)
     if (config) {
         created.srun_prolog = config->srun_prolog;
         created.srun_epilog = config->srun_epilog;
+        created.has_kill_on_bad_exit = config->has_kill_on_bad_exit;
+        created.kill_on_bad_exit = config->kill_on_bad_exit;
+        created.has_wait_s = config->has_wait_time_s;
+        created.wait_s = config->wait_time_s;
+        created.has_kill_wait_s = config->has_kill_wait_s;
+        created.kill_wait_s = config->kill_wait_s;
     }
     created.proofs = prove_all(run->share, grant, &arena, &created.n_proofs);
     out.what_case = RUN_STEP_OUT__WHAT_CREATED;

@@ -389,6 +389,7 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
         if (task_keeps_rlimit(node.config, launch->rlimits[i]->name))
             out->rlimits[out->n_rlimits++] = launch->rlimits[i];
     }
+    task_limit_vsize(&node, grant, arena, out);
     task_hooks(&node, launch->task_prolog, launch->task_epilog, arena, out);
     out->has_time_limit_s = true;
     out->time_limit_s = time_limit_s(grant, node.config);

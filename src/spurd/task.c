@@ -246,7 +246,7 @@ bool task_keeps_rlimit(const Config *config, const char *name)
 static void build_rlimits(const Config *config, const JobPayload *payload, struct arena *arena,
                           StepTask *out)
 {
-    out->rlimits = ARENA_ARRAY(arena, Rlimit *, payload->n_rlimits);
+    out->rlimits = ARENA_ARRAY(arena, Rlimit *, payload->n_rlimits + 1);
     for (size_t i = 0; i < payload->n_rlimits; i++) {
         if (task_keeps_rlimit(config, payload->rlimits[i]->name))
             out->rlimits[out->n_rlimits++] = payload->rlimits[i];
@@ -343,6 +343,7 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
         task_freq(node, spec->cpu_freq, grant->alloc ? grant->alloc->cpu_ids : NULL, arena, out);
     build_env(node, grant, payload, login, arena, out);
     build_rlimits(node->config, payload, arena, out);
+    task_limit_vsize(node, grant, arena, out);
     task_hooks(node, NULL, NULL, arena, out);
     if (build_container(node, spec, arena, out, err) < 0)
         return -(int)err->code;

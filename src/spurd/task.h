@@ -71,6 +71,10 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
 void task_build_step(const struct task_node *node, const Grant *grant, uint32_t step,
                      struct arena *arena, StepTask *out);
 
+/* VSizeFactor: the address space of each process; there is room for one more in out->rlimits. */
+void task_limit_vsize(const struct task_node *node, const Grant *grant, struct arena *arena,
+                      StepTask *out);
+
 /* Does the node have devices of NVIDIA; is one of them the job's? */
 bool task_node_has_nvidia(const NodeInventory *found);
 bool task_has_nvidia(const struct task_node *node, const Grant *grant);

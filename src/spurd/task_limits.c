@@ -317,6 +317,30 @@ static void limit_devices(const struct task_node *node, const Grant *grant, stru
     }
 }
 
+void task_limit_vsize(const struct task_node *node, const Grant *grant, struct arena *arena,
+                      StepTask *out)
+{
+    uint64_t mb = grant->alloc ? grant->alloc->mem_mb : 0;
+    uint64_t most = node->config ? mb * MB / 100 * node->config->vsize_factor : 0;
+    Rlimit *limit = ARENA_NEW(arena, Rlimit);
+
+    if (!most)
+        return;
+    rlimit__init(limit);
+    limit->name = arena_strdup(arena, "AS");
+    limit->has_soft = limit->has_hard = true;
+    limit->soft = limit->hard = most;
+    for (size_t i = 0; i < out->n_rlimits; i++) {
+        if (!str_eq(out->rlimits[i]->name, "AS"))
+            continue;
+        limit->soft = MIN(most, out->rlimits[i]->soft);
+        limit->hard = MIN(most, out->rlimits[i]->hard);
+        out->rlimits[i] = limit;
+        return;
+    }
+    out->rlimits[out->n_rlimits++] = limit;
+}
+
 void task_limits(const struct task_node *node, const Grant *grant, struct arena *arena,
                  StepTask *out)
 {
