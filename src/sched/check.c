@@ -169,6 +169,8 @@ static int check_bookings(const struct sched *sched, struct err *err)
 
 int sched_check(const struct sched *sched, struct err *err)
 {
+    if (!reading_is_done(sched))
+        return 0;
     if (sched->hosts.len != state_node_count(sched->state))
         return broken(err, "hosts are not the nodes", (uint32_t)sched->hosts.len);
     for (uint32_t n = 0; n < sched->hosts.len; n++) {

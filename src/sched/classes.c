@@ -339,14 +339,36 @@ void class_refresh(struct sched *sched, const struct job *job)
         settle(sched, pend, job);
 }
 
+static void class_free(struct class *class)
+{
+    if (class)
+        line_done(&class->queue);
+    free(class);
+}
+
+bool classes_done_some(struct sched *sched, unsigned *budget)
+{
+    for (; sched->classes.len && *budget; budget_take(budget, 1))
+        class_free(sched->classes.items[--sched->classes.len]);
+    for (; sched->classes.len == 0 && *budget; budget_take(budget, 1)) {
+        struct map_entry *entry =
+            map_live_from(&sched->families, sched->families.entries + sched->reading.host);
+        if (!entry)
+            break;
+        sched->reading.host = (uint32_t)(entry - sched->families.entries) + 1;
+        for (struct family *family = entry->value, *next; family; family = next) {
+            next = family->same;
+            family_free(family);
+        }
+        entry->value = NULL;
+    }
+    return *budget > 0;
+}
+
 void classes_done(struct sched *sched)
 {
-    vec_each (struct class *, at, &sched->classes) {
-        if (!*at)
-            continue;
-        line_done(&(*at)->queue);
-        free(*at);
-    }
+    vec_each (struct class *, at, &sched->classes)
+        class_free(*at);
     map_each (entry, &sched->families) {
         for (struct family *family = entry->value, *next; family; family = next) {
             next = family->same;

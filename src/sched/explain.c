@@ -346,6 +346,7 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
                    struct explanation *out)
 {
     *out = (struct explanation){ 0 };
+    reading_all(sched);
     unsigned reason = core_job_reason(sched->state, job);
 
     if (job->state != JOB_PENDING) {
@@ -436,6 +437,7 @@ int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const 
                                       .group = owner->group } };
     int code = 0;
 
+    reading_all(sched);
     asked.jobs = NEW_ARRAY(struct job, count);
     for (size_t i = 0; i < count && code == 0; i++)
         code = ask_for(sched, &asked, specs[i], err);

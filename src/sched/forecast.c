@@ -108,7 +108,7 @@ void sched_forecast(struct sched *sched, int64_t now_us)
 {
     uint64_t before = sched->looked;
 
-    if (sched->forecast_at == sched->changes + 1 ||
+    if (!reading_is_done(sched) || sched->forecast_at == sched->changes + 1 ||
         (sched->forecast_at && sched->forecast_cost > FORECAST_CHEAP &&
          now_us < sched->forecast_us + US_PER_S))
         return;

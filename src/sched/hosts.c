@@ -166,37 +166,15 @@ void host_refresh(struct sched *sched, uint32_t number)
 
 /* ---- all of it ---- */
 
-static void host_take(struct sched *sched, struct host *host, const struct node *node)
+void host_take_new(struct sched *sched, const struct node *node)
 {
-    host->node = node;
-    host->kind = kind_of(sched, node);
-    host->kind->hosts++;
-    host->kind->most_mem_mb = MAX(host->kind->most_mem_mb, node->mem_mb);
-}
+    struct host host = { .spare_cell = NO_CELL, .bound_cell = NO_CELL, .node = node };
 
-void hosts_read(struct sched *sched)
-{
-    hosts_done(sched);
-    for (size_t n = 0; n < state_node_count(sched->state); n++) {
-        struct host host = { .spare_cell = NO_CELL, .bound_cell = NO_CELL };
-        host_take(sched, &host, state_node_at(sched->state, n));
-        vec_push(&sched->hosts, host);
-        vec_push(&sched->glances, (struct glance){ .kind = UINT32_MAX });
-    }
-    for (const struct job *job = state_job_from(sched->state, 1); job;
-         job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
-        if (!job_holds(job))
-            continue;
-        sched->topo_minds = sched->topo_minds || job->shape->exclusive_topo;
-        sched->minds = sched->minds || job->shape->exclusive_user || job->shape->exclusive_mcs;
-        host_run_add(sched, job);
-        if (!job_has_ended(job) && job->state != JOB_PENDING)
-            preempt_started(sched, job);
-        licences_run(sched, job);
-    }
-    for (uint32_t n = 0; n < sched->hosts.len; n++)
-        host_refresh(sched, n);
-    hosts_read_reservations(sched);
+    host.kind = kind_of(sched, node);
+    host.kind->hosts++;
+    host.kind->most_mem_mb = MAX(host.kind->most_mem_mb, node->mem_mb);
+    vec_push(&sched->hosts, host);
+    vec_push(&sched->glances, (struct glance){ .kind = UINT32_MAX });
 }
 
 void host_changed(struct sched *sched, const struct node *node)
@@ -216,16 +194,27 @@ void host_changed(struct sched *sched, const struct node *node)
     host_refresh(sched, node->number);
 }
 
+static void host_done(struct sched *sched, struct host *host)
+{
+    for (size_t i = 0; i < host->runs.len; i++)
+        amount_drop(sched, host->runs.items[i].amount);
+    for (size_t i = 0; i < host->blocks.len; i++)
+        amount_drop(sched, host->blocks.items[i].amount);
+    vec_done(&host->runs);
+    vec_done(&host->blocks);
+}
+
+bool hosts_done_some(struct sched *sched, unsigned *budget)
+{
+    for (; sched->hosts.len && *budget; budget_take(budget, 1))
+        host_done(sched, &sched->hosts.items[--sched->hosts.len]);
+    return !sched->hosts.len;
+}
+
 void hosts_done(struct sched *sched)
 {
-    vec_each (struct host, host, &sched->hosts) {
-        for (size_t i = 0; i < host->runs.len; i++)
-            amount_drop(sched, host->runs.items[i].amount);
-        for (size_t i = 0; i < host->blocks.len; i++)
-            amount_drop(sched, host->blocks.items[i].amount);
-        vec_done(&host->runs);
-        vec_done(&host->blocks);
-    }
+    vec_each (struct host, host, &sched->hosts)
+        host_done(sched, host);
     vec_done(&sched->hosts);
     vec_done(&sched->glances);
     vec_clear(&sched->freed);

@@ -71,6 +71,20 @@ uint32_t array_left(const struct sched *sched, const struct array *array)
     return room > planned ? room - planned : 0;
 }
 
+bool pends_done_some(struct sched *sched, unsigned *budget)
+{
+    for (; *budget; budget_take(budget, 1)) {
+        struct map_entry *entry =
+            map_live_from(&sched->pages, sched->pages.entries + sched->reading.room_host);
+        if (!entry)
+            return true;
+        sched->reading.room_host = (uint32_t)(entry - sched->pages.entries) + 1;
+        free(entry->value);
+        entry->value = NULL;
+    }
+    return false;
+}
+
 void pends_done(struct sched *sched)
 {
     map_each (entry, &sched->pages)

@@ -378,15 +378,28 @@ static void take_back_refused(struct sched *sched)
     }
 }
 
-/* Each pending job into the family it belongs to now. */
-static void class_again(struct sched *sched)
+/*
+ * Each pending job into the family it belongs to now, some in each slice. One that is still in its old
+ * family is at worst not tried, or refused by core.
+ */
+static void class_again(struct sched *sched, unsigned *budget)
 {
+    unsigned half = *budget / 2 + 1, left = half;
+
+    if (sched->reclass)
+        sched->reclass_id = 1;
     sched->reclass = false;
-    for (const struct job *job = state_job_from(sched->state, 1); job;
-         job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
-        if (pend_find(sched, job->id))
+    for (unsigned done = 0; sched->reclass_id && left; done++) {
+        const struct job *job = state_job_from(sched->state, sched->reclass_id);
+        sched->reclass_id = job ? (uint64_t)job->id + 1 : 0;
+        if (job && pend_find(sched, job->id)) {
             class_refresh(sched, job);
+            budget_take(&left, 1);
+        } else {
+            budget_take(&left, done % ITEMS_PER_COST == 0);
+        }
     }
+    *budget = MAX(*budget - MIN(*budget, half - left), 1);
 }
 
 static void look_around(struct sched *sched, int64_t now_us)
@@ -394,9 +407,6 @@ static void look_around(struct sched *sched, int64_t now_us)
     bool passed = sched->block_starts.len && sched->block_starts.items[0] <= now_us;
     uint64_t generation = state_generation(sched->state);
 
-    sched->now_us = now_us;
-    if (sched->reclass)
-        class_again(sched);
     if (passed)
         book_blocks(sched);
     if (sched->refused.len && now_us >= sched->refused_until_us)
@@ -450,9 +460,9 @@ static void plan_on(struct sched *sched, unsigned *budget)
             break;
         if (!family || limits_to_review(sched))
             continue; /* somebody was let out */
-        uint64_t looked = sched->looked;
+        uint64_t looked = sched->looked, cost = shape_cost(sched, family->shape);
         try_next(sched, family, order, host);
-        budget_take(budget, COST_TRY + (sched->looked - looked) / HOSTS_PER_COST);
+        budget_take(budget, cost + COST_TRY + (sched->looked - looked) / HOSTS_PER_COST);
     }
 }
 
@@ -470,6 +480,13 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     arena_reset(&sched->plan_arena);
     vec_clear(&sched->starts);
     vec_clear(&sched->preempts);
+    sched->now_us = now_us;
+    if (!reading_on(sched, &budget) || !budget) {
+        sched->plan = (struct plan){ .more = true, .wake_us = INT64_MAX };
+        return &sched->plan;
+    }
+    if (sched->reclass || sched->reclass_id)
+        class_again(sched, &budget);
     look_around(sched, now_us);
     preempt_ripen(sched);
     limits_sweep(sched, &budget);
@@ -482,7 +499,8 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.count = sched->starts.len;
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
-    sched->plan.more = sched->plan.more || sched->sweep_id || limits_to_review(sched);
+    sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
+                       limits_to_review(sched);
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);

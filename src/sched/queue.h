@@ -189,6 +189,7 @@ struct throttle *throttle_of(struct sched *sched, uint32_t array_id);
 void throttle_tidy(struct sched *sched, uint32_t array_id);
 uint32_t array_left(const struct sched *sched, const struct array *array); /* more may be planned */
 void pends_done(struct sched *sched);
+bool pends_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 
 /* ---- families.c ---- */
 
@@ -227,6 +228,7 @@ bool family_would_try(struct sched *sched, struct family *family, int64_t limit_
 /* Jobs that were let out are not tried here: others of their lines follow. */
 void family_tried(struct sched *sched, struct family *family);
 void classes_done(struct sched *sched);
+bool classes_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 /* A family for a job that is not queued; free with family_free(). */
 struct family *family_for(struct sched *sched, const struct job *job);
 void family_free(struct family *family);

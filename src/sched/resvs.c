@@ -22,42 +22,47 @@ static void block_part(struct sched *sched, const struct reservation *resv, uint
             take.gres[i] = part->gres[i];
         block.amount = amount_take(sched, &take, false);
     }
-    host_block_add(sched, number, block);
+    host_block_put(sched, number, block);
 }
 
-static void block_times(struct sched *sched, const struct reservation *resv, uint32_t number)
+static size_t block_times(struct sched *sched, const struct reservation *resv, uint32_t number)
 {
     struct block block = { .start_us = resv->spec->start_us,
                            .end_us = resv->spec->end_us,
                            .flex = resv->flags & RESV_FLEX,
                            .resv = resv_hash(resv->spec->name) };
 
-    for (unsigned i = 0; i < TIMES_AHEAD; i++) {
+    for (size_t i = 0; i < TIMES_AHEAD; i++) {
         block_part(sched, resv, number, block);
         if (!resv_next_time(resv->flags, &block.start_us, &block.end_us))
-            break;
+            return i + 1;
     }
+    return TIMES_AHEAD;
 }
 
-void hosts_read_reservations(struct sched *sched)
+void resvs_begin(struct sched *sched)
 {
-    for (uint32_t n = 0; n < sched->hosts.len; n++) {
-        bool had = false;
-        for (size_t i = 0; i < sched->hosts.items[n].blocks.len; i++)
-            had = had || !sched->hosts.items[n].blocks.items[i].job_id;
-        if (had)
-            host_block_del(sched, n, 0);
-    }
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
-        const struct reservation *resv = state_reservation_at(sched->state, i);
-        if (resv->flags & RESV_MAGNETIC) /* whose job it is decides where it may run */
-            sched->minds = true;
-        bitset_each (n, &resv->nodes) {
-            if (n < sched->hosts.len)
-                block_times(sched, resv, (uint32_t)n);
-        }
+        if (state_reservation_at(sched->state, i)->flags & RESV_MAGNETIC)
+            sched->minds = true; /* whose job it is decides where it may run */
     }
     licences_read_reservations(sched);
+}
+
+size_t host_read_reservations(struct sched *sched, uint32_t number)
+{
+    size_t had = host_block_take(sched, number, 0), has = 0;
+
+    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
+        const struct reservation *resv = state_reservation_at(sched->state, i);
+        if (bitset_has(&resv->nodes, number))
+            has += block_times(sched, resv, number);
+    }
+    if (had)
+        host_unblocked(sched, number);
+    else if (has)
+        host_refresh(sched, number);
+    return had + has;
 }
 
 /* ---- parts ---- */

@@ -178,7 +178,10 @@ void kind_leave(struct sched *sched, struct kind *kind, const struct node *node)
 void kinds_done(struct sched *sched);
 uint32_t kind_cell(const struct kind *kind, const struct room_at *room);
 
-void hosts_read(struct sched *sched); /* all of it anew */
+void host_take_new(struct sched *sched, const struct node *node); /* the next one */
+/* What runs there, anew. Its room is not worked out. */
+void host_read_runs(struct sched *sched, uint32_t number);
+bool hosts_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 void hosts_done(struct sched *sched);
 void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
 void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
@@ -194,10 +197,15 @@ void host_run_end(struct sched *sched, const struct job *job); /* ends at anothe
 void host_run_again(struct sched *sched, const struct job *job);
 void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
 void host_block_add(struct sched *sched, uint32_t number, struct block block);
+/* The same; the room of the host is worked out by the caller. */
+void host_block_put(struct sched *sched, uint32_t number, struct block block);
+size_t host_block_take(struct sched *sched, uint32_t number, uint32_t job_id);
 void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id);
 /* ---- resvs.c ---- */
 
-void hosts_read_reservations(struct sched *sched);
+void resvs_begin(struct sched *sched); /* what is not about hosts */
+/* What reservations keep of the host, anew; so many blocks. */
+size_t host_read_reservations(struct sched *sched, uint32_t number);
 
 /* What the host has left for all of [start, end) as far as is known now; `mine`: whose block is
  * no hindrance; `resv`: the reservation whose blocks are none. */

@@ -51,25 +51,65 @@ static void part_take(const struct job_part *part, struct take *out)
     }
 }
 
+static void part_add(struct sched *sched, const struct job *job, const struct job_part *part,
+                     int64_t end_us)
+{
+    struct take take;
+
+    part_take(part, &take);
+    if (job->run->lent)
+        take.cpus = 0;
+    struct amount *amount = amount_take(sched, &take, job->run->whole_nodes && !job->run->lent);
+    run_insert(&sched->hosts.items[part->node->number],
+               (struct run){ .end_us = end_us,
+                             .job_id = job->id,
+                             .amount = amount,
+                             .resv = resv_hash(job->run->reservation) });
+}
+
 void host_run_add(struct sched *sched, const struct job *job)
 {
     int64_t end = job_runs_until(job);
 
     for (unsigned i = 0; i < job->run->count; i++) {
         const struct job_part *part = &job->run->parts[i];
-        struct take take;
         if (!part->node)
             continue;
-        struct host *host = &sched->hosts.items[part->node->number];
-        part_take(part, &take);
-        if (job->run->lent)
-            take.cpus = 0;
-        struct amount *amount = amount_take(sched, &take, job->run->whole_nodes && !job->run->lent);
-        run_insert(host, (struct run){ .end_us = end,
-                                       .job_id = job->id,
-                                       .amount = amount,
-                                       .resv = resv_hash(job->run->reservation) });
+        part_add(sched, job, part, end);
         host_refresh(sched, part->node->number);
+    }
+}
+
+/* What is of the job, not of the host: once for each. */
+static void read_job(struct sched *sched, const struct job *job)
+{
+    sched->topo_minds = sched->topo_minds || job->shape->exclusive_topo;
+    sched->minds = sched->minds || job->shape->exclusive_user || job->shape->exclusive_mcs;
+    if (!job_has_ended(job) && job->state != JOB_PENDING)
+        preempt_started(sched, job);
+    licences_run(sched, job);
+}
+
+void host_read_runs(struct sched *sched, uint32_t number)
+{
+    struct host *host = &sched->hosts.items[number];
+
+    for (size_t i = 0; i < host->runs.len; i++)
+        amount_drop(sched, host->runs.items[i].amount);
+    vec_clear(&host->runs);
+    for (size_t k = 0; k < host->node->jobs.len; k++) {
+        const struct job *job = host->node->jobs.items[k];
+        bool first = true;
+        for (unsigned i = 0; i < job->run->count; i++) {
+            const struct job_part *part = &job->run->parts[i];
+            if (part->node == host->node) {
+                part_add(sched, job, part, job_runs_until(job));
+                if (first)
+                    read_job(sched, job);
+                break;
+            }
+            first = first && !part->node;
+        }
     }
 }
 
@@ -120,7 +160,7 @@ void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number)
 
 /* ---- blocks ---- */
 
-void host_block_add(struct sched *sched, uint32_t number, struct block block)
+void host_block_put(struct sched *sched, uint32_t number, struct block block)
 {
     struct host *host = &sched->hosts.items[number];
     size_t at = host->blocks.len;
@@ -129,18 +169,31 @@ void host_block_add(struct sched *sched, uint32_t number, struct block block)
     for (; at > 0 && host->blocks.items[at - 1].start_us > block.start_us; at--)
         host->blocks.items[at] = host->blocks.items[at - 1];
     host->blocks.items[at] = block;
+}
+
+void host_block_add(struct sched *sched, uint32_t number, struct block block)
+{
+    host_block_put(sched, number, block);
     host_refresh(sched, number);
 }
 
-void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id)
+size_t host_block_take(struct sched *sched, uint32_t number, uint32_t job_id)
 {
     struct host *host = &sched->hosts.items[number];
+    size_t count = 0;
 
     for (size_t i = host->blocks.len; i-- > 0;) {
         if (host->blocks.items[i].job_id == job_id) {
             amount_drop(sched, host->blocks.items[i].amount);
             vec_remove(&host->blocks, i);
+            count++;
         }
     }
+    return count;
+}
+
+void host_block_del(struct sched *sched, uint32_t number, uint32_t job_id)
+{
+    host_block_take(sched, number, job_id);
     host_unblocked(sched, number);
 }

@@ -50,30 +50,76 @@ static void forget_all(struct sched *sched)
     vec_done(&sched->refused);
 }
 
-static void rebuild(struct sched *sched)
+/* What goes on when all is read anew; the rest is what was read. */
+static struct sched kept(const struct sched *sched)
 {
-    forget_all(sched);
-    map_init(&sched->amounts);
-    map_init(&sched->pages);
-    map_init(&sched->families);
-    map_init(&sched->class_keys);
-    map_init(&sched->flights);
-    map_init(&sched->arrays);
-    map_init(&sched->wait_keys);
+    return (struct sched){ .state = sched->state,
+                           .now_us = sched->now_us,
+                           .changes = sched->changes,
+                           .releases = sched->releases,
+                           .epoch = sched->epoch,
+                           .looked = sched->looked,
+                           .turn = sched->turn,
+                           .het_news = sched->het_news,
+                           .last_block_us = INT64_MIN,
+                           .predict = sched->predict,
+                           .plan_arena = sched->plan_arena,
+                           .plan = sched->plan,
+                           .starts = sched->starts,
+                           .preempts = sched->preempts };
+}
+
+static void trash_free(struct sched *old)
+{
+    forget_all(old);
+    vec_done(&old->freed);
+    vec_done(&old->starts);
+    vec_done(&old->preempts);
+    vec_done(&old->candidates);
+    vec_done(&old->scratch.list);
+    free(old);
+}
+
+void trash_some(struct sched *sched, unsigned *budget)
+{
+    struct sched *old = sched->trash;
+
+    if (!waits_done_some(old, budget) || !classes_done_some(old, budget) ||
+        !pends_done_some(old, budget) || !hosts_done_some(old, budget))
+        return;
+    sched->trash = NULL;
+    trash_free(old);
+}
+
+/* reading.c (3) */
+static void set_aside(struct sched *sched)
+{
+    struct sched *old = NEW(struct sched);
+
+    if (sched->trash)
+        trash_free(sched->trash);
+    sched->trash = NULL;
+    forecasts_done(sched);
+    bookings_done(sched);
+    flights_done(sched);
+    *old = *sched;
+    old->reading = (struct reading){ 0 };
+    *sched = kept(old);
+    memset(&old->starts, 0, sizeof(old->starts)); /* they belong to the plan */
+    memset(&old->preempts, 0, sizeof(old->preempts));
+    sched->trash = old;
+}
+
+static void begin(struct sched *sched)
+{
     read_config(sched);
     preempts_read(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         vec_push(&sched->lanes, (struct lane){ .most = bookings_of(sched, i) });
     licences_read(sched);
     topo_read(sched);
-    hosts_read(sched);
     book_blocks(sched);
-    for (const struct job *job = state_job_from(sched->state, 1); job;
-         job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
-        if (job->state == JOB_PENDING)
-            class_refresh(sched, job);
-    }
-    sched->epoch++;
+    reading_begin(sched);
 }
 
 struct sched *sched_new(const struct state *state)
@@ -82,10 +128,12 @@ struct sched *sched_new(const struct state *state)
 
     sched->state = state;
     sched->now_us = state_head(state).time_us;
+    sched->last_block_us = INT64_MIN;
     arena_init(&sched->plan_arena);
     predict_init(sched);
-    rebuild(sched);
+    begin(sched);
     predict_recall(sched);
+    reading_feed(sched);
     return sched;
 }
 
@@ -93,16 +141,11 @@ void sched_free(struct sched *sched)
 {
     if (!sched)
         return;
-    forget_all(sched);
+    if (sched->trash)
+        trash_free(sched->trash);
     predict_done(sched);
-    vec_done(&sched->hosts);
-    vec_done(&sched->freed);
-    vec_done(&sched->starts);
-    vec_done(&sched->preempts);
-    vec_done(&sched->candidates);
-    vec_done(&sched->scratch.list);
     arena_done(&sched->plan_arena);
-    free(sched);
+    trash_free(sched);
 }
 
 /* ---- planned starts that come to nothing ---- */
@@ -206,6 +249,8 @@ void sched_feed(struct sched *sched, const struct event *event)
 
     sched->changes++;
     sched->het_news += helps_het(event);
+    if (sched->reading.left && reading_passes(sched, event))
+        return;
     if (event->kind <= EVENT_JOB_WAITING || event->kind == EVENT_JOB_CHANGED)
         sched->preempt_news = true;
     switch (event->kind) {
@@ -264,15 +309,13 @@ void sched_feed(struct sched *sched, const struct event *event)
         host_changed(sched, event->node);
         break;
     case EVENT_RESERVATION:
-        sched->epoch++;
-        hosts_read_reservations(sched);
-        book_blocks(sched);
+        reading_reservations(sched);
         sched->reclass = true;
-        families_heat_all(sched);
         break;
     case EVENT_PARTITION:
     case EVENT_CONFIG:
-        rebuild(sched);
+        set_aside(sched);
+        begin(sched);
         break;
     default:
         break;
@@ -296,6 +339,8 @@ static void fetch_hosts(const struct sched *sched, const struct events *events)
 
 void sched_feed_all(struct sched *sched, const struct events *events)
 {
-    fetch_hosts(sched, events);
+    if (reading_is_done(sched))
+        fetch_hosts(sched, events);
     events_each(event, events) sched_feed(sched, event);
+    reading_feed(sched);
 }

@@ -255,6 +255,7 @@ void waits_out(struct sched *sched, uint32_t line, int by);
 /* The family is hot and has nobody to try: who is in lines? */
 void waits_wake(struct sched *sched, struct family *family);
 void waits_done(struct sched *sched);
+bool waits_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 /* Lets go who waited for counters that have fallen. */
 void limits_review(struct sched *sched, unsigned *budget);
 bool limits_to_review(const struct sched *sched);
@@ -341,8 +342,31 @@ static inline void budget_take(unsigned *budget, uint64_t cost)
     *budget -= (unsigned)MIN(*budget, cost);
 }
 
+/* ---- reading.c: the state is read in slices ---- */
+
+enum { READ_HOSTS = 1, READ_ROOM = 2, READ_RESVS = 4, READ_JOBS = 8 };
+struct reading {
+    unsigned left; /* to be read, in that order; 0: all was */
+    uint32_t host, room_host, resv_host;
+    uint64_t job_id; /* and these: the next one of each */
+};
+void reading_begin(struct sched *sched);        /* all of it */
+void reading_reservations(struct sched *sched); /* these changed */
+bool reading_is_done(const struct sched *sched);
+bool reading_on(struct sched *sched, unsigned *budget); /* true when all is read */
+void reading_feed(struct sched *sched);                 /* some of it, after each command */
+void reading_all(struct sched *sched);
+/* What the event is about was not read yet. */
+bool reading_passes(struct sched *sched, const struct event *event);
+/* To work out what it needs, if that must be done. */
+uint64_t shape_cost(const struct sched *sched, const struct shape *shape);
+/* sched.c: some of what was set aside is freed. */
+void trash_some(struct sched *sched, unsigned *budget);
+
 struct sched {
     const struct state *state;
+    struct reading reading;
+    struct sched *trash;        /* what there was before all was read anew; NULL: freed */
     VEC(struct host) hosts;     /* by node number */
     VEC(struct glance) glances; /* the same */
     VEC(struct kind *) kinds;
@@ -350,6 +374,7 @@ struct sched {
     bool topo_minds;                 /* some job has leaf switches for itself */
     bool minds;                      /* some job minds who shares its hosts: families go by user */
     bool reclass;                    /* that is new: all families anew */
+    uint64_t reclass_id;             /* the next job that goes to its new one; 0: none */
     VEC(uint32_t) freed;             /* hosts with more room than before */
     struct map amounts;              /* hash → struct amount, chained */
     struct map pages;                /* of struct pend */

@@ -254,6 +254,17 @@ void waits_hit(struct sched *sched, uint32_t number, const struct class *class,
     }
 }
 
+bool waits_done_some(struct sched *sched, unsigned *budget)
+{
+    while (sched->waits.len && *budget) {
+        struct waiting *line = sched->waits.items[--sched->waits.len];
+        budget_take(budget, 1 + (line ? line->bins.len / JOBS_PER_COST : 0));
+        if (line)
+            line_free(line);
+    }
+    return !sched->waits.len;
+}
+
 void waits_done(struct sched *sched)
 {
     vec_each (struct waiting *, line, &sched->waits) {

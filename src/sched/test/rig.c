@@ -44,10 +44,13 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
     events_clear(&rig->events);
     core_apply(rig->state, ++rig->index, cmd, &rig->events);
     double applied = now_ms(CLOCK_MONOTONIC);
+    double cpu = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) : 0;
     if (rig->sched)
         sched_feed_all(rig->sched, &rig->events);
+    double took = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) - cpu : 0;
     rig->core_ms += applied - begin;
     rig->feed_ms += now_ms(CLOCK_MONOTONIC) - applied;
+    rig->fed_ms = took > rig->fed_ms ? took : rig->fed_ms;
     if (rig->check && core_check(rig->state, &err) < 0)
         die("core", err.text);
     if (rig->check && rig->sched && sched_check(rig->sched, &err) < 0)
@@ -543,6 +546,44 @@ void rig_node(struct rig *rig, const char *name, const char *state)
     cmd.update_node = &msg;
     if (rig_apply(rig, &cmd) != ERR_OK)
         die(name, state);
+}
+
+void rig_partition(struct rig *rig, const char *name, int64_t max_time_s)
+{
+    Command cmd = COMMAND__INIT;
+    CmdPartition msg = CMD_PARTITION__INIT;
+    PartitionSpec spec = PARTITION_SPEC__INIT;
+
+    spec.name = (char *)(uintptr_t)name;
+    PUT(&spec, max_time_s, max_time_s);
+    msg.change = &spec;
+    cmd.what_case = COMMAND__WHAT_PARTITION;
+    cmd.partition = &msg;
+    if (rig_apply(rig, &cmd) != ERR_OK)
+        die(name, "is not changed");
+}
+
+void rig_reserve(struct rig *rig, const char *name, const char *nodes, int64_t in_s, bool change)
+{
+    Command cmd = COMMAND__INIT;
+    CmdReservation msg = CMD_RESERVATION__INIT;
+    ReservationSpec spec = RESERVATION_SPEC__INIT;
+    char *users[1] = { (char *)"u1" }, *flags[1] = { (char *)"IGNORE_JOBS" };
+
+    spec.name = (char *)(uintptr_t)name;
+    spec.nodes = (char *)(uintptr_t)nodes;
+    spec.users = users;
+    spec.n_users = 1;
+    spec.flags = flags;
+    spec.n_flags = 1;
+    PUT(&spec, start_us, rig->now_us + in_s * 1000000);
+    PUT(&spec, duration_s, 3600);
+    msg.change = &spec;
+    PUT(&msg, create, !change);
+    cmd.what_case = COMMAND__WHAT_RESERVATION;
+    cmd.reservation = &msg;
+    if (rig_apply(rig, &cmd) != ERR_OK)
+        die(name, rig->events.list.items[rig->events.list.len - 1].text);
 }
 
 void rig_wait(struct rig *rig, int64_t seconds)

@@ -21,9 +21,10 @@ struct rig {
     int64_t now_us;
     bool check;                       /* every invariant of core and planner after every step */
     double core_ms, feed_ms, plan_ms; /* spent so far */
-    double slice_ms;                  /* the longest sched_plan(), in time of the CPU */
+    double slice_ms, fed_ms; /* the longest sched_plan(), sched_feed_all(), in time of the CPU */
     uint64_t started, refused, preempts;
     unsigned budget; /* of a slice */
+    bool watch;      /* fed_ms is worked out */
     void (*on_start)(struct rig *rig, const struct job *job);
     void *ctx;
 };
@@ -57,7 +58,11 @@ void rig_end(struct rig *rig, uint32_t job_id);
 void rig_release(struct rig *rig, uint32_t job_id);
 void rig_cancel(struct rig *rig, uint32_t job_id);
 void rig_node(struct rig *rig, const char *name, const char *state); /* scontrol update node */
-void rig_wait(struct rig *rig, int64_t seconds);                     /* time passes */
+/* scontrol update partition: the planner reads everything anew. */
+void rig_partition(struct rig *rig, const char *name, int64_t max_time_s);
+/* Nodes are kept for a user from then on, for an hour; twice the same name: something about it changes. */
+void rig_reserve(struct rig *rig, const char *name, const char *nodes, int64_t in_s, bool change);
+void rig_wait(struct rig *rig, int64_t seconds); /* time passes */
 void rig_inventory(struct rig *rig, const char *name, NodeInventory *found);
 
 const struct job *rig_job(const struct rig *rig, uint32_t id);

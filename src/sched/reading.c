@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reading.c - the state is read in slices
+ *
+ * After a restart, a new configuration or a change of reservations much has to be read anew: a
+ * million jobs take a second. That is done some at a time, so that the loop goes on meanwhile.
+ *
+ * (1) Hosts first, with what runs there; then what is free there; what reservations keep; at last
+ *     the jobs that wait. Nothing is planned until all is read.
+ * (2) An event about something that was not read yet is passed over: the state has it already when
+ *     its turn comes. What was read is changed by it as always.
+ * (3) What there was before is set aside and freed bit by bit.
+ */
+#include <stdlib.h>
+
+#include "sched/sched_priv.h"
+
+enum {
+    FEED_BUDGET = 500, /* for each command: a follower, who plans nothing, gets there too */
+    HOSTS_PER_UNIT = 2,
+    RESV_HOSTS_PER_UNIT = 1,
+    JOBS_PER_UNIT = 2,
+    UNITS_PER_LIMITED_JOB = 2,
+};
+
+bool reading_is_done(const struct sched *sched)
+{
+    return !sched->reading.left;
+}
+
+void reading_begin(struct sched *sched)
+{
+    sched->reading = (struct reading){ .left = READ_HOSTS | READ_ROOM | READ_RESVS | READ_JOBS };
+}
+
+void reading_reservations(struct sched *sched)
+{
+    sched->reading.left |= READ_RESVS;
+    sched->reading.resv_host = 0;
+}
+
+/* ---- the parts; each is true when it is finished ---- */
+
+static bool read_hosts(struct sched *sched, unsigned *budget)
+{
+    uint32_t *next = &sched->reading.host;
+    size_t count = state_node_count(sched->state);
+
+    for (; *next < count && *budget; ++*next) {
+        host_take_new(sched, state_node_at(sched->state, *next));
+        host_read_runs(sched, *next);
+        budget_take(budget, 1 + sched->hosts.items[*next].runs.len / 16);
+    }
+    return *next == count;
+}
+
+static bool read_room(struct sched *sched, unsigned *budget)
+{
+    uint32_t *next = &sched->reading.room_host;
+
+    for (; *next < sched->hosts.len && *budget; ++*next) {
+        host_refresh(sched, *next);
+        budget_take(budget, *next % HOSTS_PER_UNIT == 0);
+    }
+    return *next == sched->hosts.len;
+}
+
+static bool read_reservations(struct sched *sched, unsigned *budget)
+{
+    uint32_t *next = &sched->reading.resv_host;
+
+    if (*next == 0)
+        resvs_begin(sched);
+    for (; *next < sched->hosts.len && *budget; ++*next)
+        budget_take(budget, RESV_HOSTS_PER_UNIT + host_read_reservations(sched, *next));
+    if (*next < sched->hosts.len)
+        return false;
+    book_blocks(sched);
+    sched->epoch++;
+    families_heat_all(sched);
+    return true;
+}
+
+/* What a shape needs is worked out anew when nodes or partitions changed: a look at every node. */
+uint64_t shape_cost(const struct sched *sched, const struct shape *shape)
+{
+    return shape->needs && shape->generation == state_generation(sched->state)
+               ? 0
+               : 1 + state_node_count(sched->state) * shape->partition_count / HOSTS_PER_COST;
+}
+
+static bool read_jobs(struct sched *sched, unsigned *budget)
+{
+    bool limited = state_enforce(sched->state);
+    unsigned done = 0;
+
+    for (; *budget; done++) {
+        const struct job *job = state_job_from(sched->state, sched->reading.job_id);
+        if (!job)
+            return true;
+        sched->reading.job_id = (uint64_t)job->id + 1;
+        if (job->state == JOB_PENDING) {
+            budget_take(budget, shape_cost(sched, job->shape) +
+                                    (limited ? UNITS_PER_LIMITED_JOB : done % JOBS_PER_UNIT));
+            class_refresh(sched, job);
+        } else {
+            budget_take(budget, done % ITEMS_PER_COST == 0);
+        }
+    }
+    return false;
+}
+
+static const struct {
+    unsigned what;
+    bool (*read)(struct sched *sched, unsigned *budget);
+} parts[] = {
+    { READ_HOSTS, read_hosts },
+    { READ_ROOM, read_room },
+    { READ_RESVS, read_reservations },
+    { READ_JOBS, read_jobs },
+};
+
+bool reading_on(struct sched *sched, unsigned *budget)
+{
+    if (sched->trash)
+        trash_some(sched, budget);
+    for (size_t i = 0; i < ARRAY_LEN(parts) && sched->reading.left; i++) {
+        if (!(sched->reading.left & parts[i].what))
+            continue;
+        if (!*budget || !parts[i].read(sched, budget))
+            return false;
+        sched->reading.left &= ~parts[i].what;
+        if (!sched->reading.left)
+            sched->epoch++;
+    }
+    return true;
+}
+
+void reading_all(struct sched *sched)
+{
+    for (unsigned budget = UINT32_MAX; !reading_on(sched, &budget);)
+        budget = UINT32_MAX;
+}
+
+/* ---- (2) ---- */
+
+/* Hosts that were read and that the event is about are read again. */
+static void hosts_again(struct sched *sched, const struct event *event)
+{
+    const struct job_run *run = event->job ? event->job->run : NULL;
+
+    for (unsigned i = 0; run && i < run->count; i++) {
+        const struct node *node = run->parts[i].node;
+        if (node && node->number < sched->reading.host)
+            host_read_runs(sched, node->number);
+    }
+    if (event->node && event->node->number < sched->reading.host)
+        host_read_runs(sched, event->node->number);
+    if (event->kind == EVENT_JOB_ENDED || event->kind == EVENT_JOB_REQUEUED)
+        preempt_ended(sched, event->job->id);
+    if (event->kind == EVENT_JOB_RELEASED)
+        licences_ended(sched, event->job_id);
+}
+
+bool reading_passes(struct sched *sched, const struct event *event)
+{
+    if (!(sched->reading.left & READ_HOSTS))
+        return false;
+    switch (event->kind) {
+    case EVENT_PARTITION:
+    case EVENT_CONFIG:
+        return false; /* all anew */
+    case EVENT_NODE_UP:
+    case EVENT_NODE_DOWN:
+    case EVENT_NODE_CHANGED:
+        return event->node->number >= sched->reading.host;
+    default:
+        hosts_again(sched, event);
+        return true;
+    }
+}
+
+void reading_feed(struct sched *sched)
+{
+    unsigned budget = FEED_BUDGET;
+
+    if (sched->reading.left || sched->trash)
+        reading_on(sched, &budget);
+}
