@@ -47,6 +47,7 @@ enum {
     LIMIT_X11_CONNECTIONS = 256,   /* of one display */
     LIMIT_X11_DISPLAYS = 1024,     /* on one node */
     LIMIT_X11_FRAME = 16 * 1024,
+    LIMIT_COPY_DEPTH = 128, /* of directories in a directory that is fetched */
     LIMIT_XAUTHORITY_BYTES = 1024 * 1024,
     LIMIT_GRES_KINDS = 64,
     LIMIT_CPUS_PER_NODE = 65535,

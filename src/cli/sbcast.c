@@ -24,6 +24,15 @@ struct sbcast_args {
 #define TEXT(member)   OPTION_TEXT(struct sbcast_args, member)
 #define NUMBER(member) OPTION_U32(struct sbcast_args, member)
 
+/* Without a tree every node gets the file from the first; there is a bound to that. */
+static int read_treewidth(const struct option_call *call, const char *value, struct err *err)
+{
+    if (!str_ieq(value, "off"))
+        return option_positive(call, value, err);
+    option_set_number(call, COPY_FANOUT_MOST);
+    return 0;
+}
+
 /* clang-format off */
 static const struct option rows[] = {
     { .name = "compress", .key = 'C', .arg = "[LIBRARY]", .env = { "SBCAST_COMPRESS" }, .read = option_text, .into = TEXT(compress), .help = "Compress what is sent: lz4, which is also meant without a value, or none." },
@@ -38,7 +47,7 @@ static const struct option rows[] = {
     { .name = "send-libs", .arg = "[yes|no]", .env = { "SBCAST_SEND_LIBS" }, .read = option_text, .into = TEXT(send_libs), .help = "Send the shared objects that the program needs too, into DEST_libs. Programs find them there when LD_LIBRARY_PATH names that directory; srun --bcast sees to that by itself." },
     { .name = "size", .key = 's', .arg = "SIZE", .env = { "SBCAST_SIZE" }, .read = option_text, .into = TEXT(size), .help = "Bytes in a block, with k or m; at most 4m, and 512k unless given." },
     { .name = "timeout", .key = 't', .arg = "SECONDS", .env = { "SBCAST_TIMEOUT" }, .read = option_positive, .into = NUMBER(timeout), .help = "Give up when a node makes no progress for so long; 100 unless given." },
-    { .name = "treewidth", .arg = "NUMBER", .read = option_positive, .into = NUMBER(fanout), .help = "Another name of --fanout." },
+    { .name = "treewidth", .arg = "NUMBER|off", .read = read_treewidth, .into = NUMBER(fanout), .help = "Another name of --fanout; off is the most there can be." },
     { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = NUMBER(verbose), .help = "Say what is done." },
     { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },

@@ -18,6 +18,7 @@
 #include "base/lz.h"
 #include "cli/commands.h"
 #include "cli/copy.h"
+#include "cli/sgather.h"
 #include "cli/steps.h"
 #include "client/client.h"
 #include "sys/clock.h"
@@ -45,7 +46,7 @@ static const struct option rows[] = {
     { .name = "keep", .key = 'k', .env = { "SGATHER_KEEP" }, .read = option_flag, .into = FLAG(keep), .help = "Leave the files on the nodes, where they are removed otherwise." },
     { .name = "nodelist", .key = 'w', .arg = "NODES", .read = option_text, .into = TEXT(nodes), .help = "From these nodes of the job only." },
     { .name = "preserve", .key = 'p', .env = { "SGATHER_PRESERVE" }, .read = option_flag, .into = FLAG(preserve), .help = "Keep the times and the whole mode of the files." },
-    { .name = "recursive", .key = 'r', .env = { "SGATHER_RECURSIVE" }, .read = option_flag, .into = FLAG(recursive), .later = "files are fetched, not directories", .help = "Fetch directories." },
+    { .name = "recursive", .key = 'r', .env = { "SGATHER_RECURSIVE" }, .read = option_flag, .into = FLAG(recursive), .help = "Fetch a directory with all that is in it; links stay links." },
     { .name = "timeout", .key = 't', .arg = "SECONDS", .env = { "SGATHER_TIMEOUT" }, .read = option_positive, .into = NUMBER(timeout), .help = "Give up when a node says nothing for so long; 60 unless given." },
     { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = NUMBER(verbose), .help = "Say what is done." },
@@ -71,6 +72,8 @@ struct source {
     struct client_stream *stream;
     char *path, *temp; /* in the arena */
     int fd;
+    struct tree tree;
+    bool is_tree;
     bool over, failed, got;
     uint32_t mode;
     int64_t atime_ns, mtime_ns, moved_us;
@@ -91,8 +94,11 @@ static void end_source(struct gather *gather, struct source *source, const struc
     client_stream_free(TAKE(source->stream));
     client_free(TAKE(source->client));
     file_close(&source->fd);
-    if (err && source->temp)
+    if (err && source->is_tree)
+        tree_drop(&source->tree);
+    else if (err && source->temp)
         unlink(source->temp);
+    tree_done(&source->tree);
     if (!err) {
         source->got = true;
     } else if (!(gather->args.force && err->code == ERR_NOT_FOUND)) {
@@ -101,10 +107,32 @@ static void end_source(struct gather *gather, struct source *source, const struc
     }
 }
 
+/* Part of a directory: an entry, or more of the last. */
+static int save_tree(struct source *source, const CopyPart *part, struct err *err)
+{
+    CLEANUP(str_done) struct str raw = { 0 };
+    const void *bytes = part->data.data;
+    size_t len = part->data.len;
+
+    if (source->fd >= 0) /* it began as a file */
+        return err_code(err, ERR_BAD_MESSAGE);
+    source->is_tree = true;
+    if (part->has_raw_bytes) {
+        if (part->raw_bytes > LIMIT_COPY_BLOCK || !lz_expand(bytes, len, part->raw_bytes, &raw))
+            return err_set(err, ERR_BAD_MESSAGE, "a part cannot be expanded");
+        bytes = raw.data;
+        len = raw.len;
+    }
+    return part->name ? tree_begin(&source->tree, part, bytes, len, err)
+                      : tree_write(&source->tree, bytes, len, err);
+}
+
 static int save(struct source *source, const CopyPart *part, struct err *err)
 {
     CLEANUP(str_done) struct str raw = { 0 };
 
+    if (part->name || source->is_tree)
+        return save_tree(source, part, err);
     if (part->has_mode) {
         source->mode = part->mode;
         source->atime_ns = part->atime_ns;
@@ -129,6 +157,13 @@ static struct timespec moment(int64_t ns)
 
     return (struct timespec){ .tv_sec = seconds - (rest < 0),
                               .tv_nsec = rest < 0 ? rest + SECOND_NS : rest };
+}
+
+static int complete_tree(struct source *source, struct err *err)
+{
+    if (tree_end(&source->tree, err) < 0)
+        return -(int)err->code;
+    return rename(source->temp, source->path) < 0 ? err_errno(err, errno, "%s", source->path) : 0;
 }
 
 static int complete(const struct gather *gather, struct source *source, struct err *err)
@@ -165,7 +200,9 @@ static bool serve(struct gather *gather, struct source *source, struct arena *ar
         if (next == CLIENT_MESSAGE) {
             const CopyPart *part = (const void *)message;
             source->moved_us = clock_boot_us();
-            if (save(source, part, &err) == 0 && part->ended && complete(gather, source, &err) == 0)
+            if (save(source, part, &err) == 0 && part->ended &&
+                (source->is_tree ? complete_tree(source, &err) : complete(gather, source, &err)) ==
+                    0)
                 end_source(gather, source, NULL);
         }
         if (err.code)
@@ -325,6 +362,7 @@ static int run(struct gather *gather, const char *from, const char *to)
     order.kind = COPY_READ;
     order.path = full_name(&gather->cli, from);
     order.has_compress = order.compress = gather->args.compress;
+    order.has_recursive = order.recursive = gather->args.recursive;
     if (find_job(gather, &err) < 0 || copy_plan(&gather->copy, &order, &gather->plan, &err) < 0) {
         cli_error(&gather->cli, "%s", err.text);
         return 1;
@@ -335,8 +373,10 @@ static int run(struct gather *gather, const char *from, const char *to)
         struct source *source = &gather->sources[i];
         source->hop = gather->plan->hops[i];
         source->fd = -1;
+        source->tree = (struct tree){ .fd = -1, .file = -1, .preserve = gather->args.preserve };
         source->path = arena_printf(&gather->cli.arena, "%s.%s", to, source->hop->node);
         source->temp = arena_printf(&gather->cli.arena, "%s.%d.part", source->path, (int)getpid());
+        source->tree.root = source->temp;
         if (gather->args.verbose)
             cli_say(&gather->cli, "%s:%s to %s", source->hop->node, order.path, source->path);
     }

@@ -5,11 +5,16 @@
  * copy.c       who may: plans of the managing node and their proofs; the methods
  * copy_in.c    a file that comes: written here and passed on to other nodes
  * copy_out.c   a file that is fetched
+ * copy_tree.c  a directory that is fetched
  * copy_file.c  the file itself, in workers, with the identity of the job's user
  */
 #ifndef SPURD_COPY_H
 #define SPURD_COPY_H
 
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "base/vec.h"
 #include "proto/copy.pb-c.h"
 #include "spurd/agent_priv.h"
 #include "spurd/as_user.h"
@@ -44,7 +49,7 @@ struct copy_file {
     char *shown; /* of this node: %N is replaced */
     char *path;  /* the same, where it is for us */
     int root_fd; /* the private directory that it is in; -1: none */
-    bool force, make_dir, preserve;
+    bool force, make_dir, preserve, recursive;
     mode_t mode;
     int64_t atime_ns, mtime_ns;
 
@@ -69,6 +74,38 @@ void copy_file_drop(struct copy_file *file);
 /* The file that is there, to read. */
 int copy_file_open(struct copy_file *file, struct err *err);
 int copy_file_remove(struct copy_file *file, struct err *err);
+/* The directory that is there, when it is one and `recursive`; -1: it is none. */
+int copy_file_open_dir(struct copy_file *file, struct err *err);
+
+/* ---- copy_tree.c: for workers too ---- */
+
+struct copy_level {
+    void *dir;       /* DIR */
+    size_t name_len; /* of its own name */
+};
+
+/* A walk through a directory; links are not followed. */
+struct copy_tree {
+    VEC(struct copy_level) levels;
+    struct str name; /* of the entry, below the directory */
+    int fd;          /* of a file that is being read; -1: none */
+};
+
+struct copy_entry {
+    bool begins; /* an entry, with `entry`, `name` and `info` */
+    bool ended;  /* nothing is left */
+    CopyEntry entry;
+    const char *name;
+    struct stat info;
+    ssize_t got; /* bytes of a file, or of a link */
+};
+
+/* Takes the descriptor. */
+int copy_tree_open(struct copy_tree *tree, int fd, struct err *err);
+/* The next part of it. As the user: between as_user_begin() and as_user_end(). */
+int copy_tree_next(struct copy_tree *tree, uint8_t *bytes, size_t most, struct copy_entry *out,
+                   struct err *err);
+void copy_tree_done(struct copy_tree *tree);
 
 /* ---- copy_in.c, copy_out.c ---- */
 

@@ -48,6 +48,7 @@ void copy_file_init(struct copy_file *file, const CopyOrder *order, const JobOwn
     file->root_fd = -1;
     file->force = order->force;
     file->make_dir = order->make_dir;
+    file->recursive = order->recursive;
     file->preserve = order->has_mtime_ns;
     file->mode = order->mode & (file->preserve ? MODES_PRESERVED : MODES);
     file->atime_ns = order->atime_ns;
@@ -215,12 +216,37 @@ int copy_file_open(struct copy_file *file, struct err *err)
     return 0;
 }
 
+int copy_file_open_dir(struct copy_file *file, struct err *err)
+{
+    int fd = -1;
+
+    if (!file->recursive)
+        return -1;
+    as_user_begin(&file->user);
+    if (open_dir(file, err) == 0)
+        fd = openat(file->dir_fd, name_of(file), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && !err->code && errno != ENOTDIR && errno != ELOOP)
+        err_errno(err, errno, "%s", file->shown);
+    as_user_end();
+    if (fd < 0)
+        file_close(&file->dir_fd);
+    return fd;
+}
+
+static int remove_tree(struct copy_file *file, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("/proc/self/fd/%d/%s", file->dir_fd, name_of(file));
+
+    return file_remove_tree(path, err) < 0 ? err_wrap(err, "%s", file->shown) : 0;
+}
+
 int copy_file_remove(struct copy_file *file, struct err *err)
 {
     as_user_begin(&file->user);
     int ret = open_dir(file, err);
     if (ret == 0 && unlinkat(file->dir_fd, name_of(file), 0) < 0)
-        ret = err_errno(err, errno, "%s", file->shown);
+        ret = errno == EISDIR && file->recursive ? remove_tree(file, err)
+                                                 : err_errno(err, errno, "%s", file->shown);
     as_user_end();
     return ret;
 }

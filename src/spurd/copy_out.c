@@ -20,6 +20,9 @@ struct fetch {
     struct agent *agent;
     struct rpc_call *call;
     struct copy_file file;
+    struct copy_tree tree;
+    bool is_tree;
+    struct copy_entry entry;
     CopyOrder *order;
     uv_work_t work;
     bool working, gone, opened;
@@ -33,12 +36,44 @@ struct fetch {
 
 static unsigned fetch_count;
 
+static void pack(struct fetch *fetch)
+{
+    str_clear(&fetch->packed);
+    if (fetch->got > 0 && fetch->order->compress)
+        lz_compress(fetch->bytes, (size_t)fetch->got, &fetch->packed);
+}
+
+static void read_tree(struct fetch *fetch)
+{
+    as_user_begin(&fetch->file.user);
+    copy_tree_next(&fetch->tree, fetch->bytes, PART_BYTES, &fetch->entry, &fetch->err);
+    as_user_end();
+    if (fetch->err.code)
+        err_wrap(&fetch->err, "%s", fetch->file.shown);
+    fetch->got = fetch->entry.got;
+    fetch->info = fetch->entry.info;
+    fetch->told = !fetch->entry.begins;
+    pack(fetch);
+}
+
 static void do_work(uv_work_t *work)
 {
     struct fetch *fetch = work->data;
 
     if (fetch->order->kind == COPY_REMOVE) {
         copy_file_remove(&fetch->file, &fetch->err);
+        return;
+    }
+    if (!fetch->opened) {
+        int dir = copy_file_open_dir(&fetch->file, &fetch->err);
+        if (fetch->err.code)
+            return;
+        fetch->is_tree = fetch->opened = dir >= 0;
+        if (fetch->is_tree && copy_tree_open(&fetch->tree, dir, &fetch->err) < 0)
+            return;
+    }
+    if (fetch->is_tree) {
+        read_tree(fetch);
         return;
     }
     if (!fetch->opened) {
@@ -53,14 +88,13 @@ static void do_work(uv_work_t *work)
     fetch->got = read(fetch->file.fd, fetch->bytes, PART_BYTES);
     if (fetch->got < 0)
         err_errno(&fetch->err, errno, "%s", fetch->file.path);
-    str_clear(&fetch->packed);
-    if (fetch->got > 0 && fetch->order->compress)
-        lz_compress(fetch->bytes, (size_t)fetch->got, &fetch->packed);
+    pack(fetch);
 }
 
 static void fetch_free(struct fetch *fetch)
 {
     copy_file_done(&fetch->file);
+    copy_tree_done(&fetch->tree);
     copy_order__free_unpacked(fetch->order, NULL);
     str_done(&fetch->packed);
     free(fetch->bytes);
@@ -107,11 +141,21 @@ static void send_part(struct fetch *fetch, bool ended)
         part.mtime_ns = in_ns(fetch->info.st_mtim);
         fetch->told = true;
     }
+    if (fetch->is_tree && fetch->entry.begins) {
+        part.name = (char *)fetch->entry.name;
+        part.has_entry = true;
+        part.entry = fetch->entry.entry;
+    }
     if (!rpc_send(fetch->call, &part.base))
         fetch->gone = true;
 }
 
 static void work_done(uv_work_t *work, int status);
+
+static bool is_over(const struct fetch *fetch)
+{
+    return fetch->is_tree ? fetch->entry.ended : fetch->got == 0;
+}
 
 static void go_on(struct fetch *fetch)
 {
@@ -127,12 +171,12 @@ static void work_done(uv_work_t *work, int status)
     (void)status;
     fetch->working = false;
     if (!fetch->err.code && !fetch->gone && !fetch->agent->stopping && reads)
-        send_part(fetch, fetch->got == 0);
+        send_part(fetch, is_over(fetch));
     if (fetch->agent->stopping && !fetch->err.code)
         err_code(&fetch->err, ERR_SHUTTING_DOWN);
     if (fetch->err.code)
         finish(fetch, &fetch->err);
-    else if (fetch->gone || !reads || fetch->got == 0)
+    else if (fetch->gone || !reads || is_over(fetch))
         finish(fetch, NULL);
     else if (rpc_writable(fetch->call))
         go_on(fetch);
@@ -186,6 +230,7 @@ void copy_on_read(struct rpc_call *call, const ProtobufCMessage *message)
     fetch->order = order;
     fetch->work.data = fetch;
     fetch->bytes = mem_new(PART_BYTES);
+    fetch->tree.fd = -1;
     copy_file_init(&fetch->file, order, held->grant->owner, agent->name);
     copy_file_find(agent, held, &fetch->file);
     fetch_count++;
