@@ -118,6 +118,8 @@ static int submit(struct alloc *alloc, struct job_request *const *requests, size
         say_planned(alloc, reply);
         return -1;
     }
+    if (asked->spec->hold)
+        cli_say(alloc->cli, "Job is in held state, pending scheduler release");
     alloc->id = reply->job_id;
     alloc->count = count;
     alloc->jobs = ARENA_ARRAY(&alloc->cli->arena, Job *, count);

@@ -208,6 +208,7 @@ static int allocate(struct srun *srun, int argc, char **argv)
         srun->parts[i]->job_id = srun->alloc.jobs[i]->id;
         srun->parts[i]->alloc.job = srun->alloc.jobs[i];
     }
+    srun_say_allocation(srun);
     alloc_set_env(srun->alloc.job, &srun->request, NULL);
     alloc_set_het_env(&srun->alloc, requests);
     return 0;
@@ -228,7 +229,7 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
     }
     for (size_t i = 0; i < srun->part_count; i++) {
         srun->parts[i]->own = own;
-        if (refuse_options(srun->parts[i]))
+        if (refuse_options(srun->parts[i]) || srun_check_options(srun->parts[i]))
             return 1;
         warn_ignored(srun->parts[i]);
     }

@@ -194,6 +194,11 @@ int srun_fill_hosts(struct srun *srun, StepRequest *request);
 /* srun_loop.c */
 int srun_loop(struct srun *srun);   /* the exit code of the step */
 void srun_leave(struct srun *srun); /* the share of the allocation is given back */
+/* srun_say.c: what -v tells; options that make no sense here (1: it was said). */
+void srun_say_allocation(struct srun *srun);
+void srun_say_launch(struct srun *srun, const struct srun_node *node);
+int srun_check_options(struct srun *srun);
+
 const char *srun_step_name(const struct srun *srun);
 void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);
 

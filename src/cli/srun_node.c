@@ -77,6 +77,10 @@ static void flush_exits(struct srun *srun, struct exits *exits)
     if (exits->tasks.len == 0)
         return;
     qsort(exits->tasks.items, exits->tasks.len, sizeof(uint32_t), by_number);
+    if (srun->request.verbose)
+        cli_say(&srun->cli, "Received task exit notification for %zu task%s of %s (status=0x%04x).",
+                exits->tasks.len, exits->tasks.len == 1 ? "" : "s", srun_step_name(srun),
+                (unsigned)exits->status);
     say_exit(srun, exits->node, exits->tasks.items, exits->tasks.len, exits->status);
     vec_clear(&exits->tasks);
     if (exits->status != 0 && srun->request.kill_on_bad_exit && !srun->killing) {

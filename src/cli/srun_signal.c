@@ -119,7 +119,10 @@ static void force_end(struct srun *srun)
     srun_end_step(srun, JOB_CANCELLED, srun->killing ? 0 : SRUN_FORCE_WAIT_S);
 }
 
-/* Once shows what the tasks do, twice within a second interrupts them, thrice ends them. */
+/*
+ * Once shows what the tasks do, twice within a second interrupts them and ends those that go on,
+ * thrice does not wait for them.
+ */
 static void on_interrupt(struct srun *srun)
 {
     int64_t now = clock_boot_us();
@@ -140,6 +143,7 @@ static void on_interrupt(struct srun *srun)
     srun->last_sent_us = now;
     cli_say(&srun->cli, "sending Ctrl-C to %s", srun_step_name(srun));
     srun_send_signal(srun, SIGINT, JOB_PENDING, 0);
+    force_end(srun);
 }
 
 static void on_window(struct srun *srun)

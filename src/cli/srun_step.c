@@ -327,6 +327,13 @@ int srun_create_once(struct srun *srun)
         manager.client = srun_connect(srun, &manager, &err);
     if (manager.client)
         manager.stream = srun_open_stream(manager.client, &first, &err);
+    if (!manager.stream && err.code == ERR_INVALID_JOB_ID) {
+        cli_error(&srun->cli, "Unable to confirm allocation for job %u: %s", srun->job_id,
+                  err.text);
+        cli_say(&srun->cli, "Check SLURM_JOB_ID environment variable. Expired or invalid job %u",
+                srun->job_id);
+        return 1;
+    }
     if (!manager.stream) {
         cli_error(&srun->cli, "Unable to create step for job %u: %s", srun->job_id, err.text);
         client_free(manager.client);
@@ -425,6 +432,7 @@ static void launch_node(struct srun *srun, struct srun_node *node, RunStepIn *in
     launch->whole = srun->whole;
     launch->whole_node = (uint32_t)(node - srun->nodes);
     node->launched = true;
+    srun_say_launch(srun, node);
     if (node->stream) {
         client_stream_send(node->stream, &in->base);
         client_pump(node->client, &err);

@@ -251,7 +251,7 @@ static int check_partitions(const struct state *state, struct shape *shape, cons
     for (size_t i = 0; i < shape->partition_count; i++) {
         const struct partition *partition = needs[i].partition;
         if (!partition)
-            return err_set(err, ERR_INVALID_PARTITION, "Invalid partition name specified: %.100s",
+            return err_set(err, ERR_INVALID_PARTITION, "invalid partition specified: %.100s",
                            shape->partitions[i]);
         int code = check_access(partition, owner, spec, &mine);
         if (code == 0 && how != ENFORCE_NO)

@@ -115,7 +115,10 @@ int core_admit_submit(const struct state *state, const JobOwner *owner,
     int code = count == 0 || count > LIMIT_HET_COMPONENTS ? err_code(err, ERR_INVALID) : 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
-        code = admit(state, owner, components[i], NULL, now_us, &admitted[i], err);
+        if (components[i]->has_max_nodes && components[i]->max_nodes == 0)
+            code = err_code(err, ERR_NODE_COUNT); /* -N 0 */
+        else
+            code = admit(state, owner, components[i], NULL, now_us, &admitted[i], err);
         if (code == 0 && admitted[i].array && count > 1)
             code = err_set(err, ERR_ARRAY, "A heterogeneous job cannot be an array");
     }

@@ -316,7 +316,7 @@ int read_immediate(const struct option_call *call, const char *value, struct err
     uint64_t seconds;
 
     if (!str_is_empty(value) && !str_to_u64(value, INT32_MAX, &seconds))
-        return option_invalid(call, err);
+        return err_set(err, ERR_RANGE, "Invalid numeric value \"%s\" for immediate.", value);
     option_set_number(call, 1);
     return 0;
 }

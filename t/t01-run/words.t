@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# words.t - what srun says when options make no sense, when asked to tell more, and when it is interrupted for good
+. "$(dirname "$0")/../lib.sh"
+cluster_up --nodes 2 --cpus 2
+
+says() { # NAME CODE PATTERN COMMAND…
+    local name=$1 code=$2 pattern=$3 said got
+    shift 3
+    said=$("$@" 2>&1 </dev/null)
+    got=$?
+    is "$name: exit code" "$got" "$code"
+    like "$name: words" "$said" "$pattern"
+}
+says "no nodes" 1 "srun: error: Unable to allocate resources: Node count specification invalid" srun -N0 true
+says "no nodes for sbatch" 1 "sbatch: error: Batch job submission failed: Node count specification invalid" sbatch -N0 --wrap true
+says "no nodes for salloc" 1 "salloc: error: Job submit/allocate failed: Node count specification invalid" salloc -N0 true
+says "relative to nothing" 1 "srun: fatal: --relative option invalid for job allocation request" srun -r1 true
+says "no number" 1 "srun: error: Invalid numeric value \"x\" for immediate." srun --immediate=x true
+says "no partition" 1 "srun: error: invalid partition specified: nosuch.*Invalid partition name specified" srun -p nosuch true
+says "no job" 1 "srun: error: Unable to confirm allocation for job 99999: Invalid job id specified.*Check SLURM_JOB_ID environment variable. Expired or invalid job 99999" srun --jobid=99999 true
+says "more nodes than there are" 1 "srun: error: Only allocated 1 nodes asked for 2" salloc -Q -N1 srun -N2 true
+says "more nodes named than taken" 0 "nodelist includes more nodes than permitted by max-node count \(2 > 1\). Eliminating nodes from the nodelist.*on n1" \
+    srun -w 'n[1-2]' -N1 bash -c 'echo on $SLURMD_NODENAME'
+said=$(srun -v -n2 -N1 true 2>&1)
+like "-v: the allocation" "$said" "jobid [0-9]+: nodes\(1\):.n1', cpu counts: 2\(x1\)"
+like "-v: the launch" "$said" "launching StepId=[0-9]+\.0 on host n1, 2 tasks: \[0-1\]"
+like "-v: the end" "$said" "Received task exit notification for [12] tasks? of StepId=[0-9]+\.0 \(status=0x0000\)\."
+
+mark=$((RANDOM + 40000))
+alive() { pgrep -xf ".*bin/sleep $mark|sleep $mark" >/dev/null; }
+gone() { ! alive; }
+srun bash -c "trap '' INT; sleep $mark" 2>"$T/err" & pid=$!
+wait_for 20 alive
+while kill -INT $pid 2>/dev/null; do sleep 0.3; done # two of them within a second, however slow this machine is
+wait $pid
+code=$?
+ok "two interrupts end what ignores one ($code)" [ "$code" -gt 128 ]
+like "and say so" "$(cat "$T/err")" "sending Ctrl-C to StepId=.*forcing job termination.*Job step aborted: Waiting up to 32 seconds"
+ok "nothing is left" wait_for 20 gone
+
+srun -H true 2>"$T/err" & pid=$!
+wait_for 20 grep -q "queued and waiting" "$T/err"
+like "a held job says that it is" "$(cat "$T/err")" "srun: Job is in held state, pending scheduler release"
+kill -INT $pid
+wait $pid
+done_testing
