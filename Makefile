@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench faults sim test-vm clean
+        bench quality faults sim test-vm clean
 
 all: build
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make sim        the real controller on simulated time and nodes, SEED=1..1000'
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make bench      figures, each with its floor of the same run'
+	@echo 'make quality    what the planner makes of traces (Q1, Q2, Q3), beside what others make of them'
 	@echo 'make faults     what happens when things break, counted; F=F1 for one of them'
 	@echo 'make format     clang-format everything'
 	@echo 'make install    PREFIX=/usr/local; DESTDIR honoured'
@@ -62,6 +63,9 @@ fuzz: deps
 
 bench: build
 	@bench/run $(BUILD)
+
+quality: build
+	@bench/sim $(BUILD)
 
 faults: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/faults $(F)
