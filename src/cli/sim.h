@@ -75,6 +75,7 @@ struct sim_trace {
     uint32_t skipped;              /* lines without a run time or a size */
     uint32_t raised;               /* limits below the run time */
     bool parts;                    /* some jobs ask for a part of a GPU */
+    bool cut;                      /* the last line does not end */
 };
 
 /* Lines are read by these: `line` is writable and ends with NUL, `number` begins with 1. */

@@ -81,19 +81,43 @@ static const struct option rows[] = {
       .help = "Show this text." },
 };
 
+static const struct option_section sections[] = {
+    { "TRACES",
+      "A file in the Standard Workload Format (its name has .swf, or its first line begins with ; or "
+      "a number), or a table separated by tabs whose first line names its columns: submit_s and "
+      "duration_s are needed; gpus, gpu_milli (thousandths of one GPU), cpus, cpu_milli, nodes, "
+      "mem_mb, limit_s, user, name, partition, qos, job_id and trace are read, others ignored. "
+      "Lines in any order; gzip or not. CPUs and GPUs are those of the whole job. Lines without a "
+      "run time (-1, - or nothing) or a size are left out and counted; what cannot be read is an "
+      "error that names its line." },
+    { "FIGURES",
+      "WAIT: from submission to the first start. DONE: from submission to the end. SLOWDOWN: "
+      "completion / run time, run times under 10 s taken as 10 s. USED: the share of GPU time (CPU "
+      "time without GPUs) in use until the last end. FRAGM: the share that was free on partly used "
+      "nodes while a job waited. FAIR: Jain's index of the users' slowdowns, 1 is alike. The same "
+      "trace and options give the same figures, but for CMDS/S, the speed of the simulation." },
+    { "PREEMPTION",
+      "As configured ([preemption]): a requeued job begins again, a suspended one goes on where it "
+      "stopped, SIGTERM is not heeded. Preemptions are counted under the figures." },
+    { "EXIT STATUS",
+      "0, also when jobs were refused (they are counted); 1 after an error; 130 after Ctrl-C, which "
+      "shows what is known so far." },
+    { "EXAMPLES",
+      "spur sim log.swf.gz --policy fifo,backfill,conservative; spur sim trace.tsv --nodes 8 --gpus 8 "
+      "--policy predict --timeline out.svg; spur sim trace.tsv --config new.conf --users; spur sim "
+      "--what-if --config new.conf; spur sim --what-if --policy sjf" },
+    { 0 },
+};
+
 const struct option_set sim_options = {
     .command = "spur sim",
     .usage =
         "TRACE [--nodes N --gpus N | --config FILE] [--policy LIST] [--timeline FILE] [--json]\n"
-        "       spur sim --what-if --config FILE",
-    .about =
-        "Runs a trace of jobs through the real planner in simulated time. A trace is a file in the "
-        "Standard Workload Format, or a table separated by tabs whose first line names its "
-        "columns: submit_s and duration_s, and any of gpus, gpu_milli (a part of one GPU), "
-        "cpus, cpu_milli, nodes, mem_mb, limit_s, user, name, partition, qos, job_id, trace. "
-        "Either may be compressed by gzip. Preemption is simulated as configured.",
+        "       spur sim --what-if [--config FILE] [--policy NAME] [--json]",
+    .about = "Runs a trace of jobs through the real planner in simulated time.",
     .bit = 1,
     .usage_exit = 1,
     .rows = rows,
     .count = ARRAY_LEN(rows),
+    .sections = sections,
 };

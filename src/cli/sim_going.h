@@ -19,6 +19,7 @@ struct sim_going {
     VEC(uint32_t) by_id;            /* id - first id → index of the job */
     uint32_t first_id;
     size_t running;       /* jobs */
+    unsigned idle;        /* turns since something ran */
     uint32_t *used, *has; /* by node: thousandths of GPUs, or CPUs */
     uint64_t in_use, stranded;
     uint32_t gpus_most, scale; /* of a node; what a unit is in `used` */

@@ -2,6 +2,7 @@
 /*
  * sim_main.c - `spur-sim`, which `spur sim` becomes
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +157,20 @@ static int run_all(struct job_of_it *it, struct err *err)
     return code;
 }
 
+/* It is drawn last; that it cannot be is better known before. */
+static int check_timeline(const struct sim_args *args, struct err *err)
+{
+    if (!args->timeline)
+        return 0;
+    const char *slash = strrchr(args->timeline, '/');
+    CLEANUP(freep)
+    char *dir = slash ? mem_strndup(args->timeline, MAX((size_t)(slash - args->timeline), 1))
+                      : mem_strdup(".");
+    if (access(dir, W_OK | X_OK) < 0)
+        return err_errno(err, errno, "--timeline %s: %s", args->timeline, dir);
+    return 0;
+}
+
 static int run_trace(struct cli *cli, const struct sim_args *args, const char *path)
 {
     struct job_of_it it = { .cli = cli, .args = args };
@@ -163,7 +178,9 @@ static int run_trace(struct cli *cli, const struct sim_args *args, const char *p
     int code;
 
     sim_trace_init(&it.trace);
-    code = sim_trace_read(&it.trace, path, args->only, &err);
+    code = check_timeline(args, &err);
+    if (code >= 0)
+        code = sim_trace_read(&it.trace, path, args->only, &err);
     if (code >= 0)
         code = sim_trace_limits(&it.trace, args->limits, &err);
     if (code >= 0) {

@@ -29,6 +29,8 @@ void sim_print_head(struct str *out, const struct sim_run *run)
 
     str_addf(out, "%zu jobs of %zu users on %zu nodes with %u %s\n", trace->jobs.len,
              trace->users.len, run->nodes.len, run->units, run->of_gpus ? "GPUs" : "CPUs");
+    if (trace->cut)
+        str_add(out, "the last line of the trace does not end: the file may be cut\n");
     if (trace->skipped)
         str_addf(out, "%u lines are left out: no run time, or no size\n", trace->skipped);
     if (trace->raised)
@@ -167,6 +169,7 @@ void sim_json(struct jsonw *json, const char *policy, const struct sim_run *run,
     jsonw_number(json, "waiting", (int64_t)f->waiting);
     jsonw_number(json, "refused", (int64_t)f->refused);
     jsonw_number(json, "skipped", run->trace->skipped);
+    jsonw_bool(json, "cut", run->trace->cut);
     json_spread(json, "wait_s", &f->wait);
     json_spread(json, "completion_s", &f->completion);
     jsonw_decimal(json, "bounded_slowdown", (int64_t)(f->slowdown * 1000 + 0.5), 3);

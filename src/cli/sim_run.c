@@ -13,7 +13,10 @@
 #include "cli/sim_going.h"
 #include "core/preempt.h"
 
-enum { TICK_EVERY = 512 };
+enum {
+    TICK_EVERY = 512,
+    IDLE_MOST = 4096, /* turns in which nothing runs and nothing starts: nothing will */
+};
 #define US_PER_S INT64_C(1000000)
 #define PUT(message, field, value)     \
     do {                               \
@@ -229,7 +232,7 @@ static int64_t next_us(const struct sim_going *going, size_t next)
         us = us_of(run->trace->jobs.items[next].submit_s);
     if (going->endings.len)
         us = MIN(us, us_of(going->endings.items[0].s));
-    if (us == INT64_MAX && run->submitted == run->ended)
+    if (us == INT64_MAX && (run->submitted == run->ended || going->idle > IDLE_MOST))
         return us;
     us = MIN(us, not_past(cluster, cluster->wake_us));
     if (preempt_is_on(cluster->state)) /* grace, turns, who goes on */
@@ -250,7 +253,9 @@ static void go(struct sim_going *going)
         sim_cluster_wait(&going->cluster, going->cluster.now_us);
         while (next < count && run->trace->jobs.items[next].submit_s <= run->now_s)
             submit(going, (uint32_t)next++);
+        uint64_t starts = going->cluster.starts;
         sim_cluster_plan(&going->cluster);
+        going->idle = going->endings.len || going->cluster.starts > starts ? 0 : going->idle + 1;
         if (turn % TICK_EVERY == 0 && run->how->tick && !run->how->tick(run->how->ctx, run)) {
             run->stopped = true;
             return;

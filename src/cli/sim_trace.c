@@ -317,6 +317,18 @@ static int by_submit(const void *a, const void *b)
     return x->line < y->line ? -1 : x->line > y->line;
 }
 
+/* What the decompressor has to say; 0: nothing. */
+static int check_file(const struct sim_reader *reader, gzFile file, struct err *err)
+{
+    int fault = Z_OK;
+    const char *why = gzerror(file, &fault);
+
+    if (fault == Z_OK || fault == Z_STREAM_END)
+        return 0;
+    return err_set(err, ERR_IO, "%s: %s", reader->path,
+                   fault == Z_BUF_ERROR ? "the compressed file ends too early" : why);
+}
+
 static int read_lines(struct sim_reader *reader, gzFile file, struct err *err)
 {
     CLEANUP(freep) char *line = mem_new(LIMIT_TRACE_LINE);
@@ -330,18 +342,16 @@ static int read_lines(struct sim_reader *reader, gzFile file, struct err *err)
             return sim_trace_error(reader, number, err,
                                    "the line is longer than %d bytes, or has a NUL in it",
                                    LIMIT_TRACE_LINE - 2);
+        if (!ended && check_file(reader, file, err) < 0) /* before what is left of it is judged */
+            return -(int)err->code;
+        reader->trace->cut = !ended;
         while (len && (line[len - 1] == '\n' || line[len - 1] == '\r'))
             line[--len] = '\0';
         if (!each)
             each = is_swf(reader->path, line) ? sim_swf_line : sim_tsv_line;
         code = each(reader, line, number, err);
     }
-    int fault = Z_OK;
-    const char *why = gzerror(file, &fault);
-    if (code >= 0 && fault != Z_OK && fault != Z_STREAM_END)
-        return err_set(err, ERR_IO, "%s: %s", reader->path,
-                       fault == Z_BUF_ERROR ? "the compressed file ends too early" : why);
-    return code;
+    return code >= 0 ? check_file(reader, file, err) : code;
 }
 
 int sim_trace_read(struct sim_trace *trace, const char *path, const char *only, struct err *err)

@@ -83,6 +83,12 @@ struct option {
     const char *help;   /* NULL: an alias, left out of help */
 };
 
+/* More that there is to say of a command, behind its options. */
+struct option_section {
+    const char *title; /* "EXIT STATUS"; NULL ends a list */
+    const char *text;
+};
+
 struct option_set {
     const char *command; /* "sbatch": before every message */
     const char *usage;   /* "[OPTIONS...] SCRIPT [ARGUMENTS...]" */
@@ -91,6 +97,7 @@ struct option_set {
     int usage_exit;      /* exit code of a wrong option: 255 for sbatch, 1 for most */
     const struct option *rows;
     size_t count;
+    const struct option_section *sections; /* NULL: none */
     /* told of every option that was read, when not NULL */
     void (*seen)(const struct option_call *call, const char *value);
 };

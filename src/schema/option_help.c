@@ -78,6 +78,10 @@ void option_add_help(const struct option_set *set, struct str *out)
         }
         add_wrapped(out, row->help, HELP_COLUMN);
     }
+    for (const struct option_section *at = set->sections; at && at->title; at++) {
+        str_addf(out, "\n%s\n  ", at->title);
+        add_wrapped(out, at->text, 2);
+    }
 }
 
 /* troff reads a leading dot or apostrophe and every backslash as its own. */
@@ -125,6 +129,11 @@ void option_add_man(const struct option_set *set, struct str *out)
             str_addf(out, " Variable: %s.", row->env[column]);
         str_add_char(out, '\n');
         str_done(&form);
+    }
+    for (const struct option_section *at = set->sections; at && at->title; at++) {
+        str_addf(out, ".SH %s\n", at->title);
+        add_troff(out, at->text);
+        str_add_char(out, '\n');
     }
 }
 

@@ -70,8 +70,35 @@ refused 'there is no policy .lifo.' hand.tsv --nodes 1 --gpus 8 --policy lifo
 refused 'one trace is needed' --nodes 1
 refused -- '--what-if needs' --what-if
 refused 'do not go with it' hand.tsv --config x --nodes 2
+refused '^spur sim: error: --timeline no/such/out.svg: no/such: No such file' hand.tsv --nodes 1 --gpus 8 --timeline no/such/out.svg
+
+# Hostile traces: cut, huge, negative, out of order.
+row() { printf 'submit_s\tduration_s\tgpus\n'; printf "$@"; }
+python3 -c 'print("submit_s\tduration_s\tgpus"); [print("%d\t%d\t1" % (i * i % 9973, i)) for i in range(1, 20000)]' | gzip >whole.tsv.gz
+head -c 20000 whole.tsv.gz >cut.tsv.gz
+refused 'cut.tsv.gz: the compressed file ends too early' cut.tsv.gz --nodes 1 --gpus 8
+row '0\t10\t1\n5\t10\t1' >cut.tsv
+like "a last line without an end" "$(spur sim cut.tsv --nodes 1 --gpus 8)" $'^2 jobs.*\nthe last line of the trace does not end: the file may be cut'
+row '0\t9223372036854775807\t1\n' >huge.tsv
+refused 'huge.tsv:2: duration_s is .9223372036854775807.: a whole number' huge.tsv --nodes 1 --gpus 8
+row '0\t10\t1\n0\t10\t4294967297\n' >huge.tsv
+refused 'huge.tsv:3: gpus is .4294967297.' huge.tsv --nodes 1 --gpus 8
+row '0\t3153600000\t8\n1\t3153600000\t8\n' >huge.tsv
+is "two hundred years" "$(spur sim huge.tsv --nodes 1 --gpus 8 --json | json 'r[0]["ended"], r[0]["makespan_s"]')" "(2, 6307200000)"
+row -- '-7\t10\t1\n' >negative.tsv
+refused 'negative.tsv:2: submit_s is .-7.' negative.tsv --nodes 1 --gpus 8
+row '100\t10\t8\n5\t10\t8\n50\t10\t8\n' >order.tsv
+is "lines in any order" "$(spur sim order.tsv --nodes 1 --gpus 8 --jobs | awk '$2 == "ENDED" && $1 + 0 { printf "%s:%s ", $1, $4 }')" "2:0 3:45 1:95 "
+printf 'cluster_name = "d"\n[[nodes]]\nnames = "n1"\ncpus = 8\nmemory_mb = 1000\ngres = ["gpu:8"]\n[[partitions]]\nname = "all"\nnodes = "ALL"\ndefault = true\nstate = "DOWN"\n[preemption]\ntype = "partition_prio"\nmode = "REQUEUE"\n[priority]\ntype = "multifactor"\n' >down.conf
+like "jobs that can never start end the simulation" "$(timeout 20 spur sim order.tsv --config down.conf)" '0 jobs run, 3 wait'
+same() { spur sim whole.tsv.gz --nodes 8 --gpus 8 --policy backfill,predict --limits random:5 --jobs --json | sed 's/"cpu_ms": *[0-9.]*//g' | sha256sum; }
+is "the same again" "$(same)" "$(same)"
+if command -v script >/dev/null; then
+    like "a progress bar on a terminal" "$(script -qec 'spur sim whole.tsv.gz --nodes 8 --gpus 8' /dev/null </dev/null | tr '\r' '\n')" 'backfill +\[#+\.+\] +[0-9]+ %'
+fi
 like "a job that fits nowhere" "$(spur sim hand.tsv --nodes 1 --gpus 4)" '1 jobs are refused, the first one of line 3'
 like "manual page" "$(spur man sim)" '^.TH SPUR SIM 1'
+like "it says what figures mean" "$(spur man sim)" '.SH FIGURES.*Jain.*\.SH EXIT STATUS'
 
 # What a second node would change for a queue that waits for the only one.
 cluster_up --nodes 1 --cpus 4 --mem 4G
