@@ -44,6 +44,7 @@ SPEC_NUMBER(ntasks_per_gpu, ntasks_per_gpu)
 SPEC_NUMBER(ntasks_per_socket, ntasks_per_socket)
 SPEC_NUMBER(threads_per_core, threads_per_core)
 SPEC_NUMBER(segment, segment)
+SPEC_NUMBER(oom_kill_step, oom_kill_step)
 SPEC_TEXT(gpu_bind, gpu_bind)
 SPEC_TEXT(cpu_freq, cpu_freq)
 SPEC_TEXT(licenses, licenses)
@@ -151,6 +152,7 @@ static const struct {
     { "SLURM_NTASKS_PER_CORE", ntasks_per_core },
     { "SLURM_NTASKS_PER_GPU", ntasks_per_gpu },
     { "SLURM_NTASKS_PER_SOCKET", ntasks_per_socket },
+    { "SLURM_OOMKILLSTEP", oom_kill_step },
     { "SLURM_OVERCOMMIT", overcommit },
     { "SLURM_RESV_PORTS", resv_ports },
     { "SLURM_THREADS_PER_CORE", threads_per_core },

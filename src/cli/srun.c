@@ -60,20 +60,6 @@ static void warn_ignored(struct srun *srun)
     }
 }
 
-/* Steps are not laid out by these yet. */
-static int refuse_options(struct srun *srun)
-{
-    static const char *const names[] = { "ntasks-per-core", "ntasks-per-socket" };
-
-    for (size_t i = 0; !srun->own && i < ARRAY_LEN(names); i++) {
-        if (!alloc_given(&srun->request, names[i], NULL))
-            continue;
-        cli_error(&srun->cli, "--%s is not supported yet inside an allocation", names[i]);
-        return 1;
-    }
-    return 0;
-}
-
 static void resolve_dir(struct srun *srun)
 {
     JobSpec *spec = srun->request.spec;
@@ -229,7 +215,7 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
     }
     for (size_t i = 0; i < srun->part_count; i++) {
         srun->parts[i]->own = own;
-        if (refuse_options(srun->parts[i]) || srun_check_options(srun->parts[i]))
+        if (srun_check_options(srun->parts[i]))
             return 1;
         warn_ignored(srun->parts[i]);
     }

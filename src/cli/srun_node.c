@@ -138,6 +138,8 @@ static void on_over(struct srun *srun, struct srun_node *node, const StepOver *o
                 "have been OOM Killed.\n",
                 srun_step_name(srun));
     }
+    if (over->end_step && srun->node_count > 1 && !srun->killing)
+        srun_end_step(srun, JOB_OUT_OF_MEMORY, SRUN_FORCE_WAIT_S);
     /* One component was ended from outside: the others are of no use. */
     if (over->has_state && srun->part_count > 1 && !srun->killing)
         srun_end_step(srun, over->state, SRUN_FORCE_WAIT_S);

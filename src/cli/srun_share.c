@@ -141,6 +141,14 @@ void srun_fill_share(struct srun *srun, StepRequest *request)
         request->has_cpus_per_gpu = request->exact = true;
         request->cpus_per_gpu = spec->cpus_per_gpu;
     }
+    if (given(srun, "ntasks-per-core")) {
+        request->has_ntasks_per_core = true;
+        request->ntasks_per_core = spec->ntasks_per_core;
+    }
+    if (given(srun, "ntasks-per-socket")) {
+        request->has_ntasks_per_socket = true;
+        request->ntasks_per_socket = spec->ntasks_per_socket;
+    }
     if (spec->has_threads_per_core) {
         request->has_threads_per_core = true;
         request->threads_per_core = spec->threads_per_core;
@@ -160,6 +168,10 @@ void srun_fill_bind(struct srun *srun, StepLaunch *launch)
     bind->hint = spec->hint;
     bind->has_threads_per_core = spec->has_threads_per_core;
     bind->threads_per_core = spec->threads_per_core;
+    bind->has_ntasks_per_core = spec->has_ntasks_per_core;
+    bind->ntasks_per_core = spec->ntasks_per_core;
+    bind->has_ntasks_per_socket = spec->has_ntasks_per_socket;
+    bind->ntasks_per_socket = spec->ntasks_per_socket;
     bind->has_ntasks_per_gpu = spec->has_ntasks_per_gpu;
     bind->ntasks_per_gpu = spec->ntasks_per_gpu;
     for (size_t i = 0; i < spec->n_gres; i++) {

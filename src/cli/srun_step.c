@@ -408,6 +408,8 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     launch->task_prolog = (char *)srun->request.task_prolog;
     launch->task_epilog = (char *)srun->request.task_epilog;
     launch->has_ml_env = launch->ml_env = spec->ml_env;
+    launch->has_oom_kill_step = spec->has_oom_kill_step;
+    launch->oom_kill_step = spec->oom_kill_step;
     launch->container = job_container(spec, container) ? container : NULL;
     srun_fill_bind(srun, launch);
 }

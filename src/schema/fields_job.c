@@ -291,6 +291,7 @@ static const struct field rows[] = {
     { .of = SPEC(enforce_binding), .skip = "how CPUs are chosen is seen from those it has" },
     { .of = SPEC(one_task_per_sharing), .skip = "which devices it has parts of is seen from their index" },
     { .of = SPEC(spread_segments), .skip = "seen from the nodes it has" },
+    { .of = SPEC(oom_kill_step), .skip = "its steps know it, as SLURM_OOM_KILL_STEP" },
     { .of = SPEC(no_allocate), .skip = "of operators, while they look at nodes" },
     { .of = SPEC(consolidate_segments), .skip = "seen from the nodes it has" },
     { .of = SPEC(spare_nodes), .json = { "spare_nodes", SHAPE_NUMBER }, .help = "Nodes kept to replace one that fails." },

@@ -42,8 +42,32 @@ int read_hint(const struct option_call *call, const char *value, struct err *err
 }
 
 /* node[:socket[:core]][,Pack|NoPack] */
+/* "plane" without its size: the environment has it. */
+static const char *with_plane_size(const struct option_call *call, const char *value,
+                                   struct err *err)
+{
+    const char *size = option_getenv(call->ctx, "SLURM_DIST_PLANESIZE");
+    struct job_request *request = call->target;
+    uint64_t count;
+
+    if (!str_istarts(value, "plane") || value[5] == '=')
+        return value;
+    if (!size || !str_to_u64(size, INT32_MAX, &count) || count == 0) {
+        err_set(err, ERR_INVALID,
+                "%s: error: Invalid plane size or size not specified\n"
+                "Invalid --distribution specification",
+                call->set->command);
+        return NULL;
+    }
+    return arena_printf(&request->arena, "plane=%s%s", size, value + 5);
+}
+
 int read_distribution(const struct option_call *call, const char *value, struct err *err)
 {
+    value = with_plane_size(call, value, err);
+    if (!value)
+        return -(int)ERR_INVALID;
+
     static const char *const words[] = { "block", "cyclic", "fcyclic", "*", "arbitrary" };
     const char *comma = strchr(value, ','), *cursor = value;
     size_t len = comma ? (size_t)(comma - value) : strlen(value), level = 0;

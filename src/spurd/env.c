@@ -219,3 +219,17 @@ bool env_read_array(const char *text, struct env_array *out)
         *out = info;
     return ranges > 0;
 }
+
+bool env_oom_kill_step(const JobSpec *spec, const Config *config)
+{
+    const char *cursor = config ? config->task_plugin_param : NULL;
+    struct span word;
+
+    if (spec && spec->has_oom_kill_step)
+        return spec->oom_kill_step;
+    while (cursor && str_next(&cursor, ",", &word)) {
+        if (span_ieq(word, "OOMKillStep"))
+            return true;
+    }
+    return false;
+}

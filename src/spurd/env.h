@@ -46,6 +46,9 @@ struct env_job {
     struct env_array array;  /* set by env_fill() */
 };
 
+/* --oom-kill-step of the job, else TaskPluginParam. */
+bool env_oom_kill_step(const JobSpec *spec, const Config *config);
+
 /*
  * An environment under construction: names are unique, the last value counts. Everything is in the
  * arena; the index holds places in the list by a hash of the name, and names nothing itself.

@@ -50,6 +50,15 @@ static bool number(struct str *out, bool present, uint64_t value)
     }
 
 FIXED(zero, "0")
+ROW(oom_kill_step)
+{
+    return text(out, env_oom_kill_step(job->spec, job->config) ? "1" : "0");
+}
+ROW(oom_asked)
+{
+    return number(out, job->spec->has_oom_kill_step, job->spec->oom_kill_step);
+}
+
 FIXED(batch_word, "BATCH")
 FIXED(step_word, "-5") /* the batch step's number as Slurm prints it */
 FIXED(ompi_word, "--external-launcher")
@@ -476,7 +485,8 @@ const struct env_row env_rows[] = {
     { "SLURM_NODEID", B, zero },
     { "SLURM_PROCID", B, zero },
     { "SLURM_PRIO_PROCESS", B, zero },
-    { "SLURM_OOM_KILL_STEP", B, zero },
+    { "SLURM_OOM_KILL_STEP", B, oom_kill_step },
+    { "SLURM_OOMKILLSTEP", B, oom_asked },
     { "SLURM_STEP_ID", B, step_word },
     { "SLURM_STEPID", B, step_word },
     { "ENVIRONMENT", B, batch_word },

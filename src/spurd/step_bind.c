@@ -22,8 +22,10 @@ struct deal {
     struct bitset all;  /* of the step */
     struct bitset free; /* not dealt yet */
     enum bind_order sockets, cores;
-    uint32_t socket;   /* where the next CPU is looked for */
-    uint32_t *core_at; /* in each socket */
+    uint32_t socket;               /* where the next CPU is looked for */
+    uint32_t *core_at;             /* in each socket */
+    uint32_t *on_core, *on_socket; /* tasks; by number */
+    uint32_t per_core, per_socket; /* the most of them */
     uint32_t socket_count;
 };
 
@@ -113,6 +115,27 @@ static size_t next_cpu(struct deal *deal)
     return 0;
 }
 
+/* A unit that has as many tasks as it may gets no more. */
+static void close_full(struct deal *deal, enum unit unit, uint32_t most, uint32_t *tasks,
+                       const struct bitset *given)
+{
+    uint32_t size = width(deal->node, unit);
+    size_t last = SIZE_MAX;
+
+    if (!most)
+        return;
+    bitset_each (cpu, given) {
+        size_t at = cpu / size;
+        if (at == last || at >= deal->node->cpus)
+            continue;
+        last = at;
+        if (++tasks[at] < most)
+            continue;
+        for (size_t i = at * size; i < (at + 1) * size && i < deal->free.bits; i++)
+            bitset_del(&deal->free, i);
+    }
+}
+
 /* (1) */
 static void deal_task(struct deal *deal, uint32_t cpus, struct bitset *out)
 {
@@ -123,6 +146,8 @@ static void deal_task(struct deal *deal, uint32_t cpus, struct bitset *out)
         bitset_add(out, cpu);
         last = (uint32_t)(cpu / per_socket(deal->node));
     }
+    close_full(deal, UNIT_CORE, deal->per_core, deal->on_core, out);
+    close_full(deal, UNIT_SOCKET, deal->per_socket, deal->on_socket, out);
     if (deal->cores == BIND_CYCLIC)
         deal->core_at[last] = (deal->core_at[last] + 1) % MAX(deal->node->cores_per_socket, 1);
     if (deal->sockets == BIND_CYCLIC)
@@ -276,6 +301,10 @@ static void plan_dealt(const struct bind_node *node, const struct bind_ask *ask,
     bitset_init_copy(&deal.all, own);
     bitset_init_copy(&deal.free, own);
     deal.core_at = NEW_ARRAY(uint32_t, deal.socket_count);
+    deal.per_core = ask->per_core;
+    deal.per_socket = ask->per_socket;
+    deal.on_core = NEW_ARRAY(uint32_t, node->cpus + 1);
+    deal.on_socket = NEW_ARRAY(uint32_t, node->cpus + 1);
     for (size_t i = 0; i < out->count; i++) {
         if (kind == BIND_DEFAULT) {
             bitset_or(&out->masks[i], own);
@@ -292,6 +321,8 @@ static void plan_dealt(const struct bind_node *node, const struct bind_ask *ask,
     bitset_done(&deal.all);
     bitset_done(&deal.free);
     free(deal.core_at);
+    free(deal.on_core);
+    free(deal.on_socket);
 }
 
 static bool own_cpus(const struct bind_node *node, const struct bind_ask *ask, struct bitset *own)

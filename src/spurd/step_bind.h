@@ -20,11 +20,12 @@ struct bind_node {
 struct bind_ask {
     const char *cpu_ids; /* of the step; empty: all of the node */
     const char *cpu_bind, *distribution, *hint;
-    uint32_t threads_per_core; /* 0: not said */
-    uint32_t cpus_per_task;    /* 0: one */
-    uint32_t tasks;            /* on this node */
-    bool affinity;             /* tasks that do not ask are bound too */
-    enum bind_kind otherwise;  /* when nothing fits; BIND_DEFAULT: all of the step's CPUs */
+    uint32_t threads_per_core;     /* 0: not said */
+    uint32_t cpus_per_task;        /* 0: one */
+    uint32_t tasks;                /* on this node */
+    uint32_t per_core, per_socket; /* at most so many tasks on each; 0: any number */
+    bool affinity;                 /* tasks that do not ask are bound too */
+    enum bind_kind otherwise;      /* when nothing fits; BIND_DEFAULT: all of the step's CPUs */
 };
 
 /* Masks are of the kernel's CPUs, one for each task; none when nothing is bound. */

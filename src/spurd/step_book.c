@@ -79,6 +79,7 @@ static struct book *book_of(struct agent *agent, const struct held *held)
     for (size_t i = 0; spec && i < book->count; i++) {
         book->used[i].sockets = spec->sockets;
         book->used[i].threads = spec->threads_per_core;
+        book->used[i].per_socket = spec->cpus / MAX(spec->sockets, 1);
     }
     if (file_read(path, 64, &text, NULL) == 0 && str_to_u64(str_text(&text), UINT32_MAX, &next))
         book->next = book->reserved = (uint32_t)next;

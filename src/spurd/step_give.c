@@ -101,6 +101,8 @@ static int plan_cpus(const struct step_give *give, struct bind_node *node, struc
         ask.distribution = bind->distribution;
         ask.hint = bind->hint;
         ask.threads_per_core = bind->threads_per_core;
+        ask.per_core = bind->ntasks_per_core;
+        ask.per_socket = bind->ntasks_per_socket;
     }
     return bind_plan(node, &ask, out, err);
 }

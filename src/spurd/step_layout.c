@@ -55,6 +55,7 @@ static uint32_t room(const struct pick *pick, uint32_t node, bool now)
 
     if (request->ntasks_per_node)
         most = request->ntasks_per_node;
+    most = MIN(most, step_share_places(&share));
     if (!pick->no_gres)
         most = MIN(most, step_share_tasks(&share, now));
     if (now && !request->overlap) {
@@ -194,6 +195,30 @@ static bool choose(struct pick *pick, const uint32_t *all, size_t count, size_t 
     return fits >= pick->ntasks && has_devices(pick, now);
 }
 
+/* --distribution=block,Pack: one each, so that no node is without, then as many as fit, node by node. */
+static void pack_out(struct pick *pick)
+{
+    uint32_t left = pick->ntasks;
+
+    memset(pick->tasks, 0, pick->count * sizeof(*pick->tasks));
+    for (size_t i = 0; i < pick->count && left > 0; i++, left--)
+        pick->tasks[i] = 1;
+    for (size_t i = 0; i < pick->count && left > 0; i++) {
+        uint32_t most = room(pick, pick->picked[i], false);
+        uint32_t more = MIN(left, most > 1 ? most - 1 : 0);
+        pick->tasks[i] += more;
+        left -= more;
+    }
+}
+
+static bool is_packed(const char *distribution)
+{
+    const char *comma = distribution ? strchr(distribution, ',') : NULL;
+
+    return comma && str_ieq(comma + 1, "pack") &&
+           (str_istarts(distribution, "block") || distribution[0] == '*');
+}
+
 /* (1) */
 static void share_out(struct pick *pick)
 {
@@ -221,11 +246,11 @@ static void share_out(struct pick *pick)
 
 static uint32_t piece_of(const char *distribution)
 {
-    if (str_is_empty(distribution) || strncmp(distribution, "block", 5) == 0)
+    if (str_is_empty(distribution) || str_istarts(distribution, "block"))
         return 0;
-    if (strncmp(distribution, "plane=", 6) == 0)
+    if (str_istarts(distribution, "plane="))
         return (uint32_t)MAX(strtoul(distribution + 6, NULL, 10), 1);
-    return strncmp(distribution, "cyclic", 6) == 0 ? 1 : 0;
+    return str_istarts(distribution, "cyclic") ? 1 : 0;
 }
 
 /* Deals task numbers to nodes in pieces; 0: each node its own in a row. */
@@ -352,7 +377,10 @@ static int choose_nodes(struct pick *pick, const uint32_t *all, size_t count, si
     if (!choose(pick, all, count, min, max, musts, true))
         return err_code(err, ERR_NODES_BUSY);
     qsort(pick->picked, pick->count, sizeof(*pick->picked), by_number);
-    share_out(pick);
+    if (is_packed(pick->request->distribution))
+        pack_out(pick);
+    else
+        share_out(pick);
     return 0;
 }
 
@@ -398,5 +426,7 @@ const char *step_layout_word(const StepRequest *request, const StepLayout *layou
         return "Arbitrary";
     if (str_is_empty(asked))
         return layout->ntasks <= layout->n_nodes ? "Cyclic" : "Block";
-    return str_starts(asked, "plane") ? "Plane" : str_starts(asked, "cyclic") ? "Cyclic" : "Block";
+    return str_istarts(asked, "plane")    ? "Plane"
+           : str_istarts(asked, "cyclic") ? "Cyclic"
+                                          : "Block";
 }

@@ -113,6 +113,39 @@ uint32_t step_share_tasks(const struct step_share *share, bool now)
     return (uint32_t)most;
 }
 
+/* How many groups of `size` CPUs the job has a part of. */
+static uint32_t count_groups(const struct step_share *share, uint32_t size)
+{
+    uint32_t cpus = MAX(share->alloc->cpus, 1), count = 0;
+    size_t last = SIZE_MAX;
+    struct bitset own;
+
+    bitset_init(&own, LIMIT_CPU_NUMBER);
+    if (str_is_empty(share->alloc->cpu_ids) || !bitset_parse(&own, share->alloc->cpu_ids))
+        bitset_add_range(&own, 0, cpus - 1);
+    bitset_each (cpu, &own) {
+        count += cpu / size != last;
+        last = cpu / size;
+    }
+    bitset_done(&own);
+    return count;
+}
+
+uint32_t step_share_places(const struct step_share *share)
+{
+    const StepRequest *request = share->request;
+    uint64_t most = UINT32_MAX;
+
+    if (request->ntasks_per_core)
+        most =
+            (uint64_t)request->ntasks_per_core * count_groups(share, MAX(share->used->threads, 1));
+    if (request->ntasks_per_socket)
+        most = MIN(most, (uint64_t)request->ntasks_per_socket *
+                             count_groups(share, share->used->per_socket ? share->used->per_socket
+                                                                         : LIMIT_CPU_NUMBER));
+    return (uint32_t)MIN(most, UINT32_MAX);
+}
+
 uint32_t step_share_cpus_per_task(const struct step_share *share)
 {
     const StepRequest *request = share->request;
@@ -123,6 +156,8 @@ uint32_t step_share_cpus_per_task(const struct step_share *share)
         if (str_eq(asked->name, "gpu") && asked->scope == GRES_PER_TASK)
             cpus = MAX(cpus, (uint32_t)MIN(asked->count * request->cpus_per_gpu, UINT16_MAX));
     }
+    if (request->ntasks_per_core) /* its part of a core is its own */
+        cpus = MAX(cpus, threads / MIN(request->ntasks_per_core, threads));
     if (request->threads_per_core && request->threads_per_core < threads)
         cpus *= threads / request->threads_per_core; /* the other threads of its cores stay idle */
     return cpus;

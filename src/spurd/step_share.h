@@ -15,6 +15,7 @@ struct step_used {
     uint64_t mem_mb;
     VEC(const StepNode *) steps; /* those that do not overlap */
     uint32_t sockets, threads;   /* 0: one */
+    uint32_t per_socket;         /* CPUs of each; 0: all */
 };
 
 /* One node of the allocation and a step that may go there. */
@@ -29,6 +30,9 @@ uint32_t step_share_tasks(const struct step_share *share, bool now);
 
 /* How many devices of this request the node has. */
 uint64_t step_share_count(const struct step_share *share, const GresRequest *gres, bool now);
+
+/* Tasks that its cores and sockets allow, of those that the job has there. */
+uint32_t step_share_places(const struct step_share *share);
 
 /* CPUs that a task keeps others from using. */
 uint32_t step_share_cpus_per_task(const struct step_share *share);

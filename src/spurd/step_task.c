@@ -219,6 +219,7 @@ static int build_env(const struct step_give *give, struct arena *arena, StepTask
         put_number(&env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
     if (!str_is_empty(layout->resv_ports))
         env_set(&env, "SLURM_STEP_RESV_PORTS", layout->resv_ports);
+    env_set(&env, "SLURM_OOM_KILL_STEP", out->oom_kill_step ? "1" : "0");
     if (!str_is_empty(layout->cpu_freq))
         env_set(&env, "SLURM_CPU_FREQ_REQ", layout->cpu_freq);
     if (!env_get(&env, "PATH"))
@@ -421,6 +422,10 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     if (step_whole(&give, index, arena, out->tasks, err) < 0)
         return -(int)err->code;
     step_give_limits(&give, arena, out);
+    out->has_oom_kill_step = true;
+    out->oom_kill_step = launch->has_oom_kill_step
+                             ? launch->oom_kill_step
+                             : env_oom_kill_step(task_spec(grant), node.config);
     if (layout->id->step != STEP_INTERACTIVE ||
         task_launches(node.config, "interactive_step_set_cpu_freq"))
         task_freq(&node, layout->cpu_freq, give.here->cpu_ids, arena, out);

@@ -339,6 +339,8 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
         spec->has_open_append ? spec->open_append : node->config && node->config->append_output;
     out->umask = spec->has_umask ? spec->umask & 0777 : 022;
     task_limits(node, grant, arena, out);
+    out->has_oom_kill_step = true;
+    out->oom_kill_step = env_oom_kill_step(spec, node->config);
     if (task_launches(node->config, "batch_step_set_cpu_freq"))
         task_freq(node, spec->cpu_freq, grant->alloc ? grant->alloc->cpu_ids : NULL, arena, out);
     build_env(node, grant, payload, login, arena, out);

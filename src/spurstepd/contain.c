@@ -105,6 +105,8 @@ static void limit_step(struct contain *contain, const StepTask *task)
 {
     if (task->step_mem_bytes)
         put_number(contain->cgroup_fd, "memory.max", task->step_mem_bytes);
+    if (task->oom_kill_step)
+        put(contain->cgroup_fd, "memory.oom.group", "1");
     if (!str_is_empty(task->step_cpuset))
         contain->has_cpuset = put(contain->cgroup_fd, "cpuset.cpus", task->step_cpuset);
 }

@@ -161,6 +161,8 @@ void tasks_say_over(struct tasks *tasks, StepNews *news)
     over.state = tasks->hold.why;
     over.usage = &tasks->usage;
     over.text = tasks->ended.text;
+    over.has_end_step = over.end_step = tasks->task->oom_kill_step && tasks->hold.ended_by_us &&
+                                        tasks->hold.why == JOB_OUT_OF_MEMORY;
     over.has_launch_failed = over.launch_failed = tasks->launch_failed;
     out.what_case = RUN_STEP_OUT__WHAT_OVER;
     out.over = &over;

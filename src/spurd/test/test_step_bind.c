@@ -98,6 +98,15 @@ static void test_two_sockets_with_threads(void **state)
         { ASK(TASKS(2, 1), .hint = "memory_bound"), "0x1 0x100" },
         { ASK(TASKS(16, 1), .hint = "multithread", .distribution = "block:block:block"),
           "0x1 0x2 0x4 0x8 0x10 0x20 0x40 0x80 0x100 0x200 0x400 0x800 0x1000 0x2000 0x4000 0x8000" },
+        /* so many tasks on each core or socket */
+        { ASK(TASKS(4, 1), .cpu_bind = "threads", .distribution = "*:block:block", .per_core = 1),
+          "0x1 0x4 0x10 0x40" },
+        { ASK(TASKS(3, 1), .cpu_bind = "threads", .distribution = "*:block:block", .per_core = 2),
+          "0x1 0x2 0x4" },
+        { ASK(TASKS(3, 1), .cpu_bind = "threads", .distribution = "*:block:block", .per_socket = 2),
+          "0x1 0x2 0x100" },
+        { ASK(TASKS(2, 1), .cpu_bind = "cores", .distribution = "*:block:block", .per_socket = 1),
+          "0x3 0x300" },
         /* lists */
         { ASK(TASKS(3, 1), .cpu_bind = "rank"), "0x1 0x2 0x4" },
         { ASK(TASKS(3, 1), .cpu_ids = "6-7", .cpu_bind = "rank"), "0x40 0x80 0x40" },

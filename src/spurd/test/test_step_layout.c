@@ -16,6 +16,7 @@ struct step_case {
     uint32_t used[NODES_MAX];
     StepRequest request;
     const char *wanted; /* "n1:0,1 n2:2", or the name of the error */
+    uint32_t sockets, threads;
 };
 
 #define REQUEST(...)                                                                     \
@@ -54,6 +55,9 @@ static void check(const struct step_case *one)
         allocs[i].has_cpus = true;
         allocs[i].cpus = one->cpus[i];
         used[i].cpus = one->used[i];
+        used[i].sockets = one->sockets;
+        used[i].threads = one->threads;
+        used[i].per_socket = one->sockets ? one->cpus[i] / one->sockets : 0;
         list[allocation.n_nodes++] = &allocs[i];
     }
     if (step_layout(&allocation, NULL, used, &one->request, &arena, &layout, picked, &err) < 0)
@@ -137,5 +141,50 @@ static void test_what_others_have_is_waited_for_or_shared(void **state)
         check(&cases[i]);
 }
 
-UNIT_MAIN(UNIT(test_tasks_go_round_the_nodes_and_are_numbered_by_the_distribution),
+static void test_cores_and_sockets_hold_so_many_tasks(void **state)
+{
+    const struct step_case cases[] = {
+        /* two sockets of two cores of two threads */
+        { { 8, 8 }, { 0 }, REQUEST(N(4), .ntasks_per_core = 1), "n1:0,1,2,3", 2, 2 },
+        { { 8, 8 }, { 0 }, REQUEST(N(5), .ntasks_per_core = 1), "n1:0,1,2 n2:3,4", 2, 2 },
+        { { 8, 8 }, { 0 }, REQUEST(N(8), .ntasks_per_core = 2), "n1:0,1,2,3,4,5,6,7", 2, 2 },
+        { { 8, 8 }, { 0 }, REQUEST(N(3), .ntasks_per_socket = 1), "n1:0,1 n2:2", 2, 2 },
+        { { 8 }, { 0 }, REQUEST(N(3), .ntasks_per_socket = 1), "ERR_TOO_MANY_CPUS", 2, 2 },
+        { { 8 }, { 0 }, REQUEST(N(5), .ntasks_per_core = 1), "ERR_TOO_MANY_CPUS", 2, 2 },
+        { { 8 }, { 4 }, REQUEST(N(2), .exact = 1, .ntasks_per_core = 1), "n1:0,1", 2, 2 },
+        { { 8 }, { 6 }, REQUEST(N(2), .exact = 1, .ntasks_per_core = 1), "ERR_NODES_BUSY", 2, 2 },
+        { { 4, 4 }, { 0 }, REQUEST(N(3), .ntasks_per_socket = 2), "n1:0,1 n2:2", 0, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        check(&cases[i]);
+}
+
+static void test_packed(void **state)
+{
+    const struct step_case cases[] = {
+        { { 4, 4, 4 },
+          { 0 },
+          REQUEST(N(6), NODES(3), .distribution = (char *)"block,Pack"),
+          "n1:0,1,2,3 n2:4 n3:5" },
+        { { 4, 4, 4 },
+          { 0 },
+          REQUEST(N(6), NODES(3), .distribution = (char *)"block,NoPack"),
+          "n1:0,1 n2:2,3 n3:4,5" },
+        { { 4, 4 },
+          { 0 },
+          REQUEST(N(5), NODES(2), .distribution = (char *)"*:block,pack"),
+          "n1:0,1,2,3 n2:4" },
+        { { 4, 4 },
+          { 0 },
+          REQUEST(N(4), NODES(2), .distribution = (char *)"cyclic,Pack"),
+          "n1:0,2 n2:1,3" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        check(&cases[i]);
+}
+
+UNIT_MAIN(UNIT(test_cores_and_sockets_hold_so_many_tasks), UNIT(test_packed),
+          UNIT(test_tasks_go_round_the_nodes_and_are_numbered_by_the_distribution),
           UNIT(test_nodes_are_chosen_as_asked), UNIT(test_what_others_have_is_waited_for_or_shared))
