@@ -42,6 +42,7 @@ import agent_pb2
 import controller_pb2
 import run_pb2
 import spool_pb2
+import x11_pb2
 
 USER = 20001
 env = {k: v for k, v in os.environ.items() if not k.startswith(("SPUR_CON", "SLURM", "SBATCH"))}
@@ -365,6 +366,49 @@ try:
     ok("one more job on n1 runs", wait_for(lambda: state(second) == "RUNNING"))
     try_request("F22: a job's token for another job on the same node", "n1", second, wide_token, f"for job {wide}, not for job {second}")
     try_output("F22: output of another job by a job's token", "n1", second, wide_token, f"for job {wide}, not", f"for job {wide}, not")
+
+    # ---- ports and displays ----
+    def try_ports(name, node, bytes_, proof, text):
+        before = len(log(node))
+        message = run_pb2.HoldPortsRequest(layout=bytes_, proof=proof).SerializeToString()
+        with grpc.insecure_channel(address[node]) as channel:
+            try:
+                channel.unary_unary("/spur.NodeAccess/HoldPorts", same, same)(message, timeout=20)
+                error = None
+            except grpc.RpcError as failed:
+                error = failed
+        refused(name, node, error, text, rf"access.refused .*what=ports .*why=.*{text}", before)
+
+    def try_display(name, node, text, token=None, **fields):
+        before = len(log(node))
+        message = x11_pb2.X11In(open=x11_pb2.X11Open(**fields)).SerializeToString()
+        ask = Queue()
+        ask.put(message)
+        with grpc.insecure_channel(address[node]) as channel:
+            call = channel.stream_stream("/spur.NodeAccess/ForwardX11", same, same)(
+                iter(ask.get, None), metadata=bearer(token), timeout=20)
+            try:
+                next(iter(call))
+                error = None
+            except grpc.RpcError as failed:
+                error = failed
+            ask.put(None)
+            call.cancel()
+        refused(name, node, error, text, rf"access.refused .*what=x11 .*why=.*{text}", before)
+
+    ports = run_pb2.StepLayout.FromString(forgery)
+    ports.resv_ports = "12000-12003"
+    ports = ports.SerializeToString()
+    try_ports("F22: n2 holds ports on n1", "n1", ports, prove(grant["n2"].step_key, ports), "Invalid job credential")
+    try_ports("F22: nobody in particular holds ports", "n1", ports, b"", "Invalid job credential")
+    try_ports("F22: ports for a job that is not here", "n3", strange, prove(grant["n3"].step_key, strange), "credential revoked")
+    try_display("F22: n2 has a display of the job on n1", "n1", "Invalid job credential", layout=forgery,
+                proof=prove(grant["n2"].step_key, forgery))
+    try_display("F22: nobody in particular has a display", "n1", "denied", job_id=wide)
+    try_display("F22: another user has a display of the job", "n1", "denied", token=stranger, job_id=wide)
+    try_display("F22: another user has the display of the script", "n1", "denied", token=stranger, job_id=wide, batch=True,
+                display=10, cookie=b"0" * 16)
+    try_display("F22: a display of a job that is not here", "n1", "Invalid job id", token=token, job_id=other)
 
     # ---- n3 says what it is not entitled to say ----
     wire = Wire(f"127.0.0.1:{port}")
