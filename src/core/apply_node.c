@@ -93,7 +93,7 @@ static void end_jobs(struct state *state, struct node *node, struct events *out)
             continue;
         }
         if (job_may_requeue(state, job))
-            job_requeue(state, job, JOB_NODE_FAIL, 0, 0, REASON_NONE, state->time_us, out);
+            job_requeue_without(state, job, node->spec->name, out);
         else
             job_end(state, job, JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE, state->time_us, NULL, out);
         if (job_holds(job))

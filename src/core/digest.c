@@ -89,6 +89,12 @@ static uint64_t fold_more(uint64_t hash, const struct job_more *more)
     hash = fold_text(hash, more->failed_node);
     hash = fold_text(hash, more->planned_nodes);
     hash = fold(hash, (uint64_t)more->preempt_us);
+    if (more->avoid_nodes || more->node_fails || more->backoff_us) {
+        hash = fold_text(hash, more->avoid_nodes);
+        hash = fold(hash, (uint64_t)more->avoid_us);
+        hash = fold(hash, (uint64_t)more->backoff_us);
+        hash = fold(hash, (uint64_t)more->node_fails << 1 | more->avoids);
+    }
     if (more->preempt_end_us || more->preempted_by) {
         hash = fold(hash, (uint64_t)more->preempt_end_us << 1 | more->preempt_requeue);
         hash = fold(hash, more->preempted_by);

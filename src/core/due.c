@@ -137,8 +137,8 @@ static int64_t due_of(const struct state *state, const struct job *job)
     switch (job_phase(job)) {
     case PHASE_PENDING:
         if (!job->hold && !job->deps && !job->eligible_us)
-            due = job->begin_us;
-        due = MIN(due, deps_due(state, job));
+            due = job_begin_us(job);
+        due = MIN(MIN(due, backoff_due(job)), deps_due(state, job));
         return MIN(due, deadline_due(job, true));
     case PHASE_CONFIGURING: /* the limit counts from the launch */
         return deadline_due(job, false);
@@ -261,6 +261,10 @@ static void pending_due(struct state *state, struct job *job, struct events *out
     if (deadline_due(job, true) <= state->time_us) {
         job_end(state, job, JOB_DEADLINE, REASON_FAIL_DEADLINE, state->time_us, NULL, out);
         return;
+    }
+    if (backoff_due(job) <= state->time_us) {
+        backoff_pending(state, job);
+        emit_job(out, EVENT_JOB_CHANGED, job)->shape_changed = true;
     }
     if (job->deps)
         deps_review(state, job, NO_TASK, out);

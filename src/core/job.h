@@ -140,6 +140,11 @@ struct job_more {
     uint32_t het_job_id, het_offset, het_count;
     uint32_t time_min_s;
     int32_t site_factor;      /* that an administrator added to its priority */
+    char *avoid_nodes;        /* that failed it; backoff.c */
+    int64_t avoid_us;         /* until then */
+    int64_t backoff_us;       /* it may not start before */
+    uint16_t node_fails;      /* in a row */
+    bool avoids;              /* its shape is without these nodes */
     uint32_t unbound_attempt; /* became requeueable while it ran: its nodes do not know */
     uint16_t mail_times; /* MailType: the parts of its time limit that somebody wants to hear of */
     uint16_t mail_sent;  /* of those, told in this attempt */
@@ -206,6 +211,9 @@ struct span job_name(const struct job *job);
 bool job_spec_field(const struct job *job, unsigned field, struct span *out);
 /* The whole spec; free with job_spec__free_unpacked(spec, NULL). */
 JobSpec *job_spec_unpack(const struct job *job);
+
+/* It may not start before: as it was asked for, or because nodes failed it; backoff.c. */
+int64_t job_begin_us(const struct job *job);
 
 /* When it ends at the latest if it started at `start_us`; INT64_MAX without a limit. */
 int64_t job_end_by(const struct job *job, int64_t start_us);

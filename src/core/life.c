@@ -8,7 +8,7 @@
 
 static bool nothing_in_the_way(const struct state *state, const struct job *job)
 {
-    return !job->hold && !job->deps && job->begin_us <= state->time_us;
+    return !job->hold && !job->deps && job_begin_us(job) <= state->time_us;
 }
 
 void job_refresh(struct state *state, struct job *job, struct events *out)
@@ -100,6 +100,7 @@ static void requeue_others(struct state *state, const struct job *job, JobState 
         if (!other || !job_can(other, JOB_ON_REQUEUE))
             continue;
         bool told = job_phase(other) == PHASE_COMPLETING;
+        backoff_share(job, other);
         job_requeue(state, other, ended_as, job->hold,
                     job->flags & (JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT), job->reason,
                     end_us, out);
@@ -169,6 +170,7 @@ static void now_pending(struct state *state, struct job *job, struct events *out
     run_free(state, job->run);
     job->run = NULL;
     job->end_us = 0;
+    backoff_pending(state, job);
     emit_job(out, EVENT_JOB_CLEAN, job)->end_state = JOB_PENDING;
     job_refresh(state, job, out);
 }
@@ -265,7 +267,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
     }
     if ((how == JOB_NEVER_RAN && !job->beside) ||
         (how == JOB_RUNS_NOT && job_may_requeue(state, job)))
-        job_requeue(state, job, JOB_NODE_FAIL, 0, 0, REASON_NONE, state->time_us, out);
+        job_requeue_without(state, job, part->name, out);
     else
         job_end(state, job, JOB_NODE_FAIL, REASON_FAIL_DOWN_NODE, state->time_us, NULL, out);
     if (job_holds(job))

@@ -110,6 +110,13 @@ static void more_msg(const struct job_more *more, JobStatus *out)
     out->system_comment = more->system_comment;
     out->failed_node = more->failed_node;
     out->planned_nodes = more->planned_nodes;
+    out->avoid_nodes = more->avoid_nodes;
+    SET_TIME(avoid_us, more->avoid_us);
+    SET_TIME(backoff_us, more->backoff_us);
+    if (more->node_fails)
+        SET(node_fails, more->node_fails);
+    if (more->avoids)
+        SET(avoids, true);
     SET_TIME(preempt_us, more->preempt_us);
     if (more->site_factor)
         SET(site_factor, more->site_factor);
@@ -220,8 +227,8 @@ static void shown_msg(const struct state *state, const struct job *job, bool tas
         out->priority = job_priority(state, job);
     if (job->hold && job->state == JOB_PENDING)
         out->priority = 0;
-    if (!job->eligible_us && job->state == JOB_PENDING && !job->hold && job->begin_us)
-        SET(eligible_us, job->begin_us);
+    if (!job->eligible_us && job->state == JOB_PENDING && !job->hold && job_begin_us(job))
+        SET(eligible_us, job_begin_us(job));
     int64_t accrue_us = job_accrues_us(state, job);
     SET_TIME(accrue_us, accrue_us);
     if (job->run)

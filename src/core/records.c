@@ -124,6 +124,7 @@ static void more_free(struct job_more *more)
     free(more->system_comment);
     free(more->failed_node);
     free(more->planned_nodes);
+    free(more->avoid_nodes);
     free(more);
 }
 
@@ -138,6 +139,7 @@ static struct job_more *more_copy(const struct job_more *more)
     copy->system_comment = mem_strdup(more->system_comment);
     copy->failed_node = mem_strdup(more->failed_node);
     copy->planned_nodes = mem_strdup(more->planned_nodes);
+    copy->avoid_nodes = mem_strdup(more->avoid_nodes);
     return copy;
 }
 

@@ -103,7 +103,8 @@ static void take_more(struct job *job, const SnapshotJob *msg)
 
     if (!status->reason_text && !status->admin_comment && !status->system_comment &&
         !status->failed_node && !status->planned_nodes && !status->preempt_us && !msg->het_count &&
-        !msg->preempted_by && !msg->unbound_attempt && !msg->mail_sent && !status->site_factor)
+        !msg->preempted_by && !msg->unbound_attempt && !msg->mail_sent && !status->site_factor &&
+        !status->avoid_nodes && !status->node_fails && !status->backoff_us)
         return;
     struct job_more *more = job_more(job);
     job_set_text(&more->reason_text, status->reason_text);
@@ -111,6 +112,11 @@ static void take_more(struct job *job, const SnapshotJob *msg)
     job_set_text(&more->system_comment, status->system_comment);
     job_set_text(&more->failed_node, status->failed_node);
     job_set_text(&more->planned_nodes, status->planned_nodes);
+    job_set_text(&more->avoid_nodes, status->avoid_nodes);
+    more->avoid_us = status->avoid_us;
+    more->backoff_us = status->backoff_us;
+    more->node_fails = (uint16_t)status->node_fails;
+    more->avoids = status->avoids && status->avoid_nodes;
     more->preempt_us = status->preempt_us;
     more->site_factor = status->site_factor;
     more->preempt_end_us = msg->preempt_end_us;
@@ -259,9 +265,13 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err)
     JobSpec *spec = job_spec__unpack(&allocator, msg->spec.len, msg->spec.data);
     if (!spec)
         return damaged(err, msg->id, "its spec cannot be read");
-    struct admitted admitted = { .known = shape_find(state, spec, &state->scratch) };
+    JobSpec shaped = *spec;
+    backoff_exclude(&(struct job_more){ .avoid_nodes = msg->status->avoid_nodes,
+                                        .avoids = msg->status->avoids && msg->status->avoid_nodes },
+                    &shaped, &state->scratch);
+    struct admitted admitted = { .known = shape_find(state, &shaped, &state->scratch) };
     if (!admitted.known)
-        admitted.shape = shape_parse(state, spec, err);
+        admitted.shape = shape_parse(state, &shaped, err);
     if (!admitted.known && !admitted.shape)
         return damaged(err, msg->id, "its spec is not right");
     struct job *job = NEW(struct job);

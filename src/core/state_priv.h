@@ -331,6 +331,17 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err);
 void admitted_done(struct admitted *admitted);
 
+/* backoff.c: a node failed the job, which is requeued, and does without it for a while */
+void job_requeue_without(struct state *state, struct job *job, const char *node,
+                         struct events *out);
+void backoff_share(const struct job *job, struct job *other); /* another component */
+/* It is pending again, or it is due that it may use them again. */
+void backoff_pending(struct state *state, struct job *job);
+void backoff_forget(struct job *job, bool nodes_too);
+int64_t backoff_due(const struct job *job);
+/* What its shape excludes besides. */
+void backoff_exclude(const struct job_more *more, JobSpec *spec, struct arena *arena);
+
 /* shape.c */
 struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena);
 /* One more reference to the shape of an admitted job, putting it into the table if it is new. */

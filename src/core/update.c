@@ -165,6 +165,8 @@ static enum err_code update_hold(struct state *state, struct job *job, const Cmd
     job->hold = (uint8_t)MIN(cmd->hold, 2);
     job->reason = job->hold == 2 ? REASON_HELD_ADMIN : job->hold ? REASON_HELD_USER : REASON_NONE;
     if (!job->hold)
+        backoff_forget(job, false);
+    if (!job->hold)
         job->flags &=
             ~(uint32_t)(JOB_FLAG_REQUEUE_HOLD | JOB_FLAG_SPECIAL_EXIT | JOB_FLAG_LAUNCH_FAILED);
     job_touch(state, job);
@@ -341,6 +343,7 @@ static enum err_code update_spec(struct state *state, struct job *job, const Cmd
     if (job->run && !could_requeue && job_may_requeue(state, job))
         job_unbind(state, job);
     if (pending) {
+        backoff_forget(job, true);
         write_pending(state, job, spec, cmd, new_deps, &admitted);
         job_bind(state, job);
         job_count(state, job, 1);

@@ -274,6 +274,16 @@ static void add_hold(const struct sched *sched, const struct job *job, struct st
         str_addf(out, "%s %u", i ? "," : hold->count > 1 ? "s" : "", hold->victims[i].id);
 }
 
+static void add_avoided(const struct job *job, int64_t now_us, struct str *out)
+{
+    const struct job_more *more = job->more;
+
+    if (!more || !more->avoids || more->avoid_us <= now_us)
+        return;
+    str_addf(out, "does without %s, which failed it, for ", more->avoid_nodes);
+    timefmt_write_duration(out, (more->avoid_us - now_us) / 1000000, TIMEFMT_SHORT);
+}
+
 static void add_preempted(const struct job *job, struct str *out)
 {
     if (job->more && job->more->preempt_us)
@@ -321,6 +331,8 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     add_hold(sched, job, &text);
     explain_add(out, arena, &text);
     add_preempted(job, &text);
+    explain_add(out, arena, &text);
+    add_avoided(job, now_us, &text);
     explain_add(out, arena, &text);
     explain_age(sched, job, &text);
     explain_add(out, arena, &text);

@@ -170,15 +170,22 @@ void explain_not_eligible(const struct sched *sched, const struct job *job, unsi
     } else if (reason == REASON_MAX_REQUEUE) {
         str_addf(&text, "held because it was requeued %u time%s", job->restarts,
                  job->restarts == 1 ? "" : "s");
+        if (job->more && job->more->node_fails)
+            str_addf(&text, ", nodes failed it %u times in a row", job->more->node_fails);
     } else if (reason == REASON_DEPENDENCY || reason == REASON_DEP_INVALID) {
         str_add(&text, reason == REASON_DEPENDENCY ? "waits for other jobs: "
                                                    : "its dependency can never be fulfilled: ");
         core_dependency_words(sched->state, job, &text);
         out->never = reason == REASON_DEP_INVALID;
-    } else if (reason == REASON_BEGIN_TIME && job->begin_us > now_us) {
-        str_add(&text, "may not start before its time, which is in ");
-        timefmt_write_duration(&text, (job->begin_us - now_us) / 1000000, TIMEFMT_SHORT);
-        out->planned_start_us = job->begin_us;
+    } else if (reason == REASON_BEGIN_TIME && job_begin_us(job) > now_us) {
+        if (job_begin_us(job) > job->begin_us)
+            str_addf(
+                &text, "nodes failed it %u times in a row, the last was %s: it is tried again in ",
+                job->more->node_fails, job->more->failed_node ? job->more->failed_node : "unknown");
+        else
+            str_add(&text, "may not start before its time, which is in ");
+        timefmt_write_duration(&text, (job_begin_us(job) - now_us) / 1000000, TIMEFMT_SHORT);
+        out->planned_start_us = job_begin_us(job);
     } else {
         str_addf(&text, "waits for %s: %s", reason_word(reason), help ? help : "not eligible yet");
     }

@@ -63,7 +63,8 @@ int64_t job_start_us(const Job *job, int64_t now_us)
         return status->start_us > 0 ? status->start_us : status->end_us;
     if (status->planned_start_us > 0)
         return status->planned_start_us;
-    return spec->begin_us > now_us ? spec->begin_us : 0;
+    int64_t begin_us = MAX(spec->begin_us, status->backoff_us);
+    return begin_us > now_us ? begin_us : 0;
 }
 
 int64_t job_end_us(const Job *job, int64_t now_us)
