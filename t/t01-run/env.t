@@ -4,7 +4,7 @@
 # env.t - every variable that Slurm documents: in scripts, salloc, tasks, prologs and epilogs of all kinds
 . "$(dirname "$0")/../lib.sh"
 mkdir "$T/out" && chmod 777 "$T/out"
-for what in prolog epilog task_prolog task_epilog srun_prolog srun_epilog; do
+for what in prolog epilog task_prolog task_epilog srun_prolog srun_epilog controller_prolog controller_epilog; do
     printf '#!/bin/bash\nPATH=/usr/bin:/bin\n[ -e %s/$SLURM_JOB_ID.%s ] || env >%s/$SLURM_JOB_ID.%s\n' "$T/out" $what "$T/out" $what >"$T/$what"
     # the script is a task as well; what the table says is of srun's
     case $what in prolog | epilog) sed -i '3s/^/[ "$SLURMD_NODENAME" = n1 ] || exit 0; /' "$T/$what" ;; esac
@@ -29,7 +29,7 @@ one() {
     case " $* " in *" --array"*) batch[$name]=$(basename -a -s .batch "$T"/out/*.batch | sort -n | tail -1) ;;
     *) salloc[$name]=$(timeout 60 salloc -Q "$@" bash -c "env >$T/out/\$SLURM_JOB_ID.salloc; echo \$SLURM_JOB_ID") ;; esac
 }
-one plain -N2 -n4 --ntasks-per-node=2 -c1 -J envjob --comment=hello --extra=more -L lic:1 --mem=64 -t 10
+one plain -N2 -n4 --ntasks-per-node=2 -c1 -J envjob --wckey=key --comment=hello --extra=more -L lic:1 --mem=64 -t 10
 one plane -w n1 -N1 -n4 -m plane=2 -d "afterany:${batch[plain]}"
 one gpu -w n1 -N1 --gpus-per-node=1 --cpus-per-gpu=2 --mem-per-gpu=10 --gpu-bind=none --threads-per-core=1
 one per -w n1 -n1 -G 2 --mem-per-cpu=16 --ntasks-per-core=1 --ntasks-per-socket=4 --mem-bind=prefer,map_mem:0 --cpu-freq=performance --oom-kill-step -O
@@ -39,7 +39,7 @@ ended() { [ "$(squeue -h | wc -l)" -eq 0 ] && [ -e "$T/out/${batch[plain]}.epilo
 wait_for 30 ended
 wait_for 30 test -e "$T/out/${batch[gpu]}.epilog"
 
-declare -A context=([prolog]=prolog_slurmd [epilog]=epilog_slurmd [task_prolog]=prolog_task [task_epilog]=epilog_task [srun_prolog]=prolog_srun [srun_epilog]=epilog_srun)
+declare -A context=([prolog]=prolog_slurmd [epilog]=epilog_slurmd [task_prolog]=prolog_task [task_epilog]=epilog_task [srun_prolog]=prolog_srun [srun_epilog]=epilog_srun [controller_prolog]=prolog_slurmctld [controller_epilog]=epilog_slurmctld)
 while IFS=$'\t' read -r name wheres job value; do
     case $name in \#*) continue ;; esac
     if [ "$job" = never ]; then
