@@ -10,7 +10,7 @@
 
 struct control {
     struct cli cli;
-    bool all, detail, future, one_line, quiet, json, interactive, leave;
+    bool all, detail, future, one_line, quiet, json, yaml, interactive, leave;
     uint32_t verbose;
     int argc; /* of the whole command, for JSON */
     char **argv;

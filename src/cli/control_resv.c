@@ -129,7 +129,7 @@ static void show_json(struct control *control, const ListReservationsReply *repl
     struct str out = { 0 };
     struct jsonw json;
 
-    jsonw_init(&json, &out);
+    (control->yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
     jsonw_object(&json, NULL);
     jsonw_list(&json, "reservations");
     for (size_t i = 0; i < reply->n_reservations; i++) {

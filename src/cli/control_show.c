@@ -38,7 +38,7 @@ static void listing_begin(struct listing *listing, struct control *control,
 {
     *listing = (struct listing){ .control = control, .table = table, .ctx = ctx_of(control) };
     if (control->json) {
-        jsonw_init(&listing->json, &listing->out);
+        (control->yaml ? jsonw_init_yaml : jsonw_init)(&listing->json, &listing->out);
         jsonw_object(&listing->json, NULL);
         jsonw_list(&listing->json, key);
     }

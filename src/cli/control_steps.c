@@ -167,7 +167,7 @@ int control_show_steps(struct control *control, int argc, char **argv)
     }
     if (argc)
         wanted.id = arena_printf(&control->cli.arena, "%.*s", (int)strcspn(argv[0], "."), argv[0]);
-    jsonw_init(&wanted.json, &wanted.out);
+    (control->yaml ? jsonw_init_yaml : jsonw_init)(&wanted.json, &wanted.out);
     jsonw_object(&wanted.json, NULL);
     jsonw_list(&wanted.json, "steps");
     if (each_job(control, &wanted, &err) < 0) {

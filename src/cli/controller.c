@@ -299,7 +299,7 @@ static int run(struct cli *cli, struct change_args *args, char **operands, int c
     if (count == 1 && strcmp(operands[0], "list") == 0)
         return list(cli);
     if (count == 1 && strcmp(operands[0], "ping") == 0)
-        return ping_print(cli, false, 0, NULL);
+        return ping_print(cli, false, false, 0, NULL);
     if (!verb) {
         cli_error(cli, "'%s' is not list, ping, add, remove or transfer", operands[0]);
         return 1;

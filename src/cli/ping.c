@@ -71,13 +71,13 @@ static size_t primary_of(const struct pinged *all, size_t count)
     return 0;
 }
 
-static void print_json(const struct pinged *all, size_t count, size_t primary, int argc,
+static void print_json(const struct pinged *all, size_t count, size_t primary, bool yaml, int argc,
                        char **argv)
 {
     struct str out = { 0 };
     struct jsonw json;
 
-    jsonw_init(&json, &out);
+    (yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
     jsonw_object(&json, NULL);
     jsonw_list(&json, "pings");
     for (size_t i = 0; i < count; i++) {
@@ -96,13 +96,13 @@ static void print_json(const struct pinged *all, size_t count, size_t primary, i
     str_done(&out);
 }
 
-int ping_print(struct cli *cli, bool as_json, int argc, char **argv)
+int ping_print(struct cli *cli, bool as_json, bool yaml, int argc, char **argv)
 {
     struct pinged all[PING_MAX];
     size_t count = ping_all(cli, all), primary = primary_of(all, count), backup = 0, up = 0;
 
     if (as_json)
-        print_json(all, count, primary, argc, argv);
+        print_json(all, count, primary, yaml, argc, argv);
     for (size_t i = 0; i < count; i++) {
         up += all[i].reply != NULL;
         if (as_json)

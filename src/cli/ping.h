@@ -22,6 +22,6 @@ void ping_one(struct cli *cli, struct pinged *pinged);
 size_t ping_all(struct cli *cli, struct pinged *all);
 
 /* scontrol ping: one line for each controller; 1 when none is up. */
-int ping_print(struct cli *cli, bool as_json, int argc, char **argv);
+int ping_print(struct cli *cli, bool as_json, bool yaml, int argc, char **argv);
 
 #endif

@@ -18,7 +18,7 @@
 #include "schema/script.h"
 
 struct scontrol_args {
-    bool all, detail, future, help, usage, version, hide, one_line, quiet, has_json;
+    bool all, detail, future, help, usage, version, hide, one_line, quiet, has_json, yaml;
     uint32_t verbose;
     const char *json, *uid;
 };
@@ -32,6 +32,14 @@ static int read_json(const struct option_call *call, const char *value, struct e
     args->has_json = true;
     args->json = value;
     return 0;
+}
+
+static int read_yaml(const struct option_call *call, const char *value, struct err *err)
+{
+    struct scontrol_args *args = call->target;
+
+    args->yaml = true;
+    return read_json(call, value, err);
 }
 
 /* clang-format off */
@@ -53,7 +61,7 @@ static const struct option options[] = {
     { .name = "usage", .read = option_flag, .into = FLAG(usage) },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct scontrol_args, verbose), .help = "Say more; may be repeated." },
     { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
-    { .name = "yaml", .arg = "[VERSION]", .read = option_text, .later = "only JSON is written", .help = "As YAML." },
+    { .name = "yaml", .arg = "[VERSION]", .read = read_yaml, .help = "As YAML." },
 };
 /* clang-format on */
 
@@ -94,7 +102,7 @@ static int do_shutdown(struct control *control, int argc, char **argv)
 
 static int do_ping(struct control *control, int argc, char **argv)
 {
-    return ping_print(&control->cli, control->json, control->argc, control->argv);
+    return ping_print(&control->cli, control->json, control->yaml, control->argc, control->argv);
 }
 
 /* Which controller is to lead: the one with that number in the list, or the first that does not. */
@@ -400,6 +408,7 @@ static int scontrol_run(struct control *control, const struct option_set *set, i
     control->one_line = args.one_line;
     control->quiet = args.quiet;
     control->json = args.has_json;
+    control->yaml = args.yaml;
     control->verbose = args.verbose;
     return count ? run_words(control, count, operands) : run_prompt(control);
 }

@@ -84,7 +84,7 @@ struct sinfo_args {
     const char *format, *names_format, *nodes, *partition, *sort, *states, *json;
     bool all, dead, exact, future, help, usage, version, hide, reasons, long_form, by_node,
         no_header, reservations, responding, summary, noconvert, help_letters, help_names,
-        help_states, has_json, stale;
+        help_states, has_json, yaml, stale;
     uint32_t iterate_s, verbose;
 };
 

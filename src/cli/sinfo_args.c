@@ -35,6 +35,14 @@ static int read_json(const struct option_call *call, const char *value, struct e
     return 0;
 }
 
+static int read_yaml(const struct option_call *call, const char *value, struct err *err)
+{
+    struct sinfo_args *args = call->target;
+
+    args->yaml = true;
+    return read_json(call, value, err);
+}
+
 /* clang-format off */
 static const struct option rows[] = {
     { .name = "all", .key = 'a', .env = { "SINFO_ALL" }, .read = option_flag, .into = FLAG(all), .help = "Also hidden partitions." },
@@ -70,7 +78,7 @@ static const struct option rows[] = {
     { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct sinfo_args, verbose), .help = "Say how much there is; may be repeated." },
     { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
-    { .name = "yaml", .arg = "[VERSION]", .read = option_text, .later = "only JSON is written", .help = "As YAML." },
+    { .name = "yaml", .arg = "[VERSION]", .read = read_yaml, .help = "As YAML." },
 };
 /* clang-format on */
 
@@ -236,7 +244,7 @@ static void print_json(struct sinfo *sinfo, const sinfo_groups *groups, const st
     struct str out = { 0 };
     struct jsonw json;
 
-    jsonw_init(&json, &out);
+    (sinfo->args.yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
     jsonw_object(&json, NULL);
     sinfo_add_json(&json, groups, ctx);
     cli_json_end(&json, sinfo->argc, sinfo->argv, ctx->cluster);

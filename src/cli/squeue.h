@@ -16,7 +16,7 @@ struct squeue_args {
         *qos, *reservation, *sort, *states, *steps, *users, *json;
     bool all, array, hide, help, usage, version, long_form, me, not_me, no_header, only_state,
         priority, stale, start, job_flag, step_flag, noconvert, expand, help_letters, help_names,
-        help_states, has_json;
+        help_states, has_json, yaml;
     int64_t over_s, under_s;
     uint32_t iterate_s, verbose;
 };

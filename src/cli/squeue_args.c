@@ -51,6 +51,14 @@ static int read_json(const struct option_call *call, const char *value, struct e
     return 0;
 }
 
+static int read_yaml(const struct option_call *call, const char *value, struct err *err)
+{
+    struct squeue_args *args = call->target;
+
+    args->yaml = true;
+    return read_json(call, value, err);
+}
+
 /* clang-format off */
 static const struct option rows[] = {
     { .name = "account", .key = 'A', .arg = "NAMES", .env = { "SQUEUE_ACCOUNT" }, .read = option_text, .into = TEXT(accounts), .help = "Only jobs of these accounts." },
@@ -102,7 +110,7 @@ static const struct option rows[] = {
     { .name = "users", .arg = "NAMES", .read = option_text, .into = TEXT(users) },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct squeue_args, verbose), .help = "Say what is asked for; may be repeated." },
     { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
-    { .name = "yaml", .arg = "[VERSION]", .read = option_text, .later = "only JSON is written", .help = "As YAML." },
+    { .name = "yaml", .arg = "[VERSION]", .read = read_yaml, .help = "As YAML." },
 };
 /* clang-format on */
 

@@ -161,7 +161,7 @@ static void print_json(struct squeue *squeue, const queue_jobs *jobs, const stru
     struct str out = { 0 };
     struct jsonw json;
 
-    jsonw_init(&json, &out);
+    (squeue->args.yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
     jsonw_object(&json, NULL);
     jsonw_list(&json, squeue->args.step_flag ? "steps" : "jobs");
     for (size_t i = 0; i < jobs->len; i++) {

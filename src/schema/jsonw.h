@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jsonw.h - writes JSON as it goes, into a struct str
+ * jsonw.h - writes JSON, or the same as YAML, as it goes, into a struct str
  *
  * Two blanks per level, "/" written "\/", an empty list on two lines: the form that Slurm's commands
  * print. Text that is not UTF-8 becomes U+FFFD byte by byte, so that the result is always JSON.
+ * As YAML every text is quoted: none can be taken for a number or a truth value.
  */
 #ifndef SCHEMA_JSONW_H
 #define SCHEMA_JSONW_H
@@ -16,9 +17,15 @@ struct jsonw {
     struct str *out;
     unsigned depth;
     bool any[JSONW_DEPTH_MAX]; /* something was written at this level */
+    bool yaml;
+    bool list[JSONW_DEPTH_MAX];       /* YAML: this level is one */
+    bool same_line[JSONW_DEPTH_MAX];  /* its first entry follows the mark of a list's entry */
+    unsigned column[JSONW_DEPTH_MAX]; /* where its entries begin */
 };
 
 void jsonw_init(struct jsonw *json, struct str *out);
+/* Instead: the same calls write YAML. */
+void jsonw_init_yaml(struct jsonw *json, struct str *out);
 
 /* Inside an object every value begins with its key; NULL inside a list and at the top. */
 void jsonw_object(struct jsonw *json, const char *key);
