@@ -6,8 +6,8 @@
  * for each that started another one is submitted, so the queue keeps its length. Counted is the
  * planner: feeding events and planning. What core needs for the same is printed beside it.
  *
- *     bench-sched                                     P7, P8 and how they grow
- *     bench-sched NAME...                             rows of that table whose names begin so
+ *     bench-sched                                     P7, P8, how they grow, and long slices
+ *     bench-sched NAME...                             rows of these tables whose names begin so
  *     bench-sched JOBS [NODES [SHAPES [USERS]]]       one run
  *
  * For one run, in the environment, BOOKINGS=N: as scheduler.bookings. LIMITS=1: with accounts,
@@ -35,7 +35,7 @@ struct setting {
     unsigned jobs, nodes, shapes, users;
     unsigned times;    /* different time limits */
     unsigned bookings; /* 0: the default */
-    bool limits, switches;
+    bool limits, switches, blocks, preempts;
 };
 
 static uint64_t seed = 1;
@@ -133,6 +133,20 @@ static void add_switches(struct str *toml, unsigned nodes)
     str_addf(toml, "[[switches]]\nname = \"top\"\nswitches = \"s[1-%u]\"\n", spines);
 }
 
+static void add_blocks(struct str *toml, unsigned nodes)
+{
+    enum { BLOCK = 16 };
+    unsigned blocks = 0;
+
+    str_add(toml, "[topology]\nplugin = \"block\"\n");
+    for (unsigned kind = 0; kind < 2; kind++) {
+        unsigned count = kind ? nodes - nodes * 6 / 10 : nodes * 6 / 10;
+        for (unsigned i = 1; i <= count; i += BLOCK)
+            str_addf(toml, "[[blocks]]\nname = \"b%u\"\nnodes = \"%c[%u-%u]\"\n", ++blocks,
+                     kind ? 'g' : 'c', i, i + BLOCK - 1 < count ? i + BLOCK - 1 : count);
+    }
+}
+
 static struct rig *cluster(const struct setting *of)
 {
     struct str toml = { 0 };
@@ -151,6 +165,11 @@ static struct rig *cluster(const struct setting *of)
         add_accounts(&toml, of->users);
     if (of->switches)
         add_switches(&toml, nodes);
+    if (of->blocks)
+        add_blocks(&toml, nodes);
+    if (of->preempts)
+        str_add(&toml, "[[partitions]]\nname = \"high\"\nnodes = \"ALL\"\npriority_tier = 5\n"
+                       "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n");
     struct rig *rig = rig_new(str_text(&toml));
     str_done(&toml);
     rig->check = false;
@@ -234,32 +253,39 @@ static uint64_t placements(const struct setting *of)
 
     if (asked)
         return strtoull(asked, NULL, 10);
-    if (of->bookings || of->switches || of->nodes < 100)
+    if (of->bookings || of->switches || of->blocks || of->nodes < 100)
         return 2000;
     return of->nodes < 1000 ? 20000 : 100000;
+}
+
+/* The cluster first, then the queue. */
+static void fill(struct load *load)
+{
+    struct rig *rig = load->rig;
+    unsigned nodes = load->of->nodes;
+
+    seed = 1;
+    rig->ctx = load;
+    rig->on_start = on_start;
+    for (bool full = false; !full;) {
+        uint64_t before = rig->started;
+        for (unsigned i = 0; i < nodes; i++)
+            submit(load);
+        rig_plan(rig);
+        full = rig->started - before < nodes / 100 + 1;
+    }
+    while (state_counts(rig->state).pending < load->of->jobs)
+        submit(load);
 }
 
 static struct result run(const struct setting *of)
 {
     struct load load = { .rig = cluster(of), .of = of };
     struct rig *rig = load.rig;
-    unsigned nodes = of->nodes;
     uint64_t most = placements(of);
     struct result out = { 0 };
 
-    seed = 1;
-    rig->ctx = &load;
-    rig->on_start = on_start;
-    /* Fill the cluster, then the queue. */
-    for (bool full = false; !full;) {
-        uint64_t before = rig->started;
-        for (unsigned i = 0; i < nodes; i++)
-            submit(&load);
-        rig_plan(rig);
-        full = rig->started - before < nodes / 100 + 1;
-    }
-    while (state_counts(rig->state).pending < of->jobs)
-        submit(&load);
+    fill(&load);
     /* All of it from nothing, as after a restart. */
     sched_free(rig->sched);
     double begin = cpu_ms();
@@ -267,7 +293,7 @@ static struct result run(const struct setting *of)
     out.read_ms = cpu_ms() - begin;
     begin = cpu_ms();
     rig->slice_ms = 0;
-    rig_plan(rig);
+    rig_plan(rig); /* it is read in slices, then planned */
     out.first_pass_ms = cpu_ms() - begin;
     out.first_slice_ms = rig->slice_ms;
     churn(&load, most / 5);
@@ -286,6 +312,115 @@ static struct result run(const struct setting *of)
     vec_done(&load.heap);
     rig_free(rig);
     return out;
+}
+
+/* ---- long slices: what happens rarely and touches everything ---- */
+
+static void change_partition(struct rig *rig)
+{
+    rig_partition(rig, "main", INT64_C(86400) * 365);
+}
+
+static void make_reservation(struct rig *rig)
+{
+    rig_reserve(rig, "maint", "c[1-6000],g[1-4000]", 864000, false);
+}
+
+static void change_reservation(struct rig *rig)
+{
+    rig_reserve(rig, "maint", "c[1-3000]", 864000, true);
+}
+
+static void each_node(struct rig *rig, const char *state)
+{
+    for (unsigned i = 1; i <= 2000; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "c%u", i);
+        rig_node(rig, name, state);
+    }
+}
+
+static void drain_nodes(struct rig *rig)
+{
+    each_node(rig, "DRAIN");
+}
+
+static void resume_nodes(struct rig *rig)
+{
+    each_node(rig, "RESUME");
+}
+
+static void preempt_one(struct rig *rig)
+{
+    rig_submit(rig, "p=high c=16 gres=gpu:h100:4 t=600 uid=1");
+}
+
+static void preempt_wide(struct rig *rig)
+{
+    rig_submit(rig, "p=high N=200 ex t=600 uid=1");
+}
+
+static const struct {
+    const char *name;
+    void (*happen)(struct rig *rig);
+    bool preempts;
+} shocks[] = {
+    { "slices.partition", change_partition, false },
+    { "slices.resv_create", make_reservation, false },
+    { "slices.resv_change", change_reservation, false },
+    { "slices.drain_2000", drain_nodes, false },
+    { "slices.resume_2000", resume_nodes, false },
+    { "slices.preempt_1", preempt_one, true },
+    { "slices.preempt_200", preempt_wide, true },
+};
+
+/* Each of them happens, then slices until nothing is left to do. */
+static void run_shocks(const struct setting *of, const char *only)
+{
+    struct load load = { .rig = cluster(of), .of = of };
+    struct rig *rig = load.rig;
+
+    fill(&load);
+    rig_plan(rig);
+    rig->watch = true;
+    for (size_t i = 0; i < ARRAY_LEN(shocks); i++) {
+        if (strncmp(shocks[i].name, only, strlen(only)) != 0 || shocks[i].preempts != of->preempts)
+            continue;
+        bool more = true;
+        unsigned slices = 0;
+        uint64_t preempts = rig->preempts;
+        rig->slice_ms = rig->fed_ms = rig->core_ms = rig->plan_ms = rig->feed_ms = 0;
+        shocks[i].happen(rig);
+        double core = rig->core_ms;
+        for (; more || rig->preempts != preempts; slices++) {
+            preempts = rig->preempts;
+            rig_slice(rig, &more);
+        }
+        printf("%-18s %8u %6u %8.2f %8.2f %8u %9.0f %9.0f%s\n", shocks[i].name, of->jobs, of->nodes,
+               rig->slice_ms, rig->fed_ms, slices, rig->plan_ms + rig->feed_ms, core,
+               of->limits ? "  limits" : "");
+        fflush(stdout);
+    }
+    vec_done(&load.heap);
+    rig_free(rig);
+}
+
+static const struct setting shocked[] = {
+    { "slices", 1000000, 10000, 100, 100, 8 },
+    { "slices", 1000000, 10000, 100, 2000, 200, .limits = true },
+    { "slices", 1000000, 10000, 100, 100, 8, .preempts = true },
+};
+
+static void print_shocks(const char *only, unsigned jobs)
+{
+    printf("%-18s %8s %6s %8s %8s %8s %9s %9s\n", "sched", "jobs", "nodes", "slice ms", "feed ms",
+           "slices", "all ms", "core ms");
+    for (size_t i = 0; i < ARRAY_LEN(shocked); i++) {
+        struct setting of = shocked[i];
+        if (jobs)
+            of.jobs = jobs;
+        run_shocks(&of, only);
+    }
 }
 
 /* ---- the floor ---- */
@@ -340,6 +475,7 @@ static const struct setting settings[] = {
     { "nodes.50000", 100000, 50000, 100, 100, 8 },
     { "conservative.1e5", 100000, 1000, 100, 100, 8, .bookings = 256 },
     { "switches.1e4", 10000, 500, 100, 100, 8, .switches = true },
+    { "blocks.1e4", 10000, 500, 100, 100, 8, .blocks = true },
 };
 
 static void print_head(void)
@@ -398,6 +534,13 @@ int main(int argc, char **argv)
         refused += result.refused;
         most = strcmp(settings[i].name, "P7.100_shapes") == 0 ? result.per_s : most;
         least = strcmp(settings[i].name, "jobs.1e3") == 0 ? result.per_s : least;
+    }
+    const char *jobs = getenv("SHOCK_JOBS");
+    for (int i = 1; i < argc || argc == 1; i++) {
+        if (argc == 1 || strncmp(argv[i], "slices", 6) == 0)
+            print_shocks(argc == 1 ? "slices" : argv[i], jobs ? (unsigned)atoi(jobs) : 0);
+        if (argc == 1)
+            break;
     }
     if (most > 0 && least > 0)
         printf("%-18s %26.2f x   (placed/s with 1e6 jobs, of those with 1e3)\n", "P8.ratio",

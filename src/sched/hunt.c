@@ -3,7 +3,7 @@
  * hunt.c - who must go for a job to start, at least cost
  *
  * Runs are marked as if they had gone, and the job is placed with what is left (view.without). Hosts
- * where the fewest and cheapest have to go come first; then everybody who can stay, stays.
+ * where the fewest and cheapest have to go come first (bids.c); then everybody who can stay, stays.
  *
  * (1) Nobody is named in vain: the job fits without the victims, and does not fit when any one of
  *     them stays. What ends anyway counts as gone.
@@ -11,26 +11,12 @@
 #include <stdlib.h>
 
 #include "core/preempt.h"
-#include "sched/place_priv.h"
+#include "sched/hunt_priv.h"
 
-struct candidate {
-    const struct job *job;
-    enum preempt_mode mode;
-    uint32_t worth;
-};
-struct hunt {
-    struct sched *sched;
-    struct family *family;
-    const struct job *job;
-    const struct need *need;
-    size_t partition;
-    struct view view;
-    VEC(struct candidate) list; /* the cheapest first */
-    VEC(const struct job *) going;
-    struct parts parts;
-};
+/* At hosts, to find out who can stay. */
+enum { LOOKS_MOST = 16384 };
 
-static void mark(struct sched *sched, const struct job *job, uint8_t out)
+void hunt_mark(struct sched *sched, const struct job *job, uint8_t out)
 {
     for (unsigned i = 0; i < job->run->count; i++) {
         const struct node *node = job->run->parts[i].node;
@@ -44,20 +30,11 @@ static void mark(struct sched *sched, const struct job *job, uint8_t out)
     }
 }
 
-static void mark_candidate(struct sched *sched, const struct candidate *candidate, bool out)
+void hunt_mark_candidate(struct sched *sched, const struct candidate *candidate, bool out)
 {
     uint8_t how = candidate->mode == PREEMPT_SUSPEND ? RUN_LENDS : RUN_GONE;
 
-    mark(sched, candidate->job, out ? how : RUN_STAYS);
-}
-
-static bool is_first_part(const struct job *job, const struct node *node)
-{
-    for (unsigned i = 0; i < job->run->count; i++) {
-        if (job->run->parts[i].node)
-            return job->run->parts[i].node == node;
-    }
-    return false;
+    hunt_mark(sched, candidate->job, out ? how : RUN_STAYS);
 }
 
 static bool is_on(const struct job *job, const struct bitset *hosts)
@@ -70,7 +47,7 @@ static bool is_on(const struct job *job, const struct bitset *hosts)
     return false;
 }
 
-static int by_cost(const void *a, const void *b, void *arg)
+int hunt_by_cost(const void *a, const void *b, void *arg)
 {
     const struct candidate *x = a, *y = b;
     bool youngest = *(const bool *)arg;
@@ -85,118 +62,59 @@ static int by_cost(const void *a, const void *b, void *arg)
     return x->job->id > y->job->id ? -1 : x->job->id < y->job->id;
 }
 
-static void consider(struct hunt *hunt, const struct job *job)
+bool hunt_is_going(const struct job *job)
 {
-    struct sched *sched = hunt->sched;
     enum job_phase phase = job_phase(job);
 
-    if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING) {
-        vec_push(&hunt->going, job);
-        mark(sched, job, RUN_GONE); /* (1) */
-        return;
-    }
+    return phase == PHASE_COMPLETING || phase == PHASE_REQUEUING;
+}
+
+bool hunt_may_take(struct hunt *hunt, const struct job *job, struct candidate *out)
+{
+    struct sched *sched = hunt->sched;
+
     if (job == hunt->job || hold_waits_for(sched, job->id))
-        return;
+        return false;
     enum preempt_mode mode = preempt_mode(sched->state, hunt->job, hunt->need->partition, job);
     if (mode == PREEMPT_OFF)
-        return;
+        return false;
     int64_t from = preempt_from_us(sched->state, job);
     if (from > sched->now_us) {
         sched->preempt_wake_us = MIN(sched->preempt_wake_us, from);
-        return;
+        return false;
     }
-    vec_push(&hunt->list, (struct candidate){ job, mode, preempt_worth(sched->state, job) });
+    *out = (struct candidate){ job, mode, preempt_worth(sched->state, job) };
+    return true;
 }
 
-static void gather(struct hunt *hunt)
+/* Everybody on the hosts, once; what ends anyway is marked. (1) */
+static void gather(struct hunt *hunt, const uint32_t *hosts, size_t count)
 {
     struct sched *sched = hunt->sched;
     bool youngest = state_config(sched->state)->preempt_youngest_first;
+    size_t kept = 0;
 
-    bitset_each (number, &hunt->need->nodes) {
-        const struct node *node = sched->hosts.items[number].node;
+    for (size_t h = 0; h < count; h++) {
+        const struct node *node = sched->hosts.items[hosts[h]].node;
         for (size_t i = 0; i < node->jobs.len; i++) {
-            if (is_first_part(node->jobs.items[i], node) || !node->jobs.items[i]->run)
-                consider(hunt, node->jobs.items[i]);
+            struct candidate one;
+            if (hunt_is_going(node->jobs.items[i])) {
+                vec_push(&hunt->going, node->jobs.items[i]);
+                hunt_mark(sched, node->jobs.items[i], RUN_GONE);
+            } else if (hunt_may_take(hunt, node->jobs.items[i], &one)) {
+                vec_push(&hunt->list, one);
+            }
         }
     }
-    sched->looked += hunt->need->node_count;
     if (hunt->list.len)
-        qsort_r(hunt->list.items, hunt->list.len, sizeof(struct candidate), by_cost, &youngest);
-}
-
-/* ---- where ---- */
-
-/* What it costs to let the job use a host. */
-struct bid {
-    uint32_t host, tasks, jobs;
-    uint64_t dear; /* place of the dearest of them */
-};
-
-static uint32_t room_for(struct hunt *hunt, uint32_t host)
-{
-    return place_tasks_at(hunt->sched, hunt->family, hunt->partition, hunt->job, &hunt->view, host);
-}
-
-/* Victims are taken from the cheapest on until there is enough room, for so many tasks. */
-static struct bid bid_for(struct hunt *hunt, uint32_t number, uint32_t wanted)
-{
-    struct sched *sched = hunt->sched;
-    const struct node *node = sched->hosts.items[number].node;
-    struct bid bid = { .host = number, .tasks = room_for(hunt, number) };
-
-    for (size_t i = 0; i < hunt->list.len && bid.tasks < wanted; i++) {
-        const struct candidate *candidate = &hunt->list.items[i];
-        bool here = false;
-        for (size_t k = 0; k < node->jobs.len; k++)
-            here = here || node->jobs.items[k] == candidate->job;
-        if (!here)
-            continue;
-        mark_candidate(sched, candidate, true);
-        bid.tasks = room_for(hunt, number);
-        bid.jobs++;
-        bid.dear = i + 1;
+        qsort_r(hunt->list.items, hunt->list.len, sizeof(struct candidate), hunt_by_cost,
+                &youngest);
+    for (size_t i = 0; i < hunt->list.len;
+         i++) { /* one that is on several hosts is there so often */
+        if (!kept || hunt->list.items[kept - 1].job != hunt->list.items[i].job)
+            hunt->list.items[kept++] = hunt->list.items[i];
     }
-    for (size_t i = 0; i < bid.dear; i++)
-        mark_candidate(sched, &hunt->list.items[i], false);
-    return bid;
-}
-
-static int by_jobs(const void *a, const void *b, void *arg)
-{
-    const struct bid *x = a, *y = b;
-    bool strict = *(const bool *)arg;
-
-    if (!strict && x->jobs != y->jobs)
-        return x->jobs < y->jobs ? -1 : 1;
-    if (x->dear != y->dear)
-        return x->dear < y->dear ? -1 : 1;
-    if (x->tasks != y->tasks)
-        return x->tasks > y->tasks ? -1 : 1;
-    return x->host < y->host ? -1 : x->host > y->host;
-}
-
-/* The hosts that cost least first. */
-static uint32_t *hosts_by_cost(struct hunt *hunt, size_t *count)
-{
-    const struct shape *shape = hunt->family->shape;
-    uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
-    bool strict = state_config(hunt->sched->state)->preempt_strict_order;
-    VEC(struct bid) bids = { 0 };
-
-    bitset_each (number, &hunt->need->nodes) {
-        struct bid bid = bid_for(hunt, (uint32_t)number, share);
-        if (bid.tasks)
-            vec_push(&bids, bid);
-    }
-    if (bids.len)
-        qsort_r(bids.items, bids.len, sizeof(struct bid), by_jobs, &strict);
-    uint32_t *hosts = NEW_ARRAY(uint32_t, bids.len + 1);
-    for (size_t i = 0; i < bids.len; i++)
-        hosts[i] = bids.items[i].host;
-    *count = bids.len;
-    vec_done(&bids);
-    return hosts;
+    hunt->list.len = kept;
 }
 
 static bool fits(struct hunt *hunt, const uint32_t *hosts, size_t count)
@@ -208,7 +126,7 @@ static bool fits(struct hunt *hunt, const uint32_t *hosts, size_t count)
 static void mark_all(struct hunt *hunt, bool out)
 {
     vec_each (struct candidate, candidate, &hunt->list)
-        mark_candidate(hunt->sched, candidate, out);
+        hunt_mark_candidate(hunt->sched, candidate, out);
 }
 
 static void cut_to_hosts(struct hunt *hunt)
@@ -223,22 +141,50 @@ static void cut_to_hosts(struct hunt *hunt)
         if (is_on(hunt->list.items[i].job, &chosen))
             hunt->list.items[kept++] = hunt->list.items[i];
         else
-            mark_candidate(hunt->sched, &hunt->list.items[i], false);
+            hunt_mark_candidate(hunt->sched, &hunt->list.items[i], false);
     }
     hunt->list.len = kept;
     bitset_done(&chosen);
 }
 
-/* (1): what can stay, stays; the dearest is asked first. */
+/* Does every host that the job is on still have room for the part that it is to get? */
+static bool parts_fit(struct hunt *hunt, const struct job *stays)
+{
+    for (unsigned i = 0; i < stays->run->count; i++) {
+        const struct node *node = stays->run->parts[i].node;
+        size_t low = 0, high = node ? hunt->parts.list.len : 0;
+        while (low < high) { /* they are in order */
+            size_t middle = low + (high - low) / 2;
+            if (hunt->parts.list.items[middle].host < node->number)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (!node || low == hunt->parts.list.len ||
+            hunt->parts.list.items[low].host != node->number)
+            continue;
+        if (place_tasks_at(hunt->sched, hunt->family, hunt->partition, hunt->job, &hunt->view,
+                           node->number) < hunt->parts.list.items[low].take.tasks)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * (1): what can stay, stays; the dearest is asked first. Of very many it is asked only whether the
+ * parts that are planned still fit, not whether others would.
+ */
 static void spare(struct hunt *hunt, const uint32_t *hosts, size_t count)
 {
+    bool many = hunt->list.len * count > LOOKS_MOST && !hunt->family->particular;
+
     for (size_t i = hunt->list.len; i-- > 0;) {
         struct candidate one = hunt->list.items[i];
-        mark_candidate(hunt->sched, &one, false);
-        if (fits(hunt, hosts, count))
+        hunt_mark_candidate(hunt->sched, &one, false);
+        if (many ? parts_fit(hunt, one.job) : fits(hunt, hosts, count))
             vec_remove(&hunt->list, i);
         else
-            mark_candidate(hunt->sched, &one, true);
+            hunt_mark_candidate(hunt->sched, &one, true);
     }
     fits(hunt, hosts, count); /* the parts as they are now */
     cut_to_hosts(hunt);
@@ -255,23 +201,20 @@ static uint32_t *chosen_hosts(const struct hunt *hunt, size_t *count)
     return hosts;
 }
 
-static bool find_victims(struct hunt *hunt)
+static bool find_victims(struct hunt *hunt, const uint32_t *hosts, size_t count)
 {
-    size_t count = 0, chosen_count = 0;
+    size_t chosen_count = 0;
 
     if (!hunt->list.len)
         return false;
-    uint32_t *hosts = hosts_by_cost(hunt, &count);
     mark_all(hunt, true);
-    bool good = fits(hunt, hosts, count);
-    if (good) {
-        cut_to_hosts(hunt);
-        uint32_t *chosen = chosen_hosts(hunt, &chosen_count);
-        spare(hunt, chosen, chosen_count);
-        free(chosen);
-    }
-    free(hosts);
-    return good;
+    if (!fits(hunt, hosts, count))
+        return false;
+    cut_to_hosts(hunt);
+    uint32_t *chosen = chosen_hosts(hunt, &chosen_count);
+    spare(hunt, chosen, chosen_count);
+    free(chosen);
+    return true;
 }
 
 /* ---- what comes of it ---- */
@@ -332,48 +275,58 @@ static void cut_going(struct hunt *hunt)
     for (size_t i = 0; i < hunt->parts.list.len; i++)
         bitset_add(&chosen, hunt->parts.list.items[i].host);
     for (size_t i = 0; i < hunt->going.len; i++) {
-        if (is_on(hunt->going.items[i], &chosen))
+        bool seen = false;
+        for (size_t k = 0; k < kept; k++)
+            seen = seen || hunt->going.items[k] == hunt->going.items[i];
+        if (!seen && is_on(hunt->going.items[i], &chosen))
             hunt->going.items[kept++] = hunt->going.items[i];
     }
     hunt->going.len = kept;
     bitset_done(&chosen);
 }
 
-bool hunt_victims(struct sched *sched, struct family *family, const struct job *job,
-                  struct order order, size_t partition)
+void hunt_init(struct hunt *hunt, struct sched *sched, const struct job *job, size_t partition)
 {
-    struct hunt hunt = { .sched = sched, .family = family, .job = job, .partition = partition };
+    const struct pend *pend = pend_find(sched, job->id);
+
+    *hunt = (struct hunt){ .sched = sched, .job = job, .partition = partition };
+    hunt->family = class_of(sched, pend)->family;
+    hunt->need = &shape_needs(sched->state, job->shape)[partition];
+    hunt->view = (struct view){ .now_us = sched->now_us,
+                                .start_us = sched->now_us + 1,
+                                .end_us = job_end_by(job, sched->now_us),
+                                .mine = job->id,
+                                .without = true,
+                                .order = { pend->rank, job->id } };
+    family_asks(sched, hunt->family);
+}
+
+bool hunt_victims(struct hunt *hunt, const uint32_t *hosts, size_t count)
+{
+    struct sched *sched = hunt->sched;
+    VEC(struct candidate) all = { 0 };
+    VEC(const struct job *) ending = { 0 };
     bool named = false;
 
-    hunt.need = &shape_needs(sched->state, family->shape)[partition];
-    hunt.view = (struct view){ .now_us = sched->now_us,
-                               .start_us = sched->now_us + 1,
-                               .end_us = job_end_by(job, sched->now_us),
-                               .mine = job->id,
-                               .without = true,
-                               .order = order };
-    family_asks(sched, family);
-    gather(&hunt);
-    VEC(struct candidate) all = { 0 };
-    vec_each (struct candidate, candidate, &hunt.list)
+    gather(hunt, hosts, count);
+    vec_each (struct candidate, candidate, &hunt->list)
         vec_push(&all, *candidate);
-    VEC(const struct job *) ending = { 0 };
-    vec_each (const struct job *, at, &hunt.going)
+    vec_each (const struct job *, at, &hunt->going)
         vec_push(&ending, *at);
-    if (find_victims(&hunt) && hunt.list.len) {
-        cut_going(&hunt);
-        hold_put(sched, &hunt);
-        command_put(sched, &hunt);
+    if (find_victims(hunt, hosts, count) && hunt->list.len) {
+        cut_going(hunt);
+        hold_put(sched, hunt);
+        command_put(sched, hunt);
         named = true;
     }
     vec_each (struct candidate, candidate, &all)
-        mark_candidate(sched, candidate, false);
+        hunt_mark_candidate(sched, candidate, false);
     vec_each (const struct job *, at, &ending)
-        mark(sched, *at, RUN_STAYS);
+        hunt_mark(sched, *at, RUN_STAYS);
     vec_done(&all);
     vec_done(&ending);
-    vec_done(&hunt.list);
-    vec_done(&hunt.going);
-    vec_done(&hunt.parts.list);
+    vec_done(&hunt->list);
+    vec_done(&hunt->going);
+    vec_done(&hunt->parts.list);
     return named;
 }

@@ -492,7 +492,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     limits_sweep(sched, &budget);
     review_bookings(sched, &budget);
     plan_on(sched, &budget);
-    preempt_plan(sched);
+    bool hunts = preempt_plan(sched, &budget);
     sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;
     sched->plan.preempt_count = sched->preempts.len;
     sched->plan.starts = (CmdStart *const *)sched->starts.items;
@@ -500,7 +500,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
-                       limits_to_review(sched);
+                       hunts || limits_to_review(sched);
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);

@@ -9,12 +9,13 @@
  * (1) Without a running job that anybody may preempt nothing is looked at.
  * (2) A hold is a block on each host, so that nothing else takes the room. When the last victim is
  *     gone the job is tried before all others, and the hold is given up whatever comes of it.
+ * (3) A hunt may take several slices. Families for which one came to nothing are passed over until
+ *     something happens and a new pass begins.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/preempt.h"
-#include "sched/sched_priv.h"
+#include "sched/hunt_priv.h"
 
 /* Jobs of a partition that are looked at in one go, and tried in earnest. */
 enum { LOOK_MOST = 2048, TRY_MOST = 8 };
@@ -137,6 +138,8 @@ void preempts_done(struct sched *sched)
         free(hold->victims);
     }
     vec_done(&sched->holds);
+    vec_done(&sched->vain);
+    vec_done(&sched->bids.list);
     vec_each (struct prey *, prey, &sched->prey)
         free(*prey);
     vec_done(&sched->prey);
@@ -207,57 +210,116 @@ static size_t place_in_shape(const struct sched *sched, struct shape *shape, uin
     return SIZE_MAX;
 }
 
-/* Families and QOS for which it came to nothing in this pass. */
-struct vain {
-    const struct family *family;
-    const struct qos *qos;
-};
+static bool was_vain(const struct sched *sched, const struct family *family, const struct qos *qos)
+{
+    vec_each (struct vain, at, &sched->vain) {
+        if (at->family == family && at->qos == qos)
+            return true;
+    }
+    return false;
+}
 
-static void hunt_lane(struct sched *sched, uint32_t number, unsigned *tries)
+/* The first job of the lane that is worth a hunt; NULL: none. */
+static const struct job *next_hunter(struct sched *sched, uint32_t number, size_t *partition,
+                                     unsigned *budget)
 {
     struct lane_walk walk;
     struct class *class;
-    VEC(struct vain) vain = { 0 };
+    const struct job *found = NULL;
+    unsigned looked = 0;
 
     lane_walk_begin(&walk, &sched->lanes.items[number]);
-    for (unsigned looked = 0; looked < LOOK_MOST && *tries; looked++) {
+    for (; looked < LOOK_MOST && !found; looked++) {
         struct order order = lane_walk_next(&walk, &class);
         const struct job *job = order_is_last(order) ? NULL : state_job(sched->state, order.id);
-        bool skip = false;
         if (!job)
             break;
-        vec_each (struct vain, at, &vain)
-            skip = skip || (at->family == class->family && at->qos == job->in_qos);
-        size_t partition = skip ? SIZE_MAX : place_in_shape(sched, job->shape, number);
-        if (partition == SIZE_MAX || !family_may_use(sched, class->family, partition) ||
-            !has_prey(sched, job, state_partition_at(sched->state, number)) ||
-            !may_hunt(sched, job))
+        if (was_vain(sched, class->family, job->in_qos))
             continue;
-        --*tries;
-        if (!hunt_victims(sched, class->family, job, order, partition))
-            vec_push(&vain, (struct vain){ class->family, job->in_qos });
+        *partition = place_in_shape(sched, job->shape, number);
+        if (*partition != SIZE_MAX && family_may_use(sched, class->family, *partition) &&
+            has_prey(sched, job, state_partition_at(sched->state, number)) && may_hunt(sched, job))
+            found = job;
     }
     lane_walk_done(&walk);
-    vec_done(&vain);
+    budget_take(budget, 1 + looked / ITEMS_PER_COST);
+    return found;
 }
 
-void preempt_plan(struct sched *sched)
+/* Somebody to hunt for, from the first lane on; false: nobody is left. */
+static bool find_hunter(struct sched *sched, unsigned *budget)
 {
-    unsigned tries = TRY_MOST;
-    bool any = false;
+    for (uint32_t n = 0; n < sched->lanes.len; n++) {
+        size_t partition;
+        const struct job *job = next_hunter(sched, n, &partition, budget);
+        if (!job)
+            continue;
+        bids_clear(sched);
+        sched->bids.job_id = job->id;
+        sched->bids.partition = partition;
+        return true;
+    }
+    return false;
+}
 
+/* (3): true when the hunt is over. */
+static bool hunt_on(struct sched *sched, unsigned *budget)
+{
+    const struct job *job = state_job(sched->state, sched->bids.job_id);
+    struct hunt hunt;
+    size_t count;
+
+    if (!job || !may_hunt(sched, job) || sched->bids.partition >= job->shape->partition_count) {
+        bids_clear(sched); /* it needs nobody's room any more */
+        return true;
+    }
+    hunt_init(&hunt, sched, job, sched->bids.partition);
+    if (!bids_ask(&hunt, budget))
+        return false;
+    uint32_t *hosts = bids_best(&hunt, &count);
+    budget_take(budget, COST_TRY + count);
+    bids_clear(sched);
+    if (!hunt_victims(&hunt, hosts, count))
+        vec_push(&sched->vain, (struct vain){ hunt.family, job->in_qos });
+    free(hosts);
+    return true;
+}
+
+static bool has_any_prey(const struct sched *sched)
+{
+    vec_each (struct prey *, at, &sched->prey) {
+        if ((*at)->count)
+            return true;
+    }
+    return false;
+}
+
+bool preempt_plan(struct sched *sched, unsigned *budget)
+{
     if (!sched->preempting)
-        return;
-    vec_each (struct prey *, at, &sched->prey)
-        any = any || (*at)->count;
+        return false;
     if (sched->preempt_wake_us <= sched->now_us) {
         sched->preempt_wake_us = INT64_MAX;
         sched->preempt_news = true;
     }
-    if (!any || !sched->preempt_news || heap_top(&sched->hot) || heap_top(&sched->offers))
-        return; /* first what can start without it */
-    sched->preempt_news = false;
-    for (uint32_t n = 0; n < sched->lanes.len && tries; n++)
-        hunt_lane(sched, n, &tries);
-    sched->preempt_news = !tries;
+    if (!has_any_prey(sched) || heap_top(&sched->hot) || heap_top(&sched->offers))
+        return false; /* first what can start without it */
+    if (!sched->hunts_left && !sched->preempt_news)
+        return false;
+    if (!sched->hunts_left) { /* a new pass */
+        sched->hunts_left = TRY_MOST;
+        sched->preempt_news = false;
+        vec_clear(&sched->vain);
+    }
+    while (*budget && sched->hunts_left) {
+        if (!sched->bids.job_id && !find_hunter(sched, budget)) {
+            sched->hunts_left = 0;
+            return false;
+        }
+        if (!hunt_on(sched, budget))
+            continue; /* the budget is at its end */
+        if (--sched->hunts_left == 0)
+            sched->preempt_news = true; /* there may be more to be had */
+    }
+    return sched->hunts_left > 0;
 }

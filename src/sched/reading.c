@@ -17,7 +17,10 @@
 
 enum {
     FEED_BUDGET = 500, /* for each command: a follower, who plans nothing, gets there too */
+    COST_HOST = 2,
+    RUNS_PER_UNIT = 4,
     HOSTS_PER_UNIT = 2,
+    NODES_PER_UNIT = 24, /* for what a shape needs */
     RESV_HOSTS_PER_UNIT = 1,
     JOBS_PER_UNIT = 2,
     UNITS_PER_LIMITED_JOB = 2,
@@ -49,7 +52,7 @@ static bool read_hosts(struct sched *sched, unsigned *budget)
     for (; *next < count && *budget; ++*next) {
         host_take_new(sched, state_node_at(sched->state, *next));
         host_read_runs(sched, *next);
-        budget_take(budget, 1 + sched->hosts.items[*next].runs.len / 16);
+        budget_take(budget, COST_HOST + sched->hosts.items[*next].runs.len / RUNS_PER_UNIT);
     }
     return *next == count;
 }
@@ -86,7 +89,7 @@ uint64_t shape_cost(const struct sched *sched, const struct shape *shape)
 {
     return shape->needs && shape->generation == state_generation(sched->state)
                ? 0
-               : 1 + state_node_count(sched->state) * shape->partition_count / HOSTS_PER_COST;
+               : 1 + state_node_count(sched->state) * shape->partition_count / NODES_PER_UNIT;
 }
 
 static bool read_jobs(struct sched *sched, unsigned *budget)

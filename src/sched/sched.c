@@ -8,7 +8,7 @@
 #include "sched/sched_priv.h"
 
 /* A start that was refused is not planned again at once. */
-enum { REFUSED_PAUSE_US = 1000000 };
+enum { REFUSED_PAUSE_US = 1000000, LARGE_BYTES = 4096 };
 
 static void read_config(struct sched *sched)
 {
@@ -84,8 +84,11 @@ void trash_some(struct sched *sched, unsigned *budget)
 {
     struct sched *old = sched->trash;
 
-    if (!waits_done_some(old, budget) || !classes_done_some(old, budget) ||
-        !pends_done_some(old, budget) || !hosts_done_some(old, budget))
+    bool all = waits_done_some(old, budget) && classes_done_some(old, budget) &&
+               pends_done_some(old, budget) && hosts_done_some(old, budget);
+    /* The library puts many small pieces together when a large one is asked for: now, while they are few. */
+    free(mem_new(LARGE_BYTES));
+    if (!all)
         return;
     sched->trash = NULL;
     trash_free(old);

@@ -304,6 +304,26 @@ struct hold {
     uint32_t *hosts;
     size_t host_count;
 };
+/* Families and QOS for which a hunt came to nothing in this pass. */
+struct vain {
+    const struct family *family;
+    const struct qos *qos;
+};
+/* bids.c: what hosts said that they would cost, until all of them did. */
+struct price {
+    uint32_t worth, priority;
+    int64_t start_us;
+    uint32_t id;
+};
+struct bid {
+    uint32_t host, tasks, jobs;
+    struct price dear; /* of the dearest of them */
+};
+struct bids {
+    uint32_t job_id; /* that is hunted for; 0: none */
+    size_t partition, next;
+    VEC(struct bid) list;
+};
 void preempts_read(struct sched *sched); /* the configuration */
 void preempts_done(struct sched *sched);
 void preempt_started(struct sched *sched, const struct job *job);
@@ -311,13 +331,10 @@ void preempt_ended(struct sched *sched, uint32_t job_id);
 void preempt_refused(struct sched *sched, uint32_t job_id);
 /* Jobs whose victims are gone, before all others; then new victims, after them. */
 void preempt_ripen(struct sched *sched);
-void preempt_plan(struct sched *sched);
+bool preempt_plan(struct sched *sched, unsigned *budget); /* true: it must go on */
 const struct hold *hold_of(const struct sched *sched, uint32_t job_id);
 void hold_drop(struct sched *sched, uint32_t job_id);
 bool hold_waits_for(const struct sched *sched, uint32_t victim);
-/* hunt.c: names victims for the job in a partition of its shape, and holds their room; or false. */
-bool hunt_victims(struct sched *sched, struct family *family, const struct job *job,
-                  struct order order, size_t partition);
 /* plan.c: tries to plan a start of it. */
 bool plan_job(struct sched *sched, struct family *family, const struct job *job,
               uint32_t *short_of);
@@ -427,6 +444,9 @@ struct sched {
     VEC(struct prey *) prey;
     struct map prey_of; /* job id → struct prey */
     VEC(struct hold) holds;
+    struct bids bids;
+    VEC(struct vain) vain;
+    unsigned hunts_left; /* of this pass */
     VEC(CmdPreempt *) preempts;
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */
