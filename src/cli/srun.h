@@ -122,6 +122,7 @@ struct srun {
     char *bcast;     /* where the program was copied to; %N is the node. NULL: it was not */
     bool bcast_libs; /* and what it needs, beside it */
     struct srun_sink sinks[2];
+    struct user *user; /* whose name is in names of files */
     int label_width;
     int input_fd; /* -1: no more */
     bool has_input_task;

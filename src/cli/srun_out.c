@@ -16,15 +16,17 @@
 #include "cli/srun.h"
 #include "schema/pattern.h"
 #include "sys/files.h"
+#include "sys/users.h"
 
-static int open_file(struct srun *srun, const char *path, struct err *err)
+/* A file that was made at the start keeps what is in it. */
+static int open_file(struct srun *srun, const char *path, bool made, struct err *err)
 {
     const JobSpec *spec = srun->request.spec;
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_APPEND;
     CLEANUP(freep)
     char *full = path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", spec->work_dir, path);
 
-    if (!(spec->has_open_append && spec->open_append))
+    if (!made && !(spec->has_open_append && spec->open_append))
         flags |= O_TRUNC;
     int fd = open(full, flags, 0666);
     return fd < 0 ? err_set(err, ERR_IO, "%s", strerror(errno)) : fd;
@@ -41,7 +43,7 @@ static int expand(const struct srun *srun, const char *pattern, uint32_t task, s
     node = srun->nodes[index].node;
     struct pattern_job job = { .job_id = srun->job_id,
                                .step = step,
-                               .user = getenv("USER"),
+                               .user = srun->user ? srun->user->name : getenv("USER"),
                                .name = srun->name,
                                .host = node ? node->name : "",
                                .node_index = index,
@@ -49,18 +51,31 @@ static int expand(const struct srun *srun, const char *pattern, uint32_t task, s
     return pattern_expand(pattern, &job, out, err);
 }
 
-/* Does the name differ between tasks? */
-static bool is_per_task(const char *name)
+/* Has the name one of these letters after its %? */
+static bool has_letter(const char *name, const char *letters)
 {
     for (const char *at = name; (at = strchr(at, '%')); at++) {
         size_t digits = strspn(at + 1, "0123456789");
         char letter = at[1 + digits];
-        if (letter == 't' || letter == 'n' || letter == 'N')
+        if (letter && strchr(letters, letter))
             return true;
         if (letter == '%')
             at++;
     }
     return false;
+}
+
+/* A task that writes nothing has a file too, and it is not the one of an earlier run. */
+static int make_files(struct srun *srun, const char *pattern, struct err *err)
+{
+    for (uint32_t task = 0; task < srun->ntasks; task++) {
+        CLEANUP(str_done) struct str path = { 0 };
+        CLEANUP(file_close) int fd = -1;
+        if (expand(srun, pattern, task, &path, err) < 0 ||
+            (fd = open_file(srun, str_text(&path), false, err)) < 0)
+            return -(int)err->code;
+    }
+    return 0;
 }
 
 static int open_sink(struct srun *srun, struct srun_sink *sink, const char *name, const char *what,
@@ -82,12 +97,14 @@ static int open_sink(struct srun *srun, struct srun_sink *sink, const char *name
         sink->only = (uint32_t)number;
         return 0;
     }
-    if (is_per_task(name)) {
+    if (!srun->user && has_letter(name, "u"))
+        users_by_uid(getuid(), &srun->user, NULL);
+    if (has_letter(name, "tnN")) { /* its name differs between tasks */
         *sink = (struct srun_sink){ .fd = -1, .pattern = name };
-        return 0;
+        make_files(srun, name, &err);
+    } else if (expand(srun, name, 0, &path, &err) == 0) {
+        sink->fd = open_file(srun, str_text(&path), false, &err);
     }
-    if (expand(srun, name, 0, &path, &err) == 0)
-        sink->fd = open_file(srun, str_text(&path), &err);
     if (err.code) {
         cli_error(&srun->cli, "Could not open %s file: %s", what, err.text);
         return 1;
@@ -124,7 +141,7 @@ static int task_file(struct srun *srun, uint32_t task, bool error)
         return task_file(srun, task, false);
     CLEANUP(str_done) struct str path = { 0 };
     if (expand(srun, sink->pattern, task, &path, &err) == 0)
-        *fd = open_file(srun, str_text(&path), &err);
+        *fd = open_file(srun, str_text(&path), true, &err);
     if (err.code) {
         cli_error(&srun->cli, "Could not open %s file: %s", error ? "stderr" : "stdout", err.text);
         srun->failed = true;

@@ -166,7 +166,7 @@ int srun_read_programs(const char *path, const char *work_dir, uint32_t ntasks, 
     char *at, *line, *save = NULL;
 
     if (file_read(path, LIMIT_SCRIPT_BYTES, &text, NULL) < 0)
-        return err_set(err, ERR_RANGE, "Unable to open configuration file: %s", path);
+        return err_set(err, ERR_RANGE, "Could not open multi_prog config file %s", path);
     at = str_take(&text);
     for (char *join; (join = strstr(at, "\\\n"));)
         join[0] = join[1] = ' ';
@@ -176,8 +176,8 @@ int srun_read_programs(const char *path, const char *work_dir, uint32_t ntasks, 
     free(at);
     for (uint32_t task = 0; ret == 0 && task < ntasks; task++) {
         if (!reading.programs[task])
-            ret = err_set(err, ERR_RANGE, "Configuration file %s has no program for task %u", path,
-                          task);
+            ret = err_set(err, ERR_RANGE, "Configuration file %s invalid, no record for task id %u",
+                          path, task);
     }
     *out = reading.programs;
     *count = ntasks;

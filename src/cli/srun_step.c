@@ -19,6 +19,7 @@
 #include "schema/job_container.h"
 #include "sys/files.h"
 #include "sys/host.h"
+#include "sys/users.h"
 
 #define RUN_STEP "/spur.NodeAccess/RunStep"
 
@@ -479,6 +480,7 @@ void srun_close(struct srun *srun)
     client_stream_free(TAKE(srun->manager.stream));
     client_free(TAKE(srun->manager.client));
     free(TAKE(srun->input));
+    user_free(TAKE(srun->user));
     if (srun->layout)
         step_layout__free_unpacked(TAKE(srun->layout), NULL);
 }

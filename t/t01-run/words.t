@@ -28,6 +28,24 @@ like "-v: the allocation" "$said" "jobid [0-9]+: nodes\(1\):.n1', cpu counts: 2\
 like "-v: the launch" "$said" "launching StepId=[0-9]+\.0 on host n1, 2 tasks: \[0-1\]"
 like "-v: the end" "$said" "Received task exit notification for [12] tasks? of StepId=[0-9]+\.0 \(status=0x0000\)\."
 
+echo "0 true" >"$T/prog"
+says "no program for a task" 1 "Configuration file $T/prog invalid, no record for task id 1" srun -n2 --multi-prog "$T/prog"
+says "no programs" 1 "Could not open multi_prog config file $T/nosuch" srun --multi-prog "$T/nosuch"
+SLURM_EXIT_ERROR=9 says "the code for errors is chosen" 9 "invalid partition" srun -p nosuch true
+SLURM_EXIT_ERROR=9 says "also of salloc" 9 "invalid partition" salloc -p nosuch true
+SLURM_EXIT_ERROR=9 says "not that of tasks" 3 "Exited with exit code 3" srun bash -c 'exit 3'
+salloc -Q -N2 -n4 sleep $((RANDOM + 40000)) & pid=$!
+wait_for 20 bash -c '[ "$(squeue -h -t R -o %D)" = 2 ]'
+SLURM_EXIT_IMMEDIATE=7 SLURM_EXIT_ERROR=9 says "and that for nothing free" 7 "Requested nodes are busy" srun -I1 true
+kill $pid
+wait $pid
+
+cd "$T" || exit 1
+echo old >e.1
+srun -n2 -o 'o.%t.%u' -e e.%t bash -c 'echo $SLURM_PROCID; [ $SLURM_PROCID = 1 ] || echo error >&2'
+is "each task has its files" "$(echo o.* e.*)" "o.0.$(id -un) o.1.$(id -un) e.0 e.1"
+is "with what it wrote, also when that is nothing" "$(cat o.0.* o.1.* e.0 e.1 | paste -s -d' ')" "0 1 error"
+
 mark=$((RANDOM + 40000))
 alive() { pgrep -xf ".*bin/sleep $mark|sleep $mark" >/dev/null; }
 gone() { ! alive; }
