@@ -71,7 +71,7 @@ static int refused(struct alloc *alloc, const struct err *err, bool test_only)
         cli_error(alloc->cli, "%s", err->text);
     else if (err->code == ERR_GRES) {
         cli_error(alloc->cli, "%s", general);
-        return 1;
+        return cli_error_code();
     }
     if (test_only)
         fprintf(stderr, "allocation failure: %s\n", general);
@@ -79,7 +79,7 @@ static int refused(struct alloc *alloc, const struct err *err, bool test_only)
         cli_error(alloc->cli, "Job submit/allocate failed: %s", general);
     else
         cli_error(alloc->cli, "Unable to allocate resources: %s", general);
-    return 1;
+    return cli_error_code();
 }
 
 static void say_planned(struct alloc *alloc, const SubmitJobReply *reply)
@@ -301,7 +301,7 @@ static int wait_running(struct alloc *alloc, volatile int *interrupted)
             alloc->in_vain = true;
             alloc_cancel(alloc);
             cli_error(alloc->cli, "Unable to allocate resources: %s", err_text(ERR_NODES_BUSY));
-            return 1;
+            return cli_immediate_code();
         }
         if (!said && now - began >= AT_ONCE_US) {
             said = true;

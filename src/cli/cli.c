@@ -196,7 +196,7 @@ bool cli_flush(struct str *out)
 int cli_connect(struct cli *cli, struct err *err)
 {
     if (!cli->client)
-        cli->client = client_new(&(struct client_options){ 0 }, err);
+        cli->client = client_new(&(struct client_options){ .timeout_ms = cli->timeout_ms }, err);
     return cli->client ? 0 : -(int)ERR_UNREACHABLE;
 }
 

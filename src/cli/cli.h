@@ -23,6 +23,7 @@ struct cli {
     struct client *client;
     struct arena arena;
     bool quiet;
+    unsigned timeout_ms; /* of calls; 0: as the client has it */
 };
 
 void cli_init(struct cli *cli, const char *name);
@@ -53,6 +54,13 @@ bool cli_help(const struct option_set *set, bool help, bool usage, bool version)
 /* The same for a job, where an option may have the value "help". */
 struct job_request;
 bool cli_help_job(const struct option_set *set, const struct job_request *request);
+/* --uid: root becomes that user before anything is asked. 0, or the exit code after a complaint. */
+int cli_become(struct cli *cli, const struct job_request *request);
+/* How commands of jobs end after an error, and when --immediate found nothing: as the environment says, else 1. */
+int cli_error_code(void);
+int cli_immediate_code(void);
+/* Of files that jobs make: SLURM_UMASK, else our own. */
+unsigned cli_umask(void);
 void cli_print_version(void); /* "slurm 24.11.0": programs read the number */
 
 /* Writes all of it to standard output and empties it; false when nobody reads any more. */

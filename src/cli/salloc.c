@@ -330,6 +330,9 @@ static int go(struct salloc *salloc, int argc, char **argv)
     if (cli_help_job(&salloc_options, request))
         return 0;
     cli->quiet = request->quiet;
+    int become = cli_become(cli, request);
+    if (become)
+        return become;
     if (getenv("SLURM_JOB_ID") && !request->no_shell)
         cli_say(cli, "warning: this is already inside of allocation %s", getenv("SLURM_JOB_ID"));
     int code = ask_x11(cli, request);

@@ -203,14 +203,6 @@ static char *submit_line(int argc, char **argv)
     return str_take(&line);
 }
 
-static mode_t current_umask(void)
-{
-    mode_t mask = umask(0);
-
-    umask(mask);
-    return mask;
-}
-
 static void fill_spec(struct submit *submit, unsigned index, int argc, char **argv)
 {
     const struct job_request *request = &submit->requests[index];
@@ -239,7 +231,7 @@ static void fill_spec(struct submit *submit, unsigned index, int argc, char **ar
     spec->alloc_sid = (uint32_t)MAX(session, 0);
     if (!spec->has_umask) {
         spec->has_umask = true;
-        spec->umask = current_umask();
+        spec->umask = cli_umask();
     }
 }
 
@@ -417,6 +409,9 @@ static int submit_run(struct submit *submit, int argc, char **argv)
         fputs(str_text(&given), stderr);
         str_done(&given);
     }
+    code = cli_become(&submit->cli, &submit->requests[0]);
+    if (code)
+        return code;
     struct x11_server server;
     code = submit->requests[0].x11 ? ask_x11(submit, &server) : 0;
     if (code)
@@ -428,7 +423,7 @@ static int submit_run(struct submit *submit, int argc, char **argv)
     }
     if (code < 0) {
         submission_failed(submit, &err, submit->requests[0].test_only);
-        return 1;
+        return cli_error_code();
     }
     if (submit->requests[0].x11 && !submit->requests[0].test_only)
         x11_stay(&submit->cli, &server, reply->job_id);

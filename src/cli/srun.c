@@ -151,6 +151,10 @@ static int set_programs(struct srun *srun)
     program->n_args = (size_t)srun->argc;
     program->args = srun->argv;
     program->args[0] = srun_find_program(srun->argv[0], dir, arena);
+    if (getenv("SLURM_TEST_EXEC") && !inside && access(program->args[0], X_OK) < 0) {
+        cli_fatal(&srun->cli, "Can not execute %s", program->args[0]);
+        return 1;
+    }
     srun->programs = ARENA_ARRAY(arena, StepProgram *, 1);
     srun->programs[0] = program;
     srun->program_count = 1;
@@ -310,12 +314,18 @@ static int run(struct srun *srun, int argc, char **argv)
         if (settle_part(srun->parts[i]))
             return 1;
     }
+    code = cli_become(&srun->cli, &srun->request);
+    if (code)
+        return code;
+    srun->cli.timeout_ms = srun->request.msg_timeout_s * 1000;
     if (open_input(srun))
         return 1;
     code = srun_x11_ask(srun);
     if (code)
         return code;
-    srun_catch_signals();
+    code = srun_catch_signals(srun);
+    if (code)
+        return code;
     code = get_allocation(srun, argc, argv);
     if (code == 0) {
         code = run_step(srun);

@@ -134,6 +134,7 @@ struct srun {
 
     uint32_t exited;
     int highest, highest_status;
+    int said_status; /* of the tasks that were last said to have ended */
     bool killing, aborted, killed_by_9, failed;
     bool output_lost; /* said once */
     JobState kill_why;
@@ -246,7 +247,7 @@ void srun_x11_stop(struct srun *srun);
 /* srun_signal.c */
 extern volatile int srun_interrupted; /* while waiting for an allocation or a step */
 extern int srun_signal_pipe[2];
-void srun_catch_signals(void);
+int srun_catch_signals(struct srun *srun); /* 0, or the exit code after a complaint */
 void srun_serve_signals(struct srun *srun);
 void srun_send_all(struct srun *srun, RunStepIn *in);
 void srun_send_signal(struct srun *srun, int sig, JobState why, unsigned wait_s);

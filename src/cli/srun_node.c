@@ -72,6 +72,15 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* SLURM_SRUN_REDUCE_TASK_EXIT_MSG: the same exit one after the other is said once. */
+static bool is_said_already(struct srun *srun, int status)
+{
+    bool same = srun->said_status == status && status != 0;
+
+    srun->said_status = status;
+    return same && getenv("SLURM_SRUN_REDUCE_TASK_EXIT_MSG");
+}
+
 static void flush_exits(struct srun *srun, struct exits *exits)
 {
     if (exits->tasks.len == 0)
@@ -81,7 +90,8 @@ static void flush_exits(struct srun *srun, struct exits *exits)
         cli_say(&srun->cli, "Received task exit notification for %zu task%s of %s (status=0x%04x).",
                 exits->tasks.len, exits->tasks.len == 1 ? "" : "s", srun_step_name(srun),
                 (unsigned)exits->status);
-    say_exit(srun, exits->node, exits->tasks.items, exits->tasks.len, exits->status);
+    if (!is_said_already(srun, exits->status))
+        say_exit(srun, exits->node, exits->tasks.items, exits->tasks.len, exits->status);
     vec_clear(&exits->tasks);
     if (exits->status != 0 && srun->request.kill_on_bad_exit && !srun->killing) {
         cli_say(&srun->cli, "Terminating %s", srun_step_name(srun));
@@ -112,9 +122,20 @@ static void on_exit_of(struct srun *srun, struct srun_node *node, const StepExit
     }
 }
 
-static void on_say(struct srun *srun, const char *text)
+/* SLURM_STEP_KILLED_MSG_NODE_ID: of one node only. */
+static bool may_say(const struct srun *srun, const struct srun_node *node)
 {
-    fprintf(stderr, "%s\n", text);
+    const char *text = getenv("SLURM_STEP_KILLED_MSG_NODE_ID");
+    uint64_t index;
+
+    return !text || !str_to_u64(text, UINT32_MAX, &index) ||
+           index == (uint64_t)(node - srun->nodes);
+}
+
+static void on_say(struct srun *srun, const struct srun_node *node, const char *text)
+{
+    if (may_say(srun, node))
+        fprintf(stderr, "%s\n", text);
     if (srun->killing || srun->aborted)
         return;
     srun->aborted = true;
@@ -222,7 +243,7 @@ static void on_message(struct srun *srun, struct srun_node *node, const RunStepO
         srun_send_input(srun, node);
         break;
     case RUN_STEP_OUT__WHAT_SAY:
-        on_say(srun, out->say);
+        on_say(srun, node, out->say);
         break;
     case RUN_STEP_OUT__WHAT_NOTE:
         fprintf(stderr, "%s\n", out->note);

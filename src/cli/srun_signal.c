@@ -12,6 +12,7 @@
 #include "cli/srun.h"
 #include "client/client.h"
 #include "sys/clock.h"
+#include "sys/signals.h"
 
 volatile int srun_interrupted;
 int srun_signal_pipe[2] = { -1, -1 };
@@ -28,17 +29,35 @@ static void on_signal(int sig)
     errno = saved;
 }
 
-void srun_catch_signals(void)
+/* --ignore-signals; 0, or the exit code after a complaint. */
+static int ignore_some(struct srun *srun)
+{
+    const char *cursor = srun->request.ignore_signals;
+    struct span word;
+
+    while (cursor && str_next(&cursor, ",", &word)) {
+        CLEANUP(freep) char *name = mem_strndup(word.ptr, word.len);
+        int sig = signals_parse(name);
+        if (sig <= 0 || signal(sig, SIG_IGN) == SIG_ERR) {
+            cli_error(&srun->cli, "Invalid --ignore-signals specification: %s", name);
+            return 255;
+        }
+    }
+    return 0;
+}
+
+int srun_catch_signals(struct srun *srun)
 {
     static const int caught[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH };
     struct sigaction action = { .sa_handler = on_signal };
 
     if (pipe2(srun_signal_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
-        return;
+        return 0;
     for (size_t i = 0; i < ARRAY_LEN(caught); i++)
         sigaction(caught[i], &action, NULL);
     signal(SIGTTIN, SIG_IGN); /* in the background of a terminal: no input, but no stop either */
+    return ignore_some(srun);
 }
 
 /* ---- to the nodes ---- */

@@ -53,11 +53,11 @@ bool srun_find_manager(struct srun *srun, struct srun_node *node, struct err *er
 
 struct client *srun_connect(struct srun *srun, const struct srun_node *node, struct err *err)
 {
-    (void)srun;
     return client_new(
         &(struct client_options){ .addresses = node->address ? node->address : node->node->address,
                                   .token = node->token ? node->token : "",
                                   .retry_ms = node->away_us ? 1 : 0,
+                                  .timeout_ms = srun->cli.timeout_ms,
                                   .default_port = 6818 },
         err);
 }
@@ -190,6 +190,11 @@ static void take_site(struct srun *srun, const StepCreated *created)
     srun->site_kill_wait_s = created->has_kill_wait_s ? created->kill_wait_s : SRUN_KILL_WAIT_S;
 }
 
+static bool request_is_immediate(const struct srun *srun)
+{
+    return !srun->own && srun->request.spec->immediate;
+}
+
 /* Waits for the manager's answer. Ctrl-C gives up. */
 static int wait_created(struct srun *srun, struct srun_node *manager, RunStepIn *first)
 {
@@ -218,7 +223,7 @@ static int wait_created(struct srun *srun, struct srun_node *manager, RunStepIn 
         } else if (next == CLIENT_ENDED || next < 0) {
             cli_error(&srun->cli, "Unable to create step for job %u: %s", srun->job_id,
                       err.text[0] ? err.text : "the node ended the stream");
-            return 1;
+            return request_is_immediate(srun) ? cli_immediate_code() : cli_error_code();
         }
         if (srun_interrupted) {
             cli_say(&srun->cli, "Cancelled pending step for job %u", srun->job_id);
@@ -338,7 +343,7 @@ int srun_create_once(struct srun *srun)
     if (!manager.stream) {
         cli_error(&srun->cli, "Unable to create step for job %u: %s", srun->job_id, err.text);
         client_free(manager.client);
-        return 1;
+        return cli_error_code();
     }
     int code = wait_created(srun, &manager, &first);
     if (code == 0) {
@@ -363,14 +368,6 @@ int srun_create_once(struct srun *srun)
 
 /* ---- the launch ---- */
 
-static mode_t current_umask(void)
-{
-    mode_t mask = umask(0);
-
-    umask(mask);
-    return mask;
-}
-
 static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *container, char *host)
 {
     const JobSpec *spec = srun->request.spec;
@@ -386,7 +383,7 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     launch->rlimits = srun->env.rlimits;
     launch->work_dir = spec->work_dir;
     launch->has_umask = true;
-    launch->umask = current_umask();
+    launch->umask = cli_umask();
     launch->has_pty = launch->pty = srun->request.pty;
     if (srun->request.pty && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
         launch->has_rows = launch->has_cols = true;
@@ -409,6 +406,8 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     launch->task_prolog = (char *)srun->request.task_prolog;
     launch->task_epilog = (char *)srun->request.task_epilog;
     launch->has_ml_env = launch->ml_env = spec->ml_env;
+    launch->has_debug = true;
+    launch->debug = srun->request.node_debug;
     launch->has_oom_kill_step = spec->has_oom_kill_step;
     launch->oom_kill_step = spec->oom_kill_step;
     launch->container = job_container(spec, container) ? container : NULL;

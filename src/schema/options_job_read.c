@@ -276,6 +276,21 @@ int read_open_mode(const struct option_call *call, const char *value, struct err
     return 0;
 }
 
+/* The other half of what the environment says of switches. */
+static void read_switches_wait(const struct option_call *call, JobSpec *spec)
+{
+    const char *name = call->set->bit == CMD_SBATCH   ? "SBATCH_WAIT4SWITCH"
+                       : call->set->bit == CMD_SALLOC ? "SALLOC_WAIT4SWITCH"
+                                                      : "SLURM_WAIT4SWITCH";
+    const char *text = option_getenv(call->ctx, name);
+    int64_t wait;
+
+    if (!text || timefmt_read_duration(text, &wait, NULL) < 0 || wait < 0)
+        return;
+    spec->has_switches_wait_s = true;
+    spec->switches_wait_s = (uint32_t)wait;
+}
+
 int read_switches(const struct option_call *call, const char *value, struct err *err)
 {
     JobSpec *spec = spec_of(call);
@@ -296,6 +311,8 @@ int read_switches(const struct option_call *call, const char *value, struct err 
     spec->switches = (uint32_t)switches;
     spec->has_switches_wait_s = when != NULL;
     spec->switches_wait_s = (uint32_t)wait;
+    if (call->level == LEVEL_ENVIRONMENT && !when)
+        read_switches_wait(call, spec);
     return 0;
 }
 
@@ -470,5 +487,37 @@ int read_resv_ports(const struct option_call *call, const char *value, struct er
         return option_invalid(call, err);
     /* None at all is as if nothing was said. */
     option_set_text(call, str_is_empty(value) ? "" : count ? value : NULL);
+    return 0;
+}
+
+/* Names or numbers; srun knows what they are. */
+int read_signals(const struct option_call *call, const char *value, struct err *err)
+{
+    if (str_is_empty(value))
+        return option_invalid(call, err);
+    option_set_text(call, value);
+    return 0;
+}
+
+int read_treewidth(const struct option_call *call, const char *value, struct err *err)
+{
+    uint64_t width;
+
+    if (!str_ieq(value, "off") && (!str_to_u64(value, 65533, &width) || width == 0))
+        return option_invalid(call, err);
+    return 0;
+}
+
+int read_debug(const struct option_call *call, const char *value, struct err *err)
+{
+    static const char *const levels[] = { "quiet", "fatal",  "error",  "info",   "verbose",
+                                          "debug", "debug2", "debug3", "debug4", "debug5" };
+    uint64_t level;
+
+    for (level = 0; level < ARRAY_LEN(levels) && !str_ieq(value, levels[level]);)
+        level++;
+    if (level == ARRAY_LEN(levels) && !str_to_u64(value, ARRAY_LEN(levels) - 1, &level))
+        return option_invalid(call, err);
+    option_set_number(call, (int64_t)level);
     return 0;
 }

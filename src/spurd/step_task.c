@@ -337,6 +337,8 @@ static int build_tasks(const StepLaunch *launch, const StepNode *here, struct ar
     tasks->input_task = launch->input_task;
     tasks->no_output = launch->no_output;
     tasks->no_error = launch->no_error;
+    tasks->has_debug = true;
+    tasks->debug = launch->debug;
     tasks->has_wait_for_children = tasks->wait_for_children = launch->wait_for_children;
     return 0;
 }

@@ -285,6 +285,10 @@ static void start(struct tasks *tasks)
                 task->warn_signal ? (int64_t)task->warn_before_s : -1, now_us);
     track_start(&tasks->hold.track, task, tasks->count, now_us);
     send_running(tasks);
+    for (size_t i = 0; i < tasks->count; i++) {
+        if (tasks->list[i].pid)
+            tasks_debug(tasks, "task %u (%d) started", tasks->list[i].number, tasks->list[i].pid);
+    }
     tasks_check_lease(tasks, now_us);
 }
 

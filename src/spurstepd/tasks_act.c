@@ -3,13 +3,15 @@
  * tasks_act.c - what can happen to running tasks: orders of spurd and srun, limits; hold.c does most of it
  */
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "spurstepd/relay.h"
 #include "spurstepd/tasks_priv.h"
 
-enum { SIGNAL_MAX = 64, SAMPLE_BYTES_MAX = 48 * 1024 };
+enum { DEBUG_VERBOSE = 4, SIGNAL_MAX = 64, SAMPLE_BYTES_MAX = 48 * 1024 };
 
 static void tell(void *owner, const StepNews *news)
 {
@@ -32,6 +34,20 @@ static void note(void *owner, const char *text)
     out.what_case = RUN_STEP_OUT__WHAT_NOTE;
     out.note = (char *)text;
     tasks_send_srun(owner, &out);
+}
+
+void tasks_debug(struct tasks *tasks, const char *fmt, ...)
+{
+    char text[256];
+    int len = snprintf(text, sizeof(text), "slurmstepd-%.64s: ", tasks->task->node);
+    va_list args;
+
+    if (tasks->task->tasks->debug < DEBUG_VERBOSE)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text + len, sizeof(text) - (size_t)len, fmt, args);
+    va_end(args);
+    note(tasks, text);
 }
 
 void tasks_hold(struct tasks *tasks)

@@ -83,6 +83,8 @@ bool tasks_reap(struct tasks *tasks, int64_t now_us)
             if (one->pid != pid)
                 continue;
             add_usage(&one->ended, &usage);
+            tasks_debug(tasks, "task %u (%d) exited. Status=0x%04x", one->number, pid,
+                        (unsigned)status);
             one->pid = 0;
             one->status = status;
             one->exited = one->exit_due = true;

@@ -156,7 +156,9 @@ void tasks_close_one(struct task_one *one);
 void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char *text);
 
 /* tasks_act.c: what can happen to running tasks */
-void tasks_hold(struct tasks *tasks); /* before anything else */
+void tasks_hold(struct tasks *tasks);
+/* A line for srun's standard error with --slurmd-debug=verbose and more. */
+void tasks_debug(struct tasks *tasks, const char *fmt, ...) PRINTF(2, 3); /* before anything else */
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us);
 /* See hold_end(). */
 void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us);
