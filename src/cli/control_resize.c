@@ -28,17 +28,35 @@ static const struct shell {
     { "csh", "setenv %s \"%s\"\n", "unsetenv %s\n" },
 };
 
-static int write_one(const struct shell *shell, const char *id, const bool *had, struct err *err)
+/* Of a component of a heterogeneous job: "_HET_GROUP_1"; the first has the plain names too. */
+struct names {
+    char group[24];
+    bool plain;
+};
+
+static void add_lines(const struct shell *shell, const char *group, struct str *text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
+        CLEANUP(freep) char *name = mem_printf("%s%s", changed[i], group);
+        if (getenv(name)) /* what it is now is under the plain name */
+            str_addf(text, shell->set, name, getenv(changed[i]));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(stale); i++) {
+        CLEANUP(freep) char *name = mem_printf("%s%s", stale[i], group);
+        str_addf(text, shell->unset, name);
+    }
+}
+
+static int write_one(const struct shell *shell, const char *id, const struct names *names,
+                     struct err *err)
 {
     CLEANUP(str_done) struct str text = { 0 };
     CLEANUP(freep) char *path = mem_printf("slurm_job_%s_resize.%s", id, shell->ending);
 
-    for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
-        if (had[i])
-            str_addf(&text, shell->set, changed[i], getenv(changed[i]));
-    }
-    for (size_t i = 0; i < ARRAY_LEN(stale); i++)
-        str_addf(&text, shell->unset, stale[i]);
+    if (names->plain)
+        add_lines(shell, "", &text);
+    if (names->group[0])
+        add_lines(shell, names->group, &text);
     unlink(path); /* never through a link that another left there */
     CLEANUP(file_close) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (fd < 0)
@@ -51,7 +69,7 @@ int control_write_resize(struct control *control, const char *id)
     GetJobRequest request = GET_JOB_REQUEST__INIT;
     GetJobReply *reply;
     struct err err = { 0 };
-    bool had[ARRAY_LEN(changed)];
+    struct names names = { .plain = true };
 
     if (!getenv("SLURM_JOB_ID"))
         return 0; /* there is no environment that would be wrong now */
@@ -64,11 +82,13 @@ int control_write_resize(struct control *control, const char *id)
     const JobStatus *status = reply->n_jobs == 1 ? reply->jobs[0]->status : NULL;
     if (!status || !status->allocation || !status->allocation->n_nodes)
         return 0;
-    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
-        had[i] = getenv(changed[i]) != NULL;
+    if (status->has_het_job_id) {
+        names.plain = status->het_offset == 0;
+        snprintf(names.group, sizeof(names.group), "_HET_GROUP_%u", status->het_offset);
+    }
     alloc_put_nodes(status->allocation);
     for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
-        if (write_one(&shells[i], id, had, &err) < 0) {
+        if (write_one(&shells[i], id, &names, &err) < 0) {
             cli_error(&control->cli, "%s", err.text);
             return 1;
         }

@@ -286,9 +286,9 @@ const struct conf_key conf_keys_agent[] = {
     { .name = "fence_program",
       .field = "fence_program",
       .type = CONF_PATH,
-      .flags = CONF_LATER,
-      .help = "Program on the controller that makes sure a silent node runs nothing any more "
-              "(power off). When it succeeds, the node's jobs may run elsewhere at once." },
+      .help =
+          "Program on the controller that makes sure a silent node runs nothing any more "
+          "(power off); its argument is the node's name. When it succeeds, the node's jobs may run elsewhere at once." },
     { 0 },
 };
 

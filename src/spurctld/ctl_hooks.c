@@ -118,6 +118,8 @@ void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t 
     if (exit_status != 0)
         log_warn("hook.failed", "what=%s job=%u attempt=%u status=%d%s", what, job_id, attempt,
                  exit_status, before ? "" : " ignored");
+    if (strcmp(what, CTL_FENCE) == 0)
+        ctl_fence_done(ctl, job_id, exit_status);
     if (!before && !after)
         return;
     if ((uintptr_t)map_get_num(&ctl->site, job_id) == attempt)

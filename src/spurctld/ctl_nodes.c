@@ -153,6 +153,8 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
              agent->host_answers, lost, lease_over);
     ctl_propose(ctl, &command, down_done, mem_strdup(agent->name));
     free(down.unstarted);
+    if (!lost)
+        ctl_fence_start(ctl, agent);
 }
 
 static void arm(struct ctl *ctl)
@@ -332,6 +334,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
     agent->welcomed = false;
     agent->seen_us = ctl_mono(ctl);
     agent->lost_us = 0;
+    agent->fence = 0;
     map_put_num(&ctl->sessions, session, agent);
     arm(ctl);
 }

@@ -34,11 +34,17 @@ struct agent {
     int64_t heard_us;  /* since when it could say everything: welcomed, and we listened */
     bool host_answers; /* the connection was closed, not silent */
     bool down_proposed, loss_proposed, lease_proposed;
+    uint32_t fence;    /* that runs or ran for this silence; 0: none; ctl_fence.c */
     uint32_t lease_ms; /* as the welcome said */
     uint32_t load_centi;
     uint64_t free_mem_mb;
     NodeHello *hello; /* waits for its CmdNodeUp to be applied */
 };
+
+/* ctl_fence.c: a program makes sure that a silent node runs nothing; how it ended, by its number */
+#define CTL_FENCE "fence_program"
+void ctl_fence_start(struct ctl *ctl, struct agent *agent);
+void ctl_fence_done(struct ctl *ctl, uint32_t fence, int exit_status);
 
 /* Grants of one job that have not all been acknowledged. */
 struct granting {
@@ -120,6 +126,7 @@ struct ctl {
     int64_t late_until_us; /* what is asked until then may have waited here for long */
     int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
+    uint32_t fences; /* that were begun */
     struct map site; /* job id → attempt: a program of the site runs for it; ctl_hooks.c */
 
     struct {
