@@ -60,6 +60,26 @@ cluster_up() {
     D=$dir
 }
 
+# A cluster of the nodes that standard input describes, all in the partition debug.
+cluster_of() { # name
+    { printf 'cluster_name = "%s"\n[scheduler]\nconfig_overrides = true\n' "$1"
+      cat
+      printf '[[partitions]]\nname = "debug"\nnodes = "ALL"\ndefault = true\n'
+    } >"$T/spur.conf"
+    cluster_up --conf "$T/spur.conf"
+    chmod 777 "$T"
+    cd "$T" || exit 1
+}
+
+# The files under /sys and /proc of a recorded machine, in $tree, where agents find them.
+recorded_tree() { # name
+    tree=$T/tree
+    awk -v root="$tree" '/^== / { if (file) close(file); file = root $2; dir = file; sub("/[^/]*$", "", dir); system("mkdir -p \"" dir "\""); next }
+        file { print >file }' "$HERE/../../src/spurd/test/trees/$1.tree"
+    chmod -R a+rX "$tree"
+    export SPUR_SYSROOT=$tree
+}
+
 # Kills the controller and starts it again on what it wrote.
 controller_again() {
     local pid
@@ -76,3 +96,8 @@ user_dir() { mkdir -p "$T/home"; [ "$(id -u)" -ne 0 ] || chown $TEST_UID:$TEST_U
 job_state() { squeue -h -t all -j "$1" -o %T 2>/dev/null; }
 job_is() { [ "$(job_state "$1")" = "$2" ]; }
 submit() { sbatch --parsable "$@"; }
+# Jobs that only sleep, for tests of who gets what: start one, where it runs, end them, what one waits for.
+sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
+runs() { wait_for 20 job_is "$1" RUNNING && squeue -h -j "$1" -o %N; }
+drop() { scancel "$@" && wait_for 20 eval '[ -z "$(squeue -h -j '"$(tr ' ' , <<<"$*")"')" ]'; }
+waits() { wait_for 20 eval '[ "$(squeue -h -j '"$1"' -o %r)" = '"$2"' ]'; }

@@ -10,9 +10,7 @@ is "a machine without cpufreq: it runs" "$code $out" "0 ran"
 [ -e /sys/devices/system/cpu/cpu0/cpufreq ] || is "and says so" "$err" "slurmstepd: error: CPU frequency setting not configured for this node"
 spur down --dir "$D" >/dev/null
 
-tree=$T/tree
-awk -v root="$tree" '/^== / { if (file) close(file); file = root $2; dir = file; sub("/[^/]*$", "", dir); system("mkdir -p \"" dir "\""); next }
-    file { print >file }' "$HERE/../../src/spurd/test/trees/mi300x-8.tree"
+recorded_tree mi300x-8
 for cpu in $(seq 0 127); do
     freq=$tree/sys/devices/system/cpu/cpu$cpu/cpufreq
     mkdir -p "$freq"
@@ -25,21 +23,12 @@ for cpu in $(seq 0 127); do
     echo "<unsupported>" >"$freq/scaling_setspeed"
 done
 chmod -R a+rX "$tree"
-export SPUR_SYSROOT=$tree
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "freq"
-[scheduler]
-config_overrides = true
+cluster_of freq <<'CONF'
 [[nodes]]
 names = "n1"
 cpus = 4
 memory_mb = 8000
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
 show="cd $tree/sys/devices/system/cpu; for c in 0 1 2 3; do (cd cpu\$c/cpufreq; echo \$(cat scaling_governor scaling_min_freq scaling_max_freq scaling_setspeed)); done"
 idle="ondemand 1200000 2400000 <unsupported>"
 # NAME OPTION WANTED: of CPU 0 while the step runs

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A topology of blocks: the fewest blocks, segments that are never cut, --exclusive=topo.
 . "$(dirname "$0")/../lib.sh"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "blocks"
-[scheduler]
-config_overrides = true
+cluster_of blocks <<'CONF'
 [topology]
 plugin = "block"
 block_sizes = [4]
@@ -19,17 +16,7 @@ nodes = "n[5-8]"
 names = "n[1-8]"
 cpus = 2
 memory_mb = 1000
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
-cd "$T" || exit 1
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
-runs() { wait_for 20 job_is "$1" RUNNING && squeue -h -j "$1" -o %N; }
-drop() { scancel "$@" && wait_for 20 eval '[ -z "$(squeue -h -j '"$(tr ' ' , <<<"$*")"')" ]'; }
-waits() { wait_for 20 eval '[ "$(squeue -h -j '"$1"' -o %r)" = '"$2"' ]'; }
 
 hole=$(sub -w n1 --exclusive)
 runs "$hole" >/dev/null

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # How a job wants its nodes: next to each other, evenly used, the script on a certain one, without others.
 . "$(dirname "$0")/../lib.sh"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "choice"
-[scheduler]
-config_overrides = true
+cluster_of choice <<'CONF'
 [topology]
 plugin = "tree"
 [[switches]]
@@ -34,20 +31,10 @@ cpus = 8
 memory_mb = 4000
 features = ["new", "big"]
 weight = 5
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
-chmod 777 "$T"
-cd "$T" || exit 1
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 mine() { as_user sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 where() { squeue -h -j "$1" -o %N; }
 runs() { wait_for 20 job_is "$1" RUNNING && where "$1"; }
-drop() { scancel "$@" && wait_for 20 eval '[ -z "$(squeue -h -j '"$(tr ' ' , <<<"$*")"')" ]'; }
-waits() { wait_for 20 eval '[ "$(squeue -h -j '"$1"' -o %r)" = '"$2"' ]'; }
 tasks() { scontrol -d show job "$1" | sed -n 's/^ *Nodes=\([^ ]*\) CPU_IDs=\([^ ]*\) .*/\1:\2/p' | tr '\n' ' '; }
 
 # --contiguous

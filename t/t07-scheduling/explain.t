@@ -41,7 +41,6 @@ account = "sci"
 END
 cluster_up --nodes 4 --conf "$T/conf"
 cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 reason_is() { [ "$(squeue -h -t all -j "$1" -o %r)" = "$2" ]; }
 why() { wait_for 20 reason_is "$2" "$3"; is "$1: the reason" "$(squeue -h -t all -j "$2" -o %r)" "$3"; text=$(spur explain "$2"); }
 says() { like "$1" "$text" "$2"; }

@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which nodes a job gets: features, counts of them, weight, exclusive, licences, cores for the system.
 . "$(dirname "$0")/../lib.sh"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "sets"
-[scheduler]
+cluster_of sets <<'CONF'
 licenses = ["matlab:4", "ansys:1"]
-config_overrides = true
 [[nodes]]
 names = "a[1-2]"
 cpus = 4
@@ -18,14 +15,7 @@ names = "b[1-2]"
 cpus = 4
 memory_mb = 4000
 features = ["rack2"]
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
-cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 where() { squeue -h -j "$1" -o %N; }
 runs() { wait_for 20 job_is "$1" RUNNING && where "$1"; }
 drop() { scancel "$@" && for id; do wait_for 20 job_is "$id" CANCELLED; done; }

@@ -4,7 +4,6 @@
 . "$(dirname "$0")/../lib.sh"
 cluster_up --nodes 2 --cpus 4 --mem 4G
 cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 reason_is() { [ "$(squeue -h -j "$1" -o %r)" = "$2" ]; }
 start_s() { squeue -h -j "$1" --start -o %S | { read -r at; date -d "$at" +%s; }; }
 

@@ -50,7 +50,6 @@ account = "lost"
 END
 cluster_up --nodes 3 --conf "$T/conf"
 cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 reason() { squeue -h -t all -j "$1" -o %r; }
 reason_is() { [ "$(reason "$1")" = "$2" ]; }
 now() { is "$1: at once" "$(reason "$2")" "$3"; }

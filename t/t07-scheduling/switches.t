@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A tree of switches: jobs go to the fewest, and wait for few when they ask for that.
 . "$(dirname "$0")/../lib.sh"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "tree"
-[scheduler]
-config_overrides = true
+cluster_of tree <<'CONF'
 [topology]
 plugin = "tree"
 [[switches]]
@@ -21,15 +18,7 @@ switches = "s[1-2]"
 names = "n[1-6]"
 cpus = 2
 memory_mb = 1000
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
-cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
-runs() { wait_for 20 job_is "$1" RUNNING && squeue -h -j "$1" -o %N; }
 
 one=$(sub -w n1 --exclusive)
 is "one node" "$(runs "$one")" n1

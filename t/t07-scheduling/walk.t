@@ -40,7 +40,6 @@ is 'each reason of a limit is asserted' "$without" ''
 # ---- parts of nodes ----
 cluster_up --nodes 2 --cpus 4 --mem 4G --gpus h100:4
 cd "$T" || exit 1
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 reason_is() { [ "$(squeue -h -j "$1" -o %r)" = "$2" ]; }
 scontrol create reservation=part starttime=now duration=60 users=daemon nodes=n1 tres=cpu=3 flags=ignore_jobs >/dev/null
 scontrol create reservation=gpus starttime=now duration=60 users=daemon nodes=n2 tres=gres/gpu=3 flags=ignore_jobs >/dev/null

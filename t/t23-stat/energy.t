@@ -3,9 +3,7 @@
 #
 # energy.t - energy, GPUs and frequencies of a recorded machine, in sstat and in the journal
 . "$(dirname "$0")/../lib.sh"
-tree=$T/tree
-awk -v root="$tree" '/^== / { if (file) close(file); file = root $2; dir = file; sub("/[^/]*$", "", dir); system("mkdir -p \"" dir "\""); next }
-    file { print >file }' "$HERE/../../src/spurd/test/trees/mi300x-8.tree"
+recorded_tree mi300x-8
 put() { mkdir -p "$(dirname "$tree$1")"; echo "$2" >"$tree$1"; }
 rapl=/sys/class/powercap/intel-rapl:0
 put $rapl/energy_uj 1000000
@@ -16,11 +14,7 @@ for gpu in $(seq 128 135); do
     put /sys/class/drm/renderD$gpu/device/mem_info_vram_used 1073741824
 done
 chmod -R a+rX "$tree"
-export SPUR_SYSROOT=$tree
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "energy"
-[scheduler]
-config_overrides = true
+cluster_of energy <<'CONF'
 [[nodes]]
 names = "n1"
 cpus = 4
@@ -31,12 +25,7 @@ nodes = "n1"
 name = "gpu"
 type = "mi300x"
 files = "/dev/dri/renderD[128-135]"
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
 cd "$(user_dir)"
 stat() { as_user sstat -n -P "$@"; }
 value_is() { local wanted=$1; shift; [ "$(stat "$@")" = "$wanted" ]; }

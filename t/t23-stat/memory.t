@@ -18,7 +18,8 @@ max_processes = 500
 sample_interval = "task=1"
 CONF
 cluster_up --nodes 1 --conf "$T/spur.conf"
-grep -rqs 'agent.memory' "$D" || skip_all "this kernel holds jobs to their memory itself (t/vm/limits.t)"
+wait_for 20 grep -qs 'session.welcome' "$D/log/n1.log" # what the kernel can do is said before
+grep -qs 'agent.memory' "$D/log/n1.log" || skip_all "this kernel holds jobs to their memory itself (t/vm/limits.t)"
 cd "$T" || exit 1
 hold() { echo "x = bytearray($1 << 20); import time; time.sleep($2)"; }
 ended() { [ -z "$(squeue -h -j "$1" -t PD,R,CG,CF,S)" ]; }

@@ -5,16 +5,10 @@
 . "$(dirname "$0")/../lib.sh"
 library=$SPUR_BUILD/src/spurd/libfake-nvml.so
 [ -e "$library" ] || skip_all "there is no stand-in for the library"
-tree=$T/tree
-awk -v root="$tree" '/^== / { if (file) close(file); file = root $2; dir = file; sub("/[^/]*$", "", dir); system("mkdir -p \"" dir "\""); next }
-    file { print >file }' "$HERE/../../src/spurd/test/trees/a100-4.tree"
-chmod -R a+rX "$tree"
-export SPUR_SYSROOT=$tree SPUR_NVML=$library FAKE_NVML_USE=$T/use
+recorded_tree a100-4
+export SPUR_NVML=$library FAKE_NVML_USE=$T/use
 : >"$T/use"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "nvidia"
-[scheduler]
-config_overrides = true
+cluster_of nvidia <<'CONF'
 [[nodes]]
 names = "n1"
 cpus = 4
@@ -25,12 +19,7 @@ nodes = "n1"
 name = "gpu"
 type = "a100"
 files = "/dev/nvidia[0-3]"
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
 cd "$(user_dir)"
 watchers() { pgrep -f "spurd-nvml $library "; }
 watched() { [ "$(watchers | wc -l)" -eq "$1" ]; }

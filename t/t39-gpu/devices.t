@@ -4,7 +4,6 @@
 . "$(dirname "$0")/../lib.sh"
 cluster_up --nodes 2 --cpus 32 --mem 64G --gpus mi300x:8
 cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o ' Nodes=n[^ ]* \|GRES=[^ ]*(IDX[^ ]*' | tr -d '\n' | sed 's,^ ,,'; }
 
 four=$(sub --gres=gpu:4)

@@ -23,9 +23,7 @@ x1 a100 043311/0 403311/0 330411/0 334011/0 111102/16 111120/16'
 } >"$T/spur.conf"
 cluster_up --conf "$T/spur.conf"
 cd "$T" || exit 1
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o 'CPU_IDs=[^ ]* \|GRES=[^ ]*(IDX[^ ]*' | tr -d '\n'; }
-drop() { scancel "$@" && wait_for 20 eval '[ -z "$(squeue -h -j '"$(tr ' ' , <<<"$*")"')" ]'; }
 
 for kind in 'm1 mi300x' 'h1 h100'; do # all linked alike: those near one socket, and the broken socket first
     read -r node type <<<"$kind"

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which GPUs go together, and shares of them: by links and near cores that the configuration names.
 . "$(dirname "$0")/../lib.sh"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "links"
-[scheduler]
-config_overrides = true
+cluster_of links <<'CONF'
 [[nodes]]
 names = "g1"
 cpus = 16
@@ -46,14 +43,7 @@ type = "mi250x"
 files = "/dev/fakegpu3"
 cores = "8-15"
 links = "1,4,1,-1"
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
-cd "$T"
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o 'CPU_IDs=[^ ]* \|GRES=[^ ]*(IDX[^ ]*' | tr -d '\n'; }
 
 one=$(sub -w g1 --gres=gpu:1)

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Parts of GPUs: shard and mps, profiles of MIG as types, and --gres-flags about shares.
 . "$(dirname "$0")/../lib.sh"
-cat >"$T/spur.conf" <<'CONF'
-cluster_name = "shares"
-[scheduler]
-config_overrides = true
+cluster_of shares <<'CONF'
 [[nodes]]
 names = "s1"
 cpus = 16
@@ -21,17 +18,8 @@ names = "g1"
 cpus = 16
 memory_mb = 8000
 gres = ["gpu:a100_1g.10gb:4", "gpu:a100_3g.40gb:1"]
-[[partitions]]
-name = "debug"
-nodes = "ALL"
-default = true
 CONF
-cluster_up --conf "$T/spur.conf"
-cd "$T" || exit 1
-sub() { sbatch --parsable -o /dev/null "$@" --wrap 'sleep 300'; }
 given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o 'GRES=[^ ]*(IDX[^ ]*' | tr -d '\n'; }
-drop() { scancel "$@" && wait_for 20 eval '[ -z "$(squeue -h -j '"$(tr ' ' , <<<"$*")"')" ]'; }
-waits() { wait_for 20 eval '[ "$(squeue -h -j '"$1"' -o %r)" = '"$2"' ]'; }
 
 # mps: a hundred of each GPU
 half=$(sub --gres=mps:50)
