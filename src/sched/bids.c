@@ -70,8 +70,9 @@ bool bids_ask(struct hunt *hunt, unsigned *budget)
     struct bids *bids = &hunt->sched->bids;
     const struct shape *shape = hunt->family->shape;
     uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
+    unsigned asked = 0;
 
-    while (*budget) {
+    for (; *budget; asked++) {
         size_t number = bitset_next(&hunt->need->nodes, bids->next);
         if (number >= hunt->need->nodes.bits)
             break;
@@ -83,8 +84,10 @@ bool bids_ask(struct hunt *hunt, unsigned *budget)
     }
     vec_done(&hunt->list);
     vec_done(&hunt->going);
-    hunt->sched->looked += hunt->need->node_count;
-    return bitset_next(&hunt->need->nodes, bids->next) >= hunt->need->nodes.bits;
+    if (asked > HOSTS_LEAST) /* the rest has a slice of its own */
+        *budget = 0;
+    return asked <= HOSTS_LEAST &&
+           bitset_next(&hunt->need->nodes, bids->next) >= hunt->need->nodes.bits;
 }
 
 /* As hunt_by_cost(). */

@@ -72,7 +72,8 @@ struct waiting {
     uint32_t *partitions;
     size_t partition_count;
     VEC(struct bin_at) bins;
-    struct order head;  /* of its bins */
+    VEC(const struct family *) families; /* of these bins: one is found by it */
+    struct order head;                   /* of its bins */
     struct order first; /* where that job would be in the queue, if it is known; else 0 */
     struct hang *hangs;
     struct gate *via;  /* that goes on when the job that it let out was tried */

@@ -275,7 +275,7 @@ static bool hunt_on(struct sched *sched, unsigned *budget)
     }
     hunt_init(&hunt, sched, job, sched->bids.partition);
     if (!bids_ask(&hunt, budget))
-        return false;
+        return false; /* the budget is at its end */
     uint32_t *hosts = bids_best(&hunt, &count);
     budget_take(budget, COST_TRY + count);
     bids_clear(sched);
@@ -317,7 +317,7 @@ bool preempt_plan(struct sched *sched, unsigned *budget)
             return false;
         }
         if (!hunt_on(sched, budget))
-            continue; /* the budget is at its end */
+            break;
         if (--sched->hunts_left == 0)
             sched->preempt_news = true; /* there may be more to be had */
     }

@@ -23,7 +23,7 @@ enum {
     NODES_PER_UNIT = 24, /* for what a shape needs */
     RESV_HOSTS_PER_UNIT = 1,
     JOBS_PER_UNIT = 2,
-    UNITS_PER_LIMITED_JOB = 2,
+    UNITS_PER_LIMITED_JOB = 3,
 };
 
 bool reading_is_done(const struct sched *sched)

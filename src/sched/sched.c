@@ -87,7 +87,8 @@ void trash_some(struct sched *sched, unsigned *budget)
     bool all = waits_done_some(old, budget) && classes_done_some(old, budget) &&
                pends_done_some(old, budget) && hosts_done_some(old, budget);
     /* The library puts many small pieces together when a large one is asked for: now, while they are few. */
-    free(mem_new(LARGE_BYTES));
+    for (unsigned i = 0; i < 4; i++)
+        free(mem_new(LARGE_BYTES << i));
     if (!all)
         return;
     sched->trash = NULL;

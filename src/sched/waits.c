@@ -111,6 +111,7 @@ static void line_free(struct waiting *line)
     vec_each (struct bin_at, at, &line->bins)
         bin_free(at->bin);
     vec_done(&line->bins);
+    vec_done(&line->families);
     free(line->account);
     free(line->partitions);
     free(line);
@@ -140,7 +141,7 @@ static size_t bin_index(const struct waiting *line, const struct family *family)
 {
     size_t at = 0;
 
-    while (at < line->bins.len && line->bins.items[at].family != family)
+    while (at < line->families.len && line->families.items[at] != family)
         at++;
     return at;
 }
@@ -179,6 +180,7 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
         family_charge(sched, class->family, state_job(sched->state, order.id));
         vec_push(&line->bins,
                  (struct bin_at){ .family = class->family, .bin = made, .shut = true });
+        vec_push(&line->families, class->family);
     }
     struct bin *bin = line->bins.items[at].bin;
     line_put(&bin->jobs, order);
@@ -204,6 +206,7 @@ void waits_del(struct sched *sched, uint32_t number, const struct class *class, 
     if (!place->bin->jobs.count) {
         bin_free(place->bin);
         *place = line->bins.items[--line->bins.len];
+        line->families.items[at] = line->families.items[--line->families.len];
     }
     if (!line->bins.len)
         gate_unhang(line, 0, FOR_OVER);
@@ -258,7 +261,7 @@ bool waits_done_some(struct sched *sched, unsigned *budget)
 {
     while (sched->waits.len && *budget) {
         struct waiting *line = sched->waits.items[--sched->waits.len];
-        budget_take(budget, 1 + (line ? line->bins.len / JOBS_PER_COST : 0));
+        budget_take(budget, 1 + (line ? line->bins.len : 0));
         if (line)
             line_free(line);
     }
