@@ -9,12 +9,15 @@
  *     counts as preempted.
  * (3) A suspended victim keeps its memory, devices and licences and lends its CPUs. It runs again as
  *     soon as all of them are free and the job that it was suspended for does not wait any more.
+ * (4) A job with --signal=R:SIG@TIME that uses nodes of a reservation with MaxStartDelay goes for the
+ *     reservation's own jobs, whatever preemption is configured: TIME after it got the signal.
  */
 #include "core/preempt.h"
 
 #include <signal.h>
 #include <string.h>
 
+#include "core/resv.h"
 #include "core/state_priv.h"
 
 static bool has_word(const char *list, const char *word)
@@ -40,7 +43,28 @@ static bool by_qos(const struct state *state)
 
 bool preempt_is_on(const struct state *state)
 {
-    return by_tier(state) || by_qos(state);
+    bool lent = false;
+
+    vec_each (struct reservation *, at, &state->reservations)
+        lent = lent || (*at)->spec->max_start_delay_s;
+    return lent || by_tier(state) || by_qos(state);
+}
+
+/* (4) */
+static bool by_reservation(const struct state *state, const struct job *job,
+                           const struct job *victim)
+{
+    const struct reservation *resv;
+    size_t at = 0;
+
+    if (!victim->shape->resv_warn_s || !job->shape->reservation)
+        return false;
+    while ((resv = resv_next_for(state, job, &at))) {
+        if (resv->active && resv_lends(resv, victim->shape) &&
+            !str_eq(resv->spec->name, victim->run->reservation))
+            return true;
+    }
+    return false;
 }
 
 static enum preempt_mode mode_of(const char *words)
@@ -95,6 +119,8 @@ enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
         return PREEMPT_OFF;
     if (victim->run->lent || (victim->more && victim->more->preempt_end_us))
         return PREEMPT_OFF; /* it is on its way already */
+    if (by_reservation(state, job, victim))
+        return job_may_requeue(state, victim) ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
     if (!goes_before(state, job, partition, victim))
         return PREEMPT_OFF;
     const struct partition *in = partition_at(state, victim->run->partition);
@@ -162,11 +188,25 @@ static void tell(struct job *victim, int signal, struct events *out)
     event->full = true;
 }
 
-static void push_aside(struct state *state, struct job *victim, enum preempt_mode mode,
-                       uint32_t by_id, struct events *out)
+/* The signal that it asked for. */
+static int signal_of(const struct job *victim)
 {
-    int64_t grace = mode == PREEMPT_SUSPEND ? 0 : grace_s(state, victim);
+    JobSpec *spec = job_spec_unpack(victim);
+    int signal = spec && spec->signal ? (int)spec->signal : SIGTERM;
+
+    if (spec)
+        job_spec__free_unpacked(spec, NULL);
+    return signal;
+}
+
+static void push_aside(struct state *state, struct job *victim, enum preempt_mode mode,
+                       const struct job *by, struct events *out)
+{
+    bool lent = by_reservation(state, by, victim);
+    bool at_once = mode == PREEMPT_SUSPEND || job_phase(victim) != PHASE_RUNNING;
+    int64_t grace = at_once ? 0 : lent ? victim->shape->resv_warn_s : grace_s(state, victim);
     struct job_more *more = job_more(victim);
+    uint32_t by_id = by->id;
 
     more->preempt_us = state->time_us;
     more->preempted_by = by_id;
@@ -187,7 +227,7 @@ static void push_aside(struct state *state, struct job *victim, enum preempt_mod
         more->preempt_requeue = mode == PREEMPT_REQUEUE;
         due_update(state, victim);
         tell(victim, SIGCONT, out);
-        tell(victim, SIGTERM, out);
+        tell(victim, lent ? signal_of(victim) : SIGTERM, out);
     }
 }
 
@@ -233,7 +273,7 @@ enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct e
         if (victim && victim->run && victim->attempt == cmd->attempts[i])
             mode = preempt_mode(state, job, partition, victim);
         if (mode != PREEMPT_OFF)
-            push_aside(state, victim, mode, cmd->job_id, out);
+            push_aside(state, victim, mode, job, out);
     }
     return ERR_OK;
 }

@@ -10,6 +10,7 @@
 
 struct assoc;
 struct job;
+struct shape;
 struct state;
 
 enum resv_flag {
@@ -79,6 +80,8 @@ uint32_t resv_licences_kept(const struct state *state, const char *own, const ch
  */
 bool resv_next_time(unsigned flags, int64_t *start_us, int64_t *end_us);
 
+/* MaxStartDelay: may the job use its nodes until its own jobs want them? (--signal=R:) */
+bool resv_lends(const struct reservation *resv, const struct shape *shape);
 /* Does the allocation keep to the reservations that hold now, its own and those of others? */
 int resv_check_start(const struct state *state, const struct job *job, const Allocation *allocation,
                      struct err *err);

@@ -153,7 +153,6 @@ static int check_wishes(const ReservationSpec *spec, struct err *err)
         const char *key;
     } keys[] = {
         { !str_is_empty(spec->burst_buffer), "BurstBuffer" },
-        { spec->max_start_delay_s > 0, "MaxStartDelay" },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {

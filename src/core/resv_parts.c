@@ -247,8 +247,14 @@ static bool leaves(const struct node *node, const NodeAlloc *alloc, const struct
     return true;
 }
 
-static int check_node(const struct state *state, const struct reservation *own,
-                      const struct node *node, const NodeAlloc *alloc, struct err *err)
+bool resv_lends(const struct reservation *resv, const struct shape *shape)
+{
+    return shape->resv_warn_s && shape->resv_warn_s <= resv->spec->max_start_delay_s;
+}
+
+static int check_node(const struct state *state, const struct job *job,
+                      const struct reservation *own, const struct node *node,
+                      const NodeAlloc *alloc, struct err *err)
 {
     const struct resv_part *part = own ? resv_part_of(own, node->number) : NULL;
 
@@ -257,7 +263,8 @@ static int check_node(const struct state *state, const struct reservation *own,
             return refuse(err, node->spec->name, own);
     }
     vec_each (struct reservation *, at, &state->reservations) {
-        if (*at == own || !holds_now(state, *at) || !bitset_has(&(*at)->nodes, node->number))
+        if (*at == own || !holds_now(state, *at) || !bitset_has(&(*at)->nodes, node->number) ||
+            resv_lends(*at, job->shape))
             continue;
         part = resv_part_of(*at, node->number);
         if (!part || !leaves(node, alloc, *at, part))
@@ -291,7 +298,7 @@ int resv_check_start(const struct state *state, const struct job *job, const All
     for (size_t i = 0; code == 0 && i < allocation->n_nodes && state->reservations.len; i++) {
         const struct node *node = node_at(state, allocation->nodes[i]->node);
         if (node) /* said elsewhere */
-            code = check_node(state, own, node, allocation->nodes[i], err);
+            code = check_node(state, job, own, node, allocation->nodes[i], err);
     }
     return code;
 }

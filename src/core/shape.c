@@ -102,6 +102,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(enforce_binding);
     NUMBER(spread_segments);
     NUMBER(one_task_per_sharing);
+    key_number(&key, spec->signal_at_reservation, spec->signal_before_s);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
     str_done(&key.bytes);
@@ -240,6 +241,7 @@ static void read_nodes(struct shape *shape, const JobSpec *spec)
     shape->switches = spec->switches;
     shape->switches_wait_s = spec->has_switches_wait_s ? spec->switches_wait_s : UINT32_MAX;
     shape->segment = spec->segment;
+    shape->resv_warn_s = spec->signal_at_reservation ? MAX(spec->signal_before_s, 1) : 0;
 }
 
 static int read_resources(struct shape *shape, const JobSpec *spec, struct err *err)

@@ -59,8 +59,10 @@ struct shape {
     uint32_t spare;      /* of these, nodes in reserve; spare.c */
     uint32_t wish_nodes; /* as many as this when they are free now; min_nodes at least */
     uint32_t min_cpus_per_node, cpus_per_gpu;
-    uint32_t core_spec, thread_spec;  /* of each node left to the system */
-    uint32_t switches, segment;       /* at most so many leaf switches; nodes of a segment; 0 */
+    uint32_t core_spec, thread_spec; /* of each node left to the system */
+    uint32_t switches, segment;      /* at most so many leaf switches; nodes of a segment; 0 */
+    uint32_t
+        resv_warn_s; /* goes so long after a signal when a reservation wants its nodes; 0: no */
     uint32_t switches_wait_s;         /* how long to wait for them at most */
     uint32_t sockets, cores, threads; /* what a node must have at least; 0: anything */
     uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb, mem_per_task_mb, tmp_mb;
@@ -69,9 +71,9 @@ struct shape {
     bool exclusive_mcs, exclusive_topo;
     bool has_bound, bound; /* CPUs only near its GPUs, or not; else as the cluster says */
     bool has_lone, lone;   /* shares of each task of another device */
-    bool spread_segments; /* each in a block of its own */
-    bool licence_any;     /* one of the licences, not all */
-    bool one_thread;      /* a CPU of the request is a whole core */
+    bool spread_segments;  /* each in a block of its own */
+    bool licence_any;      /* one of the licences, not all */
+    bool one_thread;       /* a CPU of the request is a whole core */
     size_t gres_count, partition_count, licence_count;
     struct shape_gres *gres;
     struct shape_licence *licences;

@@ -60,7 +60,7 @@ static void reserved_nodes(const struct sched *sched, const struct shape *shape,
     bitset_init(maint, sched->hosts.len);
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         const struct reservation *resv = state_reservation_at(sched->state, i);
-        if (!resv->active || resv->nodes.bits != others->bits ||
+        if (!resv->active || resv->nodes.bits != others->bits || resv_lends(resv, shape) ||
             (shape->reservation && str_eq(shape->reservation, resv->spec->name)))
             continue;
         bitset_each (n, &resv->nodes) {

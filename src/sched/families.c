@@ -198,8 +198,8 @@ static bool has_lone_shares(const struct sched *sched, const struct shape *shape
 static bool is_particular(const struct sched *sched, const struct shape *shape)
 {
     return shape->oversubscribe || shape->nodelist || shape->contiguous || shape->reservation ||
-           shape->prefer.plain || has_lone_shares(sched, shape) || shape->prefer.group_count ||
-           shape->features.group_count ||
+           shape->prefer.plain || has_lone_shares(sched, shape) || shape->resv_warn_s ||
+           shape->prefer.group_count || shape->features.group_count ||
            (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
                                    (shape->max_nodes > 1 && shape->tasks > 1)));
 }

@@ -123,6 +123,8 @@ static bool is_hindrance(const struct sched *sched, const struct block *block,
     }
     if (block->job_id)
         return block->job_id != view->mine;
+    if (view->warn_s && view->warn_s <= block->delay_s && block->resv != view->resv)
+        return false;
     return block->resv != view->resv || block->amount;
 }
 

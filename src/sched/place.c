@@ -371,6 +371,7 @@ static void use_reservation(struct chooser *c, const struct reservation *resv, i
 
     c->resv = resv;
     c->view.resv = resv_hash(resv ? resv->spec->name : NULL);
+    c->view.warn_s = c->shape->resv_warn_s;
     c->view.end_us = end_us;
     if (c->shape->reservation && over_us != INT64_MAX)
         c->view.end_us = MIN(end_us, resv->spec->end_us + over_us);

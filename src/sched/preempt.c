@@ -27,13 +27,15 @@ struct prey {
     const struct qos *qos;
     struct job job;     /* stands for all of them */
     struct job_run run; /* its own, without nodes */
+    struct shape shape; /* of it only what decides who may preempt */
 };
 
 static struct prey *prey_of(struct sched *sched, const struct job *job)
 {
     for (size_t i = 0; i < sched->prey.len; i++) {
         struct prey *prey = sched->prey.items[i];
-        if (prey->qos == job->in_qos && str_eq(prey->run.partition, job->run->partition))
+        if (prey->qos == job->in_qos && prey->shape.resv_warn_s == job->shape->resv_warn_s &&
+            str_eq(prey->run.partition, job->run->partition))
             return prey;
     }
     struct prey *prey = NEW(struct prey);
@@ -41,6 +43,8 @@ static struct prey *prey_of(struct sched *sched, const struct job *job)
     prey->run.partition = job->run->partition;
     prey->job = (struct job){ .state = JOB_RUNNING, .in_qos = job->in_qos, .batch = true };
     prey->job.run = &prey->run;
+    prey->shape.resv_warn_s = job->shape->resv_warn_s;
+    prey->job.shape = &prey->shape;
     vec_push(&sched->prey, prey);
     return prey;
 }

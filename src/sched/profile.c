@@ -402,6 +402,7 @@ int64_t profile_start_from(struct sched *sched, struct family *family, const str
     const struct reservation *resv =
         family->shape->reservation ? resv_next_for(sched->state, job, &at) : NULL;
     q.view.resv = resv_hash(resv ? resv->spec->name : NULL);
+    q.view.warn_s = family->shape->resv_warn_s;
     q.from_us = resv && !(resv->flags & RESV_FLEX) ? MAX(resv->spec->start_us, begin_us) : begin_us;
     q.length_us = job_length_us(job);
     int64_t over_us = resv ? resv_over_run_us(sched->state, resv) : INT64_MAX;

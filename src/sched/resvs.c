@@ -30,6 +30,7 @@ static size_t block_times(struct sched *sched, const struct reservation *resv, u
     struct block block = { .start_us = resv->spec->start_us,
                            .end_us = resv->spec->end_us,
                            .flex = resv->flags & RESV_FLEX,
+                           .delay_s = resv->spec->max_start_delay_s,
                            .resv = resv_hash(resv->spec->name) };
 
     for (size_t i = 0; i < TIMES_AHEAD; i++) {

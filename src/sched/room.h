@@ -103,6 +103,7 @@ struct run {
 struct block {
     int64_t start_us, end_us;
     uint32_t job_id;       /* of the booking; 0 for a reservation */
+    uint32_t delay_s;      /* of a reservation: jobs that go within this may be there */
     bool flex;             /* a reservation that does not bound its own jobs */
     uint64_t resv;         /* hash of the reservation's name; of a booking: that it will run in */
     struct amount *amount; /* NULL: all of the host */
@@ -212,7 +213,8 @@ size_t host_read_reservations(struct sched *sched, uint32_t number);
 struct view {
     int64_t now_us, start_us, end_us;
     uint32_t mine;
-    uint64_t resv; /* hash of its name; 0 none */
+    uint64_t resv;   /* hash of its name; 0 none */
+    uint32_t warn_s; /* the job goes so soon when a reservation wants it to; 0: not */
     unsigned share;
     bool without;       /* as if jobs that are marked had gone; preempt.c */
     struct order order; /* then: whose bookings before this are hindrances */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/preempt.h"
 #include "sched/sched_priv.h"
 
 /* A start that was refused is not planned again at once. */
@@ -313,6 +314,11 @@ void sched_feed(struct sched *sched, const struct event *event)
         host_changed(sched, event->node);
         break;
     case EVENT_RESERVATION:
+        if (sched->preempting != preempt_is_on(sched->state)) {
+            set_aside(sched); /* the first with MaxStartDelay, or the last */
+            begin(sched);
+            break;
+        }
         reading_reservations(sched);
         sched->reclass = true;
         break;
