@@ -13,6 +13,7 @@
 #include "base/hostlist.h"
 #include "base/limits.h"
 #include "cli/srun.h"
+#include "schema/bind.h"
 #include "sys/files.h"
 
 enum { HOSTFILE_BYTES = 16 * 1024 * 1024 };
@@ -141,6 +142,14 @@ void srun_fill_share(struct srun *srun, StepRequest *request)
         request->has_cpus_per_gpu = request->exact = true;
         request->cpus_per_gpu = spec->cpus_per_gpu;
     }
+    if (given(srun, "sockets-per-node") || given(srun, "extra-node-info")) {
+        request->has_sockets_per_node = true;
+        request->sockets_per_node = spec->sockets_per_node;
+    }
+    if (given(srun, "cores-per-socket") || given(srun, "extra-node-info")) {
+        request->has_cores_per_socket = true;
+        request->cores_per_socket = spec->cores_per_socket;
+    }
     if (given(srun, "ntasks-per-core")) {
         request->has_ntasks_per_core = true;
         request->ntasks_per_core = spec->ntasks_per_core;
@@ -155,13 +164,31 @@ void srun_fill_share(struct srun *srun, StepRequest *request)
     }
 }
 
+/* What --cpu-bind says; else -B S[:C[:T]] binds tasks to the smallest that it names, as in Slurm. */
+static char *implied_bind(struct srun *srun)
+{
+    static const char *const units[] = { "sockets", "cores", "threads" };
+    const char *info = given(srun, "extra-node-info");
+    char *said = srun->request.spec->cpu_bind;
+    struct bind_cpu bind;
+    size_t parts = 0;
+
+    if (!info || bind_read_cpu(said, &bind, NULL) < 0 || bind.kind != BIND_DEFAULT)
+        return said;
+    for (const char *at = info; (at = strchr(at, ':')); at++)
+        parts++;
+    return parts < ARRAY_LEN(units) ? arena_printf(&srun->cli.arena, "%s%s%s", said ? said : "",
+                                                   said ? "," : "", units[parts])
+                                    : said;
+}
+
 void srun_fill_bind(struct srun *srun, StepLaunch *launch)
 {
     const JobSpec *spec = srun->request.spec;
     StepBind *bind = launch->bind = ARENA_NEW(&srun->cli.arena, StepBind);
 
     step_bind__init(bind);
-    bind->cpu_bind = spec->cpu_bind;
+    bind->cpu_bind = implied_bind(srun);
     bind->mem_bind = spec->mem_bind;
     bind->gpu_bind = spec->gpu_bind ? spec->gpu_bind : spec->tres_bind;
     bind->distribution = spec->distribution;

@@ -406,6 +406,8 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     launch->task_prolog = (char *)srun->request.task_prolog;
     launch->task_epilog = (char *)srun->request.task_epilog;
     launch->has_ml_env = launch->ml_env = spec->ml_env;
+    if (!srun->own && argv_has(srun, "acctg-freq"))
+        launch->acctg_freq = spec->acctg_freq;
     launch->has_debug = true;
     launch->debug = srun->request.node_debug;
     launch->has_oom_kill_step = spec->has_oom_kill_step;

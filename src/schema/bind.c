@@ -327,14 +327,31 @@ static bool take_gpu_word(struct span word, struct bind_gpu *out)
     return false;
 }
 
+/* As --tres-bind has it: "gres/gpu:closest", "gpu:single:2". */
+static const char *skip_kind(const char *text)
+{
+    if (text && str_istarts(text, "gres/"))
+        text += 5;
+    return text && (str_istarts(text, "gpu:") || str_istarts(text, "gpu,")) ? text + 4 : text;
+}
+
+int bind_read_tres(const char *text, struct bind_gpu *out, struct err *err)
+{
+    const char *at = skip_kind(text);
+
+    *out = (struct bind_gpu){ .count = 1 };
+    if (at == text || strchr(text, '+') || bind_read_gpu(at, out, NULL) < 0)
+        return err_set(err, ERR_INVALID, "Invalid --tres-bind argument: %s", text);
+    return 0;
+}
+
 int bind_read_gpu(const char *text, struct bind_gpu *out, struct err *err)
 {
     struct span word;
     bool quiet = false;
 
     *out = (struct bind_gpu){ .count = 1 };
-    if (text && (str_istarts(text, "gpu:") || str_istarts(text, "gpu,")))
-        text += 4; /* as --tres-bind has it */
+    text = skip_kind(text);
     for (const char *cursor = text ? text : ""; next_word(&cursor, &word);) {
         if (!is_how(word, &out->verbose, &quiet) && !take_gpu_word(word, out))
             return err_set(err, ERR_INVALID, "Invalid --gpu-bind argument: %s", text);

@@ -70,6 +70,8 @@ enum bind_order { BIND_BLOCK, BIND_CYCLIC, BIND_FCYCLIC };
 int bind_read_cpu(const char *text, struct bind_cpu *out, struct err *err);
 int bind_read_mem(const char *text, struct bind_mem *out, struct err *err);
 int bind_read_gpu(const char *text, struct bind_gpu *out, struct err *err);
+/* --tres-bind: GPUs are what tasks can be bound to. */
+int bind_read_tres(const char *text, struct bind_gpu *out, struct err *err);
 
 /*
  * What --mem-bind=TEXT leaves in the environment: VERBOSE, TYPE, LIST, PREFER, SORT, or "" for all of it. False

@@ -139,6 +139,16 @@ int read_gpu_bind(const struct option_call *call, const char *value, struct err 
     return 0;
 }
 
+int read_tres_bind(const struct option_call *call, const char *value, struct err *err)
+{
+    struct bind_gpu bind;
+
+    if (bind_read_tres(value, &bind, err) < 0)
+        return -(int)err->code;
+    option_set_text(call, value);
+    return 0;
+}
+
 /* Letters of what the tasks are bound to: GPUs; v says it. */
 int read_accel_bind(const struct option_call *call, const char *value, struct err *err)
 {

@@ -78,6 +78,17 @@ static int parse_hosts(struct hostlist *list, const char *text, struct err *err)
     return str_is_empty(text) ? 0 : hostlist_parse(list, text, err);
 }
 
+/* Is the node built as the request wants it? */
+static bool is_built_so(const struct pick *pick, size_t node)
+{
+    const struct step_used *used = &pick->used[node];
+    const StepRequest *request = pick->request;
+    uint32_t cores =
+        used->per_socket ? used->per_socket / MAX(used->threads, 1) : cpus_of(pick, (uint32_t)node);
+
+    return request->sockets_per_node <= MAX(used->sockets, 1) && request->cores_per_socket <= cores;
+}
+
 /* The nodes it may have, those it must have first, else from `relative` on. */
 static int candidates(const struct pick *pick, uint32_t *out, size_t *count, size_t *musts,
                       struct err *err)
@@ -110,7 +121,7 @@ static int candidates(const struct pick *pick, uint32_t *out, size_t *count, siz
             const char *name = allocation->nodes[at]->node;
             bool must = hostlist_find(&wanted, name) >= 0;
             if (allocation->nodes[at]->left || must != (pass == 0) ||
-                hostlist_find(&excluded, name) >= 0)
+                hostlist_find(&excluded, name) >= 0 || !is_built_so(pick, at))
                 continue;
             out[(*count)++] = (uint32_t)at;
             *musts += must;

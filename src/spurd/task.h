@@ -41,6 +41,8 @@ struct task_login {
 /* --cpu-freq, or CpuFreqDef, for the CPUs of `out`; those of the job or step as the controller numbers them. */
 void task_freq(const struct task_node *node, const char *asked, const char *cpu_ids,
                struct arena *arena, StepTask *out);
+/* --acctg-freq of a step. */
+void task_sample(const char *text, StepTask *out);
 /* Is this word in LaunchParameters? */
 bool task_launches(const Config *config, const char *wanted);
 

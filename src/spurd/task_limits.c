@@ -190,6 +190,16 @@ static int64_t sample_seconds(const char *text)
     return -1;
 }
 
+void task_sample(const char *text, StepTask *out)
+{
+    int64_t every_s = sample_seconds(text);
+
+    if (every_s < 0)
+        return;
+    out->has_sample_s = true;
+    out->sample_s = (uint32_t)every_s;
+}
+
 static void sample_usage(const struct task_node *node, const Grant *grant, StepTask *out)
 {
     int64_t every_s = sample_seconds(task_spec(grant)->acctg_freq);

@@ -41,6 +41,22 @@ is "the size of planes from SLURM_DIST_PLANESIZE" "$(SLURM_DIST_PLANESIZE=2 time
 run srun --jobid="$job" -m plane true
 like "planes without a size" "$code $err" "^255 srun: error: Invalid plane size or size not specified"
 
+# how nodes are built
+run timeout 30 srun --jobid="$job" -n1 -B 2:2:2 true
+is "-B that the nodes have" "$code" 0
+for o in "-B 4" "--sockets-per-node=3" "--cores-per-socket=4"; do
+    run timeout 30 srun --jobid="$job" -n1 $o true
+    like "$o that no node has" "$code $err" "^1 .*Requested node configuration is not available"
+done
+for o in "2 0xf,0xf0" "2:2 0x3,0x30" "2:2:2 0x1,0x10"; do
+    run timeout 30 srun --jobid="$job" -w n1 -N1 -n2 -B "${o% *}" --cpu-bind=verbose true
+    is "-B ${o% *} binds tasks" "$(grep -o 'mask 0x[0-9a-f]*' <<<"$err" | sort | sed 's/mask //' | tr '\n' ,)" "$(tr ',' '\n' <<<"${o#* }" | sort | tr '\n' ,)"
+done
+run timeout 30 srun --jobid="$job" -n1 --mincpus=2 true
+like "what is of allocations is said to be" "$err" "warning: --mincpus describes an allocation and is ignored inside job $job"
+run timeout 30 srun --jobid="$job" -n1 --tres-bind=gres/nic:closest true
+like "--tres-bind of what cannot be bound" "$code $err" "^255 .*Invalid --tres-bind argument: gres/nic:closest"
+
 # --oom-kill-step, where the kernel does not hold jobs to their memory: one node's tasks end those of the other.
 run timeout 60 srun --jobid="$job" -n1 sh -c 'echo $SLURM_OOM_KILL_STEP'
 is "SLURM_OOM_KILL_STEP without it" "$out" 0

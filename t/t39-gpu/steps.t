@@ -24,6 +24,11 @@ inside 'srun -n4 --gpu-bind=single:2 bash -c "echo \$SLURM_PROCID \$CUDA_VISIBLE
 is "two tasks share one" "$(sort <<<"$out" | tr '\n' ,)" "0 0,1 0,2 1,3 1,"
 inside 'srun -n2 --gpu-bind=map_gpu:1,0 bash -c "echo \$SLURM_PROCID \$CUDA_VISIBLE_DEVICES"'
 is "a map" "$(sort <<<"$out" | tr '\n' ,)" "0 1,1 0,"
+inside 'srun -n2 --tres-bind=gres/gpu:map:1,0 bash -c "echo \$SLURM_PROCID \$CUDA_VISIBLE_DEVICES"'
+is "--tres-bind says the same" "$(sort <<<"$out" | tr '\n' ,)" "0 1,1 0,"
+inside 'srun -n2 --gpu-bind=per_task:1,verbose bash -c "echo \$SLURM_PROCID \$CUDA_VISIBLE_DEVICES"'
+is "one for each task" "$(sort <<<"$out" | tr '\n' ,)" "0 0,1 1,"
+is "said for each" "$(grep -c '^gpu-bind: ' <<<"$err")" 2
 inside 'srun -n1 --gpu-bind=verbose,mask_gpu:0x2 true'
 is "said" "$err" "gpu-bind: usable_gres=0x2; bit_alloc=0x3; local_inx=2; global_list=1; local_list=1"
 inside 'srun -n1 --exact --gpus=2 bash -c "touch begun; sleep 3" & until [ -e begun ]; do sleep 0.05; done; srun -n1 --exact --gpus=1 true; wait'

@@ -189,6 +189,14 @@ static void test_gpu_words(void **state)
     assert_int_equal(bind_read_gpu("gpu:per_task:3", &bind, &err), 0);
     assert_true(bind.kind == BIND_GPU_PER_TASK && bind.count == 3);
     assert_true(bind_read_gpu("single:0", &bind, &err) < 0);
+    assert_int_equal(bind_read_gpu("closest,verbose", &bind, &err), 0);
+    assert_true(bind.kind == BIND_GPU_CLOSEST && bind.verbose);
+    assert_int_equal(bind_read_tres("gres/gpu:verbose,per_task:2", &bind, &err), 0);
+    assert_true(bind.kind == BIND_GPU_PER_TASK && bind.count == 2 && bind.verbose);
+    assert_int_equal(bind_read_tres("gpu:map:0,1", &bind, &err), 0);
+    assert_true(bind_read_tres("gres/nic:closest", &bind, &err) < 0);
+    assert_true(bind_read_tres("closest", &bind, &err) < 0);
+    assert_true(bind_read_tres("gres/gpu:near", &bind, &err) < 0);
     assert_true(bind_read_gpu("near", &bind, &err) < 0);
     assert_string_equal(err.text, "Invalid --gpu-bind argument: near");
 }

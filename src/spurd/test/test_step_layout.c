@@ -154,6 +154,9 @@ static void test_cores_and_sockets_hold_so_many_tasks(void **state)
         { { 8 }, { 4 }, REQUEST(N(2), .exact = 1, .ntasks_per_core = 1), "n1:0,1", 2, 2 },
         { { 8 }, { 6 }, REQUEST(N(2), .exact = 1, .ntasks_per_core = 1), "ERR_NODES_BUSY", 2, 2 },
         { { 4, 4 }, { 0 }, REQUEST(N(3), .ntasks_per_socket = 2), "n1:0,1 n2:2", 0, 0 },
+        { { 8 }, { 0 }, REQUEST(N(1), .sockets_per_node = 2, .cores_per_socket = 2), "n1:0", 2, 2 },
+        { { 8 }, { 0 }, REQUEST(N(1), .sockets_per_node = 3), "ERR_NODE_CONFIG_UNAVAILABLE", 2, 2 },
+        { { 8 }, { 0 }, REQUEST(N(1), .cores_per_socket = 3), "ERR_NODE_CONFIG_UNAVAILABLE", 2, 2 },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
