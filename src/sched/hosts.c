@@ -201,6 +201,7 @@ static void host_done(struct sched *sched, struct host *host)
     for (size_t i = 0; i < host->blocks.len; i++)
         amount_drop(sched, host->blocks.items[i].amount);
     vec_done(&host->runs);
+    vec_done(&host->forecasts);
     vec_done(&host->blocks);
 }
 

@@ -144,7 +144,9 @@ static bool try_rule(struct chooser *c, const struct rule *rule)
         return false;
     if (c->shape->contiguous)
         return enough_contiguous(c, rule);
-    qsort_r(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen), by_fit, c);
+    if (c->sched->candidates.len)
+        qsort_r(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen), by_fit,
+                c);
     size_t first = must_first(c, &rule->must);
     if (rule->sets && !counted_first(c, rule->sets, &first))
         return false;
