@@ -163,6 +163,7 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->sessions);
     map_done(&ctl->granting);
     map_done(&ctl->site);
+    ctl_resv_done(ctl);
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     vec_done(&ctl->readings);

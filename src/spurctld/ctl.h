@@ -14,7 +14,7 @@
  *   ctl_alloc.c    allocations without a script
  *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_admin.c   what people ask
  *   ctl_read.c     who may answer them
- *   ctl_mail.c ctl_hooks.c ctl_fence.c   programs of the site; ctl_env.c  what those are told of a job
+ *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
  */
 #ifndef SPURCTLD_CTL_H

@@ -89,6 +89,7 @@ static void became_leader(struct ctl *ctl)
         ctl_set_config(ctl, ctl->config, ctl->config_reconfigure, NULL, NULL);
     ctl_nodes_leading(ctl);
     ctl_site_leading(ctl);
+    ctl_resv_leading(ctl);
 }
 
 static void controllers_changed(struct ctl *ctl)

@@ -408,6 +408,9 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     case EVENT_JOB_CLEAN:
         ctl_steps_gone(ctl, event->job->id);
         break;
+    case EVENT_RESERVATION:
+        ctl_resv_changed(ctl);
+        break;
     case EVENT_CONFIG:
         ctl_nodes_config(ctl);
         break;

@@ -79,6 +79,13 @@ struct orphan {
 
 enum { CTL_STEP_KEY_BYTES = 32 };
 
+/* A reservation that holds, as the leader saw it last. */
+struct resv_seen {
+    char *name;
+    int64_t start_us;
+    bool here; /* while we look: it still holds */
+};
+
 struct listing; /* a ListJobs stream that waits for its reader */
 struct reading; /* a read that waits for the log's word */
 
@@ -126,7 +133,8 @@ struct ctl {
     int64_t late_until_us; /* what is asked until then may have waited here for long */
     int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
-    uint32_t fences; /* that were begun */
+    uint32_t fences;                    /* that were begun */
+    VEC(struct resv_seen) reservations; /* that hold; ctl_resv.c */
     struct map site; /* job id → attempt: a program of the site runs for it; ctl_hooks.c */
 
     struct {
@@ -219,6 +227,11 @@ void ctl_env_add(char **env, struct arena *arena, const char *name, const char *
 
 /* ---- ctl_mail.c ---- */
 void ctl_mail(struct ctl *ctl, const struct event *event);
+
+/* ---- ctl_resv.c ---- */
+void ctl_resv_changed(struct ctl *ctl);
+void ctl_resv_leading(struct ctl *ctl);
+void ctl_resv_done(struct ctl *ctl);
 
 /* ---- ctl_hooks.c ---- */
 void ctl_site(struct ctl *ctl, const struct event *event);
