@@ -414,13 +414,15 @@ const struct conf_key conf_keys_hooks[] = {
       .type = CONF_WORDS,
       .words = (const char *const[]){ "Alloc", "Contain", "DeferBatch", "NoHold",
                                       "ForceRequeueOnFail", "RunInJob", "Serial", "X11", NULL },
-      .later = (const char *const[]){ "Contain", "NoHold", "RunInJob", NULL },
+      .later = (const char *const[]){ "NoHold", NULL },
       .slurm = "PrologFlags",
       .help = "How the prolog runs. Serial: one prolog or epilog at a time on each node. Alloc, "
               "DeferBatch and ForceRequeueOnFail say what is always so: it runs on all nodes when "
               "the job gets them, a script begins after all of them, and a job whose prolog failed "
-              "is put back. X11 too says what is always so: it is forwarded for who asks. Nothing "
-              "acts on the others yet." },
+              "is put back. X11 too says what is always so: it is forwarded for who asks. Contain: "
+              "the job has a cgroup on all its nodes (JOB.ATTEMPT, extern) that the site may put "
+              "processes into, which end with the job. RunInJob: prolog and epilog run in it. "
+              "Nothing acts on NoHold yet." },
     { .name = "timeout",
       .field = "prolog_epilog_timeout_s",
       .type = CONF_SECONDS,

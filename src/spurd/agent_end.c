@@ -204,6 +204,7 @@ void agent_forget(struct agent *agent, struct held *held)
         return; /* (1): it stays until the disk takes it; the resend timer tries again */
     held_bury(&agent->table, &gone);
     remove_files(agent, held);
+    agent_extern_close(agent, held);
     if (held->hook)
         hook_abandon(TAKE(held->hook));
     if (held->is_private)

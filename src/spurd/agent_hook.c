@@ -69,19 +69,6 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
 
 /* ---- one at a time ---- */
 
-static bool is_serial(const struct agent *agent)
-{
-    const Config *config = agent_common(agent);
-    const char *list = config ? config->prolog_flags : NULL;
-    struct span word;
-
-    while (list && str_next(&list, ", ", &word)) {
-        if (span_ieq(word, "Serial"))
-            return true;
-    }
-    return false;
-}
-
 static bool hook_runs(const struct agent *agent)
 {
     map_each (entry, &agent->table.held) {
@@ -93,7 +80,7 @@ static bool hook_runs(const struct agent *agent)
 
 bool agent_hook_waits(struct agent *agent, struct held *held)
 {
-    held->hook_waits = is_serial(agent) && hook_runs(agent);
+    held->hook_waits = agent_prolog_flag(agent, "Serial") && hook_runs(agent);
     return held->hook_waits;
 }
 
@@ -200,6 +187,7 @@ bool agent_prepare(struct agent *agent, struct held *held)
     struct err err = { 0 };
 
     held->prepared = true;
+    agent_extern_open(agent, held);
     if (private_make(agent, held, &err) < 0) {
         refuse_prepared(agent, held, &err);
         return false;
@@ -234,11 +222,14 @@ static void epilog_done(void *ctx, int status, const struct err *err)
 void agent_start_prolog(struct agent *agent, struct held *held)
 {
     held->hook = start_hook(agent, held, agent_common(agent)->prolog, ENV_PROLOG, prolog_done);
+    agent_extern_run(agent, held, held->hook);
 }
 
 void agent_start_epilog(struct agent *agent, struct held *held)
 {
+    agent_extern_kill(agent, held);
     held->hook = start_hook(agent, held, agent_common(agent)->epilog, ENV_EPILOG, epilog_done);
+    agent_extern_run(agent, held, held->hook);
 }
 
 /* ---- processes that outlive SIGKILL ---- */

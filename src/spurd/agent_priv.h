@@ -135,6 +135,13 @@ bool agent_hook_waits(struct agent *agent, struct held *held);
 void agent_unkillable(struct agent *agent, struct held *held, uint32_t step);
 void agent_unkillable_stop(struct agent *agent);
 
+/* agent_extern.c: a cgroup of the job for what is none of its steps. */
+bool agent_prolog_flag(const struct agent *agent, const char *flag);
+void agent_extern_open(struct agent *agent, struct held *held);
+void agent_extern_kill(struct agent *agent, struct held *held);
+void agent_extern_close(struct agent *agent, struct held *held);
+void agent_extern_run(struct agent *agent, struct held *held, struct hook *hook);
+
 /* gpu_watch.c: starts or stops what looks at GPUs of NVIDIA, when that is due. */
 void agent_gpu_watch(struct agent *agent);
 void agent_gpu_watch_stop(struct agent *agent);
@@ -195,6 +202,7 @@ char *cgroups_open(const char *root, const char *cluster, const char *node, char
 bool cgroups_have(const char *dir, const char *controller);
 /* Ends what is in the cgroup of an attempt and removes it; blocks a little. False: something lives. */
 bool cgroups_end(const char *step_dir);
+void cgroups_kill(const char *dir);                             /* what is in it; does not wait */
 void cgroups_end_node(const char *cgroup, const char *run_dir); /* everything; for SIGQUIT */
 /*
  * The same by marks in the environment of processes, where there are no cgroups. The socket is the

@@ -164,6 +164,26 @@ bool cgroups_have(const char *dir, const char *controller)
     return strstr(padded, word) != NULL;
 }
 
+/*
+ * One by one: after cgroup.kill, some kernels end at once what is started right into that cgroup. Again, for
+ * what was forked meanwhile.
+ */
+void cgroups_kill(const char *dir)
+{
+    CLEANUP(str_done) struct str text = { 0 };
+
+    for (int round = 0; round < 3; round++) {
+        get(dir, "cgroup.procs", &text);
+        const char *list = str_text(&text);
+        struct span word;
+        while (str_next(&list, "\n", &word)) {
+            pid_t pid = (pid_t)strtol(word.ptr, NULL, 10);
+            if (pid > 1)
+                kill(pid, SIGKILL);
+        }
+    }
+}
+
 /* "…/7.1/batch" below "7.1", which is then empty; "…/7.1.batch" alone. */
 bool cgroups_end(const char *step_dir)
 {

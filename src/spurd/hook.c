@@ -36,6 +36,7 @@ struct hook {
     struct run *run; /* NULL: between two */
     uv_timer_t timer;
     bool timed_out, cancelled;
+    int cgroup_fd; /* -1: ours */
 };
 
 static void hook_closed(uv_handle_t *handle)
@@ -43,6 +44,7 @@ static void hook_closed(uv_handle_t *handle)
     struct hook *hook = handle->data;
 
     globfree(&hook->paths);
+    file_close(&hook->cgroup_fd);
     env_list_free(hook->env);
     free(hook->ctx);
     free(hook);
@@ -127,6 +129,7 @@ static void start_next(uv_timer_t *timer)
                                 .argv = argv,
                                 .env = hook->env,
                                 .cwd = "/",
+                                .cgroup_fd = hook->cgroup_fd,
                                 .new_session = true };
     struct run *run = NEW(struct run);
 
@@ -152,6 +155,7 @@ struct hook *hook_start(uv_loop_t *uv, const char *path, char **env, unsigned ti
     struct hook *hook = NEW(struct hook);
 
     hook->uv = uv;
+    hook->cgroup_fd = -1;
     hook->env = env;
     hook->timeout_s = timeout_s;
     hook->done = done;
@@ -162,6 +166,12 @@ struct hook *hook_start(uv_loop_t *uv, const char *path, char **env, unsigned ti
     hook->timer.data = hook;
     uv_timer_start(&hook->timer, start_next, 0, 0);
     return hook;
+}
+
+void hook_in_cgroup(struct hook *hook, int fd)
+{
+    file_close(&hook->cgroup_fd);
+    hook->cgroup_fd = fd;
 }
 
 void hook_cancel(struct hook *hook)

@@ -24,6 +24,8 @@ typedef void (*hook_done_fn)(void *ctx, int status, const struct err *err);
  */
 struct hook *hook_start(uv_loop_t *uv, const char *path, char **env, unsigned timeout_s,
                         hook_done_fn done, void *ctx);
+/* Before it starts, which is later: it runs in this cgroup. Takes the descriptor; -1 is none. */
+void hook_in_cgroup(struct hook *hook, int fd);
 /* Kills what runs; `done` is called with ERR_CANCELLED. */
 void hook_cancel(struct hook *hook);
 /* Kills what runs and says nothing. */

@@ -31,7 +31,7 @@ kill_wait = 1
 [hooks]
 prolog = "$site/prolog"
 epilog = "$site/prolog"
-prolog_flags = ["Alloc", "Serial", "RunInJob"]
+prolog_flags = ["Alloc", "Serial", "NoHold"]
 controller_epilog = "$site/ctl-epilog"
 unkillable_program = "$site/unkillable"
 END
@@ -39,7 +39,7 @@ cluster_up --nodes 1 --cpus 8 --conf "$T/extra.toml"
 cd "$(user_dir)"
 
 run spur config check "$T/extra.toml"
-like "a word that nothing acts on is named" "$out$err" "RunInJob of .*prolog_flags is understood, but nothing in this version acts on it"
+like "a word that nothing acts on is named" "$out$err" "NoHold of .*prolog_flags is understood, but nothing in this version acts on it"
 unlike "one that acts is not" "$out$err" "Serial of|note: hooks.prolog_flags"
 
 ids=()
