@@ -309,6 +309,17 @@ static void refresh_first(struct sched *sched, const struct job *job)
     class_refresh(sched, first);
 }
 
+bool class_is_right(struct sched *sched, const struct job *job)
+{
+    const struct pend *pend = pend_find(sched, job->id);
+    struct mask mask;
+
+    if (!pend)
+        return true;
+    return job_is_eligible(job) && !follows_another(job) && job_mask(sched, job, &mask) &&
+           class_get(sched, job, &mask) == class_of(sched, pend);
+}
+
 void class_refresh(struct sched *sched, const struct job *job)
 {
     struct pend *pend = pend_find(sched, job->id);

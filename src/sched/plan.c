@@ -392,11 +392,11 @@ static void class_again(struct sched *sched, unsigned *budget)
     for (unsigned done = 0; sched->reclass_id && left; done++) {
         const struct job *job = state_job_from(sched->state, sched->reclass_id);
         sched->reclass_id = job ? (uint64_t)job->id + 1 : 0;
-        if (job && pend_find(sched, job->id)) {
-            class_refresh(sched, job);
-            budget_take(&left, 1);
+        if (!job || class_is_right(sched, job)) {
+            budget_take(&left, done % JOBS_PER_COST == 0);
         } else {
-            budget_take(&left, done % ITEMS_PER_COST == 0);
+            class_refresh(sched, job);
+            budget_take(&left, COST_TRY);
         }
     }
     *budget = MAX(*budget - MIN(*budget, half - left), 1);

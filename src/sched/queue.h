@@ -209,6 +209,8 @@ void class_pull_up(struct class *class, struct order was); /* its head was that 
 enum pend_place class_place(const struct sched *sched, const struct job *job);
 /* Puts the job where it belongs: into a class, parked, or out. */
 void class_refresh(struct sched *sched, const struct job *job);
+/* Is it in the class it belongs to, or in none? If not it must be put there at once. */
+bool class_is_right(struct sched *sched, const struct job *job);
 void class_remove(struct sched *sched, uint32_t job_id);
 /* Only what is planned of it changed. */
 void class_settle(struct sched *sched, const struct job *job);
