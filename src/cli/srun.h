@@ -66,6 +66,10 @@ struct srun_node {
     size_t relays_sent;              /* how many of these are on their way */
     size_t relay_bytes;              /* and their size */
     uint64_t relays_taken;           /* number of the last one that it took */
+
+    VEC(uint32_t) exits; /* tasks that ended the same way and were not spoken of yet */
+    int exits_status;
+    int64_t exits_us; /* since when */
 };
 
 struct srun_task {
@@ -206,6 +210,8 @@ void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);
 
 /* srun_node.c */
 void srun_serve_node(struct srun *srun, struct srun_node *node);
+/* Says which tasks have ended; all of them, or those whose time has come. When the next is due, or 0. */
+int64_t srun_say_exits(struct srun *srun, bool all);
 /* What to do with what a node says. */
 struct srun_listener {
     void (*message)(struct srun *srun, struct srun_node *node, const RunStepOut *out, void *data);

@@ -68,6 +68,8 @@ static int64_t do_due(struct srun *srun)
     }
     if (srun->give_up_us && (!next || srun->give_up_us < next))
         next = srun->give_up_us;
+    at = srun_say_exits(srun, false);
+    next = at && (!next || at < next) ? at : next;
     at = srun_reconnect(srun);
     return at && (!next || at < next) ? at : next;
 }
@@ -112,6 +114,7 @@ static void loop(struct srun *srun)
             break;
         serve(srun, fds, srun->node_count);
     }
+    srun_say_exits(srun, true);
     free(fds);
 }
 

@@ -23,6 +23,7 @@ enum {
     FIRST_RETRY_US = 50000,
     LAST_RETRY_US = 1000000,
     SAY_AWAY_US = 5 * SRUN_SECOND_US,
+    SAY_EXITS_US = 50000,
     ASK_US = 5 * SRUN_SECOND_US,
 };
 
@@ -58,13 +59,6 @@ static void note_status(struct srun *srun, int status)
     srun->killed_by_9 |= WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-/* Tasks that ended the same way one after the other are said together. */
-struct exits {
-    struct srun_node *node;
-    int status;
-    VEC(uint32_t) tasks;
-};
-
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -81,27 +75,48 @@ static bool is_said_already(struct srun *srun, int status)
     return same && getenv("SLURM_SRUN_REDUCE_TASK_EXIT_MSG");
 }
 
-static void flush_exits(struct srun *srun, struct exits *exits)
+static void flush_exits(struct srun *srun, struct srun_node *node)
 {
-    if (exits->tasks.len == 0)
+    if (node->exits.len == 0)
         return;
-    qsort(exits->tasks.items, exits->tasks.len, sizeof(uint32_t), by_number);
+    qsort(node->exits.items, node->exits.len, sizeof(uint32_t), by_number);
     if (srun->request.verbose)
         cli_say(&srun->cli, "Received task exit notification for %zu task%s of %s (status=0x%04x).",
-                exits->tasks.len, exits->tasks.len == 1 ? "" : "s", srun_step_name(srun),
-                (unsigned)exits->status);
-    if (!is_said_already(srun, exits->status))
-        say_exit(srun, exits->node, exits->tasks.items, exits->tasks.len, exits->status);
-    vec_clear(&exits->tasks);
-    if (exits->status != 0 && srun->request.kill_on_bad_exit && !srun->killing) {
+                node->exits.len, node->exits.len == 1 ? "" : "s", srun_step_name(srun),
+                (unsigned)node->exits_status);
+    if (!is_said_already(srun, node->exits_status))
+        say_exit(srun, node, node->exits.items, node->exits.len, node->exits_status);
+    vec_clear(&node->exits);
+    if (node->exits_status != 0 && srun->request.kill_on_bad_exit && !srun->killing) {
         cli_say(&srun->cli, "Terminating %s", srun_step_name(srun));
         srun->aborted = true;
         srun_end_step(srun, JOB_FAILED, srun->site_kill_wait_s);
     }
 }
 
-static void on_exit_of(struct srun *srun, struct srun_node *node, const StepExit *over,
-                       struct exits *exits)
+/*
+ * Tasks of a node that end the same way and soon after each other are said together. Nothing waits
+ * for it: when it was the last task, or the end of one ends the others, it is said at once.
+ */
+int64_t srun_say_exits(struct srun *srun, bool all)
+{
+    int64_t now = clock_boot_us(), next = 0;
+
+    all |= srun->exited >= srun->ntasks || srun->request.kill_on_bad_exit;
+    for (size_t i = 0; i < srun->node_count; i++) {
+        struct srun_node *node = &srun->nodes[i];
+        int64_t at = node->exits_us + SAY_EXITS_US;
+        if (node->exits.len == 0)
+            continue;
+        if (all || node->over || now >= at)
+            flush_exits(srun, node);
+        else
+            next = next ? MIN(next, at) : at;
+    }
+    return next;
+}
+
+static void on_exit_of(struct srun *srun, struct srun_node *node, const StepExit *over)
 {
     for (size_t i = 0; i < over->n_tasks; i++) {
         uint32_t number = over->tasks[i];
@@ -114,11 +129,12 @@ static void on_exit_of(struct srun *srun, struct srun_node *node, const StepExit
         note_status(srun, (int)over->status);
         if (!srun->first_exit_us)
             srun->first_exit_us = clock_boot_us();
-        if (exits->tasks.len && (exits->node != node || exits->status != (int)over->status))
-            flush_exits(srun, exits);
-        exits->node = node;
-        exits->status = (int)over->status;
-        vec_push(&exits->tasks, number);
+        if (node->exits_status != (int)over->status)
+            flush_exits(srun, node);
+        if (node->exits.len == 0)
+            node->exits_us = clock_boot_us();
+        node->exits_status = (int)over->status;
+        vec_push(&node->exits, number);
     }
 }
 
@@ -217,8 +233,6 @@ static void on_attached(struct srun *srun, struct srun_node *node, const StepAtt
 
 static void on_message(struct srun *srun, struct srun_node *node, const RunStepOut *out, void *data)
 {
-    struct exits *exits = data;
-
     if (out->has_seq) { /* (1) */
         if (out->seq != node->seen + 1)
             return;
@@ -236,7 +250,7 @@ static void on_message(struct srun *srun, struct srun_node *node, const RunStepO
         node->unacked_bytes += out->data->data.len;
         break;
     case RUN_STEP_OUT__WHAT_EXIT:
-        on_exit_of(srun, node, out->exit, exits);
+        on_exit_of(srun, node, out->exit);
         break;
     case RUN_STEP_OUT__WHAT_CREDIT:
         node->credit += (size_t)out->credit;
@@ -335,15 +349,12 @@ bool srun_take(struct srun *srun, struct srun_node *node, const struct srun_list
 
 void srun_serve_node(struct srun *srun, struct srun_node *node)
 {
-    struct exits exits = { 0 };
-    struct srun_listener listener = { .message = on_message, .lost = on_lost, .data = &exits };
+    static const struct srun_listener listener = { .message = on_message, .lost = on_lost };
     struct arena arena;
 
     arena_init(&arena);
     while (node->stream && srun_take(srun, node, &listener, &arena))
         ;
-    flush_exits(srun, &exits);
-    vec_done(&exits.tasks);
     arena_done(&arena);
 }
 

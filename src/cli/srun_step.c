@@ -474,6 +474,7 @@ void srun_close(struct srun *srun)
 {
     for (size_t i = 0; i < srun->node_count; i++) {
         srun_drop_relays(srun, &srun->nodes[i]);
+        vec_done(&srun->nodes[i].exits);
         client_stream_free(srun->nodes[i].stream);
         client_free(srun->nodes[i].client);
     }

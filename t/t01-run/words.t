@@ -28,6 +28,9 @@ like "-v: the allocation" "$said" "jobid [0-9]+: nodes\(1\):.n1', cpu counts: 2\
 like "-v: the launch" "$said" "launching StepId=[0-9]+\.0 on host n1, 2 tasks: \[0-1\]"
 like "-v: the end" "$said" "Received task exit notification for [12] tasks? of StepId=[0-9]+\.0 \(status=0x0000\)\."
 
+# One goes on, so that its end cannot be what the others are said with; they may be some milliseconds apart.
+said=$(srun -n2 -N1 -O -n8 bash -c '[ $SLURM_PROCID = 7 ] && exec sleep 0.5; sleep 0.0$((SLURM_PROCID % 2)); exit 4' 2>&1)
+like "who ends the same way is said together" "$said" "n1: tasks [0-9,-]+: Exited with exit code 4"
 echo "0 true" >"$T/prog"
 says "no program for a task" 1 "Configuration file $T/prog invalid, no record for task id 1" srun -n2 --multi-prog "$T/prog"
 says "no programs" 1 "Could not open multi_prog config file $T/nosuch" srun --multi-prog "$T/nosuch"
