@@ -24,13 +24,13 @@ says "more nodes than there are" 1 "srun: error: Only allocated 1 nodes asked fo
 says "more nodes named than taken" 0 "nodelist includes more nodes than permitted by max-node count \(2 > 1\). Eliminating nodes from the nodelist.*on n1" \
     srun -w 'n[1-2]' -N1 bash -c 'echo on $SLURMD_NODENAME'
 said=$(srun -v -n2 -N1 true 2>&1)
-like "-v: the allocation" "$said" "jobid [0-9]+: nodes\(1\):.n1', cpu counts: 2\(x1\)"
-like "-v: the launch" "$said" "launching StepId=[0-9]+\.0 on host n1, 2 tasks: \[0-1\]"
+like "-v: the allocation" "$said" "jobid [0-9]+: nodes\(1\):.n[12]', cpu counts: 2\(x1\)"
+like "-v: the launch" "$said" "launching StepId=[0-9]+\.0 on host n[12], 2 tasks: \[0-1\]"
 like "-v: the end" "$said" "Received task exit notification for [12] tasks? of StepId=[0-9]+\.0 \(status=0x0000\)\."
 
 # One goes on, so that its end cannot be what the others are said with; they may be some milliseconds apart.
 said=$(srun -n2 -N1 -O -n8 bash -c '[ $SLURM_PROCID = 7 ] && exec sleep 0.5; sleep 0.0$((SLURM_PROCID % 2)); exit 4' 2>&1)
-like "who ends the same way is said together" "$said" "n1: tasks [0-9,-]+: Exited with exit code 4"
+like "who ends the same way is said together" "$said" "n[12]: tasks [0-9,-]+: Exited with exit code 4"
 echo "0 true" >"$T/prog"
 says "no program for a task" 1 "Configuration file $T/prog invalid, no record for task id 1" srun -n2 --multi-prog "$T/prog"
 says "no programs" 1 "Could not open multi_prog config file $T/nosuch" srun --multi-prog "$T/nosuch"
