@@ -76,6 +76,7 @@ static void room_without(const struct host *host, int64_t now_us, int64_t when_u
         if (run->out != RUN_STAYS || (when_us > now_us + 1 && run->end_us <= when_us))
             add_run(host, run, room, &left);
     }
+    shares_room_without(host, now_us, when_us, room->gres); /* nobody is to go in vain */
     room->empty = left == 0;
 }
 

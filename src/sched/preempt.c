@@ -8,7 +8,9 @@
  *
  * (1) Without a running job that anybody may preempt nothing is looked at.
  * (2) A hold is a block on each host, so that nothing else takes the room. When the last victim is
- *     gone the job is tried before all others, and the hold is given up whatever comes of it.
+ *     gone the job is tried before all others, and the hold is given up whatever comes of it. If it
+ *     does not start then, nobody is preempted for it for a while (VAIN_US): were that a mistake
+ *     of ours, it would be made again and again.
  * (3) A hunt may take several slices. Families for which one came to nothing are passed over until
  *     something happens and a new pass begins.
  */
@@ -19,6 +21,7 @@
 
 /* Jobs of a partition that are looked at in one go, and tried in earnest. */
 enum { LOOK_MOST = 2048, TRY_MOST = 8 };
+#define VAIN_US (60 * US_PER_S)
 
 /* ---- (1): who runs, by what decides who may preempt it ---- */
 
@@ -144,6 +147,7 @@ void preempts_done(struct sched *sched)
     vec_done(&sched->holds);
     vec_done(&sched->vain);
     vec_done(&sched->bids.list);
+    vec_done(&sched->in_vain);
     vec_each (struct prey *, prey, &sched->prey)
         free(*prey);
     vec_done(&sched->prey);
@@ -182,7 +186,8 @@ void preempt_ripen(struct sched *sched)
         }
         if (job && job_is_eligible(job) && pend && pend->place == PEND_QUEUED) {
             book_drop_behind(sched, (struct order){ pend->rank, job->id });
-            plan_job(sched, class_of(sched, pend)->family, job, &short_of);
+            if (!plan_job(sched, class_of(sched, pend)->family, job, &short_of))
+                vec_push(&sched->in_vain, (struct in_vain){ id, sched->now_us + VAIN_US });
         }
         hold_drop(sched, id);
     }
@@ -190,14 +195,35 @@ void preempt_ripen(struct sched *sched)
 
 /* ---- who is tried ---- */
 
+static bool was_in_vain(const struct sched *sched, uint32_t job_id)
+{
+    vec_each (struct in_vain, at, &sched->in_vain) {
+        if (at->job_id == job_id)
+            return true;
+    }
+    return false;
+}
+
+static void forget_in_vain(struct sched *sched)
+{
+    for (size_t i = sched->in_vain.len; i-- > 0;) {
+        if (sched->in_vain.items[i].until_us > sched->now_us) {
+            sched->preempt_wake_us = MIN(sched->preempt_wake_us, sched->in_vain.items[i].until_us);
+        } else {
+            vec_remove(&sched->in_vain, i);
+            sched->preempt_news = true;
+        }
+    }
+}
+
 static bool may_hunt(struct sched *sched, const struct job *job)
 {
     const struct pend *pend = pend_find(sched, job->id);
     struct limit_hit hit;
 
     return pend && pend->place == PEND_QUEUED && !(job->more && job->more->het_count) &&
-           !hold_of(sched, job->id) && !map_get_num(&sched->flights, job->id) &&
-           !licences_lacking(sched, job->shape) &&
+           !hold_of(sched, job->id) && !was_in_vain(sched, job->id) &&
+           !map_get_num(&sched->flights, job->id) && !licences_lacking(sched, job->shape) &&
            (!state_enforce(sched->state) ||
             limits_allow_any(sched->state, job, &sched->planned, &hit));
 }
@@ -306,6 +332,7 @@ bool preempt_plan(struct sched *sched, unsigned *budget)
         sched->preempt_wake_us = INT64_MAX;
         sched->preempt_news = true;
     }
+    forget_in_vain(sched);
     if (!has_any_prey(sched) || heap_top(&sched->hot) || heap_top(&sched->offers))
         return false; /* first what can start without it */
     if (!sched->hunts_left && !sched->preempt_news)

@@ -168,6 +168,8 @@ struct glance {
 
 /* What is left of shares, the most of one device, and of the devices they are of. */
 void shares_room(const struct host *host, size_t gres, uint64_t *room);
+/* The same without jobs that are marked or have ended by `when_us`: exact, device by device. */
+void shares_room_without(const struct host *host, int64_t now_us, int64_t when_us, uint64_t *room);
 /* The device that has least left and enough; UINT32_MAX none. */
 uint32_t shares_device(const struct host *host, size_t gres, uint64_t count,
                        const struct bitset *except);

@@ -324,6 +324,11 @@ struct bids {
     size_t partition, next;
     VEC(struct bid) list;
 };
+/* A job that did not start although all that was to go for it has gone. */
+struct in_vain {
+    uint32_t job_id;
+    int64_t until_us;
+};
 void preempts_read(struct sched *sched); /* the configuration */
 void preempts_done(struct sched *sched);
 void preempt_started(struct sched *sched, const struct job *job);
@@ -447,6 +452,7 @@ struct sched {
     struct bids bids;
     VEC(struct vain) vain;
     unsigned hunts_left; /* of this pass */
+    VEC(struct in_vain) in_vain;
     VEC(CmdPreempt *) preempts;
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */

@@ -6,6 +6,7 @@
  * many of one as of another: those of a task. A device is given whole or in shares,
  * never both; shares fill up one device before the next is broken.
  */
+#include "base/str.h"
 #include "sched/sched_priv.h"
 
 struct left {
@@ -75,4 +76,77 @@ uint32_t shares_devices(const struct host *host, size_t gres, uint64_t count)
         devices += !left.whole && left.used + count <= shares->per;
     }
     return devices;
+}
+
+/* ---- the same without some jobs ---- */
+
+static bool is_gone(const struct host *host, uint32_t job_id, int64_t now_us, int64_t when_us)
+{
+    for (size_t i = 0; i < host->runs.len; i++) {
+        const struct run *run = &host->runs.items[i];
+        if (run->job_id == job_id) /* one that lends its CPUs keeps its devices */
+            return run->out == RUN_GONE || (when_us > now_us + 1 && run->end_us <= when_us);
+    }
+    return false;
+}
+
+static void count_part(const struct node_gres *shares, const struct node_gres *base, size_t device,
+                       const struct job_part *part, struct left *left)
+{
+    for (size_t g = 0; g < part->gres_count; g++) {
+        const struct part_gres *gres = &part->gres[g];
+        if (!gres->index.words || device >= gres->index.bits || !bitset_has(&gres->index, device))
+            continue;
+        if (str_eq(gres->name, shares->name) && str_eq(gres->type, shares->type))
+            left->used += (uint32_t)gres->count;
+        if (str_eq(gres->name, base->name) && str_eq(gres->type, base->type))
+            left->whole = true;
+    }
+}
+
+static struct left left_without(const struct host *host, size_t gres, size_t device, int64_t now_us,
+                                int64_t when_us)
+{
+    const struct node *node = host->node;
+    const struct node_gres *shares = &node->gres[gres], *base = gres_base(node, shares);
+    size_t at = shares->base_at - 1;
+    struct left out = { 0 };
+
+    for (size_t i = 0; i < node->jobs.len; i++) {
+        const struct job *job = node->jobs.items[i];
+        if (is_gone(host, job->id, now_us, when_us))
+            continue;
+        for (unsigned k = 0; k < job->run->count; k++) {
+            if (job->run->parts[k].node == node)
+                count_part(shares, base, device, &job->run->parts[k], &out);
+        }
+    }
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (at < claim->device_kinds && claim->devices[at].words)
+            out.whole = out.whole || bitset_has(&claim->devices[at], device);
+        if (gres < claim->device_kinds && claim->devices[gres].words &&
+            bitset_has(&claim->devices[gres], device))
+            out.used += (uint32_t)claim->amount->gres[gres];
+    }
+    return out;
+}
+
+void shares_room_without(const struct host *host, int64_t now_us, int64_t when_us, uint64_t *room)
+{
+    const struct node *node = host->node;
+
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++) {
+        const struct node_gres *shares = &node->gres[i], *base = gres_base(node, shares);
+        uint64_t most = 0, whole = 0;
+        for (size_t device = 0; base && device < base->total; device++) {
+            struct left left = left_without(host, i, device, now_us, when_us);
+            if (!left.whole)
+                most = MAX(most, shares->per - MIN(left.used, shares->per));
+            whole += !left.whole && !left.used;
+        }
+        if (!base)
+            continue;
+        room[i] = most;
+        room[shares->base_at - 1] = MIN(room[shares->base_at - 1], whole);
+    }
 }

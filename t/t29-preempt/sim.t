@@ -67,6 +67,11 @@ sed -i '/^\[preemption/,/^mode/d' c.conf
 is "not at all without it" "$(jobs qos.tsv)" "1:ENDED:0:100:0 2:ENDED:100:150:0 3:ENDED:150:170:0 "
 like "names that the cluster has not" "$(spur sim tier.tsv --nodes 1 --cpus 8)" '3 jobs name a partition or QOS that this cluster has not'
 
+# Parts of GPUs: who has a part of a GPU of which another that stays has a part too does not go; its going would free no GPU.
+conf partition_prio '"REQUEUE"' | sed 's/^memory_mb.*/&\ngres = ["gpu:2", "shard:200"]/' >c.conf
+printf 'job_id\tsubmit_s\tduration_s\tgpus\tgpu_milli\tpartition\n1\t0\t100\t1\t500\thigh\n2\t1\t200\t1\t300\tlow\n3\t2\t150\t1\t1000\thigh\n4\t3\t50\t1\t1000\thigh\n' >parts.tsv
+is "nobody goes in vain" "$(jobs parts.tsv --limits x2)" "1:ENDED:0:100:0 2:ENDED:1:350:1 3:ENDED:2:152:0 4:ENDED:100:150:0 "
+
 # Turns on CPUs that are shared: two jobs of 60 seconds, 20 seconds each in turn.
 conf partition_prio '["SUSPEND", "GANG"]' '' 'oversubscribe = "FORCE:2"' | sed 's/^cluster_name.*/&\n[scheduler]\ntime_slice = 20/' >c.conf
 printf 'job_id\tsubmit_s\tduration_s\tcpus\tpartition\n1\t0\t60\t8\tlow\n2\t0\t60\t8\tlow\n' >gang.tsv
