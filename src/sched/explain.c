@@ -423,7 +423,7 @@ static void explain_together(struct sched *sched, const struct asked *asked, int
 
     for (uint32_t i = 0; i < count; i++)
         jobs[i] = &asked->jobs[i];
-    int64_t start = het_start(sched, jobs, count, now_us, of, NULL);
+    int64_t start = het_start(sched, jobs, count, now_us, false, of, NULL);
     out->planned_start_us = start == INT64_MAX ? 0 : start;
     for (uint32_t i = 0; i < count && start != INT64_MAX; i++) {
         for (size_t k = 0; k < of[i].parts.list.len; k++)

@@ -246,11 +246,12 @@ static int64_t find_start(struct together *t, struct het_turns *turns, const str
 }
 
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
-                  int64_t now_us, struct booked *of, const struct job **last)
+                  int64_t now_us, bool now_only, struct booked *of, const struct job **last)
 {
     struct together t = { .sched = sched, .jobs = jobs, .of = of };
     struct het_turns turns;
-    int64_t start = INT64_MAX;
+    int64_t start = INT64_MAX, next;
+    uint32_t late;
     bool able = true;
 
     t.view = (struct view){ .now_us = now_us, .start_us = now_us, .forecast = true };
@@ -262,7 +263,9 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
         able = job_mask(sched, jobs[i], &mask) && able;
         t.families[i] = family_for(sched, jobs[i]);
     }
-    if (able)
+    if (able && now_only)
+        start = try_orders(&t, &turns, &next, &late) ? now_us : INT64_MAX;
+    else if (able)
         start = find_start(&t, &turns, last);
     for (uint32_t i = 0; i < count; i++) {
         if (start != INT64_MAX)
@@ -272,6 +275,33 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
     free(t.families);
     het_turns_done(&turns);
     return start;
+}
+
+/* The components of a job that all wait; NULL: some do not. */
+static const struct job **components(const struct sched *sched, const struct job *job)
+{
+    uint32_t count = het_count(job);
+    const struct job **jobs = NEW_ARRAY(const struct job *, count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        jobs[i] = state_job(sched->state, job->more->het_job_id + i);
+        if (!jobs[i] || jobs[i]->state != JOB_PENDING) {
+            free(jobs);
+            return NULL;
+        }
+    }
+    return jobs;
+}
+
+bool het_starts_now(struct sched *sched, const struct job *job, struct booked **of)
+{
+    const struct job **jobs = components(sched, job);
+
+    *of = NEW_ARRAY(struct booked, het_count(job));
+    bool now =
+        jobs && het_start(sched, jobs, het_count(job), sched->now_us, true, *of, NULL) != INT64_MAX;
+    free(jobs);
+    return now;
 }
 
 int64_t start_of(struct sched *sched, struct family *family, const struct job *job, int64_t now_us,
@@ -286,16 +316,8 @@ int64_t start_of(struct sched *sched, struct family *family, const struct job *j
             (*of)->end_us = ends_us(job, start);
         return start;
     }
-    const struct job **jobs = NEW_ARRAY(const struct job *, count);
-    int64_t start = INT64_MAX;
-    uint32_t found = 0;
-    for (; found < count; found++) {
-        jobs[found] = state_job(sched->state, job->more->het_job_id + found);
-        if (!jobs[found] || jobs[found]->state != JOB_PENDING)
-            break;
-    }
-    if (found == count)
-        start = het_start(sched, jobs, count, now_us, *of, last);
+    const struct job **jobs = components(sched, job);
+    int64_t start = jobs ? het_start(sched, jobs, count, now_us, false, *of, last) : INT64_MAX;
     free(jobs);
     return start;
 }

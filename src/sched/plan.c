@@ -193,9 +193,9 @@ static bool try_as_booked(struct sched *sched, struct attempt *try, CmdStart *co
 {
     uint32_t count = het_count(try->job), done = 0;
     struct booked *of;
-    int64_t start = start_of(sched, try->family, try->job, sched->now_us, false, &of, NULL);
+    bool now = het_starts_now(sched, try->job, &of);
 
-    for (; start == sched->now_us && done < count; done++) {
+    for (; now && done < count; done++) {
         uint32_t offset = offsets[done];
         const struct job *part = state_job(sched->state, try->job->id + offset);
         struct family *own = family_for(sched, part);

@@ -115,7 +115,9 @@ bool het_turns_retry(struct het_turns *turns, uint32_t at);
  * `of`, one for each, unless never. *last is set to the one that keeps them waiting, if any.
  */
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
-                  int64_t now_us, struct booked *of, const struct job **last);
+                  int64_t now_us, bool now_only, struct booked *of, const struct job **last);
+/* Only whether it is now; *of is to be freed in any case. */
+bool het_starts_now(struct sched *sched, const struct job *job, struct booked **of);
 /* The same for a pending job of any kind with all its components; *of is to be freed in any case. */
 int64_t start_of(struct sched *sched, struct family *family, const struct job *job, int64_t now_us,
                  bool forecast, struct booked **of, const struct job **last);
