@@ -298,7 +298,6 @@ static int wait_running(struct alloc *alloc, volatile int *interrupted)
             return 1;
         }
         if (give_up && now >= give_up) {
-            alloc->in_vain = true;
             alloc_cancel(alloc);
             cli_error(alloc->cli, "Unable to allocate resources: %s", err_text(ERR_NODES_BUSY));
             return cli_immediate_code();

@@ -23,7 +23,6 @@ struct alloc {
     bool ended;                  /* the controller says so */
     JobState state;
     int64_t immediate_s; /* give up after so long; negative: never */
-    bool in_vain;        /* gave up */
     bool hold;           /* ends with us */
 };
 
@@ -49,9 +48,6 @@ int alloc_fd(const struct alloc *alloc); /* for poll(); -1: none */
 void alloc_finish(struct alloc *alloc, int status);
 void alloc_cancel(struct alloc *alloc);
 void alloc_done(struct alloc *alloc);
-
-/* What SLURM_EXIT_ERROR or, after --immediate was in vain, SLURM_EXIT_IMMEDIATE says; else `code`. */
-int alloc_error_code(const struct alloc *alloc, int code);
 
 /* The variables of an allocation, set in our own environment: what salloc's command and srun see. */
 /* Of these, what follows from the options. */

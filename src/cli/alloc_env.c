@@ -169,11 +169,3 @@ void alloc_put_asked(const Job *job, const struct job_request *request)
             setenv(rows[i].name, str_text(&value), 1);
     }
 }
-
-int alloc_error_code(const struct alloc *alloc, int code)
-{
-    const char *text = getenv(alloc->in_vain ? "SLURM_EXIT_IMMEDIATE" : "SLURM_EXIT_ERROR");
-    uint64_t wanted;
-
-    return code > 0 && text && str_to_u64(text, 255, &wanted) && wanted ? (int)wanted : code;
-}

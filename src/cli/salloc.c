@@ -349,7 +349,6 @@ static int go(struct salloc *salloc, int argc, char **argv)
     alloc.hold = !request->no_shell;
     catch_signals();
     code = alloc_get(&alloc, salloc->list, salloc->count, &interrupted);
-    code = alloc_error_code(&alloc, code);
     if (code == 0) {
         say_granted(&alloc);
         if (request->bell)

@@ -182,7 +182,7 @@ static int allocate(struct srun *srun, int argc, char **argv)
     }
     int code = alloc_get(&srun->alloc, requests, srun->part_count, &srun_interrupted);
     if (code != 0)
-        return alloc_error_code(&srun->alloc, code);
+        return code;
     for (size_t i = 0; i < srun->part_count; i++) {
         srun->parts[i]->job_id = srun->alloc.jobs[i]->id;
         srun->parts[i]->alloc.job = srun->alloc.jobs[i];
@@ -246,7 +246,6 @@ static int run_step(struct srun *srun)
     int code = prepare_step(srun);
 
     if (code) {
-        code = alloc_error_code(&srun->alloc, code);
         srun_x11_stop(srun);
         srun->highest_status = code << 8;
         srun_leave(srun);
