@@ -269,16 +269,35 @@ static int by_license(const void *a, const void *b)
     return strcmp((*(License *const *)a)->name, (*(License *const *)b)->name);
 }
 
+static void json_licenses(struct control *control, const ListLicensesReply *reply)
+{
+    struct listing listing;
+    struct jsonw *json = &listing.json;
+
+    listing_begin(&listing, control, NULL, "licenses");
+    for (size_t i = 0; i < reply->n_licenses; i++) {
+        const License *one = reply->licenses[i];
+        jsonw_object(json, NULL);
+        jsonw_text(json, "LicenseName", one->name);
+        jsonw_number(json, "Total", one->total);
+        jsonw_number(json, "Used", one->used);
+        jsonw_number(json, "Free", one->total - MIN(one->used, one->total));
+        jsonw_bool(json, "Remote", false);
+        jsonw_number(json, "Reserved", one->reserved);
+        jsonw_number(json, "LastConsumed", 0);
+        jsonw_number(json, "LastDeficit", 0);
+        jsonw_number(json, "LastUpdate", 0);
+        jsonw_object_end(json);
+    }
+    listing_end(&listing);
+}
+
 static int show_licenses(struct control *control, int argc, char **argv)
 {
     ListLicensesRequest request = LIST_LICENSES_REQUEST__INIT;
     ListLicensesReply *reply;
     struct err err = { 0 };
 
-    if (control->json) {
-        fprintf(stderr, "licenses as JSON are not supported yet\n");
-        return 1;
-    }
     request.n_names = argc ? 1 : 0;
     request.names = argv;
     if (cli_call(&control->cli, "ListLicenses", &request.base, &list_licenses_reply__descriptor,
@@ -286,6 +305,10 @@ static int show_licenses(struct control *control, int argc, char **argv)
         return load_failed(control, "slurm_load_licenses error:", &err);
     if (reply->n_licenses)
         qsort(reply->licenses, reply->n_licenses, sizeof(*reply->licenses), by_license);
+    if (control->json) {
+        json_licenses(control, reply);
+        return 0;
+    }
     for (size_t i = 0; i < reply->n_licenses; i++) {
         const License *one = reply->licenses[i];
         printf("LicenseName=%s%sTotal=%u Used=%u Free=%u Reserved=%u Remote=no\n", one->name,
@@ -399,7 +422,7 @@ static const struct control_row entities[] = {
     { "reservations", 1, 0, 1, control_show_reservation, .help = "reservations" },
     { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
     { "steps", 2, 0, 1, control_show_steps, .help = "steps" },
-    { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "network topology is not planned for" },
+    { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "show topology has them, and the files are those of [topology]" },
     { "topology", 1, 0, 1, control_show_topology, .help = "switches and blocks" },
 };
 /* clang-format on */

@@ -224,7 +224,7 @@ static const struct control_row verbs[] = {
     { "details", 3, 0, 0, do_switch, SWITCH_DETAILS, .help = "show more" },
     { "errnumstr", 3, 1, 1, do_errnumstr, .args = "NUMBER", .help = "text of an error number" },
     { "exit", 2, 0, 0, do_switch, SWITCH_LEAVE, .help = "leave" },
-    { "fsdampeningfactor", 2, 1, 1, NULL, .args = "N", .help = "damp fair share", .later = "there is no fair share yet" },
+    { "fsdampeningfactor", 2, 1, 1, NULL, .args = "N", .help = "damp fair share", .later = "priority.fairshare_damping sets it" },
     { "getaddrs", 4, 1, 1, NULL, .args = "NODES", .help = "addresses of nodes", .later = "show node has them" },
     { "getent", 4, 0, 1, NULL, .args = "NODE", .help = "users known on a node", .later = on_node },
     { "help", 2, 0, 0, do_help, .help = "show this" },

@@ -28,6 +28,7 @@ waits() { wait_for 30 eval '[ "$(why '"$1"')" = "PENDING '"$2"'" ]'; }
 
 is 'all licences' "$(scontrol show licenses | grep -c LicenseName=)" 3
 is 'as they are configured' "$(scontrol -o show licenses matlab)" 'LicenseName=matlab Total=4 Used=0 Free=4 Reserved=0 Remote=no'
+is 'as JSON' "$(scontrol --json show licenses | python3 -c 'import json, sys; print([(l["LicenseName"], l["Total"], l["Free"], l["Remote"]) for l in json.load(sys.stdin)["licenses"]][-1])')" "('matlab', 4, 4, False)"
 is 'one when no number is given' "$(used fluent)" '0 1'
 
 a=$(sub -L matlab:3,fluent)
