@@ -19,6 +19,7 @@
  */
 #include "bench.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,6 +289,7 @@ static struct result run(const struct setting *of)
     fill(&load);
     /* All of it from nothing, as after a restart. */
     sched_free(rig->sched);
+    malloc_trim(0); /* a new process has nothing to tidy up */
     double begin = cpu_ms();
     rig->sched = sched_new(rig->state);
     out.read_ms = cpu_ms() - begin;

@@ -22,8 +22,8 @@ enum {
     HOSTS_PER_UNIT = 2,
     NODES_PER_UNIT = 24, /* for what a shape needs */
     RESV_HOSTS_PER_UNIT = 1,
-    JOBS_PER_UNIT = 2,
-    UNITS_PER_LIMITED_JOB = 3,
+    COST_JOB = 1,
+    COST_LIMITED_JOB = 3,
 };
 
 bool reading_is_done(const struct sched *sched)
@@ -103,8 +103,8 @@ static bool read_jobs(struct sched *sched, unsigned *budget)
             return true;
         sched->reading.job_id = (uint64_t)job->id + 1;
         if (job->state == JOB_PENDING) {
-            budget_take(budget, shape_cost(sched, job->shape) +
-                                    (limited ? UNITS_PER_LIMITED_JOB : done % JOBS_PER_UNIT));
+            budget_take(budget,
+                        shape_cost(sched, job->shape) + (limited ? COST_LIMITED_JOB : COST_JOB));
             class_refresh(sched, job);
         } else {
             budget_take(budget, done % ITEMS_PER_COST == 0);
