@@ -47,6 +47,7 @@ SPEC_NUMBER(segment, segment)
 SPEC_NUMBER(oom_kill_step, oom_kill_step)
 SPEC_TEXT(gpu_bind, gpu_bind)
 SPEC_TEXT(cpu_freq, cpu_freq)
+SPEC_TEXT(gpu_freq, gpu_freq)
 SPEC_TEXT(licenses, licenses)
 SPEC_TEXT(container, container)
 SPEC_TEXT(container_id, container_name)
@@ -137,6 +138,7 @@ static const struct {
     { "SLURM_GPUS_PER_SOCKET", gpus_per_socket },
     { "SLURM_GPUS_PER_TASK", gpus_per_task },
     { "SLURM_GPU_BIND", gpu_bind },
+    { "SLURM_GPU_FREQ", gpu_freq },
     { "SLURM_HINT", hint },
     { "SLURM_JOB_END_TIME", end_time },
     { "SLURM_JOB_LICENSES", licenses },

@@ -190,6 +190,7 @@ void srun_fill_bind(struct srun *srun, StepLaunch *launch)
     step_bind__init(bind);
     bind->cpu_bind = implied_bind(srun);
     bind->mem_bind = spec->mem_bind;
+    bind->gpu_freq = spec->gpu_freq;
     bind->gpu_bind = spec->gpu_bind ? spec->gpu_bind : spec->tres_bind;
     bind->distribution = spec->distribution;
     bind->hint = spec->hint;

@@ -135,3 +135,23 @@ void freq_add(const struct freq *freq, struct str *out)
     if (freq->governor && (freq->min || !freq->max))
         str_addf(out, "%s%s", freq->max ? ":" : "", freq->governor);
 }
+
+int freq_read_gpu(const char *text, struct freq_gpu *out, struct err *err)
+{
+    struct span word;
+
+    *out = (struct freq_gpu){ 0 };
+    for (const char *cursor = text ? text : ""; str_next(&cursor, ",", &word);) {
+        CLEANUP(freep) char *own = mem_strndup(word.ptr, word.len);
+        bool memory = str_istarts(own, "memory=");
+        if (str_ieq(own, "verbose")) {
+            out->verbose = true;
+            continue;
+        }
+        uint32_t value = value_of(memory ? own + 7 : str_istarts(own, "gpu=") ? own + 4 : own);
+        if (!value)
+            return err_set(err, ERR_INVALID, "Invalid --gpu-freq argument: %s", text);
+        *(memory ? &out->memory : &out->gpu) = value;
+    }
+    return 0;
+}

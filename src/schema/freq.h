@@ -23,4 +23,11 @@ int freq_allowed(const struct freq *freq, const char *governors, struct err *err
 void freq_add(const struct freq *freq, struct str *out);
 void freq_add_one(uint32_t value, struct str *out);
 
+/* --gpu-freq: [memory=]VALUE,...[,verbose]; megahertz or StepFreqWord, 0: not said. */
+struct freq_gpu {
+    uint32_t gpu, memory;
+    bool verbose;
+};
+int freq_read_gpu(const char *text, struct freq_gpu *out, struct err *err);
+
 #endif

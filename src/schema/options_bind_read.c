@@ -129,6 +129,16 @@ int read_cpu_freq(const struct option_call *call, const char *value, struct err 
     return 0;
 }
 
+int read_gpu_freq(const struct option_call *call, const char *value, struct err *err)
+{
+    struct freq_gpu freq;
+
+    if (freq_read_gpu(value, &freq, err) < 0)
+        return -(int)err->code;
+    option_set_text(call, value);
+    return 0;
+}
+
 int read_gpu_bind(const struct option_call *call, const char *value, struct err *err)
 {
     struct bind_gpu bind;

@@ -55,3 +55,19 @@ void task_freq(const struct task_node *node, const char *asked, const char *cpu_
     own->cpus = cpus_of(node, cpu_ids, out);
     own->dir = arena_printf(arena, "%s/cpu_freq", node->run_dir);
 }
+
+void task_gpu_freq(const char *asked, char **dirs, size_t count, struct arena *arena, StepTask *out)
+{
+    struct freq_gpu freq;
+
+    if (str_is_empty(asked) || count == 0 || freq_read_gpu(asked, &freq, NULL) < 0)
+        return;
+    StepGpuFreq *own = out->gpu_freq = ARENA_NEW(arena, StepGpuFreq);
+    step_gpu_freq__init(own);
+    own->has_gpu = own->has_memory = own->has_verbose = true;
+    own->gpu = freq.gpu;
+    own->memory = freq.memory;
+    own->verbose = freq.verbose;
+    own->n_dirs = count;
+    own->dirs = dirs;
+}

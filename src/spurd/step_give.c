@@ -41,6 +41,8 @@ void step_give_limits(struct step_give *give, struct arena *arena, StepTask *out
     give->alloc.gres = here->gres;
     grant.alloc = &give->alloc;
     task_limits(give->node, &grant, arena, &own);
+    give->gpus = own.gpus;
+    give->gpu_count = own.n_gpus;
     out->n_denied = own.n_denied;
     out->denied = own.denied;
     out->n_gpus = own.n_gpus;

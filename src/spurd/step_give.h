@@ -17,7 +17,9 @@ struct step_give {
     const StepNode *here;
     const StepLayout *whole; /* what the tasks see: the layout, or several (step_whole.h) */
     size_t whole_node;       /* which of its nodes this is */
-    NodeAlloc alloc;         /* what the step has of the grant, set by step_give_limits() */
+    char **gpus;             /* directories of its GPUs, set there too */
+    size_t gpu_count;
+    NodeAlloc alloc; /* what the step has of the grant, set by step_give_limits() */
 };
 
 /* The step's part of what the grant gave to `out` before: CPUs, memory, devices. */

@@ -424,6 +424,8 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     if (step_whole(&give, index, arena, out->tasks, err) < 0)
         return -(int)err->code;
     step_give_limits(&give, arena, out);
+    if (launch->bind)
+        task_gpu_freq(launch->bind->gpu_freq, give.gpus, give.gpu_count, arena, out);
     if (launch->acctg_freq)
         task_sample(launch->acctg_freq, out);
     out->has_oom_kill_step = true;

@@ -43,6 +43,9 @@ void task_freq(const struct task_node *node, const char *asked, const char *cpu_
                struct arena *arena, StepTask *out);
 /* --acctg-freq of a step. */
 void task_sample(const char *text, StepTask *out);
+/* --gpu-freq of a step, for GPUs with these directories. */
+void task_gpu_freq(const char *asked, char **dirs, size_t count, struct arena *arena,
+                   StepTask *out);
 /* Is this word in LaunchParameters? */
 bool task_launches(const Config *config, const char *wanted);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "spurstepd/freq.h"
+#include "spurstepd/gpu_freq.h"
 #include "spurstepd/mem_sort.h"
 #include "spurstepd/pmi.h"
 #include "spurstepd/pmix.h"
@@ -34,6 +35,7 @@ static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena
 static const struct plug plugs[] = {
     { .name = "numbers", .task = numbers_task },
     { .name = "freq", .wanted = freq_wanted, .begin = freq_begin, .end = freq_end },
+    { .name = "gpu-freq", .wanted = gpu_freq_wanted, .begin = gpu_freq_begin, .end = gpu_freq_end },
     { .name = "sort", .wanted = mem_sort_wanted, .begin = mem_sort_begin },
     { .name = "relay", .wanted = relay_wanted, .begin = relay_begin, .end = relay_end },
     { .name = "pmi2",

@@ -31,7 +31,7 @@ one() {
 }
 one plain -N2 -n4 --ntasks-per-node=2 -c1 -J envjob --wckey=key --comment=hello --extra=more -L lic:1 --mem=64 -t 10
 one plane -w n1 -N1 -n4 -m plane=2 -d "afterany:${batch[plain]}"
-one gpu -w n1 -N1 --gpus-per-node=1 --cpus-per-gpu=2 --mem-per-gpu=10 --gpu-bind=none --threads-per-core=1
+one gpu -w n1 -N1 --gpus-per-node=1 --cpus-per-gpu=2 --mem-per-gpu=10 --gpu-bind=none --gpu-freq=low --threads-per-core=1
 one per -w n1 -n1 -G 2 --mem-per-cpu=16 --ntasks-per-core=1 --ntasks-per-socket=4 --mem-bind=prefer,map_mem:0 --cpu-freq=performance --oom-kill-step -O
 one pergpu -w n1 -n1 -G 1 --ntasks-per-gpu=1
 one array -w n1 --array=3 --export=ALL,X=1
