@@ -450,6 +450,7 @@ static void work_out(const struct state *state, const struct shape *shape, struc
     need_memory(state, shape, need);
     need_sharing(shape, need);
     need->bound = need_word(state, "ENFORCE_BINDING_GRES", shape->has_bound, shape->bound);
+    need->least = need_word(state, "LL_SHARED_GRES", false, false);
     need->lone = need_word(state, "ONE_TASK_PER_SHARING_GRES", shape->has_lone, shape->lone);
     need_units(state, shape, need);
     need->max_tasks = state->config->max_tasks_per_node;

@@ -49,6 +49,7 @@ struct need {
     bool by_socket; /* or as whole sockets */
     bool bound;     /* CPUs only near its GPUs */
     bool lone;      /* shares of each task are of another device */
+    bool least;     /* shares are of the device that has most left */
 };
 
 struct shape {

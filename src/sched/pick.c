@@ -180,8 +180,8 @@ static void best_of_all(const struct devices *devices, const struct bitset *unus
 }
 
 /* `of`: devices that shares are of. */
-static void pick_devices(const struct host *host, size_t gres, uint64_t count, uint32_t of,
-                         struct bitset *out)
+static void pick_devices(const struct host *host, size_t gres, uint64_t count,
+                         const struct need *need, uint32_t of, struct bitset *out)
 {
     const struct bitset *used = &host->node->gres[gres].index;
     const struct devices *devices = &host->kind->devices[gres];
@@ -192,7 +192,7 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count, u
     if (count && host->node->gres[gres].base_at) {
         bitset_init(out, gres_base(host->node, &host->node->gres[gres])->total);
         for (uint32_t i = 0; i < MAX(of, 1); i++) {
-            uint32_t device = shares_device(host, gres, count / MAX(of, 1), out);
+            uint32_t device = shares_device(host, gres, count / MAX(of, 1), need->least, out);
             if (device != UINT32_MAX)
                 bitset_add(out, device);
         }
@@ -344,7 +344,7 @@ void pick(const struct host *host, const struct need *need, const struct take *t
     for (size_t i = 0; i < claim->device_kinds; i++) {
         size_t base = node->gres[i].base_at;
         const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
-        pick_devices(host, i, take->gres[i], take->share_devices, &claim->devices[i]);
+        pick_devices(host, i, take->gres[i], need, take->share_devices, &claim->devices[i]);
         if (!devices->near || !claim->devices[i].words)
             continue;
         if (!near.words)

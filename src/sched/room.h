@@ -170,8 +170,8 @@ struct glance {
 void shares_room(const struct host *host, size_t gres, uint64_t *room);
 /* The same without jobs that are marked or have ended by `when_us`: exact, device by device. */
 void shares_room_without(const struct host *host, int64_t now_us, int64_t when_us, uint64_t *room);
-/* The device that has least left and enough; UINT32_MAX none. */
-uint32_t shares_device(const struct host *host, size_t gres, uint64_t count,
+/* The device that has least left (or most) and enough; UINT32_MAX none. */
+uint32_t shares_device(const struct host *host, size_t gres, uint64_t count, bool most,
                        const struct bitset *except);
 /* How many devices have so many left. */
 uint32_t shares_devices(const struct host *host, size_t gres, uint64_t count);

@@ -4,7 +4,8 @@
  *
  * All shares that a job has on a host are of one device, or (--gres-flags=one-task-per-sharing) as
  * many of one as of another: those of a task. A device is given whole or in shares,
- * never both; shares fill up one device before the next is broken.
+ * never both; shares fill up one device before the next is broken
+ * (LL_SHARED_GRES: they are of the one that has most left).
  */
 #include "base/str.h"
 #include "sched/sched_priv.h"
@@ -47,7 +48,7 @@ void shares_room(const struct host *host, size_t gres, uint64_t *room)
     room[shares->base_at - 1] -= MIN(broken, room[shares->base_at - 1]);
 }
 
-uint32_t shares_device(const struct host *host, size_t gres, uint64_t count,
+uint32_t shares_device(const struct host *host, size_t gres, uint64_t count, bool most,
                        const struct bitset *except)
 {
     const struct node_gres *shares = &host->node->gres[gres];
@@ -58,7 +59,7 @@ uint32_t shares_device(const struct host *host, size_t gres, uint64_t count,
         struct left left = left_of(host, gres, device);
         if (left.whole || left.used + count > shares->per || bitset_has(except, device))
             continue;
-        if (best == UINT32_MAX || left.used > best_used) {
+        if (best == UINT32_MAX || (most ? left.used < best_used : left.used > best_used)) {
             best = device;
             best_used = left.used;
         }

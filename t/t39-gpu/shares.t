@@ -68,6 +68,11 @@ asked=$(sub -n 2 --tres-per-task=gres/shard:1)
 is "for all" "$(given "$asked")" 'GRES=shard:2(IDX:0-1)'
 multi=$(sub -n 2 --tres-per-task=gres/shard:1 --gres-flags=multiple-tasks-per-sharing)
 is "multiple-tasks-per-sharing: but not for this" "$(given "$multi")" 'GRES=shard:2(IDX:0)'
+drop "$asked" "$multi"
+sed -i 's/^select = .*/select = ["CR_Core", "LL_SHARED_GRES"]/' "$D/spur.conf"
+ok "LL_SHARED_GRES" scontrol reconfigure
+a=$(sub --gres=shard:1) b=$(sub --gres=shard:1)
+is "the least used GPU" "$(given "$a") $(given "$b")" 'GRES=shard:1(IDX:0) GRES=shard:1(IDX:1)'
 run srun -n 2 --gpus-per-task=a100:1 --gres-flags=allow-task-sharing bash -c 'echo $SLURM_PROCID $CUDA_VISIBLE_DEVICES'
 is "allow-task-sharing: each task still has its own first" "$(sort <<<"$out" | tr '\n' ,)" '0 2,1 3,'
 run sbatch --gres-flags=nosuch --wrap true

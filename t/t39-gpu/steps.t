@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 cluster_up --nodes 2 --cpus 8 --mem 8G --gpus mi300x:4
 cd "$(user_dir)"
-inside() { run salloc -Q -N1 -n4 --mem=4G --gpus=2 bash -c "$1"; }
+inside() { wait_for 20 eval '[ -z "$(squeue -h)" ]'; run salloc -Q -N1 -n4 --mem=4G --gpus=2 bash -c "$1"; }
 
 inside 'srun -n1 bash -c "echo \$SLURM_STEP_GPUS \$SLURM_GPUS_ON_NODE \$CUDA_VISIBLE_DEVICES"'
 is "who does not ask has all" "$out" "0,1 2 0,1"
