@@ -99,7 +99,7 @@ static void count_part(const struct node_gres *shares, const struct node_gres *b
         if (!gres->index.words || device >= gres->index.bits || !bitset_has(&gres->index, device))
             continue;
         if (str_eq(gres->name, shares->name) && str_eq(gres->type, shares->type))
-            left->used += (uint32_t)gres->count;
+            left->used += (uint32_t)(gres->count / bitset_count(&gres->index));
         if (str_eq(gres->name, base->name) && str_eq(gres->type, base->type))
             left->whole = true;
     }
@@ -127,7 +127,7 @@ static struct left left_without(const struct host *host, size_t gres, size_t dev
             out.whole = out.whole || bitset_has(&claim->devices[at], device);
         if (gres < claim->device_kinds && claim->devices[gres].words &&
             bitset_has(&claim->devices[gres], device))
-            out.used += (uint32_t)claim->amount->gres[gres];
+            out.used += (uint32_t)(claim->amount->gres[gres] / bitset_count(&claim->devices[gres]));
     }
     return out;
 }
