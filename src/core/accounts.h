@@ -60,8 +60,8 @@ enum bound {
     GRP_JOBS,
     GRP_SUBMIT,
     GRP_ACCRUE, /* waiting jobs whose age counts */
-    GRP_WALL, /* seconds */
-    MAX_JOBS, /* of an association; of a QOS: per user */
+    GRP_WALL,   /* seconds */
+    MAX_JOBS,   /* of an association; of a QOS: per user */
     MAX_SUBMIT,
     MAX_JOBS_ACCT,
     MAX_SUBMIT_ACCT,
