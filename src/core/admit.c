@@ -389,21 +389,31 @@ static int check_batch(const struct shape *shape, const JobSpec *spec, struct er
     return 0;
 }
 
-static int check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,
-                       const JobSpec *spec, struct err *err)
+/* Some node must have what it names. Once known, a shape is not looked up on all nodes again. */
+static int check_names(const struct state *state, struct shape *shape, struct err *err)
 {
-    int code = 0;
-
-    code = features_check(&shape->features, feature_is_known, state, err);
+    if (shape->names_known == state->generation + 1)
+        return 0;
+    int code = features_check(&shape->features, feature_is_known, state, err);
     if (code == 0)
         code = features_check(&shape->prefer, feature_is_known, state, err);
-    if (code == 0 && shape->batch)
-        code = check_batch(shape, spec, err);
     for (size_t i = 0; i < shape->gres_count && code == 0; i++) {
         if (!gres_is_known(state, shape->gres[i].name))
             code = err_set(err, ERR_GRES, "Invalid generic resource (gres) specification: %.100s",
                            shape->gres[i].name);
     }
+    if (code == 0)
+        shape->names_known = state->generation + 1;
+    return code;
+}
+
+static int check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,
+                       const JobSpec *spec, struct err *err)
+{
+    int code = check_names(state, shape, err);
+
+    if (code == 0 && shape->batch)
+        code = check_batch(shape, spec, err);
     if (code == 0 && shape->segment && shape->min_nodes % shape->segment)
         code = err_set(err, ERR_NODE_COUNT, "%u nodes are not whole segments of %u",
                        shape->min_nodes, shape->segment);

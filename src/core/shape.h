@@ -87,6 +87,7 @@ struct shape {
     struct need *needs; /* partition_count of them, or NULL */
     char *tres;         /* what it asks for as text, made with the needs when first wanted */
     uint64_t generation;
+    uint64_t names_known; /* generation + 1 in which some node had each feature and resource */
 };
 
 /* A shape of its own for a spec that no job has, such as a question; free it. */
