@@ -330,6 +330,9 @@ struct admitted {
 int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err);
 void admitted_done(struct admitted *admitted);
+/* admit_shape.c: what it asks for, of whom it is. */
+int admit_check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,
+                      const JobSpec *spec, struct err *err);
 
 /* backoff.c: a node failed the job, which is requeued, and does without it for a while */
 void job_requeue_without(struct state *state, struct job *job, const char *node,
