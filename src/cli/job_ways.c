@@ -45,25 +45,57 @@ unsigned cli_umask(void)
     return mask;
 }
 
-/* ---- --uid ---- */
+/* ---- --uid, --gid ---- */
+
+static bool is_member(const struct user *user, gid_t gid)
+{
+    for (size_t i = 0; i < user->group_count; i++) {
+        if (user->groups[i] == gid)
+            return true;
+    }
+    return false;
+}
+
+/* Of root, or of somebody whom root becomes: the controller takes the group of who asks. */
+static int read_group(struct cli *cli, const char *text, const struct user *user, gid_t *out)
+{
+    struct err err = { 0 };
+    uint64_t number;
+
+    if (users_group_by_name(text, out, &err) < 0) {
+        if (!str_to_u64(text, UINT32_MAX - 1, &number)) {
+            cli_fatal(cli, "Invalid group id: %s", text);
+            return 1;
+        }
+        *out = (gid_t)number;
+    }
+    if (user && user->uid != 0 && !is_member(user, *out)) {
+        cli_error(cli, "--gid: user %s is not in group %s", user->name, text);
+        return 1;
+    }
+    return 0;
+}
 
 int cli_become(struct cli *cli, const struct job_request *request)
 {
     CLEANUP(user_freep) struct user *user = NULL;
     struct err err = { 0 };
 
-    if (!request->run_uid)
+    if (!request->run_uid && !request->run_gid)
         return 0;
     if (getuid() != 0) {
-        cli_error(cli, "--uid only permitted by root user");
+        cli_error(cli, "--%s only permitted by root user", request->run_uid ? "uid" : "gid");
         return 1;
     }
-    if (users_parse(request->run_uid, &user, &err) < 0) {
+    if (users_parse(request->run_uid ? request->run_uid : "0", &user, &err) < 0) {
         cli_fatal(cli, "Invalid user id: %s", request->run_uid);
         return 1;
     }
+    gid_t gid = user->gid;
+    if (request->run_gid && read_group(cli, request->run_gid, user, &gid) != 0)
+        return 1;
     struct spawn_user who = {
-        .uid = user->uid, .gid = user->gid, .groups = user->groups, .group_count = user->group_count
+        .uid = user->uid, .gid = gid, .groups = user->groups, .group_count = user->group_count
     };
     if (spawn_become(&who, &err) < 0) {
         cli_error(cli, "--uid: %s", err.text);

@@ -55,7 +55,7 @@ struct job_request {
     const char *prolog, *epilog, *task_prolog, *task_epilog;  /* of srun */
     const char *bcast, *bcast_exclude, *compress, *send_libs; /* "": given without a value */
     uint32_t jobid, relative, wait_s;
-    const char *run_uid;
+    const char *run_uid, *run_gid;
     const char *ignore_signals;
     uint32_t msg_timeout_s, node_debug;
     uint32_t kill_command; /* a signal's number; 0: not asked for */

@@ -76,6 +76,18 @@ static int check(const struct vouching *vouching, struct err *err)
     return 0;
 }
 
+/* Of his groups the one that his process has; else his first. */
+static uint32_t group_of(const struct vouching *vouching)
+{
+    const struct user *user = vouching->user;
+
+    for (size_t i = 0; user && i < user->group_count; i++) {
+        if (user->groups[i] == vouching->gid)
+            return vouching->gid;
+    }
+    return user ? user->gid : vouching->gid;
+}
+
 static void looked_up(uv_work_t *work, int status)
 {
     struct vouching *vouching = work->data;
@@ -87,8 +99,7 @@ static void looked_up(uv_work_t *work, int status)
     snprintf(number, sizeof(number), "%u", vouching->uid);
     if (check(vouching, &err) == 0)
         reply.token =
-            secrets_user_token(&vouching->server->secrets, vouching->uid,
-                               vouching->user ? vouching->user->gid : vouching->gid,
+            secrets_user_token(&vouching->server->secrets, vouching->uid, group_of(vouching),
                                vouching->user ? vouching->user->name : number, VOUCH_S, &err);
     if (reply.token) {
         reply.has_lifespan_s = true;

@@ -9,6 +9,8 @@
  * (2) Administrators are root, the user the controller runs as, and those the configuration names.
  * (3) Groups may be stale by up to USERS_KEEP_S; a job keeps those it was submitted with.
  * (4) A token for one job's streams is for its node: here it is nobody's.
+ * (5) Who asks acts with the group that his process has (newgrp, sg), when he is a member of it; root with
+ *     any. A group that a program got by its setgid bit is not taken.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,8 @@
 struct known_user {
     struct user *user; /* NULL: no account */
     char *group;
+    uint32_t other;    /* (5) a group of his that is not his first; (uint32_t)-1: none */
+    char *other_group; /* its name */
     int64_t until_us;
 };
 
@@ -39,6 +43,7 @@ static void known_free(struct known_user *known)
     if (known) {
         user_free(known->user);
         free(known->group);
+        free(known->other_group);
         free(known);
     }
 }
@@ -70,22 +75,46 @@ unsigned server_person_roles(struct server *server, uint32_t uid, const char *na
     return RPC_USER | (admin ? RPC_ADMIN : 0) | (operates ? RPC_OPERATOR : 0);
 }
 
+/* (5) */
+static bool may_be_in(const struct known_user *known, const struct rpc_identity *identity)
+{
+    bool root = identity->how == RPC_HOW_UNIX && identity->uid == 0;
+
+    if (!known->user || identity->gid == (uint32_t)-1 || identity->gid == known->user->gid)
+        return false;
+    for (size_t i = 0; i < known->user->group_count && !root; i++)
+        root = known->user->groups[i] == identity->gid;
+    return root;
+}
+
+/* "users", or its number. */
+static char *group_name(gid_t gid)
+{
+    struct str name = { 0 };
+    struct err err = { 0 };
+
+    if (users_group_by_gid(gid, &name, &err) < 0)
+        str_addf(&name, "%u", (unsigned)gid);
+    return str_take(&name);
+}
+
 /* In a worker thread. */
 static void look_up(uv_work_t *work)
 {
     struct lookup *lookup = work->data;
     struct known_user *known = NEW(struct known_user);
-    struct str group = { 0 };
     struct err err = { 0 };
 
     if (lookup->identity.has_uid)
         users_by_uid(lookup->identity.uid, &known->user, &err);
     else if (users_by_name(lookup->identity.user, &known->user, &err) < 0)
         lookup->bad_name = true;
-    gid_t gid = known->user ? known->user->gid : lookup->identity.gid;
-    if (users_group_by_gid(gid, &group, &err) < 0)
-        str_addf(&group, "%u", (unsigned)gid);
-    known->group = str_take(&group);
+    known->group = group_name(known->user ? known->user->gid : lookup->identity.gid);
+    known->other = (uint32_t)-1;
+    if (lookup->identity.has_uid && may_be_in(known, &lookup->identity)) {
+        known->other = lookup->identity.gid;
+        known->other_group = group_name(known->other);
+    }
     known->until_us = clock_mono_us() + (int64_t)USERS_KEEP_S * 1000000;
     lookup->found = known;
 }
@@ -128,7 +157,8 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
         return 0;
     struct known_user *known =
         identity->has_uid ? map_get_num(&server->users, identity->uid) : NULL;
-    if (known && known->until_us > clock_mono_us())
+    if (known && known->until_us > clock_mono_us() &&
+        (!may_be_in(known, identity) || known->other == identity->gid))
         return server_person_roles(server, identity->uid, known->user ? known->user->name : NULL);
     struct lookup *lookup = NEW(struct lookup);
     lookup->work.data = lookup;
@@ -155,6 +185,10 @@ struct ctl_who *server_who(struct server *server, struct rpc_call *call)
     who->user = known->user ? arena_strdup(arena, known->user->name)
                             : arena_printf(arena, "%u", identity->uid); /* (1) */
     who->group = arena_strdup(arena, known->group);
+    if (may_be_in(known, identity) && known->other == identity->gid) {
+        who->gid = identity->gid;
+        who->group = arena_strdup(arena, known->other_group);
+    }
     if (known->user) {
         who->gid_count = known->user->group_count;
         who->gids = arena_copy(arena, known->user->groups, who->gid_count * sizeof(uint32_t));
