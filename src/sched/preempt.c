@@ -29,8 +29,8 @@ struct prey {
     uint32_t count;
     const struct qos *qos;
     struct job job;     /* stands for all of them */
-    struct job_run run; /* its own, without nodes */
     struct shape shape; /* of it only what decides who may preempt */
+    struct job_run run; /* its own, without nodes; the last, for those would follow it */
 };
 
 static struct prey *prey_of(struct sched *sched, const struct job *job)

@@ -55,6 +55,7 @@ is "sstat of one" "$(sstat -a -n -P -j $id+1 -o JobID | cut -d. -f1 | sort -u | 
 run as_user scancel $id+2
 is "a component that runs may be cancelled" "$code" 0
 ok "the others go on" wait_for 30 eval '[ "$(states $id)" = "$id+0=RUNNING $id+1=RUNNING $id+2=CANCELLED " ]'
+as_user sed -i /usr1/d got
 as_user scancel -s USR1 $id
 ok "and are signalled still" wait_for 30 eval '[ "$(grep -c "usr1 [ab]" got)" = 2 ]'
 as_user touch stop
