@@ -43,6 +43,7 @@ static const struct plug plugs[] = {
       .begin = pmi_begin,
       .task = pmi_task,
       .relay = pmi_relay,
+      .exited = pmi_exited,
       .end = pmi_end },
     { .name = "pmix",
       .wanted = pmix_wanted,

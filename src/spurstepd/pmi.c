@@ -245,23 +245,36 @@ static bool take_messages(struct pmi *pmi, struct pmi_peer *peer)
     }
 }
 
-static void on_task(struct tasks *tasks, void *data, short events)
+/* False: there is nothing more now, or ever. */
+static bool read_peer(struct pmi *pmi, struct pmi_peer *peer)
 {
-    struct pmi_peer *peer = data;
-    struct pmi *pmi = tasks->pmi;
     char bytes[READ_BYTES];
 
-    (void)events;
-    ssize_t len = recv(peer->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t len = peer->fd >= 0 ? recv(peer->fd, bytes, sizeof(bytes), MSG_DONTWAIT) : 0;
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     if (len > 0)
         str_add_len(&peer->in, bytes, (size_t)len);
-    if (len <= 0 || !take_messages(pmi, peer))
-        peer_close(pmi, peer);
+    if (len > 0 && take_messages(pmi, peer))
+        return true;
+    peer_close(pmi, peer);
+    return false;
+}
+
+static void on_task(struct tasks *tasks, void *data, short events)
+{
+    (void)events;
+    read_peer(tasks->pmi, data);
 }
 
 /* ---- rows of plug.c ---- */
+
+/* (3) The last task of a node ends the supervisor: what it said, or did not, is heard before. */
+void pmi_exited(struct tasks *tasks, size_t index)
+{
+    while (tasks->pmi && read_peer(tasks->pmi, &tasks->pmi->peers[index]))
+        ;
+}
 
 bool pmi_wanted(const StepTask *task)
 {

@@ -19,6 +19,7 @@ bool pmi_wanted(const StepTask *task);
 int pmi_begin(struct tasks *tasks, struct err *err);
 int pmi_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
 void pmi_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
+void pmi_exited(struct tasks *tasks, size_t index);
 void pmi_end(struct tasks *tasks);
 
 /* ---- inside: pmi.c, pmi_1.c, pmi_2.c ---- */

@@ -26,8 +26,10 @@ like "and one task alone" "$(sort -u one.out | head -1)" "^tick 1 "
 unlike "not the other" "$(cat one.out)" "tick 0 "
 run as_user sattach 99999.0
 is "an unknown step" "$code" 1
-run setpriv --reuid 20002 --regid 20002 --clear-groups sattach "$id.0"
-is "another user's step" "$code" 1
+if [ "$(id -u)" -eq 0 ]; then # somebody else
+    run setpriv --reuid 20002 --regid 20002 --clear-groups sattach "$id.0"
+    is "another user's step" "$code" 1
+fi
 
 scancel -s USR1 "$id"
 ok "a signal for a job reaches its steps" wait_for 10 sh -c '[ $(grep -c "got USR1" att.out) -ge 2 ]'
@@ -53,8 +55,10 @@ scancel "$id"
 id=$(as_user sbatch --parsable -n1 -o kill.out --wrap 'srun sleep 1000; echo rc=$?; sleep 60')
 listed() { squeue -h -s -j "$id" | grep -q "\.0 "; }
 ok "another step" wait_for 15 listed
-run setpriv --reuid 20002 --regid 20002 --clear-groups scancel "$id.0"
-unlike "is not another user's to end" "$code" '^0$'
+if [ "$(id -u)" -eq 0 ]; then # somebody else
+    run setpriv --reuid 20002 --regid 20002 --clear-groups scancel "$id.0"
+    unlike "is not another user's to end" "$code" '^0$'
+fi
 as_user scancel "$id.0"
 ok "scancel JOB.STEP ends the step" wait_for 40 grep -q "rc=" kill.out
 like "and says so" "$(cat kill.out)" "STEP $id\.0 ON n[12] CANCELLED AT"
