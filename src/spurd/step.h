@@ -6,7 +6,8 @@
  * step_proc.c    the supervisors of steps here: what they say, how they are found again, their end
  * step_link.c    streams meet supervisors: launch, attachment, parting
  * step_order.c   what the agent tells steps
- * step_book.c    on the managing node: numbers, shares of the allocation, who waits
+ * step_ask.c     on the managing node: numbers of steps, who gets a share, who waits
+ * step_book.c    its book: shares of the allocation, kept over a restart
  * step_layout.c  which task runs where (pure)
  * step_share.c   what a step takes of a node: CPUs, memory, devices (pure)
  * step_bind.c    which CPUs a task is bound to (pure)
@@ -160,14 +161,16 @@ unsigned step_kill_wait_s(const struct agent *agent);
 /* This node of the layout; NULL: none. */
 const StepNode *step_layout_here(const StepLayout *layout, const char *node);
 
-/* ---- step_book.c ---- */
+/* ---- step_ask.c ---- */
 
 /* Grants the request, or makes it wait, or fails it. */
-void step_book_ask(struct step_run *run, const StepRequest *request);
+void step_ask(struct step_run *run, const StepRequest *request);
 /* srun is here again: the share is its. */
-void step_book_attach(struct step_run *run, const StepAttach *attach);
+void step_ask_attach(struct step_run *run, const StepAttach *attach);
 /* The stream ends: the share is given back, or kept for a while when srun may come again. */
-void step_book_leave(struct step_run *run, bool for_good);
+void step_ask_leave(struct step_run *run, bool for_good);
+/* ---- step_book.c ---- */
+
 /* The attempt has gone from this node: `for_good`, or we stop. */
 void step_book_forget(struct agent *agent, uint32_t job, uint32_t attempt, bool for_good);
 /* Shares that an earlier spurd gave. */

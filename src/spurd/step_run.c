@@ -25,7 +25,7 @@ static void run_free(struct step_run *run, bool for_good)
     }
     if (run->proc)
         step_proc_detach(run->proc, run);
-    step_book_leave(run, for_good);
+    step_ask_leave(run, for_good);
     free(run);
 }
 
@@ -89,7 +89,7 @@ static void on_request(struct step_run *run, const StepRequest *request)
     }
     run->job = held->job;
     run->attempt = held->attempt;
-    step_book_ask(run, request);
+    step_ask(run, request);
 }
 
 static uint32_t layout_job(const StepLayout *layout)
@@ -157,7 +157,7 @@ static void on_attach(struct step_run *run, const StepAttach *attach)
         struct step_proc *proc = step_proc_find(run->agent, run->job, run->attempt, run->step);
         bool has_tasks = step_layout_here(layout, run->agent->name);
         if (attach->manages && !attach->watch)
-            step_book_attach(run, attach);
+            step_ask_attach(run, attach);
         if (proc)
             step_proc_attach(proc, run, attach);
         else if (has_tasks)
