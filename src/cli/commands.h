@@ -9,9 +9,10 @@
 #define CLI_COMMANDS_H
 
 struct option_set;
-extern const struct option_set logs_options, scancel_options, scontrol_options, sinfo_options,
-    sprio_options, squeue_options, token_options, sattach_options, sstat_options, exec_options,
-    sbcast_options, sgather_options, journal_options; /* sbatch_options is in schema/request.h */
+extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
+    sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
+    exec_options, sbcast_options, sgather_options,
+    journal_options; /* sbatch_options is in schema/request.h */
 
 int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);

@@ -16,7 +16,7 @@
 static const struct option_set *const sets[] = {
     &sbatch_options, &srun_options,     &salloc_options,  &squeue_options,  &scancel_options,
     &sinfo_options,  &scontrol_options, &sattach_options, &sbcast_options,  &sgather_options,
-    &sstat_options,  &exec_options,     &sprio_options,   &journal_options,
+    &sstat_options,  &exec_options,     &sprio_options,   &journal_options, &explain_options,
 };
 
 /* Those of our own are called by their second word: `spur man sim` is the page spur-sim(1). */
@@ -40,7 +40,7 @@ int man_main(int argc, char **argv)
         option_add_man(&controller_options, &out);
     if (!out.len) {
         fputs(
-            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sattach|sbcast|sgather|sstat|exec|sim|"
+            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sattach|sbcast|sgather|sstat|exec|explain|sim|"
             "controller\n",
             stderr);
         return 1;
