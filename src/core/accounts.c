@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/state_priv.h"
 
 /* ---- finding ---- */
@@ -366,36 +367,39 @@ void accounts_free(struct accounts *accounts)
     free(accounts);
 }
 
-struct holder *qos_part(struct accounts *accounts, const struct qos *qos, bool of_user,
-                        const struct job *job, bool make)
+static struct holder *new_part(struct accounts *accounts)
 {
-    if (!of_user && !job->account)
-        return NULL;
-    struct holder *holder =
-        of_user ? map_get_num(qos->users, job->owner->uid) : map_get(qos->accounts, job->account);
-    if (holder || !make)
-        return holder;
-    holder = NEW(struct holder);
+    struct holder *holder = NEW(struct holder);
+
     holder_init(accounts, holder, false);
     vec_push(&accounts->parts, holder);
-    if (of_user)
-        map_put_num(qos->users, job->owner->uid, holder);
-    else
-        map_put(qos->accounts, job->account, holder);
     return holder;
 }
 
-/* ---- jobs and their holders ---- */
-
-void job_bind(struct state *state, struct job *job)
+struct holder *qos_user(struct accounts *accounts, const struct qos *qos, uint32_t uid, bool make)
 {
-    const char *user = *job->owner->user ? job->owner->user : NULL;
+    struct holder *holder = map_get_num(qos->users, uid);
 
-    job->assoc = job->account && user
-                     ? state_assoc(state, job->account, user, job->shape->partitions[0])
-                     : NULL;
-    job->in_qos = state_qos(state, job->qos);
+    if (!holder && make) {
+        holder = new_part(accounts);
+        map_put_num(qos->users, uid, holder);
+    }
+    return holder;
 }
+
+struct holder *qos_account(struct accounts *accounts, const struct qos *qos, const char *account,
+                           bool make)
+{
+    struct holder *holder = account ? map_get(qos->accounts, account) : NULL;
+
+    if (!holder && account && make) {
+        holder = new_part(accounts);
+        map_put(qos->accounts, account, holder);
+    }
+    return holder;
+}
+
+/* ---- a new configuration ---- */
 
 /* Usage of what is still there; what is gone is forgotten. */
 static void keep_usage(struct state *state, struct accounts *to, struct accounts *from)
@@ -476,21 +480,30 @@ void accounts_hash_all(struct state *state)
         holder_rehash(state, &(*at)->holder);
 }
 
-static uint64_t weight_of(const struct job *job)
+void accounts_see_partitions(struct state *state)
 {
-    return job_is_meta(job) ? job->array->waiting : 1;
+    struct accounts *accounts = state->accounts;
+
+    accounts->part_qos = false;
+    accounts->billing_hash = accounts->flags & (PRIO_MAX_TRES | PRIO_MAX_TRES_GRES);
+    vec_each (struct partition *, at, &state->partitions) {
+        const PartitionSpec *spec = (*at)->spec;
+        accounts->part_qos = accounts->part_qos || !str_is_empty(spec->qos);
+        if (str_is_empty(spec->tres_billing_weights))
+            continue;
+        uint64_t name = hash_bytes(spec->name, strlen(spec->name), 0);
+        accounts->billing_hash +=
+            hash_bytes(spec->tres_billing_weights, strlen(spec->tres_billing_weights), name);
+    }
 }
 
-static void count_all(struct state *state, bool bind)
+static bool same_charges(const struct accounts *a, const struct accounts *b)
 {
-    for (const struct job *at = state_job_from(state, 0); at;
-         at = state_job_from(state, (uint64_t)at->id + 1)) {
-        struct job *job = job_at(state, at->id);
-        if (bind)
-            job_bind(state, job);
-        limits_count(state, job, 1, weight_of(job));
-        accrue_wait(state, job);
-    }
+    bool same = a->tres_count == b->tres_count && a->billing_hash == b->billing_hash;
+
+    for (size_t i = 0; same && i < a->tres_count; i++)
+        same = str_eq(a->tres[i].name, b->tres[i].name);
+    return same;
 }
 
 void accounts_rebuild(struct state *state)
@@ -503,7 +516,8 @@ void accounts_rebuild(struct state *state)
         forget_usage(fresh);
     state->accounts = fresh;
     begin_usage(state);
-    count_all(state, true);
+    accounts_see_partitions(state);
+    tabs_recount(state, true, !same_charges(old, fresh));
     accounts_free(old);
     state->priority_us = state->time_us;
     fairshare_update(state);
@@ -519,10 +533,12 @@ static void zero(struct state *state, struct holder *holder)
     holder->wall_rate = 0;
 }
 
-void accounts_recount(struct state *state)
+void accounts_follow(struct state *state)
 {
     struct accounts *accounts = state->accounts;
+    uint64_t billing = accounts->billing_hash;
 
+    accounts_see_partitions(state);
     vec_each (struct assoc *, at, &accounts->assocs)
         zero(state, &(*at)->holder);
     vec_each (struct qos *, at, &accounts->qos)
@@ -530,6 +546,5 @@ void accounts_recount(struct state *state)
     vec_each (struct holder *, at, &accounts->parts)
         zero(state, *at);
     accounts->totals_generation = 0;
-    accrue_clear(accounts);
-    count_all(state, false);
+    tabs_recount(state, false, billing != accounts->billing_hash);
 }

@@ -155,6 +155,23 @@ struct qos {
     struct map *users, *accounts; /* uid, account → struct holder */
 };
 
+/*
+ * Jobs with the same owner, account, QOS and partitions: the same counters count them, so what they
+ * are bound to is found once for all of them, and a new configuration looks at no job.
+ */
+struct tab {
+    const struct assoc *assoc; /* of owner and account, or NULL */
+    const struct qos *qos;     /* that has the name, or NULL */
+};
+static inline const struct assoc *job_assoc(const struct job *job)
+{
+    return job->tab ? job->tab->assoc : NULL;
+}
+static inline const struct qos *job_qos(const struct job *job)
+{
+    return job->tab ? job->tab->qos : NULL;
+}
+
 /* What AccountingStorageEnforce asks for. */
 enum { ENFORCE_ASSOCS = 1, ENFORCE_LIMITS = 2, ENFORCE_QOS = 4, ENFORCE_SAFE = 8 };
 unsigned state_enforce(const struct state *state);

@@ -46,7 +46,7 @@ static void add_job(const struct state *state, const struct job *job, bool waits
     for (size_t k = 0; k < TRES_MOST; k++) {
         sum->used[k] += charge.tres[k];
         if (phase != PHASE_SUSPENDED)
-            sum->rate[k] += charge.tres[k] * (job->in_qos ? job->in_qos->usage_factor : 1000);
+            sum->rate[k] += charge.tres[k] * (job_qos(job) ? job_qos(job)->usage_factor : 1000);
     }
 }
 
@@ -78,7 +78,7 @@ static int check_assoc(const struct state *state, const struct assoc *assoc, str
 
     for (const struct job *job = state_job_from(state, 0); job;
          job = state_job_from(state, (uint64_t)job->id + 1)) {
-        bool here = is_below(job->assoc, assoc);
+        bool here = is_below(job_assoc(job), assoc);
         add_job(state, job, here, here, &sum);
     }
     return compare(&assoc->holder, &sum, err);

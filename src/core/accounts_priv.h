@@ -10,12 +10,47 @@
 #include "base/map.h"
 #include "core/accounts.h"
 #include "core/event.h"
+#include "core/intern.h"
 
 /* What a partition has, and what a unit of it is billed. */
 struct part_totals {
     uint64_t tres[TRES_MOST];
     uint64_t weights[TRES_MOST]; /* thousandths; of memory times 1024 */
     uint32_t has_weights;
+};
+
+/* What runs of a tab in one partition, added up. */
+struct tab_run {
+    const char *partition;
+    uint32_t jobs, going; /* all; those that are not suspended */
+    uint64_t used[TRES_MOST], run_end[TRES_MOST];
+    uint64_t rate[TRES_MOST]; /* of those that go, without the usage factor */
+};
+
+/* A waiting job that does not age yet, and all of them of a tab; accrue.c. */
+struct ageless {
+    int64_t eligible_us;
+    uint32_t id;
+};
+struct ageless_heap {
+    struct ageless *items;
+    size_t len, cap;
+};
+
+struct tab_record {
+    struct interned head;
+    struct tab tab;
+    uint32_t at;   /* among all tabs */
+    uint32_t open; /* jobs that have not ended; tasks of an array one by one */
+    uint32_t submitted, accruing;
+    bool kept; /* runs are added up; tabs.c (2) */
+    VEC(struct tab_run) runs;
+    struct ageless_heap ageless;
+    struct accrue_line *line; /* that it is a part of, or NULL */
+    const struct owner *owner;
+    const char *account, *qos;
+    uint32_t key_len;
+    char key[]; /* its partitions, after who it is */
 };
 
 /* Everything that a configuration says of accounting; made anew with each one. */
@@ -32,6 +67,9 @@ struct accounts {
     VEC(struct holder *) parts; /* of QOS: of users and accounts */
     uint32_t holders;
     uint32_t users; /* associations of users */
+
+    bool part_qos;         /* some partition has a QOS of its own */
+    uint64_t billing_hash; /* of what partitions bill */
 
     bool accrue_limited;     /* some limit says how many may age */
     struct map accrue_lines; /* who counts them → struct accrue_line: those that may not yet */
@@ -75,10 +113,12 @@ int accounts_look(const Config *config, struct err *err);
 /* accounts.c */
 struct accounts *accounts_new(const Config *config);
 void accounts_free(struct accounts *accounts);
-/* A new configuration: tables anew, usage kept, every job counted again. */
+/* A new configuration: tables anew, usage kept, every tab bound and counted again. */
 void accounts_rebuild(struct state *state);
-/* Partitions changed: who counts which job may be others. */
-void accounts_recount(struct state *state);
+/* Partitions changed: who counts which job may be others, and what a job is charged. */
+void accounts_follow(struct state *state);
+/* A partition is there, or has another QOS or other weights; before jobs are counted. */
+void accounts_see_partitions(struct state *state);
 /* Their hashes into the digest, when they are new. */
 void accounts_hash_all(struct state *state);
 /* For a restore: empty ones of the configuration that was just read. */
@@ -88,12 +128,31 @@ struct holder *accounts_holder(const struct state *state, const char *account, c
                                const char *partition, const char *qos, struct assoc **assoc);
 /* Are the counters what the jobs' records add up to? */
 int accounts_check(const struct state *state, uint64_t *digest, struct err *err);
-/* Which association and QOS a job belongs to. */
-void job_bind(struct state *state, struct job *job);
-struct holder *qos_part(struct accounts *accounts, const struct qos *qos, bool of_user,
-                        const struct job *job, bool make);
+struct holder *qos_user(struct accounts *accounts, const struct qos *qos, uint32_t uid, bool make);
+struct holder *qos_account(struct accounts *accounts, const struct qos *qos, const char *account,
+                           bool make);
 /* The QOS of a partition, or NULL. */
 const struct qos *partition_qos(const struct state *state, const struct partition *partition);
+
+/* tabs.c */
+struct span tab_key(const struct interned *value);
+struct tab_record *tab_record(const struct tab *tab);
+const char *tab_partition(const struct tab_record *tab); /* the first one */
+/* Which association and QOS a job belongs to; between counting it out and in. */
+void job_bind(struct state *state, struct job *job);
+void tab_drop(struct state *state, const struct tab *tab); /* NULL is nothing */
+struct tab_run *tab_run(struct state *state, struct tab_record *tab, const char *partition);
+void tab_run_add(const struct state *state, struct tab_run *run, const struct job *job,
+                 const struct charge *charge, uint64_t by);
+bool tab_is_kept(const struct state *state, const struct tab_record *tab);
+/* Counters that begin at nothing get what the tabs add up to. */
+void tabs_recount(struct state *state, bool rebind, bool charges_changed);
+/* Is there a job that has not ended and asked for the partition? */
+bool tabs_use(const struct state *state, const char *partition);
+
+/* charge.c */
+bool job_is_counted_running(const struct job *job);
+void limits_count_tab(struct state *state, const struct tab_record *tab);
 
 /* limits.c */
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);
@@ -144,6 +203,8 @@ static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
 /* accrue.c: waiting jobs whose age does not count, because of a limit */
 void accrue_read(struct accounts *accounts);
 void accrue_clear(struct accounts *accounts);
+void accrue_leave(struct tab_record *tab); /* it goes */
+void accrue_regroup(struct state *state);  /* other holders count them */
 /* Its age counts from now on, if it may; else it is in line. */
 void accrue_begin(struct state *state, struct job *job);
 void accrue_stop(struct state *state, struct job *job);

@@ -6,9 +6,10 @@
  * reached: then it stands in a line with all that the same holders count, and ages from the turn of
  * the priorities at which there is room for it.
  *
- * (1) Who stands in line follows from the records: pending, eligible, no accrue_us. The lines are
- *     heaps by (eligible_us, id) that may hold what is true no more; that is dropped when met, and
+ * (1) Who stands in line follows from the records: pending, eligible, no accrue_us. Each tab has a
+ *     heap by (eligible_us, id) that may hold what is true no more; that is dropped when met, and
  *     a job may be in one twice. So a restored state has other heaps and gives the same answers.
+ *     A line is the tabs that the same holders count.
  * (2) Of an array whose tasks are more than there is room for, some become records and age.
  */
 #include <stdio.h>
@@ -20,12 +21,8 @@
 /* Tasks of an array that become records in one turn, at most. */
 enum { SPLITS_PER_TURN = 1000 };
 
-struct place {
-    int64_t eligible_us;
-    uint32_t id;
-};
 struct accrue_line {
-    VEC(struct place) heap;
+    VEC(struct tab_record *) tabs;
 };
 
 /* ---- how many more ---- */
@@ -69,15 +66,15 @@ static uint64_t room_for(const struct state *state, const struct job *job, struc
         const struct bounds *bounds = &qos[i]->bounds;
         look_at(&room, bounds, GRP_ACCRUE, &qos[i]->holder, qos[i], NULL);
         look_at(&room, bounds, MAX_ACCRUE_ACCT,
-                qos_part(state->accounts, qos[i], false, job, false), qos[i], NULL);
-        look_at(&room, bounds, MAX_ACCRUE, qos_part(state->accounts, qos[i], true, job, false),
-                qos[i], NULL);
+                qos_account(state->accounts, qos[i], job->account, false), qos[i], NULL);
+        look_at(&room, bounds, MAX_ACCRUE,
+                qos_user(state->accounts, qos[i], job->owner->uid, false), qos[i], NULL);
         for (size_t k = 0; k < BOUNDS; k++)
             room.done[k] = room.done[k] || bounds->count[k] != NO_LIMIT;
     }
-    for (const struct assoc *at = job->assoc; at; at = at->parent) {
+    for (const struct assoc *at = job_assoc(job); at; at = at->parent) {
         look_at(&room, &at->bounds, GRP_ACCRUE, &at->holder, NULL, at);
-        if (at == job->assoc && !room.done[MAX_ACCRUE_ACCT])
+        if (at == job_assoc(job) && !room.done[MAX_ACCRUE_ACCT])
             look_at(&room, &at->bounds, MAX_ACCRUE, &at->holder, NULL, at);
     }
     return room.jobs;
@@ -108,88 +105,139 @@ static bool is_waiting(const struct job *job)
     return job_phase(job) == PHASE_PENDING && job->eligible_us && !job->accrue_us;
 }
 
-/* Jobs with the same key are counted by the same holders. */
-static struct accrue_line *line_of(const struct state *state, const struct job *job, bool make)
+/* Tabs with the same key are counted by the same holders. */
+static struct accrue_line *line_make(struct state *state, const struct tab_record *tab)
 {
-    struct accounts *accounts = state->accounts;
-    const struct qos *other = partition_qos(state, partition_at(state, job->shape->partitions[0]));
+    const struct assoc *assoc = tab->tab.assoc;
+    const struct qos *own = tab->tab.qos;
+    const struct qos *other = partition_qos(state, partition_at(state, tab_partition(tab)));
     char key[160];
 
     snprintf(key, sizeof(key), "%llu %u %u %u %s",
-             (unsigned long long)(job->assoc ? job->assoc->holder.number + UINT64_C(1) : 0),
-             job->owner->uid, job->in_qos ? job->in_qos->index + 1 : 0,
-             other ? other->index + 1 : 0, job->assoc || !job->account ? "" : job->account);
-    struct accrue_line *line = map_get(&accounts->accrue_lines, key);
-    if (!line && make) {
+             (unsigned long long)(assoc ? assoc->holder.number + UINT64_C(1) : 0), tab->owner->uid,
+             own ? own->index + 1 : 0, other ? other->index + 1 : 0,
+             assoc || !tab->account ? "" : tab->account);
+    struct accrue_line *line = map_get(&state->accounts->accrue_lines, key);
+    if (!line) {
         line = NEW(struct accrue_line);
-        map_put(&accounts->accrue_lines, key, line);
+        map_put(&state->accounts->accrue_lines, key, line);
     }
     return line;
 }
 
-static bool before(const struct place *a, const struct place *b)
+static void join(struct state *state, struct tab_record *tab)
+{
+    tab->line = line_make(state, tab);
+    vec_push(&tab->line->tabs, tab);
+}
+
+void accrue_leave(struct tab_record *tab)
+{
+    for (size_t i = 0; tab->line && i < tab->line->tabs.len; i++) {
+        if (tab->line->tabs.items[i] == tab) {
+            vec_remove(&tab->line->tabs, i);
+            break;
+        }
+    }
+    tab->line = NULL;
+}
+
+static bool before(const struct ageless *a, const struct ageless *b)
 {
     return a->eligible_us != b->eligible_us ? a->eligible_us < b->eligible_us : a->id < b->id;
 }
 
-static void push(struct accrue_line *line, struct place place)
+static void push(struct ageless_heap *to, struct ageless one)
 {
-    vec_push(&line->heap, place);
-    struct place *heap = line->heap.items;
-    size_t at = line->heap.len - 1;
-    for (; at && before(&place, &heap[(at - 1) / 2]); at = (at - 1) / 2)
-        heap[at] = heap[(at - 1) / 2];
-    heap[at] = place;
+    vec_push(to, one);
+    struct ageless *items = to->items;
+    size_t at = to->len - 1;
+    for (; at && before(&one, &items[(at - 1) / 2]); at = (at - 1) / 2)
+        items[at] = items[(at - 1) / 2];
+    items[at] = one;
 }
 
-static void pop(struct accrue_line *line)
+static void pop(struct ageless_heap *from)
 {
-    struct place *heap = line->heap.items;
-    size_t len = --line->heap.len, at = 0;
-    struct place last = heap[len];
+    struct ageless *items = from->items;
+    size_t len = --from->len, at = 0;
+    struct ageless last = items[len];
 
     for (size_t child = 1; child < len; child = at * 2 + 1) {
-        child += child + 1 < len && before(&heap[child + 1], &heap[child]);
-        if (!before(&heap[child], &last))
+        child += child + 1 < len && before(&items[child + 1], &items[child]);
+        if (!before(&items[child], &last))
             break;
-        heap[at] = heap[child];
+        items[at] = items[child];
         at = child;
     }
     if (len)
-        heap[at] = last;
+        items[at] = last;
 }
 
-/* The first that still waits there; NULL when nobody does. (1) */
-static struct job *head(const struct state *state, struct accrue_line *line)
+/* The first of a tab that still waits there; NULL when nobody does. (1) */
+static const struct ageless *first_of(const struct state *state, struct tab_record *tab)
 {
-    while (line && line->heap.len) {
-        const struct place *first = &line->heap.items[0];
-        struct job *job = job_at(state, first->id);
+    while (tab->ageless.len) {
+        const struct ageless *first = &tab->ageless.items[0];
+        const struct job *job = job_at(state, first->id);
         if (job && is_waiting(job) && job->eligible_us == first->eligible_us &&
-            line_of(state, job, false) == line)
-            return job;
-        pop(line);
+            job->tab == &tab->tab)
+            return first;
+        pop(&tab->ageless);
     }
     return NULL;
+}
+
+/* The first of a line. */
+static const struct ageless *head(const struct state *state, const struct accrue_line *line)
+{
+    const struct ageless *best = NULL;
+
+    for (size_t i = 0; line && i < line->tabs.len; i++) {
+        const struct ageless *first = first_of(state, line->tabs.items[i]);
+        if (first && (!best || before(first, best)))
+            best = first;
+    }
+    return best;
 }
 
 void accrue_clear(struct accounts *accounts)
 {
     map_each (entry, &accounts->accrue_lines) {
         struct accrue_line *line = entry->value;
-        vec_done(&line->heap);
+        vec_done(&line->tabs);
         free(line);
     }
     map_clear(&accounts->accrue_lines);
 }
 
+void accrue_regroup(struct state *state)
+{
+    accrue_clear(state->accounts);
+    vec_each (struct tab_record *, at, &state->tabs) {
+        (*at)->line = NULL;
+        if ((*at)->ageless.len)
+            join(state, *at);
+    }
+}
+
 void accrue_wait(struct state *state, const struct job *job)
 {
-    if (is_waiting(job))
-        push(line_of(state, job, true), (struct place){ job->eligible_us, job->id });
+    struct tab_record *tab = tab_record(job->tab);
+
+    if (!is_waiting(job))
+        return;
+    if (!tab->line)
+        join(state, tab);
+    push(&tab->ageless, (struct ageless){ job->eligible_us, job->id });
 }
 
 /* ---- ageing ---- */
+
+static const struct accrue_line *line_of(const struct job *job)
+{
+    return tab_record(job->tab)->line;
+}
 
 static void set(struct state *state, struct job *job, int64_t us)
 {
@@ -209,8 +257,7 @@ void accrue_begin(struct state *state, struct job *job)
 
     if (job->accrue_us)
         return;
-    if (!limited ||
-        (!head(state, line_of(state, job, false)) && room_for(state, job, NULL) >= weight))
+    if (!limited || (!head(state, line_of(job)) && room_for(state, job, NULL) >= weight))
         set(state, job, state->time_us);
     else
         accrue_wait(state, job);
@@ -236,18 +283,17 @@ static void begin_tasks(struct state *state, struct job *meta, uint64_t room, un
 
 void accrue_turn(struct state *state, struct events *out)
 {
-    struct accrue_line firsts = { 0 }; /* of the lines that have room */
+    struct ageless_heap firsts = { 0 }; /* of the lines that have room */
     unsigned splits = SPLITS_PER_TURN;
 
     map_each (entry, &state->accounts->accrue_lines) {
-        struct accrue_line *line = entry->value;
-        const struct job *job = head(state, line);
-        if (job && room_for(state, job, NULL))
-            push(&firsts, line->heap.items[0]);
+        const struct ageless *first = head(state, entry->value);
+        if (first && room_for(state, job_at(state, first->id), NULL))
+            push(&firsts, *first);
     }
-    while (firsts.heap.len) {
-        struct job *job = job_at(state, firsts.heap.items[0].id);
-        struct accrue_line *line = line_of(state, job, false);
+    while (firsts.len) {
+        struct job *job = job_at(state, firsts.items[0].id);
+        const struct accrue_line *line = line_of(job);
         size_t weight = job_is_meta(job) ? job->array->waiting : 1;
         uint64_t room = room_for(state, job, NULL);
         pop(&firsts);
@@ -257,10 +303,11 @@ void accrue_turn(struct state *state, struct events *out)
         }
         set(state, job, state->time_us);
         job_touch(state, job);
-        if (head(state, line))
-            push(&firsts, line->heap.items[0]);
+        const struct ageless *next = head(state, line);
+        if (next)
+            push(&firsts, *next);
     }
-    vec_done(&firsts.heap);
+    vec_done(&firsts);
 }
 
 bool state_accrue_limit(const struct state *state, const struct job *job, struct limit_hit *hit)

@@ -108,11 +108,25 @@ void charge_given(const struct state *state, const struct job *job, struct charg
 
 /* ---- holders ---- */
 
-static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
-                              const struct job *job, bool make, struct holder **out, size_t count)
+/* Whom holders know. */
+struct who {
+    const struct tab *tab;
+    uint32_t uid;
+    const char *account;
+};
+
+static struct who who_of(const struct job *job)
 {
-    struct holder *user = qos_part(accounts, qos, true, job, make);
-    struct holder *account = qos_part(accounts, qos, false, job, make);
+    static const struct tab none;
+
+    return (struct who){ job->tab ? job->tab : &none, job->owner->uid, job->account };
+}
+
+static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
+                              const struct who *who, bool make, struct holder **out, size_t count)
+{
+    struct holder *user = qos_user(accounts, qos, who->uid, make);
+    struct holder *account = qos_account(accounts, qos, who->account, make);
 
     out[count++] = (struct holder *)(uintptr_t)&qos->holder;
     if (user)
@@ -122,18 +136,18 @@ static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
     return count;
 }
 
-static size_t holders_of(const struct state *state, const struct job *job,
+static size_t holders_of(const struct state *state, const struct who *who,
                          const struct partition *partition, bool make, struct holder **out)
 {
-    const struct qos *other = partition_qos(state, partition);
+    const struct qos *own = who->tab->qos, *other = partition_qos(state, partition);
     size_t count = 0;
 
-    for (const struct assoc *at = job->assoc; at; at = at->parent)
+    for (const struct assoc *at = who->tab->assoc; at; at = at->parent)
         out[count++] = (struct holder *)(uintptr_t)&at->holder;
-    if (job->in_qos)
-        count = add_qos_holders(state->accounts, job->in_qos, job, make, out, count);
-    if (other && other != job->in_qos)
-        count = add_qos_holders(state->accounts, other, job, make, out, count);
+    if (own)
+        count = add_qos_holders(state->accounts, own, who, make, out, count);
+    if (other && other != own)
+        count = add_qos_holders(state->accounts, other, who, make, out, count);
     return count;
 }
 
@@ -141,7 +155,8 @@ size_t limits_holders(const struct state *state, const struct job *job,
                       const struct partition *partition, const struct holder *out[HOLDERS_MOST])
 {
     struct holder *mine[HOLDERS_MOST];
-    size_t count = holders_of(state, job, partition, false, mine);
+    struct who who = who_of(job);
+    size_t count = holders_of(state, &who, partition, false, mine);
 
     for (size_t i = 0; i < count; i++)
         out[i] = mine[i];
@@ -185,7 +200,7 @@ static void count_run(struct state *state, const struct job *job, struct holder 
                       const struct charge *charge, uint64_t by)
 {
     uint64_t end_s = (uint64_t)(job->run->start_us / US_PER_S + limits_seconds(job));
-    uint64_t factor = job->in_qos ? job->in_qos->usage_factor : 1000;
+    uint64_t factor = job_qos(job) ? job_qos(job)->usage_factor : 1000;
 
     holder->jobs += (uint32_t)by;
     for (size_t k = 0; k < state->accounts->tres_count; k++) {
@@ -201,38 +216,87 @@ static void count_run(struct state *state, const struct job *job, struct holder 
     holder->wall_rate += by * factor;
 }
 
+bool job_is_counted_running(const struct job *job)
+{
+    enum job_phase phase = job_phase(job);
+
+    return phase == PHASE_CONFIGURING || phase == PHASE_RUNNING || phase == PHASE_SUSPENDED;
+}
+
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight)
 {
     enum job_phase phase = job_phase(job);
-    bool runs = phase == PHASE_CONFIGURING || phase == PHASE_RUNNING || phase == PHASE_SUSPENDED;
+    struct tab_record *tab = tab_record(job->tab);
     struct holder *holders[HOLDERS_MOST];
+    struct who who = who_of(job);
     uint64_t by = sign < 0 ? UINT64_MAX : 1;
 
-    if (phase == PHASE_ENDED || phase == PHASE_COMPLETING)
+    if (phase == PHASE_ENDED)
         return;
-    size_t count =
-        holders_of(state, job, partition_at(state, job->shape->partitions[0]), true, holders);
+    tab->open += (uint32_t)(by * weight);
+    if (phase == PHASE_COMPLETING)
+        return;
+    size_t count = holders_of(state, &who, partition_at(state, tab_partition(tab)), true, holders);
+    tab->submitted += (uint32_t)(by * weight);
     for (size_t i = 0; i < count; i++)
         holders[i]->submitted += (uint32_t)(by * weight);
-    for (size_t i = 0; i < count && phase == PHASE_PENDING && job->accrue_us; i++)
-        holders[i]->accruing += (uint32_t)(by * weight);
-    if (!runs || !count)
+    if (phase == PHASE_PENDING && job->accrue_us) {
+        tab->accruing += (uint32_t)(by * weight);
+        for (size_t i = 0; i < count; i++)
+            holders[i]->accruing += (uint32_t)(by * weight);
+    }
+    if (!job_is_counted_running(job) || !tab->kept)
         return;
     struct charge charge;
     charge_given(state, job, &charge);
-    count = holders_of(state, job, partition_at(state, job->run->partition), true, holders);
+    tab_run_add(state, tab_run(state, tab, job->run->partition), job, &charge, by);
+    count = holders_of(state, &who, partition_at(state, job->run->partition), true, holders);
     for (size_t i = 0; i < count; i++)
         count_run(state, job, holders[i], &charge, by);
+}
+
+static void count_runs(struct state *state, struct holder *holder, const struct tab_run *run,
+                       uint64_t factor)
+{
+    holder->jobs += run->jobs;
+    for (size_t k = 0; k < state->accounts->tres_count; k++) {
+        holder->used[k] += run->used[k];
+        holder->run_end[k] += run->run_end[k];
+        holder->rate[k] += holder->keeps ? run->rate[k] * factor : 0;
+    }
+    holder->wall_rate += holder->keeps ? run->going * factor : 0;
+}
+
+void limits_count_tab(struct state *state, const struct tab_record *tab)
+{
+    struct holder *holders[HOLDERS_MOST];
+    struct who who = { &tab->tab, tab->owner->uid, tab->account };
+    uint64_t factor = tab->tab.qos ? tab->tab.qos->usage_factor : 1000;
+    size_t count =
+        holders_of(state, &who, partition_at(state, tab_partition(tab)), tab->submitted, holders);
+
+    for (size_t i = 0; i < count; i++) {
+        holders[i]->submitted += tab->submitted;
+        holders[i]->accruing += tab->accruing;
+    }
+    vec_each (struct tab_run, run, &tab->runs) {
+        if (!run->jobs)
+            continue;
+        count = holders_of(state, &who, partition_at(state, run->partition), true, holders);
+        for (size_t i = 0; i < count; i++)
+            count_runs(state, holders[i], run, factor);
+    }
 }
 
 void limits_refund(struct state *state, const struct job *job, int64_t us)
 {
     struct holder *holders[HOLDERS_MOST];
     struct charge charge;
-    uint64_t factor = job->in_qos ? job->in_qos->usage_factor : 1000;
+    uint64_t factor = job_qos(job) ? job_qos(job)->usage_factor : 1000;
+    struct who who = who_of(job);
     size_t count =
         us <= 0 ? 0
-                : holders_of(state, job, partition_at(state, job->run->partition), true, holders);
+                : holders_of(state, &who, partition_at(state, job->run->partition), true, holders);
 
     if (count)
         charge_given(state, job, &charge);

@@ -23,10 +23,9 @@
 #include "base/util.h"
 #include "proto/job.pb-c.h"
 
-struct assoc;
 struct node;
-struct qos;
 struct shape;
+struct tab;
 
 /* Who a job belongs to; shared by all jobs with the same answer. */
 struct owner {
@@ -182,8 +181,7 @@ struct job {
     const struct owner *owner;
     struct shape *shape;
     const char *account, *qos;     /* NULL when there is none */
-    const struct assoc *assoc;     /* of owner and account, or NULL */
-    const struct qos *in_qos;      /* that is called qos, or NULL */
+    const struct tab *tab;         /* association and QOS, as of all that bind like it */
     struct packed *spec;           /* JobSpec */
     const struct payload *payload; /* NULL when the job has none */
     struct job_run *run;

@@ -147,8 +147,8 @@ static void amounts_of(const struct look *look, const struct owner_of *of, enum 
     const struct holder *holder = out->holder;
     if (run_mins || bound == GRP_TRES_MINS)
         out->asks = minutes;
-    if (bound == GRP_TRES_MINS && look->job->in_qos && look->job->in_qos->flags & QOS_FACTOR_SAFE)
-        out->asks = minutes * look->job->in_qos->usage_factor / 1000;
+    if (bound == GRP_TRES_MINS && job_qos(look->job) && job_qos(look->job)->flags & QOS_FACTOR_SAFE)
+        out->asks = minutes * job_qos(look->job)->usage_factor / 1000;
     if (!holder || look->alone)
         return;
     const struct planned *planned = planned_of(look, holder);
@@ -241,14 +241,14 @@ static bool check_qos(struct look *look, const struct qos *qos)
     struct owner_of of = { .qos = qos,
                            .bounds = &qos->bounds,
                            .holder = &qos->holder,
-                           .user = qos_part(accounts, qos, true, look->job, false),
-                           .account = qos_part(accounts, qos, false, look->job, false) };
+                           .user = qos_user(accounts, qos, look->job->owner->uid, false),
+                           .account = qos_account(accounts, qos, look->job->account, false) };
 
-    if (qos->flags & QOS_ENFORCE_THRESHOLD && !look->alone && look->job->assoc &&
-        look->job->assoc->factor < qos->threshold)
+    if (qos->flags & QOS_ENFORCE_THRESHOLD && !look->alone && job_assoc(look->job) &&
+        job_assoc(look->job)->factor < qos->threshold)
         return hit(look, &of, REASON_QOS_THRES, "UsageThreshold", NULL, of.holder,
                    (qos->threshold * 100 + FRACTION / 2) / FRACTION,
-                   look->job->assoc->factor * 100 / FRACTION, 0);
+                   job_assoc(look->job)->factor * 100 / FRACTION, 0);
     if (check_jobs(look, &of, GRP_JOBS, of.holder) ||
         check_jobs(look, &of, MAX_JOBS_ACCT, of.account) ||
         check_jobs(look, &of, MAX_JOBS, of.user) || check_wall(look, &of, true))
@@ -282,7 +282,7 @@ static bool check_assocs(struct look *look, const struct assoc *leaf)
 void limits_qos_order(const struct state *state, const struct job *job,
                       const struct partition *partition, const struct qos *out[2])
 {
-    const struct qos *part = partition_qos(state, partition), *own = job->in_qos;
+    const struct qos *part = partition_qos(state, partition), *own = job_qos(job);
     bool own_first = !part || (own && own->flags & QOS_OVER_PART);
 
     out[0] = own_first ? own : part;
@@ -307,7 +307,7 @@ static bool check(struct look *look, const struct partition *partition)
         if (check_qos(look, qos[i]))
             return false;
     }
-    return !check_assocs(look, look->job->assoc);
+    return !check_assocs(look, job_assoc(look->job));
 }
 
 /* Its association or QOS is no longer there. */
@@ -315,9 +315,9 @@ static unsigned lost(const struct state *state, const struct job *job)
 {
     unsigned enforce = state->accounts->enforce;
 
-    if (enforce & ENFORCE_ASSOCS && !job->assoc)
+    if (enforce & ENFORCE_ASSOCS && !job_assoc(job))
         return REASON_FAIL_ACCOUNT;
-    if (enforce & ENFORCE_QOS && job->qos && !job->in_qos)
+    if (enforce & ENFORCE_QOS && job->qos && !job_qos(job))
         return REASON_FAIL_QOS;
     return REASON_NONE;
 }
@@ -401,8 +401,9 @@ bool limits_submit(const struct state *state, const struct job *job,
         } rows[] = {
             { GRP_SUBMIT, qos[i] ? &qos[i]->holder : NULL },
             { MAX_SUBMIT_ACCT,
-              qos[i] ? qos_part(state->accounts, qos[i], false, job, false) : NULL },
-            { MAX_SUBMIT, qos[i] ? qos_part(state->accounts, qos[i], true, job, false) : NULL },
+              qos[i] ? qos_account(state->accounts, qos[i], job->account, false) : NULL },
+            { MAX_SUBMIT,
+              qos[i] ? qos_user(state->accounts, qos[i], job->owner->uid, false) : NULL },
         };
         for (size_t k = 0; qos[i] && k < ARRAY_LEN(rows); k++) {
             *reason = why_bound(qos[i], rows[k].bound);
@@ -412,12 +413,12 @@ bool limits_submit(const struct state *state, const struct job *job,
         for (size_t k = 0; qos[i] && k < BOUNDS; k++)
             done[k] = done[k] || bounds->count[k] != NO_LIMIT;
     }
-    for (const struct assoc *at = job->assoc; at; at = at->parent) {
+    for (const struct assoc *at = job_assoc(job); at; at = at->parent) {
         *reason = why_bound(NULL, GRP_SUBMIT);
         if (!room_to_submit(&at->bounds, GRP_SUBMIT, &at->holder, count, done))
             return false;
         *reason = why_bound(NULL, MAX_SUBMIT);
-        if (at == job->assoc && !done[MAX_SUBMIT_ACCT] &&
+        if (at == job_assoc(job) && !done[MAX_SUBMIT_ACCT] &&
             !room_to_submit(&at->bounds, MAX_SUBMIT, &at->holder, count, done))
             return false;
     }

@@ -79,12 +79,12 @@ static uint64_t most_wall(const struct state *state, const struct job *job,
     const struct qos *part = partition_qos(state, partition);
     const struct bounds *in_order[3] = {
         part ? &part->bounds : NULL,
-        job->in_qos ? &job->in_qos->bounds : NULL,
-        job->assoc ? &job->assoc->bounds : NULL,
+        job_qos(job) ? &job_qos(job)->bounds : NULL,
+        job_assoc(job) ? &job_assoc(job)->bounds : NULL,
     };
 
-    if (job->in_qos && job->in_qos->flags & QOS_OVER_PART) {
-        in_order[0] = &job->in_qos->bounds;
+    if (job_qos(job) && job_qos(job)->flags & QOS_OVER_PART) {
+        in_order[0] = &job_qos(job)->bounds;
         in_order[1] = part ? &part->bounds : NULL;
     }
     for (size_t i = 0; i < ARRAY_LEN(in_order); i++) {
@@ -106,15 +106,17 @@ int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec
 {
     const struct partition *partition = partition_at(state, shape->partitions[0]);
     const struct owner who = { .uid = owner ? owner->uid : 0, .user = "", .group = "" };
-    struct job job = { .owner = &who, .shape = shape, .account = spec->account, .qos = spec->qos };
+    struct tab tab = { .qos = state_qos(state, spec->qos) };
+    struct job job = {
+        .owner = &who, .shape = shape, .account = spec->account, .qos = spec->qos, .tab = &tab
+    };
     struct limit_hit hit = { 0 };
     unsigned reason = 0;
 
     if (!(state->accounts->enforce & ENFORCE_LIMITS))
         return 0;
     if (owner && owner->user && spec->account)
-        job.assoc = state_assoc(state, spec->account, owner->user, shape->partitions[0]);
-    job.in_qos = state_qos(state, spec->qos);
+        tab.assoc = state_assoc(state, spec->account, owner->user, shape->partitions[0]);
     uint64_t wall = most_wall(state, &job, partition);
     if (!spec->has_time_limit_s && wall != NO_LIMIT &&
         (*time_limit_s < 0 || (uint64_t)*time_limit_s > wall))

@@ -188,22 +188,6 @@ static enum err_code change(struct state *state, struct partition *partition,
     return ERR_OK;
 }
 
-static bool is_used(const struct state *state, const char *name)
-{
-    for (const struct job *job = state_job_from(state, 0); job;
-         job = state_job_from(state, (uint64_t)job->id + 1)) {
-        if (job_phase(job) == PHASE_ENDED)
-            continue;
-        if (job->run && str_eq(job->run->partition, name))
-            return true;
-        for (size_t i = 0; i < job->shape->partition_count; i++) {
-            if (str_eq(job->shape->partitions[i], name))
-                return true;
-        }
-    }
-    return false;
-}
-
 static void remove_partition(struct state *state, struct partition *partition)
 {
     state->digest -= partition->hash;
@@ -226,7 +210,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
         code = partition ? ERR_EXISTS : create(state, cmd->change, err);
     else if (!partition)
         return ERR_INVALID_PARTITION;
-    else if (cmd->remove && is_used(state, name))
+    else if (cmd->remove && tabs_use(state, name))
         return ERR_PARTITION_IN_USE;
     else if (cmd->remove)
         remove_partition(state, partition);
@@ -235,7 +219,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     if (code != ERR_OK)
         return code;
     state->generation++;
-    accounts_recount(state);
+    accounts_follow(state);
     reservations_follow(state, out);
     due_rebuild(state);
     emit(out, EVENT_PARTITION)->text = arena_strdup(&out->arena, name);

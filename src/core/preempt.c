@@ -79,9 +79,9 @@ static enum preempt_mode mode_of(const char *words)
 static const char *words_for(const struct state *state, const struct job *victim)
 {
     const struct partition *partition = partition_at(state, victim->run->partition);
-    const char *own = by_tier(state)   ? (partition ? partition->spec->preempt_mode : NULL)
-                      : victim->in_qos ? victim->in_qos->preempt_mode
-                                       : NULL;
+    const char *own = by_tier(state)    ? (partition ? partition->spec->preempt_mode : NULL)
+                      : job_qos(victim) ? job_qos(victim)->preempt_mode
+                                        : NULL;
 
     return mode_of(own) == PREEMPT_OFF && !has_word(own, "OFF") ? state->config->preempt_mode : own;
 }
@@ -102,12 +102,12 @@ static bool goes_before(const struct state *state, const struct job *job,
 
     if (by_tier(state))
         return other && partition && partition_tier(partition) > partition_tier(other);
-    if (!by_qos(state) || !job->in_qos || !victim->in_qos)
+    if (!by_qos(state) || !job_qos(job) || !job_qos(victim))
         return false;
-    if (job->in_qos == victim->in_qos)
+    if (job_qos(job) == job_qos(victim))
         return has_word(state->config->preempt_mode, "WITHIN") &&
                job_priority(state, job) > victim->priority;
-    return names_qos(job->in_qos, victim->in_qos);
+    return names_qos(job_qos(job), job_qos(victim));
 }
 
 enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
@@ -138,8 +138,8 @@ enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
 
 int64_t preempt_from_us(const struct state *state, const struct job *victim)
 {
-    int64_t exempt = victim->in_qos && victim->in_qos->preempt_exempt_s >= 0
-                         ? victim->in_qos->preempt_exempt_s
+    int64_t exempt = job_qos(victim) && job_qos(victim)->preempt_exempt_s >= 0
+                         ? job_qos(victim)->preempt_exempt_s
                          : state->config->preempt_exempt_s;
 
     return victim->run->start_us + MIN(MAX(exempt, 0), LIMIT_SECONDS) * US_PER_S;
@@ -150,7 +150,7 @@ uint32_t preempt_worth(const struct state *state, const struct job *victim)
     const struct partition *partition = partition_at(state, victim->run->partition);
 
     if (by_qos(state))
-        return victim->in_qos ? victim->in_qos->priority : 0;
+        return job_qos(victim) ? job_qos(victim)->priority : 0;
     return partition ? partition_tier(partition) : 0;
 }
 
@@ -161,7 +161,7 @@ static int64_t grace_s(const struct state *state, const struct job *victim)
     if (job_phase(victim) != PHASE_RUNNING)
         return 0;
     if (by_qos(state))
-        return victim->in_qos ? MIN(victim->in_qos->grace_s, LIMIT_SECONDS) : 0;
+        return job_qos(victim) ? MIN(job_qos(victim)->grace_s, LIMIT_SECONDS) : 0;
     return partition ? partition->spec->grace_time_s : 0;
 }
 

@@ -285,15 +285,15 @@ void job_priority_of(const struct state *state, const struct job *job, struct pr
     }
     out->factor[PRIO_AGE] = age_factor(state, job);
     out->part[PRIO_AGE] = part_of(config->weight_age, out->factor[PRIO_AGE]);
-    out->factor[PRIO_FAIRSHARE] = job->assoc ? job->assoc->factor : 0;
+    out->factor[PRIO_FAIRSHARE] = job_assoc(job) ? job_assoc(job)->factor : 0;
     out->part[PRIO_FAIRSHARE] = part_of(config->weight_fairshare, out->factor[PRIO_FAIRSHARE]);
     out->factor[PRIO_JOB_SIZE] = totals ? size_factor(state, job) : 0;
     out->part[PRIO_JOB_SIZE] = part_of(config->weight_job_size, out->factor[PRIO_JOB_SIZE]);
     out->part[PRIO_ASSOC] =
-        weighted(job->assoc ? job->assoc->priority : 0, accounts->top_assoc,
+        weighted(job_assoc(job) ? job_assoc(job)->priority : 0, accounts->top_assoc,
                  accounts->flags & PRIO_RAW_ASSOC, config->weight_assoc, &out->factor[PRIO_ASSOC]);
     out->part[PRIO_QOS] =
-        weighted(job->in_qos ? job->in_qos->priority : 0, accounts->top_qos,
+        weighted(job_qos(job) ? job_qos(job)->priority : 0, accounts->top_qos,
                  accounts->flags & PRIO_RAW_QOS, config->weight_qos, &out->factor[PRIO_QOS]);
     out->part[PRIO_PARTITION] = weighted(partition ? partition->spec->priority_job_factor : 0,
                                          accounts->top_part, accounts->flags & PRIO_RAW_PART,

@@ -48,7 +48,13 @@ static struct owner_record *owner_record(const struct owner *owner)
     return CONTAINER_OF((struct owner *)(uintptr_t)owner, struct owner_record, owner);
 }
 
-static void owner_drop(struct state *state, const struct owner *owner)
+const struct owner *owner_share(const struct owner *owner)
+{
+    owner_record(owner)->head.refs++;
+    return owner;
+}
+
+void owner_drop(struct state *state, const struct owner *owner)
 {
     struct owner_record *record = owner_record(owner);
 
@@ -247,6 +253,7 @@ void job_free(struct state *state, struct job *job, struct events *out)
     if (job->array && job->id == job->array->id)
         array_free(job->array);
     payload_drop(state, job->payload, out);
+    tab_drop(state, job->tab);
     owner_drop(state, job->owner);
     shape_drop(state, job->shape);
     words_drop(&state->words, job->account);
@@ -306,7 +313,8 @@ static struct job *task_from(struct state *state, const struct job *meta, uint32
     task->name_next = task->name_prev = task->due_at = 0;
     task->hash = 0;
     task->planned_start_us = 0;
-    owner_record(task->owner)->head.refs++;
+    owner_share(task->owner);
+    tab_record(task->tab)->head.refs++;
     task->shape->head.refs++;
     task->spec->refs++;
     if (task->payload)

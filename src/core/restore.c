@@ -113,6 +113,7 @@ static int take_partition(struct restore *restore, const PartitionSpec *spec, st
     vec_push(&state->partitions, partition);
     partition_resolve(state, partition, NULL);
     partition_settle(state, partition);
+    accounts_see_partitions(state);
     return 0;
 }
 

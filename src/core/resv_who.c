@@ -157,7 +157,7 @@ bool resv_admits_job(const struct reservation *resv, const struct job *job)
                             .gids = job->owner->gids,
                             .gid_count = job->owner->gid_count,
                             .account = job->account,
-                            .assoc = job->assoc,
+                            .assoc = job_assoc(job),
                             .qos = job->qos };
 
     if (!resv_admits(resv, &who))

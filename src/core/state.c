@@ -53,6 +53,7 @@ struct state *state_new(void)
     intern_init(&state->owners, owner_key);
     intern_init(&state->payloads, payload_key);
     intern_init(&state->shapes, shape_key);
+    intern_init(&state->tab_keys, tab_key);
     words_init(&state->words);
     arena_init(&state->scratch);
     return state;
@@ -120,6 +121,8 @@ void state_free(struct state *state)
     free_waiters(&state->waiters);
     free_waiters(&state->singletons);
     requests_done(&state->requests);
+    intern_done(&state->tab_keys);
+    vec_done(&state->tabs);
     intern_done(&state->owners);
     intern_done(&state->payloads);
     intern_done(&state->shapes);

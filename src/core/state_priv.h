@@ -106,7 +106,8 @@ struct state {
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
     struct map keys; /* node name → struct node_key */
-    struct intern owners, shapes, words, payloads;
+    struct intern owners, shapes, words, payloads, tab_keys;
+    VEC(struct tab_record *) tabs;  /* in no order that means anything */
     VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
     struct requests requests;
 
@@ -123,6 +124,7 @@ struct state {
     size_t site_due;        /* programs that the leader has to run; see site.c */
     VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
 
+    uint64_t looked; /* jobs that were looked at because they are there; for tests */
     uint64_t digest;
     VEC(struct job *) touched; /* (1) */
     VEC(struct node *) touched_nodes;
@@ -146,6 +148,8 @@ struct job *name_next(const struct state *state, uint64_t hash, const struct job
 
 /* records.c: the life of records, not of jobs */
 const struct owner *owner_take(struct state *state, const JobOwner *msg);
+const struct owner *owner_share(const struct owner *owner);
+void owner_drop(struct state *state, const struct owner *owner);
 const struct payload *payload_take(struct state *state, const uint8_t *digest);
 struct packed *packed_new(const void *bytes, size_t len);
 void packed_drop(struct packed *packed);

@@ -40,7 +40,7 @@ unsigned core_partition_reason(const struct job *job, const struct need *need)
         return REASON_ACCOUNT;
     if (!partition_takes_qos(partition, job->qos))
         return REASON_QOS;
-    unsigned over = job->in_qos ? job->in_qos->flags : 0;
+    unsigned over = job_qos(job) ? job_qos(job)->flags : 0;
     if ((part->has_max_nodes && job->shape->min_nodes > part->max_nodes &&
          !(over & QOS_PART_MAX_NODES)) ||
         (job->shape->max_nodes < part->min_nodes && !(over & QOS_PART_MIN_NODES)))

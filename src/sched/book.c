@@ -125,7 +125,7 @@ bool book_drop_behind(struct sched *sched, struct order order)
 /* The QOS says that nothing is kept for the job, or not with so low a priority. */
 static bool never_reserves(const struct sched *sched, const struct job *job)
 {
-    const struct qos *qos = job->in_qos;
+    const struct qos *qos = job_qos(job);
 
     return qos && (qos->flags & QOS_NO_RESERVE ||
                    (qos->min_priority && job_priority(sched->state, job) < qos->min_priority));

@@ -27,7 +27,7 @@ enum { LOOK_MOST = 2048, TRY_MOST = 8 };
 
 struct prey {
     uint32_t count;
-    const struct qos *qos;
+    struct tab tab;     /* of it only the QOS */
     struct job job;     /* stands for all of them */
     struct shape shape; /* of it only what decides who may preempt */
     struct job_run run; /* its own, without nodes; the last, for those would follow it */
@@ -37,14 +37,14 @@ static struct prey *prey_of(struct sched *sched, const struct job *job)
 {
     for (size_t i = 0; i < sched->prey.len; i++) {
         struct prey *prey = sched->prey.items[i];
-        if (prey->qos == job->in_qos && prey->shape.resv_warn_s == job->shape->resv_warn_s &&
+        if (prey->tab.qos == job_qos(job) && prey->shape.resv_warn_s == job->shape->resv_warn_s &&
             str_eq(prey->run.partition, job->run->partition))
             return prey;
     }
     struct prey *prey = NEW(struct prey);
-    prey->qos = job->in_qos;
+    prey->tab.qos = job_qos(job);
     prey->run.partition = job->run->partition;
-    prey->job = (struct job){ .state = JOB_RUNNING, .in_qos = job->in_qos, .batch = true };
+    prey->job = (struct job){ .state = JOB_RUNNING, .tab = &prey->tab, .batch = true };
     prey->job.run = &prey->run;
     prey->shape.resv_warn_s = job->shape->resv_warn_s;
     prey->job.shape = &prey->shape;
@@ -264,7 +264,7 @@ static const struct job *next_hunter(struct sched *sched, uint32_t number, size_
         const struct job *job = order_is_last(order) ? NULL : state_job(sched->state, order.id);
         if (!job)
             break;
-        if (was_vain(sched, class->family, job->in_qos))
+        if (was_vain(sched, class->family, job_qos(job)))
             continue;
         *partition = place_in_shape(sched, job->shape, number);
         if (*partition != SIZE_MAX && family_may_use(sched, class->family, *partition) &&
@@ -310,7 +310,7 @@ static bool hunt_on(struct sched *sched, unsigned *budget)
     budget_take(budget, COST_TRY + count);
     bids_clear(sched);
     if (!hunt_victims(&hunt, hosts, count))
-        vec_push(&sched->vain, (struct vain){ hunt.family, job->in_qos });
+        vec_push(&sched->vain, (struct vain){ hunt.family, job_qos(job) });
     free(hosts);
     return true;
 }

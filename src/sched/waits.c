@@ -29,8 +29,8 @@ static uint64_t key_of(const struct sched *sched, const struct job *job)
 {
     uint64_t key = hash_mix(job->owner->uid);
 
-    key = hash_mix(key ^ (job->assoc ? job->assoc->holder.number : UINT32_MAX));
-    key = hash_mix(key ^ (job->in_qos ? job->in_qos->index : UINT32_MAX));
+    key = hash_mix(key ^ (job_assoc(job) ? job_assoc(job)->holder.number : UINT32_MAX));
+    key = hash_mix(key ^ (job_qos(job) ? job_qos(job)->index : UINT32_MAX));
     if (job->account)
         key = hash_bytes(job->account, strlen(job->account), key);
     for (size_t i = 0; i < job->shape->partition_count; i++)
@@ -40,8 +40,8 @@ static uint64_t key_of(const struct sched *sched, const struct job *job)
 
 static bool is_of(const struct sched *sched, const struct waiting *line, const struct job *job)
 {
-    bool same = line->uid == job->owner->uid && line->assoc == job->assoc &&
-                line->qos == job->in_qos && str_eq(line->account, job->account) &&
+    bool same = line->uid == job->owner->uid && line->assoc == job_assoc(job) &&
+                line->qos == job_qos(job) && str_eq(line->account, job->account) &&
                 line->partition_count == job->shape->partition_count;
 
     for (size_t i = 0; same && i < line->partition_count; i++)
@@ -54,8 +54,8 @@ static struct waiting *line_new(struct sched *sched, const struct job *job, uint
     struct waiting *line = NEW(struct waiting);
 
     *line = (struct waiting){ .key = key,
-                              .assoc = job->assoc,
-                              .qos = job->in_qos,
+                              .assoc = job_assoc(job),
+                              .qos = job_qos(job),
                               .uid = job->owner->uid,
                               .account = mem_strdup(job->account),
                               .partition_count = job->shape->partition_count };

@@ -452,6 +452,12 @@ static void step_partition(struct fix *fix)
         spec.nodes = (char *)(chance(80) ? "n[1-3]" : "n[1-99]");
     if (chance(20))
         spec.oversubscribe = (char *)(chance(50) ? "FORCE:2" : "EXCLUSIVE");
+    if (chance(20))
+        spec.qos = (char *)(chance(30) ? "" : chance(50) ? "part" : "tiny");
+    if (chance(20))
+        spec.tres_billing_weights = (char *)(chance(50) ? "cpu=2,mem=1G" : "cpu=0.3");
+    if (chance(20))
+        PUT(&spec, over_time_limit_min, chance(80) ? any(4) : UINT32_MAX);
     PUT(&msg, create, chance(10));
     PUT(&msg, remove, chance(5));
     msg.change = &spec;
@@ -525,6 +531,22 @@ static void step_config(struct fix *fix)
         config->epilog_ctld = mem_strdup("/etc/epilog-ctld");
     if (chance(20))
         PUT(config, return_to_service, any(3));
+    if (chance(20))
+        PUT(config, over_time_limit_min, chance(80) ? any(4) : UINT32_MAX);
+    if (chance(20))
+        PUT(config, kill_wait_s, any(90));
+    if (chance(20))
+        PUT(config->partitions[0], over_time_limit_min, any(3));
+    if (chance(20)) {
+        free(config->licenses);
+        config->licenses = mem_strdup(chance(50) ? "fluent:1" : "fluent:2,matlab:3");
+    }
+    if (has_accounts(fix) && chance(20))
+        conf_qos__free_unpacked(config->qos[--config->n_qos], NULL); /* the partition has none */
+    if (has_accounts(fix) && chance(20))
+        conf_user__free_unpacked(config->users[--config->n_users], NULL);
+    if (has_accounts(fix) && chance(20))
+        config->priority_flags = mem_strdup("MAX_TRES");
     fix_reconfigure(fix, config, chance(50));
     config__free_unpacked(config, NULL);
 }
