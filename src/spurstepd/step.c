@@ -394,7 +394,17 @@ static void loop(struct step *step)
     }
 }
 
-int step_run(StepTask *task, int dir_fd, int chan_fd)
+/* Nothing of the step is left that another one could meet: no process, no file, no setting, no memory. */
+static bool is_clean(const struct step *step)
+{
+    const StepTask *task = step->task;
+
+    return !step->unkillable && !step->ended.launch_failed && step->chan.fd >= 0 &&
+           step->chan.listen_fd < 0 && !task->freq && !task->private_dirs && !task->login_shell &&
+           waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+int step_run(StepTask *task, int dir_fd, int chan_fd, bool *clean)
 {
     struct step step = {
         .task = task, .dir_fd = dir_fd, .sync_at_us = -1, .say_at_us = -1, .timer_us = -1
@@ -418,6 +428,7 @@ int step_run(StepTask *task, int dir_fd, int chan_fd)
     chan_open(&step.chan, chan_fd, dir_fd, task->name);
     start(&step);
     loop(&step);
+    *clean = is_clean(&step);
     chan_close(&step.chan);
     return 0;
 }

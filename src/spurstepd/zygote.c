@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote.c - the small process that every supervisor is forked from
+ * zygote.c - the small process that every supervisor is forked from, and that gives it more to do
  *
  * (1) The directory of an attempt is made here, exclusively, before the fork: whoever asks again
  *     for the same attempt is refused. Its lock passes to the supervisor with the fork, so there
- *     is no moment at which the directory exists and looks abandoned while the step begins.
+ *     is no moment at which the directory exists and looks abandoned while the step begins. To
+ *     one that has had a step before it travels with the request (pool.h).
  * (2) One client at a time, its requests in order. A client that gets our hello therefore knows
  *     that everything its predecessor had asked for is forked or refused.
  */
@@ -26,17 +27,23 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "proto/step.pb-c.h"
+#include "spurstepd/pool.h"
 #include "spurstepd/step.h"
 #include "spurstepd/tasks.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 
-enum { PACKET_BYTES = 256 * 1024, MAX_FDS = 2 };
+enum {
+    PACKET_BYTES = 256 * 1024,
+    MAX_FDS = 2,
+    STEPS_MAX = 256, /* of one supervisor, so that what it may lose of its memory is bounded */
+};
 
 struct zygote {
     int listen_fd, client_fd;
     char *title;
     size_t title_bytes;
+    struct pool pool;
     bool quit;
 };
 
@@ -194,7 +201,7 @@ static int make_dir(const StepTask *task, int chan_fd)
     return fd;
 }
 
-/* In the child only, which keeps the task until it exits. */
+/* The strings stay where they are. */
 static void split_env(StepTask *task)
 {
     char *block = (char *)task->env_block.data, *end = block + task->env_block.len;
@@ -204,24 +211,69 @@ static void split_env(StepTask *task)
         return;
     for (char *at = block; at < end; at += strlen(at) + 1)
         count++;
+    for (size_t i = 0; i < task->n_env; i++)
+        free(task->env[i]);
+    free(task->env);
     task->env = NEW_ARRAY(char *, count);
     task->n_env = 0;
     for (char *at = block; at < end; at += strlen(at) + 1)
         task->env[task->n_env++] = at;
 }
 
-static void become_step(struct zygote *zygote, StepTask *task, int dir_fd, int chan_fd)
+static void free_task(StepTask *task)
 {
-    file_close(&zygote->listen_fd);
-    file_close(&zygote->client_fd);
+    if (task->env_block.len > 0 && task->env_block.data[task->env_block.len - 1] == '\0')
+        task->n_env = 0;
+    step_task__free_unpacked(task, NULL);
+}
+
+/* True: nothing is left of it, in this process or below it. */
+static bool supervise(struct zygote *zygote, StepTask *task, int dir_fd, int chan_fd)
+{
+    bool clean = false;
+
     split_env(task);
     snprintf(zygote->title, zygote->title_bytes, "spurstepd: [%u.%s]", task->id->job_id,
              task->name);
-    _exit(task->tasks ? tasks_run(task, dir_fd, chan_fd) : step_run(task, dir_fd, chan_fd));
+    int status =
+        task->tasks ? tasks_run(task, dir_fd, chan_fd) : step_run(task, dir_fd, chan_fd, &clean);
+    if (!clean)
+        _exit(status);
+    return clean;
 }
 
-static void launch(struct zygote *zygote, StepTask *task, int chan_fd)
+/* What was asked of the zygote, who looked at it before it was given to us. */
+static StepTask *next_task(struct zygote *zygote, int fds[POOL_FDS])
 {
+    snprintf(zygote->title, zygote->title_bytes, "spurstepd: idle");
+    size_t len = pool_wait(&zygote->pool, packet, sizeof(packet), fds);
+    ZygoteRequest *asked = len ? zygote_request__unpack(NULL, len, packet) : NULL;
+    StepTask *task = asked ? TAKE(asked->launch) : NULL;
+
+    if (asked)
+        zygote_request__free_unpacked(asked, NULL);
+    return task;
+}
+
+/* Of a supervisor: one step, and as long as nothing is left of it and there are more, another. */
+static void become_supervisor(struct zygote *zygote, StepTask *task, int dir_fd, int chan_fd)
+{
+    int fds[POOL_FDS] = { chan_fd, dir_fd };
+
+    file_close(&zygote->listen_fd);
+    file_close(&zygote->client_fd);
+    pool_leave(&zygote->pool);
+    for (int i = 0; task && i < STEPS_MAX && supervise(zygote, task, fds[1], fds[0]); i++) {
+        free_task(task);
+        task = next_task(zygote, fds);
+    }
+    _exit(0);
+}
+
+static void launch(struct zygote *zygote, StepTask *task, const struct request *request)
+{
+    int chan_fd = request->chan_fd;
+
     if (task->tasks ? !tasks_valid(task) : !step_task_valid(task)) {
         refuse(task, chan_fd, false, "the task is not whole");
         return;
@@ -229,12 +281,16 @@ static void launch(struct zygote *zygote, StepTask *task, int chan_fd)
     int dir_fd = make_dir(task, chan_fd);
     if (dir_fd < 0)
         return;
-    pid_t pid = fork();
-    if (pid == 0)
-        become_step(zygote, task, dir_fd, chan_fd);
-    if (pid < 0) {
-        refuse(task, chan_fd, false, strerror(errno));
-        rmdir(task->dir);
+    const int fds[POOL_FDS] = { chan_fd, dir_fd };
+    bool inline_task = request->file_fd < 0;
+    if (!inline_task || !pool_give(&zygote->pool, packet, (size_t)request->len, fds)) {
+        pid_t pid = fork();
+        if (pid == 0)
+            become_supervisor(zygote, task, dir_fd, chan_fd);
+        if (pid < 0) {
+            refuse(task, chan_fd, false, strerror(errno));
+            rmdir(task->dir);
+        }
     }
     close(dir_fd);
 }
@@ -261,7 +317,7 @@ static void obey(struct zygote *zygote, const struct request *request)
     if (asked->quit)
         zygote->quit = true;
     else if (task && request->chan_fd >= 0)
-        launch(zygote, task, request->chan_fd);
+        launch(zygote, task, request);
     else if (request->chan_fd >= 0)
         refuse(NULL, request->chan_fd, false, "the task cannot be read");
     if (task)
@@ -283,6 +339,34 @@ static void serve_client(struct zygote *zygote)
     file_close(&request.file_fd);
 }
 
+/* False: nobody was connected for idle_s. */
+static bool serve(struct zygote *zygote, int idle_s)
+{
+    bool has_client = zygote->client_fd >= 0;
+    struct pollfd ready[] = {
+        { .fd = has_client ? zygote->client_fd : zygote->listen_fd, .events = POLLIN },
+        { .fd = zygote->pool.offers_fd, .events = POLLIN },
+    };
+    int count = poll(ready, ARRAY_LEN(ready),
+                     !has_client              ? idle_s * 1000
+                     : zygote->pool.count > 0 ? POOL_IDLE_MS
+                                              : -1);
+
+    if (count == 0 && !has_client)
+        return false;
+    if (count == 0)
+        pool_end_all(&zygote->pool);
+    if (count > 0 && ready[1].revents)
+        pool_hear(&zygote->pool);
+    if (count > 0 && ready[0].revents) {
+        if (has_client)
+            serve_client(zygote);
+        else
+            accept_client(zygote);
+    }
+    return true;
+}
+
 int zygote_run(const char *socket_path, int idle_s, char *title, size_t title_bytes,
                struct err *err)
 {
@@ -296,18 +380,10 @@ int zygote_run(const char *socket_path, int idle_s, char *title, size_t title_by
     zygote.listen_fd = listen_on(socket_path, err);
     if (zygote.listen_fd < 0)
         return zygote.listen_fd;
-    while (!zygote.quit) {
-        bool has_client = zygote.client_fd >= 0;
-        struct pollfd ready = { .fd = has_client ? zygote.client_fd : zygote.listen_fd,
-                                .events = POLLIN };
-        int count = poll(&ready, 1, has_client ? -1 : idle_s * 1000);
-        if (count == 0)
-            break;
-        if (count > 0 && has_client)
-            serve_client(&zygote);
-        else if (count > 0)
-            accept_client(&zygote);
-    }
+    pool_open(&zygote.pool);
+    while (!zygote.quit && serve(&zygote, idle_s))
+        ;
+    pool_close(&zygote.pool);
     file_close(&zygote.client_fd);
     file_close(&zygote.listen_fd);
     return 0;
