@@ -184,8 +184,6 @@ static int check_job(const struct state *state, const struct job *job, struct er
         return wrong(err, "job%s %llu is eligible and may not start", "", job->id);
     if (job_has_ended(job) && (!job->end_us || job->deps))
         return wrong(err, "job%s %llu has ended and waits", "", job->id);
-    if (job->due_at && state->due.items[job->due_at - 1].job != job)
-        return wrong(err, "job%s %llu: its due time is another's", "", job->id);
     if (job->touched)
         return wrong(err, "job%s %llu: a change was not settled", "", job->id);
     if (job->hash != job_hash(job))
@@ -226,7 +224,7 @@ static int check_jobs(const struct state *state, uint64_t *digest, struct err *e
             return wrong(err, "job%s %llu: its name chain is wrong", "", job->id);
         *digest += job->hash;
     }
-    if (records != state->records || named != state->name_count || due != state->due.len)
+    if (records != state->records || named != state->name_count || due != due_count(state))
         return wrong(err, "%s: %llu records are not counted right", "jobs", records);
     if (memcmp(phases, state->by_phase, sizeof(phases)) != 0)
         return wrong(err, "%s are not counted right by phase (%llu)", "jobs", records);
@@ -256,10 +254,8 @@ int core_check(const struct state *state, struct err *err)
     for (size_t i = 0; i < state->requests.count; i++)
         digest += request_hash(
             &state->requests.ring[(state->requests.head + i) & (state->requests.cap - 1)]);
-    for (size_t i = 1; i < state->due.len && code == 0; i++) {
-        if (state->due.items[i].us < state->due.items[(i - 1) / 2].us)
-            code = wrong(err, "%s: not a heap at %llu", "due", i);
-    }
+    if (code == 0)
+        code = due_check(state, err);
     if (code == 0)
         code = accounts_check(state, &digest, err);
     if (code == 0 && digest != state->digest)

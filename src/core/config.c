@@ -82,15 +82,38 @@ int core_admit_config(const Config *config, struct err *err)
     return code;
 }
 
+static void count_licences(struct state *state, struct job *job, void *ctx)
+{
+    (void)ctx;
+    licences_count(state, job, 1);
+}
+
+/* What is in use of those that were there is known; for a new one the jobs that hold nodes are asked. */
+static bool carry_use(struct licence *from, size_t count, struct state *state)
+{
+    bool all = true;
+
+    vec_each (struct licence, licence, &state->licences) {
+        size_t i = 0;
+        while (i < count && from[i].name != licence->name)
+            i++;
+        if (i < count)
+            licence->used = from[i].used;
+        all = all && i < count;
+    }
+    return all;
+}
+
 /* "matlab:10,comsol:2" */
 void config_licences(struct state *state)
 {
     const char *cursor = state->config->licenses;
+    struct licence *old = state->licences.items;
+    size_t old_count = state->licences.len;
     struct span word;
 
-    vec_each (struct licence, licence, &state->licences)
-        words_drop(&state->words, licence->name);
-    vec_clear(&state->licences);
+    state->licences.items = NULL;
+    state->licences.len = state->licences.cap = 0;
     while (cursor && str_next(&cursor, ",", &word)) {
         char *name = arena_strndup(&state->scratch, word.ptr, word.len);
         char *colon = strpbrk(name, ":*=");
@@ -103,11 +126,14 @@ void config_licences(struct state *state)
         vec_push(&state->licences, (struct licence){ .name = words_take(&state->words, name),
                                                      .total = (uint32_t)total });
     }
-    for (const struct job *job = state_job_from(state, 0); job;
-         job = state_job_from(state, (uint64_t)job->id + 1)) {
-        if (job_holds(job))
-            licences_count(state, job, 1);
+    if (!carry_use(old, old_count, state)) {
+        vec_each (struct licence, licence, &state->licences)
+            licence->used = 0;
+        holding_each(state, count_licences, NULL);
     }
+    for (size_t i = 0; i < old_count; i++)
+        words_drop(&state->words, old[i].name);
+    free(old);
 }
 
 void config_mark_removed(struct state *state)
@@ -257,16 +283,18 @@ static bool requeues(const Config *config)
     return !config->has_job_requeue || config->job_requeue;
 }
 
+static void unbind(struct state *state, struct job *job, void *ctx)
+{
+    (void)ctx;
+    if (job->requeue == JOB_ASKED_NOT && !job_has_ended(job))
+        job_unbind(state, job);
+}
+
 /* Jobs that did not say whether they may be requeued may be from now on; those that run did not begin so. */
 static void unbind_running(struct state *state, const Config *old)
 {
-    if (requeues(old) || !requeues(state->config))
-        return;
-    for (const struct job *at = state_job_from(state, 0); at;
-         at = state_job_from(state, (uint64_t)at->id + 1)) {
-        if (at->run && at->requeue == JOB_ASKED_NOT && !job_has_ended(at))
-            job_unbind(state, job_at(state, at->id));
-    }
+    if (!requeues(old) && requeues(state->config))
+        holding_each(state, unbind, NULL);
 }
 
 enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err *err,
@@ -280,6 +308,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
     if (code == 0) {
         look_at(state->config, &change.old, NULL);
         Config *old = state->config;
+        uint64_t due = due_partitions(state);
         state->config = pb_copy(config);
         state->config_hash = message_hash(&state->config->base, 0);
         conf_each_node(state->config, put_node, &change, NULL);
@@ -295,7 +324,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         state->generation++;
         accounts_rebuild(state);
         accrue_turn(state, out);
-        due_rebuild(state);
+        due_follow(state, due);
         unbind_running(state, old);
         pb_free(old);
         map_done(&change.old.nodes);

@@ -2,13 +2,18 @@
 /*
  * due.c - what happens because time has passed
  *
- * A heap of the next moment at which each job needs CmdTime; ties go by id. What is due follows
- * from the records and the configuration alone, never from the time, so a restored state has the
- * same heap: the configuration may not change without due_rebuild().
+ * Heaps of the next moment at which each job needs CmdTime; ties go by id. What is due follows from
+ * the records and the configuration alone, never from the time, so a restored state has the same.
+ *
+ * (1) What the configuration says (MinJobAge, OverTimeLimit, ...) is added to all times of a heap
+ *     when it is asked for the first one. So no job is looked at when it changes.
+ * (2) A partition's own OverTimeLimit is in the times of its heap: due_follow() when that changes.
  */
 #include "core/state_priv.h"
 
 #include <string.h>
+
+#include "base/hash.h"
 
 /*
  * The node enforces the limit; the controller ends what outlived it by this much and by the time
@@ -31,21 +36,55 @@ static int64_t silence_s(const struct state *state)
                                                                   : DEFAULT_AGENT_TIMEOUT_S;
 }
 
-static int64_t limit_due(const struct state *state, const struct job *job)
+/* A partition's own, or NULL. */
+static const uint32_t *own_over(const struct state *state, const struct job *job)
+{
+    const struct partition *partition = partition_at(state, job->run->partition);
+
+    return partition && partition->spec->has_over_time_limit_min
+               ? &partition->spec->over_time_limit_min
+               : NULL;
+}
+
+static int64_t over_us(uint32_t minutes)
+{
+    return minutes > 60 * 24 * 366 ? NEVER : minutes * 60 * US_PER_S;
+}
+
+static int64_t plus(int64_t us, int64_t more)
+{
+    return us == NEVER || more == NEVER ? NEVER : us + more;
+}
+
+/* (1) */
+static int64_t added(const struct state *state, enum due_in in)
 {
     const Config *config = state->config;
+    int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
+    int64_t limit = (kill_wait + silence_s(state) + LIMIT_GRACE_S) * US_PER_S;
+    int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
+
+    switch (in) {
+    case DUE_LIMIT:
+        return plus(over_us(config->over_time_limit_min), limit);
+    case DUE_LIMIT_OWN:
+        return limit;
+    case DUE_FORGET:
+        return age ? age * US_PER_S : NEVER;
+    default:
+        return 0;
+    }
+}
+
+/* (2) */
+static int64_t limit_due(const struct state *state, const struct job *job, enum due_in *in)
+{
     int64_t end =
         job_end_by(job, job->run->start_us + job->run->suspended_total_us + job->run->skipped_us);
-    int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
-    int64_t silence = silence_s(state);
-    const struct partition *partition = partition_at(state, job->run->partition);
-    uint32_t over = partition && partition->spec->has_over_time_limit_min
-                        ? partition->spec->over_time_limit_min
-                        : config->over_time_limit_min;
+    const uint32_t *over = own_over(state, job);
 
-    if (end == NEVER || over > 60 * 24 * 366)
-        return NEVER;
-    return end + (over * 60 + kill_wait + silence + LIMIT_GRACE_S) * US_PER_S;
+    *in = over ? DUE_LIMIT_OWN : DUE_LIMIT;
+    return over ? plus(end, over_us(*over)) : end;
 }
 
 /* After this a pending job cannot end before its deadline. */
@@ -71,14 +110,9 @@ static int64_t preempt_due(const struct job *job)
     return NEVER;
 }
 
-static int64_t forget_due(const struct state *state, const struct job *job)
+static int64_t forget_due(const struct job *job)
 {
-    const Config *config = state->config;
-    int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
-
-    if (age == 0 || (job->array && job->id == job->array->id && job->array->records))
-        return NEVER;
-    return job->end_us + age * US_PER_S;
+    return job->array && job->id == job->array->id && job->array->records ? NEVER : job->end_us;
 }
 
 /* What is told of a running job's time limit, the last part first. */
@@ -130,10 +164,14 @@ static void mail_now(struct state *state, struct job *job, struct events *out)
     job_touch(state, job);
 }
 
-static int64_t due_of(const struct state *state, const struct job *job)
+/* When it is due, in which heap, and when it is besides. */
+static int64_t due_of(const struct state *state, const struct job *job, enum due_in *in,
+                      int64_t *besides)
 {
     int64_t due = NEVER;
 
+    *in = DUE_FIXED;
+    *besides = NEVER;
     switch (job_phase(job)) {
     case PHASE_PENDING:
         if (!job->hold && !job->deps && !job->eligible_us)
@@ -143,10 +181,11 @@ static int64_t due_of(const struct state *state, const struct job *job)
     case PHASE_CONFIGURING: /* the limit counts from the launch */
         return deadline_due(job, false);
     case PHASE_RUNNING:
-        due = MIN(limit_due(state, job), mail_due(job));
-        return MIN(MIN(due, deadline_due(job, false)), preempt_due(job));
+        *besides = MIN(MIN(mail_due(job), deadline_due(job, false)), preempt_due(job));
+        return limit_due(state, job, in);
     case PHASE_ENDED:
-        return forget_due(state, job);
+        *in = DUE_FORGET;
+        return forget_due(job);
     case PHASE_SUSPENDED:
         return preempt_due(job);
     case PHASE_COMPLETING:
@@ -156,78 +195,194 @@ static int64_t due_of(const struct state *state, const struct job *job)
     return NEVER;
 }
 
+/* ---- heaps ---- */
+
 static bool sooner(const struct due *a, const struct due *b)
 {
     return a->us != b->us ? a->us < b->us : a->job->id < b->job->id;
 }
 
-static void put(struct state *state, size_t at, struct due due)
+/* Where a job keeps its place in a heap, + 1. */
+static uint32_t *place_of(struct job *job, enum due_in in)
 {
-    state->due.items[at] = due;
-    due.job->due_at = (uint32_t)at + 1;
+    return in == DUE_BESIDES ? &job->more->due_at : &job->due_at;
 }
 
-static void sift(struct state *state, size_t at)
+static void put(struct due_heap *heap, enum due_in in, size_t at, struct due due)
 {
-    struct due due = state->due.items[at];
+    heap->items[at] = due;
+    *place_of(due.job, in) = (uint32_t)at + 1;
+}
 
-    for (; at > 0 && sooner(&due, &state->due.items[(at - 1) / 2]); at = (at - 1) / 2)
-        put(state, at, state->due.items[(at - 1) / 2]);
+static void sift(struct due_heap *heap, enum due_in in, size_t at)
+{
+    struct due due = heap->items[at];
+
+    for (; at > 0 && sooner(&due, &heap->items[(at - 1) / 2]); at = (at - 1) / 2)
+        put(heap, in, at, heap->items[(at - 1) / 2]);
     for (;;) {
         size_t child = at * 2 + 1;
-        if (child + 1 < state->due.len &&
-            sooner(&state->due.items[child + 1], &state->due.items[child]))
+        if (child + 1 < heap->len && sooner(&heap->items[child + 1], &heap->items[child]))
             child++;
-        if (child >= state->due.len || !sooner(&state->due.items[child], &due))
+        if (child >= heap->len || !sooner(&heap->items[child], &due))
             break;
-        put(state, at, state->due.items[child]);
+        put(heap, in, at, heap->items[child]);
         at = child;
     }
-    put(state, at, due);
+    put(heap, in, at, due);
+}
+
+static void leave(struct state *state, struct job *job, enum due_in in)
+{
+    struct due_heap *heap = &state->due[in];
+    uint32_t *place = place_of(job, in);
+
+    if (!*place)
+        return;
+    size_t at = *place - 1;
+    *place = 0;
+    struct due last = heap->items[--heap->len];
+    if (at < heap->len) {
+        put(heap, in, at, last);
+        sift(heap, in, at);
+    }
+}
+
+static void enter(struct state *state, struct job *job, enum due_in in, int64_t us)
+{
+    struct due_heap *heap = &state->due[in];
+    uint32_t *place = place_of(job, in);
+
+    if (*place) {
+        heap->items[*place - 1].us = us;
+        sift(heap, in, *place - 1);
+    } else {
+        vec_push(heap, (struct due){ us, job });
+        *place = (uint32_t)heap->len;
+        sift(heap, in, heap->len - 1);
+    }
 }
 
 void due_remove(struct state *state, struct job *job)
 {
-    if (!job->due_at)
-        return;
-    size_t at = job->due_at - 1;
-    job->due_at = 0;
-    struct due last = state->due.items[--state->due.len];
-    if (at < state->due.len) {
-        put(state, at, last);
-        sift(state, at);
-    }
+    leave(state, job, (enum due_in)job->due_in);
+    if (job->more)
+        leave(state, job, DUE_BESIDES);
 }
 
 void due_update(struct state *state, struct job *job)
 {
-    int64_t us = due_of(state, job);
+    int64_t besides;
+    enum due_in in;
+    int64_t us = due_of(state, job, &in, &besides);
 
-    if (us == NEVER) {
-        due_remove(state, job);
-    } else if (job->due_at) {
-        state->due.items[job->due_at - 1].us = us;
-        sift(state, job->due_at - 1);
-    } else {
-        vec_push(&state->due, (struct due){ us, job });
-        job->due_at = (uint32_t)state->due.len;
-        sift(state, state->due.len - 1);
-    }
+    if (us == NEVER || in != (enum due_in)job->due_in)
+        leave(state, job, (enum due_in)job->due_in);
+    job->due_in = in & 3;
+    if (us != NEVER)
+        enter(state, job, in, us);
+    if (besides != NEVER)
+        enter(state, job, DUE_BESIDES, besides);
+    else if (job->more)
+        leave(state, job, DUE_BESIDES);
 }
 
-void due_rebuild(struct state *state)
+void due_restored(struct state *state)
 {
     for (const struct job *job = state_job_from(state, 0); job;
          job = state_job_from(state, (uint64_t)job->id + 1))
         due_update(state, job_at(state, job->id));
 }
 
+uint64_t due_partitions(const struct state *state)
+{
+    uint64_t sum = 0;
+
+    vec_each (struct partition *, at, &state->partitions) {
+        const PartitionSpec *spec = (*at)->spec;
+        if (spec->has_over_time_limit_min)
+            sum += hash_bytes(spec->name, strlen(spec->name), spec->over_time_limit_min);
+    }
+    return sum;
+}
+
+static void follow(struct state *state, struct job *job, void *ctx)
+{
+    (void)ctx;
+    if (job_phase(job) == PHASE_RUNNING)
+        due_update(state, job);
+}
+
+void due_follow(struct state *state, uint64_t before)
+{
+    if (due_partitions(state) != before)
+        holding_each(state, follow, NULL);
+}
+
+/* The first of all heaps; NULL when nothing is due ever. */
+static const struct due *first_due(const struct state *state, int64_t *us)
+{
+    const struct due *first = NULL;
+
+    *us = NEVER;
+    for (enum due_in in = 0; in < DUE_HEAPS; in++) {
+        const struct due *top = state->due[in].items;
+        if (!state->due[in].len)
+            continue;
+        int64_t at = plus(top->us, added(state, in));
+        if (at < *us || (first && at == *us && top->job->id < first->job->id)) {
+            *us = at;
+            first = top;
+        }
+    }
+    return first;
+}
+
 int64_t core_next_due(const struct state *state)
 {
-    int64_t due = state->due.len ? state->due.items[0].us : NEVER;
+    int64_t due;
 
+    first_due(state, &due);
     due = MIN(due, gang_next_us(state));
     return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
+}
+
+size_t due_count(const struct state *state)
+{
+    size_t count = 0;
+
+    for (enum due_in in = 0; in < DUE_BESIDES; in++)
+        count += state->due[in].len;
+    return count;
+}
+
+int due_check(const struct state *state, struct err *err)
+{
+    for (enum due_in in = 0; in < DUE_HEAPS; in++) {
+        const struct due_heap *heap = &state->due[in];
+        for (size_t i = 0; i < heap->len; i++) {
+            struct job *job = heap->items[i].job;
+            enum due_in is;
+            int64_t besides, us = due_of(state, job, &is, &besides);
+            bool right = in == DUE_BESIDES ? heap->items[i].us == besides
+                                           : heap->items[i].us == us && is == in;
+            if (!right || *place_of(job, in) != i + 1)
+                return err_set(err, ERR_INTERNAL, "core: job %u: its due time is not right",
+                               job->id);
+            if (i && sooner(&heap->items[i], &heap->items[(i - 1) / 2]))
+                return err_set(err, ERR_INTERNAL, "core: due: not a heap at %zu", i);
+        }
+    }
+    return 0;
+}
+
+/* ---- time ---- */
+
+static void skip(struct state *state, struct job *job, void *ctx)
+{
+    job->run->skipped_us += *(const int64_t *)ctx;
+    due_update(state, job);
+    job_touch(state, job);
 }
 
 /*
@@ -240,20 +395,7 @@ void time_skipped(struct state *state, int64_t us, bool new_leader)
     requests_shift(state, us);
     if (new_leader)
         us += silence_s(state) * US_PER_S;
-    vec_each (struct node *, at, &state->nodes) {
-        const struct node *node = *at;
-        for (size_t i = 0; i < node->jobs.len; i++) {
-            struct job *job = node->jobs.items[i];
-            size_t first = 0;
-            while (job->run->parts[first].node != node && !job->run->parts[first].node)
-                first++;
-            if (job->run->parts[first].node != node) /* its first node that holds it counts */
-                continue;
-            job->run->skipped_us += us;
-            due_update(state, job);
-            job_touch(state, job);
-        }
-    }
+    holding_each(state, skip, &us);
 }
 
 static void pending_due(struct state *state, struct job *job, struct events *out)
@@ -272,21 +414,33 @@ static void pending_due(struct state *state, struct job *job, struct events *out
         job_refresh(state, job, out);
 }
 
-static void limits_below(const struct state *state, size_t at, int64_t now_us,
-                         void (*each)(void *ctx, const struct job *job), void *ctx)
+struct below {
+    const struct due_heap *heap;
+    int64_t until_us; /* in the times of the heap */
+    void (*each)(void *ctx, const struct job *job);
+    void *ctx;
+};
+
+static void limits_below(const struct below *below, size_t at)
 {
-    if (at >= state->due.len || state->due.items[at].us > now_us)
+    if (at >= below->heap->len || below->heap->items[at].us > below->until_us)
         return;
-    if (job_phase(state->due.items[at].job) == PHASE_RUNNING)
-        each(ctx, state->due.items[at].job);
-    limits_below(state, at * 2 + 1, now_us, each, ctx); /* as deep as the heap */
-    limits_below(state, at * 2 + 2, now_us, each, ctx);
+    below->each(below->ctx, below->heap->items[at].job);
+    limits_below(below, at * 2 + 1); /* as deep as the heap */
+    limits_below(below, at * 2 + 2);
 }
 
 void core_limits_due(const struct state *state, int64_t now_us,
                      void (*each)(void *ctx, const struct job *job), void *ctx)
 {
-    limits_below(state, 0, now_us, each, ctx);
+    static const enum due_in rows[] = { DUE_LIMIT, DUE_LIMIT_OWN };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int64_t more = added(state, rows[i]);
+        struct below below = { &state->due[rows[i]], now_us - more, each, ctx };
+        if (more != NEVER)
+            limits_below(&below, 0);
+    }
 }
 
 static bool is_unheard(const CmdTime *cmd, const struct job *job)
@@ -328,10 +482,12 @@ enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events 
 {
     reservations_due(state, out);
     usage_due(state, out);
-    for (unsigned i = 0; i < DUE_PER_COMMAND && state->due.len; i++) {
-        struct job *job = state->due.items[0].job;
-        if (state->due.items[0].us > state->time_us)
+    for (unsigned i = 0; i < DUE_PER_COMMAND; i++) {
+        int64_t us;
+        const struct due *first = first_due(state, &us);
+        if (us > state->time_us)
             break;
+        struct job *job = first->job;
         switch (job_phase(job)) {
         case PHASE_PENDING:
             pending_due(state, job, out);

@@ -147,6 +147,7 @@ struct job_more {
     uint32_t unbound_attempt; /* became requeueable while it ran: its nodes do not know */
     uint16_t mail_times; /* MailType: the parts of its time limit that somebody wants to hear of */
     uint16_t mail_sent;  /* of those, told in this attempt */
+    uint32_t due_at;     /* as of the job; of what else is due while it runs */
 };
 
 enum { MAIL_TIMES = MAIL_TIME50 | MAIL_TIME80 | MAIL_TIME90 | MAIL_TIME100 };
@@ -166,13 +167,14 @@ struct job {
     bool direct_priority : 1;                     /* set by hand: does not age */
     bool touched : 1;                             /* its record hash is to be brought up to date */
     uint8_t requeue : 2, kill_on_invalid_dep : 2; /* as asked: JOB_ASKED_* */
+    uint8_t due_in : 2;                           /* which heap due_at is of; due.c */
     uint32_t attempt;  /* of the current or last start; 0 before the first */
     uint64_t changed;  /* index of the last command that changed it; not kept over a restart */
     uint32_t priority; /* what the order goes by; core shows 0 while held */
     int32_t nice;
     uint32_t array_task_id;
     uint32_t name_next, name_prev; /* chain of the unended jobs with its (uid, name) hash */
-    uint32_t due_at;               /* place in the heap of due times + 1; 0: nothing is due */
+    uint32_t due_at;               /* place in a heap of due times + 1; 0: nothing is due */
     int64_t time_limit_s; /* -1 unlimited; what holds now, with the partition's default filled in */
     int64_t submit_us, begin_us, planned_start_us;
     int64_t eligible_us; /* since when only resources and policy keep it waiting; 0: others do */

@@ -203,6 +203,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     const char *name = cmd->change ? cmd->change->name : NULL;
     struct partition *partition = name ? partition_at(state, name) : NULL;
     enum err_code code = ERR_OK;
+    uint64_t due = due_partitions(state);
 
     if (str_is_empty(name) || strlen(name) > LIMIT_NAME_BYTES)
         return ERR_INVALID_PARTITION;
@@ -221,7 +222,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     state->generation++;
     accounts_follow(state);
     reservations_follow(state, out);
-    due_rebuild(state);
+    due_follow(state, due);
     emit(out, EVENT_PARTITION)->text = arena_strdup(&out->arena, name);
     return ERR_OK;
 }

@@ -140,6 +140,7 @@ static struct job_more *more_copy(const struct job_more *more)
         return NULL;
     struct job_more *copy = NEW(struct job_more);
     *copy = *more;
+    copy->due_at = 0;
     copy->reason_text = mem_strdup(more->reason_text);
     copy->admin_comment = mem_strdup(more->admin_comment);
     copy->system_comment = mem_strdup(more->system_comment);
@@ -323,6 +324,7 @@ static struct job *task_from(struct state *state, const struct job *meta, uint32
     task->qos = words_take(&state->words, meta->qos);
     task->deps = deps_copy(meta->deps);
     task->more = more_copy(meta->more);
+    task->due_in = DUE_FIXED;
     return task;
 }
 

@@ -273,7 +273,7 @@ static int verdict(struct restore *restore, struct err *err)
         node_see_shrunk(*at);
     reservations_renumber(restore->state);
     reservations_next(restore->state);
-    due_rebuild(restore->state);
+    due_restored(restore->state);
     restore->state->generation++;
     restore->state->restoring = false;
     settle(restore->state);

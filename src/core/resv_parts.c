@@ -150,15 +150,19 @@ void resv_licences_count(struct reservation *resv, const struct job *job, int by
     }
 }
 
-void resv_licences_recount(const struct state *state, struct reservation *resv)
+static void count_licences(struct state *state, struct job *job, void *ctx)
 {
-    if (!resv->licences.len)
-        return;
-    for (const struct job *job = state_job_from(state, 1); job;
-         job = state_job_from(state, (uint64_t)job->id + 1)) {
-        if (job_holds(job) && str_eq(job->run->reservation, resv->spec->name))
-            resv_licences_count(resv, job, 1);
-    }
+    struct reservation *resv = ctx;
+
+    (void)state;
+    if (str_eq(job->run->reservation, resv->spec->name))
+        resv_licences_count(resv, job, 1);
+}
+
+void resv_licences_recount(struct state *state, struct reservation *resv)
+{
+    if (resv->licences.len)
+        holding_each(state, count_licences, resv);
 }
 
 static bool holds_now(const struct state *state, const struct reservation *resv)

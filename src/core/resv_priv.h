@@ -37,7 +37,7 @@ void resv_parts_derive(const struct state *state, struct reservation *resv);
 void resv_licences_derive(struct reservation *resv);
 /* A job of it starts (1) or is gone (-1). */
 void resv_licences_count(struct reservation *resv, const struct job *job, int by);
-void resv_licences_recount(const struct state *state, struct reservation *resv);
+void resv_licences_recount(struct state *state, struct reservation *resv);
 void resv_add_use(const struct job *job, const struct node *node, struct resv_part *use);
 size_t resv_gres_at(const struct node *node, const char *name, const char *type);
 

@@ -110,7 +110,8 @@ void state_free(struct state *state)
     vec_done(&state->partitions);
     vec_done(&state->reservations);
     vec_done(&state->licences);
-    vec_done(&state->due);
+    for (size_t i = 0; i < DUE_HEAPS; i++)
+        vec_done(&state->due[i]);
     vec_done(&state->lent);
     vec_done(&state->gang);
     vec_done(&state->news);

@@ -37,9 +37,25 @@ struct job_index {
     size_t first, count, cap;
 };
 
+/*
+ * When something is due: each heap has times that no configuration changes, and what it has to add
+ * to them is looked up when somebody asks. A job is in one of the first and perhaps in the last.
+ */
+enum due_in {
+    DUE_FIXED,     /* nothing is added */
+    DUE_LIMIT,     /* the end of a time limit */
+    DUE_LIMIT_OWN, /* the same with the OverTimeLimit of its partition */
+    DUE_FORGET,    /* the end of a job */
+    DUE_BESIDES,   /* of a running job: what is due besides its limit; nothing is added */
+    DUE_HEAPS,
+};
 struct due {
     int64_t us;
     struct job *job;
+};
+struct due_heap {
+    struct due *items;
+    size_t len, cap;
 };
 
 struct request {
@@ -98,7 +114,7 @@ struct state {
     size_t by_phase[PHASE_ENDED + 1]; /* tasks, each waiting one counted */
     uint32_t *name_buckets;
     size_t name_bucket_count, name_count;
-    VEC(struct due) due;
+    struct due_heap due[DUE_HEAPS];
 
     VEC(struct node *) nodes;
     struct map node_names;
@@ -242,8 +258,18 @@ enum err_code job_resize(struct state *state, struct job *job, const JobSpec *ch
 /* due.c */
 void due_update(struct state *state, struct job *job);
 void due_remove(struct state *state, struct job *job);
-void due_rebuild(struct state *state); /* the configuration changed */
+void due_restored(struct state *state); /* all records are there */
+/* What partitions say of it, as one number; and when it has become another. */
+uint64_t due_partitions(const struct state *state);
+void due_follow(struct state *state, uint64_t before);
+int due_check(const struct state *state, struct err *err);
+size_t due_count(const struct state *state);
 void time_skipped(struct state *state, int64_t us, bool new_leader);
+
+/* holding.c */
+typedef void holding_fn(struct state *state, struct job *job, void *ctx);
+/* Each job that holds nodes, once; `each` changes none of that. */
+void holding_each(struct state *state, holding_fn *each, void *ctx);
 
 /* array.c */
 struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);

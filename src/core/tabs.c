@@ -143,22 +143,16 @@ void tab_run_add(const struct state *state, struct tab_run *run, const struct jo
     }
 }
 
-/* Jobs that run are found at the first node that they hold; one beside others is charged nothing. */
-static void add_runs_of(struct state *state, const struct node *node)
+static void add_run(struct state *state, struct job *job, void *ctx)
 {
-    for (size_t i = 0; i < node->jobs.len; i++) {
-        const struct job *job = node->jobs.items[i];
-        struct tab_record *tab = tab_record(job->tab);
-        struct charge charge;
-        unsigned first = 0;
-        while (!job->run->parts[first].node)
-            first++;
-        if (job->run->parts[first].node != node || !tab->kept || !job_is_counted_running(job))
-            continue;
-        state->looked++;
-        charge_given(state, job, &charge);
-        tab_run_add(state, tab_run(state, tab, job->run->partition), job, &charge, 1);
-    }
+    struct tab_record *tab = tab_record(job->tab);
+    struct charge charge;
+
+    (void)ctx;
+    if (!tab->kept || !job_is_counted_running(job))
+        return;
+    charge_given(state, job, &charge);
+    tab_run_add(state, tab_run(state, tab, job->run->partition), job, &charge, 1);
 }
 
 static void recount_runs(struct state *state)
@@ -168,8 +162,7 @@ static void recount_runs(struct state *state)
             *run = (struct tab_run){ .partition = run->partition };
         (*at)->kept = tab_is_kept(state, *at);
     }
-    vec_each (struct node *, at, &state->nodes)
-        add_runs_of(state, *at);
+    holding_each(state, add_run, NULL);
 }
 
 /* ---- all of them ---- */
