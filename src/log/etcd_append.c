@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/limits.h"
 #include "log/etcd_priv.h"
 #include "sys/log.h"
 
@@ -20,6 +19,13 @@ enum {
      */
     WAIT_MIN_MS = 500,
     WAIT_MAX_MS = 4000,
+    /*
+     * A commit costs etcd's members the same for few commands as for many. Who got an answer from a
+     * full batch often comes back at once: the next one waits for as many as the last one had, not
+     * for longer than a fraction of a commit. Few commands are not waited for.
+     */
+    GATHER_LEAST = 16,
+    GATHER_MS = 1,
 };
 
 static void send_flying(struct etcd_log *self);
@@ -45,7 +51,7 @@ int etcd_append(struct log *log, struct span command, const struct log_payload *
         return err_set(err, ERR_TOO_MANY, "the log is %zu bytes behind", self->queue_bytes);
     struct batch *batch = self->queue_tail;
     if (!batch || batch->bytes.len + size > ETCD_BATCH_BYTES ||
-        batch->count == LIMIT_BATCH_COMMANDS) {
+        batch->count == ETCD_BATCH_COMMANDS) {
         batch = NEW(struct batch);
         if (self->queue_tail)
             self->queue_tail->next = batch;
@@ -92,10 +98,33 @@ void etcd_flush(struct log *log)
     send_next(self);
 }
 
+static void on_gathered(void *arg)
+{
+    struct etcd_log *self = arg;
+
+    self->gather_timer = NULL;
+    self->gathered = true;
+    send_next(self);
+}
+
+/* True: others are expected, and the batch goes when they are here or the time is over. */
+static bool gather(struct etcd_log *self)
+{
+    if (self->gathered || self->last_count < GATHER_LEAST || self->queued >= self->last_count)
+        return false;
+    if (!self->gather_timer)
+        self->gather_timer = self->io->timer(self->io_ctx, GATHER_MS, on_gathered, self);
+    return true;
+}
+
 static void send_next(struct etcd_log *self)
 {
-    if (!self->leading || self->flying || !self->queue || !self->released || etcd_over(self))
+    if (!self->leading || self->flying || !self->queue || !self->released || etcd_over(self) ||
+        gather(self))
         return;
+    etcd_untimer(self, &self->gather_timer);
+    self->gathered = false;
+    self->last_count = self->queue->count;
     struct batch *batch = pop_queue(self);
     batch->first = self->log.point.index + 1;
     struct log_batch view = batch_view(batch, true);
@@ -340,4 +369,5 @@ void etcd_append_stop(struct etcd_log *self)
 {
     etcd_cancel(self, &self->append_call);
     etcd_untimer(self, &self->append_timer);
+    etcd_untimer(self, &self->gather_timer);
 }

@@ -15,7 +15,8 @@
 
 enum {
     ETCD_KEY_BYTES = 512,
-    ETCD_BATCH_BYTES = 512 * 1024,   /* a batch is full after that; compressed it is a quarter */
+    ETCD_BATCH_COMMANDS = 128,     /* two milliseconds of applying them, less than a commit takes */
+    ETCD_BATCH_BYTES = 512 * 1024, /* a batch is full after that; compressed it is a quarter */
     ETCD_RECORD_BYTES = 1024 * 1024, /* one command with its payload, at most */
     ETCD_TXN_COMPARES = 4,
     ETCD_TXN_OPS = 8,

@@ -87,7 +87,9 @@ struct etcd_log {
     int64_t flying_term;
     bool flying_repeated; /* sent more than once, or without an answer */
     unsigned append_failures;
-    void *append_call, *append_timer;
+    void *append_call, *append_timer, *gather_timer;
+    uint32_t last_count; /* commands of the batch that was sent last */
+    bool gathered;       /* the next one has waited */
 
     /* etcd_keep.c */
     struct payload_disk *disk;
