@@ -186,7 +186,7 @@ void array_free(struct array *array)
     if (!array)
         return;
     free(array->bits);
-    free(array->record_slots);
+    slots_done(&array->record_ids);
     free(array);
 }
 
@@ -351,61 +351,30 @@ void array_format(const struct array *array, struct str *out)
 
 /* Records of single tasks. */
 
-static size_t home_of(const struct array *array, uint32_t task_id)
+static uint32_t task_hash_of(uint32_t task_id)
 {
-    return hash_mix(task_id) & (array->record_cap - 1);
+    return (uint32_t)hash_mix(task_id);
 }
 
-static void index_place(struct array *array, uint32_t task_id, uint32_t id)
+void array_index_put(struct array *array, const struct job *job)
 {
-    size_t at = home_of(array, task_id);
-
-    while (array->record_slots[at])
-        at = (at + 1) & (array->record_cap - 1);
-    array->record_slots[at] = id;
-}
-
-void array_index_put(const struct state *state, struct array *array, const struct job *job)
-{
-    if ((array->records + 1) * 4 > array->record_cap * 3) {
-        uint32_t *old = array->record_slots, old_cap = array->record_cap;
-        array->record_cap = old_cap ? old_cap * 2 : 8;
-        array->record_slots = NEW_ARRAY(uint32_t, array->record_cap);
-        for (uint32_t i = 0; i < old_cap; i++) {
-            if (old[i])
-                index_place(array, job_at(state, old[i])->array_task_id, old[i]);
-        }
-        free(old);
-    }
-    index_place(array, job->array_task_id, job->id);
+    slots_put(&array->record_ids, task_hash_of(job->array_task_id), job->id);
     array->records++;
 }
 
-void array_index_del(const struct state *state, struct array *array, const struct job *job)
+void array_index_del(struct array *array, const struct job *job)
 {
-    size_t mask = array->record_cap - 1, at = home_of(array, job->array_task_id);
-
-    while (array->record_slots[at] != job->id)
-        at = (at + 1) & mask;
-    for (size_t next = (at + 1) & mask; array->record_slots[next]; next = (next + 1) & mask) {
-        const struct job *other = job_at(state, array->record_slots[next]);
-        size_t home = home_of(array, other->array_task_id);
-        if (((next - home) & mask) >= ((next - at) & mask)) {
-            array->record_slots[at] = array->record_slots[next];
-            at = next;
-        }
-    }
-    array->record_slots[at] = 0;
+    slots_del(&array->record_ids, task_hash_of(job->array_task_id), job->id);
     array->records--;
 }
 
 struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id)
 {
-    if (!array->record_cap)
-        return NULL;
-    for (size_t at = home_of(array, task_id); array->record_slots[at];
-         at = (at + 1) & (array->record_cap - 1)) {
-        struct job *job = job_at(state, array->record_slots[at]);
+    uint32_t id;
+
+    for (struct slots_at at = { 0 };
+         (id = slots_next(&array->record_ids, task_hash_of(task_id), &at));) {
+        struct job *job = job_at(state, id);
         if (job->array_task_id == task_id)
             return job;
     }

@@ -252,8 +252,7 @@ int core_check(const struct state *state, struct err *err)
     map_each (entry, &state->keys)
         digest += key_hash(entry->key, entry->value);
     for (size_t i = 0; i < state->requests.count; i++)
-        digest += request_hash(
-            &state->requests.ring[(state->requests.head + i) & (state->requests.cap - 1)]);
+        digest += request_hash(request_at(&state->requests, i));
     if (code == 0)
         code = due_check(state, err);
     if (code == 0)

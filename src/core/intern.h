@@ -20,6 +20,8 @@ typedef struct span intern_key_fn(const struct interned *value);
 struct intern {
     struct interned **slots; /* open addressing, at most 3/4 full */
     size_t cap, count;
+    struct interned **old; /* what is not in slots yet */
+    size_t old_cap, moved;
     intern_key_fn *key;
 };
 

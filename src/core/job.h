@@ -19,6 +19,7 @@
 #define CORE_JOB_H
 
 #include "base/bitset.h"
+#include "base/slots.h"
 #include "base/str.h"
 #include "base/util.h"
 #include "proto/job.pb-c.h"
@@ -105,8 +106,7 @@ struct array {
     uint32_t records;                     /* task records besides the one with the array's id */
     uint32_t first_waiting;               /* no task number below this waits */
     int64_t last_start_us;                /* of any of its tasks */
-    uint32_t *record_slots;               /* hash table of their ids, by task */
-    uint32_t record_cap;
+    struct slots record_ids;              /* their ids, by task */
     size_t run_count;
     uint64_t bits_hash; /* sum over the tasks, for the digest */
     uint8_t *bits;      /* two a task */

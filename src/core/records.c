@@ -238,7 +238,7 @@ void job_link(struct state *state, struct job *job)
     index_put(&state->jobs, job);
     state->records++;
     if (job->array && job->id != job->array->id)
-        array_index_put(state, job->array, job);
+        array_index_put(job->array, job);
     if (!job_has_ended(job))
         name_link(state, job);
     if (job->deps)
@@ -288,7 +288,7 @@ void job_forget(struct state *state, struct job *job, struct events *out)
     }
     state->digest -= job->hash;
     if (array)
-        array_index_del(state, array, job);
+        array_index_del(array, job);
     index_del(&state->jobs, id);
     state->records--;
     job_free(state, job, out);

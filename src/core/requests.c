@@ -2,10 +2,11 @@
 /*
  * requests.c - request ids and the answers they were given
  *
- * A ring in order of time, with a hash table beside it. An answer is kept for ten minutes, or until
- * LIMIT_REQUESTS newer ones have come.
+ * A ring in order of time, in pages that come and go with what is in it, and a hash table beside it.
+ * An answer is kept for ten minutes, or until LIMIT_REQUESTS newer ones have come.
  *
- * (1) slots[] holds place + 1, where a place is counted from the beginning of the ring's memory.
+ * (1) The table holds place + 1 in the ring.
+ * (2) A command forgets no more than EXPIRE_MOST: others wait for the next.
  */
 #include "core/state_priv.h"
 
@@ -21,77 +22,44 @@ static uint64_t id_hash(uint32_t uid, const uint8_t *id)
     return hash_bytes(id, 16, uid);
 }
 
-static size_t slot_count(const struct requests *requests)
+enum { PAGE = 1024, PLACES = LIMIT_REQUESTS + PAGE, EXPIRE_MOST = 64 };
+
+struct request *request_at(const struct requests *requests, size_t number)
 {
-    return requests->cap * 2;
-}
+    size_t place = (requests->head + number) % PLACES;
 
-static void place(struct requests *requests, size_t at)
-{
-    const struct request *request = &requests->ring[at];
-    size_t mask = slot_count(requests) - 1, slot = id_hash(request->uid, request->id) & mask;
-
-    while (requests->slots[slot])
-        slot = (slot + 1) & mask;
-    requests->slots[slot] = (uint32_t)at + 1;
-}
-
-static void resize(struct requests *requests, size_t cap)
-{
-    struct request *ring = NEW_ARRAY(struct request, cap);
-
-    for (size_t i = 0; i < requests->count; i++)
-        ring[i] = requests->ring[(requests->head + i) & (requests->cap - 1)];
-    free(requests->ring);
-    free(requests->slots);
-    requests->ring = ring;
-    requests->cap = cap;
-    requests->head = 0;
-    requests->slots = NEW_ARRAY(uint32_t, slot_count(requests));
-    for (size_t i = 0; i < requests->count; i++)
-        place(requests, i);
-}
-
-static size_t slot_of(const struct requests *requests, uint32_t uid, const uint8_t *id)
-{
-    size_t mask = slot_count(requests) - 1;
-
-    for (size_t slot = id_hash(uid, id) & mask; requests->slots[slot]; slot = (slot + 1) & mask) {
-        const struct request *request = &requests->ring[requests->slots[slot] - 1];
-        if (request->uid == uid && memcmp(request->id, id, 16) == 0)
-            return slot;
-    }
-    return SIZE_MAX;
+    return &requests->pages[place / PAGE][place % PAGE];
 }
 
 struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id)
 {
     const struct requests *requests = &state->requests;
+    uint32_t found;
 
-    if (!requests->count)
-        return NULL;
-    size_t slot = slot_of(requests, uid, id);
-    return slot == SIZE_MAX ? NULL : &requests->ring[requests->slots[slot] - 1];
+    for (struct slots_at at = { 0 };
+         (found = slots_next(&requests->slots, (uint32_t)id_hash(uid, id), &at));) {
+        struct request *request = &requests->pages[(found - 1) / PAGE][(found - 1) % PAGE];
+        if (request->uid == uid && memcmp(request->id, id, 16) == 0)
+            return request;
+    }
+    return NULL;
 }
 
 static void drop_oldest(struct state *state)
 {
     struct requests *requests = &state->requests;
-    const struct request *oldest = &requests->ring[requests->head];
-    size_t mask = slot_count(requests) - 1, at = slot_of(requests, oldest->uid, oldest->id);
+    size_t page = requests->head / PAGE;
+    const struct request *oldest = request_at(requests, 0);
 
     state->digest -= request_hash(oldest);
-    for (size_t next = (at + 1) & mask; requests->slots[next]; next = (next + 1) & mask) {
-        const struct request *other = &requests->ring[requests->slots[next] - 1];
-        size_t home = id_hash(other->uid, other->id) & mask;
-        if (((next - home) & mask) >= ((next - at) & mask)) {
-            requests->slots[at] = requests->slots[next];
-            at = next;
-        }
-    }
-    requests->slots[at] = 0;
-    requests->head = (requests->head + 1) & (requests->cap - 1);
+    slots_del(&requests->slots, (uint32_t)id_hash(oldest->uid, oldest->id),
+              (uint32_t)requests->head + 1);
+    requests->head = (requests->head + 1) % PLACES;
     requests->count--;
+    if (requests->head / PAGE != page || !requests->count) {
+        free(requests->pages[page]);
+        requests->pages[page] = NULL;
+    }
 }
 
 void request_put(struct state *state, const struct request *request)
@@ -100,12 +68,13 @@ void request_put(struct state *state, const struct request *request)
 
     if (requests->count >= LIMIT_REQUESTS)
         drop_oldest(state);
-    if (requests->count == requests->cap)
-        resize(requests, requests->cap ? requests->cap * 2 : 64);
-    size_t at = (requests->head + requests->count) & (requests->cap - 1);
-    requests->ring[at] = *request;
-    requests->count++;
-    place(requests, at);
+    size_t place = (requests->head + requests->count++) % PLACES;
+    if (!requests->pages)
+        requests->pages = NEW_ARRAY(struct request *, PLACES / PAGE);
+    if (!requests->pages[place / PAGE])
+        requests->pages[place / PAGE] = NEW_ARRAY(struct request, PAGE);
+    *request_at(requests, requests->count - 1) = *request;
+    slots_put(&requests->slots, (uint32_t)id_hash(request->uid, request->id), (uint32_t)place + 1);
     state->digest += request_hash(request);
 }
 
@@ -114,7 +83,7 @@ void requests_shift(struct state *state, int64_t us)
     struct requests *requests = &state->requests;
 
     for (size_t i = 0; i < requests->count; i++) {
-        struct request *request = &requests->ring[(requests->head + i) & (requests->cap - 1)];
+        struct request *request = request_at(requests, i);
         state->digest -= request_hash(request);
         request->time_us += us;
         state->digest += request_hash(request);
@@ -125,16 +94,18 @@ void requests_expire(struct state *state)
 {
     struct requests *requests = &state->requests;
 
-    while (requests->count && requests->ring[requests->head].time_us + KEPT_US <= state->time_us)
+    for (unsigned i = 0; i < EXPIRE_MOST && requests->count &&
+                         request_at(requests, 0)->time_us + KEPT_US <= state->time_us;
+         i++)
         drop_oldest(state);
-    if (requests->cap > 4096 && requests->count < requests->cap / 8)
-        resize(requests, requests->cap / 4);
 }
 
 void requests_done(struct requests *requests)
 {
-    free(requests->ring);
-    free(requests->slots);
+    for (size_t i = 0; requests->pages && i < PLACES / PAGE; i++)
+        free(requests->pages[i]);
+    free(requests->pages);
+    slots_done(&requests->slots);
     *requests = (struct requests){ 0 };
 }
 

@@ -36,10 +36,8 @@ static uint32_t *records_of(struct state *state, const struct array *array, size
     uint32_t *ids = ARENA_ARRAY(&state->scratch, uint32_t, array->records + 1);
 
     *count = 0;
-    for (uint32_t i = 0; i < array->record_cap; i++) {
-        if (array->record_slots[i])
-            ids[(*count)++] = array->record_slots[i];
-    }
+    for (size_t at = 0; (ids[*count] = slots_walk(&array->record_ids, &at));)
+        ++*count;
     qsort(ids, *count, sizeof(*ids), by_id);
     return ids;
 }

@@ -246,7 +246,7 @@ static void put_requests(struct writer *writer, const struct state *state)
     const struct requests *requests = &state->requests;
 
     for (size_t i = 0; i < requests->count; i++) {
-        const struct request *request = &requests->ring[(requests->head + i) & (requests->cap - 1)];
+        const struct request *request = request_at(requests, i);
         SnapshotRecord record = SNAPSHOT_RECORD__INIT;
         SnapshotRequest msg = SNAPSHOT_REQUEST__INIT;
         msg.has_uid = msg.has_request_id = msg.has_time_us = msg.has_job_id = msg.has_code = true;

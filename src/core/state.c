@@ -131,7 +131,7 @@ void state_free(struct state *state)
     arena_done(&state->scratch);
     pb_free(state->config);
     pb_free(state->controllers);
-    free(state->name_buckets);
+    slots_done(&state->names);
     free(state->leader);
     free(state->leader_address);
     free(state);
@@ -255,53 +255,38 @@ uint64_t name_hash(uint32_t uid, struct span name)
     return hash_bytes(name.ptr, name.len, uid);
 }
 
-static uint32_t *bucket(const struct state *state, uint64_t hash)
+static uint32_t chain_hash(const struct job *job)
 {
-    return &state->name_buckets[hash & (state->name_bucket_count - 1)];
-}
-
-static void chain(struct state *state, struct job *job)
-{
-    uint32_t *head = bucket(state, name_hash(job->owner->uid, job_name(job)));
-
-    job->name_prev = 0;
-    job->name_next = *head;
-    if (*head)
-        job_at(state, *head)->name_prev = job->id;
-    *head = job->id;
-}
-
-static void grow_buckets(struct state *state)
-{
-    size_t old_count = state->name_bucket_count;
-    uint32_t *old = state->name_buckets;
-
-    state->name_bucket_count = old_count ? old_count * 2 : 64;
-    state->name_buckets = NEW_ARRAY(uint32_t, state->name_bucket_count);
-    for (size_t i = 0; i < old_count; i++) {
-        for (uint32_t id = old[i]; id;) {
-            struct job *job = job_at(state, id);
-            id = job->name_next;
-            chain(state, job);
-        }
-    }
-    free(old);
+    return (uint32_t)name_hash(job->owner->uid, job_name(job));
 }
 
 void name_link(struct state *state, struct job *job)
 {
-    if (state->name_count >= state->name_bucket_count)
-        grow_buckets(state);
-    chain(state, job);
+    struct slots_at at = { 0 };
+    uint32_t hash = chain_hash(job), first = slots_next(&state->names, hash, &at);
+
+    job->name_prev = 0;
+    job->name_next = first;
+    if (first) {
+        job_at(state, first)->name_prev = job->id;
+        slots_set(&state->names, &at, job->id);
+    } else {
+        slots_put(&state->names, hash, job->id);
+    }
     state->name_count++;
 }
 
 void name_unlink(struct state *state, struct job *job)
 {
+    struct slots_at at = { 0 };
+    uint32_t hash = job->name_prev ? 0 : chain_hash(job);
+
     if (job->name_prev)
         job_at(state, job->name_prev)->name_next = job->name_next;
-    else
-        *bucket(state, name_hash(job->owner->uid, job_name(job))) = job->name_next;
+    else if (!job->name_next)
+        slots_del(&state->names, hash, job->id);
+    else if (slots_next(&state->names, hash, &at))
+        slots_set(&state->names, &at, job->name_next);
     if (job->name_next)
         job_at(state, job->name_next)->name_prev = job->name_prev;
     job->name_next = job->name_prev = 0;
@@ -310,7 +295,8 @@ void name_unlink(struct state *state, struct job *job)
 
 struct job *name_next(const struct state *state, uint64_t hash, const struct job *after)
 {
-    uint32_t id = after ? after->name_next : state->name_bucket_count ? *bucket(state, hash) : 0;
+    struct slots_at at = { 0 };
+    uint32_t id = after ? after->name_next : slots_next(&state->names, (uint32_t)hash, &at);
 
     return id ? job_at(state, id) : NULL;
 }

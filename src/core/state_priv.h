@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/slots.h"
 #include "base/vec.h"
 #include "core/accounts_priv.h"
 #include "core/core.h"
@@ -77,9 +78,9 @@ struct changes {
 };
 
 struct requests {
-    struct request *ring; /* cap is a power of two; oldest first */
-    size_t cap, head, count;
-    uint32_t *slots; /* open addressing by (uid, id): place in the ring + 1 */
+    struct request **pages; /* a ring, oldest first; NULL where there is none */
+    size_t head, count;
+    struct slots slots; /* by (uid, id): place in the ring + 1 */
 };
 
 /* Ids of jobs that wait for something, in order. */
@@ -112,8 +113,8 @@ struct state {
     struct job_index jobs;
     size_t records;
     size_t by_phase[PHASE_ENDED + 1]; /* tasks, each waiting one counted */
-    uint32_t *name_buckets;
-    size_t name_bucket_count, name_count;
+    struct slots names;               /* the first of each chain of name_next */
+    size_t name_count;
     struct due_heap due[DUE_HEAPS];
 
     VEC(struct node *) nodes;
@@ -282,8 +283,8 @@ int array_select(const struct array *array, const char *text, size_t len, struct
 /* Gives a waiting task its own record (or the array's, for the last one). */
 struct job *array_split(struct state *state, struct job *meta, uint32_t number, struct events *out);
 /* Records of single tasks, besides the one with the array's id. */
-void array_index_put(const struct state *state, struct array *array, const struct job *job);
-void array_index_del(const struct state *state, struct array *array, const struct job *job);
+void array_index_put(struct array *array, const struct job *job);
+void array_index_del(struct array *array, const struct job *job);
 struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id);
 void array_format_set(const struct array *array, const struct bitset *set, struct str *out);
 
@@ -392,6 +393,7 @@ int shape_read_licences(struct shape *shape, const JobSpec *spec, struct err *er
 /* requests.c */
 bool changes_reach(const struct state *state, uint64_t since);
 void changes_forgot(struct changes *changes, uint32_t id, uint64_t index);
+struct request *request_at(const struct requests *requests, size_t number); /* oldest first */
 struct request *request_find(const struct state *state, uint32_t uid, const uint8_t *id);
 void request_put(struct state *state, const struct request *request);
 void request_advance(struct state *state, struct request *request, uint32_t job_id, uint32_t code,

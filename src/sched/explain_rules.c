@@ -201,9 +201,9 @@ void explain_throttle(const struct sched *sched, const struct job *job, int64_t 
     const struct job *first = state_job(sched->state, array->id);
     int64_t end_us = first && first->run ? job_end_by(first, first->run->start_us) : INT64_MAX;
 
-    for (uint32_t i = 0; i < array->record_cap; i++) {
-        const struct job *task =
-            array->record_slots[i] ? state_job(sched->state, array->record_slots[i]) : NULL;
+    uint32_t id;
+    for (size_t at = 0; (id = slots_walk(&array->record_ids, &at));) {
+        const struct job *task = state_job(sched->state, id);
         if (task && task->run && !job_has_ended(task))
             end_us = MIN(end_us, job_end_by(task, task->run->start_us));
     }

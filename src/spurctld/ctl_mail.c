@@ -116,10 +116,11 @@ static void say_time(const struct ctl *ctl, const struct event *event, unsigned 
 /* The smallest and the largest exit code of the array's tasks that are still known. */
 static void exit_codes(const struct state *state, const struct array *array, int *low, int *high)
 {
+    uint32_t id = array->id;
+
     *low = *high = -1;
-    for (uint32_t i = 0; i <= array->record_cap; i++) {
-        uint32_t id = i < array->record_cap ? array->record_slots[i] : array->id;
-        const struct job *job = id ? state_job(state, id) : NULL;
+    for (size_t at = 0; id; id = slots_walk(&array->record_ids, &at)) {
+        const struct job *job = state_job(state, id);
         if (!job || !job->is_task || !job->run)
             continue;
         int code = WEXITSTATUS(job->run->exit_status);

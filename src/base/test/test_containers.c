@@ -6,6 +6,7 @@
 #include "base/bitset.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/slots.h"
 #include "base/vec.h"
 
 static void arena_gives_zeroed_aligned_memory(void **state)
@@ -99,6 +100,62 @@ static void map_numbers_and_text_do_not_meet(void **state)
     map_done(&map);
 }
 
+static bool slots_have(const struct slots *slots, uint32_t hash, uint32_t number)
+{
+    struct slots_at at = { 0 };
+    uint32_t found;
+
+    while ((found = slots_next(slots, hash, &at)) && found != number)
+        continue;
+    return found;
+}
+
+/* Many have the same hash; some go while others come. */
+static void slots_keep_what_they_are_given(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    struct slots slots = { 0 };
+    size_t walked = 0, at = 0;
+
+    for (uint32_t i = 1; i <= COUNT; i++) {
+        slots_put(&slots, (uint32_t)hash_mix(i / 3), i);
+        if (i % 2 == 0)
+            slots_del(&slots, (uint32_t)hash_mix(i / 2 / 3), i / 2);
+        if (i % 1000 != 0)
+            continue;
+        for (uint32_t k = 1; k <= i; k++)
+            assert_int_equal(slots_have(&slots, (uint32_t)hash_mix(k / 3), k), k > i / 2);
+    }
+    assert_int_equal(slots.count, COUNT / 2);
+    for (uint32_t number; (number = slots_walk(&slots, &at)); walked++)
+        assert_true(number > COUNT / 2);
+    assert_int_equal(walked, COUNT / 2);
+    struct slots_at place = { 0 };
+    assert_int_not_equal(slots_next(&slots, (uint32_t)hash_mix(COUNT / 3), &place), 0);
+    slots_set(&slots, &place, 7);
+    assert_true(slots_have(&slots, (uint32_t)hash_mix(COUNT / 3), 7));
+    slots_done(&slots);
+}
+
+/* None of the puts does much more than the others, however many there are. */
+static void slots_grow_little_by_little(void **state)
+{
+    (void)state;
+    struct slots slots = { 0 };
+
+    for (uint32_t i = 1; i <= 100000; i++) {
+        size_t left = slots.old ? slots.old_cap - slots.moved : 0;
+        uint64_t *old = slots.old;
+        slots_put(&slots, (uint32_t)hash_mix(i), i);
+        if (slots.old == old && old)
+            assert_true(left - (slots.old_cap - slots.moved) <= 16);
+        else if (old)
+            assert_true(left <= 16);
+    }
+    slots_done(&slots);
+}
+
 static void bitset_formats_and_parses(void **state)
 {
     (void)state;
@@ -166,5 +223,6 @@ static void checksums_match_published_values(void **state)
 
 UNIT_MAIN(UNIT(arena_gives_zeroed_aligned_memory), UNIT(vec_keeps_order),
           UNIT(map_walks_in_insertion_order), UNIT(map_numbers_and_text_do_not_meet),
+          UNIT(slots_keep_what_they_are_given), UNIT(slots_grow_little_by_little),
           UNIT(bitset_formats_and_parses), UNIT(bitset_algebra),
           UNIT(checksums_match_published_values))

@@ -38,6 +38,7 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
 {
     struct err err = { 0 };
     double begin = now_ms(CLOCK_MONOTONIC);
+    double busy = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) : 0;
 
     rig->now_us += 1;
     PUT(cmd, time_us, rig->now_us);
@@ -45,6 +46,7 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
     core_apply(rig->state, ++rig->index, cmd, &rig->events);
     double applied = now_ms(CLOCK_MONOTONIC);
     double cpu = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) : 0;
+    rig->applied_ms = cpu - busy > rig->applied_ms ? cpu - busy : rig->applied_ms;
     if (rig->sched)
         sched_feed_all(rig->sched, &rig->events);
     double took = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) - cpu : 0;
