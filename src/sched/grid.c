@@ -131,6 +131,22 @@ static uint32_t column_down(const struct grid *grid, uint32_t row, uint32_t col)
     return UINT32_MAX;
 }
 
+uint32_t grid_count(const struct grid *grid, uint32_t row, uint32_t col, uint32_t enough)
+{
+    uint32_t count = 0;
+
+    for (; row < grid->rows && count < enough; row++) {
+        const uint64_t *filled = &grid->filled[(size_t)row * grid->row_words];
+        const struct cell *cells = &grid->cells[(size_t)row * grid->cols];
+        uint64_t skip = (UINT64_C(1) << (col % 64)) - 1;
+        for (uint32_t word = col / 64; word < grid->row_words; word++, skip = 0) {
+            for (uint64_t bits = filled[word] & ~skip; bits; bits &= bits - 1)
+                count += cells[word * 64 + (uint32_t)__builtin_ctzll(bits)].count;
+        }
+    }
+    return MIN(count, enough);
+}
+
 static bool next_cell_up(struct grid_walk *walk)
 {
     uint32_t from = walk->inside ? walk->col + 1 : walk->col;

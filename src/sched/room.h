@@ -45,6 +45,8 @@ struct grid {
 void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts);
 void grid_done(struct grid *grid);
 void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t cell);
+/* Hosts in cells at or beyond (row, col); `enough`: more need not be counted. */
+uint32_t grid_count(const struct grid *grid, uint32_t row, uint32_t col, uint32_t enough);
 
 /* Walks the hosts of `among` in cells at or beyond (row, col); `down`: from the roomiest. */
 struct grid_walk {

@@ -196,6 +196,29 @@ static int64_t end_by(const struct host *host, const struct want *want, struct h
     return host->blocks.items[host->blocks.len - 1].start_us;
 }
 
+/*
+ * By how many hosts a job of the family does not fit at least, whatever else is asked of them: as many
+ * must get more room before it is worth a try. 0: that cannot be said.
+ */
+static uint32_t hosts_lacking(const struct sched *sched, const struct family *family)
+{
+    uint32_t want = family->shape->min_nodes, most = 0;
+
+    for (uint32_t p = 0; p < family->shape->partition_count; p++) {
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < family->kinds && count < want; k++) {
+            const struct ask *ask = &family->asks[p * family->kinds + k];
+            const struct kind *kind = sched->kinds.items[k];
+            if (!ask->able)
+                continue;
+            count += grid_count(&kind->spare, ask->row, ask->col, want - count);
+            count += grid_count(&kind->bound, ask->row, ask->col, want - count);
+        }
+        most = MAX(most, count);
+    }
+    return want - most;
+}
+
 static void wake(struct sched *sched, uint32_t number, const struct host *host,
                  const struct want *want, struct has has)
 {
@@ -209,6 +232,12 @@ static void wake(struct sched *sched, uint32_t number, const struct host *host,
     uint32_t helps = family->by_tasks ? ask->most : 1;
     if (family->lacking > helps && !family->particular) {
         family->lacking -= helps;
+        return;
+    }
+    uint32_t lacking = family->particular ? 0 : hosts_lacking(sched, family);
+    if (lacking) { /* others took what was freed before */
+        family->lacking = lacking;
+        family->by_tasks = false;
         return;
     }
     family_heat(sched, family, end_by(host, want, has));
@@ -244,6 +273,20 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
     heap_set(&sched->offers, &host->offer_at, found, best);
 }
 
+/* Has the host what a job of the family wants at least? */
+static bool may_serve(const struct host *host, struct family *family, const struct ask *asks)
+{
+    struct has has = host_has(host);
+
+    for (uint32_t p = 0; p < family->shape->partition_count; p++) {
+        const struct ask *ask = &asks[p * family->kinds + host->kind->number];
+        struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p };
+        if (ask->able && ask->cpus <= has.cpus && may_fit(host, &want, has))
+            return true;
+    }
+    return false;
+}
+
 bool wants_may_offer(struct sched *sched, struct family *family)
 {
     enum { HOSTS_MOST = 8 };
@@ -255,15 +298,9 @@ bool wants_may_offer(struct sched *sched, struct family *family)
         return true;
     const struct ask *asks = family_asks(sched, family);
     for (size_t i = 0; i < count; i++) {
-        const struct host *host =
-            CONTAINER_OF(sched->offers.items.items[i].at, struct host, offer_at);
-        struct has has = host_has(host);
-        for (uint32_t p = 0; p < family->shape->partition_count; p++) {
-            const struct ask *ask = &asks[p * family->kinds + host->kind->number];
-            struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p };
-            if (ask->able && ask->cpus <= has.cpus && may_fit(host, &want, has))
-                return true;
-        }
+        if (may_serve(CONTAINER_OF(sched->offers.items.items[i].at, struct host, offer_at), family,
+                      asks))
+            return true;
     }
     return false;
 }
@@ -278,7 +315,10 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
         const struct pend *pend = pend_find(sched, was.key.id);
         if (pend && pend->place == PEND_QUEUED && was.family->end_by_us != INT64_MAX) {
             *order = was.key;
-            return was.family;
+            if (may_serve(*host, was.family, family_asks(sched, was.family)))
+                return was.family;
+            (*host)->offered =
+                was.key; /* others have taken it meanwhile: as if it had been tried */
         }
         find_offer(sched, (uint32_t)(*host - sched->hosts.items), *host);
     }
