@@ -108,6 +108,7 @@ ERR(ERR_NOT_WHOLE_HET_JOB, 2108, FAILED_PRECONDITION, 409, "Operation not permit
 ERR(ERR_CORE_COUNT, 2111, INVALID_ARGUMENT, 400, "Core count for reservation node list is not consistent")
 ERR(ERR_TRES, 2115, INVALID_ARGUMENT, 400, "Trackable RESource (TRES) specification is invalid")
 ERR(ERR_GRES_TYPE, 2119, INVALID_ARGUMENT, 400, "Invalid generic resource type")
+ERR(ERR_REBOOT_IN_PROGRESS, 2120, FAILED_PRECONDITION, 409, "Node reboot in progress")
 ERR(ERR_NICE, 2123, INVALID_ARGUMENT, 400, "Invalid --nice value")
 ERR(ERR_TIME_MIN, 2124, INVALID_ARGUMENT, 400, "Invalid time-min specification (exceeds job's time or other limits)")
 ERR(ERR_ENVIRONMENT, 2127, INVALID_ARGUMENT, 400, "Environment is missing in job")

@@ -53,6 +53,10 @@ int control_show_steps(struct control *control, int argc, char **argv);
 int control_listpids(struct control *control, int argc, char **argv);
 int control_liststeps(struct control *control, int argc, char **argv);
 
+/* control_reboot.c */
+int control_reboot(struct control *control, int argc, char **argv);
+int control_cancel_reboot(struct control *control, int argc, char **argv);
+
 /* control_jobs.c */
 int control_hold(struct control *control, int argc, char **argv);
 int control_uhold(struct control *control, int argc, char **argv);

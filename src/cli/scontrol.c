@@ -208,7 +208,6 @@ enum {
 };
 
 static const char no_power[] = "nodes are not switched on and off";
-static const char no_reboot[] = "nodes are not rebooted";
 static const char no_level[] = "log levels are set in the configuration";
 static const char on_node[] = "the agent of a node does not answer it";
 
@@ -216,7 +215,7 @@ static const char on_node[] = "the agent of a node does not answer it";
 static const struct control_row verbs[] = {
     { "abort", 5, 0, 0, NULL, .help = "stop the controller at once", .later = "shutdown stops it" },
     { "all", 3, 0, 0, do_switch, SWITCH_ALL, .help = "show hidden things too" },
-    { "cancel_reboot", 8, 1, 1, NULL, .args = "NODES", .help = "undo a reboot", .later = no_reboot },
+    { "cancel_reboot", 8, 1, 1, control_cancel_reboot, .args = "NODES", .help = "undo a reboot that has not begun" },
     { "cluster", 2, 0, 1, NULL, .args = "NAME", .help = "choose a cluster", .later = "a command speaks to one cluster" },
     { "completing", 3, 0, 0, control_completing, .help = "jobs that are completing" },
     { "create", 2, 1, 99, control_create, .args = "KEY=VALUE...", .help = "make a partition or reservation" },
@@ -240,7 +239,7 @@ static const struct control_row verbs[] = {
     { "power", 3, 1, 9, NULL, .args = "up|down NODES", .help = "switch nodes", .later = no_power },
     { "quiet", 4, 0, 0, do_switch, SWITCH_QUIET, .help = "say less" },
     { "quit", 4, 0, 0, do_switch, SWITCH_LEAVE, .help = "leave" },
-    { "reboot", 3, 0, 9, NULL, .args = "NODES", .help = "reboot nodes", .later = no_reboot },
+    { "reboot", 3, 0, 9, control_reboot, .args = "[ASAP|FORCE] [nextstate=RESUME|DOWN] [reason=TEXT] NODES|ALL", .help = "reboot nodes when they are idle" },
     { "reconfigure", 3, 0, 0, do_reconfigure, .help = "read the configuration again" },
     { "release", 3, 1, 9999, control_release, .args = "JOBS", .help = "let held jobs start" },
     { "requeue", 3, 1, 9999, control_requeue, .args = "[Incomplete] JOBS", .help = "put jobs back into the queue" },

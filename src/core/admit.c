@@ -37,7 +37,7 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
     } not_there[] = {
         { spec->burst_buffer, "--burst-buffer" },
         { spec->segment && !in_blocks(state), "--segment without a topology of blocks" },
-        { spec->reboot, "--reboot" },
+        { spec->reboot && spec->no_allocate, "--reboot with --no-allocate" },
         { spec->clusters, "--clusters" },
         { spec->immediate, "--immediate" },
         { spec->exclusive == EXCLUSIVE_TOPO && !in_blocks(state) && !in_tree(state),
@@ -46,6 +46,8 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
           "--spread-segments or --consolidate-segments without --segment" },
     };
 
+    if (spec->reboot && str_is_empty(state->config->reboot_program))
+        return err_set(err, ERR_DISABLED, "--reboot: RebootProgram is not configured");
     bool unknown = spec->base.n_unknown_fields;
     for (size_t i = 0; i < spec->n_gres; i++)
         unknown = unknown || spec->gres[i]->base.n_unknown_fields;

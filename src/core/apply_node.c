@@ -28,6 +28,8 @@ static bool never_ran(const struct state *state, const struct job *job, const Cm
 {
     bool configuring = job_phase(job) == PHASE_CONFIGURING;
 
+    if (reboot_is_awaited(job))
+        return true;
     if (!job_has_script(state, job) || (!configuring && job_phase(job) != PHASE_RUNNING))
         return false;
     for (size_t i = 0; cmd && i < cmd->n_unstarted; i++) {
@@ -51,13 +53,17 @@ static struct job_part *part_on(const struct job *job, const struct node *node)
  * it was told to hold still do so, and the others may be alive. Where there are leases, no other is
  * taken to be gone because of silence: it ends, if it is given up, and does not run elsewhere.
  */
-static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown *cmd,
+static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown *cmd, bool back,
                       struct events *out)
 {
     bool lease_only = cmd && !cmd->jobs_lost;
 
     for (size_t at = 0; at < node->jobs.len;) {
         struct job *job = node->jobs.items[at];
+        if (back && reboot_is_awaited(job)) { /* it was for this job */
+            at++;
+            continue;
+        }
         bool fresh = never_ran(state, job, cmd);
         bool alive = !fresh && !job_is_bound(state, job);
         bool for_good = alive && cmd && cmd->leases && cmd->no_respond;
@@ -71,6 +77,11 @@ static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown 
                                  : JOB_RUNS_NOT,
                       out);
     }
+}
+
+void node_lose_jobs(struct state *state, struct node *node, struct events *out)
+{
+    lose_jobs(state, node, NULL, false, out);
 }
 
 /* The jobs are to end, and the node is to be told so. */
@@ -171,7 +182,7 @@ static bool comes_back(const struct state *state, const struct node *node)
     case 0:
         return false;
     case 1:
-        return node->flags & NODE_FLAG_NO_RESPOND;
+        return node->flags & NODE_FLAG_NO_RESPOND || reboot_was_late(node);
     default:
         return true;
     }
@@ -197,9 +208,10 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
                err_set(err, ERR_GRES, "node %s has too many kinds of resources", cmd->node);
     bool was_usable = node_is_usable(node), reboot = rebooted(node, found);
     bool had_jobs = node->jobs.len;
-    bool expected = node->flags & (NODE_FLAG_REBOOT_ISSUED | NODE_FLAG_POWERING_UP);
+    bool issued = node->flags & NODE_FLAG_REBOOT_ISSUED;
+    bool expected = issued || node->flags & NODE_FLAG_POWERING_UP;
     if (reboot)
-        lose_jobs(state, node, NULL, out);
+        lose_jobs(state, node, NULL, issued, out);
     node_set_found(node, found);
     if (node_amounts(node))
         state->generation++;
@@ -213,8 +225,10 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
         node->state = NODE_DOWN;
         node_set_reason(state, node, "Node unexpectedly rebooted", "slurm", 0);
     }
-    node->flags &= ~(uint32_t)(NODE_FLAG_NO_RESPOND | NODE_FLAG_REBOOT_ISSUED |
-                               NODE_FLAG_POWERING_UP | NODE_FLAG_POWERED_DOWN);
+    node->flags &=
+        ~(uint32_t)(NODE_FLAG_NO_RESPOND | NODE_FLAG_POWERING_UP | NODE_FLAG_POWERED_DOWN);
+    if (reboot || str_is_empty(found->boot_id))
+        reboot_back(state, node, out);
     judge_hardware(state, node, cmd->drain_reason);
     if (cmd->has_key)
         node_set_key(state, cmd->node, &cmd->key);
@@ -238,14 +252,24 @@ enum err_code apply_node_down(struct state *state, const CmdNodeDown *cmd, struc
     if (cmd->no_respond)
         node->flags |= NODE_FLAG_NO_RESPOND;
     if (cmd->jobs_lost || cmd->lease_over)
-        lose_jobs(state, node, cmd, out);
+        lose_jobs(state, node, cmd, false, out);
     node_touch(state, node);
     say(out, node, was_usable);
     return ERR_OK;
 }
 
 /* scontrol update node state=WORD */
-enum word_act { ACT_DOWN, ACT_RESUME, ACT_FUTURE, ACT_FLAGS, ACT_NOT_THERE };
+enum word_act {
+    ACT_DOWN,
+    ACT_RESUME,
+    ACT_FUTURE,
+    ACT_FLAGS,
+    ACT_REBOOT,
+    ACT_REBOOT_ASAP,  /* no more jobs before */
+    ACT_REBOOT_FORCE, /* and those that run end */
+    ACT_NO_REBOOT,
+    ACT_NOT_THERE
+};
 
 static const struct node_word {
     const char *word;
@@ -257,7 +281,10 @@ static const struct node_word {
     { "UNDRAIN", ACT_FLAGS, 0, NODE_FLAG_DRAIN | NODE_FLAG_INVALID_REG },
     { "FAIL", ACT_FLAGS, NODE_FLAG_FAIL, 0 },
     { "NORESP", ACT_FLAGS, NODE_FLAG_NO_RESPOND, 0 },
-    { "CANCEL_REBOOT", ACT_FLAGS, 0, NODE_FLAG_REBOOT_REQUESTED | NODE_FLAG_REBOOT_ISSUED },
+    { "REBOOT", ACT_REBOOT, 0, 0 },
+    { "REBOOT_ASAP", ACT_REBOOT_ASAP, 0, 0 },
+    { "REBOOT_FORCE", ACT_REBOOT_FORCE, 0, 0 },
+    { "CANCEL_REBOOT", ACT_NO_REBOOT, 0, 0 },
     { "RESUME", ACT_RESUME, 0, NODE_FLAG_DRAIN | NODE_FLAG_FAIL | NODE_FLAG_INVALID_REG },
     { "IDLE", ACT_RESUME, 0, NODE_FLAG_DRAIN | NODE_FLAG_FAIL | NODE_FLAG_INVALID_REG },
     { "FUTURE", ACT_FUTURE, 0, 0 },
@@ -280,6 +307,8 @@ static enum err_code check_word(const struct node *node, const struct node_word 
 {
     if (word->act == ACT_NOT_THERE)
         return ERR_UNSUPPORTED;
+    if (word->act == ACT_NO_REBOOT && node->flags & NODE_FLAG_REBOOT_ISSUED)
+        return ERR_REBOOT_IN_PROGRESS;
     if (word->act == ACT_FUTURE && node->jobs.len)
         return ERR_NODE_TRANSITION;
     if (word->act == ACT_RESUME && str_ieq(word->word, "RESUME") && node->state == NODE_FUTURE)
@@ -297,18 +326,47 @@ static void set_word(struct state *state, struct node *node, const struct node_w
         end_jobs(state, node, out);
         break;
     case ACT_RESUME:
+        reboot_forget(state, node, out);
         if (node->state == NODE_DOWN || node->state == NODE_FUTURE)
             node->state = node->found ? NODE_IDLE : NODE_UNKNOWN;
         break;
     case ACT_FUTURE:
         node->state = NODE_FUTURE;
         break;
+    case ACT_NO_REBOOT:
+        reboot_forget(state, node, out);
+        break;
+    case ACT_REBOOT:
+    case ACT_REBOOT_ASAP:
+    case ACT_REBOOT_FORCE:
     case ACT_FLAGS:
     case ACT_NOT_THERE:
         break;
     }
-    if (word->clear && node->state != NODE_DOWN && !(node->flags & NODE_FLAG_DRAIN))
+    if ((word->clear || word->act == ACT_NO_REBOOT) && node->state != NODE_DOWN &&
+        !(node->flags & NODE_FLAG_DRAIN))
         node_set_reason(state, node, NULL, NULL, 0);
+}
+
+static bool is_reboot(const struct node_word *word)
+{
+    return word && (word->act == ACT_REBOOT || word->act == ACT_REBOOT_ASAP ||
+                    word->act == ACT_REBOOT_FORCE);
+}
+
+static void set_reboot(struct state *state, struct node *node, const struct node_word *word,
+                       const CmdUpdateNode *cmd, struct events *out)
+{
+    bool asap = word->act != ACT_REBOOT;
+
+    if (!reboot_ask(state, node, asap, (unsigned)cmd->next_state))
+        return;
+    if (cmd->reason || asap)
+        node_set_reason(state, node, cmd->reason ? cmd->reason : "Reboot ASAP", cmd->by_user,
+                        cmd->by_uid);
+    if (word->act == ACT_REBOOT_FORCE)
+        end_jobs(state, node, out);
+    reboot_idle(state, node, out);
 }
 
 static enum err_code check_change(const NodeSpec *change, struct err *err)
@@ -349,6 +407,8 @@ static enum err_code check_update(const struct state *state, const CmdUpdateNode
 {
     if (cmd->n_nodes == 0)
         return ERR_INVALID_NODE_NAME;
+    if (is_reboot(word) && str_is_empty(state->config->reboot_program))
+        return (enum err_code) - err_set(err, ERR_DISABLED, "RebootProgram is not configured");
     for (size_t i = 0; i < cmd->n_nodes; i++) {
         const struct node *node = node_at(state, cmd->nodes[i]);
         if (!node)
@@ -378,9 +438,11 @@ enum err_code apply_update_node(struct state *state, const CmdUpdateNode *cmd, s
     for (size_t i = 0; i < cmd->n_nodes; i++) {
         struct node *node = node_at(state, cmd->nodes[i]);
         bool was_usable = node_is_usable(node);
-        if (word)
+        if (is_reboot(word))
+            set_reboot(state, node, word, cmd, out);
+        else if (word)
             set_word(state, node, word, out);
-        if (cmd->reason)
+        if (cmd->reason && !is_reboot(word))
             node_set_reason(state, node, cmd->reason, cmd->by_user, cmd->by_uid);
         if (cmd->change || cmd->clear_features)
             change_spec(state, node, cmd);

@@ -176,6 +176,8 @@ static int check_job(const struct state *state, const struct job *job, struct er
         return wrong(err, "job%s %llu waits for an epilog and has not ended", "", job->id);
     if (job->run && job->run->prolog == SITE_DUE && phase != PHASE_CONFIGURING)
         return wrong(err, "job%s %llu waits for a prolog and does not begin", "", job->id);
+    if (job->run && job->run->boot == SITE_DUE && phase != PHASE_CONFIGURING)
+        return wrong(err, "job%s %llu waits for a reboot and does not begin", "", job->id);
     if (!held && !cleans && (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING))
         return wrong(err, "job%s %llu waits for nodes it does not hold", "", job->id);
     if (phase == PHASE_PENDING && job->run)

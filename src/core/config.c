@@ -317,6 +317,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         put_partitions(state, old, state->config, cmd->reconfigure);
         resolve_partitions(state);
         reservations_renumber(state);
+        reboots_next(state);
         reservations_next(state);
         config_licences(state);
         if (state->next_job_id < state->config->first_job_id)

@@ -76,6 +76,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
         hash = fold(hash, 2);
     if (run->prolog || run->epilog)
         hash = fold(hash, 16 + 4 * run->prolog + run->epilog);
+    if (run->boot)
+        hash = fold(hash, 32 + run->boot);
     for (unsigned i = 0; i < run->count; i++)
         hash = fold_part(hash, &run->parts[i]);
     return hash;
@@ -170,6 +172,10 @@ uint64_t node_hash(const struct node *node)
     hash = fold_text(hash, node->reason_user);
     hash = fold(hash, node->reason_uid);
     hash = fold(hash, (uint64_t)node->reason_us);
+    if (node->reboot.next || node->reboot.drained || node->reboot.issued_us) {
+        hash = fold(hash, node->reboot.next << 1 | node->reboot.drained);
+        hash = fold(hash, (uint64_t)node->reboot.issued_us);
+    }
     return fold(hash, (uint64_t)node->last_busy_us);
 }
 

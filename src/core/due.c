@@ -344,6 +344,7 @@ int64_t core_next_due(const struct state *state)
 
     first_due(state, &due);
     due = MIN(due, gang_next_us(state));
+    due = MIN(due, state->next_reboot_us);
     return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
 }
 
@@ -395,6 +396,7 @@ void time_skipped(struct state *state, int64_t us, bool new_leader)
     requests_shift(state, us);
     if (new_leader)
         us += silence_s(state) * US_PER_S;
+    reboots_skipped(state, us);
     holding_each(state, skip, &us);
 }
 
@@ -481,6 +483,7 @@ static void running_due(struct state *state, struct job *job, const CmdTime *cmd
 enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out)
 {
     reservations_due(state, out);
+    reboots_due(state, out);
     usage_due(state, out);
     for (unsigned i = 0; i < DUE_PER_COMMAND; i++) {
         int64_t us;

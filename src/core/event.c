@@ -32,6 +32,7 @@ static const char *const names[] = {
     [EVENT_PAYLOAD_DROPPED] = "payload.dropped",
     [EVENT_NODE_UP] = "node.up",
     [EVENT_NODE_DOWN] = "node.down",
+    [EVENT_NODE_REBOOT] = "node.reboot",
     [EVENT_NODE_CHANGED] = "node.changed",
     [EVENT_PARTITION] = "partition.changed",
     [EVENT_RESERVATION] = "reservation.changed",

@@ -51,6 +51,7 @@ enum event_kind {
 
     EVENT_NODE_UP,      /* node can be used, or said hello again */
     EVENT_NODE_DOWN,    /* node cannot be used: down, drained, failed */
+    EVENT_NODE_REBOOT,  /* node is to be told to start anew */
     EVENT_NODE_CHANGED, /* amounts, features, weight, reason */
     EVENT_PARTITION,    /* partitions changed; node sets too */
     EVENT_RESERVATION,  /* reservations changed, began or ended */

@@ -83,6 +83,7 @@ struct job_run {
     bool gang;                    /* suspended until its turn on CPUs that it shares; gang.c */
     bool shared;                  /* its CPUs may be shared with jobs like it */
     enum run_site prolog, epilog; /* the controller's own */
+    enum run_site boot;           /* its nodes are started anew; reboot.c */
     uint32_t licence;             /* where one of several was asked for: which it has */
     unsigned count, held;         /* parts; parts with a node */
     struct job_part parts[];

@@ -239,6 +239,7 @@ void job_release(struct state *state, struct job *job, struct job_part *part, st
         return;
     alloc_give(state, job, part);
     emit_job(out, EVENT_JOB_RELEASED, job)->node = node;
+    reboot_idle(state, node, out);
 }
 
 void job_lost_node(struct state *state, struct job *job, struct job_part *part, enum job_lost how,

@@ -44,6 +44,12 @@ void node_fact_msg(const struct node *node, NodeStatus *out)
     }
     if (node->last_busy_us)
         SET(last_busy_us, node->last_busy_us);
+    if (node->reboot.next)
+        SET(next_state, node->reboot.next);
+    if (node->reboot.drained)
+        SET(reboot_drained, true);
+    if (node->reboot.issued_us)
+        SET(reboot_issued_us, node->reboot.issued_us);
     out->found = node->found;
 }
 

@@ -32,6 +32,13 @@ struct node_gres {
     uint32_t *shares;    /* in use, by device */
 };
 
+/* What was said of the reboot that is asked for; reboot.c. */
+struct node_reboot {
+    unsigned next; /* NodeAfterReboot */
+    bool drained;
+    int64_t issued_us;
+};
+
 struct node {
     uint32_t number;
     uint8_t state;  /* NodeState; (2) */
@@ -56,6 +63,7 @@ struct node {
     char *reason, *reason_user;
     uint32_t reason_uid;
     int64_t reason_us, last_busy_us;
+    struct node_reboot reboot;
     uint64_t spec_hash, found_hash;
     uint64_t hash;
 };

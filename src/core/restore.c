@@ -85,6 +85,9 @@ static int take_node(struct restore *restore, const Node *msg, struct err *err)
     node->reason_uid = status->reason_uid;
     node->reason_us = status->reason_us;
     node->last_busy_us = status->last_busy_us;
+    node->reboot.next = (unsigned)status->next_state;
+    node->reboot.drained = status->reboot_drained;
+    node->reboot.issued_us = status->reboot_issued_us;
     if (status->found) {
         node_set_found(node, status->found);
         node_amounts(node);
@@ -273,6 +276,7 @@ static int verdict(struct restore *restore, struct err *err)
         node_see_shrunk(*at);
     reservations_renumber(restore->state);
     reservations_next(restore->state);
+    reboots_next(restore->state);
     due_restored(restore->state);
     restore->state->generation++;
     restore->state->restoring = false;

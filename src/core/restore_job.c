@@ -85,6 +85,7 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->gang = msg->gang;
     run->prolog = (enum run_site)MIN(msg->site_prolog, SITE_DONE);
     run->epilog = (enum run_site)MIN(msg->site_epilog, SITE_DONE);
+    run->boot = (enum run_site)MIN(msg->site_boot, SITE_DONE);
     for (size_t i = 0; i < job->shape->licence_count; i++) {
         if (str_eq(job->shape->licences[i].name, allocation->licenses))
             run->licence = (uint32_t)i;

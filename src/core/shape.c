@@ -102,6 +102,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(enforce_binding);
     NUMBER(spread_segments);
     NUMBER(one_task_per_sharing);
+    NUMBER(reboot);
     key_number(&key, spec->signal_at_reservation, spec->signal_before_s);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
@@ -144,8 +145,10 @@ uint64_t shape_gpus(const struct shape *shape)
 
 static void read_flags(struct shape *shape, const JobSpec *spec)
 {
-    /* Who keeps cores for the system on a node has the node. */
-    shape->exclusive = spec->exclusive == EXCLUSIVE_NODE || spec->core_spec || spec->thread_spec;
+    /* Who keeps cores for the system on a node has the node; who has it rebooted, too. */
+    shape->reboot = spec->reboot;
+    shape->exclusive =
+        spec->exclusive == EXCLUSIVE_NODE || spec->core_spec || spec->thread_spec || spec->reboot;
     shape->exclusive_user = spec->exclusive == EXCLUSIVE_USER;
     shape->exclusive_mcs = spec->exclusive == EXCLUSIVE_MCS;
     shape->exclusive_topo = spec->exclusive == EXCLUSIVE_TOPO;

@@ -74,6 +74,7 @@ struct shape {
     bool has_lone, lone;   /* shares of each task of another device */
     bool spread_segments;  /* each in a block of its own */
     bool licence_any;      /* one of the licences, not all */
+    bool reboot;           /* its nodes are started anew first */
     bool one_thread;       /* a CPU of the request is a whole core */
     size_t gres_count, partition_count, licence_count;
     struct shape_gres *gres;

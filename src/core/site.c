@@ -36,6 +36,7 @@ void site_ends(struct state *state, struct job *job)
         return;
     if (job->run->prolog == SITE_DUE)
         set(state, &job->run->prolog, SITE_DONE);
+    reboot_ends(job);
     if (job->run->epilog == SITE_NONE && !str_is_empty(state->config->epilog_ctld))
         set(state, &job->run->epilog, SITE_DUE);
 }

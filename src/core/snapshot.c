@@ -175,6 +175,8 @@ static void releasing(const struct job *job, struct arena *arena, SnapshotJob *o
     out->site_prolog = job->run->prolog;
     out->has_site_epilog = job->run->epilog != SITE_NONE;
     out->site_epilog = job->run->epilog;
+    out->has_site_boot = job->run->boot != SITE_NONE;
+    out->site_boot = job->run->boot;
 }
 
 static void put_job(struct writer *writer, const struct state *state, const struct job *job,

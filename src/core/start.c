@@ -54,7 +54,7 @@ static bool needs_preparing(const struct state *state, const struct job *job)
 {
     const Config *config = state->config;
 
-    return job->run->count > 1 || !str_is_empty(config->prolog) ||
+    return job->run->count > 1 || job->shape->reboot || !str_is_empty(config->prolog) ||
            !str_is_empty(config->prolog_ctld) || !str_is_empty(config->private_init_script);
 }
 
@@ -86,6 +86,7 @@ void job_begin(struct state *state, struct job *job, struct events *out)
     struct event *event = emit_job(out, EVENT_JOB_STARTED, job);
     event->start_us = state->time_us;
     event->array_first = first;
+    reboot_begins(state, job, out);
     deps_news(state, job);
 }
 
@@ -212,10 +213,12 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
         if (!site_prepared(state, job))
             return ERR_ALREADY_DONE;
         job->reason = REASON_NONE;
-        emit_job(out, EVENT_JOB_PREPARED, job);
+        if (!reboot_is_awaited(job))
+            emit_job(out, EVENT_JOB_PREPARED, job);
         return ERR_OK;
     }
-    if (job->run->prolog == SITE_DUE || !job_move(state, job, JOB_ON_READY, 0))
+    if (job->run->prolog == SITE_DUE || reboot_is_awaited(job) ||
+        !job_move(state, job, JOB_ON_READY, 0))
         return ERR_JOB_NOT_RUNNING;
     job->run->skipped_us = state->time_us - job->run->start_us; /* its nodes were prepared */
     due_update(state, job);

@@ -46,6 +46,7 @@ struct state *state_new(void)
     state->leader_address = mem_strdup("");
     state->generation = 1;
     state->next_reservation_us = NEVER;
+    state->next_reboot_us = NEVER;
     map_init(&state->node_names);
     map_init(&state->keys);
     map_init(&state->waiters);

@@ -137,6 +137,7 @@ struct state {
     uint64_t priority_turn; /* grows with it */
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
+    int64_t next_reboot_us; /* when a node should be back; see reboot.c */
     VEC(struct job *) lent; /* suspended for others, by id; see preempt.c */
     size_t site_due;        /* programs that the leader has to run; see site.c */
     VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
@@ -333,6 +334,21 @@ void site_ends(struct state *state, struct job *job);
 bool site_cleaned(struct state *state, struct job *job);
 void site_restored(struct state *state, const struct job *job);
 
+/* reboot.c */
+/* False: nothing to do, or it is under way. */
+bool reboot_ask(struct state *state, struct node *node, bool asap, unsigned next);
+void reboot_idle(struct state *state, struct node *node, struct events *out); /* perhaps it is */
+void reboot_forget(struct state *state, struct node *node, struct events *out);
+void reboot_back(struct state *state, struct node *node,
+                 struct events *out); /* from another boot */
+bool reboot_was_late(const struct node *node);
+void reboot_begins(struct state *state, struct job *job, struct events *out);
+void reboot_ends(struct job *job);
+bool reboot_is_awaited(const struct job *job);
+void reboots_next(struct state *state);
+void reboots_due(struct state *state, struct events *out);
+void reboots_skipped(struct state *state, int64_t us);
+
 /* gang.c */
 void gang_add(struct state *state, struct job *job);
 void gang_drop(struct state *state, const struct job *job);
@@ -428,6 +444,8 @@ void node_see_shrunk(struct node *node); /* after what jobs hold was counted by 
 void node_set_reason(struct state *state, struct node *node, const char *reason, const char *user,
                      uint32_t uid);
 void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *key);
+/* What runs there is gone: its jobs end or go elsewhere. apply_node.c */
+void node_lose_jobs(struct state *state, struct node *node, struct events *out);
 /* The state that a configuration gives a node that is new. */
 void node_first_state(struct state *state, struct node *node);
 

@@ -64,6 +64,7 @@ static const struct update_row {
     { "exclusive", PENDING },
     { "oversubscribe", PENDING },
     { "overcommit", PENDING },
+    { "reboot", PENDING },
     { "work_dir", PENDING },
     { "std_out", PENDING },
     { "std_err", PENDING },
@@ -146,6 +147,8 @@ static enum err_code check_rights(const struct state *state, const struct job *j
         (change->time_limit_s < 0 || change->time_limit_s > job->time_limit_s))
         return ERR_PERMISSION;
     if (change->has_priority && change->priority > job_priority(state, job))
+        return ERR_PERMISSION;
+    if (change->reboot)
         return ERR_PERMISSION;
     if (change->has_nice && change->nice < MIN(job->nice, 0))
         return ERR_PERMISSION;

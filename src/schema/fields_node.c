@@ -206,6 +206,32 @@ static void j_state(const struct field_call *call, struct jsonw *json)
     jsonw_list_end(json);
 }
 
+static const char *next_state(const Node *node)
+{
+    static const char *const words[] = { NULL, "RESUME", "DOWN" };
+    unsigned next = (unsigned)node_status(node)->next_state;
+
+    return next < ARRAY_LEN(words) ? words[next] : NULL;
+}
+
+static bool w_next_state(const struct field_call *call, struct str *out)
+{
+    const char *word = next_state(node_of(call));
+
+    str_add(out, word ? word : "");
+    return word;
+}
+
+static void j_next_state(const struct field_call *call, struct jsonw *json)
+{
+    const char *word = next_state(node_of(call));
+
+    jsonw_list(json, "next_state_after_reboot");
+    if (word)
+        jsonw_text(json, NULL, word);
+    jsonw_list_end(json);
+}
+
 static int64_t n_threads(const struct field_call *call)
 {
     return node_threads(node_of(call));
@@ -359,6 +385,9 @@ static const struct field rows[] = {
     { .of = SPEC(weight), .write = w_weight, .number = n_weight, .key = "Weight", .json = { "weight", SHAPE_NUMBER }, .help = "Nodes of low weight are used first." },
     { .write = w_na, .key = "Owner", .json = { "owner", SHAPE_SHOWN }, .help = "User who has it alone." },
     { .write = w_na, .key = "MCS_label", .json = { "mcs_label", SHAPE_SHOWN }, .help = "Security label." },
+    { .of = STATUS(next_state), .write = w_next_state, .key = "NextState", .line = true, .record = w_next_state, .json = { "next_state_after_reboot", SHAPE_FN, .write = j_next_state }, .help = "What follows the reboot that is asked for." },
+    { .of = STATUS(reboot_issued_us), .skip = "when it is late; State shows that it is under way" },
+    { .of = STATUS(reboot_drained), .skip = "State shows the drain" },
     { .of = STATUS(partitions), .write = w_partitions, .key = "Partitions", .line = true, .record = w_partitions_record, .json = { "partitions", SHAPE_WORDS }, .help = "Partitions it is in." },
     { .of = STATUS(boot_us), .write = field_time_none, .key = "BootTime", .line = true, .json = { "boot_time", SHAPE_TIME }, .help = "When it booted." },
     { .of = STATUS(started_us), .write = field_time_none, .key = "SlurmdStartTime", .json = { "slurmd_start_time", SHAPE_TIME }, .help = "When its agent started." },

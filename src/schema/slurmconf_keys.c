@@ -127,7 +127,6 @@ const struct slurmconf_key slurmconf_keys[] = {
     LACKS(GLOBAL, "ResumeFailProgram", "nodes are not powered down"),
     LACKS(GLOBAL, "ResumeProgram", "nodes are not powered down"),
     LACKS(GLOBAL, "ResumeRate", "nodes are not powered down"),
-    LACKS(GLOBAL, "ResumeTimeout", "nodes are not powered down"),
     LACKS(GLOBAL, "SuspendExcNodes", "nodes are not powered down"),
     LACKS(GLOBAL, "SuspendExcParts", "nodes are not powered down"),
     LACKS(GLOBAL, "SuspendExcStates", "nodes are not powered down"),

@@ -112,6 +112,8 @@ void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     update.change = request->change;
     update.has_clear_features = request->has_clear_features;
     update.clear_features = request->clear_features;
+    update.has_next_state = request->has_next_state;
+    update.next_state = request->next_state;
     ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
 }
 

@@ -160,8 +160,8 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     Allocation allocation = ALLOCATION__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
 
-    if (!agent || job->run->prolog == SITE_DUE)
-        return; /* (3); and not before the site's program is done */
+    if (!agent || job->run->prolog == SITE_DUE || job->run->boot == SITE_DUE)
+        return; /* (3); and not before the site's program is done and its nodes are back */
     arena_init(&arena);
     job_owner_msg(job->owner, &owner);
     alloc_all_msg(job, &arena, &allocation);
@@ -373,6 +373,21 @@ static void tell_smaller(struct ctl *ctl, const struct job *job)
     }
 }
 
+void ctl_send_reboot(struct ctl *ctl, const struct node *node)
+{
+    struct agent *agent = ctl_agent(ctl, node->spec->name);
+    RebootNode reboot = REBOOT_NODE__INIT;
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    if (!agent || !agent->session || !agent->welcomed || !(node->flags & NODE_FLAG_REBOOT_ISSUED))
+        return; /* (3) */
+    reboot.reason = node->reason;
+    message.what_case = CTL_MESSAGE__WHAT_REBOOT;
+    message.reboot = &reboot;
+    log_info("node.reboot", "node=%s", agent->name);
+    ctl_send(ctl, agent, &message);
+}
+
 void ctl_effect(struct ctl *ctl, const struct event *event)
 {
     switch (event->kind) {
@@ -407,6 +422,9 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     case EVENT_JOB_REQUEUED:
     case EVENT_JOB_CLEAN:
         ctl_steps_gone(ctl, event->job->id);
+        break;
+    case EVENT_NODE_REBOOT:
+        ctl_send_reboot(ctl, event->node);
         break;
     case EVENT_RESERVATION:
         ctl_resv_changed(ctl);

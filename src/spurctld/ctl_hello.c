@@ -186,6 +186,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     ctl_send(ctl, agent, &message);
     for (size_t i = node->jobs.len; i-- > 0;)
         reconcile_job(ctl, node->jobs.items[i], agent->name, hello);
+    ctl_send_reboot(ctl, node); /* it did not hear of it, or its agent was only restarted */
     arena_done(&arena);
 }
 
@@ -252,8 +253,9 @@ void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
         ctl->io.hang_up(ctl->io.ctx, agent->session);
         return;
     }
-    if (node->found && node->found->boot_id && hello->found->boot_id && node->jobs.len &&
-        strcmp(node->found->boot_id, hello->found->boot_id) != 0)
+    bool expected = node->flags & NODE_FLAG_REBOOT_ISSUED;
+    if (!expected && node->found && node->found->boot_id && hello->found->boot_id &&
+        node->jobs.len && strcmp(node->found->boot_id, hello->found->boot_id) != 0)
         propose_rebooted(ctl, node, hello);
     agent->hello = hello_copy(hello);
     up.node = agent->name;

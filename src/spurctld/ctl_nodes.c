@@ -140,6 +140,8 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
     agent->lease_proposed = lease_over;
     if (!node || node->state == NODE_FUTURE || (node->state == NODE_DOWN && !node->jobs.len))
         return;
+    if (node->flags & NODE_FLAG_REBOOT_ISSUED)
+        return; /* as it should be; core says when it takes too long */
     down.node = agent->name;
     down.reason = (char *)"Not responding";
     down.has_no_respond = down.no_respond = true;

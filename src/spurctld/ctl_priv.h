@@ -192,6 +192,7 @@ ProtobufCAllocator ctl_allocator(struct arena *arena);
 void ctl_effect(struct ctl *ctl, const struct event *event);
 void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_send_launch(struct ctl *ctl, const struct job *job);
+void ctl_send_reboot(struct ctl *ctl, const struct node *node); /* if it is to be */
 void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part);
 bool ctl_launches_with_grant(const struct job *job);
 /* Are the nodes of all components of a heterogeneous job ready? Of others: yes. */

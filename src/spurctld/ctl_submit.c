@@ -214,7 +214,8 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         SubmitJobPackedComponent *component = request->components[i];
         if (!component->spec)
             err_set(&err, ERR_BAD_MESSAGE, "component %zu has no spec", i);
-        else if (component->spec->no_allocate && !ask->who->is_operator && !ask->who->is_admin)
+        else if ((component->spec->no_allocate || component->spec->reboot) &&
+                 !ask->who->is_operator && !ask->who->is_admin)
             err_code(&err, ERR_PERMISSION);
         else
             check_payload(ctl, component, &err);

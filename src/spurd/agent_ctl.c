@@ -291,11 +291,19 @@ static void on_ack(struct agent *agent, const AckReport *ack)
     agent_advance(agent, held);
 }
 
+struct reboot_ctx {
+    struct agent *agent;
+};
+
 static void reboot_done(void *ctx, int status, const struct err *err)
 {
-    (void)ctx, (void)status;
-    if (err)
-        log_error("reboot.failed", "error=%s", err->text);
+    struct reboot_ctx *reboot = ctx;
+
+    (void)status;
+    if (!err)
+        return;
+    log_error("reboot.failed", "error=%s", err->text);
+    reboot->agent->rebooting = false; /* it may be told again */
 }
 
 static void on_reboot(struct agent *agent, const RebootNode *order)
@@ -307,8 +315,14 @@ static void on_reboot(struct agent *agent, const RebootNode *order)
         log_error("reboot.failed", "error=%s", "no reboot program is configured");
         return;
     }
-    char **env = NEW_ARRAY(char *, 1);
-    hook_start(agent->uv, config->reboot_program, env, 0, reboot_done, NULL);
+    if (agent->rebooting) /* a controller that does not know tells it again */
+        return;
+    char **env = NEW_ARRAY(char *, 2);
+    env[0] = mem_printf("SLURMD_NODENAME=%s", agent->name);
+    struct reboot_ctx *ctx = NEW(struct reboot_ctx);
+    ctx->agent = agent;
+    agent->rebooting = true;
+    hook_start(agent->uv, config->reboot_program, env, 0, reboot_done, ctx);
 }
 
 /* ---- the welcome ---- */

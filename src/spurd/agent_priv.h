@@ -76,6 +76,7 @@ struct agent {
     char *nvml; /* program; NULL: it is not there */
     struct gpu_watch *gpu_watch;
     bool health_failed; /* and we asked to be drained for it */
+    bool rebooting;     /* its program was started */
     bool new_boot;      /* the machine was started since the last agent */
     bool allow_plaintext;
     bool private_tried, can_private; /* private.c */

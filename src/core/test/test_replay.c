@@ -127,6 +127,8 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
     }
     if (chance(10))
         PUT(spec, requeue, chance(50));
+    if (chance(5))
+        PUT(spec, reboot, true);
     if (chance(10))
         PUT(spec, no_kill, true);
     if (chance(10))
@@ -421,8 +423,10 @@ static void step_update_tasks(struct fix *fix)
 
 static void step_node(struct fix *fix)
 {
-    static const char *const words[] = { "DOWN",    "DRAIN", "RESUME", "RESUME", "RESUME",
-                                         "UNDRAIN", "FAIL",  "FUTURE", "IDLE",   "NONSENSE" };
+    static const char *const words[] = { "DOWN",         "DRAIN",        "RESUME", "RESUME",
+                                         "RESUME",       "UNDRAIN",      "FAIL",   "FUTURE",
+                                         "IDLE",         "NONSENSE",     "REBOOT", "REBOOT_ASAP",
+                                         "REBOOT_FORCE", "CANCEL_REBOOT" };
 
     switch (any(3)) {
     case 0:
@@ -525,6 +529,8 @@ static void step_config(struct fix *fix)
         PUT(config, kill_invalid_depend, true);
     if (chance(30))
         config->prolog = mem_strdup("/etc/prolog");
+    if (chance(60))
+        config->reboot_program = mem_strdup("/etc/reboot");
     if (chance(20))
         config->prolog_ctld = mem_strdup("/etc/prolog-ctld");
     if (chance(20))
