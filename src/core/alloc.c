@@ -492,7 +492,7 @@ void alloc_lend(struct state *state, struct job *job)
     }
 }
 
-static bool cores_are_free(const struct job *job)
+bool alloc_could_recall(const struct job *job)
 {
     for (unsigned i = 0; i < job->run->count; i++) {
         const struct job_part *part = &job->run->parts[i];
@@ -507,7 +507,7 @@ static bool cores_are_free(const struct job *job)
 
 bool alloc_recall(struct state *state, struct job *job)
 {
-    if (!cores_are_free(job))
+    if (!alloc_could_recall(job))
         return false;
     for (unsigned i = 0; i < job->run->count; i++) {
         struct job_part *part = &job->run->parts[i];

@@ -2,8 +2,9 @@
 /*
  * preempt.c - running jobs that make room for others
  *
- * (1) A command names the job that is to start and all that must go for it. It is carried out whole
- *     or not at all: one that may not be preempted any more saves the others.
+ * (1) A command names the job that is to start and all that must go for it, or the first of very many
+ *     and those that the next commands will name. It is carried out whole or not at all: one that may
+ *     not be preempted any more saves the others.
  * (2) A victim with grace time is told (SIGCONT, SIGTERM) and stays until preempt_end_us; what it is
  *     then done with is written down when it is told. If it ends by itself before, and not well, it
  *     counts as preempted.
@@ -11,6 +12,8 @@
  *     soon as all of them are free and the job that it was suspended for does not wait any more.
  * (4) A job with --signal=R:SIG@TIME that uses nodes of a reservation with MaxStartDelay goes for the
  *     reservation's own jobs, whatever preemption is configured: TIME after it got the signal.
+ * (5) The components of a heterogeneous job go together and come back together. One that may not be
+ *     preempted saves the others; what is harshest for one of them happens to all.
  */
 #include "core/preempt.h"
 
@@ -110,15 +113,25 @@ static bool goes_before(const struct state *state, const struct job *job,
     return names_qos(job_qos(job), job_qos(victim));
 }
 
-enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
-                               const struct partition *partition, const struct job *victim)
+static bool is_waited_for(const struct state *state, const struct job *victim)
+{
+    uint32_t id = victim->more ? victim->more->preempted_by : 0;
+    const struct job *by = id ? job_at(state, id) : NULL;
+
+    return by && job_is_eligible(by);
+}
+
+static enum preempt_mode mode_alone(const struct state *state, const struct job *job,
+                                    const struct partition *partition, const struct job *victim)
 {
     enum job_phase phase = job_phase(victim);
 
     if (phase != PHASE_RUNNING && phase != PHASE_CONFIGURING && phase != PHASE_SUSPENDED)
         return PREEMPT_OFF;
-    if (victim->run->lent || (victim->more && victim->more->preempt_end_us))
+    if (victim->more && victim->more->preempt_end_us)
         return PREEMPT_OFF; /* it is on its way already */
+    if (victim->run->lent && is_waited_for(state, victim))
+        return PREEMPT_OFF; /* for another */
     if (by_reservation(state, job, victim))
         return job_may_requeue(state, victim) ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
     if (!goes_before(state, job, partition, victim))
@@ -131,18 +144,63 @@ enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
     enum preempt_mode mode = mode_of(words_for(state, victim));
     if (mode == PREEMPT_REQUEUE && !job_may_requeue(state, victim))
         mode = PREEMPT_CANCEL;
+    if (victim->run->lent)
+        return mode == PREEMPT_OFF ? PREEMPT_OFF : PREEMPT_SUSPEND; /* it stays so */
     if (mode == PREEMPT_SUSPEND && phase != PHASE_RUNNING)
         mode = PREEMPT_OFF;
     return mode;
 }
 
-int64_t preempt_from_us(const struct state *state, const struct job *victim)
+/* (5): the next component from *offset on that runs and has not begun to end; of any other job itself. */
+static struct job *next_of(const struct state *state, const struct job *victim, uint32_t *offset)
+{
+    uint32_t count = victim->more && victim->more->het_count ? victim->more->het_count : 1;
+
+    while (*offset < count) {
+        uint32_t at = (*offset)++;
+        struct job *one = job_at(state, count == 1 ? victim->id : victim->more->het_job_id + at);
+        enum job_phase phase = one && one->run ? job_phase(one) : PHASE_ENDED;
+        if (one == victim ||
+            (phase != PHASE_ENDED && phase != PHASE_COMPLETING && phase != PHASE_REQUEUING))
+            return one;
+    }
+    return NULL;
+}
+
+enum preempt_mode preempt_mode(const struct state *state, const struct job *job,
+                               const struct partition *partition, const struct job *victim)
+{
+    enum preempt_mode mode = mode_alone(state, job, partition, victim);
+    const struct job *one;
+    uint32_t at = 0;
+
+    if (!victim->more || !victim->more->het_count)
+        return mode;
+    while (mode != PREEMPT_OFF && (one = next_of(state, victim, &at))) {
+        enum preempt_mode its = mode_alone(state, job, partition, one);
+        mode = its == PREEMPT_OFF ? PREEMPT_OFF : MAX(mode, its);
+    }
+    return mode;
+}
+
+static int64_t from_alone_us(const struct state *state, const struct job *victim)
 {
     int64_t exempt = job_qos(victim) && job_qos(victim)->preempt_exempt_s >= 0
                          ? job_qos(victim)->preempt_exempt_s
                          : state->config->preempt_exempt_s;
 
     return victim->run->start_us + MIN(MAX(exempt, 0), LIMIT_SECONDS) * US_PER_S;
+}
+
+int64_t preempt_from_us(const struct state *state, const struct job *victim)
+{
+    int64_t from = from_alone_us(state, victim);
+    const struct job *one;
+    uint32_t at = 0;
+
+    while (victim->more && victim->more->het_count && (one = next_of(state, victim, &at)))
+        from = MAX(from, from_alone_us(state, one));
+    return from;
 }
 
 uint32_t preempt_worth(const struct state *state, const struct job *victim)
@@ -199,103 +257,191 @@ static int signal_of(const struct job *victim)
     return signal;
 }
 
-static void push_aside(struct state *state, struct job *victim, enum preempt_mode mode,
-                       const struct job *by, struct events *out)
+static void note(struct state *state, struct job *victim, uint32_t by_id, struct events *out)
 {
-    bool lent = by_reservation(state, by, victim);
-    bool at_once = mode == PREEMPT_SUSPEND || job_phase(victim) != PHASE_RUNNING;
-    int64_t grace = at_once ? 0 : lent ? victim->shape->resv_warn_s : grace_s(state, victim);
     struct job_more *more = job_more(victim);
-    uint32_t by_id = by->id;
 
     more->preempt_us = state->time_us;
     more->preempted_by = by_id;
+    if (victim->run->lent) { /* it was told before */
+        due_update(state, victim);
+        job_touch(state, victim);
+        return;
+    }
     job_set_text(&more->system_comment,
                  arena_printf(&state->scratch, "preempted for job %u", by_id));
     job_touch(state, victim);
     emit_job(out, EVENT_JOB_PREEMPTED, victim);
-    if (mode == PREEMPT_SUSPEND) {
-        job_move(state, victim, JOB_ON_SUSPEND, 0);
-        victim->run->suspend_us = state->time_us;
-        alloc_lend(state, victim); /* (3) */
-        due_update(state, victim);
-        emit_job(out, EVENT_JOB_SUSPENDED, victim);
-    } else if (grace <= 0) {
-        preempt_out(state, victim, mode == PREEMPT_REQUEUE, state->time_us, out);
-    } else { /* (2) */
-        more->preempt_end_us = state->time_us + grace * US_PER_S;
-        more->preempt_requeue = mode == PREEMPT_REQUEUE;
-        due_update(state, victim);
-        tell(victim, SIGCONT, out);
-        tell(victim, lent ? signal_of(victim) : SIGTERM, out);
+}
+
+static void lend(struct state *state, struct job *victim, struct events *out)
+{
+    if (victim->run->lent || !job_move(state, victim, JOB_ON_SUSPEND, 0))
+        return;
+    victim->run->suspend_us = state->time_us;
+    alloc_lend(state, victim); /* (3) */
+    due_update(state, victim);
+    emit_job(out, EVENT_JOB_SUSPENDED, victim);
+}
+
+/* (2) */
+static void warn(struct state *state, struct job *victim, int64_t end_us, bool requeue, int signal,
+                 struct events *out)
+{
+    victim->more->preempt_end_us = end_us;
+    victim->more->preempt_requeue = requeue;
+    due_update(state, victim);
+    tell(victim, SIGCONT, out);
+    tell(victim, signal, out);
+}
+
+static void push_aside(struct state *state, struct job *victim, enum preempt_mode mode,
+                       const struct job *by, uint32_t by_id, struct events *out)
+{
+    bool lent = by_reservation(state, by, victim);
+    bool at_once = mode == PREEMPT_SUSPEND || job_phase(victim) != PHASE_RUNNING;
+    int64_t grace = at_once ? 0 : lent ? victim->shape->resv_warn_s : grace_s(state, victim);
+    bool requeue = mode == PREEMPT_REQUEUE;
+    struct job *one;
+
+    for (uint32_t at = 0; (one = next_of(state, victim, &at));)
+        note(state, one, by_id, out);
+    if (mode != PREEMPT_SUSPEND && grace <= 0) {
+        preempt_out(state, victim, requeue, state->time_us, out); /* and so do the others */
+        return;
+    }
+    for (uint32_t at = 0; (one = next_of(state, victim, &at));) {
+        if (mode == PREEMPT_SUSPEND)
+            lend(state, one, out);
+        else
+            warn(state, one, state->time_us + grace * US_PER_S, requeue,
+                 lent ? signal_of(one) : SIGTERM, out);
     }
 }
 
-/* (1) */
-static enum err_code may_go(const struct state *state, const CmdPreempt *cmd, const struct job *job,
-                            const struct partition *partition)
+/* ---- the command ---- */
+
+/* Who is to start where: a job, or all components of one. */
+struct side {
+    const struct job *job;
+    const struct partition *partition;
+};
+struct sides {
+    struct side *list;
+    size_t count;
+};
+
+static enum err_code sides_read(struct state *state, const CmdPreempt *cmd, struct sides *out)
 {
-    for (size_t i = 0; i < cmd->n_victims; i++) {
-        const struct job *victim = job_at(state, cmd->victims[i]);
-        if (!victim || !victim->run || victim->attempt != cmd->attempts[i])
-            continue; /* it has gone already */
-        enum job_phase phase = job_phase(victim);
-        if (phase == PHASE_COMPLETING || phase == PHASE_REQUEUING || phase == PHASE_ENDED)
+    out->count = cmd->n_also + 1;
+    out->list = ARENA_ARRAY(&state->scratch, struct side, out->count);
+    for (size_t i = 0; i < out->count; i++) {
+        const char *name = i ? cmd->also[i - 1]->partition : cmd->partition;
+        struct side *side = &out->list[i];
+        side->job = job_at(state, i ? cmd->also[i - 1]->job_id : cmd->job_id);
+        side->partition = name ? partition_at(state, name) : NULL;
+        if (!side->job)
+            return ERR_INVALID_JOB_ID;
+        if (!job_is_eligible(side->job))
+            return ERR_JOB_NOT_PENDING;
+        if (!side->partition)
+            return ERR_INVALID;
+    }
+    return ERR_OK;
+}
+
+/* What happens to it: what the first of them says that it may. */
+static enum preempt_mode mode_for(const struct state *state, const struct sides *sides,
+                                  const struct job *victim, const struct job **by)
+{
+    for (size_t i = 0; i < sides->count; i++) {
+        enum preempt_mode mode =
+            preempt_mode(state, sides->list[i].job, sides->list[i].partition, victim);
+        *by = sides->list[i].job;
+        if (mode != PREEMPT_OFF)
+            return mode;
+    }
+    return PREEMPT_OFF;
+}
+
+/* It has gone already, or was told to. */
+static bool is_done_with(const struct job *victim, uint32_t attempt)
+{
+    if (!victim || !victim->run || victim->attempt != attempt)
+        return true;
+    enum job_phase phase = job_phase(victim);
+    return phase == PHASE_COMPLETING || phase == PHASE_REQUEUING || phase == PHASE_ENDED ||
+           (victim->more && victim->more->preempt_end_us);
+}
+
+/* (1) */
+static enum err_code may_go(const struct state *state, const struct sides *sides,
+                            const uint32_t *victims, const uint32_t *attempts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct job *victim = job_at(state, victims[i]), *by;
+        if (is_done_with(victim, attempts[i]))
             continue;
-        if (victim->more && victim->more->preempt_end_us)
-            continue; /* it was told already */
-        if (preempt_mode(state, job, partition, victim) == PREEMPT_OFF ||
+        if (mode_for(state, sides, victim, &by) == PREEMPT_OFF ||
             preempt_from_us(state, victim) > state->time_us)
             return ERR_DISABLED;
     }
     return ERR_OK;
 }
 
+static enum err_code check(struct state *state, const CmdPreempt *cmd, struct sides *sides)
+{
+    enum err_code code = sides_read(state, cmd, sides);
+
+    if (code == ERR_OK && (!cmd->n_victims || cmd->n_victims != cmd->n_attempts ||
+                           cmd->n_later != cmd->n_later_attempts))
+        code = ERR_INVALID;
+    if (code == ERR_OK)
+        code = may_go(state, sides, cmd->victims, cmd->attempts, cmd->n_victims);
+    if (code == ERR_OK)
+        code = may_go(state, sides, cmd->later, cmd->later_attempts, cmd->n_later);
+    return code;
+}
+
 enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct events *out)
 {
-    const struct job *job = job_at(state, cmd->job_id);
-    const struct partition *partition = cmd->partition ? partition_at(state, cmd->partition) : NULL;
-    enum err_code code = !job                                ? ERR_INVALID_JOB_ID
-                         : !job_is_eligible(job)             ? ERR_JOB_NOT_PENDING
-                         : !partition || !cmd->n_victims     ? ERR_INVALID
-                         : cmd->n_victims != cmd->n_attempts ? ERR_INVALID
-                                                             : ERR_OK;
+    struct sides sides;
+    enum err_code code = check(state, cmd, &sides);
 
-    if (code == ERR_OK)
-        code = may_go(state, cmd, job, partition);
     if (code != ERR_OK) {
         reject(out, cmd->job_id, NO_TASK, code);
         return code;
     }
     for (size_t i = 0; i < cmd->n_victims; i++) {
         struct job *victim = job_at(state, cmd->victims[i]);
-        enum preempt_mode mode = PREEMPT_OFF;
-        if (victim && victim->run && victim->attempt == cmd->attempts[i])
-            mode = preempt_mode(state, job, partition, victim);
+        const struct job *by;
+        if (is_done_with(victim, cmd->attempts[i]))
+            continue;
+        enum preempt_mode mode = mode_for(state, &sides, victim, &by);
         if (mode != PREEMPT_OFF)
-            push_aside(state, victim, mode, job, out);
+            push_aside(state, victim, mode, by, cmd->job_id, out);
     }
     return ERR_OK;
 }
 
 /* ---- (3) ---- */
 
-static bool is_waited_for(const struct state *state, const struct job *victim)
-{
-    uint32_t id = victim->more ? victim->more->preempted_by : 0;
-    const struct job *by = id ? job_at(state, id) : NULL;
-
-    return by && job_is_eligible(by);
-}
-
 bool preempt_resume(struct state *state, struct job *job, struct events *out)
 {
-    if (!alloc_recall(state, job))
-        return false;
-    job_move(state, job, JOB_ON_RESUME, 0);
-    job->run->suspended_total_us += state->time_us - job->run->suspend_us;
-    due_update(state, job);
-    emit_job(out, EVENT_JOB_RESUMED, job);
+    struct job *one;
+
+    for (uint32_t at = 0; (one = next_of(state, job, &at));) { /* (5) */
+        if (one->run->lent && !alloc_could_recall(one))
+            return false;
+    }
+    for (uint32_t at = 0; (one = next_of(state, job, &at));) {
+        if (!one->run->lent || !alloc_recall(state, one))
+            continue;
+        job_move(state, one, JOB_ON_RESUME, 0);
+        one->run->suspended_total_us += state->time_us - one->run->suspend_us;
+        due_update(state, one);
+        emit_job(out, EVENT_JOB_RESUMED, one);
+    }
     return true;
 }
 
@@ -303,7 +449,10 @@ void preempt_settle(struct state *state, struct events *out)
 {
     for (size_t i = 0; i < state->lent.len;) {
         struct job *job = state->lent.items[i];
+        bool alone = !job->more || !job->more->het_count;
         if (is_waited_for(state, job) || !preempt_resume(state, job, out))
             i++;
+        else if (!alone)
+            i = 0; /* several have gone from the list */
     }
 }

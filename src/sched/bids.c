@@ -12,82 +12,111 @@
 
 enum { ROOMS_PER_COST = 1, HOSTS_LEAST = 256, HOSTS_PARTICULAR = 2048, HOSTS_PER_NODE = 2 };
 
-static uint32_t room_for(struct hunt *hunt, uint32_t host)
+/* Somebody on the host, and where among its runs. */
+struct there {
+    struct quarry quarry;
+    uint32_t job_id; /* of the component that is there */
+};
+struct asking {
+    struct hunt *hunt;
+    const struct hunter *hunter;
+    struct host *host;
+    uint32_t number;
+    VEC(struct there) list; /* the cheapest first */
+};
+
+static uint32_t room_for(const struct asking *ask)
 {
-    return place_tasks_at(hunt->sched, hunt->family, hunt->partition, hunt->job, &hunt->view, host);
+    const struct hunter *hunter = ask->hunter;
+
+    return place_tasks_at(ask->hunt->sched, hunter->family, hunter->partition, hunter->job,
+                          &hunter->view, ask->number);
+}
+
+static void mark(const struct asking *ask, uint32_t job_id, uint8_t out)
+{
+    for (size_t i = 0; i < ask->host->runs.len; i++) {
+        if (ask->host->runs.items[i].job_id == job_id)
+            ask->host->runs.items[i].out = out;
+    }
+}
+
+static int by_cost(const void *a, const void *b, void *arg)
+{
+    const struct there *x = a, *y = b;
+
+    return hunt_by_cost(&x->quarry, &y->quarry, *(const bool *)arg);
 }
 
 /* Who may be sent away there, the cheapest first; what ends anyway is marked. */
-static void gather_here(struct hunt *hunt, const struct node *node)
+static void gather_here(struct asking *ask)
 {
-    bool youngest = state_config(hunt->sched->state)->preempt_youngest_first;
+    struct sched *sched = ask->hunt->sched;
+    bool youngest = state_config(sched->state)->preempt_youngest_first;
+    const struct node *node = ask->host->node;
 
-    vec_clear(&hunt->list);
-    vec_clear(&hunt->going);
+    vec_clear(&ask->list);
     for (size_t i = 0; i < node->jobs.len; i++) {
-        struct candidate one;
-        if (hunt_is_going(node->jobs.items[i])) {
-            vec_push(&hunt->going, node->jobs.items[i]);
-            hunt_mark(hunt->sched, node->jobs.items[i], RUN_GONE);
-        } else if (hunt_may_take(hunt, node->jobs.items[i], &one)) {
-            vec_push(&hunt->list, one);
+        const struct job *job = node->jobs.items[i], *first = hunt_stands_for(sched, job);
+        struct there one = { .job_id = job->id };
+        if (hunt_is_going(ask->hunt, job)) {
+            mark(ask, job->id, RUN_GONE);
+            continue;
         }
+        bool takes = hunt_may_take(ask->hunt, first, &one.quarry) &&
+                     one.quarry.sides >> ask->hunter->side & 1;
+        if (!takes && hunt_is_lent(ask->hunt, first))
+            mark(ask, job->id, RUN_RETURNS);
+        else if (takes && !one.quarry.lent)
+            vec_push(&ask->list, one);
     }
-    if (hunt->list.len)
-        qsort_r(hunt->list.items, hunt->list.len, sizeof(struct candidate), hunt_by_cost,
-                &youngest);
-}
-
-static struct price price_of(const struct candidate *candidate)
-{
-    const struct job *job = candidate->job;
-
-    return (struct price){ candidate->worth, job->priority, job->run->start_us, job->id };
+    if (ask->list.len)
+        qsort_r(ask->list.items, ask->list.len, sizeof(struct there), by_cost, &youngest);
 }
 
 /* Victims are taken from the cheapest on until there is enough room, for so many tasks. */
-static struct bid bid_for(struct hunt *hunt, uint32_t number, uint32_t wanted)
+static struct bid bid_for(struct asking *ask, uint32_t number, uint32_t wanted)
 {
-    struct sched *sched = hunt->sched;
     struct bid bid = { .host = number };
 
-    gather_here(hunt, sched->hosts.items[number].node);
-    bid.tasks = room_for(hunt, number);
-    for (; bid.jobs < hunt->list.len && bid.tasks < wanted; bid.jobs++) {
-        hunt_mark_candidate(sched, &hunt->list.items[bid.jobs], true);
-        bid.tasks = room_for(hunt, number);
-        bid.dear = price_of(&hunt->list.items[bid.jobs]);
+    ask->number = number;
+    ask->host = &ask->hunt->sched->hosts.items[number];
+    gather_here(ask);
+    bid.tasks = room_for(ask);
+    for (; bid.jobs < ask->list.len && bid.tasks < wanted; bid.jobs++) {
+        const struct there *one = &ask->list.items[bid.jobs];
+        mark(ask, one->job_id, one->quarry.out);
+        bid.tasks = room_for(ask);
+        bid.dear = (struct price){ one->quarry.worth, one->quarry.priority, one->quarry.start_us,
+                                   one->quarry.id };
     }
-    for (size_t i = 0; i < bid.jobs; i++)
-        hunt_mark_candidate(sched, &hunt->list.items[i], false);
-    for (size_t i = 0; i < hunt->going.len; i++)
-        hunt_mark(sched, hunt->going.items[i], RUN_STAYS);
+    hunt_unmark_host(ask->hunt, number);
     return bid;
 }
 
-bool bids_ask(struct hunt *hunt, unsigned *budget)
+bool bids_ask(struct hunt *hunt, const struct hunter *hunter, unsigned *budget)
 {
-    struct bids *bids = &hunt->sched->bids;
-    const struct shape *shape = hunt->family->shape;
+    struct chase *chase = hunt->chase;
+    const struct shape *shape = hunter->family->shape;
+    const struct bitset *nodes = &hunter->need->nodes;
     uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
+    struct asking ask = { .hunt = hunt, .hunter = hunter };
     unsigned asked = 0;
 
     for (; *budget; asked++) {
-        size_t number = bitset_next(&hunt->need->nodes, bids->next);
-        if (number >= hunt->need->nodes.bits)
+        size_t number = bitset_next(nodes, chase->next);
+        if (number >= nodes->bits)
             break;
-        bids->next = number + 1;
-        struct bid bid = bid_for(hunt, (uint32_t)number, share);
+        chase->next = number + 1;
+        struct bid bid = bid_for(&ask, (uint32_t)number, share);
         if (bid.tasks)
-            vec_push(&bids->list, bid);
-        budget_take(budget, 1 + (bid.jobs + hunt->list.len) / ROOMS_PER_COST);
+            vec_push(&chase->bids, bid);
+        budget_take(budget, 1 + (bid.jobs + ask.list.len) / ROOMS_PER_COST);
     }
-    vec_done(&hunt->list);
-    vec_done(&hunt->going);
+    vec_done(&ask.list);
     if (asked > HOSTS_LEAST) /* the rest has a slice of its own */
         *budget = 0;
-    return asked <= HOSTS_LEAST &&
-           bitset_next(&hunt->need->nodes, bids->next) >= hunt->need->nodes.bits;
+    return asked <= HOSTS_LEAST && bitset_next(nodes, chase->next) >= nodes->bits;
 }
 
 /* As hunt_by_cost(). */
@@ -119,32 +148,29 @@ static int by_jobs(const void *a, const void *b, void *arg)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-uint32_t *bids_best(const struct hunt *hunt, size_t *count)
+bool bids_best(struct hunt *hunt, const struct hunter *hunter)
 {
-    struct bids *bids = &hunt->sched->bids;
-    const struct shape *shape = hunt->family->shape;
+    struct chase *chase = hunt->chase;
+    const struct shape *shape = hunter->family->shape;
     const Config *config = state_config(hunt->sched->state);
-    size_t least = MAX((size_t)HOSTS_LEAST, (size_t)shape->min_nodes * HOSTS_PER_NODE);
+    size_t least = MAX((size_t)HOSTS_LEAST, (size_t)shape->min_nodes * HOSTS_PER_NODE), count = 0;
     uint64_t tasks = 0;
 
-    if (hunt->family->particular) /* which of them go together is not known */
+    if (hunter->family->particular) /* which of them go together is not known */
         least = MAX(least, (size_t)HOSTS_PARTICULAR);
-    if (bids->list.len)
-        qsort_r(bids->list.items, bids->list.len, sizeof(struct bid), by_jobs,
+    for (uint32_t i = 0; i < hunt->count && hunt->count > 1; i++) /* the others are there too */
+        least +=
+            i == (uint32_t)(hunter - hunt->hunters) ? 0 : hunt->hunters[i].job->shape->min_nodes;
+    if (chase->bids.len)
+        qsort_r(chase->bids.items, chase->bids.len, sizeof(struct bid), by_jobs,
                 (void *)(uintptr_t)config);
-    uint32_t *hosts = NEW_ARRAY(uint32_t, bids->list.len + 1);
-    for (*count = 0; *count < bids->list.len; ++*count) {
-        if (*count >= least && tasks >= (uint64_t)shape->tasks * 2)
+    for (; count < chase->bids.len; count++) {
+        if (count >= least && tasks >= (uint64_t)shape->tasks * 2)
             break;
-        hosts[*count] = bids->list.items[*count].host;
-        tasks += bids->list.items[*count].tasks;
+        vec_push(&chase->hosts, chase->bids.items[count].host);
+        tasks += chase->bids.items[count].tasks;
     }
-    return hosts;
-}
-
-void bids_clear(struct sched *sched)
-{
-    vec_clear(&sched->bids.list);
-    sched->bids.job_id = 0;
-    sched->bids.next = 0;
+    vec_push(&chase->ends, chase->hosts.len);
+    vec_clear(&chase->bids);
+    return count >= shape->min_nodes && tasks >= shape->tasks;
 }

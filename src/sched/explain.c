@@ -265,7 +265,7 @@ static void add_het(struct sched *sched, struct family *family, const struct job
 
 static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
 {
-    const struct hold *hold = job->id ? hold_of(sched, job->id) : NULL;
+    const struct hold *hold = job->id ? hold_of(sched, het_first(sched, job)->id) : NULL;
 
     if (!hold)
         return;

@@ -91,7 +91,7 @@ struct together {
     struct view view;
 };
 
-static int64_t ends_us(const struct job *job, int64_t start_us)
+int64_t job_ends_us(const struct job *job, int64_t start_us)
 {
     int64_t length = job_length_us(job);
 
@@ -99,35 +99,33 @@ static int64_t ends_us(const struct job *job, int64_t start_us)
 }
 
 /* (1) */
-static void try_add(const struct together *t, uint32_t i)
+void tried_put(struct sched *sched, const struct job *job, int64_t start_us, struct booked *of)
 {
-    struct sched *sched = t->sched;
-    struct booked *of = &t->of[i];
-
-    of->end_us = ends_us(t->jobs[i], t->view.start_us);
     for (size_t k = 0; k < of->parts.list.len; k++) {
         const struct chosen *part = &of->parts.list.items[k];
-        struct block block = { .start_us = t->view.start_us, .job_id = TRIED_ID };
+        struct block block = { .start_us = start_us, .job_id = TRIED_ID };
         block.end_us = of->end_us;
         block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
         vec_push(&sched->hosts.items[part->host].forecasts, block);
     }
-    of->licences =
-        licences_book(sched, TRIED_ID, t->jobs[i]->shape, &of->parts, t->view.start_us, of->end_us);
+    of->licences = licences_book(sched, TRIED_ID, job->shape, &of->parts, start_us, of->end_us);
 }
 
-/* The last that were added: those of one job are the last of their hosts. */
-static void try_del(const struct together *t, uint32_t i)
+/* Those of one job are the last of their hosts. */
+void tried_take(struct sched *sched, struct booked *of)
 {
-    struct sched *sched = t->sched;
-    struct booked *of = &t->of[i];
-
     for (size_t k = of->parts.list.len; k-- > 0;) {
         struct host *host = &sched->hosts.items[of->parts.list.items[k].host];
         amount_drop(sched, host->forecasts.items[--host->forecasts.len].amount);
     }
     licences_forget(sched, of->licences);
     of->licences = NULL;
+}
+
+static void try_add(const struct together *t, uint32_t i)
+{
+    t->of[i].end_us = job_ends_us(t->jobs[i], t->view.start_us);
+    tried_put(t->sched, t->jobs[i], t->view.start_us, &t->of[i]);
 }
 
 /*
@@ -146,7 +144,7 @@ static int64_t try_all(const struct together *t, const struct het_turns *turns, 
         try_add(t, i);
     }
     for (uint32_t k = *at; k-- > 0;)
-        try_del(t, turns->order[k]);
+        tried_take(t->sched, &t->of[turns->order[k]]);
     return start;
 }
 
@@ -269,7 +267,7 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
         start = find_start(&t, &turns, last);
     for (uint32_t i = 0; i < count; i++) {
         if (start != INT64_MAX)
-            of[i].end_us = ends_us(jobs[i], start);
+            of[i].end_us = job_ends_us(jobs[i], start);
         family_free(t.families[i]);
     }
     free(t.families);
@@ -313,7 +311,7 @@ int64_t start_of(struct sched *sched, struct family *family, const struct job *j
     if (count == 1) {
         int64_t start = profile_start(sched, family, job, now_us, forecast, &(*of)->parts);
         if (start != INT64_MAX)
-            (*of)->end_us = ends_us(job, start);
+            (*of)->end_us = job_ends_us(job, start);
         return start;
     }
     const struct job **jobs = components(sched, job);

@@ -1,81 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hunt.c - who must go for a job to start, at least cost
+ * hunt.c - would a job start if these were gone?
  *
- * Runs are marked as if they had gone, and the job is placed with what is left (view.without). Hosts
- * where the fewest and cheapest have to go come first (bids.c); then everybody who can stay, stays.
+ * Runs are marked as if they had gone, and the job is placed with what is left (view.without). The
+ * components of a heterogeneous job are placed one after the other; where those before are is a forecast
+ * meanwhile.
  *
- * (1) Nobody is named in vain: the job fits without the victims, and does not fit when any one of
- *     them stays. What ends anyway counts as gone.
+ * (1) A component makes use of nobody's going whom it could not send away itself, even if another one can.
+ * (2) Marks are there for a call only: outside of it no run is marked.
+ * (3) Who is suspended, and nobody waits for that any more, runs again as soon as its CPUs are free, before
+ *     the job. If it may be sent away it is told to stay suspended, else its CPUs count as in use.
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/preempt.h"
 #include "sched/hunt_priv.h"
 
-/* At hosts, to find out who can stay. */
-enum { LOOKS_MOST = 16384 };
+/* ---- who hunts ---- */
 
-void hunt_mark(struct sched *sched, const struct job *job, uint8_t out)
+static size_t place_in_shape(const struct sched *sched, struct shape *shape, uint32_t number)
 {
-    for (unsigned i = 0; i < job->run->count; i++) {
-        const struct node *node = job->run->parts[i].node;
-        if (!node)
-            continue;
-        struct host *host = &sched->hosts.items[node->number];
-        for (size_t r = 0; r < host->runs.len; r++) {
-            if (host->runs.items[r].job_id == job->id)
-                host->runs.items[r].out = out;
+    const struct need *needs = shape_needs(sched->state, shape);
+
+    for (size_t p = 0; p < shape->partition_count; p++) {
+        if (needs[p].partition && needs[p].partition->number == number)
+            return p;
+    }
+    return SIZE_MAX;
+}
+
+static bool choose_partition(struct sched *sched, struct hunter *hunter, uint32_t number)
+{
+    struct shape *shape = hunter->job->shape;
+    size_t p = place_in_shape(sched, shape, number);
+
+    if (p == SIZE_MAX || !family_may_use(sched, hunter->family, p)) {
+        for (p = 0; p < shape->partition_count; p++) {
+            if (family_may_use(sched, hunter->family, p))
+                break;
         }
     }
+    if (p >= shape->partition_count)
+        return false;
+    hunter->partition = p;
+    hunter->need = &shape_needs(sched->state, shape)[p];
+    return true;
 }
 
-void hunt_mark_candidate(struct sched *sched, const struct candidate *candidate, bool out)
+static bool same_side(const struct sched *sched, const struct side *side,
+                      const struct hunter *hunter)
 {
-    uint8_t how = candidate->mode == PREEMPT_SUSPEND ? RUN_LENDS : RUN_GONE;
+    const struct job *a = side->job, *b = hunter->job;
 
-    hunt_mark(sched, candidate->job, out ? how : RUN_STAYS);
+    return side->partition == hunter->need->partition && job_qos(a) == job_qos(b) &&
+           job_priority(sched->state, a) == job_priority(sched->state, b) &&
+           str_eq(a->shape->reservation, b->shape->reservation);
 }
 
-static bool is_on(const struct job *job, const struct bitset *hosts)
+static bool choose_side(struct hunt *hunt, struct hunter *hunter)
 {
-    for (unsigned i = 0; i < job->run->count; i++) {
-        const struct node *node = job->run->parts[i].node;
-        if (node && bitset_has(hosts, node->number))
-            return true;
+    unsigned at = 0;
+
+    while (at < hunt->side_count && !same_side(hunt->sched, &hunt->sides[at], hunter))
+        at++;
+    if (at == SIDES_MOST)
+        return false;
+    if (at == hunt->side_count)
+        hunt->sides[hunt->side_count++] = (struct side){ hunter->job, hunter->need->partition };
+    hunter->side = at;
+    return true;
+}
+
+static bool hunter_init(struct hunt *hunt, uint32_t at, uint32_t lane, struct order order)
+{
+    struct sched *sched = hunt->sched;
+    struct hunter *hunter = &hunt->hunters[at];
+    const struct pend *pend = at ? NULL : pend_find(sched, hunt->job->id);
+    struct mask mask;
+
+    hunter->job = at ? state_job(sched->state, hunt->job->id + at) : hunt->job;
+    if (!hunter->job || !job_mask(sched, hunter->job, &mask))
+        return false;
+    hunter->own = !pend || !pend->class;
+    hunter->family = hunter->own ? family_for(sched, hunter->job) : class_of(sched, pend)->family;
+    if (!choose_partition(sched, hunter, lane) || !choose_side(hunt, hunter))
+        return false;
+    hunter->view = (struct view){ .now_us = sched->now_us,
+                                  .start_us = sched->now_us + 1,
+                                  .end_us = job_end_by(hunter->job, sched->now_us),
+                                  .mine = hunt->job->id,
+                                  .without = true,
+                                  .forecast = hunt->count > 1,
+                                  .order = order };
+    family_asks(sched, hunter->family);
+    return true;
+}
+
+bool hunt_open(struct hunt *hunt, struct sched *sched, const struct job *job, uint32_t lane,
+               const uint32_t *lanes)
+{
+    const struct pend *pend = pend_find(sched, job->id);
+    bool good = true;
+
+    *hunt = (struct hunt){ .sched = sched, .chase = &sched->chase, .job = job };
+    hunt->count = het_count(job);
+    hunt->hunters = NEW_ARRAY(struct hunter, hunt->count);
+    het_turns_init(&hunt->turns, hunt->count);
+    for (uint32_t i = 0; i < hunt->count && good; i++)
+        good = hunter_init(hunt, i, lanes ? lanes[i] : lane,
+                           (struct order){ pend ? pend->rank : UINT64_MAX, job->id });
+    return good;
+}
+
+void hunt_close(struct hunt *hunt)
+{
+    for (uint32_t i = 0; i < hunt->count; i++) {
+        if (hunt->hunters[i].own)
+            family_free(hunt->hunters[i].family);
+        vec_done(&hunt->hunters[i].of.parts.list);
     }
-    return false;
+    free(hunt->hunters);
+    het_turns_done(&hunt->turns);
 }
 
-int hunt_by_cost(const void *a, const void *b, void *arg)
-{
-    const struct candidate *x = a, *y = b;
-    bool youngest = *(const bool *)arg;
-    int64_t started = x->job->run->start_us - y->job->run->start_us;
+/* ---- who may go ---- */
 
-    if (x->worth != y->worth)
-        return x->worth < y->worth ? -1 : 1;
-    if (!youngest && x->job->priority != y->job->priority)
-        return x->job->priority < y->job->priority ? -1 : 1;
-    if (started)
-        return started > 0 ? -1 : 1;
-    return x->job->id > y->job->id ? -1 : x->job->id < y->job->id;
-}
-
-bool hunt_is_going(const struct job *job)
+static bool ends(const struct job *job)
 {
     enum job_phase phase = job_phase(job);
 
-    return phase == PHASE_COMPLETING || phase == PHASE_REQUEUING;
+    return phase == PHASE_COMPLETING || phase == PHASE_REQUEUING || phase == PHASE_ENDED;
 }
 
-bool hunt_may_take(struct hunt *hunt, const struct job *job, struct candidate *out)
+const struct job *hunt_stands_for(const struct sched *sched, const struct job *job)
+{
+    const struct job *first = het_first(sched, job);
+
+    return first->run && ends(first) == ends(job) ? first : job;
+}
+
+bool hunt_is_going(const struct hunt *hunt, const struct job *job)
+{
+    return ends(job) ||
+           (job->more && job->more->preempt_end_us && job->more->preempted_by == hunt->job->id);
+}
+
+/* (3) */
+bool hunt_is_lent(const struct hunt *hunt, const struct job *job)
+{
+    uint32_t by = job->more ? job->more->preempted_by : 0;
+    const struct job *waits = by ? state_job(hunt->sched->state, by) : NULL;
+
+    return job->run->lent && (by == hunt->job->id || !waits || !job_is_eligible(waits));
+}
+
+bool hunt_may_take(struct hunt *hunt, const struct job *job, struct quarry *out)
 {
     struct sched *sched = hunt->sched;
+    enum preempt_mode mode = PREEMPT_OFF;
 
-    if (job == hunt->job || hold_waits_for(sched, job->id))
+    *out = (struct quarry){ .id = job->id, .attempt = job->attempt };
+    if (hold_waits_for(sched, job->id))
         return false;
-    enum preempt_mode mode = preempt_mode(sched->state, hunt->job, hunt->need->partition, job);
+    for (unsigned s = 0; s < hunt->side_count; s++) {
+        enum preempt_mode its =
+            preempt_mode(sched->state, hunt->sides[s].job, hunt->sides[s].partition, job);
+        out->sides |= its == PREEMPT_OFF ? 0 : UINT64_C(1) << s;
+        mode = its == PREEMPT_OFF ? mode : its;
+    }
     if (mode == PREEMPT_OFF)
         return false;
     int64_t from = preempt_from_us(sched->state, job);
@@ -83,250 +175,152 @@ bool hunt_may_take(struct hunt *hunt, const struct job *job, struct candidate *o
         sched->preempt_wake_us = MIN(sched->preempt_wake_us, from);
         return false;
     }
-    *out = (struct candidate){ job, mode, preempt_worth(sched->state, job) };
+    out->out = mode == PREEMPT_SUSPEND ? RUN_LENDS : RUN_GONE;
+    out->lent = job->run->lent;
+    out->worth = preempt_worth(sched->state, job);
+    out->priority = job->priority;
+    out->start_us = job->run->start_us;
     return true;
 }
 
-/* Everybody on the hosts, once; what ends anyway is marked. (1) */
-static void gather(struct hunt *hunt, const uint32_t *hosts, size_t count)
+int hunt_by_cost(const struct quarry *x, const struct quarry *y, bool youngest)
+{
+    if (x->worth != y->worth)
+        return x->worth < y->worth ? -1 : 1;
+    if (!youngest && x->priority != y->priority)
+        return x->priority < y->priority ? -1 : 1;
+    if (x->start_us != y->start_us)
+        return x->start_us > y->start_us ? -1 : 1;
+    return x->id > y->id ? -1 : x->id < y->id;
+}
+
+struct quarry *hunt_quarry(const struct hunt *hunt, uint32_t job_id)
+{
+    uintptr_t at = (uintptr_t)map_get_num(&hunt->chase->by_id, job_id);
+
+    return at ? &hunt->chase->list.items[at - 1] : NULL;
+}
+
+/* ---- marks ---- */
+
+/* (1) */
+void hunt_mark_host(const struct hunt *hunt, uint32_t number, unsigned side)
+{
+    struct host *host = &hunt->sched->hosts.items[number];
+
+    for (size_t i = 0; i < host->runs.len; i++) {
+        struct run *run = &host->runs.items[i];
+        const struct quarry *quarry = hunt_quarry(hunt, run->job_id);
+        run->out = RUN_STAYS;
+        if (quarry && quarry->going)
+            run->out = RUN_GONE;
+        else if (quarry && quarry->out == RUN_RETURNS)
+            run->out = RUN_RETURNS;
+        else if (quarry && !quarry->lent && !quarry->stays && quarry->sides >> side & 1)
+            run->out = quarry->out;
+    }
+}
+
+void hunt_unmark_host(const struct hunt *hunt, uint32_t number)
+{
+    struct host *host = &hunt->sched->hosts.items[number];
+
+    for (size_t i = 0; i < host->runs.len; i++)
+        host->runs.items[i].out = RUN_STAYS;
+}
+
+void hunt_mark_all(const struct hunt *hunt, unsigned side)
+{
+    for (size_t i = 0; i < hunt->chase->hosts.len; i++)
+        hunt_mark_host(hunt, hunt->chase->hosts.items[i], side);
+}
+
+void hunt_unmark_all(const struct hunt *hunt)
+{
+    for (size_t i = 0; i < hunt->chase->hosts.len; i++)
+        hunt_unmark_host(hunt, hunt->chase->hosts.items[i]);
+}
+
+/* ---- do they fit? ---- */
+
+static bool hunter_fits(struct hunt *hunt, struct hunter *hunter)
+{
+    struct parts *parts = &hunter->of.parts;
+
+    if (hunt->chase && hunt->side_count > 1)
+        hunt_mark_all(hunt, hunter->side);
+    if (hunter->family->shape->licence_count &&
+        !licences_fit(hunt->sched, hunter->family, &hunter->view, &parts->licence))
+        return false;
+    return place_among(hunt->sched, hunter->family, hunter->partition, hunter->job, &hunter->view,
+                       hunter->hosts, hunter->host_count, parts);
+}
+
+bool hunt_fits(struct hunt *hunt)
+{
+    uint32_t at, *order = hunt->turns.order;
+
+    hunt->turns.moves = 0;
+    do {
+        for (at = 0; at < hunt->count; at++) {
+            struct hunter *hunter = &hunt->hunters[order[at]];
+            if (!hunter_fits(hunt, hunter))
+                break;
+            hunter->of.end_us = job_ends_us(hunter->job, hunter->view.start_us);
+            if (hunt->count > 1)
+                tried_put(hunt->sched, hunter->job, hunter->view.start_us, &hunter->of);
+        }
+        for (uint32_t k = at; hunt->count > 1 && k-- > 0;)
+            tried_take(hunt->sched, &hunt->hunters[order[k]].of);
+    } while (at < hunt->count && het_turns_retry(&hunt->turns, at));
+    return at == hunt->count;
+}
+
+bool hunt_is_allowed(struct hunt *hunt)
+{
+    struct limit_hit hit;
+    uint32_t at = 0;
+
+    if (!state_enforce(hunt->sched->state))
+        return true;
+    struct held **held = NEW_ARRAY(struct held *, hunt->count);
+    for (; at < hunt->count; at++) {
+        const struct hunter *hunter = &hunt->hunters[at];
+        if (limits_in_way_of(hunt->sched, hunter->job, &hunter->of.parts, &hit))
+            break;
+        held[at] = limits_plan(hunt->sched, hunter->job, &hunter->of.parts);
+    }
+    bool good = at == hunt->count;
+    while (at > 0)
+        limits_unplan(hunt->sched, held[--at], true);
+    free(held);
+    return good;
+}
+
+static bool seat_fits(struct hunt *hunt, const struct seat *seat)
+{
+    const struct hunter *hunter = &hunt->hunters[seat->component];
+
+    hunt_mark_host(hunt, seat->host, hunter->side);
+    return place_tasks_at(hunt->sched, hunter->family, hunter->partition, hunter->job,
+                          &hunter->view, seat->host) >= seat->take.tasks;
+}
+
+bool hunt_seats_fit(struct hunt *hunt, const struct seat *seats, size_t count)
 {
     struct sched *sched = hunt->sched;
-    bool youngest = state_config(sched->state)->preempt_youngest_first;
-    size_t kept = 0;
+    struct host *host = &sched->hosts.items[seats[0].host];
+    size_t at = 0;
 
-    for (size_t h = 0; h < count; h++) {
-        const struct node *node = sched->hosts.items[hosts[h]].node;
-        for (size_t i = 0; i < node->jobs.len; i++) {
-            struct candidate one;
-            if (hunt_is_going(node->jobs.items[i])) {
-                vec_push(&hunt->going, node->jobs.items[i]);
-                hunt_mark(sched, node->jobs.items[i], RUN_GONE);
-            } else if (hunt_may_take(hunt, node->jobs.items[i], &one)) {
-                vec_push(&hunt->list, one);
-            }
-        }
+    for (; at < count && seat_fits(hunt, &seats[at]); at++) {
+        const struct hunter *hunter = &hunt->hunters[seats[at].component];
+        struct block block = { .start_us = hunter->view.start_us, .job_id = UINT32_MAX };
+        block.end_us = hunter->view.end_us;
+        block.amount = amount_take(sched, &seats[at].take, hunter->need->whole_nodes);
+        vec_push(&host->forecasts, block);
     }
-    if (hunt->list.len)
-        qsort_r(hunt->list.items, hunt->list.len, sizeof(struct candidate), hunt_by_cost,
-                &youngest);
-    for (size_t i = 0; i < hunt->list.len;
-         i++) { /* one that is on several hosts is there so often */
-        if (!kept || hunt->list.items[kept - 1].job != hunt->list.items[i].job)
-            hunt->list.items[kept++] = hunt->list.items[i];
-    }
-    hunt->list.len = kept;
-}
-
-static bool fits(struct hunt *hunt, const uint32_t *hosts, size_t count)
-{
-    return place_among(hunt->sched, hunt->family, hunt->partition, hunt->job, &hunt->view, hosts,
-                       count, &hunt->parts);
-}
-
-static void mark_all(struct hunt *hunt, bool out)
-{
-    vec_each (struct candidate, candidate, &hunt->list)
-        hunt_mark_candidate(hunt->sched, candidate, out);
-}
-
-static void cut_to_hosts(struct hunt *hunt)
-{
-    struct bitset chosen;
-    size_t kept = 0;
-
-    bitset_init(&chosen, hunt->sched->hosts.len);
-    for (size_t i = 0; i < hunt->parts.list.len; i++)
-        bitset_add(&chosen, hunt->parts.list.items[i].host);
-    for (size_t i = 0; i < hunt->list.len; i++) {
-        if (is_on(hunt->list.items[i].job, &chosen))
-            hunt->list.items[kept++] = hunt->list.items[i];
-        else
-            hunt_mark_candidate(hunt->sched, &hunt->list.items[i], false);
-    }
-    hunt->list.len = kept;
-    bitset_done(&chosen);
-}
-
-/* Does every host that the job is on still have room for the part that it is to get? */
-static bool parts_fit(struct hunt *hunt, const struct job *stays)
-{
-    for (unsigned i = 0; i < stays->run->count; i++) {
-        const struct node *node = stays->run->parts[i].node;
-        size_t low = 0, high = node ? hunt->parts.list.len : 0;
-        while (low < high) { /* they are in order */
-            size_t middle = low + (high - low) / 2;
-            if (hunt->parts.list.items[middle].host < node->number)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (!node || low == hunt->parts.list.len ||
-            hunt->parts.list.items[low].host != node->number)
-            continue;
-        if (place_tasks_at(hunt->sched, hunt->family, hunt->partition, hunt->job, &hunt->view,
-                           node->number) < hunt->parts.list.items[low].take.tasks)
-            return false;
-    }
-    return true;
-}
-
-/*
- * (1): what can stay, stays; the dearest is asked first. Of very many it is asked only whether the
- * parts that are planned still fit, not whether others would.
- */
-static void spare(struct hunt *hunt, const uint32_t *hosts, size_t count)
-{
-    bool many = hunt->list.len * count > LOOKS_MOST && !hunt->family->particular;
-
-    for (size_t i = hunt->list.len; i-- > 0;) {
-        struct candidate one = hunt->list.items[i];
-        hunt_mark_candidate(hunt->sched, &one, false);
-        if (many ? parts_fit(hunt, one.job) : fits(hunt, hosts, count))
-            vec_remove(&hunt->list, i);
-        else
-            hunt_mark_candidate(hunt->sched, &one, true);
-    }
-    fits(hunt, hosts, count); /* the parts as they are now */
-    cut_to_hosts(hunt);
-}
-
-/* On the hosts that the last placing took, in their order. */
-static uint32_t *chosen_hosts(const struct hunt *hunt, size_t *count)
-{
-    uint32_t *hosts = NEW_ARRAY(uint32_t, hunt->parts.list.len + 1);
-
-    *count = hunt->parts.list.len;
-    for (size_t i = 0; i < *count; i++)
-        hosts[i] = hunt->parts.list.items[i].host;
-    return hosts;
-}
-
-static bool find_victims(struct hunt *hunt, const uint32_t *hosts, size_t count)
-{
-    size_t chosen_count = 0;
-
-    if (!hunt->list.len)
-        return false;
-    mark_all(hunt, true);
-    if (!fits(hunt, hosts, count))
-        return false;
-    cut_to_hosts(hunt);
-    uint32_t *chosen = chosen_hosts(hunt, &chosen_count);
-    spare(hunt, chosen, chosen_count);
-    free(chosen);
-    return true;
-}
-
-/* ---- what comes of it ---- */
-
-static void hold_put(struct sched *sched, const struct hunt *hunt)
-{
-    int64_t length = job_length_us(hunt->job);
-    struct hold hold = { .job_id = hunt->job->id, .host_count = hunt->parts.list.len };
-
-    book_drop(sched, hunt->job->id);
-    hold.count = hunt->list.len + hunt->going.len;
-    hold.victims = NEW_ARRAY(struct victim, hold.count + 1);
-    hold.named = hunt->list.len;
-    for (size_t i = 0; i < hold.count; i++) {
-        const struct job *job =
-            i < hunt->list.len ? hunt->list.items[i].job : hunt->going.items[i - hunt->list.len];
-        hold.victims[i] = (struct victim){ job->id, job->attempt };
-    }
-    hold.hosts = NEW_ARRAY(uint32_t, hold.host_count + 1);
-    for (size_t i = 0; i < hold.host_count; i++) {
-        const struct chosen *part = &hunt->parts.list.items[i];
-        struct block block = { .start_us = sched->now_us, .job_id = hunt->job->id };
-        if (hunt->parts.resv)
-            block.resv = resv_hash(hunt->parts.resv->spec->name);
-        block.end_us = sched->now_us + (length == INT64_MAX ? UNLIMITED_US : length);
-        block.amount = amount_take(sched, &part->take, hunt->need->whole_nodes);
-        host_block_add(sched, part->host, block);
-        hold.hosts[i] = part->host;
-    }
-    vec_push(&sched->holds, hold);
-}
-
-static void command_put(struct sched *sched, const struct hunt *hunt)
-{
-    struct arena *arena = &sched->plan_arena;
-    CmdPreempt *command = ARENA_NEW(arena, CmdPreempt);
-
-    cmd_preempt__init(command);
-    command->has_job_id = true;
-    command->job_id = hunt->job->id;
-    command->partition = hunt->need->partition->spec->name;
-    command->victims = ARENA_ARRAY(arena, uint32_t, hunt->list.len);
-    command->attempts = ARENA_ARRAY(arena, uint32_t, hunt->list.len);
-    for (size_t i = 0; i < hunt->list.len; i++) {
-        command->victims[command->n_victims++] = hunt->list.items[i].job->id;
-        command->attempts[command->n_attempts++] = hunt->list.items[i].job->attempt;
-    }
-    vec_push(&sched->preempts, command);
-}
-
-/* Only what ends on the hosts that were chosen is waited for. */
-static void cut_going(struct hunt *hunt)
-{
-    struct bitset chosen;
-    size_t kept = 0;
-
-    bitset_init(&chosen, hunt->sched->hosts.len);
-    for (size_t i = 0; i < hunt->parts.list.len; i++)
-        bitset_add(&chosen, hunt->parts.list.items[i].host);
-    for (size_t i = 0; i < hunt->going.len; i++) {
-        bool seen = false;
-        for (size_t k = 0; k < kept; k++)
-            seen = seen || hunt->going.items[k] == hunt->going.items[i];
-        if (!seen && is_on(hunt->going.items[i], &chosen))
-            hunt->going.items[kept++] = hunt->going.items[i];
-    }
-    hunt->going.len = kept;
-    bitset_done(&chosen);
-}
-
-void hunt_init(struct hunt *hunt, struct sched *sched, const struct job *job, size_t partition)
-{
-    const struct pend *pend = pend_find(sched, job->id);
-
-    *hunt = (struct hunt){ .sched = sched, .job = job, .partition = partition };
-    hunt->family = class_of(sched, pend)->family;
-    hunt->need = &shape_needs(sched->state, job->shape)[partition];
-    hunt->view = (struct view){ .now_us = sched->now_us,
-                                .start_us = sched->now_us + 1,
-                                .end_us = job_end_by(job, sched->now_us),
-                                .mine = job->id,
-                                .without = true,
-                                .order = { pend->rank, job->id } };
-    family_asks(sched, hunt->family);
-}
-
-bool hunt_victims(struct hunt *hunt, const uint32_t *hosts, size_t count)
-{
-    struct sched *sched = hunt->sched;
-    VEC(struct candidate) all = { 0 };
-    VEC(const struct job *) ending = { 0 };
-    bool named = false;
-
-    gather(hunt, hosts, count);
-    vec_each (struct candidate, candidate, &hunt->list)
-        vec_push(&all, *candidate);
-    vec_each (const struct job *, at, &hunt->going)
-        vec_push(&ending, *at);
-    if (find_victims(hunt, hosts, count) && hunt->list.len) {
-        cut_going(hunt);
-        hold_put(sched, hunt);
-        command_put(sched, hunt);
-        named = true;
-    }
-    vec_each (struct candidate, candidate, &all)
-        hunt_mark_candidate(sched, candidate, false);
-    vec_each (const struct job *, at, &ending)
-        hunt_mark(sched, *at, RUN_STAYS);
-    vec_done(&all);
-    vec_done(&ending);
-    vec_done(&hunt->list);
-    vec_done(&hunt->going);
-    vec_done(&hunt->parts.list);
-    return named;
+    for (size_t k = 0; k < at; k++)
+        amount_drop(sched, host->forecasts.items[--host->forecasts.len].amount);
+    hunt_unmark_host(hunt, seats[0].host);
+    return at == count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hunt_priv.h - looking for victims: what preempt.c, hunt.c and bids.c share
+ * hunt_priv.h - looking for victims: what chase.c, hunt.c, bids.c and holds.c share
  */
 #ifndef SCHED_HUNT_PRIV_H
 #define SCHED_HUNT_PRIV_H
@@ -8,39 +8,79 @@
 #include "core/preempt.h"
 #include "sched/place_priv.h"
 
-struct candidate {
+/* Hunters that differ in whom they may send away; more than these are not hunted for. */
+enum { SIDES_MOST = 64 };
+
+/* A job, or a component of one: they are to start together. */
+struct hunter {
     const struct job *job;
-    enum preempt_mode mode;
-    uint32_t worth;
-};
-/* For one job; lives for a call. */
-struct hunt {
-    struct sched *sched;
     struct family *family;
-    const struct job *job;
+    bool own; /* the family is to be freed */
     const struct need *need;
     size_t partition;
+    unsigned side;
     struct view view;
-    VEC(struct candidate) list; /* the cheapest first */
-    VEC(const struct job *) going;
-    struct parts parts;
+    struct booked of;      /* where it is to be */
+    const uint32_t *hosts; /* where it may be, the best first */
+    size_t host_count;
+};
+struct side {
+    const struct job *job;
+    const struct partition *partition;
+};
+/* Lives for a call; what it found out is in sched->chase. */
+struct hunt {
+    struct sched *sched;
+    struct chase *chase; /* NULL: nobody is thought away */
+    const struct job *job;
+    struct hunter *hunters;
+    uint32_t count;
+    struct side sides[SIDES_MOST];
+    unsigned side_count;
+    struct het_turns turns;
 };
 
-/* hunt.c */
-void hunt_init(struct hunt *hunt, struct sched *sched, const struct job *job, size_t partition);
-/* Names victims on the hosts, the cheapest host first, and holds their room; or false. */
-bool hunt_victims(struct hunt *hunt, const uint32_t *hosts, size_t count);
-void hunt_mark(struct sched *sched, const struct job *job, uint8_t out);
-void hunt_mark_candidate(struct sched *sched, const struct candidate *candidate, bool out);
-bool hunt_is_going(const struct job *job); /* ends anyway */
-bool hunt_may_take(struct hunt *hunt, const struct job *job, struct candidate *out);
-int hunt_by_cost(const void *a, const void *b, void *youngest); /* of candidates */
+/* ---- hunt.c ---- */
 
-/* bids.c */
-/* Asks hosts what they would cost, some in each slice; true when all have said so. */
-bool bids_ask(struct hunt *hunt, unsigned *budget);
-/* The cheapest of them, as many as may be needed; to be freed. */
-uint32_t *bids_best(const struct hunt *hunt, size_t *count);
-void bids_clear(struct sched *sched);
+/*
+ * The job with all its components, each in the partition that has this number among all (lanes: one for
+ * each), else in the first that would take it. False when one of them has none, or none may hunt.
+ */
+bool hunt_open(struct hunt *hunt, struct sched *sched, const struct job *job, uint32_t lane,
+               const uint32_t *lanes);
+void hunt_close(struct hunt *hunt);
+/* Who stands for all components of the job: the first, as long as it runs. */
+const struct job *hunt_stands_for(const struct sched *sched, const struct job *job);
+/* Ends anyway, or was told to for this hunter. */
+bool hunt_is_going(const struct hunt *hunt, const struct job *job);
+/* Is suspended and would run again if its CPUs were free; see hunt.c (3). */
+bool hunt_is_lent(const struct hunt *hunt, const struct job *job);
+/* May it be sent away now? By whom, and what does it leave? */
+bool hunt_may_take(struct hunt *hunt, const struct job *job, struct quarry *out);
+int hunt_by_cost(const struct quarry *a, const struct quarry *b, bool youngest);
+struct quarry *hunt_quarry(const struct hunt *hunt, uint32_t job_id); /* NULL: not among them */
+/* Runs on the host are as if gone, as far as the side may send them away; or none are. */
+void hunt_mark_host(const struct hunt *hunt, uint32_t host, unsigned side);
+void hunt_unmark_host(const struct hunt *hunt, uint32_t host);
+void hunt_mark_all(const struct hunt *hunt, unsigned side);
+void hunt_unmark_all(const struct hunt *hunt);
+/* All of them beside each other; of->parts says where. With several sides marks are changed. */
+bool hunt_fits(struct hunt *hunt);
+/* Would the limits of accounts and QOS let them, as hunt_fits() placed them? */
+bool hunt_is_allowed(struct hunt *hunt);
+/* Is there room for the seats on this host? They are these, all of it. */
+bool hunt_seats_fit(struct hunt *hunt, const struct seat *seats, size_t count);
+
+/* ---- bids.c ---- */
+
+/* Asks hosts what they would cost the hunter, some in each slice; true when all have said so. */
+bool bids_ask(struct hunt *hunt, const struct hunter *hunter, unsigned *budget);
+/* The cheapest of them, as many as may be needed, are added to chase->hosts; false: too few. */
+bool bids_best(struct hunt *hunt, const struct hunter *hunter);
+
+/* ---- holds.c ---- */
+
+/* Room is held on the seats of the chase; who must go is told in time. */
+void hold_put(struct hunt *hunt);
 
 #endif

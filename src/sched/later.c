@@ -67,17 +67,21 @@ static void room_without(const struct host *host, int64_t now_us, int64_t when_u
                          struct room_at *room)
 {
     uint32_t left = host->jobs;
+    uint64_t returns = 0;
 
     *room = host->free;
     if (host->whole)
         room->cpus = 0;
     for (size_t i = 0; i < host->runs.len; i++) {
         const struct run *run = &host->runs.items[i];
-        if (run->out != RUN_STAYS || (when_us > now_us + 1 && run->end_us <= when_us))
+        if (run->out == RUN_RETURNS)
+            returns += run->lent_cpus;
+        else if (run->out != RUN_STAYS || (when_us > now_us + 1 && run->end_us <= when_us))
             add_run(host, run, room, &left);
     }
+    room->cpus = (uint32_t)less(room->cpus, returns);
     shares_room_without(host, now_us, when_us, room->gres); /* nobody is to go in vain */
-    room->empty = left == 0;
+    room->empty = left == 0 && !returns;
 }
 
 static void room_of_runs(const struct host *host, int64_t now_us, int64_t when_us,

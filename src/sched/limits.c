@@ -25,22 +25,30 @@ struct held {
 
 /* ---- what the planner asks ---- */
 
+/* Beside all that is planned, but for what is held for itself. */
+static bool allow_any(struct sched *sched, const struct job *job, struct limit_hit *hit)
+{
+    hold_lift(sched, job, -1);
+    bool good = limits_allow_any(sched->state, job, &sched->planned, hit);
+    hold_lift(sched, job, 1);
+    return good;
+}
+
 bool limits_in_way(struct sched *sched, const struct job *job)
 {
     struct limit_hit hit;
 
-    if (!state_enforce(sched->state) || limits_allow_any(sched->state, job, &sched->planned, &hit))
+    if (!state_enforce(sched->state) || allow_any(sched, job, &hit))
         return false;
     class_limit_job(sched, job, &hit, false);
     return true;
 }
 
-bool limits_stop(const struct sched *sched, uint32_t job_id)
+bool limits_stop(struct sched *sched, uint32_t job_id)
 {
     struct limit_hit hit;
 
-    return state_enforce(sched->state) &&
-           !limits_allow_any(sched->state, state_job(sched->state, job_id), &sched->planned, &hit);
+    return state_enforce(sched->state) && !allow_any(sched, state_job(sched->state, job_id), &hit);
 }
 
 static void charge_parts(const struct sched *sched, const struct job *job,
@@ -68,7 +76,11 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, const struct p
     if (!state_enforce(sched->state))
         return false;
     charge_parts(sched, job, parts, &charge);
-    return !limits_allow(sched->state, job, parts->need->partition, &charge, &sched->planned, hit);
+    hold_lift(sched, job, -1);
+    bool good =
+        limits_allow(sched->state, job, parts->need->partition, &charge, &sched->planned, hit);
+    hold_lift(sched, job, 1);
+    return !good;
 }
 
 /* ---- (1) ---- */
@@ -86,6 +98,13 @@ struct held *limits_plan(struct sched *sched, const struct job *job, const struc
     tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
                 held->seconds, 1);
     return held;
+}
+
+void limits_lift(struct sched *sched, const struct held *held, int by)
+{
+    if (held)
+        tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
+                    held->seconds, by);
 }
 
 void limits_unplan(struct sched *sched, struct held *held, bool started)

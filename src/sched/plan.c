@@ -187,16 +187,14 @@ static void land(struct sched *sched, const struct attempt *try, const uint32_t 
         flight_land(sched, try->job->id + offsets[i], try->task, false);
 }
 
-/* Where they would be if it were planned ahead: that looks for hosts in another way. */
-static bool try_as_booked(struct sched *sched, struct attempt *try, CmdStart *command,
-                          const uint32_t *offsets)
+/* On hosts that are known, one for each component. */
+static bool take_parts(struct sched *sched, struct attempt *try, CmdStart *command,
+                       const uint32_t *offsets, const struct booked *of)
 {
     uint32_t count = het_count(try->job), done = 0;
-    struct booked *of;
-    bool now = het_starts_now(sched, try->job, &of);
 
-    for (; now && done < count; done++) {
-        uint32_t offset = offsets[done];
+    for (; done < count; done++) {
+        uint32_t offset = offsets ? offsets[done] : done;
         const struct job *part = state_job(sched->state, try->job->id + offset);
         struct family *own = family_for(sched, part);
         command->starts[offset] = hold_parts(sched, try, part, own, &of[offset].parts);
@@ -204,22 +202,40 @@ static bool try_as_booked(struct sched *sched, struct attempt *try, CmdStart *co
         if (!command->starts[offset])
             break;
     }
-    booked_free(sched, of, count);
-    if (done < count)
-        land(sched, try, offsets, done);
+    for (uint32_t i = 0; i < done && done < count; i++)
+        flight_land(sched, try->job->id + (offsets ? offsets[i] : i), try->task, false);
     return done == count;
+}
+
+/* Where they would be if it were planned ahead: that looks for hosts in another way. */
+static bool try_as_booked(struct sched *sched, struct attempt *try, CmdStart *command,
+                          const uint32_t *offsets)
+{
+    struct booked *of;
+    bool good =
+        het_starts_now(sched, try->job, &of) && take_parts(sched, try, command, offsets, of);
+
+    booked_free(sched, of, het_count(try->job));
+    return good;
+}
+
+static CmdStart *start_command(struct sched *sched, uint32_t count)
+{
+    CmdStart *command = ARENA_NEW(&sched->plan_arena, CmdStart);
+
+    cmd_start__init(command);
+    command->n_starts = count;
+    command->starts = ARENA_ARRAY(&sched->plan_arena, JobStart *, count);
+    return command;
 }
 
 /* All or none; when one finds no room beside the others, once more in another order. */
 static bool try_components(struct sched *sched, struct attempt *try)
 {
     uint32_t count = het_count(try->job), done;
-    CmdStart *command = ARENA_NEW(&sched->plan_arena, CmdStart);
+    CmdStart *command = start_command(sched, count);
     struct het_turns turns;
 
-    cmd_start__init(command);
-    command->n_starts = count;
-    command->starts = ARENA_ARRAY(&sched->plan_arena, JobStart *, count);
     het_turns_init(&turns, count);
     do {
         for (done = 0; done < count; done++) {
@@ -274,6 +290,22 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
         return try.hit.reason != 0;
     }
     after_task(sched, job, task);
+    class_settle(sched, job);
+    return true;
+}
+
+bool plan_job_at(struct sched *sched, struct family *family, const struct job *job,
+                 const struct booked *of)
+{
+    struct attempt try = { .family = family, .job = job, .task = next_task(sched, job) };
+    CmdStart *command = start_command(sched, het_count(job));
+
+    if (class_place(sched, job) != PEND_QUEUED ||
+        (try.task != NO_TASK && is_planned(sched, job->id, try.task)) ||
+        !take_parts(sched, &try, command, NULL, of))
+        return false;
+    vec_push(&sched->starts, command);
+    after_task(sched, job, try.task);
     class_settle(sched, job);
     return true;
 }

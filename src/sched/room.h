@@ -93,12 +93,13 @@ struct kind {
     VEC(struct want) wide;  /* of the others */
 };
 
-/* In a view without some jobs (view.without): which of them, and what they leave. */
-enum { RUN_STAYS, RUN_LENDS, RUN_GONE };
+/* In a view without some jobs (view.without): which of them, and what they leave; or take back. */
+enum { RUN_STAYS, RUN_LENDS, RUN_GONE, RUN_RETURNS };
 struct run {
     int64_t end_us;
     uint32_t job_id;
     uint8_t out;
+    uint16_t lent_cpus; /* of one that is suspended for others; they are not in the amount */
     struct amount *amount;
     uint64_t resv; /* hash of the name of the reservation it runs in; 0 none */
 };

@@ -63,6 +63,7 @@ static void part_add(struct sched *sched, const struct job *job, const struct jo
     run_insert(&sched->hosts.items[part->node->number],
                (struct run){ .end_us = end_us,
                              .job_id = job->id,
+                             .lent_cpus = job->run->lent ? (uint16_t)part->cpus : 0,
                              .amount = amount,
                              .resv = resv_hash(job->run->reservation) });
 }

@@ -96,6 +96,11 @@ struct booked {
     struct parts parts;
 };
 void booked_free(struct sched *sched, struct booked *of, uint32_t count); /* NULL: nothing */
+/* With its limit; far away where it has none. */
+int64_t job_ends_us(const struct job *job, int64_t start_us);
+/* What is tried is in the way of a view with forecasts, until it is taken back, the last one first. */
+void tried_put(struct sched *sched, const struct job *job, int64_t start_us, struct booked *of);
+void tried_take(struct sched *sched, struct booked *of);
 /* How many components it has that start with it; 1 for any other job. */
 uint32_t het_count(const struct job *job);
 /*
@@ -224,13 +229,15 @@ struct held;
 /* Does a limit keep the job from starting? Then it is out of its class when this returns. */
 bool limits_in_way(struct sched *sched, const struct job *job);
 /* The same; changes nothing. */
-bool limits_stop(const struct sched *sched, uint32_t job_id);
+bool limits_stop(struct sched *sched, uint32_t job_id);
 /* The same with what it would be given. Changes nothing. */
 bool limits_in_way_of(struct sched *sched, const struct job *job, const struct parts *parts,
                       struct limit_hit *hit);
 /* A start is planned; it came back. */
 struct held *limits_plan(struct sched *sched, const struct job *job, const struct parts *parts);
 void limits_unplan(struct sched *sched, struct held *held, bool started);
+/* It counts no more (-1), and does again (1); NULL: nothing. */
+void limits_lift(struct sched *sched, const struct held *held, int by);
 /* The job runs no more. */
 void limits_freed(struct sched *sched, const struct job *job);
 void limits_sweep(struct sched *sched, unsigned *budget);
@@ -295,36 +302,12 @@ void flights_done(struct sched *sched);
 /* ---- preempt.c: running jobs that make room for others ---- */
 
 struct prey;
-struct victim {
-    uint32_t id, attempt;
-};
-/* Room that is kept for a job until those that must go for it have gone. */
-struct hold {
-    uint32_t job_id;
-    struct victim *victims;
-    size_t count, named; /* named: were told to go; the others end anyway */
-    uint32_t *hosts;
-    size_t host_count;
-};
-/* Families and QOS for which a hunt came to nothing in this pass. */
+/* Families and QOS for which a hunt in a partition came to nothing in this pass. */
 struct vain {
     const struct family *family;
+    uint64_t key; /* of the family: another one may lie there */
     const struct qos *qos;
-};
-/* bids.c: what hosts said that they would cost, until all of them did. */
-struct price {
-    uint32_t worth, priority;
-    int64_t start_us;
-    uint32_t id;
-};
-struct bid {
-    uint32_t host, tasks, jobs;
-    struct price dear; /* of the dearest of them */
-};
-struct bids {
-    uint32_t job_id; /* that is hunted for; 0: none */
-    size_t partition, next;
-    VEC(struct bid) list;
+    uint32_t lane;
 };
 /* A job that did not start although all that was to go for it has gone. */
 struct in_vain {
@@ -336,15 +319,98 @@ void preempts_done(struct sched *sched);
 void preempt_started(struct sched *sched, const struct job *job);
 void preempt_ended(struct sched *sched, uint32_t job_id);
 void preempt_refused(struct sched *sched, uint32_t job_id);
-/* Jobs whose victims are gone, before all others; then new victims, after them. */
-void preempt_ripen(struct sched *sched);
 bool preempt_plan(struct sched *sched, unsigned *budget); /* true: it must go on */
+
+/* ---- holds.c: room that is kept for a job until those that must go for it have gone ---- */
+
+struct victim {
+    uint32_t id, attempt;
+};
+/* A part of the job, or of a component of it. */
+struct seat {
+    uint32_t host, component;
+    struct take take;
+};
+struct hold {
+    uint32_t job_id, components;
+    size_t count, named; /* victims; named: are told to go; the others end anyway */
+    size_t told;         /* of the named; they are told some at a time */
+    size_t gone;         /* the first of all of them that may not have */
+    struct victim *victims;
+    uint32_t *lanes;    /* numbers of the partitions, one for each component */
+    uint32_t *order;    /* of components, as they were placed */
+    struct seat *seats; /* by host */
+    size_t seat_count;
+    struct held **held; /* by limits; one for each component */
+    struct booked *of;  /* the same: only their licences */
+};
 const struct hold *hold_of(const struct sched *sched, uint32_t job_id);
 void hold_drop(struct sched *sched, uint32_t job_id);
 bool hold_waits_for(const struct sched *sched, uint32_t victim);
+void holds_done(struct sched *sched);
+/* What the job's hold keeps of limits does not count (-1), and does again (1). */
+void hold_lift(struct sched *sched, const struct job *job, int by);
+/* The next of those that are to go are told. */
+void holds_tell(struct sched *sched, unsigned *budget);
+/* Jobs whose victims are gone, before all others. */
+void preempt_ripen(struct sched *sched);
+
+/* ---- hunt.c, bids.c: who must go for a job; as far as it was found out, slices lie between ---- */
+
+/* What hosts said that they would cost, until all of them did. */
+struct price {
+    uint32_t worth, priority;
+    int64_t start_us;
+    uint32_t id;
+};
+struct bid {
+    uint32_t host, tasks, jobs;
+    struct price dear; /* of the dearest of them */
+};
+/* Somebody who may have to go, or goes anyway. */
+struct quarry {
+    uint32_t id, attempt;
+    uint32_t worth, priority;
+    int64_t start_us;
+    uint64_t sides; /* of hunters that may send it away, a bit each */
+    uint8_t out; /* what it leaves: RUN_LENDS, RUN_GONE; RUN_RETURNS: it takes what others leave */
+    bool going;  /* anyway */
+    bool lent;   /* is suspended already, and must stay so */
+    bool stays;  /* it need not go */
+};
+struct chase {
+    uint32_t job_id; /* that is hunted for; 0: none */
+    uint32_t lane;   /* the number of the partition for components that name it */
+    enum { CHASE_BIDS, CHASE_GATHER, CHASE_PLACE, CHASE_SPARE, CHASE_END } phase;
+    uint32_t component; /* whose hosts are asked */
+    size_t next;        /* host, or quarry */
+    VEC(struct bid) bids;
+    VEC(uint32_t) hosts; /* of the first component, the cheapest first, then of the others */
+    VEC(size_t) ends;    /* where those of each component end */
+    VEC(struct quarry) list;
+    VEC(uint32_t) by_cost; /* those who do not go anyway, places in the list, the cheapest first */
+    struct map by_id;      /* job → place + 1 in the list; with all components */
+    VEC(struct seat) seats;
+    VEC(uint32_t) order; /* of components, as they were placed */
+};
+void chase_begin(struct sched *sched, uint32_t job_id, uint32_t lane);
+void chase_end(struct sched *sched);
+void chase_done(struct sched *sched);
+/* Is there somebody to be hunted for it, with all its components, where the lane says? */
+bool chase_suits(struct sched *sched, const struct job *job, uint32_t lane,
+                 bool (*has_prey)(const struct sched *sched, const struct job *job,
+                                  const struct partition *partition));
+enum chase_result { CHASE_GOES_ON, CHASE_IN_VAIN, CHASE_NAMED };
+enum chase_result chase_on(struct sched *sched, unsigned *budget);
+/* Where the components of the job fit now, on the seats that are held; NULL: they do not. To be freed. */
+struct booked *hold_parts_now(struct sched *sched, const struct hold *hold);
+
 /* plan.c: tries to plan a start of it. */
 bool plan_job(struct sched *sched, struct family *family, const struct job *job,
               uint32_t *short_of);
+/* The same on these hosts, one for each component. */
+bool plan_job_at(struct sched *sched, struct family *family, const struct job *job,
+                 const struct booked *of);
 /* place.c: tasks of it that one host has room for. */
 uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t partition,
                         const struct job *job, const struct view *view, uint32_t host);
@@ -451,9 +517,11 @@ struct sched {
     VEC(struct prey *) prey;
     struct map prey_of; /* job id → struct prey */
     VEC(struct hold) holds;
-    struct bids bids;
+    struct map held_victims; /* ids of those that somebody waits for → how many do */
+    struct chase chase;
     VEC(struct vain) vain;
-    unsigned hunts_left; /* of this pass */
+    unsigned hunts_left; /* before others have their turn */
+    bool pass_over;      /* all were tried */
     VEC(struct in_vain) in_vain;
     VEC(CmdPreempt *) preempts;
     bool in_order;     /* no backfill */

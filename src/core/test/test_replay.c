@@ -676,19 +676,34 @@ static void step_preempt(struct fix *fix)
     const struct job *job = any_in(fix, PHASE_PENDING);
     Command cmd = COMMAND__INIT;
     CmdPreempt msg = CMD_PREEMPT__INIT;
-    uint32_t victims[3], attempts[3];
+    uint32_t victims[3], attempts[3], later[3], later_attempts[3];
+    PreemptFor other = PREEMPT_FOR__INIT, *others[1] = { &other };
 
+    msg.victims = victims;
+    msg.attempts = attempts;
+    msg.later = later;
+    msg.later_attempts = later_attempts;
     for (int i = 0; i < 3; i++) {
         const struct job *victim = any_in(fix, chance(80) ? PHASE_RUNNING : PHASE_SUSPENDED);
         if (!victim || (i && chance(60)))
             continue;
-        victims[msg.n_victims++] = victim->id;
-        attempts[msg.n_attempts++] = victim->attempt - (chance(5) ? 1 : 0);
+        uint32_t attempt = victim->attempt - (chance(5) ? 1 : 0);
+        if (i && chance(30)) {
+            later[msg.n_later++] = victim->id;
+            later_attempts[msg.n_later_attempts++] = attempt;
+        } else {
+            victims[msg.n_victims++] = victim->id;
+            attempts[msg.n_attempts++] = attempt;
+        }
     }
     if (!job)
         return;
-    msg.victims = victims;
-    msg.attempts = attempts;
+    if (job->more && job->more->het_count > 1) {
+        PUT(&other, job_id, job->more->het_job_id + 1);
+        other.partition = (char *)"small";
+        msg.also = others;
+        msg.n_also = chance(80);
+    }
     PUT(&msg, job_id, job->id);
     msg.partition = (char *)(chance(90) ? "small" : "main");
     cmd.what_case = COMMAND__WHAT_PREEMPT;
