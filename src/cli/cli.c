@@ -89,6 +89,14 @@ void cli_say(const struct cli *cli, const char *fmt, ...)
     va_end(args);
 }
 
+void cli_settle_counts(const struct cli *cli, struct job_request *request)
+{
+    CLEANUP(str_done) struct str warning = { 0 };
+
+    if (job_request_settle_counts(request, &warning) && !request->quiet)
+        cli_say(cli, "warning: %s", str_text(&warning));
+}
+
 int cli_load_error(const struct cli *cli, const char *before, const struct err *err)
 {
     bool transport = err->code == ERR_UNREACHABLE || err->code == ERR_CONNECTION_LOST ||

@@ -54,6 +54,8 @@ bool cli_help(const struct option_set *set, bool help, bool usage, bool version)
 /* The same for a job, where an option may have the value "help". */
 struct job_request;
 bool cli_help_job(const struct option_set *set, const struct job_request *request);
+/* Nodes and tasks of the job that is to be made; says so when there are fewer nodes than asked for. */
+void cli_settle_counts(const struct cli *cli, struct job_request *request);
 /* --uid: root becomes that user before anything is asked. 0, or the exit code after a complaint. */
 int cli_become(struct cli *cli, const struct job_request *request);
 /* How commands of jobs end after an error, and when --immediate found nothing: as the environment says, else 1. */

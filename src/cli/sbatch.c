@@ -184,6 +184,7 @@ static int read_component(struct submit *submit, unsigned index, struct err *err
     if (spec->exclude && strchr(spec->exclude, '/') &&
         hosts_from_file(spec->exclude, &spec->exclude, err) < 0)
         return -1;
+    cli_settle_counts(&submit->cli, request);
     return 0;
 }
 

@@ -42,6 +42,8 @@ static int read_part(struct srun *part, char *const *env, const struct het_words
         job_request_finish(request, &err) < 0)
         return cli_option_error(&srun_options, &err);
     part->cli.quiet = request->quiet;
+    if (!request->jobid) /* it makes a job of its own */
+        cli_settle_counts(&part->cli, request);
     part->argc = words->operand_count;
     part->argv = ARENA_ARRAY(&part->cli.arena, char *, part->argc + 1);
     memcpy(part->argv, words->operands, (size_t)part->argc * sizeof(char *));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit.c - how much of a job fits on a node, and which nodes could ever serve it
+ * fit.c - how much of a job fits on a node
  *
  * (1) Where cores are given whole (by_core), CPUs are counted in whole cores: room->cpus and what
  *     is taken are multiples of the node's threads. The same with sockets (by_socket).
@@ -123,34 +123,32 @@ static uint64_t gres_for(const struct shape *shape, const struct shape_gres *gre
     }
 }
 
-static uint64_t gpus_for(const struct shape *shape, uint32_t tasks)
+static uint64_t gpus_for(const struct shape *shape, uint32_t before, uint32_t tasks)
 {
     uint64_t gpus = 0;
 
     for (size_t i = 0; i < shape->gres_count; i++) {
         if (str_eq(shape->gres[i].name, "gpu"))
-            gpus += gres_for(shape, &shape->gres[i], 0, tasks);
+            gpus += gres_for(shape, &shape->gres[i], before, tasks);
     }
     return gpus;
 }
 
 static uint32_t cpus_for(const struct shape *shape, const struct need *need,
-                         const struct node *node, uint32_t tasks)
+                         const struct node *node, uint32_t before, uint32_t tasks)
 {
-    uint64_t cpus = (uint64_t)tasks * task_cpus(shape, node);
+    uint64_t cpus = (uint64_t)(shape->overcommit ? 1 : tasks) * task_cpus(shape, node);
 
-    if (shape->overcommit)
-        cpus = MIN(cpus, node->cpus);
-    if (need->tasks_per_core)
+    if (need->tasks_per_core && !shape->overcommit)
         cpus = MAX(cpus, (uint64_t)(tasks + need->tasks_per_core - 1) / need->tasks_per_core *
                              node->threads);
     cpus = MAX(cpus, shape->min_cpus_per_node);
-    cpus = MAX(cpus, gpus_for(shape, tasks) * need->cpus_per_gpu);
+    cpus = MAX(cpus, gpus_for(shape, before, tasks) * need->cpus_per_gpu);
     return whole_cores(need, node, cpus); /* (1) */
 }
 
 static uint64_t mem_for(const struct shape *shape, const struct need *need, const struct node *node,
-                        uint32_t tasks, uint32_t cpus)
+                        uint32_t before, uint32_t tasks, uint32_t cpus)
 {
     if (need->mem_all)
         return node->mem_mb;
@@ -159,21 +157,19 @@ static uint64_t mem_for(const struct shape *shape, const struct need *need, cons
     if (shape->mem_per_task_mb)
         return shape->mem_per_task_mb * tasks;
     if (need->mem_per_cpu_mb)
-        return need->mem_per_cpu_mb * cpus;
-    return need->mem_per_gpu_mb * gpus_for(shape, tasks);
+        return need->mem_per_cpu_mb * (shape->one_thread ? cpus / node->threads : cpus);
+    return need->mem_per_gpu_mb * gpus_for(shape, before, tasks);
 }
 
 /* Would the node with this room run so many tasks? */
 static bool holds(const struct shape *shape, const struct need *need, const struct node *node,
                   const struct room *room, uint32_t tasks)
 {
-    uint32_t cpus = cpus_for(shape, need, node, tasks), have = room_cpus(shape, node, room);
+    uint32_t cpus = cpus_for(shape, need, node, 0, tasks), have = room_cpus(shape, node, room);
 
-    if (shape->overcommit)
-        cpus = MIN(cpus, MAX(have, 1));
     if (cpus > have)
         return false;
-    if (mem_for(shape, need, node, tasks, cpus) > room->mem_mb)
+    if (mem_for(shape, need, node, 0, tasks, cpus) > room->mem_mb)
         return false;
     for (size_t i = 0; i < shape->gres_count; i++) {
         uint64_t lone = lone_devices(need, &shape->gres[i], node);
@@ -200,7 +196,7 @@ uint32_t fit_tasks(const struct shape *shape, const struct need *need, const str
         most = MIN(most, need->max_tasks);
     if (shape->tasks_per_socket)
         most = MIN(most, (uint64_t)shape->tasks_per_socket * node_socket_count(node));
-    if (need->tasks_per_core)
+    if (need->tasks_per_core && !shape->overcommit)
         most = MIN(most, (uint64_t)need->tasks_per_core * (cpus / node->threads));
     if (most == 0 || !holds(shape, need, node, room, 1))
         return 0;
@@ -239,93 +235,34 @@ static void take_gres(const struct shape *shape, const struct need *need, const 
     }
 }
 
+/* Who has a node for itself has its devices too, but those that it has shares of. */
+static void take_all_gres(const struct node *node, const struct room *room, struct take *out)
+{
+    bool shares = false;
+
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++)
+        shares = shares || (node->gres[g].base_at && out->gres[g]);
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES && !shares; g++) {
+        if (!node->gres[g].base_at)
+            out->gres[g] = room->gres[g];
+    }
+}
+
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
               const struct room *room, uint32_t before, uint32_t tasks, struct take *out)
 {
     uint32_t have = room_cpus(shape, node, room);
 
     *out = (struct take){ .tasks = tasks };
-    out->cpus = need->whole_nodes ? have : MIN(cpus_for(shape, need, node, tasks), have);
-    out->mem_mb = mem_for(shape, need, node, tasks, out->cpus);
+    out->cpus = need->whole_nodes ? have : MIN(cpus_for(shape, need, node, before, tasks), have);
+    out->mem_mb = mem_for(shape, need, node, before, tasks, out->cpus);
     out->mem_mb = MIN(out->mem_mb, room->mem_mb);
     take_gres(shape, need, node, room, before, tasks, out);
+    if (need->whole_nodes)
+        take_all_gres(node, room, out);
 }
 
-/* Needs: a shape resolved for one partition. */
-
-static bool memory_is_counted(const struct state *state)
-{
-    const char *how = state->config->select_parameters;
-
-    return how && strcasestr(how, "memory");
-}
-
-static void need_memory(const struct state *state, const struct shape *shape, struct need *need)
-{
-    const PartitionSpec *part = need->partition->spec;
-    const Config *config = state->config;
-
-    if (shape->mem_per_task_mb) {
-        need->mem_all = false;
-    } else if (shape->has_mem_per_node) {
-        need->mem_per_node_mb = shape->mem_per_node_mb;
-        need->mem_all = shape->mem_per_node_mb == 0;
-    } else if (shape->mem_per_cpu_mb) {
-        need->mem_per_cpu_mb = shape->mem_per_cpu_mb;
-    } else if (shape->mem_per_gpu_mb) {
-        need->mem_per_gpu_mb = shape->mem_per_gpu_mb;
-    } else if (part->def_mem_per_gpu_mb && shape_gpus(shape)) {
-        need->mem_per_gpu_mb = part->def_mem_per_gpu_mb;
-    } else if (part->def_mem_per_node_mb) {
-        need->mem_per_node_mb = part->def_mem_per_node_mb;
-    } else if (part->def_mem_per_cpu_mb) {
-        need->mem_per_cpu_mb = part->def_mem_per_cpu_mb;
-    } else if (config->def_mem_per_gpu_mb && shape_gpus(shape)) {
-        need->mem_per_gpu_mb = config->def_mem_per_gpu_mb;
-    } else if (config->def_mem_per_node_mb) {
-        need->mem_per_node_mb = config->def_mem_per_node_mb;
-    } else if (config->def_mem_per_cpu_mb) {
-        need->mem_per_cpu_mb = config->def_mem_per_cpu_mb;
-    } else {
-        need->mem_all = memory_is_counted(state);
-    }
-}
-
-static void need_units(const struct state *state, const struct shape *shape, struct need *need)
-{
-    const char *how = state->config->select_parameters;
-    const char *own = need->partition->spec->select_parameters;
-
-    if (!str_is_empty(own) && !str_ieq(own, "NONE"))
-        how = own;
-    need->by_core = !how || !strcasestr(how, "CR_CPU");
-    need->by_socket = how && strcasestr(how, "CR_Socket");
-    need->max_cpus_per_node = need->partition->spec->max_cpus_per_node;
-    need->max_cpus_per_socket = need->partition->spec->max_cpus_per_socket;
-    need->tasks_per_core = shape->tasks_per_core;
-    if (!need->tasks_per_core && how && strcasestr(how, "CR_ONE_TASK_PER_CORE"))
-        need->tasks_per_core = 1;
-}
-
-/* A word of SelectTypeParameters, unless the job says otherwise. */
-static bool need_word(const struct state *state, const char *word, bool asked, bool yes)
-{
-    const char *how = state->config->select_parameters;
-
-    return asked ? yes : how && strcasestr(how, word);
-}
-
-static void need_sharing(const struct shape *shape, struct need *need)
-{
-    const struct partition *partition = need->partition;
-
-    need->whole_nodes = shape->exclusive || partition->whole_nodes;
-    need->share = 1;
-    if (!need->whole_nodes && (partition->share_forced || shape->oversubscribe))
-        need->share = MAX(partition->max_share, 1);
-}
-
-static bool has_structure(const struct shape *shape, const struct node *node)
+bool fit_structure(const struct shape *shape, const struct node *node)
 {
     const NodeSpec *spec = node->spec;
 
@@ -342,160 +279,14 @@ void fit_amounts(const struct shape *shape, const struct need *need, const struc
 
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
         totals[i] = gres_most(&node->gres[i]);
-    out->structure = has_structure(shape, node);
+    out->structure = fit_structure(shape, node);
     out->features = features_could(&shape->features, shape->min_nodes, node);
-    out->cpus = cpus_for(shape, need, node, tasks);
+    out->cpus = cpus_for(shape, need, node, 0, tasks);
     out->cpus_have = room_cpus(shape, node, &room);
-    out->mem_mb = mem_for(shape, need, node, tasks, (uint32_t)out->cpus);
+    out->mem_mb = mem_for(shape, need, node, 0, tasks, (uint32_t)out->cpus);
     out->mem_have_mb = node->mem_mb;
-    if (shape->overcommit)
-        out->cpus = MIN(out->cpus, MAX(out->cpus_have, 1));
     for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
         out->gres[i] = gres_for(shape, &shape->gres[i], 0, tasks);
         out->gres_have[i] = gres_room(&shape->gres[i], node, &room);
     }
-}
-
-/* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
-static uint32_t could_run(const struct shape *shape, const struct need *need,
-                          const struct node *node)
-{
-    uint64_t totals[TAKE_GRES];
-    struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
-
-    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
-        totals[i] = gres_most(&node->gres[i]);
-    if (node->removed || !has_structure(shape, node))
-        return 0;
-    if (!features_could(&shape->features, shape->min_nodes, node))
-        return 0;
-    return fit_tasks(shape, need, node, &room);
-}
-
-static int most_first(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x > y ? -1 : x < y;
-}
-
-/* Could all these nodes, empty, run the job? */
-static bool enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count, size_t listed)
-{
-    uint64_t sum = 0;
-    size_t most = MIN(count, shape->max_nodes);
-
-    if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
-        return false;
-    qsort(tasks, count, sizeof(*tasks), most_first);
-    for (size_t i = 0; i < most; i++)
-        sum += tasks[i];
-    return sum >= shape->tasks;
-}
-
-/* Are there as many nodes with each feature as are counted? */
-static bool enough_counted(const struct state *state, const struct shape *shape,
-                           const struct need *need)
-{
-    struct feature_tally tally;
-
-    feature_tally_init(&tally, &shape->features);
-    bitset_each (number, &need->nodes)
-        feature_tally_add(&tally, state->nodes.items[number]);
-    return tally.have == shape->features.total;
-}
-
-/* Is one of the alternatives on enough nodes? */
-static bool enough_alike(const struct state *state, const struct shape *shape,
-                         const struct need *need, const uint32_t *tasks, size_t listed)
-{
-    uint32_t *some = NEW_ARRAY(uint32_t, need->node_count + 1);
-    bool good = false;
-
-    for (size_t g = 0; g < shape->features.group_count && !good; g++) {
-        size_t count = 0, at = 0;
-        bitset_each (number, &need->nodes) {
-            if (feature_match(shape->features.groups[g].text, state->nodes.items[number]))
-                some[count++] = tasks[at];
-            at++;
-        }
-        good = enough_nodes(shape, some, count, listed);
-    }
-    free(some);
-    return good;
-}
-
-/* `tasks` go with need->nodes. */
-static bool whole_job_fits(const struct state *state, const struct shape *shape,
-                           const struct need *need, uint32_t *tasks, size_t listed)
-{
-    if (shape->features.one_of)
-        return enough_alike(state, shape, need, tasks, listed);
-    if (shape->features.group_count && !enough_counted(state, shape, need))
-        return false;
-    return enough_nodes(shape, tasks, need->node_count, listed);
-}
-
-static void work_out(const struct state *state, const struct shape *shape, struct need *need)
-{
-    struct bitset listed = { 0 }, excluded = { 0 };
-    uint32_t *tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1);
-    size_t count = 0, missing = 0;
-
-    bitset_init(&need->nodes, state->nodes.len);
-    if (shape->nodelist && state_node_set(state, shape->nodelist, &listed, NULL) < 0)
-        missing = 1;
-    if (shape->exclude)
-        state_node_set(state, shape->exclude, &excluded, NULL);
-    need_memory(state, shape, need);
-    need_sharing(shape, need);
-    need->bound = need_word(state, "ENFORCE_BINDING_GRES", shape->has_bound, shape->bound);
-    need->least = need_word(state, "LL_SHARED_GRES", false, false);
-    need->lone = need_word(state, "ONE_TASK_PER_SHARING_GRES", shape->has_lone, shape->lone);
-    need_units(state, shape, need);
-    need->max_tasks = state->config->max_tasks_per_node;
-    need->cpus_per_gpu = shape->cpus_per_gpu ? shape->cpus_per_gpu
-                         : need->partition->spec->def_cpu_per_gpu
-                             ? need->partition->spec->def_cpu_per_gpu
-                             : state->config->def_cpu_per_gpu;
-    bitset_each (number, &need->partition->nodes) {
-        if (excluded.words && bitset_has(&excluded, number))
-            continue;
-        uint32_t able = could_run(shape, need, state->nodes.items[number]);
-        if (able) {
-            bitset_add(&need->nodes, number);
-            tasks[count++] = able;
-        }
-    }
-    if (listed.words && !bitset_within(&listed, &need->nodes))
-        missing = 1;
-    need->node_count = (unsigned)count;
-    need->fits = !missing && whole_job_fits(state, shape, need, tasks,
-                                            listed.words ? bitset_count(&listed) : 0);
-    bitset_done(&listed);
-    bitset_done(&excluded);
-    free(tasks);
-}
-
-uint64_t state_generation(const struct state *state)
-{
-    return state->generation;
-}
-
-const struct need *shape_needs(const struct state *state, struct shape *shape)
-{
-    if (shape->needs && shape->generation == state->generation)
-        return shape->needs;
-    needs_free(shape);
-    shape->needs = NEW_ARRAY(struct need, shape->partition_count);
-    shape->generation = state->generation;
-    for (size_t i = 0; i < shape->partition_count; i++) {
-        struct need *need = &shape->needs[i];
-        need->partition = state_partition(state, shape->partitions[i]);
-        if (need->partition)
-            work_out(state, shape, need);
-        else
-            bitset_init(&need->nodes, state->nodes.len);
-    }
-    return shape->needs;
 }

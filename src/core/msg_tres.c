@@ -134,6 +134,19 @@ static char *given_text(const struct state *state, const struct job *job, struct
     return sums_text(given, arena);
 }
 
+static void set_default_memory(const struct state *state, const struct job *job, JobStatus *out)
+{
+    const struct shape *shape = job->shape;
+    const struct need *need = shape_needs(state, job->shape);
+
+    if (shape->has_mem_per_node || shape->mem_per_cpu_mb || shape->mem_per_gpu_mb)
+        return;
+    if (need->mem_per_cpu_mb)
+        SET(def_mem_per_cpu_mb, need->mem_per_cpu_mb);
+    if (need->mem_per_node_mb)
+        SET(def_mem_per_node_mb, need->mem_per_node_mb);
+}
+
 void job_tres_msg(const struct state *state, const struct job *job, struct arena *arena,
                   JobStatus *out)
 {
@@ -152,4 +165,5 @@ void job_tres_msg(const struct state *state, const struct job *job, struct arena
     SET(num_tasks, (uint32_t)(sums->tasks ? sums->tasks : asked.tasks));
     if (sums->mem_mb)
         SET(mem_mb, sums->mem_mb);
+    set_default_memory(state, job, out);
 }

@@ -163,7 +163,8 @@ static void read_flags(struct shape *shape, const JobSpec *spec)
     shape->spread = spec->spread_job;
     shape->one_thread =
         spec->threads_per_core == 1 || (spec->hint && (str_ieq(spec->hint, "nomultithread") ||
-                                                       str_ieq(spec->hint, "compute_bound")));
+                                                       str_ieq(spec->hint, "compute_bound") ||
+                                                       str_ieq(spec->hint, "memory_bound")));
 }
 
 static const char *text_or_null(struct arena *arena, const char *text)
@@ -171,14 +172,18 @@ static const char *text_or_null(struct arena *arena, const char *text)
     return str_is_empty(text) ? NULL : arena_strdup(arena, text);
 }
 
-/* With -N 2-4 a job gets four nodes if they are free, unless it has fewer tasks or says otherwise. */
+/*
+ * With -N 2-4 a job gets four nodes if they are free, unless it has fewer tasks, wants devices for all of
+ * it together, or says otherwise.
+ */
 static void read_wish(struct shape *shape, const JobSpec *spec)
 {
     uint32_t most = shape->min_nodes;
 
     if (shape->spread)
         most = shape->max_nodes;
-    else if (spec->has_min_nodes && spec->has_max_nodes && !spec->use_min_nodes)
+    else if (spec->has_min_nodes && spec->has_max_nodes && !spec->use_min_nodes &&
+             !shape_has_job_gres(shape))
         most = shape->max_nodes;
     if (shape->tasks_given)
         most = MIN(most, shape->tasks);
@@ -199,15 +204,9 @@ static int read_counts(struct shape *shape, const JobSpec *spec, struct err *err
     shape->tasks_per_socket = spec->ntasks_per_socket;
     shape->tasks_per_core = spec->ntasks_per_core;
     shape->tasks_given = spec->has_ntasks && spec->ntasks;
-    if (!shape->tasks_given && spec->ntasks_per_gpu)
-        tasks = shape_gpus(shape) * spec->ntasks_per_gpu;
-    if (shape->tasks_given && spec->ntasks_per_gpu && !shape_gpus(shape) &&
-        shape->gres_count < TAKE_GRES)
-        shape->gres[shape->gres_count++] = (struct shape_gres){
-            .name = "gpu",
-            .count = (tasks + spec->ntasks_per_gpu - 1) / spec->ntasks_per_gpu,
-            .scope = GRES_PER_JOB,
-        };
+    int code = shape_settle_gpus(shape, spec, &tasks, err);
+    if (code < 0)
+        return code;
     if (!tasks)
         tasks = (uint64_t)shape->min_nodes * MAX(spec->ntasks_per_node, 1);
     if (shape->cpus_per_task > LIMIT_CPUS_PER_NODE)
@@ -259,6 +258,9 @@ static int read_resources(struct shape *shape, const JobSpec *spec, struct err *
         code = read_counts(shape, spec, err);
     if (code == 0)
         code = shape_read_spares(shape, spec, err);
+    shape->asked_nodes = shape->min_nodes;
+    shape->asked_tasks = shape->tasks;
+    shape->asked_wish = shape->wish_nodes;
     return code < 0 ? code : shape_read_licences(shape, spec, err);
 }
 
@@ -344,7 +346,7 @@ void shapes_settle(struct state *state)
 uint64_t shape_cpus(const struct shape *shape)
 {
     uint64_t cpus =
-        shape->overcommit ? shape->min_nodes : (uint64_t)shape->tasks * shape->cpus_per_task;
+        (uint64_t)(shape->overcommit ? shape->min_nodes : shape->tasks) * shape->cpus_per_task;
 
     cpus = MAX(cpus, (uint64_t)shape->min_nodes * shape->min_cpus_per_node);
     return MAX(cpus, shape_gpus(shape) * shape->cpus_per_gpu);

@@ -59,6 +59,7 @@ struct shape {
     uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
     uint32_t spare;      /* of these, nodes in reserve; spare.c */
     uint32_t wish_nodes; /* as many as this when they are free now; min_nodes at least */
+    uint32_t asked_nodes, asked_tasks, asked_wish; /* of the request alone; see shape_gpus.c */
     uint32_t min_cpus_per_node, cpus_per_gpu;
     uint32_t core_spec, thread_spec; /* of each node left to the system */
     uint32_t switches, segment;      /* at most so many leaf switches; nodes of a segment; 0 */
@@ -98,6 +99,8 @@ void shape_free(struct shape *shape);
 /* The smallest number of CPUs the job can run with. */
 uint64_t shape_cpus(const struct shape *shape);
 uint64_t shape_gpus(const struct shape *shape);
+/* Does it want devices for all of it together, on whatever nodes? */
+bool shape_has_job_gres(const struct shape *shape);
 
 /* Grows whenever needs may have become others. */
 uint64_t state_generation(const struct state *state);

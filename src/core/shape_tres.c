@@ -6,6 +6,25 @@
 
 #include "core/state_priv.h"
 
+/* The same is asked for again: what was said first holds. With and without a type is nothing. */
+static int find_same(const struct shape *shape, const GresRequest *from, bool *same,
+                     struct err *err)
+{
+    bool typed = !str_is_empty(from->type);
+
+    *same = false;
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        const struct shape_gres *gres = &shape->gres[i];
+        if (gres->scope != from->scope || !str_eq(gres->name, from->name))
+            continue;
+        if (typed != (gres->type != NULL))
+            return err_set(err, ERR_GRES, "%s is asked for with a type and without one\n%s",
+                           from->name, err_text(ERR_GRES));
+        *same = *same || !typed || str_eq(gres->type, from->type);
+    }
+    return 0;
+}
+
 static int read_listed(struct shape *shape, const JobSpec *spec, struct err *err)
 {
     if (spec->n_gres > TAKE_GRES)
@@ -20,7 +39,11 @@ static int read_listed(struct shape *shape, const JobSpec *spec, struct err *err
         if (count > UINT32_MAX)
             return err_set(err, ERR_GRES, "%llu of %s are too many", (unsigned long long)count,
                            from->name);
-        if (count == 0)
+        bool same;
+        int code = find_same(shape, from, &same, err);
+        if (code < 0)
+            return code;
+        if (count == 0 || same)
             continue;
         shape->gres[shape->gres_count++] = (struct shape_gres){
             .name = arena_strdup(shape->arena, from->name),

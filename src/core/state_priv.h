@@ -404,6 +404,13 @@ void shapes_settle(struct state *state);
 void needs_free(struct shape *shape);
 
 /* shape_tres.c: into a shape whose arena is there; licences after the number of tasks */
+/* fit.c: it has the sockets, cores, threads and temporary disk */
+bool fit_structure(const struct shape *shape, const struct node *node);
+
+/* shape_gpus.c */
+int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err);
+void shape_set_nodes(struct shape *shape, uint32_t nodes);
+
 int shape_read_gres(struct shape *shape, const JobSpec *spec, struct err *err);
 int shape_read_licences(struct shape *shape, const JobSpec *spec, struct err *err);
 

@@ -138,8 +138,7 @@ static bool walk_kind(const struct chooser *c, struct hosts_walk *walk)
     struct take take;
     for (size_t i = 0; i < kind->sample->gres_count && i < TAKE_GRES; i++)
         has.gres[i] = gres_most(&kind->sample->gres[i]);
-    struct room room = { c->shape->overcommit ? kind->sample->threads : has.cpus, has.mem_mb,
-                         has.gres, true };
+    struct room room = { has.cpus, has.mem_mb, has.gres, true };
     fit_part(c->shape, c->need, kind->sample, &room, 0, walk->tasks, &take);
     has.cpus = take.cpus;
     memcpy(has.gres, take.gres, sizeof(has.gres));
@@ -267,84 +266,6 @@ static bool choose_by_grid(struct chooser *c)
     if (collect(c, share, shape->min_nodes, down))
         return true;
     return (share > 1 || shape->max_nodes > shape->min_nodes) && accumulate(c);
-}
-
-/* ---- the parts ---- */
-
-static int by_number(const void *a, const void *b)
-{
-    const struct chosen *x = a, *y = b;
-
-    return x->host < y->host ? -1 : x->host > y->host;
-}
-
-/* The smallest bound on tasks of one host under which all find a place. */
-static uint32_t even_share(const struct chooser *c, uint32_t tasks)
-{
-    size_t count = c->sched->candidates.len;
-    uint32_t lo = (uint32_t)((tasks + count - 1) / count), hi = tasks;
-
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        uint64_t sum = 0;
-        for (size_t i = 0; i < count; i++)
-            sum += MIN(c->sched->candidates.items[i].take.tasks, mid);
-        if (sum >= tasks)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
-}
-
-/* The first that has the features of --batch goes before all others: it runs the script. */
-static void batch_first(struct chooser *c)
-{
-    struct chosen *list = c->sched->candidates.items;
-
-    for (size_t i = 0; i < c->sched->candidates.len; i++) {
-        struct chosen first = list[i];
-        if (!feature_match(c->shape->batch, c->sched->hosts.items[first.host].node))
-            continue;
-        memmove(&list[1], &list[0], i * sizeof(*list));
-        list[0] = first;
-        return;
-    }
-}
-
-/* Tasks are dealt to the candidates in order; each host gets at least one. */
-static bool deal(struct chooser *c, struct parts *parts)
-{
-    const struct shape *shape = c->shape;
-    size_t count = c->sched->candidates.len;
-    uint32_t least = shape->tasks_given ? 1 : MAX(shape->tasks_per_node, 1), before = 0;
-    uint32_t left = MAX(shape->tasks, (uint32_t)count * least);
-    uint32_t most = shape->spread ? even_share(c, left) : UINT32_MAX;
-    struct room_at at;
-
-    if (count > 1)
-        qsort(c->sched->candidates.items, count, sizeof(struct chosen), by_number);
-    if (count > 1 && shape->batch)
-        batch_first(c);
-    vec_clear(&parts->list);
-    for (size_t i = 0; i < count; i++) {
-        struct chosen *from = &c->sched->candidates.items[i];
-        uint32_t others = (uint32_t)(count - i - 1) * least;
-        uint32_t here = MIN(MIN(from->take.tasks, most), left - MIN(left - 1, others));
-        struct chosen chosen = { .host = from->host };
-        tasks_at(c, from->host, &at);
-        struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
-        fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
-                 &chosen.take);
-        if (c->need->bound && !bound_suits(c, &c->sched->hosts.items[from->host], &chosen.take))
-            return false;
-        vec_push(&parts->list, chosen);
-        before += here;
-        left -= here;
-    }
-    parts->need = c->need;
-    parts->resv = c->resv;
-    return left == 0;
 }
 
 /* What must be freed at least before it can fit. */

@@ -53,4 +53,7 @@ bool choose_by_scan(struct chooser *c);
 /* Cuts the candidates to those on the fewest switches; the first `must` are used in any case. */
 bool choose_near(struct chooser *c, size_t must);
 
+/* deal.c: tasks to the candidates; false when they do not find room. */
+bool deal(struct chooser *c, struct parts *parts);
+
 #endif

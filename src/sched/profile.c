@@ -45,8 +45,7 @@ static bool amount_for(const struct family *family, const struct need *need,
         return false;
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
         gres[i] = gres_most(&node->gres[i]);
-    struct room room = { family->shape->overcommit ? node->threads : node->cpus, kind->most_mem_mb,
-                         gres, true };
+    struct room room = { node->cpus, kind->most_mem_mb, gres, true };
     fit_part(family->shape, need, node, &room, 0, tasks, &take);
     out->whole = need->whole_nodes || need->mem_all;
     out->cpus = need->share > 1 ? 1 : take.cpus;

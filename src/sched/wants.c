@@ -47,9 +47,7 @@ static void ask_amounts(const struct shape *shape, const struct need *need, cons
     struct room_at has;
     struct take take;
     room_of_kind(kind, &has);
-    /* Overcommitted tasks make do with any CPUs there are, and with the memory that goes with them. */
-    struct room room = { shape->overcommit ? kind->sample->threads : has.cpus, has.mem_mb, has.gres,
-                         true };
+    struct room room = { has.cpus, has.mem_mb, has.gres, true };
 
     if (need->whole_nodes || need->mem_all) { /* an empty host */
         ask->cpus = has.cpus;

@@ -64,6 +64,51 @@ static bool gres_or(const struct field_call *call, struct str *out, GresScope sc
     return absent != NULL;
 }
 
+bool job_w_tres_bind_or_skip(const struct field_call *call, struct str *out)
+{
+    const JobSpec *spec = job_spec(job_of(call));
+
+    if (!spec->tres_bind && !spec->gpu_bind)
+        return false;
+    str_addf(out, "%s%s", spec->tres_bind ? "" : "gres/gpu:",
+             spec->tres_bind ? spec->tres_bind : spec->gpu_bind);
+    return true;
+}
+
+bool job_w_gpu_freq_or_skip(const struct field_call *call, struct str *out)
+{
+    const char *freq = job_spec(job_of(call))->gpu_freq;
+
+    if (freq)
+        str_addf(out, "gpu:%s", freq);
+    return freq;
+}
+
+bool job_w_gpu_freq(const struct field_call *call, struct str *out)
+{
+    if (!job_w_gpu_freq_or_skip(call, out))
+        str_add(out, "N/A");
+    return true;
+}
+
+bool job_w_enforce_or_skip(const struct field_call *call, struct str *out)
+{
+    const JobSpec *spec = job_spec(job_of(call));
+
+    if (spec->has_enforce_binding)
+        str_add(out, spec->enforce_binding ? "Yes" : "No");
+    return spec->has_enforce_binding;
+}
+
+bool job_w_spread_or_skip(const struct field_call *call, struct str *out)
+{
+    bool spread = job_spec(job_of(call))->spread_job;
+
+    if (spread)
+        str_add(out, "Yes");
+    return spread;
+}
+
 bool job_w_gres_node(const struct field_call *call, struct str *out)
 {
     return gres_or(call, out, GRES_PER_NODE, "N/A");

@@ -35,13 +35,15 @@ field_writer job_w_user, job_w_group, job_w_account, job_w_qos, job_w_partition,
     job_w_batch_host, job_w_node_count, job_w_node_count_record, job_w_cpu_count, job_w_max_nodes,
     job_w_task_count, job_w_min_cpus, job_w_memory, job_w_memory_cpu, job_w_memory_node, job_w_sct,
     job_w_bsct, job_w_ntasks_per, job_w_cpus_per_task, job_w_core_spec_record,
-    job_w_thread_spec_record, job_w_tres_alloc, job_w_gres_node, job_w_gres_job, job_w_gres_socket,
-    job_w_gres_task, job_w_gres_node_or_skip, job_w_gres_job_or_skip, job_w_gres_socket_or_skip,
-    job_w_gres_task_or_skip, job_w_cpus_per_gpu, job_w_cpus_per_gpu_or_skip, job_w_mem_per_gpu,
-    job_w_mem_per_gpu_or_skip, job_w_licenses_given, job_w_oversubscribe, job_w_exclusive,
-    job_w_gres_given, job_w_parts, job_w_alloc_node_sid, job_w_switch_wait, job_w_switches_or_skip,
-    job_w_std_in, job_w_std_out, job_w_std_err, job_w_std_in_record, job_w_std_out_record,
-    job_w_std_err_record, job_w_mail_type, job_w_mail_user, job_w_min_tmp, job_w_signal_or_skip;
+    job_w_thread_spec_record, job_w_tres_alloc, job_w_tres_bind_or_skip, job_w_gpu_freq,
+    job_w_gpu_freq_or_skip, job_w_enforce_or_skip, job_w_spread_or_skip, job_w_gres_node,
+    job_w_gres_job, job_w_gres_socket, job_w_gres_task, job_w_gres_node_or_skip,
+    job_w_gres_job_or_skip, job_w_gres_socket_or_skip, job_w_gres_task_or_skip, job_w_cpus_per_gpu,
+    job_w_cpus_per_gpu_or_skip, job_w_mem_per_gpu, job_w_mem_per_gpu_or_skip, job_w_licenses_given,
+    job_w_oversubscribe, job_w_exclusive, job_w_gres_given, job_w_parts, job_w_alloc_node_sid,
+    job_w_switch_wait, job_w_switches_or_skip, job_w_std_in, job_w_std_out, job_w_std_err,
+    job_w_std_in_record, job_w_std_out_record, job_w_std_err_record, job_w_mail_type,
+    job_w_mail_user, job_w_min_tmp, job_w_signal_or_skip;
 field_number_of job_n_nodes, job_n_cpus, job_n_tasks, job_n_requeue, job_n_min_cpus;
 void job_j_resources(const struct field_call *call, struct jsonw *json);
 void job_j_shared(const struct field_call *call, struct jsonw *json);

@@ -68,11 +68,25 @@ bool job_w_min_cpus(const struct field_call *call, struct str *out)
     return true;
 }
 
-bool job_w_memory(const struct field_call *call, struct str *out)
+/* What it asks for, else what the partition gives it. */
+static bool memory_of(const struct field_call *call, uint64_t *mb)
 {
     const JobSpec *spec = job_spec(job_of(call));
-    uint64_t mb = spec->has_mem_per_cpu_mb ? spec->mem_per_cpu_mb : spec->mem_per_node_mb;
+    const JobStatus *status = job_status(job_of(call));
+    bool by_cpu = spec->has_mem_per_cpu_mb || status->has_def_mem_per_cpu_mb;
 
+    *mb = spec->has_mem_per_cpu_mb    ? spec->mem_per_cpu_mb
+          : spec->has_mem_per_node_mb ? spec->mem_per_node_mb
+          : by_cpu                    ? status->def_mem_per_cpu_mb
+                                      : status->def_mem_per_node_mb;
+    return by_cpu;
+}
+
+bool job_w_memory(const struct field_call *call, struct str *out)
+{
+    uint64_t mb;
+
+    memory_of(call, &mb);
     if (mb)
         field_add_megabytes(out, mb, call->ctx->noconvert);
     else
@@ -82,12 +96,16 @@ bool job_w_memory(const struct field_call *call, struct str *out)
 
 bool job_w_memory_cpu(const struct field_call *call, struct str *out)
 {
-    return job_spec(job_of(call))->has_mem_per_cpu_mb && job_w_memory(call, out);
+    uint64_t mb;
+
+    return memory_of(call, &mb) && job_w_memory(call, out);
 }
 
 bool job_w_memory_node(const struct field_call *call, struct str *out)
 {
-    return !job_spec(job_of(call))->has_mem_per_cpu_mb && job_w_memory(call, out);
+    uint64_t mb;
+
+    return !memory_of(call, &mb) && job_w_memory(call, out);
 }
 
 bool job_w_min_tmp(const struct field_call *call, struct str *out)
@@ -110,13 +128,24 @@ static void add_or_star(struct str *out, const char *before, bool has, uint32_t 
         str_add_char(out, '*');
 }
 
+/* Cores and threads that a hint stands for. */
+static void add_cores_threads(struct str *out, const JobSpec *spec)
+{
+    bool memory = str_ieq(spec->hint, "memory_bound");
+    bool one =
+        memory || str_ieq(spec->hint, "compute_bound") || str_ieq(spec->hint, "nomultithread");
+
+    add_or_star(out, ":", spec->has_cores_per_socket || memory,
+                memory ? 1 : spec->cores_per_socket);
+    add_or_star(out, ":", spec->has_threads_per_core || one, one ? 1 : spec->threads_per_core);
+}
+
 bool job_w_sct(const struct field_call *call, struct str *out)
 {
     const JobSpec *spec = job_spec(job_of(call));
 
     add_or_star(out, "", spec->has_sockets_per_node, spec->sockets_per_node);
-    add_or_star(out, ":", spec->has_cores_per_socket, spec->cores_per_socket);
-    add_or_star(out, ":", spec->has_threads_per_core, spec->threads_per_core);
+    add_cores_threads(out, spec);
     return true;
 }
 
@@ -125,8 +154,7 @@ bool job_w_bsct(const struct field_call *call, struct str *out)
     const JobSpec *spec = job_spec(job_of(call));
 
     str_add(out, "0:0");
-    add_or_star(out, ":", spec->has_cores_per_socket, spec->cores_per_socket);
-    add_or_star(out, ":", spec->has_threads_per_core, spec->threads_per_core);
+    add_cores_threads(out, spec);
     return true;
 }
 

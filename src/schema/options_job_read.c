@@ -43,6 +43,16 @@ int read_moment(const struct option_call *call, const char *value, struct err *e
     return 0;
 }
 
+/* 0 is no limit. */
+int read_time_limit(const struct option_call *call, const char *value, struct err *err)
+{
+    int result = option_duration(call, value, err);
+
+    if (result == 0 && spec_of(call)->time_limit_s == 0)
+        option_set_number(call, -1);
+    return result;
+}
+
 int read_memory(const struct option_call *call, const char *value, struct err *err)
 {
     uint64_t bytes;

@@ -136,6 +136,38 @@ int job_request_finish(struct job_request *request, struct err *err)
     return settle_gres(request, err);
 }
 
+/* -B 2:4 and -N2 --sockets-per-node=2 say how many tasks there are, when nothing else does. */
+static void settle_tasks(struct job_request *request)
+{
+    JobSpec *spec = request->spec;
+    bool nodes = spec->min_nodes && spec->min_nodes == spec->max_nodes;
+    uint64_t tasks = MAX(spec->min_nodes, 1);
+
+    if (spec->has_ntasks || spec->has_ntasks_per_node ||
+        (!nodes && !job_request_has(request, "extra-node-info")) ||
+        (!spec->sockets_per_node && !spec->cores_per_socket && !spec->threads_per_core))
+        return;
+    tasks *= MAX(spec->sockets_per_node, 1);
+    tasks *= MAX(spec->cores_per_socket, 1);
+    tasks *= MAX(spec->threads_per_core, 1);
+    spec->has_ntasks = true;
+    spec->ntasks = (uint32_t)MIN(tasks, UINT32_MAX);
+}
+
+bool job_request_settle_counts(struct job_request *request, struct str *warning)
+{
+    JobSpec *spec = request->spec;
+
+    settle_tasks(request);
+    if (!spec->has_ntasks || !spec->ntasks || spec->ntasks >= spec->min_nodes)
+        return false;
+    str_addf(warning, "can't run %u processes on %u nodes, setting nnodes to %u", spec->ntasks,
+             spec->min_nodes, spec->ntasks);
+    spec->has_max_nodes = true;
+    spec->min_nodes = spec->max_nodes = spec->ntasks;
+    return true;
+}
+
 static int by_name(const void *a, const void *b)
 {
     const struct job_request_given *const *x = a, *const *y = b;

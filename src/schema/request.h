@@ -67,6 +67,12 @@ void job_request_done(struct job_request *request);
 /* Settles what depends on several options: memory, GPUs, tasks. */
 int job_request_finish(struct job_request *request, struct err *err);
 
+/*
+ * Nodes and tasks of a job that is to be made: no more nodes than tasks, and tasks by -B. True when
+ * there are fewer nodes than were asked for; the warning says so.
+ */
+bool job_request_settle_counts(struct job_request *request, struct str *warning);
+
 /* "gpu:a100:2,shard:4" as requests of one scope, appended to spec->gres; "none" is nothing. */
 int job_request_add_gres(JobSpec *spec, const char *text, GresScope scope, bool gpus_only,
                          struct err *err);

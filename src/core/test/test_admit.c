@@ -18,6 +18,20 @@ static void with_gpus(JobSpec *spec, uint64_t count, const char *type, GresScope
     spec->gres = gpus;
 }
 
+static GresRequest gpu_more = { PROTOBUF_C_MESSAGE_INIT(&gres_request__descriptor),
+                                .name = (char *)"gpu" };
+static GresRequest *both[2] = { &gpu_any, &gpu_more };
+
+static void two_ways(JobSpec *s, uint64_t count, GresScope scope, uint64_t more, GresScope other)
+{
+    with_gpus(s, count, NULL, scope);
+    gpu_more.type = NULL;
+    PUT(&gpu_more, count, more);
+    PUT(&gpu_more, scope, other);
+    s->gres = both;
+    s->n_gres = 2;
+}
+
 /* Each changes the spec of a job that would be accepted. The cluster has n1 … n4; see fixture.h. */
 static void fine(JobSpec *s)
 {
@@ -136,6 +150,76 @@ static void gpus_for_job_bad(JobSpec *s)
     with_gpus(s, 5, NULL, GRES_PER_JOB);
     PUT(s, ntasks, 5);
 }
+static void gpus_of_two_nodes(JobSpec *s)
+{
+    with_gpus(s, 4, NULL, GRES_PER_JOB);
+}
+static void gpus_of_two_nodes_bad(JobSpec *s)
+{
+    with_gpus(s, 4, NULL, GRES_PER_JOB);
+    PUT(s, min_nodes, 1);
+    PUT(s, max_nodes, 1);
+}
+static void fewer_gpus_than_nodes(JobSpec *s)
+{
+    with_gpus(s, 1, NULL, GRES_PER_JOB);
+    PUT(s, min_nodes, 2);
+}
+static void gpus_both_ways(JobSpec *s)
+{
+    two_ways(s, 4, GRES_PER_JOB, 2, GRES_PER_NODE);
+}
+static void gpus_no_multiple(JobSpec *s)
+{
+    two_ways(s, 3, GRES_PER_JOB, 2, GRES_PER_NODE);
+}
+static void gpus_other_nodes(JobSpec *s)
+{
+    two_ways(s, 4, GRES_PER_JOB, 2, GRES_PER_NODE);
+    PUT(s, min_nodes, 1);
+    PUT(s, max_nodes, 1);
+}
+static void gpus_make_tasks(JobSpec *s)
+{
+    two_ways(s, 4, GRES_PER_JOB, 2, GRES_PER_TASK);
+}
+static void gpus_other_tasks(JobSpec *s)
+{
+    two_ways(s, 4, GRES_PER_JOB, 2, GRES_PER_TASK);
+    PUT(s, ntasks, 3);
+}
+static void gpus_again(JobSpec *s)
+{
+    two_ways(s, 2, GRES_PER_NODE, 2, GRES_PER_NODE);
+}
+static void gpus_with_and_without_type(JobSpec *s)
+{
+    two_ways(s, 1, GRES_PER_NODE, 1, GRES_PER_NODE);
+    gpu_more.type = (char *)"mi300x";
+}
+static void gpus_of_sockets(JobSpec *s)
+{
+    with_gpus(s, 1, NULL, GRES_PER_SOCKET);
+}
+static void cpus_two_ways(JobSpec *s)
+{
+    with_gpus(s, 1, NULL, GRES_PER_NODE);
+    PUT(s, cpus_per_gpu, 1);
+    PUT(s, cpus_per_task, 1);
+}
+static void memory_of_no_gpu(JobSpec *s)
+{
+    PUT(s, mem_per_gpu_mb, 100);
+}
+static void tasks_of_no_gpu(JobSpec *s)
+{
+    PUT(s, ntasks_per_gpu, 2);
+}
+static void tasks_of_half_a_gpu(JobSpec *s)
+{
+    PUT(s, ntasks_per_gpu, 2);
+    PUT(s, ntasks, 3);
+}
 static void gpus_per_task(JobSpec *s)
 {
     with_gpus(s, 1, NULL, GRES_PER_TASK);
@@ -225,6 +309,11 @@ static void half_a_segment(JobSpec *s)
 static void tres_of_tasks(JobSpec *s)
 {
     s->tres_per_task = (char *)"cpu=2,mem=1G,gres/gpu:1";
+    PUT(s, ntasks, 1);
+}
+static void tres_of_no_tasks(JobSpec *s)
+{
+    s->tres_per_task = (char *)"gres/gpu:1";
 }
 static void tres_of_many(JobSpec *s)
 {
@@ -357,6 +446,21 @@ static void submissions(void **unused)
         ROW(other_gpus, ERR_NODE_CONFIG_UNAVAILABLE),
         ROW(gpus_for_job, ERR_OK),
         ROW(gpus_for_job_bad, ERR_NODE_CONFIG_UNAVAILABLE),
+        ROW(gpus_of_two_nodes, ERR_OK),
+        ROW(gpus_of_two_nodes_bad, ERR_NODE_CONFIG_UNAVAILABLE),
+        ROW(fewer_gpus_than_nodes, ERR_GRES),
+        ROW(gpus_both_ways, ERR_OK),
+        ROW(gpus_no_multiple, ERR_GRES),
+        ROW(gpus_other_nodes, ERR_GRES),
+        ROW(gpus_make_tasks, ERR_OK),
+        ROW(gpus_other_tasks, ERR_GRES),
+        ROW(gpus_again, ERR_OK),
+        ROW(gpus_with_and_without_type, ERR_GRES),
+        ROW(gpus_of_sockets, ERR_GRES),
+        ROW(cpus_two_ways, ERR_GRES),
+        ROW(memory_of_no_gpu, ERR_GRES),
+        ROW(tasks_of_no_gpu, ERR_GRES),
+        ROW(tasks_of_half_a_gpu, ERR_GRES),
         ROW(gpus_per_task, ERR_OK),
         ROW(gpus_per_task_bad, ERR_NODE_CONFIG_UNAVAILABLE),
         ROW(strange_gres, ERR_GRES),
@@ -377,6 +481,7 @@ static void submissions(void **unused)
         ROW(mixed_brackets, ERR_FEATURE),
         ROW(half_a_segment, ERR_UNSUPPORTED),
         ROW(tres_of_tasks, ERR_OK),
+        ROW(tres_of_no_tasks, ERR_GRES),
         ROW(tres_of_many, ERR_NODE_CONFIG_UNAVAILABLE),
         ROW(odd_tres, ERR_TRES),
         ROW(listed, ERR_OK),

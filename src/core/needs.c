@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * needs.c - a shape resolved for one partition: defaults, and which nodes could ever serve it
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state_priv.h"
+
+enum { SPAN_MOST = 64 }; /* devices of one node, where a job spans several */
+
+static bool memory_is_counted(const struct state *state)
+{
+    const char *how = state->config->select_parameters;
+
+    return how && strcasestr(how, "memory");
+}
+
+static void need_memory(const struct state *state, const struct shape *shape, struct need *need)
+{
+    const PartitionSpec *part = need->partition->spec;
+    const Config *config = state->config;
+
+    if (shape->mem_per_task_mb) {
+        need->mem_all = false;
+    } else if (shape->has_mem_per_node) {
+        need->mem_per_node_mb = shape->mem_per_node_mb;
+        need->mem_all = shape->mem_per_node_mb == 0;
+    } else if (shape->mem_per_cpu_mb) {
+        need->mem_per_cpu_mb = shape->mem_per_cpu_mb;
+    } else if (shape->mem_per_gpu_mb) {
+        need->mem_per_gpu_mb = shape->mem_per_gpu_mb;
+    } else if (part->def_mem_per_gpu_mb && shape_gpus(shape)) {
+        need->mem_per_gpu_mb = part->def_mem_per_gpu_mb;
+    } else if (part->def_mem_per_node_mb) {
+        need->mem_per_node_mb = part->def_mem_per_node_mb;
+    } else if (part->def_mem_per_cpu_mb) {
+        need->mem_per_cpu_mb = part->def_mem_per_cpu_mb;
+    } else if (config->def_mem_per_gpu_mb && shape_gpus(shape)) {
+        need->mem_per_gpu_mb = config->def_mem_per_gpu_mb;
+    } else if (config->def_mem_per_node_mb) {
+        need->mem_per_node_mb = config->def_mem_per_node_mb;
+    } else if (config->def_mem_per_cpu_mb) {
+        need->mem_per_cpu_mb = config->def_mem_per_cpu_mb;
+    } else {
+        need->mem_all = memory_is_counted(state);
+    }
+}
+
+static void need_units(const struct state *state, const struct shape *shape, struct need *need)
+{
+    const char *how = state->config->select_parameters;
+    const char *own = need->partition->spec->select_parameters;
+
+    if (!str_is_empty(own) && !str_ieq(own, "NONE"))
+        how = own;
+    need->by_core = !how || !strcasestr(how, "CR_CPU");
+    need->by_socket = how && strcasestr(how, "CR_Socket");
+    need->max_cpus_per_node = need->partition->spec->max_cpus_per_node;
+    need->max_cpus_per_socket = need->partition->spec->max_cpus_per_socket;
+    need->tasks_per_core = shape->tasks_per_core;
+    if (!need->tasks_per_core && how && strcasestr(how, "CR_ONE_TASK_PER_CORE"))
+        need->tasks_per_core = 1;
+}
+
+/* A word of SelectTypeParameters, unless the job says otherwise. */
+static bool need_word(const struct state *state, const char *word, bool asked, bool yes)
+{
+    const char *how = state->config->select_parameters;
+
+    return asked ? yes : how && strcasestr(how, word);
+}
+
+static void need_sharing(const struct shape *shape, struct need *need)
+{
+    const struct partition *partition = need->partition;
+
+    need->whole_nodes = shape->exclusive || partition->whole_nodes;
+    need->share = 1;
+    if (!need->whole_nodes && (partition->share_forced || shape->oversubscribe))
+        need->share = MAX(partition->max_share, 1);
+}
+
+/* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
+static uint32_t could_run(const struct shape *shape, const struct need *need,
+                          const struct node *node)
+{
+    uint64_t totals[TAKE_GRES];
+    struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
+
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
+        totals[i] = gres_most(&node->gres[i]);
+    if (node->removed || !fit_structure(shape, node))
+        return 0;
+    if (!features_could(&shape->features, shape->min_nodes, node))
+        return 0;
+    return fit_tasks(shape, need, node, &room);
+}
+
+static int most_first(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x > y ? -1 : x < y;
+}
+
+/* Could all these nodes, empty, run the job? */
+static bool enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count, size_t listed)
+{
+    uint64_t sum = 0;
+    size_t most = MIN(count, shape->max_nodes);
+
+    if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
+        return false;
+    qsort(tasks, count, sizeof(*tasks), most_first);
+    for (size_t i = 0; i < most; i++)
+        sum += tasks[i];
+    return sum >= shape->tasks;
+}
+
+/* Are there as many nodes with each feature as are counted? */
+static bool enough_counted(const struct state *state, const struct shape *shape,
+                           const struct need *need)
+{
+    struct feature_tally tally;
+
+    feature_tally_init(&tally, &shape->features);
+    bitset_each (number, &need->nodes)
+        feature_tally_add(&tally, state->nodes.items[number]);
+    return tally.have == shape->features.total;
+}
+
+/* Is one of the alternatives on enough nodes? */
+static bool enough_alike(const struct state *state, const struct shape *shape,
+                         const struct need *need, const uint32_t *tasks, size_t listed)
+{
+    uint32_t *some = NEW_ARRAY(uint32_t, need->node_count + 1);
+    bool good = false;
+
+    for (size_t g = 0; g < shape->features.group_count && !good; g++) {
+        size_t count = 0, at = 0;
+        bitset_each (number, &need->nodes) {
+            if (feature_match(shape->features.groups[g].text, state->nodes.items[number]))
+                some[count++] = tasks[at];
+            at++;
+        }
+        good = enough_nodes(shape, some, count, listed);
+    }
+    free(some);
+    return good;
+}
+
+/* `tasks` go with need->nodes. */
+static bool whole_job_fits(const struct state *state, const struct shape *shape,
+                           const struct need *need, uint32_t *tasks, size_t listed)
+{
+    if (shape->features.one_of)
+        return enough_alike(state, shape, need, tasks, listed);
+    if (shape->features.group_count && !enough_counted(state, shape, need))
+        return false;
+    return enough_nodes(shape, tasks, need->node_count, listed);
+}
+
+static void work_out(const struct state *state, const struct shape *shape, struct need *need)
+{
+    struct bitset listed = { 0 }, excluded = { 0 };
+    uint32_t *tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1);
+    size_t count = 0, missing = 0;
+
+    bitset_init(&need->nodes, state->nodes.len);
+    if (shape->nodelist && state_node_set(state, shape->nodelist, &listed, NULL) < 0)
+        missing = 1;
+    if (shape->exclude)
+        state_node_set(state, shape->exclude, &excluded, NULL);
+    need_memory(state, shape, need);
+    need_sharing(shape, need);
+    need->bound = need_word(state, "ENFORCE_BINDING_GRES", shape->has_bound, shape->bound);
+    need->least = need_word(state, "LL_SHARED_GRES", false, false);
+    need->lone = need_word(state, "ONE_TASK_PER_SHARING_GRES", shape->has_lone, shape->lone);
+    need_units(state, shape, need);
+    need->max_tasks = state->config->max_tasks_per_node;
+    need->cpus_per_gpu = shape->cpus_per_gpu ? shape->cpus_per_gpu
+                         : need->partition->spec->def_cpu_per_gpu
+                             ? need->partition->spec->def_cpu_per_gpu
+                             : state->config->def_cpu_per_gpu;
+    bitset_each (number, &need->partition->nodes) {
+        if (excluded.words && bitset_has(&excluded, number))
+            continue;
+        uint32_t able = could_run(shape, need, state->nodes.items[number]);
+        if (able) {
+            bitset_add(&need->nodes, number);
+            tasks[count++] = able;
+        }
+    }
+    if (listed.words && !bitset_within(&listed, &need->nodes))
+        missing = 1;
+    need->node_count = (unsigned)count;
+    need->fits = !missing && whole_job_fits(state, shape, need, tasks,
+                                            listed.words ? bitset_count(&listed) : 0);
+    bitset_done(&listed);
+    bitset_done(&excluded);
+    free(tasks);
+}
+
+uint64_t state_generation(const struct state *state)
+{
+    return state->generation;
+}
+
+static bool work_out_all(const struct state *state, struct shape *shape)
+{
+    bool fits = false;
+
+    needs_free(shape);
+    shape->needs = NEW_ARRAY(struct need, shape->partition_count);
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        struct need *need = &shape->needs[i];
+        need->partition = state_partition(state, shape->partitions[i]);
+        if (need->partition)
+            work_out(state, shape, need);
+        else
+            bitset_init(&need->nodes, state->nodes.len);
+        fits = fits || need->fits;
+    }
+    return fits;
+}
+
+/* The most that one node has of it. */
+static uint64_t gres_most_of_nodes(const struct state *state, const char *name)
+{
+    uint64_t most = 0;
+
+    vec_each (struct node *, node, &state->nodes) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < (*node)->gres_count; i++)
+            sum += str_eq((*node)->gres[i].name, name) ? gres_most(&(*node)->gres[i]) : 0;
+        most = MAX(most, sum);
+    }
+    return most;
+}
+
+/*
+ * The fewest nodes that could hold the devices of the job: with as many on each as the roomiest
+ * has, else with one less on each, and so on.
+ */
+static void span_nodes(const struct state *state, struct shape *shape)
+{
+    uint64_t count = 0, most = 0;
+
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (shape->gres[i].scope != GRES_PER_JOB || shape->gres[i].count <= count)
+            continue;
+        count = shape->gres[i].count;
+        most = gres_most_of_nodes(state, shape->gres[i].name);
+    }
+    for (uint64_t each = MIN(most, SPAN_MOST); each > 0; each--) {
+        uint64_t nodes = (count + each - 1) / each;
+        if (nodes > MIN(shape->max_nodes, state->nodes.len))
+            break;
+        shape_set_nodes(shape, (uint32_t)MAX(nodes, shape->asked_nodes));
+        if (work_out_all(state, shape))
+            return;
+    }
+    shape_set_nodes(shape, shape->asked_nodes); /* whatever the number: say why of what was asked */
+    work_out_all(state, shape);
+}
+
+const struct need *shape_needs(const struct state *state, struct shape *shape)
+{
+    if (shape->needs && shape->generation == state->generation)
+        return shape->needs;
+    shape_set_nodes(shape, shape->asked_nodes);
+    if (!work_out_all(state, shape) && shape->max_nodes > shape->asked_nodes &&
+        shape_has_job_gres(shape))
+        span_nodes(state, shape);
+    shape->generation = state->generation;
+    return shape->needs;
+}

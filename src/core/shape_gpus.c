@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shape_gpus.c - GPUs that are asked for in several ways at once, and of more nodes than one
+ *
+ * (1) --gpus beside --gpus-per-node or --gpus-per-task says how many nodes or tasks there are; the
+ *     request that is counted is then the smaller one. They are never added up.
+ * (2) --gpus without a highest number of nodes may be of several: as few as could ever hold them. How
+ *     many that is depends on the nodes there are, so it is worked out with the needs.
+ */
+#include "core/state_priv.h"
+
+/* Two lines, as Slurm's commands say it: what is wrong, and what that is an error of. */
+static int refuse(struct err *err, const char *why)
+{
+    return err_set(err, ERR_GRES, "%s\n%s", why, err_text(ERR_GRES));
+}
+
+static struct shape_gres *gpus_of(struct shape *shape, GresScope scope)
+{
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (shape->gres[i].scope == scope && str_eq(shape->gres[i].name, "gpu"))
+            return &shape->gres[i];
+    }
+    return NULL;
+}
+
+static void drop_gres(struct shape *shape, struct shape_gres *gres)
+{
+    size_t at = (size_t)(gres - shape->gres);
+
+    for (size_t i = at + 1; i < shape->gres_count; i++)
+        shape->gres[i - 1] = shape->gres[i];
+    shape->gres_count--;
+}
+
+/* Two ways of asking name the same GPUs: what has a type keeps it. */
+static void same_type(struct shape_gres *stays, const struct shape_gres *goes)
+{
+    if (!stays->type)
+        stays->type = goes->type;
+}
+
+static int gpus_of_nodes(struct shape *shape, struct err *err)
+{
+    struct shape_gres *all = gpus_of(shape, GRES_PER_JOB), *node = gpus_of(shape, GRES_PER_NODE);
+
+    if (!all || !node)
+        return 0;
+    if (all->count % node->count)
+        return refuse(err, "--gpus is not a multiple of --gpus-per-node or --gres=gpu");
+    uint64_t nodes = all->count / node->count;
+    if (nodes < shape->min_nodes || nodes > shape->max_nodes || nodes > LIMIT_NODES)
+        return refuse(err, "--gpus and --gpus-per-node make another number of nodes than --nodes");
+    shape->min_nodes = shape->max_nodes = (uint32_t)nodes;
+    same_type(node, all);
+    drop_gres(shape, all);
+    return 0;
+}
+
+static int gpus_of_tasks(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err)
+{
+    struct shape_gres *all = gpus_of(shape, GRES_PER_JOB), *task = gpus_of(shape, GRES_PER_TASK);
+    struct shape_gres *node = gpus_of(shape, GRES_PER_NODE);
+
+    if (!task)
+        return 0;
+    if (!all && !spec->ntasks && !spec->ntasks_per_node)
+        return refuse(err, "--gpus-per-task needs the number of tasks: --ntasks, or --gpus");
+    if (all && (all->count % task->count || (*tasks && *tasks != all->count / task->count)))
+        return refuse(err, "--gpus and --gpus-per-task make another number of tasks than --ntasks");
+    if (all) {
+        *tasks = all->count / task->count;
+        shape->tasks_given = true;
+        same_type(task, all);
+        drop_gres(shape, all);
+        return 0;
+    }
+    if (!node)
+        return 0;
+    if (node->count % task->count)
+        return refuse(err, "--gpus-per-node is not a multiple of --gpus-per-task");
+    uint32_t most = (uint32_t)(node->count / task->count);
+    shape->tasks_per_node = shape->tasks_per_node ? MIN(shape->tasks_per_node, most) : most;
+    same_type(node, task);
+    drop_gres(shape, task);
+    return 0;
+}
+
+/* --ntasks-per-gpu: as many tasks as the GPUs make, or as many GPUs as the tasks need. */
+static int tasks_of_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err)
+{
+    const struct shape_gres *node = gpus_of(shape, GRES_PER_NODE);
+    uint64_t each = spec->ntasks_per_gpu, gpus = shape_gpus(shape);
+
+    if (!each)
+        return 0;
+    if (gpus_of(shape, GRES_PER_TASK))
+        return refuse(err, "--gpus-per-task and --ntasks-per-gpu exclude each other");
+    if (!gpus && !*tasks)
+        return refuse(err, "--ntasks-per-gpu needs GPUs or a number of tasks");
+    if (!gpus && *tasks % each)
+        return refuse(err, "--ntasks is not a multiple of --ntasks-per-gpu");
+    if (!*tasks)
+        *tasks = gpus * each;
+    if (!gpus && shape->gres_count < TAKE_GRES)
+        shape->gres[shape->gres_count++] =
+            (struct shape_gres){ .name = "gpu", .count = *tasks / each, .scope = GRES_PER_JOB };
+    if (node && !shape->tasks_per_node)
+        shape->tasks_per_node = (uint32_t)MIN(node->count * each, UINT32_MAX);
+    return 0;
+}
+
+int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err)
+{
+    if (gpus_of(shape, GRES_PER_SOCKET) && !spec->sockets_per_node)
+        return refuse(err, "--gpus-per-socket needs --sockets-per-node");
+    if (spec->cpus_per_gpu && spec->has_cpus_per_task)
+        return refuse(err, "--cpus-per-gpu and --cpus-per-task exclude each other");
+    if (spec->mem_per_gpu_mb && !spec->ntasks_per_gpu && !shape_gpus(shape))
+        return refuse(err, "--mem-per-gpu is given, but no GPU is asked for");
+    int code = tasks_of_gpus(shape, spec, tasks, err);
+    if (code == 0)
+        code = gpus_of_tasks(shape, spec, tasks, err);
+    if (code == 0)
+        code = gpus_of_nodes(shape, err);
+    const struct shape_gres *all = gpus_of(shape, GRES_PER_JOB);
+    if (code == 0 && all && all->count < shape->min_nodes)
+        code = refuse(err, "--gpus are fewer than --nodes");
+    return code;
+}
+
+/* ---- (2) ---- */
+
+void shape_set_nodes(struct shape *shape, uint32_t nodes)
+{
+    shape->min_nodes = nodes;
+    shape->tasks = MAX(shape->asked_tasks, nodes);
+    shape->wish_nodes = MAX(shape->asked_wish, nodes);
+}
+
+bool shape_has_job_gres(const struct shape *shape)
+{
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (shape->gres[i].scope == GRES_PER_JOB)
+            return true;
+    }
+    return false;
+}
