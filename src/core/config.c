@@ -2,12 +2,12 @@
 /*
  * config.c - a new configuration, under running jobs
  *
- * Nodes keep what was decided about them (down, drain, reasons). What scontrol changed of a node's
- * or partition's spec stays only while its own section is as it was and no reconfigure was asked.
+ * What scontrol changed of a partition's spec stays only while its own section is as it was and no
+ * reconfigure was asked. Nodes are in config_nodes.c.
  *
- * (1) The order of nodes is the configuration's, then removed ones that still hold jobs.
+ * (1) Partitions whose nodes are the same keep what was worked out of them.
  */
-#include "core/state_priv.h"
+#include "core/config_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,33 +15,6 @@
 #include "base/hostlist.h"
 #include "core/pb.h"
 #include "schema/conf.h"
-
-/* A configuration looked at: every node and partition by name. */
-struct look {
-    struct map nodes; /* name → hash of the NodeSpec, as a pointer */
-    struct err *err;
-};
-
-static int look_node(void *ctx, const NodeSpec *node)
-{
-    struct look *look = ctx;
-
-    if (str_is_empty(node->name) || strlen(node->name) > LIMIT_HOST_NAME)
-        return err_set(look->err, ERR_CONFIG, "a node has no name");
-    if (map_has(&look->nodes, node->name))
-        return err_set(look->err, ERR_CONFIG, "node '%.100s' is there twice", node->name);
-    if (map_len(&look->nodes) >= LIMIT_NODES)
-        return err_set(look->err, ERR_CONFIG, "there are more than %d nodes", LIMIT_NODES);
-    if (node->cpus > LIMIT_CPUS_PER_NODE)
-        return err_set(look->err, ERR_CONFIG, "node '%.100s' has too many CPUs", node->name);
-    if (node->n_gres > TAKE_GRES)
-        return err_set(look->err, ERR_CONFIG,
-                       "node '%.100s' has more than %d kinds of generic "
-                       "resources",
-                       node->name, TAKE_GRES);
-    map_put(&look->nodes, node->name, (void *)(uintptr_t)(message_hash(&node->base, 0) | 1));
-    return 0;
-}
 
 static int look_partitions(const Config *config, struct err *err)
 {
@@ -63,11 +36,11 @@ static int look_partitions(const Config *config, struct err *err)
     return 0;
 }
 
-static int look_at(const Config *config, struct look *look, struct err *err)
+static int look_at(struct node_change *change, struct state *state, const Config *config,
+                   struct err *err)
 {
-    look->err = err;
-    map_init(&look->nodes);
-    int code = conf_each_node(config, look_node, look, err);
+    int code = node_change_look(change, state, config, err);
+
     if (code == 0)
         code = look_partitions(config, err);
     return code < 0 ? code : accounts_look(config, err);
@@ -75,10 +48,10 @@ static int look_at(const Config *config, struct look *look, struct err *err)
 
 int core_admit_config(const Config *config, struct err *err)
 {
-    struct look look;
-    int code = look_at(config, &look, err);
+    struct node_change change;
+    int code = look_at(&change, NULL, config, err);
 
-    map_done(&look.nodes);
+    node_change_done(&change);
     return code;
 }
 
@@ -136,90 +109,6 @@ void config_licences(struct state *state)
     free(old);
 }
 
-void config_mark_removed(struct state *state)
-{
-    struct look look;
-
-    look_at(state->config, &look, NULL);
-    vec_each (struct node *, at, &state->nodes)
-        (*at)->removed = !map_has(&look.nodes, (*at)->spec->name);
-    map_done(&look.nodes);
-}
-
-struct change {
-    struct state *state;
-    struct look old, new;
-    bool reconfigure;
-    VEC(struct node *) nodes;
-};
-
-static int put_node(void *ctx, const NodeSpec *spec)
-{
-    struct change *change = ctx;
-    struct state *state = change->state;
-    struct node *node = node_at(state, spec->name);
-
-    if (!node) {
-        node = node_new(spec);
-        node_first_state(state, node);
-    } else {
-        void *was = map_get(&change->old.nodes, spec->name);
-        void *is = map_get(&change->new.nodes, spec->name);
-        if (change->reconfigure || was != is || node->removed)
-            node_set_spec(node, spec);
-        node->removed = false;
-        node_amounts(node);
-    }
-    vec_push(&change->nodes, node);
-    node_touch(state, node);
-    return 0;
-}
-
-static void forget_node(struct state *state, struct node *node)
-{
-    for (size_t i = 0; i < state->touched_nodes.len; i++) {
-        if (state->touched_nodes.items[i] == node) {
-            vec_remove(&state->touched_nodes, i);
-            break;
-        }
-    }
-    state->digest -= node->hash;
-    node_free(node);
-}
-
-static void keep_or_forget(struct change *change)
-{
-    struct state *state = change->state;
-
-    vec_each (struct node *, at, &state->nodes) {
-        struct node *node = *at;
-        if (map_has(&change->new.nodes, node->spec->name))
-            continue;
-        if (node->jobs.len == 0) {
-            forget_node(state, node);
-            continue;
-        }
-        node->removed = true;
-        vec_push(&change->nodes, node);
-    }
-}
-
-/* (1) */
-static void renumber(struct change *change)
-{
-    struct state *state = change->state;
-
-    vec_done(&state->nodes);
-    map_done(&state->node_names);
-    for (size_t i = 0; i < change->nodes.len; i++) {
-        struct node *node = change->nodes.items[i];
-        node->number = (uint32_t)i;
-        vec_push(&state->nodes, node);
-        map_put(&state->node_names, node->spec->name, node);
-    }
-    vec_done(&change->nodes);
-}
-
 static const PartitionSpec *configured(const Config *config, const char *name)
 {
     for (size_t i = 0; i < config->n_partitions; i++) {
@@ -240,10 +129,41 @@ static bool keeps(const Config *config, const char *flag)
     return config->reconfig_flags && strcasestr(config->reconfig_flags, flag);
 }
 
-static void put_partitions(struct state *state, const Config *old, const Config *config,
-                           bool reconfigure)
+static uint64_t nodesets_hash(const Config *config)
 {
-    VEC(struct partition *) fresh = { 0 };
+    uint64_t hash = config->n_nodesets;
+
+    for (size_t i = 0; i < config->n_nodesets; i++)
+        hash = message_hash(&config->nodesets[i]->base, hash);
+    return hash;
+}
+
+/* (1) */
+static void take_nodes(struct partition *to, const struct partition *from)
+{
+    bitset_done(&to->nodes);
+    bitset_init(&to->nodes, from->nodes.bits);
+    bitset_or(&to->nodes, &from->nodes);
+    to->total_nodes = from->total_nodes;
+    to->total_cpus = from->total_cpus;
+}
+
+/* Another of the same nodes that has been worked out, or NULL. */
+static const struct partition *with_nodes(const struct state *state, const char *nodes)
+{
+    vec_each (struct partition *, at, &state->partitions) {
+        if (str_eq((*at)->spec->nodes, nodes))
+            return *at;
+    }
+    return NULL;
+}
+
+/* Partitions that scontrol made are not in the file: they go with a reconfigure, as in Slurm. */
+static void put_partitions(struct state *state, const Config *old, bool reconfigure,
+                           bool nodes_changed)
+{
+    const Config *config = state->config;
+    VEC(struct partition *) fresh = { 0 }, gone = { 0 };
 
     if (keeps(config, "KeepPartInfo"))
         reconfigure = false;
@@ -252,30 +172,35 @@ static void put_partitions(struct state *state, const Config *old, const Config 
         const struct partition *was = partition_at(state, spec->name);
         bool keep = was && !reconfigure && same_spec(configured(old, spec->name), spec);
         struct partition *partition = partition_new(keep ? was->spec : spec);
+        const struct partition *like =
+            nodes_changed ? NULL : with_nodes(state, partition->spec->nodes);
         if (was && keeps(config, "KeepPartState")) {
             partition->spec->has_state = was->spec->has_state;
             partition->spec->state = was->spec->state;
         }
+        if (like)
+            take_nodes(partition, like);
         vec_push(&fresh, partition);
     }
     vec_each (struct partition *, at, &state->partitions) {
         state->digest -= (*at)->hash;
-        partition_free(*at);
+        vec_push(&gone, *at);
     }
     vec_clear(&state->partitions);
     vec_each (struct partition *, at, &fresh) {
+        const struct partition *like = with_nodes(state, (*at)->spec->nodes);
+        if (!(*at)->nodes.bits && like)
+            take_nodes(*at, like);
+        else if (!(*at)->nodes.bits)
+            partition_resolve(state, *at, NULL);
         (*at)->number = (unsigned)state->partitions.len;
         vec_push(&state->partitions, *at);
         partition_settle(state, *at);
     }
+    vec_each (struct partition *, at, &gone)
+        partition_free(*at);
+    vec_done(&gone);
     vec_done(&fresh);
-}
-
-/* Partitions that scontrol made are not in the file: they go with a reconfigure, as in Slurm. */
-static void resolve_partitions(struct state *state)
-{
-    vec_each (struct partition *, at, &state->partitions)
-        partition_resolve(state, *at, NULL);
 }
 
 static bool requeues(const Config *config)
@@ -302,21 +227,20 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
 {
     static const Config nothing = CONFIG__INIT;
     const Config *config = cmd->config ? cmd->config : &nothing;
-    struct change change = { .state = state, .reconfigure = cmd->reconfigure };
-    int code = look_at(config, &change.new, err);
+    struct node_change nodes;
+    int code = look_at(&nodes, state, config, err);
 
     if (code == 0) {
-        look_at(state->config, &change.old, NULL);
         Config *old = state->config;
         uint64_t due = due_partitions(state);
         state->config = pb_copy(config);
         state->config_hash = message_hash(&state->config->base, 0);
-        conf_each_node(state->config, put_node, &change, NULL);
-        keep_or_forget(&change);
-        renumber(&change);
-        put_partitions(state, old, state->config, cmd->reconfigure);
-        resolve_partitions(state);
-        reservations_renumber(state);
+        nodes.reconfigure = cmd->reconfigure;
+        node_change_do(&nodes, state->config);
+        put_partitions(state, old, cmd->reconfigure,
+                       nodes.changed || nodesets_hash(old) != nodesets_hash(state->config));
+        if (nodes.changed)
+            reservations_renumber(state);
         reboots_next(state);
         reservations_next(state);
         config_licences(state);
@@ -328,10 +252,9 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         due_follow(state, due);
         unbind_running(state, old);
         pb_free(old);
-        map_done(&change.old.nodes);
         emit(out, EVENT_CONFIG);
         reservations_follow(state, out);
     }
-    map_done(&change.new.nodes);
+    node_change_done(&nodes);
     return (enum err_code) - code;
 }

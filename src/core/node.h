@@ -46,6 +46,7 @@ struct node {
     bool removed;   /* (3) */
     bool shrunk;    /* the configuration took away what jobs hold; (1) */
     bool touched;
+    bool named, configured; /* of config_nodes.c */
     uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
     uint32_t cpus_used;     /* CPUs in use, each counted once */
     uint32_t jobs_whole;    /* jobs that have the node for themselves */
@@ -65,6 +66,7 @@ struct node {
     int64_t reason_us, last_busy_us;
     struct node_reboot reboot;
     uint64_t spec_hash, found_hash;
+    uint64_t conf_hash; /* of the spec that the configuration gives it */
     uint64_t hash;
 };
 

@@ -108,6 +108,7 @@ void state_free(struct state *state)
         words_drop(&state->words, licence->name);
     accounts_free(state->accounts);
     vec_done(&state->nodes);
+    vec_done(&state->sections);
     vec_done(&state->partitions);
     vec_done(&state->reservations);
     vec_done(&state->licences);

@@ -99,6 +99,12 @@ struct node_key {
     uint64_t hash;
 };
 
+/* Nodes of one section of the configuration; config_nodes.c. */
+struct node_section {
+    uint64_t hash;
+    uint32_t first, count;
+};
+
 struct state {
     uint64_t index, epoch, journal_acked, config_hash;
     struct changes changes;
@@ -119,6 +125,7 @@ struct state {
 
     VEC(struct node *) nodes;
     struct map node_names;
+    VEC(struct node_section) sections; /* of the configuration; none after a restore */
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
@@ -142,7 +149,7 @@ struct state {
     size_t site_due;        /* programs that the leader has to run; see site.c */
     VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
 
-    uint64_t looked; /* jobs that were looked at because they are there; for tests */
+    uint64_t looked, looked_nodes; /* that were looked at because they are there; for tests */
     uint64_t digest;
     VEC(struct job *) touched; /* (1) */
     VEC(struct node *) touched_nodes;

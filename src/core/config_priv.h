@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_priv.h - what config.c and config_nodes.c share
+ */
+#ifndef CORE_CONFIG_PRIV_H
+#define CORE_CONFIG_PRIV_H
+
+#include <string.h>
+
+#include "core/state_priv.h"
+
+/* What becomes of the nodes. */
+struct node_change {
+    struct state *state;
+    bool reconfigure;
+    bool changed; /* some node is another, or has another number */
+    struct err *err;
+    struct map names; /* of nodes in sections that are new */
+    uint32_t count;
+    uint64_t *hashes; /* of sections */
+    uint32_t *same;   /* the section it is of those there were, + 1; 0: a new one */
+    bool *kept;       /* of those there were: one is the same */
+    VEC(struct node *) nodes;
+};
+
+/* Are they right? `state` may be NULL: then all are looked at. */
+int node_change_look(struct node_change *change, struct state *state, const Config *config,
+                     struct err *err);
+void node_change_do(struct node_change *change, const Config *config);
+void node_change_done(struct node_change *change);
+
+#endif
