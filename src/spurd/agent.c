@@ -434,6 +434,7 @@ void agent_stop(struct agent *agent)
     stop_timer(&agent->beat_timer);
     stop_timer(&agent->resend_timer);
     stop_timer(&agent->keep_timer);
+    stop_timer(&agent->sync_timer);
     stop_timer(&agent->health_timer);
     agent_health_stop(agent);
     agent_unkillable_stop(agent);

@@ -121,7 +121,7 @@ static void never_began(struct held *held)
 {
     held->given = held->running = false;
     if (!held->has_load)
-        held->launched = held->synced = false;
+        held->launched = false;
 }
 
 void agent_find_step(struct agent *agent, struct held *held)
@@ -201,7 +201,7 @@ static void recover_dir(struct agent *agent, const char *name)
     } else if (!buried) {
         struct held *held = held_add(&agent->table, job, attempt);
         log_warn("grant.found", "job=%u attempt=%u", job, attempt);
-        held->ready = held->launched = held->synced = held->given = true;
+        held->ready = held->launched = held->given = true;
     }
 }
 

@@ -151,7 +151,7 @@ void agent_advance(struct agent *agent, struct held *held)
         if (held->hook && !held->ready)
             hook_cancel(held->hook);
         if (held->launched && !held->given && !held->ended)
-            return; /* on its way to the disk or to the name service: those look again */
+            return; /* the name service is asked, and looks again */
         if (step_lives(held) && !held->kill_ordered)
             agent_kill(agent, held);
         if (held->hook && !held->ready)

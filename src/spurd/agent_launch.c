@@ -2,9 +2,15 @@
 /*
  * agent_launch.c - from a grant with a script to a supervisor that runs it
  *
- * (1) A launch is in the journal, synced, before the zygote hears of it; the zygote starts an
- *     attempt once. So a script runs at most once, whichever process or machine dies.
+ * (1) A launch is in the journal before the zygote hears of it, and the zygote starts an attempt once.
+ *     So a script runs at most once, whichever process dies.
+ * (2) The machine may die before the journal is synced. Its next hello then has another boot id, by
+ *     which the leader knows that nothing of the boot before is left: the attempt is over, whatever
+ *     the journal says, and is not granted again. So nobody waits for the sync; what it is for is
+ *     that a report which reached the disk finds its attempt (agent_find.c), and those are written
+ *     later than AGENT_SYNC_MS.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +79,7 @@ static const JobPayload *read_load(const struct held *held, struct arena *arena)
     return (const JobPayload *)(const void *)payload;
 }
 
-/* Revoked between the record and the launch: nothing was started. */
+/* Revoked while the name service was asked: nothing was started. */
 static bool still_wanted(struct agent *agent, struct held *held)
 {
     if (!held->revoked && !agent->stopping)
@@ -148,21 +154,25 @@ static void launch(struct agent *agent, struct held *held)
 
 static void on_synced(void *ctx, int status)
 {
-    struct agent_ref *ref = ctx;
-    struct agent *agent = ref->agent;
-    struct held *held = held_find(&agent->table, ref->job, ref->attempt);
+    struct agent *agent = ctx;
 
-    free(ref);
-    if (!held || held->ended || agent->stopping)
-        return;
-    if (status < 0) { /* never tried again: what the kernel has dropped it does not give back */
-        agent_fail_step(agent, held, true, "the spool cannot be synced");
+    /* Never tried again: what the kernel has dropped it does not give back. */
+    if (status < 0 && status != -ECANCELED && !agent->stopping)
         agent_ask_drain(agent, "spool: sync failed");
-    } else if (still_wanted(agent, held)) {
-        held->synced = true;
-        launch(agent, held);
-    }
-    agent_advance(agent, held);
+}
+
+static void on_sync_time(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    journal_sync(&agent->journal, on_synced, agent);
+}
+
+/* (2) */
+static void sync_later(struct agent *agent)
+{
+    if (!uv_is_active((uv_handle_t *)&agent->sync_timer))
+        uv_timer_start(&agent->sync_timer, on_sync_time, AGENT_SYNC_MS, 0);
 }
 
 bool agent_write_grant(struct agent *agent, struct held *held, const SpoolLaunched *launched,
@@ -215,7 +225,7 @@ static void write_launch(struct agent *agent, struct held *held)
         held->std_out = mem_strdup(launched.std_out);
         held->std_err = mem_strdup(launched.std_err);
         held->launched = true;
-        journal_sync(&agent->journal, on_synced, agent_ref_new(agent, held));
+        sync_later(agent);
     }
     arena_done(&arena);
 }
@@ -226,6 +236,6 @@ void agent_launch(struct agent *agent, struct held *held)
         return;
     if (!held->launched)
         write_launch(agent, held);
-    else if (held->synced && !held->given && !held->looking_up)
+    if (held->launched && !held->ended && !held->given && !held->looking_up)
         launch(agent, held);
 }

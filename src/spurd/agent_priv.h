@@ -19,6 +19,7 @@ enum {
     AGENT_RESEND_MS = 5000, /* a report that is not acknowledged */
     AGENT_BEATS = 16,
     AGENT_KEEP_MS = 1000,               /* the same: it goes to disk */
+    AGENT_SYNC_MS = 100,                /* a launch: the journal is synced, before any report is */
     AGENT_FREE_BYTES = 8 * 1024 * 1024, /* the spool is full below this */
     AGENT_SUPERVISOR_LATE_S = 60,       /* beyond kill_wait: we end its processes ourselves */
 };
@@ -70,7 +71,7 @@ struct agent {
     int64_t hello_sent_us;
     uint32_t heartbeat_ms, lease_ms;
     int64_t heard_us, lease_written_us; /* boot time */
-    uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer, health_timer;
+    uv_timer_t beat_timer, resend_timer, lease_timer, keep_timer, sync_timer, health_timer;
     struct hook *health; /* that runs now */
     struct hook *unkillable;
     char *nvml; /* program; NULL: it is not there */

@@ -93,6 +93,8 @@ void agent_start_timers(struct agent *agent)
     uv_timer_init(agent->uv, &agent->beat_timer);
     uv_timer_init(agent->uv, &agent->resend_timer);
     uv_timer_init(agent->uv, &agent->keep_timer);
+    uv_timer_init(agent->uv, &agent->sync_timer);
+    agent->sync_timer.data = agent;
     agent->beat_timer.data = agent->resend_timer.data = agent->keep_timer.data = agent;
     agent_set_heartbeat(agent, 0);
     uv_timer_start(&agent->resend_timer, on_resend, AGENT_RESEND_MS, AGENT_RESEND_MS);

@@ -213,7 +213,7 @@ static void replay_launched(struct held_table *table, const SpoolLaunched *launc
 
     if (!held)
         return;
-    held->ready = held->launched = held->synced = held->given = true;
+    held->ready = held->launched = held->given = true;
     free(held->std_out);
     free(held->std_err);
     held->std_out = mem_strdup(launched->std_out);

@@ -34,8 +34,7 @@ struct held {
     bool written;    /* the grant is in the journal */
     bool looking_up; /* the name service is asked for the user's login */
     bool ready;      /* prolog done */
-    bool launched;   /* written down; durable when `synced` */
-    bool synced;
+    bool launched;   /* written down */
     bool given;   /* the zygote has it, or had */
     bool running; /* the supervisor said so */
     bool ended;   /* `report` is set */
