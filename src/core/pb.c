@@ -193,6 +193,24 @@ bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out
     return found;
 }
 
+bool pb_number(const uint8_t *bytes, size_t len, unsigned field, uint64_t *out)
+{
+    const uint8_t *at = bytes, *end = bytes + len;
+    struct span ignored;
+    uint64_t tag;
+    bool found = false;
+
+    while (at < end) {
+        if (!read_varint(&at, end, &tag) || tag >> 3 > field)
+            break;
+        if (tag >> 3 == field && (tag & 7) == 0)
+            found = read_varint(&at, end, out);
+        else if (!skip_value(&at, end, tag & 7, &ignored))
+            return false;
+    }
+    return found;
+}
+
 void pb_put_varint(struct str *out, uint64_t value)
 {
     uint8_t bytes[10];

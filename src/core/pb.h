@@ -28,6 +28,9 @@ struct span pb_pack(const void *message, struct arena *arena);
 /* The last length-delimited field of that number; false when absent or damaged. */
 bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out);
 
+/* The last field of that number if it is a whole number; false when absent or damaged. */
+bool pb_number(const uint8_t *bytes, size_t len, unsigned field, uint64_t *out);
+
 /* Appends a length-delimited field. */
 void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len);
 void pb_put_varint(struct str *out, uint64_t value);

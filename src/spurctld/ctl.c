@@ -169,6 +169,9 @@ void ctl_free(struct ctl *ctl)
     vec_done(&ctl->readings);
     vec_done(&ctl->queue);
     str_done(&ctl->packed);
+    str_done(&ctl->launched.bytes);
+    str_done(&ctl->journal_record);
+    str_done(&ctl->journal_job);
     str_done(&ctl->journal);
     vec_done(&ctl->watchers);
     vec_done(&ctl->orphans);

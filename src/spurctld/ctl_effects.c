@@ -16,6 +16,9 @@
 
 static const int64_t GRANT_VALID_US = INT64_C(600) * 1000000;
 
+/* Of proto/agent.proto; the most that is kept of a launch that is over. */
+enum { FIELD_GRANT_SPEC = 9, FIELD_LAUNCH_SPEC = 3, LAUNCHED_BYTES = 1024 * 1024 };
+
 static struct agent *part_agent(struct ctl *ctl, const struct job *job, size_t part)
 {
     struct agent *agent = ctl_agent(ctl, job->run->parts[part].name);
@@ -39,32 +42,75 @@ static void fill_components(struct ctl *ctl, const struct job *job, struct arena
     }
 }
 
+/* The script and environment of the job; those of the last one stay, for the next task of an array. */
+static bool take_payload(struct ctl *ctl, const struct job *job)
+{
+    struct str *bytes = &ctl->launched.bytes;
+    struct err err = { 0 };
+
+    if (!job->payload) {
+        str_clear(bytes);
+        ctl->launched.is_whole = false;
+        return true;
+    }
+    if (ctl->launched.is_whole &&
+        memcmp(ctl->launched.digest, job->payload->digest, LOG_DIGEST_BYTES) == 0)
+        return true;
+    if (bytes->cap > LAUNCHED_BYTES)
+        str_done(bytes);
+    str_clear(bytes);
+    ctl->launched.is_whole = log_payload_get(ctl->log, job->payload->digest, bytes, &err) == 0;
+    memcpy(ctl->launched.digest, job->payload->digest, LOG_DIGEST_BYTES);
+    if (!ctl->launched.is_whole)
+        log_error("job.payload", "job=%u text=%s", job->id, err.text);
+    return ctl->launched.is_whole;
+}
+
+/*
+ * The spec goes as it is packed in the state: a field that the message does not know is written as it
+ * stands, and is the field that it should be for who reads it.
+ */
+static void splice_spec(const struct job *job, unsigned field, struct arena *arena,
+                        ProtobufCMessage *into)
+{
+    ProtobufCMessageUnknownField *spec = ARENA_NEW(arena, ProtobufCMessageUnknownField);
+    uint8_t *data = arena_alloc(arena, job->spec->len + 10);
+    size_t at = 0;
+
+    for (size_t len = job->spec->len;; len >>= 7) {
+        data[at++] = (uint8_t)((len & 127) | (len > 127 ? 128 : 0));
+        if (len <= 127)
+            break;
+    }
+    memcpy(data + at, job->spec->data, job->spec->len);
+    spec->tag = field;
+    spec->wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
+    spec->len = at + job->spec->len;
+    spec->data = data;
+    into->n_unknown_fields = 1;
+    into->unknown_fields = spec;
+}
+
 static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *arena, Launch *launch)
 {
-    struct str payload = { 0 };
-    struct err err = { 0 };
     JobStatus *status = ARENA_NEW(arena, JobStatus);
 
-    if (job->payload && log_payload_get(ctl->log, job->payload->digest, &payload, &err) < 0) {
-        log_error("job.payload", "job=%u text=%s", job->id, err.text);
-        str_done(&payload);
+    if (!take_payload(ctl, job))
         return false;
-    }
     job_status__init(status);
     job_status_msg(ctl->state, job, arena, status);
     launch->has_job_id = launch->has_attempt = true;
     launch->job_id = job->id;
     launch->attempt = job->attempt;
-    launch->spec = job_msg(ctl->state, job, arena)->spec;
+    splice_spec(job, FIELD_LAUNCH_SPEC, arena, &launch->base);
     launch->status = status;
     launch->has_payload = true;
-    launch->payload.len = payload.len;
-    launch->payload.data = arena_copy(arena, str_text(&payload), payload.len);
+    launch->payload.len = ctl->launched.bytes.len;
+    launch->payload.data = (uint8_t *)ctl->launched.bytes.data;
     launch->cluster_name = state_config(ctl->state)->cluster_name;
     launch->has_time_limit_s = true;
     launch->time_limit_s = job->time_limit_s;
     fill_components(ctl, job, arena, launch);
-    str_done(&payload);
     return true;
 }
 
@@ -189,9 +235,8 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     if (ctl_launches_with_grant(job)) {
         good = fill_launch(ctl, job, &arena, &launch);
         grant.launch = &launch;
-        grant.spec = NULL;
     } else {
-        grant.spec = job_msg(ctl->state, job, &arena)->spec;
+        splice_spec(job, FIELD_GRANT_SPEC, &arena, &grant.base);
     }
     message.what_case = CTL_MESSAGE__WHAT_GRANT;
     message.grant = &grant;

@@ -51,15 +51,16 @@ static void add_packed(struct str *out, const ProtobufCMessage *message)
 
 static void add_record(struct ctl *ctl, const JournalRecord *record, const struct job *job)
 {
-    CLEANUP(str_done) struct str packed = { 0 };
-    CLEANUP(str_done) struct str whole = { 0 };
+    struct str *packed = &ctl->journal_record, *whole = &ctl->journal_job;
 
-    add_packed(&packed, &record->base);
+    str_clear(packed);
+    str_clear(whole);
+    add_packed(packed, &record->base);
     if (job) { /* (3) */
-        job_pack(ctl->state, job, JOB_PACK_FULL, NULL, &whole);
-        pb_add_field(&packed, FIELD_RECORD_JOB, whole.data, whole.len);
+        job_pack(ctl->state, job, JOB_PACK_FULL, NULL, whole);
+        pb_add_field(packed, FIELD_RECORD_JOB, whole->data, whole->len);
     }
-    pb_add_field(&ctl->journal, FIELD_ENTRY_RECORDS, packed.data, packed.len);
+    pb_add_field(&ctl->journal, FIELD_ENTRY_RECORDS, packed->data, packed->len);
 }
 
 static void add_job(struct ctl *ctl, const struct event *event, const struct journal_row *row)

@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "core/pb.h"
 #include "schema/names.h"
 #include "spurctld/ctl_priv.h"
 
-enum { MAIL_TIMEOUT_S = 60 };
+enum { MAIL_TIMEOUT_S = 60, FIELD_SPEC_MAIL_TYPE = 103 /* of proto/job.proto */ };
 
 /* What is sent: its MailType, which may be less than what was asked for, and words about it. */
 struct mail {
@@ -239,10 +240,13 @@ void ctl_mail(struct ctl *ctl, const struct event *event)
     const struct job *job = event->job;
     struct mail mail = { 0 }, time = { 0 };
 
-    if (str_is_empty(state_config(ctl->state)->mail_prog) || !may_be_told(event))
+    uint64_t wants = 0;
+
+    if (str_is_empty(state_config(ctl->state)->mail_prog) || !may_be_told(event) ||
+        !pb_number(job->spec->data, job->spec->len, FIELD_SPEC_MAIL_TYPE, &wants) || !wants)
         return;
     JobSpec *spec = job_spec_unpack(job);
-    unsigned wanted = spec->has_mail_type ? spec->mail_type : 0;
+    unsigned wanted = (unsigned)wants;
     bool whole_array = job->array && !(wanted & MAIL_ARRAY_TASKS);
     if (wanted && whole_array)
         say_array(ctl, event, wanted, &mail);

@@ -98,7 +98,8 @@ struct ctl {
     uint8_t step_secret[CTL_STEP_KEY_BYTES];
     unsigned ids_per_command;
     uint64_t journaled;
-    struct str journal; /* of the entry that is applied */
+    struct str journal;                     /* of the entry that is applied */
+    struct str journal_record, journal_job; /* while it is written */
     struct state *state;
     struct sched *sched; /* NULL while recovering */
     struct log *log;
@@ -118,6 +119,11 @@ struct ctl {
     struct events events;
     struct arena apply_arena;
     struct str packed;
+    struct {
+        uint8_t digest[LOG_DIGEST_BYTES];
+        struct str bytes;
+        bool is_whole;
+    } launched; /* the payload that was sent last */
 
     /* ctl_plan.c */
     bool plan_wanted, plan_more;

@@ -67,8 +67,9 @@ static void io_timer(void *ctx, enum ctl_timer which, int64_t at_us)
 
 static void io_digest(void *ctx, const void *bytes, size_t len, uint8_t out[32])
 {
-    (void)ctx;
-    digest_sha256(bytes, len, out);
+    struct server *server = ctx;
+
+    recall_digest(&server->recall, bytes, len, out);
 }
 
 static void io_wake(void *ctx)
@@ -413,6 +414,7 @@ static void finish(struct server *server)
     membership_done(&server->membership);
     membership_done(&server->moved_membership);
     secrets_done(&server->secrets);
+    recall_done(&server->recall);
     rpc_loop_free(server->rpc_loop);
     uv_walk(server->uv, close_handle, NULL);
     uv_run(server->uv, UV_RUN_DEFAULT);

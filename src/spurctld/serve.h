@@ -13,6 +13,7 @@
 #include "schema/conf.h"
 #include "spurctld/ctl.h"
 #include "spurctld/membership.h"
+#include "spurctld/recall.h"
 #include "spurctld/secrets.h"
 
 struct server_options {
@@ -45,6 +46,7 @@ struct server {
     struct rpc_method *methods;
     struct ctl *ctl;
     struct secrets secrets;
+    struct recall recall;
     struct conf *conf;
     const struct server_options *options;
     char *state_dir, *socket, *address;
