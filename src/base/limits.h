@@ -58,7 +58,7 @@ enum {
     LIMIT_HET_COMPONENTS = 128,
     LIMIT_STEP_TASKS = 512 * 1024, /* of one srun */
     LIMIT_JOB_PARTITIONS = 256,    /* in one job's list */
-    LIMIT_BOOKINGS = 256,          /* promised starts of one partition */
+    LIMIT_BOOKINGS = 1024,         /* promised starts of one partition */
     LIMIT_FEATURE_GROUPS = 8,      /* counts or alternatives in one --constraint */
 
     /* configuration */

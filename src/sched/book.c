@@ -5,26 +5,49 @@
  * The first jobs of each partition that must wait are given a start and hosts; what they need then
  * is blocked on these hosts. What goes behind them may use it until then, and only until then.
  *
- * (1) A booking is made with all bookings of jobs before it in place and none of jobs behind it.
+ * (1) A booking is made with all bookings of jobs before it in place, as if there were none of jobs
+ *     behind it. Of those, the ones that it leaves no room for are given up, and made again when it
+ *     is their turn; the others stay. A start that is planned over them does the same.
  * (2) It may be too late, never too early: jobs end before their limit. It is worked out again
  *     when enough has ended since to make that worth its cost.
- * (3) Many bookings are made over several slices. Meanwhile nothing behind them is tried, and those
- *     further behind stay.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/sched_priv.h"
 
-/* A job that cannot be booked is passed over, so that those behind it can. */
-enum { LOOK_MOST = 64, COST_PER_RELEASE = 16, BOOKINGS_PER_SHARE = 4 };
+/* What a release pays for, in hosts that are looked at; by how many bookings that is shared; limits of one plan. */
+enum { COST_PER_RELEASE = 16, BOOKINGS_PER_SHARE = 4, LIMITS_MOST = 32 };
+
+/* The place of the first booking that does not go before the order. */
+static size_t place_of(const struct sched *sched, struct order order)
+{
+    size_t low = 0, high = sched->bookings.len;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (order_before(sched->bookings.items[middle].order, order))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct booking *booking_find(const struct sched *sched, uint32_t job_id)
+{
+    const struct pend *pend = pend_find(sched, job_id);
+    size_t at = pend && pend->booked ? place_of(sched, (struct order){ pend->rank, job_id })
+                                     : sched->bookings.len;
+
+    if (at == sched->bookings.len || sched->bookings.items[at].job_id != job_id)
+        return NULL;
+    return &sched->bookings.items[at];
+}
 
 const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
 {
-    vec_each (struct booking, booking, &sched->bookings) {
-        if (booking->job_id == job_id)
-            return booking;
-    }
-    return NULL;
+    return booking_find(sched, job_id);
 }
 
 static int by_value(const void *a, const void *b)
@@ -32,6 +55,28 @@ static int by_value(const void *a, const void *b)
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
     return x < y ? -1 : x > y;
+}
+
+/* The place of the first start that is not before the moment. */
+static size_t start_place(const struct sched *sched, int64_t when_us)
+{
+    size_t low = 0, high = sched->block_starts.len;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sched->block_starts.items[middle] < when_us)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void start_bound(struct sched *sched)
+{
+    size_t count = sched->block_starts.len;
+
+    sched->last_block_us = count ? sched->block_starts.items[count - 1] : INT64_MIN;
 }
 
 void book_blocks(struct sched *sched)
@@ -48,9 +93,36 @@ void book_blocks(struct sched *sched)
     }
     if (sched->block_starts.len)
         qsort(sched->block_starts.items, sched->block_starts.len, sizeof(int64_t), by_value);
-    sched->last_block_us = sched->block_starts.len
-                               ? sched->block_starts.items[sched->block_starts.len - 1]
-                               : INT64_MIN;
+    start_bound(sched);
+}
+
+static void start_add(struct sched *sched, int64_t start_us)
+{
+    size_t at = start_place(sched, start_us);
+
+    if (start_us <= sched->now_us)
+        return;
+    vec_push(&sched->block_starts, start_us);
+    for (size_t i = sched->block_starts.len - 1; i > at; i--)
+        sched->block_starts.items[i] = sched->block_starts.items[i - 1];
+    sched->block_starts.items[at] = start_us;
+    start_bound(sched);
+}
+
+static void start_del(struct sched *sched, int64_t start_us)
+{
+    size_t at = start_place(sched, start_us);
+
+    if (at < sched->block_starts.len && sched->block_starts.items[at] == start_us)
+        vec_remove(&sched->block_starts, at);
+    start_bound(sched);
+}
+
+int64_t book_start_before(const struct sched *sched, int64_t when_us)
+{
+    size_t at = start_place(sched, when_us);
+
+    return at ? sched->block_starts.items[at - 1] : INT64_MIN;
 }
 
 static void unblock(struct sched *sched, const struct booking *booking)
@@ -68,6 +140,7 @@ static void block(struct sched *sched, const struct booking *booking, const stru
 
     for (size_t i = 0; i < parts->list.len; i++) {
         struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
+        block.order = booking->order;
         block.end_us = of->end_us;
         block.resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
         block.amount = amount_take(sched, &parts->list.items[i].take, parts->need->whole_nodes);
@@ -88,39 +161,107 @@ static void drop_at(struct sched *sched, size_t at)
         class_of(sched, pend)->family->booked--;
     }
     for (uint32_t n = 0; n < sched->lanes.len && booking.refs; n++) {
-        struct lane *lane = &sched->lanes.items[n];
-        for (size_t i = lane->booked.len; i-- > 0;) {
-            if (lane->booked.items[i] == booking.job_id) {
-                vec_remove(&lane->booked, i);
-                booking.refs--;
-                lane_doubt(sched, n);
-            }
+        if (lane_uncount(&sched->lanes.items[n], booking.order)) {
+            booking.refs--;
+            lane_doubt(sched, n, booking.order);
         }
     }
-    book_blocks(sched);
+    start_del(sched, booking.start_us);
 }
 
 void book_drop(struct sched *sched, uint32_t job_id)
 {
-    for (size_t i = 0; i < sched->bookings.len; i++) {
-        if (sched->bookings.items[i].job_id == job_id) {
-            drop_at(sched, i);
-            return;
-        }
-    }
+    const struct booking *booking = booking_find(sched, job_id);
+
+    if (booking)
+        drop_at(sched, (size_t)(booking - sched->bookings.items));
 }
 
-bool book_drop_behind(struct sched *sched, struct order order)
+bool book_is_behind(const struct sched *sched, struct order order)
 {
-    bool any = false;
+    size_t count = sched->bookings.len;
 
-    while (sched->bookings.len &&
-           order_before(order, sched->bookings.items[sched->bookings.len - 1].order)) {
-        drop_at(sched, sched->bookings.len - 1);
-        any = true;
-    }
-    return any;
+    return count && order_before(order, sched->bookings.items[count - 1].order);
 }
+
+/* ---- (1): what makes way ---- */
+
+static bool has_licences(const struct sched *sched, uint32_t first_id, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct job *job = state_job(sched->state, first_id + i);
+        if (job && job->shape->licence_count)
+            return true;
+    }
+    return false;
+}
+
+/* Is there still room for the block, with those before it? */
+static bool block_holds(const struct sched *sched, const struct host *host,
+                        const struct block *block)
+{
+    struct view view = { .now_us = sched->now_us, .mine = block->job_id, .order = block->order };
+
+    view.start_us = MAX(block->start_us, sched->now_us);
+    view.end_us = block->end_us;
+    view.resv = block->resv;
+    return host_has_room(sched, host, block->amount, &view);
+}
+
+/* One of the blocks of the host that is behind and does not hold; 0: none. */
+static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct order order)
+{
+    const struct host *host = &sched->hosts.items[number];
+
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *block = &host->blocks.items[i];
+        if (!block->job_id || !order_before(order, block->order))
+            continue;
+        const struct booking *booking = booking_find(sched, block->job_id);
+        /* What its components have of the host is looked at together. */
+        if (booking && (booking->count > 1 || !block_holds(sched, host, block)))
+            return block->job_id;
+    }
+    return 0;
+}
+
+static bool licences_hold(struct sched *sched, const struct booking *booking)
+{
+    const struct job *job = state_job(sched->state, booking->job_id);
+    struct view view = { .now_us = sched->now_us, .mine = job->id, .order = booking->order };
+    uint32_t choice;
+
+    if (booking->count > 1)
+        return false;
+    view.start_us = MAX(booking->start_us, sched->now_us);
+    view.end_us = booking->of->end_us;
+    view.resv = resv_hash(booking->of->parts.resv ? booking->of->parts.resv->spec->name : NULL);
+    return licences_fit(sched, class_of(sched, pend_find(sched, job->id))->family, &view, &choice);
+}
+
+void book_yield(struct sched *sched, struct order order, const struct shape *shape,
+                const struct parts *parts)
+{
+    uint32_t id;
+
+    if (!book_is_behind(sched, order))
+        return;
+    for (size_t i = 0; i < parts->list.len; i++) {
+        while ((id = who_must_go(sched, parts->list.items[i].host, order)))
+            book_drop(sched, id);
+    }
+    for (size_t i = shape->licence_count ? place_of(sched, order) : sched->bookings.len;
+         i < sched->bookings.len;) {
+        const struct booking *booking = &sched->bookings.items[i];
+        if (booking->job_id != order.id && has_licences(sched, booking->job_id, booking->count) &&
+            !licences_hold(sched, booking))
+            drop_at(sched, i);
+        else
+            i++;
+    }
+}
+
+/* ---- bookings ---- */
 
 /* The QOS says that nothing is kept for the job, or not with so low a priority. */
 static bool never_reserves(const struct sched *sched, const struct job *job)
@@ -137,170 +278,68 @@ static uint64_t hope(const struct sched *sched, const struct family *family)
     return sched->epoch + 1 + (family->het ? sched->releases : 0);
 }
 
+/* That one before it was in vain: with more before it, it is so too. */
+static bool is_hopeless(const struct sched *sched, const struct family *family, struct order order)
+{
+    return family->hopeless == hope(sched, family) && !order_before(order, family->hopeless_at);
+}
+
 static void keep_licences(struct sched *sched, const struct booking *booking)
 {
     for (uint32_t i = 0; i < booking->count; i++) {
         const struct job *job = state_job(sched->state, booking->job_id + i);
         booking->of[i].licences =
-            licences_book(sched, booking->job_id, job->shape, &booking->of[i].parts,
+            licences_book(sched, booking->order, job->shape, &booking->of[i].parts,
                           booking->start_us, booking->of[i].end_us);
     }
 }
 
-static bool book(struct sched *sched, struct order order, struct class *class)
+static void booking_put(struct sched *sched, const struct booking *booking)
 {
-    const struct job *job = state_job(sched->state, order.id);
-    struct family *family = class->family;
-    struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
-    uint64_t before = sched->looked;
+    size_t at = place_of(sched, booking->order);
 
-    if (family->hopeless == hope(sched, family) || hold_of(sched, order.id) ||
-        never_reserves(sched, job) || (family->het && het_reason(sched, job)))
-        return false;
-    book_drop_behind(sched, order); /* (1) */
-    booking.count = het_count(job);
-    booking.start_us = start_of(sched, family, job, sched->now_us, false, &booking.of, NULL);
-    booking.cost = sched->looked - before;
-    if (booking.start_us == INT64_MAX) {
-        family->hopeless = hope(sched, family);
-        booked_free(sched, booking.of, booking.count);
-        return false;
-    }
-    vec_push(&sched->bookings, booking);
-    pend_find(sched, order.id)->booked = true;
-    family->booked++;
+    vec_push(&sched->bookings, *booking);
+    for (size_t i = sched->bookings.len - 1; i > at; i--)
+        sched->bookings.items[i] = sched->bookings.items[i - 1];
+    sched->bookings.items[at] = *booking;
+}
+
+/* What it needs is not had by others from now on. */
+static void keep(struct sched *sched, struct booking booking)
+{
     for (uint32_t i = 0; i < booking.count; i++)
         block(sched, &booking, &booking.of[i]);
     keep_licences(sched, &booking);
-    book_blocks(sched);
+    start_add(sched, booking.start_us);
+    for (uint32_t i = 0; i < booking.count; i++) /* (1) */
+        book_yield(sched, booking.order, state_job(sched->state, booking.job_id + i)->shape,
+                   &booking.of[i].parts);
+}
+
+bool book_job(struct sched *sched, struct order order, struct family *family)
+{
+    const struct job *job = state_job(sched->state, order.id);
+    struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
+    uint64_t before = sched->looked;
+
+    if (is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
+        never_reserves(sched, job) || (family->het && het_reason(sched, job)))
+        return false;
+    struct view view = { .now_us = sched->now_us, .order = order };
+    booking.count = het_count(job);
+    booking.start_us = start_of(sched, family, job, &view, &booking.of, NULL);
+    booking.cost = sched->looked - before;
+    if (booking.start_us == INT64_MAX) {
+        family->hopeless = hope(sched, family);
+        family->hopeless_at = order;
+        booked_free(sched, booking.of, booking.count);
+        return false;
+    }
+    booking_put(sched, &booking);
+    pend_find(sched, order.id)->booked = true;
+    family->booked++;
+    keep(sched, booking);
     return true;
-}
-
-static struct booking *booking_at(struct sched *sched, uint32_t job_id)
-{
-    return (struct booking *)booking_of(sched, job_id);
-}
-
-/* The lane counts the job among its first. */
-static void lane_keep(struct sched *sched, struct lane *lane, uint32_t job_id)
-{
-    for (size_t i = 0; i < lane->booked.len; i++) {
-        if (lane->booked.items[i] == job_id)
-            return;
-    }
-    vec_push(&lane->booked, job_id);
-    booking_at(sched, job_id)->refs++;
-}
-
-/*
- * What the lane no longer counts, and no other does, is given up. Not those that the walk did not
- * come to, while there is room for them: they would be booked again when it does, and each time
- * what was blocked for them would look free.
- */
-static void lane_forget(struct sched *sched, struct lane *lane, struct order before,
-                        const uint32_t *kept, size_t count)
-{
-    size_t room = lane->most - MIN(count, lane->most);
-
-    for (size_t i = lane->booked.len; i-- > 0;) {
-        uint32_t id = lane->booked.items[i];
-        struct booking *booking = booking_at(sched, id);
-        bool keep = false;
-        for (size_t k = 0; k < count; k++)
-            keep = keep || kept[k] == id;
-        if (!keep && booking && room && !order_before(booking->order, before)) {
-            room--;
-            keep = true;
-        }
-        if (keep)
-            continue;
-        vec_remove(&lane->booked, i);
-        if (booking && --booking->refs == 0)
-            book_drop(sched, id);
-    }
-}
-
-static bool book_lane(struct sched *sched, struct lane *lane, struct order before, unsigned *budget)
-{
-    uint32_t kept[LIMIT_BOOKINGS], limited[64];
-    size_t stopped = 0;
-    struct lane_walk walk;
-    struct class *class;
-    size_t count = 0;
-    bool changed = false;
-
-    unsigned looked = 0;
-    lane_walk_begin(&walk, lane);
-    for (; count < lane->most && looked < LOOK_MOST + lane->most; looked++) {
-        struct order order = lane_walk_next(&walk, &class);
-        if (order_is_last(order) || !order_before(order, before))
-            break;
-        if (looked && !*budget) { /* (3) */
-            before = order;
-            lane_doubt(sched, (uint32_t)(lane - sched->lanes.items));
-            break;
-        }
-        if (limits_stop(sched, order.id) && stopped < ARRAY_LEN(limited)) {
-            limited[stopped++] = order.id;
-            budget_take(budget, COST_TRY);
-            continue;
-        }
-        if (!pend_find(sched, order.id)->booked) {
-            uint64_t was = sched->looked;
-            changed = true;
-            bool good = book(sched, order, class);
-            /* Those that cannot be are known then: they cost nothing in the next slice. */
-            budget_take(budget, good + (sched->looked - was) / STARTS_PER_COST);
-            if (!good)
-                continue;
-        }
-        kept[count++] = order.id;
-    }
-    lane_walk_done(&walk);
-    budget_take(budget, 1 + looked / ITEMS_PER_COST);
-    for (size_t i = 0; i < stopped; i++) /* not in the way of the next walk */
-        changed = limits_in_way(sched, state_job(sched->state, limited[i])) || changed;
-    for (size_t i = 0; i < count; i++) {
-        const struct booking *booking = booking_of(sched, kept[i]);
-        if (booking) {
-            lane->last = booking->order;
-            lane_keep(sched, lane, kept[i]);
-        }
-    }
-    lane_forget(sched, lane, before, kept, count);
-    return changed;
-}
-
-/* The unsure lane whose first job goes before those of the others. */
-static size_t next_unsure(const struct sched *sched, struct order before)
-{
-    struct order best = before;
-    size_t found = SIZE_MAX;
-
-    for (size_t i = 0; i < sched->unsure.len; i++) {
-        const struct heap_item *top = heap_top(&sched->lanes.items[sched->unsure.items[i]].heap);
-        if (top && order_before(top->key, best)) {
-            best = top->key;
-            found = i;
-        }
-    }
-    return found;
-}
-
-bool book_ahead(struct sched *sched, struct order before, unsigned *budget)
-{
-    bool changed = false;
-
-    while (*budget && sched->unsure.len) {
-        size_t at = next_unsure(sched, before);
-        if (at == SIZE_MAX)
-            break;
-        struct lane *lane = &sched->lanes.items[sched->unsure.items[at]];
-        sched->unsure.items[at] = sched->unsure.items[--sched->unsure.len];
-        lane->unsure = false;
-        changed = book_lane(sched, lane, before, budget) || changed;
-    }
-    return changed;
 }
 
 static bool same_parts(const struct booked *a, const struct booked *b, uint32_t count)
@@ -310,40 +349,89 @@ static bool same_parts(const struct booked *a, const struct booked *b, uint32_t 
         if (x->list.len != y->list.len)
             return false;
         for (size_t i = 0; i < x->list.len; i++) {
-            if (x->list.items[i].host != y->list.items[i].host)
+            const struct chosen *one = &x->list.items[i], *other = &y->list.items[i];
+            if (one->host != other->host || one->take.tasks != other->take.tasks ||
+                one->take.cpus != other->take.cpus || one->take.mem_mb != other->take.mem_mb ||
+                memcmp(one->take.gres, other->take.gres, sizeof(one->take.gres)) != 0)
                 return false;
         }
     }
     return true;
 }
 
+/* It gets another start, or other hosts; none: it is given up. */
+static void move(struct sched *sched, size_t at, int64_t start_us, struct booked *of)
+{
+    struct booking *booking = &sched->bookings.items[at];
+
+    if (start_us == INT64_MAX) {
+        booked_free(sched, of, booking->count);
+        drop_at(sched, at);
+        return;
+    }
+    unblock(sched, booking);
+    booked_free(sched, booking->of, booking->count);
+    start_del(sched, booking->start_us);
+    booking->of = of;
+    booking->start_us = start_us;
+    keep(sched, *booking);
+}
+
+/* Works it out again; true when it is as it was. */
+static bool review(struct sched *sched, size_t at, unsigned *budget)
+{
+    struct booking *booking = &sched->bookings.items[at];
+    const struct job *job = state_job(sched->state, booking->job_id);
+    struct family *family = class_of(sched, pend_find(sched, booking->job_id))->family;
+    struct view view = { .now_us = sched->now_us, .order = booking->order };
+    struct booked *of;
+    uint64_t was = sched->looked;
+    int64_t start = start_of(sched, family, job, &view, &of, NULL);
+
+    budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
+    booking->cost = sched->looked - was;
+    booking->releases = sched->releases;
+    if (start == booking->start_us && same_parts(of, booking->of, booking->count)) {
+        booked_free(sched, of, booking->count);
+        return true;
+    }
+    move(sched, at, start, of);
+    return false;
+}
+
+/* Some of those that a limit keeps from starting by now, in turn: nothing is kept for them. */
+static void drop_limited(struct sched *sched)
+{
+    for (unsigned i = 0; i < LIMITS_MOST && i < sched->bookings.len; i++) {
+        if (sched->limits_at >= sched->bookings.len)
+            sched->limits_at = 0;
+        uint32_t id = sched->bookings.items[sched->limits_at].job_id;
+        if (limits_stop(sched, id))
+            limits_in_way(sched, state_job(sched->state, id)); /* and gives it up */
+        else
+            sched->limits_at++;
+    }
+}
+
 /* (2) */
 void book_review(struct sched *sched, unsigned *budget)
 {
+    drop_limited(sched);
     uint64_t share = 1 + sched->bookings.len / BOOKINGS_PER_SHARE; /* of what a release pays for */
 
     for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
-        struct booking *booking = &sched->bookings.items[i];
+        const struct booking *booking = &sched->bookings.items[i];
         bool due = booking->start_us < sched->now_us;
         uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE / share;
-        if (!due && (worth == 0 || worth < booking->cost))
-            continue;
-        const struct job *job = state_job(sched->state, booking->job_id);
-        struct pend *pend = pend_find(sched, booking->job_id);
-        struct booked *of;
-        uint64_t was = sched->looked;
-        int64_t start =
-            start_of(sched, class_of(sched, pend)->family, job, sched->now_us, false, &of, NULL);
-        bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);
-        booked_free(sched, of, booking->count);
-        budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
-        booking->cost = sched->looked - was;
-        booking->releases = sched->releases;
-        if (!same) { /* it is booked again, and so are those behind it */
-            book_drop_behind(sched, (struct order){ booking->order.rank, booking->order.id - 1 });
-            return;
-        }
+        if (due || (worth && worth >= booking->cost))
+            review(sched, i, budget);
     }
+}
+
+void book_settle(struct sched *sched, unsigned *budget)
+{
+    for (size_t i = 0; i < sched->bookings.len && *budget; i++)
+        review(sched, i, budget);
 }
 
 void bookings_done(struct sched *sched)
@@ -353,6 +441,8 @@ void bookings_done(struct sched *sched)
     vec_done(&sched->bookings);
     vec_done(&sched->block_starts);
     sched->last_block_us = INT64_MIN;
-    for (size_t i = 0; i < sched->lanes.len; i++)
+    for (size_t i = 0; i < sched->lanes.len; i++) {
         vec_done(&sched->lanes.items[i].booked);
+        vec_done(&sched->lanes.items[i].front);
+    }
 }

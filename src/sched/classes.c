@@ -171,6 +171,10 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         if (place == PEND_QUEUED && wants_may_offer(sched, class->family))
             family_heat(sched, class->family, INT64_MAX);
     }
+    if (place == PEND_QUEUED)
+        family_joined(sched, class->family, order);
+    else if (pend->booked)
+        book_drop(sched, job_id);
 }
 
 /* To where it belongs; out of the line of a holder it has another rank. */

@@ -236,8 +236,9 @@ static void explain_start(struct sched *sched, struct family *family, const stru
         out->planned_nodes = arena_strdup(arena, str_text(&names));
         str_done(&names);
     } else if (!out->never) {
+        struct view view = { .now_us = now_us, .forecast = true };
         struct booked *of;
-        int64_t start = start_of(sched, family, first, now_us, true, &of, &last);
+        int64_t start = start_of(sched, family, first, &view, &of, &last);
         if (start != INT64_MAX) {
             out->planned_start_us = start;
             out->planned_nodes = node_list(sched, &of[offset_of(job)].parts, arena);
@@ -252,12 +253,13 @@ static void add_het(struct sched *sched, struct family *family, const struct job
                     int64_t now_us, struct str *out)
 {
     const struct job *first = het_first(sched, job), *last = NULL;
+    struct view view = { .now_us = now_us, .forecast = true };
     struct booked *of;
 
     if (!job->more || !job->more->het_count)
         return;
     str_addf(out, "starts together with the other components of job %u", job->more->het_job_id);
-    start_of(sched, family, first, now_us, true, &of, &last);
+    start_of(sched, family, first, &view, &of, &last);
     booked_free(sched, of, het_count(first));
     if (last)
         str_addf(out, "; %u+%u has to wait", last->more->het_job_id, last->more->het_offset);
@@ -423,7 +425,8 @@ static void explain_together(struct sched *sched, const struct asked *asked, int
 
     for (uint32_t i = 0; i < count; i++)
         jobs[i] = &asked->jobs[i];
-    int64_t start = het_start(sched, jobs, count, now_us, false, of, NULL);
+    struct view view = { .now_us = now_us };
+    int64_t start = het_start(sched, jobs, count, &view, false, of, NULL);
     out->planned_start_us = start == INT64_MAX ? 0 : start;
     for (uint32_t i = 0; i < count && start != INT64_MAX; i++) {
         for (size_t k = 0; k < of[i].parts.list.len; k++)

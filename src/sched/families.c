@@ -382,7 +382,6 @@ void family_rekey(struct sched *sched, struct family *family, struct order order
             continue;
         struct lane *lane = &sched->lanes.items[family->lanes[i]];
         heap_set(&lane->heap, &family->lane_at[i], family, first);
-        lane_doubt_at(sched, family->lanes[i], order);
         const struct heap_item *top = sched->in_order ? heap_top(&lane->heap) : NULL;
         if (top && top->family != family) /* it may be its turn now */
             set_hot(sched, top->family);
@@ -428,6 +427,20 @@ void family_tried(struct sched *sched, struct family *family)
     }
 }
 
+void family_joined(struct sched *sched, const struct family *family, struct order order)
+{
+    for (uint32_t i = 0; i < family->lane_count; i++) {
+        lane_joined(sched, family->lanes[i], order);
+        lane_doubt_at(sched, family->lanes[i], order);
+    }
+}
+
+void family_doubt(struct sched *sched, const struct family *family, struct order order)
+{
+    for (uint32_t i = 0; i < family->lane_count; i++)
+        lane_doubt_at(sched, family->lanes[i], order);
+}
+
 void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
                  struct order tried)
 {
@@ -438,8 +451,7 @@ void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, 
     else
         wants_add(sched, family);
     family_tried(sched, family);
-    for (uint32_t i = 0; i < family->lane_count; i++)
-        lane_doubt_at(sched, family->lanes[i], tried);
+    family_doubt(sched, family, tried);
     set_hot(sched, family);
 }
 

@@ -85,8 +85,9 @@ static void foresee_lane(struct sched *sched, const struct lane *lane, uint64_t 
         if (pend->booked || forecast_of(sched, order.id))
             continue;
         const struct job *job = state_job(sched->state, order.id);
+        struct view view = { .now_us = sched->now_us, .forecast = true };
         struct booked *of;
-        int64_t start = start_of(sched, class->family, job, sched->now_us, true, &of, NULL);
+        int64_t start = start_of(sched, class->family, job, &view, &of, NULL);
         if (start != INT64_MAX)
             keep(sched, job, start, of);
         booked_free(sched, of, het_count(job));

@@ -108,7 +108,8 @@ void tried_put(struct sched *sched, const struct job *job, int64_t start_us, str
         block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
         vec_push(&sched->hosts.items[part->host].forecasts, block);
     }
-    of->licences = licences_book(sched, TRIED_ID, job->shape, &of->parts, start_us, of->end_us);
+    of->licences = licences_book(sched, (struct order){ 0, TRIED_ID }, job->shape, &of->parts,
+                                 start_us, of->end_us);
 }
 
 /* Those of one job are the last of their hosts. */
@@ -185,7 +186,8 @@ static size_t gather_moments(const struct together *t, int64_t **out)
                 vec_push(&list, host->runs.items[k].end_us);
         }
         for (size_t k = 0; k < host->blocks.len; k++) {
-            if (host->blocks.items[k].end_us > t->view.start_us)
+            if (host->blocks.items[k].end_us > t->view.start_us &&
+                block_hinders(&host->blocks.items[k], &t->view))
                 vec_push(&list, host->blocks.items[k].end_us);
         }
         for (size_t k = 0; k < host->forecasts.len; k++) {
@@ -244,7 +246,8 @@ static int64_t find_start(struct together *t, struct het_turns *turns, const str
 }
 
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
-                  int64_t now_us, bool now_only, struct booked *of, const struct job **last)
+                  const struct view *from, bool now_only, struct booked *of,
+                  const struct job **last)
 {
     struct together t = { .sched = sched, .jobs = jobs, .of = of };
     struct het_turns turns;
@@ -252,7 +255,9 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
     uint32_t late;
     bool able = true;
 
-    t.view = (struct view){ .now_us = now_us, .start_us = now_us, .forecast = true };
+    t.view = *from;
+    t.view.start_us = from->now_us;
+    t.view.forecast = true;
     t.view.mine = jobs[0]->id;
     t.families = NEW_ARRAY(struct family *, count);
     het_turns_init(&turns, count);
@@ -262,7 +267,7 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
         t.families[i] = family_for(sched, jobs[i]);
     }
     if (able && now_only)
-        start = try_orders(&t, &turns, &next, &late) ? now_us : INT64_MAX;
+        start = try_orders(&t, &turns, &next, &late) ? from->now_us : INT64_MAX;
     else if (able)
         start = find_start(&t, &turns, last);
     for (uint32_t i = 0; i < count; i++) {
@@ -291,31 +296,34 @@ static const struct job **components(const struct sched *sched, const struct job
     return jobs;
 }
 
-bool het_starts_now(struct sched *sched, const struct job *job, struct booked **of)
+bool het_starts_now(struct sched *sched, const struct job *job, struct order order,
+                    struct booked **of)
 {
     const struct job **jobs = components(sched, job);
+    struct view view = { .now_us = sched->now_us, .order = order };
 
     *of = NEW_ARRAY(struct booked, het_count(job));
-    bool now =
-        jobs && het_start(sched, jobs, het_count(job), sched->now_us, true, *of, NULL) != INT64_MAX;
+    bool now = jobs && het_start(sched, jobs, het_count(job), &view, true, *of, NULL) != INT64_MAX;
     free(jobs);
     return now;
 }
 
-int64_t start_of(struct sched *sched, struct family *family, const struct job *job, int64_t now_us,
-                 bool forecast, struct booked **of, const struct job **last)
+int64_t start_of(struct sched *sched, struct family *family, const struct job *job,
+                 const struct view *from, struct booked **of, const struct job **last)
 {
     uint32_t count = het_count(job);
+    struct view view = *from;
 
     *of = NEW_ARRAY(struct booked, count);
     if (count == 1) {
-        int64_t start = profile_start(sched, family, job, now_us, forecast, &(*of)->parts);
+        view.mine = job->id;
+        int64_t start = profile_start_from(sched, family, job, &view, &(*of)->parts);
         if (start != INT64_MAX)
             (*of)->end_us = job_ends_us(job, start);
         return start;
     }
     const struct job **jobs = components(sched, job);
-    int64_t start = jobs ? het_start(sched, jobs, count, now_us, false, *of, last) : INT64_MAX;
+    int64_t start = jobs ? het_start(sched, jobs, count, &view, false, *of, last) : INT64_MAX;
     free(jobs);
     return start;
 }

@@ -86,6 +86,9 @@ void hold_drop(struct sched *sched, uint32_t job_id)
     }
     let_go(sched, &hold);
     hold_free(&hold);
+    const struct pend *pend = pend_find(sched, job_id);
+    if (pend) /* it is booked again, if it did not start */
+        family_doubt(sched, class_of(sched, pend)->family, (struct order){ pend->rank, job_id });
     sched->preempt_news = true;
 }
 
@@ -156,9 +159,9 @@ void hold_put(struct hunt *hunt)
         hold.lanes[i] = hunter->need->partition->number;
         hold.order[i] = chase->order.items[i];
         hold.held[i] = limits_plan(sched, hunter->job, &hunter->of.parts);
-        hold.of[i].licences =
-            licences_book(sched, hold.job_id, hunter->job->shape, &hunter->of.parts, sched->now_us,
-                          job_ends_us(hunter->job, sched->now_us));
+        hold.of[i].licences = licences_book(sched, (struct order){ 0, hold.job_id },
+                                            hunter->job->shape, &hunter->of.parts, sched->now_us,
+                                            job_ends_us(hunter->job, sched->now_us));
     }
     hold.seat_count = chase->seats.len;
     hold.seats = NEW_ARRAY(struct seat, hold.seat_count + 1);
@@ -315,17 +318,17 @@ static void start_now(struct sched *sched, struct hold *hold, const struct pend 
                       const struct job *job)
 {
     struct family *family = class_of(sched, pend)->family;
+    struct order order = { pend->rank, job->id };
     uint32_t short_of;
 
-    book_drop_behind(sched, (struct order){ pend->rank, job->id });
     for (uint32_t i = 0; i < hold->components; i++) {
         limits_unplan(sched, hold->held[i], true); /* its own start counts instead */
         hold->held[i] = NULL;
     }
-    bool good = plan_job(sched, family, job, &short_of);
+    bool good = plan_job(sched, family, job, order, &short_of);
     if (!good) {
         struct booked *of = hold_parts_now(sched, hold);
-        good = of && plan_job_at(sched, family, job, of);
+        good = of && plan_job_at(sched, family, job, order, of);
         booked_free(sched, of, hold->components);
     }
     if (!good)

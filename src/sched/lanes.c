@@ -101,19 +101,3 @@ void lane_walk_done(struct lane_walk *walk)
 {
     vec_done(&walk->steps);
 }
-
-void lane_doubt(struct sched *sched, uint32_t number)
-{
-    if (number >= sched->lanes.len || sched->lanes.items[number].unsure)
-        return;
-    sched->lanes.items[number].unsure = true;
-    vec_push(&sched->unsure, number);
-}
-
-void lane_doubt_at(struct sched *sched, uint32_t number, struct order order)
-{
-    const struct lane *lane = number < sched->lanes.len ? &sched->lanes.items[number] : NULL;
-
-    if (lane && (lane->booked.len < lane->most || order_before(order, lane->last)))
-        lane_doubt(sched, number);
-}

@@ -118,16 +118,11 @@ static const struct block *block_at(const struct host *host, size_t i)
                                 : &host->forecasts.items[i - host->blocks.len];
 }
 
-static bool is_hindrance(const struct sched *sched, const struct block *block,
-                         const struct view *view)
+bool block_hinders(const struct block *block, const struct view *view)
 {
-    if (block->job_id && view->without) {
-        const struct booking *booking = booking_of(sched, block->job_id);
-        return block->job_id != view->mine &&
-               (!booking || order_before(booking->order, view->order));
-    }
     if (block->job_id)
-        return block->job_id != view->mine;
+        return block->job_id != view->mine &&
+               ((!view->order.id && !view->without) || order_before(block->order, view->order));
     if (view->warn_s && view->warn_s <= block->delay_s && block->resv != view->resv)
         return false;
     return block->resv != view->resv || block->amount;
@@ -149,8 +144,7 @@ static void room_at(const struct sched *sched, const struct host *host, const st
     const struct block *own = NULL;
     for (size_t i = 0; i < block_count(host, view); i++) {
         const struct block *block = block_at(host, i);
-        if (block->start_us > when_us || block->end_us <= when_us ||
-            !is_hindrance(sched, block, view))
+        if (block->start_us > when_us || block->end_us <= when_us || !block_hinders(block, view))
             continue;
         if (block->job_id || !block->amount)
             sub_amount(room, block->amount);
@@ -188,7 +182,7 @@ void host_room(const struct sched *sched, const struct host *host, const struct 
     /* Room only grows except where a block begins, so these moments decide. */
     for (size_t i = 0; i < block_count(host, view); i++) {
         const struct block *block = block_at(host, i);
-        if (!overlaps(block, view) || !is_hindrance(sched, block, view))
+        if (!overlaps(block, view) || !block_hinders(block, view))
             continue;
         struct room_at then;
         room_at(sched, host, view, MAX(block->start_us, view->start_us), &then);
@@ -210,17 +204,24 @@ static bool room_has(const struct host *host, const struct room_at *room,
     return true;
 }
 
+bool host_has_room(const struct sched *sched, const struct host *host, const struct amount *amount,
+                   const struct view *view)
+{
+    struct room_at room;
+
+    host_room(sched, host, view, &room);
+    return room_has(host, &room, amount);
+}
+
 static bool fits_from(const struct sched *sched, const struct host *host,
                       const struct amount *amount, const struct view *view, int64_t start_us,
                       int64_t length_us)
 {
     struct view then = *view;
-    struct room_at room;
 
     then.start_us = start_us;
     then.end_us = length_us == INT64_MAX ? INT64_MAX : start_us + length_us;
-    host_room(sched, host, &then, &room);
-    return room_has(host, &room, amount);
+    return host_has_room(sched, host, amount, &then);
 }
 
 /* CPUs and memory alone, nothing that is counted otherwise. */
@@ -275,18 +276,13 @@ static int64_t earliest_growing(const struct host *host, const struct amount *am
     return INT64_MAX;
 }
 
-int64_t host_earliest(const struct sched *sched, const struct host *host,
-                      const struct amount *amount, const struct view *view, int64_t length_us,
-                      int64_t before_us)
+int64_t host_earliest_slow(const struct sched *sched, const struct host *host,
+                           const struct amount *amount, const struct view *view, int64_t length_us,
+                           int64_t before_us)
 {
     int64_t from = MAX(view->start_us, view->now_us), best = before_us;
     int64_t soon = MAX(view->now_us + US_PER_S, from);
 
-    if (!block_count(host, view) && !host->claims) {
-        if (!host->whole && room_has(host, &host->free, amount))
-            return from;
-        return MAX(earliest_growing(host, amount, view->now_us, before_us), from);
-    }
     if (fits_from(sched, host, amount, view, from, length_us))
         return from;
     /* The moments at which there may be more than before: ends, in order. */
@@ -310,4 +306,160 @@ int64_t host_earliest(const struct sched *sched, const struct host *host,
             best = end;
     }
     return best < before_us ? best : INT64_MAX;
+}
+
+/* ---- one walk over all that ends and begins on a host ---- */
+
+enum { SWEEP_MOST = 32 }; /* blocks */
+
+struct sweep {
+    const struct host *host;
+    const struct amount *amount;
+    size_t gres[TAKE_GRES], kinds;         /* those that are asked for */
+    uint64_t cpus, mem_mb, has[TAKE_GRES]; /* but for blocks */
+    uint64_t cpus_kept, mem_kept, kept[TAKE_GRES];
+    uint32_t left;        /* jobs */
+    size_t blocked, full; /* blocks; those that keep all of the host */
+    const struct block *starts[SWEEP_MOST], *ends[SWEEP_MOST];
+    size_t count;
+};
+
+static void sweep_run(struct sweep *sweep, const struct run *run)
+{
+    sweep->cpus += run->amount->cpus;
+    sweep->left -= sweep->left > 0 && run->amount->cpus > 0;
+    if (run->out == RUN_LENDS)
+        return;
+    sweep->mem_mb += run->amount->mem_mb;
+    for (size_t i = 0; i < sweep->kinds; i++)
+        sweep->has[i] += run->amount->gres[sweep->gres[i]];
+}
+
+static void sweep_block(struct sweep *sweep, const struct block *block, bool begins)
+{
+    uint64_t by = begins ? 1 : UINT64_MAX; /* or less */
+
+    sweep->blocked += by;
+    if (!block->amount || block->amount->whole) {
+        sweep->full += by;
+        return;
+    }
+    sweep->cpus_kept += by * block->amount->cpus;
+    sweep->mem_kept += by * block->amount->mem_mb;
+    for (size_t i = 0; i < sweep->kinds; i++)
+        sweep->kept[i] += by * block->amount->gres[sweep->gres[i]];
+}
+
+static bool sweep_fits(const struct sweep *sweep)
+{
+    const struct amount *amount = sweep->amount;
+    const struct node *node = sweep->host->node;
+
+    if (amount->whole && (sweep->left || sweep->blocked))
+        return false;
+    if (sweep->full)
+        return !amount->cpus && !amount->mem_mb && !sweep->kinds;
+    if (amount->cpus > less(MIN(sweep->cpus, node->cpus), sweep->cpus_kept) ||
+        amount->mem_mb > less(MIN(sweep->mem_mb, node->mem_mb), sweep->mem_kept))
+        return false;
+    for (size_t i = 0; i < sweep->kinds; i++) {
+        uint64_t total = node->gres[sweep->gres[i]].total;
+        if (amount->gres[sweep->gres[i]] > less(MIN(sweep->has[i], total), sweep->kept[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Those that are in the way, by their ends too; false: too many, or other ones than of bookings. */
+static bool sweep_begin(struct sweep *sweep, const struct view *view)
+{
+    const struct host *host = sweep->host;
+
+    if (host->claims || view->without || (view->forecast && host->forecasts.len))
+        return false;
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *block = &host->blocks.items[i];
+        if (!block_hinders(block, view))
+            continue;
+        if (!block->job_id || sweep->count == SWEEP_MOST)
+            return false;
+        size_t at = sweep->count++;
+        sweep->starts[at] = block;
+        for (; at > 0 && sweep->ends[at - 1]->end_us > block->end_us; at--)
+            sweep->ends[at] = sweep->ends[at - 1];
+        sweep->ends[at] = block;
+    }
+    sweep->cpus = host->free.cpus;
+    sweep->mem_mb = host->free.mem_mb;
+    sweep->left = host->jobs;
+    for (size_t i = 0; i < host->node->gres_count && i < TAKE_GRES; i++) {
+        if (host->node->gres[i].base_at)
+            return false; /* parts of devices do not add up */
+        if (!sweep->amount->gres[i])
+            continue;
+        sweep->has[sweep->kinds] = host->free.gres[i];
+        sweep->gres[sweep->kinds++] = i;
+    }
+    return true;
+}
+
+/* When it has the amount, as host_earliest(). */
+static int64_t sweep_on(struct sweep *sweep, const struct view *view, int64_t length_us,
+                        int64_t before_us)
+{
+    const struct host *host = sweep->host;
+    int64_t from = MAX(view->start_us, view->now_us), when = from, good = INT64_MAX;
+    int64_t soon = MAX(view->now_us + US_PER_S, from);
+    size_t run = 0, start = 0, end = 0;
+    bool unblocked = true; /* a block ended, or it is the first moment */
+
+    for (;;) {
+        /* What is overdue has ended just after now. */
+        while (run < host->runs.len && when > view->now_us && host->runs.items[run].end_us <= when)
+            sweep_run(sweep, &host->runs.items[run++]);
+        while (start < sweep->count && sweep->starts[start]->start_us <= when) {
+            if (sweep->starts[start]->end_us > from)
+                sweep_block(sweep, sweep->starts[start], true);
+            start++;
+        }
+        while (end < sweep->count && sweep->ends[end]->end_us <= when) {
+            if (sweep->ends[end]->end_us > from)
+                sweep_block(sweep, sweep->ends[end], false);
+            end++;
+        }
+        if (!sweep_fits(sweep))
+            good = INT64_MAX;
+        else if (good == INT64_MAX)
+            good = unblocked ? when : MAX(when, soon);
+        if (good == INT64_MAX ? when >= before_us : good >= before_us)
+            return INT64_MAX;
+        int64_t ends =
+            run < host->runs.len ? MAX(host->runs.items[run].end_us, view->now_us + 1) : INT64_MAX;
+        int64_t starts = start < sweep->count ? sweep->starts[start]->start_us : INT64_MAX;
+        int64_t next = end < sweep->count ? sweep->ends[end]->end_us : INT64_MAX;
+        unblocked = next <= ends && next <= starts;
+        next = MIN(next, MIN(ends, starts));
+        if (good != INT64_MAX && length_us != INT64_MAX && next >= good + length_us)
+            return good;
+        if (next == INT64_MAX)
+            return good;
+        when = next;
+    }
+}
+
+int64_t host_earliest(const struct sched *sched, const struct host *host,
+                      const struct amount *amount, const struct view *view, int64_t length_us,
+                      int64_t before_us)
+{
+    int64_t from = MAX(view->start_us, view->now_us);
+
+    if (!block_count(host, view) && !host->claims) {
+        if (!host->whole && room_has(host, &host->free, amount))
+            return from;
+        return MAX(earliest_growing(host, amount, view->now_us, before_us), from);
+    }
+    struct sweep sweep = { .host = host, .amount = amount };
+    if (sweep_begin(&sweep, view))
+        return sweep_on(&sweep, view, length_us, before_us);
+    return host_earliest_slow(sched, host, amount, view, length_us, before_us);
 }

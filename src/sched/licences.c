@@ -129,10 +129,16 @@ struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
                    end_us);
 }
 
-struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct shape *shape,
-                                  const struct parts *parts, int64_t start_us, int64_t end_us)
+struct licence_use *licences_book(struct sched *sched, struct order order,
+                                  const struct shape *shape, const struct parts *parts,
+                                  int64_t start_us, int64_t end_us)
 {
-    return uses_of(sched, job_id, shape, parts->licence, parts_resv(parts), start_us, end_us);
+    struct licence_use *uses =
+        uses_of(sched, order.id, shape, parts->licence, parts_resv(parts), start_us, end_us);
+
+    for (struct licence_use *use = uses; use; use = use->next)
+        use->order = order;
+    return uses;
 }
 
 /* What reservations keep, at the times that are known. */
@@ -226,13 +232,19 @@ static uint32_t kept_at(const struct licence_pool *pool, const struct licence_us
     return used < keeps->count ? keeps->count - (uint32_t)used : 0;
 }
 
+static bool is_behind(struct order order, const struct view *view)
+{
+    return view->order.id && !order_before(order, view->order);
+}
+
 static uint32_t left_at(const struct licence_pool *pool, const struct view *view, int64_t when_us)
 {
     uint64_t used = 0;
 
     for (size_t i = 0; i < pool->uses.len; i++) {
         const struct licence_use *use = pool->uses.items[i];
-        bool mine = use->start_us != INT64_MIN && use->job_id && view->mine == use->job_id;
+        bool booked = use->start_us != INT64_MIN;
+        bool mine = booked && (view->mine == use->job_id || is_behind(use->order, view));
         if (!use->job_id) {
             if (use->resv != view->resv && holds_at(use, view->now_us, when_us))
                 used += kept_at(pool, use, view->now_us, when_us);

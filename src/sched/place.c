@@ -310,7 +310,7 @@ static void chooser_init(struct chooser *c, struct sched *sched, struct family *
     use_reservation(c, family->shape->reservation ? resv_next_for(sched->state, job, &at) : NULL,
                     view->end_us);
     /* Spare hosts are all that a long job can use, unless it comes for what was kept for it. */
-    c->bound = view->mine || view->end_us <= sched->last_block_us;
+    c->bound = view->mine || view->order.id || view->end_us <= sched->last_block_us;
     c->down = sched->least_loaded || (c->need->partition && c->need->partition->spec->lln);
 }
 
@@ -363,7 +363,7 @@ static bool place_with(struct chooser *c, int64_t end_us, struct parts *parts)
     if (c->shape->reservation)
         return false;
     use_reservation(c, NULL, end_us);
-    c->bound = c->view.mine || c->view.end_us <= c->sched->last_block_us;
+    c->bound = c->view.mine || c->view.order.id || c->view.end_us <= c->sched->last_block_us;
     return has_licences(c, parts) && place_in(c) && deal(c, parts);
 }
 

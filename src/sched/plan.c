@@ -144,6 +144,7 @@ struct attempt {
     struct family *family; /* of the first */
     const struct job *job;
     uint32_t task, short_of;
+    struct order over; /* what is booked behind this makes way; NO_ORDER: nothing does */
     struct limit_hit hit;
 };
 
@@ -157,6 +158,8 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
         return NULL;
     struct flight *flight = flight_begin(sched, part, try->task, parts, family,
                                          end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
+    if (try->over.id)
+        book_yield(sched, try->over, part->shape, parts);
     return job_start(sched, part, try->task, parts, flight);
 }
 
@@ -172,6 +175,7 @@ static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_
     struct family *own = offset ? family_for(sched, part) : try->family;
     struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
     view.end_us = job_end_by(part, sched->now_us);
+    view.order = try->over;
     view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
     if (place(sched, own, part, &view, &sched->scratch, &try->short_of))
         start = hold_parts(sched, try, part, own, &sched->scratch);
@@ -212,8 +216,8 @@ static bool try_as_booked(struct sched *sched, struct attempt *try, CmdStart *co
                           const uint32_t *offsets)
 {
     struct booked *of;
-    bool good =
-        het_starts_now(sched, try->job, &of) && take_parts(sched, try, command, offsets, of);
+    bool good = het_starts_now(sched, try->job, try->over, &of) &&
+                take_parts(sched, try, command, offsets, of);
 
     booked_free(sched, of, het_count(try->job));
     return good;
@@ -255,18 +259,9 @@ static bool try_components(struct sched *sched, struct attempt *try)
     return good;
 }
 
-/* The latest end that could still make a difference after `end_us` was too late. */
-static int64_t next_end(const struct sched *sched, int64_t end_us)
-{
-    for (size_t i = sched->block_starts.len; i-- > 0;) {
-        if (sched->block_starts.items[i] < end_us)
-            return sched->block_starts.items[i];
-    }
-    return INT64_MIN;
-}
-
 /* False when it does not fit now; *short_of is then set. */
-bool plan_job(struct sched *sched, struct family *family, const struct job *job, uint32_t *short_of)
+bool plan_job(struct sched *sched, struct family *family, const struct job *job, struct order over,
+              uint32_t *short_of)
 {
     uint32_t task = next_task(sched, job);
     struct attempt try = { .family = family, .job = job, .task = task, .short_of = 1 };
@@ -283,6 +278,7 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     }
     if (limits_in_way(sched, job))
         return true;
+    try.over = over;
     if (!try_components(sched, &try)) {
         *short_of = try.short_of;
         if (try.hit.reason) /* what it would be given is more than it asks for */
@@ -295,11 +291,12 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
 }
 
 bool plan_job_at(struct sched *sched, struct family *family, const struct job *job,
-                 const struct booked *of)
+                 struct order over, const struct booked *of)
 {
-    struct attempt try = { .family = family, .job = job, .task = next_task(sched, job) };
+    struct attempt try = { .family = family, .job = job, .over = over };
     CmdStart *command = start_command(sched, het_count(job));
 
+    try.task = next_task(sched, job);
     if (class_place(sched, job) != PEND_QUEUED ||
         (try.task != NO_TASK && is_planned(sched, job->id, try.task)) ||
         !take_parts(sched, &try, command, NULL, of))
@@ -317,17 +314,23 @@ static uint64_t turn(const struct sched *sched)
 }
 
 /*
- * Promises behind the job may be what is in its way: true when some were taken back, to try without
- * them. Once that did not help it is not done again until something is released: they would be made
- * and taken back for ever.
+ * Tries to start it now, if need be over promises to jobs behind it. Once that did not help it is not done again
+ * for jobs that take as long until something is released.
  */
-static bool take_back_promises(struct sched *sched, struct family *family, struct order order)
+static bool try_job(struct sched *sched, struct family *family, const struct job *job,
+                    struct order order, uint32_t *short_of)
 {
-    if (family->barred == turn(sched))
+    uint32_t other;
+
+    if (plan_job(sched, family, job, NO_ORDER, short_of))
+        return true;
+    if (!book_is_behind(sched, order) ||
+        (family->barred == turn(sched) && job_length_us(job) >= family->barred_us))
         return false;
-    if (book_drop_behind(sched, order))
+    if (plan_job(sched, family, job, order, &other))
         return true;
     family->barred = turn(sched);
+    family->barred_us = job_length_us(job);
     return false;
 }
 
@@ -336,12 +339,10 @@ static void try_family(struct sched *sched, struct family *family, struct order 
     const struct job *job = state_job(sched->state, order.id);
     uint32_t short_of;
 
-    if (plan_job(sched, family, job, &short_of))
+    if (try_job(sched, family, job, order, &short_of))
         return;
-    if (take_back_promises(sched, family, order))
-        return; /* they were in the way: try again without them */
     int64_t end = job_end_by(job, sched->now_us);
-    family_cool(sched, family, next_end(sched, end), short_of, order);
+    family_cool(sched, family, book_start_before(sched, end), short_of, order);
 }
 
 static void try_offer(struct sched *sched, struct family *family, struct order order,
@@ -350,13 +351,13 @@ static void try_offer(struct sched *sched, struct family *family, struct order o
     const struct job *job = state_job(sched->state, order.id);
     uint32_t short_of;
 
-    if (plan_job(sched, family, job, &short_of)) {
+    if (try_job(sched, family, job, order, &short_of)) {
         order.id--; /* more of an array may follow */
-    } else if (take_back_promises(sched, family, order)) {
-        order.id--;
     } else {
         /* Shorter ones may do; they are tried in their own right. */
-        family_heat(sched, family, next_end(sched, job_end_by(job, sched->now_us)));
+        family_heat(sched, family, book_start_before(sched, job_end_by(job, sched->now_us)));
+        if (!pend_find(sched, order.id)->booked)
+            family_doubt(sched, family, order);
     }
     wants_offered(sched, host, order);
 }
@@ -486,7 +487,7 @@ static void plan_on(struct sched *sched, unsigned *budget)
         } else {
             host = NULL;
         }
-        if (sched->unsure.len && !sched->in_order && book_ahead(sched, order, budget))
+        if (!sched->in_order && book_ahead(sched, order, budget))
             continue;
         if (!*budget || (!family && !limits_to_review(sched)))
             break;

@@ -306,8 +306,10 @@ static void gather_moments(const struct question *q, const offer_list *offers, m
         moment_add(out, offers->items[i].from_us, from);
         for (size_t k = 0; k < host->runs.len; k++)
             moment_add(out, host->runs.items[k].end_us, from);
-        for (size_t k = 0; k < host->blocks.len; k++)
-            moment_add(out, host->blocks.items[k].end_us, from);
+        for (size_t k = 0; k < host->blocks.len; k++) {
+            if (block_hinders(&host->blocks.items[k], &q->view))
+                moment_add(out, host->blocks.items[k].end_us, from);
+        }
         for (size_t k = 0; q->view.forecast && k < host->forecasts.len; k++)
             moment_add(out, host->forecasts.items[k].end_us, from);
         for (const struct claim *claim = host->claims; claim; claim = claim->next)
@@ -377,8 +379,8 @@ static int64_t start_in(const struct question *q, struct parts *parts)
         gather(q, share, SIZE_MAX, INT64_MAX, &offers);
         start = start_with(q, &offers, parts);
     }
-    /* Not in equal shares, or not on one host. */
-    if (start == INT64_MAX && share > 1 && shape->max_nodes > 1) {
+    /* Not in equal shares, not on one host, or not when each of the hosts has it first. */
+    if (start == INT64_MAX && shape->max_nodes > 1 && (share > 1 || shape->min_nodes > 1)) {
         vec_clear(&offers);
         gather(q, 1, SIZE_MAX, INT64_MAX, &offers);
         start = start_unevenly(q, &offers, parts);
@@ -421,12 +423,4 @@ int64_t profile_start_from(struct sched *sched, struct family *family, const str
     }
     vec_done(&other.list);
     return best;
-}
-
-int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
-                      int64_t now_us, bool forecast, struct parts *parts)
-{
-    struct view view = { .now_us = now_us, .mine = job->id, .forecast = forecast };
-
-    return profile_start_from(sched, family, job, &view, parts);
 }

@@ -29,6 +29,7 @@ static inline bool order_before(struct order a, struct order b)
     return a.rank != b.rank ? a.rank < b.rank : a.id < b.id;
 }
 #define ORDER_LAST ((struct order){ UINT64_MAX, UINT32_MAX })
+#define NO_ORDER   ((struct order){ 0, 0 })
 static inline bool order_is_last(struct order order)
 {
     return order.rank == UINT64_MAX && order.id == UINT32_MAX;
@@ -132,7 +133,9 @@ struct family {
     bool by_tasks;     /* lacking counts tasks */
     uint32_t booked;   /* jobs of it that are */
     uint64_t hopeless; /* epoch + 1 at which no start could be foreseen */
+    struct order hopeless_at; /* for a job at this place */
     uint64_t barred;   /* turn at which it did not fit without what is promised behind it either */
+    int64_t barred_us; /* and how long the job was that did not */
     uint64_t counted;  /* epoch + 1 at which hosts were counted */
     uint32_t could, usable; /* hosts that could run a part of a job; those of them that may now */
     char *missing;          /* why too few may: "ReqNodeNotAvail, UnavailableNodes:n1"; or NULL */
@@ -219,6 +222,10 @@ struct order family_first(const struct family *family, int64_t limit_us, struct 
 void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);
 void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
                  struct order tried);
+/* There is a job at this place that was not there. */
+void family_joined(struct sched *sched, const struct family *family, struct order order);
+/* The job at this place was tried in vain: it may have to be booked. */
+void family_doubt(struct sched *sched, const struct family *family, struct order order);
 void families_heat_all(struct sched *sched);
 /* Those of heterogeneous jobs, when something happened that may let one start. */
 void families_heat_hets(struct sched *sched);
@@ -271,11 +278,13 @@ uint64_t predict_place(const struct sched *sched, const struct job *job, bool ow
 /* ---- lanes.c: the jobs of one partition in order ---- */
 
 struct lane {
-    struct heap heap;     /* families by their first job */
-    bool unsure;          /* its first jobs may have to be booked */
-    unsigned most;        /* bookings; 1 at least */
-    struct order last;    /* of the booked */
-    VEC(uint32_t) booked; /* ids, in order */
+    struct heap heap;                /* families by their first job */
+    bool unsure;                     /* its first jobs may have to be booked */
+    struct order doubt_lo, doubt_hi; /* of these */
+    VEC(struct order) front;         /* its first jobs; book_lanes.c (2) */
+    struct order front_end;
+    unsigned most;            /* bookings; 1 at least */
+    VEC(struct order) booked; /* in order */
 };
 struct lane_step {
     struct order key;
@@ -291,7 +300,10 @@ struct lane_walk {
 void lane_walk_begin(struct lane_walk *walk, const struct lane *lane);
 struct order lane_walk_next(struct lane_walk *walk, struct class **class);
 void lane_walk_done(struct lane_walk *walk);
-void lane_doubt(struct sched *sched, uint32_t number);
+/* A job is there that was not; book_lanes.c, as those below. */
+void lane_joined(struct sched *sched, uint32_t number, struct order order);
+/* A job at this place may have to be booked. */
+void lane_doubt(struct sched *sched, uint32_t number, struct order order);
 /* Doubts it only if a job at this place could be among those that must be booked. */
 void lane_doubt_at(struct sched *sched, uint32_t number, struct order order);
 

@@ -106,6 +106,7 @@ struct run {
 struct block {
     int64_t start_us, end_us;
     uint32_t job_id;       /* of the booking; 0 for a reservation */
+    struct order order;    /* of the job; NO_ORDER: goes before all */
     uint32_t delay_s;      /* of a reservation: jobs that go within this may be there */
     bool flex;             /* a reservation that does not bound its own jobs */
     uint64_t resv;         /* hash of the reservation's name; of a booking: that it will run in */
@@ -221,19 +222,28 @@ struct view {
     uint64_t resv;   /* hash of its name; 0 none */
     uint32_t warn_s; /* the job goes so soon when a reservation wants it to; 0: not */
     unsigned share;
-    bool without;       /* as if jobs that are marked had gone; preempt.c */
-    struct order order; /* then: whose bookings before this are hindrances */
-    bool forecast;      /* starts that are only foreseen are hindrances too */
+    bool without; /* as if jobs that are marked had gone; preempt.c */
+    struct order
+        order;     /* only bookings before this are hindrances; NO_ORDER: all, unless without */
+    bool forecast; /* starts that are only foreseen are hindrances too */
 };
+bool block_hinders(const struct block *block, const struct view *view);
 /* A block of a part of the host: less room for others, no more than that for its own jobs. */
 void room_keep(const struct host *host, const struct view *view, const struct block *block,
                int64_t when_us, struct room_at *room);
 void host_room(const struct sched *sched, const struct host *host, const struct view *view,
                struct room_at *out);
+/* Has it that for all of the view's time? */
+bool host_has_room(const struct sched *sched, const struct host *host, const struct amount *amount,
+                   const struct view *view);
 /* The first moment from view->start_us on and before `before_us` from which the host has that for so
  * long; INT64_MAX none. */
 int64_t host_earliest(const struct sched *sched, const struct host *host,
                       const struct amount *amount, const struct view *view, int64_t length_us,
                       int64_t before_us);
+/* The same, moment by moment: for what the other one has no way for, and to judge it. */
+int64_t host_earliest_slow(const struct sched *sched, const struct host *host,
+                           const struct amount *amount, const struct view *view, int64_t length_us,
+                           int64_t before_us);
 
 #endif

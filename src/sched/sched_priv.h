@@ -75,11 +75,8 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
 /*
  * When and where the job can start if nothing goes before it but what is booked for others;
  * INT64_MAX never. `parts` is filled unless never.
+ * With view->now_us, not before view->start_us; view->mine, view->order, view->forecast.
  */
-int64_t profile_start(struct sched *sched, struct family *family, const struct job *job,
-                      int64_t now_us, bool forecast, struct parts *parts);
-
-/* The same with view->now_us, not before view->start_us; view->mine, view->forecast. */
 int64_t profile_start_from(struct sched *sched, struct family *family, const struct job *job,
                            const struct view *from, struct parts *parts);
 
@@ -120,12 +117,17 @@ bool het_turns_retry(struct het_turns *turns, uint32_t at);
  * `of`, one for each, unless never. *last is set to the one that keeps them waiting, if any.
  */
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
-                  int64_t now_us, bool now_only, struct booked *of, const struct job **last);
+                  const struct view *from, bool now_only, struct booked *of,
+                  const struct job **last);
 /* Only whether it is now; *of is to be freed in any case. */
-bool het_starts_now(struct sched *sched, const struct job *job, struct booked **of);
-/* The same for a pending job of any kind with all its components; *of is to be freed in any case. */
-int64_t start_of(struct sched *sched, struct family *family, const struct job *job, int64_t now_us,
-                 bool forecast, struct booked **of, const struct job **last);
+bool het_starts_now(struct sched *sched, const struct job *job, struct order order,
+                    struct booked **of);
+/*
+ * The same for a pending job of any kind with all its components: from->now_us, order, forecast. *of is to be
+ * freed in any case.
+ */
+int64_t start_of(struct sched *sched, struct family *family, const struct job *job,
+                 const struct view *from, struct booked **of, const struct job **last);
 
 /* ---- forecast.c: starts of jobs that are not booked, as far as they can be foreseen ---- */
 
@@ -143,6 +145,7 @@ void forecasts_done(struct sched *sched);
 struct licence_use {
     struct licence_use *next; /* of the same owner */
     uint32_t pool, count, job_id;
+    struct order order; /* of one that is booked */
     int64_t start_us, end_us;
     uint32_t at;   /* place in the pool */
     uint64_t resv; /* hash of the reservation: of the job, or that keeps them (job_id 0); 0 none */
@@ -164,8 +167,9 @@ int64_t licences_from(struct sched *sched, const struct family *family, const st
 struct licence_use *licences_claim(struct sched *sched, uint32_t job_id,
                                    const struct family *family, const struct parts *parts,
                                    int64_t end_us);
-struct licence_use *licences_book(struct sched *sched, uint32_t job_id, const struct shape *shape,
-                                  const struct parts *parts, int64_t start_us, int64_t end_us);
+struct licence_use *licences_book(struct sched *sched, struct order order,
+                                  const struct shape *shape, const struct parts *parts,
+                                  int64_t start_us, int64_t end_us);
 void licences_read_reservations(struct sched *sched);              /* anew */
 void licences_give(struct sched *sched, struct licence_use *uses); /* NULL: nothing */
 /* They were only thought of: nobody is told. */
@@ -215,11 +219,23 @@ struct booking {
 /* Books what goes before `before` and must wait; true when something changed. */
 bool book_ahead(struct sched *sched, struct order before, unsigned *budget);
 void book_drop(struct sched *sched, uint32_t job_id);
-/* Gives up what is booked for jobs behind this one; false when there was nothing. */
-bool book_drop_behind(struct sched *sched, struct order order);
+/* Is something booked for jobs behind this one? */
+bool book_is_behind(const struct sched *sched, struct order order);
+/* Gives up what is booked for jobs behind this one and has no room beside what it got there. */
+void book_yield(struct sched *sched, struct order order, const struct shape *shape,
+                const struct parts *parts);
+/* The latest moment before that one at which a block begins; INT64_MIN none. */
+int64_t book_start_before(const struct sched *sched, int64_t when_us);
 /* Looks again at bookings that are due or may have become better. */
 void book_review(struct sched *sched, unsigned *budget);
+/* The same at all of them: each is then as if all were made now, one after the other. */
+void book_settle(struct sched *sched, unsigned *budget);
 const struct booking *booking_of(const struct sched *sched, uint32_t job_id);
+struct booking *booking_find(const struct sched *sched, uint32_t job_id); /* the same */
+/* False when no start can be foreseen for it, or none is to be. */
+bool book_job(struct sched *sched, struct order order, struct family *family);
+/* book_lanes.c: the lane does not count it among its first any more; false: it did not. */
+bool lane_uncount(struct lane *lane, struct order order);
 void book_blocks(struct sched *sched); /* when blocks begin, anew */
 void bookings_done(struct sched *sched);
 
@@ -405,12 +421,12 @@ enum chase_result chase_on(struct sched *sched, unsigned *budget);
 /* Where the components of the job fit now, on the seats that are held; NULL: they do not. To be freed. */
 struct booked *hold_parts_now(struct sched *sched, const struct hold *hold);
 
-/* plan.c: tries to plan a start of it. */
-bool plan_job(struct sched *sched, struct family *family, const struct job *job,
+/* plan.c: tries to plan a start of it; over what is booked behind the order, unless that is NO_ORDER. */
+bool plan_job(struct sched *sched, struct family *family, const struct job *job, struct order over,
               uint32_t *short_of);
 /* The same on these hosts, one for each component. */
 bool plan_job_at(struct sched *sched, struct family *family, const struct job *job,
-                 const struct booked *of);
+                 struct order over, const struct booked *of);
 /* place.c: tasks of it that one host has room for. */
 uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t partition,
                         const struct job *job, const struct view *view, uint32_t host);
@@ -481,6 +497,8 @@ struct sched {
     VEC(struct lane) lanes;       /* by partition number */
     VEC(uint32_t) unsure;         /* lanes whose first job may have to be booked */
     VEC(struct booking) bookings; /* in order */
+    size_t limits_at;             /* the booking whose limits are looked at next */
+    uint64_t booked_epoch; /* epoch + 1 in which all who could not be booked were looked at */
     VEC(struct forecast) forecasts;
     uint64_t changes;          /* grows with every event that may change a start */
     uint64_t forecast_at;      /* changes + 1 when the forecasts were made; 0: never */

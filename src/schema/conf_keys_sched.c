@@ -60,7 +60,7 @@ const struct conf_key conf_keys_scheduler[] = {
       .words = (const char *const[]){ "easy", "conservative", NULL },
       .def = "easy",
       .help = "easy: the first waiting jobs of a partition have a start that nothing delays. "
-              "conservative: as many as can be kept (256)." },
+              "conservative: as many as can be kept (1024)." },
     { .name = "bookings",
       .field = "bookings",
       .type = CONF_COUNT,
