@@ -51,18 +51,42 @@ static void on_timer(uv_timer_t *timer)
     ctl_timer(server->ctl, (enum ctl_timer)(timer - server->timers));
 }
 
+/*
+ * What is due at once comes in the next turn of the loop, once: libuv would call a timer that is
+ * started again for now until it is not, and nobody be heard meanwhile.
+ */
+static void on_soon(uv_idle_t *idle)
+{
+    struct server *server = idle->data;
+    unsigned due = server->due_soon;
+
+    server->due_soon = 0;
+    uv_idle_stop(idle);
+    for (int i = 0; i < CTL_TIMERS && !server->stopping; i++) {
+        if (due & 1U << i)
+            ctl_timer(server->ctl, (enum ctl_timer)i);
+    }
+}
+
 static void io_timer(void *ctx, enum ctl_timer which, int64_t at_us)
 {
     struct server *server = ctx;
     uv_timer_t *timer = &server->timers[which];
 
+    server->due_soon &= ~(1U << which);
     if (!at_us || server->stopping) {
         uv_timer_stop(timer);
         return;
     }
     int64_t left_us = at_us - clock_wall_us();
+    if (left_us <= 0) {
+        uv_timer_stop(timer);
+        server->due_soon |= 1U << which;
+        uv_idle_start(&server->soon, on_soon);
+        return;
+    }
     uv_update_time(server->uv);
-    uv_timer_start(timer, on_timer, left_us > 0 ? (uint64_t)(left_us + 999) / 1000 : 0, 0);
+    uv_timer_start(timer, on_timer, (uint64_t)(left_us + 999) / 1000, 0);
 }
 
 static void io_digest(void *ctx, const void *bytes, size_t len, uint8_t out[32])
@@ -261,6 +285,8 @@ static void start_handles(struct server *server)
         uv_timer_init(server->uv, &server->timers[i]);
         server->timers[i].data = server;
     }
+    uv_idle_init(server->uv, &server->soon);
+    server->soon.data = server;
     uv_async_init(server->uv, &server->wake, on_wake);
     server->wake.data = server;
     uv_timer_init(server->uv, &server->handover);

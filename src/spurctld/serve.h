@@ -53,6 +53,8 @@ struct server {
 
     uv_async_t wake;
     uv_timer_t timers[CTL_TIMERS];
+    uv_idle_t soon;    /* those that are due at once */
+    unsigned due_soon; /* a bit for each */
     uv_prepare_t prepare;
     struct {
         uint64_t ns, idle_ns, cpu_ns; /* at the end of the last turn of the loop */
