@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bitset.h"
+#include "base/util.h"
+
 static const char letters[] = "?KMGTPE"; /* by enum size_unit */
 
 bool size_unit_from(char letter, enum size_unit *unit)
@@ -140,6 +143,52 @@ int size_read_range(const char *text, uint64_t max, uint64_t *low, uint64_t *hig
     *low = first;
     *high = last;
     return 0;
+}
+
+/* One of the ranges: 4, 2-4, 2-10:2. */
+static int take_range(const char *text, const char **at, uint32_t max, struct bitset *set,
+                      struct err *err)
+{
+    uint64_t first, last, step = 1;
+    int result = take_count(text, at, max, SIZE_STEP_1024, &first, err);
+
+    last = first;
+    if (result == 0 && **at == '-') {
+        ++*at;
+        result = take_count(text, at, max, SIZE_STEP_1024, &last, err);
+    }
+    if (result == 0 && **at == ':') {
+        ++*at;
+        result = take_count(text, at, max, SIZE_STEP_1024, &step, err);
+    }
+    if (result < 0)
+        return result;
+    if (first == 0 || last < first || step == 0)
+        return wrong(err, ERR_INVALID, text, "numbers and ranges such as 1,3,5-9 are expected");
+    for (; first <= last; first += step)
+        bitset_add(set, first);
+    return 0;
+}
+
+int size_read_list(const char *text, uint32_t max, uint32_t **out, size_t *count, struct err *err)
+{
+    const char *at = text;
+    struct bitset set;
+    int result;
+
+    bitset_init(&set, (size_t)max + 1);
+    while ((result = take_range(text, &at, max, &set, err)) == 0 && *at == ',')
+        at++;
+    if (result == 0 && *at)
+        result = wrong(err, ERR_INVALID, text, "numbers and ranges such as 1,3,5-9 are expected");
+    if (result == 0) {
+        *out = NEW_ARRAY(uint32_t, bitset_count(&set));
+        *count = 0;
+        bitset_each (number, &set)
+            (*out)[(*count)++] = (uint32_t)number;
+    }
+    bitset_done(&set);
+    return result;
 }
 
 static void add_letter(struct str *out, enum size_unit unit)

@@ -34,6 +34,12 @@ int size_read_count(const char *text, uint64_t max, enum size_step step, uint64_
 /* "4" or "2-4", "1k-2k": --nodes. One number is both ends. ERR_INVALID when it runs backwards. */
 int size_read_range(const char *text, uint64_t max, uint64_t *low, uint64_t *high, struct err *err);
 
+/*
+ * "1,3,5-9" or "1-15:4" (every fourth): --nodes. The numbers in ascending order, each once, in memory that is
+ * the caller's to free; none is 0, and there are no more of them than `max`.
+ */
+int size_read_list(const char *text, uint32_t max, uint32_t **out, size_t *count, struct err *err);
+
 enum size_style {
     SIZE_EXACT,   /* 8000M, 62.50G, 4G: the largest unit that needs no rounding (Slurm's default) */
     SIZE_ROUNDED, /* 7.81G: the largest unit, two decimals when it is not whole */

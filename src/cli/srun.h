@@ -204,6 +204,8 @@ void srun_leave(struct srun *srun); /* the share of the allocation is given back
 void srun_say_allocation(struct srun *srun);
 void srun_say_launch(struct srun *srun, const struct srun_node *node);
 int srun_check_options(struct srun *srun);
+/* Of the numbers of nodes that a step asks for, the one it takes of this allocation. */
+uint32_t srun_size(const struct srun *srun);
 
 const char *srun_step_name(const struct srun *srun);
 void srun_add_ranges(struct str *out, const uint32_t *tasks, size_t count);

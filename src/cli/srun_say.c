@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/limits.h"
+#include "base/size.h"
 #include "cli/srun.h"
 #include "schema/job_view.h"
 
@@ -80,6 +82,25 @@ static void cut_nodelist(struct srun *srun)
     hostlist_format(&kept, &text);
     free(spec->nodelist);
     spec->nodelist = mem_strdup(str_text(&text));
+}
+
+/* The largest of the numbers of nodes that the allocation has. */
+uint32_t srun_size(const struct srun *srun)
+{
+    const JobSpec *spec = srun->request.spec;
+    const char *had = getenv("SLURM_JOB_NUM_NODES");
+    uint64_t nodes = spec->max_nodes;
+    uint32_t *sizes = NULL, size = spec->min_nodes;
+    size_t count = 0;
+
+    if (had)
+        str_to_u64(had, UINT32_MAX, &nodes);
+    if (size_read_list(spec->node_sizes, LIMIT_NODES, &sizes, &count, NULL) < 0)
+        return size;
+    for (size_t i = 0; i < count && sizes[i] <= nodes; i++)
+        size = sizes[i];
+    free(sizes);
+    return size;
 }
 
 int srun_check_options(struct srun *srun)

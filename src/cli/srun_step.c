@@ -105,6 +105,8 @@ static void fill_request(struct srun *srun, StepRequest *request)
     request->min_nodes = spec->min_nodes;
     request->has_max_nodes = spec->has_max_nodes;
     request->max_nodes = spec->max_nodes;
+    if (!str_is_empty(spec->node_sizes) && !srun->own)
+        request->min_nodes = request->max_nodes = srun_size(srun);
     if (srun->own && srun->alloc.job->status->allocation) {
         request->has_min_nodes = request->has_max_nodes = true;
         request->min_nodes = request->max_nodes =

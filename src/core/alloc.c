@@ -222,7 +222,8 @@ int alloc_check(struct state *state, const struct job *job, const JobStart *star
 {
     const Allocation *allocation = start->allocation;
 
-    if (!allocation || allocation->n_nodes == 0 || allocation->n_nodes > LIMIT_NODES)
+    if (!allocation || allocation->n_nodes == 0 || allocation->n_nodes > LIMIT_NODES ||
+        !shape_takes_nodes(job->shape, allocation->n_nodes))
         return err_code(err, ERR_NODE_COUNT);
     const struct need *need = need_in(state, job, allocation->partition);
     if (!need || !need->partition)

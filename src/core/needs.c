@@ -110,6 +110,9 @@ static bool enough_nodes(const struct shape *shape, uint32_t *tasks, size_t coun
     uint64_t sum = 0;
     size_t most = MIN(count, shape->max_nodes);
 
+    for (size_t i = 0; i < shape->size_count; i++) /* the largest that is there */
+        most = shape->sizes[i] <= count ? shape->sizes[i] : most;
+
     if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
         return false;
     qsort(tasks, count, sizeof(*tasks), most_first);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/size.h"
 #include "core/pb.h"
 #include "core/state_priv.h"
 
@@ -69,6 +70,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     key_text(&key, spec->tres_per_task);
     key_text(&key, spec->mcs_label);
     key_text(&key, spec->batch_features);
+    key_text(&key, spec->node_sizes);
     key_gres(&key, spec);
     NUMBER(min_nodes);
     NUMBER(max_nodes);
@@ -190,12 +192,44 @@ static void read_wish(struct shape *shape, const JobSpec *spec)
     shape->wish_nodes = MIN(MAX(most, shape->min_nodes), LIMIT_NODES);
 }
 
+bool shape_takes_nodes(const struct shape *shape, size_t count)
+{
+    for (size_t i = 0; i < shape->size_count; i++) {
+        if (shape->sizes[i] == count)
+            return true;
+    }
+    return !shape->size_count;
+}
+
+static int read_sizes(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    uint32_t *sizes = NULL;
+    size_t count;
+
+    if (str_is_empty(spec->node_sizes))
+        return 0;
+    if (spec->spare_nodes)
+        return err_set(err, ERR_NODE_COUNT, "--nodes=%.100s does not go with nodes in reserve",
+                       spec->node_sizes);
+    if (size_read_list(spec->node_sizes, LIMIT_NODES, &sizes, &count, NULL) < 0)
+        return err_code(err, ERR_NODE_COUNT);
+    shape->sizes = arena_copy(shape->arena, sizes, count * sizeof(*sizes));
+    shape->size_count = count;
+    shape->min_nodes = sizes[0];
+    shape->max_nodes = sizes[count - 1];
+    free(sizes);
+    return 0;
+}
+
 static int read_counts(struct shape *shape, const JobSpec *spec, struct err *err)
 {
     uint64_t tasks = spec->ntasks;
 
     shape->min_nodes = MAX(spec->min_nodes, 1);
     shape->max_nodes = spec->has_max_nodes && spec->max_nodes ? spec->max_nodes : UINT32_MAX;
+    int code = read_sizes(shape, spec, err);
+    if (code < 0)
+        return code;
     shape->min_nodes = MAX(shape->min_nodes, shape->features.total);
     if (shape->max_nodes < shape->min_nodes || shape->min_nodes > LIMIT_NODES)
         return err_code(err, ERR_NODE_COUNT);
@@ -204,7 +238,7 @@ static int read_counts(struct shape *shape, const JobSpec *spec, struct err *err
     shape->tasks_per_socket = spec->ntasks_per_socket;
     shape->tasks_per_core = spec->ntasks_per_core;
     shape->tasks_given = spec->has_ntasks && spec->ntasks;
-    int code = shape_settle_gpus(shape, spec, &tasks, err);
+    code = shape_settle_gpus(shape, spec, &tasks, err);
     if (code < 0)
         return code;
     if (!tasks)

@@ -55,6 +55,8 @@ struct need {
 struct shape {
     struct interned head;
     uint32_t min_nodes, max_nodes; /* max UINT32_MAX: as many as it takes */
+    const uint32_t *sizes;         /* the numbers that will do, ascending; all between where none */
+    size_t size_count;
     uint32_t tasks, cpus_per_task;
     uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
     uint32_t spare;      /* of these, nodes in reserve; spare.c */
@@ -96,6 +98,8 @@ struct shape {
 struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct err *err);
 void shape_free(struct shape *shape);
 
+/* May it have so many nodes? */
+bool shape_takes_nodes(const struct shape *shape, size_t count);
 /* The smallest number of CPUs the job can run with. */
 uint64_t shape_cpus(const struct shape *shape);
 uint64_t shape_gpus(const struct shape *shape);

@@ -39,6 +39,7 @@ static const struct update_row {
     { "array", PENDING | ACTIVE },     /* only "%N" */
     { "min_nodes", PENDING | ACTIVE }, /* resize.c */
     { "max_nodes", PENDING | ACTIVE },
+    { "node_sizes", PENDING },
     { "ntasks", PENDING },
     { "cpus_per_task", PENDING },
     { "ntasks_per_node", PENDING },
@@ -202,6 +203,8 @@ static JobSpec *merged_spec(struct state *state, const struct job *job, const Cm
             change.has_min_nodes = change.has_max_nodes = false;
             change.nodelist = NULL;
         }
+        if (change.has_min_nodes && !change.node_sizes)
+            pb_clear(spec, "node_sizes"); /* every number between will do again */
         spec = pb_merge(spec, &change, &state->scratch);
     }
     for (size_t i = 0; i < cmd->n_clear; i++)

@@ -268,6 +268,8 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     family->minds = minds_of(sched, job, mask);
     family->uid = sched->minds || family->minds ? job->owner->uid : UINT32_MAX;
     family->particular = is_particular(sched, shape);
+    for (size_t i = 0; i < shape->partition_count; i++)
+        family->particular = family->particular || sizes_bind(shape, &needs[i]);
     family->single = !family->particular && shape->min_nodes <= 1 &&
                      (shape->max_nodes <= 1 || shape->tasks <= 1);
     family->end_by_us = INT64_MAX;

@@ -324,13 +324,18 @@ uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t parti
     return tasks_at(&c, host, &at);
 }
 
-static bool place_in(struct chooser *c)
+static bool place_one(struct chooser *c)
 {
     /* The grids know what is free now. */
     if (!c->family->particular && !c->resv && c->need->share <= 1 &&
         c->view.start_us <= c->view.now_us)
         return choose_by_grid(c);
     return choose_by_scan(c);
+}
+
+static bool place_in(struct chooser *c)
+{
+    return place_sized(c, place_one);
 }
 
 /* For jobs of this partition? */

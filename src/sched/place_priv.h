@@ -32,6 +32,12 @@ void candidate(struct chooser *c, uint32_t number, uint32_t tasks);
 /* The list is cut to what is used; the first `must` are used in any case. */
 bool enough(struct chooser *c, size_t must);
 
+/* ---- sizes.c ---- */
+
+typedef bool place_fn(struct chooser *c);
+/* Tries the numbers of nodes that job and partition allow. */
+bool place_sized(struct chooser *c, place_fn *choose);
+
 /* ---- bind.c ---- */
 
 /* Would the CPUs of that part be near its GPUs? */

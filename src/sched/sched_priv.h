@@ -64,6 +64,8 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
 
 void parts_names(const struct sched *sched, const struct parts *parts, struct str *out);
 
+/* May a job of the shape not have every number of nodes between its least and most? sizes.c */
+bool sizes_bind(const struct shape *shape, const struct need *need);
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition);
 /* The same at view->start_us, among the given hosts in the order they are in. */
 bool place_among(struct sched *sched, struct family *family, size_t partition,

@@ -135,6 +135,7 @@ static const struct field rows[] = {
       .json = { "batch_host", SHAPE_FN, .write = job_j_batch_host }, .help = "Node that runs its script." },
     { .of = STATUS(num_nodes), .write = job_w_node_count, .number = job_n_nodes, .column = { 'D', "NumNodes", "NODES" }, .brief = true, .key = "NumNodes",
       .line = true, .record = job_w_node_count_record, .json = { "node_count", SHAPE_SET }, .help = "Number of nodes." },
+    { .of = SPEC(node_sizes), .json = { "job_size_str", SHAPE_TEXT }, .help = "Numbers of nodes that will do, where not all between do." },
     { .of = SPEC(min_nodes), .skip = "shown as the number of nodes" },
     { .of = SPEC(max_nodes), .write = job_w_max_nodes, .column = { 0, "MaxNodes", "MAX_NODES" }, .json = { "max_nodes", SHAPE_SET_0 },
       .help = "Most nodes it accepts." },

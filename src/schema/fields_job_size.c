@@ -30,6 +30,10 @@ bool job_w_node_count_record(const struct field_call *call, struct str *out)
 {
     const JobSpec *spec = job_spec(job_of(call));
 
+    if (job_status(job_of(call))->state == JOB_PENDING && !str_is_empty(spec->node_sizes)) {
+        str_add(out, spec->node_sizes);
+        return true;
+    }
     job_w_node_count(call, out);
     if (job_status(job_of(call))->state == JOB_PENDING && spec->max_nodes)
         str_addf(out, "-%u", spec->max_nodes);

@@ -87,15 +87,39 @@ int read_mem(const struct option_call *call, const char *value, struct err *err)
     return 0;
 }
 
+static void job_set_sizes(JobSpec *spec, const char *text)
+{
+    free(spec->node_sizes);
+    spec->node_sizes = text ? mem_strdup(text) : NULL;
+}
+
+/* 1,3,5-9: these numbers and no others */
+static int read_sizes(JobSpec *spec, const char *value, struct err *err)
+{
+    uint32_t *sizes;
+    size_t count;
+
+    if (size_read_list(value, LIMIT_NODES, &sizes, &count, NULL) < 0)
+        return err_set(err, ERR_INVALID, "\"%s\" is not a valid node count", value);
+    spec->has_min_nodes = spec->has_max_nodes = true;
+    spec->min_nodes = sizes[0];
+    spec->max_nodes = sizes[count - 1];
+    free(sizes);
+    if (count == spec->max_nodes - spec->min_nodes + 1)
+        return 0; /* a range after all */
+    job_set_sizes(spec, value);
+    return 0;
+}
+
 int read_nodes(const struct option_call *call, const char *value, struct err *err)
 {
     JobSpec *spec = spec_of(call);
     uint64_t low, high;
     const char *dash = strchr(value, '-');
 
+    job_set_sizes(spec, NULL);
     if (strpbrk(value, ",:"))
-        return err_set(err, ERR_UNSUPPORTED,
-                       "--nodes=%s: lists of node counts are not supported yet", value);
+        return read_sizes(spec, value, err);
     if (size_read_range(value, LIMIT_NODES * 10, &low, &high, NULL) < 0) {
         char *first = dash ? mem_strndup(value, (size_t)(dash - value)) : NULL;
         uint64_t least, most;

@@ -192,6 +192,34 @@ static void ranges_have_two_ends(void **state)
     }
 }
 
+static void lists_are_sorted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int result;
+        size_t count;
+        uint32_t first, last;
+    } rows[] = {
+        { "1,3,5-9", 0, 7, 1, 9 },          { "1-15:4", 0, 4, 1, 13 },
+        { "8,2,2,4", 0, 3, 2, 8 },          { "3", 0, 1, 3, 3 },
+        { "1,0", -ERR_INVALID, 0, 0, 0 },   { "1,", -ERR_INVALID, 0, 0, 0 },
+        { ",1", -ERR_INVALID, 0, 0, 0 },    { "1-9:0", -ERR_INVALID, 0, 0, 0 },
+        { "4-2,1", -ERR_INVALID, 0, 0, 0 }, { "1;2", -ERR_INVALID, 0, 0, 0 },
+        { "1,101", -ERR_RANGE, 0, 0, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint32_t *list = NULL;
+        size_t count = 0;
+        assert_int_equal(size_read_list(rows[i].text, 100, &list, &count, NULL), rows[i].result);
+        assert_int_equal(count, rows[i].count);
+        assert_int_equal(list ? list[0] : 0, rows[i].first);
+        assert_int_equal(list ? list[count - 1] : 0, rows[i].last);
+        free(list);
+    }
+}
+
 static void writes_as_slurm(void **state)
 {
     (void)state;
@@ -243,5 +271,5 @@ static void writes_what_slurm_cannot(void **state)
 }
 
 UNIT_MAIN(UNIT(memory_reads_as_slurm), UNIT(memory_in_bytes), UNIT(wrong_memory_is_refused),
-          UNIT(counts_have_units_and_bounds), UNIT(ranges_have_two_ends), UNIT(writes_as_slurm),
-          UNIT(writes_what_slurm_cannot))
+          UNIT(counts_have_units_and_bounds), UNIT(ranges_have_two_ends), UNIT(lists_are_sorted),
+          UNIT(writes_as_slurm), UNIT(writes_what_slurm_cannot))
