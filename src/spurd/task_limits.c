@@ -11,6 +11,7 @@
 #include "base/bitset.h"
 #include "base/limits.h"
 #include "spurd/task.h"
+#include "sys/clock.h"
 #include "sys/files.h"
 
 enum {
@@ -18,6 +19,7 @@ enum {
     CPU_WEIGHT_MAX = 10000,
     SAMPLE_DEFAULT_S = 30,
     SAMPLE_MAX_S = 24 * 3600,
+    PROCESSES_AGAIN_US = 10 * 1000000, /* what the kernel can have is read again after that */
 };
 
 /* Where the configuration overrides what was found, CPU numbers mean nothing here. */
@@ -90,8 +92,13 @@ static uint64_t default_processes(void)
 {
     static const char *const files[] = { "/proc/sys/kernel/threads-max",
                                          "/proc/sys/kernel/pid_max" };
-    uint64_t most = 0;
+    static int64_t read_us;
+    static uint64_t most;
 
+    if (read_us && clock_mono_us() - read_us < PROCESSES_AGAIN_US)
+        return most / 2;
+    read_us = clock_mono_us();
+    most = 0;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         CLEANUP(str_done) struct str text = { 0 };
         uint64_t value = 0;

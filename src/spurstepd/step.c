@@ -350,8 +350,8 @@ static void serve(struct step *step, const struct pollfd *ready)
     StepOrder *order;
 
     if (ready[0].revents) {
-        struct signalfd_siginfo info;
-        while (read(step->signal_fd, &info, sizeof(info)) > 0)
+        struct signalfd_siginfo info[4];
+        while (read(step->signal_fd, info, sizeof(info)) == sizeof(info))
             ;
     }
     if (ready[1].revents) {

@@ -8,6 +8,7 @@
 #include "spurstepd/track.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,9 +51,14 @@ static bool is_package(const char *name)
 static void find_zones(struct track *track)
 {
     const char *root = track->task->sysroot ? track->task->sysroot : "";
+    static bool has_none; /* on this machine, for all steps of this process */
+    if (has_none && !*root)
+        return;
     CLEANUP(freep) char *path = mem_printf("%s/sys/class/powercap", root);
     DIR *dir = opendir(path);
     struct dirent *item;
+
+    has_none = !dir && !*root && errno == ENOENT;
 
     while (dir && track->n_zones < TRACK_ZONES && (item = readdir(dir))) {
         struct track_zone *zone = &track->zones[track->n_zones];

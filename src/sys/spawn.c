@@ -267,17 +267,21 @@ static long clone_child(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd,
 
 long spawn_share(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join)
 {
+    /* The child has left it when we go on, so the next may have it. */
+    static __thread char *kept;
     sigset_t all, before;
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    char *stack = TAKE(kept);
 
+    if (!stack)
+        stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED)
         return -errno;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     long pid = clone_child(fn, arg, cgroup_fd, pidfd, must_join, stack);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    munmap(stack, STACK_BYTES);
+    kept = stack;
     return pid;
 }
 
