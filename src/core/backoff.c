@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backoff.c - a job that a node failed starts again, elsewhere, and not at any rate
+ * backoff.c - a job that a node failed, or could not start, starts again, elsewhere, and not at any rate
  *
  * (1) After the first failure it may start at once; after each that follows it waits twice as long as
  *     before, and after too many it is held. One that ran for long counts from the beginning.
@@ -54,22 +54,27 @@ static bool failed_too_often(const struct state *state, const struct job *job)
            (config->has_max_batch_requeue ? config->max_batch_requeue : DEFAULT_MAX_FAILS);
 }
 
-void job_requeue_without(struct state *state, struct job *job, const char *node, struct events *out)
+bool backoff_count(struct state *state, struct job *job, const char *node)
 {
     const Config *config = state->config;
     struct job_more *more = job_more(job);
-    bool enough = false;
 
-    if (config->has_requeue_delay_s) { /* a configuration from before there was any */
-        if (job->run && state->time_us - job->run->start_us > FORGET_S * US_PER_S)
-            more->node_fails = 0;
-        more->node_fails += more->node_fails < UINT16_MAX;
-        int64_t delay = delay_us(config, more->node_fails);
-        more->backoff_us = delay ? state->time_us + delay : 0;
-        more->avoid_us = state->time_us + (int64_t)config->avoid_failed_node_s * US_PER_S;
-        add_avoided(more, node);
-        enough = failed_too_often(state, job);
-    }
+    if (!config->has_requeue_delay_s)
+        return false; /* a configuration from before there was any */
+    if (job->run && state->time_us - job->run->start_us > FORGET_S * US_PER_S)
+        more->node_fails = 0;
+    more->node_fails += more->node_fails < UINT16_MAX;
+    int64_t delay = delay_us(config, more->node_fails);
+    more->backoff_us = delay ? state->time_us + delay : 0;
+    more->avoid_us = state->time_us + (int64_t)config->avoid_failed_node_s * US_PER_S;
+    add_avoided(more, node);
+    return failed_too_often(state, job);
+}
+
+void job_requeue_without(struct state *state, struct job *job, const char *node, struct events *out)
+{
+    bool enough = backoff_count(state, job, node);
+
     job_requeue(state, job, JOB_NODE_FAIL, enough ? 2 : 0, 0,
                 enough ? REASON_MAX_REQUEUE : REASON_NONE, state->time_us, out);
 }

@@ -314,13 +314,15 @@ static unsigned end_reason_of(const CmdFinish *cmd, JobState end)
 }
 
 /* Nothing ran: another try, but not for ever. */
-static void try_again(struct state *state, struct job *job, bool hold, int64_t end_us,
+static void try_again(struct state *state, struct job *job, const CmdFinish *cmd, int64_t end_us,
                       struct events *out)
 {
     const Config *config = state->config;
     uint32_t most = config->has_max_batch_requeue ? config->max_batch_requeue : DEFAULT_MAX_REQUEUE;
-    bool enough = job->restarts >= most;
+    bool enough = job->restarts >= most, hold = cmd->hold;
 
+    if (!str_is_empty(cmd->failed_node) && !hold) /* who lets a held one go takes it from there */
+        enough = backoff_count(state, job, cmd->failed_node) || enough;
     job_requeue(state, job, JOB_FAILED, enough || hold ? 2 : 0, JOB_FLAG_LAUNCH_FAILED,
                 enough ? REASON_MAX_REQUEUE
                 : hold ? REASON_HELD_ADMIN
@@ -341,7 +343,7 @@ static void finish(struct state *state, struct job *job, const CmdFinish *cmd, s
         return;
     }
     if (cmd->requeue && job_has_script(state, job)) {
-        try_again(state, job, cmd->hold, end_us, out);
+        try_again(state, job, cmd, end_us, out);
     } else if (!cmd->has_state && job_may_requeue(state, job) &&
                exit_code_in(config->requeue_exit, cmd->exit_status)) {
         job_requeue(state, job, end, 0, 0, REASON_NONE, end_us, out);

@@ -392,6 +392,8 @@ int admit_check_shape(const struct state *state, struct shape *shape, const JobO
 /* backoff.c: a node failed the job, which is requeued, and does without it for a while */
 void job_requeue_without(struct state *state, struct job *job, const char *node,
                          struct events *out);
+/* The same without the requeue; true: too many have failed it. */
+bool backoff_count(struct state *state, struct job *job, const char *node);
 void backoff_share(const struct job *job, struct job *other); /* another component */
 /* It is pending again, or it is due that it may use them again. */
 void backoff_pending(struct state *state, struct job *job);

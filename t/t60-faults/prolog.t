@@ -38,4 +38,16 @@ first=$(as_user sbatch --parsable -o "$T/home/again" --wrap 'echo ran on $SLURMD
 ok "a job that is not held runs elsewhere by itself" wait_for 60 job_is "$first" COMPLETED
 is "there" "$(cat "$T/home/again")" "ran on n2"
 ok "and the node is drained" wait_for 60 drained
+
+scontrol update NodeName=n1 State=RESUME
+on() { [ "$(squeue -h -j "$1" -o '%T %N')" = "RUNNING $2" ]; }
+shown() { scontrol show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
+long=$(as_user sbatch --parsable --requeue -o /dev/null --wrap 'sleep 600')
+ok "the next one too" wait_for 60 on "$long" n2
+is "it does without the node that could not start it" "$(shown "$long" AvoidNodes)" n1
+sed -i 's/exit 7/exit 0/' "$T/prolog"
+scontrol update NodeName=n1 State=RESUME
+scontrol requeue "$long"
+ok "also when that is back" wait_for 60 eval '[ "$(shown $long Restarts)" = 2 ] && on $long n2'
+as_user scancel "$long"
 done_testing

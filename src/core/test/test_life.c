@@ -269,6 +269,57 @@ static void a_launch_that_failed_is_tried_again_but_not_for_ever(void **unused)
     fix_free(fix);
 }
 
+static enum err_code fail_launch(struct fix *fix, uint32_t id, char *node)
+{
+    Command cmd = COMMAND__INIT;
+    CmdFinish msg = CMD_FINISH__INIT;
+    char *nodes[] = { node };
+
+    PUT(&msg, job_id, id);
+    PUT(&msg, attempt, state_job(fix->state, id)->attempt);
+    PUT(&msg, requeue, true);
+    msg.failed_node = node;
+    msg.released = nodes;
+    msg.n_released = 1;
+    cmd.what_case = COMMAND__WHAT_FINISH;
+    cmd.finish = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+/* Its node is none of its nodes for a while; the second time it waits, at last it is held. */
+static void a_launch_that_failed_is_tried_elsewhere(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    Config *config = fix_config(2);
+    PUT(config, requeue_delay_s, 10);
+    PUT(config, requeue_delay_max_s, 40);
+    PUT(config, avoid_failed_node_s, 600);
+    PUT(config, max_batch_requeue, 2);
+    fix_reconfigure(fix, config, true);
+    config__free_unpacked(config, NULL);
+    uint32_t id = fix_job(fix);
+    const struct job *job = state_job(fix->state, id);
+    char n1[] = "n1", n2[] = "n2";
+
+    fix_start(fix, id, n1, 2);
+    assert_int_equal(fail_launch(fix, id, n1), ERR_OK);
+    assert_int_equal(job_phase(job), PHASE_PENDING);
+    assert_string_equal(job->more->avoid_nodes, "n1");
+    assert_true(job->more->avoids);
+    assert_int_equal(job->more->backoff_us, 0);
+    assert_int_equal(fix_start(fix, id, n2, 2), ERR_OK);
+    assert_int_equal(fail_launch(fix, id, n2), ERR_OK);
+    assert_int_equal(job->more->node_fails, 2);
+    assert_int_equal(job->more->backoff_us, state_head(fix->state).time_us + 10000000);
+    assert_false(job->more->avoids); /* it has no other node left */
+    fix_time(fix, 11);
+    assert_int_equal(fix_start(fix, id, n1, 2), ERR_OK);
+    assert_int_equal(fail_launch(fix, id, n1), ERR_OK);
+    assert_int_equal(job->hold, 2);
+    assert_int_equal(core_job_reason(fix->state, job), REASON_MAX_REQUEUE);
+    fix_free(fix);
+}
+
 static void exit_codes_can_requeue(void **unused)
 {
     struct fix *fix = fix_new(1);
@@ -849,7 +900,8 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(nodes_are_free_when_they_say_so), UNIT(reports_of_old_attempts_change_nothing),
           UNIT(cancel_works_in_every_phase), UNIT(a_signal_changes_nothing),
           UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
-          UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever), UNIT(exit_codes_can_requeue),
+          UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever),
+          UNIT(a_launch_that_failed_is_tried_elsewhere), UNIT(exit_codes_can_requeue),
           UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
           UNIT(the_site_has_a_word_before_and_after), UNIT(parts_of_the_time_limit_are_told_once),
           UNIT(time_that_did_not_pass_ends_nothing),
