@@ -155,6 +155,27 @@ char *up_conf_found(const char *dir)
     return NULL;
 }
 
+/* The files that slurm.conf has beside it. */
+static int copy_beside(const struct up_options *o, struct err *err)
+{
+    static const char *const names[] = { "gres.conf", "topology.conf", "cgroup.conf",
+                                         "job_container.conf" };
+    const char *slash = strrchr(o->conf, '/');
+    int len = slash ? (int)(slash - o->conf) + 1 : 0, code = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(names) && code == 0; i++) {
+        CLEANUP(freep) char *from = mem_printf("%.*s%s", len, o->conf, names[i]);
+        CLEANUP(freep) char *to = mem_printf("%s/%s", o->dir, names[i]);
+        CLEANUP(str_done) struct str text = { 0 };
+        if (access(from, F_OK) < 0)
+            continue;
+        code = file_read(from, LIMIT_CONFIG_BYTES, &text, err);
+        if (code == 0)
+            code = file_write(to, str_text(&text), text.len, 0644, err);
+    }
+    return code;
+}
+
 int up_conf_write(const struct up_options *o, char **path, up_names *nodes, struct err *err)
 {
     struct str text = { 0 };
@@ -168,6 +189,8 @@ int up_conf_write(const struct up_options *o, char **path, up_names *nodes, stru
         str_add(&text, "# Made by `spur up`; edit it and run `scontrol reconfigure`.\n"
                        "cluster_name = \"spur\"\n");
     }
+    if (code == 0 && slurm)
+        code = copy_beside(o, err);
     if (code == 0 && slurm)
         complete_slurm(&text);
     else if (code == 0)

@@ -8,7 +8,7 @@
  * (1) An item that waits is registered under the id it names (singleton: under owner and name), so
  *     that news of that job reach it. Waiters are kept in order of id.
  * (2) Items only name jobs that exist. What a job has become is noted in the item before that job
- *     can be forgotten.
+ *     can be forgotten; who comes later than that does not wait for it.
  * (3) aftercorr of an array: each task waits for its twin. A task gets its own record when its twin
  *     has ended; the array's record waits as long as it has tasks.
  */
@@ -424,6 +424,25 @@ static int bad(struct err *err, const char *text)
     return err_set(err, ERR_DEPENDENCY, "Job dependency problem: '%.100s'", text);
 }
 
+/*
+ * Jobs that ended so long ago that nobody remembers how are no hindrance, as in Slurm: such items are
+ * fulfilled. True when nothing is left to wait for.
+ */
+static bool drop_forgotten(const struct state *state, struct deps *deps)
+{
+    size_t kept = 0, before = deps->count;
+
+    for (size_t i = 0; i < before; i++) {
+        struct dep *dep = &deps->items[i];
+        bool gone = dep->type != DEP_SINGLETON && !dep->failed && dep->job_id &&
+                    dep->job_id < state->next_job_id && !job_at(state, dep->job_id);
+        if (!gone)
+            deps->items[kept++] = *dep;
+    }
+    deps->count = kept;
+    return kept == 0 || (deps->any && kept < before);
+}
+
 /* (2) Every named job must be known, and the list must not lead back to the job itself. */
 static int check_targets(const struct state *state, const struct job *self, struct deps *deps,
                          const char *text, struct err *err)
@@ -451,6 +470,11 @@ int deps_parse(const struct state *state, const struct job *self, const char *te
 
     if (!deps)
         return bad(err, text);
+    if (drop_forgotten(state, deps)) {
+        deps_free(deps);
+        *out = NULL;
+        return 0;
+    }
     int code = check_targets(state, self, deps, text, err);
     if (code < 0) {
         deps_free(deps);

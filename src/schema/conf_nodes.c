@@ -180,9 +180,32 @@ static bool is_about(const struct expansion *e, size_t number, const char *node,
     return !line->nodes || hostlist_find(&e->gres_hosts[number], node) >= 0;
 }
 
+/* Cores are counted over the node's sockets; the CPUs of core 3 are 6 and 7 where cores have two. */
+static char *cpus_of_cores(struct arena *arena, const char *cores, uint32_t threads)
+{
+    CLEANUP(str_done) struct str text = { 0 };
+    const char *cursor = cores;
+    struct span word;
+
+    while (str_next(&cursor, ", ", &word)) {
+        char first[12] = "", *dash;
+        uint64_t low = 0, high = 0;
+        memcpy(first, word.ptr, MIN(word.len, sizeof(first) - 1));
+        dash = strchr(first, '-');
+        if (dash)
+            *dash++ = '\0';
+        if (!str_to_u64(first, LIMIT_CPUS_PER_NODE, &low) ||
+            !str_to_u64(dash ? dash : first, LIMIT_CPUS_PER_NODE, &high) || high < low)
+            return arena_strdup(arena, cores); /* no such cores: near all, as if nothing was said */
+        str_addf(&text, "%s%llu-%llu", text.len ? "," : "", (unsigned long long)(low * threads),
+                 (unsigned long long)(high * threads + threads - 1));
+    }
+    return arena_strdup(arena, str_text(&text));
+}
+
 /* One line of gres.conf: its files become the next devices, its cores near each of them. */
 static int add_devices(struct arena *arena, GresInventory *gres, const ConfGres *line,
-                       struct err *err)
+                       uint32_t threads, struct err *err)
 {
     CLEANUP(hostlist_done) struct hostlist files = { 0 };
     char **names;
@@ -201,8 +224,9 @@ static int add_devices(struct arena *arena, GresInventory *gres, const ConfGres 
         return 0;
     gres->cpus = memcpy(ARENA_ARRAY(arena, char *, gres->n_cpus + count),
                         gres->cpus ? gres->cpus : names, gres->n_cpus * sizeof(char *));
+    char *near = threads > 1 ? cpus_of_cores(arena, line->cores, threads) : line->cores;
     for (size_t i = 0; i < count; i++)
-        gres->cpus[gres->n_cpus++] = line->cores;
+        gres->cpus[gres->n_cpus++] = near;
     return 0;
 }
 
@@ -242,7 +266,7 @@ static void add_links(struct expansion *e, const char *node, GresInventory *gres
 }
 
 /* A copy of the group's resource with the devices that [[gres]] sections give this node. */
-static int expand_gres(struct expansion *e, const char *node, const GresInventory *from,
+static int expand_gres(struct expansion *e, const NodeSpec *node, const GresInventory *from,
                        GresInventory **out, struct err *err)
 {
     GresInventory *gres = arena_copy(&e->arena, from, sizeof(*from));
@@ -251,10 +275,11 @@ static int expand_gres(struct expansion *e, const char *node, const GresInventor
     if (from->n_files) /* a node of a configuration that was expanded before */
         return 0;
     for (size_t i = 0; i < e->config->n_gres; i++) {
-        if (is_about(e, i, node, from) && add_devices(&e->arena, gres, e->config->gres[i], err) < 0)
+        if (is_about(e, i, node->name, from) &&
+            add_devices(&e->arena, gres, e->config->gres[i], node->threads_per_core, err) < 0)
             return -(int)ERR_SYNTAX;
     }
-    add_links(e, node, gres);
+    add_links(e, node->name, gres);
     return 0;
 }
 
@@ -302,7 +327,7 @@ static int expand_group(struct expansion *e, const NodeSpec *group,
         if (e->config->n_gres && group->n_gres) {
             node.gres = ARENA_ARRAY(&e->arena, GresInventory *, group->n_gres);
             for (size_t i = 0; i < group->n_gres; i++) {
-                if (expand_gres(e, host.name, group->gres[i], &node.gres[i], err) < 0)
+                if (expand_gres(e, &node, group->gres[i], &node.gres[i], err) < 0)
                     return -(int)ERR_SYNTAX;
             }
         }

@@ -153,6 +153,23 @@ static void what_is_no_dependency_is_refused(void **unused)
     fix_free(fix);
 }
 
+static void who_is_forgotten_is_not_waited_for(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t old = fix_job(fix), other = fix_job(fix);
+
+    make(fix, old, ENDS_FAILED);
+    fix_time(fix, 400);
+    assert_null(state_job(fix->state, old));
+    assert_int_equal(then_of(fix, submit_after(fix, "afterok:%u", old, 0)), GOES);
+    uint32_t both = submit_after(fix, "afterok:%u,afterany:%u", old, other);
+    assert_int_equal(then_of(fix, both), WAITS);
+    assert_int_equal(then_of(fix, submit_after(fix, "afterok:%u?afterany:%u", old, other)), GOES);
+    make(fix, other, ENDS_OK);
+    assert_int_equal(then_of(fix, both), GOES);
+    fix_free(fix);
+}
+
 static void minutes_after_a_start(void **unused)
 {
     struct fix *fix = fix_new(1);
@@ -358,7 +375,8 @@ static void what_is_left_survives_a_restart(void **unused)
 }
 
 UNIT_MAIN(UNIT(each_type_waits_for_what_it_says), UNIT(lists_join_by_all_or_any),
-          UNIT(what_is_no_dependency_is_refused), UNIT(minutes_after_a_start),
-          UNIT(singletons_run_one_at_a_time), UNIT(impossible_dependencies_can_kill),
-          UNIT(arrays_as_a_whole_and_by_task), UNIT(twins_follow_their_twins), UNIT(no_circles),
-          UNIT(long_chains_and_many_waiters), UNIT(what_is_left_survives_a_restart))
+          UNIT(who_is_forgotten_is_not_waited_for), UNIT(what_is_no_dependency_is_refused),
+          UNIT(minutes_after_a_start), UNIT(singletons_run_one_at_a_time),
+          UNIT(impossible_dependencies_can_kill), UNIT(arrays_as_a_whole_and_by_task),
+          UNIT(twins_follow_their_twins), UNIT(no_circles), UNIT(long_chains_and_many_waiters),
+          UNIT(what_is_left_survives_a_restart))

@@ -262,6 +262,16 @@ static void groups_become_single_nodes(void **state)
                         "n1 10.0.0.5 UNKNOWN - gpu=2 /dev/gpu0(0-3) /dev/gpu1(4-7)\n"
                         "n2 10.0.0.6 DRAIN r gpu=2 /dev/gpu0(0-3) /dev/gpu1(4-7)\n"
                         "n3 10.0.0.7 UNKNOWN - gpu=2\n");
+    conf_free(conf);
+    str_clear(&out);
+    /* Cores of two threads: CPUs are what devices are near to. */
+    conf = read_text(TOP "[[nodes]]\nnames = \"n1\"\nsockets = 1\ncores_per_socket = 8\n"
+                         "threads_per_core = 2\nmemory_mb = 1\ngres = [\"gpu:2\"]\n"
+                         "[[gres]]\nname = \"gpu\"\nfiles = \"/dev/gpu0\"\ncores = \"0-3\"\n"
+                         "[[gres]]\nname = \"gpu\"\nfiles = \"/dev/gpu1\"\ncores = \"4,6-7\"\n");
+    assert_int_equal(conf_each_node(conf_config(conf), collect, &out, NULL), 0);
+    assert_string_equal(str_text(&out),
+                        "n1 - UNKNOWN - gpu=2 /dev/gpu0(0-7) /dev/gpu1(8-9,12-15)\n");
     str_done(&out);
     conf_free(conf);
 }
