@@ -163,6 +163,15 @@ const struct job *state_job(const struct state *state, uint32_t id)
     return job_at(state, id);
 }
 
+void state_fetch_job(const struct state *state, uint32_t id)
+{
+    enum { LINE_BYTES = 64 };
+    const char *job = (const char *)job_at(state, id);
+
+    for (size_t at = 0; job && at < sizeof(struct job); at += LINE_BYTES)
+        __builtin_prefetch(job + at);
+}
+
 const struct job *state_job_from(const struct state *state, uint64_t from)
 {
     const struct job_index *index = &state->jobs;

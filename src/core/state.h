@@ -18,6 +18,8 @@ struct state *state_new(void);
 void state_free(struct state *state);
 
 const struct job *state_job(const struct state *state, uint32_t id);
+/* Somebody will look at it soon: its memory is asked for, and not waited for. */
+void state_fetch_job(const struct state *state, uint32_t id);
 /* The job with the lowest id >= from, or NULL: for (job = state_job_from(s, 1); job; job = state_job_from(s, job->id + 1)) */
 const struct job *state_job_from(const struct state *state, uint64_t from);
 /* The record of a task: its own, or the array's while it has none. NULL when there is no such task. */

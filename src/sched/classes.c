@@ -40,6 +40,34 @@ static struct class *class_find(const struct sched *sched, const struct family *
     return class;
 }
 
+/* The memory that goes with a number, whether a class is there or not. */
+static struct class *class_memory(const struct sched *sched, uint32_t number)
+{
+    uintptr_t slab = (uintptr_t)sched->class_slabs.items[number / CLASSES_PER_SLAB];
+    uintptr_t first = (slab + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+
+    return (struct class *)first + number % CLASSES_PER_SLAB;
+}
+
+/* They lie close together: all of them are looked at again and again. */
+static struct class *class_new(struct sched *sched)
+{
+    uint32_t number = (uint32_t)sched->classes.len;
+
+    if (sched->free_classes.len) {
+        number = sched->free_classes.items[--sched->free_classes.len];
+    } else {
+        if (number % CLASSES_PER_SLAB == 0)
+            vec_push(&sched->class_slabs,
+                     mem_new(sizeof(struct class) * CLASSES_PER_SLAB + CACHE_LINE));
+        vec_push(&sched->classes, NULL);
+    }
+    struct class *class = class_memory(sched, number);
+    *class = (struct class){ .number = number };
+    sched->classes.items[number] = class;
+    return class;
+}
+
 static struct class *class_get(struct sched *sched, const struct job *job, const struct mask *mask)
 {
     struct family *family = family_get(sched, job, mask);
@@ -48,20 +76,13 @@ static struct class *class_get(struct sched *sched, const struct job *job, const
 
     if (class)
         return class;
-    class = NEW(struct class);
+    class = class_new(sched);
     class->family = family;
     class->limit_us = limit;
     class->best = class->head = ORDER_LAST;
     class->key = class_key(family, limit);
     class->luck = (uint32_t) class->key;
     class->same = map_put_num(&sched->class_keys, class->key, class);
-    if (sched->free_classes.len) {
-        class->number = sched->free_classes.items[--sched->free_classes.len];
-        sched->classes.items[class->number] = class;
-    } else {
-        class->number = (uint32_t)sched->classes.len;
-        vec_push(&sched->classes, class);
-    }
     class_link(family, class);
     family->class_count++;
     return class;
@@ -85,7 +106,6 @@ static void class_drop(struct sched *sched, struct class *class)
     sched->classes.items[class->number] = NULL;
     vec_push(&sched->free_classes, class->number);
     line_done(&class->queue);
-    free(class);
     if (--family->class_count == 0) /* (2) */
         family_drop(sched, family);
 }
@@ -118,7 +138,7 @@ static bool follows_another(const struct job *job)
 
 enum pend_place class_place(const struct sched *sched, const struct job *job)
 {
-    const struct flights *flights = map_get_num(&sched->flights, job->id);
+    const struct flights *flights = flights_of(sched, job->id);
     uint32_t planned = flights ? flights->count : 0;
 
     if (planned >= (job_is_meta(job) ? job->array->waiting : 1))
@@ -157,11 +177,13 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
     if (from != PEND_QUEUED && place != PEND_QUEUED)
         return;
     struct order was = class->head;
-    if (place == PEND_QUEUED)
+    if (place == PEND_QUEUED) {
         line_put(&class->queue, order);
-    else
+        class->head = order_before(order, was) ? order : was;
+    } else {
         line_del(&class->queue, order);
-    class->head = line_head(&class->queue);
+        class->head = line_head(&class->queue);
+    }
     if (class->head.id != was.id || class->head.rank != was.rank) {
         if (class->family->het && place == PEND_QUEUED)
             family_heat(sched, class->family, INT64_MAX);
@@ -358,7 +380,13 @@ static void class_free(struct class *class)
 {
     if (class)
         line_done(&class->queue);
-    free(class);
+}
+
+static void slabs_done(struct sched *sched)
+{
+    vec_each (void *, slab, &sched->class_slabs)
+        free(*slab);
+    vec_done(&sched->class_slabs);
 }
 
 bool classes_done_some(struct sched *sched, unsigned *budget)
@@ -392,6 +420,7 @@ void classes_done(struct sched *sched)
     }
     pends_done(sched);
     vec_done(&sched->classes);
+    slabs_done(sched);
     map_done(&sched->class_keys);
     vec_done(&sched->free_classes);
     map_done(&sched->families);

@@ -26,7 +26,6 @@ static void claim_unlink(struct sched *sched, struct claim *claim)
     while (*at != claim)
         at = &(*at)->next;
     *at = claim->next;
-    host_refresh(sched, claim->host);
 }
 
 static void claim_done(struct sched *sched, struct claim *claim)
@@ -43,7 +42,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
 {
     size_t count = parts->list.len;
     struct flight *flight = mem_new(sizeof(*flight) + count * sizeof(struct claim));
-    struct flights *flights = map_get_num(&sched->flights, job->id);
+    struct flights *flights = flights_of(sched, job->id);
 
     flight->task = task;
     sched->topo_minds = sched->topo_minds || family->shape->exclusive_topo;
@@ -82,9 +81,17 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     return flight;
 }
 
-bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, bool started)
+/* It has it now: host_run_add() looks at the host. */
+static bool runs_there(const struct sched *sched, const struct job *started, size_t part,
+                       uint32_t host)
 {
-    struct flights *flights = map_get_num(&sched->flights, job_id);
+    return started && started->run && part < started->run->count &&
+           started->run->parts[part].node == sched->hosts.items[host].node;
+}
+
+bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started)
+{
+    struct flights *flights = flights_of(sched, job_id);
     struct flight *before = NULL, *flight = flights ? flights->first : NULL;
 
     for (; flight && flight->task != task; flight = flight->next)
@@ -101,12 +108,14 @@ bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, bool start
         free(map_del_num(&sched->flights, job_id));
     for (size_t i = 0; i < flight->count; i++) {
         claim_unlink(sched, &flight->claims[i]);
+        if (!runs_there(sched, started, i, flight->claims[i].host))
+            host_refresh(sched, flight->claims[i].host);
         claim_done(sched, &flight->claims[i]);
     }
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, -1);
     licences_give(sched, flight->licences);
-    limits_unplan(sched, flight->held, started);
+    limits_unplan(sched, flight->held, started != NULL);
     free(flight);
     return true;
 }

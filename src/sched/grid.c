@@ -19,6 +19,8 @@ void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts)
     grid->full_words = (grid->words + 63) / 64;
     grid->row_words = (cols + 63) / 64;
     grid->cells = NEW_ARRAY(struct cell, (size_t)rows * cols);
+    grid->in_col = NEW_ARRAY(uint32_t, cols);
+    grid->cols_filled = NEW_ARRAY(uint64_t, grid->row_words);
     grid->filled = NEW_ARRAY(uint64_t, (size_t)rows * grid->row_words);
 }
 
@@ -27,6 +29,8 @@ void grid_done(struct grid *grid)
     for (size_t i = 0; grid->cells && i < (size_t)grid->rows * grid->cols; i++)
         free(grid->cells[i].hosts);
     free(grid->cells);
+    free(grid->in_col);
+    free(grid->cols_filled);
     free(grid->filled);
     *grid = (struct grid){ 0 };
 }
@@ -59,6 +63,17 @@ static uint32_t word_from(const struct grid *grid, const struct cell *cell, uint
     return bits ? at * 64 + (uint32_t)__builtin_ctzll(bits) : grid->words;
 }
 
+static void col_add(struct grid *grid, uint32_t col, int by)
+{
+    uint64_t bit = UINT64_C(1) << (col % 64);
+
+    grid->in_col[col] += (uint32_t)by;
+    if (grid->in_col[col])
+        grid->cols_filled[col / 64] |= bit;
+    else
+        grid->cols_filled[col / 64] &= ~bit;
+}
+
 void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
 {
     uint64_t bit;
@@ -67,6 +82,7 @@ void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
         return;
     if (*at != NO_CELL) {
         struct cell *cell = &grid->cells[*at];
+        col_add(grid, *at % grid->cols, -1);
         uint32_t at_word = host / 64;
         cell->hosts[at_word] &= ~(UINT64_C(1) << (host % 64));
         if (!cell->hosts[at_word])
@@ -78,6 +94,7 @@ void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
     }
     if (to != NO_CELL) {
         struct cell *cell = &grid->cells[to];
+        col_add(grid, to % grid->cols, 1);
         if (!cell->hosts)
             cell->hosts = NEW_ARRAY(uint64_t, grid->words + grid->full_words);
         uint32_t at_word = host / 64;
@@ -131,18 +148,29 @@ static uint32_t column_down(const struct grid *grid, uint32_t row, uint32_t col)
     return UINT32_MAX;
 }
 
-uint32_t grid_count(const struct grid *grid, uint32_t row, uint32_t col, uint32_t enough)
+/* Those of every row. */
+static uint32_t count_cols(const struct grid *grid, uint32_t col, uint32_t enough)
 {
+    uint64_t skip = (UINT64_C(1) << (col % 64)) - 1;
     uint32_t count = 0;
 
-    for (; row < grid->rows && count < enough; row++) {
-        const uint64_t *filled = &grid->filled[(size_t)row * grid->row_words];
+    for (uint32_t word = col / 64; word < grid->row_words; word++, skip = 0) {
+        for (uint64_t bits = grid->cols_filled[word] & ~skip; bits && count < enough;
+             bits &= bits - 1)
+            count += grid->in_col[word * 64 + (uint32_t)__builtin_ctzll(bits)];
+    }
+    return count;
+}
+
+uint32_t grid_count(const struct grid *grid, uint32_t row, uint32_t col, uint32_t enough)
+{
+    uint32_t count = row ? 0 : count_cols(grid, col, enough);
+
+    for (; row > 0 && row < grid->rows && count < enough; row++) {
         const struct cell *cells = &grid->cells[(size_t)row * grid->cols];
-        uint64_t skip = (UINT64_C(1) << (col % 64)) - 1;
-        for (uint32_t word = col / 64; word < grid->row_words; word++, skip = 0) {
-            for (uint64_t bits = filled[word] & ~skip; bits; bits &= bits - 1)
-                count += cells[word * 64 + (uint32_t)__builtin_ctzll(bits)].count;
-        }
+        for (uint32_t at = column_up(grid, row, col); at < grid->cols;
+             at = column_up(grid, row, at + 1))
+            count += cells[at].count;
     }
     return MIN(count, enough);
 }

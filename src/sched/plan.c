@@ -109,7 +109,7 @@ static JobStart *job_start(struct sched *sched, const struct job *job, uint32_t 
 /* The task of an array that is next, among those that are not planned. */
 static uint32_t next_task(struct sched *sched, const struct job *job)
 {
-    const struct flights *flights = map_get_num(&sched->flights, job->id);
+    const struct flights *flights = flights_of(sched, job->id);
 
     if (!job_is_meta(job))
         return NO_TASK;
@@ -121,7 +121,7 @@ static uint32_t next_task(struct sched *sched, const struct job *job)
 
 static bool is_planned(const struct sched *sched, uint32_t job_id, uint32_t task)
 {
-    const struct flights *flights = map_get_num(&sched->flights, job_id);
+    const struct flights *flights = flights_of(sched, job_id);
 
     for (const struct flight *at = flights ? flights->first : NULL; at; at = at->next) {
         if (at->task == task)
@@ -132,7 +132,7 @@ static bool is_planned(const struct sched *sched, uint32_t job_id, uint32_t task
 
 static void after_task(struct sched *sched, const struct job *job, uint32_t task)
 {
-    struct flights *flights = map_get_num(&sched->flights, job->id);
+    struct flights *flights = flights_of(sched, job->id);
     uint32_t number;
 
     if (flights && task != NO_TASK && array_find(job->array, task, &number))
@@ -188,7 +188,7 @@ static void land(struct sched *sched, const struct attempt *try, const uint32_t 
                  uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        flight_land(sched, try->job->id + offsets[i], try->task, false);
+        flight_land(sched, try->job->id + offsets[i], try->task, NULL);
 }
 
 /* On hosts that are known, one for each component. */

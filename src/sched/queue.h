@@ -81,18 +81,23 @@ const struct heap_item *heap_top(const struct heap *heap); /* NULL when empty */
 
 /* ---- classes and families ---- */
 
+/*
+ * A job that comes or goes touches few lines of memory: the first one is what is looked at when the
+ * first job of a family is sought, the second the queue, the third what is rarely needed.
+ */
+enum { CACHE_LINE = 64, CLASSES_PER_SLAB = 64 };
 struct class
 {
+    _Alignas(CACHE_LINE) struct order head; /* of the queue */
+    struct order best;                      /* of the subtree */
+    struct class *left, *right, *parent;    /* a treap by limit */
+    int64_t limit_us;                       /* no job of it has a longer one; INT64_MAX unlimited */
     struct family *family;
-    int64_t limit_us; /* no job of it has a longer one; INT64_MAX unlimited */
-    uint32_t number, members;
-    struct order head; /* of the queue */
     struct line queue;
+    uint32_t number, members;
     uint64_t key;
     struct class *same;
-    struct class *left, *right, *parent; /* a treap by limit */
     uint32_t luck;
-    struct order best; /* of the subtree */
 };
 
 /* What a family wants of one host of a kind, for one of its partitions. */
@@ -182,15 +187,21 @@ void throttle_release(struct sched *sched, uint32_t array_id);
 
 enum { PENDS_PER_PAGE = 1024 };
 struct pend_page {
-    uint64_t number;
-    uint32_t used; /* of pends that have a class */
+    uint32_t used;                       /* of pends that have a class */
+    uint64_t there[PENDS_PER_PAGE / 64]; /* which: most that are looked for have none */
     struct pend pends[PENDS_PER_PAGE];
+};
+struct pend_index {
+    struct pend_page **pages; /* of ids first * PENDS_PER_PAGE and up; some are NULL */
+    size_t first, count, cap;
 };
 struct pend *pend_new(struct sched *sched, uint32_t job_id);
 void pend_free(struct sched *sched, uint32_t job_id);
 struct throttle *throttle_of(struct sched *sched, uint32_t array_id);
 void throttle_tidy(struct sched *sched, uint32_t array_id);
 uint32_t array_left(const struct sched *sched, const struct array *array); /* more may be planned */
+/* It will be looked at soon: its memory, and that of the job, is asked for. */
+void pend_fetch(const struct sched *sched, uint32_t job_id);
 void pends_done(struct sched *sched);
 bool pends_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 

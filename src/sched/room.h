@@ -38,6 +38,8 @@ struct grid {
     uint32_t words;      /* of a cell */
     uint32_t full_words; /* that say which of them are not empty */
     struct cell *cells;
+    uint32_t *in_col; /* hosts of all rows; and which of them are not 0: */
+    uint64_t *cols_filled;
     uint64_t *filled; /* a bit per cell, rows apart */
     uint32_t row_words;
 };

@@ -170,7 +170,7 @@ void sched_abandon(struct sched *sched, const CmdStart *start)
     for (size_t i = 0; i < start->n_starts; i++) {
         const JobStart *one = start->starts[i];
         flight_land(sched, one->job_id, one->has_array_task_id ? one->array_task_id : NO_TASK,
-                    false);
+                    NULL);
         again(sched, one->job_id);
     }
 }
@@ -184,7 +184,7 @@ void sched_abandon_all(struct sched *sched)
     vec_each (uint32_t, id, &ids) {
         struct flights *flights;
         while ((flights = map_get_num(&sched->flights, *id)))
-            flight_land(sched, *id, flights->first->task, false);
+            flight_land(sched, *id, flights->first->task, NULL);
         again(sched, *id);
     }
     vec_done(&ids);
@@ -195,7 +195,7 @@ void sched_abandon_all(struct sched *sched)
 static void refused(struct sched *sched, const struct event *event)
 {
     preempt_refused(sched, event->job_id);
-    if (!flight_land(sched, event->job_id, event->task, false))
+    if (!flight_land(sched, event->job_id, event->task, NULL))
         return; /* another command about it was refused */
     class_remove(sched, event->job_id);
     vec_push(&sched->refused, event->job_id);
@@ -218,8 +218,8 @@ static void started(struct sched *sched, const struct event *event)
     const struct job *job = event->job;
 
     /* A task that had a record of its own was planned by its own id. */
-    if (!event->array_id || !flight_land(sched, event->array_id, event->task, true))
-        flight_land(sched, job->id, NO_TASK, true);
+    if (!event->array_id || !flight_land(sched, event->array_id, event->task, job))
+        flight_land(sched, job->id, NO_TASK, job);
     if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->minds)
         sched->minds = sched->reclass = true;
     sched->topo_minds = sched->topo_minds || job->shape->exclusive_topo;
@@ -344,13 +344,25 @@ static void fetch_hosts(const struct sched *sched, const struct events *events)
         const char *host = (const char *)&sched->hosts.items[event->node->number];
         for (size_t at = 0; at < sizeof(struct host); at += LINE_BYTES)
             __builtin_prefetch(host + at);
+        __builtin_prefetch(&sched->glances.items[event->node->number], 1);
     }
+}
+
+/* What runs there, once it is known where that is. */
+static void fetch_runs(const struct sched *sched, const struct event *event)
+{
+    if (event->kind == EVENT_JOB_RELEASED)
+        __builtin_prefetch(sched->hosts.items[event->node->number].runs.items);
 }
 
 void sched_feed_all(struct sched *sched, const struct events *events)
 {
     if (reading_is_done(sched))
         fetch_hosts(sched, events);
-    events_each(event, events) sched_feed(sched, event);
+    for (size_t i = 0; i < events->list.len; i++) {
+        if (i + 1 < events->list.len && reading_is_done(sched))
+            fetch_runs(sched, &events->list.items[i + 1]);
+        sched_feed(sched, &events->list.items[i]);
+    }
     reading_feed(sched);
 }

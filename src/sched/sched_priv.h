@@ -313,8 +313,11 @@ struct flights {
 };
 struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t task,
                             const struct parts *parts, const struct family *family, int64_t end_us);
-/* It came back, started or not, or never will: its claims are given up. */
-bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, bool started);
+/*
+ * It came back or never will: its claims are given up. `started`: the job that did, NULL when none; what it
+ * has is then to be told to its hosts.
+ */
+bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started);
 void flights_done(struct sched *sched);
 
 /* ---- preempt.c: running jobs that make room for others ---- */
@@ -485,9 +488,9 @@ struct sched {
     uint64_t reclass_id;             /* the next job that goes to its new one; 0: none */
     VEC(uint32_t) freed;             /* hosts with more room than before */
     struct map amounts;              /* hash → struct amount, chained */
-    struct map pages;                /* of struct pend */
-    struct pend_page *last_page;
+    struct pend_index pends;
     VEC(struct class *) classes; /* by number; NULL: free */
+    VEC(void *) class_slabs;     /* the memory of so many of them each, in order of their numbers */
     VEC(uint32_t) free_classes;
     struct map class_keys; /* hash → struct class, chained */
     struct map families;   /* hash → struct family, chained */
@@ -556,19 +559,22 @@ struct sched {
 
 static inline struct pend_page *page_find(const struct sched *sched, uint32_t job_id)
 {
-    uint64_t number = job_id / PENDS_PER_PAGE;
+    size_t page = job_id / PENDS_PER_PAGE - sched->pends.first; /* wraps around below the first */
 
-    if (sched->last_page && sched->last_page->number == number)
-        return sched->last_page;
-    return map_get_num(&sched->pages, number);
+    return page < sched->pends.count ? sched->pends.pages[page] : NULL;
 }
 
 static inline struct pend *pend_find(const struct sched *sched, uint32_t job_id)
 {
     struct pend_page *page = page_find(sched, job_id);
-    struct pend *pend = page ? &page->pends[job_id % PENDS_PER_PAGE] : NULL;
+    uint32_t at = job_id % PENDS_PER_PAGE;
 
-    return pend && pend->class ? pend : NULL;
+    return page && page->there[at / 64] >> (at % 64) & 1 ? &page->pends[at] : NULL;
+}
+
+static inline struct flights *flights_of(const struct sched *sched, uint32_t job_id)
+{
+    return map_len(&sched->flights) ? map_get_num(&sched->flights, job_id) : NULL;
 }
 
 static inline struct class *class_of(const struct sched *sched, const struct pend *pend)

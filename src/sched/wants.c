@@ -268,6 +268,8 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
             found = family;
         }
     }
+    if (found)
+        pend_fetch(sched, best.id);
     heap_set(&sched->offers, &host->offer_at, found, best);
 }
 
