@@ -292,7 +292,8 @@ struct family *family_for(struct sched *sched, const struct job *job)
 void family_free(struct family *family)
 {
     vec_done(&family->outs);
-    vec_done(&family->open);
+    vec_done(&family->open.items);
+    vec_done(&family->passed.items);
     free(family->charge);
     free(family->asks);
     free(family->lane_at);
@@ -344,7 +345,7 @@ void family_drop(struct sched *sched, struct family *family)
             heap_del(&sched->lanes.items[family->lanes[i]].heap, &family->lane_at[i]);
     }
     wants_del(sched, family);
-    for (size_t i = 0; i < sched->woken.len && family->wake_left; i++) {
+    for (size_t i = 0; i < sched->woken.len && family->waking; i++) {
         if (sched->woken.items[i] == family) {
             vec_remove(&sched->woken, i);
             break;
@@ -370,7 +371,7 @@ static void set_hot(struct sched *sched, struct family *family)
         heap_del(&sched->hot, &family->hot_at);
     else
         heap_set(&sched->hot, &family->hot_at, family, family->root->best);
-    if (family->open.len && !family->hot_at && family->end_by_us != INT64_MIN)
+    if (family_is_open(family) && !family->hot_at && family->end_by_us != INT64_MIN)
         waits_wake(sched, family);
 }
 

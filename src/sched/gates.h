@@ -44,7 +44,10 @@ struct gate {
 struct bin {
     struct family *family;
     struct waiting *line;
-    uint32_t open_at;    /* place + 1 among family->open; 0: not there */
+    uint32_t open_at;    /* place + 1 in family->open, or passed; 0: not there */
+    bool passed;         /* it is in the latter */
+    uint32_t keyed;      /* the job by which it is there */
+    uint64_t keyed_turn; /* and the turn of the priorities */
     int64_t shortest_us; /* no job of it has a shorter limit */
     struct line jobs;
 };
@@ -74,7 +77,8 @@ struct waiting {
     VEC(struct bin_at) bins;
     VEC(const struct family *) families; /* of these bins: one is found by it */
     struct order head;                   /* of its bins */
-    struct order first; /* where that job would be in the queue, if it is known; else 0 */
+    struct order first;  /* where that job would be in the queue, if it is known; else 0 */
+    uint64_t first_turn; /* of the priorities, when that was so */
     struct hang *hangs;
     struct gate *via;  /* that goes on when the job that it let out was tried */
     uint32_t outs;     /* jobs that are out and were not tried yet */
@@ -92,7 +96,9 @@ struct order line_first(const struct sched *sched, struct waiting *line);
 void line_hang(struct sched *sched, struct waiting *line, const struct family *family,
                const struct limit_hit *hit);
 void line_tidy(struct sched *sched, struct waiting *line); /* goes when nobody needs it */
-void bin_open(struct bin *bin, bool open);                 /* looks.c (3) */
+/* looks.c (3): it is open, by its first job; or is not. */
+void bin_open(const struct sched *sched, struct bin *bin);
+void bin_shut(struct bin *bin);
 
 /* looks.c */
 enum line_seen { LINE_OUT, LINE_STAYS };

@@ -9,8 +9,9 @@
  *     is go back too: SHOW_MOST at once, and as many with the next job that ends, or all when none
  *     is left to end.
  * (3) Bins that were passed because their family was cold are open. When it becomes hot and has
- *     nobody to try, or nobody who is short enough, their lines are looked at, some at a time until
- *     one lets a job out. Nobody is shown then, unless all go strictly in order.
+ *     nobody to try, or nobody who is short enough, their lines are looked at, in the order of the
+ *     first jobs of these bins, until one lets a job out. So are those whose first job goes before
+ *     the one that is about to be tried. Nobody is shown then, unless all go strictly in order.
  * (4) A job that would be given more than it asks for, and more than there is room for, is over: it
  *     is not let out again until a counter falls.
  */
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 
 /* Jobs of one look: shown, of one bin, without a counter to wait for; counters; lines. */
-enum { SHOW_MOST = 1, BIN_MOST = 16, LOST_MOST = 16, WALLS_MOST = 8, WAKE_MOST = 4 };
+enum { SHOW_MOST = 1, BIN_MOST = 16, LOST_MOST = 16, WALLS_MOST = 8, PASS_MOST = 4 };
 
 /* ---- who goes ---- */
 
@@ -218,14 +219,16 @@ static void show_more_later(struct sched *sched, struct waiting *line)
 }
 
 /* Those that a limit is in the way of are shut, those that were passed are open. (3) */
-static void shut_bins(struct waiting *line, const struct look *look)
+static void shut_bins(const struct sched *sched, struct waiting *line, const struct look *look)
 {
     vec_each (struct bin_at, at, &line->bins) {
         bool cold = at->family->end_by_us == INT64_MIN;
-        if (look->shut ? at->shut : cold && !at->shut) /* as it was, or not looked at */
-            continue;
-        at->shut = look->shut || at->turn == look->turn;
-        bin_open(at->bin, !at->shut);
+        if (!(look->shut ? at->shut : cold && !at->shut)) /* else as it was, or not looked at */
+            at->shut = look->shut || at->turn == look->turn;
+        if (at->shut)
+            bin_shut(at->bin);
+        else
+            bin_open(sched, at->bin);
     }
 }
 
@@ -258,7 +261,7 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
         int64_t most = (int64_t)MIN(wall->most, (uint64_t)INT64_MAX / 2);
         gate_hang(sched, line, wall->holder, (unsigned)wall->tres, (int64_t)wall->least - most);
     }
-    shut_bins(line, &look);
+    shut_bins(sched, line, &look);
     if (line->colds)
         show_more_later(sched, line);
     line_tidy(sched, line);
@@ -289,35 +292,88 @@ static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
     line_tidy(sched, line);
 }
 
+/* All of them are to be looked at: those that were go back to the others. */
+static void open_again(struct family *family)
+{
+    if (family->passed.items.len > family->open.items.len) {
+        struct heap passed = family->passed;
+        family->passed = family->open;
+        family->open = passed;
+        for (size_t i = 0; i < family->open.items.len; i++)
+            CONTAINER_OF(family->open.items.items[i].at, struct bin, open_at)->passed = false;
+    }
+    while (family->passed.items.len) {
+        struct heap_item item = family->passed.items.items[family->passed.items.len - 1];
+        heap_del(&family->passed, item.at);
+        CONTAINER_OF(item.at, struct bin, open_at)->passed = false;
+        heap_set(&family->open, item.at, family, item.key);
+    }
+}
+
 void waits_wake(struct sched *sched, struct family *family)
 {
-    if (!family->wake_left)
+    if (!family->waking)
         vec_push(&sched->woken, family);
-    family->wake_left = (uint32_t)family->open.len;
+    family->waking = true;
+    open_again(family);
+}
+
+/* The line of the bin is to be looked at. */
+static void wake_line(struct sched *sched, const struct bin *bin)
+{
+    struct waiting *line = bin->line;
+    bool show = sched->in_order || (line->review && !line->woken);
+
+    waits_review(sched, line->number + 1, false);
+    line->woken = !show;
+}
+
+static struct bin *pass_first(struct family *family)
+{
+    struct heap_item item = *heap_top(&family->open);
+    struct bin *bin = CONTAINER_OF(item.at, struct bin, open_at);
+
+    heap_del(&family->open, item.at);
+    bin->passed = true;
+    heap_set(&family->passed, item.at, family, item.key);
+    return bin;
+}
+
+bool waits_ahead(struct sched *sched, struct family *family, struct order order)
+{
+    if (!family_is_open(family))
+        return false;
+    if (family->passed_at != sched->changes) { /* something happened since they were looked at */
+        family->passed_at = sched->changes;
+        open_again(family);
+    }
+    const struct heap_item *top = heap_top(&family->open);
+    if (!top || !order_before(top->key, order))
+        return false;
+    wake_line(sched, pass_first(family));
+    return true;
 }
 
 /* (3) */
 static void wake(struct sched *sched, unsigned *budget)
 {
     struct family *family = sched->woken.items[sched->woken.len - 1];
+    const struct heap_item *top = NULL;
+    bool woken = false;
 
-    for (unsigned i = 0; i < WAKE_MOST && family->wake_left; i++) {
-        if (!family->open.len || family->end_by_us == INT64_MIN || family->hot_at) {
-            family->wake_left = 0;
+    for (unsigned i = 0; i < PASS_MOST && !woken; i++) {
+        top = family->end_by_us == INT64_MIN || family->hot_at ? NULL : heap_top(&family->open);
+        if (!top)
             break;
-        }
-        /* From the last one on: what takes the place of one that is shut was looked at. */
-        family->wake_left = MIN(family->wake_left, (uint32_t)family->open.len) - 1;
-        const struct bin *bin = family->open.items[family->wake_left];
-        if (!sched->in_order && !family_is_hot(sched, family, bin->shortest_us))
-            continue;
-        struct waiting *line = bin->line;
-        bool show = sched->in_order || (line->review && !line->woken);
-        waits_review(sched, line->number + 1, false);
-        line->woken = !show;
+        const struct bin *bin = pass_first(family);
+        woken = sched->in_order || family_is_hot(sched, family, bin->shortest_us);
+        if (woken)
+            wake_line(sched, bin);
     }
-    if (!family->wake_left)
+    if (!top) {
+        family->waking = false;
         sched->woken.len--;
+    }
     budget_take(budget, 1);
 }
 

@@ -379,7 +379,7 @@ static struct family *hottest(struct sched *sched, struct order *order)
         heap_set(&sched->hot, &family->hot_at, family, *order);
         if (order_is_last(*order)) {
             family_tried(sched, family);
-            if (family->open.len) /* those of lines may be short enough */
+            if (family_is_open(family)) /* those of lines may be short enough */
                 waits_wake(sched, family);
         }
     }
@@ -493,6 +493,8 @@ static void plan_on(struct sched *sched, unsigned *budget)
             break;
         if (!family || limits_to_review(sched))
             continue; /* somebody was let out */
+        if (waits_ahead(sched, family, order))
+            continue;
         uint64_t looked = sched->looked, cost = shape_cost(sched, family->shape);
         try_next(sched, family, order, host);
         budget_take(budget, cost + COST_TRY + (sched->looked - looked) / HOSTS_PER_COST);

@@ -124,10 +124,11 @@ struct family {
     struct ask *asks;                   /* shape->partition_count * kinds */
     struct class *root;
     VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
-    VEC(struct bin *)
-    open;               /* of lines: jobs that no limit was found to keep waiting; looks.c (3) */
+    /* Of lines: jobs that no limit was found to keep waiting; those that were looked at. looks.c (3) */
+    struct heap open, passed;
     uint64_t *charge;   /* what a job of it asks for, by TRES; NULL: not worked out */
-    uint32_t wake_left; /* of these to be looked at, because it is hot */
+    uint64_t passed_at; /* sched->changes when those that were passed were open again */
+    bool waking;        /* they are looked at, because it is hot */
     uint32_t class_count;
     uint32_t hot_at;
     uint32_t *lane_at; /* one per partition of the shape */
@@ -245,6 +246,10 @@ bool family_will_try(const struct sched *sched, const struct family *family, int
 /* Would it be, if it had such a job; and with the hosts that are on offer? */
 bool family_is_hot(const struct sched *sched, const struct family *family, int64_t limit_us);
 bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us);
+static inline bool family_is_open(const struct family *family)
+{
+    return family->open.items.len || family->passed.items.len;
+}
 /* Jobs that were let out are not tried here: others of their lines follow. */
 void family_tried(struct sched *sched, struct family *family);
 void classes_done(struct sched *sched);

@@ -281,6 +281,8 @@ void waits_review_all(struct sched *sched);
 void waits_out(struct sched *sched, uint32_t line, int by);
 /* The family is hot and has nobody to try: who is in lines? */
 void waits_wake(struct sched *sched, struct family *family);
+/* Does somebody in a line go before the job that is to be tried? Then the line is looked at first. */
+bool waits_ahead(struct sched *sched, struct family *family, struct order order);
 void waits_done(struct sched *sched);
 bool waits_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 /* Lets go who waited for counters that have fallen. */

@@ -83,24 +83,28 @@ uint32_t waits_line(struct sched *sched, const struct job *job)
     return (line ? line : line_new(sched, job, key))->number + 1;
 }
 
-void bin_open(struct bin *bin, bool open)
+void bin_open(const struct sched *sched, struct bin *bin)
 {
     struct family *family = bin->family;
+    uint32_t head = line_head(&bin->jobs).id;
 
-    if (open && !bin->open_at) {
-        vec_push(&family->open, bin);
-        bin->open_at = (uint32_t)family->open.len;
-    } else if (!open && bin->open_at) {
-        struct bin *last = family->open.items[--family->open.len];
-        last->open_at = bin->open_at;
-        family->open.items[bin->open_at - 1] = last;
-        bin->open_at = 0;
-    }
+    if (bin->open_at && bin->keyed == head && bin->keyed_turn == sched->turn)
+        return;
+    bin->keyed = head;
+    bin->keyed_turn = sched->turn;
+    heap_set(bin->passed ? &family->passed : &family->open, &bin->open_at, family,
+             class_order(sched, state_job(sched->state, head)));
+}
+
+void bin_shut(struct bin *bin)
+{
+    heap_del(bin->passed ? &bin->family->passed : &bin->family->open, &bin->open_at);
+    bin->passed = false;
 }
 
 static void bin_free(struct bin *bin)
 {
-    bin_open(bin, false);
+    bin_shut(bin);
     line_done(&bin->jobs);
     free(bin);
 }
@@ -187,6 +191,8 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
     line->bins.items[at].head = line_head(&bin->jobs);
     bin->shortest_us = MIN(bin->shortest_us, class->limit_us);
     line->bins.items[at].shortest_us = bin->shortest_us;
+    if (bin->open_at)
+        bin_open(sched, bin);
     if (order_before(order, line->head) || (line->bins.len == 1 && line->head.id != order.id)) {
         line->head = line->bins.len == 1 ? line->bins.items[0].head : order;
         line->first = (struct order){ 0, 0 };
@@ -207,6 +213,8 @@ void waits_del(struct sched *sched, uint32_t number, const struct class *class, 
         bin_free(place->bin);
         *place = line->bins.items[--line->bins.len];
         line->families.items[at] = line->families.items[--line->families.len];
+    } else if (place->bin->open_at) {
+        bin_open(sched, place->bin);
     }
     if (!line->bins.len)
         gate_unhang(line, 0, FOR_OVER);
@@ -223,8 +231,10 @@ struct order line_first(const struct sched *sched, struct waiting *line)
 {
     if (!line->bins.len)
         return ORDER_LAST;
-    if (!line->first.id)
+    if (!line->first.id || line->first_turn != sched->turn) {
         line->first = class_order(sched, state_job(sched->state, line->head.id));
+        line->first_turn = sched->turn;
+    }
     return line->first;
 }
 
