@@ -40,10 +40,5 @@ bool query_gone(const struct query *query, const struct state *state, struct id_
         if (gone->index > since)
             vec_push(&out->ids, gone->id);
     }
-    for (const struct job *job = state_job_from(state, 1); job;
-         job = state_job_from(state, (uint64_t)job->id + 1)) {
-        if (job->changed > since && !query_match(query, state, job))
-            vec_push(&out->ids, job->id);
-    }
     return true;
 }

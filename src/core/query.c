@@ -24,7 +24,8 @@ struct query {
     struct wanted {
         uint32_t array_id; /* 0: none yet */
         struct bitset tasks;
-    } * wanted; /* tasks of the array that is being walked */
+    } * wanted;           /* tasks of the array that is being walked */
+    struct id_list *gone; /* of query_collect(), or NULL */
 };
 
 static bool read_id(const char **at, uint32_t *out)
@@ -331,6 +332,11 @@ static bool only_single(const struct query *query, const struct state *state)
     return job && !job->array && !(job->more && job->more->het_count);
 }
 
+void query_collect(struct query *query, struct id_list *out)
+{
+    query->gone = query->changes ? out : NULL;
+}
+
 bool query_since(const struct query *query, uint64_t *since)
 {
     *since = query->since;
@@ -360,7 +366,10 @@ const struct job *query_next(const struct query *query, const struct state *stat
             cursor->task = 0;
         }
         bool fresh = !query->changes || job->changed > query->since;
-        if (fresh && query_match(query, state, job)) {
+        bool match = fresh && query_match(query, state, job);
+        if (fresh && !match && query->gone)
+            vec_push(&query->gone->ids, job->id);
+        if (match) {
             if (!query->request->array_expand || !job_is_meta(job)) {
                 cursor->job =
                     only_single(query, state) ? (uint64_t)UINT32_MAX + 1 : (uint64_t)job->id + 1;

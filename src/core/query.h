@@ -49,9 +49,11 @@ const struct job *query_next(const struct query *query, const struct state *stat
 /* Is the query about changes, and since which index? */
 bool query_since(const struct query *query, uint64_t *since);
 /*
- * changed_since: the ids that a reader of an earlier list is to drop, added to `out`; false when that
- * list is too old, and then the query gives everything. Looks at every job once.
+ * changed_since: the ids that a reader of an earlier list is to drop. Those that changed and do not match
+ * (any more) are added to `out` by query_next() when it meets them; query_gone() adds those that are
+ * forgotten, and is false when that list is too old: then the query gives everything.
  */
+void query_collect(struct query *query, struct id_list *out);
 bool query_gone(const struct query *query, const struct state *state, struct id_list *out);
 
 /* Does one job match (for watchers)? */

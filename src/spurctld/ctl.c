@@ -43,6 +43,9 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     case CTL_TIMER_AWAKE:
         ctl_arm_awake(ctl);
         break;
+    case CTL_TIMER_LISTS:
+        ctl_lists_timer(ctl);
+        break;
     case CTL_TIMERS:
         break;
     }

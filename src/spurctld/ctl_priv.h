@@ -301,6 +301,7 @@ void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_query.c ---- */
 void ctl_listings_gone(struct ctl *ctl);
+void ctl_lists_timer(struct ctl *ctl);
 
 /* ---- objects ---- */
 /* May the asker change this job? */

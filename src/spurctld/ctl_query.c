@@ -3,7 +3,8 @@
  * ctl_query.c - what people ask about jobs: lists, one job, watching, explaining
  *
  * (1) A list is a stream of chunks by job-id cursor. It goes on only while its reader keeps up, so
- *     a slow reader costs one chunk of memory, and in slices, so that it never holds up a submit.
+ *     a slow reader costs one chunk of memory. All lists together get a slice of each turn of the
+ *     loop, so that they never hold up a submit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,17 @@
 #include "core/pb.h"
 #include "spurctld/ctl_priv.h"
 
-enum { CHUNK_BYTES = 256 * 1024, SLICE_RECORDS = 5000 };
+/* A piece of a list takes a fraction of the slice. */
+enum { CHUNK_BYTES = 32 * 1024, PIECE_RECORDS = 2000, SLICE_US = 1500 };
 
 struct listing {
     struct ctl_ask *ask;
     struct query *query;
     struct query_cursor cursor;
     enum job_parts parts;
-    bool sent, stale, changes;
+    bool stale, changes;
+    bool ready; /* its reader takes more */
+    struct id_list gone;
     uint64_t index; /* when it began: what changes meanwhile is in the next one */
 };
 
@@ -40,6 +44,7 @@ static void ask_planner(const struct ctl *ctl, const struct job *job, struct str
 static void listing_free(struct listing *listing)
 {
     query_free(listing->query);
+    vec_done(&listing->gone.ids);
     free(listing);
 }
 
@@ -67,16 +72,15 @@ static void add_job(struct str *chunk, const struct str *job)
     pb_add_field(chunk, 1, job->data, job->len);
 }
 
-static void add_tail(struct ctl *ctl, const struct listing *listing, struct str *chunk)
+static void add_tail(struct ctl *ctl, struct listing *listing, struct str *chunk)
 {
     ListJobsReply tail = LIST_JOBS_REPLY__INIT;
-    struct id_list gone = { 0 };
 
     if (listing->changes) {
         tail.has_whole = true;
-        tail.whole = !query_gone(listing->query, ctl->state, &gone);
-        tail.n_gone = gone.ids.len;
-        tail.gone = gone.ids.items;
+        tail.whole = !query_gone(listing->query, ctl->state, &listing->gone);
+        tail.n_gone = listing->gone.ids.len;
+        tail.gone = listing->gone.ids.items;
     }
 
     tail.has_index = tail.has_now_us = true;
@@ -87,43 +91,78 @@ static void add_tail(struct ctl *ctl, const struct listing *listing, struct str 
     str_reserve(chunk, len);
     list_jobs_reply__pack(&tail, (uint8_t *)chunk->data + chunk->len);
     chunk->len += len;
-    vec_done(&gone.ids);
 }
 
-/* Sends chunks while the reader takes them; returns true at the end. */
-static bool listing_go(struct ctl *ctl, struct listing *listing)
+/* As many as fit into a chunk, of so many records; true when it is the last. */
+static bool fill_chunk(struct ctl *ctl, struct listing *listing, struct str *chunk)
 {
-    struct ctl_ask *ask = listing->ask;
-    const struct job *job = NULL;
     struct str one = { 0 }, nodes = { 0 };
-    bool gone = false, end = false;
+    unsigned budget = PIECE_RECORDS;
+    bool end = false;
 
-    while (!gone && !end && ask->ops->writable(ask)) { /* (1) */
-        struct str chunk = { 0 };
-        while (chunk.len < CHUNK_BYTES) {
-            unsigned budget = SLICE_RECORDS;
-            uint32_t task;
-            job = query_next(listing->query, ctl->state, &listing->cursor, &budget, &task);
-            if (!job && budget == 0)
-                continue;
-            if (!job) {
-                end = true;
-                break;
-            }
-            str_clear(&one);
-            struct job_words words = { .as_task = task != NO_TASK, .task = task };
-            ask_planner(ctl, job, &nodes, &words);
-            job_pack(ctl->state, job, listing->parts, &words, &one);
-            add_job(&chunk, &one);
+    while (chunk->len < CHUNK_BYTES && budget) {
+        uint32_t task;
+        const struct job *job =
+            query_next(listing->query, ctl->state, &listing->cursor, &budget, &task);
+        if (!job) {
+            end = budget > 0;
+            break;
         }
-        if (end)
-            add_tail(ctl, listing, &chunk);
-        gone = !ask->ops->send(ask, &chunk);
-        str_done(&chunk);
+        str_clear(&one);
+        struct job_words words = { .as_task = task != NO_TASK, .task = task };
+        ask_planner(ctl, job, &nodes, &words);
+        job_pack(ctl->state, job, listing->parts, &words, &one);
+        add_job(chunk, &one);
     }
     str_done(&one);
     str_done(&nodes);
+    return end;
+}
+
+/* One piece, if the reader takes it; true at the end. */
+static bool listing_go(struct ctl *ctl, struct listing *listing)
+{
+    struct ctl_ask *ask = listing->ask;
+    struct str chunk = { 0 };
+
+    listing->ready = ask->ops->writable(ask);
+    if (!listing->ready)
+        return false;
+    bool end = fill_chunk(ctl, listing, &chunk), gone = false;
+    if (end)
+        add_tail(ctl, listing, &chunk);
+    if (chunk.len)
+        gone = !ask->ops->send(ask, &chunk);
+    str_done(&chunk);
     return gone || end;
+}
+
+static void listing_piece(struct ctl *ctl, struct listing *listing)
+{
+    struct ctl_ask *ask = listing->ask;
+
+    if (!listing_go(ctl, listing))
+        return;
+    listing_drop(ctl, listing);
+    ask->ops->end(ask);
+}
+
+/* (1): each in turn, the one that has had a piece last. */
+void ctl_lists_timer(struct ctl *ctl)
+{
+    int64_t begin = ctl_mono(ctl);
+    size_t idle = 0;
+
+    while (idle < ctl->listings.len && ctl_mono(ctl) - begin < SLICE_US) {
+        struct listing *listing = ctl->listings.items[0];
+        vec_remove(&ctl->listings, 0);
+        vec_push(&ctl->listings, listing);
+        idle = listing->ready ? 0 : idle + 1;
+        if (listing->ready)
+            listing_piece(ctl, listing);
+    }
+    if (idle < ctl->listings.len)
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
 void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
@@ -146,19 +185,21 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     listing->parts = request->with_priority ? JOB_PACK_PRIORITY
                      : request->with_spec   ? JOB_PACK_FULL
                                             : JOB_PACK_BRIEF;
+    query_collect(query, &listing->gone);
     ask->data = listing;
     vec_push(&ctl->listings, listing);
-    ctl_ask_writable(ctl, ask);
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
+    listing_piece(ctl, listing); /* mostly that is all */
 }
 
 void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask)
 {
     struct listing *listing = ask->data;
 
-    if (!listing || !listing_go(ctl, listing))
+    if (!listing)
         return;
-    listing_drop(ctl, listing);
-    ask->ops->end(ask);
+    listing->ready = true;
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
 void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)

@@ -62,8 +62,8 @@ static void on_soon(uv_idle_t *idle)
 
     server->due_soon = 0;
     uv_idle_stop(idle);
-    for (int i = 0; i < CTL_TIMERS && !server->stopping; i++) {
-        if (due & 1U << i)
+    for (int i = 0; i < CTL_TIMERS; i++) {
+        if (due & 1U << i && (!server->stopping || i == CTL_TIMER_LISTS))
             ctl_timer(server->ctl, (enum ctl_timer)i);
     }
 }
@@ -74,7 +74,7 @@ static void io_timer(void *ctx, enum ctl_timer which, int64_t at_us)
     uv_timer_t *timer = &server->timers[which];
 
     server->due_soon &= ~(1U << which);
-    if (!at_us || server->stopping) {
+    if (!at_us || (server->stopping && which != CTL_TIMER_LISTS)) { /* lists are finished */
         uv_timer_stop(timer);
         return;
     }

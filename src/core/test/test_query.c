@@ -289,6 +289,7 @@ static void changes_since_an_index(void **unused)
     uint32_t comes = fix_submit(fix, &spec);
     fix_cancel(fix, ends, NULL);
     assert_int_equal(query_new(fix->state, &request, &query, &err), 0);
+    query_collect(query, &gone);
     const struct job *job = query_next(query, fix->state, &cursor, NULL, &task);
     assert_true(job && job->id == comes && stays != comes);
     assert_null(query_next(query, fix->state, &cursor, NULL, &task));
