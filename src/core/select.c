@@ -134,7 +134,7 @@ static void on_het(struct state *state, struct job *first, const struct select_a
     }
 }
 
-static enum err_code on_id(struct state *state, uint32_t id, const char *tasks,
+static enum err_code on_id(struct state *state, uint32_t id, const char *tasks, bool alone,
                            const struct select_act *act, struct err *err, struct events *out)
 {
     struct tally tally = { 0 };
@@ -144,7 +144,7 @@ static enum err_code on_id(struct state *state, uint32_t id, const char *tasks,
         tally.first = ERR_INVALID_JOB_ID;
     else if (!str_is_empty(tasks))
         on_tasks(state, job, tasks, act, &tally, err, out);
-    else if (job->array && job->array->id == id)
+    else if (job->array && job->array->id == id && !alone)
         on_array(state, job, act, &tally, err, out);
     else if (job->more && job->more->het_count && job->more->het_offset == 0)
         on_het(state, job, act, &tally, err, out);
@@ -167,7 +167,7 @@ enum err_code select_each(struct state *state, const JobSelect *jobs, const stru
         return ERR_INVALID_JOB_ID;
     for (size_t i = 0; i < jobs->n_job_ids; i++) {
         const char *tasks = jobs->n_job_ids == 1 ? jobs->array_tasks : NULL;
-        enum err_code code = on_id(state, jobs->job_ids[i], tasks, act, err, out);
+        enum err_code code = on_id(state, jobs->job_ids[i], tasks, jobs->alone, act, err, out);
         if (code == ERR_OK)
             done++;
         else if (first == ERR_OK)

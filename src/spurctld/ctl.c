@@ -45,6 +45,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         break;
     case CTL_TIMER_LISTS:
         ctl_lists_timer(ctl);
+        ctl_many_timer(ctl);
         break;
     case CTL_TIMERS:
         break;
@@ -169,6 +170,7 @@ void ctl_free(struct ctl *ctl)
     ctl_resv_done(ctl);
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
+    ctl_many_gone(ctl);
     vec_done(&ctl->readings);
     vec_done(&ctl->queue);
     str_done(&ctl->packed);

@@ -39,7 +39,7 @@ enum ctl_timer {
     CTL_TIMER_RETRY, /* the disk refused a batch: see whether it takes one now */
     CTL_TIMER_HOLD,  /* an allocation whose client is gone */
     CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_awake.c */
-    CTL_TIMER_LISTS, /* lists that are not finished */
+    CTL_TIMER_LISTS, /* lists that are not finished, and jobs that a filter has yet to find */
     CTL_TIMERS
 };
 

@@ -6,7 +6,8 @@
  * (2) Each id that is named becomes a command with a request id of its own, made from the request's
  *     and the id's place: asked again, each is answered as the first time.
  * (3) What a filter matches is done in order of job id, IDS_PER_COMMAND at a time, the next when the
- *     last is durable. All carry the request's id, and core remembers how far it got: asked again,
+ *     last is durable, and found LOOKS_PER_TURN jobs at a time. An array that is matched is its record:
+ *     those of its tasks are matched by themselves. So is an array that is named and has many. All carry the request's id, and core remembers how far it got: asked again,
  *     also of another leader, it goes on from there and does nothing twice. That there was nothing to do
  *     is remembered too: what comes later was not meant, however late a second copy of the request is.
  */
@@ -17,7 +18,7 @@
 #include "base/hash.h"
 #include "spurctld/ctl_many.h"
 
-enum { IDS_PER_COMMAND = 1000 };
+enum { IDS_PER_COMMAND = 200, LOOKS_PER_TURN = 5000 };
 
 struct many {
     struct ctl_ask *ask;
@@ -28,8 +29,16 @@ struct many {
     /* (3) */
     struct query *query;
     struct query_cursor cursor;
-    uint32_t after;   /* the last job of the last command */
-    uint32_t next_id; /* jobs that come later are not meant */
+    uint32_t after;                /* the last job of the last command */
+    uint32_t next_id;              /* jobs that come later are not meant */
+    uint32_t ids[IDS_PER_COMMAND]; /* that were found for the next command */
+    size_t id_count;
+    /* Of an array that was named: */
+    struct many *of;
+    const char *id;
+    uint8_t request_id[16];
+    bool done;             /* something was */
+    enum err_code refused; /* the first that was not */
 };
 
 struct many_one {
@@ -60,6 +69,8 @@ static void add_result(struct many *many, const char *id, enum err_code code, co
     vec_push(&many->results, result);
 }
 
+static void array_answered(struct many *many);
+
 /* Answers when nothing is waited for any more; the arena, and `many` in it, are gone then. */
 static void many_step(struct many *many)
 {
@@ -70,6 +81,10 @@ static void many_step(struct many *many)
     if (--many->waiting)
         return;
     query_free(many->query);
+    if (many->of) {
+        array_answered(many);
+        return;
+    }
     reply.n_results = many->results.len;
     reply.results = items;
     if (many->err.code)
@@ -106,6 +121,8 @@ static void add_rejected(struct many *many, const struct events *events, const c
     }
 }
 
+static void next_command(struct ctl *ctl, struct many *many);
+
 /* ---- ids that are named ---- */
 
 static void one_done(struct ctl *ctl, void *arg, const struct events *events, const struct err *err)
@@ -134,6 +151,10 @@ static void place_id(const uint8_t id[16], size_t place, uint8_t out[16])
     memcpy(out, place ? (const void *)halves : id, 16);
 }
 
+static bool has_many_records(const struct job *job, const struct job_ref *ref);
+static void array_id(struct ctl *ctl, struct many *of, const char *id, const uint8_t *request_id,
+                     uint32_t after);
+
 static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t place)
 {
     struct ctl_ask *ask = many->ask;
@@ -141,12 +162,12 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
     JobSelect select = JOB_SELECT__INIT;
     struct job_ref ref;
     struct err err = { 0 };
-    struct request_seen seen;
+    struct request_seen seen = { 0 };
     uint8_t request_id[16];
 
     if (ask->who->request_id) {
         place_id(ask->who->request_id, place, request_id);
-        if (core_request_seen(ctl->state, ask->who->uid, request_id, &seen)) {
+        if (core_request_seen(ctl->state, ask->who->uid, request_id, &seen) && !seen.more) {
             add_result(many, id, seen.code, NULL);
             return;
         }
@@ -161,6 +182,11 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
         add_result(many, id, job ? ERR_PERMISSION : ERR_INVALID_JOB_ID, NULL);
         return;
     }
+    if (seen.more || has_many_records(job, &ref)) {
+        array_id(ctl, many, id, ask->who->request_id ? request_id : NULL,
+                 seen.more ? seen.job_id : 0);
+        return;
+    }
     select.n_job_ids = 1;
     select.job_ids = &job_id;
     if (ref.has_tasks)
@@ -168,6 +194,7 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
     *one = (struct many_one){ many, arena_strdup(ask->arena, id) };
     *select_of(many->command) = &select;
     ctl_stamp_ask(ask, many->command);
+    many->command->has_after_job = many->command->has_upto_job = false; /* of an array before it */
     if (ask->who->request_id)
         many->command->request_id.data = request_id;
     many->waiting++;
@@ -185,42 +212,50 @@ void ctl_many_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char *
 
 /* ---- what a filter matches ---- */
 
-static void next_command(struct ctl *ctl, struct many *many);
-
 static void some_done(struct ctl *ctl, void *arg, const struct events *events,
                       const struct err *err)
 {
     struct many *many = arg;
 
-    if (err)
+    if (err) {
         many->err = *err;
-    else
+    } else if (many->of) {
+        const struct event *answer = ctl_answer(events);
+        many->done = many->done || answer->code == ERR_OK;
+        many->refused = many->refused ? many->refused : answer->code;
+    } else {
         add_rejected(many, events, NULL);
+    }
     if (!err && many->after)
         next_command(ctl, many);
     many_step(many);
 }
 
-/* At most IDS_PER_COMMAND ids; false when they are the last. */
-static bool next_ids(struct ctl *ctl, struct many *many, uint32_t *ids, size_t *count)
+enum found { FOUND_LAST, FOUND_MORE, FOUND_NOT_YET };
+
+/* At most IDS_PER_COMMAND ids. */
+static enum found find_ids(struct ctl *ctl, struct many *many)
 {
     unsigned most = ctl->ids_per_command ? MIN(ctl->ids_per_command, IDS_PER_COMMAND)
                                          : (unsigned)IDS_PER_COMMAND;
+    unsigned budget = LOOKS_PER_TURN;
     const struct job *job;
     uint32_t task;
 
-    for (*count = 0;;) {
+    for (;;) {
         struct query_cursor before = many->cursor;
-        job = query_next(many->query, ctl->state, &many->cursor, NULL, &task);
+        job = query_next(many->query, ctl->state, &many->cursor, &budget, &task);
+        if (!job && !budget)
+            return FOUND_NOT_YET;
         if (!job || job->id >= many->next_id)
-            return false;
+            return FOUND_LAST;
         if (!ctl_may_change(many->ask, job)) /* (1) */
             continue;
-        if (*count == most) {
+        if (many->id_count == most) {
             many->cursor = before;
-            return true;
+            return FOUND_MORE;
         }
-        ids[(*count)++] = job->id;
+        many->ids[many->id_count++] = job->id;
     }
 }
 
@@ -236,24 +271,100 @@ static void nothing_to_do(struct ctl *ctl, struct many *many)
 static void next_command(struct ctl *ctl, struct many *many)
 {
     Command *command = many->command;
-    uint32_t ids[IDS_PER_COMMAND];
     JobSelect select = JOB_SELECT__INIT;
 
-    bool more = next_ids(ctl, many, ids, &select.n_job_ids);
-    if (!select.n_job_ids) {
+    enum found found = find_ids(ctl, many);
+    if (found == FOUND_NOT_YET) { /* in the next turn of the loop */
+        many->waiting++;
+        vec_push(&ctl->finders, many);
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
+        return;
+    }
+    if (!many->id_count) {
         if (!many->after)
             nothing_to_do(ctl, many);
         return;
     }
-    select.job_ids = ids;
+    select.n_job_ids = many->id_count;
+    select.job_ids = many->ids;
+    select.has_alone = select.alone = true;
     *select_of(command) = &select;
     ctl_stamp_ask(many->ask, command);
+    if (many->of && many->ask->who->request_id)
+        command->request_id.data = many->request_id;
     command->has_after_job = true;
     command->after_job = many->after;
-    command->has_upto_job = more;
-    command->upto_job = many->after = more ? ids[select.n_job_ids - 1] : 0;
+    command->has_upto_job = found == FOUND_MORE;
+    command->upto_job = many->after = found == FOUND_MORE ? many->ids[many->id_count - 1] : 0;
+    many->id_count = 0;
     many->waiting++;
     ctl_propose(ctl, command, some_done, many);
+}
+
+void ctl_many_timer(struct ctl *ctl)
+{
+    if (!ctl->finders.len)
+        return;
+    struct many *many = ctl->finders.items[0];
+    vec_remove(&ctl->finders, 0);
+    next_command(ctl, many);
+    many_step(many);
+    if (ctl->finders.len)
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
+}
+
+void ctl_many_gone(struct ctl *ctl)
+{
+    vec_each (struct many *, at, &ctl->finders) {
+        query_free((*at)->query);
+        free((*at)->results.items);
+    }
+    vec_done(&ctl->finders);
+}
+
+/* ---- an array that is named and has many records ---- */
+
+static void array_answered(struct many *many)
+{
+    struct many *of = many->of;
+
+    if (many->err.code)
+        of->err = many->err;
+    else
+        add_result(of, many->id, many->done ? ERR_OK : many->refused, NULL);
+    many_step(of);
+}
+
+static void array_id(struct ctl *ctl, struct many *of, const char *id, const uint8_t *request_id,
+                     uint32_t after)
+{
+    struct many *many = many_new(of->ask, of->command);
+    ListJobsRequest *filter = ARENA_NEW(of->ask->arena, ListJobsRequest);
+    char **ids = ARENA_ARRAY(of->ask->arena, char *, 1);
+
+    list_jobs_request__init(filter);
+    many->of = of;
+    many->id = ids[0] = arena_strdup(of->ask->arena, id);
+    if (request_id)
+        memcpy(many->request_id, request_id, sizeof(many->request_id));
+    many->after = after;
+    many->cursor.job = after ? (uint64_t)after + 1 : 0;
+    many->next_id = state_head(ctl->state).next_job_id;
+    many->done = after != 0;
+    filter->n_ids = 1;
+    filter->ids = ids;
+    filter->has_all_states = filter->all_states = true;
+    filter->has_hidden_too = filter->hidden_too = true;
+    of->waiting++;
+    if (query_new(ctl->state, filter, &many->query, &many->err) == 0)
+        next_command(ctl, many);
+    many_step(many);
+}
+
+static bool has_many_records(const struct job *job, const struct job_ref *ref)
+{
+    return !ref->has_tasks && job->array && job->array->id == job->id &&
+           job->array->records > IDS_PER_COMMAND;
 }
 
 void ctl_many_filter(struct ctl *ctl, struct ctl_ask *ask, Command *command,

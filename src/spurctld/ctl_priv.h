@@ -153,6 +153,7 @@ struct ctl {
     VEC(struct watcher) watchers;
     VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
+    VEC(struct many *) finders; /* ctl_many.c */
     VEC(struct reading *) readings;
     struct ctl_counts counts;
 };
@@ -302,6 +303,8 @@ void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
 /* ---- ctl_query.c ---- */
 void ctl_listings_gone(struct ctl *ctl);
 void ctl_lists_timer(struct ctl *ctl);
+void ctl_many_timer(struct ctl *ctl);
+void ctl_many_gone(struct ctl *ctl);
 
 /* ---- objects ---- */
 /* May the asker change this job? */

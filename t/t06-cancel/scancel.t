@@ -85,6 +85,21 @@ run scancel -i "$r" <<<y
 wait_for 10 job_is "$r" CANCELLED
 is "-i and yes" "$(state "$r")" CANCELLED
 
+# More records than one command takes: each task was held by itself, one is not
+a=$(sbatch --parsable -H -o /dev/null --array=1-460 --wrap true)
+scontrol hold "${a}_[1-450]"
+is "tasks that were held have records" "$(squeue -h -j "$a" -o %i | grep -c _[0-9])" 450
+run scancel "$a"
+is "an array of many records: exit code" "$code$err" 0
+is "all of the array is cancelled" "$(squeue -h -j "$a" 2>/dev/null | wc -l)" 0
+a=$(sbatch --parsable -H -J many -o /dev/null --array=1-460 --wrap true)
+scontrol hold "${a}_[1-450]"
+b=$(sbatch --parsable -H -J few -o /dev/null --wrap true)
+scancel -n many
+is "by name, too" "$(squeue -h -j "$a" 2>/dev/null | wc -l)" 0
+is "and no other" "$(state "$b")" PENDING
+scancel "$b"
+
 # Another's job
 if [ "$(id -u)" -eq 0 ]; then
     h=$(hold mine)
