@@ -20,12 +20,12 @@ enum {
     WAIT_MIN_MS = 500,
     WAIT_MAX_MS = 4000,
     /*
-     * A commit costs etcd's members the same for few commands as for many. Who got an answer from a
-     * full batch often comes back at once: the next one waits for as many as the last one had, not
-     * for longer than a fraction of a commit. Few commands are not waited for.
+     * A commit costs etcd's members the same for few commands as for many. Who got an answer with
+     * many others often asks again at once: the next batch waits for as many, a fraction of what a
+     * commit takes. After few commands nothing is waited for.
      */
     GATHER_LEAST = 16,
-    GATHER_MS = 1,
+    GATHER_MS = 2,
 };
 
 static void send_flying(struct etcd_log *self);
@@ -103,28 +103,27 @@ static void on_gathered(void *arg)
     struct etcd_log *self = arg;
 
     self->gather_timer = NULL;
-    self->gathered = true;
+    self->expected = 0;
     send_next(self);
 }
 
-/* True: others are expected, and the batch goes when they are here or the time is over. */
-static bool gather(struct etcd_log *self)
+/* Who is answered now may ask again, beside those who wait already. */
+static void expect(struct etcd_log *self, uint32_t answered)
 {
-    if (self->gathered || self->last_count < GATHER_LEAST || self->queued >= self->last_count)
-        return false;
-    if (!self->gather_timer)
-        self->gather_timer = self->io->timer(self->io_ctx, GATHER_MS, on_gathered, self);
-    return true;
+    etcd_untimer(self, &self->gather_timer);
+    self->expected = 0;
+    if (answered < GATHER_LEAST || etcd_over(self))
+        return;
+    self->expected = MIN(self->queued + answered, (uint32_t)ETCD_BATCH_COMMANDS);
+    self->gather_timer = self->io->timer(self->io_ctx, GATHER_MS, on_gathered, self);
 }
 
 static void send_next(struct etcd_log *self)
 {
     if (!self->leading || self->flying || !self->queue || !self->released || etcd_over(self) ||
-        gather(self))
+        self->queued < self->expected)
         return;
-    etcd_untimer(self, &self->gather_timer);
-    self->gathered = false;
-    self->last_count = self->queue->count;
+    expect(self, 0);
     struct batch *batch = pop_queue(self);
     batch->first = self->log.point.index + 1;
     struct log_batch view = batch_view(batch, true);
@@ -168,6 +167,7 @@ static void committed(struct etcd_log *self)
     self->disk_full = false;
     bool going =
         etcd_deliver(self, &view, (struct span){ self->flying_value.data, self->flying_value.len });
+    expect(self, going ? batch->count : 0);
     batch_free(batch);
     if (going) {
         go_on(self);

@@ -88,8 +88,7 @@ struct etcd_log {
     bool flying_repeated; /* sent more than once, or without an answer */
     unsigned append_failures;
     void *append_call, *append_timer, *gather_timer;
-    uint32_t last_count; /* commands of the batch that was sent last */
-    bool gathered;       /* the next one has waited */
+    uint32_t expected; /* commands that the next batch waits for, until the timer */
 
     /* etcd_keep.c */
     struct payload_disk *disk;
