@@ -29,6 +29,7 @@ struct sim_run;
 
 struct sim_args {
     const char *config, *policy, *only, *limits, *timeline;
+    const char *checkpoint, *restart;
     uint32_t nodes, cpus, gpus; /* 0: not said */
     bool json, users, jobs, what_if, help;
 };
@@ -43,6 +44,7 @@ struct sim_job {
     int64_t submit_s, run_s, limit_s; /* limit -1: none is known */
     int64_t start_s, end_s;           /* what came of it; -1. The first start, the last end */
     int64_t since_s, left_s;          /* runs since then, and so long still at that time */
+    int64_t work_s;                   /* of its run time not done, or not saved */
     uint64_t mem_mb;                  /* of each node; 0: not said */
     uint32_t number;                  /* in the trace, as it is written there */
     uint32_t line;
@@ -56,6 +58,7 @@ struct sim_job {
     uint32_t bar, bars;         /* for the timeline: the first that is open, and how many */
     uint8_t fate;
     bool counted; /* in what is in use */
+    bool again;   /* was requeued before */
 };
 
 /* Where and when a job was: consecutive GPUs or CPUs of a node, or a part of one GPU. */
@@ -128,7 +131,10 @@ struct sim_sum {
 
 struct sim_how {
     const Config *config;
-    bool bars;                                          /* keep where each job was */
+    bool bars; /* keep where each job was */
+    int64_t
+        checkpoint_s;  /* requeued jobs saved what they had done: that often, 0 last; -1: never */
+    int64_t restart_s; /* and need so long to go on */
     bool (*tick)(void *ctx, const struct sim_run *run); /* now and then; false stops */
     void *ctx;
 };

@@ -22,7 +22,8 @@ static const struct option rows[] = {
           "fifo (strictly in order), backfill (in order, with EASY backfill), conservative (every "
           "waiting job has a promised start), sjf (the shortest "
           "time limit first), predict (the smallest first by what earlier jobs let expect; "
-          "predict:STRETCH:BOUND as order_stretch and order_bound). Several, with commas, are "
+          "predict:PATIENCE:LATE as order_patience and order_late), preempt (predict, and running "
+          "jobs are requeued for smaller ones: preemption.type = \"size\"). Several, with commas, are "
           "compared. What the configuration says when not given." },
     { .name = "nodes",
       .arg = "N",
@@ -54,6 +55,19 @@ static const struct option rows[] = {
           "Time limits of the jobs. trace: as written there, the run time where none is "
           "(default). exact: the run time. xF: F times the run time. random:F: between once and "
           "F times. none: no limits." },
+    { .name = "checkpoint",
+      .arg = "TIME",
+      .read = option_text,
+      .into = TEXT(checkpoint),
+      .help = "Requeued jobs go on from what they saved: every so often (minutes, or 1:00:00), 0: "
+              "when they were told to go. Without it they begin again." },
+    { .name = "restart",
+      .arg = "TIME",
+      .read = option_text,
+      .into = TEXT(restart),
+      .help =
+          "A job that was requeued needs so long more each time, before it goes on (0:01:00 with "
+          "--checkpoint, else 0)." },
     { .name = "timeline",
       .arg = "FILE",
       .read = option_text,
@@ -97,8 +111,8 @@ static const struct option_section sections[] = {
       "nodes while a job waited. FAIR: Jain's index of the users' slowdowns, 1 is alike. The same "
       "trace and options give the same figures, but for CMDS/S, the speed of the simulation." },
     { "PREEMPTION",
-      "As configured ([preemption]): a requeued job begins again, a suspended one goes on where it "
-      "stopped, SIGTERM is not heeded. Preemptions are counted under the figures." },
+      "As configured ([preemption]): a requeued job begins again, or goes on as --checkpoint and "
+      "--restart say; a suspended one goes on where it stopped, SIGTERM is not heeded. Preemptions are counted under the figures." },
     { "EXIT STATUS",
       "0, also when jobs were refused (they are counted); 1 after an error; 130 after Ctrl-C, which "
       "shows what is known so far." },

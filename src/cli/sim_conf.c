@@ -12,7 +12,7 @@
 #include "client/conf_file.h"
 
 const char *const sim_policies =
-    "fifo, backfill, conservative, sjf, predict, predict:STRETCH:BOUND";
+    "fifo, backfill, conservative, sjf, predict, preempt, predict:PATIENCE:LATE";
 
 enum { CPUS_PER_SHARED_GPU = 32 };
 
@@ -75,32 +75,36 @@ struct conf *sim_conf_read(const struct sim_args *args, const struct sim_trace *
 }
 
 static const struct {
-    const char *name, *plugin, *backfill, *order;
+    const char *name, *plugin, *backfill, *order, *preempt;
 } policies[] = {
     { "fifo", "builtin", "easy", "priority" },
     { "backfill", "backfill", "easy", "priority" },
     { "conservative", "backfill", "conservative", "priority" },
     { "sjf", "backfill", "easy", "sjf" },
     { "predict", "backfill", "easy", "predict" },
+    { "preempt", "backfill", "easy", "predict", "size" },
 };
 
-/* ":STRETCH[:BOUND]" */
+/* ":PATIENCE[:LATE]" */
 static bool read_numbers(Config *config, const char *text)
 {
     const char *colon = strchr(text, ':');
-    char stretch[16];
+    char patience[16];
     int64_t value;
 
-    snprintf(stretch, sizeof(stretch), "%.*s", (int)(colon ? (size_t)(colon - text) : strlen(text)),
-             text);
-    if (!str_to_i64(stretch, 0, 1000000, &value))
+    snprintf(patience, sizeof(patience), "%.*s",
+             (int)(colon ? (size_t)(colon - text) : strlen(text)), text);
+    if (!str_to_i64(patience, 0, 1000, &value))
         return false;
-    config->has_order_stretch = true;
-    config->order_stretch = (uint32_t)value;
+    config->has_order_patience = true;
+    config->order_patience = (uint32_t)value;
     if (!colon)
         return true;
-    config->has_order_bound_s = timefmt_read_duration(colon + 1, &config->order_bound_s, NULL) == 0;
-    return config->has_order_bound_s;
+    if (!str_to_i64(colon + 1, 0, 1000, &value))
+        return false;
+    config->has_order_late = true;
+    config->order_late = (uint32_t)value;
+    return true;
 }
 
 int sim_conf_policy(Config *config, const char *policy, struct err *err)
@@ -109,7 +113,7 @@ int sim_conf_policy(Config *config, const char *policy, struct err *err)
         size_t len = strlen(policies[i].name);
         if (strncmp(policies[i].name, policy, len) != 0)
             continue;
-        bool numbers = policy[len] == ':' && strcmp(policies[i].name, "predict") == 0;
+        bool numbers = policy[len] == ':' && strcmp(policies[i].order, "predict") == 0;
         if (policy[len] && !numbers)
             continue;
         if (numbers && !read_numbers(config, policy + len + 1))
@@ -117,6 +121,10 @@ int sim_conf_policy(Config *config, const char *policy, struct err *err)
         config->scheduler_plugin = (char *)(uintptr_t)policies[i].plugin;
         config->backfill = (char *)(uintptr_t)policies[i].backfill;
         config->scheduler_order = (char *)(uintptr_t)policies[i].order;
+        if (policies[i].preempt) {
+            config->preempt_type = (char *)(uintptr_t)policies[i].preempt;
+            config->preempt_mode = (char *)(uintptr_t) "REQUEUE";
+        }
         return 0;
     }
     return err_set(err, ERR_SYNTAX, "there is no policy '%s'; there are %s", policy ? policy : "",

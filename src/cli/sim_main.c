@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
+#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/sim.h"
 #include "client/conf_file.h"
@@ -73,6 +75,7 @@ struct job_of_it {
     struct str out;
     struct jsonw json;
     bool headed;
+    int64_t checkpoint_s, restart_s;
 };
 
 static int draw(struct job_of_it *it, const struct sim_run *run, const char *policy,
@@ -117,7 +120,12 @@ static int run_policy(struct job_of_it *it, const char *policy, struct err *err)
     struct progress progress = { .policy = policy ? policy : "configured",
                                  .terminal = isatty(STDERR_FILENO),
                                  .last = -1 };
-    struct sim_how how = { &config, it->args->timeline != NULL, tick, &progress };
+    struct sim_how how = { .config = &config,
+                           .bars = it->args->timeline != NULL,
+                           .checkpoint_s = it->checkpoint_s,
+                           .restart_s = it->restart_s,
+                           .tick = tick,
+                           .ctx = &progress };
     struct sim_run run = { 0 };
 
     if (policy && sim_conf_policy(&config, policy, err) < 0)
@@ -171,6 +179,22 @@ static int check_timeline(const struct sim_args *args, struct err *err)
     return 0;
 }
 
+/* What becomes of requeued jobs. */
+static int read_restart(struct job_of_it *it, struct err *err)
+{
+    const struct sim_args *args = it->args;
+
+    it->checkpoint_s = -1;
+    it->restart_s = args->checkpoint ? 60 : 0;
+    if (args->checkpoint && (timefmt_read_duration(args->checkpoint, &it->checkpoint_s, NULL) < 0 ||
+                             it->checkpoint_s < 0))
+        return err_set(err, ERR_SYNTAX, "--checkpoint %s is no time", args->checkpoint);
+    if (args->restart && (timefmt_read_duration(args->restart, &it->restart_s, NULL) < 0 ||
+                          it->restart_s < 0 || it->restart_s > LIMIT_SECONDS))
+        return err_set(err, ERR_SYNTAX, "--restart %s is no time", args->restart);
+    return 0;
+}
+
 static int run_trace(struct cli *cli, const struct sim_args *args, const char *path)
 {
     struct job_of_it it = { .cli = cli, .args = args };
@@ -179,6 +203,8 @@ static int run_trace(struct cli *cli, const struct sim_args *args, const char *p
 
     sim_trace_init(&it.trace);
     code = check_timeline(args, &err);
+    if (code >= 0)
+        code = read_restart(&it, &err);
     if (code >= 0)
         code = sim_trace_read(&it.trace, path, args->only, &err);
     if (code >= 0)
@@ -211,8 +237,9 @@ static bool misused(struct cli *cli, const struct sim_args *args, int count)
 {
     const char *wrong = NULL;
 
-    if (args->what_if && (count || args->only || args->limits || args->timeline || args->nodes ||
-                          args->cpus || args->gpus || args->users || args->jobs))
+    if (args->what_if &&
+        (count || args->only || args->limits || args->timeline || args->nodes || args->checkpoint ||
+         args->restart || args->cpus || args->gpus || args->users || args->jobs))
         wrong =
             "--what-if takes the queue of the controller: only --config, --policy and --json go "
             "with it";

@@ -93,14 +93,29 @@ static void stops(struct sim_going *going, struct sim_job *line, const struct jo
     line->fate = (uint8_t)fate;
 }
 
-/* All that it has run is lost. */
+/* Of the work that it began with, what is left when so much of it was saved. */
+static int64_t saved(const struct sim_how *how, const struct sim_job *line, int64_t ran_s)
+{
+    int64_t done = ran_s - (line->again ? how->restart_s : 0);
+
+    if (how->checkpoint_s < 0 || done <= 0)
+        return 0;
+    return MIN(how->checkpoint_s ? done / how->checkpoint_s * how->checkpoint_s : done,
+               line->work_s);
+}
+
+/* What it has run is lost, but for what it has saved. */
 static void in_vain(struct sim_going *going, struct sim_job *line, const struct job *job,
                     enum sim_fate fate)
 {
     double units = (double)sim_use_of(going, job) / going->scale;
+    int64_t all = line->work_s + (line->again ? going->run->how->restart_s : 0);
 
     stops(going, line, job, fate);
-    going->run->sum.lost += units * (double)(line->run_s - line->left_s);
+    int64_t ran = all - line->left_s,
+            kept = fate == SIM_WAITS ? saved(going->run->how, line, ran) : 0;
+    line->work_s -= kept;
+    going->run->sum.lost += units * (double)(ran - kept);
 }
 
 static void on_event(void *ctx, const struct event *event)
@@ -115,7 +130,7 @@ static void on_event(void *ctx, const struct event *event)
     switch (event->kind) {
     case EVENT_JOB_STARTED:
         line->start_s = line->start_s < 0 ? run->now_s : line->start_s;
-        line->left_s = line->run_s;
+        line->left_s = line->work_s + (line->again ? run->how->restart_s : 0);
         runs(going, line, event->job);
         break;
     case EVENT_JOB_RESUMED:
@@ -132,6 +147,7 @@ static void on_event(void *ctx, const struct event *event)
     case EVENT_JOB_REQUEUED:
         run->sum.requeued++;
         in_vain(going, line, event->job, SIM_WAITS);
+        line->again = true;
         break;
     case EVENT_JOB_ENDED:
         if (event->end_state == JOB_COMPLETED)
@@ -272,6 +288,8 @@ int sim_run(struct sim_run *run, const struct sim_how *how, struct sim_trace *tr
     vec_each (struct sim_job, job, &trace->jobs) {
         job->fate = SIM_WAITS;
         job->start_s = job->end_s = -1;
+        job->work_s = job->run_s;
+        job->again = false;
         job->id = job->bar = job->bars = job->turn = job->preempted = 0;
         job->counted = false;
     }

@@ -14,6 +14,9 @@
  *     reservation's own jobs, whatever preemption is configured: TIME after it got the signal.
  * (5) The components of a heterogeneous job go together and come back together. One that may not be
  *     preempted saves the others; what is harshest for one of them happens to all.
+ * (6) By size: who is smaller, or has waited long enough, is for the planner to say (sched/horizon.c).
+ *     Here it is seen to that a victim is only ever put back, no more often than preemption.times, and
+ *     told with the signal that it asked for.
  */
 #include "core/preempt.h"
 
@@ -22,6 +25,11 @@
 
 #include "core/resv.h"
 #include "core/state_priv.h"
+
+enum {
+    PREEMPT_TIMES = 10,
+    PREEMPT_SIZE_EXEMPT_S = 3600, /* or it would never get anywhere */
+};
 
 static bool has_word(const char *list, const char *word)
 {
@@ -44,13 +52,18 @@ static bool by_qos(const struct state *state)
     return str_ieq(state->config->preempt_type, "qos");
 }
 
+bool preempt_by_size(const struct state *state)
+{
+    return str_ieq(state->config->preempt_type, "size");
+}
+
 bool preempt_is_on(const struct state *state)
 {
     bool lent = false;
 
     vec_each (struct reservation *, at, &state->reservations)
         lent = lent || (*at)->spec->max_start_delay_s;
-    return lent || by_tier(state) || by_qos(state);
+    return lent || by_tier(state) || by_qos(state) || preempt_by_size(state);
 }
 
 /* (4) */
@@ -82,7 +95,8 @@ static enum preempt_mode mode_of(const char *words)
 static const char *words_for(const struct state *state, const struct job *victim)
 {
     const struct partition *partition = partition_at(state, victim->run->partition);
-    const char *own = by_tier(state)    ? (partition ? partition->spec->preempt_mode : NULL)
+    const char *own = by_tier(state) || preempt_by_size(state)
+                          ? (partition ? partition->spec->preempt_mode : NULL)
                       : job_qos(victim) ? job_qos(victim)->preempt_mode
                                         : NULL;
 
@@ -98,6 +112,11 @@ static bool names_qos(const struct qos *qos, const struct qos *other)
     return false;
 }
 
+static uint32_t preempt_times(const struct state *state)
+{
+    return state->config->has_preempt_times ? state->config->preempt_times : PREEMPT_TIMES;
+}
+
 static bool goes_before(const struct state *state, const struct job *job,
                         const struct partition *partition, const struct job *victim)
 {
@@ -105,6 +124,9 @@ static bool goes_before(const struct state *state, const struct job *job,
 
     if (by_tier(state))
         return other && partition && partition_tier(partition) > partition_tier(other);
+    if (preempt_by_size(state)) /* (6) */
+        return other && partition && partition_tier(partition) >= partition_tier(other) &&
+               job_may_requeue(state, victim) && victim->restarts < preempt_times(state);
     if (!by_qos(state) || !job_qos(job) || !job_qos(victim))
         return false;
     if (job_qos(job) == job_qos(victim))
@@ -148,6 +170,8 @@ static enum preempt_mode mode_alone(const struct state *state, const struct job 
         return mode == PREEMPT_OFF ? PREEMPT_OFF : PREEMPT_SUSPEND; /* it stays so */
     if (mode == PREEMPT_SUSPEND && phase != PHASE_RUNNING)
         mode = PREEMPT_OFF;
+    if (preempt_by_size(state) && mode != PREEMPT_REQUEUE)
+        mode = PREEMPT_OFF;
     return mode;
 }
 
@@ -189,6 +213,8 @@ static int64_t from_alone_us(const struct state *state, const struct job *victim
                          ? job_qos(victim)->preempt_exempt_s
                          : state->config->preempt_exempt_s;
 
+    if (preempt_by_size(state) && exempt <= 0)
+        exempt = PREEMPT_SIZE_EXEMPT_S;
     return victim->run->start_us + MIN(MAX(exempt, 0), LIMIT_SECONDS) * US_PER_S;
 }
 
@@ -315,7 +341,7 @@ static void push_aside(struct state *state, struct job *victim, enum preempt_mod
             lend(state, one, out);
         else
             warn(state, one, state->time_us + grace * US_PER_S, requeue,
-                 lent ? signal_of(one) : SIGTERM, out);
+                 lent || preempt_by_size(state) ? signal_of(one) : SIGTERM, out);
     }
 }
 

@@ -2,7 +2,7 @@
 /*
  * preempt.h - who may push aside whom
  *
- * By partition tier or by QOS, as preemption.type says. The planner asks before it names victims,
+ * By partition tier, by QOS or by size, as preemption.type says. The planner asks before it names victims,
  * and core asks again when it applies CmdPreempt: both go by these rules and nothing else.
  */
 #ifndef CORE_PREEMPT_H
@@ -22,6 +22,9 @@ enum preempt_mode {
     PREEMPT_REQUEUE,
     PREEMPT_CANCEL,
 };
+
+/* By size: the planner says who goes before whom. */
+bool preempt_by_size(const struct state *state);
 
 /* Is anything ever preempted? */
 bool preempt_is_on(const struct state *state);

@@ -218,7 +218,7 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
             at = order_before(at, last_booked(lane)) ? after(last_booked(lane)) : at;
         }
         struct order order = front_next(sched, lane, at, &family, budget);
-        if (order_is_last(order))
+        if (order_is_last(order) || horizon_waits(sched, order))
             break;
         if (!order_before(order, before) || (looked && !*budget)) { /* (1) */
             uint32_t number = (uint32_t)(lane - sched->lanes.items);

@@ -170,6 +170,9 @@ bool hunt_may_take(struct hunt *hunt, const struct job *job, struct quarry *out)
     }
     if (mode == PREEMPT_OFF)
         return false;
+    bool sized = sched->predict.preempts;
+    if (sized && !horizon_goes_before(sched, hunt->job, job))
+        return false;
     int64_t from = preempt_from_us(sched->state, job);
     if (from > sched->now_us) {
         sched->preempt_wake_us = MIN(sched->preempt_wake_us, from);
@@ -177,7 +180,7 @@ bool hunt_may_take(struct hunt *hunt, const struct job *job, struct quarry *out)
     }
     out->out = mode == PREEMPT_SUSPEND ? RUN_LENDS : RUN_GONE;
     out->lent = job->run->lent;
-    out->worth = preempt_worth(sched->state, job);
+    out->worth = sized ? horizon_worth(sched, job) : preempt_worth(sched->state, job);
     out->priority = job->priority;
     out->start_us = job->run->start_us;
     return true;

@@ -523,6 +523,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     if (sched->reclass || sched->reclass_id)
         class_again(sched, &budget);
     look_around(sched, now_us);
+    horizon_look(sched, &budget);
     preempt_ripen(sched);
     limits_sweep(sched, &budget);
     review_bookings(sched, &budget);

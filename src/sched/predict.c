@@ -3,14 +3,12 @@
  * predict.c - who goes first, where that is not the priority
  *
  * By default the order is the priority. With `order = "sjf"` it is the time limit. With `order =
- * "predict"` a job's place is a moment: when it was submitted, and later by `order_stretch` hours
- * times the square root of its expected size in GPU-hours, but by no more than `order_bound`. So a
- * small job overtakes large ones that came shortly before it, and nobody is overtaken by what came
- * more than the bound after him. The root keeps the largest from waiting for ever in a long queue.
+ * "predict"` those go first of which least is left to do, by what is expected of them, until they
+ * have waited long enough: horizon.c.
  *
  * (1) What is expected is learned from jobs that ended, nothing else. Jobs are alike when user, name
  *     and shape are the same; failing that user and shape, shape, or nothing at all. Each of these
- *     has two guesses, the mean of what such jobs ran and the part of their limit that they used,
+ *     has two guesses, the mean of what such jobs ran and the part of all their limits that they used,
  *     and keeps count of how far off each has been. The guess that was least wrong is taken.
  * (2) No more than KEYS_MOST kinds of jobs are known. When there are more, those not seen since the
  *     last time are forgotten.
@@ -22,18 +20,20 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/preempt.h"
 #include "sched/sched_priv.h"
 
 enum {
     KEYS_MOST = 1 << 16,
     PART_ONE = 4096,
-    WINDOW = 16,       /* a job counts 1/16 of what is known of its kind */
     ENOUGH = 3,        /* of which so many must have been seen */
     LEVELS = 4,        /* of likeness */
     ANEW_AFTER = 64,   /* jobs learned, and a quarter more than before: all places anew */
     UNKNOWN_S = 86400, /* a job without a limit of which nothing is known */
     LARGEST_S = 1 << 30,
 };
+/* A job counts so much of what is known of its kind; more kinds of jobs need more of them. */
+static const uint32_t windows[LEVELS] = { 16, 16, 64, 256 };
 /* Places are moments after this one, in seconds. */
 #define PLACES_BEGIN_S INT64_C(1500000000)
 
@@ -41,6 +41,8 @@ void predict_init(struct sched *sched)
 {
     map_init(&sched->predict.young);
     map_init(&sched->predict.old);
+    map_init(&sched->predict.horizons);
+    map_init(&sched->predict.aims);
 }
 
 static void forget(struct map *map)
@@ -53,24 +55,13 @@ static void forget(struct map *map)
 
 void predict_done(struct sched *sched)
 {
+    horizon_done(sched);
     forget(&sched->predict.young);
     forget(&sched->predict.old);
     map_done(&sched->predict.young);
     map_done(&sched->predict.old);
-}
-
-void predict_read_config(struct sched *sched)
-{
-    const Config *config = state_config(sched->state);
-    const char *order = config->scheduler_order;
-
-    sched->predict.by = str_ieq(order, "sjf")       ? ORDER_BY_LIMIT
-                        : str_ieq(order, "predict") ? ORDER_BY_SIZE
-                                                    : ORDER_BY_PRIORITY;
-    sched->predict.stretch = config->has_order_stretch ? config->order_stretch : 20;
-    sched->predict.bound_s = config->has_order_bound_s && config->order_bound_s >= 0
-                                 ? MIN(config->order_bound_s, LARGEST_S)
-                                 : LARGEST_S;
+    map_done(&sched->predict.horizons);
+    map_done(&sched->predict.aims);
 }
 
 /* ---- what is known ---- */
@@ -114,8 +105,7 @@ static struct seen *find_or_make(struct predict *predict, uint64_t key)
     return seen;
 }
 
-/* Binary logarithm in 1/256, straight between powers of two. */
-static int64_t log2_256(int64_t value)
+int64_t predict_log(int64_t value)
 {
     uint64_t number = value < 1 ? 1 : (uint64_t)value;
     unsigned top = 63 - (unsigned)__builtin_clzll(number);
@@ -131,30 +121,35 @@ static int64_t bounded(int64_t seconds)
 
 static int64_t by_part(const struct seen *seen, int64_t limit_s)
 {
-    return bounded(bounded(limit_s) * seen->part / PART_ONE);
+    int64_t part = seen->ran_s * PART_ONE / MAX(seen->limit_s, 1);
+
+    return bounded(bounded(limit_s) * MIN(part, 4 * PART_ONE) / PART_ONE);
 }
 
 static void count_miss(uint32_t *miss, int64_t guess_s, int64_t ran_s, uint32_t weight)
 {
-    int64_t off = log2_256(guess_s) - log2_256(ran_s);
+    int64_t off = predict_log(guess_s) - predict_log(ran_s);
 
     off = off < 0 ? -off : off;
     *miss = (uint32_t)((int64_t)*miss + (off - (int64_t)*miss) / (int64_t)weight);
 }
 
-static void see(struct seen *seen, int64_t ran_s, int64_t limit_s)
+static void see(struct seen *seen, uint32_t window, int64_t ran_s, int64_t limit_s)
 {
-    int64_t part = limit_s > 0 ? ran_s * PART_ONE / bounded(limit_s) : PART_ONE;
-    uint32_t weight = MIN(seen->count + 1, WINDOW);
+    uint32_t weight = MIN(seen->count + 1, window);
 
     if (seen->count) {
-        uint32_t trials = MIN(seen->count, WINDOW);
+        uint32_t trials = MIN(seen->count, window);
         count_miss(&seen->miss[0], seen->mean_s, ran_s, trials);
         count_miss(&seen->miss[1], by_part(seen, limit_s), ran_s, trials);
     }
     seen->mean_s += (ran_s - seen->mean_s) / (int64_t)weight;
-    seen->part += (MIN(part, 4 * PART_ONE) - seen->part) / (int64_t)weight;
-    seen->count = MIN(seen->count + 1, WINDOW);
+    if (limit_s > 0) { /* of both together: one that asked for much counts for much */
+        bool full = seen->count == window;
+        seen->ran_s += ran_s - (full ? seen->ran_s / window : 0);
+        seen->limit_s += bounded(limit_s) - (full ? seen->limit_s / window : 0);
+    }
+    seen->count = MIN(seen->count + 1, window);
 }
 
 static void learn(struct sched *sched, const struct job *job, int64_t start_us, int64_t end_us)
@@ -165,31 +160,85 @@ static void learn(struct sched *sched, const struct job *job, int64_t start_us, 
     if (predict->by != ORDER_BY_SIZE || start_us <= 0 || end_us < start_us ||
         job->state == JOB_CANCELLED || job->state == JOB_NODE_FAIL)
         return;
-    int64_t ran = bounded((end_us - start_us) / US_PER_S);
+    int64_t ran = bounded((end_us - start_us) / US_PER_S + horizon_ran_s(sched, job->id));
     keys_of(job, keys);
     for (int i = 0; i < LEVELS; i++)
-        see(find_or_make(predict, keys[i]), ran, job->time_limit_s);
+        see(find_or_make(predict, keys[i]), windows[i], ran, job->time_limit_s);
     if (++predict->learned >= predict->reread + predict->reread / 4 + ANEW_AFTER) {
         predict->reread = predict->learned;
         sched->sweep_id = 1; /* each job to its new place, some in each slice: limits_sweep() */
     }
 }
 
-void predict_learn(struct sched *sched, const struct event *event)
+void predict_hear(struct sched *sched, const struct event *event)
 {
-    learn(sched, event->job, event->start_us, event->end_us);
+    const struct job *job = event->job;
+
+    if (sched->predict.by != ORDER_BY_SIZE)
+        return;
+    switch (event->kind) {
+    case EVENT_JOB_FORGOTTEN:
+        horizon_forget(sched, event->job_id);
+        return;
+    case EVENT_JOB_ENDED:
+        learn(sched, job, event->start_us, event->end_us);
+        break;
+    case EVENT_JOB_SUBMITTED:
+    case EVENT_JOB_ELIGIBLE:
+    case EVENT_JOB_WAITING:
+    case EVENT_JOB_STARTED:
+    case EVENT_JOB_CLEAN:
+    case EVENT_JOB_CHANGED:
+    case EVENT_JOB_SUSPENDED:
+    case EVENT_JOB_RESUMED:
+    case EVENT_TASKS_CANCELLED:
+    case EVENT_TASK_SPLIT:
+    case EVENT_JOB_REQUEUED:
+        break;
+    default:
+        return;
+    }
+    const struct job *first = event->array_id ? state_job(sched->state, event->array_id) : NULL;
+    bool kept = event->kind == EVENT_JOB_REQUEUED && event->end_state == JOB_PREEMPTED;
+    horizon_hear(sched, job, kept ? event->end_us - event->start_us : 0);
+    if (first && first != job)
+        horizon_hear(sched, first, 0);
 }
 
-void predict_recall(struct sched *sched)
+/* The jobs that there were before there was such an order, as far as they are still known. */
+static void recall(struct sched *sched)
 {
-    for (const struct job *job = state_job_from(sched->state, 1);
-         sched->predict.by == ORDER_BY_SIZE && job;
+    for (const struct job *job = state_job_from(sched->state, 1); job;
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
         if (job_has_ended(job) && job->run)
             learn(sched, job, job->run->start_us, job->end_us);
+        else
+            horizon_hear(sched, job, 0);
     }
     if (sched->predict.learned)
         sched->sweep_id = 1;
+}
+
+void predict_read_config(struct sched *sched)
+{
+    const Config *config = state_config(sched->state);
+    const char *order = config->scheduler_order;
+    struct predict *predict = &sched->predict;
+    enum order_by was = predict->by;
+
+    predict->by = str_ieq(order, "sjf")       ? ORDER_BY_LIMIT
+                  : str_ieq(order, "predict") ? ORDER_BY_SIZE
+                                              : ORDER_BY_PRIORITY;
+    predict->preempts = predict->by == ORDER_BY_SIZE && preempt_by_size(sched->state);
+    predict->patience = config->has_order_patience ? config->order_patience : 75;
+    predict->late = config->has_order_late ? config->order_late : 9;
+    predict->bound_s = config->has_order_bound_s && config->order_bound_s >= 0
+                           ? MIN(config->order_bound_s, LARGEST_S)
+                           : LARGEST_S;
+    if (predict->by != ORDER_BY_SIZE)
+        horizon_done(sched);
+    else if (was != ORDER_BY_SIZE)
+        recall(sched);
 }
 
 int64_t predict_run_s(const struct sched *sched, const struct job *job)
@@ -218,39 +267,30 @@ int64_t predict_run_s(const struct sched *sched, const struct job *job)
 
 /* ---- the order ---- */
 
-/* The whole part of the square root. */
-static int64_t root(int64_t value)
-{
-    int64_t out = 0;
-
-    for (int64_t bit = INT64_C(1) << 30; bit; bit >>= 1) {
-        if ((out | bit) * (out | bit) <= value)
-            out |= bit;
-    }
-    return out;
-}
-
 static uint32_t place_at(int64_t seconds)
 {
     return (uint32_t)MIN(MAX(seconds, 0), (int64_t)UINT32_MAX);
 }
 
+/* Two bits for its lot, then by size; what is due goes by the time it came. */
+static uint64_t place_by_size(const struct sched *sched, const struct job *job)
+{
+    int64_t since_s;
+    enum lot lot = horizon_lot(sched, job, &since_s);
+
+    if (lot == LOT_DUE)
+        return place_at(since_s - PLACES_BEGIN_S + job->nice);
+    return (uint64_t)lot << LOT_SHIFT | (uint64_t)MAX(horizon_size(sched, job) + job->nice, 0);
+}
+
 uint64_t predict_place(const struct sched *sched, const struct job *job, bool own)
 {
-    const struct predict *predict = &sched->predict;
-    int64_t width = (int64_t)MIN(MAX(shape_gpus(job->shape), job->shape->min_nodes), 1 << 20);
-
-    switch (predict->by) {
+    switch (sched->predict.by) {
     case ORDER_BY_LIMIT:
         return place_at((job->time_limit_s > 0 ? bounded(job->time_limit_s) : LARGEST_S) +
                         job->nice);
-    case ORDER_BY_SIZE: {
-        /* No product overflows: 2^30 s, 2^20 wide, 2^12; the root is below 2^31, the stretch 2^20. */
-        int64_t size = predict_run_s(sched, job) * MAX(width, 1);
-        int64_t later = (int64_t)predict->stretch * root(size * 3600);
-        return place_at(job->submit_us / US_PER_S - PLACES_BEGIN_S + MIN(later, predict->bound_s) +
-                        job->nice);
-    }
+    case ORDER_BY_SIZE:
+        return place_by_size(sched, job);
     default:
         if (priority_is_basic(sched->state))
             return UINT32_MAX - job->priority;

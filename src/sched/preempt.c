@@ -39,7 +39,9 @@ static struct prey *prey_of(struct sched *sched, const struct job *job)
     struct prey *prey = NEW(struct prey);
     prey->tab.qos = job_qos(job);
     prey->run.partition = job->run->partition;
-    prey->job = (struct job){ .state = JOB_RUNNING, .tab = &prey->tab, .batch = true };
+    prey->job = (struct job){
+        .state = JOB_RUNNING, .tab = &prey->tab, .batch = true, .requeue = JOB_ASKED_YES
+    };
     prey->job.run = &prey->run;
     prey->shape.resv_warn_s = job->shape->resv_warn_s;
     prey->job.shape = &prey->shape;

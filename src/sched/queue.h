@@ -268,28 +268,55 @@ enum order_by { ORDER_BY_PRIORITY, ORDER_BY_LIMIT, ORDER_BY_SIZE };
 struct seen {
     uint32_t count;   /* as far as it matters */
     int64_t mean_s;   /* they ran, the latest counting most */
-    int64_t part;     /* of their limit that they ran, in 1/PART_ONE */
+    int64_t ran_s;    /* in all, */
+    int64_t limit_s;  /* of so much that they asked for; both weighted alike */
     uint32_t miss[2]; /* by which these two were wrong, in 1/256 of a doubling */
 };
 struct predict {
     enum order_by by;
-    uint32_t stretch;
-    int64_t bound_s;
+    bool preempts;            /* by size */
+    uint32_t patience;        /* percent; horizon.c (2) */
+    uint32_t late;            /* of a thousand jobs that may be late; horizon.c (3) */
+    int64_t bound_s;          /* and nobody else waits longer than this */
     struct map young, old;    /* hash of what makes jobs alike → struct seen; see predict.c (2) */
     uint64_t learned, reread; /* jobs; how many when all places were worked out anew */
+    struct map horizons;      /* hash of a partition's name → struct horizon */
+    struct map aims;          /* job id → struct aim */
 };
 
 void predict_init(struct sched *sched);
 void predict_read_config(struct sched *sched);
 void predict_done(struct sched *sched);
-/* A job ended: how long did it run? */
-void predict_learn(struct sched *sched, const struct event *event);
-/* The same for jobs that ended before there was a planner, as far as they are still known. */
-void predict_recall(struct sched *sched);
-/* How long it is expected to run, at most its limit. */
+/* Something happened to a job. */
+void predict_hear(struct sched *sched, const struct event *event);
+/* How long it is expected to run, at most its limit; what it ran before it was preempted too. */
 int64_t predict_run_s(const struct sched *sched, const struct job *job);
 /* Its place in the order of its tier, with its fair share or not: what is smaller goes first. */
 uint64_t predict_place(const struct sched *sched, const struct job *job, bool own);
+/* Binary logarithm in 1/256, straight between powers of two. */
+int64_t predict_log(int64_t value);
+
+/* ---- horizon.c: how long a job may be overtaken ---- */
+
+enum lot { LOT_DUE, LOT_USUAL, LOT_LATE }; /* who goes first */
+enum { LOT_SHIFT = 46 };                   /* in a place; above it are the tiers */
+void horizon_done(struct sched *sched);
+/* The job is not what it was, or is new; `ran_us` more of its work is done. */
+void horizon_hear(struct sched *sched, const struct job *job, int64_t ran_us);
+void horizon_forget(struct sched *sched, uint32_t job_id);
+enum lot horizon_lot(const struct sched *sched, const struct job *job, int64_t *since_s);
+/* Logarithm of what is left of it: of its share of the partition, and more of its time. */
+int64_t horizon_size(const struct sched *sched, const struct job *job);
+int64_t horizon_ran_s(const struct sched *sched, uint32_t job_id);
+/* Needs no promise: what is larger makes room for it, and it for what is smaller, until it is due. */
+bool horizon_waits(const struct sched *sched, struct order order);
+/* Those whose time has come go first; some in each slice. */
+void horizon_look(struct sched *sched, unsigned *budget);
+/* May a job take the place of a running one that is larger, or less urgent? */
+bool horizon_goes_before(const struct sched *sched, const struct job *job,
+                         const struct job *victim);
+/* The largest is the cheapest. */
+uint32_t horizon_worth(const struct sched *sched, const struct job *victim);
 
 /* ---- lanes.c: the jobs of one partition in order ---- */
 

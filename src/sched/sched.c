@@ -137,7 +137,6 @@ struct sched *sched_new(const struct state *state)
     arena_init(&sched->plan_arena);
     predict_init(sched);
     begin(sched);
-    predict_recall(sched);
     reading_feed(sched);
     return sched;
 }
@@ -254,6 +253,7 @@ void sched_feed(struct sched *sched, const struct event *event)
 
     sched->changes++;
     sched->het_news += helps_het(event);
+    predict_hear(sched, event);
     if (sched->reading.left && reading_passes(sched, event))
         return;
     if (event->kind <= EVENT_JOB_WAITING || event->kind == EVENT_JOB_CHANGED)
@@ -281,8 +281,6 @@ void sched_feed(struct sched *sched, const struct event *event)
     case EVENT_JOB_ENDED:
         if (event->kind != EVENT_JOB_CHANGED)
             preempt_ended(sched, job->id);
-        if (event->kind == EVENT_JOB_ENDED)
-            predict_learn(sched, event);
         class_refresh(sched, job);
         host_run_end(sched, job);
         licences_run(sched, job);

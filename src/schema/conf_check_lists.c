@@ -221,6 +221,16 @@ static void check_preemption(struct conf *conf)
         conf_note_add(conf, conf_lenient(conf), origin(item, "type"),
                       "preemption.type = \"%s\" with mode \"OFF\" preempts nothing",
                       config->preempt_type);
+    if (strcmp(config->preempt_type, "size") == 0 &&
+        (!config->scheduler_order || strcmp(config->scheduler_order, "predict") != 0))
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "type"),
+                      "preemption.type = \"size\" needs scheduler.order = \"predict\"");
+    if (strcmp(config->preempt_type, "size") == 0 && !strstr(config->preempt_mode, "REQUEUE") &&
+        strcmp(config->preempt_mode, "OFF") != 0)
+        conf_note_add(
+            conf, CONF_NOTE_ERROR, origin(item, "mode"),
+            "preemption.type = \"size\" needs mode \"REQUEUE\": jobs begin again from what "
+            "they saved");
     if (strstr(config->preempt_mode, "SUSPEND") && !strstr(config->preempt_mode, "GANG"))
         conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "mode"),
                       "preemption.mode SUSPEND needs GANG too, which resumes what was suspended");

@@ -27,24 +27,33 @@ const struct conf_key conf_keys_scheduler[] = {
           "Which job of a partition tier goes first. priority: by its priority. sjf: the one with "
           "the shortest time limit. predict: small and short jobs may overtake large and long "
           "ones, by the run time that earlier jobs of the user, name and shape let expect." },
-    { .name = "order_stretch",
-      .field = "order_stretch",
+    { .name = "order_patience",
+      .field = "order_patience",
       .type = CONF_COUNT,
       .min = 0,
-      .max = 1000000,
-      .def = "20",
+      .max = 1000,
+      .def = "75",
       .help =
-          "With order = \"predict\": a job of one expected GPU-hour (node-hour, where it has no "
-          "GPUs) has the place of one submitted so many hours later; others in proportion to "
-          "the square root of their size. 0 is the order of submission." },
+          "With order = \"predict\": percent of the time in which 99 of 100 jobs would be done in "
+          "the order of submission; a job that would not be done by then goes before all that are "
+          "smaller. Low is near to the order of submission." },
+    { .name = "order_late",
+      .field = "order_late",
+      .type = CONF_COUNT,
+      .min = 0,
+      .max = 1000,
+      .def = "9",
+      .help =
+          "With order = \"predict\": so many of a thousand jobs, of the largest, may wait longer: "
+          "they go behind all others when they are due." },
     { .name = "order_bound",
       .field = "order_bound_s",
       .type = CONF_TIME,
       .flags = CONF_UNLIMITED,
-      .def = "90-00:00:00",
+      .def = "UNLIMITED",
       .help =
-          "With order = \"predict\": no job goes behind one that was submitted so much later. A "
-          "low bound is near to the order of submission." },
+          "With order = \"predict\": a job that has waited so long is due, whatever order_patience "
+          "says." },
     { .name = "time_slice",
       .field = "scheduler_time_slice_s",
       .type = CONF_SECONDS,
@@ -259,10 +268,13 @@ const struct conf_key conf_keys_preemption[] = {
       .field = "preempt_type",
       .type = CONF_WORD,
       .flags = CONF_PLUGIN,
-      .words = (const char *const[]){ "none", "partition_prio", "qos", NULL },
+      .words = (const char *const[]){ "none", "partition_prio", "qos", "size", NULL },
       .def = "none",
       .slurm = "PreemptType",
-      .help = "Which jobs may preempt which: by partition tier or by QOS." },
+      .help =
+          "Which jobs may preempt which: by partition tier, by QOS, or by size: with scheduler.order = "
+          "\"predict\", one of which less is left than of the running one, or that has waited as long "
+          "as order_patience lets it." },
     { .name = "mode",
       .field = "preempt_mode",
       .type = CONF_WORDS,
@@ -276,7 +288,15 @@ const struct conf_key conf_keys_preemption[] = {
       .type = CONF_TIME,
       .def = "0",
       .slurm = "PreemptExemptTime",
-      .help = "A job is not preempted before it has run so long." },
+      .help =
+          "A job is not preempted before it has run so long. By size: an hour when this is 0." },
+    { .name = "times",
+      .field = "preempt_times",
+      .type = CONF_COUNT,
+      .min = 0,
+      .max = 65535,
+      .def = "10",
+      .help = "By size: a job that was requeued so often is not preempted any more." },
     { .name = "youngest_first",
       .field = "preempt_youngest_first",
       .type = CONF_BOOL,

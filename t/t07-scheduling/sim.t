@@ -19,8 +19,8 @@ order() { spur sim order.tsv --nodes 1 --gpus 8 --jobs --policy "$1" | awk '$2 =
 is "order of fifo" "$(order fifo)" 1234
 is "order of sjf" "$(order sjf)" 1432
 is "order of predict" "$(order predict)" 1432
-is "predict without a stretch" "$(order predict:0)" 1234
-is "predict within a bound of no time" "$(order predict:5:0)" 1234
+is "predict without patience" "$(order predict:0)" 1234
+is "predict with no job that may be late" "$(order predict:400:0)" 1432
 
 json() { python3 -c "import json,sys; print(eval(sys.argv[1], {'r': json.load(sys.stdin)}))" "$1"; }
 out=$(spur sim hand.tsv --nodes 1 --gpus 8 --policy fifo,backfill --json)

@@ -67,6 +67,21 @@ sed -i '/^\[preemption/,/^mode/d' c.conf
 is "not at all without it" "$(jobs qos.tsv)" "1:ENDED:0:100:0 2:ENDED:100:150:0 3:ENDED:150:170:0 "
 like "names that the cluster has not" "$(spur sim tier.tsv --nodes 1 --cpus 8)" '3 jobs name a partition or QOS that this cluster has not'
 
+# By size: the smaller goes first, when the larger has had its hour; what becomes of its work is said by the options.
+conf size '"REQUEUE"' | sed 's/^cluster_name.*/&\n[scheduler]\norder = "predict"/' >c.conf
+printf 'job_id\tsubmit_s\tduration_s\tcpus\n1\t0\t20000\t8\n2\t100\t500\t8\n3\t4200\t18000\t8\n' >size.tsv
+is "by size: begins again" "$(jobs size.tsv)" "1:ENDED:0:24100:1 2:ENDED:3600:4100:0 3:ENDED:24100:42100:0 "
+is "goes on from what it saved when it was told" "$(jobs size.tsv --checkpoint 0)" "1:ENDED:0:20560:1 2:ENDED:3600:4100:0 3:ENDED:20560:38560:0 "
+is "or from what it saved each half hour and ten minutes" "$(jobs size.tsv --checkpoint 40 --restart 0)" "1:ENDED:0:21700:1 2:ENDED:3600:4100:0 3:ENDED:21700:39700:0 "
+is "or every hour, and needs ten minutes to go on" "$(jobs size.tsv --checkpoint 60 --restart 10)" "1:ENDED:0:21100:1 2:ENDED:3600:4100:0 3:ENDED:21100:39100:0 "
+sed -i 's/^mode.*/&\ntimes = 0/' c.conf
+is "not more often than it may be" "$(jobs size.tsv)" "1:ENDED:0:20000:0 2:ENDED:20000:20500:0 3:ENDED:20500:38500:0 "
+sed -i 's/^order = .*/order = "priority"/' c.conf
+like "size needs an order by size" "$(spur sim size.tsv --config c.conf 2>&1)" 'preemption.type = "size" needs scheduler.order = "predict"'
+conf size '"CANCEL"' | sed 's/^cluster_name.*/&\n[scheduler]\norder = "predict"/' >c.conf
+like "and cancels nobody" "$(spur sim size.tsv --config c.conf 2>&1)" 'needs mode "REQUEUE"'
+like "no time" "$(spur sim size.tsv --nodes 1 --cpus 8 --checkpoint soon 2>&1)" '.-checkpoint soon is no time'
+
 # Parts of GPUs: who has a part of a GPU of which another that stays has a part too does not go; its going would free no GPU.
 conf partition_prio '"REQUEUE"' | sed 's/^memory_mb.*/&\ngres = ["gpu:2", "shard:200"]/' >c.conf
 printf 'job_id\tsubmit_s\tduration_s\tgpus\tgpu_milli\tpartition\n1\t0\t100\t1\t500\thigh\n2\t1\t200\t1\t300\tlow\n3\t2\t150\t1\t1000\thigh\n4\t3\t50\t1\t1000\thigh\n' >parts.tsv

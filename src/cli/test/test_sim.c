@@ -225,9 +225,13 @@ static void policies_have_names(void **state)
         if (sim_conf_policy(&config, wrong[i], &err) >= 0)
             fail_msg("accepted: %s", wrong[i]);
     }
-    assert_int_equal(sim_conf_policy(&config, "predict:7:2-0", &err), 0);
-    assert_int_equal(config.order_stretch, 7);
-    assert_int_equal(config.order_bound_s, 2 * 86400);
+    assert_int_equal(sim_conf_policy(&config, "predict:70:2", &err), 0);
+    assert_int_equal(config.order_patience, 70);
+    assert_int_equal(config.order_late, 2);
+    assert_null(config.preempt_type);
+    assert_int_equal(sim_conf_policy(&config, "preempt:80", &err), 0);
+    assert_string_equal(config.preempt_type, "size");
+    assert_int_equal(config.order_patience, 80);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 
 #define CLUSTER(order)                                                            \
     "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\norder = \"" order \
-    "\"\norder_stretch = 10\norder_bound = \"1-0\"\n"                             \
+    "\"\norder_patience = 1000\norder_bound = \"1-0\"\n"                          \
     "[[nodes]]\nnames = \"g1\"\ncpus = 8\nmemory_mb = 8000\ngres = [\"gpu:8\"]\n" \
     "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
 
@@ -121,6 +121,63 @@ static void nobody_is_overtaken_beyond_the_bound(void **state)
     rig_free(rig);
 }
 
+/* What comes is counted by how long it would take in the order of submission. */
+#define PATIENT                                                                          \
+    "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\norder = \"predict\"\n%s" \
+    "[[nodes]]\nnames = \"g1\"\ncpus = 8\nmemory_mb = 8000\ngres = [\"gpu:8\"]\n"        \
+    "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+
+/* Jobs of 80 and 120 s without end, and one of 1000 s in between: how long does that wait? */
+static int64_t large_waits(const char *settings, int64_t every_s)
+{
+    CLEANUP(freep) char *conf = mem_printf(PATIENT, settings);
+    struct rig *rig = rig_new(conf);
+    uint32_t ids[600] = { 0 }, large = 0;
+    int64_t now = 0, wait = -1;
+
+    rig->check = false;
+    for (int i = 0; i < 600 && wait < 0; i++) {
+        if (i == 200)
+            large = rig_submit(rig, "gres=gpu:8 t=1000");
+        ids[i] = rig_submit(rig, i % 2 ? "gres=gpu:8 t=80" : "gres=gpu:8 t=120");
+        rig_plan(rig);
+        for (int64_t until = now + every_s; now < until; now++) {
+            at(rig, 1);
+            for (int k = MAX(0, i - 400); k <= i; k++) {
+                const struct job *job = ids[k] ? state_job(rig->state, ids[k]) : NULL;
+                if (job && rig_runs(rig, ids[k]) &&
+                    rig->now_us - job->run->start_us >= job->time_limit_s * INT64_C(1000000) - 1) {
+                    rig_end(rig, ids[k]);
+                    ids[k] = 0;
+                    rig_plan(rig);
+                }
+            }
+            if (large && wait < 0 && rig_runs(rig, large))
+                wait = now - 200 * every_s;
+        }
+    }
+    rig_free(rig);
+    return wait;
+}
+
+/* A job of 100 s every 90 s: the queue grows by a ninth, and the large job is always the last by size. */
+static void a_large_job_starts_when_its_time_has_come(void **state)
+{
+    int64_t patient = large_waits("order_late = 0\norder_patience = 90\n", 90);
+    int64_t less = large_waits("order_late = 0\norder_patience = 50\n", 90);
+    int64_t none = large_waits("order_patience = 0\n", 90);
+
+    (void)state;
+    /* 20,000 s of work came in 18,000 s: in order of submission it would wait 2,000 s. */
+    assert_in_range(none, 1900, 2100);
+    assert_in_range(less, 900, 4000);
+    assert_in_range(patient, less, 8000);
+    /* One that may be late waits longer, but not for ever. */
+    assert_in_range(large_waits("order_late = 1000\norder_patience = 90\n", 90), 2 * patient,
+                    40000);
+    assert_in_range(large_waits("order_late = 0\norder_bound = \"0:10:00\"\n", 90), 590, 2100);
+}
+
 /* Many kinds of jobs: what is known is bounded, and places change with what is learned. */
 static void many_kinds(void **state)
 {
@@ -147,6 +204,7 @@ int main(void)
         cmocka_unit_test(users_and_names_are_told_apart),
         cmocka_unit_test(what_ended_is_recalled),
         cmocka_unit_test(nobody_is_overtaken_beyond_the_bound),
+        cmocka_unit_test(a_large_job_starts_when_its_time_has_come),
         cmocka_unit_test(many_kinds),
     };
 

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * horizon.c - how long a job may be overtaken
+ *
+ * With `order = "predict"` the job goes first of which least is left. That alone would let large
+ * ones wait for ever. How long they may wait is measured against what the order of submission would
+ * have given: whatever the order is, the same work is waiting, so a job that comes would wait as
+ * long as the partition needs for all that is there.
+ *
+ * (1) The work of a partition is the sum over its jobs, waiting and running, of the time that is
+ *     expected of them times their share of the partition. A running job's part of it shrinks with
+ *     time, down to nothing; its end sets right what was expected wrongly.
+ * (2) Each job that comes is counted with the time in which it would have been done. The 99th
+ *     percentile of these, times `order_patience`, is the horizon: a job is due when it would not
+ *     be done within it if it did not start now, but not before it has waited its own part of that
+ *     time. Those that are due go before all others, in the order they came.
+ *     Of fewer than a hundred jobs the one that would take longest says nothing about itself: then
+ *     it is time to start, not to be done, that counts.
+ * (3) Of a thousand jobs `order_late`, and one at the begin, may be later: when one of the largest
+ *     (LARGE_PART) is due, it goes behind all others instead, until it has waited LATE_TIMES as long.
+ * (4) What was counted weighs half as much after HALF_LIFE_S.
+ * (5) Each job has a record here from when it may start until it ends. Nothing is looked for: two
+ *     heaps have those that wait, by when they may be due at the earliest. An entry whose job does
+ *     not wait any more is dropped when it comes up, and all such when they are too many.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sched/sched_priv.h"
+
+enum {
+    SHARE_ONE = 1 << 20,
+    COUNTED_S = 1 << 22, /* of a job's time no more than this is counted as work */
+    STEP = 8,            /* of predict_log(): 32 buckets a doubling */
+    BUCKETS = 64 * 256 / STEP,
+    LATEST_PART = 100, /* the horizon is that of one in a hundred */
+    LARGE_PART = 50,   /* the largest of fifty */
+    HALF_LIFE_S = 30 * 86400,
+    LATE_ONE = 1000,
+    LATE_TIMES = 4,  /* the whole horizon */
+    LEFT_LEAST = 50, /* a job that runs longer than expected has this part of it left */
+    LOOK_MOST = 256, /* in a slice */
+    TIDY_ABOVE = 1024,
+    RATIO = 82, /* 1.25: so much larger must one be that is pushed aside; in 1/256 doublings */
+    LARGEST_S = 1 << 30,
+};
+#define WORK_MOST (INT64_C(1) << 61)
+
+struct moment {
+    int64_t at_s;
+    uint32_t job_id;
+};
+struct moments {
+    VEC(struct moment) items; /* a heap */
+};
+
+struct spread {
+    uint32_t counts[BUCKETS];
+    uint64_t total;
+};
+
+struct horizon {
+    uint64_t generation; /* of what the partition has */
+    uint64_t cpus, gpus;
+    int64_t work;                /* of those that wait: seconds x share */
+    int64_t run_share, run_ends; /* of those that run, and their share x expected end */
+    struct moments ends;         /* of those that run */
+    struct moments nears, owns;  /* (5): by when they came less what is left; by their own part */
+    struct moments olds;         /* by order_bound, where there is one */
+    struct spread delays, sizes; /* (2), (3) */
+    int64_t far_s, halved_s, now_s;
+    int64_t late; /* that may still be, in 1/LATE_ONE */
+};
+
+enum whereabouts { AIM_IDLE, AIM_WAITS, AIM_RUNS };
+struct aim {
+    struct horizon *in;
+    int64_t work, end_s; /* as counted there */
+    int64_t since_s, own_s, ran_s;
+    uint32_t share;
+    uint8_t where, lot;
+    bool counted, listed;
+};
+
+/* ---- small tools ---- */
+
+static bool is_sooner(struct moment a, struct moment b)
+{
+    return a.at_s != b.at_s ? a.at_s < b.at_s : a.job_id < b.job_id;
+}
+
+static void moment_put(struct moments *heap, struct moment item)
+{
+    vec_push(&heap->items, item);
+    size_t at = heap->items.len - 1;
+    for (; at && is_sooner(item, heap->items.items[(at - 1) / 2]); at = (at - 1) / 2)
+        heap->items.items[at] = heap->items.items[(at - 1) / 2];
+    heap->items.items[at] = item;
+}
+
+static struct moment moment_take(struct moments *heap)
+{
+    struct moment *items = heap->items.items, first = items[0];
+    size_t at = 0, len = --heap->items.len;
+    struct moment last = items[len];
+
+    for (size_t child; (child = at * 2 + 1) < len; at = child) {
+        if (child + 1 < len && is_sooner(items[child + 1], items[child]))
+            child++;
+        if (!is_sooner(items[child], last))
+            break;
+        items[at] = items[child];
+    }
+    items[at] = last;
+    return first;
+}
+
+static bool moment_is_due(const struct moments *heap, int64_t now_s)
+{
+    return heap->items.len && heap->items.items[0].at_s <= now_s;
+}
+
+static unsigned bucket_of(int64_t value)
+{
+    return (unsigned)(predict_log(value) / STEP);
+}
+
+static void spread_add(struct spread *spread, int64_t value)
+{
+    spread->counts[bucket_of(value)]++;
+    spread->total++;
+}
+
+/* The bucket that one in `part` is in or above; 0: nothing is known. */
+static unsigned spread_top(const struct spread *spread, unsigned part)
+{
+    uint64_t above = 0, most = MAX(spread->total / part, 1);
+    unsigned at = BUCKETS;
+
+    while (at > 0 && above < most)
+        above += spread->counts[--at];
+    return at;
+}
+
+/* The lowest bucket that no more than one in `part` is in or above. */
+static unsigned spread_tip(const struct spread *spread, unsigned part)
+{
+    uint64_t above = 0, most = spread->total / part;
+    unsigned at = BUCKETS;
+
+    while (at > 0 && above + spread->counts[at - 1] <= most)
+        above += spread->counts[--at];
+    return at;
+}
+
+static void spread_halve(struct spread *spread)
+{
+    spread->total = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        spread->total += spread->counts[i] /= 2;
+}
+
+/* The middle of a bucket: what predict_log() is the logarithm of. */
+static int64_t bucket_value(unsigned bucket)
+{
+    uint64_t log = (uint64_t)bucket * STEP + STEP / 2, top = log / 256, rest = 256 + log % 256;
+
+    return (int64_t)MIN(top >= 8 ? rest << (top - 8) : rest >> (8 - top), (uint64_t)LARGEST_S);
+}
+
+/* ---- partitions ---- */
+
+static void read_amounts(struct horizon *horizon, const struct sched *sched,
+                         const struct partition *partition)
+{
+    horizon->generation = state_generation(sched->state) + 1;
+    horizon->cpus = horizon->gpus = 0;
+    for (size_t i = bitset_next(&partition->nodes, 0); i < state_node_count(sched->state);
+         i = bitset_next(&partition->nodes, i + 1)) {
+        const struct node *node = state_node_at(sched->state, (uint32_t)i);
+        horizon->cpus += node->cpus;
+        for (size_t g = 0; g < node->gres_count; g++)
+            horizon->gpus += str_eq(node->gres[g].name, "gpu") ? node->gres[g].total : 0;
+    }
+}
+
+/* Of the first partition that the job names. */
+static struct horizon *horizon_for(struct sched *sched, const struct job *job)
+{
+    const struct partition *partition = NULL;
+
+    for (size_t i = 0; i < job->shape->partition_count && !partition; i++)
+        partition = state_partition(sched->state, job->shape->partitions[i]);
+    if (!partition)
+        return NULL;
+    const char *name = partition->spec->name;
+    uint64_t key = hash_bytes(name, strlen(name), 1) | 1;
+    struct horizon *horizon = map_get_num(&sched->predict.horizons, key);
+    if (!horizon) {
+        horizon = NEW(struct horizon);
+        horizon->late = LATE_ONE;
+        map_put_num(&sched->predict.horizons, key, horizon);
+    }
+    if (horizon->generation != state_generation(sched->state) + 1)
+        read_amounts(horizon, sched, partition);
+    return horizon;
+}
+
+static uint32_t part_of(uint64_t some, uint64_t all)
+{
+    return all ? (uint32_t)(MIN(some, all) * SHARE_ONE / all) : 0;
+}
+
+static uint32_t share_of(const struct horizon *horizon, const struct job *job)
+{
+    uint32_t cpus = part_of(shape_cpus(job->shape), horizon->cpus);
+    uint32_t gpus = part_of(shape_gpus(job->shape), horizon->gpus);
+
+    return MAX(MAX(cpus, gpus), 1);
+}
+
+/* ---- (1) ---- */
+
+static struct aim *aim_of(const struct sched *sched, uint32_t job_id)
+{
+    return map_get_num(&sched->predict.aims, job_id);
+}
+
+static int64_t left_s(const struct sched *sched, const struct job *job, const struct aim *aim)
+{
+    int64_t all = predict_run_s(sched, job), ran = aim ? aim->ran_s : 0;
+
+    if (aim && aim->where == AIM_RUNS && job->run)
+        ran += (sched->now_us - job->run->start_us) / US_PER_S;
+    return MAX(all - ran, all / LEFT_LEAST + 1);
+}
+
+static void uncount(struct aim *aim)
+{
+    struct horizon *in = aim->in;
+
+    if (!aim->counted)
+        return;
+    if (aim->where == AIM_WAITS) {
+        in->work -= aim->work;
+    } else if (aim->where == AIM_RUNS) {
+        in->run_share -= aim->share;
+        in->run_ends -= aim->share * aim->end_s;
+    }
+    aim->counted = false;
+}
+
+/* Running jobs that are over their time have nothing left that we know of. */
+static void pass_to(struct sched *sched, struct horizon *in, int64_t now_s)
+{
+    while (moment_is_due(&in->ends, now_s)) {
+        struct moment end = moment_take(&in->ends);
+        struct aim *aim = aim_of(sched, end.job_id);
+        if (aim && aim->in == in && aim->where == AIM_RUNS && aim->end_s <= end.at_s)
+            uncount(aim);
+    }
+}
+
+/* How long the partition needs for all that is there. */
+static int64_t backlog_s(const struct horizon *in, int64_t now_s)
+{
+    return MAX((in->work + in->run_ends - in->run_share * now_s) / SHARE_ONE, 0);
+}
+
+static void count(struct sched *sched, const struct job *job, struct aim *aim, int64_t now_s)
+{
+    struct horizon *in = aim->in;
+    int64_t left = MIN(left_s(sched, job, aim), COUNTED_S);
+
+    if (aim->where == AIM_WAITS) {
+        int64_t tasks = job_is_meta(job) ? MAX(job->array->waiting, 1) : 1;
+        aim->work = left * aim->share;
+        aim->work = aim->work > WORK_MOST / tasks ? 0 : aim->work * tasks;
+        if (in->work > WORK_MOST - aim->work)
+            aim->work = 0;
+        in->work += aim->work;
+    } else {
+        aim->end_s = now_s + left;
+        in->run_share += aim->share;
+        in->run_ends += aim->share * aim->end_s;
+        moment_put(&in->ends, (struct moment){ aim->end_s, job->id });
+    }
+    aim->counted = true;
+}
+
+/* ---- (2), (3), (4) ---- */
+
+static void grow_old(struct horizon *in, uint32_t late, int64_t now_s)
+{
+    if (!in->halved_s)
+        in->halved_s = now_s;
+    for (; now_s - in->halved_s >= HALF_LIFE_S && in->delays.total; in->halved_s += HALF_LIFE_S) {
+        spread_halve(&in->delays);
+        spread_halve(&in->sizes);
+        in->late = MIN(in->late, LATE_ONE + (int64_t)(in->delays.total * late));
+    }
+    in->halved_s = MAX(in->halved_s, now_s - HALF_LIFE_S);
+}
+
+static void arrive(struct sched *sched, const struct job *job, struct aim *aim, int64_t now_s)
+{
+    struct horizon *in = aim->in;
+    int64_t run = predict_run_s(sched, job), size = run * aim->share;
+    int64_t tasks = job_is_meta(job) ? MAX(job->array->waiting, 1) : 1;
+
+    grow_old(in, sched->predict.late, now_s);
+    aim->since_s = job->eligible_us / US_PER_S;
+    aim->own_s = backlog_s(in, now_s);
+    spread_add(&in->sizes, size);
+    spread_add(&in->delays, aim->own_s + run);
+    in->far_s = bucket_value(spread_top(&in->delays, LATEST_PART));
+    in->late += sched->predict.late * tasks;
+}
+
+static int64_t patient(const struct sched *sched, int64_t seconds)
+{
+    return MIN(seconds * sched->predict.patience / 100, LARGEST_S);
+}
+
+static void list(struct sched *sched, const struct job *job, struct aim *aim)
+{
+    if (aim->listed || aim->lot == LOT_DUE)
+        return;
+    aim->listed = true;
+    if (sched->predict.bound_s < LARGEST_S)
+        moment_put(&aim->in->olds,
+                   (struct moment){ aim->since_s + sched->predict.bound_s, job->id });
+    moment_put(&aim->in->nears, (struct moment){ aim->since_s - left_s(sched, job, aim), job->id });
+}
+
+void horizon_hear(struct sched *sched, const struct job *job, int64_t ran_us)
+{
+    enum job_phase phase = job_phase(job);
+    int64_t now_s = state_head(sched->state).time_us / US_PER_S;
+    struct aim *aim = aim_of(sched, job->id);
+    bool runs = phase == PHASE_RUNNING || phase == PHASE_CONFIGURING || phase == PHASE_SUSPENDED;
+
+    if (job_has_ended(job)) {
+        horizon_forget(sched, job->id);
+        return;
+    }
+    if (!aim) {
+        struct horizon *in = runs || job_is_eligible(job) ? horizon_for(sched, job) : NULL;
+        if (!in)
+            return;
+        aim = NEW(struct aim);
+        *aim = (struct aim){ .in = in, .lot = LOT_USUAL, .share = share_of(in, job) };
+        map_put_num(&sched->predict.aims, job->id, aim);
+        pass_to(sched, in, now_s);
+        arrive(sched, job, aim, now_s);
+    }
+    uncount(aim);
+    aim->ran_s += ran_us / US_PER_S;
+    aim->where = runs ? AIM_RUNS : job_is_eligible(job) ? AIM_WAITS : AIM_IDLE;
+    if (aim->where != AIM_IDLE)
+        count(sched, job, aim, now_s);
+    if (aim->where == AIM_WAITS)
+        list(sched, job, aim);
+}
+
+void horizon_forget(struct sched *sched, uint32_t job_id)
+{
+    struct aim *aim = map_del_num(&sched->predict.aims, job_id);
+
+    if (aim)
+        uncount(aim);
+    free(aim);
+}
+
+void horizon_done(struct sched *sched)
+{
+    map_each (entry, &sched->predict.aims)
+        free(entry->value);
+    map_each (entry, &sched->predict.horizons) {
+        struct horizon *in = entry->value;
+        vec_done(&in->ends.items);
+        vec_done(&in->nears.items);
+        vec_done(&in->owns.items);
+        vec_done(&in->olds.items);
+        free(in);
+    }
+    map_done(&sched->predict.aims);
+    map_done(&sched->predict.horizons);
+    map_init(&sched->predict.aims);
+    map_init(&sched->predict.horizons);
+}
+
+/* ---- what the order goes by ---- */
+
+enum lot horizon_lot(const struct sched *sched, const struct job *job, int64_t *since_s)
+{
+    const struct aim *aim = aim_of(sched, job->id);
+
+    *since_s = aim ? aim->since_s : job->submit_us / US_PER_S;
+    return aim ? aim->lot : LOT_USUAL;
+}
+
+int64_t horizon_size(const struct sched *sched, const struct job *job)
+{
+    const struct aim *aim = aim_of(sched, job->id);
+
+    return predict_log(left_s(sched, job, aim)) * 3 / 2 + predict_log(aim ? aim->share : 1);
+}
+
+bool horizon_waits(const struct sched *sched, struct order order)
+{
+    return sched->predict.preempts && (order.rank >> LOT_SHIFT & 3) != LOT_DUE;
+}
+
+int64_t horizon_ran_s(const struct sched *sched, uint32_t job_id)
+{
+    const struct aim *aim = aim_of(sched, job_id);
+
+    return aim ? aim->ran_s : 0;
+}
+
+bool horizon_goes_before(const struct sched *sched, const struct job *job, const struct job *victim)
+{
+    const struct aim *mine = aim_of(sched, job->id), *its = aim_of(sched, victim->id);
+
+    if (!mine || !its || mine->lot != its->lot)
+        return mine && its && mine->lot < its->lot;
+    return mine->lot != LOT_DUE && horizon_size(sched, job) + RATIO <= horizon_size(sched, victim);
+}
+
+uint32_t horizon_worth(const struct sched *sched, const struct job *victim)
+{
+    const struct aim *aim = aim_of(sched, victim->id);
+    uint32_t lot = aim ? aim->lot : LOT_USUAL;
+
+    return (LOT_LATE - lot) << 20 |
+           (uint32_t)((1 << 20) - 1 - MIN(horizon_size(sched, victim), (1 << 20) - 1));
+}
+
+/* ---- those whose time has come ---- */
+
+static void tidy(struct sched *sched, struct moments *heap)
+{
+    struct moments kept = { 0 };
+
+    if (heap->items.len < TIDY_ABOVE + 2 * map_len(&sched->predict.aims))
+        return;
+    vec_each (struct moment, at, &heap->items) {
+        if (aim_of(sched, at->job_id))
+            moment_put(&kept, *at);
+    }
+    vec_done(&heap->items);
+    *heap = kept;
+}
+
+/* When it is due, as things are. (2), (3) */
+static int64_t due_s(const struct sched *sched, const struct job *job, const struct aim *aim)
+{
+    bool known = aim->in->delays.total >= LATEST_PART;
+    int64_t far = patient(sched, aim->in->far_s) - (known ? left_s(sched, job, aim) : 0);
+
+    if (aim->lot == LOT_LATE)
+        far = aim->in->far_s * LATE_TIMES;
+    return aim->since_s + MIN(MAX(far, patient(sched, aim->own_s)), sched->predict.bound_s);
+}
+
+static bool is_large(const struct sched *sched, const struct job *job, const struct aim *aim)
+{
+    const struct spread *sizes = &aim->in->sizes;
+
+    return bucket_of(predict_run_s(sched, job) * aim->share) >= spread_tip(sizes, LARGE_PART);
+}
+
+/* To where it comes up when it may be due. */
+static void list_again(struct sched *sched, const struct job *job, struct aim *aim, int64_t now_s)
+{
+    int64_t own_s = aim->since_s + patient(sched, aim->own_s);
+    bool known = aim->in->delays.total >= LATEST_PART;
+
+    aim->listed = true;
+    if (own_s > now_s || !known || aim->lot == LOT_LATE)
+        moment_put(&aim->in->owns, (struct moment){ due_s(sched, job, aim), job->id });
+    else
+        moment_put(&aim->in->nears,
+                   (struct moment){ aim->since_s - left_s(sched, job, aim), job->id });
+}
+
+/* It came up in one of the heaps. */
+static void look_at(struct sched *sched, struct moments *from, int64_t now_s)
+{
+    uint32_t job_id = moment_take(from).job_id;
+    const struct job *job = state_job(sched->state, job_id);
+    struct aim *aim = aim_of(sched, job_id);
+
+    if (!aim)
+        return;
+    if (from != &aim->in->olds)
+        aim->listed = false;
+    if (!job || aim->where != AIM_WAITS || aim->lot == LOT_DUE)
+        return;
+    if (due_s(sched, job, aim) > now_s) {
+        if (!aim->listed)
+            list_again(sched, job, aim, now_s);
+        return;
+    }
+    if (aim->lot == LOT_USUAL && sched->predict.patience && sched->predict.late &&
+        aim->in->late >= LATE_ONE && is_large(sched, job, aim)) { /* (3) */
+        aim->in->late -= LATE_ONE;
+        aim->lot = LOT_LATE;
+        list_again(sched, job, aim, now_s);
+    } else {
+        aim->lot = LOT_DUE;
+    }
+    class_refresh(sched, job);
+    sched->preempt_news = true;
+}
+
+/* When the next one may be due: only then somebody has to make room for it. */
+static void wake_at(struct sched *sched, const struct horizon *in)
+{
+    int64_t next_s = INT64_MAX / US_PER_S;
+
+    if (!sched->predict.preempts)
+        return;
+    if (in->olds.items.len)
+        next_s = MIN(next_s, in->olds.items.items[0].at_s);
+    if (in->owns.items.len)
+        next_s = MIN(next_s, in->owns.items.items[0].at_s);
+    if (in->nears.items.len)
+        next_s = MIN(next_s, in->nears.items.items[0].at_s + patient(sched, in->far_s));
+    sched->preempt_wake_us = MIN(sched->preempt_wake_us, MAX(next_s * US_PER_S, sched->now_us + 1));
+}
+
+void horizon_look(struct sched *sched, unsigned *budget)
+{
+    int64_t now_s = sched->now_us / US_PER_S;
+
+    if (sched->predict.by != ORDER_BY_SIZE)
+        return;
+    map_each (entry, &sched->predict.horizons) {
+        struct horizon *in = entry->value;
+        int64_t from_s = now_s - patient(sched, in->far_s);
+        tidy(sched, &in->ends);
+        tidy(sched, &in->nears);
+        tidy(sched, &in->owns);
+        tidy(sched, &in->olds);
+        for (unsigned n = 0; n < LOOK_MOST && *budget > 1; n++) {
+            struct moments *from = moment_is_due(&in->olds, now_s)     ? &in->olds
+                                   : moment_is_due(&in->owns, now_s)   ? &in->owns
+                                   : moment_is_due(&in->nears, from_s) ? &in->nears
+                                                                       : NULL;
+            if (!from)
+                break;
+            look_at(sched, from, now_s);
+            budget_take(budget, 1);
+        }
+        wake_at(sched, in);
+    }
+}
