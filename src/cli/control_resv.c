@@ -259,6 +259,13 @@ int control_send_reservation(struct control *control, int argc, char **argv, boo
                                  "be specified.  No reservation created.");
         code = 1;
     }
+    if (!code && create && !update.spec->has_start_us) {
+        cli_error(&control->cli, "A start time must be given.  No reservation created.");
+        code = 1;
+    } else if (!code && create && !update.spec->has_end_us && !update.spec->has_duration_s) {
+        cli_error(&control->cli, "An end time or duration must be given.  No reservation created.");
+        code = 1;
+    }
     if (!code && find_groups(update.spec, &err) < 0)
         code = control_aborted(&err);
     request.change = update.spec;

@@ -134,14 +134,26 @@ static uint64_t gpus_for(const struct shape *shape, uint32_t before, uint32_t ta
     return gpus;
 }
 
+/* CPUs of so many tasks when only so many of them may be on one core; a core's others stay idle. */
+static uint64_t apart_cpus(const struct need *need, const struct node *node, uint32_t tasks,
+                           uint32_t each)
+{
+    uint64_t threads = node->threads, per_core = need->tasks_per_core;
+
+    if (!per_core || (per_core >= threads && !need->by_core))
+        return 0;
+    if (per_core == 1)
+        return tasks * ((each + threads - 1) / threads) * threads;
+    return (tasks + per_core - 1) / per_core * threads;
+}
+
 static uint32_t cpus_for(const struct shape *shape, const struct need *need,
                          const struct node *node, uint32_t before, uint32_t tasks)
 {
     uint64_t cpus = (uint64_t)(shape->overcommit ? 1 : tasks) * task_cpus(shape, node);
 
-    if (need->tasks_per_core && !shape->overcommit)
-        cpus = MAX(cpus, (uint64_t)(tasks + need->tasks_per_core - 1) / need->tasks_per_core *
-                             node->threads);
+    if (!shape->overcommit)
+        cpus = MAX(cpus, apart_cpus(need, node, tasks, task_cpus(shape, node)));
     cpus = MAX(cpus, shape->min_cpus_per_node);
     cpus = MAX(cpus, gpus_for(shape, before, tasks) * need->cpus_per_gpu);
     return whole_cores(need, node, cpus); /* (1) */

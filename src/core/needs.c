@@ -59,7 +59,9 @@ static void need_units(const struct state *state, const struct shape *shape, str
     need->max_cpus_per_node = need->partition->spec->max_cpus_per_node;
     need->max_cpus_per_socket = need->partition->spec->max_cpus_per_socket;
     need->tasks_per_core = shape->tasks_per_core;
-    if (!need->tasks_per_core && how && strcasestr(how, "CR_ONE_TASK_PER_CORE"))
+    need->scattered = shape->scattered;
+    if (!need->tasks_per_core && !shape->multithread && how &&
+        strcasestr(how, "CR_ONE_TASK_PER_CORE"))
         need->tasks_per_core = 1;
 }
 

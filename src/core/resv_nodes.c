@@ -266,6 +266,13 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
         return err_set(err, ERR_INVALID,
                        "nodes are replaced only where they were given by number (NodeCnt)");
     bool nowhere = str_is_empty(spec->nodes) && !spec->node_count && !partial;
+    const struct partition *fallback = state_default_partition(state);
+    if (!str_is_empty(spec->partition) && !state_partition(state, spec->partition))
+        return err_code(err, ERR_INVALID_PARTITION);
+    if (!nowhere && str_is_empty(spec->nodes) && str_is_empty(spec->partition) && fallback) {
+        free(spec->partition);
+        spec->partition = mem_strdup(fallback->spec->name);
+    }
     if (nowhere && fresh->flags & RESV_ANY_NODES && !fresh->licences.len)
         return err_code(err, ERR_RESERVATION_EMPTY);
     if (nowhere && !(fresh->flags & (RESV_PART_NODES | RESV_ANY_NODES))) {

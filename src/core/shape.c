@@ -53,6 +53,15 @@ static void key_gres(struct key *key, const JobSpec *spec)
     }
 }
 
+/* --distribution=NODES:SOCKETS[:CORES][,…]: cyclic over the sockets, when that is said. */
+static bool is_scattered(const JobSpec *spec)
+{
+    const char *colon = spec->distribution ? strchr(spec->distribution, ':') : NULL;
+
+    return str_ieq(spec->hint, "memory_bound") ||
+           (colon && (str_istarts(colon + 1, "cyclic") || str_istarts(colon + 1, "fcyclic")));
+}
+
 #define NUMBER(field) key_number(&key, spec->has_##field, (uint64_t)spec->field)
 
 static struct span key_of(const JobSpec *spec, struct arena *arena)
@@ -106,6 +115,7 @@ static struct span key_of(const JobSpec *spec, struct arena *arena)
     NUMBER(one_task_per_sharing);
     NUMBER(reboot);
     key_number(&key, spec->signal_at_reservation, spec->signal_before_s);
+    key_number(&key, is_scattered(spec), 1);
     str_add_len(&key.bytes, &key.there, sizeof(key.there));
     struct span out = { arena_copy(arena, key.bytes.data, key.bytes.len), key.bytes.len };
     str_done(&key.bytes);
@@ -163,6 +173,8 @@ static void read_flags(struct shape *shape, const JobSpec *spec)
     shape->overcommit = spec->overcommit;
     shape->contiguous = spec->contiguous;
     shape->spread = spec->spread_job;
+    shape->multithread = str_ieq(spec->hint, "multithread");
+    shape->scattered = is_scattered(spec);
     shape->one_thread =
         spec->threads_per_core == 1 || (spec->hint && (str_ieq(spec->hint, "nomultithread") ||
                                                        str_ieq(spec->hint, "compute_bound") ||

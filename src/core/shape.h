@@ -50,6 +50,7 @@ struct need {
     bool bound;     /* CPUs only near its GPUs */
     bool lone;      /* shares of each task are of another device */
     bool least;     /* shares are of the device that has most left */
+    bool scattered; /* cores are dealt over the sockets */
 };
 
 struct shape {
@@ -79,6 +80,8 @@ struct shape {
     bool licence_any;      /* one of the licences, not all */
     bool reboot;           /* its nodes are started anew first */
     bool one_thread;       /* a CPU of the request is a whole core */
+    bool multithread;      /* tasks may share cores, whatever the cluster's habit */
+    bool scattered;        /* cores are dealt over the sockets of a node */
     size_t gres_count, partition_count, licence_count;
     struct shape_gres *gres;
     struct shape_licence *licences;

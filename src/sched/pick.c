@@ -4,8 +4,8 @@
  *
  * Devices: the set with the best links inside; among equals the one that leaves the devices that
  * are still free best linked to each other, so that the next job finds a good set too. CPUs: near
- * the devices; without devices on the socket that has least left; whole cores where cores are
- * given whole.
+ * the devices; without devices on the socket that has least left, or dealt over the sockets where
+ * that is asked for; whole cores where cores are given whole.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -301,11 +301,26 @@ static uint32_t best_socket(const struct bitset *unused, uint32_t sockets, uint3
     return best;
 }
 
-static void pick_cpus(const struct host *host, const struct need *need, uint32_t count,
+/* Whole cores of a task (`each` CPUs) on one socket, those of the next on the next. */
+static void scatter(struct bitset *unused, uint32_t sockets, uint32_t unit, uint32_t each,
+                    uint32_t *left, struct bitset *out)
+{
+    size_t wide = unused->bits / sockets;
+
+    for (uint32_t idle = 0, socket = 0; *left && idle < sockets; socket = (socket + 1) % sockets) {
+        uint32_t some = MIN(each, *left), before = some;
+        take_cpus(unused, unit, socket * wide, (socket + 1) * wide, &some, out);
+        *left -= before - some;
+        idle = some == before ? idle + 1 : 0;
+    }
+}
+
+static void pick_cpus(const struct host *host, const struct need *need, const struct take *take,
                       const struct bitset *near, struct bitset *out)
 {
     const struct node *node = host->node;
-    uint32_t unit = need_unit(need, node), sockets = node_socket_count(node), left = count;
+    uint32_t unit = need_unit(need, node), sockets = node_socket_count(node);
+    uint32_t left = take->cpus;
     uint64_t words[SCRATCH_WORDS], close_words[SCRATCH_WORDS];
     struct bitset unused;
 
@@ -321,6 +336,8 @@ static void pick_cpus(const struct host *host, const struct need *need, uint32_t
         bitset_minus(&unused, out);
         scratch_done(&close, close_words);
     }
+    if (need->scattered && sockets > 1)
+        scatter(&unused, sockets, unit, MAX(take->cpus / MAX(take->tasks, 1), unit), &left, out);
     for (uint32_t i = 0; left && i < sockets; i++) {
         uint32_t socket = best_socket(&unused, sockets, left);
         size_t each = node->cpus / sockets;
@@ -352,7 +369,7 @@ void pick(const struct host *host, const struct need *need, const struct take *t
         bitset_each (device, &claim->devices[i])
             bitset_or(&near, &devices->near[device]);
     }
-    pick_cpus(host, need, take->cpus, &near, &claim->cpus);
+    pick_cpus(host, need, take, &near, &claim->cpus);
     claim->fresh_cpus = take->cpus;
     if (need->share > 1) {
         claim->fresh_cpus = 0;

@@ -39,4 +39,17 @@ while IFS=$'\t' read -r options answer; do
     scancel "$out"
     wait_for 20 idle
 done <"$HERE/asked/answers"
+
+# ---- which cores: of few sockets; of all of them when that is asked for, as Slurm has it then ----
+cores() {
+    run sbatch --parsable -o /dev/null -w n5 "$@" --wrap 'exec sleep 600'
+    wait_for 20 settled "$out"
+    scontrol show job -d "$out" | sed -n 's/.*CPU_IDs=\([^ ]*\).*/\1/p'
+    scancel "$out"
+    wait_for 20 idle
+}
+is 'cores of one socket' "$(cores -n 4)" 0-3
+is 'cores of all sockets' "$(cores -n 4 -m block:cyclic)" 0-1,8-9
+is 'a hint that says so' "$(cores -n 4 --hint=memory_bound)" 0-3,8-11
+is 'those of a task on one' "$(cores -n 2 -c 4 -m block:cyclic)" 0-3,8-11
 done_testing

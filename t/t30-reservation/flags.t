@@ -77,6 +77,15 @@ is 'what would not waits' "$(job_state "$b")" PENDING
 scancel "$b"
 scontrol delete reservationname=ahead
 
+# By number they are of one partition, the default one where none is said.
+make reservation=some starttime=now+1hour duration=60 nodecnt=1 >/dev/null
+is 'whose nodes they are is shown' "$(shown some PartitionName)" "$(scontrol show partition | sed -n 's/^PartitionName=//p' | head -n 1)"
+scontrol delete reservation=some
+is 'a partition that is not there' "$(make reservation=some starttime=now duration=60 nodes=n1 partition=nosuch)" \
+    'Error creating the reservation: Invalid partition name specified'
+is 'without a start' "$(make reservation=some duration=60 nodes=n1)" 'scontrol: error: A start time must be given.  No reservation created.'
+is 'without an end' "$(make reservation=some starttime=now nodes=n1)" \
+    'scontrol: error: An end time or duration must be given.  No reservation created.'
 # PART_NODES: the nodes of a partition, whatever they are.
 part=$(scontrol show partition | sed -n 's/^PartitionName=//p' | head -n 1)
 make reservation=part starttime=now+1hour duration=60 partitionname="$part" nodes=ALL flags=part_nodes >/dev/null

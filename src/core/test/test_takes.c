@@ -43,6 +43,17 @@ static void what_is_taken_goes_by_how_it_is_asked_for(void **unused)
     PUT(&spec, overcommit, true); /* one task's CPUs */
     takes(fix, &spec, 40, 2, 200, 0);
     spec.has_overcommit = spec.overcommit = false;
+    PUT(&spec, ntasks, 2);
+    PUT(&spec, ntasks_per_core, 1); /* a core is of one task, whatever it uses of it */
+    PUT(&spec, cpus_per_task, 1);
+    takes(fix, &spec, 2, 4, 400, 0);
+    PUT(&spec, ntasks_per_core, 2);
+    takes(fix, &spec, 2, 2, 200, 0);
+    PUT(&spec, ntasks_per_core, 1);
+    PUT(&spec, cpus_per_task, 3);
+    takes(fix, &spec, 1, 4, 400, 0);
+    spec.has_ntasks_per_core = spec.has_cpus_per_task = false;
+    spec.ntasks_per_core = spec.cpus_per_task = 0;
     PUT(&spec, ntasks, 1);
     PUT(&spec, exclusive, EXCLUSIVE_NODE); /* everything but memory */
     takes(fix, &spec, 1, 4, 400, 2);
