@@ -53,6 +53,10 @@ int control_show_steps(struct control *control, int argc, char **argv);
 int control_listpids(struct control *control, int argc, char **argv);
 int control_liststeps(struct control *control, int argc, char **argv);
 
+/* control_lists.c: Nodes+=n4 becomes Nodes= with all that the partition then has */
+int control_whole_list(struct control *control, int argc, char **argv, char **word,
+                       struct err *err);
+
 /* control_reboot.c */
 int control_reboot(struct control *control, int argc, char **argv);
 int control_cancel_reboot(struct control *control, int argc, char **argv);

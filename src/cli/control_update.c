@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/timefmt.h"
 #include "cli/control.h"
 #include "schema/job_view.h"
@@ -123,7 +124,12 @@ static int special_key(struct job_update *update, const char *word, const char *
     } else if (key_is(word, "admincomment")) {
         update->message.admin_comment = (char *)value;
     } else if (key_is(word, "endtime")) {
-        return err_set(err, ERR_UNSUPPORTED, "EndTime cannot be set: change TimeLimit instead");
+        int64_t point;
+        if (timefmt_read_point(value, update->ctx.now_us / 1000000, TIMEFMT_COMING, &point, NULL) <
+            0)
+            return err_set(err, ERR_INVALID, "Invalid EndTime value: %s", value);
+        update->message.has_end_us = true;
+        update->message.end_us = point * 1000000;
     } else if (key_is(word, "priority") && str_to_u64(value, 0, &number)) {
         update->message.has_hold = true; /* a job of priority 0 is held */
         update->message.hold = 2;
@@ -146,10 +152,19 @@ static int special_key(struct job_update *update, const char *word, const char *
                            -INT32_MAX, INT32_MAX);
         update->message.has_site_factor = true;
         update->message.site_factor = (int32_t)factor;
-    } else if (key_is(word, "userid") || key_is(word, "numcpus") ||
-               key_is(word, "wait-for-switch")) {
-        return err_set(err, ERR_UNSUPPORTED, "%.*s cannot be updated yet", (int)strcspn(word, "="),
-                       word);
+    } else if (key_is(word, "numcpus")) { /* never more than it needs, so the most says nothing */
+        uint64_t most;
+        if (size_read_range(value, UINT32_MAX, &number, &most, NULL) < 0 || !number)
+            return err_set(err, ERR_INVALID, "Invalid NumCPUs value: %s", value);
+        update->message.has_num_cpus = true;
+        update->message.num_cpus = (uint32_t)number;
+    } else if (key_is(word, "userid")) {
+        update->message.user = (char *)value;
+    } else if (key_is(word, "wait-for-switch")) {
+        if (!str_to_u64(value, UINT32_MAX - 2, &number))
+            return err_set(err, ERR_INVALID, "Invalid wait-for-switch value: %s", value);
+        update->request.spec->has_switches_wait_s = true;
+        update->request.spec->switches_wait_s = (uint32_t)number;
     } else {
         return 0;
     }
@@ -238,6 +253,10 @@ static int update_job(struct control *control, int argc, char **argv)
         fprintf(stderr, "Job id or name is missing\n");
         code = 1;
     }
+    if (!code && update.message.id && update.message.user) {
+        fprintf(stderr, "UserID goes with JobName, to say whose jobs are meant\n");
+        code = 1;
+    }
     if (!code)
         code = send_job_update(&update);
     if (!update.message.id)
@@ -277,6 +296,8 @@ static int update_node(struct control *control, int argc, char **argv)
     request.state = (char *)update.state;
     request.reason = (char *)update.reason;
     request.change = update.spec;
+    request.has_resume_after_s = update.has_resume_after;
+    request.resume_after_s = update.resume_after_s;
     request.has_clear_features = request.clear_features =
         update.features && !update.spec->n_features;
     if (!code && cli_call(&control->cli, "UpdateNode", &request.base, &done_reply__descriptor,
@@ -301,7 +322,8 @@ static int send_partition(struct control *control, int argc, char **argv, bool c
 
     partition_spec__init(update.spec);
     for (int i = 0; i < argc && !code; i++) {
-        if (update_read(&partition_updates, &ctx, &update, argv[i], &err) < 0)
+        if (control_whole_list(control, argc, argv, &argv[i], &err) < 0 ||
+            update_read(&partition_updates, &ctx, &update, argv[i], &err) < 0)
             code = control_aborted(&err);
     }
     request.change = update.spec;

@@ -303,6 +303,16 @@ static const struct node_word *word_of(const char *text)
     return NULL;
 }
 
+void node_resume(struct state *state, struct node *node, struct events *out)
+{
+    node->flags &= ~(uint32_t)(NODE_FLAG_DRAIN | NODE_FLAG_FAIL | NODE_FLAG_INVALID_REG);
+    node->resume_us = 0;
+    reboot_forget(state, node, out);
+    if (node->state == NODE_DOWN || node->state == NODE_FUTURE)
+        node->state = node->found ? NODE_IDLE : NODE_UNKNOWN;
+    node_set_reason(state, node, NULL, NULL, 0);
+}
+
 static enum err_code check_word(const struct node *node, const struct node_word *word)
 {
     if (word->act == ACT_NOT_THERE)
@@ -326,9 +336,7 @@ static void set_word(struct state *state, struct node *node, const struct node_w
         end_jobs(state, node, out);
         break;
     case ACT_RESUME:
-        reboot_forget(state, node, out);
-        if (node->state == NODE_DOWN || node->state == NODE_FUTURE)
-            node->state = node->found ? NODE_IDLE : NODE_UNKNOWN;
+        node_resume(state, node, out);
         break;
     case ACT_FUTURE:
         node->state = NODE_FUTURE;
@@ -371,8 +379,9 @@ static void set_reboot(struct state *state, struct node *node, const struct node
 
 static enum err_code check_change(const NodeSpec *change, struct err *err)
 {
-    static const char *const may[] = { "name", "addr",    "hostname", "weight",  "features",
-                                       "gres", "comment", "extra",    "topology" };
+    static const char *const may[] = { "name",     "addr",        "hostname",     "weight",
+                                       "features", "gres",        "comment",      "extra",
+                                       "topology", "instance_id", "instance_type" };
     const ProtobufCMessageDescriptor *type = &node_spec__descriptor;
 
     for (unsigned i = 0; change && i < type->n_fields; i++) {
@@ -446,6 +455,11 @@ enum err_code apply_update_node(struct state *state, const CmdUpdateNode *cmd, s
             node_set_reason(state, node, cmd->reason, cmd->by_user, cmd->by_uid);
         if (cmd->change || cmd->clear_features)
             change_spec(state, node, cmd);
+        if (cmd->has_resume_after_s) {
+            node->resume_us =
+                cmd->resume_after_s ? state->time_us + cmd->resume_after_s * US_PER_S : 0;
+            reboots_next(state);
+        }
         node_touch(state, node);
         say(out, node, was_usable);
     }

@@ -176,6 +176,8 @@ uint64_t node_hash(const struct node *node)
         hash = fold(hash, node->reboot.next << 1 | node->reboot.drained);
         hash = fold(hash, (uint64_t)node->reboot.issued_us);
     }
+    if (node->resume_us)
+        hash = fold(hash, (uint64_t)node->resume_us);
     return fold(hash, (uint64_t)node->last_busy_us);
 }
 

@@ -46,6 +46,8 @@ void node_fact_msg(const struct node *node, NodeStatus *out)
         SET(last_busy_us, node->last_busy_us);
     if (node->reboot.next)
         SET(next_state, node->reboot.next);
+    if (node->resume_us)
+        SET(resume_after_us, node->resume_us);
     if (node->reboot.drained)
         SET(reboot_drained, true);
     if (node->reboot.issued_us)

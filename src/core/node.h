@@ -65,6 +65,7 @@ struct node {
     uint32_t reason_uid;
     int64_t reason_us, last_busy_us;
     struct node_reboot reboot;
+    int64_t resume_us; /* when it comes back by itself; 0: not */
     uint64_t spec_hash, found_hash;
     uint64_t conf_hash; /* of the spec that the configuration gives it */
     uint64_t hash;

@@ -9,6 +9,7 @@
  * (3) The nodes of a job that wants them rebooted are told so when it starts, and hear of the job when all are back.
  *     It has them for itself.
  * (4) Who is not back after resume_timeout is down.
+ * (5) A node may also come back by itself (ResumeAfter), as if an administrator resumed it then.
  */
 #include "core/state_priv.h"
 
@@ -27,11 +28,16 @@ static int64_t due_of(const struct state *state, const struct node *node)
                                                  : NEVER;
 }
 
+static int64_t resume_of(const struct node *node)
+{
+    return node->resume_us ? node->resume_us : NEVER;
+}
+
 void reboots_next(struct state *state)
 {
     state->next_reboot_us = NEVER;
     vec_each (struct node *, at, &state->nodes)
-        state->next_reboot_us = MIN(state->next_reboot_us, due_of(state, *at));
+        state->next_reboot_us = MIN(state->next_reboot_us, MIN(due_of(state, *at), resume_of(*at)));
 }
 
 /* What it says of the node already stays in front, and so does who said it. */
@@ -163,6 +169,10 @@ void reboots_due(struct state *state, struct events *out)
         return;
     vec_each (struct node *, at, &state->nodes) {
         struct node *node = *at;
+        if (resume_of(node) <= state->time_us) { /* (5) */
+            node_resume(state, node, out);
+            emit_node(out, node_is_usable(node) ? EVENT_NODE_UP : EVENT_NODE_CHANGED, node);
+        }
         if (due_of(state, node) > state->time_us)
             continue;
         node->flags &= ~ASKED; /* (4); a drain of its own stays */

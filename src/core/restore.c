@@ -86,6 +86,7 @@ static int take_node(struct restore *restore, const Node *msg, struct err *err)
     node->reason_us = status->reason_us;
     node->last_busy_us = status->last_busy_us;
     node->reboot.next = (unsigned)status->next_state;
+    node->resume_us = status->resume_after_us;
     node->reboot.drained = status->reboot_drained;
     node->reboot.issued_us = status->reboot_issued_us;
     if (status->found) {

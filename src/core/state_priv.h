@@ -462,6 +462,7 @@ void node_set_reason(struct state *state, struct node *node, const char *reason,
                      uint32_t uid);
 void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *key);
 /* What runs there is gone: its jobs end or go elsewhere. apply_node.c */
+void node_resume(struct state *state, struct node *node, struct events *out);
 void node_lose_jobs(struct state *state, struct node *node, struct events *out);
 /* The state that a configuration gives a node that is new. */
 void node_first_state(struct state *state, struct node *node);

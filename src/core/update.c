@@ -70,6 +70,15 @@ static const struct update_row {
     { "std_out", PENDING },
     { "std_err", PENDING },
     { "std_in", PENDING },
+    { "core_spec", PENDING },
+    { "thread_spec", PENDING },
+    { "mcs_label", PENDING },
+    { "delay_boot_s", PENDING },
+    { "switches", PENDING },
+    { "switches_wait_s", PENDING },
+    { "segment", PENDING },
+    { "spread_segments", PENDING },
+    { "consolidate_segments", PENDING },
     { "requeue", PENDING | ACTIVE },
     { "no_kill", PENDING | ACTIVE },
     { "mail_type", PENDING | ACTIVE },
@@ -359,10 +368,46 @@ static enum err_code update_spec(struct state *state, struct job *job, const Cmd
     return ERR_OK;
 }
 
+/* What is said in other words: CPUs are tasks, and a time to end is a limit. */
+static enum err_code reword(const struct state *state, const struct job *job,
+                            const CmdUpdateJob *cmd, JobSpec *change)
+{
+    if (cmd->has_num_cpus) {
+        uint32_t each =
+            change->has_cpus_per_task ? change->cpus_per_task : job->shape->cpus_per_task;
+        if (!cmd->num_cpus || cmd->num_cpus > UINT32_MAX / 2)
+            return ERR_CPU_COUNT;
+        change->has_ntasks = true;
+        change->ntasks = (cmd->num_cpus + MAX(each, 1) - 1) / MAX(each, 1);
+    }
+    if (cmd->has_end_us) {
+        if (job_phase(job) != PHASE_RUNNING)
+            return job_has_ended(job) ? ERR_JOB_FINISHED : ERR_JOB_NOT_RUNNING;
+        if (cmd->end_us <= state->time_us)
+            return ERR_INVALID_TIME;
+        change->has_time_limit_s = true;
+        int64_t long_us = cmd->end_us - job->run->start_us - job->run->suspended_total_us;
+        change->time_limit_s = (long_us + US_PER_S - 1) / US_PER_S;
+    }
+    return ERR_OK;
+}
+
 static enum err_code update_one(struct state *state, struct job *job, const void *arg,
                                 struct err *err, struct events *out)
 {
     const CmdUpdateJob *cmd = arg;
+    CmdUpdateJob reworded = *cmd;
+    JobSpec filled = JOB_SPEC__INIT;
+
+    if (cmd->has_num_cpus || cmd->has_end_us) {
+        if (cmd->change)
+            filled = *cmd->change;
+        reworded.change = &filled;
+        enum err_code no = reword(state, job, cmd, &filled);
+        if (no != ERR_OK)
+            return no;
+        cmd = &reworded;
+    }
     const JobSpec *change = cmd->change;
     enum err_code code = check_fields(job, cmd, err);
 

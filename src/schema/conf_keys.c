@@ -116,6 +116,8 @@ const struct conf_skip conf_skips[] = {
     { "Config", "qos", "one message per [[qos]] section" },
     { "Config", "accounts", "one message per [[accounts]] section" },
     { "Config", "users", "one message per [[users]] section" },
+    { "NodeSpec", "instance_id", "said by scontrol update" },
+    { "NodeSpec", "instance_type", "said by scontrol update" },
     { "Config", "hash", "computed from the other fields" },
     { "Config", "kept", "the keys of the [slurm] section, which are Slurm's own" },
     { "NodeSpec", "extra", "set by scontrol update only" },

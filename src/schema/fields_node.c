@@ -289,7 +289,12 @@ static bool w_partitions_record(const struct field_call *call, struct str *out)
 
 static bool w_resume_after(const struct field_call *call, struct str *out)
 {
-    return text_or(out, node_status(node_of(call))->resume_after, "None");
+    int64_t when_us = node_status(node_of(call))->resume_after_us;
+
+    if (!when_us)
+        return text_or(out, NULL, "None");
+    field_add_moment(out, call->ctx, when_us);
+    return true;
 }
 
 static bool w_infinite(const struct field_call *call, struct str *out)
@@ -393,7 +398,8 @@ static const struct field rows[] = {
     { .of = STATUS(started_us), .write = field_time_none, .key = "SlurmdStartTime", .json = { "slurmd_start_time", SHAPE_TIME }, .help = "When its agent started." },
     { .of = STATUS(last_busy_us), .write = field_time_unknown, .key = "LastBusyTime", .line = true, .json = { "last_busy", SHAPE_TIME }, .help = "When a job last ended on it." },
     { .of = STATUS(reservation), .write = field_text, .json = { "reservation", SHAPE_TEXT }, .help = "Reservation that it is in now." },
-    { .of = STATUS(resume_after), .write = w_resume_after, .key = "ResumeAfterTime", .json = { "resume_after", SHAPE_TEXT }, .help = "When it comes back by itself." },
+    { .of = STATUS(resume_after), .skip = "resume_after_us is the time" },
+    { .of = STATUS(resume_after_us), .write = w_resume_after, .key = "ResumeAfterTime", .json = { "resume_after", SHAPE_TIME }, .help = "When it comes back by itself." },
     { .write = w_infinite, .key = "SuspendTime", .help = "Powered down after being idle so long." },
     { .write = w_tres, .key = "CfgTRES", .line = true, .json = { "tres", SHAPE_SHOWN }, .help = "All it has." },
     { .write = w_tres_used, .key = "AllocTRES", .line = true, .json = { "tres_used", SHAPE_SHOWN }, .help = "All that jobs have." },
@@ -401,6 +407,8 @@ static const struct field rows[] = {
     { .write = w_zero, .key = "AveWatts", .help = "Power it draws on average." },
     { .of = SPEC(comment), .write = field_text, .key = "Comment", .line = true, .record = field_text_or_skip, .json = { "comment", SHAPE_TEXT }, .help = "Comment of an administrator." },
     { .of = SPEC(extra), .write = field_text, .key = "Extra", .line = true, .record = field_text_or_skip, .json = { "extra", SHAPE_TEXT }, .help = "Text for filters and plugins." },
+    { .of = SPEC(instance_id), .write = field_text, .key = "InstanceId", .line = true, .record = field_text_or_skip, .json = { "instance_id", SHAPE_TEXT }, .help = "Number of its machine at a cloud." },
+    { .of = SPEC(instance_type), .write = field_text, .key = "InstanceType", .record = field_text_or_skip, .json = { "instance_type", SHAPE_TEXT }, .help = "Kind of its machine at a cloud." },
     { .of = SPEC(topology), .write = field_text, .key = "Topology", .line = true, .record = field_text_or_skip, .json = { "topology", SHAPE_TEXT }, .help = "Where it is in the network." },
     { .of = STATUS(reason), .write = field_text, .key = "Reason", .line = true, .record = w_reason, .json = { "reason", SHAPE_TEXT }, .help = "Why it is down or drained." },
     { .of = STATUS(reason_us), .json = { "reason_changed_at", SHAPE_TIME }, .help = "When the reason was given." },

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/size.h"
 #include "base/timefmt.h"
+#include "schema/conf.h"
 #include "schema/message.h"
 #include "schema/names.h"
 
@@ -216,6 +217,112 @@ static int read_features(const struct option_call *call, const char *value, stru
     return *value ? read_list(call, value, err) : 0;
 }
 
+static int read_node_gres(const struct option_call *call, const char *value, struct err *err)
+{
+    struct node_update *update = call->target;
+    NodeSpec *spec = update->spec;
+    const char *cursor = value;
+    struct arena arena;
+    struct span word;
+    int result = 0;
+
+    arena_init(&arena);
+    while (result == 0 && str_next(&cursor, ",", &word)) {
+        GresInventory found = GRES_INVENTORY__INIT, *gres;
+        result = conf_gres_parse(arena_strndup(&arena, word.ptr, word.len), &arena, &found, err);
+        if (result < 0)
+            break;
+        gres = NEW(GresInventory);
+        gres_inventory__init(gres);
+        gres->name = mem_strdup(found.name);
+        gres->type = found.type ? mem_strdup(found.type) : NULL;
+        gres->has_count = true;
+        gres->count = found.count;
+        spec->gres = mem_resize(spec->gres, (spec->n_gres + 1) * sizeof(*spec->gres));
+        spec->gres[spec->n_gres++] = gres;
+    }
+    arena_done(&arena);
+    return result == 0 && !spec->n_gres ? bad(call, value, err) : result;
+}
+
+/* Seconds; -1 is never. */
+static int read_resume_after(const struct option_call *call, const char *value, struct err *err)
+{
+    struct node_update *update = call->target;
+    uint64_t seconds = 0;
+
+    if (strcmp(value, "-1") != 0 && !str_to_u64(value, 86400 * 366, &seconds))
+        return bad(call, value, err);
+    update->has_resume_after = true;
+    update->resume_after_s = (uint32_t)seconds;
+    return 0;
+}
+
+static void set_text(char **text, const char *value)
+{
+    free(*text);
+    *text = mem_strdup(value);
+}
+
+static int read_exclusive(const struct option_call *call, const char *value, struct err *err)
+{
+    struct partition_update *update = call->target;
+    bool user = str_ieq(value, "USER"), node = str_ieq(value, "NODE");
+
+    if (!user && !node && !str_ieq(value, "NO"))
+        return bad(call, value, err);
+    update->spec->has_exclusive_user = true;
+    update->spec->exclusive_user = user;
+    set_text(&update->spec->oversubscribe, node ? "EXCLUSIVE" : "NO");
+    return 0;
+}
+
+/* DefCpuPerGPU=4,DefMemPerGPU=8000 */
+static int read_job_defaults(const struct option_call *call, const char *value, struct err *err)
+{
+    struct partition_update *update = call->target;
+    const char *cursor = value;
+    struct span word;
+
+    while (str_next(&cursor, ",", &word)) {
+        CLEANUP(freep) char *text = mem_strndup(word.ptr, word.len);
+        const char *equals = strchr(text, '=');
+        uint64_t number;
+        if (!equals || !str_to_u64(equals + 1, UINT32_MAX - 2, &number))
+            return bad(call, value, err);
+        if (str_istarts(text, "DefCpuPerGPU=")) {
+            update->spec->has_def_cpu_per_gpu = true;
+            update->spec->def_cpu_per_gpu = (uint32_t)number;
+        } else if (str_istarts(text, "DefMemPerGPU=")) {
+            update->spec->has_def_mem_per_gpu_mb = true;
+            update->spec->def_mem_per_gpu_mb = number;
+        } else {
+            return bad(call, value, err);
+        }
+    }
+    return *value ? 0 : bad(call, value, err);
+}
+
+/* The old word for both. */
+static int read_both_priorities(const struct option_call *call, const char *value, struct err *err)
+{
+    struct partition_update *update = call->target;
+    uint64_t number;
+
+    if (!str_to_u64(value, 65533, &number))
+        return bad(call, value, err);
+    update->spec->has_priority_job_factor = update->spec->has_priority_tier = true;
+    update->spec->priority_job_factor = update->spec->priority_tier = (uint32_t)number;
+    return 0;
+}
+
+static int read_no_power(const struct option_call *call, const char *value, struct err *err)
+{
+    if (str_ieq(value, "no"))
+        return 0; /* as it is */
+    return err_set(err, ERR_UNSUPPORTED, "PowerDownOnIdle: nodes are not powered down");
+}
+
 #define PART(member) OPTION_MESSAGE(PartitionSpec, member, partition_spec__descriptor)
 #define NODE(member) OPTION_MESSAGE(NodeSpec, member, node_spec__descriptor)
 #define RESV(member) OPTION_MESSAGE(ReservationSpec, member, reservation_spec__descriptor)
@@ -236,6 +343,10 @@ static const struct option partition_rows[] = {
     { .name = "deny-accounts", .update = "DenyAccounts", .read = read_list, .into = PART(deny_accounts) },
     { .name = "deny-qos", .update = "DenyQOS", .read = read_list, .into = PART(deny_qos) },
     { .name = "disable-root-jobs", .update = "DisableRootJobs", .read = read_bool, .into = PART(disable_root) },
+    { .name = "exclusive", .update = "Exclusive", .read = read_exclusive },
+    { .name = "job-defaults", .update = "JobDefaults", .read = read_job_defaults },
+    { .name = "priority", .update = "Priority", .read = read_both_priorities },
+    { .name = "power-down-on-idle", .update = "PowerDownOnIdle", .read = read_no_power },
     { .name = "exclusive-user", .update = "ExclusiveUser", .read = read_bool, .into = PART(exclusive_user) },
     { .name = "grace-time", .update = "GraceTime", .read = read_count, .into = PART(grace_time_s) },
     { .name = "hidden", .update = "Hidden", .read = read_bool, .into = PART(hidden) },
@@ -272,6 +383,10 @@ static const struct option node_rows[] = {
     { .name = "hostname", .update = "NodeHostname", .read = read_text, .into = NODE(hostname) },
     { .name = "topology", .update = "Topology", .read = read_text, .into = NODE(topology) },
     { .name = "weight", .update = "Weight", .read = read_count, .into = NODE(weight) },
+    { .name = "gres", .update = "Gres", .read = read_node_gres, .into = NODE(gres) },
+    { .name = "instance-id", .update = "InstanceId", .read = read_text, .into = NODE(instance_id) },
+    { .name = "instance-type", .update = "InstanceType", .read = read_text, .into = NODE(instance_type) },
+    { .name = "resume-after", .update = "ResumeAfter", .read = read_resume_after },
 };
 
 static const struct option reservation_rows[] = {

@@ -24,6 +24,8 @@ struct node_update {
     NodeSpec *spec;
     VEC(const char *) clear;
     const char *names, *state, *reason;
+    bool has_resume_after;
+    uint32_t resume_after_s;
     bool features; /* spec->features is meant, also when empty */
 };
 

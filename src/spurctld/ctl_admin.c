@@ -114,6 +114,8 @@ void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     update.clear_features = request->clear_features;
     update.has_next_state = request->has_next_state;
     update.next_state = request->next_state;
+    update.has_resume_after_s = request->has_resume_after_s;
+    update.resume_after_s = request->resume_after_s;
     ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
 }
 

@@ -141,6 +141,10 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     update->admin_comment = request->admin_comment;
     update->has_site_factor = request->has_site_factor;
     update->site_factor = request->site_factor;
+    update->has_num_cpus = request->has_num_cpus;
+    update->num_cpus = request->num_cpus;
+    update->has_end_us = request->has_end_us;
+    update->end_us = request->end_us;
     update->has_reset_accrue = update->reset_accrue = request->reset_accrue;
     if (request->has_num_nodes) { /* another word for the same */
         update->change = ARENA_NEW(ask->arena, JobSpec);
@@ -159,6 +163,8 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
         list_jobs_request__init(filter);
         filter->n_names = 1;
         filter->names = (char **)&request->name;
+        filter->n_users = request->user ? 1 : 0;
+        filter->users = (char **)&request->user;
         filter->has_hidden_too = filter->hidden_too = true;
         ctl_many_filter(ctl, ask, command, filter);
     } else {

@@ -154,6 +154,32 @@ static void who_does_not_come_back_is_down(void **unused)
     fix_free(fix);
 }
 
+static void a_node_comes_back_by_itself_when_told(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    Command cmd = COMMAND__INIT;
+    CmdUpdateNode msg = CMD_UPDATE_NODE__INIT;
+    char *name = (char *)"n1";
+
+    msg.n_nodes = 1;
+    msg.nodes = &name;
+    msg.state = (char *)"DRAIN";
+    msg.reason = (char *)"for a while";
+    PUT(&msg, resume_after_s, 100);
+    cmd.what_case = COMMAND__WHAT_UPDATE_NODE;
+    cmd.update_node = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    state_free(fix_copy(fix));
+    fix_time(fix, 90);
+    assert_false(node_is_usable(get(fix, "n1")));
+    fix_time(fix, 20);
+    assert_true(node_is_usable(get(fix, "n1")));
+    assert_null(get(fix, "n1")->reason);
+    assert_int_equal(get(fix, "n1")->resume_us, 0);
+    assert_int_equal(fix_events(fix, EVENT_NODE_UP, NULL), 1);
+    fix_free(fix);
+}
+
 static uint32_t wants_reboot(struct fix *fix)
 {
     JobSpec spec = fix_spec();
@@ -249,6 +275,7 @@ int main(void)
         UNIT(who_was_drained_before_stays_so),
         UNIT(force_ends_the_jobs_first),
         UNIT(who_does_not_come_back_is_down),
+        UNIT(a_node_comes_back_by_itself_when_told),
         UNIT(a_job_waits_until_its_nodes_are_back),
         UNIT(a_job_whose_node_does_not_come_back_goes_elsewhere),
     };
