@@ -493,14 +493,27 @@ void alloc_lend(struct state *state, struct job *job)
     }
 }
 
-bool alloc_could_recall(const struct job *job)
+static bool cpus_are_free(const struct node *node, const struct bitset *cpus, unsigned share)
 {
+    bitset_each (cpu, cpus) {
+        if (!cpu_is_free(node, cpu, share))
+            return false;
+    }
+    return true;
+}
+
+bool alloc_could_recall(const struct state *state, const struct job *job)
+{
+    const struct need *need = job->run->shared ? need_in(state, job, job->run->partition) : NULL;
+    unsigned share = need ? need->share : 1;
+
     for (unsigned i = 0; i < job->run->count; i++) {
         const struct job_part *part = &job->run->parts[i];
         if (!part->node)
             continue;
-        if (part->node->jobs_whole || bitset_meets(&part->node->cpu_ids, &part->cpu_ids) ||
-            (job->run->whole_nodes && part->node->jobs_active))
+        if (part->node->jobs_whole || (job->run->whole_nodes && part->node->jobs_active) ||
+            (share > 1 ? !cpus_are_free(part->node, &part->cpu_ids, share)
+                       : bitset_meets(&part->node->cpu_ids, &part->cpu_ids)))
             return false;
     }
     return true;
@@ -508,7 +521,7 @@ bool alloc_could_recall(const struct job *job)
 
 bool alloc_recall(struct state *state, struct job *job)
 {
-    if (!alloc_could_recall(job))
+    if (!alloc_could_recall(state, job))
         return false;
     for (unsigned i = 0; i < job->run->count; i++) {
         struct job_part *part = &job->run->parts[i];

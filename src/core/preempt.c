@@ -168,7 +168,7 @@ static enum preempt_mode mode_alone(const struct state *state, const struct job 
         mode = PREEMPT_CANCEL;
     if (victim->run->lent)
         return mode == PREEMPT_OFF ? PREEMPT_OFF : PREEMPT_SUSPEND; /* it stays so */
-    if (mode == PREEMPT_SUSPEND && phase != PHASE_RUNNING)
+    if (mode == PREEMPT_SUSPEND && phase != PHASE_RUNNING && !victim->run->gang)
         mode = PREEMPT_OFF;
     if (preempt_by_size(state) && mode != PREEMPT_REQUEUE)
         mode = PREEMPT_OFF;
@@ -302,9 +302,16 @@ static void note(struct state *state, struct job *victim, uint32_t by_id, struct
 
 static void lend(struct state *state, struct job *victim, struct events *out)
 {
-    if (victim->run->lent || !job_move(state, victim, JOB_ON_SUSPEND, 0))
+    if (victim->run->lent)
         return;
-    victim->run->suspend_us = state->time_us;
+    if (victim->run->gang) { /* it stands already, and waits for another turn now */
+        victim->run->gang = false;
+        gang_drop(state, victim);
+    } else if (job_move(state, victim, JOB_ON_SUSPEND, 0)) {
+        victim->run->suspend_us = state->time_us;
+    } else {
+        return;
+    }
     alloc_lend(state, victim); /* (3) */
     due_update(state, victim);
     emit_job(out, EVENT_JOB_SUSPENDED, victim);
@@ -457,7 +464,7 @@ bool preempt_resume(struct state *state, struct job *job, struct events *out)
     struct job *one;
 
     for (uint32_t at = 0; (one = next_of(state, job, &at));) { /* (5) */
-        if (one->run->lent && !alloc_could_recall(one))
+        if (one->run->lent && !alloc_could_recall(state, one))
             return false;
     }
     for (uint32_t at = 0; (one = next_of(state, job, &at));) {
@@ -466,6 +473,7 @@ bool preempt_resume(struct state *state, struct job *job, struct events *out)
         job_move(state, one, JOB_ON_RESUME, 0);
         one->run->suspended_total_us += state->time_us - one->run->suspend_us;
         due_update(state, one);
+        gang_runs(state, one, out);
         emit_job(out, EVENT_JOB_RESUMED, one);
     }
     return true;

@@ -327,7 +327,7 @@ void alloc_hold(struct state *state, struct job *job, struct job_part *part);
 /* The CPUs of a suspended job may be used by others; and no more, if all are free. */
 void alloc_lend(struct state *state, struct job *job);
 bool alloc_recall(struct state *state, struct job *job);
-bool alloc_could_recall(const struct job *job);
+bool alloc_could_recall(const struct state *state, const struct job *job);
 /* spare.c */
 int shape_read_spares(struct shape *shape, const JobSpec *spec, struct err *err);
 void spare_mark(struct job *job); /* it starts */

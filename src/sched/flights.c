@@ -4,6 +4,9 @@
  *
  * A flight holds what it will take until core has applied or refused it. Those of one job record
  * come back in the order they went, so the one looked for is nearly always the first.
+ *
+ * Who was suspended for a job runs again as soon as that has started, if its CPUs are free then: until the start
+ * comes back they count as in use, as if it were a flight of its own.
  */
 #include <stdlib.h>
 
@@ -37,12 +40,82 @@ static void claim_done(struct sched *sched, struct claim *claim)
     free(claim->devices);
 }
 
+static void flight_put(struct sched *sched, uint32_t job_id, struct flight *flight)
+{
+    struct flights *flights = map_get_num(&sched->flights, job_id);
+
+    if (!flights) {
+        flights = NEW(struct flights);
+        map_put_num(&sched->flights, job_id, flights);
+    }
+    if (flights->last)
+        flights->last->next = flight;
+    else
+        flights->first = flight;
+    flights->last = flight;
+    flights->count++;
+}
+
+static void claim_cpus(struct sched *sched, struct claim *claim, const struct job_part *part)
+{
+    struct host *host = &sched->hosts.items[claim->host];
+
+    bitset_init(&claim->cpus, host->node->cpus);
+    bitset_each (cpu, &part->cpu_ids) {
+        if (cpu >= host->node->cpus)
+            break;
+        bitset_add(&claim->cpus, cpu);
+        claim->fresh_cpus += host_cpu_is_free(host, cpu, 1);
+    }
+}
+
+void flight_return(struct sched *sched, const struct job *lent, uint32_t with_id)
+{
+    const struct job_run *run = lent->run;
+    struct flight *flight = mem_new(sizeof(*flight) + run->count * sizeof(struct claim));
+
+    flight->task = NO_TASK;
+    for (unsigned i = 0; i < run->count; i++) {
+        const struct job_part *part = &run->parts[i];
+        if (!part->node)
+            continue;
+        struct claim *claim = &flight->claims[flight->count++];
+        struct take take = { .tasks = 1 };
+        claim->host = part->node->number;
+        claim->job_id = lent->id;
+        claim->end_us = job_runs_until(lent);
+        claim->uid = lent->owner->uid;
+        claim->minds = (uint8_t)job_minds(sched, lent);
+        claim->partition = UINT32_MAX; /* it is counted there already */
+        claim->resv = resv_hash(run->reservation);
+        claim->mcs = mcs_hash(lent->shape->mcs_label);
+        claim->shared = run->shared;
+        claim_cpus(sched, claim, part);
+        take.cpus = (uint32_t)bitset_count(&claim->cpus);
+        claim->amount = amount_take(sched, &take, false);
+        claim_link(sched, claim);
+    }
+    flight_put(sched, lent->id, flight);
+    vec_push(&sched->returning, (struct returning){ with_id, lent->id });
+}
+
+/* The start they were suspended for came back, so they run or do not. */
+static void land_returning(struct sched *sched, uint32_t with_id)
+{
+    for (size_t i = sched->returning.len; i-- > 0;) {
+        uint32_t id = sched->returning.items[i].job_id;
+        if (sched->returning.items[i].with_id != with_id)
+            continue;
+        vec_remove(&sched->returning, i);
+        flight_undo(sched, id, NO_TASK);
+    }
+}
+
 struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t task,
                             const struct parts *parts, const struct family *family, int64_t end_us)
 {
     size_t count = parts->list.len;
     struct flight *flight = mem_new(sizeof(*flight) + count * sizeof(struct claim));
-    struct flights *flights = flights_of(sched, job->id);
 
     flight->task = task;
     sched->topo_minds = sched->topo_minds || family->shape->exclusive_topo;
@@ -64,16 +137,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         pick(&sched->hosts.items[part->host], parts->need, &part->take, claim);
         claim_link(sched, claim);
     }
-    if (!flights) {
-        flights = NEW(struct flights);
-        map_put_num(&sched->flights, job->id, flights);
-    }
-    if (flights->last)
-        flights->last->next = flight;
-    else
-        flights->first = flight;
-    flights->last = flight;
-    flights->count++;
+    flight_put(sched, job->id, flight);
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, 1);
     if (family->shape->licence_count)
@@ -89,7 +153,9 @@ static bool runs_there(const struct sched *sched, const struct job *started, siz
            started->run->parts[part].node == sched->hosts.items[host].node;
 }
 
-bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started)
+/* `tried`: it was only thought of, so nobody waits for what it gives back. */
+static bool land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started,
+                 bool tried)
 {
     struct flights *flights = flights_of(sched, job_id);
     struct flight *before = NULL, *flight = flights ? flights->first : NULL;
@@ -114,10 +180,22 @@ bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const stru
     }
     if (flight->array_id)
         throttle_plan(sched, flight->array_id, -1);
-    licences_give(sched, flight->licences);
-    limits_unplan(sched, flight->held, started != NULL);
+    (tried ? licences_forget : licences_give)(sched, flight->licences);
+    limits_unplan(sched, flight->held, started || tried);
     free(flight);
+    if (sched->returning.len)
+        land_returning(sched, job_id);
     return true;
+}
+
+bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started)
+{
+    return land(sched, job_id, task, started, false);
+}
+
+void flight_undo(struct sched *sched, uint32_t job_id, uint32_t task)
+{
+    land(sched, job_id, task, NULL, true);
 }
 
 void flights_done(struct sched *sched)
@@ -135,6 +213,7 @@ void flights_done(struct sched *sched)
         free(flights);
     }
     map_done(&sched->flights);
+    vec_done(&sched->returning);
     for (size_t i = 0; i < sched->hosts.len; i++)
         sched->hosts.items[i].claims = NULL;
 }

@@ -105,6 +105,7 @@ void tried_put(struct sched *sched, const struct job *job, int64_t start_us, str
         const struct chosen *part = &of->parts.list.items[k];
         struct block block = { .start_us = start_us, .job_id = TRIED_ID };
         block.end_us = of->end_us;
+        block.partition = of->parts.need->partition->number + 1;
         block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
         vec_push(&sched->hosts.items[part->host].forecasts, block);
     }

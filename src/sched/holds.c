@@ -181,6 +181,22 @@ void hold_lift(struct sched *sched, const struct job *job, int by)
         limits_lift(sched, hold->held[i], by);
 }
 
+void hold_returns(struct sched *sched, const struct job *job)
+{
+    const struct hold *hold = sched->holds.len ? hold_at(sched, job->id) : NULL;
+
+    for (size_t i = 0; hold && i < hold->count; i++) {
+        const struct job *victim = state_job(sched->state, hold->victims[i].id);
+        for (uint32_t k = 0; victim && k < het_count(victim); k++) {
+            const struct job *one =
+                k ? state_job(sched->state, victim->more->het_job_id + k) : victim;
+            if (one && one->run && one->run->lent && one->more &&
+                one->more->preempted_by == job->id)
+                flight_return(sched, one, job->id);
+        }
+    }
+}
+
 /* ---- (2) ---- */
 
 static bool is_gone(const struct sched *sched, const struct victim *victim)
@@ -345,7 +361,7 @@ void preempt_ripen(struct sched *sched)
         bool waits = job && job_is_eligible(job) && pend;
         while (hold->gone < hold->count && is_gone(sched, &hold->victims[hold->gone]))
             hold->gone++;
-        if (waits && hold->gone < hold->count) {
+        if (waits && (hold->gone < hold->count || hold->told < hold->named)) {
             i++;
             continue;
         }

@@ -244,6 +244,52 @@ void hunt_unmark_all(const struct hunt *hunt)
         hunt_unmark_host(hunt, hunt->chase->hosts.items[i]);
 }
 
+static const struct run *run_of(const struct host *host, uint32_t job_id)
+{
+    for (size_t i = 0; i < host->runs.len; i++) {
+        if (host->runs.items[i].job_id == job_id)
+            return &host->runs.items[i];
+    }
+    return NULL;
+}
+
+/* Jobs that have each CPU then; UINT8_MAX: one that does not share it. */
+static void count_users(const struct host *host, const struct bitset *cpus, bool shared,
+                        uint8_t *users)
+{
+    bitset_each (cpu, cpus) {
+        if (cpu >= host->node->cpus)
+            break;
+        users[cpu] = shared && users[cpu] < UINT8_MAX - 1 ? users[cpu] + 1 : UINT8_MAX;
+    }
+}
+
+uint32_t host_cpus_without(const struct host *host, const struct view *view, int64_t when_us)
+{
+    const struct node *node = host->node;
+    uint8_t *users = NEW_ARRAY(uint8_t, node->cpus);
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < node->jobs.len; i++) {
+        const struct job_run *of = node->jobs.items[i]->run;
+        const struct run *run = run_of(host, node->jobs.items[i]->id);
+        bool returns = run && run->out == RUN_RETURNS;
+        bool ends = run && when_us > view->now_us + 1 && run->end_us <= when_us;
+        if (!returns && (of->lent || ends || (run && run->out != RUN_STAYS)))
+            continue;
+        for (unsigned k = 0; k < of->count; k++) {
+            if (of->parts[k].node == node)
+                count_users(host, &of->parts[k].cpu_ids, of->shared && !returns, users);
+        }
+    }
+    for (const struct claim *claim = host->claims; claim; claim = claim->next)
+        count_users(host, &claim->cpus, claim->shared, users);
+    for (uint32_t cpu = 0; cpu < node->cpus; cpu++)
+        count += users[cpu] < MAX(view->share, 1);
+    free(users);
+    return count;
+}
+
 /* ---- do they fit? ---- */
 
 static bool hunter_fits(struct hunt *hunt, struct hunter *hunter)
@@ -319,6 +365,7 @@ bool hunt_seats_fit(struct hunt *hunt, const struct seat *seats, size_t count)
         const struct hunter *hunter = &hunt->hunters[seats[at].component];
         struct block block = { .start_us = hunter->view.start_us, .job_id = UINT32_MAX };
         block.end_us = hunter->view.end_us;
+        block.partition = hunter->need->partition->number + 1;
         block.amount = amount_take(sched, &seats[at].take, hunter->need->whole_nodes);
         vec_push(&host->forecasts, block);
     }

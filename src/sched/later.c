@@ -63,9 +63,10 @@ static void add_run(const struct host *host, const struct run *run, struct room_
 }
 
 /* The same as if jobs that are marked had gone; what is overdue has not ended just after now. */
-static void room_without(const struct host *host, int64_t now_us, int64_t when_us,
+static void room_without(const struct host *host, const struct view *view, int64_t when_us,
                          struct room_at *room)
 {
+    int64_t now_us = view->now_us;
     uint32_t left = host->jobs;
     uint64_t returns = 0;
 
@@ -80,6 +81,8 @@ static void room_without(const struct host *host, int64_t now_us, int64_t when_u
             add_run(host, run, room, &left);
     }
     room->cpus = (uint32_t)less(room->cpus, returns);
+    if (host->node->cpu_shares && !host->whole)
+        room->cpus = host_cpus_without(host, view, when_us);
     shares_room_without(host, now_us, when_us, room->gres); /* nobody is to go in vain */
     room->empty = left == 0 && !returns;
 }
@@ -138,7 +141,7 @@ static void room_at(const struct sched *sched, const struct host *host, const st
                     int64_t when_us, struct room_at *room)
 {
     if (view->without)
-        room_without(host, view->now_us, when_us, room);
+        room_without(host, view, when_us, room);
     else
         room_of_runs(host, view->now_us, when_us, room);
     const struct block *own = NULL;
@@ -172,7 +175,7 @@ void host_room(const struct sched *sched, const struct host *host, const struct 
                struct room_at *out)
 {
     if (view->without)
-        room_without(host, view->now_us, view->start_us, out);
+        room_without(host, view, view->start_us, out);
     else if (view->start_us <= view->now_us)
         *out = host->free;
     else

@@ -227,8 +227,12 @@ bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share)
 
     if (bitset_has(&node->cpu_ids, cpu) && (share <= 1 || shares == 0))
         return false;
-    for (const struct claim *claim = host->claims; claim; claim = claim->next)
-        shares += bitset_has(&claim->cpus, cpu);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        bool has = bitset_has(&claim->cpus, cpu);
+        if (has && !claim->shared)
+            return false;
+        shares += has;
+    }
     return shares < MAX(share, 1);
 }
 
@@ -371,6 +375,7 @@ void pick(const struct host *host, const struct need *need, const struct take *t
     }
     pick_cpus(host, need, take, &near, &claim->cpus);
     claim->fresh_cpus = take->cpus;
+    claim->shared = need->share > 1;
     if (need->share > 1) {
         claim->fresh_cpus = 0;
         bitset_each (cpu, &claim->cpus)

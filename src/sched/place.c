@@ -14,13 +14,21 @@
 #include "core/resv.h"
 #include "sched/place_priv.h"
 
-static bool run_is_out(const struct host *host, uint32_t job_id)
+static unsigned run_out(const struct host *host, uint32_t job_id)
 {
     for (size_t i = 0; i < host->runs.len; i++) {
         if (host->runs.items[i].job_id == job_id)
-            return host->runs.items[i].out != RUN_STAYS;
+            return host->runs.items[i].out;
     }
-    return false;
+    return RUN_STAYS;
+}
+
+/* It is no company then; one that lends its CPUs is none either. */
+static bool run_is_out(const struct host *host, uint32_t job_id)
+{
+    unsigned out = run_out(host, job_id);
+
+    return out == RUN_GONE || out == RUN_LENDS;
 }
 
 /* Somebody there minds the company of others, or the job does, and they are not alike. */
@@ -56,7 +64,9 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
 
     for (size_t i = 0; i < node->jobs.len; i++) {
         const struct job *job = node->jobs.items[i];
-        bool ends = c->view.start_us > c->view.now_us && job_runs_until(job) <= c->view.start_us;
+        bool ends = c->view.without ? run_is_out(host, job->id)
+                                    : c->view.start_us > c->view.now_us &&
+                                          job_runs_until(job) <= c->view.start_us;
         if (ends || !str_eq(job->run->partition, c->need->partition->spec->name))
             continue;
         for (unsigned k = 0; k < job->run->count; k++)
@@ -64,6 +74,10 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
     }
     for (const struct claim *claim = host->claims; claim; claim = claim->next)
         used += claim->partition == c->need->partition->number ? claim->amount->cpus : 0;
+    for (size_t i = 0; c->view.forecast && i < host->forecasts.len; i++) {
+        const struct block *tried = &host->forecasts.items[i];
+        used += tried->partition == c->need->partition->number + 1 ? tried->amount->cpus : 0;
+    }
     return used < most ? most - (uint32_t)used : 0;
 }
 

@@ -188,7 +188,7 @@ static void land(struct sched *sched, const struct attempt *try, const uint32_t 
                  uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        flight_land(sched, try->job->id + offsets[i], try->task, NULL);
+        flight_undo(sched, try->job->id + offsets[i], try->task);
 }
 
 /* On hosts that are known, one for each component. */
@@ -207,7 +207,7 @@ static bool take_parts(struct sched *sched, struct attempt *try, CmdStart *comma
             break;
     }
     for (uint32_t i = 0; i < done && done < count; i++)
-        flight_land(sched, try->job->id + (offsets ? offsets[i] : i), try->task, false);
+        flight_undo(sched, try->job->id + (offsets ? offsets[i] : i), try->task);
     return done == count;
 }
 
@@ -286,6 +286,7 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
         return try.hit.reason != 0;
     }
     after_task(sched, job, task);
+    hold_returns(sched, job);
     class_settle(sched, job);
     return true;
 }
@@ -303,6 +304,7 @@ bool plan_job_at(struct sched *sched, struct family *family, const struct job *j
         return false;
     vec_push(&sched->starts, command);
     after_task(sched, job, try.task);
+    hold_returns(sched, job);
     class_settle(sched, job);
     return true;
 }

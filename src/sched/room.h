@@ -110,6 +110,7 @@ struct block {
     uint32_t job_id;       /* of the booking; 0 for a reservation */
     struct order order;    /* of the job; NO_ORDER: goes before all */
     uint32_t delay_s;      /* of a reservation: jobs that go within this may be there */
+    uint32_t partition;    /* of a start that is tried: its number + 1 */
     bool flex;             /* a reservation that does not bound its own jobs */
     uint64_t resv;         /* hash of the reservation's name; of a booking: that it will run in */
     struct amount *amount; /* NULL: all of the host */
@@ -128,6 +129,7 @@ struct claim {
     uint32_t uid, fresh_cpus; /* CPUs that nobody else had */
     uint32_t partition;       /* its number */
     uint8_t minds;            /* enum minds */
+    bool shared;              /* others like it may have its CPUs too */
     uint64_t mcs;             /* hash of its label; 0 none */
     uint64_t resv;            /* hash of its reservation; 0 none */
     struct bitset cpus;
@@ -238,6 +240,9 @@ void host_room(const struct sched *sched, const struct host *host, const struct 
 /* Has it that for all of the view's time? */
 bool host_has_room(const struct sched *sched, const struct host *host, const struct amount *amount,
                    const struct view *view);
+/* hunt.c: CPUs that are free there for a job that shares them with so many, without those that are marked or
+ * have ended by `when_us`: exact, CPU by CPU. */
+uint32_t host_cpus_without(const struct host *host, const struct view *view, int64_t when_us);
 /* The first moment from view->start_us on and before `before_us` from which the host has that for so
  * long; INT64_MAX none. */
 int64_t host_earliest(const struct sched *sched, const struct host *host,

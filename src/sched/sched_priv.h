@@ -315,11 +315,18 @@ struct flights {
 };
 struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t task,
                             const struct parts *parts, const struct family *family, int64_t end_us);
+/* Who is suspended for a job whose start is planned; see flights.c. */
+struct returning {
+    uint32_t with_id, job_id;
+};
+void flight_return(struct sched *sched, const struct job *lent, uint32_t with_id);
 /*
  * It came back or never will: its claims are given up. `started`: the job that did, NULL when none; what it
  * has is then to be told to its hosts.
  */
 bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started);
+/* The same; it was never proposed, and nobody was told of it. */
+void flight_undo(struct sched *sched, uint32_t job_id, uint32_t task);
 void flights_done(struct sched *sched);
 
 /* ---- preempt.c: running jobs that make room for others ---- */
@@ -373,6 +380,8 @@ bool hold_waits_for(const struct sched *sched, uint32_t victim);
 void holds_done(struct sched *sched);
 /* What the job's hold keeps of limits does not count (-1), and does again (1). */
 void hold_lift(struct sched *sched, const struct job *job, int by);
+/* A start of it is planned: who was suspended for it may run again. */
+void hold_returns(struct sched *sched, const struct job *job);
 /* The next of those that are to go are told. */
 void holds_tell(struct sched *sched, unsigned *budget);
 /* Jobs whose victims are gone, before all others. */
@@ -532,8 +541,9 @@ struct sched {
     uint64_t turn;                          /* of the priorities that was seen last */
     uint32_t sweep_id;                      /* the next job to be put in its place; 0 none */
     struct map flights;                     /* job id → struct flights */
-    struct map arrays;                      /* array id → struct throttle */
-    uint64_t releases;                      /* grows with every release */
+    VEC(struct returning) returning;
+    struct map arrays; /* array id → struct throttle */
+    uint64_t releases; /* grows with every release */
     int64_t now_us;
     struct predict predict;
     bool preempting;         /* there may be victims */

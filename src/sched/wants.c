@@ -313,7 +313,9 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
         struct heap_item was = *top;
         *host = CONTAINER_OF(top->at, struct host, offer_at);
         const struct pend *pend = pend_find(sched, was.key.id);
-        if (pend && pend->place == PEND_QUEUED && was.family->end_by_us != INT64_MAX) {
+        /* It may be in another family now, and that one gone. */
+        if (pend && pend->place == PEND_QUEUED && class_of(sched, pend)->family == was.family &&
+            was.family->end_by_us != INT64_MAX) {
             *order = was.key;
             if (may_serve(*host, was.family, family_asks(sched, was.family)))
                 return was.family;

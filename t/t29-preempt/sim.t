@@ -91,4 +91,10 @@ is "nobody goes in vain" "$(jobs parts.tsv --limits x2)" "1:ENDED:0:100:0 2:ENDE
 conf partition_prio '["SUSPEND", "GANG"]' '' 'oversubscribe = "FORCE:2"' | sed 's/^cluster_name.*/&\n[scheduler]\ntime_slice = 20/' >c.conf
 printf 'job_id\tsubmit_s\tduration_s\tcpus\tpartition\n1\t0\t60\t8\tlow\n2\t0\t60\t8\tlow\n' >gang.tsv
 is "turns" "$(jobs gang.tsv --limits x3)" "1:ENDED:0:120:0 2:ENDED:0:100:0 "
+# Who stands because it is another's turn makes room too, and both come back to their turns.
+printf 'job_id\tsubmit_s\tduration_s\tcpus\tpartition\n1\t0\t100\t8\tlow\n2\t0\t100\t8\tlow\n3\t30\t50\t8\thigh\n' >turns.tsv
+like "jobs that take turns make room" "$(jobs turns.tsv --limits x3)" '^1:ENDED:0:2[0-9]*:1 2:ENDED:0:2[0-9]*:1 3:ENDED:30:80:0 $'
+awk 'BEGIN { srand(3); print "job_id\tsubmit_s\tduration_s\tcpus\tpartition"; for (i = 1; i <= 600; i++) { t += int(rand() * 7); printf "%d\t%d\t%d\t%d\t%s\n", i, t, 5 + int(rand() * 300), 1 + int(rand() * 12), rand() < 0.2 ? "high" : "low" } }' >mix.tsv
+sed -i 's/^names = "n1"/names = "n[1-8]"/; s/^time_slice.*/&\nselect = ["CR_Core"]/' c.conf
+is "what is planned is carried out" "$(spur sim mix.tsv --config c.conf --json | python3 -c 'import json,sys; r = json.load(sys.stdin)[0]; print(r["ended"], r["refused_starts"], r["suspended"] > 50)')" "600 0 True"
 done_testing
