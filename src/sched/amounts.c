@@ -28,14 +28,16 @@ static uint64_t hash_of(const struct take *take, bool whole)
 
 struct amount *amount_take(struct sched *sched, const struct take *take, bool whole)
 {
+    if (sched->last_amount && is_same(sched->last_amount, take, whole))
+        return amount_share(sched->last_amount);
     uint64_t hash = hash_of(take, whole);
     struct amount *chain = map_get_num(&sched->amounts, hash);
 
     for (struct amount *amount = chain; amount; amount = amount->same) {
         if (is_same(amount, take, whole))
-            return amount_share(amount);
+            return amount_share(sched->last_amount = amount);
     }
-    struct amount *amount = NEW(struct amount);
+    struct amount *amount = sched->last_amount = NEW(struct amount);
     *amount = (struct amount){ .refs = 1,
                                .whole = whole,
                                .cpus = take->cpus,
@@ -58,6 +60,8 @@ void amount_drop(struct sched *sched, struct amount *amount)
 {
     if (!amount || --amount->refs)
         return;
+    if (sched->last_amount == amount)
+        sched->last_amount = NULL;
     struct amount *chain = map_get_num(&sched->amounts, amount->hash);
     if (chain == amount && amount->same) {
         map_put_num(&sched->amounts, amount->hash, amount->same);
@@ -80,4 +84,5 @@ void amounts_done(struct sched *sched)
         }
     }
     map_done(&sched->amounts);
+    sched->last_amount = NULL;
 }

@@ -191,6 +191,21 @@ struct order line_head(const struct line *queue)
     return queue->count ? first_of(queue->chunks[queue->first]) : ORDER_LAST;
 }
 
+void line_fetch(const struct line *queue, unsigned time)
+{
+    if (!queue->count)
+        return;
+    if (time == 0) {
+        __builtin_prefetch(&queue->chunks[queue->first]);
+        return;
+    }
+    const struct chunk *front = queue->chunks[queue->first];
+    if (time == 1)
+        __builtin_prefetch(front, 1);
+    else
+        __builtin_prefetch(&front->items[front->start]);
+}
+
 struct order line_next(const struct line *queue, struct line_cursor *cursor)
 {
     while (cursor->chunk < queue->count) {

@@ -78,6 +78,14 @@ void pend_fetch(const struct sched *sched, uint32_t job_id)
     state_fetch_job(sched->state, job_id);
 }
 
+void pend_fetch_line(const struct sched *sched, uint32_t job_id, unsigned time)
+{
+    const struct pend *pend = pend_find(sched, job_id);
+
+    if (pend)
+        line_fetch(&class_of(sched, pend)->queue, time);
+}
+
 /* ---- arrays that run only so many tasks at once ---- */
 
 struct throttle *throttle_of(struct sched *sched, uint32_t array_id)

@@ -156,10 +156,12 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
 
     if (limits_in_way_of(sched, part, parts, &try->hit))
         return NULL;
+    pend_fetch_line(sched, part->id, 1);
     struct flight *flight = flight_begin(sched, part, try->task, parts, family,
                                          end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
     if (try->over.id)
         book_yield(sched, try->over, part->shape, parts);
+    pend_fetch_line(sched, part->id, 2);
     return job_start(sched, part, try->task, parts, flight);
 }
 
@@ -177,6 +179,7 @@ static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_
     view.end_us = job_end_by(part, sched->now_us);
     view.order = try->over;
     view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
+    pend_fetch_line(sched, part->id, 0);
     if (place(sched, own, part, &view, &sched->scratch, &try->short_of))
         start = hold_parts(sched, try, part, own, &sched->scratch);
     if (offset)

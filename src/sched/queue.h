@@ -56,6 +56,11 @@ struct line {
 void line_put(struct line *queue, struct order order);
 bool line_del(struct line *queue, struct order order);
 struct order line_head(const struct line *queue); /* ORDER_LAST when empty */
+/*
+ * The head will be taken soon: its memory is asked for. One place leads to the next, so this is said
+ * three times, 0 to 2, with something else done between.
+ */
+void line_fetch(const struct line *queue, unsigned time);
 /* Walks in order; begin with a zeroed cursor. */
 struct line_cursor {
     uint32_t chunk, item;
@@ -203,6 +208,8 @@ void throttle_tidy(struct sched *sched, uint32_t array_id);
 uint32_t array_left(const struct sched *sched, const struct array *array); /* more may be planned */
 /* It will be looked at soon: its memory, and that of the job, is asked for. */
 void pend_fetch(const struct sched *sched, uint32_t job_id);
+/* It may be taken from its queue soon; line_fetch(). */
+void pend_fetch_line(const struct sched *sched, uint32_t job_id, unsigned time);
 void pends_done(struct sched *sched);
 bool pends_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 

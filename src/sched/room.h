@@ -78,6 +78,7 @@ struct want {
     uint64_t mem_mb;
     struct family *family;
     uint32_t partition; /* of the family's */
+    bool everywhere;    /* the partition has all nodes */
 };
 
 struct kind {

@@ -353,14 +353,24 @@ static void fetch_runs(const struct sched *sched, const struct event *event)
         __builtin_prefetch(sched->hosts.items[event->node->number].runs.items);
 }
 
+/* A job that is new and may be planned at once: the second event says all that the first does. */
+static bool is_said_again(const struct event *event, const struct event *next)
+{
+    return event->kind == EVENT_JOB_SUBMITTED && next && next->kind == EVENT_JOB_ELIGIBLE &&
+           next->job == event->job;
+}
+
 void sched_feed_all(struct sched *sched, const struct events *events)
 {
     if (reading_is_done(sched))
         fetch_hosts(sched, events);
     for (size_t i = 0; i < events->list.len; i++) {
-        if (i + 1 < events->list.len && reading_is_done(sched))
-            fetch_runs(sched, &events->list.items[i + 1]);
-        sched_feed(sched, &events->list.items[i]);
+        const struct event *event = &events->list.items[i];
+        const struct event *next = i + 1 < events->list.len ? event + 1 : NULL;
+        if (next && reading_is_done(sched))
+            fetch_runs(sched, next);
+        if (!is_said_again(event, next))
+            sched_feed(sched, event);
     }
     reading_feed(sched);
 }

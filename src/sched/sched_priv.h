@@ -499,6 +499,7 @@ struct sched {
     uint64_t reclass_id;             /* the next job that goes to its new one; 0: none */
     VEC(uint32_t) freed;             /* hosts with more room than before */
     struct map amounts;              /* hash → struct amount, chained */
+    struct amount *last_amount;      /* that was taken: the next one is often the same */
     struct pend_index pends;
     VEC(struct class *) classes; /* by number; NULL: free */
     VEC(void *) class_slabs;     /* the memory of so many of them each, in order of their numbers */

@@ -125,11 +125,13 @@ void wants_add(struct sched *sched, struct family *family)
     if (family->wanted)
         return;
     const struct ask *asks = family_asks(sched, family);
+    const struct need *needs = shape_needs(sched->state, family->shape);
     family->wanted = true;
     for (uint32_t p = 0; p < family->shape->partition_count; p++) {
+        bool everywhere = bitset_count(&needs[p].nodes) == sched->hosts.len;
         for (uint32_t k = 0; k < family->kinds; k++) {
             const struct ask *ask = &asks[p * family->kinds + k];
-            struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p };
+            struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p, everywhere };
             struct kind *kind = sched->kinds.items[k];
             if (family->particular)
                 want.cpus = want.row = 0, want.mem_mb = 0;
@@ -217,13 +219,26 @@ static uint32_t hosts_lacking(const struct sched *sched, const struct family *fa
     return want - most;
 }
 
+/* Is the host one of those that the partition gives such jobs? */
+static bool is_among(const struct sched *sched, const struct want *want, uint32_t number,
+                     uint64_t generation)
+{
+    if (want->everywhere)
+        return true;
+    struct shape *shape = want->family->shape;
+    const struct need *needs = shape->needs && shape->generation == generation
+                                   ? shape->needs
+                                   : shape_needs(sched->state, shape);
+
+    return bitset_has(&needs[want->partition].nodes, number);
+}
+
 static void wake(struct sched *sched, uint32_t number, const struct host *host,
                  const struct want *want, struct has has)
 {
     struct family *family = want->family;
-    const struct need *needs = shape_needs(sched->state, family->shape);
 
-    if (!bitset_has(&needs[want->partition].nodes, number))
+    if (!is_among(sched, want, number, state_generation(sched->state)))
         return;
     const struct ask *ask = &family->asks[want->partition * family->kinds + host->kind->number];
     /* By hosts or by tasks: a host helps with no more than it could ever run. */
@@ -238,6 +253,7 @@ static void wake(struct sched *sched, uint32_t number, const struct host *host,
         family->by_tasks = false;
         return;
     }
+    pend_fetch(sched, family->root->best.id);
     family_heat(sched, family, end_by(host, want, has));
 }
 
@@ -247,6 +263,7 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
     struct order best = ORDER_LAST;
     struct family *found = NULL;
     struct has has = host_has(host);
+    uint64_t generation = state_generation(sched->state);
 
     for (size_t i = 0; i < host->kind->wants.len; i++) {
         const struct want *want = &host->kind->wants.items[i];
@@ -256,7 +273,7 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
         if (!may_fit(host, want, has) || family->end_by_us == INT64_MAX ||
             (order_before(best, family->root->best) && !order_is_last(family->root->best)))
             continue;
-        if (!bitset_has(&shape_needs(sched->state, family->shape)[want->partition].nodes, number))
+        if (!is_among(sched, want, number, generation))
             continue;
         int64_t end = end_by(host, want, has);
         struct order first =
@@ -280,7 +297,7 @@ static bool may_serve(const struct host *host, struct family *family, const stru
 
     for (uint32_t p = 0; p < family->shape->partition_count; p++) {
         const struct ask *ask = &asks[p * family->kinds + host->kind->number];
-        struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p };
+        struct want want = { .row = ask->row, .mem_mb = ask->mem_mb };
         if (ask->able && ask->cpus <= has.cpus && may_fit(host, &want, has))
             return true;
     }
