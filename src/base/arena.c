@@ -16,18 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 4096 - 64, ALIGN = 16 };
+enum { BLOCK_BYTES = 4096 - 64, ALIGN = 16, SPARES = 16 };
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { SPARES = 0 };
+enum { KEEPS_BLOCKS = 0 };
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-enum { SPARES = 0 };
+enum { KEEPS_BLOCKS = 0 };
 #else
-enum { SPARES = 16 };
+enum { KEEPS_BLOCKS = 1 };
 #endif
 #else
-enum { SPARES = 16 };
+enum { KEEPS_BLOCKS = 1 };
 #endif
 
 struct arena_block {
@@ -42,7 +42,7 @@ static __thread unsigned spares;
 
 static void block_free(struct arena_block *block)
 {
-    if (block->size != BLOCK_BYTES || spares >= SPARES) {
+    if (!KEEPS_BLOCKS || block->size != BLOCK_BYTES || spares == SPARES) {
         free(block);
         return;
     }
