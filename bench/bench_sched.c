@@ -208,6 +208,7 @@ static unsigned number(int argc, char **argv, int i, unsigned otherwise)
 
 int main(int argc, char **argv)
 {
+    mem_steady(); /* as spurctld */
     double floor = floor_per_s(), most = 0, least = 0;
     const char *bookings = getenv("BOOKINGS");
     uint64_t refused = 0;

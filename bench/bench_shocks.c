@@ -68,7 +68,6 @@ static void partition_billing(struct load *load)
     PartitionSpec spec = PARTITION_SPEC__INIT;
 
     spec.tres_billing_weights = (char *)"cpu=1.5,gres/gpu=3";
-    PUT(&spec, over_time_limit_min, 5);
     change_partition_spec(load, &spec);
 }
 
@@ -204,6 +203,7 @@ static void cancel_ids(struct rig *rig, uint32_t *ids, size_t count)
 
     jobs.n_job_ids = count;
     jobs.job_ids = ids;
+    PUT(&jobs, alone, true);
     msg.jobs = &jobs;
     cmd.what_case = COMMAND__WHAT_CANCEL;
     cmd.cancel = &msg;
@@ -293,6 +293,7 @@ static void array_cancel(struct load *load)
 {
     uint32_t ids[IDS_PER_COMMAND], at = the_array + 1;
 
+    cancel_ids(load->rig, &the_array, 1);
     for (size_t done = 0; done < MANY / 2; done += IDS_PER_COMMAND) {
         size_t count = 0;
         while (count < IDS_PER_COMMAND && (at = first_waiting(load->rig, at)))
@@ -300,7 +301,6 @@ static void array_cancel(struct load *load)
         if (count)
             cancel_ids(load->rig, ids, count);
     }
-    cancel_ids(load->rig, &the_array, 1);
 }
 
 static uint32_t the_first;

@@ -6,6 +6,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +28,13 @@ static void *checked(void *memory)
         abort();
     }
     return memory;
+}
+
+void mem_steady(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MXFAST, 0);
+#endif
 }
 
 void *mem_new(size_t size)

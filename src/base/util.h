@@ -46,6 +46,11 @@ char *mem_strdup(const char *text); /* NULL gives NULL */
 char *mem_strndup(const char *text, size_t len);
 char *mem_printf(const char *fmt, ...) PRINTF(1, 2);
 void *mem_try(size_t size); /* zeroed, or NULL */
+/*
+ * For a process that must not stop for long: what was freed is put together as it comes, not a million
+ * pieces at once when somebody next asks for something large. Call it first in main().
+ */
+void mem_steady(void);
 
 #define NEW(type)          ((type *)mem_new(sizeof(type)))
 #define NEW_ARRAY(type, n) ((type *)mem_new(sizeof(type) * (size_t)(n)))

@@ -230,6 +230,12 @@ void job_count(struct state *state, const struct job *job, int sign)
     size_t *count = &state->by_phase[job_phase(job)];
 
     *count = sign > 0 ? *count + weight(job) : *count - weight(job);
+    if (job->shape->reservation && job_phase(job) == PHASE_PENDING) {
+        if (sign > 0)
+            map_put_num(&state->resv_jobs, job->id, state);
+        else
+            map_del_num(&state->resv_jobs, job->id);
+    }
     limits_count(state, job, sign, weight(job));
 }
 

@@ -9,6 +9,8 @@
 #include "core/resv_priv.h"
 #include "core/state_priv.h"
 
+#include <stdlib.h>
+
 enum { FLOAT_STEP_S = 60 }; /* steps of one that floats */
 
 int64_t resv_over_run_us(const struct state *state, const struct reservation *resv)
@@ -85,13 +87,35 @@ static void go_on_without(struct state *state, struct job *job, struct events *o
     apply_update_job(state, &cmd, &err, out);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Those that wait for some reservation, in order of their ids, from the scratch arena. */
+static const uint32_t *waiting_ids(struct state *state, size_t *count)
+{
+    uint32_t *ids = ARENA_ARRAY(&state->scratch, uint32_t, map_len(&state->resv_jobs) + 1);
+
+    *count = 0;
+    map_each (entry, &state->resv_jobs)
+        ids[(*count)++] = (uint32_t)entry->num;
+    qsort(ids, *count, sizeof(*ids), by_id);
+    return ids;
+}
+
 /* Jobs that would wait for ever for it are held, as Slurm does, or go on without it. */
 static void release_waiting(struct state *state, bool hold, struct events *out)
 {
-    for (const struct job *at = state_job_from(state, 0); at;
-         at = state_job_from(state, (uint64_t)at->id + 1)) {
-        struct job *job = job_at(state, at->id);
-        if (job_phase(job) != PHASE_PENDING || !job->shape->reservation || has_another(state, job))
+    size_t count;
+    const uint32_t *ids = waiting_ids(state, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = job_at(state, ids[i]);
+        if (!job || job_phase(job) != PHASE_PENDING || !job->shape->reservation ||
+            has_another(state, job))
             continue;
         if (!hold) {
             go_on_without(state, job, out);

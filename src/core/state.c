@@ -51,6 +51,7 @@ struct state *state_new(void)
     map_init(&state->keys);
     map_init(&state->waiters);
     map_init(&state->singletons);
+    map_init(&state->resv_jobs);
     intern_init(&state->owners, owner_key);
     intern_init(&state->payloads, payload_key);
     intern_init(&state->shapes, shape_key);
@@ -123,6 +124,7 @@ void state_free(struct state *state)
     free_keys(&state->keys);
     free_waiters(&state->waiters);
     free_waiters(&state->singletons);
+    map_done(&state->resv_jobs);
     requests_done(&state->requests);
     intern_done(&state->tab_keys);
     vec_done(&state->tabs);

@@ -137,6 +137,7 @@ struct state {
 
     struct map waiters;    /* job or array id → struct waiters */
     struct map singletons; /* (uid, name) hash → struct waiters */
+    struct map resv_jobs;  /* ids of pending jobs that ask for a reservation */
     VEC(uint32_t) news;    /* jobs that started or ended and may be waited for; (3) */
     uint64_t generation;   /* of nodes and partitions, for needs */
     struct accounts *accounts;

@@ -161,6 +161,7 @@ int main(int argc, char **argv)
     struct arguments a = { 0 };
     struct err err = { 0 };
 
+    mem_steady();
     files_hold_standard();
     int code = read_arguments(argc, argv, &a);
 
