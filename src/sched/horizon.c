@@ -227,13 +227,21 @@ static struct aim *aim_of(const struct sched *sched, uint32_t job_id)
     return map_get_num(&sched->predict.aims, job_id);
 }
 
-static int64_t left_s(const struct sched *sched, const struct job *job, const struct aim *aim)
+static int64_t left_of(const struct sched *sched, const struct job *job, const struct aim *aim,
+                       int64_t all)
 {
-    int64_t all = predict_run_s(sched, job), ran = aim ? aim->ran_s : 0;
+    int64_t ran = aim ? aim->ran_s : 0;
 
     if (aim && aim->where == AIM_RUNS && job->run)
         ran += (sched->now_us - job->run->start_us) / US_PER_S;
-    return MAX(all - ran, all / LEFT_LEAST + 1);
+    /* One that has run long will run long, unless its limit is in the way. */
+    int64_t most = job->time_limit_s > 0 ? job->time_limit_s - ran : LARGEST_S;
+    return MAX(MAX(all - ran, MIN(ran, most)), all / LEFT_LEAST + 1);
+}
+
+static int64_t left_s(const struct sched *sched, const struct job *job, const struct aim *aim)
+{
+    return left_of(sched, job, aim, predict_run_s(sched, job));
 }
 
 static void uncount(struct aim *aim)
@@ -405,7 +413,9 @@ int64_t horizon_size(const struct sched *sched, const struct job *job)
 {
     const struct aim *aim = aim_of(sched, job->id);
 
-    return predict_log(left_s(sched, job, aim)) * 3 / 2 + predict_log(aim ? aim->share : 1);
+    int64_t left = left_of(sched, job, aim, predict_usual_s(sched, job));
+
+    return predict_log(left) * 3 / 2 + predict_log(aim ? aim->share : 1);
 }
 
 bool horizon_waits(const struct sched *sched, struct order order)
@@ -545,7 +555,7 @@ void horizon_look(struct sched *sched, unsigned *budget)
         tidy(sched, &in->nears);
         tidy(sched, &in->owns);
         tidy(sched, &in->olds);
-        for (unsigned n = 0; n < LOOK_MOST && *budget > 1; n++) {
+        for (unsigned n = 0; n<LOOK_MOST && * budget> 1; n++) {
             struct moments *from = moment_is_due(&in->olds, now_s)     ? &in->olds
                                    : moment_is_due(&in->owns, now_s)   ? &in->owns
                                    : moment_is_due(&in->nears, from_s) ? &in->nears

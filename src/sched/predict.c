@@ -26,7 +26,8 @@
 enum {
     KEYS_MOST = 1 << 16,
     PART_ONE = 4096,
-    ENOUGH = 3,        /* of which so many must have been seen */
+    ENOUGH = 3, /* of which so many must have been seen */
+    LOG_PARTS = 16,
     LEVELS = 4,        /* of likeness */
     ANEW_AFTER = 64,   /* jobs learned, and a quarter more than before: all places anew */
     UNKNOWN_S = 86400, /* a job without a limit of which nothing is known */
@@ -144,6 +145,7 @@ static void see(struct seen *seen, uint32_t window, int64_t ran_s, int64_t limit
         count_miss(&seen->miss[1], by_part(seen, limit_s), ran_s, trials);
     }
     seen->mean_s += (ran_s - seen->mean_s) / (int64_t)weight;
+    seen->log += (predict_log(ran_s) * LOG_PARTS - seen->log) / (int64_t)weight;
     if (limit_s > 0) { /* of both together: one that asked for much counts for much */
         bool full = seen->count == window;
         seen->ran_s += ran_s - (full ? seen->ran_s / window : 0);
@@ -241,7 +243,15 @@ void predict_read_config(struct sched *sched)
         recall(sched);
 }
 
-int64_t predict_run_s(const struct sched *sched, const struct job *job)
+/* What predict_log() is the logarithm of. */
+static int64_t from_log(int64_t log)
+{
+    int64_t top = log / 256, rest = 256 + log % 256;
+
+    return bounded(top >= 8 ? rest << (top - 8) : rest >> (8 - top));
+}
+
+static int64_t guess(const struct sched *sched, const struct job *job, bool usual)
 {
     int64_t limit = job->time_limit_s > 0 ? bounded(job->time_limit_s) : 0;
     int64_t best = limit ? limit : UNKNOWN_S;
@@ -255,7 +265,7 @@ int64_t predict_run_s(const struct sched *sched, const struct job *job)
             continue;
         if (seen->miss[0] < miss) {
             miss = seen->miss[0];
-            best = bounded(seen->mean_s);
+            best = usual ? from_log(seen->log / LOG_PARTS) : bounded(seen->mean_s);
         }
         if (limit && seen->miss[1] < miss) {
             miss = seen->miss[1];
@@ -263,6 +273,16 @@ int64_t predict_run_s(const struct sched *sched, const struct job *job)
         }
     }
     return limit ? MIN(best, limit) : best;
+}
+
+int64_t predict_run_s(const struct sched *sched, const struct job *job)
+{
+    return guess(sched, job, false);
+}
+
+int64_t predict_usual_s(const struct sched *sched, const struct job *job)
+{
+    return guess(sched, job, true);
 }
 
 /* ---- the order ---- */

@@ -275,6 +275,7 @@ enum order_by { ORDER_BY_PRIORITY, ORDER_BY_LIMIT, ORDER_BY_SIZE };
 struct seen {
     uint32_t count;   /* as far as it matters */
     int64_t mean_s;   /* they ran, the latest counting most */
+    int64_t log;      /* mean of the logarithms, in 1/16 of predict_log() */
     int64_t ran_s;    /* in all, */
     int64_t limit_s;  /* of so much that they asked for; both weighted alike */
     uint32_t miss[2]; /* by which these two were wrong, in 1/256 of a doubling */
@@ -298,6 +299,8 @@ void predict_done(struct sched *sched);
 void predict_hear(struct sched *sched, const struct event *event);
 /* How long it is expected to run, at most its limit; what it ran before it was preempted too. */
 int64_t predict_run_s(const struct sched *sched, const struct job *job);
+/* How long one like it usually runs: few that run very long do not count for more than others. */
+int64_t predict_usual_s(const struct sched *sched, const struct job *job);
 /* Its place in the order of its tier, with its fair share or not: what is smaller goes first. */
 uint64_t predict_place(const struct sched *sched, const struct job *job, bool own);
 /* Binary logarithm in 1/256, straight between powers of two. */
