@@ -96,6 +96,7 @@ enum {
     PRIO_RAW_QOS = 128,
     PRIO_RAW_TRES = 256,
     PRIO_SIZE_BY_TIME = 512,
+    PRIO_RUNNING = 1024, /* also of jobs that run */
 };
 
 /* bounds.c: TRES and limits from their texts */

@@ -23,6 +23,7 @@ void priority_read(struct accounts *accounts, const Config *config)
         unsigned flags;
     } rows[] = {
         { "ACCRUE_ALWAYS", PRIO_ACCRUE_ALWAYS },
+        { "CALCULATE_RUNNING", PRIO_RUNNING },
         { "DEPTH_OBLIVIOUS", PRIO_DEPTH_OBLIVIOUS },
         { "NO_FAIR_TREE", PRIO_NO_FAIR_TREE },
         { "MAX_TRES", PRIO_MAX_TRES },
@@ -278,7 +279,8 @@ void job_priority_of(const struct state *state, const struct job *job, struct pr
     const struct part_totals *totals = partition ? totals_of(state, partition) : NULL;
 
     memset(out, 0, sizeof(*out));
-    if (accounts->basic || job->direct_priority || job->run) {
+    bool stays = job->run && (job_has_ended(job) || !(accounts->flags & PRIO_RUNNING));
+    if (accounts->basic || job->direct_priority || stays) {
         out->direct = true;
         out->total = job->priority;
         return;

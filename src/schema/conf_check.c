@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/size.h"
 #include "schema/conf_priv.h"
 
 /* The origin of a key of an item, or of its header when the key was not given. */
@@ -339,8 +340,39 @@ static void check_partitions(struct conf *conf)
                       "there are no partitions, so no job can be submitted");
 }
 
+/* "12000-12999,13500" */
+static bool are_ports(const char *text)
+{
+    struct span word;
+
+    while (str_next(&text, ",", &word)) {
+        char range[16];
+        uint64_t low, high;
+        snprintf(range, sizeof(range), "%.*s", (int)MIN(word.len, sizeof(range)), word.ptr);
+        if (word.len >= sizeof(range) || size_read_range(range, 65535, &low, &high, NULL) < 0 ||
+            low == 0)
+            return false;
+    }
+    return true;
+}
+
+static void check_ports(struct conf *conf)
+{
+    const char *ports = conf->config.tcp_ports;
+
+    vec_each (struct conf_item, item, &conf->items) {
+        if (strcmp(item->section->name, "jobs") != 0 || str_is_empty(ports) || are_ports(ports))
+            continue;
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "mpi_ports"),
+                      "%s = %s: expected ports and ranges of them, such as 12000-12999",
+                      called(conf, item, "mpi_ports"), conf_shown(conf, ports));
+        return;
+    }
+}
+
 void conf_check(struct conf *conf)
 {
+    check_ports(conf);
     check_nodes(conf);
     check_unique(conf, "nodesets", "name");
     check_unique(conf, "switches", "name");
