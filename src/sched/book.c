@@ -10,6 +10,9 @@
  *     is their turn; the others stay. A start that is planned over them does the same.
  * (2) It may be too late, never too early: jobs end before their limit. It is worked out again
  *     when enough has ended since to make that worth its cost.
+ * (3) It becomes no later as long as there is room where it was promised: with less room than there was, other
+ *     hosts may be found for it than these, and then too late. When its time has come it may start there, if
+ *     no place is found for it in another way. Not where jobs preempt others: these find room anew.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -196,16 +199,33 @@ static bool has_licences(const struct sched *sched, uint32_t first_id, uint32_t 
     return false;
 }
 
-/* Is there still room for the block, with those before it? */
-static bool block_holds(const struct sched *sched, const struct host *host,
-                        const struct block *block)
+static void amount_add(struct amount *sum, const struct amount *amount)
 {
-    struct view view = { .now_us = sched->now_us, .mine = block->job_id, .order = block->order };
+    sum->whole = sum->whole || amount->whole;
+    sum->cpus += amount->cpus;
+    sum->mem_mb += amount->mem_mb;
+    for (size_t i = 0; i < TAKE_GRES; i++)
+        sum->gres[i] += amount->gres[i];
+}
 
-    view.start_us = MAX(block->start_us, sched->now_us);
-    view.end_us = block->end_us;
-    view.resv = block->resv;
-    return host_has_room(sched, host, block->amount, &view);
+/* Is there still room from then on for what it was promised on the host, with those before it? */
+static bool host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
+                       int64_t from_us)
+{
+    struct amount sum = { 0 };
+    struct view view = { .now_us = sched->now_us, .mine = job_id };
+
+    view.start_us = MAX(from_us, sched->now_us);
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *block = &host->blocks.items[i];
+        if (block->job_id != job_id)
+            continue;
+        amount_add(&sum, block->amount);
+        view.order = block->order;
+        view.resv = block->resv;
+        view.end_us = MAX(view.end_us, block->end_us + view.start_us - block->start_us);
+    }
+    return host->usable && host_has_room(sched, host, &sum, &view);
 }
 
 /* One of the blocks of the host that is behind and does not hold; 0: none. */
@@ -215,17 +235,15 @@ static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct o
 
     for (size_t i = 0; i < host->blocks.len; i++) {
         const struct block *block = &host->blocks.items[i];
-        if (!block->job_id || !order_before(order, block->order))
-            continue;
-        const struct booking *booking = booking_find(sched, block->job_id);
-        /* What its components have of the host is looked at together. */
-        if (booking && (booking->count > 1 || !block_holds(sched, host, block)))
+        if (block->job_id && order_before(order, block->order) &&
+            booking_find(sched, block->job_id) &&
+            !host_keeps(sched, host, block->job_id, block->start_us))
             return block->job_id;
     }
     return 0;
 }
 
-static bool licences_hold(struct sched *sched, const struct booking *booking)
+static bool licences_hold(struct sched *sched, const struct booking *booking, int64_t from_us)
 {
     const struct job *job = state_job(sched->state, booking->job_id);
     struct view view = { .now_us = sched->now_us, .mine = job->id, .order = booking->order };
@@ -233,10 +251,53 @@ static bool licences_hold(struct sched *sched, const struct booking *booking)
 
     if (booking->count > 1)
         return false;
-    view.start_us = MAX(booking->start_us, sched->now_us);
-    view.end_us = booking->of->end_us;
+    view.start_us = MAX(from_us, sched->now_us);
+    view.end_us = booking->of->end_us + view.start_us - booking->start_us;
     view.resv = resv_hash(booking->of->parts.resv ? booking->of->parts.resv->spec->name : NULL);
     return licences_fit(sched, class_of(sched, pend_find(sched, job->id))->family, &view, &choice);
+}
+
+/* Could it still start then, where it was promised to? */
+static bool holds_from(struct sched *sched, const struct booking *booking, int64_t from_us)
+{
+    for (uint32_t k = 0; k < booking->count; k++) {
+        const struct parts *parts = &booking->of[k].parts;
+        for (size_t i = 0; i < parts->list.len; i++) {
+            if (!host_keeps(sched, &sched->hosts.items[parts->list.items[i].host], booking->job_id,
+                            from_us))
+                return false;
+        }
+    }
+    return !has_licences(sched, booking->job_id, booking->count) ||
+           licences_hold(sched, booking, from_us);
+}
+
+/* More than room on its hosts decides whether it may start there. */
+static bool is_simple(const struct sched *sched, const struct booking *booking)
+{
+    for (uint32_t k = 0; k < booking->count; k++) {
+        const struct parts *parts = &booking->of[k].parts;
+        const struct need *need = parts->need;
+        const struct job *job = state_job(sched->state, booking->job_id + k);
+        if (need->share > 1 || need->max_cpus_per_node || need->max_cpus_per_socket || need->lone ||
+            need->bound || parts->resv || job->shape->exclusive_user || job->shape->exclusive_mcs ||
+            job->shape->exclusive_topo)
+            return false;
+        for (size_t i = 0; i < parts->list.len; i++) {
+            if (sched->hosts.items[parts->list.items[i].host].minded)
+                return false;
+        }
+    }
+    return !sched->topo_minds;
+}
+
+const struct booked *book_seats(struct sched *sched, uint32_t job_id)
+{
+    const struct booking *booking = booking_find(sched, job_id);
+
+    bool good = booking && booking->start_us <= sched->now_us && is_simple(sched, booking) &&
+                holds_from(sched, booking, sched->now_us);
+    return good ? booking->of : NULL;
 }
 
 void book_yield(struct sched *sched, struct order order, const struct shape *shape,
@@ -254,7 +315,7 @@ void book_yield(struct sched *sched, struct order order, const struct shape *sha
          i < sched->bookings.len;) {
         const struct booking *booking = &sched->bookings.items[i];
         if (booking->job_id != order.id && has_licences(sched, booking->job_id, booking->count) &&
-            !licences_hold(sched, booking))
+            !licences_hold(sched, booking, booking->start_us))
             drop_at(sched, i);
         else
             i++;
@@ -374,6 +435,7 @@ static void move(struct sched *sched, size_t at, int64_t start_us, struct booked
     start_del(sched, booking->start_us);
     booking->of = of;
     booking->start_us = start_us;
+    booking->due_us = 0;
     keep(sched, *booking);
 }
 
@@ -391,7 +453,17 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
     budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
     booking->cost = sched->looked - was;
     booking->releases = sched->releases;
-    if (start == booking->start_us && same_parts(of, booking->of, booking->count)) {
+    bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);
+    /* (3). A start that was planned until then ends some moments later. */
+    if (!same && start > booking->start_us && !booking->due_us && !sched->preempting &&
+        holds_from(sched, booking, booking->start_us + US_PER_S)) {
+        if (booking->start_us < sched->now_us) { /* it is to be tried there */
+            booking->due_us = sched->now_us + US_PER_S;
+            family_heat(sched, family, INT64_MAX);
+        }
+        same = true;
+    }
+    if (same) {
         booked_free(sched, of, booking->count);
         return true;
     }
@@ -421,7 +493,7 @@ void book_review(struct sched *sched, unsigned *budget)
 
     for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
         const struct booking *booking = &sched->bookings.items[i];
-        bool due = booking->start_us < sched->now_us;
+        bool due = MAX(booking->start_us, booking->due_us) < sched->now_us;
         uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE / share;
         if (due || (worth && worth >= booking->cost))
             review(sched, i, budget);

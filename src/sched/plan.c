@@ -318,6 +318,16 @@ static uint64_t turn(const struct sched *sched)
     return sched->releases + sched->epoch + 1;
 }
 
+/* Where it was promised to start, which is not always found again. */
+static bool plan_as_booked(struct sched *sched, struct family *family, const struct job *job,
+                           struct order order)
+{
+    const struct pend *pend = pend_find(sched, job->id);
+    const struct booked *of = pend && pend->booked ? book_seats(sched, job->id) : NULL;
+
+    return of && plan_job_at(sched, family, job, order, of);
+}
+
 /*
  * Tries to start it now, if need be over promises to jobs behind it. Once that did not help it is not done again
  * for jobs that take as long until something is released.
@@ -327,7 +337,8 @@ static bool try_job(struct sched *sched, struct family *family, const struct job
 {
     uint32_t other;
 
-    if (plan_job(sched, family, job, NO_ORDER, short_of))
+    if (plan_job(sched, family, job, NO_ORDER, short_of) ||
+        plan_as_booked(sched, family, job, order))
         return true;
     if (!book_is_behind(sched, order) ||
         (family->barred == turn(sched) && job_length_us(job) >= family->barred_us))

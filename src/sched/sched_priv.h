@@ -213,6 +213,7 @@ struct booking {
     uint32_t refs; /* lanes that count it among their first */
     struct order order;
     int64_t start_us;
+    int64_t due_us;    /* its time has come, and it is looked at again after this; 0: not so */
     uint64_t releases; /* at the time it was made */
     uint64_t cost;     /* hosts that were looked at */
     uint32_t count;    /* of components that start together; 1 for most jobs */
@@ -226,6 +227,8 @@ bool book_is_behind(const struct sched *sched, struct order order);
 /* Gives up what is booked for jobs behind this one and has no room beside what it got there. */
 void book_yield(struct sched *sched, struct order order, const struct shape *shape,
                 const struct parts *parts);
+/* Where it was promised to start, if there is room now; NULL: there is not. One for each component. */
+const struct booked *book_seats(struct sched *sched, uint32_t job_id);
 /* The latest moment before that one at which a block begins; INT64_MIN none. */
 int64_t book_start_before(const struct sched *sched, int64_t when_us);
 /* Looks again at bookings that are due or may have become better. */
