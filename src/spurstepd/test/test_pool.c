@@ -53,9 +53,10 @@ static StepTask *reuse(StepTask *(*make)(void), int *before)
 
 static StepTask *make_plain(void)
 {
-    return steps_task(&steps, "#!/bin/bash\necho $PPID ${LEFT-none} $(umask) $(pwd) "
-                              "$(ls /proc/$PPID/fd | wc -l) $(ulimit -c) $(cat /proc/$PPID/status "
-                              "| grep -E 'SigBlk|SigIgn|Uid|Groups' | tr -d '\\n')\n");
+    return steps_task(
+        &steps, "#!/bin/bash\necho $PPID $(ls /proc/$PPID/fd | wc -l) ${LEFT-none} $(umask) $(pwd) "
+                "$(ulimit -c) $(cat /proc/$PPID/status | grep -E 'SigBlk|SigIgn|Uid|Groups' "
+                "| tr -d '\\n')\n");
 }
 
 static StepTask *make_odd(void)
@@ -63,9 +64,8 @@ static StepTask *make_odd(void)
     StepTask *task = steps_task(&steps, "#!/bin/bash\necho $PPID\ntrap '' TERM\nsleep 7755 &\n"
                                         "setsid sleep 7755 &\nexit 0\n");
 
-    task->env = malloc(sizeof(char *));
-    task->env[0] = strdup("LEFT=1");
-    task->n_env = 1;
+    task->env = realloc(task->env, (task->n_env + 1) * sizeof(char *));
+    task->env[task->n_env++] = strdup("LEFT=1");
     task->has_umask = true;
     task->umask = 077;
     steps_set(&task->work_dir, "/usr");
@@ -75,7 +75,7 @@ static StepTask *make_odd(void)
 static void a_step_sees_nothing_of_the_one_before(void **state)
 {
     (void)state;
-    char *first, *said = NULL;
+    char *first, *said = NULL, *first_rest, *said_rest;
     int pid = 0, before = 0;
 
     run_under(make_plain(), &first);
@@ -86,7 +86,9 @@ static void a_step_sees_nothing_of_the_one_before(void **state)
         pid = run_under(make_plain(), &said);
     }
     assert_int_equal(pid, before);
-    assert_string_equal(said, first);
+    /* A new one may have descriptors of who runs this test; a used one has closed them. */
+    assert_true(strtoul(said, &said_rest, 10) <= strtoul(first, &first_rest, 10));
+    assert_string_equal(said_rest, first_rest);
     assert_int_equal(count_marked("sleep 7755"), 0);
     free(first);
     free(said);
