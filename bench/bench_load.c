@@ -174,6 +174,25 @@ void load_submit(struct load *load)
     }
 }
 
+/* Filling the cluster left more in the queue than is to be there: of all that wait so many stay. */
+static void trim(struct load *load)
+{
+    struct rig *rig = load->rig;
+    size_t left = state_counts(rig->state).pending, keep = load->of->jobs;
+    const struct job *job = state_job_from(rig->state, 1);
+
+    while (job && left > keep) {
+        uint32_t id = job->id;
+        if (job->state == JOB_PENDING) {
+            if (dice((uint32_t)left--) < keep)
+                keep--;
+            else
+                rig_cancel(rig, id);
+        }
+        job = state_job_from(rig->state, (uint64_t)id + 1);
+    }
+}
+
 void load_fill(struct load *load)
 {
     struct rig *rig = load->rig;
@@ -191,4 +210,5 @@ void load_fill(struct load *load)
     }
     while (state_counts(rig->state).pending < load->of->jobs)
         load_submit(load);
+    trim(load);
 }
