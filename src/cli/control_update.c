@@ -89,27 +89,44 @@ struct job_update {
     bool sized; /* a change of its nodes */
 };
 
-/* "+=10" and "-=10": from the limit the job has now. */
-static int relative_limit(struct job_update *update, char sign, const char *value, struct err *err)
+static int ask_job(struct job_update *update, const Job **job, struct err *err)
 {
     GetJobRequest request = GET_JOB_REQUEST__INIT;
     GetJobReply *reply;
-    int64_t seconds, limit;
 
-    if (timefmt_read_duration(value, &seconds, NULL) < 0 || seconds < 0)
-        return err_set(err, ERR_INVALID, "Invalid TimeLimit value");
     request.id = update->message.id;
     if (cli_call(&update->control->cli, "GetJob", &request.base, &get_job_reply__descriptor,
                  (ProtobufCMessage **)&reply, err) < 0)
         return -1;
-    limit = reply->n_jobs ? job_limit_s(reply->jobs[0]) : -1;
+    if (!reply->n_jobs)
+        return err_code(err, ERR_INVALID_JOB_ID);
+    *job = reply->jobs[0];
+    return 0;
+}
+
+static void set_limit(struct job_update *update, int64_t seconds)
+{
+    update->request.spec->has_time_limit_s = true;
+    update->request.spec->time_limit_s = seconds;
+}
+
+/* "+=10", "-=10", "=+10" and "=-10": from the limit the job has now. */
+static int relative_limit(struct job_update *update, char sign, const char *value, struct err *err)
+{
+    const Job *job = NULL;
+    int64_t seconds, limit;
+
+    if (timefmt_read_duration(value, &seconds, NULL) < 0 || seconds < 0)
+        return err_set(err, ERR_INVALID, "Invalid TimeLimit value");
+    if (ask_job(update, &job, err) < 0)
+        return -1;
+    limit = job_limit_s(job);
     if (limit < 0)
         return err_set(err, ERR_INVALID, "Invalid TimeLimit value: the job has no time limit");
     limit = sign == '+' ? limit + seconds : limit - seconds;
     if (limit < 0)
         return err_set(err, ERR_INVALID, "TimeLimit would be negative");
-    update->request.spec->has_time_limit_s = true;
-    update->request.spec->time_limit_s = limit;
+    set_limit(update, limit);
     return 0;
 }
 
@@ -130,6 +147,9 @@ static int special_key(struct job_update *update, const char *word, const char *
             return err_set(err, ERR_INVALID, "Invalid EndTime value: %s", value);
         update->message.has_end_us = true;
         update->message.end_us = point * 1000000;
+    } else if (key_is(word, "timelimit") && (*value == '+' || *value == '-') &&
+               !str_ieq(value, "-1")) {
+        return relative_limit(update, *value, value + 1, err) < 0 ? -1 : 1;
     } else if (key_is(word, "priority") && str_to_u64(value, 0, &number)) {
         update->message.has_hold = true; /* a job of priority 0 is held */
         update->message.hold = 2;
@@ -255,6 +275,10 @@ static int update_job(struct control *control, int argc, char **argv)
     }
     if (!code && update.message.id && update.message.user) {
         fprintf(stderr, "UserID goes with JobName, to say whose jobs are meant\n");
+        code = 1;
+    }
+    if (!code && argc == 1 && update.message.id) {
+        fprintf(stderr, "No changes specified\n");
         code = 1;
     }
     if (!code)

@@ -45,6 +45,18 @@ static void add_tres(struct srun *srun, const char *list, JobSpec *out, StepRequ
     }
 }
 
+/* Devices that each task of the job was to have are those of each task of the step too. */
+static void add_devices_of_job(const char *list, JobSpec *out)
+{
+    struct span word;
+
+    while (list && str_next(&list, ",", &word)) {
+        CLEANUP(freep) char *text = mem_strndup(word.ptr, word.len);
+        if (str_istarts(text, "gres/"))
+            job_request_add_gres(out, text + 5, GRES_PER_TASK, false, NULL);
+    }
+}
+
 static void add_gres(struct srun *srun, StepRequest *request)
 {
     static const struct {
@@ -71,6 +83,8 @@ static void add_gres(struct srun *srun, StepRequest *request)
     }
     if (!any && srun->request.gpus_per_task)
         job_request_add_gres(&own, srun->request.gpus_per_task, GRES_PER_TASK, true, NULL);
+    else if (!any)
+        add_devices_of_job(srun->request.spec->tres_per_task, &own);
     request->n_gres = own.n_gres;
     request->gres = ARENA_ARRAY(&srun->cli.arena, GresRequest *, own.n_gres + 1);
     for (size_t i = 0; i < own.n_gres; i++) {
@@ -182,6 +196,37 @@ static char *implied_bind(struct srun *srun)
                                     : said;
 }
 
+static bool asks_devices(const struct srun *srun)
+{
+    static const char *const names[] = { "gres", "gpus", "gpus-per-node", "gpus-per-socket" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (given(srun, names[i]))
+            return true;
+    }
+    return false;
+}
+
+/* GPUs of each task: each is bound to its own. */
+static void bind_gpus(const struct srun *srun, const JobSpec *spec, StepBind *bind)
+{
+    JobSpec own = JOB_SPEC__INIT;
+    const JobSpec *lists[] = { spec, &own };
+
+    if (!asks_devices(srun))
+        add_devices_of_job(spec->tres_per_task, &own);
+    for (size_t l = 0; l < ARRAY_LEN(lists) && !bind->has_gpus_per_task; l++) {
+        for (size_t i = 0; i < lists[l]->n_gres; i++) {
+            const GresRequest *gres = lists[l]->gres[i];
+            if (!str_eq(gres->name, "gpu") || gres->scope != GRES_PER_TASK)
+                continue;
+            bind->has_gpus_per_task = true;
+            bind->gpus_per_task += (uint32_t)gres->count;
+        }
+    }
+    job_request_clear_gres(&own);
+}
+
 void srun_fill_bind(struct srun *srun, StepLaunch *launch)
 {
     const JobSpec *spec = srun->request.spec;
@@ -202,12 +247,7 @@ void srun_fill_bind(struct srun *srun, StepLaunch *launch)
     bind->ntasks_per_socket = spec->ntasks_per_socket;
     bind->has_ntasks_per_gpu = spec->has_ntasks_per_gpu;
     bind->ntasks_per_gpu = spec->ntasks_per_gpu;
-    for (size_t i = 0; i < spec->n_gres; i++) {
-        if (!str_eq(spec->gres[i]->name, "gpu") || spec->gres[i]->scope != GRES_PER_TASK)
-            continue;
-        bind->has_gpus_per_task = true;
-        bind->gpus_per_task += (uint32_t)spec->gres[i]->count;
-    }
+    bind_gpus(srun, spec, bind);
     launch->has_nice = true;
     launch->nice = getpriority(PRIO_PROCESS, 0);
 }

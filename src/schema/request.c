@@ -136,15 +136,44 @@ int job_request_finish(struct job_request *request, struct err *err)
     return settle_gres(request, err);
 }
 
-/* -B 2:4 and -N2 --sockets-per-node=2 say how many tasks there are, when nothing else does. */
+static uint64_t gpus_by(const JobSpec *spec, GresScope scope)
+{
+    uint64_t gpus = 0;
+
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        if (spec->gres[i]->scope == scope && str_eq(spec->gres[i]->name, "gpu"))
+            gpus += spec->gres[i]->count;
+    }
+    return gpus;
+}
+
+/* Tasks that --ntasks-per-gpu, or --gpus with --gpus-per-task, make; 0: none of them. */
+static uint64_t tasks_by_gpus(const JobSpec *spec)
+{
+    uint64_t all = gpus_by(spec, GRES_PER_JOB), each = gpus_by(spec, GRES_PER_TASK);
+    uint64_t nodes = gpus_by(spec, GRES_PER_NODE) * MAX(spec->min_nodes, 1);
+
+    if (spec->ntasks_per_gpu)
+        return (all ? all : nodes) * spec->ntasks_per_gpu;
+    return each && all % each == 0 ? all / each : 0;
+}
+
+/* GPUs, -B 2:4 and -N2 --sockets-per-node=2 say how many tasks there are, when nothing else does. */
 static void settle_tasks(struct job_request *request)
 {
     JobSpec *spec = request->spec;
     bool nodes = spec->min_nodes && spec->min_nodes == spec->max_nodes;
-    uint64_t tasks = MAX(spec->min_nodes, 1);
+    uint64_t tasks = tasks_by_gpus(spec);
 
-    if (spec->has_ntasks || spec->has_ntasks_per_node ||
-        (!nodes && !job_request_has(request, "extra-node-info")) ||
+    if (spec->has_ntasks || spec->has_ntasks_per_node)
+        return;
+    if (tasks) {
+        spec->has_ntasks = true;
+        spec->ntasks = (uint32_t)MIN(tasks, UINT32_MAX);
+        return;
+    }
+    tasks = MAX(spec->min_nodes, 1);
+    if ((!nodes && !job_request_has(request, "extra-node-info")) ||
         (!spec->sockets_per_node && !spec->cores_per_socket && !spec->threads_per_core))
         return;
     tasks *= MAX(spec->sockets_per_node, 1);

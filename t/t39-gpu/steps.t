@@ -33,4 +33,19 @@ inside 'srun -n1 --gpu-bind=verbose,mask_gpu:0x2 true'
 is "said" "$err" "gpu-bind: usable_gres=0x2; bit_alloc=0x3; local_inx=2; global_list=1; local_list=1"
 inside 'srun -n1 --exact --gpus=2 bash -c "touch begun; sleep 3" & until [ -e begun ]; do sleep 0.05; done; srun -n1 --exact --gpus=1 true; wait'
 is "who must wait says so once" "$(grep -c 'step creation temporarily disabled, retrying (Requested nodes are busy)' <<<"$err")" 1
+# What each task of the job was to have, each task of its steps has.
+tasks() { # OPTIONS...: what srun in such a job shows of each task
+    wait_for 20 eval '[ -z "$(squeue -h)" ]'
+    sbatch -W -Q -o out.%j --mem=100 "$@" --wrap 'srun bash -c "echo \$SLURM_PROCID/\$SLURM_NTASKS \$CUDA_VISIBLE_DEVICES"' >/dev/null
+    sort out.* | tr '\n' ';'
+    rm -f out.*
+}
+is "--gpus-per-task in a batch job" "$(tasks -n2 --gpus-per-task=2)" "0/2 0,1;1/2 2,3;"
+is "with the number of all" "$(tasks --gpus=4 --gpus-per-task=2)" "0/2 0,1;1/2 2,3;"
+is "--ntasks-per-gpu" "$(tasks --gpus=2 --ntasks-per-gpu=2)" "0/4 0;1/4 0;2/4 1;3/4 1;"
+is "--tres-per-task" "$(tasks -n2 --tres-per-task=cpu=1,gres/gpu=1)" "0/2 0;1/2 1;"
+run srun --gpus=2 --ntasks-per-gpu=2 --mem=100 bash -c 'echo $SLURM_PROCID $CUDA_VISIBLE_DEVICES'
+is "srun with a job of its own" "$(sort <<<"$out" | tr '\n' ';')" "0 0;1 0;2 1;3 1;"
+run srun --gpus=8 --mem=100 bash -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES'
+is "GPUs of two nodes" "$(sort <<<"$out" | tr '\n' ';')" "n1 0,1,2,3;n2 0,1,2,3;"
 done_testing

@@ -54,6 +54,11 @@ check 0 '' '' scontrol update jobid="$id" timelimit=90 jobname=renamed comment='
 is "update" "$(squeue -h -j "$id" -o '%l|%j|%k|%y')" '1:30:00|renamed|x y|7'
 scontrol update jobid="$id" timelimit+=30
 is "a limit that grows" "$(squeue -h -j "$id" -o %l)" 2:00:00
+check 0 '' '' scontrol update jobid="$id" timelimit=-30
+is "and becomes less" "$(squeue -h -j "$id" -o %l)" 1:30:00
+check 1 '' 'No changes specified' scontrol update jobid="$id"
+check 0 '' '' scontrol update jobid="$id" switches=1 wait-for-switch=120 corespec=0
+like "switches" "$(scontrol show job "$id")" 'Switches=1@00:02:00'
 check 1 '' $'Update of this parameter is not supported: nosuchkey=1\nRequest aborted' scontrol update jobid="$id" nosuchkey=1
 check 1 '' 'Invalid timelimit value: zzz' scontrol update jobid="$id" timelimit=zzz
 check 1 '' "Job is pending execution for job $id" scontrol requeue "$id"
