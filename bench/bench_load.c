@@ -114,15 +114,16 @@ void load_begin(struct load *load, const struct setting *of)
     unsigned nodes = of->nodes;
 
     *load = (struct load){ .of = of };
-    str_addf(toml,
-             "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %u\n"
-             "[jobs]\nmax_job_count = 3000000\nmax_array_size = 200000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
-             "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
-             "memory_mb = 256000\n"
-             "[[nodes]]\nnames = \"g[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
-             "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
-             "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
-             of->bookings, nodes * 6 / 10, nodes - nodes * 6 / 10);
+    str_addf(
+        toml,
+        "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %u\n"
+        "[jobs]\nmax_job_count = 3000000\nmax_array_size = 200000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
+        "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
+        "memory_mb = 256000\n"
+        "[[nodes]]\nnames = \"g[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
+        "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
+        "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
+        of->bookings, nodes * 6 / 10, nodes - nodes * 6 / 10);
     if (of->limits)
         add_accounts(toml, of->users);
     if (of->switches)
@@ -131,6 +132,7 @@ void load_begin(struct load *load, const struct setting *of)
         add_blocks(toml, nodes);
     if (of->preempts)
         str_add(toml, "[[partitions]]\nname = \"high\"\nnodes = \"ALL\"\npriority_tier = 5\n"
+                      "[[partitions]]\nname = \"first\"\nnodes = \"ALL\"\npriority_tier = 1\n"
                       "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n");
     load->rig = rig_new(str_text(toml));
     load->rig->check = false;

@@ -354,6 +354,20 @@ static void preempt_wide(struct load *load)
     rig_submit(load->rig, "p=high N=200 ex t=600 uid=1");
 }
 
+/* All components at once, on other nodes each. */
+static void preempt_het(struct load *load)
+{
+    rig_submit(load->rig,
+               "p=high N=100 ex t=600 uid=1 : p=high N=100 ex gres=gpu:h100:8 t=600 uid=1");
+}
+
+/* They must wait behind nobody; when they can start is worked out over all nodes. */
+static void book_het(struct load *load)
+{
+    rig_submit(load->rig,
+               "p=first N=2000 ex t=600 uid=1 : p=first N=1000 ex gres=gpu:h100:8 t=600 uid=1");
+}
+
 /* ---- the table ---- */
 
 enum { PLAIN = 1, LIMITED = 2, PREEMPTS = 4, BOTH = PLAIN | LIMITED };
@@ -394,6 +408,8 @@ static const struct {
     { "slices.begin_1e5", begin_now, PLAIN },
     { "slices.preempt_1", preempt_one, PREEMPTS },
     { "slices.preempt_200", preempt_wide, PREEMPTS },
+    { "slices.preempt_het", preempt_het, PREEMPTS },
+    { "slices.book_het", book_het, PREEMPTS },
 };
 
 /* As the controller: what is due, then a slice, until there is neither. */

@@ -386,10 +386,14 @@ bool book_job(struct sched *sched, struct order order, struct family *family)
     if (is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
-    struct view view = { .now_us = sched->now_us, .order = order };
+    struct view view = { .now_us = sched->now_us, .order = order, .sliced = true };
     booking.count = het_count(job);
     booking.start_us = start_of(sched, family, job, &view, &booking.of, NULL);
     booking.cost = sched->looked - before;
+    if (booking.start_us == HET_LATER) {
+        booked_free(sched, booking.of, booking.count);
+        return false;
+    }
     if (booking.start_us == INT64_MAX) {
         family->hopeless = hope(sched, family);
         family->hopeless_at = order;
@@ -445,12 +449,16 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
     struct booking *booking = &sched->bookings.items[at];
     const struct job *job = state_job(sched->state, booking->job_id);
     struct family *family = class_of(sched, pend_find(sched, booking->job_id))->family;
-    struct view view = { .now_us = sched->now_us, .order = booking->order };
+    struct view view = { .now_us = sched->now_us, .order = booking->order, .sliced = true };
     struct booked *of;
     uint64_t was = sched->looked;
     int64_t start = start_of(sched, family, job, &view, &of, NULL);
 
     budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
+    if (start == HET_LATER) { /* it stays as it is until that is known */
+        booked_free(sched, of, booking->count);
+        return true;
+    }
     booking->cost = sched->looked - was;
     booking->releases = sched->releases;
     bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);

@@ -228,11 +228,19 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
         }
         looked++;
         at = after(order);
+        sched->het_search.paused = false;
         if (limits_stop(sched, order.id) && stopped < LIMITED_MOST) {
             limited[stopped++] = order.id;
             budget_take(budget, COST_TRY);
         } else if (!book_one(sched, lane, order, family, budget, &changed)) {
             passed++;
+        }
+        if (sched->het_search.paused) { /* it goes on in the next slice */
+            uint32_t number = (uint32_t)(lane - sched->lanes.items);
+            lane_doubt(sched, number, order);
+            lane_doubt(sched, number, order_before(hi, order) ? order : hi);
+            *budget = 0;
+            break;
         }
         lane_trim(sched, lane);
     }

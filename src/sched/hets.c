@@ -9,6 +9,8 @@
  *     booked there are no others.
  * (2) A component that finds no room beside those before it is placed first the next time: it can use less
  *     than they can. Orders that were not tried may have done; the start is then later than it could be.
+ * (3) On very many hosts a start that is tried takes as long as a slice. What is booked goes on from the next
+ *     one in the next slice, and nothing behind it is planned meanwhile.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,7 @@
 #define TRIED_ID UINT32_MAX
 
 /* Orders for one start; starts that are tried one after the other, before all that are left are halved. */
-enum { MOVES_MOST = 12, STARTS_MOST = 12 };
+enum { MOVES_MOST = 12, STARTS_MOST = 12, LOOKS_MOST = 4096 };
 
 const struct job *het_first(const struct sched *sched, const struct job *job)
 {
@@ -89,6 +91,8 @@ struct together {
     struct family **families;
     struct booked *of;
     struct view view;
+    unsigned tries;  /* starts that were tried */
+    uint64_t looked; /* sched->looked at the beginning */
 };
 
 int64_t job_ends_us(const struct job *job, int64_t start_us)
@@ -150,23 +154,69 @@ static int64_t try_all(const struct together *t, const struct het_turns *turns, 
     return start;
 }
 
-/* The same in other orders too; *late is the one that cannot. False: *next_us is when it may be better. */
-static bool try_orders(const struct together *t, struct het_turns *turns, int64_t *next_us,
-                       uint32_t *late)
+/* (3): between two orders; true when the rest is left to the next slice. */
+static bool search_pauses(struct together *t, const struct het_turns *turns, int64_t next_us)
+{
+    struct het_search *search = &t->sched->het_search;
+
+    if (!t->view.sliced || turns->count > ARRAY_LEN(search->order) ||
+        t->sched->looked - t->looked < LOOKS_MOST)
+        return false;
+    *search = (struct het_search){ .job_id = t->jobs[0]->id, .tries = t->tries, .paused = true };
+    search->start_us = t->view.start_us;
+    search->saved_us = t->view.now_us;
+    search->next_us = next_us;
+    search->moves = turns->moves;
+    memcpy(search->order, turns->order, turns->count * sizeof(turns->order[0]));
+    return true;
+}
+
+static void search_resume(struct together *t, struct het_turns *turns, int64_t *next_us)
+{
+    const struct het_search *search = &t->sched->het_search;
+
+    *next_us = search->next_us;
+    t->tries = search->tries;
+    turns->moves = search->moves;
+    memcpy(turns->order, search->order, turns->count * sizeof(turns->order[0]));
+    t->sched->het_search.job_id = 0;
+}
+
+static bool search_was_left(const struct together *t)
+{
+    const struct het_search *search = &t->sched->het_search;
+
+    return t->view.sliced && search->job_id == t->jobs[0]->id &&
+           search->saved_us + US_PER_S >= t->view.now_us && search->start_us == t->view.start_us;
+}
+
+enum tried { TRIED_NOT, TRIED_YES, TRIED_PART };
+
+/*
+ * The same in other orders too; *late is the one that cannot. Not: *next_us is when it may be better. In part:
+ * it goes on in the next slice.
+ */
+static enum tried try_orders(struct together *t, struct het_turns *turns, int64_t *next_us,
+                             uint32_t *late)
 {
     uint32_t at;
 
     het_turns_begin(turns);
     *next_us = INT64_MAX;
-    do {
+    if (search_was_left(t))
+        search_resume(t, turns, next_us);
+    for (;;) {
         int64_t start = try_all(t, turns, &at);
         if (at == turns->count)
-            return true;
+            return TRIED_YES;
         *late = turns->order[at];
         /* Alone it cannot before then; beside the others it may be that they could be elsewhere. */
         *next_us = at == 0 ? start : MIN(*next_us, start);
-    } while (het_turns_retry(turns, at));
-    return false;
+        if (!het_turns_retry(turns, at))
+            return TRIED_NOT;
+        if (search_pauses(t, turns, *next_us))
+            return TRIED_PART;
+    }
 }
 
 static int by_value(const void *a, const void *b)
@@ -214,7 +264,7 @@ static int64_t halve(struct together *t, struct het_turns *turns)
         /* The last one first: then there is all that there will ever be. */
         size_t middle = high == count && best == INT64_MAX ? high - 1 : low + (high - low) / 2;
         t->view.start_us = moments[middle];
-        if (try_orders(t, turns, &next, &late)) {
+        if (try_orders(t, turns, &next, &late) == TRIED_YES) {
             best = moments[middle];
             high = middle;
         } else if (best == INT64_MAX) {
@@ -232,17 +282,33 @@ static int64_t halve(struct together *t, struct het_turns *turns)
 
 static int64_t find_start(struct together *t, struct het_turns *turns, const struct job **last)
 {
-    for (unsigned tries = 0; tries < STARTS_MOST; tries++) {
+    const struct het_search *search = &t->sched->het_search;
+
+    t->looked = t->sched->looked;
+    if (t->view.sliced && search->job_id == t->jobs[0]->id && search->start_us > t->view.start_us &&
+        search->saved_us + US_PER_S >= t->view.now_us)
+        t->view.start_us = search->start_us;
+    while (t->tries < STARTS_MOST) {
         int64_t next;
         uint32_t late;
-        if (try_orders(t, turns, &next, &late))
+        enum tried tried = try_orders(t, turns, &next, &late);
+        if (tried == TRIED_PART)
+            return HET_LATER;
+        if (tried == TRIED_YES)
             return t->view.start_us;
         if (last)
             *last = t->jobs[late];
         if (next == INT64_MAX)
             return INT64_MAX;
         t->view.start_us = next;
+        t->tries++;
+        turns->moves = 0;
+        for (uint32_t i = 0; i < turns->count; i++)
+            turns->order[i] = i;
+        if (t->tries < STARTS_MOST && search_pauses(t, turns, INT64_MAX))
+            return HET_LATER;
     }
+    t->view.sliced = false;
     return halve(t, turns);
 }
 
@@ -268,11 +334,11 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
         t.families[i] = family_for(sched, jobs[i]);
     }
     if (able && now_only)
-        start = try_orders(&t, &turns, &next, &late) ? from->now_us : INT64_MAX;
+        start = try_orders(&t, &turns, &next, &late) == TRIED_YES ? from->now_us : INT64_MAX;
     else if (able)
         start = find_start(&t, &turns, last);
     for (uint32_t i = 0; i < count; i++) {
-        if (start != INT64_MAX)
+        if (start != INT64_MAX && start != HET_LATER)
             of[i].end_us = job_ends_us(jobs[i], start);
         family_free(t.families[i]);
     }

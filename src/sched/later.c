@@ -258,12 +258,24 @@ static int64_t earliest_plain(const struct host *host, const struct amount *amou
     return INT64_MAX;
 }
 
+/* Not before this is nobody there; who lends its CPUs does not count. */
+static int64_t empty_from(const struct host *host, int64_t now_us)
+{
+    for (size_t i = host->runs.len; i-- > 0;) {
+        if (host->runs.items[i].amount->cpus)
+            return MAX(host->runs.items[i].end_us, now_us + US_PER_S);
+    }
+    return now_us;
+}
+
 /* Without blocks the room only grows: one walk over what ends. */
 static int64_t earliest_growing(const struct host *host, const struct amount *amount,
                                 int64_t now_us, int64_t before_us)
 {
     if (is_plain(host, amount))
         return earliest_plain(host, amount, now_us, before_us);
+    if (amount->whole && empty_from(host, now_us) >= before_us)
+        return INT64_MAX;
     struct room_at room = host->free;
     uint32_t left = host->jobs;
 

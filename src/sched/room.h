@@ -231,6 +231,7 @@ struct view {
     struct order
         order;     /* only bookings before this are hindrances; NO_ORDER: all, unless without */
     bool forecast; /* starts that are only foreseen are hindrances too */
+    bool sliced;   /* hets.c: it may be left off, HET_LATER */
 };
 bool block_hinders(const struct block *block, const struct view *view);
 /* A block of a part of the host: less room for others, no more than that for its own jobs. */

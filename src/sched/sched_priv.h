@@ -121,6 +121,15 @@ bool het_turns_retry(struct het_turns *turns, uint32_t at);
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
                   const struct view *from, bool now_only, struct booked *of,
                   const struct job **last);
+/* In a view that is sliced: not known yet, ask again in the next slice. */
+#define HET_LATER INT64_MIN
+struct het_search {
+    uint32_t job_id;                     /* of the first component; 0: nothing was left off */
+    bool paused;                         /* by the last job that was to be booked */
+    unsigned tries, moves;               /* starts, and orders for this one, that were tried */
+    int64_t start_us, next_us, saved_us; /* that is tried, and what it gave so far; when that was */
+    uint32_t order[4];                   /* of components, the next one */
+};
 /* Only whether it is now; *of is to be freed in any case. */
 bool het_starts_now(struct sched *sched, const struct job *job, struct order order,
                     struct booked **of);
@@ -510,6 +519,7 @@ struct sched {
     struct map class_keys; /* hash → struct class, chained */
     struct map families;   /* hash → struct family, chained */
     size_t family_count;
+    struct het_search het_search;
     VEC(struct family *) hets; /* of heterogeneous jobs: they wait for more hosts than their own */
     uint64_t het_news, het_seen; /* grows with every event that may let one of them start */
     struct heap hot;

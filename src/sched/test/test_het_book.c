@@ -343,6 +343,38 @@ static void none_starves(void **state)
     assert_int_equal(stream(7, wide[0]), stream(7, wide[0]));
 }
 
+/* On very many hosts the start is worked out in several slices, and nothing behind it goes meanwhile. */
+static void a_wide_one_is_booked_in_slices(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[[nodes]]\nnames = \"n[1-3000]\"\ncpus = 8\n"
+                              "memory_mb = 8000\n[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\n"
+                              "default = true\n");
+    bool more = true;
+    unsigned slices = 0;
+
+    (void)state;
+    rig->check = false;
+    uint32_t a = rig_submit(rig, "N=1000 ex t=600"), b = rig_submit(rig, "N=1900 ex t=900");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, a) && rig_runs(rig, b));
+    uint32_t het = rig_submit(rig, "N=900 ex t=600 : N=1500 ex t=600");
+    uint32_t beside = rig_submit(rig, "N=100 ex t=600");
+    for (; more; slices++)
+        rig_slice(rig, &more);
+    assert_true(slices > 2);
+    int64_t start = sched_planned_start(rig->sched, rig_job(rig, het));
+    int64_t ends = rig_job(rig, b)->run->start_us + 900 * S;
+    assert_true(start >= ends && start < ends + S);
+    assert_int_equal(start, sched_planned_start(rig->sched, rig_job(rig, het + 1)));
+    assert_true(rig_runs(rig, beside)); /* it ends before */
+    rig_end(rig, a);
+    rig_end(rig, b);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, het) && rig_runs(rig, het + 1));
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(all_components_have_the_same_start), UNIT(the_one_with_less_choice_goes_first),
-          UNIT(licences_are_for_all_of_them), UNIT(a_component_that_changes_is_planned_anew),
-          UNIT(impossible_together), UNIT(what_is_possible_is_not_refused), UNIT(none_starves))
+          UNIT(licences_are_for_all_of_them), UNIT(a_wide_one_is_booked_in_slices),
+          UNIT(a_component_that_changes_is_planned_anew), UNIT(impossible_together),
+          UNIT(what_is_possible_is_not_refused), UNIT(none_starves))
