@@ -3,7 +3,8 @@
  * test_book_judge.c - promised starts against slow ways to find them
  *
  * What is kept up to date with every event must be what comes out when all promises are made from nothing, one
- * after the other; and what one walk over a host finds what every moment on its own says.
+ * after the other; and what one walk over a host finds what every moment on its own says. A promise becomes later
+ * only because of a job before it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,4 +296,115 @@ static void promises_are_what_all_from_nothing_gives(void **state)
     }
 }
 
-UNIT_MAIN(UNIT(a_walk_sees_what_moments_say), UNIT(promises_are_what_all_from_nothing_gives))
+/* ---- promises become later only because of those before them ---- */
+
+enum { PROMISED_MOST = 256 };
+struct promise {
+    struct order order;
+    int64_t start_us;
+    uint64_t hosts; /* a hash */
+};
+
+static size_t note(const struct rig *rig, struct promise *out)
+{
+    size_t count = 0;
+
+    vec_each (struct booking, booking, &rig->sched->bookings) {
+        struct promise promise = { booking->order, booking->start_us, 0 };
+        for (uint32_t k = 0; k < booking->count; k++) {
+            for (size_t i = 0; i < booking->of[k].parts.list.len; i++)
+                promise.hosts = hash_mix(promise.hosts + booking->of[k].parts.list.items[i].host);
+        }
+        assert_true(count < PROMISED_MOST);
+        out[count++] = promise;
+    }
+    return count;
+}
+
+static const struct promise *find(const struct promise *list, size_t count, uint32_t id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].order.id == id)
+            return &list[i];
+    }
+    return NULL;
+}
+
+static uint32_t started[PROMISED_MOST];
+static size_t starts;
+
+static void on_start(struct rig *rig, const struct job *job)
+{
+    (void)rig;
+    assert_true(starts < PROMISED_MOST);
+    started[starts++] = job->id;
+}
+
+/* Before it by its partitions, one of which has a higher tier, by priority or by id. */
+static bool one_started_before(const struct rig *rig, uint32_t id)
+{
+    const struct job *job = rig_job(rig, id);
+
+    for (size_t i = 0; i < starts; i++) {
+        const struct job *other = rig_job(rig, started[i]);
+        uint64_t its = job_priority(rig->state, other), mine = job_priority(rig->state, job);
+        if (other->shape->partition_count > job->shape->partition_count || its > mine ||
+            (its == mine && other->id < id))
+            return true;
+    }
+    return false;
+}
+
+/* In order: was one before it started, moved, or is one there that was not promised anything? */
+static void later_with_cause(const struct rig *rig, const struct promise *was, size_t were,
+                             const struct promise *is, size_t are)
+{
+    bool cause = false;
+
+    for (size_t i = 0, k = 0; i < were; i++) {
+        const struct promise *now = find(is, are, was[i].order.id);
+        for (; k < are && order_before(is[k].order, was[i].order); k++)
+            cause = cause || !find(was, were, is[k].order.id);
+        if (now && now->start_us > was[i].start_us + US_PER_S && !cause &&
+            !one_started_before(rig, was[i].order.id))
+            fail_msg("seed %llu: job %u was promised %lld, then %lld",
+                     (unsigned long long)first_seed, was[i].order.id, (long long)was[i].start_us,
+                     (long long)now->start_us);
+        cause = cause || !now || now->start_us != was[i].start_us || now->hosts != was[i].hosts;
+    }
+}
+
+static void promises_become_later_only_with_cause(void **state)
+{
+    struct promise was[PROMISED_MOST], is[PROMISED_MOST];
+
+    (void)state;
+    for (uint64_t from = 1; from <= 8; from++) {
+        char toml[sizeof(mixed) + 10];
+        snprintf(toml, sizeof(toml), mixed, 200);
+        struct rig *rig = rig_new(toml);
+        seed = first_seed = from;
+        rig->check = false;
+        rig->on_start = on_start;
+        for (int step = 0; step < 250; step++) {
+            size_t were = note(rig, was);
+            starts = 0;
+            if (dice(100) < 52)
+                random_job(rig, from % 2);
+            else
+                random_end(rig);
+            rig_plan(rig);
+            later_with_cause(rig, was, were, is, note(rig, is));
+            for (const struct job *job = state_job_from(rig->state, 1); job;
+                 job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
+                if (job_is_eligible(job) && job->array == NULL &&
+                    !(job->more && job->more->het_count))
+                    assert_true(sched_planned_start(rig->sched, job) > 0);
+            }
+        }
+        rig_free(rig);
+    }
+}
+
+UNIT_MAIN(UNIT(a_walk_sees_what_moments_say), UNIT(promises_are_what_all_from_nothing_gives),
+          UNIT(promises_become_later_only_with_cause))
