@@ -469,6 +469,7 @@ void accounts_replace(struct state *state)
         state->digest -= (*at)->holder.hash;
     accounts_free(state->accounts);
     state->accounts = accounts_new(state->config);
+    accounts_see_partitions(state);
     accounts_hash_all(state);
 }
 
@@ -485,13 +486,17 @@ void accounts_see_partitions(struct state *state)
     struct accounts *accounts = state->accounts;
 
     accounts->part_qos = false;
+    accounts->part_qos_hash = 0;
     accounts->billing_hash = accounts->flags & (PRIO_MAX_TRES | PRIO_MAX_TRES_GRES);
     vec_each (struct partition *, at, &state->partitions) {
         const PartitionSpec *spec = (*at)->spec;
-        accounts->part_qos = accounts->part_qos || !str_is_empty(spec->qos);
+        uint64_t name = hash_bytes(spec->name, strlen(spec->name), 0);
+        if (!str_is_empty(spec->qos)) {
+            accounts->part_qos = true;
+            accounts->part_qos_hash += hash_bytes(spec->qos, strlen(spec->qos), name);
+        }
         if (str_is_empty(spec->tres_billing_weights))
             continue;
-        uint64_t name = hash_bytes(spec->name, strlen(spec->name), 0);
         accounts->billing_hash +=
             hash_bytes(spec->tres_billing_weights, strlen(spec->tres_billing_weights), name);
     }
@@ -506,10 +511,31 @@ static bool same_charges(const struct accounts *a, const struct accounts *b)
     return same;
 }
 
-void accounts_rebuild(struct state *state)
+/* Nodes, partitions and licences are nothing to accounts. */
+static uint64_t accounts_config_hash(const Config *config)
+{
+    Config rest = *config;
+
+    rest.n_nodes = rest.n_partitions = rest.n_gres = rest.n_down = rest.n_nodesets = 0;
+    rest.n_switches = rest.n_blocks = 0;
+    rest.licenses = NULL;
+    uint64_t hash = message_hash(&rest.base, 0);
+    for (size_t i = 0; i < config->n_partitions; i++) { /* they name TRES */
+        const char *text = config->partitions[i]->tres_billing_weights;
+        hash = text ? hash_bytes(text, strlen(text), hash) : hash;
+    }
+    return hash;
+}
+
+void accounts_rebuild(struct state *state, const Config *before)
 {
     struct accounts *old = state->accounts;
 
+    if (!str_ieq(state->config->priority_usage_reset, "NOW") &&
+        accounts_config_hash(before) == accounts_config_hash(state->config)) {
+        accounts_follow(state);
+        return;
+    }
     struct accounts *fresh = accounts_new(state->config);
     keep_usage(state, fresh, old);
     if (str_ieq(state->config->priority_usage_reset, "NOW"))
@@ -536,15 +562,17 @@ static void zero(struct state *state, struct holder *holder)
 void accounts_follow(struct state *state)
 {
     struct accounts *accounts = state->accounts;
-    uint64_t billing = accounts->billing_hash;
+    uint64_t billing = accounts->billing_hash, qos = accounts->part_qos_hash;
 
     accounts_see_partitions(state);
+    accounts->totals_generation = 0;
+    if (billing == accounts->billing_hash && qos == accounts->part_qos_hash)
+        return;
     vec_each (struct assoc *, at, &accounts->assocs)
         zero(state, &(*at)->holder);
     vec_each (struct qos *, at, &accounts->qos)
         zero(state, &(*at)->holder);
     vec_each (struct holder *, at, &accounts->parts)
         zero(state, *at);
-    accounts->totals_generation = 0;
     tabs_recount(state, false, billing != accounts->billing_hash);
 }

@@ -68,8 +68,9 @@ struct accounts {
     uint32_t holders;
     uint32_t users; /* associations of users */
 
-    bool part_qos;         /* some partition has a QOS of its own */
-    uint64_t billing_hash; /* of what partitions bill */
+    bool part_qos;          /* some partition has a QOS of its own */
+    uint64_t billing_hash;  /* of what partitions bill */
+    uint64_t part_qos_hash; /* of whose QOS counts there */
 
     bool accrue_limited;     /* some limit says how many may age */
     struct map accrue_lines; /* who counts them → struct accrue_line: those that may not yet */
@@ -114,8 +115,11 @@ int accounts_look(const Config *config, struct err *err);
 /* accounts.c */
 struct accounts *accounts_new(const Config *config);
 void accounts_free(struct accounts *accounts);
-/* A new configuration: tables anew, usage kept, every tab bound and counted again. */
-void accounts_rebuild(struct state *state);
+/*
+ * A new configuration: tables anew, usage kept, every tab bound and counted again; but when it says the
+ * same about accounts as the old one.
+ */
+void accounts_rebuild(struct state *state, const Config *old);
 /* Partitions changed: who counts which job may be others, and what a job is charged. */
 void accounts_follow(struct state *state);
 /* A partition is there, or has another QOS or other weights; before jobs are counted. */

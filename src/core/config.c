@@ -247,7 +247,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         if (state->next_job_id < state->config->first_job_id)
             state->next_job_id = state->config->first_job_id;
         state->generation++;
-        accounts_rebuild(state);
+        accounts_rebuild(state, old);
         accrue_turn(state, out);
         due_follow(state, due);
         unbind_running(state, old);

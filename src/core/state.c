@@ -41,6 +41,7 @@ struct state *state_new(void)
     state->config = pb_copy(&empty);
     state->config_hash = message_hash(&state->config->base, 0);
     state->accounts = accounts_new(state->config);
+    accounts_see_partitions(state);
     accounts_hash_all(state);
     state->leader = mem_strdup("");
     state->leader_address = mem_strdup("");
@@ -179,6 +180,7 @@ const struct job *state_job_from(const struct state *state, uint64_t from)
     const struct job_index *index = &state->jobs;
     uint64_t id = MAX(from, (uint64_t)index->first * JOBS_PER_PAGE);
 
+    ((struct state *)(uintptr_t)state)->walked++;
     for (size_t page = (size_t)(id / JOBS_PER_PAGE) - index->first; page < index->count; page++) {
         const struct job_page *at = index->pages[page];
         size_t begin = page + index->first == id / JOBS_PER_PAGE ? id % JOBS_PER_PAGE : 0;

@@ -150,7 +150,8 @@ struct state {
     size_t site_due;        /* programs that the leader has to run; see site.c */
     VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
 
-    uint64_t looked, looked_nodes; /* that were looked at because they are there; for tests */
+    /* For tests: jobs that hold nodes, nodes and jobs that were looked at because they are there. */
+    uint64_t looked, looked_nodes, walked;
     uint64_t digest;
     VEC(struct job *) touched; /* (1) */
     VEC(struct node *) touched_nodes;
