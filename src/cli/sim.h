@@ -181,6 +181,9 @@ void sim_cluster_done(struct sim_cluster *cluster);
 /* The id of the job; 0 when it was refused, and why. */
 uint32_t sim_cluster_submit(struct sim_cluster *cluster, const JobOwner *owner, const JobSpec *spec,
                             struct err *err);
+/* All components of one: the id of the first. */
+uint32_t sim_cluster_submit_all(struct sim_cluster *cluster, const JobOwner *owner,
+                                const JobSpec *specs, size_t count, struct err *err);
 void sim_cluster_plan(struct sim_cluster *cluster);
 void sim_cluster_end(struct sim_cluster *cluster, uint32_t job_id);
 /* What is due becomes so. */
@@ -237,6 +240,14 @@ void sim_json(struct jsonw *json, const char *policy, const struct sim_run *run,
 
 /* Draws nodes x time; ERR_TOO_LARGE when it would not be readable. */
 int sim_svg(const struct sim_run *run, const char *title, struct str *out, struct err *err);
+
+/* ---- sim_deps.c ---- */
+
+/* The ids here of a job there, at most SIM_DEPS_MOST; how many. */
+enum { SIM_DEPS_MOST = 64 };
+typedef size_t sim_deps_fn(void *ctx, uint32_t live_id, uint32_t *ids);
+/* What a job still depends on, with other ids; NULL: on nobody. To be freed. */
+char *sim_deps(const char *text, sim_deps_fn *find, void *ctx);
 
 /* ---- sim_live.c ---- */
 

@@ -162,27 +162,41 @@ void sim_cluster_done(struct sim_cluster *cluster)
     cluster->state = NULL;
 }
 
-uint32_t sim_cluster_submit(struct sim_cluster *cluster, const JobOwner *owner, const JobSpec *spec,
-                            struct err *err)
+uint32_t sim_cluster_submit_all(struct sim_cluster *cluster, const JobOwner *owner,
+                                const JobSpec *specs, size_t count, struct err *err)
 {
-    PackedComponent component = PACKED_COMPONENT__INIT, *components[1] = { &component };
+    PackedComponent *list = NEW_ARRAY(PackedComponent, count);
+    PackedComponent **components = NEW_ARRAY(PackedComponent *, count);
     CmdSubmit submit = CMD_SUBMIT__INIT;
     Command command = COMMAND__INIT;
     uint8_t digest[PAYLOAD_DIGEST_BYTES] = { 0 };
-    size_t len = job_spec__get_packed_size(spec);
-    CLEANUP(freep) uint8_t *bytes = mem_new(len + 1);
 
-    job_spec__pack(spec, bytes);
-    PUT(&component, spec, ((ProtobufCBinaryData){ len, bytes }));
-    PUT(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    for (size_t i = 0; i < count; i++) {
+        size_t len = job_spec__get_packed_size(&specs[i]);
+        uint8_t *bytes = mem_new(len + 1);
+        job_spec__pack(&specs[i], bytes);
+        packed_component__init(&list[i]);
+        PUT(&list[i], spec, ((ProtobufCBinaryData){ len, bytes }));
+        PUT(&list[i], payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+        components[i] = &list[i];
+    }
     submit.owner = (JobOwner *)(uintptr_t)owner;
-    submit.n_components = 1;
+    submit.n_components = count;
     submit.components = components;
     command.what_case = COMMAND__WHAT_SUBMIT;
     command.submit = &submit;
-    if (sim_cluster_apply(cluster, &command, err) < 0)
-        return 0;
-    return cluster->events.list.items[cluster->events.list.len - 1].job_id;
+    int code = sim_cluster_apply(cluster, &command, err);
+    for (size_t i = 0; i < count; i++)
+        free(list[i].spec.data);
+    free(list);
+    free(components);
+    return code < 0 ? 0 : cluster->events.list.items[cluster->events.list.len - 1].job_id;
+}
+
+uint32_t sim_cluster_submit(struct sim_cluster *cluster, const JobOwner *owner, const JobSpec *spec,
+                            struct err *err)
+{
+    return sim_cluster_submit_all(cluster, owner, spec, 1, err);
 }
 
 static void start_all(struct sim_cluster *cluster, CmdStart **starts, size_t count)

@@ -6,8 +6,8 @@
  * configuration, one with the changed one. Jobs are submitted and started when they were; from now
  * on the planner decides. Jobs run until their time limit: nobody knows better.
  *
- * What cannot be replayed alone is left out and counted: jobs that depend on others, components of
- * heterogeneous jobs, and jobs that are about to end.
+ * Jobs that are about to end are left out and counted. Who depends on others waits for them here too
+ * (sim_deps.c); components of a heterogeneous job are submitted and started together.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,9 +56,41 @@ static bool can_replay(const Job *job)
     const JobStatus *status = job_status(job);
 
     return job->spec && job->owner && !(status->flags & (JOB_FLAG_COMPLETING | JOB_FLAG_REQUEUE)) &&
-           str_is_empty(status->dependency) && !status->het_job_id &&
            (status->state == JOB_PENDING || status->state == JOB_RUNNING ||
             status->state == JOB_SUSPENDED);
+}
+
+/* So many jobs from there on are components of one, the first of them among them; 1: it is alone. */
+static size_t het_count(const struct live *live, size_t index)
+{
+    const JobStatus *status = job_status(live->jobs.items[index].job);
+    size_t count = 1;
+
+    while (status->het_job_id && index + count < live->jobs.len) {
+        const JobStatus *next = job_status(live->jobs.items[index + count].job);
+        if (next->het_job_id != status->het_job_id || next->het_offset != count)
+            break;
+        count++;
+    }
+    return count;
+}
+
+/* Of a heterogeneous job the first component must be there, and all before it. */
+static void drop_torn(struct live *live)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < live->jobs.len; i++) {
+        const JobStatus *status = job_status(live->jobs.items[i].job);
+        const JobStatus *last = kept ? job_status(live->jobs.items[kept - 1].job) : NULL;
+        if (status->het_job_id && status->het_offset &&
+            (!last || last->het_job_id != status->het_job_id ||
+             last->het_offset + 1 != status->het_offset))
+            live->left_out++;
+        else
+            live->jobs.items[kept++] = live->jobs.items[i];
+    }
+    live->jobs.len = kept;
 }
 
 static int ask_jobs(struct live *live, struct err *err)
@@ -91,6 +123,7 @@ static int ask_jobs(struct live *live, struct err *err)
         }
     }
     client_stream_free(stream);
+    drop_torn(live);
     return next == CLIENT_ENDED ? 0 : -1;
 }
 
@@ -205,50 +238,89 @@ static void nodes_as_they_are(struct world *world)
     }
 }
 
-static void submit(struct world *world, uint32_t index)
+/* Jobs of the controller, as the simulated cluster knows them: sim_deps.c. */
+static size_t find_here(void *ctx, uint32_t live_id, uint32_t *ids)
 {
-    struct live_job *live = &world->live->jobs.items[index];
+    const struct world *world = ctx;
+    size_t count = 0;
+
+    for (size_t i = 0; i < world->live->jobs.len && count < SIM_DEPS_MOST; i++) {
+        const Job *job = world->live->jobs.items[i].job;
+        if (world->ids[i] && (job->id == live_id || job_status(job)->array_job_id == live_id))
+            ids[count++] = world->ids[i];
+    }
+    return count;
+}
+
+static JobSpec spec_of(struct world *world, uint32_t index)
+{
+    const struct live_job *live = &world->live->jobs.items[index];
     const JobStatus *status = job_status(live->job);
     JobSpec spec = *live->job->spec;
-    struct err err = { 0 };
 
     spec.array =
         status->array_tasks; /* those that are left; NULL for one that has its own record */
-    spec.dependency = NULL;
+    spec.dependency = sim_deps(status->dependency, find_here, world);
     PUT(&spec, priority, status->priority ? status->priority : 1);
     PUT(&spec, hold, status->hold != 0);
     if (status->has_time_limit_s)
         PUT(&spec, time_limit_s, status->time_limit_s);
-    world->ids[index] = sim_cluster_submit(&world->cluster, live->job->owner, &spec, &err);
-    live->refused[world->number] = !world->ids[index];
-    if (!world->ids[index]) {
-        if (world->live->why[world->number].code == ERR_OK)
-            world->live->why[world->number] = err;
-        return;
+    return spec;
+}
+
+/* A job, or all components of one. */
+static void submit(struct world *world, uint32_t index)
+{
+    struct live_job *live = &world->live->jobs.items[index];
+    size_t count = het_count(world->live, index);
+    struct err err = { 0 };
+
+    if (job_status(live->job)->het_offset)
+        return; /* the first one came with it */
+    JobSpec *specs = NEW_ARRAY(JobSpec, count);
+    for (size_t i = 0; i < count; i++)
+        specs[i] = spec_of(world, index + (uint32_t)i);
+    uint32_t id = sim_cluster_submit_all(&world->cluster, live->job->owner, specs, count, &err);
+    for (size_t i = 0; i < count; i++) {
+        world->ids[index + i] = id ? id + (uint32_t)i : 0;
+        live[i].refused[world->number] = !id;
+        free(specs[i].dependency);
+        if (!id)
+            continue;
+        map_put_num(&world->index, id + i, (void *)(uintptr_t)(index + i + 1));
+        world->waiting += live[i].pending && !job_status(live[i].job)->hold;
     }
-    map_put_num(&world->index, world->ids[index], (void *)(uintptr_t)(index + 1));
-    world->waiting += live->pending && !status->hold;
+    free(specs);
+    if (!id && world->live->why[world->number].code == ERR_OK)
+        world->live->why[world->number] = err;
 }
 
 static void start(struct world *world, uint32_t index)
 {
     struct live_job *live = &world->live->jobs.items[index];
-    JobStart one = JOB_START__INIT, *list[1] = { &one };
+    size_t count = het_count(world->live, index);
     CmdStart start = CMD_START__INIT;
     Command command = COMMAND__INIT;
     struct err err = { 0 };
 
-    if (!world->ids[index])
+    if (!world->ids[index] || job_status(live->job)->het_offset)
         return;
-    PUT(&one, job_id, world->ids[index]);
-    PUT(&one, attempt, 1);
-    one.allocation = job_status(live->job)->allocation;
-    start.n_starts = 1;
-    start.starts = list;
+    JobStart *list = NEW_ARRAY(JobStart, count);
+    start.starts = NEW_ARRAY(JobStart *, count);
+    for (size_t i = 0; i < count; i++) {
+        job_start__init(&list[i]);
+        PUT(&list[i], job_id, world->ids[index + i]);
+        PUT(&list[i], attempt, 1);
+        list[i].allocation = job_status(live[i].job)->allocation;
+        start.starts[start.n_starts++] = &list[i];
+    }
     command.what_case = COMMAND__WHAT_START;
     command.start = &start;
-    if (sim_cluster_apply(&world->cluster, &command, &err) < 0)
-        live->refused[world->number] = true;
+    bool good = sim_cluster_apply(&world->cluster, &command, &err) >= 0;
+    for (size_t i = 0; i < count && !good; i++)
+        live[i].refused[world->number] = true;
+    free(start.starts);
+    free(list);
 }
 
 static void replay(struct world *world)
