@@ -273,8 +273,8 @@ static int check_names(const struct state *state, struct shape *shape, struct er
     if (shape->names_known == state->generation + 1)
         return 0;
     int code = features_check(&shape->features, feature_is_known, state, err);
-    if (code == 0)
-        code = features_check(&shape->prefer, feature_is_known, state, err);
+    if (code == 0 && features_check(&shape->prefer, feature_is_known, state, NULL) < 0)
+        code = err_code(err, ERR_PREFER);
     for (size_t i = 0; i < shape->gres_count && code == 0; i++) {
         if (!gres_is_known(state, shape->gres[i].name))
             code = err_set(err, ERR_GRES, "Invalid generic resource (gres) specification: %.100s",

@@ -235,6 +235,10 @@ static void strange_gres(JobSpec *s)
     with_gpus(s, 1, NULL, GRES_PER_NODE);
     gpu_any.name = (char *)"fpga";
 }
+static void prefers_nothing_known(JobSpec *s)
+{
+    s->prefer = (char *)"nosuch";
+}
 static void even(JobSpec *s)
 {
     s->features = (char *)"even&ib";
@@ -481,6 +485,7 @@ static void submissions(void **unused)
         ROW(mixed_brackets, ERR_FEATURE),
         ROW(half_a_segment, ERR_UNSUPPORTED),
         ROW(tres_of_tasks, ERR_OK),
+        ROW(prefers_nothing_known, ERR_PREFER),
         ROW(tres_of_no_tasks, ERR_GRES),
         ROW(tres_of_many, ERR_NODE_CONFIG_UNAVAILABLE),
         ROW(odd_tres, ERR_TRES),
