@@ -25,7 +25,7 @@ enum { DEFAULT_AGENT_TIMEOUT_S = 300 };
 /* CPUs of a suspended job wait so long for the job that it was suspended for. */
 enum { LENT_WAIT_S = 60 };
 /* One command does no more than this; core_next_due() asks for the next at once. */
-enum { DUE_PER_COMMAND = 1000 };
+enum { DUE_PER_COMMAND = 300 };
 
 /* How long a node may be silent before it is given up with its jobs. */
 static int64_t silence_s(const struct state *state)

@@ -14,7 +14,8 @@
 
 #include "sched/sched_priv.h"
 
-enum { SWEEP_SLICE = 512 };
+/* Jobs that are looked at in a slice; what it costs to put one elsewhere. */
+enum { SWEEP_SLICE = 512, COST_MOVE = 3 };
 
 struct held {
     size_t count;
@@ -143,17 +144,19 @@ void limits_sweep(struct sched *sched, unsigned *budget)
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
         waits_review_all(sched);
     }
-    for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && *budget; done++) {
+    unsigned half = *budget / 2 + 1, left = half; /* the rest is for who can start */
+    for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && left; done++) {
         const struct job *job = state_job_from(sched->state, sched->sweep_id);
         sched->sweep_id = job && job->id < UINT32_MAX ? job->id + 1 : 0;
         if (!job)
             break;
         const struct pend *pend = pend_find(sched, job->id);
-        if (pend && pend->class && class_rank_is_old(sched, job))
+        bool moves = pend && pend->class && class_rank_is_old(sched, job);
+        if (moves)
             class_refresh(sched, job);
-        if (done % JOBS_PER_COST == 0)
-            --*budget;
+        budget_take(&left, moves ? COST_MOVE : done % JOBS_PER_COST == 0);
     }
+    *budget = MAX(*budget - MIN(*budget, half - left), 1);
 }
 
 void limits_done(struct sched *sched)
