@@ -58,12 +58,13 @@ uint32_t need_cpus(const struct need *need, const struct node *node)
     return (uint32_t)most;
 }
 
-/* CPUs that jobs of this shape leave to the system. */
+/* CPUs that jobs of this shape leave to the system, besides those that it has of the node anyway. */
 static uint32_t kept_cpus(const struct shape *shape, const struct node *node)
 {
-    uint32_t threads = (shape->thread_spec + node->threads - 1) / node->threads * node->threads;
+    uint32_t cores = shape->core_spec + (shape->thread_spec + node->threads - 1) / node->threads;
+    uint32_t kept = node->spec->core_spec;
 
-    return shape->core_spec * node->threads + threads;
+    return cores > kept ? (cores - kept) * node->threads : 0;
 }
 
 /* What the job may use of the room. */

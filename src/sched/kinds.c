@@ -64,6 +64,7 @@ static uint64_t kind_hash(const struct node *node)
     uint64_t hash = hash_mix(node->cpus | (uint64_t)node->threads << 32);
 
     hash = hash_mix(hash ^ node->weight ^ (uint64_t)node->spec->sockets << 32);
+    hash = hash_mix(hash ^ node->spec->core_spec);
     for (size_t i = 0; i < node->gres_count; i++)
         hash = hash_devices(node, &node->gres[i], hash);
     if (node->found) {

@@ -164,6 +164,11 @@ static void check_node(struct conf *conf, const struct conf_item *item, uint64_t
                       "%s %.64s: %s = %u leaves none of %u cores", kind(conf, item), node->name,
                       called(conf, item, "core_spec"), node->core_spec,
                       node->sockets * node->cores_per_socket);
+    if (!str_is_empty(node->cpu_spec_list))
+        conf_note_add(conf, CONF_NOTE_WARNING, origin(item, "cpu_spec_list"),
+                      "%s %.64s: jobs may use CPUs of %s; %s keeps the last cores from them",
+                      kind(conf, item), node->name, called(conf, item, "cpu_spec_list"),
+                      called(conf, item, "core_spec"));
     if (!is_given(item, "memory_mb"))
         conf_note_add(conf, CONF_NOTE_WARNING, item->at,
                       "%s %.64s: no %s, so 1 MB is all that jobs can have", kind(conf, item),

@@ -107,7 +107,8 @@ const struct conf_key conf_keys_nodes[] = {
       .field = "cpu_spec_list",
       .type = CONF_TEXT,
       .slurm = "CpuSpecList",
-      .help = "CPUs kept for the system, \"0,64\"." },
+      .help =
+          "CPUs for the system, \"0,64\": shown, but jobs may use them; core_spec keeps cores from jobs." },
     { .name = "mem_spec_mb",
       .field = "mem_spec_mb",
       .type = CONF_MB,

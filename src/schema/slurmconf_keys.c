@@ -61,7 +61,7 @@ const struct slurmconf_key slurmconf_keys[] = {
     TO(GLOBAL, "ControlAddr", "controller.hosts", control_addr),
     TO(GLOBAL, "ControlMachine", "controller.hosts", control),
     KEPT(GLOBAL, "CoreSpecPlugin",
-         "cores are kept for the system by core_spec and cpu_spec_list of the nodes"),
+         "cores are kept for the system by core_spec of the nodes"),
     KEPT(GLOBAL, "CredType",
          "nodes trust the controller's own connection; no credential is passed around"),
     KEPT(GLOBAL, "DebugFlags", "log lines have names and levels; there are no areas to switch on"),

@@ -170,6 +170,28 @@ static void cores_are_left_to_the_system(void **state)
     rig_free(rig);
 }
 
+/* As built alike as they look: what the node keeps anyway counts. */
+static void what_a_node_keeps_is_part_of_what_is_left(void **state)
+{
+    struct rig *rig =
+        rig_new("cluster_name = \"c\"\n[[nodes]]\nnames = \"a1\"\ncpus = 8\ncores_per_socket = 8\n"
+                "memory_mb = 8000\ncore_spec = 1\n"
+                "[[nodes]]\nnames = \"b1\"\ncpus = 7\ncores_per_socket = 7\n"
+                "memory_mb = 8000\n"
+                "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n");
+    uint32_t one = rig_submit(rig, "corespec=3 w=a1"), two = rig_submit(rig, "corespec=3 w=b1");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, one), "a1:0-4");
+    assert_string_equal(rig_where(rig, two), "b1:0-3");
+    rig_end(rig, one);
+    uint32_t less = rig_submit(rig, "corespec=1 w=a1");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, less), "a1:0-6");
+    rig_free(rig);
+}
+
 static void tasks_bring_what_they_need(void **state)
 {
     struct rig *rig = rig_new(RACKS);
@@ -423,8 +445,9 @@ static void spares_take_the_place_of_nodes(void **state)
 UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(all_nodes_agree_on_one), UNIT(preferred_features), UNIT(licences_are_planned),
           UNIT(a_waiting_job_asks_for_others), UNIT(one_licence_or_another),
-          UNIT(cores_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
-          UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
-          UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
+          UNIT(cores_are_left_to_the_system), UNIT(what_a_node_keeps_is_part_of_what_is_left),
+          UNIT(tasks_bring_what_they_need), UNIT(as_many_nodes_as_are_free),
+          UNIT(tasks_spread_evenly), UNIT(whole_sockets), UNIT(labels_keep_apart),
+          UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
           UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone))
