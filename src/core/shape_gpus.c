@@ -24,6 +24,15 @@ static struct shape_gres *gpus_of(struct shape *shape, GresScope scope)
     return NULL;
 }
 
+static bool has_gpus(const struct shape *shape)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < shape->gres_count; i++)
+        any = any || str_eq(shape->gres[i].name, "gpu");
+    return any;
+}
+
 static void drop_gres(struct shape *shape, struct shape_gres *gres)
 {
     size_t at = (size_t)(gres - shape->gres);
@@ -116,7 +125,7 @@ int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks,
         return refuse(err, "--gpus-per-socket needs --sockets-per-node");
     if (spec->cpus_per_gpu && spec->has_cpus_per_task)
         return refuse(err, "--cpus-per-gpu and --cpus-per-task exclude each other");
-    if (spec->mem_per_gpu_mb && !spec->ntasks_per_gpu && !shape_gpus(shape))
+    if (spec->mem_per_gpu_mb && !spec->ntasks_per_gpu && !has_gpus(shape))
         return refuse(err, "--mem-per-gpu is given, but no GPU is asked for");
     int code = tasks_of_gpus(shape, spec, tasks, err);
     if (code == 0)

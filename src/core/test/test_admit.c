@@ -225,6 +225,11 @@ static void gpus_per_task(JobSpec *s)
     with_gpus(s, 1, NULL, GRES_PER_TASK);
     PUT(s, ntasks, 4);
 }
+static void memory_of_gpus_of_tasks(JobSpec *s)
+{
+    gpus_per_task(s);
+    PUT(s, mem_per_gpu_mb, 100);
+}
 static void gpus_per_task_bad(JobSpec *s)
 {
     with_gpus(s, 1, NULL, GRES_PER_TASK);
@@ -463,6 +468,7 @@ static void submissions(void **unused)
         ROW(gpus_of_sockets, ERR_GRES),
         ROW(cpus_two_ways, ERR_GRES),
         ROW(memory_of_no_gpu, ERR_GRES),
+        ROW(memory_of_gpus_of_tasks, ERR_OK),
         ROW(tasks_of_no_gpu, ERR_GRES),
         ROW(tasks_of_half_a_gpu, ERR_GRES),
         ROW(gpus_per_task, ERR_OK),
