@@ -342,6 +342,21 @@ static void list(struct sched *sched, const struct job *job, struct aim *aim)
     moment_put(&aim->in->nears, (struct moment){ aim->since_s - left_s(sched, job, aim), job->id });
 }
 
+/* (5); also where nothing is ever planned, on a controller that follows. */
+static void tidy(struct sched *sched, struct moments *heap)
+{
+    struct moments kept = { 0 };
+
+    if (heap->items.len < TIDY_ABOVE + 2 * map_len(&sched->predict.aims))
+        return;
+    vec_each (struct moment, at, &heap->items) {
+        if (aim_of(sched, at->job_id))
+            moment_put(&kept, *at);
+    }
+    vec_done(&heap->items);
+    *heap = kept;
+}
+
 void horizon_hear(struct sched *sched, const struct job *job, int64_t ran_us)
 {
     enum job_phase phase = job_phase(job);
@@ -370,6 +385,10 @@ void horizon_hear(struct sched *sched, const struct job *job, int64_t ran_us)
         count(sched, job, aim, now_s);
     if (aim->where == AIM_WAITS)
         list(sched, job, aim);
+    tidy(sched, &aim->in->ends);
+    tidy(sched, &aim->in->nears);
+    tidy(sched, &aim->in->owns);
+    tidy(sched, &aim->in->olds);
 }
 
 void horizon_forget(struct sched *sched, uint32_t job_id)
@@ -449,20 +468,6 @@ uint32_t horizon_worth(const struct sched *sched, const struct job *victim)
 }
 
 /* ---- those whose time has come ---- */
-
-static void tidy(struct sched *sched, struct moments *heap)
-{
-    struct moments kept = { 0 };
-
-    if (heap->items.len < TIDY_ABOVE + 2 * map_len(&sched->predict.aims))
-        return;
-    vec_each (struct moment, at, &heap->items) {
-        if (aim_of(sched, at->job_id))
-            moment_put(&kept, *at);
-    }
-    vec_done(&heap->items);
-    *heap = kept;
-}
 
 /* When it is due, as things are. (2), (3) */
 static int64_t due_s(const struct sched *sched, const struct job *job, const struct aim *aim)
@@ -551,10 +556,6 @@ void horizon_look(struct sched *sched, unsigned *budget)
     map_each (entry, &sched->predict.horizons) {
         struct horizon *in = entry->value;
         int64_t from_s = now_s - patient(sched, in->far_s);
-        tidy(sched, &in->ends);
-        tidy(sched, &in->nears);
-        tidy(sched, &in->owns);
-        tidy(sched, &in->olds);
         for (unsigned n = 0; n<LOOK_MOST && * budget> 1; n++) {
             struct moments *from = moment_is_due(&in->olds, now_s)     ? &in->olds
                                    : moment_is_due(&in->owns, now_s)   ? &in->owns
