@@ -156,17 +156,15 @@ static int check_gres(const struct node *node, const NodeAlloc *alloc, struct er
     return 0;
 }
 
-static int check_company(const struct job *job, const struct need *need, const struct node *node,
-                         struct err *err)
+/* Of those that run there nobody minds the job, and it minds none of them. */
+static int check_others(const struct job *job, const struct partition *partition,
+                        const struct node *node, struct err *err)
 {
-    if (need->whole_nodes && node->jobs_active)
-        return no_room(err, node->spec->name, "it is not empty");
-    if (node->jobs_whole)
-        return no_room(err, node->spec->name, "another job has it for itself");
-    bool by_user = job->shape->exclusive_user || need->partition->spec->exclusive_user;
+    bool by_user = job->shape->exclusive_user || (partition && partition->spec->exclusive_user);
+
     vec_each (struct job *, at, &node->jobs) {
         const struct job *other = *at;
-        if (other->run->lent)
+        if (other->run->lent || other == job)
             continue;
         if ((by_user || other->shape->exclusive_user) && other->owner->uid != job->owner->uid)
             return no_room(err, node->spec->name, "it belongs to another user");
@@ -175,6 +173,16 @@ static int check_company(const struct job *job, const struct need *need, const s
             return no_room(err, node->spec->name, "jobs there have another MCS label");
     }
     return 0;
+}
+
+static int check_company(const struct job *job, const struct need *need, const struct node *node,
+                         struct err *err)
+{
+    if (need->whole_nodes && node->jobs_active)
+        return no_room(err, node->spec->name, "it is not empty");
+    if (node->jobs_whole)
+        return no_room(err, node->spec->name, "another job has it for itself");
+    return check_others(job, need->partition, node, err);
 }
 
 /* MaxCPUsPerNode: what jobs of the partition have there already counts too. */
@@ -505,13 +513,16 @@ static bool cpus_are_free(const struct node *node, const struct bitset *cpus, un
 bool alloc_could_recall(const struct state *state, const struct job *job)
 {
     const struct need *need = job->run->shared ? need_in(state, job, job->run->partition) : NULL;
+    const struct partition *partition = partition_at(state, job->run->partition);
     unsigned share = need ? need->share : 1;
+    struct err err = { 0 };
 
     for (unsigned i = 0; i < job->run->count; i++) {
         const struct job_part *part = &job->run->parts[i];
         if (!part->node)
             continue;
         if (part->node->jobs_whole || (job->run->whole_nodes && part->node->jobs_active) ||
+            check_others(job, partition, part->node, &err) < 0 ||
             (share > 1 ? !cpus_are_free(part->node, &part->cpu_ids, share)
                        : bitset_meets(&part->node->cpu_ids, &part->cpu_ids)))
             return false;

@@ -490,3 +490,13 @@ void preempt_settle(struct state *state, struct events *out)
             i = 0; /* several have gone from the list */
     }
 }
+
+size_t state_lent_count(const struct state *state)
+{
+    return state->lent.len;
+}
+
+const struct job *state_lent_at(const struct state *state, size_t i)
+{
+    return state->lent.items[i];
+}

@@ -102,6 +102,27 @@ int64_t job_ends_us(const struct job *job, int64_t start_us)
     return start_us + (length == INT64_MAX ? UNLIMITED_US : length);
 }
 
+/*
+ * Shares may be of a device that was whole before, and what takes the last devices leaves no shares: it is not
+ * known yet which they will be.
+ */
+static struct take with_devices(const struct host *host, const struct take *of)
+{
+    const struct node *node = host->node;
+    struct take take = *of;
+
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++) {
+        size_t base = node->gres[i].base_at;
+        if (!base)
+            continue;
+        if (of->gres[i])
+            take.gres[base - 1] += MAX(of->share_devices, 1);
+        if (of->gres[base - 1] && of->gres[base - 1] >= host->free.gres[base - 1])
+            take.gres[i] = node->gres[i].per;
+    }
+    return take;
+}
+
 /* (1) */
 void tried_put(struct sched *sched, const struct job *job, int64_t start_us, struct booked *of)
 {
@@ -110,7 +131,8 @@ void tried_put(struct sched *sched, const struct job *job, int64_t start_us, str
         struct block block = { .start_us = start_us, .job_id = TRIED_ID };
         block.end_us = of->end_us;
         block.partition = of->parts.need->partition->number + 1;
-        block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
+        struct take take = with_devices(&sched->hosts.items[part->host], &part->take);
+        block.amount = amount_take(sched, &take, of->parts.need->whole_nodes);
         vec_push(&sched->hosts.items[part->host].forecasts, block);
     }
     of->licences = licences_book(sched, (struct order){ 0, TRIED_ID }, job->shape, &of->parts,

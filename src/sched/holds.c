@@ -183,17 +183,10 @@ void hold_lift(struct sched *sched, const struct job *job, int by)
 
 void hold_returns(struct sched *sched, const struct job *job)
 {
-    const struct hold *hold = sched->holds.len ? hold_at(sched, job->id) : NULL;
-
-    for (size_t i = 0; hold && i < hold->count; i++) {
-        const struct job *victim = state_job(sched->state, hold->victims[i].id);
-        for (uint32_t k = 0; victim && k < het_count(victim); k++) {
-            const struct job *one =
-                k ? state_job(sched->state, victim->more->het_job_id + k) : victim;
-            if (one && one->run && one->run->lent && one->more &&
-                one->more->preempted_by == job->id)
-                flight_return(sched, one, job->id);
-        }
+    for (size_t i = 0; i < state_lent_count(sched->state); i++) {
+        const struct job *lent = state_lent_at(sched->state, i);
+        if (lent->more && lent->more->preempted_by == job->id)
+            flight_return(sched, lent, job->id);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "sched/test/rig.h"
 #include "test/unit.h"
 
-enum { SEEDS = 32, STEPS = 70, JOBS = 1200 };
+enum { SEEDS = 48, STEPS = 70, JOBS = 1200 };
 
 struct story {
     struct rig *rig;
