@@ -106,21 +106,22 @@ static int most_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* Could all these nodes, empty, run the job? */
-static bool enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count, size_t listed)
+/* Could all these nodes, empty, run the job? Then the fewest of them that could. */
+static unsigned enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count,
+                             size_t listed)
 {
     uint64_t sum = 0;
-    size_t most = MIN(count, shape->max_nodes);
+    size_t most = MIN(count, shape->max_nodes), least = 0;
 
     for (size_t i = 0; i < shape->size_count; i++) /* the largest that is there */
         most = shape->sizes[i] <= count ? shape->sizes[i] : most;
 
     if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
-        return false;
+        return 0;
     qsort(tasks, count, sizeof(*tasks), most_first);
-    for (size_t i = 0; i < most; i++)
-        sum += tasks[i];
-    return sum >= shape->tasks;
+    for (; least < most && sum < shape->tasks; least++)
+        sum += tasks[least];
+    return sum >= shape->tasks ? (unsigned)MAX(MAX(least, shape->min_nodes), 1) : 0;
 }
 
 /* Are there as many nodes with each feature as are counted? */
@@ -136,33 +137,34 @@ static bool enough_counted(const struct state *state, const struct shape *shape,
 }
 
 /* Is one of the alternatives on enough nodes? */
-static bool enough_alike(const struct state *state, const struct shape *shape,
-                         const struct need *need, const uint32_t *tasks, size_t listed)
+static unsigned enough_alike(const struct state *state, const struct shape *shape,
+                             const struct need *need, const uint32_t *tasks, size_t listed)
 {
     uint32_t *some = NEW_ARRAY(uint32_t, need->node_count + 1);
-    bool good = false;
+    unsigned least = 0;
 
-    for (size_t g = 0; g < shape->features.group_count && !good; g++) {
+    for (size_t g = 0; g < shape->features.group_count; g++) {
         size_t count = 0, at = 0;
         bitset_each (number, &need->nodes) {
             if (feature_match(shape->features.groups[g].text, state->nodes.items[number]))
                 some[count++] = tasks[at];
             at++;
         }
-        good = enough_nodes(shape, some, count, listed);
+        unsigned nodes = enough_nodes(shape, some, count, listed);
+        least = least && nodes ? MIN(least, nodes) : MAX(least, nodes);
     }
     free(some);
-    return good;
+    return least;
 }
 
-/* `tasks` go with need->nodes. */
-static bool whole_job_fits(const struct state *state, const struct shape *shape,
-                           const struct need *need, uint32_t *tasks, size_t listed)
+/* The fewest nodes that could run it; 0: it does not fit. `tasks` go with need->nodes. */
+static unsigned whole_job_fits(const struct state *state, const struct shape *shape,
+                               const struct need *need, uint32_t *tasks, size_t listed)
 {
     if (shape->features.one_of)
         return enough_alike(state, shape, need, tasks, listed);
     if (shape->features.group_count && !enough_counted(state, shape, need))
-        return false;
+        return 0;
     return enough_nodes(shape, tasks, need->node_count, listed);
 }
 
@@ -200,8 +202,10 @@ static void work_out(const struct state *state, const struct shape *shape, struc
     if (listed.words && !bitset_within(&listed, &need->nodes))
         missing = 1;
     need->node_count = (unsigned)count;
-    need->fits = !missing && whole_job_fits(state, shape, need, tasks,
-                                            listed.words ? bitset_count(&listed) : 0);
+    if (!missing)
+        need->least_nodes = whole_job_fits(state, shape, need, tasks,
+                                           listed.words ? (unsigned)bitset_count(&listed) : 0);
+    need->fits = need->least_nodes > 0;
     bitset_done(&listed);
     bitset_done(&excluded);
     free(tasks);

@@ -35,10 +35,11 @@ struct need {
     const struct partition *partition; /* NULL: there is none of that name any more */
     struct bitset nodes;               /* that could run a part of the job if they were empty */
     unsigned node_count;
-    bool fits;        /* all these nodes, empty, could run the whole job */
-    bool whole_nodes; /* each node for itself */
-    bool mem_all;     /* all memory of each node */
-    unsigned share;   /* jobs that may share a CPU */
+    unsigned least_nodes; /* the fewest of them that could run the whole job */
+    bool fits;            /* all these nodes, empty, could run the whole job */
+    bool whole_nodes;     /* each node for itself */
+    bool mem_all;         /* all memory of each node */
+    unsigned share;       /* jobs that may share a CPU */
     uint64_t mem_per_node_mb, mem_per_cpu_mb, mem_per_gpu_mb;
     uint32_t cpus_per_gpu;
     uint32_t max_tasks; /* per node; 0: no bound */

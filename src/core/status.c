@@ -41,7 +41,7 @@ unsigned core_partition_reason(const struct job *job, const struct need *need)
     if (!partition_takes_qos(partition, job->qos))
         return REASON_QOS;
     unsigned over = job_qos(job) ? job_qos(job)->flags : 0;
-    if ((part->has_max_nodes && job->shape->min_nodes > part->max_nodes &&
+    if ((part->has_max_nodes && MAX(job->shape->min_nodes, need->least_nodes) > part->max_nodes &&
          !(over & QOS_PART_MAX_NODES)) ||
         (job->shape->max_nodes < part->min_nodes && !(over & QOS_PART_MIN_NODES)))
         return REASON_PART_NODE_LIMIT;

@@ -85,6 +85,7 @@ static bool add_partition(const struct job *job, const struct need *need, const 
                           struct str *out)
 {
     const PartitionSpec *part = need->partition ? need->partition->spec : NULL;
+    unsigned nodes = MAX(job->shape->min_nodes, need->least_nodes);
 
     switch (core_partition_reason(job, need)) {
     case REASON_PART_DOWN:
@@ -94,8 +95,9 @@ static bool add_partition(const struct job *job, const struct need *need, const 
         str_addf(out, "partition %s is INACTIVE: no job starts there", name);
         return false;
     case REASON_PART_NODE_LIMIT:
-        str_addf(out, "it asks for %u node%s; partition %s takes jobs of %u", job->shape->min_nodes,
-                 job->shape->min_nodes == 1 ? "" : "s", name, MAX(part->min_nodes, 1));
+        str_addf(out, "it %s %u node%s; partition %s takes jobs of %u",
+                 need->least_nodes > job->shape->min_nodes ? "needs" : "asks for", nodes,
+                 nodes == 1 ? "" : "s", name, MAX(part->min_nodes, 1));
         if (part->has_max_nodes)
             str_addf(out, " to %u nodes", part->max_nodes);
         else

@@ -96,4 +96,8 @@ drop "$job"
 job=$(sub -p least3 -n 1)
 is 'MinNodes of a partition holds' "$(nodes "$job")" 3
 drop "$job"
+never=$(sub -p most2 -n 5)
+ok 'more tasks than so few nodes could run' wait_for 20 eval '[ "$(squeue -h -j $never -o %r)" = PartitionNodeLimit ]'
+like 'is never' "$(spur explain "$never")" 'it needs 3 nodes; partition most2 takes jobs of 1 to 2 nodes.*
+  expected start: never'
 done_testing
