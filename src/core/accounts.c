@@ -14,17 +14,44 @@
 /* ---- finding ---- */
 
 /* account|user|partition; names have no bar. */
+static void assoc_key(struct str *out, const char *account, const char *user, const char *partition)
+{
+    str_add(out, account);
+    str_add(out, "|");
+    str_add(out, user ? user : "");
+    str_add(out, "|");
+    str_add(out, partition ? partition : "");
+}
+
+/* The same for a name of usual length, without memory of its own; 0 when it is longer. */
+static size_t small_key(char *out, size_t size, const char *account, const char *user,
+                        const char *partition)
+{
+    const char *parts[] = { account, user ? user : "", partition ? partition : "" };
+    size_t len = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        size_t more = strlen(parts[i]);
+        if (len + more + 2 > size)
+            return 0;
+        memcpy(out + len, parts[i], more);
+        len += more;
+        if (i + 1 < ARRAY_LEN(parts))
+            out[len++] = '|';
+    }
+    return len;
+}
+
 static struct assoc *assoc_get(const struct accounts *accounts, const char *account,
                                const char *user, const char *partition)
 {
     char small[256];
     struct str key = { 0 };
-    int len = snprintf(small, sizeof(small), "%s|%s|%s", account, user ? user : "",
-                       partition ? partition : "");
+    size_t len = small_key(small, sizeof(small), account, user, partition);
 
-    if ((size_t)len < sizeof(small))
-        return map_get(&accounts->assoc_keys, small);
-    str_addf(&key, "%s|%s|%s", account, user ? user : "", partition ? partition : "");
+    if (len)
+        return map_get_len(&accounts->assoc_keys, small, len);
+    assoc_key(&key, account, user, partition);
     struct assoc *assoc = map_get(&accounts->assoc_keys, str_text(&key));
     str_done(&key);
     return assoc;
@@ -248,7 +275,7 @@ static struct assoc *add_assoc(struct accounts *accounts, const char *account, c
     if (parent)
         vec_push(&parent->children, assoc);
     vec_push(&accounts->assocs, assoc);
-    str_addf(&key, "%s|%s|%s", account, user ? user : "", partition ? partition : "");
+    assoc_key(&key, account, user, partition);
     map_put(&accounts->assoc_keys, str_text(&key), assoc);
     str_done(&key);
     return assoc;
@@ -298,6 +325,22 @@ static void add_user(struct accounts *accounts, const ConfUser *conf)
     accounts->users++;
 }
 
+/* Nodes, partitions and licences are nothing to accounts; `hash` is of those too. */
+static uint64_t accounts_config_hash(const Config *config)
+{
+    Config rest = *config;
+
+    rest.n_nodes = rest.n_partitions = rest.n_gres = rest.n_down = rest.n_nodesets = 0;
+    rest.n_switches = rest.n_blocks = 0;
+    rest.licenses = rest.hash = NULL;
+    uint64_t hash = message_hash(&rest.base, 0);
+    for (size_t i = 0; i < config->n_partitions; i++) { /* they name TRES */
+        const char *text = config->partitions[i]->tres_billing_weights;
+        hash = text ? hash_bytes(text, strlen(text), hash) : hash;
+    }
+    return hash;
+}
+
 struct accounts *accounts_new(const Config *config)
 {
     static const ConfQos normal = { .base = PROTOBUF_C_MESSAGE_INIT(&conf_qos__descriptor),
@@ -310,6 +353,7 @@ struct accounts *accounts_new(const Config *config)
     map_init(&accounts->defaults);
     map_init(&accounts->qos_names);
     map_init(&accounts->accrue_lines);
+    accounts->config_hash = accounts_config_hash(config);
     accounts->enforce = enforce_of(config->accounting_enforce);
     tres_collect(accounts, config);
     for (size_t i = 0; i < config->n_qos; i++) {
@@ -401,36 +445,35 @@ struct holder *qos_account(struct accounts *accounts, const struct qos *qos, con
 
 /* ---- a new configuration ---- */
 
-/* Usage of what is still there; what is gone is forgotten. */
+/* What was used of each TRES goes to its index among the new ones; NULL: it is forgotten. */
+static void keep_holder(struct state *state, struct holder *to, struct holder *from,
+                        const size_t *index)
+{
+    usage_settle(state, from);
+    state->digest -= from->hash;
+    if (!to)
+        return;
+    for (size_t i = 0; i < state->accounts->tres_count; i++) {
+        if (index[i] < TRES_MOST)
+            to->usage[index[i]] = from->usage[i];
+    }
+    to->wall = from->wall;
+}
+
+/* Usage of what is still there; state still has the old ones. */
 static void keep_usage(struct state *state, struct accounts *to, struct accounts *from)
 {
-    struct holder *news;
+    size_t index[TRES_MOST];
 
+    for (size_t i = 0; i < from->tres_count; i++)
+        index[i] = tres_find(to, from->tres[i].name, strlen(from->tres[i].name));
     vec_each (struct assoc *, at, &from->assocs) {
         struct assoc *now = assoc_get(to, (*at)->account, (*at)->user, (*at)->partition);
-        usage_settle(state, &(*at)->holder);
-        state->digest -= (*at)->holder.hash;
-        news = now ? &now->holder : NULL;
-        for (size_t i = 0; i < from->tres_count && news; i++) {
-            size_t index = tres_find(to, from->tres[i].name, strlen(from->tres[i].name));
-            if (index < TRES_MOST)
-                news->usage[index] = (*at)->holder.usage[i];
-        }
-        if (news)
-            news->wall = (*at)->holder.wall;
+        keep_holder(state, now ? &now->holder : NULL, &(*at)->holder, index);
     }
     vec_each (struct qos *, at, &from->qos) {
         struct qos *now = map_get(&to->qos_names, (*at)->name);
-        usage_settle(state, &(*at)->holder);
-        state->digest -= (*at)->holder.hash;
-        news = now ? &now->holder : NULL;
-        for (size_t i = 0; i < from->tres_count && news; i++) {
-            size_t index = tres_find(to, from->tres[i].name, strlen(from->tres[i].name));
-            if (index < TRES_MOST)
-                news->usage[index] = (*at)->holder.usage[i];
-        }
-        if (news)
-            news->wall = (*at)->holder.wall;
+        keep_holder(state, now ? &now->holder : NULL, &(*at)->holder, index);
     }
 }
 
@@ -511,28 +554,12 @@ static bool same_charges(const struct accounts *a, const struct accounts *b)
     return same;
 }
 
-/* Nodes, partitions and licences are nothing to accounts. */
-static uint64_t accounts_config_hash(const Config *config)
-{
-    Config rest = *config;
-
-    rest.n_nodes = rest.n_partitions = rest.n_gres = rest.n_down = rest.n_nodesets = 0;
-    rest.n_switches = rest.n_blocks = 0;
-    rest.licenses = NULL;
-    uint64_t hash = message_hash(&rest.base, 0);
-    for (size_t i = 0; i < config->n_partitions; i++) { /* they name TRES */
-        const char *text = config->partitions[i]->tres_billing_weights;
-        hash = text ? hash_bytes(text, strlen(text), hash) : hash;
-    }
-    return hash;
-}
-
-void accounts_rebuild(struct state *state, const Config *before)
+void accounts_rebuild(struct state *state)
 {
     struct accounts *old = state->accounts;
 
     if (!str_ieq(state->config->priority_usage_reset, "NOW") &&
-        accounts_config_hash(before) == accounts_config_hash(state->config)) {
+        old->config_hash == accounts_config_hash(state->config)) {
         accounts_follow(state);
         return;
     }

@@ -53,11 +53,19 @@ struct tab_record {
     char key[]; /* its partitions, after who it is */
 };
 
+/* Where a kind of message has its limits; bounds.c. */
+struct bound_fields {
+    const ProtobufCMessageDescriptor *of;
+    const ProtobufCFieldDescriptor **fields;
+    struct bound_fields *next;
+};
+
 /* Everything that a configuration says of accounting; made anew with each one. */
 struct accounts {
     struct arena arena;
     struct tres tres[TRES_MOST];
     size_t tres_count;
+    struct bound_fields *bound_fields;
     unsigned enforce;
     VEC(struct assoc *) assocs; /* parents first; root is the first */
     struct map assoc_keys;      /* account|user|partition → struct assoc */
@@ -68,6 +76,7 @@ struct accounts {
     uint32_t holders;
     uint32_t users; /* associations of users */
 
+    uint64_t config_hash;   /* of what they were made from */
     bool part_qos;          /* some partition has a QOS of its own */
     uint64_t billing_hash;  /* of what partitions bill */
     uint64_t part_qos_hash; /* of whose QOS counts there */
@@ -108,7 +117,7 @@ size_t tres_find(const struct accounts *accounts, const char *name, size_t len);
 void tres_weights(const struct accounts *accounts, const char *text, uint64_t out[TRES_MOST],
                   uint32_t *has);
 void bounds_none(struct bounds *bounds);
-void bounds_read(const struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out);
+void bounds_read(struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out);
 uint64_t thousandths(const char *text, uint64_t otherwise);
 int accounts_look(const Config *config, struct err *err);
 
@@ -119,7 +128,7 @@ void accounts_free(struct accounts *accounts);
  * A new configuration: tables anew, usage kept, every tab bound and counted again; but when it says the
  * same about accounts as the old one.
  */
-void accounts_rebuild(struct state *state, const Config *old);
+void accounts_rebuild(struct state *state);
 /* Partitions changed: who counts which job may be others, and what a job is charged. */
 void accounts_follow(struct state *state);
 /* A partition is there, or has another QOS or other weights; before jobs are counted. */

@@ -96,19 +96,40 @@ static void tres_add_text(struct accounts *accounts, const char *text)
     }
 }
 
-static const char *field_text(const ProtobufCMessage *from, const char *name)
+/* The fields of bound_rows in one kind of message, looked for by name once; NULL: it has none. */
+static const ProtobufCFieldDescriptor *const *fields_of(struct accounts *accounts,
+                                                        const ProtobufCMessage *from)
 {
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field_by_name(from->descriptor, name);
+    struct bound_fields *at = accounts->bound_fields;
 
+    while (at && at->of != from->descriptor)
+        at = at->next;
+    if (at)
+        return at->fields;
+    at = arena_alloc(&accounts->arena, sizeof(*at));
+    at->fields =
+        ARENA_ARRAY(&accounts->arena, const ProtobufCFieldDescriptor *, ARRAY_LEN(bound_rows));
+    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++)
+        at->fields[i] =
+            protobuf_c_message_descriptor_get_field_by_name(from->descriptor, bound_rows[i].field);
+    at->of = from->descriptor;
+    at->next = accounts->bound_fields;
+    accounts->bound_fields = at;
+    return at->fields;
+}
+
+static const char *field_text(const ProtobufCMessage *from, const ProtobufCFieldDescriptor *field)
+{
     return field ? *(const char *const *)(const void *)((const char *)from + field->offset) : NULL;
 }
 
 static void tres_of_bounds(struct accounts *accounts, const ProtobufCMessage *from)
 {
+    const ProtobufCFieldDescriptor *const *fields = fields_of(accounts, from);
+
     for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
         if (bound_rows[i].is_tres)
-            tres_add_text(accounts, field_text(from, bound_rows[i].field));
+            tres_add_text(accounts, field_text(from, fields[i]));
     }
 }
 
@@ -208,10 +229,9 @@ void bounds_none(struct bounds *bounds)
     memset(bounds->has_tres, 0, sizeof(bounds->has_tres));
 }
 
-static bool field_number(const ProtobufCMessage *from, const char *name, uint64_t *out)
+static bool field_number(const ProtobufCMessage *from, const ProtobufCFieldDescriptor *field,
+                         uint64_t *out)
 {
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field_by_name(from->descriptor, name);
     const char *at = (const char *)from;
 
     if (!field || !pb_has(from, field))
@@ -226,15 +246,17 @@ static bool field_number(const ProtobufCMessage *from, const char *name, uint64_
 }
 
 /* What is not given stays as it is. */
-void bounds_read(const struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out)
+void bounds_read(struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out)
 {
+    const ProtobufCFieldDescriptor *const *fields = fields_of(accounts, from);
+
     for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
         const struct bound_row *row = &bound_rows[i];
         if (row->is_tres)
-            each_tres(accounts, field_text(from, row->field), false, out->tres[row->index],
+            each_tres(accounts, field_text(from, fields[i]), false, out->tres[row->index],
                       &out->has_tres[row->index]);
         else
-            field_number(from, row->field, &out->count[row->index]);
+            field_number(from, fields[i], &out->count[row->index]);
     }
 }
 

@@ -233,8 +233,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
     if (code == 0) {
         Config *old = state->config;
         uint64_t due = due_partitions(state);
-        state->config = pb_copy(config);
-        state->config_hash = message_hash(&state->config->base, 0);
+        state->config = pb_copy_hash(config, &state->config_hash);
         nodes.reconfigure = cmd->reconfigure;
         node_change_do(&nodes, state->config);
         put_partitions(state, old, cmd->reconfigure,
@@ -247,7 +246,7 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         if (state->next_job_id < state->config->first_job_id)
             state->next_job_id = state->config->first_job_id;
         state->generation++;
-        accounts_rebuild(state, old);
+        accounts_rebuild(state);
         accrue_turn(state, out);
         due_follow(state, due);
         unbind_running(state, old);

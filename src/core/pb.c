@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 
 static void *from_arena(void *arena, size_t size)
@@ -119,7 +120,7 @@ static void pack_known(const ProtobufCMessage *message, struct str *out)
     vec_done(&hidden.counts);
 }
 
-void *pb_copy(const void *message)
+void *pb_copy_hash(const void *message, uint64_t *hash)
 {
     const ProtobufCMessage *from = message;
     struct str bytes = { 0 };
@@ -127,8 +128,15 @@ void *pb_copy(const void *message)
     pack_known(from, &bytes);
     void *copy = protobuf_c_message_unpack(from->descriptor, NULL, bytes.len,
                                            (const uint8_t *)str_text(&bytes));
+    if (hash)
+        *hash = hash_bytes(str_text(&bytes), bytes.len, 0);
     str_done(&bytes);
     return copy;
+}
+
+void *pb_copy(const void *message)
+{
+    return pb_copy_hash(message, NULL);
 }
 
 static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)

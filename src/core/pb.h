@@ -18,6 +18,8 @@ ProtobufCAllocator pb_arena(struct arena *arena);
  * this build does not know are left out.
  */
 void *pb_copy(const void *message);
+/* The same; *hash is message_hash() of the copy. */
+void *pb_copy_hash(const void *message, uint64_t *hash);
 /* Has the message, or one inside it, fields that this build does not know? */
 bool pb_has_unknown(const void *message);
 void pb_free(void *message); /* NULL is nothing */

@@ -454,9 +454,40 @@ static void a_share_below_the_threshold_waits(void **unused)
     fix_free(fix);
 }
 
+/* What a configuration says of other things leaves accounts, their counters and the order alone. */
+static void other_settings_do_not_touch_accounts(void **unused)
+{
+    struct fix *fix = fix_new(4);
+    Config *config = fix_config_accounts(4, "limits"), *more = fix_config_accounts(6, "limits");
+    struct err err = { 0 };
+
+    config->hash = mem_strdup("1");
+    more->hash = mem_strdup("2"); /* it is of nodes too */
+    assert_int_equal(fix_reconfigure(fix, config, false), ERR_OK);
+    const struct assoc *at = state_assoc(fix->state, "phys", "alice", NULL);
+    uint64_t turn = state_priority_turn(fix->state);
+    assert_int_equal(fix_reconfigure(fix, more, true), ERR_OK);
+    assert_int_equal(state_priority_turn(fix->state), turn);
+    assert_ptr_equal(state_assoc(fix->state, "phys", "alice", NULL), at);
+    assert_int_equal(core_check(fix->state, &err), 0);
+    state_free(fix_copy(fix));
+
+    PUT(more->users[0], max_jobs, 3);
+    assert_int_equal(fix_reconfigure(fix, more, false), ERR_OK);
+    assert_int_not_equal(state_priority_turn(fix->state), turn);
+    at = state_assoc(fix->state, "phys", "alice", NULL);
+    assert_int_equal(at->bounds.count[MAX_JOBS], 3);
+    assert_int_equal(core_check(fix->state, &err), 0);
+    state_free(fix_copy(fix));
+    config__free_unpacked(config, NULL);
+    config__free_unpacked(more, NULL);
+    fix_free(fix);
+}
+
 UNIT_MAIN(UNIT(every_limit_has_its_reason), UNIT(a_qos_goes_before_the_association),
           UNIT(the_qos_of_a_partition_goes_first), UNIT(a_qos_sets_limits_of_partitions_aside),
           UNIT(as_many_as_may_are_submitted), UNIT(usage_grows_and_decays),
           UNIT(minutes_that_are_used_up_stay_so), UNIT(powers_of_two),
           UNIT(the_tree_is_ranked_as_slurm_does), UNIT(shares_of_the_parent),
-          UNIT(a_share_below_the_threshold_waits), UNIT(keys_do_not_change_while_jobs_age))
+          UNIT(a_share_below_the_threshold_waits), UNIT(keys_do_not_change_while_jobs_age),
+          UNIT(other_settings_do_not_touch_accounts))
