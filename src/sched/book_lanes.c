@@ -115,10 +115,9 @@ void lane_joined(struct sched *sched, uint32_t number, struct order order)
     }
 }
 
-/* More of them than there are; false when there are none. */
-static bool front_fill(struct lane *lane, unsigned *budget)
+/* More of them than there are, up to `most`; false when there are none. */
+static bool front_fill(struct lane *lane, size_t most, unsigned *budget)
 {
-    size_t most = MAX(lane->most + lane->most / 2 + FRONT_MORE, lane->front.len * 2);
     struct lane_walk walk;
     struct class *class;
 
@@ -154,16 +153,22 @@ static struct family *front_family(const struct sched *sched, const struct lane 
     return NULL;
 }
 
-/* The next job from there on, and its family; ORDER_LAST: none. */
+/*
+ * The next job from there on, and its family; ORDER_LAST: none, or so many wait before it that it is not
+ * looked at yet: it is when there is room behind the last one that is booked.
+ */
 static struct order front_next(const struct sched *sched, struct lane *lane, struct order from,
                                struct family **family, unsigned *budget)
 {
-    size_t at = place_in(lane->front.items, lane->front.len, from);
+    size_t at = place_in(lane->front.items, lane->front.len, from), filled = 0;
 
     for (;;) {
         while (at == lane->front.len) {
-            if (!front_fill(lane, budget))
+            size_t most = MAX(lane->most + lane->most / 2 + FRONT_MORE, lane->front.len * 2);
+            most = MIN(most, front_most(lane));
+            if (filled == most || !front_fill(lane, most, budget))
                 return ORDER_LAST;
+            filled = most;
             at = place_in(lane->front.items, lane->front.len, from);
         }
         if ((*family = front_family(sched, lane, lane->front.items[at])))
