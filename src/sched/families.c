@@ -292,8 +292,8 @@ struct family *family_for(struct sched *sched, const struct job *job)
 void family_free(struct family *family)
 {
     vec_done(&family->outs);
-    vec_done(&family->open.items);
-    vec_done(&family->passed.items);
+    vec_done(&family->opens[0].items);
+    vec_done(&family->opens[1].items);
     free(family->charge);
     free(family->asks);
     free(family->lane_at);

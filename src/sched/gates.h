@@ -44,8 +44,8 @@ struct gate {
 struct bin {
     struct family *family;
     struct waiting *line;
-    uint32_t open_at;    /* place + 1 in family->open, or passed; 0: not there */
-    bool passed;         /* it is in the latter */
+    uint32_t open_at;    /* place + 1 in a heap of family->opens; 0: in none */
+    uint8_t side;        /* which of them */
     uint32_t keyed;      /* the job by which it is there */
     uint64_t keyed_turn; /* and the turn of the priorities */
     int64_t shortest_us; /* no job of it has a shorter limit */
@@ -97,7 +97,7 @@ void line_hang(struct sched *sched, struct waiting *line, const struct family *f
                const struct limit_hit *hit);
 void line_tidy(struct sched *sched, struct waiting *line); /* goes when nobody needs it */
 /* looks.c (3): it is open, by its first job; or is not. */
-void bin_open(const struct sched *sched, struct bin *bin);
+bool bin_open(const struct sched *sched, struct bin *bin); /* false: it was, with that key */
 void bin_shut(struct bin *bin);
 
 /* looks.c */

@@ -21,6 +21,7 @@
 
 /* Jobs of one look: shown, of one bin, without a counter to wait for; counters; lines. */
 enum { SHOW_MOST = 1, BIN_MOST = 16, LOST_MOST = 16, WALLS_MOST = 8, PASS_MOST = 4 };
+enum { BINS_PER_JOB = 8 }; /* that are passed while one job is looked at */
 
 /* ---- who goes ---- */
 
@@ -63,7 +64,7 @@ struct look {
     bool shut; /* no job of the line may go */
     uint32_t lost[LOST_MOST];
     size_t losts;
-    unsigned looked;
+    unsigned looked, passed; /* jobs, and bins */
 };
 
 /* A hit that is in the way of all bins that ask for as much is remembered: they are passed. */
@@ -148,6 +149,7 @@ static struct bin_at *next_bin(struct sched *sched, const struct waiting *line, 
     struct order first = ORDER_LAST;
     struct bin_at *found = NULL;
 
+    look->passed += (unsigned)line->bins.len;
     vec_each (struct bin_at, at, &line->bins) {
         if (at->turn == look->turn || !order_before(at->head, first))
             continue;
@@ -219,8 +221,9 @@ static void show_more_later(struct sched *sched, struct waiting *line)
 }
 
 /* Those that a limit is in the way of are shut, those that were passed are open. (3) */
-static void shut_bins(const struct sched *sched, struct waiting *line, const struct look *look)
+static void shut_bins(const struct sched *sched, struct waiting *line, struct look *look)
 {
+    look->passed += (unsigned)line->bins.len;
     vec_each (struct bin_at, at, &line->bins) {
         bool cold = at->family->end_by_us == INT64_MIN;
         if (!(look->shut ? at->shut : cold && !at->shut)) /* else as it was, or not looked at */
@@ -228,7 +231,7 @@ static void shut_bins(const struct sched *sched, struct waiting *line, const str
         if (at->shut)
             bin_shut(at->bin);
         else
-            bin_open(sched, at->bin);
+            look->looked += bin_open(sched, at->bin);
     }
 }
 
@@ -248,9 +251,9 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
     for (size_t i = 0; i < look.losts; i++)
         class_limit_job(sched, state_job(sched->state, look.lost[i]), &never, false);
     line->outs--;
-    *looked += look.looked;
     if (out) {
         gate_unhang(line, 0, FOR_ANY);
+        *looked += look.looked + look.passed / BINS_PER_JOB;
         return LINE_OUT;
     }
     if (look.losts && line->bins.len) /* there may be more */
@@ -264,6 +267,7 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
     shut_bins(sched, line, &look);
     if (line->colds)
         show_more_later(sched, line);
+    *looked += look.looked + look.passed / BINS_PER_JOB;
     line_tidy(sched, line);
     return LINE_STAYS;
 }
@@ -295,18 +299,14 @@ static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
 /* All of them are to be looked at: those that were go back to the others. */
 static void open_again(struct family *family)
 {
-    if (family->passed.items.len > family->open.items.len) {
-        struct heap passed = family->passed;
-        family->passed = family->open;
-        family->open = passed;
-        for (size_t i = 0; i < family->open.items.len; i++)
-            CONTAINER_OF(family->open.items.items[i].at, struct bin, open_at)->passed = false;
-    }
-    while (family->passed.items.len) {
-        struct heap_item item = family->passed.items.items[family->passed.items.len - 1];
-        heap_del(&family->passed, item.at);
-        CONTAINER_OF(item.at, struct bin, open_at)->passed = false;
-        heap_set(&family->open, item.at, family, item.key);
+    if (family_passed(family)->items.len > family_open(family)->items.len)
+        family->open_side = !family->open_side;
+    struct heap *passed = family_passed(family);
+    while (passed->items.len) {
+        struct heap_item item = passed->items.items[passed->items.len - 1];
+        heap_del(passed, item.at);
+        CONTAINER_OF(item.at, struct bin, open_at)->side = family->open_side;
+        heap_set(family_open(family), item.at, family, item.key);
     }
 }
 
@@ -330,12 +330,12 @@ static void wake_line(struct sched *sched, const struct bin *bin)
 
 static struct bin *pass_first(struct family *family)
 {
-    struct heap_item item = *heap_top(&family->open);
+    struct heap_item item = *heap_top(family_open(family));
     struct bin *bin = CONTAINER_OF(item.at, struct bin, open_at);
 
-    heap_del(&family->open, item.at);
-    bin->passed = true;
-    heap_set(&family->passed, item.at, family, item.key);
+    heap_del(family_open(family), item.at);
+    bin->side = !family->open_side;
+    heap_set(family_passed(family), item.at, family, item.key);
     return bin;
 }
 
@@ -347,7 +347,7 @@ bool waits_ahead(struct sched *sched, struct family *family, struct order order)
         family->passed_at = sched->changes;
         open_again(family);
     }
-    const struct heap_item *top = heap_top(&family->open);
+    const struct heap_item *top = heap_top(family_open(family));
     if (!top || !order_before(top->key, order))
         return false;
     wake_line(sched, pass_first(family));
@@ -362,7 +362,8 @@ static void wake(struct sched *sched, unsigned *budget)
     bool woken = false;
 
     for (unsigned i = 0; i < PASS_MOST && !woken; i++) {
-        top = family->end_by_us == INT64_MIN || family->hot_at ? NULL : heap_top(&family->open);
+        top =
+            family->end_by_us == INT64_MIN || family->hot_at ? NULL : heap_top(family_open(family));
         if (!top)
             break;
         const struct bin *bin = pass_first(family);

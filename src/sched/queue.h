@@ -130,7 +130,8 @@ struct family {
     struct class *root;
     VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
     /* Of lines: jobs that no limit was found to keep waiting; those that were looked at. looks.c (3) */
-    struct heap open, passed;
+    struct heap opens[2];
+    uint8_t open_side;  /* which of them has those that were not passed yet */
     uint64_t *charge;   /* what a job of it asks for, by TRES; NULL: not worked out */
     uint64_t passed_at; /* sched->changes when those that were passed were open again */
     bool waking;        /* they are looked at, because it is hot */
@@ -253,9 +254,17 @@ bool family_will_try(const struct sched *sched, const struct family *family, int
 /* Would it be, if it had such a job; and with the hosts that are on offer? */
 bool family_is_hot(const struct sched *sched, const struct family *family, int64_t limit_us);
 bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us);
+static inline struct heap *family_open(struct family *family)
+{
+    return &family->opens[family->open_side];
+}
+static inline struct heap *family_passed(struct family *family)
+{
+    return &family->opens[!family->open_side];
+}
 static inline bool family_is_open(const struct family *family)
 {
-    return family->open.items.len || family->passed.items.len;
+    return family->opens[0].items.len || family->opens[1].items.len;
 }
 /* Jobs that were let out are not tried here: others of their lines follow. */
 void family_tried(struct sched *sched, struct family *family);

@@ -83,23 +83,25 @@ uint32_t waits_line(struct sched *sched, const struct job *job)
     return (line ? line : line_new(sched, job, key))->number + 1;
 }
 
-void bin_open(const struct sched *sched, struct bin *bin)
+bool bin_open(const struct sched *sched, struct bin *bin)
 {
     struct family *family = bin->family;
     uint32_t head = line_head(&bin->jobs).id;
 
     if (bin->open_at && bin->keyed == head && bin->keyed_turn == sched->turn)
-        return;
+        return false;
     bin->keyed = head;
     bin->keyed_turn = sched->turn;
-    heap_set(bin->passed ? &family->passed : &family->open, &bin->open_at, family,
+    if (!bin->open_at)
+        bin->side = family->open_side;
+    heap_set(&family->opens[bin->side], &bin->open_at, family,
              class_order(sched, state_job(sched->state, head)));
+    return true;
 }
 
 void bin_shut(struct bin *bin)
 {
-    heap_del(bin->passed ? &bin->family->passed : &bin->family->open, &bin->open_at);
-    bin->passed = false;
+    heap_del(&bin->family->opens[bin->side], &bin->open_at);
 }
 
 static void bin_free(struct bin *bin)
