@@ -112,7 +112,7 @@ bool deal(struct chooser *c, struct parts *parts)
         struct chosen *from = &c->sched->candidates.items[i];
         uint32_t here = MIN(deal_one(c, i, left, least, rest), most);
         struct chosen chosen = { .host = from->host };
-        tasks_at(c, from->host, &at);
+        place_room(c, from->host, &at);
         struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
         fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
                  &chosen.take);

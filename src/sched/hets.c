@@ -22,7 +22,7 @@
 #define TRIED_ID UINT32_MAX
 
 /* Orders for one start; starts that are tried one after the other, before all that are left are halved. */
-enum { MOVES_MOST = 12, STARTS_MOST = 12, LOOKS_MOST = 4096 };
+enum { MOVES_MOST = 12, STARTS_MOST = 12, LOOKS_MOST = 2048 };
 
 const struct job *het_first(const struct sched *sched, const struct job *job)
 {

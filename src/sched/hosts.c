@@ -105,6 +105,7 @@ void host_glance(struct sched *sched, uint32_t number)
     glance->first_end_us = host->claims     ? INT64_MIN
                            : host->runs.len ? host->runs.items[0].end_us
                                             : INT64_MAX;
+    glance->last_end_us = host->claims ? INT64_MIN : host_last_end(host);
     glance->cpus = host->free.cpus;
     glance->mem_mb = host->free.mem_mb;
     glance->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);

@@ -2,6 +2,9 @@
 /*
  * later.c - what becomes free on a host, and when
  */
+#include <stddef.h>
+#include <string.h>
+
 #include "sched/sched_priv.h"
 
 static uint64_t less(uint64_t total, uint64_t used)
@@ -62,6 +65,41 @@ static void add_run(const struct host *host, const struct run *run, struct room_
     *left -= *left > 0 && amount->cpus > 0; /* one that lends its CPUs is not counted there */
 }
 
+/* Parts of devices do not add up. */
+static bool has_shares(const struct node *node)
+{
+    for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++) {
+        if (node->gres[i].base_at)
+            return true;
+    }
+    return false;
+}
+
+/* add_run() for all that end by then, where there are no shares: sums, and no more than there is at last. */
+static void add_runs(const struct host *host, int64_t when_us, struct room_at *room, uint32_t *left)
+{
+    const struct node *node = host->node;
+    size_t kinds = MIN(node->gres_count, (size_t)TAKE_GRES), i = 0;
+    uint64_t cpus = room->cpus;
+
+    for (; i < host->runs.len && host->runs.items[i].end_us <= when_us; i++) {
+        const struct amount *amount = host->runs.items[i].amount;
+        cpus += amount->cpus;
+        *left -= *left > 0 && amount->cpus > 0;
+        if (host->runs.items[i].out == RUN_LENDS)
+            continue;
+        room->mem_mb += amount->mem_mb;
+        for (size_t k = 0; k < kinds; k++)
+            room->gres[k] += amount->gres[k];
+    }
+    if (i == 0)
+        return;
+    room->cpus = (uint32_t)MIN(cpus, node->cpus);
+    room->mem_mb = MIN(room->mem_mb, node->mem_mb);
+    for (size_t k = 0; k < kinds; k++)
+        room->gres[k] = MIN(room->gres[k], node->gres[k].total);
+}
+
 /* The same as if jobs that are marked had gone; what is overdue has not ended just after now. */
 static void room_without(const struct host *host, const struct view *view, int64_t when_us,
                          struct room_at *room)
@@ -97,9 +135,11 @@ static void room_of_runs(const struct host *host, int64_t now_us, int64_t when_u
         return;
     if (host->whole) /* what it does not use is nobody's until it ends */
         room->cpus = 0;
-    for (size_t i = 0; i < host->runs.len && host->runs.items[i].end_us <= when_us; i++) {
-        add_run(host, &host->runs.items[i], room, &left);
-    }
+    if (!has_shares(host->node))
+        add_runs(host, when_us, room, &left);
+    else
+        for (size_t i = 0; i < host->runs.len && host->runs.items[i].end_us <= when_us; i++)
+            add_run(host, &host->runs.items[i], room, &left);
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
         if (claim->end_us <= when_us) {
             add_amount(host, room, claim->amount);
@@ -258,14 +298,13 @@ static int64_t earliest_plain(const struct host *host, const struct amount *amou
     return INT64_MAX;
 }
 
-/* Not before this is nobody there; who lends its CPUs does not count. */
-static int64_t empty_from(const struct host *host, int64_t now_us)
+int64_t host_last_end(const struct host *host)
 {
     for (size_t i = host->runs.len; i-- > 0;) {
         if (host->runs.items[i].amount->cpus)
-            return MAX(host->runs.items[i].end_us, now_us + US_PER_S);
+            return host->runs.items[i].end_us;
     }
-    return now_us;
+    return INT64_MIN;
 }
 
 /* Without blocks the room only grows: one walk over what ends. */
@@ -274,11 +313,23 @@ static int64_t earliest_growing(const struct host *host, const struct amount *am
 {
     if (is_plain(host, amount))
         return earliest_plain(host, amount, now_us, before_us);
-    if (amount->whole && empty_from(host, now_us) >= before_us)
-        return INT64_MAX;
     struct room_at room = host->free;
     uint32_t left = host->jobs;
+    int64_t last = amount->whole ? host_last_end(host) : INT64_MIN;
 
+    if (last != INT64_MIN) {
+        int64_t empty = MAX(last, now_us + US_PER_S);
+        if (empty >= before_us)
+            return INT64_MAX;
+        if (!has_shares(host->node)) {
+            add_runs(host, last, &room, &left);
+            room.empty = left == 0;
+            if (room_has(host, &room, amount))
+                return empty;
+            room = host->free;
+            left = host->jobs;
+        }
+    }
     for (size_t i = 0; i < host->runs.len; i++) {
         int64_t end = MAX(host->runs.items[i].end_us, now_us + US_PER_S);
         if (end >= before_us)
@@ -335,8 +386,8 @@ struct sweep {
     uint64_t cpus_kept, mem_kept, kept[TAKE_GRES];
     uint32_t left;        /* jobs */
     size_t blocked, full; /* blocks; those that keep all of the host */
-    const struct block *starts[SWEEP_MOST], *ends[SWEEP_MOST];
     size_t count;
+    const struct block *starts[SWEEP_MOST], *ends[SWEEP_MOST]; /* `count` of them; at last */
 };
 
 static void sweep_run(struct sweep *sweep, const struct run *run)
@@ -390,16 +441,18 @@ static bool sweep_begin(struct sweep *sweep, const struct view *view)
 {
     const struct host *host = sweep->host;
 
-    if (host->claims || view->without || (view->forecast && host->forecasts.len))
+    if (host->claims || view->without || has_shares(host->node))
         return false;
-    for (size_t i = 0; i < host->blocks.len; i++) {
-        const struct block *block = &host->blocks.items[i];
+    for (size_t i = 0; i < block_count(host, view); i++) {
+        const struct block *block = block_at(host, i);
         if (!block_hinders(block, view))
             continue;
         if (!block->job_id || sweep->count == SWEEP_MOST)
             return false;
-        size_t at = sweep->count++;
-        sweep->starts[at] = block;
+        size_t at = sweep->count++, first = at;
+        for (; first > 0 && sweep->starts[first - 1]->start_us > block->start_us; first--)
+            sweep->starts[first] = sweep->starts[first - 1];
+        sweep->starts[first] = block;
         for (; at > 0 && sweep->ends[at - 1]->end_us > block->end_us; at--)
             sweep->ends[at] = sweep->ends[at - 1];
         sweep->ends[at] = block;
@@ -408,8 +461,6 @@ static bool sweep_begin(struct sweep *sweep, const struct view *view)
     sweep->mem_mb = host->free.mem_mb;
     sweep->left = host->jobs;
     for (size_t i = 0; i < host->node->gres_count && i < TAKE_GRES; i++) {
-        if (host->node->gres[i].base_at)
-            return false; /* parts of devices do not add up */
         if (!sweep->amount->gres[i])
             continue;
         sweep->has[sweep->kinds] = host->free.gres[i];
@@ -473,7 +524,10 @@ int64_t host_earliest(const struct sched *sched, const struct host *host,
             return from;
         return MAX(earliest_growing(host, amount, view->now_us, before_us), from);
     }
-    struct sweep sweep = { .host = host, .amount = amount };
+    struct sweep sweep;
+    memset(&sweep, 0, offsetof(struct sweep, starts));
+    sweep.host = host;
+    sweep.amount = amount;
     if (sweep_begin(&sweep, view))
         return sweep_on(&sweep, view, length_us, before_us);
     return host_earliest_slow(sched, host, amount, view, length_us, before_us);

@@ -81,34 +81,42 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
     return used < most ? most - (uint32_t)used : 0;
 }
 
-/* (1) */
-uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
+void place_room(const struct chooser *c, uint32_t number, struct room_at *at)
 {
     const struct host *host = &c->sched->hosts.items[number];
     struct view view = c->view;
 
-    c->looked++;
     view.share = c->need->share;
     if (host->bound || view.start_us > view.now_us || view.share > 1 ||
         (view.forecast && host->forecasts.len))
         host_room(c->sched, host, &view, at);
     else
         *at = host->free;
+    if (c->need->max_cpus_per_node || c->need->max_cpus_per_socket)
+        at->cpus = MIN(at->cpus, partition_room(c, host));
+}
+
+/* (1) */
+uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
+{
+    const struct host *host = &c->sched->hosts.items[number];
+    const struct view *view = &c->view;
+
+    c->looked++;
     if (!host->usable)
         return 0;
     /* Who is there later is not known. */
-    if (view.start_us <= view.now_us && host->whole)
+    if (view->start_us <= view->now_us && host->whole)
         return 0;
-    if ((view.start_us <= view.now_us || view.without) && !company_suits(c, host))
+    if ((view->start_us <= view->now_us || view->without) && !company_suits(c, host))
         return 0;
-    if (c->need->max_cpus_per_node || c->need->max_cpus_per_socket)
-        at->cpus = MIN(at->cpus, partition_room(c, host));
-    if ((c->shape->exclusive_topo || c->sched->topo_minds) && view.start_us <= view.now_us &&
+    if ((c->shape->exclusive_topo || c->sched->topo_minds) && view->start_us <= view->now_us &&
         !leaf_suits(c, number))
         return 0;
+    place_room(c, number, at);
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
     uint32_t tasks = fit_tasks(c->shape, c->need, host->node, &room);
-    if (tasks && c->need->lone && view.start_us <= view.now_us)
+    if (tasks && c->need->lone && view->start_us <= view->now_us)
         tasks = lone_tasks(c, host, tasks);
     return tasks && c->need->bound ? bound_tasks(c, host, &room, tasks) : tasks;
 }

@@ -25,7 +25,9 @@ struct chooser {
 
 /* ---- place.c ---- */
 
-/* Tasks that the host could run, and its room; exact. */
+/* What the job could have of the host. */
+void place_room(const struct chooser *c, uint32_t number, struct room_at *at);
+/* Tasks that the host could run, exact, and its room unless there are none. */
 uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at);
 void candidates_clear(struct chooser *c);
 void candidate(struct chooser *c, uint32_t number, uint32_t tasks);

@@ -15,6 +15,9 @@
 /* Starts that are tried after the first moment at which enough hosts have something. */
 enum { TRIES = 32 };
 
+/* From such a part of all hosts on it pays to ask first which may be empty in time; how often. */
+enum { SOONEST_PART = 16, SOONEST_TRIES = 3 };
+
 struct offer {
     int64_t from_us;
     uint32_t host;
@@ -172,8 +175,9 @@ static bool pass_over(const struct glance *glance, const struct wish *wish, int6
                    (unsigned)(wish->amount.mem_mb <= glance->mem_mb) &
                    (unsigned)(wish->devices <= glance->devices);
     unsigned later = (unsigned)(glance->first_end_us < before_us) & (unsigned)(soon_us < before_us);
+    unsigned taken = (unsigned)wish->amount.whole & (unsigned)(glance->last_end_us >= before_us);
 
-    return !(now | later);
+    return (!(now | later)) | taken;
 }
 
 /* Fills the offers of hosts: the `most` that have it first, before that time. */
@@ -212,6 +216,79 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
     }
     sched->looked += need->node_count / 4;
     free(wishes);
+}
+
+/* When each of the hosts is empty at the earliest. */
+static void gather_ends(const struct question *q, uint32_t tasks, offer_list *out)
+{
+    struct sched *sched = q->sched;
+    const struct need *need = &shape_needs(sched->state, q->family->shape)[q->partition];
+    const struct ask *asks = &q->family->asks[q->partition * q->family->kinds];
+    int64_t from = MAX(q->view.start_us, q->view.now_us);
+
+    hosts_glance(sched);
+    for (size_t word = 0; word * 64 < need->nodes.bits; word++) {
+        for (uint64_t bits = need->nodes.words[word]; bits; bits &= bits - 1) {
+            uint32_t number = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
+            const struct glance *glance = &sched->glances.items[number];
+            if (glance->kind == UINT32_MAX || !asks[glance->kind].able ||
+                asks[glance->kind].most < tasks)
+                continue;
+            vec_push(out, ((struct offer){ MAX(glance->last_end_us, from), number }));
+        }
+    }
+    sched->looked += need->node_count / 4;
+}
+
+static size_t count_by(const offer_list *list, int64_t start_us)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->len; i++)
+        count += list->items[i].from_us <= start_us;
+    return count;
+}
+
+/* Leaves those that have it by then. */
+static void keep_by(offer_list *list, int64_t start_us)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->len; i++) {
+        if (list->items[i].from_us <= start_us)
+            list->items[count++] = list->items[i];
+    }
+    list->len = count;
+}
+
+/*
+ * Many whole hosts: only those are asked that may be empty early enough. Fills the offers of all that have
+ * it when enough do, and by then; false: that is not known.
+ */
+static bool gather_soonest(const struct question *q, uint32_t tasks, offer_list *out)
+{
+    size_t wanted = q->family->shape->min_nodes, look = wanted;
+    offer_list ends = { 0 };
+    bool enough = false;
+
+    gather_ends(q, tasks, &ends);
+    for (unsigned tries = 0; !enough && tries < SOONEST_TRIES && look <= ends.len; tries++) {
+        select_nth(ends.items, ends.len, look - 1);
+        int64_t by = ends.items[look - 1].from_us;
+        if (by == INT64_MAX)
+            break;
+        vec_clear(out);
+        gather(q, tasks, SIZE_MAX, by + 1, out);
+        enough = out->len >= wanted;
+        if (!enough) /* some are booked: as many more, and some */
+            look = count_by(&ends, by) + (wanted - out->len) * 5 / 4 + 16;
+    }
+    vec_done(&ends);
+    if (enough) {
+        select_nth(out->items, out->len, wanted - 1);
+        keep_by(out, out->items[wanted - 1].from_us);
+    }
+    return enough;
 }
 
 static bool starts_at(const struct question *q, const offer_list *offers, int64_t start_us,
@@ -353,20 +430,22 @@ static int64_t start_unevenly(const struct question *q, const offer_list *offers
     return start;
 }
 
-static size_t need_count(const struct question *q)
-{
-    return shape_needs(q->sched->state, q->family->shape)[q->partition].node_count;
-}
-
 static int64_t start_in(const struct question *q, struct parts *parts)
 {
     const struct shape *shape = q->family->shape;
+    const struct need *need = &shape_needs(q->sched->state, q->family->shape)[q->partition];
     uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
     offer_list offers = { 0 };
 
-    bool few = !q->family->particular && shape->min_nodes < need_count(q);
-    gather(q, share, few ? shape->min_nodes : SIZE_MAX, INT64_MAX, &offers);
-    if (few && shape->min_nodes > 1 && offers.len == shape->min_nodes) {
+    bool few = !q->family->particular && shape->min_nodes < need->node_count;
+    bool soonest = few && shape->min_nodes > 1 &&
+                   shape->min_nodes >= need->node_count / SOONEST_PART && need->whole_nodes &&
+                   gather_soonest(q, share, &offers);
+    if (!soonest) {
+        vec_clear(&offers);
+        gather(q, share, few ? shape->min_nodes : SIZE_MAX, INT64_MAX, &offers);
+    }
+    if (!soonest && few && shape->min_nodes > 1 && offers.len == shape->min_nodes) {
         /* When enough have it is known; now all that do by then, for a choice. */
         int64_t then = offers.items[0].from_us;
         vec_clear(&offers);

@@ -170,7 +170,8 @@ struct glance {
     int64_t first_end_us; /* of runs; INT64_MIN: look closer */
     uint64_t mem_mb;      /* free now, as those below */
     uint32_t cpus, devices;
-    uint32_t kind; /* its number; UINT32_MAX: not usable */
+    uint32_t kind;       /* its number; UINT32_MAX: not usable */
+    int64_t last_end_us; /* nobody has the whole host before; INT64_MIN: look closer */
 };
 
 /* ---- shares.c: shard and mps, parts of GPUs ---- */
@@ -245,6 +246,8 @@ bool host_has_room(const struct sched *sched, const struct host *host, const str
 /* hunt.c: CPUs that are free there for a job that shares them with so many, without those that are marked or
  * have ended by `when_us`: exact, CPU by CPU. */
 uint32_t host_cpus_without(const struct host *host, const struct view *view, int64_t when_us);
+/* Of runs: the host is not empty before. Who lends its CPUs does not count; INT64_MIN: there are none. */
+int64_t host_last_end(const struct host *host);
 /* The first moment from view->start_us on and before `before_us` from which the host has that for so
  * long; INT64_MAX none. */
 int64_t host_earliest(const struct sched *sched, const struct host *host,

@@ -136,22 +136,43 @@ static struct view random_view(const struct rig *rig)
     return view;
 }
 
+/* Starts that are tried there, in no order; as many as are to be taken off again. */
+static size_t random_forecasts(const struct rig *rig, struct host *host, struct amount *amount)
+{
+    size_t count = dice(2) ? dice(3) : 0;
+
+    *amount = (struct amount){ .cpus = dice(host->node->cpus + 1), .whole = dice(2) == 0 };
+    for (size_t i = 0; i < count; i++) {
+        struct block block = { .job_id = UINT32_MAX, .amount = amount };
+        block.start_us = rig->now_us + dice(4000) * US_PER_S;
+        block.end_us = block.start_us + (1 + dice(4000)) * US_PER_S;
+        vec_push(&host->forecasts, block);
+    }
+    return count;
+}
+
 static void hosts_agree(const struct rig *rig)
 {
     const struct sched *sched = rig->sched;
 
     for (size_t n = 0; n < sched->hosts.len; n++) {
-        const struct host *host = &sched->hosts.items[n];
-        struct amount made;
+        struct host *host = &sched->hosts.items[n];
+        struct amount made, tried;
+        size_t forecasts = random_forecasts(rig, host, &tried);
         const struct amount *amount = random_amount(host, &made);
         struct view view = random_view(rig);
+        view.forecast = forecasts > 0;
         int64_t length = dice(5) ? dice(9000) * US_PER_S : INT64_MAX;
         int64_t before = dice(2) ? INT64_MAX : view.start_us + (1 + dice(9000)) * US_PER_S;
         int64_t quick = host_earliest(sched, host, amount, &view, length, before);
         int64_t slow = host_earliest_slow(sched, host, amount, &view, length, before);
-        if (host->blocks.len && quick != slow)
+        if ((host->blocks.len || forecasts) && quick != slow)
             fail_msg("seed %llu: host %zu: %lld, not %lld", (unsigned long long)first_seed, n,
                      (long long)quick, (long long)slow);
+        if (amount->whole && sched->glances.items[n].last_end_us > quick)
+            fail_msg("seed %llu: host %zu is empty before its last job ends",
+                     (unsigned long long)first_seed, n);
+        host->forecasts.len -= forecasts;
     }
 }
 
