@@ -215,6 +215,8 @@ uint32_t fit_tasks(const struct shape *shape, const struct need *need, const str
         return 0;
     /* Every amount grows with the number of tasks, so the largest that holds is found by halving. */
     uint32_t lo = 1, hi = (uint32_t)most;
+    if (hi > 2 && holds(shape, need, node, room, hi)) /* as it mostly does where nobody is */
+        lo = hi;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo + 1) / 2;
         if (holds(shape, need, node, room, mid))
