@@ -35,9 +35,9 @@ struct held {
     bool looking_up; /* the name service is asked for the user's login */
     bool ready;      /* prolog done */
     bool launched;   /* written down */
-    bool given;   /* the zygote has it, or had */
-    bool running; /* the supervisor said so */
-    bool ended;   /* `report` is set */
+    bool given;      /* the zygote has it, or had */
+    bool running;    /* the supervisor said so */
+    bool ended;      /* `report` is set */
     bool acked;
     bool revoked;
     bool epilog_done;
