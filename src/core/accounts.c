@@ -530,7 +530,6 @@ void accounts_see_partitions(struct state *state)
 
     accounts->part_qos = false;
     accounts->part_qos_hash = 0;
-    accounts->billing_hash = accounts->flags & (PRIO_MAX_TRES | PRIO_MAX_TRES_GRES);
     vec_each (struct partition *, at, &state->partitions) {
         const PartitionSpec *spec = (*at)->spec;
         uint64_t name = hash_bytes(spec->name, strlen(spec->name), 0);
@@ -538,16 +537,12 @@ void accounts_see_partitions(struct state *state)
             accounts->part_qos = true;
             accounts->part_qos_hash += hash_bytes(spec->qos, strlen(spec->qos), name);
         }
-        if (str_is_empty(spec->tres_billing_weights))
-            continue;
-        accounts->billing_hash +=
-            hash_bytes(spec->tres_billing_weights, strlen(spec->tres_billing_weights), name);
     }
 }
 
 static bool same_charges(const struct accounts *a, const struct accounts *b)
 {
-    bool same = a->tres_count == b->tres_count && a->billing_hash == b->billing_hash;
+    bool same = a->tres_count == b->tres_count;
 
     for (size_t i = 0; same && i < a->tres_count; i++)
         same = str_eq(a->tres[i].name, b->tres[i].name);
@@ -589,11 +584,11 @@ static void zero(struct state *state, struct holder *holder)
 void accounts_follow(struct state *state)
 {
     struct accounts *accounts = state->accounts;
-    uint64_t billing = accounts->billing_hash, qos = accounts->part_qos_hash;
+    uint64_t qos = accounts->part_qos_hash;
 
     accounts_see_partitions(state);
     accounts->totals_generation = 0;
-    if (billing == accounts->billing_hash && qos == accounts->part_qos_hash)
+    if (qos == accounts->part_qos_hash)
         return;
     vec_each (struct assoc *, at, &accounts->assocs)
         zero(state, &(*at)->holder);
@@ -601,5 +596,5 @@ void accounts_follow(struct state *state)
         zero(state, &(*at)->holder);
     vec_each (struct holder *, at, &accounts->parts)
         zero(state, *at);
-    tabs_recount(state, false, billing != accounts->billing_hash);
+    tabs_recount(state, false, false);
 }

@@ -78,7 +78,6 @@ struct accounts {
 
     uint64_t config_hash;   /* of what they were made from */
     bool part_qos;          /* some partition has a QOS of its own */
-    uint64_t billing_hash;  /* of what partitions bill */
     uint64_t part_qos_hash; /* of whose QOS counts there */
 
     bool accrue_limited;     /* some limit says how many may age */
@@ -129,9 +128,9 @@ void accounts_free(struct accounts *accounts);
  * same about accounts as the old one.
  */
 void accounts_rebuild(struct state *state);
-/* Partitions changed: who counts which job may be others, and what a job is charged. */
+/* Partitions changed: who counts which job may be others. */
 void accounts_follow(struct state *state);
-/* A partition is there, or has another QOS or other weights; before jobs are counted. */
+/* A partition is there, or has another QOS; before jobs are counted. */
 void accounts_see_partitions(struct state *state);
 /* Their hashes into the digest, when they are new. */
 void accounts_hash_all(struct state *state);
@@ -194,6 +193,8 @@ int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec
                  struct shape *shape, int64_t *time_limit_s, uint64_t count, const struct job *self,
                  struct err *err);
 void charge_given(const struct state *state, const struct job *job, struct charge *out);
+/* It begins, or gives up a node: what it is billed by the weights of now; between counting it out and in. */
+void charge_bill(const struct state *state, const struct job *job);
 uint64_t holder_run_secs(const struct state *state, const struct holder *holder, size_t tres);
 
 /* usage.c */

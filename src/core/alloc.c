@@ -463,6 +463,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
         alloc_hold(state, job, &run->parts[i]);
         node_touch(state, run->parts[i].node);
     }
+    charge_bill(state, job);
     spare_mark(job);
 }
 

@@ -47,8 +47,8 @@ void charge_add_node(const struct state *state, struct charge *charge, uint32_t 
     add_one(charge, TRES_NODE, 1);
 }
 
-void charge_close(const struct state *state, struct charge *charge, const struct shape *shape,
-                  const struct partition *partition)
+static void add_licences(const struct state *state, struct charge *charge,
+                         const struct shape *shape)
 {
     const struct accounts *accounts = state->accounts;
 
@@ -60,6 +60,12 @@ void charge_close(const struct state *state, struct charge *charge, const struct
                 charge->tres[i] += shape->licences[l].count;
         }
     }
+}
+
+void charge_close(const struct state *state, struct charge *charge, const struct shape *shape,
+                  const struct partition *partition)
+{
+    add_licences(state, charge, shape);
     charge->tres[TRES_BILLING] = billing_of(state, partition, charge->tres);
 }
 
@@ -103,7 +109,25 @@ void charge_given(const struct state *state, const struct job *job, struct charg
         for (size_t g = 0; g < part->gres_count; g++)
             charge_add(state, out, part->gres[g].name, part->gres[g].type, part->gres[g].count);
     }
-    charge_close(state, out, job->shape, partition_at(state, run->partition));
+    add_licences(state, out, job->shape);
+    out->tres[TRES_BILLING] = run->has_billing ? run->billing : out->tres[TRES_CPU];
+}
+
+void charge_bill(const struct state *state, const struct job *job)
+{
+    const struct partition *partition = partition_at(state, job->run->partition);
+    struct job_run *run = job->run;
+    struct charge charge;
+
+    run->has_billing = partition && !str_is_empty(partition->spec->tres_billing_weights) &&
+                       partition_has_weights(state, partition);
+    if (!run->has_billing) {
+        run->billing = 0;
+        return;
+    }
+    charge_given(state, job, &charge);
+    charge.tres[TRES_BILLING] = 0;
+    run->billing = billing_of(state, partition, charge.tres);
 }
 
 /* ---- holders ---- */

@@ -76,6 +76,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
         hash = fold(hash, 2);
     if (run->prolog || run->epilog)
         hash = fold(hash, 16 + 4 * run->prolog + run->epilog);
+    if (run->has_billing)
+        hash = fold(hash, hash_mix(run->billing));
     if (run->boot)
         hash = fold(hash, 32 + run->boot);
     for (unsigned i = 0; i < run->count; i++)

@@ -78,6 +78,8 @@ struct job_run {
     const char *reservation; /* that it runs in, or NULL */
     uint32_t exit_status;
     bool has_exit;                /* the script's end was reported */
+    bool has_billing;             /* its partition had weights: */
+    uint64_t billing;             /* what it is billed, as of its start; as in Slurm */
     bool whole_nodes;             /* nobody else may use its nodes */
     bool lent;                    /* another has its CPUs while it is suspended; or it has none */
     bool gang;                    /* suspended until its turn on CPUs that it shares; gang.c */

@@ -121,16 +121,9 @@ static char *asked_text(const struct state *state, const struct job *job, struct
     return shape->tres;
 }
 
-static char *given_text(const struct state *state, const struct job *job, struct sums *given,
-                        struct arena *arena)
+static char *given_text(const struct job *job, struct sums *given, struct arena *arena)
 {
-    struct charge charge;
-
-    given->billing = given->cpus;
-    if (partition_has_weights(state, partition_at(state, job->run->partition))) {
-        charge_given(state, job, &charge);
-        given->billing = charge.tres[TRES_BILLING];
-    }
+    given->billing = job->run->has_billing ? job->run->billing : given->cpus;
     return sums_text(given, arena);
 }
 
@@ -158,7 +151,7 @@ void job_tres_msg(const struct state *state, const struct job *job, struct arena
     if (job->run) {
         sum_given(job->run, &given);
         sums = &given;
-        out->tres_alloc = given_text(state, job, &given, arena);
+        out->tres_alloc = given_text(job, &given, arena);
     }
     SET(num_nodes, (uint32_t)sums->nodes);
     SET(num_cpus, (uint32_t)MIN(sums->cpus, UINT32_MAX));

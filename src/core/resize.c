@@ -17,6 +17,7 @@ void job_leave(struct state *state, struct job *job, struct job_part *part)
 {
     job_count(state, job, -1); /* (2) */
     part->left = true;
+    charge_bill(state, job);
     job_count(state, job, 1);
     job_touch(state, job);
 }

@@ -81,6 +81,8 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
     run->whole_nodes = msg->whole_nodes;
     run->shared = msg->shared;
     run->skipped_us = msg->skipped_us;
+    run->has_billing = msg->has_billing;
+    run->billing = msg->billing;
     run->lent = msg->lent;
     run->gang = msg->gang;
     run->prolog = (enum run_site)MIN(msg->site_prolog, SITE_DONE);

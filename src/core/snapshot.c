@@ -169,6 +169,8 @@ static void releasing(const struct job *job, struct arena *arena, SnapshotJob *o
     out->skipped_us = job->run->skipped_us;
     out->whole_nodes = job->run->whole_nodes;
     out->shared = job->run->shared;
+    out->has_billing = job->run->has_billing;
+    out->billing = job->run->billing;
     out->has_lent = out->lent = job->run->lent;
     out->has_gang = out->gang = job->run->gang;
     out->has_site_prolog = job->run->prolog != SITE_NONE;

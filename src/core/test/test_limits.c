@@ -484,10 +484,46 @@ static void other_settings_do_not_touch_accounts(void **unused)
     fix_free(fix);
 }
 
+/* As in Slurm: other weights are for jobs that start later. */
+static void a_job_is_billed_as_when_it_started(void **unused)
+{
+    struct tree tree;
+    Command cmd = COMMAND__INIT;
+    CmdPartition msg = CMD_PARTITION__INIT;
+    PartitionSpec spec = PARTITION_SPEC__INIT;
+
+    tree_init(&tree);
+    char *name = mem_strdup(tree.config.partitions[0]->name);
+    free(tree.config.partitions[0]->tres_billing_weights);
+    tree.config.partitions[0]->tres_billing_weights = mem_strdup("cpu=3");
+    struct fix *fix = tree_up(&tree);
+    const struct assoc *alice = state_assoc(fix->state, "a", "alice", NULL);
+    uint32_t first = submit(fix, "q", 1, 600), second = submit(fix, "q", 1, 600);
+    assert_int_equal(fix_start(fix, first, "n1", 2), ERR_OK);
+    assert_int_equal(alice->holder.used[TRES_BILLING], 6);
+
+    spec.name = name;
+    spec.tres_billing_weights = (char *)"cpu=10";
+    msg.change = &spec;
+    cmd.what_case = COMMAND__WHAT_PARTITION;
+    cmd.partition = &msg;
+    assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
+    assert_int_equal(alice->holder.used[TRES_BILLING], 6);
+    assert_int_equal(fix_start(fix, second, "n2", 2), ERR_OK);
+    assert_int_equal(alice->holder.used[TRES_BILLING], 26);
+    struct state *copy = fix_copy(fix);
+    alice = state_assoc(copy, "a", "alice", NULL);
+    assert_int_equal(alice->holder.used[TRES_BILLING], 26);
+    assert_int_equal(alice->holder.rate[TRES_BILLING], 26000);
+    state_free(copy);
+    free(name);
+    fix_free(fix);
+}
+
 UNIT_MAIN(UNIT(every_limit_has_its_reason), UNIT(a_qos_goes_before_the_association),
           UNIT(the_qos_of_a_partition_goes_first), UNIT(a_qos_sets_limits_of_partitions_aside),
           UNIT(as_many_as_may_are_submitted), UNIT(usage_grows_and_decays),
           UNIT(minutes_that_are_used_up_stay_so), UNIT(powers_of_two),
           UNIT(the_tree_is_ranked_as_slurm_does), UNIT(shares_of_the_parent),
           UNIT(a_share_below_the_threshold_waits), UNIT(keys_do_not_change_while_jobs_age),
-          UNIT(other_settings_do_not_touch_accounts))
+          UNIT(other_settings_do_not_touch_accounts), UNIT(a_job_is_billed_as_when_it_started))
