@@ -184,6 +184,10 @@ static bool search_pauses(struct together *t, const struct het_turns *turns, int
     if (!t->view.sliced || turns->count > ARRAY_LEN(search->order) ||
         t->sched->looked - t->looked < LOOKS_MOST)
         return false;
+    /* One at a time: two that took turns would both begin again for ever. */
+    if (search->job_id && search->job_id != t->jobs[0]->id &&
+        search->saved_us + US_PER_S >= t->view.now_us)
+        return false;
     *search = (struct het_search){ .job_id = t->jobs[0]->id, .tries = t->tries, .paused = true };
     search->start_us = t->view.start_us;
     search->saved_us = t->view.now_us;
