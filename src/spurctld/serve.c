@@ -429,10 +429,10 @@ static void finish(struct server *server)
     rpc_server_free(server->rpc);
     links_free(server->links);
     peers_free(server->peers);
-    server_journal_end(server);
     if (server->move != MOVE_NOT)
         server_move_log(server);
-    ctl_free(TAKE(server->ctl));
+    ctl_free(TAKE(server->ctl)); /* what is on its way to the disk is still applied */
+    server_journal_end(server);
     server_hooks_end(server);
     if (server->removed)
         server_put_aside(server);
