@@ -263,8 +263,10 @@ static void become_supervisor(struct zygote *zygote, StepTask *task, int dir_fd,
     file_close(&zygote->listen_fd);
     file_close(&zygote->client_fd);
     pool_leave(&zygote->pool);
-    for (int i = 0; task && i < STEPS_MAX && supervise(zygote, task, fds[1], fds[0]); i++) {
+    for (int left = STEPS_MAX; task && supervise(zygote, task, fds[1], fds[0]);) {
         free_task(task);
+        if (--left == 0) /* before it offers itself: what is taken must be run */
+            break;
         task = next_task(zygote, fds);
     }
     _exit(0);

@@ -141,6 +141,20 @@ static void who_waits_ends_with_the_zygote(void **state)
     steps_open(&steps);
 }
 
+static StepTask *make_short(void)
+{
+    return steps_task(&steps, "#!/bin/bash\necho $PPID\n");
+}
+
+/* More than one supervisor has in its life: none is lost when it is replaced. */
+static void every_step_runs_when_supervisors_are_worn_out(void **state)
+{
+    (void)state;
+
+    for (int i = 0; i < 600; i++)
+        run_under(make_short(), NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +162,7 @@ int main(void)
         UNIT(who_is_killed_while_it_waits_is_replaced),
         UNIT(an_attempt_starts_once_under_a_used_one_too),
         UNIT(who_waits_ends_with_the_zygote),
+        UNIT(every_step_runs_when_supervisors_are_worn_out),
     };
 
     return cmocka_run_group_tests(tests, open_steps, close_steps);
