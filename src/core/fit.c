@@ -13,7 +13,7 @@
 
 #include "core/state_priv.h"
 
-static bool gres_matches(const struct shape_gres *want, const struct node_gres *have)
+bool gres_matches(const struct shape_gres *want, const struct node_gres *have)
 {
     return str_eq(want->name, have->name) && (!want->type || str_eq(want->type, have->type));
 }
@@ -300,6 +300,13 @@ void fit_amounts(const struct shape *shape, const struct need *need, const struc
     out->cpus_have = room_cpus(shape, node, &room);
     out->mem_mb = mem_for(shape, need, node, 0, tasks, (uint32_t)out->cpus);
     out->mem_have_mb = node->mem_mb;
+    out->sockets = !shape_by_socket(shape) || fit_sockets_empty(shape, node);
+    out->cpus_near = UINT32_MAX;
+    if (need->bound) {
+        struct take take;
+        fit_part(shape, need, node, &room, 0, tasks, &take);
+        out->cpus_near = near_most(node, &take);
+    }
     for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
         out->gres[i] = gres_for(shape, &shape->gres[i], 0, tasks);
         out->gres_have[i] = gres_room(&shape->gres[i], node, &room);

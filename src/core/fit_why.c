@@ -14,7 +14,8 @@
 /* Over the nodes of a partition: the least that is asked of one of them, the most that one has. */
 struct survey {
     size_t nodes;
-    bool structure, features, cpus_ok, mem_ok, gres_ok[TAKE_GRES];
+    bool structure, features, cpus_ok, mem_ok, sockets, near_ok, gres_ok[TAKE_GRES];
+    uint64_t near_have;
     uint64_t cpus, cpus_have, mem_mb, mem_have_mb;
     uint64_t gres[TAKE_GRES], gres_have[TAKE_GRES];
 };
@@ -26,6 +27,9 @@ static void survey_add(struct survey *survey, const struct shape *shape,
 
     survey->structure |= one->structure;
     survey->features |= one->features;
+    survey->sockets |= one->sockets;
+    survey->near_ok |= one->cpus <= one->cpus_near;
+    survey->near_have = MAX(survey->near_have, one->cpus_near);
     survey->cpus_ok |= one->cpus <= one->cpus_have;
     survey->cpus = first ? one->cpus : MIN(survey->cpus, one->cpus);
     survey->cpus_have = MAX(survey->cpus_have, one->cpus_have);
@@ -96,6 +100,10 @@ static void none_serves(const struct shape *shape, const struct survey *seen, st
     }
     if (!seen->mem_ok)
         add_most(out, "MB of memory", NULL, seen->mem_have_mb, seen->mem_mb);
+    else if (!seen->sockets)
+        str_add(out, "no node of it has so many devices on each of so many sockets");
+    else if (!seen->near_ok)
+        add_most(out, "CPUs near so many devices", NULL, seen->near_have, seen->cpus);
     else
         str_add(out, "no node of it has all that is needed at once");
 }
@@ -117,6 +125,7 @@ void fit_why(const struct state *state, const struct shape *shape, const struct 
     else if (shape->features.group_count)
         str_add(out, "not enough nodes of it have the features that are asked for");
     else
-        str_addf(out, "%u tasks are needed, and its nodes have not the room for so many%s",
-                 shape->tasks, shape->max_nodes < need->node_count ? " on so few nodes" : "");
+        str_addf(out, "%u tasks are needed, and its nodes have not the room for so many%s%s",
+                 shape->tasks, need->bound ? " with CPUs near their devices" : "",
+                 shape->max_nodes < need->node_count ? " on so few nodes" : "");
 }

@@ -83,9 +83,53 @@ static void need_sharing(const struct shape *shape, struct need *need)
         need->share = MAX(partition->max_share, 1);
 }
 
+/* What was found of the last node: most are like it. */
+struct alike {
+    uint64_t built_hash;
+    uint32_t tasks, able;
+};
+
+/*
+ * Of so many tasks, those whose CPUs can be near their devices. The more devices, the less each adds: so
+ * the largest number that will do is found by halving.
+ */
+static uint32_t near_tasks(const struct shape *shape, const struct need *need,
+                           const struct node *node, const struct room *room, uint32_t tasks)
+{
+    uint32_t lo = 0, hi = tasks;
+    struct take take;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo + 1) / 2;
+        fit_part(shape, need, node, room, 0, mid, &take);
+        if (take.cpus <= near_most(node, &take))
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return lo;
+}
+
+/* Of so many tasks, those that the devices allow by where they are. */
+static uint32_t placed_tasks(const struct shape *shape, const struct need *need,
+                             const struct node *node, const struct room *room, uint32_t tasks,
+                             struct alike *alike)
+{
+    bool by_socket = shape_by_socket(shape);
+
+    if (!tasks || (!by_socket && !need->bound))
+        return tasks;
+    if (alike->tasks != tasks || alike->built_hash != node->built_hash) {
+        *alike = (struct alike){ node->built_hash, tasks, 0 };
+        if (!by_socket || fit_sockets_empty(shape, node))
+            alike->able = need->bound ? near_tasks(shape, need, node, room, tasks) : tasks;
+    }
+    return alike->able;
+}
+
 /* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
 static uint32_t could_run(const struct shape *shape, const struct need *need,
-                          const struct node *node)
+                          const struct node *node, struct alike *alike)
 {
     uint64_t totals[TAKE_GRES];
     struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
@@ -96,7 +140,7 @@ static uint32_t could_run(const struct shape *shape, const struct need *need,
         return 0;
     if (!features_could(&shape->features, shape->min_nodes, node))
         return 0;
-    return fit_tasks(shape, need, node, &room);
+    return placed_tasks(shape, need, node, &room, fit_tasks(shape, need, node, &room), alike);
 }
 
 static int most_first(const void *a, const void *b)
@@ -171,6 +215,7 @@ static unsigned whole_job_fits(const struct state *state, const struct shape *sh
 static void work_out(const struct state *state, const struct shape *shape, struct need *need)
 {
     struct bitset listed = { 0 }, excluded = { 0 };
+    struct alike alike = { 0 };
     uint32_t *tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1);
     size_t count = 0, missing = 0;
 
@@ -193,7 +238,7 @@ static void work_out(const struct state *state, const struct shape *shape, struc
     bitset_each (number, &need->partition->nodes) {
         if (excluded.words && bitset_has(&excluded, number))
             continue;
-        uint32_t able = could_run(shape, need, state->nodes.items[number]);
+        uint32_t able = could_run(shape, need, state->nodes.items[number], &alike);
         if (able) {
             bitset_add(&need->nodes, number);
             tasks[count++] = able;

@@ -21,6 +21,8 @@
 
 struct job;
 
+enum { SOCKETS_MOST = 32, SOCKET_ANY = 255 };
+
 struct node_gres {
     const char *name, *type; /* type may be NULL; both live as long as the node's spec */
     uint64_t total, used;
@@ -30,6 +32,8 @@ struct node_gres {
     uint32_t base_at;    /* of shares: place + 1 of the devices they are of; 0: of nothing */
     uint32_t per;        /* shares of one device */
     uint32_t *shares;    /* in use, by device */
+    struct bitset *near; /* CPUs near each device; NULL: nobody knows. near.c */
+    uint8_t *socket;     /* that each is near, or SOCKET_ANY; NULL: nobody knows */
 };
 
 /* What was said of the reboot that is asked for; reboot.c. */
@@ -67,7 +71,8 @@ struct node {
     struct node_reboot reboot;
     int64_t resume_us; /* when it comes back by itself; 0: not */
     uint64_t spec_hash, found_hash;
-    uint64_t conf_hash; /* of the spec that the configuration gives it */
+    uint64_t built_hash; /* of its amounts and where its devices are */
+    uint64_t conf_hash;  /* of the spec that the configuration gives it */
     uint64_t hash;
 };
 
@@ -77,6 +82,9 @@ static inline const struct node_gres *gres_base(const struct node *node,
 {
     return gres->base_at ? &node->gres[gres->base_at - 1] : NULL;
 }
+
+/* What the agent found of the devices, or else what the configuration says of them. near.c */
+const GresInventory *gres_inventory(const struct node *node, const struct node_gres *gres);
 
 /* The most one job can have of it. */
 static inline uint64_t gres_most(const struct node_gres *gres)

@@ -22,6 +22,7 @@ struct node *node_new(const NodeSpec *spec)
 static void free_amounts(struct node *node)
 {
     for (size_t i = 0; i < node->gres_count; i++) {
+        gres_free_near(&node->gres[i]);
         bitset_done(&node->gres[i].index);
         bitset_done(&node->gres[i].lent);
         free(node->gres[i].shares);
@@ -121,7 +122,7 @@ static uint64_t amounts_hash(const struct node *node)
     hash = hash * 31 + node->mem_mb;
     hash = hash * 31 + node->tmp_mb;
     for (size_t i = 0; i < node->gres_count; i++)
-        hash = hash * 31 + node->gres[i].total;
+        hash = gres_hash(&node->gres[i], hash);
     return hash;
 }
 
@@ -130,7 +131,7 @@ bool node_amounts(struct node *node)
     static const NodeInventory nothing = NODE_INVENTORY__INIT;
     const NodeInventory *found = node->found ? node->found : &nothing;
     const NodeSpec *spec = node->spec;
-    uint64_t before = amounts_hash(node);
+    uint64_t before = node->built_hash;
 
     free_amounts(node);
     node->threads = (uint32_t)first_known(spec->threads_per_core, found->threads_per_core, 1);
@@ -147,12 +148,14 @@ bool node_amounts(struct node *node)
         take_gres(node, spec->gres, spec->n_gres);
     else
         take_gres(node, found->gres, found->n_gres);
+    node_read_near(node);
+    node->built_hash = amounts_hash(node);
     bitset_init(&node->cpu_ids, node->cpus);
     node->cpus_used = node->jobs_whole = node->jobs_active = 0;
     node->mem_used_mb = 0;
     alloc_recount(node);
     node_see_shrunk(node);
-    return amounts_hash(node) != before;
+    return node->built_hash != before;
 }
 
 void node_see_shrunk(struct node *node)

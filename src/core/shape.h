@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "core/feature.h"
 #include "core/intern.h"
+#include "core/node.h"
 #include "core/state.h"
 #include "proto/job.pb-c.h"
 
@@ -156,9 +157,25 @@ struct take {
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
               const struct room *room, uint32_t before, uint32_t tasks, struct take *out);
 
+bool gres_matches(const struct shape_gres *want, const struct node_gres *have);
+
+/* The most CPUs that are near so many devices, whoever is there; UINT32_MAX: not known. near.c */
+uint64_t near_most(const struct node *node, const struct take *take);
+
+/* Devices by kind (as node->gres) and socket; the last stands for any. sockets.c */
+struct socket_quota {
+    uint16_t of[TAKE_GRES][SOCKETS_MOST + 1];
+};
+bool shape_by_socket(const struct shape *shape);
+/* How many of these unused devices are taken of which sockets; false: they do not do. */
+bool fit_sockets(const struct shape *shape, const struct node *node, const struct bitset *unused,
+                 struct socket_quota *out);
+
 /* What `tasks` tasks of the job take of an empty node, and what it has. */
 struct node_amounts {
     bool structure, features; /* it has enough sockets and so on; the features */
+    bool sockets;             /* its devices are on sockets as asked for */
+    uint64_t cpus_near;       /* of its CPUs, those that are near the devices, where that matters */
     uint64_t cpus, cpus_have, mem_mb, mem_have_mb;
     uint64_t gres[TAKE_GRES], gres_have[TAKE_GRES]; /* as shape->gres */
 };

@@ -119,15 +119,62 @@ static int tasks_of_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tas
     return 0;
 }
 
+/*
+ * --gpus-per-socket beside others: what a node has is sockets times that, so --gpus-per-node says the
+ * sockets or must agree with them, --gpus the nodes, --gpus-per-task how many tasks a socket takes.
+ */
+static int gpus_of_sockets(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    struct shape_gres *socket = gpus_of(shape, GRES_PER_SOCKET);
+    struct shape_gres *all = gpus_of(shape, GRES_PER_JOB), *node = gpus_of(shape, GRES_PER_NODE);
+
+    if (!socket)
+        return 0;
+    if (node && !spec->sockets_per_node && node->count % socket->count == 0)
+        shape->sockets = (uint32_t)MIN(node->count / socket->count, UINT32_MAX);
+    if (!shape->sockets)
+        return refuse(err, "--gpus-per-socket needs --sockets-per-node");
+    if (node && node->count != socket->count * shape->sockets)
+        return refuse(err, "--gpus-per-node is not --gpus-per-socket times --sockets-per-node");
+    if (node) {
+        same_type(socket, node);
+        drop_gres(shape, node);
+        socket = gpus_of(shape, GRES_PER_SOCKET); /* the others moved */
+        all = gpus_of(shape, GRES_PER_JOB);
+    }
+    if (all && all->count % (socket->count * shape->sockets))
+        return refuse(err, "--gpus is not a multiple of --gpus-per-socket and --sockets-per-node");
+    if (all) {
+        uint64_t nodes = all->count / (socket->count * shape->sockets);
+        if (nodes < shape->min_nodes || nodes > shape->max_nodes || nodes > LIMIT_NODES)
+            return refuse(err, "--gpus and --gpus-per-socket make another number of nodes than "
+                               "--nodes");
+        shape->min_nodes = shape->max_nodes = (uint32_t)nodes;
+        same_type(socket, all);
+        drop_gres(shape, all);
+    }
+    struct shape_gres *task = gpus_of(shape, GRES_PER_TASK);
+    socket = gpus_of(shape, GRES_PER_SOCKET);
+    if (task && socket->count % task->count)
+        return refuse(err, "--gpus-per-socket is not a multiple of --gpus-per-task");
+    if (task) {
+        uint32_t most = (uint32_t)MIN(socket->count / task->count * shape->sockets, UINT32_MAX);
+        shape->tasks_per_node = shape->tasks_per_node ? MIN(shape->tasks_per_node, most) : most;
+        same_type(socket, task);
+        drop_gres(shape, task);
+    }
+    return 0;
+}
+
 int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err)
 {
-    if (gpus_of(shape, GRES_PER_SOCKET) && !spec->sockets_per_node)
-        return refuse(err, "--gpus-per-socket needs --sockets-per-node");
     if (spec->cpus_per_gpu && spec->has_cpus_per_task)
         return refuse(err, "--cpus-per-gpu and --cpus-per-task exclude each other");
     if (spec->mem_per_gpu_mb && !spec->ntasks_per_gpu && !has_gpus(shape))
         return refuse(err, "--mem-per-gpu is given, but no GPU is asked for");
     int code = tasks_of_gpus(shape, spec, tasks, err);
+    if (code == 0)
+        code = gpus_of_sockets(shape, spec, err);
     if (code == 0)
         code = gpus_of_tasks(shape, spec, tasks, err);
     if (code == 0)

@@ -417,6 +417,8 @@ void needs_free(struct shape *shape);
 /* shape_tres.c: into a shape whose arena is there; licences after the number of tasks */
 /* fit.c: it has the sockets, cores, threads and temporary disk */
 bool fit_structure(const struct shape *shape, const struct node *node);
+/* sockets.c: of a node that nobody is on */
+bool fit_sockets_empty(const struct shape *shape, const struct node *node);
 
 /* shape_gpus.c */
 int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err);
@@ -451,6 +453,11 @@ uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed);
 
 /* msg_node.c: what a snapshot holds of a node's status */
 void node_fact_msg(const struct node *node, NodeStatus *out);
+
+/* near.c: where devices are, once a node has its amounts */
+void node_read_near(struct node *node);
+void gres_free_near(struct node_gres *gres);
+uint64_t gres_hash(const struct node_gres *gres, uint64_t seed);
 
 /* nodes.c */
 struct node *node_new(const NodeSpec *spec);

@@ -26,37 +26,17 @@ static bool near_cpus(const struct host *host, const struct claim *claim, struct
     return known;
 }
 
-/* The most CPUs that so many devices can have near them, whoever is there; UINT32_MAX: not known. */
-static uint64_t near_most(const struct host *host, const struct take *take)
-{
-    uint64_t most = 0;
-    bool known = false;
-
-    for (size_t i = 0; i < host->node->gres_count && i < TAKE_GRES; i++) {
-        size_t base = host->node->gres[i].base_at;
-        const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
-        size_t widest = 0;
-        if (!devices->near || !take->gres[i])
-            continue;
-        for (uint32_t device = 0; device < devices->count; device++)
-            widest = MAX(widest, bitset_count(&devices->near[device]));
-        most += widest * (base ? 1 : take->gres[i]);
-        known = true;
-    }
-    return known ? most : UINT32_MAX;
-}
-
 bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take)
 {
     struct claim claim = { 0 };
     struct bitset near;
     bool good = true;
 
-    if (take->cpus > near_most(host, take))
+    if (take->cpus > near_most(host->node, take))
         return false;
     if (c->view.start_us > c->view.now_us) /* what is used then is not known */
         return true;
-    pick(host, c->need, take, &claim);
+    pick(host, c->shape, c->need, take, &claim);
     if (near_cpus(host, &claim, &near)) {
         bitset_minus(&claim.cpus, &near);
         good = bitset_count(&claim.cpus) == 0;
@@ -80,6 +60,76 @@ uint32_t bound_tasks(const struct chooser *c, const struct host *host, const str
             break;
     }
     return tasks;
+}
+
+/* ---- --gpus-per-socket ---- */
+
+static bool is_by_socket(const struct shape *shape, const struct node_gres *gres)
+{
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (shape->gres[i].scope == GRES_PER_SOCKET && gres_matches(&shape->gres[i], gres))
+            return true;
+    }
+    return false;
+}
+
+static void add_devices_of(const struct job *job, const struct node *node, size_t gres,
+                           struct bitset *out)
+{
+    for (unsigned k = 0; k < job->run->count; k++) {
+        const struct job_part *part = &job->run->parts[k];
+        for (size_t i = 0; part->node == node && i < part->gres_count; i++) {
+            const struct part_gres *held = &part->gres[i];
+            if (held->index.bits == out->bits && str_eq(held->name, node->gres[gres].name) &&
+                str_eq(held->type, node->gres[gres].type))
+                bitset_or(out, &held->index);
+        }
+    }
+}
+
+/* What of the run is still there in the view. */
+static bool run_holds(const struct chooser *c, const struct host *host, const struct job *job)
+{
+    if (c->view.without)
+        return !run_is_out(host, job->id);
+    return c->view.start_us <= c->view.now_us || job_runs_until(job) > c->view.start_us;
+}
+
+/* Devices that nobody has then, as far as it is known who has which. */
+static void unused_then(const struct chooser *c, const struct host *host, struct bitset *out)
+{
+    const struct node *node = host->node;
+
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+        host_unused(host, g, &out[g]);
+        if (!out[g].words || (c->view.start_us <= c->view.now_us && !c->view.without))
+            continue;
+        /* Who goes leaves what it has. */
+        for (size_t i = 0; i < node->jobs.len; i++) {
+            const struct job *job = node->jobs.items[i];
+            if (!run_holds(c, host, job))
+                add_devices_of(job, node, g, &out[g]);
+        }
+    }
+}
+
+bool sockets_suit(const struct chooser *c, const struct host *host, struct take *take)
+{
+    struct bitset unused[TAKE_GRES] = { { 0 } };
+    struct socket_quota quota;
+    const struct node *node = host->node;
+
+    unused_then(c, host, unused);
+    bool good = fit_sockets(c->shape, node, unused, &quota);
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+        uint64_t sum = 0;
+        for (unsigned socket = 0; socket <= SOCKETS_MOST; socket++)
+            sum += quota.of[g][socket];
+        if (good && take && !c->need->whole_nodes && is_by_socket(c->shape, &node->gres[g]))
+            take->gres[g] = sum;
+        bitset_done(&unused[g]);
+    }
+    return good;
 }
 
 /* ---- --gres-flags=one-task-per-sharing ---- */

@@ -116,6 +116,9 @@ bool deal(struct chooser *c, struct parts *parts)
         struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
         fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
                  &chosen.take);
+        if (c->family->by_socket &&
+            !sockets_suit(c, &c->sched->hosts.items[from->host], &chosen.take))
+            return false;
         if (c->need->bound && !bound_suits(c, &c->sched->hosts.items[from->host], &chosen.take))
             return false;
         vec_push(&parts->list, chosen);

@@ -197,9 +197,9 @@ static bool has_lone_shares(const struct sched *sched, const struct shape *shape
 /* What the grid knows nothing of. */
 static bool is_particular(const struct sched *sched, const struct shape *shape)
 {
-    return shape->oversubscribe || shape->nodelist || shape->contiguous || shape->reservation ||
-           shape->prefer.plain || has_lone_shares(sched, shape) || shape->resv_warn_s ||
-           shape->prefer.group_count || shape->features.group_count ||
+    return shape->oversubscribe || shape_by_socket(shape) || shape->nodelist || shape->contiguous ||
+           shape->reservation || shape->prefer.plain || has_lone_shares(sched, shape) ||
+           shape->resv_warn_s || shape->prefer.group_count || shape->features.group_count ||
            (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
                                    (shape->max_nodes > 1 && shape->tasks > 1)));
 }
@@ -267,6 +267,7 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     family->mask = *mask;
     family->minds = minds_of(sched, job, mask);
     family->uid = sched->minds || family->minds ? job->owner->uid : UINT32_MAX;
+    family->by_socket = shape_by_socket(shape);
     family->particular = is_particular(sched, shape);
     for (size_t i = 0; i < shape->partition_count; i++)
         family->particular = family->particular || sizes_bind(shape, &needs[i]);

@@ -134,7 +134,7 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         claim->resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
         claim->mcs = mcs_hash(family->shape->mcs_label);
         claim->amount = amount_take(sched, &part->take, parts->need->whole_nodes);
-        pick(&sched->hosts.items[part->host], parts->need, &part->take, claim);
+        pick(&sched->hosts.items[part->host], family->shape, parts->need, &part->take, claim);
         claim_link(sched, claim);
     }
     flight_put(sched, job->id, flight);

@@ -15,29 +15,6 @@
 
 enum { ROWS_MOST = 65, COLS_MOST = 513 };
 
-static const GresInventory *find_gres(GresInventory *const *list, size_t count,
-                                      const struct node_gres *gres)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *type = str_is_empty(list[i]->type) ? NULL : list[i]->type;
-        if (str_eq(list[i]->name, gres->name) && (!gres->type || !type || str_eq(type, gres->type)))
-            return list[i];
-    }
-    return NULL;
-}
-
-/* What the agent found of the devices, or else what the configuration says of them. */
-static const GresInventory *inventory(const struct node *node, const struct node_gres *gres)
-{
-    const GresInventory *found =
-        node->found ? find_gres(node->found->gres, node->found->n_gres, gres) : NULL;
-
-    if (found && (found->n_links || found->n_cpus || found->n_numa))
-        return found;
-    const GresInventory *spec = find_gres(node->spec->gres, node->spec->n_gres, gres);
-    return spec ? spec : found;
-}
-
 static uint64_t hash_text(const char *text, uint64_t seed)
 {
     return text ? hash_bytes(text, strlen(text), seed) : hash_mix(seed);
@@ -45,7 +22,7 @@ static uint64_t hash_text(const char *text, uint64_t seed)
 
 static uint64_t hash_devices(const struct node *node, const struct node_gres *gres, uint64_t hash)
 {
-    const GresInventory *from = inventory(node, gres);
+    const GresInventory *from = gres_inventory(node, gres);
 
     hash = hash_text(gres->name, hash);
     hash = hash_text(gres->type, hash);
@@ -74,22 +51,14 @@ static uint64_t kind_hash(const struct node *node)
     return hash;
 }
 
-/* CPUs near each device, from what is said of the device or of its NUMA node. */
-static void read_near(const struct node *node, const GresInventory *from, struct devices *out)
+/* CPUs near each device. */
+static void read_near(const struct node_gres *gres, struct devices *out)
 {
-    if (from->n_cpus < out->count &&
-        (from->n_numa < out->count || !node->found || !node->found->n_numa_cpus))
+    if (!gres->near)
         return;
     out->near = NEW_ARRAY(struct bitset, out->count);
-    for (uint32_t i = 0; i < out->count; i++) {
-        bitset_init(&out->near[i], node->cpus);
-        if (from->n_cpus >= out->count)
-            bitset_parse(&out->near[i], from->cpus[i]);
-        else if (from->numa[i] < node->found->n_numa_cpus)
-            bitset_parse(&out->near[i], node->found->numa_cpus[from->numa[i]]);
-        if (bitset_is_empty(&out->near[i]))
-            bitset_fill(&out->near[i]);
-    }
+    for (uint32_t i = 0; i < out->count; i++)
+        bitset_init_copy(&out->near[i], &gres->near[i]);
 }
 
 static void read_links(const GresInventory *from, struct devices *out)
@@ -113,11 +82,11 @@ static void read_devices(struct kind *kind, const struct node *node)
 {
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++) {
         const struct node_gres *gres = &node->gres[i];
-        const GresInventory *from = inventory(node, gres);
+        const GresInventory *from = gres_inventory(node, gres);
         struct devices *out = &kind->devices[i];
         out->count = gres->index.words ? (uint32_t)gres->index.bits : 0;
         if (out->count && from) {
-            read_near(node, from, out);
+            read_near(gres, out);
             read_links(from, out);
         }
     }

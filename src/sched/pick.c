@@ -63,15 +63,51 @@ static unsigned links_within(const struct devices *devices, const struct bitset 
     return sum / 2;
 }
 
+/* ---- how many of which socket, where that is asked for ---- */
+
+struct quota {
+    const uint16_t *of; /* by socket, the last of any; NULL: whatever is best */
+    const uint8_t *socket;
+};
+
+static unsigned quota_place(const struct quota *quota, size_t device)
+{
+    unsigned socket = quota->socket ? quota->socket[device] : SOCKET_ANY;
+
+    return MIN(socket, SOCKETS_MOST);
+}
+
+/* May the device join the set? */
+static bool quota_takes(const struct quota *quota, const struct bitset *set, size_t device)
+{
+    unsigned place = quota->of ? quota_place(quota, device) : 0, have = 0;
+
+    if (!quota->of)
+        return true;
+    bitset_each (other, set)
+        have += quota_place(quota, other) == place;
+    return have < quota->of[place];
+}
+
+/* Is the set of these devices as it is asked for? */
+static bool quota_has(const struct quota *quota, const uint8_t *at, unsigned n, unsigned set)
+{
+    uint16_t have[SOCKETS_MOST + 1] = { 0 };
+
+    for (unsigned i = 0; quota->of && i < n; i++)
+        have[quota_place(quota, at[i])] += set >> i & 1;
+    return !quota->of || memcmp(have, quota->of, sizeof(have)) == 0;
+}
+
 /* Adds, one after the other, the device with the best links to the set; the loneliest of equals. */
 static void grow(const struct devices *devices, const struct bitset *unused, uint64_t count,
-                 struct bitset *set)
+                 const struct quota *quota, struct bitset *set)
 {
     for (uint64_t have = bitset_count(set); have < count; have++) {
         size_t best = SIZE_MAX;
         unsigned best_in = 0, best_out = 0;
         bitset_each (device, unused) {
-            if (bitset_has(set, device))
+            if (bitset_has(set, device) || !quota_takes(quota, set, device))
                 continue;
             unsigned in = links_to(devices, set, device);
             unsigned out = links_to(devices, unused, device) - in;
@@ -87,9 +123,12 @@ static void grow(const struct devices *devices, const struct bitset *unused, uin
     }
 }
 
-static void lowest(const struct bitset *unused, uint64_t count, struct bitset *out)
+static void lowest(const struct bitset *unused, uint64_t count, const struct quota *quota,
+                   struct bitset *out)
 {
     bitset_each (device, unused) {
+        if (!quota_takes(quota, out, device))
+            continue;
         if (count-- == 0)
             break;
         bitset_add(out, device);
@@ -97,7 +136,7 @@ static void lowest(const struct bitset *unused, uint64_t count, struct bitset *o
 }
 
 static void best_linked(const struct devices *devices, const struct bitset *unused, uint64_t count,
-                        struct bitset *out)
+                        const struct quota *quota, struct bitset *out)
 {
     struct bitset set, rest;
     unsigned best_in = 0, best_rest = 0, seeds = 0;
@@ -109,8 +148,10 @@ static void best_linked(const struct devices *devices, const struct bitset *unus
         if (seeds++ == SEEDS_MOST)
             break;
         bitset_clear(&set);
+        if (!quota_takes(quota, &set, seed))
+            continue;
         bitset_add(&set, seed);
-        grow(devices, unused, count, &set);
+        grow(devices, unused, count, quota, &set);
         bitset_clear(&rest);
         bitset_or(&rest, unused);
         bitset_minus(&rest, &set);
@@ -145,7 +186,7 @@ static void take_off_shared(const struct host *host, size_t gres, struct bitset 
 
 /* Of few devices every set is looked at: the same aim as best_linked(), and never missed. */
 static void best_of_all(const struct devices *devices, const struct bitset *unused, uint64_t count,
-                        struct bitset *out)
+                        const struct quota *quota, struct bitset *out)
 {
     uint8_t at[EXACT_MOST];
     uint16_t link[EXACT_MOST][EXACT_MOST];
@@ -159,7 +200,7 @@ static void best_of_all(const struct devices *devices, const struct bitset *unus
     }
     for (unsigned set = 1; set < 1U << n; set++) {
         unsigned in = 0, rest = 0;
-        if ((unsigned)__builtin_popcount(set) != count)
+        if ((unsigned)__builtin_popcount(set) != count || !quota_has(quota, at, n, set))
             continue;
         for (unsigned a = 0; a < n; a++) {
             for (unsigned b = 0; b < a; b++) {
@@ -179,9 +220,30 @@ static void best_of_all(const struct devices *devices, const struct bitset *unus
     }
 }
 
+static void take_off_used(const struct host *host, size_t gres, struct bitset *unused)
+{
+    bitset_fill(unused);
+    bitset_minus(unused, &host->node->gres[gres].index);
+    take_off_shared(host, gres, unused);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (gres < claim->device_kinds && claim->devices[gres].words)
+            bitset_minus(unused, &claim->devices[gres]);
+    }
+}
+
+void host_unused(const struct host *host, size_t gres, struct bitset *out)
+{
+    *out = (struct bitset){ 0 };
+    if (!host->node->gres[gres].index.words)
+        return;
+    bitset_init(out, host->node->gres[gres].index.bits);
+    take_off_used(host, gres, out);
+}
+
 /* `of`: devices that shares are of. */
 static void pick_devices(const struct host *host, size_t gres, uint64_t count,
-                         const struct need *need, uint32_t of, struct bitset *out)
+                         const struct need *need, uint32_t of, const struct quota *quota,
+                         struct bitset *out)
 {
     const struct bitset *used = &host->node->gres[gres].index;
     const struct devices *devices = &host->kind->devices[gres];
@@ -202,19 +264,13 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count,
         return;
     bitset_init(out, used->bits);
     scratch_init(&unused, words, used->bits);
-    bitset_fill(&unused);
-    bitset_minus(&unused, used);
-    take_off_shared(host, gres, &unused);
-    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (gres < claim->device_kinds && claim->devices[gres].words)
-            bitset_minus(&unused, &claim->devices[gres]);
-    }
+    take_off_used(host, gres, &unused);
     if ((!devices->links && !devices->near) || bitset_count(&unused) <= count)
-        lowest(&unused, count, out);
+        lowest(&unused, count, quota, out);
     else if (bitset_count(&unused) <= EXACT_MOST)
-        best_of_all(devices, &unused, count, out);
+        best_of_all(devices, &unused, count, quota, out);
     else
-        best_linked(devices, &unused, count, out);
+        best_linked(devices, &unused, count, quota, out);
     scratch_done(&unused, words);
 }
 
@@ -320,7 +376,7 @@ static void scatter(struct bitset *unused, uint32_t sockets, uint32_t unit, uint
 }
 
 static void pick_cpus(const struct host *host, const struct need *need, const struct take *take,
-                      const struct bitset *near, struct bitset *out)
+                      const struct bitset *near, bool by_socket, struct bitset *out)
 {
     const struct node *node = host->node;
     uint32_t unit = need_unit(need, node), sockets = node_socket_count(node);
@@ -336,6 +392,8 @@ static void pick_cpus(const struct host *host, const struct need *need, const st
         scratch_init(&close, close_words, unused.bits);
         bitset_or(&close, &unused);
         bitset_and(&close, near);
+        if (by_socket) /* some of each */
+            scatter(&close, sockets, unit, MAX(take->cpus / MAX(take->tasks, 1), unit), &left, out);
         take_cpus(&close, unit, 0, node->cpus, &left, out);
         bitset_minus(&unused, out);
         scratch_done(&close, close_words);
@@ -353,19 +411,48 @@ static void pick_cpus(const struct host *host, const struct need *need, const st
     scratch_done(&unused, words);
 }
 
-void pick(const struct host *host, const struct need *need, const struct take *take,
-          struct claim *claim)
+/* Which of their sockets the devices are of, where that is asked for; false: it is not. */
+static bool pick_sockets(const struct host *host, const struct shape *shape,
+                         const struct need *need, struct socket_quota *out)
+{
+    struct bitset unused[TAKE_GRES] = { { 0 } };
+
+    if (need->whole_nodes || !shape_by_socket(shape))
+        return false;
+    for (size_t g = 0; g < host->node->gres_count && g < TAKE_GRES; g++)
+        host_unused(host, g, &unused[g]);
+    bool good = fit_sockets(shape, host->node, unused, out);
+    for (size_t g = 0; g < TAKE_GRES; g++)
+        bitset_done(&unused[g]);
+    return good;
+}
+
+/* Does the quota say all that is taken of it? */
+static bool is_of_sockets(const uint16_t *of, uint64_t count)
+{
+    for (unsigned socket = 0; socket <= SOCKETS_MOST; socket++)
+        count -= MIN(count, of[socket]);
+    return count == 0;
+}
+
+void pick(const struct host *host, const struct shape *shape, const struct need *need,
+          const struct take *take, struct claim *claim)
 {
     const struct node *node = host->node;
     uint64_t words[SCRATCH_WORDS];
     struct bitset near = { 0 };
+    struct socket_quota quotas;
+    bool by_socket = pick_sockets(host, shape, need, &quotas);
 
     claim->device_kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
     claim->devices = claim->device_kinds ? NEW_ARRAY(struct bitset, claim->device_kinds) : NULL;
     for (size_t i = 0; i < claim->device_kinds; i++) {
         size_t base = node->gres[i].base_at;
         const struct devices *devices = &host->kind->devices[base ? base - 1 : i];
-        pick_devices(host, i, take->gres[i], need, take->share_devices, &claim->devices[i]);
+        struct quota quota = { NULL, node->gres[i].socket };
+        if (by_socket && is_of_sockets(quotas.of[i], take->gres[i]))
+            quota.of = quotas.of[i];
+        pick_devices(host, i, take->gres[i], need, take->share_devices, &quota, &claim->devices[i]);
         if (!devices->near || !claim->devices[i].words)
             continue;
         if (!near.words)
@@ -373,7 +460,7 @@ void pick(const struct host *host, const struct need *need, const struct take *t
         bitset_each (device, &claim->devices[i])
             bitset_or(&near, &devices->near[device]);
     }
-    pick_cpus(host, need, take, &near, &claim->cpus);
+    pick_cpus(host, need, take, &near, by_socket, &claim->cpus);
     claim->fresh_cpus = take->cpus;
     claim->shared = need->share > 1;
     if (need->share > 1) {

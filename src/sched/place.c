@@ -24,7 +24,7 @@ static unsigned run_out(const struct host *host, uint32_t job_id)
 }
 
 /* It is no company then; one that lends its CPUs is none either. */
-static bool run_is_out(const struct host *host, uint32_t job_id)
+bool run_is_out(const struct host *host, uint32_t job_id)
 {
     unsigned out = run_out(host, job_id);
 
@@ -118,6 +118,8 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
     uint32_t tasks = fit_tasks(c->shape, c->need, host->node, &room);
     if (tasks && c->need->lone && view->start_us <= view->now_us)
         tasks = lone_tasks(c, host, tasks);
+    if (tasks && c->family->by_socket && !sockets_suit(c, host, NULL))
+        return 0;
     return tasks && c->need->bound ? bound_tasks(c, host, &room, tasks) : tasks;
 }
 

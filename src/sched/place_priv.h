@@ -29,6 +29,8 @@ struct chooser {
 void place_room(const struct chooser *c, uint32_t number, struct room_at *at);
 /* Tasks that the host could run, exact, and its room unless there are none. */
 uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at);
+/* In a view without some jobs: is it none of those that are there? */
+bool run_is_out(const struct host *host, uint32_t job_id);
 void candidates_clear(struct chooser *c);
 void candidate(struct chooser *c, uint32_t number, uint32_t tasks);
 /* The list is cut to what is used; the first `must` are used in any case. */
@@ -48,6 +50,8 @@ bool bound_suits(const struct chooser *c, const struct host *host, const struct 
 uint32_t lone_tasks(const struct chooser *c, const struct host *host, uint32_t tasks);
 uint32_t bound_tasks(const struct chooser *c, const struct host *host, const struct room *room,
                      uint32_t tasks);
+/* Are there devices on sockets as asked for? What is taken of each kind goes into `take`, if not NULL. */
+bool sockets_suit(const struct chooser *c, const struct host *host, struct take *take);
 /* Nobody on its leaf switch minds others, or is there if the job does. */
 bool leaf_suits(const struct chooser *c, uint32_t number);
 

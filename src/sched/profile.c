@@ -459,7 +459,9 @@ static int64_t start_in(const struct question *q, struct parts *parts)
         start = start_with(q, &offers, parts);
     }
     /* Not in equal shares, not on one host, or not when each of the hosts has it first. */
-    if (start == INT64_MAX && shape->max_nodes > 1 && (share > 1 || shape->min_nodes > 1)) {
+    bool uneven = shape->max_nodes > 1 && (share > 1 || shape->min_nodes > 1);
+    /* What is free first may be in the wrong places. */
+    if (start == INT64_MAX && (uneven || q->family->by_socket || need->bound)) {
         vec_clear(&offers);
         gather(q, 1, SIZE_MAX, INT64_MAX, &offers);
         start = start_unevenly(q, &offers, parts);

@@ -154,6 +154,7 @@ struct family {
     bool single;            /* one host serves a job */
     bool wanted;            /* is among the wants of the kinds */
     bool particular;        /* not placed by the grid alone */
+    bool by_socket;         /* devices are asked for per socket */
 };
 
 enum pend_place {

@@ -212,8 +212,10 @@ bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share);
  * Fills in which CPUs and devices of its host the claim gets, for its amount. `devices` that are
  * best linked with each other, of these the ones that leave the others best linked; CPUs near them.
  */
-void pick(const struct host *host, const struct need *need, const struct take *take,
-          struct claim *claim);
+void pick(const struct host *host, const struct shape *shape, const struct need *need,
+          const struct take *take, struct claim *claim);
+/* Devices that nobody has or is about to get; no words where they are only counted. */
+void host_unused(const struct host *host, size_t gres, struct bitset *out);
 
 /* ---- book.c ---- */
 

@@ -216,7 +216,7 @@ static const struct option rows[] = {
       .help = "GPUs of each node." },
     { .name = "gpus-per-socket", .arg = "[TYPE:]N", .commands = CMD_ALL,
       .read = option_text, .into = REQUEST_TEXT(gpus_per_socket),
-      .help = "GPUs of each socket." },
+      .help = "GPUs of each of so many sockets as --sockets-per-node says." },
     { .name = "gpus-per-task", .arg = "[TYPE:]N", .commands = CMD_ALL, .env = { "SBATCH_GPUS_PER_TASK", "SALLOC_GPUS_PER_TASK", "SLURM_GPUS_PER_TASK" },
       .read = option_text, .into = REQUEST_TEXT(gpus_per_task),
       .help = "GPUs of each task." },

@@ -67,4 +67,33 @@ drop "$near"
 wide=$(sub -w m1 -n 17 --gres=gpu:4 --gres-flags=disable-binding)
 is "disable-binding: others too" "$(given "$wide")" "CPU_IDs=15-31 GRES=gpu:mi300x:4(IDX:4-7)"
 drop "$busy" "$wide"
+
+refused() { local name=$1 text=$2; shift 2; run "$@"; like "$name" "$code $err" "^1 .*$text"; }
+# so many of each socket, CPUs of both
+for kind in 'm1 mi300x' 'h1 h100'; do
+    read -r node type <<<"$kind"
+    four=$(sub -w "$node" --gpus-per-socket=2 --sockets-per-node=2 -n 4)
+    is "$type: two of each socket" "$(given "$four")" "CPU_IDs=0-1,16-17 GRES=gpu:$type:4(IDX:0-1,4-5)"
+    one=$(sub -w "$node" --gpus-per-socket=2 --sockets-per-node=1)
+    like "$type: two of one socket" "$(given "$one")" "GRES=gpu:$type:2\(IDX:(2-3|6-7)\)\$"
+    both=$(sub -w "$node" --gpus-per-socket=1 --sockets-per-node=2)
+    ok "$type: two are free, but not one of each" waits "$both" Resources
+    drop "$one"
+    like "$type: then they are" "$(given "$both")" "GRES=gpu:$type:2\(IDX:(2,6|2,7|3,6|3,7)\)\$"
+    drop "$four" "$both"
+done
+two=$(sub -w c1 --gpus-per-socket=1 --sockets-per-node=2)
+like "mi250x: neighbours of two sockets" "$(given "$two")" 'GRES=gpu:mi250x:2\(IDX:(2,4|3,5|0,6|1,7)\)$'
+drop "$two"
+two=$(sub -w x1 --gpus-per-socket=1 --gpus-per-node=2)
+like "mixed: sockets are worked out" "$(given "$two")" 'GRES=gpu:a100:2\(IDX:[0-3],[45]\)$'
+drop "$two"
+refused "no socket has so many" 'so many devices on each of so many sockets' \
+    sbatch --gpus-per-socket=5 --sockets-per-node=1 --wrap true
+refused "sockets must be known" '--gpus-per-socket needs --sockets-per-node' \
+    sbatch --gpus-per-socket=3 --wrap true
+refused "enforce-binding: never near enough" 'with CPUs near their devices' \
+    sbatch -N 1-1 -n 17 --gres=gpu:1 --gres-flags=enforce-binding --wrap true
+refused "nor for one task" 'at most 16 CPUs near so many devices, and 17 are needed' \
+    sbatch -p debug -c 17 --gres=gpu:1 --gres-flags=enforce-binding --wrap true
 done_testing

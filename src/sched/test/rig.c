@@ -226,6 +226,7 @@ static const struct {
     NUMBER("swait", switches_wait_s),
     NUMBER("segment", segment),
     NUMBER("spare", spare_nodes),
+    NUMBER("spn", sockets_per_node),
     NUMBER("corespec", core_spec),
     NUMBER("threadspec", thread_spec),
     NUMBER("tpg", ntasks_per_gpu),
@@ -331,6 +332,8 @@ static void read_word(struct words *words, char *word)
         read_gres(words, value, GRES_PER_NODE);
     } else if (strcmp(word, "gpt") == 0) {
         read_gres(words, value, GRES_PER_TASK);
+    } else if (strcmp(word, "gps") == 0) {
+        read_gres(words, value, GRES_PER_SOCKET);
     } else if (strcmp(word, "gpus") == 0) {
         read_gres(words, value, GRES_PER_JOB);
     } else if (!read_text(spec, word, value) && !read_number(spec, word, value)) {

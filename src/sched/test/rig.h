@@ -41,7 +41,7 @@ enum err_code rig_apply(struct rig *rig, Command *cmd);
  * Words: N=min[-max] n= c= t=SECONDS|inf mem= mpc= tpn= gres=NAME[:TYPE]:COUNT gpus=COUNT (of the
  * job) p= w= x= C= prefer= array= prio= nice= lic= resv= uid= cpg= hint= ex (exclusive) exuser share
  * contig spread over (overcommit) hold name= switches= swait= segment= corespec= threadspec= tres=
- * mcs= exmcs extopo bound spreadseg fewnodes (use-min-nodes) spare=. ":" begins the next component. 0 when it was refused.
+ * mcs= exmcs extopo bound spreadseg fewnodes (use-min-nodes) spare= gps= (of a socket) spn= (sockets). ":" begins the next component. 0 when it was refused.
  */
 uint32_t rig_submit(struct rig *rig, const char *words);
 /* What a submission would be answered, without it. */

@@ -325,10 +325,12 @@ static void cpus_must_be_near(void **state)
     (void)state;
     assert_int_equal(rig_plan(rig), 2); /* four are left: near one group */
     rig_end(rig, any);
-    uint32_t wide = rig_submit(rig, "gres=gpu:1 c=20 bound w=g2"); /* a socket has 16 */
+    /* A socket has 16 */
+    assert_int_equal(rig_admit(rig, "gres=gpu:1 c=20 bound w=g2"), ERR_NODE_CONFIG_UNAVAILABLE);
+    assert_int_equal(rig_admit(rig, "N=1-1 gres=gpu:1 n=20 bound"), ERR_NODE_CONFIG_UNAVAILABLE);
+    assert_int_equal(rig_admit(rig, "gres=gpu:5 c=20 bound w=g2"), 0); /* are of both */
     uint32_t fits = rig_submit(rig, "gres=gpu:1 c=16 bound");
     rig_plan(rig);
-    assert_false(rig_runs(rig, wide));
     assert_string_equal(rig_where(rig, fits), "g2:0-15 gpu=0");
     rig_end(rig, much);
     rig_plan(rig);
@@ -338,6 +340,119 @@ static void cpus_must_be_near(void **state)
     rig_free(rig);
 }
 
+/* ---- so many of each socket ---- */
+
+static unsigned bits(unsigned set)
+{
+    return (unsigned)__builtin_popcount(set);
+}
+
+static void each_socket_has_as_many(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+        struct rig *rig = node_of(&kinds[k]);
+        unsigned first = 0, second = 0;
+        for (unsigned device = 0; device < kinds[k].count; device++) {
+            bool low = strcmp(kinds[k].cpus[device], "0-15") == 0 ||
+                       strcmp(kinds[k].cpus[device], "0-7") == 0 ||
+                       strcmp(kinds[k].cpus[device], "8-15") == 0;
+            first |= low ? 1U << device : 0;
+            second |= low ? 0 : 1U << device;
+        }
+        uint32_t one = rig_submit(rig, "gps=gpu:1 spn=2 n=4");
+        assert_int_equal(rig_plan(rig), 1);
+        unsigned set = set_of(rig_job(rig, one));
+        assert_int_equal(bits(set & first), 1);
+        assert_int_equal(bits(set & second), 1);
+        assert_non_null(strstr(rig_where(rig, one), ",16-17 ")); /* CPUs of both */
+        rig_end(rig, one);
+        uint32_t pair = rig_submit(rig, "gps=gpu:2 spn=2"), half;
+        assert_int_equal(rig_plan(rig), 1);
+        set = set_of(rig_job(rig, pair));
+        assert_int_equal(bits(set & first), 2);
+        assert_int_equal(bits(set & second), 2);
+        rig_end(rig, pair);
+        half = rig_submit(rig, "gps=gpu:2 spn=1");
+        assert_int_equal(rig_plan(rig), 1);
+        set = set_of(rig_job(rig, half));
+        assert_true(set == (set & first) || set == (set & second));
+        assert_int_equal(bits(set), 2);
+        /* A socket has no more than four. */
+        assert_int_equal(rig_admit(rig, "gps=gpu:5 spn=1"), ERR_NODE_CONFIG_UNAVAILABLE);
+        rig_free(rig);
+    }
+}
+
+/* Enough are free, but all on one socket: it waits for the other one. */
+static void a_full_socket_is_waited_for(void **state)
+{
+    struct rig *rig = node_of(&kinds[0]);
+    uint32_t four = rig_submit(rig, "gps=gpu:4 spn=1 c=4 t=100");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t both = rig_submit(rig, "gps=gpu:1 spn=2 c=2 t=100");
+    uint32_t one = rig_submit(rig, "gps=gpu:2 spn=1 c=2 t=100");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_false(rig_runs(rig, both));
+    assert_true(rig_runs(rig, one));
+    assert_true(rig_test(rig, "gps=gpu:1 spn=2 c=2 t=10") > rig->now_us);
+    rig_end(rig, four);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_int_equal(bits(set_of(rig_job(rig, both)) & 15), 1);
+    assert_int_equal(bits(set_of(rig_job(rig, both))), 2);
+    rig_free(rig);
+}
+
+/* --gpus, --gpus-per-node and --gpus-per-task beside it are about the same GPUs. */
+static void other_ways_agree(void **state)
+{
+    struct rig *rig = node_of(&kinds[1]);
+    static const struct {
+        const char *words;
+        enum err_code code;
+        unsigned gpus;
+    } asked[] = {
+        { "gps=gpu:1 spn=2 gpus=gpu:2", 0, 2 },
+        { "gps=gpu:1 spn=2 gpus=gpu:4", ERR_NODE_CONFIG_UNAVAILABLE, 0 }, /* of two nodes */
+        { "gps=gpu:1 spn=2 gpus=gpu:3", ERR_GRES, 0 },
+        { "gps=gpu:2 gres=gpu:4", 0, 4 }, /* of two sockets */
+        { "gps=gpu:2 spn=1 gres=gpu:4", ERR_GRES, 0 },
+        { "gps=gpu:2", ERR_GRES, 0 },
+        { "gps=gpu:2 spn=2 gpt=gpu:1 n=4", 0, 4 },
+        { "gps=gpu:2 spn=2 gpt=gpu:1 n=5", ERR_NODE_CONFIG_UNAVAILABLE, 0 },
+        { "gps=gpu:h100:4 spn=2", 0, 8 },
+        { "gps=gpu:a100:4 spn=2", ERR_NODE_CONFIG_UNAVAILABLE, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+        assert_int_equal(rig_admit(rig, asked[i].words), asked[i].code);
+        if (asked[i].code)
+            continue;
+        uint32_t id = rig_submit(rig, asked[i].words);
+        assert_int_equal(rig_plan(rig), 1);
+        assert_int_equal(bits(set_of(rig_job(rig, id))), asked[i].gpus);
+        rig_end(rig, id);
+    }
+    rig_free(rig);
+}
+
+/* Where nobody knows which socket they are near, any will do. */
+static void unknown_sockets_are_no_bound(void **state)
+{
+    struct rig *rig = rig_new(GPUS);
+    uint32_t id = rig_submit(rig, "gps=gpu:3 spn=2");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_int_equal(bits(set_of(rig_job(rig, id))), 6);
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(gpus_of_one_job_are_linked), UNIT(whole_groups_are_spared),
           UNIT(nodes_are_filled_up), UNIT(the_best_set_on_every_kind), UNIT(cards_stay_whole),
-          UNIT(shares_are_of_one_device), UNIT(profiles_are_types), UNIT(cpus_must_be_near))
+          UNIT(shares_are_of_one_device), UNIT(profiles_are_types), UNIT(cpus_must_be_near),
+          UNIT(each_socket_has_as_many), UNIT(a_full_socket_is_waited_for), UNIT(other_ways_agree),
+          UNIT(unknown_sockets_are_no_bound))
