@@ -49,7 +49,7 @@ static bool choose_cpus(const struct node *node, const NodeAlloc *alloc, unsigne
 {
     size_t found = 0;
 
-    bitset_init(out, node->cpus);
+    bitset_init(out, node->cpu_span);
     if (!str_is_empty(alloc->cpu_ids)) {
         if (!bitset_parse(out, alloc->cpu_ids))
             return false;
@@ -60,7 +60,7 @@ static bool choose_cpus(const struct node *node, const NodeAlloc *alloc, unsigne
         }
         return found == alloc->cpus;
     }
-    for (size_t cpu = 0; cpu < node->cpus && found < alloc->cpus; cpu++) {
+    for (size_t cpu = 0; cpu < node->cpu_span && found < alloc->cpus; cpu++) {
         if (cpu_is_free(node, cpu, share)) {
             bitset_add(out, cpu);
             found++;
@@ -285,11 +285,11 @@ static void remove_job(struct node *node, const struct job *job)
 static void hold_cpus(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     bitset_each (cpu, &part->cpu_ids) {
-        if (cpu >= node->cpus)
+        if (cpu >= node->cpu_span)
             break;
         if (run->shared) {
             if (!node->cpu_shares)
-                node->cpu_shares = mem_new(node->cpus);
+                node->cpu_shares = mem_new(node->cpu_span);
             node->cpu_shares[cpu]++;
         }
         if (!bitset_has(&node->cpu_ids, cpu)) {
@@ -302,11 +302,11 @@ static void hold_cpus(struct node *node, const struct job_run *run, const struct
 static void free_cpus(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     bitset_each (cpu, &part->cpu_ids) {
-        if (cpu >= node->cpus)
+        if (cpu >= node->cpu_span)
             break;
         if (run->shared && node->cpu_shares && --node->cpu_shares[cpu] > 0)
             continue;
-        if (bitset_has(&node->cpu_ids, cpu)) {
+        if (bitset_has(&node->cpu_ids, cpu) && !node_keeps(node, cpu)) {
             bitset_del(&node->cpu_ids, cpu);
             node->cpus_used--;
         }

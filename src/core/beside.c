@@ -50,8 +50,10 @@ static void fill_part(struct state *state, struct node *node, struct job_part *p
     part->node = node;
     part->cpus = node->cpus;
     part->tasks = 1;
-    bitset_init(&part->cpu_ids, node->cpus);
-    bitset_add_range(&part->cpu_ids, 0, node->cpus - 1);
+    bitset_init(&part->cpu_ids, node->cpu_span);
+    bitset_fill(&part->cpu_ids);
+    if (node->kept.words)
+        bitset_minus(&part->cpu_ids, &node->kept);
 }
 
 void beside_start(struct state *state, struct job *job, const JobSpec *spec, struct events *out)

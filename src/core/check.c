@@ -32,7 +32,7 @@ static int add_part(const struct node *node, const struct job *job, const struct
     use->mem += part->mem_mb;
     use->active += !job->run->lent;
     bitset_each (cpu, &part->cpu_ids) {
-        if (cpu >= node->cpus || job->run->lent)
+        if (cpu >= node->cpu_span || job->run->lent)
             break;
         if (bitset_has(&use->cpus, cpu) && !(job->run->shared && use->shares[cpu]))
             return wrong(err, "node %s: CPU given twice, job %llu", node->spec->name, job->id);
@@ -72,11 +72,27 @@ static int add_job(const struct state *state, const struct node *node, const str
     return 0;
 }
 
+/* Besides those that the system has. */
+static bool same_cpus(const struct node *node, const struct bitset *held)
+{
+    struct bitset cpus;
+
+    bitset_init_copy(&cpus, held);
+    if (node->kept.words)
+        bitset_minus(&cpus, &node->kept);
+    bool same = bitset_count(&cpus) == node->cpus_used;
+    if (node->kept.words)
+        bitset_or(&cpus, &node->kept);
+    same = same && bitset_eq(&cpus, &node->cpu_ids);
+    bitset_done(&cpus);
+    return same;
+}
+
 static int compare_use(const struct node *node, const struct use *use, struct err *err)
 {
     const char *name = node->spec->name;
 
-    if (!bitset_eq(&use->cpus, &node->cpu_ids) || bitset_count(&use->cpus) != node->cpus_used)
+    if (!same_cpus(node, &use->cpus))
         return wrong(err, "node %s: CPUs in use are not what jobs hold (%llu)", name,
                      node->cpus_used);
     if (use->active != node->jobs_active)
@@ -96,10 +112,10 @@ static int compare_use(const struct node *node, const struct use *use, struct er
 
 static int check_node(const struct state *state, const struct node *node, struct err *err)
 {
-    struct use use = { .shares = NEW_ARRAY(unsigned, node->cpus + 1) };
+    struct use use = { .shares = NEW_ARRAY(unsigned, node->cpu_span + 1) };
     int code = 0;
 
-    bitset_init(&use.cpus, node->cpus);
+    bitset_init(&use.cpus, node->cpu_span);
     for (size_t i = 0; i < node->jobs.len && code == 0; i++) {
         const struct job *job = node->jobs.items[i];
         if (i > 0 && node->jobs.items[i - 1]->id >= job->id)

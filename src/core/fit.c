@@ -37,12 +37,13 @@ uint32_t node_socket_count(const struct node *node)
                        : node->found && node->found->sockets ? node->found->sockets
                                                              : 1;
 
-    return node->cpus % sockets ? 1 : sockets;
+    return node->cpu_span % sockets ? 1 : sockets;
 }
 
 uint32_t need_unit(const struct need *need, const struct node *node)
 {
-    if (need->by_socket && !need->whole_nodes)
+    /* A socket of which the system keeps a part cannot be given whole. */
+    if (need->by_socket && !need->whole_nodes && !node->kept.words)
         return node->cpus / node_socket_count(node);
     return need->by_core || need->by_socket ? node->threads : 1;
 }
@@ -62,7 +63,7 @@ uint32_t need_cpus(const struct need *need, const struct node *node)
 static uint32_t kept_cpus(const struct shape *shape, const struct node *node)
 {
     uint32_t cores = shape->core_spec + (shape->thread_spec + node->threads - 1) / node->threads;
-    uint32_t kept = node->spec->core_spec;
+    uint32_t kept = (node->cpu_span - node->cpus) / node->threads;
 
     return cores > kept ? (cores - kept) * node->threads : 0;
 }

@@ -35,7 +35,7 @@ const GresInventory *gres_inventory(const struct node *node, const struct node_g
 /* The one socket that all these CPUs are of. */
 static uint8_t socket_of(const struct node *node, const struct bitset *cpus)
 {
-    size_t sockets = node_socket_count(node), each = node->cpus / sockets;
+    size_t sockets = node_socket_count(node), each = node->cpu_span / sockets;
     size_t first = bitset_next(cpus, 0) / each;
 
     if (sockets > SOCKETS_MOST)
@@ -57,7 +57,7 @@ static void read_near(const struct node *node, const GresInventory *from, struct
     gres->near = NEW_ARRAY(struct bitset, count);
     gres->socket = mem_new(count);
     for (size_t i = 0; i < count; i++) {
-        bitset_init(&gres->near[i], node->cpus);
+        bitset_init(&gres->near[i], node->cpu_span);
         if (from->n_cpus >= count)
             bitset_parse(&gres->near[i], from->cpus[i]);
         else if (from->numa[i] < node->found->n_numa_cpus)
@@ -65,6 +65,8 @@ static void read_near(const struct node *node, const GresInventory *from, struct
         if (bitset_is_empty(&gres->near[i])) /* (1) */
             bitset_fill(&gres->near[i]);
         gres->socket[i] = socket_of(node, &gres->near[i]);
+        if (node->kept.words)
+            bitset_minus(&gres->near[i], &node->kept);
     }
 }
 
@@ -120,7 +122,7 @@ uint64_t near_most(const struct node *node, const struct take *take)
     struct bitset have;
     bool known = false;
 
-    bitset_init(&have, node->cpus);
+    bitset_init(&have, node->cpu_span);
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++) {
         const struct node_gres *base = gres_base(node, &node->gres[i]);
         const struct node_gres *gres = base ? base : &node->gres[i];

@@ -8,6 +8,8 @@
  * (1) used <= total for every amount, unless the configuration shrank a node under running jobs.
  * (2) A node's base state is UNKNOWN, DOWN, IDLE or FUTURE; ALLOCATED and MIXED follow from use.
  * (3) A node that left the configuration while jobs hold it stays, `removed`, until they release it.
+ * (4) CPUs that are left to the system are in cpu_ids too, so nobody finds them free; they are not in
+ *     cpus_used, nor among `cpus`.
  */
 #ifndef CORE_NODE_H
 #define CORE_NODE_H
@@ -52,6 +54,8 @@ struct node {
     bool touched;
     bool named, configured; /* of config_nodes.c */
     uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
+    uint32_t cpu_span;      /* their ids are below this: with those that are left to the system */
+    struct bitset kept;     /* these; no words where there are none. (4) */
     uint32_t cpus_used;     /* CPUs in use, each counted once */
     uint32_t jobs_whole;    /* jobs that have the node for themselves */
     uint32_t jobs_active;   /* jobs that have not lent their CPUs to others */
@@ -75,6 +79,12 @@ struct node {
     uint64_t conf_hash;  /* of the spec that the configuration gives it */
     uint64_t hash;
 };
+
+/* Is the CPU left to the system? */
+static inline bool node_keeps(const struct node *node, size_t cpu)
+{
+    return bitset_has(&node->kept, cpu);
+}
 
 /* What gres is shares of, or NULL. */
 static inline const struct node_gres *gres_base(const struct node *node,

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/pb.h"
+#include "schema/node_view.h"
 
 struct node *node_new(const NodeSpec *spec)
 {
@@ -30,6 +32,8 @@ static void free_amounts(struct node *node)
     free(node->gres);
     free(node->cpu_shares);
     bitset_done(&node->cpu_ids);
+    bitset_done(&node->kept);
+    node->kept = (struct bitset){ 0 };
     node->gres = NULL;
     node->cpu_shares = NULL;
     node->gres_count = 0;
@@ -121,9 +125,26 @@ static uint64_t amounts_hash(const struct node *node)
 
     hash = hash * 31 + node->mem_mb;
     hash = hash * 31 + node->tmp_mb;
+    if (node->kept.words)
+        hash = hash_bytes(node->kept.words, (node->kept.bits + 63) / 64 * sizeof(uint64_t), hash);
     for (size_t i = 0; i < node->gres_count; i++)
         hash = gres_hash(&node->gres[i], hash);
     return hash;
+}
+
+static void keep_cpus(struct node *node)
+{
+    const NodeSpec *spec = node->spec;
+
+    node->cpus = node->cpu_span;
+    if (!spec->core_spec && str_is_empty(spec->cpu_spec_list))
+        return;
+    if (node_kept_cpus(spec, node->cpu_span, node_socket_count(node), node->threads, &node->kept)) {
+        node->cpus -= (uint32_t)bitset_count(&node->kept);
+    } else {
+        bitset_done(&node->kept);
+        node->kept = (struct bitset){ 0 };
+    }
 }
 
 bool node_amounts(struct node *node)
@@ -137,9 +158,9 @@ bool node_amounts(struct node *node)
     node->threads = (uint32_t)first_known(spec->threads_per_core, found->threads_per_core, 1);
     uint64_t built = (uint64_t)spec->sockets * MAX(spec->cores_per_socket, 1) * node->threads;
     uint64_t cpus = first_known(spec->cpus ? spec->cpus : built, found->cpus, 1);
-    uint64_t kept = (uint64_t)spec->core_spec * node->threads;
-    node->cpus = (uint32_t)MIN(cpus > kept ? cpus - kept : 1, LIMIT_CPUS_PER_NODE);
-    node->threads = MIN(node->threads, node->cpus);
+    node->cpu_span = (uint32_t)MIN(cpus, LIMIT_CPUS_PER_NODE);
+    node->threads = MIN(node->threads, node->cpu_span);
+    keep_cpus(node);
     node->mem_mb = first_known(spec->memory_mb, found->memory_mb, 1);
     node->mem_mb -= MIN(spec->mem_spec_mb, node->mem_mb);
     node->tmp_mb = first_known(spec->tmp_disk_mb, found->tmp_disk_mb, 0);
@@ -150,7 +171,9 @@ bool node_amounts(struct node *node)
         take_gres(node, found->gres, found->n_gres);
     node_read_near(node);
     node->built_hash = amounts_hash(node);
-    bitset_init(&node->cpu_ids, node->cpus);
+    bitset_init(&node->cpu_ids, node->cpu_span);
+    if (node->kept.words) /* (4) */
+        bitset_or(&node->cpu_ids, &node->kept);
     node->cpus_used = node->jobs_whole = node->jobs_active = 0;
     node->mem_used_mb = 0;
     alloc_recount(node);

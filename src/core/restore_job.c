@@ -51,7 +51,7 @@ static void take_part(struct state *state, const SnapshotJob *msg, const NodeAll
     part->cpus = alloc->cpus;
     part->tasks = alloc->tasks;
     part->mem_mb = alloc->mem_mb;
-    take_set(&part->cpu_ids, alloc->cpu_ids, node ? node->cpus : 0);
+    take_set(&part->cpu_ids, alloc->cpu_ids, node ? node->cpu_span : 0);
     part->gres = alloc->n_gres ? NEW_ARRAY(struct part_gres, alloc->n_gres) : NULL;
     part->gres_count = alloc->n_gres;
     for (size_t i = 0; i < alloc->n_gres; i++) {

@@ -198,7 +198,7 @@ static uint32_t fresh_cpus(const struct node *node, const NodeAlloc *alloc)
 
     if (str_is_empty(alloc->cpu_ids))
         return fresh;
-    bitset_init(&cpus, node->cpus);
+    bitset_init(&cpus, node->cpu_span);
     if (bitset_parse(&cpus, alloc->cpu_ids)) {
         bitset_minus(&cpus, &node->cpu_ids);
         fresh = (uint32_t)bitset_count(&cpus);

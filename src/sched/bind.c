@@ -13,7 +13,7 @@ static bool near_cpus(const struct host *host, const struct claim *claim, struct
 {
     bool known = false;
 
-    bitset_init(out, host->node->cpus);
+    bitset_init(out, host->node->cpu_span);
     for (size_t i = 0; i < claim->device_kinds; i++) {
         size_t base = host->node->gres[i].base_at;
         const struct devices *devices = &host->kind->devices[base ? base - 1 : i];

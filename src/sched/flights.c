@@ -60,9 +60,9 @@ static void claim_cpus(struct sched *sched, struct claim *claim, const struct jo
 {
     struct host *host = &sched->hosts.items[claim->host];
 
-    bitset_init(&claim->cpus, host->node->cpus);
+    bitset_init(&claim->cpus, host->node->cpu_span);
     bitset_each (cpu, &part->cpu_ids) {
-        if (cpu >= host->node->cpus)
+        if (cpu >= host->node->cpu_span)
             break;
         bitset_add(&claim->cpus, cpu);
         claim->fresh_cpus += host_cpu_is_free(host, cpu, 1);

@@ -258,7 +258,7 @@ static void count_users(const struct host *host, const struct bitset *cpus, bool
                         uint8_t *users)
 {
     bitset_each (cpu, cpus) {
-        if (cpu >= host->node->cpus)
+        if (cpu >= host->node->cpu_span)
             break;
         users[cpu] = shared && users[cpu] < UINT8_MAX - 1 ? users[cpu] + 1 : UINT8_MAX;
     }
@@ -267,7 +267,7 @@ static void count_users(const struct host *host, const struct bitset *cpus, bool
 uint32_t host_cpus_without(const struct host *host, const struct view *view, int64_t when_us)
 {
     const struct node *node = host->node;
-    uint8_t *users = NEW_ARRAY(uint8_t, node->cpus);
+    uint8_t *users = NEW_ARRAY(uint8_t, node->cpu_span);
     uint32_t count = 0;
 
     for (size_t i = 0; i < node->jobs.len; i++) {
@@ -284,8 +284,8 @@ uint32_t host_cpus_without(const struct host *host, const struct view *view, int
     }
     for (const struct claim *claim = host->claims; claim; claim = claim->next)
         count_users(host, &claim->cpus, claim->shared, users);
-    for (uint32_t cpu = 0; cpu < node->cpus; cpu++)
-        count += users[cpu] < MAX(view->share, 1);
+    for (uint32_t cpu = 0; cpu < node->cpu_span; cpu++)
+        count += !node_keeps(node, cpu) && users[cpu] < MAX(view->share, 1);
     free(users);
     return count;
 }

@@ -41,7 +41,9 @@ static uint64_t kind_hash(const struct node *node)
     uint64_t hash = hash_mix(node->cpus | (uint64_t)node->threads << 32);
 
     hash = hash_mix(hash ^ node->weight ^ (uint64_t)node->spec->sockets << 32);
-    hash = hash_mix(hash ^ node->spec->core_spec);
+    hash = hash_mix(hash ^ node->cpu_span);
+    if (node->kept.words)
+        hash = hash_bytes(node->kept.words, (node->kept.bits + 63) / 64 * sizeof(uint64_t), hash);
     for (size_t i = 0; i < node->gres_count; i++)
         hash = hash_devices(node, &node->gres[i], hash);
     if (node->found) {

@@ -206,7 +206,7 @@ static uint32_t shared_cpus(const struct host *host, unsigned share)
     const struct node *node = host->node;
     uint32_t count = 0;
 
-    for (uint32_t cpu = 0; cpu < node->cpus; cpu++)
+    for (uint32_t cpu = 0; cpu < node->cpu_span; cpu++)
         count += host_cpu_is_free(host, cpu, share);
     return count;
 }

@@ -384,9 +384,9 @@ static void pick_cpus(const struct host *host, const struct need *need, const st
     uint64_t words[SCRATCH_WORDS], close_words[SCRATCH_WORDS];
     struct bitset unused;
 
-    scratch_init(&unused, words, node->cpus);
+    scratch_init(&unused, words, node->cpu_span);
     free_cpus(host, need->share, &unused);
-    bitset_init(out, node->cpus);
+    bitset_init(out, node->cpu_span);
     if (near->words) {
         struct bitset close;
         scratch_init(&close, close_words, unused.bits);
@@ -394,7 +394,7 @@ static void pick_cpus(const struct host *host, const struct need *need, const st
         bitset_and(&close, near);
         if (by_socket) /* some of each */
             scatter(&close, sockets, unit, MAX(take->cpus / MAX(take->tasks, 1), unit), &left, out);
-        take_cpus(&close, unit, 0, node->cpus, &left, out);
+        take_cpus(&close, unit, 0, node->cpu_span, &left, out);
         bitset_minus(&unused, out);
         scratch_done(&close, close_words);
     }
@@ -402,7 +402,7 @@ static void pick_cpus(const struct host *host, const struct need *need, const st
         scatter(&unused, sockets, unit, MAX(take->cpus / MAX(take->tasks, 1), unit), &left, out);
     for (uint32_t i = 0; left && i < sockets; i++) {
         uint32_t socket = best_socket(&unused, sockets, left);
-        size_t each = node->cpus / sockets;
+        size_t each = node->cpu_span / sockets;
         take_cpus(&unused, unit, socket * each, (socket + 1) * each, &left, out);
         /* What is left of it are halves of cores. */
         for (size_t cpu = socket * each; left && unit > 1 && cpu < (socket + 1) * each; cpu++)
@@ -456,7 +456,7 @@ void pick(const struct host *host, const struct shape *shape, const struct need 
         if (!devices->near || !claim->devices[i].words)
             continue;
         if (!near.words)
-            scratch_init(&near, words, node->cpus);
+            scratch_init(&near, words, node->cpu_span);
         bitset_each (device, &claim->devices[i])
             bitset_or(&near, &devices->near[device]);
     }

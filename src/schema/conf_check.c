@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bitset.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/size.h"
@@ -141,6 +142,37 @@ static void check_gres_known(struct conf *conf, const struct conf_item *item, co
                       LIMIT_GRES_KINDS);
 }
 
+/* CPUs that it has, and some of them left for jobs. */
+static void check_spec_list(struct conf *conf, const struct conf_item *item, const NodeSpec *node)
+{
+    uint32_t cpus = MIN(node->cpus, LIMIT_CPUS_PER_NODE);
+    uint32_t threads = MAX(node->threads_per_core, 1);
+    struct bitset list;
+
+    bitset_init(&list, MAX(cpus, 1));
+    bool good = bitset_parse(&list, node->cpu_spec_list);
+    for (uint32_t core = 0; good && core < cpus; core += threads) {
+        if (bitset_next(&list, core) < MIN(core + threads, cpus))
+            bitset_add_range(&list, core, MIN(core + threads, cpus) - 1);
+    }
+    bool all = good && bitset_count(&list) == cpus;
+    bitset_done(&list);
+    if (!good)
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "cpu_spec_list"),
+                      "%s %.64s: %s = '%.64s' is no list of its CPUs 0-%u", kind(conf, item),
+                      node->name, called(conf, item, "cpu_spec_list"), node->cpu_spec_list,
+                      cpus - 1);
+    else if (all)
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "cpu_spec_list"),
+                      "%s %.64s: %s = '%.64s' leaves none of %u CPUs", kind(conf, item), node->name,
+                      called(conf, item, "cpu_spec_list"), node->cpu_spec_list, cpus);
+    else if (node->core_spec)
+        conf_note_add(conf, CONF_NOTE_WARNING, origin(item, "core_spec"),
+                      "%s %.64s: %s says which CPUs are kept; %s is not used", kind(conf, item),
+                      node->name, called(conf, item, "cpu_spec_list"),
+                      called(conf, item, "core_spec"));
+}
+
 static void check_node(struct conf *conf, const struct conf_item *item, uint64_t *total)
 {
     NodeSpec *node = (NodeSpec *)item->message;
@@ -165,10 +197,7 @@ static void check_node(struct conf *conf, const struct conf_item *item, uint64_t
                       called(conf, item, "core_spec"), node->core_spec,
                       node->sockets * node->cores_per_socket);
     if (!str_is_empty(node->cpu_spec_list))
-        conf_note_add(conf, CONF_NOTE_WARNING, origin(item, "cpu_spec_list"),
-                      "%s %.64s: jobs may use CPUs of %s; %s keeps the last cores from them",
-                      kind(conf, item), node->name, called(conf, item, "cpu_spec_list"),
-                      called(conf, item, "core_spec"));
+        check_spec_list(conf, item, node);
     if (!is_given(item, "memory_mb"))
         conf_note_add(conf, CONF_NOTE_WARNING, item->at,
                       "%s %.64s: no %s, so 1 MB is all that jobs can have", kind(conf, item),

@@ -55,10 +55,33 @@ static bool w_cpus(const struct field_call *call, struct str *out)
 /* CPUs that jobs may have: all but those left to the system. */
 static int64_t n_effective(const struct field_call *call)
 {
-    const Node *node = node_of(call);
-    uint32_t kept = node_spec(node)->core_spec * node_threads(node);
+    return node_effective_cpus(node_of(call));
+}
 
-    return kept < node_cpus(node) ? node_cpus(node) - kept : 0;
+static int64_t n_core_spec(const struct field_call *call)
+{
+    return (node_cpus(node_of(call)) - n_effective(call)) / node_threads(node_of(call));
+}
+
+static bool w_core_spec(const struct field_call *call, struct str *out)
+{
+    str_add_i64(out, n_core_spec(call));
+    return true;
+}
+
+static bool w_core_spec_record(const struct field_call *call, struct str *out)
+{
+    return n_core_spec(call) > 0 && w_core_spec(call, out);
+}
+
+static bool w_cpu_spec_list(const struct field_call *call, struct str *out)
+{
+    struct bitset kept;
+    bool any = node_keeps_cpus(node_of(call), &kept);
+
+    bitset_format(&kept, out);
+    bitset_done(&kept);
+    return any;
 }
 
 static bool w_effective(const struct field_call *call, struct str *out)
@@ -380,8 +403,8 @@ static const struct field rows[] = {
     { .of = STATUS(free_mem_mb), .write = field_number_na, .key = "FreeMem", .json = { "free_mem", SHAPE_SET }, .help = "Memory the machine has free, in MB." },
     { .of = SPEC(sockets), .write = w_sockets, .number = n_sockets, .key = "Sockets", .json = { "sockets", SHAPE_NUMBER }, .help = "Sockets." },
     { .of = SPEC(boards), .write = w_boards, .number = n_boards, .key = "Boards", .json = { "boards", SHAPE_NUMBER }, .help = "Boards." },
-    { .of = SPEC(core_spec), .write = field_number, .key = "CoreSpecCount", .line = true, .record = field_number_or_skip, .json = { "specialized_cores", SHAPE_NUMBER }, .help = "Cores left to the system." },
-    { .of = SPEC(cpu_spec_list), .write = field_text, .key = "CPUSpecList", .record = field_text_or_skip, .json = { "specialized_cpus", SHAPE_TEXT }, .help = "CPUs left to the system." },
+    { .of = SPEC(core_spec), .write = w_core_spec, .number = n_core_spec, .key = "CoreSpecCount", .line = true, .record = w_core_spec_record, .json = { "specialized_cores", SHAPE_NUMBER }, .help = "Cores left to the system." },
+    { .of = SPEC(cpu_spec_list), .write = w_cpu_spec_list, .key = "CPUSpecList", .record = w_cpu_spec_list, .json = { "specialized_cpus", SHAPE_SHOWN }, .help = "CPUs left to the system." },
     { .of = SPEC(mem_spec_mb), .write = field_number, .key = "MemSpecLimit", .record = field_number_or_skip, .json = { "specialized_memory", SHAPE_NUMBER }, .help = "Memory left to the system, in MB." },
     { .of = STATUS(state), .write = w_state, .key = "State", .line = true, .json = { "state", SHAPE_FN, .write = j_state }, .help = "State with all its flags." },
     { .of = STATUS(flags), .skip = "part of the state" },

@@ -4,6 +4,7 @@
  */
 #include "schema/node_view.h"
 
+#include "base/limits.h"
 #include "base/map.h"
 #include "base/size.h"
 
@@ -54,6 +55,66 @@ uint32_t node_cores(const Node *node)
 uint32_t node_threads(const Node *node)
 {
     return MAX(CONFIGURED_OR_FOUND(node, threads_per_core), 1);
+}
+
+/* ---- CPUs for the system ---- */
+
+static void keep_listed(const char *list, uint32_t threads, struct bitset *out)
+{
+    if (!bitset_parse(out, list))
+        return;
+    for (size_t core = 0; core < out->bits; core += threads) {
+        size_t last = MIN(core + threads, out->bits) - 1;
+        if (bitset_next(out, core) <= last)
+            bitset_add_range(out, core, last);
+    }
+}
+
+static void keep_last(uint32_t count, uint32_t sockets, uint32_t threads, struct bitset *out)
+{
+    uint32_t cores = (uint32_t)out->bits / threads, each;
+
+    sockets = cores % sockets ? 1 : sockets;
+    each = cores / sockets;
+    for (uint32_t i = 0; i < count && i + 1 < cores; i++) {
+        uint32_t socket = sockets - 1 - i % sockets, core = each - 1 - i / sockets;
+        size_t first = ((size_t)socket * each + core) * threads;
+        bitset_add_range(out, first, first + threads - 1);
+    }
+}
+
+bool node_kept_cpus(const NodeSpec *spec, uint32_t cpus, uint32_t sockets, uint32_t threads,
+                    struct bitset *out)
+{
+    threads = MAX(MIN(threads, cpus), 1);
+    bitset_init(out, cpus);
+    if (!str_is_empty(spec->cpu_spec_list))
+        keep_listed(spec->cpu_spec_list, threads, out);
+    else
+        keep_last(spec->core_spec, MAX(sockets, 1), threads, out);
+    if (bitset_count(out) == cpus) {
+        for (uint32_t cpu = 0; cpu < threads; cpu++)
+            bitset_del(out, cpu);
+    }
+    return !bitset_is_empty(out);
+}
+
+bool node_keeps_cpus(const Node *node, struct bitset *out)
+{
+    return node_kept_cpus(node_spec(node), MIN(node_cpus(node), LIMIT_CPUS_PER_NODE),
+                          node_sockets(node), node_threads(node), out);
+}
+
+uint32_t node_effective_cpus(const Node *node)
+{
+    struct bitset kept;
+
+    if (!node_spec(node)->core_spec && str_is_empty(node_spec(node)->cpu_spec_list))
+        return node_cpus(node);
+    node_keeps_cpus(node, &kept);
+    uint32_t left = node_cpus(node) - (uint32_t)bitset_count(&kept);
+    bitset_done(&kept);
+    return left;
 }
 
 uint64_t node_memory_mb(const Node *node)
@@ -187,9 +248,8 @@ void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count)
 
 void node_add_tres(struct str *out, const Node *node)
 {
-    struct tres_count all = { .cpus = node_cpus(node),
-                              .mem_mb = node_memory_mb(node),
-                              .billing = node_cpus(node) };
+    uint32_t cpus = node_effective_cpus(node);
+    struct tres_count all = { .cpus = cpus, .mem_mb = node_memory_mb(node), .billing = cpus };
     size_t count;
     GresInventory *const *gres = node_gres(node, &count);
 

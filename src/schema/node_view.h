@@ -7,6 +7,7 @@
 #ifndef SCHEMA_NODE_VIEW_H
 #define SCHEMA_NODE_VIEW_H
 
+#include "base/bitset.h"
 #include "base/str.h"
 #include "proto/node.pb-c.h"
 
@@ -18,6 +19,15 @@ uint32_t node_cpus(const Node *node);
 uint32_t node_sockets(const Node *node);
 uint32_t node_cores(const Node *node); /* per socket */
 uint32_t node_threads(const Node *node);
+/*
+ * CPUs that are left to the system, as whole cores of a node that has so many: those of cpu_spec_list; else as
+ * many cores as core_spec says, the last of each socket in turn, from the last socket. One core stays in any
+ * case. False, and nothing in the set (which is of `cpus`): none.
+ */
+bool node_kept_cpus(const NodeSpec *spec, uint32_t cpus, uint32_t sockets, uint32_t threads,
+                    struct bitset *out);
+bool node_keeps_cpus(const Node *node, struct bitset *out); /* the same of a node */
+uint32_t node_effective_cpus(const Node *node);             /* all but these */
 uint64_t node_memory_mb(const Node *node);
 uint64_t node_tmp_mb(const Node *node);
 const char *node_address(const Node *node);

@@ -22,7 +22,7 @@ static const char mixed[] =
     "licenses = [\"matlab:5\", \"comsol:3\"]\nbookings = %u\n"
     "[jobs]\ndef_mem_per_cpu = 100\n"
     "[[nodes]]\nnames = \"c[1-5]\"\ncpus = 16\nsockets = 2\ncores_per_socket = 4\n"
-    "threads_per_core = 2\nmemory_mb = 4000\nfeatures = [\"cpu\"]\n"
+    "threads_per_core = 2\nmemory_mb = 4000\nfeatures = [\"cpu\"]\ncpu_spec_list = \"2\"\n"
     "[[nodes]]\nnames = \"g[1-4]\"\ncpus = 32\nsockets = 2\ncores_per_socket = 16\n"
     "memory_mb = 8000\ngres = [\"gpu:h100:8\"]\nweight = 5\nfeatures = [\"fast\"]\n"
     "[[nodes]]\nnames = \"m[1-2]\"\ncpus = 32\nmemory_mb = 8000\n"
@@ -76,6 +76,7 @@ static const char *const shapes[] = {
     "tres=cpu=2,mem=300 n=3",
     "gres=shard:1",
     "gres=shard:3 c=2",
+    "gps=gpu:h100:2 spn=2 c=2",
 };
 static const char *const limits[] = { "t=60", "t=300", "t=600", "t=3600", "t=7200", "t=inf" };
 

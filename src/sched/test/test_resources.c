@@ -192,6 +192,42 @@ static void what_a_node_keeps_is_part_of_what_is_left(void **state)
     rig_free(rig);
 }
 
+/* Those that are named, with their whole cores, or the last of each socket: the others are jobs'. */
+static void named_cpus_are_left_to_the_system(void **state)
+{
+    struct rig *rig = rig_new(
+        "cluster_name = \"c\"\n[[nodes]]\nnames = \"a1\"\nsockets = 2\ncores_per_socket = 4\n"
+        "threads_per_core = 2\nmemory_mb = 8000\ncpu_spec_list = \"0,1,9\"\n"
+        "[[nodes]]\nnames = \"b1\"\nsockets = 2\ncores_per_socket = 4\nthreads_per_core = 2\n"
+        "memory_mb = 8000\ncore_spec = 3\n"
+        "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\noversubscribe = \"YES:2\"\n");
+    static const struct {
+        const char *words, *where;
+    } asked[] = {
+        { "c=2 w=a1", "a1:2-3" },
+        { "ex w=a1", "a1:2-7,10-15" },
+        { "c=12 w=a1", "a1:2-7,10-15" },
+        { "c=12 share w=a1", "a1:2-7,10-15" },
+        { "hint=memory_bound n=4 w=a1", "a1:2-5,10-13" },
+        { "corespec=2 w=a1", "a1:2-7,10-15" }, /* that is what the node keeps anyway */
+        { "corespec=3 w=a1", "a1:2-7,10-13" }, /* one more */
+        { "ex w=b1", "b1:0-5,8-11" },
+        { "corespec=4 w=b1", "b1:0-5,8-9" },
+    };
+
+    (void)state;
+    assert_int_equal(rig_submit(rig, "c=13 w=a1"), 0);
+    assert_int_equal(rig_submit(rig, "c=11 w=b1"), 0);
+    assert_int_equal(rig_submit(rig, "corespec=3 c=11 w=a1"), 0);
+    for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+        uint32_t id = rig_submit(rig, asked[i].words);
+        assert_int_equal(rig_plan(rig), 1);
+        assert_string_equal(rig_where(rig, id), asked[i].where);
+        rig_end(rig, id);
+    }
+    rig_free(rig);
+}
+
 static void tasks_bring_what_they_need(void **state)
 {
     struct rig *rig = rig_new(RACKS);
@@ -446,8 +482,8 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(all_nodes_agree_on_one), UNIT(preferred_features), UNIT(licences_are_planned),
           UNIT(a_waiting_job_asks_for_others), UNIT(one_licence_or_another),
           UNIT(cores_are_left_to_the_system), UNIT(what_a_node_keeps_is_part_of_what_is_left),
-          UNIT(tasks_bring_what_they_need), UNIT(as_many_nodes_as_are_free),
-          UNIT(tasks_spread_evenly), UNIT(whole_sockets), UNIT(labels_keep_apart),
-          UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
+          UNIT(named_cpus_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
+          UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
+          UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
           UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone))
