@@ -108,6 +108,23 @@ static void add_blocks(struct str *toml, unsigned nodes)
     }
 }
 
+/* Nodes of one kind; where features are wanted, ten parts with ten of them each. */
+static void add_nodes(struct load *load, const char *name, unsigned count, const char *has)
+{
+    struct str *toml = &load->toml;
+    unsigned parts = load->of->wide ? 10 : 1;
+
+    for (unsigned i = 0; i < parts; i++) {
+        str_addf(
+            toml,
+            "[[nodes]]\nnames = \"%s[%u-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n%s",
+            name, count / parts * i + 1, i + 1 == parts ? count : count / parts * (i + 1), has);
+        for (unsigned k = 0; load->of->wide && k < 10; k++)
+            str_addf(toml, "%s\"%s%u\"%s", k ? ", " : "features = [", name, i * 10 + k,
+                     k == 9 ? "]\n" : "");
+    }
+}
+
 void load_begin(struct load *load, const struct setting *of)
 {
     struct str *toml = &load->toml;
@@ -118,12 +135,10 @@ void load_begin(struct load *load, const struct setting *of)
         toml,
         "cluster_name = \"bench\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbookings = %u\n"
         "[jobs]\nmax_job_count = 3000000\nmax_array_size = 200000\ndef_mem_per_cpu = 1000\nmin_job_age = 2\n"
-        "[[nodes]]\nnames = \"c[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
-        "memory_mb = 256000\n"
-        "[[nodes]]\nnames = \"g[1-%u]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 32\n"
-        "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n"
         "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
-        of->bookings, nodes * 6 / 10, nodes - nodes * 6 / 10);
+        of->bookings);
+    add_nodes(load, "c", nodes * 6 / 10, "memory_mb = 256000\n");
+    add_nodes(load, "g", nodes - nodes * 6 / 10, "memory_mb = 512000\ngres = [\"gpu:h100:8\"]\n");
     if (of->limits)
         add_accounts(toml, of->users);
     if (of->switches)

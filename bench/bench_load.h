@@ -17,6 +17,7 @@ struct setting {
     unsigned times;    /* different time limits */
     unsigned bookings; /* 0: the default */
     bool limits, switches, blocks, preempts;
+    bool wide; /* nodes have features, for bench_wide.c */
 };
 
 struct ending {

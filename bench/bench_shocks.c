@@ -14,6 +14,7 @@
 
 #include "bench.h"
 #include "bench_load.h"
+#include "bench_wide.h"
 #include "schema/conf.h"
 
 #define PUT(message, field, value)     \
@@ -370,7 +371,7 @@ static void book_het(struct load *load)
 
 /* ---- the table ---- */
 
-enum { PLAIN = 1, LIMITED = 2, PREEMPTS = 4, BOTH = PLAIN | LIMITED };
+enum { PLAIN = 1, LIMITED = 2, PREEMPTS = 4, WIDE = 8, TREE = 16, BOTH = PLAIN | LIMITED };
 
 /* In this order: some go on from what happened before them. */
 static const struct {
@@ -410,6 +411,22 @@ static const struct {
     { "slices.preempt_200", preempt_wide, PREEMPTS },
     { "slices.preempt_het", preempt_het, PREEMPTS },
     { "slices.book_het", book_het, PREEMPTS },
+    { "slices.wide_before", wide_before, WIDE },
+    { "slices.wide_het3", wide_het3, WIDE },
+    { "slices.wide_all", wide_all, WIDE },
+    { "slices.wide_uneven", wide_uneven, WIDE },
+    { "slices.wide_contig", wide_contig, WIDE },
+    { "slices.wide_named", wide_named, WIDE },
+    { "slices.wide_either", wide_either, WIDE },
+    { "slices.wide_features", wide_features, WIDE },
+    { "slices.wide_explain", wide_explain, WIDE },
+    { "slices.wide_start", wide_start, WIDE },
+    { "slices.tree_before", wide_before, TREE },
+    { "slices.tree_switch", wide_switch, TREE },
+    { "slices.tree_leaves", wide_leaves, TREE },
+    { "slices.tree_het3", wide_het3, TREE },
+    { "slices.tree_explain", wide_explain, TREE },
+    { "slices.tree_start", wide_start, TREE },
 };
 
 /* As the controller: what is due, then a slice, until there is neither. */
@@ -446,9 +463,16 @@ static bool print_one(struct load *load, size_t i)
     return over;
 }
 
+static unsigned is_in(const struct setting *of)
+{
+    if (of->wide)
+        return of->switches ? TREE : WIDE;
+    return of->limits ? LIMITED : of->preempts ? PREEMPTS : PLAIN;
+}
+
 static unsigned run_shocks(const struct setting *of, const char *only)
 {
-    unsigned in = of->limits ? LIMITED : of->preempts ? PREEMPTS : PLAIN, over = 0, rows = 0;
+    unsigned in = is_in(of), over = 0, rows = 0;
     struct load load;
 
     for (size_t i = 0; i < ARRAY_LEN(shocks); i++)
@@ -472,6 +496,8 @@ static const struct setting shocked[] = {
     { "slices", 1000000, 10000, 100, 100, 8 },
     { "slices", 1000000, 10000, 100, 2000, 200, .limits = true },
     { "slices", 1000000, 10000, 100, 100, 8, .preempts = true },
+    { "slices", 1000000, 10000, 100, 100, 8, .bookings = 80, .wide = true },
+    { "slices", 1000000, 10000, 100, 100, 8, .bookings = 80, .wide = true, .switches = true },
 };
 
 unsigned shocks_print(const char *only, unsigned jobs)

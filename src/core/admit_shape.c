@@ -149,18 +149,51 @@ static int check_partitions(const struct state *state, struct shape *shape, cons
     return fitting ? 0 : say_why(state, shape, needs, err);
 }
 
-static bool feature_is_known(const void *ctx, const char *name, size_t len)
+/* Nodes that have other features than the one before them: enough to know all names. */
+struct feature_names {
+    VEC(const struct node *) nodes;
+};
+
+static void feature_names_read(const struct state *state, struct feature_names *out)
 {
-    const struct state *state = ctx;
-    struct span span = { name, len };
+    const struct node *last = NULL;
 
     vec_each (struct node *, node, &state->nodes) {
-        for (size_t i = 0; i < (*node)->spec->n_features; i++) {
-            if (span_eq(span, (*node)->spec->features[i]))
+        if (!last || !feature_same(last, *node))
+            vec_push(&out->nodes, *node);
+        last = *node;
+    }
+}
+
+static bool feature_is_known(const void *ctx, const char *name, size_t len)
+{
+    const struct feature_names *names = ctx;
+    struct span span = { name, len };
+
+    for (size_t k = 0; k < names->nodes.len; k++) {
+        const struct node *node = names->nodes.items[k];
+        for (size_t i = 0; i < node->spec->n_features; i++) {
+            if (span_eq(span, node->spec->features[i]))
                 return true;
         }
     }
     return false;
+}
+
+static int check_features(const struct state *state, const struct shape *shape, struct err *err)
+{
+    struct feature_names names = { 0 };
+    bool any = shape->features.plain || shape->features.group_count || shape->prefer.plain ||
+               shape->prefer.group_count;
+
+    if (!any)
+        return 0;
+    feature_names_read(state, &names);
+    int code = features_check(&shape->features, feature_is_known, &names, err);
+    if (code == 0 && features_check(&shape->prefer, feature_is_known, &names, NULL) < 0)
+        code = err_code(err, ERR_PREFER);
+    vec_done(&names.nodes);
+    return code;
 }
 
 static bool gres_is_known(const struct state *state, const char *name)
@@ -272,9 +305,7 @@ static int check_names(const struct state *state, struct shape *shape, struct er
 {
     if (shape->names_known == state->generation + 1)
         return 0;
-    int code = features_check(&shape->features, feature_is_known, state, err);
-    if (code == 0 && features_check(&shape->prefer, feature_is_known, state, NULL) < 0)
-        code = err_code(err, ERR_PREFER);
+    int code = check_features(state, shape, err);
     for (size_t i = 0; i < shape->gres_count && code == 0; i++) {
         if (!gres_is_known(state, shape->gres[i].name))
             code = err_set(err, ERR_GRES, "Invalid generic resource (gres) specification: %.100s",

@@ -107,6 +107,25 @@ bool feature_match(const char *text, const struct node *node)
     return expression(&walk);
 }
 
+bool feature_same(const struct node *a, const struct node *b)
+{
+    if (a->spec->n_features != b->spec->n_features)
+        return false;
+    for (size_t i = 0; i < a->spec->n_features; i++) {
+        if (strcmp(a->spec->features[i], b->spec->features[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool feature_match_next(const char *text, const struct node *node, struct feature_last *last)
+{
+    if (!last->node || !feature_same(last->node, node))
+        last->answer = feature_match(text, node);
+    last->node = node;
+    return last->answer;
+}
+
 /* ---- taking an expression apart ---- */
 
 struct reader {
@@ -260,6 +279,17 @@ bool features_could(const struct features *features, uint32_t nodes, const struc
     if (!features->group_count || (!features->one_of && features->total < nodes))
         return true;
     return features_groups(features, node) != 0;
+}
+
+bool features_could_next(const struct features *features, uint32_t nodes, const struct node *node,
+                         struct feature_last *last)
+{
+    if (!features->plain && !features->group_count)
+        return true;
+    if (!last->node || !feature_same(last->node, node))
+        last->answer = features_could(features, nodes, node);
+    last->node = node;
+    return last->answer;
 }
 
 /* ---- counts ---- */

@@ -51,7 +51,17 @@ struct feature_tally {
 void feature_tally_init(struct feature_tally *tally, const struct features *features);
 bool feature_tally_add(struct feature_tally *tally, const struct node *node);
 
+/* Have both the same, in the same order? */
+bool feature_same(const struct node *a, const struct node *b);
 /* Does the node match a text without counts and brackets? */
 bool feature_match(const char *text, const struct node *node);
+/* The same of many nodes in turn: neighbours mostly have the same features, and the same answer. */
+struct feature_last {
+    const struct node *node; /* NULL: none was asked */
+    bool answer;
+};
+bool feature_match_next(const char *text, const struct node *node, struct feature_last *last);
+bool features_could_next(const struct features *features, uint32_t nodes, const struct node *node,
+                         struct feature_last *last);
 
 #endif

@@ -87,6 +87,7 @@ static void need_sharing(const struct shape *shape, struct need *need)
 struct alike {
     uint64_t built_hash;
     uint32_t tasks, able;
+    struct feature_last features;
 };
 
 /*
@@ -120,7 +121,9 @@ static uint32_t placed_tasks(const struct shape *shape, const struct need *need,
     if (!tasks || (!by_socket && !need->bound))
         return tasks;
     if (alike->tasks != tasks || alike->built_hash != node->built_hash) {
-        *alike = (struct alike){ node->built_hash, tasks, 0 };
+        alike->built_hash = node->built_hash;
+        alike->tasks = tasks;
+        alike->able = 0;
         if (!by_socket || fit_sockets_empty(shape, node))
             alike->able = need->bound ? near_tasks(shape, need, node, room, tasks) : tasks;
     }
@@ -138,7 +141,7 @@ static uint32_t could_run(const struct shape *shape, const struct need *need,
         totals[i] = gres_most(&node->gres[i]);
     if (node->removed || !fit_structure(shape, node))
         return 0;
-    if (!features_could(&shape->features, shape->min_nodes, node))
+    if (!features_could_next(&shape->features, shape->min_nodes, node, &alike->features))
         return 0;
     return placed_tasks(shape, need, node, &room, fit_tasks(shape, need, node, &room), alike);
 }
@@ -189,8 +192,10 @@ static unsigned enough_alike(const struct state *state, const struct shape *shap
 
     for (size_t g = 0; g < shape->features.group_count; g++) {
         size_t count = 0, at = 0;
+        struct feature_last last = { 0 };
         bitset_each (number, &need->nodes) {
-            if (feature_match(shape->features.groups[g].text, state->nodes.items[number]))
+            if (feature_match_next(shape->features.groups[g].text, state->nodes.items[number],
+                                   &last))
                 some[count++] = tasks[at];
             at++;
         }

@@ -19,25 +19,49 @@ struct rule {
     const char *each, *alike;    /* features of every host beside those of the shape; NULL */
 };
 
-static int by_fit(const void *a, const void *b, void *arg)
-{
-    const struct chooser *c = arg;
-    const struct chosen *x = a, *y = b;
-    const struct host *p = &c->sched->hosts.items[x->host], *q = &c->sched->hosts.items[y->host];
+/* Candidates in order: by kind, by tasks, by what the host has left, by number. */
+struct fit {
+    uint64_t first, then;
+    uint32_t at;
+};
 
-    if (p->kind->number != q->kind->number)
-        return p->kind->number < q->kind->number ? -1 : 1;
-    if (x->take.tasks != y->take.tasks)
-        return x->take.tasks > y->take.tasks ? -1 : 1;
-    uint32_t cell_p = kind_cell(p->kind, &p->free), cell_q = kind_cell(q->kind, &q->free);
-    if (cell_p != cell_q)
-        return (cell_p < cell_q) != (c->down || c->shape->spread) ? -1 : 1;
-    return x->host < y->host ? -1 : x->host > y->host;
+static int by_fit(const void *a, const void *b)
+{
+    const struct fit *x = a, *y = b;
+
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->then < y->then ? -1 : x->then > y->then;
+}
+
+static void sort_by_fit(struct chooser *c)
+{
+    size_t count = c->sched->candidates.len;
+    struct chosen *list = c->sched->candidates.items, *was = NEW_ARRAY(struct chosen, count + 1);
+    struct fit *fits = NEW_ARRAY(struct fit, count + 1);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct host *host = &c->sched->hosts.items[list[i].host];
+        uint32_t cell = kind_cell(host->kind, &host->free);
+        if (c->down || c->shape->spread)
+            cell = ~cell;
+        fits[i].first = (uint64_t)host->kind->number << 32 | (uint32_t)~list[i].take.tasks;
+        fits[i].then = (uint64_t)cell << 32 | list[i].host;
+        fits[i].at = i;
+    }
+    qsort(fits, count, sizeof(*fits), by_fit);
+    if (count)
+        memcpy(was, list, count * sizeof(*was));
+    for (size_t i = 0; i < count; i++)
+        list[i] = was[fits[i].at];
+    free(fits);
+    free(was);
 }
 
 /* False when a host that must be used cannot be. */
 static bool scan(struct chooser *c, const struct rule *rule)
 {
+    struct feature_last each = { 0 }, alike = { 0 };
     struct room_at at;
 
     candidates_clear(c);
@@ -45,8 +69,8 @@ static bool scan(struct chooser *c, const struct rule *rule)
         const struct node *node = c->sched->hosts.items[number].node;
         bool listed = rule->must.words && bitset_has(&rule->must, number);
         bool suits = (!rule->within || bitset_has(rule->within, number)) &&
-                     (!rule->each || feature_match(rule->each, node)) &&
-                     (!rule->alike || feature_match(rule->alike, node));
+                     (!rule->each || feature_match_next(rule->each, node, &each)) &&
+                     (!rule->alike || feature_match_next(rule->alike, node, &alike));
         uint32_t able = suits ? tasks_at(c, (uint32_t)number, &at) : 0;
         if (able)
             candidate(c, (uint32_t)number, able);
@@ -69,35 +93,52 @@ static bool has_counts(const struct chooser *c, const struct rule *rule, const s
     return tally.have == rule->sets->total;
 }
 
-/* The shortest run of neighbours that is enough and has every host that must be there. */
+/* Neighbours: a run of candidates. */
+struct run_of {
+    size_t first;
+    int64_t len, must, tasks;
+};
+
+static void run_grow(struct run_of *run, const struct chosen *one, const struct bitset *must,
+                     int64_t by)
+{
+    run->len += by;
+    run->must += must->words && bitset_has(must, one->host) ? by : 0;
+    run->tasks += by * (int64_t)one->take.tasks;
+}
+
+/*
+ * The shortest run of neighbours that is enough and has every host that must be there; of these the first. What
+ * is enough stays so when the run grows: both of its ends only go forward.
+ */
 static bool enough_contiguous(struct chooser *c, const struct rule *rule)
 {
     const struct shape *shape = c->shape;
     struct chosen *list = c->sched->candidates.items;
-    size_t count = c->sched->candidates.len, best = 0, best_len = SIZE_MAX;
-    size_t named = rule->must.words ? bitset_count(&rule->must) : 0;
+    size_t count = c->sched->candidates.len, best = 0;
+    int64_t best_len = INT64_MAX;
+    int64_t named = rule->must.words ? (int64_t)bitset_count(&rule->must) : 0;
+    struct run_of run = { 0 };
 
-    for (size_t first = 0; first < count; first++) {
-        uint64_t tasks = 0;
-        size_t must = 0;
-        for (size_t i = first; i < count && i - first < shape->max_nodes; i++) {
-            size_t len = i - first + 1;
-            if ((i > first && list[i].host != list[i - 1].host + 1) || len >= best_len)
-                break;
-            tasks += list[i].take.tasks;
-            must += named && bitset_has(&rule->must, list[i].host);
-            if (len >= shape->min_nodes && tasks >= shape->tasks && must == named &&
-                has_counts(c, rule, list + first, len)) {
-                best = first;
-                best_len = len;
-                break;
+    for (size_t i = 0; i < count; i++) {
+        if (run.len && list[i].host != list[i - 1].host + 1)
+            run = (struct run_of){ .first = i };
+        run_grow(&run, &list[i], &rule->must, 1);
+        while (run.len >= shape->min_nodes && run.tasks >= shape->tasks && run.must == named &&
+               has_counts(c, rule, list + run.first, (size_t)run.len)) {
+            if (run.len <= shape->max_nodes && run.len < best_len) {
+                best = run.first;
+                best_len = run.len;
             }
+            run_grow(&run, &list[run.first++], &rule->must, -1);
         }
+        while (run.len && run.len >= MIN(best_len, (int64_t)shape->max_nodes + 1))
+            run_grow(&run, &list[run.first++], &rule->must, -1);
     }
-    if (best_len == SIZE_MAX)
+    if (best_len == INT64_MAX)
         return false;
-    memmove(list, list + best, best_len * sizeof(*list));
-    c->sched->candidates.len = best_len;
+    memmove(list, list + best, (size_t)best_len * sizeof(*list));
+    c->sched->candidates.len = (size_t)best_len;
     return true;
 }
 
@@ -144,9 +185,7 @@ static bool try_rule(struct chooser *c, const struct rule *rule)
         return false;
     if (c->shape->contiguous)
         return enough_contiguous(c, rule);
-    if (c->sched->candidates.len)
-        qsort_r(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen), by_fit,
-                c);
+    sort_by_fit(c);
     size_t first = must_first(c, &rule->must);
     if (rule->sets && !counted_first(c, rule->sets, &first))
         return false;

@@ -173,8 +173,12 @@ struct near {
     struct chosen *list; /* all of them, in order of preference */
     bool *taken;
     size_t count;
-    bool *used_leaf; /* gave a segment */
-    uint32_t *hosts; /* by leaf: how many may be taken */
+    struct bitset among; /* their hosts */
+    uint32_t *by_host;   /* and which of them it is */
+    uint32_t *by_leaf;   /* candidates, leaf by leaf, in the same order */
+    uint32_t *first;     /* where each leaf begins there; one more at the end */
+    bool *used_leaf;     /* has one that must be used */
+    uint32_t *hosts;     /* by leaf: how many may be taken */
     uint64_t *tasks;
     uint32_t nodes_left; /* to be found still */
     uint64_t tasks_left;
@@ -189,7 +193,11 @@ static uint32_t leaf_of(const struct near *near, size_t i)
 
 static void take_one(struct near *near, size_t i)
 {
+    uint32_t leaf = leaf_of(near, i);
+
     near->taken[i] = true;
+    near->hosts[leaf]--;
+    near->tasks[leaf] -= near->list[i].take.tasks;
     near->used++;
     near->nodes_left -= near->nodes_left > 0;
     near->tasks_left -= MIN(near->tasks_left, near->list[i].take.tasks);
@@ -205,18 +213,22 @@ static uint32_t in_segments(const struct near *near, uint32_t hosts)
     return segment ? hosts / segment * segment : hosts;
 }
 
+static uint64_t word_of(const struct bitset *set, size_t word)
+{
+    return word * 64 < set->bits ? set->words[word] : 0;
+}
+
 static void count_leaves(struct near *near, const struct topo_switch *within)
 {
     memset(near->hosts, 0, near->c->sched->topo.leaves * sizeof(*near->hosts));
     memset(near->tasks, 0, near->c->sched->topo.leaves * sizeof(*near->tasks));
-    for (size_t i = 0; i < near->count; i++) {
-        if (near->taken[i] || !bitset_has(&within->hosts, near->list[i].host))
-            continue;
-        uint32_t leaf = leaf_of(near, i);
-        if (near->c->shape->spread_segments && near->used_leaf[leaf])
-            continue;
-        near->hosts[leaf]++;
-        near->tasks[leaf] += near->list[i].take.tasks;
+    for (size_t word = 0; word * 64 < near->among.bits; word++) {
+        uint64_t bits = word_of(&near->among, word) & word_of(&within->hosts, word);
+        for (; bits; bits &= bits - 1) {
+            uint32_t i = near->by_host[word * 64 + (size_t)__builtin_ctzll(bits)];
+            near->hosts[leaf_of(near, i)]++;
+            near->tasks[leaf_of(near, i)] += near->list[i].take.tasks;
+        }
     }
 }
 
@@ -245,18 +257,20 @@ static void take_leaf(struct near *near, uint32_t leaf, const struct topo_switch
     uint32_t room = in_segments(near, near->hosts[leaf]), segment = near->c->shape->segment;
     uint32_t most = near->c->shape->max_nodes, taken = 0;
 
-    for (size_t i = 0; i < near->count && taken < room && near->used < most; i++) {
+    for (uint32_t k = near->first[leaf];
+         k < near->first[leaf + 1] && taken < room && near->used < most; k++) {
+        uint32_t i = near->by_leaf[k];
         bool more = near->nodes_left || near->tasks_left || (segment && taken % segment);
         if (!more)
             break;
-        if (near->taken[i] || leaf_of(near, i) != leaf ||
-            !bitset_has(&within->hosts, near->list[i].host))
+        if (near->taken[i] || !bitset_has(&within->hosts, near->list[i].host))
             continue;
         take_one(near, i);
         taken++;
     }
     near->leaves += taken > 0;
-    near->used_leaf[leaf] = near->used_leaf[leaf] || taken;
+    if (taken && near->c->shape->spread_segments) /* it gives no other one */
+        near->hosts[leaf] = 0;
 }
 
 /* Those that must be used are taken first; the leaves they are on are used anyway. */
@@ -265,19 +279,16 @@ static bool take_must(struct near *near, size_t must, const struct topo_switch *
     for (size_t i = 0; i < must; i++) {
         if (!bitset_has(&within->hosts, near->list[i].host))
             return false;
-        bool new_leaf = true;
-        for (size_t k = 0; k < i; k++)
-            new_leaf = new_leaf && leaf_of(near, k) != leaf_of(near, i);
-        near->leaves += new_leaf;
-        take_one(near, i);
     }
     for (size_t i = 0; i < must; i++) {
-        count_leaves(near, within);
-        if (near->nodes_left || near->tasks_left) {
-            uint32_t before = near->leaves;
-            take_leaf(near, leaf_of(near, i), within);
-            near->leaves = before;
-        }
+        near->leaves += !near->used_leaf[leaf_of(near, i)];
+        near->used_leaf[leaf_of(near, i)] = true;
+        take_one(near, i);
+    }
+    for (size_t i = 0; i < must && (near->nodes_left || near->tasks_left); i++) {
+        uint32_t before = near->leaves;
+        take_leaf(near, leaf_of(near, i), within);
+        near->leaves = before;
     }
     return true;
 }
@@ -292,10 +303,10 @@ static bool take_within(struct near *near, size_t must, const struct topo_switch
     near->nodes_left = nodes;
     near->tasks_left = shape->tasks;
     near->used = near->leaves = 0;
+    count_leaves(near, within);
     if (!take_must(near, must, within))
         return false;
     while ((near->nodes_left || near->tasks_left) && near->used < shape->max_nodes) {
-        count_leaves(near, within);
         uint32_t leaf = best_leaf(near);
         if (leaf == UINT32_MAX)
             break;
@@ -343,8 +354,9 @@ static bool search(struct near *near, size_t must, uint32_t nodes)
         if (best != UINT32_MAX && at->level > topo->switches[best].level)
             break;
         size_t below = 0;
-        for (size_t k = 0; k < near->count; k++)
-            below += bitset_has(&at->hosts, near->list[k].host);
+        for (size_t word = 0; word * 64 < near->among.bits; word++)
+            below += (size_t)__builtin_popcountll(word_of(&near->among, word) &
+                                                  word_of(&at->hosts, word));
         if (below < nodes || !take_within(near, must, at, nodes))
             continue;
         if (near->leaves < best_leaves || (near->leaves == best_leaves && below < best_spare)) {
@@ -356,9 +368,52 @@ static bool search(struct near *near, size_t must, uint32_t nodes)
     return best != UINT32_MAX && take_within(near, must, &topo->switches[best], nodes);
 }
 
-bool choose_near(struct chooser *c, size_t must)
+static void near_init(struct near *near, struct chooser *c)
 {
     const struct topo *topo = &c->sched->topo;
+    size_t hosts = c->sched->hosts.len;
+
+    near->list = NEW_ARRAY(struct chosen, near->count + 1);
+    near->taken = NEW_ARRAY(bool, near->count + 1);
+    near->hosts = NEW_ARRAY(uint32_t, topo->leaves + 1);
+    near->used_leaf = NEW_ARRAY(bool, topo->leaves + 1);
+    near->tasks = NEW_ARRAY(uint64_t, topo->leaves + 1);
+    near->by_host = NEW_ARRAY(uint32_t, hosts + 1);
+    near->by_leaf = NEW_ARRAY(uint32_t, near->count + 1);
+    near->first = NEW_ARRAY(uint32_t, topo->leaves + 2);
+    bitset_init(&near->among, hosts);
+    if (near->count)
+        memcpy(near->list, c->sched->candidates.items, near->count * sizeof(*near->list));
+    for (uint32_t i = 0; i < near->count; i++) {
+        if (leaf_of(near, i) == UINT32_MAX) /* (2) */
+            continue;
+        bitset_add(&near->among, near->list[i].host);
+        near->by_host[near->list[i].host] = i;
+        near->first[leaf_of(near, i) + 2]++;
+    }
+    for (uint32_t leaf = 2; leaf < topo->leaves + 2; leaf++)
+        near->first[leaf] += near->first[leaf - 1];
+    for (uint32_t i = 0; i < near->count; i++) {
+        if (leaf_of(near, i) != UINT32_MAX)
+            near->by_leaf[near->first[leaf_of(near, i) + 1]++] = i;
+    }
+}
+
+static void near_done(struct near *near)
+{
+    free(near->list);
+    free(near->taken);
+    free(near->hosts);
+    free(near->used_leaf);
+    free(near->tasks);
+    free(near->by_host);
+    free(near->by_leaf);
+    free(near->first);
+    bitset_done(&near->among);
+}
+
+bool choose_near(struct chooser *c, size_t must)
+{
     const struct shape *shape = c->shape;
     struct near near = { .c = c, .count = c->sched->candidates.len };
 
@@ -372,23 +427,13 @@ bool choose_near(struct chooser *c, size_t must)
             }
         }
     }
-    near.list = NEW_ARRAY(struct chosen, near.count + 1);
-    near.taken = NEW_ARRAY(bool, near.count + 1);
-    near.hosts = NEW_ARRAY(uint32_t, topo->leaves + 1);
-    near.used_leaf = NEW_ARRAY(bool, topo->leaves + 1);
-    near.tasks = NEW_ARRAY(uint64_t, topo->leaves + 1);
-    if (near.count)
-        memcpy(near.list, c->sched->candidates.items, near.count * sizeof(*near.list));
+    near_init(&near, c);
     bool good = shape->wish_nodes > shape->min_nodes && search(&near, must, shape->wish_nodes);
     good = good || search(&near, must, shape->min_nodes);
     if (good && shape->switches && near.leaves > shape->switches)
         good = waited(c);
     if (good)
         keep_taken(&near);
-    free(near.list);
-    free(near.taken);
-    free(near.hosts);
-    free(near.used_leaf);
-    free(near.tasks);
+    near_done(&near);
     return good;
 }

@@ -54,7 +54,7 @@ static const char *const shapes[] = {
     "x=c[1-3] c=3",
     "C=fast c=2",
     "p=main,gpu c=3",
-    "contig N=3",
+    "contig N=3", "contig N=1-5 n=7", "contig n=9 w=n2",
     "exuser c=2",
     "array=0-5%2 c=2",
     "array=1-3 gres=gpu:1",

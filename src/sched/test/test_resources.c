@@ -316,6 +316,64 @@ static void labels_keep_apart(void **state)
     rig_free(rig);
 }
 
+/* The first of the shortest runs of empty nodes that have room for its tasks: eight a node, or two. */
+static const char *neighbours(unsigned taken, uint32_t nodes, uint32_t tasks)
+{
+    static char text[200];
+    unsigned best = 0, best_len = 99;
+
+    for (unsigned first = 1; first <= 12; first++) {
+        uint32_t sum = 0;
+        for (unsigned last = first; last <= 12 && !(taken >> last & 1); last++) {
+            sum += last % 3 ? 8 : 2;
+            if (last - first + 1 >= nodes && sum >= tasks && last - first + 1 < best_len) {
+                best = first;
+                best_len = last - first + 1;
+            }
+        }
+    }
+    if (!best)
+        return "";
+    snprintf(text, sizeof(text), "n%u %u", best, best_len);
+    return text;
+}
+
+static void the_shortest_run_of_neighbours(void **state)
+{
+    char toml[1000] = "cluster_name = \"t\"\n" MAIN;
+
+    for (unsigned i = 1; i <= 12; i++)
+        snprintf(toml + strlen(toml), sizeof(toml) - strlen(toml),
+                 "[[nodes]]\nnames = \"n%u\"\ncpus = %u\n", i, i % 3 ? 8 : 2);
+    struct rig *rig = rig_new(toml);
+    (void)state;
+    for (unsigned turn = 0; turn < 400; turn++) {
+        unsigned seed = turn * 2654435761U, taken = seed >> 9 & seed >> 20 & 0x1ffe;
+        uint32_t nodes = 1 + seed % 4, tasks = nodes + seed / 7 % 30, ids[13] = { 0 };
+        char words[80], found[80] = "";
+        for (unsigned i = 1; i <= 12; i++) {
+            snprintf(words, sizeof(words), "w=n%u ex", i);
+            ids[i] = taken >> i & 1 ? rig_submit(rig, words) : 0;
+        }
+        rig_plan(rig);
+        snprintf(words, sizeof(words), "N=%u-12 n=%u ex contig fewnodes", nodes, tasks);
+        ids[0] = rig_submit(rig, words);
+        rig_plan(rig);
+        if (ids[0] && rig_runs(rig, ids[0])) {
+            const struct job_run *run = rig_job(rig, ids[0])->run;
+            snprintf(found, sizeof(found), "%s %u", run->parts[0].name, run->count);
+        }
+        assert_string_equal(found, ids[0] ? neighbours(taken, nodes, tasks) : "");
+        for (unsigned i = 0; i <= 12; i++) {
+            if (ids[i])
+                rig_cancel(rig, ids[i]);
+            if (ids[i] && rig_job(rig, ids[i])->run)
+                rig_release(rig, ids[i]);
+        }
+    }
+    rig_free(rig);
+}
+
 /* ---- topology ---- */
 
 #define TREE                                                \
@@ -486,4 +544,5 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
           UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
           UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block),
-          UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone))
+          UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
+          UNIT(the_shortest_run_of_neighbours))

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_wide.c - jobs of thousands of nodes: rows of bench_shocks.c
+ *
+ * Each goes before the million that waits, behind those of wide_before(), and is promised a start. What is
+ * asked about them is answered in one turn: that is timed as if it were a slice.
+ */
+#include "bench_wide.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* The first of the wide ones goes before the next. */
+static unsigned next_priority = 4294966000;
+static VEC(uint32_t) submitted;
+
+static void submit(struct load *load, const char *words)
+{
+    char all[4096];
+
+    snprintf(all, sizeof(all), "prio=%u %s", --next_priority, words);
+    uint32_t id = rig_submit(load->rig, all);
+    if (!id) {
+        fprintf(stderr, "bench-sched: refused: %s\n", all);
+        exit(1);
+    }
+    vec_push(&submitted, id);
+}
+
+void wide_before(struct load *load)
+{
+    next_priority = 4294967000;
+    for (unsigned i = 0; i < 64; i++)
+        submit(load, "N=20 ex t=86400 uid=1");
+    next_priority = 4294966000;
+    vec_clear(&submitted);
+}
+
+void wide_het3(struct load *load)
+{
+    char words[256];
+
+    snprintf(words, sizeof(words),
+             "N=1000 ex t=600 uid=1 : prio=%u N=1000 ex t=900 uid=1 : "
+             "prio=%u N=1000 ex gres=gpu:h100:8 t=600 uid=1",
+             next_priority - 1, next_priority - 1);
+    submit(load, words);
+}
+
+void wide_uneven(struct load *load)
+{
+    submit(load, "N=2000-9000 n=200000 t=600 uid=1");
+}
+
+void wide_all(struct load *load)
+{
+    submit(load, "N=10000 ex t=600 uid=1");
+}
+
+void wide_contig(struct load *load)
+{
+    submit(load, "N=3000 ex contig t=600 uid=1");
+}
+
+void wide_named(struct load *load)
+{
+    submit(load, "N=2000 w=c[1001-3000] ex t=600 uid=1");
+}
+
+void wide_either(struct load *load)
+{
+    submit(load, "N=1500 ex t=600 uid=1 C=[c0|g0|c10|g10|(c20|c30|c40)|(g20|g30|g40)|c50|c60]");
+}
+
+void wide_features(struct load *load)
+{
+    struct str words = { 0 };
+
+    str_add(&words, "N=3000 ex t=600 uid=1 C=c0");
+    for (unsigned i = 1; i < 200; i++)
+        str_addf(&words, "|%s%u", i < 100 ? "c" : "g", i % 100);
+    submit(load, str_text(&words));
+    str_done(&words);
+}
+
+void wide_switch(struct load *load)
+{
+    submit(load, "N=18 ex switches=1 swait=86400 t=600 uid=1");
+}
+
+void wide_leaves(struct load *load)
+{
+    submit(load, "N=2000 ex t=600 uid=1");
+}
+
+static double cpu_ms(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+    return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
+}
+
+static void as_slice(struct load *load, double from_ms)
+{
+    double took = cpu_ms() - from_ms;
+
+    load->rig->slice_ms = took > load->rig->slice_ms ? took : load->rig->slice_ms;
+    load->rig->plan_ms += took;
+}
+
+void wide_explain(struct load *load)
+{
+    struct arena arena;
+    struct explanation about;
+
+    arena_init(&arena);
+    for (size_t i = 0; i < submitted.len; i++) {
+        const struct job *job = rig_job(load->rig, submitted.items[i]);
+        if (!job || job->state != JOB_PENDING)
+            continue;
+        double from_ms = cpu_ms();
+        sched_explain(load->rig->sched, job, load->rig->now_us, &arena, &about);
+        as_slice(load, from_ms);
+        arena_reset(&arena);
+    }
+    arena_done(&arena);
+}
+
+void wide_start(struct load *load)
+{
+    double from_ms = cpu_ms();
+
+    load->rig->now_us += 2 * US_PER_S;
+    rig_wait(load->rig, 0);
+    sched_forecast(load->rig->sched, load->rig->now_us);
+    as_slice(load, from_ms);
+    from_ms = cpu_ms();
+    rig_test(load->rig, "N=1000 ex t=600 uid=1 : N=1000 ex gres=gpu:h100:8 t=600 uid=1");
+    as_slice(load, from_ms);
+}
