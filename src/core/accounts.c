@@ -540,15 +540,6 @@ void accounts_see_partitions(struct state *state)
     }
 }
 
-static bool same_charges(const struct accounts *a, const struct accounts *b)
-{
-    bool same = a->tres_count == b->tres_count;
-
-    for (size_t i = 0; same && i < a->tres_count; i++)
-        same = str_eq(a->tres[i].name, b->tres[i].name);
-    return same;
-}
-
 void accounts_rebuild(struct state *state)
 {
     struct accounts *old = state->accounts;
@@ -565,7 +556,7 @@ void accounts_rebuild(struct state *state)
     state->accounts = fresh;
     begin_usage(state);
     accounts_see_partitions(state);
-    tabs_recount(state, true, !same_charges(old, fresh));
+    tabs_recount(state, true);
     accounts_free(old);
     state->priority_us = state->time_us;
     fairshare_update(state);
@@ -596,5 +587,5 @@ void accounts_follow(struct state *state)
         zero(state, &(*at)->holder);
     vec_each (struct holder *, at, &accounts->parts)
         zero(state, *at);
-    tabs_recount(state, false, false);
+    tabs_recount(state, false);
 }

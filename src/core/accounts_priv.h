@@ -19,12 +19,23 @@ struct part_totals {
     uint32_t has_weights;
 };
 
+/* Of running jobs: how much they have, times the second it ends by, and what grows with time. */
+struct tab_sum {
+    uint64_t used, run_end;
+    uint64_t rate; /* of those that are not suspended, without the usage factor */
+};
+/* A kind of GRES or a licence, counted or not: which are is for the configuration of the day to say. */
+struct tab_thing {
+    const char *name, *type;
+    bool is_licence;
+    struct tab_sum sum;
+};
 /* What runs of a tab in one partition, added up. */
 struct tab_run {
     const char *partition;
     uint32_t jobs, going; /* all; those that are not suspended */
-    uint64_t used[TRES_MOST], run_end[TRES_MOST];
-    uint64_t rate[TRES_MOST]; /* of those that go, without the usage factor */
+    struct tab_sum fixed[TRES_FIXED];
+    VEC(struct tab_thing) things;
 };
 
 /* A waiting job that does not age yet, and all of them of a tab; accrue.c. */
@@ -43,7 +54,6 @@ struct tab_record {
     uint32_t at;   /* among all tabs */
     uint32_t open; /* jobs that have not ended; tasks of an array one by one */
     uint32_t submitted, accruing;
-    bool kept; /* runs are added up; tabs.c (2) */
     VEC(struct tab_run) runs;
     struct ageless_heap ageless;
     struct accrue_line *line; /* that it is a part of, or NULL */
@@ -154,17 +164,20 @@ const char *tab_partition(const struct tab_record *tab); /* the first one */
 /* Which association and QOS a job belongs to; between counting it out and in. */
 void job_bind(struct state *state, struct job *job);
 void tab_drop(struct state *state, const struct tab *tab); /* NULL is nothing */
-struct tab_run *tab_run(struct state *state, struct tab_record *tab, const char *partition);
-void tab_run_add(const struct state *state, struct tab_run *run, const struct job *job,
-                 const struct charge *charge, uint64_t by);
-bool tab_is_kept(const struct state *state, const struct tab_record *tab);
+/* One more (by 1) or one less (by -1) such job runs. */
+void tab_run_add(struct state *state, const struct job *job, uint64_t by);
+/* What a run has of the TRES that are counted. */
+void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
+                  struct tab_sum out[TRES_MOST]);
 /* Counters that begin at nothing get what the tabs add up to. */
-void tabs_recount(struct state *state, bool rebind, bool charges_changed);
+void tabs_recount(struct state *state, bool rebind);
 /* Is there a job that has not ended and asked for the partition? */
 bool tabs_use(const struct state *state, const char *partition);
 
 /* charge.c */
 bool job_is_counted_running(const struct job *job);
+bool tres_is_gres(const struct tres *tres, const char *name, const char *type);
+bool tres_is_licence(const struct tres *tres, const char *name);
 void limits_count_tab(struct state *state, const struct tab_record *tab);
 
 /* limits.c */

@@ -25,15 +25,24 @@ static void add_one(struct charge *charge, size_t index, uint64_t count)
     charge->node[index] = MAX(charge->node[index], count);
 }
 
+bool tres_is_gres(const struct tres *tres, const char *name, const char *type)
+{
+    return tres->kind == TRES_IS_GRES && str_eq(tres->what, name) &&
+           (!tres->type || str_eq(tres->type, type));
+}
+
+bool tres_is_licence(const struct tres *tres, const char *name)
+{
+    return tres->kind == TRES_IS_LICENSE && str_eq(tres->what, name);
+}
+
 void charge_add(const struct state *state, struct charge *charge, const char *gres,
                 const char *type, uint64_t count)
 {
     const struct accounts *accounts = state->accounts;
 
     for (size_t i = TRES_FIXED; i < accounts->tres_count; i++) {
-        const struct tres *tres = &accounts->tres[i];
-        if (tres->kind == TRES_IS_GRES && str_eq(tres->what, gres) &&
-            (!tres->type || str_eq(tres->type, type)))
+        if (tres_is_gres(&accounts->tres[i], gres, type))
             add_one(charge, i, count);
     }
 }
@@ -55,8 +64,7 @@ static void add_licences(const struct state *state, struct charge *charge,
     /* Of "a or b" it is not known here which: such licences are not limited. */
     for (size_t l = 0; l < shape->licence_count && !shape->licence_any; l++) {
         for (size_t i = TRES_FIXED; i < accounts->tres_count; i++) {
-            if (accounts->tres[i].kind == TRES_IS_LICENSE &&
-                str_eq(accounts->tres[i].what, shape->licences[l].name))
+            if (tres_is_licence(&accounts->tres[i], shape->licences[l].name))
                 charge->tres[i] += shape->licences[l].count;
         }
     }
@@ -269,24 +277,26 @@ void limits_count(struct state *state, const struct job *job, int sign, uint64_t
         for (size_t i = 0; i < count; i++)
             holders[i]->accruing += (uint32_t)(by * weight);
     }
-    if (!job_is_counted_running(job) || !tab->kept)
+    if (!job_is_counted_running(job))
+        return;
+    tab_run_add(state, job, by);
+    count = holders_of(state, &who, partition_at(state, job->run->partition), true, holders);
+    if (!count)
         return;
     struct charge charge;
     charge_given(state, job, &charge);
-    tab_run_add(state, tab_run(state, tab, job->run->partition), job, &charge, by);
-    count = holders_of(state, &who, partition_at(state, job->run->partition), true, holders);
     for (size_t i = 0; i < count; i++)
         count_run(state, job, holders[i], &charge, by);
 }
 
 static void count_runs(struct state *state, struct holder *holder, const struct tab_run *run,
-                       uint64_t factor)
+                       const struct tab_sum *sums, uint64_t factor)
 {
     holder->jobs += run->jobs;
     for (size_t k = 0; k < state->accounts->tres_count; k++) {
-        holder->used[k] += run->used[k];
-        holder->run_end[k] += run->run_end[k];
-        holder->rate[k] += holder->keeps ? run->rate[k] * factor : 0;
+        holder->used[k] += sums[k].used;
+        holder->run_end[k] += sums[k].run_end;
+        holder->rate[k] += holder->keeps ? sums[k].rate * factor : 0;
     }
     holder->wall_rate += holder->keeps ? run->going * factor : 0;
 }
@@ -307,8 +317,12 @@ void limits_count_tab(struct state *state, const struct tab_record *tab)
         if (!run->jobs)
             continue;
         count = holders_of(state, &who, partition_at(state, run->partition), true, holders);
+        if (!count)
+            continue;
+        struct tab_sum sums[TRES_MOST];
+        tab_run_sums(state->accounts, run, sums);
         for (size_t i = 0; i < count; i++)
-            count_runs(state, holders[i], run, factor);
+            count_runs(state, holders[i], run, sums, factor);
     }
 }
 

@@ -6,8 +6,8 @@
  * tabs, so a new configuration, or another QOS of a partition, adds up tabs and looks at no job.
  *
  * (1) A tab lives as long as a job refers to it. Its sums follow from the records of its jobs.
- * (2) What runs is summed only for a tab that some holder may count (tab_is_kept): a cluster without
- *     accounts does not pay for it. Where that changes, what runs is added up again.
+ * (2) What runs is summed by what it is, whether it is counted as a TRES now or not: so a TRES that is
+ *     new is counted by a look at the tabs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,12 +43,6 @@ static void bind(const struct state *state, struct tab_record *tab)
     tab->tab.qos = state_qos(state, tab->qos);
 }
 
-/* (2) */
-bool tab_is_kept(const struct state *state, const struct tab_record *tab)
-{
-    return tab->tab.assoc || tab->tab.qos || state->accounts->part_qos;
-}
-
 static struct tab_record *tab_new(struct state *state, const struct job *job, struct span key)
 {
     struct tab_record *tab = mem_new(sizeof(*tab) + key.len);
@@ -62,8 +56,17 @@ static struct tab_record *tab_new(struct state *state, const struct job *job, st
     tab->at = (uint32_t)state->tabs.len;
     vec_push(&state->tabs, tab);
     bind(state, tab);
-    tab->kept = tab_is_kept(state, tab);
     return tab;
+}
+
+static void run_done(struct state *state, struct tab_run *run)
+{
+    vec_each (struct tab_thing, thing, &run->things) {
+        words_drop(&state->words, thing->name);
+        words_drop(&state->words, thing->type);
+    }
+    vec_done(&run->things);
+    words_drop(&state->words, run->partition);
 }
 
 static void tab_free(struct state *state, struct tab_record *tab)
@@ -75,7 +78,7 @@ static void tab_free(struct state *state, struct tab_record *tab)
     accrue_leave(tab);
     vec_done(&tab->ageless);
     vec_each (struct tab_run, run, &tab->runs)
-        words_drop(&state->words, run->partition);
+        run_done(state, run);
     vec_done(&tab->runs);
     owner_drop(state, tab->owner);
     words_drop(&state->words, tab->account);
@@ -118,7 +121,7 @@ void job_bind(struct state *state, struct job *job)
 
 /* ---- what runs ---- */
 
-struct tab_run *tab_run(struct state *state, struct tab_record *tab, const char *partition)
+static struct tab_run *run_in(struct state *state, struct tab_record *tab, const char *partition)
 {
     vec_each (struct tab_run, run, &tab->runs) {
         if (run->partition == partition)
@@ -128,56 +131,103 @@ struct tab_run *tab_run(struct state *state, struct tab_record *tab, const char 
     return &tab->runs.items[tab->runs.len - 1];
 }
 
-void tab_run_add(const struct state *state, struct tab_run *run, const struct job *job,
-                 const struct charge *charge, uint64_t by)
+static struct tab_sum *sum_of(struct state *state, struct tab_run *run, const char *name,
+                              const char *type, bool is_licence)
 {
-    uint64_t end_s = (uint64_t)(job->run->start_us / US_PER_S + limits_seconds(job));
-    uint64_t goes = job->state == JOB_SUSPENDED ? 0 : by;
+    vec_each (struct tab_thing, thing, &run->things) {
+        if (thing->is_licence == is_licence && str_eq(thing->name, name) &&
+            str_eq(thing->type, type))
+            return &thing->sum;
+    }
+    vec_push(&run->things, (struct tab_thing){ .name = words_take(&state->words, name),
+                                               .type = words_take(&state->words, type),
+                                               .is_licence = is_licence });
+    return &run->things.items[run->things.len - 1].sum;
+}
+
+/* How many jobs more, until when, and of those that go. */
+struct adding {
+    uint64_t by, end_s, goes;
+};
+
+static void sum_add(struct tab_sum *sum, uint64_t count, const struct adding *adding)
+{
+    sum->used += count * adding->by;
+    sum->run_end += count * adding->by * adding->end_s; /* wraps around and back */
+    sum->rate += count * adding->goes;
+}
+
+static void add_things(struct state *state, struct tab_run *run, const struct job *job,
+                       const struct adding *adding)
+{
+    const struct shape *shape = job->shape;
+
+    for (unsigned i = 0; i < job->run->count; i++) {
+        const struct job_part *part = &job->run->parts[i];
+        for (size_t g = 0; g < part->gres_count && !part->left; g++)
+            sum_add(sum_of(state, run, part->gres[g].name, part->gres[g].type, false),
+                    part->gres[g].count, adding);
+    }
+    for (size_t l = 0; l < shape->licence_count && !shape->licence_any; l++)
+        sum_add(sum_of(state, run, shape->licences[l].name, NULL, true), shape->licences[l].count,
+                adding);
+}
+
+void tab_run_add(struct state *state, const struct job *job, uint64_t by)
+{
+    struct tab_run *run = run_in(state, tab_record(job->tab), job->run->partition);
+    struct adding adding = { .by = by,
+                             .end_s =
+                                 (uint64_t)(job->run->start_us / US_PER_S + limits_seconds(job)),
+                             .goes = job->state == JOB_SUSPENDED ? 0 : by };
+    uint64_t fixed[TRES_FIXED] = { 0 };
 
     run->jobs += (uint32_t)by;
-    run->going += (uint32_t)goes;
-    for (size_t k = 0; k < state->accounts->tres_count; k++) {
-        run->used[k] += charge->tres[k] * by;
-        run->run_end[k] += charge->tres[k] * by * end_s; /* wraps around and back */
-        run->rate[k] += charge->tres[k] * goes;
-    }
-}
-
-static void add_run(struct state *state, struct job *job, void *ctx)
-{
-    struct tab_record *tab = tab_record(job->tab);
-    struct charge charge;
-
-    (void)ctx;
-    if (!tab->kept || !job_is_counted_running(job))
+    run->going += (uint32_t)adding.goes;
+    if (job->beside)
         return;
-    charge_given(state, job, &charge);
-    tab_run_add(state, tab_run(state, tab, job->run->partition), job, &charge, 1);
+    for (unsigned i = 0; i < job->run->count; i++) {
+        const struct job_part *part = &job->run->parts[i];
+        if (part->left)
+            continue;
+        fixed[TRES_CPU] += part->cpus;
+        fixed[TRES_MEM] += part->mem_mb;
+        fixed[TRES_NODE]++;
+    }
+    fixed[TRES_BILLING] = job->run->has_billing ? job->run->billing : fixed[TRES_CPU];
+    for (size_t k = 0; k < TRES_FIXED; k++)
+        sum_add(&run->fixed[k], fixed[k], &adding);
+    add_things(state, run, job, &adding);
 }
 
-static void recount_runs(struct state *state)
+/* (2) */
+void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
+                  struct tab_sum out[TRES_MOST])
 {
-    vec_each (struct tab_record *, at, &state->tabs) {
-        vec_each (struct tab_run, run, &(*at)->runs)
-            *run = (struct tab_run){ .partition = run->partition };
-        (*at)->kept = tab_is_kept(state, *at);
+    memset(out, 0, TRES_MOST * sizeof(*out));
+    memcpy(out, run->fixed, sizeof(run->fixed));
+    vec_each (struct tab_thing, thing, &run->things) {
+        for (size_t k = TRES_FIXED; k < accounts->tres_count; k++) {
+            const struct tres *tres = &accounts->tres[k];
+            if (thing->is_licence ? !tres_is_licence(tres, thing->name)
+                                  : !tres_is_gres(tres, thing->name, thing->type))
+                continue;
+            out[k].used += thing->sum.used;
+            out[k].run_end += thing->sum.run_end;
+            out[k].rate += thing->sum.rate;
+        }
     }
-    holding_each(state, add_run, NULL);
 }
 
 /* ---- all of them ---- */
 
-void tabs_recount(struct state *state, bool rebind, bool charges_changed)
+void tabs_recount(struct state *state, bool rebind)
 {
     vec_each (struct tab_record *, at, &state->tabs) {
         if (rebind)
             bind(state, *at);
-        charges_changed = charges_changed || tab_is_kept(state, *at) != (*at)->kept;
-    }
-    if (charges_changed)
-        recount_runs(state);
-    vec_each (struct tab_record *, at, &state->tabs)
         limits_count_tab(state, *at);
+    }
     accrue_regroup(state);
 }
 

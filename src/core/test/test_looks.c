@@ -90,6 +90,49 @@ static void partition(struct fix *fix, PartitionSpec *spec)
     assert_in_range(looks(fix) - before, 0, FEW);
 }
 
+static void more_tres(Config *config)
+{
+    config->n_accounting_tres = 1;
+    config->accounting_tres = NEW_ARRAY(char *, 1);
+    config->accounting_tres[0] = mem_strdup("license/matlab");
+}
+
+/* What is counted from now on is known of jobs that run, also of those that nobody counted. */
+static void what_is_counted_anew_looks_at_no_job_that_runs(void **unused)
+{
+    struct fix *fix = fix_new(NODES);
+    JobSpec spec = fix_spec();
+    PartitionSpec qos = PARTITION_SPEC__INIT;
+    struct err err = { 0 };
+    size_t count, found = 0;
+
+    (void)unused;
+    fix->check = false;
+    spec.licenses = (char *)"matlab:1";
+    spec.account = (char *)"phys";
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(fix_start(fix, fix_submit(fix, &spec), i ? "n2" : "n1", 2), ERR_OK);
+    configure(fix, nothing);
+    uint64_t before = fix->state->looked;
+    configure(fix, more_tres);
+    const struct tres *tres = state_tres(fix->state, &count);
+    while (found < count && !str_eq(tres[found].name, "license/matlab"))
+        found++;
+    assert_in_range(found, 1, count - 1);
+    const struct assoc *alice = state_assoc(fix->state, "phys", "alice", NULL);
+    assert_int_equal(alice->holder.used[found], 2);
+    assert_int_equal(alice->holder.rate[found], 2000);
+
+    qos.name = (char *)"main";
+    qos.qos = (char *)"tiny";
+    partition(fix, &qos);
+    assert_int_equal(state_qos(fix->state, "tiny")->holder.jobs, 2);
+    assert_int_equal(state_qos(fix->state, "tiny")->holder.used[TRES_CPU], 4);
+    assert_int_equal(fix->state->looked, before);
+    assert_int_equal(core_check(fix->state, &err), 0);
+    fix_free(fix);
+}
+
 static void a_partition_that_changes_looks_at_no_job_that_waits(void **unused)
 {
     struct fix *fix = with_jobs();
@@ -135,5 +178,6 @@ static void a_reservation_that_goes_looks_at_who_asked_for_one(void **unused)
 }
 
 UNIT_MAIN(UNIT(a_new_configuration_looks_at_no_job_that_waits),
+          UNIT(what_is_counted_anew_looks_at_no_job_that_runs),
           UNIT(a_partition_that_changes_looks_at_no_job_that_waits),
           UNIT(a_reservation_that_goes_looks_at_who_asked_for_one))
