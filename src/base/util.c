@@ -12,12 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const uintptr_t FAR_BYTES = UINT64_C(1) << 36;
+
 void freep(void *ptr_to_ptr)
 {
     void **ptr = ptr_to_ptr;
 
     free(*ptr);
     *ptr = NULL;
+}
+
+static char *high; /* of all threads; large things have mappings of their own, far from the heap */
+
+char *mem_high(void)
+{
+    return __atomic_load_n(&high, __ATOMIC_RELAXED);
 }
 
 static void *checked(void *memory)
@@ -27,6 +36,8 @@ static void *checked(void *memory)
         fwrite(text, 1, sizeof(text) - 1, stderr);
         abort();
     }
+    if ((uintptr_t)memory - (uintptr_t)mem_high() - 1 < FAR_BYTES || !mem_high())
+        __atomic_store_n(&high, memory, __ATOMIC_RELAXED);
     return memory;
 }
 

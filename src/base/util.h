@@ -51,6 +51,7 @@ void *mem_try(size_t size); /* zeroed, or NULL */
  * pieces at once when somebody next asks for something large. Call it first in main().
  */
 void mem_steady(void);
+char *mem_high(void); /* the highest address in the heap that any of these gave */
 
 #define NEW(type)          ((type *)mem_new(sizeof(type)))
 #define NEW_ARRAY(type, n) ((type *)mem_new(sizeof(type) * (size_t)(n)))

@@ -12,6 +12,7 @@
 #include "spurctld/serve.h"
 #include "sys/daemon.h"
 #include "sys/files.h"
+#include "sys/heap.h"
 #include "sys/log.h"
 #include "sys/signals.h"
 
@@ -162,6 +163,7 @@ int main(int argc, char **argv)
     struct err err = { 0 };
 
     mem_steady();
+    heap_begin();
     files_hold_standard();
     int code = read_arguments(argc, argv, &a);
 

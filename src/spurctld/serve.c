@@ -173,6 +173,7 @@ static void on_prepare(uv_prepare_t *prepare)
     tell_leader(server);
     server_controllers_turn(server);
     server_journal_turn(server);
+    server_heap_turn(server);
     server_snapshot_maybe(server);
     ctl_flush(server->ctl);
     count_turn(server);
@@ -426,6 +427,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 
 static void finish(struct server *server)
 {
+    server_heap_end(server);
     rpc_server_free(server->rpc);
     links_free(server->links);
     peers_free(server->peers);

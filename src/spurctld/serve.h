@@ -84,6 +84,7 @@ struct server {
     struct snapshot_child *snapshot;
     uint64_t snapshot_index; /* the last one that a child wrote */
     int64_t snapshot_after_us;
+    bool heap_mending, heap_stop;
     int64_t start_us;
     bool stopping;
     int exit_code;
@@ -125,6 +126,11 @@ bool server_is_login(const struct server *server, const char *node);
 void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
 void server_snapshot_abandon(struct server *server); /* ends the child */
+
+/* heaps.c: huge pages for the heap */
+void server_heap_turn(struct server *server); /* in every turn of the loop */
+void server_heap_mend(struct server *server); /* after a forked child */
+void server_heap_end(struct server *server);
 
 /* journals.c: what accounting will read */
 int server_journal_open(struct server *server, struct err *err);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap.c - a heap in huge pages that is there before it is used
+ *
+ * (1) The allocator of libc takes small memory from the end of one region that grows (sbrk). Where in
+ *     it the unused rest begins, it does not say; mem_high() is the highest address that it gave.
+ * (2) To let it grow we ask for a little more than the rest and give that back. It writes the head of
+ *     its new rest, one page of 4 KiB; only then are huge pages asked for and a worker sent ahead.
+ * (3) What is larger than APART_BYTES has a mapping of its own, which moves instead of being copied
+ *     when it grows. These are found by name in /proc when they are mended.
+ */
+#include "sys/heap.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+/* Not in the headers of Debian 12. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum {
+    HUGE_BYTES = 2 << 20,
+    SMALL_HEAP = 64 << 20, /* less is left alone */
+    AHEAD_LEAST = 4 << 20,
+    AHEAD_MOST = 16 << 20,
+    AGAIN_BYTES = 1 << 20,  /* used since a try that found a hole in the heap */
+    APART_BYTES = 4 << 20,  /* copying that much takes less than a millisecond */
+    TRIM_BYTES = 256 << 20, /* unused at the end goes back to the kernel when it is that much */
+    LARGE_BYTES = 16 << 20, /* (3) more than a stack */
+    PIECE_BYTES = 32 << 20, /* mended in one call */
+    NEVER_APART = 0,
+    APART_MOST = 65536, /* mappings; libc's own value */
+};
+
+static struct {
+    char *begin, *end; /* of the region, as we last saw it */
+    char *tried;       /* how far it was used when we last asked for more */
+    bool large;
+} heap;
+
+void heap_begin(void)
+{
+    heap.begin = heap.end = sbrk(0);
+    mallopt(M_MMAP_THRESHOLD, APART_BYTES);
+}
+
+static char *up(char *at)
+{
+    return at + (-(uintptr_t)at & (HUGE_BYTES - 1));
+}
+
+static char *down(char *at)
+{
+    return at - ((uintptr_t)at & (HUGE_BYTES - 1));
+}
+
+static size_t ahead_bytes(void)
+{
+    size_t used = (size_t)(heap.end - heap.begin);
+
+    return MIN(MAX(used / 64, (size_t)AHEAD_LEAST), (size_t)AHEAD_MOST);
+}
+
+/* (2) */
+static void grow(size_t rest)
+{
+    mallopt(M_MMAP_MAX, NEVER_APART);
+    mallopt(M_TOP_PAD, (int)(2 * ahead_bytes()));
+    void *volatile memory = malloc(rest + 1); /* volatile: or the compiler sees no use for it */
+    free(memory);
+    mallopt(M_MMAP_MAX, APART_MOST);
+}
+
+bool heap_ahead(struct heap_range *out)
+{
+    char *high = mem_high(), *end = sbrk(0);
+
+    if (end - heap.begin < SMALL_HEAP)
+        return false;
+    if (!heap.large) {
+        __atomic_store_n(&heap.large, true, __ATOMIC_RELAXED);
+        heap.end = heap.begin;
+        mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
+    }
+    if (high < heap.begin || high >= end)
+        high = end;
+    if ((size_t)(end - high) < ahead_bytes() &&
+        (heap.tried < heap.begin || high < heap.tried || high - heap.tried >= AGAIN_BYTES)) {
+        heap.tried = high;
+        grow((size_t)(end - high));
+        end = sbrk(0);
+    }
+    if (end <= heap.end) {
+        heap.end = end;
+        return false;
+    }
+    *out = (struct heap_range){ MAX(down(heap.end), up(heap.begin)), down(end) };
+    heap.end = out->to; /* the last piece when it is whole */
+    if (out->from >= out->to)
+        return false;
+    madvise(out->from, (size_t)(out->to - out->from), MADV_HUGEPAGE);
+    return true;
+}
+
+/* ---- in a worker ---- */
+
+static bool goes_on(const bool *stop)
+{
+    return !__atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
+static void collapse(char *from, char *to, const bool *stop)
+{
+    while (from < to && goes_on(stop)) {
+        size_t piece = MIN((size_t)(to - from), (size_t)PIECE_BYTES);
+        madvise(from, piece, MADV_COLLAPSE); /* what cannot be is left */
+        from += piece;
+    }
+}
+
+void heap_fill(struct heap_range range, const bool *stop)
+{
+    for (char *at = range.from; at < range.to && goes_on(stop); at += HUGE_BYTES) {
+        if (madvise(at, HUGE_BYTES, MADV_POPULATE_WRITE) < 0)
+            return;
+    }
+    collapse(range.from, range.to, stop); /* the first has small pages already */
+}
+
+void heap_mend(const bool *stop)
+{
+    FILE *maps =
+        __atomic_load_n(&heap.large, __ATOMIC_RELAXED) ? fopen("/proc/self/maps", "re") : NULL;
+    char line[512], access[5];
+    uintptr_t from, to;
+
+    while (maps && fgets(line, sizeof(line), maps)) {
+        int at = 0;
+        sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s 00:00 0 %n", &from, &to, access, &at);
+        if (!at || strcmp(access, "rw-p") != 0 || to - from < LARGE_BYTES ||
+            (line[at] && !str_starts(line + at, "[heap]"))) /* a file's, a stack */
+            continue;
+        char *first = up((char *)from), *last = down((char *)to);
+        madvise(first, (size_t)(last - first), MADV_HUGEPAGE);
+        collapse(first, last, stop);
+    }
+    if (maps)
+        fclose(maps);
+}
