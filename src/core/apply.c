@@ -233,7 +233,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
         gang_settle(state, before_us, may_free(cmd), out);
     if (state->reservations.len && touches_nodes(cmd))
         reservations_replace(state, out);
-    deps_settle(state, out);
+    deps_settle(state, cmd->what_case == COMMAND__WHAT_TIME, out);
     settle(state);
     if (has_id)
         remember(state, cmd, seen, job_id, code);

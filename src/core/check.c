@@ -274,6 +274,8 @@ int core_check(const struct state *state, struct err *err)
     if (code == 0)
         code = due_check(state, err);
     if (code == 0)
+        code = deps_check(state, &digest, err);
+    if (code == 0)
         code = accounts_check(state, &digest, err);
     if (code == 0 && digest != state->digest)
         code = wrong(err, "%s differs from the records' (%llu)", "digest", state->digest);

@@ -104,6 +104,9 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
         return ERR_BATCH_ONLY;
     if (cmd->incomplete_only && job_has_ended(job))
         return ERR_JOB_FINISHED;
+    /* Who waits for its tasks has to hear first that there are none. */
+    if (job_is_meta(job) && deps_is_news(state, job))
+        return ERR_TRANSITION;
     if (!job_can(job, JOB_ON_REQUEUE))
         return job_phase(job) == PHASE_REQUEUING ? ERR_TRANSITION : ERR_JOB_PENDING;
     if (!job_may_requeue(state, job))

@@ -6,27 +6,14 @@
  * is dropped, one that never can be is marked, so the list always says what is left.
  *
  * (1) An item that waits is registered under the id it names (singleton: under owner and name), so
- *     that news of that job reach it. Waiters are kept in order of id.
+ *     that news of that job reach it: waiters.c, news.c.
  * (2) Items only name jobs that exist. What a job has become is noted in the item before that job
  *     can be forgotten; who comes later than that does not wait for it.
- * (3) aftercorr of an array: each task waits for its twin. A task gets its own record when its twin
- *     has ended; the array's record waits as long as it has tasks.
  */
 #include "core/deps_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum verdict { WAIT, DONE, NEVER_DONE };
-
-/* What has become of the job that an item names. */
-
-struct fate {
-    bool started; /* all of it started, or will not any more */
-    bool ended;   /* all of it */
-    bool ok;      /* ended, and all of it with COMPLETED */
-    int64_t start_us;
-};
 
 static struct fate fate_of_record(const struct job *job)
 {
@@ -80,9 +67,9 @@ static struct fate fate_of_task(const struct state *state, const struct job *fir
     return record ? fate_of_record(record) : (struct fate){ true, true, true, 0 };
 }
 
-static struct fate fate_of(const struct state *state, const struct dep *dep, uint32_t task)
+struct fate deps_fate(const struct state *state, uint32_t job_id, uint32_t task)
 {
-    const struct job *job = job_at(state, dep->job_id);
+    const struct job *job = job_at(state, job_id);
 
     if (!job) /* (2): cannot be, but a damaged snapshot must not crash us */
         return (struct fate){ true, true, false, 0 };
@@ -101,7 +88,7 @@ static bool same_name(const struct job *a, const struct job *b)
 }
 
 /* Jobs of the same owner and name that were there before, or run already. */
-static enum verdict singleton_verdict(const struct state *state, const struct job *self)
+enum verdict deps_singleton(const struct state *state, const struct job *self)
 {
     uint64_t hash = name_hash(self->owner->uid, job_name(self));
 
@@ -115,111 +102,43 @@ static enum verdict singleton_verdict(const struct state *state, const struct jo
     return DONE;
 }
 
-static enum verdict verdict_of(const struct state *state, const struct job *self,
-                               const struct dep *dep)
+enum verdict deps_judge(const struct dep *dep, const struct fate *fate, int64_t now_us)
 {
-    if (dep->type == DEP_SINGLETON)
-        return singleton_verdict(state, self);
-    uint32_t task = dep->task;
-    if (dep->type == DEP_AFTER_CORR && task == NO_TASK && self->is_task)
-        task = self->array_task_id;
-    struct fate fate = fate_of(state, dep, task);
     switch ((enum dep_type)dep->type) {
     case DEP_AFTER:
-        return fate.started && (fate.ended ||
-                                fate.start_us + dep->minutes * 60 * US_PER_S <= state->time_us)
+        return fate->started &&
+                       (fate->ended || fate->start_us + dep->minutes * 60 * US_PER_S <= now_us)
                    ? DONE
                    : WAIT;
     case DEP_AFTER_ANY:
     case DEP_AFTER_BURST_BUFFER: /* there is no stage-out to wait for after the end */
-        return fate.ended ? DONE : WAIT;
+        return fate->ended ? DONE : WAIT;
     case DEP_AFTER_CORR:
     case DEP_AFTER_OK:
-        return !fate.ended ? WAIT : fate.ok ? DONE : NEVER_DONE;
+        return !fate->ended ? WAIT : fate->ok ? DONE : NEVER_DONE;
     case DEP_AFTER_NOT_OK:
-        return !fate.ended ? WAIT : fate.ok ? NEVER_DONE : DONE;
+        return !fate->ended ? WAIT : fate->ok ? NEVER_DONE : DONE;
     case DEP_SINGLETON:
         break;
     }
     return WAIT;
 }
 
-/* Registering; (1). */
-
-static struct waiters *waiters_of(struct map *map, uint64_t key, bool make)
+/* As things are; what the job is still to be told says nothing yet. */
+static enum verdict verdict_of(const struct state *state, const struct job *self,
+                               const struct dep *dep)
 {
-    struct waiters *waiters = map_get_num(map, key);
-
-    if (!waiters && make) {
-        waiters = NEW(struct waiters);
-        map_put_num(map, key, waiters);
-    }
-    return waiters;
-}
-
-static size_t place_of(const struct waiters *waiters, uint32_t id)
-{
-    size_t lo = 0, hi = waiters->ids.len;
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (waiters->ids.items[mid] < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static void add_waiter(struct map *map, uint64_t key, uint32_t id)
-{
-    struct waiters *waiters = waiters_of(map, key, true);
-    size_t at = place_of(waiters, id);
-
-    if (at < waiters->ids.len && waiters->ids.items[at] == id)
-        return;
-    vec_push(&waiters->ids, id);
-    memmove(&waiters->ids.items[at + 1], &waiters->ids.items[at],
-            (waiters->ids.len - 1 - at) * sizeof(id));
-    waiters->ids.items[at] = id;
-}
-
-static void remove_waiter(struct map *map, uint64_t key, uint32_t id)
-{
-    struct waiters *waiters = waiters_of(map, key, false);
-
-    if (!waiters)
-        return;
-    size_t at = place_of(waiters, id);
-    if (at < waiters->ids.len && waiters->ids.items[at] == id)
-        vec_remove(&waiters->ids, at);
-    if (waiters->ids.len == 0) {
-        map_del_num(map, key);
-        vec_done(&waiters->ids);
-        free(waiters);
-    }
-}
-
-void deps_register(struct state *state, struct job *job)
-{
-    for (size_t i = 0; i < job->deps->count; i++) {
-        const struct dep *dep = &job->deps->items[i];
-        if (dep->type == DEP_SINGLETON)
-            add_waiter(&state->singletons, name_hash(job->owner->uid, job_name(job)), job->id);
-        else if (!dep->failed)
-            add_waiter(&state->waiters, dep->job_id, job->id);
-    }
-}
-
-void deps_unregister(struct state *state, struct job *job)
-{
-    for (size_t i = 0; i < job->deps->count; i++) {
-        const struct dep *dep = &job->deps->items[i];
-        if (dep->type == DEP_SINGLETON)
-            remove_waiter(&state->singletons, name_hash(job->owner->uid, job_name(job)), job->id);
-        else
-            remove_waiter(&state->waiters, dep->job_id, job->id);
-    }
+    if (dep->failed)
+        return NEVER_DONE;
+    if (dep->type == DEP_SINGLETON)
+        return deps_singleton(state, self);
+    if (deps_of_twins(self, dep) || deps_untold(state, self, dep))
+        return WAIT;
+    uint32_t task = dep->task;
+    if (dep->type == DEP_AFTER_CORR && task == NO_TASK && self->is_task)
+        task = self->array_task_id;
+    struct fate fate = deps_fate(state, dep->job_id, task);
+    return deps_judge(dep, &fate, state->time_us);
 }
 
 bool deps_never(const struct deps *deps)
@@ -238,83 +157,13 @@ static bool kills(const struct state *state, const struct job *job)
     return state->config->kill_invalid_depend;
 }
 
-static bool waits_for_twins(const struct job *job, const struct dep *dep)
+bool deps_of_twins(const struct job *job, const struct dep *dep)
 {
     return dep->type == DEP_AFTER_CORR && dep->task == NO_TASK && job_is_meta(job);
 }
 
-/* Brings every item up to date. True when nothing is left to wait for. */
-static bool review_items(const struct state *state, const struct job *job, struct deps *deps)
+void deps_changed(struct state *state, struct job *job, bool was_never, struct events *out)
 {
-    size_t kept = 0;
-
-    for (size_t i = 0; i < deps->count; i++) {
-        struct dep *dep = &deps->items[i];
-        enum verdict verdict = dep->failed                 ? NEVER_DONE
-                               : waits_for_twins(job, dep) ? WAIT
-                                                           : verdict_of(state, job, dep);
-        if (verdict == DONE && deps->any)
-            return true;
-        if (verdict == DONE)
-            continue;
-        dep->failed = verdict == NEVER_DONE;
-        deps->items[kept++] = *dep;
-    }
-    deps->count = kept;
-    return kept == 0;
-}
-
-static void split_twin(struct state *state, struct job *meta, uint32_t number, struct dep twin,
-                       struct events *out)
-{
-    struct fate fate = fate_of(state, &twin, array_task_id(meta->array, number));
-
-    if (!fate.ended)
-        return;
-    struct job *task = array_split(state, meta, number, out);
-    if (task != meta)
-        deps_review(state, task, NO_TASK, out);
-}
-
-/* (3) Tasks whose twins have ended go on by themselves. The hint is the only twin with news. */
-static void split_twins(struct state *state, struct job *meta, uint32_t hint, struct events *out)
-{
-    const struct dep *dep = NULL;
-    uint32_t number;
-
-    for (size_t i = 0; i < meta->deps->count && !dep; i++) {
-        if (waits_for_twins(meta, &meta->deps->items[i]))
-            dep = &meta->deps->items[i];
-    }
-    if (!dep)
-        return;
-    struct dep twin = *dep;
-    if (hint != NO_TASK) {
-        if (array_find(meta->array, hint, &number) &&
-            array_task(meta->array, number) == TASK_WAITING)
-            split_twin(state, meta, number, twin, out);
-        return;
-    }
-    for (number = array_next_waiting(meta->array, 0);
-         number < meta->array->count && job_is_meta(meta);
-         number = array_next_waiting(meta->array, number + 1))
-        split_twin(state, meta, number, twin, out);
-}
-
-void deps_review(struct state *state, struct job *job, uint32_t hint, struct events *out)
-{
-    if (!job->deps || job_phase(job) != PHASE_PENDING)
-        return;
-    if (job_is_meta(job))
-        split_twins(state, job, hint, out);
-    bool was_never = deps_never(job->deps);
-    deps_unregister(state, job);
-    if (review_items(state, job, job->deps)) {
-        deps_free(job->deps);
-        job->deps = NULL;
-    } else {
-        deps_register(state, job);
-    }
     job_touch(state, job);
     if (!was_never && deps_never(job->deps))
         emit_job(out, EVENT_JOB_CHANGED, job)->dep_invalid = true;
@@ -324,58 +173,37 @@ void deps_review(struct state *state, struct job *job, uint32_t hint, struct eve
         job_refresh(state, job, out);
 }
 
-void deps_news(struct state *state, const struct job *job)
+void deps_review(struct state *state, struct job *job, struct events *out)
 {
-    if (map_len(&state->waiters) || map_len(&state->singletons))
-        vec_push(&state->news, job->id);
-}
+    struct deps *deps = job->deps;
+    size_t kept = 0;
 
-/* Those who still wait afterwards register again, in the order they were in. */
-static void review_waiters(struct state *state, uint32_t id, uint32_t hint, struct events *out)
-{
-    struct waiters *waiters = map_del_num(&state->waiters, id);
-
-    if (!waiters)
+    if (!deps || job_phase(job) != PHASE_PENDING)
         return;
-    vec_each (uint32_t, at, &waiters->ids) {
-        struct job *job = job_at(state, *at);
-        if (job)
-            deps_review(state, job, hint, out);
+    bool was_never = deps_never(deps), goes = false;
+    uint8_t *verdicts = ARENA_ARRAY(&state->scratch, uint8_t, deps->count);
+    for (size_t i = 0; i < deps->count && !goes; i++) {
+        verdicts[i] = (uint8_t)verdict_of(state, job, &deps->items[i]);
+        goes = deps->any && verdicts[i] == DONE;
     }
-    vec_done(&waiters->ids);
-    free(waiters);
-}
-
-/* The first one keeps the others waiting, so they are asked one after the other. */
-static void review_singletons(struct state *state, uint64_t name, struct events *out)
-{
-    for (;;) {
-        const struct waiters *waiters = waiters_of(&state->singletons, name, false);
-        if (!waiters)
-            return;
-        uint32_t id = waiters->ids.items[0];
-        deps_review(state, job_at(state, id), NO_TASK, out);
-        waiters = waiters_of(&state->singletons, name, false);
-        if (waiters && waiters->ids.items[0] == id)
-            return;
-    }
-}
-
-void deps_settle(struct state *state, struct events *out)
-{
-    for (size_t i = 0; i < state->news.len; i++) {
-        const struct job *job = job_at(state, state->news.items[i]);
-        if (!job)
+    if (goes)
+        deps_unregister(state, job);
+    else
+        deps_withdraw(state, job);
+    for (size_t i = 0; i < deps->count && !goes; i++) {
+        if (verdicts[i] == DONE)
             continue;
-        uint32_t id = job->id, array_id = job->array ? job->array->id : 0;
-        uint32_t task = job->is_task ? job->array_task_id : NO_TASK;
-        uint64_t name = name_hash(job->owner->uid, job_name(job));
-        review_waiters(state, id, id == array_id ? task : NO_TASK, out);
-        if (array_id && array_id != id)
-            review_waiters(state, array_id, task, out);
-        review_singletons(state, name, out);
+        deps->items[i].failed = verdicts[i] == NEVER_DONE;
+        deps->items[kept++] = deps->items[i];
     }
-    vec_clear(&state->news);
+    deps->count = kept;
+    if (kept) {
+        deps_register(state, job);
+    } else {
+        deps_free(deps);
+        job->deps = NULL;
+    }
+    deps_changed(state, job, was_never, out);
 }
 
 int64_t deps_due(const struct state *state, const struct job *job)
@@ -386,7 +214,7 @@ int64_t deps_due(const struct state *state, const struct job *job)
         const struct dep *dep = &job->deps->items[i];
         if (dep->type != DEP_AFTER || !dep->minutes || dep->failed)
             continue;
-        struct fate fate = fate_of(state, dep, dep->task);
+        struct fate fate = deps_fate(state, dep->job_id, dep->task);
         int64_t at = fate.start_us + dep->minutes * 60 * US_PER_S;
         if (fate.started && !fate.ended)
             due = MIN(due, at);

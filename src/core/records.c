@@ -352,6 +352,7 @@ struct job *array_split(struct state *state, struct job *meta, uint32_t number, 
     if (!last) {
         task = task_from(state, meta, number);
         job_link(state, task);
+        deps_follow(state, task, meta);
     }
     struct event *event = emit_job(out, EVENT_TASK_SPLIT, task);
     event->array_id = array->id;

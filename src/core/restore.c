@@ -5,11 +5,10 @@
  * Whatever the bytes say, nothing is read or written out of bounds; the digest at the end decides
  * whether the result is the state that was written.
  */
-#include "core/state_priv.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/deps_priv.h"
 #include "core/pb.h"
 
 struct restore {
@@ -163,6 +162,41 @@ static int take_usage(struct restore *restore, const SnapshotUsage *msg, struct 
     return 0;
 }
 
+static struct fate take_fate(const SnapshotFate *msg)
+{
+    return msg ? (struct fate){ msg->started, msg->ended, msg->ok, msg->start_us }
+               : (struct fate){ 0 };
+}
+
+/* All jobs are there, and wait now; some wait to be told instead. */
+static int take_news(struct restore *restore, const SnapshotNews *msg, struct err *err)
+{
+    struct state *state = restore->state;
+    const struct news *last = state->untold.last;
+    struct map *map = msg->singleton ? &state->singletons : &state->waiters;
+
+    if (msg->number <= (last ? last->number : 0) || (msg->singleton && msg->n_job_ids))
+        return damaged(err, "news are not right");
+    struct news *news = NEW(struct news);
+    struct waiters *waiters = waiters_make(map, msg->key);
+    *news = (struct news){ .number = msg->number,
+                           .key = msg->key,
+                           .singleton = msg->singleton,
+                           .array = msg->array,
+                           .task = msg->task,
+                           .all = take_fate(msg->all),
+                           .one = take_fate(msg->one),
+                           .time_us = msg->time_us,
+                           .twin = msg->twin,
+                           .twin_of = msg->twin_of };
+    bool right = !waiters->news || !msg->singleton;
+    for (size_t i = 0; i < msg->n_job_ids; i++)
+        right &= wait_list_del(&waiters->ids, msg->job_ids[i]) &&
+                 wait_list_add(&news->ids, msg->job_ids[i]);
+    news_append(state, news);
+    return right ? 0 : damaged(err, "news are not right");
+}
+
 static int take_request(struct restore *restore, const SnapshotRequest *msg, struct err *err)
 {
     struct request request = { .time_us = msg->time_us,
@@ -207,6 +241,8 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
         return take_usage(restore, record->usage, err);
     case SNAPSHOT_RECORD__WHAT_JOB:
         return restore_job(restore->state, record->job, err);
+    case SNAPSHOT_RECORD__WHAT_NEWS:
+        return take_news(restore, record->news, err);
     case SNAPSHOT_RECORD__WHAT_REQUEST:
         return take_request(restore, record->request, err);
     default:

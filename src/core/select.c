@@ -15,6 +15,7 @@ struct tally {
 static void act_on(struct state *state, struct job *job, const struct select_act *act,
                    struct tally *tally, struct err *err, struct events *out)
 {
+    deps_catch_up(state, job, out);
     enum err_code code = act->each(state, job, act->arg, err, out);
 
     if (code == ERR_OK)

@@ -3,13 +3,12 @@
  * snapshot.c - the state as a stream of records
  *
  * Head first, then nodes, partitions, reservations, keys, usage of accounts and QOS, jobs by id (an array before its tasks),
- * request ids oldest first. Everything else is made again from these.
+ * news that jobs have not been told in their order, request ids oldest first. Everything else is made again from these.
  */
-#include "core/state_priv.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/deps_priv.h"
 #include "core/msg.h"
 
 struct writer {
@@ -56,7 +55,7 @@ static void put_head(struct writer *writer, const struct state *state)
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
                    map_len(&state->keys) + state->records + state->requests.count +
-                   state->accounts->assocs.len + state->accounts->qos.len;
+                   state->accounts->assocs.len + state->accounts->qos.len + state->untold.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
     head.has_cluster_id = state->has_cluster_id;
@@ -245,6 +244,44 @@ static void put_jobs(struct writer *writer, const struct state *state)
     arena_done(&arena);
 }
 
+static void fate_msg(const struct fate *fate, SnapshotFate *out)
+{
+    snapshot_fate__init(out);
+    out->has_started = out->started = fate->started;
+    out->has_ended = out->ended = fate->ended;
+    out->has_ok = out->ok = fate->ok;
+    out->has_start_us = fate->start_us != 0;
+    out->start_us = fate->start_us;
+}
+
+static void put_news(struct writer *writer, const struct state *state)
+{
+    for (const struct news *news = state->untold.first; news; news = news->next) {
+        SnapshotRecord record = SNAPSHOT_RECORD__INIT;
+        SnapshotNews msg = SNAPSHOT_NEWS__INIT;
+        SnapshotFate all, one;
+        fate_msg(&news->all, &all);
+        fate_msg(&news->one, &one);
+        msg.has_number = msg.has_key = msg.has_task = msg.has_time_us = true;
+        msg.number = news->number;
+        msg.key = news->key;
+        msg.has_singleton = msg.singleton = news->singleton;
+        msg.has_array = msg.array = news->array;
+        msg.task = news->task;
+        msg.all = &all;
+        msg.one = &one;
+        msg.time_us = news->time_us;
+        msg.n_job_ids = news->ids.len;
+        msg.job_ids = news->ids.items + news->ids.from;
+        msg.has_twin = msg.has_twin_of = news->twin_of != 0;
+        msg.twin = news->twin;
+        msg.twin_of = news->twin_of;
+        record.what_case = SNAPSHOT_RECORD__WHAT_NEWS;
+        record.news = &msg;
+        put(writer, &record);
+    }
+}
+
 static void put_requests(struct writer *writer, const struct state *state)
 {
     const struct requests *requests = &state->requests;
@@ -276,6 +313,7 @@ int core_snapshot_write(const struct state *state, core_write_fn *write, void *t
     put_tables(&writer, state);
     put_accounts(&writer, state->accounts);
     put_jobs(&writer, state);
+    put_news(&writer, state);
     put_requests(&writer, state);
     free(writer.buffer);
     return writer.code;

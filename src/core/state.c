@@ -62,16 +62,6 @@ struct state *state_new(void)
     return state;
 }
 
-static void free_waiters(struct map *map)
-{
-    map_each (entry, map) {
-        struct waiters *waiters = entry->value;
-        vec_done(&waiters->ids);
-        free(waiters);
-    }
-    map_done(map);
-}
-
 static void free_keys(struct map *keys)
 {
     map_each (entry, keys) {
@@ -118,13 +108,11 @@ void state_free(struct state *state)
         vec_done(&state->due[i]);
     vec_done(&state->lent);
     vec_done(&state->gang);
-    vec_done(&state->news);
     vec_done(&state->touched);
     vec_done(&state->touched_nodes);
     map_done(&state->node_names);
     free_keys(&state->keys);
-    free_waiters(&state->waiters);
-    free_waiters(&state->singletons);
+    deps_done(state);
     map_done(&state->resv_jobs);
     requests_done(&state->requests);
     intern_done(&state->tab_keys);

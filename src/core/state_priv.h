@@ -6,7 +6,7 @@
  *     command settle() brings the record's hash and the digest up to date.
  * (2) Indexes, heaps and chains hold nothing that cannot be rebuilt from the records.
  * (3) What follows from an end (dependencies, arrays) is queued and worked off by deps_settle(),
- *     so that a chain of any length needs no stack.
+ *     so that a chain of any length needs no stack, and any number of jobs no long command.
  */
 #ifndef CORE_STATE_PRIV_H
 #define CORE_STATE_PRIV_H
@@ -83,9 +83,17 @@ struct requests {
     struct slots slots; /* by (uid, id): place in the ring + 1 */
 };
 
-/* Ids of jobs that wait for something, in order. */
+/* Ids in order; see waiters.c. */
+struct wait_list {
+    uint32_t *items; /* from `from` on */
+    size_t from, len, cap;
+    uint64_t sum; /* of their hashes */
+};
+
+/* Jobs that wait for something. */
 struct waiters {
-    VEC(uint32_t) ids;
+    struct wait_list ids;
+    struct news *news, *last; /* that others have not been told yet who waited before */
 };
 
 struct owner_record {
@@ -135,10 +143,15 @@ struct state {
     VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
     struct requests requests;
 
-    struct map waiters;    /* job or array id → struct waiters */
+    struct map waiters;    /* waiters_key() of a job or array → struct waiters */
     struct map singletons; /* (uid, name) hash → struct waiters */
     struct map resv_jobs;  /* ids of pending jobs that ask for a reservation */
     VEC(uint32_t) news;    /* jobs that started or ended and may be waited for; (3) */
+    struct {
+        struct news *first, *last;
+        size_t count;
+    } untold;           /* news that not all have been told; see news.c */
+    unsigned told_most; /* for tests: one command tells no more than these; 0: as news.c says */
     uint64_t generation;   /* of nodes and partitions, for needs */
     struct accounts *accounts;
     int64_t priority_us;    /* when usage decayed and shares were worked out last */
@@ -298,7 +311,7 @@ void array_index_del(struct array *array, const struct job *job);
 struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id);
 void array_format_set(const struct array *array, const struct bitset *set, struct str *out);
 
-/* deps.c */
+/* deps.c, waiters.c, news.c */
 int deps_parse(const struct state *state, const struct job *self, const char *text,
                struct deps **out, struct err *err);
 struct deps *deps_copy(const struct deps *deps);
@@ -307,9 +320,21 @@ void deps_register(struct state *state, struct job *job);
 void deps_unregister(struct state *state, struct job *job);
 /* Something happened to the job that others may wait for. */
 void deps_news(struct state *state, const struct job *job);
-/* Looks at the job's own dependencies again; `hint`: only this task of another array has news. */
-void deps_review(struct state *state, struct job *job, uint32_t hint, struct events *out);
-void deps_settle(struct state *state, struct events *out);
+/* Looks at the job's own dependencies again. */
+void deps_review(struct state *state, struct job *job, struct events *out);
+/* The job is new, or its dependencies are: tasks whose twins have ended go on by themselves. */
+void deps_ask_twins(struct state *state, struct job *job);
+/* Something is about to be done with the job: it is told what it has not been told yet. */
+void deps_catch_up(struct state *state, struct job *job, struct events *out);
+/* A task has got its record: it has been told what the array's record has been told. */
+void deps_follow(struct state *state, struct job *task, const struct job *meta);
+/* Others have not been told yet what has become of the job. */
+bool deps_is_news(const struct state *state, const struct job *job);
+/* Tells what is new, some of it: core_next_due() asks for a CmdTime at once when more is left. */
+void deps_settle(struct state *state, bool time, struct events *out);
+void deps_done(struct state *state);
+int deps_check(const struct state *state, uint64_t *digest, struct err *err);
+void deps_rename(struct state *state, struct job *job, bool before);
 bool deps_never(const struct deps *deps);
 int64_t deps_due(const struct state *state, const struct job *job);
 void deps_format(const struct deps *deps, struct str *out);

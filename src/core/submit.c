@@ -137,9 +137,10 @@ static void enter(struct state *state, struct job *job, const JobSpec *spec, str
     job_link(state, job);
     emit_job(out, EVENT_JOB_SUBMITTED, job);
     if (job->deps)
-        deps_review(state, job, NO_TASK, out);
+        deps_review(state, job, out);
     else
         job_refresh(state, job, out);
+    deps_ask_twins(state, job);
     if (job->beside)
         beside_start(state, job, spec, out);
 }

@@ -248,16 +248,14 @@ static void write_spec(struct state *state, struct job *job, const JobSpec *spec
 {
     bool named = !job_has_ended(job);
 
-    if (job->deps)
-        deps_unregister(state, job);
+    deps_rename(state, job, true);
     if (named)
         name_unlink(state, job);
     struct span bytes = pb_pack(spec, &state->scratch);
     job_take_spec(state, job, spec, packed_new(bytes.ptr, bytes.len));
     if (named)
         name_link(state, job);
-    if (job->deps)
-        deps_register(state, job);
+    deps_rename(state, job, false);
     job_touch(state, job);
 }
 
@@ -442,9 +440,11 @@ static enum err_code update_one(struct state *state, struct job *job, const void
     }
     emit_job(out, EVENT_JOB_CHANGED, job)->shape_changed = job_phase(job) == PHASE_PENDING;
     if (job->deps)
-        deps_review(state, job, NO_TASK, out);
+        deps_review(state, job, out);
     else
         job_refresh(state, job, out);
+    if (change && change->dependency)
+        deps_ask_twins(state, job);
     due_update(state, job);
     return ERR_OK;
 }

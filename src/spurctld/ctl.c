@@ -16,6 +16,19 @@ static void retry_done(struct ctl *ctl, void *arg, const struct events *events,
         ctl_reconcile(ctl);
 }
 
+static void due_done(struct ctl *ctl, void *arg, const struct events *events, const struct err *err)
+{
+    (void)arg, (void)events, (void)err;
+    if (ctl->due_in_flight)
+        ctl->due_in_flight--;
+}
+
+static void propose_due(struct ctl *ctl)
+{
+    ctl->due_in_flight++;
+    ctl_propose_time(ctl, NULL, due_done, NULL);
+}
+
 void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
 {
     ctl_look_at_clock(ctl);
@@ -23,7 +36,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     switch (timer) {
     case CTL_TIMER_DUE:
         if (ctl->leading)
-            ctl_propose_time(ctl, NULL, NULL, NULL);
+            propose_due(ctl);
         break;
     case CTL_TIMER_PLAN:
         ctl_plan_timer(ctl);

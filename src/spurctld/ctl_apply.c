@@ -195,7 +195,7 @@ static void on_refused(void *ctx, uint32_t count, const struct err *why)
     }
     if (ctl->sched)
         sched_abandon_all(ctl->sched);
-    ctl->starts_in_flight = 0;
+    ctl->starts_in_flight = ctl->due_in_flight = 0;
     ctl->refused = true;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_RETRY, ctl_now(ctl) + 500000);
 }
@@ -242,7 +242,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
         ctl_nodes_following(ctl);
         if (ctl->sched)
             sched_abandon_all(ctl->sched);
-        ctl->starts_in_flight = 0;
+        ctl->starts_in_flight = ctl->due_in_flight = 0;
         return;
     }
     ctl->must_lead = true;

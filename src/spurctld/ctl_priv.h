@@ -128,6 +128,7 @@ struct ctl {
     /* ctl_plan.c */
     bool plan_wanted, plan_more;
     unsigned starts_in_flight;
+    unsigned due_in_flight; /* CmdTime because something is due */
     unsigned plan_budget; /* of the next slice; see ctl_plan.c */
     size_t idle_slices;   /* that wanted to go on and started nothing */
 

@@ -13,11 +13,16 @@
 
 #define CLOCK_STEP_US INT64_C(1000000) /* less is a clock that is being slewed */
 
+/* What one command did not finish goes on in the next turn; one such command at a time. */
 void ctl_arm_due(struct ctl *ctl)
 {
-    int64_t due = core_next_due(ctl->state);
+    int64_t due = core_next_due(ctl->state), now = ctl_now(ctl);
+    bool at_once = due <= state_head(ctl->state).time_us && !ctl->due_in_flight;
 
-    ctl->io.timer(ctl->io.ctx, CTL_TIMER_DUE, due == INT64_MAX ? 0 : MAX(due, ctl_now(ctl) + 1000));
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_DUE,
+                  due == INT64_MAX ? 0
+                  : at_once        ? now
+                                   : MAX(due, now + 1000));
 }
 
 /*

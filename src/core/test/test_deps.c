@@ -326,6 +326,20 @@ static void no_circles(void **unused)
     fix_free(fix);
 }
 
+/* CmdTime as the leader gives it: at once, as long as something is due. Events of that kind. */
+static size_t go_on(struct fix *fix, enum event_kind kind)
+{
+    size_t count = fix_events(fix, kind, NULL);
+
+    while (core_next_due(fix->state) <= fix->state->time_us) {
+        fix_time(fix, 0);
+        size_t some = fix_events(fix, kind, NULL);
+        assert_true(some <= 320);
+        count += some;
+    }
+    return count;
+}
+
 static void long_chains_and_many_waiters(void **unused)
 {
     enum { MANY = 3000 };
@@ -342,13 +356,14 @@ static void long_chains_and_many_waiters(void **unused)
         assert_int_equal(fix_submit(fix, &spec), first + i + 1);
     }
     fix_cancel(fix, first, NULL); /* all the way down, without a stack */
-    assert_int_equal(fix_events(fix, EVENT_JOB_ENDED, NULL), MANY + 1);
+    assert_int_equal(go_on(fix, EVENT_JOB_ENDED), MANY + 1);
     uint32_t hub = fix_job(fix);
     snprintf(text, sizeof(text), "afterok:%u", hub);
     for (uint32_t i = 0; i < MANY; i++)
         fix_submit(fix, &spec);
     make(fix, hub, ENDS_OK);
-    assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), MANY);
+    assert_true(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL) < 100);
+    assert_int_equal(go_on(fix, EVENT_JOB_ELIGIBLE), MANY);
     fix->check = true;
     fix_time(fix, 0);
     fix_free(fix);

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * news.c - what has become of a job is told to those who waited for it, some with each command
+ *
+ * A job on which a hundred thousand wait may end in one command. Its news take the list of those who
+ * wait as it is, with what the job has become, to the end of a queue; they are told from there, in
+ * order of id, and go on as if they had been told at once.
+ *
+ * (1) Who still waits after being told goes on to the next news of the same key, if there are some,
+ *     else to those who wait now. So everybody hears everything in the order it happened, once.
+ * (2) A command that brings news tells a few when nothing was in the queue. The rest is for CmdTime,
+ *     which is due at once; nothing else that is due happens before the queue is empty, so nothing
+ *     is forgotten that somebody has to hear of.
+ * (3) A job that a command names is told first what there is for it.
+ * (4) aftercorr of an array: each task waits for its twin. A task gets its own record when its twin
+ *     has ended; the array's record waits as long as it has tasks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/deps_priv.h"
+
+/* How many are told by a command that brings news, and by a CmdTime. */
+enum { TOLD_AT_ONCE = 64, TOLD_BY_TIME = 300 };
+enum { SEED_NEWS = 100 };
+enum { ITEMS_AS_ONE = 64, TWINS_AS_ONE = 16 }; /* looked at for the cost of one that is told */
+
+static uint64_t fold(uint64_t hash, uint64_t value)
+{
+    return hash_mix(hash ^ value) + UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t fold_fate(uint64_t hash, const struct fate *fate)
+{
+    hash =
+        fold(hash, (uint64_t)fate->started | (uint64_t)fate->ended << 1 | (uint64_t)fate->ok << 2);
+    return fold(hash, (uint64_t)fate->start_us);
+}
+
+uint64_t news_hash(const struct news *news)
+{
+    uint64_t hash = fold(fold(SEED_NEWS, news->number), news->key);
+
+    hash = fold(hash, (uint64_t)news->task << 2 | (uint64_t)news->array << 1 | news->singleton);
+    hash = fold_fate(fold_fate(hash, &news->all), &news->one);
+    hash = fold(fold(hash, (uint64_t)news->time_us), news->ids.sum);
+    return fold(hash, (uint64_t)news->twin_of << 32 | news->twin);
+}
+
+void news_changed(struct state *state, struct news *news)
+{
+    state->digest -= news->hash;
+    news->hash = news_hash(news);
+    state->digest += news->hash;
+}
+
+static struct map *map_of(struct state *state, const struct news *news)
+{
+    return news->singleton ? &state->singletons : &state->waiters;
+}
+
+void news_append(struct state *state, struct news *news)
+{
+    struct waiters *waiters = waiters_make(map_of(state, news), news->key);
+
+    if (state->untold.last)
+        state->untold.last->next = news;
+    else
+        state->untold.first = news;
+    state->untold.last = news;
+    state->untold.count++;
+    if (waiters->last)
+        waiters->last->next_same = news;
+    else
+        waiters->news = news;
+    waiters->last = news;
+    news_changed(state, news);
+}
+
+/* The first of all, so the first of its key. */
+static void drop_first(struct state *state)
+{
+    struct news *news = state->untold.first;
+    struct waiters *waiters = map_get_num(map_of(state, news), news->key);
+
+    state->untold.first = news->next;
+    if (!news->next)
+        state->untold.last = NULL;
+    state->untold.count--;
+    waiters->news = news->next_same;
+    if (!waiters->news)
+        waiters->last = NULL;
+    waiters_settle(map_of(state, news), news->key, waiters);
+    state->digest -= news->hash;
+    wait_list_done(&news->ids);
+    free(news);
+}
+
+/* ---- news come ---- */
+
+void deps_news(struct state *state, const struct job *job)
+{
+    if (map_len(&state->waiters) || map_len(&state->singletons))
+        vec_push(&state->news, job->id);
+}
+
+static struct news *news_new(const struct state *state, uint64_t key, uint32_t job_id,
+                             uint32_t task)
+{
+    const struct job *job = job_at(state, job_id);
+    struct news *news = NEW(struct news);
+
+    news->number = state->untold.last ? state->untold.last->number + 1 : 1;
+    news->key = key;
+    news->task = task;
+    news->time_us = state->time_us;
+    if (!job)
+        return news;
+    news->array = job->array && job->array->id == job_id;
+    news->all = deps_fate(state, job_id, NO_TASK);
+    if (task != NO_TASK)
+        news->one = deps_fate(state, job_id, task);
+    return news;
+}
+
+static void post(struct state *state, uint32_t job_id, uint32_t task, bool start)
+{
+    uint64_t key = waiters_key(job_id, start);
+    struct waiters *waiters = map_get_num(&state->waiters, key);
+
+    if (!waiters)
+        return;
+    struct news *news = news_new(state, key, job_id, task);
+    bool ended = news->all.ended || news->one.ended || (news->array && task == NO_TASK);
+    if (!start && !ended) { /* nobody waits for what happened */
+        free(news);
+        return;
+    }
+    news->ids = waiters->ids;
+    waiters->ids = (struct wait_list){ 0 };
+    news_append(state, news);
+}
+
+static void post_name(struct state *state, uint64_t name)
+{
+    const struct waiters *waiters = map_get_num(&state->singletons, name);
+
+    if (!waiters || waiters->news)
+        return;
+    struct news *news = news_new(state, name, 0, NO_TASK);
+    news->singleton = true;
+    news_append(state, news);
+}
+
+static void post_all(struct state *state)
+{
+    for (size_t i = 0; i < state->news.len; i++) {
+        const struct job *job = job_at(state, state->news.items[i]);
+        if (!job)
+            continue;
+        uint32_t array_id = job->array ? job->array->id : 0;
+        uint32_t task = job->is_task ? job->array_task_id : NO_TASK;
+        for (unsigned start = 0; start < 2; start++) {
+            post(state, job->id, job->id == array_id ? task : NO_TASK, start);
+            if (array_id && array_id != job->id)
+                post(state, array_id, task, start);
+        }
+        post_name(state, name_hash(job->owner->uid, job_name(job)));
+    }
+    vec_clear(&state->news);
+}
+
+void deps_ask_twins(struct state *state, struct job *job)
+{
+    const struct dep *dep = NULL;
+
+    if (job_phase(job) != PHASE_PENDING)
+        return;
+    for (size_t i = 0; job->deps && i < job->deps->count && !dep; i++) {
+        if (deps_of_twins(job, &job->deps->items[i]))
+            dep = &job->deps->items[i];
+    }
+    if (!dep || deps_untold(state, job, dep))
+        return;
+    struct news *news = news_new(state, dep_key(dep), dep->job_id, NO_TASK);
+    struct waiters *waiters = waiters_make(&state->waiters, news->key);
+    wait_list_del(&waiters->ids, job->id);
+    wait_list_add(&news->ids, job->id);
+    news_append(state, news);
+}
+
+/* ---- and are told ---- */
+
+static struct fate fate_in(const struct state *state, const struct news *news, uint32_t task)
+{
+    if (task == NO_TASK || !news->array)
+        return news->all;
+    if (news->task == task)
+        return news->one;
+    if (news->task != NO_TASK)
+        return (struct fate){ 0 }; /* of another one */
+    return deps_fate(state, (uint32_t)(news->key >> 1), task);
+}
+
+static enum verdict verdict_in(const struct state *state, const struct news *news,
+                               const struct job *job, const struct dep *dep)
+{
+    uint32_t task = dep->task;
+
+    if (dep_key(dep) != news->key || dep->type == DEP_SINGLETON || deps_of_twins(job, dep))
+        return WAIT;
+    if (dep->type == DEP_AFTER_CORR && task == NO_TASK && job->is_task)
+        task = job->array_task_id;
+    struct fate fate = fate_in(state, news, task);
+    return deps_judge(dep, &fate, news->time_us);
+}
+
+/* Drops and marks what is decided. True when nothing is left to wait for. */
+static bool decide(const struct state *state, const struct news *news, const struct job *job,
+                   bool *waits)
+{
+    struct deps *deps = job->deps;
+    size_t kept = 0;
+
+    *waits = false;
+    for (size_t i = 0; i < deps->count; i++) {
+        struct dep *dep = &deps->items[i];
+        enum verdict verdict = dep->failed ? NEVER_DONE : verdict_in(state, news, job, dep);
+        if (verdict == DONE && deps->any)
+            return true;
+        if (verdict == DONE)
+            continue;
+        dep->failed = verdict == NEVER_DONE;
+        *waits |= !dep->failed && dep->type != DEP_SINGLETON && dep_key(dep) == news->key;
+        deps->items[kept++] = *dep;
+    }
+    deps->count = kept;
+    return kept == 0;
+}
+
+static unsigned tell(struct state *state, struct news *news, struct job *job, struct events *out)
+{
+    unsigned cost = 1 + (unsigned)(job->deps->count / ITEMS_AS_ONE);
+    bool was_never = deps_never(job->deps), waits;
+
+    wait_list_del(&news->ids, job->id);
+    if (decide(state, news, job, &waits)) {
+        deps_unregister(state, job);
+        deps_free(job->deps);
+        job->deps = NULL;
+    } else if (waits && news->next_same) { /* (1) */
+        wait_list_add(&news->next_same->ids, job->id);
+        news_changed(state, news->next_same);
+    } else if (waits) {
+        wait_list_add(&waiters_make(&state->waiters, news->key)->ids, job->id);
+    }
+    deps_changed(state, job, was_never, out);
+    news_changed(state, news);
+    return cost;
+}
+
+/* The task waits no more for its twin: it goes on by itself. */
+static bool tell_twin(struct state *state, struct news *news, struct job *meta,
+                      const struct dep *dep, uint32_t number, struct events *out)
+{
+    struct fate fate = fate_in(state, news, array_task_id(meta->array, number));
+
+    if (deps_judge(dep, &fate, news->time_us) == WAIT || !ids_left(state))
+        return false;
+    struct job *task = array_split(state, meta, number, out);
+    if (task != meta) {
+        tell(state, news, task, out);
+        deps_review(state, task, out); /* of its other twins it may have no news */
+    }
+    return true;
+}
+
+/* (4) The array's record is told; true when all of its tasks have been. */
+static bool tell_twins(struct state *state, struct news *news, struct job *meta, unsigned left,
+                       unsigned *cost, struct events *out)
+{
+    const struct dep *found = NULL;
+    uint32_t number;
+
+    for (size_t i = 0; i < meta->deps->count && !found; i++) {
+        const struct dep *dep = &meta->deps->items[i];
+        if (deps_of_twins(meta, dep) && dep_key(dep) == news->key)
+            found = dep;
+    }
+    if (!found)
+        return true;
+    struct dep dep = *found;
+    if (news->array && news->task != NO_TASK) {
+        if (array_find(meta->array, news->task, &number) &&
+            array_task(meta->array, number) == TASK_WAITING)
+            *cost += tell_twin(state, news, meta, &dep, number, out);
+        return true;
+    }
+    if (news->twin_of != meta->id) {
+        news->twin_of = meta->id;
+        news->twin = 0;
+    }
+    number = array_next_waiting(meta->array, news->twin);
+    for (unsigned looks = 0; number < meta->array->count && job_is_meta(meta); looks++) {
+        if (*cost + looks / TWINS_AS_ONE >= left)
+            break;
+        *cost += tell_twin(state, news, meta, &dep, number, out);
+        number = array_next_waiting(meta->array, number + 1);
+    }
+    news->twin = number;
+    news_changed(state, news);
+    return number >= meta->array->count || !job_is_meta(meta);
+}
+
+/* The first one keeps the others waiting, so they are asked one after the other. */
+static unsigned tell_name(struct state *state, struct news *news, struct events *out)
+{
+    struct waiters *waiters = map_get_num(&state->singletons, news->key);
+
+    if (!waiters->ids.len) {
+        drop_first(state);
+        return 1;
+    }
+    struct job *job = job_at(state, wait_list_at(&waiters->ids, 0));
+    bool was_never = deps_never(job->deps);
+    if (deps_singleton(state, job) == WAIT) {
+        drop_first(state);
+        return 1;
+    }
+    struct deps *deps = job->deps;
+    size_t kept = 0;
+    for (size_t i = 0; i < deps->count; i++) {
+        if (deps->items[i].type != DEP_SINGLETON)
+            deps->items[kept++] = deps->items[i];
+    }
+    wait_list_del(&waiters->ids, job->id);
+    bool any = deps->any && kept < deps->count;
+    deps->count = kept;
+    if (any || kept == 0) {
+        deps_unregister(state, job);
+        deps_free(deps);
+        job->deps = NULL;
+    }
+    deps_changed(state, job, was_never, out);
+    return 1;
+}
+
+/* One of those who wait for the first news; how much was done. */
+static unsigned tell_next(struct state *state, unsigned left, struct events *out)
+{
+    struct news *news = state->untold.first;
+    unsigned cost = 0;
+
+    if (news->singleton)
+        return tell_name(state, news, out);
+    if (news->ids.len) {
+        struct job *job = job_at(state, wait_list_at(&news->ids, 0));
+        bool meta = job_is_meta(job);
+        if (meta && !tell_twins(state, news, job, left, &cost, out))
+            return MAX(cost, left);
+        cost += tell(state, news, job, out);
+        if (meta && !job_is_meta(job))
+            deps_review(state, job, out);
+    }
+    if (!news->ids.len)
+        drop_first(state);
+    return MAX(cost, 1);
+}
+
+void deps_settle(struct state *state, bool time, struct events *out)
+{
+    bool behind = state->untold.first && state->untold.first->time_us < state->time_us;
+    unsigned left = time ? TOLD_BY_TIME : behind ? 0 : TOLD_AT_ONCE; /* (2) */
+
+    if (state->told_most && left)
+        left = state->told_most;
+    post_all(state);
+    while (left && state->untold.first) {
+        unsigned cost = tell_next(state, left, out);
+        left -= MIN(left, cost);
+        post_all(state);
+    }
+}
+
+/* Of the news that the job has not been told, the first; none that its tasks must hear first. */
+static struct news *first_untold(const struct state *state, const struct job *job)
+{
+    struct news *first = NULL;
+
+    for (size_t i = 0; job->deps && i < job->deps->count; i++) {
+        const struct dep *dep = &job->deps->items[i];
+        struct news *news = deps_untold(state, job, dep);
+        if (news && deps_of_twins(job, dep))
+            return NULL;
+        if (news && (!first || news->number < first->number))
+            first = news;
+    }
+    return first;
+}
+
+void deps_catch_up(struct state *state, struct job *job, struct events *out)
+{
+    struct news *news;
+
+    while (state->untold.first && job_phase(job) == PHASE_PENDING &&
+           (news = first_untold(state, job)))
+        tell(state, news, job, out);
+}
+
+bool deps_is_news(const struct state *state, const struct job *job)
+{
+    for (unsigned start = 0; start < 2; start++) {
+        const struct waiters *waiters = map_get_num(&state->waiters, waiters_key(job->id, start));
+        if (waiters && waiters->news)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * waiters.c - who waits for what
+ *
+ * (1) An item that waits is registered once under its key, so that news reach it: in the list of
+ *     those who wait now, or in that of news which it has not been told yet.
+ * (2) A list is in order of id. Most come at its end and go at its beginning, so it has room at
+ *     both, and what must move for others is the shorter part.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/deps_priv.h"
+
+/* ---- lists of ids; (2) ---- */
+
+static size_t place_of(const struct wait_list *list, uint32_t id)
+{
+    size_t lo = 0, hi = list->len;
+
+    if (list->len && wait_list_at(list, list->len - 1) < id)
+        return list->len;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (wait_list_at(list, mid) < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+bool wait_list_has(const struct wait_list *list, uint32_t id)
+{
+    size_t at = place_of(list, id);
+
+    return at < list->len && wait_list_at(list, at) == id;
+}
+
+/* Into twice the room, with this much of it before the first. */
+static void make_room(struct wait_list *list, size_t before)
+{
+    size_t cap = MAX(list->len * 2, 4);
+    uint32_t *items = NEW_ARRAY(uint32_t, cap);
+
+    if (list->len)
+        memcpy(items + before, list->items + list->from, list->len * sizeof(*items));
+    free(list->items);
+    list->items = items;
+    list->from = before;
+    list->cap = cap;
+}
+
+bool wait_list_add(struct wait_list *list, uint32_t id)
+{
+    size_t at = place_of(list, id);
+
+    if (at < list->len && wait_list_at(list, at) == id)
+        return false;
+    bool front = at < list->len / 2;
+    if (front && list->from == 0)
+        make_room(list, (list->len + 1) / 2);
+    else if (!front && list->from + list->len == list->cap)
+        make_room(list, 0);
+    uint32_t *first = list->items + list->from;
+    if (front) {
+        memmove(first - 1, first, at * sizeof(id));
+        list->from--;
+    } else {
+        memmove(first + at + 1, first + at, (list->len - at) * sizeof(id));
+    }
+    list->items[list->from + at] = id;
+    list->len++;
+    list->sum += hash_mix(id);
+    return true;
+}
+
+bool wait_list_del(struct wait_list *list, uint32_t id)
+{
+    size_t at = place_of(list, id);
+
+    if (at >= list->len || wait_list_at(list, at) != id)
+        return false;
+    uint32_t *first = list->items + list->from;
+    if (at < list->len / 2) {
+        memmove(first + 1, first, at * sizeof(id));
+        list->from++;
+    } else {
+        memmove(first + at, first + at + 1, (list->len - at - 1) * sizeof(id));
+    }
+    list->len--;
+    list->sum -= hash_mix(id);
+    return true;
+}
+
+void wait_list_done(struct wait_list *list)
+{
+    free(list->items);
+    *list = (struct wait_list){ 0 };
+}
+
+/* ---- registering; (1) ---- */
+
+struct waiters *waiters_make(struct map *map, uint64_t key)
+{
+    struct waiters *waiters = map_get_num(map, key);
+
+    if (!waiters) {
+        waiters = NEW(struct waiters);
+        map_put_num(map, key, waiters);
+    }
+    return waiters;
+}
+
+void waiters_settle(struct map *map, uint64_t key, struct waiters *waiters)
+{
+    if (waiters->ids.len || waiters->news)
+        return;
+    map_del_num(map, key);
+    wait_list_done(&waiters->ids);
+    free(waiters);
+}
+
+static void remove_from(struct state *state, struct map *map, uint64_t key, uint32_t id)
+{
+    struct waiters *waiters = map_get_num(map, key);
+
+    if (!waiters)
+        return;
+    if (!wait_list_del(&waiters->ids, id)) {
+        for (struct news *news = waiters->news; news; news = news->next_same) {
+            if (wait_list_del(&news->ids, id)) {
+                news_changed(state, news);
+                break;
+            }
+        }
+    }
+    waiters_settle(map, key, waiters);
+}
+
+static uint64_t own_name(const struct job *job)
+{
+    return name_hash(job->owner->uid, job_name(job));
+}
+
+struct news *deps_untold(const struct state *state, const struct job *job, const struct dep *dep)
+{
+    if (!state->untold.first || dep->type == DEP_SINGLETON || dep->failed)
+        return NULL;
+    const struct waiters *waiters = map_get_num(&state->waiters, dep_key(dep));
+    for (struct news *news = waiters ? waiters->news : NULL; news; news = news->next_same) {
+        if (wait_list_has(&news->ids, job->id))
+            return news;
+    }
+    return NULL;
+}
+
+void deps_register(struct state *state, struct job *job)
+{
+    for (size_t i = 0; i < job->deps->count; i++) {
+        const struct dep *dep = &job->deps->items[i];
+        if (dep->type == DEP_SINGLETON)
+            wait_list_add(&waiters_make(&state->singletons, own_name(job))->ids, job->id);
+        else if (!dep->failed && !deps_untold(state, job, dep))
+            wait_list_add(&waiters_make(&state->waiters, dep_key(dep))->ids, job->id);
+    }
+}
+
+void deps_unregister(struct state *state, struct job *job)
+{
+    for (size_t i = 0; i < job->deps->count; i++) {
+        const struct dep *dep = &job->deps->items[i];
+        if (dep->type == DEP_SINGLETON)
+            remove_from(state, &state->singletons, own_name(job), job->id);
+        else
+            remove_from(state, &state->waiters, dep_key(dep), job->id);
+    }
+}
+
+void deps_withdraw(struct state *state, struct job *job)
+{
+    for (size_t i = 0; i < job->deps->count; i++) {
+        const struct dep *dep = &job->deps->items[i];
+        bool singleton = dep->type == DEP_SINGLETON;
+        struct map *map = singleton ? &state->singletons : &state->waiters;
+        uint64_t key = singleton ? own_name(job) : dep_key(dep);
+        struct waiters *waiters = map_get_num(map, key);
+        if (waiters && wait_list_del(&waiters->ids, job->id))
+            waiters_settle(map, key, waiters);
+    }
+}
+
+void deps_rename(struct state *state, struct job *job, bool before)
+{
+    for (size_t i = 0; job->deps && i < job->deps->count; i++) {
+        if (job->deps->items[i].type != DEP_SINGLETON)
+            continue;
+        if (before)
+            remove_from(state, &state->singletons, own_name(job), job->id);
+        else
+            wait_list_add(&waiters_make(&state->singletons, own_name(job))->ids, job->id);
+    }
+}
+
+void deps_follow(struct state *state, struct job *task, const struct job *meta)
+{
+    for (size_t i = 0; state->untold.first && task->deps && i < task->deps->count; i++) {
+        const struct dep *dep = &task->deps->items[i];
+        struct news *news = deps_untold(state, meta, dep);
+        if (!news || !wait_list_add(&news->ids, task->id))
+            continue;
+        struct waiters *waiters = map_get_num(&state->waiters, dep_key(dep));
+        wait_list_del(&waiters->ids, task->id);
+        news_changed(state, news);
+    }
+}
+
+static void free_waiters(struct map *map)
+{
+    map_each (entry, map) {
+        struct waiters *waiters = entry->value;
+        wait_list_done(&waiters->ids);
+        free(waiters);
+    }
+    map_done(map);
+}
+
+void deps_done(struct state *state)
+{
+    for (struct news *news = state->untold.first, *next; news; news = next) {
+        next = news->next;
+        wait_list_done(&news->ids);
+        free(news);
+    }
+    vec_done(&state->news);
+    free_waiters(&state->waiters);
+    free_waiters(&state->singletons);
+}
+
+/* ---- is all of it right? ---- */
+
+static int wrong(struct err *err, const char *what, uint64_t number)
+{
+    return err_set(err, ERR_INTERNAL, "core: dependencies: %s (%llu)", what,
+                   (unsigned long long)number);
+}
+
+/* In which lists the item's job is, of those it can be in. */
+static unsigned places(const struct state *state, const struct job *job, const struct dep *dep)
+{
+    bool singleton = dep->type == DEP_SINGLETON;
+    const struct waiters *waiters = map_get_num(singleton ? &state->singletons : &state->waiters,
+                                                singleton ? own_name(job) : dep_key(dep));
+    unsigned count = waiters && wait_list_has(&waiters->ids, job->id);
+
+    for (const struct news *news = waiters ? waiters->news : NULL; news; news = news->next_same)
+        count += wait_list_has(&news->ids, job->id);
+    return count;
+}
+
+static bool is_first_of_key(const struct deps *deps, size_t i)
+{
+    const struct dep *dep = &deps->items[i];
+
+    for (size_t k = 0; k < i; k++) {
+        const struct dep *other = &deps->items[k];
+        bool same = dep->type == DEP_SINGLETON
+                        ? other->type == DEP_SINGLETON
+                        : other->type != DEP_SINGLETON && dep_key(other) == dep_key(dep);
+        if (same && !other->failed)
+            return false;
+    }
+    return true;
+}
+
+static int check_list(const struct state *state, const struct wait_list *list, struct err *err)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < list->len; i++) {
+        uint32_t id = wait_list_at(list, i);
+        const struct job *job = job_at(state, id);
+        if ((i && wait_list_at(list, i - 1) >= id) || !job || !job->deps)
+            return wrong(err, "a list has a job that does not wait", id);
+        sum += hash_mix(id);
+    }
+    return sum == list->sum ? 0 : wrong(err, "a list's sum is not right", sum);
+}
+
+static int check_map(const struct state *state, const struct map *map, size_t *listed,
+                     struct err *err)
+{
+    int code = 0;
+
+    map_each (entry, map) {
+        const struct waiters *waiters = entry->value;
+        *listed += waiters->ids.len;
+        if (!waiters->ids.len && !waiters->news)
+            return wrong(err, "an empty list was kept", entry->num);
+        for (const struct news *news = waiters->news; news; news = news->next_same)
+            *listed += news->ids.len;
+        code = code < 0 ? code : check_list(state, &waiters->ids, err);
+    }
+    return code;
+}
+
+int deps_check(const struct state *state, uint64_t *digest, struct err *err)
+{
+    size_t listed = 0, waiting = 0, count = 0;
+
+    for (const struct news *news = state->untold.first; news; news = news->next, count++) {
+        if (news->hash != news_hash(news) || (news->next && news->next->number <= news->number))
+            return wrong(err, "news are not right", news->number);
+        int code = check_list(state, &news->ids, err);
+        if (code < 0)
+            return code;
+        *digest += news->hash;
+    }
+    if (count != state->untold.count)
+        return wrong(err, "news are not counted right", count);
+    for (const struct job *job = state_job_from(state, 0); job;
+         job = state_job_from(state, (uint64_t)job->id + 1)) {
+        for (size_t i = 0; job->deps && i < job->deps->count; i++) {
+            const struct dep *dep = &job->deps->items[i];
+            if (dep->failed || !is_first_of_key(job->deps, i))
+                continue;
+            waiting++;
+            if (places(state, job, dep) != 1)
+                return wrong(err, "an item is not registered once", job->id);
+        }
+    }
+    int code = check_map(state, &state->waiters, &listed, err);
+    code = code < 0 ? code : check_map(state, &state->singletons, &listed, err);
+    if (code == 0 && listed != waiting)
+        code = wrong(err, "somebody is registered who does not wait", listed);
+    return code;
+}
