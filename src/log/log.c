@@ -29,17 +29,28 @@ void log_done(struct log *log)
     free(log->name);
 }
 
-int log_deliver(struct log *log, const struct log_batch *batch, struct err *err)
+int log_deliver_some(struct log *log, const struct log_batch *batch, struct err *err)
 {
     int rc = log->owner->apply(log->ctx, batch, err);
 
-    if (rc < 0)
+    log->between = rc == LOG_APPLY_MORE;
+    if (rc != 0)
         return rc;
     log->point = (struct log_point){ batch->first + batch->count - 1, batch->crc };
     log->bytes_since += batch->bytes.len;
     log->commits++;
     log->commands += batch->count;
     return 0;
+}
+
+int log_deliver(struct log *log, const struct log_batch *batch, struct err *err)
+{
+    int rc;
+
+    do
+        rc = log_deliver_some(log, batch, err);
+    while (rc == LOG_APPLY_MORE);
+    return rc;
 }
 
 void log_refuse(struct log *log, uint32_t count, const struct err *why)
@@ -171,7 +182,7 @@ struct log_point log_point(const struct log *log)
 
 bool log_wants_snapshot(const struct log *log)
 {
-    return !log->failed && log->point.index > log->snapshot.index &&
+    return !log->failed && !log->between && log->point.index > log->snapshot.index &&
            (log->bytes_since >= log->snapshot_bytes ||
             log->point.index - log->snapshot.index >= SNAPSHOT_COMMANDS);
 }

@@ -68,10 +68,17 @@ enum log_role { LOG_FOLLOWS, LOG_LEADS };
 
 struct snapshot_reader;
 
+/* What apply() returns when it wants the same batch again: it remembers how far it got. */
+enum { LOG_APPLY_MORE = 1 };
+
 /* What the owner answers to. A negative return of restore or apply stops the log (failed). */
 struct log_owner {
     /* Replace the whole state by this snapshot. Bytes are verified before this is called. */
     int (*restore)(void *ctx, struct snapshot_reader *snapshot, struct err *err);
+    /*
+     * LOG_APPLY_MORE: enough for now. The rest comes in a later log_poll(), or at once where the engine
+     * has no later; until then the state stands between two points, and no snapshot is wanted.
+     */
     int (*apply)(void *ctx, const struct log_batch *batch, struct err *err);
     /*
      * The oldest `count` appends that were not answered yet are not in the log and never will be.

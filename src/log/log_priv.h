@@ -47,12 +47,15 @@ struct log {
     uint64_t bytes_since, epoch, commits, commands, lost;
     enum log_role role;
     bool started, stopped, failed;
+    bool between;   /* apply() has had a part of a batch */
     struct err why; /* it failed */
 };
 
 void log_init(struct log *log, const struct log_ops *ops, const struct log_config *config);
 void log_done(struct log *log);
 int log_deliver(struct log *log, const struct log_batch *batch, struct err *err);
+/* As much as the owner takes now: LOG_APPLY_MORE when it is to be called again with the same. */
+int log_deliver_some(struct log *log, const struct log_batch *batch, struct err *err);
 void log_refuse(struct log *log, uint32_t count, const struct err *why);
 void log_fail(struct log *log, const struct err *why);
 void log_set_role(struct log *log, enum log_role role, const char *leader);

@@ -62,21 +62,32 @@ static void note_disk(struct sqlite_log *self, const struct batch *batch)
         self->disk_full = full;
 }
 
-static void settle(struct sqlite_log *self, struct batch *batch)
+/* The first of the list is delivered, or a part of it. */
+static void deliver_next(struct sqlite_log *self)
 {
+    struct batch *batch = self->written;
     struct log_batch view = batch_view(batch, true);
     struct err err;
 
-    note_disk(self, batch);
-    if (batch->rc == 0) {
+    if (!self->log.between) {
+        note_disk(self, batch);
         self->chore_blocked = false;
         payload_index_add(&self->index, &view);
-        int rc = log_deliver(&self->log, &view, &err);
-        keep_recent(self, batch);
-        if (rc < 0)
-            log_fail(&self->log, &err);
-        return;
     }
+    int rc = log_deliver_some(&self->log, &view, &err);
+    if (rc == LOG_APPLY_MORE)
+        return;
+    self->written = batch->next;
+    batch->next = NULL;
+    keep_recent(self, batch);
+    if (rc < 0)
+        log_fail(&self->log, &err);
+}
+
+/* It is not in the log. */
+static void refuse(struct sqlite_log *self, struct batch *batch)
+{
+    note_disk(self, batch);
     bool fatal = batch->rc != -(int)ERR_DISK_FULL && batch->rc != -(int)ERR_NO_MEMORY &&
                  batch->rc != -(int)ERR_SHUTTING_DOWN;
     if (fatal) /* whether it is on disk nobody knows: it is not answered, the process ends */
@@ -105,12 +116,16 @@ static bool settle_next(struct sqlite_log *self)
 
     if (!batch)
         return false;
+    if (batch->rc == 0 && !self->log.failed) {
+        deliver_next(self);
+        return true;
+    }
     self->written = batch->next;
     batch->next = NULL;
     if (self->log.failed)
         batch_free(batch);
     else
-        settle(self, batch);
+        refuse(self, batch);
     return true;
 }
 

@@ -6,6 +6,8 @@
  * (2) An asker is answered after its command is durable and applied, never before.
  * (3) When the log refuses a batch (disk full), its askers get the error and nothing was applied;
  *     what the leader itself must still say is found again from the state.
+ * (4) A batch whose commands take long is applied in several turns of the loop, at least one command
+ *     in each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,8 @@
 #include "log/snapshot.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
+
+enum { SLICE_US = 1000 };
 
 static void *arena_take(void *data, size_t size)
 {
@@ -158,22 +162,31 @@ static int apply_one(struct ctl *ctl, const struct log_entry *entry,
     return 0;
 }
 
+/* (4) */
 static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
 {
     struct ctl *ctl = ctx;
-    struct log_walk walk;
+    struct log_walk *walk = &ctl->applying;
     struct log_entry entry;
+    int64_t begin = ctl_mono(ctl);
     int code = 0;
 
-    log_walk_init(&walk, batch);
-    while (code == 0 && log_walk_next(&walk, &entry)) {
+    if (!walk->batch)
+        log_walk_init(walk, batch);
+    walk->batch = batch;
+    while (code == 0 && log_walk_next(walk, &entry)) {
         struct proposal proposal = { 0 };
         if (batch->own)
             proposal = queue_take(ctl);
         code = apply_one(ctl, &entry, &proposal, err);
+        if (code == 0 && walk->done < batch->count && ctl_mono(ctl) - begin > SLICE_US)
+            code = LOG_APPLY_MORE;
+    }
+    if (code != LOG_APPLY_MORE) {
+        *walk = (struct log_walk){ 0 };
+        ctl->counts.batches++;
     }
     queue_settle(ctl);
-    ctl->counts.batches++;
     ctl->refused = false;
     if (ctl->leading) {
         ctl_plan_kick(ctl);

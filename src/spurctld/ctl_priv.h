@@ -116,6 +116,7 @@ struct ctl {
     int64_t last_stamp_us;
     int64_t clock_wall_us, clock_mono_us; /* when the clock was last looked at */
     int64_t skipped_us; /* by which it was set forward, until a command that says so is applied */
+    struct log_walk applying; /* how far the present batch is applied */
     struct events events;
     struct arena apply_arena;
     struct str packed;

@@ -30,7 +30,10 @@ struct recorder {
     enum log_role role;
     bool failed, keep_payloads;
     struct err why;
-    int wake[2]; /* a pipe */
+    int wake[2];   /* a pipe */
+    uint32_t most; /* commands that it takes at a time; 0: all */
+    uint32_t had;  /* of the present batch */
+    uint32_t parts;
 };
 
 static void payload_of(uint64_t number, char *out, size_t len)
@@ -58,14 +61,24 @@ static int record_apply(void *ctx, const struct log_batch *batch, struct err *er
     struct log_walk walk;
     struct log_entry entry;
     uint64_t number;
+    uint32_t taken = 0;
 
     for (log_walk_init(&walk, batch); log_walk_next(&walk, &entry);) {
+        if (walk.done <= rec->had)
+            continue;
+        if (rec->most && taken == rec->most) {
+            rec->had += taken;
+            rec->parts++;
+            return LOG_APPLY_MORE;
+        }
+        taken++;
         if (entry.index != rec->seen.len + 1)
             return err_set(err, ERR_INTERNAL, "index %llu after %zu",
                            (unsigned long long)entry.index, rec->seen.len);
         memcpy(&number, entry.command.ptr, sizeof(number));
         vec_push(&rec->seen, number);
     }
+    rec->had = 0;
     if (batch->own)
         rec->own += batch->count;
     return 0;

@@ -60,6 +60,47 @@ static void the_next_batch_fills_while_one_is_written(void **state)
     recorder_done(&rec);
 }
 
+/* An owner that takes a few commands at a time gets each once, also when it stops in between. */
+static void a_batch_is_taken_in_parts(void **state)
+{
+    enum { ALL = 300, MOST = 7 };
+    struct recorder rec;
+
+    (void)state;
+    recorder_init(&rec);
+    rec.most = MOST;
+    struct log *log = open_log(test_dir, &rec, 0);
+    assert_int_equal(log_start(log, NULL), 0);
+    for (uint64_t i = 1; i <= ALL; i++)
+        assert_int_equal(append_number(log, i, 100, NULL), 0);
+    log_flush(log);
+    while (rec.seen.len < ALL / 2) {
+        char byte;
+        size_t had = rec.seen.len;
+        assert_int_equal(read(rec.wake[0], &byte, 1), 1);
+        log_poll(log);
+        assert_true(rec.seen.len <= had + MOST);
+        assert_true(log_point(log).index <= rec.seen.len);
+    }
+    assert_true(rec.parts > 0);
+    log_stop(log); /* what was written is delivered whole */
+    assert_int_equal(rec.had, 0);
+    assert_int_equal(log_point(log).index, rec.seen.len);
+    assert_int_equal(rec.own + rec.refused, ALL);
+    assert_int_equal(rec.own, rec.seen.len);
+    uint64_t seen = rec.seen.len;
+    log_free(log);
+    recorder_done(&rec);
+
+    recorder_init(&rec);
+    rec.most = MOST;
+    log = open_log(test_dir, &rec, 0);
+    assert_int_equal(log_start(log, NULL), 0);
+    assert_counts_from_one(&rec, seen);
+    log_free(log);
+    recorder_done(&rec);
+}
+
 static void large_commands_get_rows_of_their_own(void **state)
 {
     struct recorder rec;
@@ -295,6 +336,7 @@ static void the_write_ahead_log_grows_ahead_of_small_commits(void **state)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, make_dir, remove_dir)
 UNIT_MAIN(T(the_write_ahead_log_grows_ahead_of_small_commits),
           T(everything_comes_back_after_a_restart), T(the_next_batch_fills_while_one_is_written),
-          T(large_commands_get_rows_of_their_own), T(payloads_outlive_restart_and_trimming),
-          T(dead_payloads_leave_with_their_rows), T(a_damaged_snapshot_is_made_up_for),
-          T(one_directory_has_one_owner), T(a_stopped_log_answers))
+          T(a_batch_is_taken_in_parts), T(large_commands_get_rows_of_their_own),
+          T(payloads_outlive_restart_and_trimming), T(dead_payloads_leave_with_their_rows),
+          T(a_damaged_snapshot_is_made_up_for), T(one_directory_has_one_owner),
+          T(a_stopped_log_answers))
