@@ -19,6 +19,7 @@
 #define CORE_JOB_H
 
 #include "base/bitset.h"
+#include "base/err.h"
 #include "base/slots.h"
 #include "base/str.h"
 #include "base/util.h"
@@ -234,5 +235,10 @@ uint32_t array_next_waiting(const struct array *array, uint32_t number);
 uint32_t array_room(const struct array *array);
 /* "3-99%5" of the tasks that wait (without the % when max_running is 0). */
 void array_format(const struct array *array, struct str *out);
+/* "1-5,9" within the array's tasks, by number; tasks that it does not have are an error. */
+int array_select(const struct array *array, const char *text, size_t len, struct bitset *set,
+                 struct err *err);
+/* As array_select() reads it. */
+void array_format_set(const struct array *array, const struct bitset *set, struct str *out);
 
 #endif

@@ -300,16 +300,12 @@ struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_task
 struct array *array_copy(const struct array *array);
 void array_free(struct array *array);
 void array_set(struct array *array, uint32_t number, enum task_bits bits);
-/* "1-5,9" within the array's tasks; tasks that it does not have are an error. */
-int array_select(const struct array *array, const char *text, size_t len, struct bitset *set,
-                 struct err *err);
 /* Gives a waiting task its own record (or the array's, for the last one). */
 struct job *array_split(struct state *state, struct job *meta, uint32_t number, struct events *out);
 /* Records of single tasks, besides the one with the array's id. */
 void array_index_put(struct array *array, const struct job *job);
 void array_index_del(struct array *array, const struct job *job);
 struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id);
-void array_format_set(const struct array *array, const struct bitset *set, struct str *out);
 
 /* deps.c, waiters.c, news.c */
 int deps_parse(const struct state *state, const struct job *self, const char *text,

@@ -10,6 +10,10 @@
  *     those of its tasks are matched by themselves. So is an array that is named and has many. All carry the request's id, and core remembers how far it got: asked again,
  *     also of another leader, it goes on from there and does nothing twice. That there was nothing to do
  *     is remembered too: what comes later was not meant, however late a second copy of the request is.
+ * (4) Many tasks of an array that are named are done IDS_PER_COMMAND at a time too, since each gets a
+ *     record. Those that wait come first and together when that costs nothing: all of them are the array's
+ *     record, and cancelled ones need none. How far it got is 2 + the number of the last task, 1 after
+ *     those that wait.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +43,9 @@ struct many {
     uint8_t request_id[16];
     bool done;             /* something was */
     enum err_code refused; /* the first that was not */
+    uint32_t array;        /* (4): whose tasks those are; 0: they are jobs */
+    struct bitset tasks;   /* that are left */
+    bool together;         /* those that wait are to come first */
 };
 
 struct many_one {
@@ -81,6 +88,7 @@ static void many_step(struct many *many)
     if (--many->waiting)
         return;
     query_free(many->query);
+    bitset_done(&many->tasks);
     if (many->of) {
         array_answered(many);
         return;
@@ -154,6 +162,9 @@ static void place_id(const uint8_t id[16], size_t place, uint8_t out[16])
 static bool has_many_records(const struct job *job, const struct job_ref *ref);
 static void array_id(struct ctl *ctl, struct many *of, const char *id, const uint8_t *request_id,
                      uint32_t after);
+static bool tasks_id(struct ctl *ctl, struct many *of, const struct job *job,
+                     const struct job_ref *ref, const char *id, const uint8_t *request_id,
+                     uint32_t after);
 
 static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t place)
 {
@@ -182,9 +193,12 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
         add_result(many, id, job ? ERR_PERMISSION : ERR_INVALID_JOB_ID, NULL);
         return;
     }
-    if (seen.more || has_many_records(job, &ref)) {
-        array_id(ctl, many, id, ask->who->request_id ? request_id : NULL,
-                 seen.more ? seen.job_id : 0);
+    const uint8_t *of_request = ask->who->request_id ? request_id : NULL;
+    uint32_t after = seen.more ? seen.job_id : 0;
+    if (ref.has_tasks && tasks_id(ctl, many, job, &ref, id, of_request, after))
+        return;
+    if (!ref.has_tasks && (seen.more || has_many_records(job, &ref))) {
+        array_id(ctl, many, id, of_request, after);
         return;
     }
     select.n_job_ids = 1;
@@ -233,11 +247,16 @@ static void some_done(struct ctl *ctl, void *arg, const struct events *events,
 
 enum found { FOUND_LAST, FOUND_MORE, FOUND_NOT_YET };
 
+static unsigned most_ids(const struct ctl *ctl)
+{
+    return ctl->ids_per_command ? MIN(ctl->ids_per_command, IDS_PER_COMMAND)
+                                : (unsigned)IDS_PER_COMMAND;
+}
+
 /* At most IDS_PER_COMMAND ids. */
 static enum found find_ids(struct ctl *ctl, struct many *many)
 {
-    unsigned most = ctl->ids_per_command ? MIN(ctl->ids_per_command, IDS_PER_COMMAND)
-                                         : (unsigned)IDS_PER_COMMAND;
+    unsigned most = most_ids(ctl);
     unsigned budget = LOOKS_PER_TURN;
     const struct job *job;
     uint32_t task;
@@ -268,11 +287,33 @@ static void nothing_to_do(struct ctl *ctl, struct many *many)
     ctl_propose_time(ctl, many->ask, some_done, many);
 }
 
-static void next_command(struct ctl *ctl, struct many *many)
+/* The request is done when `upto` is 0. */
+static void propose_some(struct ctl *ctl, struct many *many, JobSelect *select, uint32_t upto)
 {
     Command *command = many->command;
+
+    *select_of(command) = select;
+    ctl_stamp_ask(many->ask, command);
+    if (many->of && many->ask->who->request_id)
+        command->request_id.data = many->request_id;
+    command->has_after_job = true;
+    command->after_job = many->after;
+    command->has_upto_job = upto != 0;
+    command->upto_job = many->after = upto;
+    many->waiting++;
+    ctl_propose(ctl, command, some_done, many);
+}
+
+static void next_tasks(struct ctl *ctl, struct many *many);
+
+static void next_command(struct ctl *ctl, struct many *many)
+{
     JobSelect select = JOB_SELECT__INIT;
 
+    if (many->array) {
+        next_tasks(ctl, many);
+        return;
+    }
     enum found found = find_ids(ctl, many);
     if (found == FOUND_NOT_YET) { /* in the next turn of the loop */
         many->waiting++;
@@ -288,17 +329,9 @@ static void next_command(struct ctl *ctl, struct many *many)
     select.n_job_ids = many->id_count;
     select.job_ids = many->ids;
     select.has_alone = select.alone = true;
-    *select_of(command) = &select;
-    ctl_stamp_ask(many->ask, command);
-    if (many->of && many->ask->who->request_id)
-        command->request_id.data = many->request_id;
-    command->has_after_job = true;
-    command->after_job = many->after;
-    command->has_upto_job = found == FOUND_MORE;
-    command->upto_job = many->after = found == FOUND_MORE ? many->ids[many->id_count - 1] : 0;
+    uint32_t upto = found == FOUND_MORE ? many->ids[many->id_count - 1] : 0;
     many->id_count = 0;
-    many->waiting++;
-    ctl_propose(ctl, command, some_done, many);
+    propose_some(ctl, many, &select, upto);
 }
 
 void ctl_many_timer(struct ctl *ctl)
@@ -359,6 +392,109 @@ static void array_id(struct ctl *ctl, struct many *of, const char *id, const uin
     if (query_new(ctl->state, filter, &many->query, &many->err) == 0)
         next_command(ctl, many);
     many_step(many);
+}
+
+/* ---- many tasks of an array ---- */
+
+/* (4): what the next command does, taken from what is left. */
+static uint32_t take_tasks(const struct ctl *ctl, struct many *many, const struct array *array,
+                           struct bitset *out)
+{
+    unsigned most = most_ids(ctl);
+    bool waiting = many->together;
+    uint32_t upto = 1;
+
+    many->together = false;
+    bitset_each (number, &many->tasks) {
+        bool waits = array_task(array, (uint32_t)number) == TASK_WAITING;
+        if (waiting && !waits)
+            continue;
+        if (!waiting && most-- == 0)
+            break;
+        bitset_add(out, number);
+        bitset_del(&many->tasks, number);
+        upto = waiting ? 1 : (uint32_t)number + 2;
+    }
+    return bitset_is_empty(&many->tasks) ? 0 : upto;
+}
+
+static void next_tasks(struct ctl *ctl, struct many *many)
+{
+    const struct job *job = state_job(ctl->state, many->array);
+    JobSelect select = JOB_SELECT__INIT;
+    struct bitset some;
+    struct str text = { 0 };
+
+    if (!job || !job->array) { /* the array was forgotten meanwhile */
+        many->refused = many->refused ? many->refused : ERR_INVALID_JOB_ID;
+        return;
+    }
+    bitset_init(&some, job->array->count);
+    uint32_t upto = take_tasks(ctl, many, job->array, &some);
+    if (bitset_is_empty(&some) && upto) /* none waits */
+        upto = take_tasks(ctl, many, job->array, &some);
+    array_format_set(job->array, &some, &text);
+    select.n_job_ids = 1;
+    select.job_ids = &many->array;
+    select.array_tasks = (char *)str_text(&text);
+    propose_some(ctl, many, &select, upto);
+    str_done(&text);
+    bitset_done(&some);
+}
+
+static bool covers_waiting(const struct array *array, const struct bitset *set)
+{
+    size_t waiting = 0;
+
+    bitset_each (number, set)
+        waiting += array_task(array, (uint32_t)number) == TASK_WAITING;
+    return waiting == array->waiting;
+}
+
+/* (4): those that are done already, when another leader began it. */
+static void leave_out_done(struct many *many, const struct array *array)
+{
+    bitset_each (number, &many->tasks) {
+        bool waits = array_task(array, (uint32_t)number) == TASK_WAITING;
+        if (number + 2 <= many->after || (many->together && waits))
+            bitset_del(&many->tasks, number);
+    }
+    many->together = false;
+}
+
+/* False: there are not so many, one command will do. */
+static bool tasks_id(struct ctl *ctl, struct many *of, const struct job *job,
+                     const struct job_ref *ref, const char *id, const uint8_t *request_id,
+                     uint32_t after)
+{
+    struct bitset set;
+    struct err err = { 0 };
+
+    if (!job->array || job->array->id != job->id ||
+        array_select(job->array, ref->tasks, ref->tasks_len, &set, &err) < 0)
+        return false; /* core says what is wrong */
+    if (!after && bitset_count(&set) <= most_ids(ctl)) {
+        bitset_done(&set);
+        return false;
+    }
+    struct many *many = many_new(of->ask, of->command);
+    many->of = of;
+    many->id = arena_strdup(of->ask->arena, id);
+    if (request_id)
+        memcpy(many->request_id, request_id, sizeof(many->request_id));
+    many->array = job->id;
+    many->tasks = set;
+    many->together =
+        of->command->what_case == COMMAND__WHAT_CANCEL || covers_waiting(job->array, &set);
+    many->after = after;
+    many->done = after != 0;
+    if (after)
+        leave_out_done(many, job->array);
+    of->waiting++;
+    if (!bitset_is_empty(&many->tasks))
+        next_tasks(ctl, many);
+    many_step(many);
+    return true;
 }
 
 static bool has_many_records(const struct job *job, const struct job_ref *ref)
