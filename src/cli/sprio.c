@@ -149,6 +149,34 @@ static int load_config(struct sprio *sprio, struct err *err)
     return 0;
 }
 
+static bool is_asked(const struct sprio *sprio, const char *partition)
+{
+    const char *list = sprio->args.partitions;
+    struct span word;
+
+    if (!list)
+        return true;
+    while (str_next(&list, ",", &word)) {
+        if (strlen(partition) == word.len && memcmp(partition, word.ptr, word.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A line for each partition of a job that names several. */
+static void add_rows(struct sprio *sprio, const Job *job, const JobStatus *status)
+{
+    struct sprio_row row = { .job = job, .parts = status->priority_parts, .config = sprio->config };
+
+    if (!status->n_partition_priorities)
+        vec_push(&sprio->rows, row);
+    for (; row.at < status->n_partition_priorities; row.at++) {
+        row.parts = status->partition_priorities[row.at];
+        if (is_asked(sprio, row.parts->partition_name))
+            vec_push(&sprio->rows, row);
+    }
+}
+
 static int load_jobs(struct sprio *sprio, struct err *err)
 {
     ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
@@ -177,7 +205,7 @@ static int load_jobs(struct sprio *sprio, struct err *err)
         for (size_t i = 0; i < reply->n_jobs; i++) {
             const JobStatus *status = job_status(reply->jobs[i]);
             if (status->priority_parts && status->priority)
-                vec_push(&sprio->rows, (struct sprio_row){ reply->jobs[i], sprio->config });
+                add_rows(sprio, reply->jobs[i], status);
         }
     }
     client_stream_free(stream);
@@ -198,7 +226,7 @@ static int check_sort(struct sprio *sprio)
 static void print(struct sprio *sprio)
 {
     struct field_ctx ctx = cli_field_ctx(0);
-    struct sprio_row weights = { NULL, sprio->config };
+    struct sprio_row weights = { .config = sprio->config };
     struct str out = { 0 };
 
     if (!sprio->args.no_header)

@@ -11,7 +11,9 @@
 /* One line: a job, or the weights when there is none. */
 struct sprio_row {
     const Job *job;
+    const PriorityParts *parts; /* in one of its partitions, or in its only one */
     const Config *config;
+    size_t at; /* of its partitions, in its order */
 };
 
 extern const struct field_table sprio_fields;

@@ -13,7 +13,7 @@
 
 static const PriorityParts *parts_of(const struct field_call *call)
 {
-    return ((const struct sprio_row *)call->object)->job->status->priority_parts;
+    return ((const struct sprio_row *)call->object)->parts;
 }
 
 static bool is_weights(const struct field_call *call)
@@ -99,19 +99,15 @@ static bool w_id(const struct field_call *call, struct str *out)
 
 static bool w_priority(const struct field_call *call, struct str *out)
 {
-    const Job *job = ((const struct sprio_row *)call->object)->job;
-
-    if (job)
-        str_addf(out, "%u", job->status->priority);
+    if (!is_weights(call))
+        str_addf(out, "%u", parts_of(call)->total);
     return true;
 }
 
 static bool n_priority(const struct field_call *call, struct str *out)
 {
-    const Job *job = ((const struct sprio_row *)call->object)->job;
-
-    if (job)
-        str_addf(out, "%.8f", (double)job->status->priority / 4294967295.0);
+    if (!is_weights(call))
+        str_addf(out, "%.8f", (double)parts_of(call)->total / 4294967295.0);
     return true;
 }
 
@@ -120,7 +116,8 @@ static const char *text_of(const struct sprio_row *row, char letter)
     const char *text = NULL;
 
     if (row->job && letter == 'r')
-        text = row->job->status->partition;
+        text =
+            row->parts->partition_name ? row->parts->partition_name : row->job->status->partition;
     else if (row->job && letter == 'u')
         text = row->job->owner ? row->job->owner->user : NULL;
     else if (row->job && letter == 'o')
@@ -176,7 +173,7 @@ static const char *sort_by; /* of this call; qsort carries nothing along */
 
 static int64_t number_of(const struct sprio_row *row, char letter)
 {
-    const PriorityParts *parts = row->job->status->priority_parts;
+    const PriorityParts *parts = row->parts;
     int64_t tres = 0;
 
     switch (letter) {
@@ -209,7 +206,7 @@ static int64_t number_of(const struct sprio_row *row, char letter)
         return tres;
     case 'y':
     case 'Y':
-        return row->job->status->priority;
+        return parts->total;
     default:
         return row->job->id;
     }
@@ -236,7 +233,9 @@ static int compare(const void *a, const void *b)
         if (order)
             return order * sign;
     }
-    return x->job->id < y->job->id ? -1 : x->job->id > y->job->id;
+    if (x->job->id != y->job->id)
+        return x->job->id < y->job->id ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
 }
 
 void sprio_sort(struct sprio_row *rows, size_t count, const char *by)

@@ -290,6 +290,9 @@ struct priority {
 int64_t job_accrues_us(const struct state *state, const struct job *job);
 bool priority_is_basic(const struct state *state);
 void job_priority_of(const struct state *state, const struct job *job, struct priority *out);
+/* What it would be if the job were in this partition only; job_priority_of() has its best one. */
+void job_priority_in(const struct state *state, const struct job *job,
+                     const struct partition *partition, struct priority *out);
 uint32_t job_priority(const struct state *state, const struct job *job);
 /*
  * What the planner sorts by: greater goes first. Constant while the job waits, because all jobs age

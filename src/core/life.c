@@ -139,6 +139,7 @@ bool job_end_alone(struct state *state, struct job *job, JobState end_state, uns
     if (job->more)
         job->more->preempt_end_us = 0;
     job->reason = (uint16_t)reason;
+    job_say_why(job, NULL);
     job->end_us = end_us;
     job->planned_start_us = 0;
     if (was == PHASE_SUSPENDED)
@@ -170,6 +171,7 @@ static void now_pending(struct state *state, struct job *job, struct events *out
     run_free(state, job->run);
     job->run = NULL;
     job->end_us = 0;
+    job->flags &= ~(uint32_t)JOB_FLAG_REQUEUE_HOLD; /* it was to be requeued, and has been */
     backoff_pending(state, job);
     emit_job(out, EVENT_JOB_CLEAN, job)->end_state = JOB_PENDING;
     job_refresh(state, job, out);
@@ -219,6 +221,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
     job->restarts += job->restarts < UINT16_MAX;
     job->hold = (uint8_t)hold;
     job->reason = (uint16_t)reason;
+    job_say_why(job, hold && reason == REASON_HELD_USER ? "job requeued in held state" : NULL);
     job->flags |= flags;
     accrue_stop(state, job);
     job->eligible_us = 0;

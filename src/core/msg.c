@@ -313,7 +313,7 @@ static void pack_brief_spec(const struct job *job, struct str *out)
 }
 
 static PriorityParts *priority_msg(const struct state *state, const struct job *job,
-                                   struct arena *arena)
+                                   const struct partition *partition, struct arena *arena)
 {
     PriorityParts *out = ARENA_NEW(arena, PriorityParts);
     struct priority priority;
@@ -321,7 +321,13 @@ static PriorityParts *priority_msg(const struct state *state, const struct job *
     const struct tres *tres = state_tres(state, &count);
 
     priority_parts__init(out);
-    job_priority_of(state, job, &priority);
+    if (partition) {
+        job_priority_in(state, job, partition, &priority);
+        out->partition_name = borrowed(partition->spec->name);
+    } else {
+        job_priority_of(state, job, &priority);
+    }
+    SET(total, priority.total);
     SET(age_factor, priority.factor[PRIO_AGE]);
     SET(assoc_factor, priority.factor[PRIO_ASSOC]);
     SET(fairshare_factor, priority.factor[PRIO_FAIRSHARE]);
@@ -350,6 +356,24 @@ static PriorityParts *priority_msg(const struct state *state, const struct job *
     return out;
 }
 
+/* One for each partition, in the order of the request, where there are several. */
+static void add_priorities(const struct state *state, const struct job *job, struct arena *arena,
+                           JobStatus *out)
+{
+    const struct shape *shape = job->shape;
+
+    out->priority_parts = priority_msg(state, job, NULL, arena);
+    if (shape->partition_count < 2)
+        return;
+    out->partition_priorities = ARENA_ARRAY(arena, PriorityParts *, shape->partition_count);
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        const struct partition *partition = state_partition(state, shape->partitions[i]);
+        if (partition)
+            out->partition_priorities[out->n_partition_priorities++] =
+                priority_msg(state, job, partition, arena);
+    }
+}
+
 void job_pack(const struct state *state, const struct job *job, enum job_parts parts,
               const struct job_words *words, struct str *out)
 {
@@ -369,7 +393,7 @@ void job_pack(const struct state *state, const struct job *job, enum job_parts p
     if (words)
         job_words_msg(job, words, &status);
     if (parts == JOB_PACK_PRIORITY && job_is_eligible(job))
-        status.priority_parts = priority_msg(state, job, &arena);
+        add_priorities(state, job, &arena, &status);
     msg.status = &status;
     pack_into(out, &msg);
     if (parts == JOB_PACK_FULL)

@@ -273,9 +273,14 @@ static int64_t sum_of(const struct priority *priority)
 
 void job_priority_of(const struct state *state, const struct job *job, struct priority *out)
 {
+    job_priority_in(state, job, best_partition(state, job), out);
+}
+
+void job_priority_in(const struct state *state, const struct job *job,
+                     const struct partition *partition, struct priority *out)
+{
     struct accounts *accounts = state->accounts;
     const Config *config = state->config;
-    const struct partition *partition = best_partition(state, job);
     const struct part_totals *totals = partition ? totals_of(state, partition) : NULL;
 
     memset(out, 0, sizeof(*out));

@@ -121,6 +121,12 @@ void job_set_text(char **text, const char *to)
     *text = copy;
 }
 
+void job_say_why(struct job *job, const char *text)
+{
+    if (text || job->more)
+        job_set_text(&job_more(job)->reason_text, text);
+}
+
 static void more_free(struct job_more *more)
 {
     if (!more)

@@ -70,6 +70,7 @@ void job_begin(struct state *state, struct job *job, struct events *out)
     site_begins(state, job);
     job->attempt++;
     job->reason = job->run->prolog == SITE_DUE ? REASON_PROLOG : REASON_NONE;
+    job_say_why(job, NULL);
     job->planned_start_us = 0;
     if (job->more)
         job->more->preempt_us = job->more->mail_sent = 0;

@@ -194,6 +194,8 @@ const struct payload *payload_take(struct state *state, const uint8_t *digest);
 struct packed *packed_new(const void *bytes, size_t len);
 void packed_drop(struct packed *packed);
 struct job_more *job_more(struct job *job);
+/* The reason in other words than those of its number; NULL: in those. */
+void job_say_why(struct job *job, const char *text);
 void job_set_text(char **text, const char *to);
 /* Everything a record must be found by: call when all of it is set. */
 void job_link(struct state *state, struct job *job);

@@ -177,6 +177,7 @@ static enum err_code update_hold(struct state *state, struct job *job, const Cmd
         return cmd->by_admin ? ERR_OK : ERR_PERMISSION;
     job->hold = (uint8_t)MIN(cmd->hold, 2);
     job->reason = job->hold == 2 ? REASON_HELD_ADMIN : job->hold ? REASON_HELD_USER : REASON_NONE;
+    job_say_why(job, NULL);
     if (!job->hold)
         backoff_forget(job, false);
     if (!job->hold)
@@ -315,6 +316,7 @@ static void write_pending(struct state *state, struct job *job, const JobSpec *s
     if (cmd->change && cmd->change->has_priority && cmd->change->priority == 0) {
         job->hold = MAX(job->hold, cmd->by_admin ? 2 : 1);
         job->reason = job->hold == 2 ? REASON_HELD_ADMIN : REASON_HELD_USER;
+        job_say_why(job, NULL);
     }
     if (new_deps) {
         if (job->deps)

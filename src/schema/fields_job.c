@@ -39,6 +39,7 @@ static const struct field rows[] = {
       .record = job_w_group, .json = { "group_name", SHAPE_TEXT }, .help = "Group of the job." },
     { .of = OWNER(gid), .write = field_number, .column = { 'G', "GroupID", "GROUP" }, .brief = true, .json = { "group_id", SHAPE_NUMBER }, .help = "Number of its group." },
     { .of = STATUS(site_factor), .skip = "shown by sprio, in the priority's parts" },
+    { .of = STATUS(partition_priorities), .skip = "shown by sprio, which asks for it" },
     { .of = STATUS(priority_parts), .skip = "shown by sprio, which asks for it" },
     { .of = OWNER(gids), .skip = "the owner's other groups matter to the node only" },
     { .of = SPEC(mcs_label), .write = field_text, .column = { 0, "MCSLabel", "MCSLABEL" }, .key = "MCS_label", .record = field_text_na,

@@ -74,6 +74,20 @@ wait_for 10 test -s rq.txt
 ok "a running job is requeued by its owner" as_user scontrol requeue "$id"
 ok "it runs again under the same id" ends_as "$id" COMPLETED
 is "and knows that it was restarted" "$(show "$id" Restarts) $(tail -n 1 rq.txt)" "1 run 1"
+id=$(user_submit --requeue -o /dev/null --wrap 'sleep 300')
+wait_for 10 job_is "$id" RUNNING
+ok "it is requeued and held" as_user scontrol requeuehold "$id"
+ok "and waits" wait_for 20 job_is "$id" PENDING
+is "and says so" "$(squeue -h -j "$id" -o '%t %r|%R') $(show "$id" Reason)" \
+    "PD job requeued in held state|(job requeued in held state) job_requeued_in_held_state"
+ok "an owner's hold goes with release" as_user scontrol release "$id"
+wait_for 20 job_is "$id" RUNNING
+as_user scontrol requeuehold state=specialexit "$id"
+ok "another kind of hold has a state of its own" wait_for 20 job_is "$id" SPECIAL_EXIT
+is "and the same words" "$(squeue -h -j "$id" -o %r)" "job requeued in held state"
+ok "held by who may: in other words" scontrol hold "$id"
+is "the reason is that" "$(squeue -h -j "$id" -o %r)" JobHeldAdmin
+scancel "$id"
 id=$(user_submit -o "$PWD/susp.txt" --wrap 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo $i; sleep 0.2; done')
 wait_for 10 test -s susp.txt
 ok "an administrator suspends a job" scontrol suspend "$id"

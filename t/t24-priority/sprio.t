@@ -87,6 +87,24 @@ is 'nobody' "$(sprio -j 99999)" 'Unable to find jobs matching user/id(s) specifi
 run sprio -o '%Z'
 like 'a letter that is none' "$err" 'Invalid job format specification: Z'
 
+# a line for each of its partitions
+both=$(mine -p debug,fast --wrap 'sleep 300')
+is 'a job in two partitions has a line in each' "$(sprio -h -j "$both" -o '%i %r %P %p')" "$both debug 200 0.1000000
+$both fast 2000 1.0000000"
+each_adds_up() {
+    local y a b f j p q s n t lines=0
+    while read -r y a b f j p q s n t; do
+        t=${t#cpu=} lines=$((lines + 1))
+        [ "$y" = $((a + b + f + j + p + q + s + ${t:-0} - n)) ] || return 1
+    done < <(sprio -h -j "$both" -o '%Y %A %B %F %J %P %Q %S %N %T')
+    [ $lines = 2 ]
+}
+ok 'each adds up' each_adds_up
+is 'only the line of the partition that is asked for' "$(sprio -h -p fast -j "$both" -o %r)" fast
+is 'squeue has the higher one' "$(squeue -h -j "$both" -o %Q)" "$(sprio -h -S -Y -j "$both" -o %Y | head -n 1)"
+is 'in order' "$(sprio -h -S -Y -j "$both" -o %r | xargs)" 'fast debug'
+scancel "$both"
+
 grown() { [ "$(sprio -h -j "$low" -o %A)" -ge "$1" ]; }
 ok 'age grows' wait_for 30 grown 1
 ok 'to its whole weight and no more' wait_for 40 grown 1000

@@ -73,7 +73,8 @@ again=$(sub --requeue --wrap "$until_file")
 ends "$again" RUNNING
 follows=$(dep "afterok:$again")
 as_user scontrol requeuehold "$again"
-ok 'a requeued job waits' ends "$again" REQUEUE_HOLD
+ok 'a requeued job waits' ends "$again" PENDING
+is 'as it is held' "$(squeue -h -j "$again" -o %r)" 'job requeued in held state'
 is 'so does who waits for it' "$(why "$follows")" 'PENDING Dependency'
 as_user scontrol release "$again"
 touch go

@@ -225,9 +225,10 @@ static void requeue_keeps_the_id(void **unused)
     assert_int_equal(fix_requeue(fix, id, true), ERR_OK);
     assert_phase(fix, id, PHASE_PENDING);
     assert_int_equal(fix_get(fix, id)->hold, 1);
-    assert_true(fix_get(fix, id)->flags & JOB_FLAG_REQUEUE_HOLD);
+    assert_false(fix_get(fix, id)->flags & JOB_FLAG_REQUEUE_HOLD); /* it has been requeued */
+    assert_string_equal(fix_get(fix, id)->more->reason_text, "job requeued in held state");
     assert_int_equal(fix_hold(fix, id, 0, false), ERR_OK);
-    assert_false(fix_get(fix, id)->flags & JOB_FLAG_REQUEUE_HOLD);
+    assert_null(fix_get(fix, id)->more->reason_text);
 
     JobSpec spec = fix_spec();
     PUT(&spec, requeue, false);
