@@ -301,7 +301,7 @@ uint64_t journal_trim(struct journal *journal, uint64_t acked, int64_t now_us)
         if (oldest->last > acked)
             lost += oldest->last - MAX(oldest->first - 1, acked);
         CLEANUP(freep) char *path = segment_path(journal, oldest);
-        if (unlink(path) < 0 && errno != ENOENT)
+        if (file_unlink(path) < 0 && errno != ENOENT)
             break;
         total -= oldest->bytes;
         vec_remove(&journal->segments, 0);

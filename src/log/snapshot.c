@@ -347,7 +347,7 @@ void snapshot_remove(const char *dir, uint64_t index)
     char path[LIMIT_PATH_BYTES];
 
     if (path_of(path, dir, index, "", NULL) == 0)
-        unlink(path);
+        file_unlink(path);
 }
 
 /* snapshot-INDEX gives the index; an unfinished one is removed on sight. */

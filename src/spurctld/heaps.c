@@ -5,7 +5,10 @@
 #include <stdlib.h>
 
 #include "spurctld/serve.h"
+#include "sys/clock.h"
 #include "sys/heap.h"
+
+#define IDLE_US INT64_C(1000000) /* they may wait behind workers that hang elsewhere */
 
 struct heap_job {
     uv_work_t work;
@@ -20,7 +23,7 @@ static void run(uv_work_t *work)
     if (job->range.from)
         heap_fill(job->range, &job->server->heap_stop);
     else
-        heap_mend(&job->server->heap_stop);
+        heap_mend(&job->server->heap_yield);
 }
 
 static void ran(uv_work_t *work, int status)
@@ -28,6 +31,7 @@ static void ran(uv_work_t *work, int status)
     struct heap_job *job = work->data;
 
     (void)status;
+    job->server->heap_jobs--;
     if (!job->range.from)
         job->server->heap_mending = false;
     free(job);
@@ -40,6 +44,7 @@ static void start(struct server *server, struct heap_range range)
     job->server = server;
     job->range = range;
     job->work.data = job;
+    server->heap_jobs++;
     uv_queue_work(server->uv, &job->work, run, ran);
 }
 
@@ -56,10 +61,25 @@ void server_heap_mend(struct server *server)
     if (server->heap_stop || server->heap_mending)
         return;
     server->heap_mending = true;
+    server->heap_yield = false;
     start(server, (struct heap_range){ 0 });
+}
+
+bool server_heap_idle(struct server *server)
+{
+    int64_t now = clock_mono_us();
+
+    __atomic_store_n(&server->heap_yield, true, __ATOMIC_RELAXED);
+    if (!server->heap_asked_us)
+        server->heap_asked_us = now;
+    if (server->heap_jobs && now - server->heap_asked_us < IDLE_US)
+        return false;
+    server->heap_asked_us = 0;
+    return true;
 }
 
 void server_heap_end(struct server *server)
 {
+    __atomic_store_n(&server->heap_yield, true, __ATOMIC_RELAXED);
     __atomic_store_n(&server->heap_stop, true, __ATOMIC_RELAXED);
 }

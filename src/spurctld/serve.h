@@ -84,7 +84,9 @@ struct server {
     struct snapshot_child *snapshot;
     uint64_t snapshot_index; /* the last one that a child wrote */
     int64_t snapshot_after_us;
-    bool heap_mending, heap_stop;
+    unsigned heap_jobs; /* workers at it */
+    int64_t heap_asked_us;
+    bool heap_mending, heap_yield, heap_stop;
     int64_t start_us;
     bool stopping;
     int exit_code;
@@ -130,6 +132,9 @@ void server_snapshot_abandon(struct server *server); /* ends the child */
 /* heaps.c: huge pages for the heap */
 void server_heap_turn(struct server *server); /* in every turn of the loop */
 void server_heap_mend(struct server *server); /* after a forked child */
+/* Asks the workers to leave the heap; true when none is at it (or for long), and a fork need not
+   wait for them. */
+bool server_heap_idle(struct server *server);
 void server_heap_end(struct server *server);
 
 /* journals.c: what accounting will read */

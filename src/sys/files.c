@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,26 @@ int file_sync_dir(const char *path, struct err *err)
     if (fd < 0)
         return err_errno(err, errno, "%s", path);
     return file_sync(fd, err) < 0 ? err_wrap(err, "%s", path) : 0;
+}
+
+static void *close_it(void *arg)
+{
+    close((int)(intptr_t)arg);
+    return NULL;
+}
+
+int file_unlink(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int rc = unlink(path), error = errno;
+    pthread_t thread;
+
+    if (fd >= 0 && pthread_create(&thread, NULL, close_it, (void *)(intptr_t)fd) == 0)
+        pthread_detach(thread);
+    else
+        file_close(&fd);
+    errno = error;
+    return rc;
 }
 
 int file_rename(const char *from, const char *to, struct err *err)

@@ -38,6 +38,11 @@ int file_rename(const char *from, const char *to, struct err *err);
 
 int file_make_dirs(const char *path, mode_t mode, struct err *err); /* present is fine */
 /* Removes the tree without following links; absent is fine. */
+/*
+ * As unlink(2), for a file that may be large: the name is gone when it returns, and a thread gives
+ * back what it held, which takes 10 ms for a gigabyte.
+ */
+int file_unlink(const char *path);
 int file_remove_tree(const char *path, struct err *err);
 
 enum file_safe {

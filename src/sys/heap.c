@@ -6,8 +6,9 @@
  *     it the unused rest begins, it does not say; mem_high() is the highest address that it gave.
  * (2) To let it grow we ask for a little more than the rest and give that back. It writes the head of
  *     its new rest, one page of 4 KiB; only then are huge pages asked for and a worker sent ahead.
- * (3) What is larger than APART_BYTES has a mapping of its own, which moves instead of being copied
- *     when it grows. These are found by name in /proc when they are mended.
+ * (3) What is larger than APART_BYTES has a mapping of its own, which moves instead of being copied when
+ *     it grows: 16 MiB would take 10 ms. libc takes it from the rest when that is large enough, so the
+ *     rest is always less. These mappings are found in /proc when they are mended.
  */
 #include "sys/heap.h"
 
@@ -19,7 +20,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/str.h"
+#include "sys/files.h"
 
 /* Not in the headers of Debian 12. */
 #ifndef MADV_POPULATE_WRITE
@@ -32,10 +35,10 @@
 enum {
     HUGE_BYTES = 2 << 20,
     SMALL_HEAP = 64 << 20, /* less is left alone */
-    AHEAD_LEAST = 4 << 20,
-    AHEAD_MOST = 16 << 20,
+    AHEAD_BYTES = HUGE_BYTES / 4 * 3,
+    PAGE_BYTES = 4096,
     AGAIN_BYTES = 1 << 20,  /* used since a try that found a hole in the heap */
-    APART_BYTES = 4 << 20,  /* copying that much takes less than a millisecond */
+    APART_BYTES = 4 << 20,  /* (3) */
     TRIM_BYTES = 256 << 20, /* unused at the end goes back to the kernel when it is that much */
     LARGE_BYTES = 16 << 20, /* (3) more than a stack */
     PIECE_BYTES = 32 << 20, /* mended in one call */
@@ -45,8 +48,8 @@ enum {
 
 static struct {
     char *begin, *end; /* of the region, as we last saw it */
-    char *tried;       /* how far it was used when we last asked for more */
-    bool large;
+    char *tried; /* how far it was used when we asked for more and there was a hole; or NULL */
+    bool large, never;
 } heap;
 
 void heap_begin(void)
@@ -65,19 +68,22 @@ static char *down(char *at)
     return at - ((uintptr_t)at & (HUGE_BYTES - 1));
 }
 
-static size_t ahead_bytes(void)
+static bool allowed(void)
 {
-    size_t used = (size_t)(heap.end - heap.begin);
+    CLEANUP(str_done) struct str text = { 0 };
 
-    return MIN(MAX(used / 64, (size_t)AHEAD_LEAST), (size_t)AHEAD_MOST);
+    return file_read("/sys/kernel/mm/transparent_hugepage/enabled", LIMIT_NAME_BYTES, &text,
+                     NULL) == 0 &&
+           !strstr(str_text(&text), "[never]");
 }
 
-/* (2) */
-static void grow(size_t rest)
+/* (2): up to a little after the end of the next huge page. */
+static void grow(char *high, char *end)
 {
     mallopt(M_MMAP_MAX, NEVER_APART);
-    mallopt(M_TOP_PAD, (int)(2 * ahead_bytes()));
-    void *volatile memory = malloc(rest + 1); /* volatile: or the compiler sees no use for it */
+    mallopt(M_TOP_PAD, (int)(up(end + 1) - end) + PAGE_BYTES);
+    /* volatile: or the compiler sees no use for it */
+    void *volatile memory = malloc((size_t)(end - high) + 1);
     free(memory);
     mallopt(M_MMAP_MAX, APART_MOST);
 }
@@ -86,19 +92,21 @@ bool heap_ahead(struct heap_range *out)
 {
     char *high = mem_high(), *end = sbrk(0);
 
-    if (end - heap.begin < SMALL_HEAP)
+    if (end - heap.begin < SMALL_HEAP || heap.never)
         return false;
     if (!heap.large) {
+        if ((heap.never = !allowed()))
+            return false;
         __atomic_store_n(&heap.large, true, __ATOMIC_RELAXED);
         heap.end = heap.begin;
         mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
     }
     if (high < heap.begin || high >= end)
         high = end;
-    if ((size_t)(end - high) < ahead_bytes() &&
-        (heap.tried < heap.begin || high < heap.tried || high - heap.tried >= AGAIN_BYTES)) {
-        heap.tried = high;
-        grow((size_t)(end - high));
+    if (down(end) - high < AHEAD_BYTES &&
+        (!heap.tried || high < heap.tried || high - heap.tried >= AGAIN_BYTES)) {
+        grow(high, end);
+        heap.tried = sbrk(0) == end ? high : NULL;
         end = sbrk(0);
     }
     if (end <= heap.end) {
@@ -152,7 +160,6 @@ void heap_mend(const bool *stop)
             (line[at] && !str_starts(line + at, "[heap]"))) /* a file's, a stack */
             continue;
         char *first = up((char *)from), *last = down((char *)to);
-        madvise(first, (size_t)(last - first), MADV_HUGEPAGE);
         collapse(first, last, stop);
     }
     if (maps)

@@ -12,8 +12,8 @@
  *         are put together again
  *
  * A heap of less than 64 MiB is left alone. Where the kernel gives no huge pages everything works as
- * without (transparent_hugepage/enabled must not be "never"; filling came with Linux 5.14, mending
- * with 6.1; before that the kernel's own khugepaged mends, slowly).
+ * without (transparent_hugepage/enabled is "never", or Linux before 5.14; before 6.1 only the kernel's
+ * own khugepaged mends, slowly).
  */
 #ifndef SYS_HEAP_H
 #define SYS_HEAP_H

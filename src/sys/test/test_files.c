@@ -227,7 +227,24 @@ static void a_lock_has_one_holder(void **state)
     close(held);
 }
 
+static void a_name_goes_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(file_write("large", "12345", 5, 0600, NULL), 0);
+    assert_int_equal(file_unlink("large"), 0);
+    assert_int_equal(access("large", F_OK), -1);
+    assert_int_equal(file_unlink("large"), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(file_write("f", "stays", 5, 0600, NULL), 0);
+    assert_int_equal(symlink("f", "link"), 0);
+    assert_int_equal(file_unlink("link"), 0);
+    assert_content("f", "stays");
+    assert_int_equal(mkfifo("fifo", 0600), 0); /* nobody waits for a reader */
+    assert_int_equal(file_unlink("fifo"), 0);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, enter, leave)
 UNIT_MAIN(T(reading_is_bounded), T(a_failed_write_leaves_the_old_content),
           T(secrets_must_be_closed), T(directories_are_made_and_removed),
-          T(links_lead_nobody_astray), T(truncation_waits_for_the_checks), T(a_lock_has_one_holder))
+          T(links_lead_nobody_astray), T(truncation_waits_for_the_checks), T(a_lock_has_one_holder),
+          T(a_name_goes_at_once))

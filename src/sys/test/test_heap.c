@@ -103,6 +103,9 @@ static void test_ahead(void **unused)
     assert_true(turns > 100);
     assert_int_equal(late, 0);
     check_blocks();
+    char *apart = mem_new(5 << 20); /* it can grow without being copied */
+    assert_true(apart > (char *)sbrk(0));
+    free(apart);
 }
 
 static void test_mended(void **unused)
