@@ -5,7 +5,8 @@
  * (1) The allocator of libc takes small memory from the end of one region that grows (sbrk). Where in
  *     it the unused rest begins, it does not say; mem_high() is the highest address that it gave.
  * (2) To let it grow we ask for a little more than the rest and give that back. It writes the head of
- *     its new rest, one page of 4 KiB; only then are huge pages asked for and a worker sent ahead.
+ *     its new rest, one page of 4 KiB. The worker asks for huge pages, one by one: where the loop is
+ *     faster it finds small ones, which are there at once.
  * (3) What is larger than APART_BYTES has a mapping of its own, which moves instead of being copied when
  *     it grows: 16 MiB would take 10 ms. libc takes it from the rest when that is large enough, so the
  *     rest is always less. These mappings are found in /proc when they are mended.
@@ -22,6 +23,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "sys/clock.h"
 #include "sys/files.h"
 
 /* Not in the headers of Debian 12. */
@@ -41,7 +43,8 @@ enum {
     APART_BYTES = 4 << 20,  /* (3) */
     TRIM_BYTES = 256 << 20, /* unused at the end goes back to the kernel when it is that much */
     LARGE_BYTES = 16 << 20, /* (3) more than a stack */
-    PIECE_BYTES = 32 << 20, /* mended in one call */
+    WORKED_US = 100,
+    PAUSE_US = 2000,
     NEVER_APART = 0,
     APART_MOST = 65536, /* mappings; libc's own value */
 };
@@ -115,10 +118,7 @@ bool heap_ahead(struct heap_range *out)
     }
     *out = (struct heap_range){ MAX(down(heap.end), up(heap.begin)), down(end) };
     heap.end = out->to; /* the last piece when it is whole */
-    if (out->from >= out->to)
-        return false;
-    madvise(out->from, (size_t)(out->to - out->from), MADV_HUGEPAGE);
-    return true;
+    return out->from < out->to;
 }
 
 /* ---- in a worker ---- */
@@ -128,22 +128,25 @@ static bool goes_on(const bool *stop)
     return !__atomic_load_n(stop, __ATOMIC_RELAXED);
 }
 
+/* Who touches a page of it meanwhile waits, so one at a time and with a pause. What cannot be is left. */
 static void collapse(char *from, char *to, const bool *stop)
 {
-    while (from < to && goes_on(stop)) {
-        size_t piece = MIN((size_t)(to - from), (size_t)PIECE_BYTES);
-        madvise(from, piece, MADV_COLLAPSE); /* what cannot be is left */
-        from += piece;
+    for (char *at = from; at < to && goes_on(stop); at += HUGE_BYTES) {
+        int64_t began = clock_mono_us();
+        madvise(at, HUGE_BYTES, MADV_COLLAPSE);
+        if (clock_mono_us() - began > WORKED_US)
+            usleep(PAUSE_US);
     }
 }
 
 void heap_fill(struct heap_range range, const bool *stop)
 {
     for (char *at = range.from; at < range.to && goes_on(stop); at += HUGE_BYTES) {
+        madvise(at, HUGE_BYTES, MADV_HUGEPAGE);
         if (madvise(at, HUGE_BYTES, MADV_POPULATE_WRITE) < 0)
             return;
     }
-    collapse(range.from, range.to, stop); /* the first has small pages already */
+    collapse(range.from, range.to, stop); /* where the loop was first */
 }
 
 void heap_mend(const bool *stop)
