@@ -90,6 +90,7 @@ enum {
     LIMIT_RESERVATIONS = 10000,
     LIMIT_SNAPSHOT_RECORD = 64 * 1024 * 1024,
     LIMIT_CONTROLLERS = 16,
+    LIMIT_REQUEST_IDS = 20000,        /* jobs that one request may name */
     LIMIT_REQUESTS = 4 * 1024 * 1024, /* request ids remembered */
 };
 

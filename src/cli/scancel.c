@@ -18,6 +18,8 @@
 #include "schema/job_view.h"
 #include "schema/names.h"
 
+enum { IDS_AT_ONCE = 5000 }; /* in one request: see LIMIT_REQUEST_IDS */
+
 struct scancel_args {
     const char *account, *name, *nodelist, *partition, *qos, *reservation, *state, *user, *wckey,
         *signal_text;
@@ -299,7 +301,7 @@ static int send_all(struct scancel *scancel)
     return one ? one : code;
 }
 
-static int send_ids(struct scancel *scancel, char **ids, size_t count)
+static int send_some(struct scancel *scancel, char **ids, size_t count)
 {
     CancelJobsRequest request = CANCEL_JOBS_REQUEST__INIT;
     JobsReply *reply;
@@ -324,6 +326,17 @@ static int send_ids(struct scancel *scancel, char **ids, size_t count)
     for (size_t i = 0; i < reply->n_results; i++) {
         int one = judge(scancel, reply->results[i]);
 
+        code = one ? one : code;
+    }
+    return code;
+}
+
+static int send_ids(struct scancel *scancel, char **ids, size_t count)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < count; i += IDS_AT_ONCE) {
+        int one = send_some(scancel, ids + i, MIN(count - i, (size_t)IDS_AT_ONCE));
         code = one ? one : code;
     }
     return code;

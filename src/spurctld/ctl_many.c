@@ -4,7 +4,8 @@
  *
  * (1) Who may change a job: its owner, operators, administrators.
  * (2) Each id that is named becomes a command with a request id of its own, made from the request's
- *     and the id's place: asked again, each is answered as the first time.
+ *     and the id's place: asked again, each is answered as the first time. Many are named
+ *     NAMED_PER_TURN in a turn of the loop.
  * (3) What a filter matches is done in order of job id, IDS_PER_COMMAND at a time, the next when the
  *     last is durable, and found LOOKS_PER_TURN jobs at a time. An array that is matched is its record:
  *     those of its tasks are matched by themselves. So is an array that is named and has many. All carry the request's id, and core remembers how far it got: asked again,
@@ -20,9 +21,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "spurctld/ctl_many.h"
 
-enum { IDS_PER_COMMAND = 200, LOOKS_PER_TURN = 5000 };
+enum { IDS_PER_COMMAND = 200, LOOKS_PER_TURN = 5000, NAMED_PER_TURN = 500 };
 
 struct many {
     struct ctl_ask *ask;
@@ -30,6 +32,8 @@ struct many {
     unsigned waiting; /* commands not yet applied, and one while they are still being made */
     VEC(JobResult *) results;
     struct err err; /* of the log */
+    char **named;   /* (2): ids, of which named_at have been looked at */
+    size_t named_count, named_at;
     /* (3) */
     struct query *query;
     struct query_cursor cursor;
@@ -152,7 +156,7 @@ static void one_done(struct ctl *ctl, void *arg, const struct events *events, co
 }
 
 /* (2) */
-static void place_id(const uint8_t id[16], size_t place, uint8_t out[16])
+void ctl_place_id(const uint8_t id[16], size_t place, uint8_t out[16])
 {
     uint64_t halves[2] = { hash_bytes(id, 16, place), hash_bytes(id, 16, ~(uint64_t)place) };
 
@@ -177,7 +181,7 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
     uint8_t request_id[16];
 
     if (ask->who->request_id) {
-        place_id(ask->who->request_id, place, request_id);
+        ctl_place_id(ask->who->request_id, place, request_id);
         if (core_request_seen(ctl->state, ask->who->uid, request_id, &seen) && !seen.more) {
             add_result(many, id, seen.code, NULL);
             return;
@@ -215,12 +219,35 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
     ctl_propose(ctl, many->command, one_done, one);
 }
 
+static void in_next_turn(struct ctl *ctl, struct many *many)
+{
+    many->waiting++;
+    vec_push(&ctl->finders, many);
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
+}
+
+static void next_named(struct ctl *ctl, struct many *many)
+{
+    size_t end = MIN(many->named_count, many->named_at + NAMED_PER_TURN);
+
+    for (; many->named_at < end; many->named_at++)
+        one_id(ctl, many, many->named[many->named_at], many->named_at);
+    if (many->named_at < many->named_count)
+        in_next_turn(ctl, many);
+}
+
 void ctl_many_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char **ids, size_t count)
 {
     struct many *many = many_new(ask, command);
 
-    for (size_t i = 0; i < count; i++)
-        one_id(ctl, many, ids[i], i);
+    if (count > LIMIT_REQUEST_IDS) {
+        err_set(&many->err, ERR_TOO_MANY, "%zu ids in one request; %d are the most", count,
+                LIMIT_REQUEST_IDS);
+    } else {
+        many->named = ids;
+        many->named_count = count;
+        next_named(ctl, many);
+    }
     many_step(many);
 }
 
@@ -315,10 +342,8 @@ static void next_command(struct ctl *ctl, struct many *many)
         return;
     }
     enum found found = find_ids(ctl, many);
-    if (found == FOUND_NOT_YET) { /* in the next turn of the loop */
-        many->waiting++;
-        vec_push(&ctl->finders, many);
-        ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
+    if (found == FOUND_NOT_YET) {
+        in_next_turn(ctl, many);
         return;
     }
     if (!many->id_count) {
@@ -340,7 +365,10 @@ void ctl_many_timer(struct ctl *ctl)
         return;
     struct many *many = ctl->finders.items[0];
     vec_remove(&ctl->finders, 0);
-    next_command(ctl, many);
+    if (many->named_at < many->named_count)
+        next_named(ctl, many);
+    else
+        next_command(ctl, many);
     many_step(many);
     if (ctl->finders.len)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));

@@ -11,7 +11,7 @@
 
 #include "spurctld/ctl_priv.h"
 
-/* Ids as people write them. */
+/* Ids as people write them, at most LIMIT_REQUEST_IDS; of the request, or of the arena. */
 void ctl_many_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char **ids, size_t count);
 
 /* Every job that the filter matches and the asker may change. The filter is in the arena too. */
