@@ -22,7 +22,7 @@ static const struct {
     { MUTATE_LYING_DISK, FAULT_CRASH, "were durable and are gone" },
     { MUTATE_NEW_REQUEST_ID, FAULT_CLIENT, "was submitted twice|was told job" },
     { MUTATE_NO_TOMBSTONES, FAULT_REPORTS, "was started 2 times|keeps 1 grants" },
-    { MUTATE_DROP_REPORTS, FAULT_REPORTS | FAULT_CRASH, "and attempt 1 had finished" },
+    { MUTATE_DROP_REPORTS, FAULT_REPORTS | FAULT_CRASH, "and attempt 1 had finished|and attempt 2 had finished" },
     { MUTATE_EARLY_RELEASE, FAULT_CLIENT, "which the state says is released" },
     { MUTATE_WRONG_EXIT, FAULT_CLIENT, "ended in state" },
     { MUTATE_SPLIT_STATE, FAULT_CRASH, "two replicas differ" },

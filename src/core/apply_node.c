@@ -430,17 +430,26 @@ static enum err_code check_update(const struct state *state, const CmdUpdateNode
     return check_change(cmd->change, err);
 }
 
+int core_check_node_update(const struct state *state, const CmdUpdateNode *cmd, struct err *err)
+{
+    const struct node_word *word = str_is_empty(cmd->state) ? NULL : word_of(cmd->state);
+
+    if (!str_is_empty(cmd->state) && !word)
+        return err_set(err, ERR_NODE_STATE, "Invalid node state specified: %.100s", cmd->state);
+    enum err_code code = check_update(state, cmd, word, err);
+    if (code != ERR_OK && err->code != code) /* those without words of their own */
+        err_code(err, code);
+    return -(int)code;
+}
+
 enum err_code apply_update_node(struct state *state, const CmdUpdateNode *cmd, struct err *err,
                                 struct events *out)
 {
-    const struct node_word *word = NULL;
+    const struct node_word *word = str_is_empty(cmd->state) ? NULL : word_of(cmd->state);
 
-    if (!str_is_empty(cmd->state)) {
-        word = word_of(cmd->state);
-        if (!word)
-            return (enum err_code) -
-                   err_set(err, ERR_NODE_STATE, "Invalid node state specified: %.100s", cmd->state);
-    }
+    if (!str_is_empty(cmd->state) && !word)
+        return (enum err_code) -
+               err_set(err, ERR_NODE_STATE, "Invalid node state specified: %.100s", cmd->state);
     enum err_code code = check_update(state, cmd, word, err);
     if (code != ERR_OK)
         return code;

@@ -38,6 +38,9 @@ struct request_seen {
 bool core_request_seen(const struct state *state, uint32_t uid, const uint8_t id[16],
                        struct request_seen *out);
 
+/* Would this change be refused? Negative, and why. */
+int core_check_node_update(const struct state *state, const CmdUpdateNode *cmd, struct err *err);
+
 /* The jobs for which the leader has to run a program (job_run: prolog, epilog). */
 void core_site_due(const struct state *state, void (*each)(void *ctx, const struct job *job),
                    void *ctx);

@@ -59,6 +59,10 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     case CTL_TIMER_LISTS:
         ctl_lists_timer(ctl);
         ctl_many_timer(ctl);
+        ctl_inventory_timer(ctl);
+        break;
+    case CTL_TIMER_TELL:
+        ctl_tell_timer(ctl);
         break;
     case CTL_TIMERS:
         break;
@@ -184,6 +188,7 @@ void ctl_free(struct ctl *ctl)
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     ctl_many_gone(ctl);
+    ctl_inventory_gone(ctl);
     vec_done(&ctl->readings);
     vec_done(&ctl->queue);
     str_done(&ctl->packed);
@@ -193,6 +198,7 @@ void ctl_free(struct ctl *ctl)
     str_done(&ctl->journal);
     vec_done(&ctl->watchers);
     vec_done(&ctl->orphans);
+    vec_done(&ctl->telling);
     events_done(&ctl->events);
     arena_done(&ctl->apply_arena);
     if (ctl->sched)

@@ -12,7 +12,7 @@
  *   ctl_nodes.c    agents and their silence; ctl_hello.c, ctl_reports.c, ctl_grants.c  what they say
  *   ctl_plan.c     feeds the planner and proposes what it decides
  *   ctl_alloc.c    allocations without a script
- *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_admin.c   what people ask
+ *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_inventory.c ctl_admin.c   what people ask
  *   ctl_read.c     who may answer them
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
@@ -40,6 +40,7 @@ enum ctl_timer {
     CTL_TIMER_HOLD,  /* an allocation whose client is gone */
     CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_awake.c */
     CTL_TIMER_LISTS, /* lists that are not finished, and jobs that a filter has yet to find */
+    CTL_TIMER_TELL,  /* agents that have yet to hear what all are told */
     CTL_TIMERS
 };
 
@@ -167,6 +168,7 @@ struct ctl_ask {
 };
 struct ctl_ask_ops {
     void (*reply)(struct ctl_ask *ask, const ProtobufCMessage *reply);
+    void (*reply_packed)(struct ctl_ask *ask, struct str *packed); /* takes the bytes */
     void (*fail)(struct ctl_ask *ask, const struct err *err);
     bool (*send)(struct ctl_ask *ask, struct str *packed); /* takes the bytes; false: gone */
     bool (*writable)(struct ctl_ask *ask);

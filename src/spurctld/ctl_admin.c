@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl_admin.c - nodes, partitions, reservations: asked about and changed; ping and figures
+ * ctl_admin.c - partitions, reservations: asked about and changed; ping and figures
  *
  * Who may change them is in auth.c's table: these methods need a role, so there is nothing to
  * check here.
@@ -14,110 +14,6 @@
 #include "sys/log.h"
 
 enum { LONG_TURN_US = 5000 };
-
-/* ---- nodes ---- */
-
-static void add_soft(struct ctl *ctl, const struct node *node, Node *out)
-{
-    const struct agent *agent = ctl_agent(ctl, node->spec->name);
-
-    if (sched_is_planned(ctl->sched, node))
-        out->status->flags |= NODE_FLAG_PLANNED;
-    if (!agent)
-        return;
-    out->status->has_load_centi = out->status->has_free_mem_mb = agent->welcomed;
-    out->status->load_centi = agent->load_centi;
-    out->status->free_mem_mb = agent->free_mem_mb;
-    out->status->has_last_seen_us = agent->seen_us != 0;
-    out->status->last_seen_us = ctl_now(ctl) - (ctl_mono(ctl) - agent->seen_us);
-    if (!agent->session && node->state == NODE_IDLE)
-        out->status->flags |= NODE_FLAG_NO_RESPOND;
-}
-
-static bool in_partitions(struct ctl *ctl, const struct node *node, char **names, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct partition *partition = state_partition(ctl->state, names[i]);
-        if (partition && bitset_has(&partition->nodes, node->number))
-            return true;
-    }
-    return count == 0;
-}
-
-void ctl_list_nodes(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
-{
-    const ListNodesRequest *request = (const void *)message;
-    ListNodesReply reply = LIST_NODES_REPLY__INIT;
-    size_t count = state_node_count(ctl->state);
-    struct bitset wanted = { 0 };
-    struct err err = { 0 };
-
-    bitset_init(&wanted, count);
-    if (!request->n_names)
-        bitset_fill(&wanted);
-    for (size_t i = 0; i < request->n_names; i++) {
-        struct bitset set = { 0 };
-        if (state_node_set(ctl->state, request->names[i], &set, &err) < 0) {
-            bitset_done(&wanted);
-            ask->ops->fail(ask, &err);
-            return;
-        }
-        bitset_or(&wanted, &set);
-        bitset_done(&set);
-    }
-    reply.nodes = ARENA_ARRAY(ask->arena, Node *, count + 1);
-    bitset_each (i, &wanted) {
-        const struct node *node = state_node_at(ctl->state, i);
-        if (!node || !in_partitions(ctl, node, request->partitions, request->n_partitions))
-            continue;
-        Node *out = ARENA_NEW(ask->arena, Node);
-        node__init(out);
-        node_msg(ctl->state, node, ask->arena, out);
-        add_soft(ctl, node, out);
-        reply.nodes[reply.n_nodes++] = out;
-    }
-    bitset_done(&wanted);
-    reply.has_now_us = true;
-    reply.now_us = ctl_now(ctl);
-    reply.has_stale = reply.stale = request->stale;
-    ask->ops->reply(ask, &reply.base);
-}
-
-void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
-{
-    const UpdateNodeRequest *request = (const void *)message;
-    CmdUpdateNode update = CMD_UPDATE_NODE__INIT;
-    Command command = CTL_COMMAND(UPDATE_NODE, .update_node = &update);
-    struct bitset set = { 0 };
-    struct err err = { 0 };
-
-    if (!request->names || (!str_ieq(request->names, "ALL") &&
-                            state_node_set(ctl->state, request->names, &set, &err) < 0)) {
-        ctl_fail(ask, ERR_INVALID_NODE_NAME);
-        return;
-    }
-    if (str_ieq(request->names, "ALL")) {
-        bitset_init(&set, state_node_count(ctl->state));
-        bitset_fill(&set);
-    }
-    update.nodes = ARENA_ARRAY(ask->arena, char *, bitset_count(&set) + 1);
-    bitset_each (i, &set)
-        update.nodes[update.n_nodes++] = state_node_at(ctl->state, i)->spec->name;
-    bitset_done(&set);
-    update.state = request->state;
-    update.reason = request->reason;
-    update.has_by_uid = true;
-    update.by_uid = ask->who->uid;
-    update.by_user = (char *)ask->who->user;
-    update.change = request->change;
-    update.has_clear_features = request->has_clear_features;
-    update.clear_features = request->clear_features;
-    update.has_next_state = request->has_next_state;
-    update.next_state = request->next_state;
-    update.has_resume_after_s = request->has_resume_after_s;
-    update.resume_after_s = request->resume_after_s;
-    ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
-}
 
 /* ---- partitions ---- */
 

@@ -127,6 +127,8 @@ static void handle_events(struct ctl *ctl)
         count_event(ctl, event);
         if (event->kind == EVENT_LEADER)
             became_leader(ctl);
+        else if (event->kind == EVENT_CONFIG)
+            ctl->configs++;
         else if (event->kind == EVENT_CONTROLLERS)
             controllers_changed(ctl);
         else if (event->kind == EVENT_DIVERGED)
@@ -233,6 +235,7 @@ static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *e
     }
     state_free(ctl->state);
     ctl->state = state;
+    ctl->configs++;
     if (ctl->io.restored)
         ctl->io.restored(ctl->io.ctx, state_head(state).index);
     if (ctl->sched) {

@@ -4,6 +4,8 @@
  *
  * (1) Hello is answered from the state alone: what the node should hold, it is granted again; what
  *     it holds and should not, it is told to end. So nothing needs to be remembered across leaders.
+ * (2) What all agents must know is told to some of them in each turn of the loop; what an agent is sent
+ *     meanwhile comes behind it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-enum { HEARTBEAT_MS = 3000 };
+enum { HEARTBEAT_MS = 3000, TELL_PER_TURN = 64 };
 
 static const HeldGrant *held(const NodeHello *hello, const struct job *job)
 {
@@ -54,45 +56,84 @@ static size_t controller_addresses(struct ctl *ctl, struct arena *arena, char **
     return count;
 }
 
-void ctl_nodes_controllers(struct ctl *ctl)
+/* ---- news for all agents: so many in a turn of the loop ---- */
+
+static void tell_controllers(struct ctl *ctl, struct agent *agent, struct arena *arena)
 {
     CtlControllers list = CTL_CONTROLLERS__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
-    struct arena arena;
 
-    arena_init(&arena);
-    list.n_addresses = controller_addresses(ctl, &arena, &list.addresses);
+    list.n_addresses = controller_addresses(ctl, arena, &list.addresses);
     message.what_case = CTL_MESSAGE__WHAT_CONTROLLERS;
     message.controllers = &list;
+    ctl_send(ctl, agent, &message);
+}
+
+static void tell_config(struct ctl *ctl, struct agent *agent, struct arena *arena)
+{
+    const struct node *node = state_node(ctl->state, agent->name);
+    CtlMessage message = CTL_MESSAGE__INIT;
+
+    if (!node || agent->lease_ms != ctl_lease_ms(ctl)) { /* the next welcome says it */
+        ctl->io.hang_up(ctl->io.ctx, agent->session);
+        return;
+    }
+    message.what_case = CTL_MESSAGE__WHAT_CONFIG;
+    message.config = node_config(ctl, node, arena);
+    ctl_send(ctl, agent, &message);
+}
+
+void ctl_tell(struct ctl *ctl, struct agent *agent)
+{
+    unsigned what = agent->tell;
+    struct arena arena;
+
+    agent->tell = 0;
+    if (!what || !agent->session || !agent->welcomed)
+        return;
+    arena_init(&arena);
+    if (what & TELL_CONTROLLERS)
+        tell_controllers(ctl, agent, &arena);
+    if (what & TELL_CONFIG)
+        tell_config(ctl, agent, &arena);
+    arena_done(&arena);
+}
+
+void ctl_tell_timer(struct ctl *ctl)
+{
+    for (unsigned told = 0; ctl->telling.len && told < TELL_PER_TURN;) {
+        struct agent *agent = ctl->telling.items[--ctl->telling.len];
+        told += agent->tell != 0;
+        ctl_tell(ctl, agent);
+    }
+    if (ctl->telling.len)
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_TELL, ctl_now(ctl));
+}
+
+static void tell_all(struct ctl *ctl, unsigned what)
+{
+    vec_clear(&ctl->telling);
     map_each (entry, &ctl->agents) {
         struct agent *agent = entry->value;
         if (agent->session && agent->welcomed)
-            ctl_send(ctl, agent, &message);
+            agent->tell |= what;
+        if (agent->tell)
+            vec_push(&ctl->telling, agent);
     }
-    arena_done(&arena);
+    ctl_tell_timer(ctl);
+}
+
+void ctl_nodes_controllers(struct ctl *ctl)
+{
+    tell_all(ctl, TELL_CONTROLLERS);
 }
 
 void ctl_nodes_config(struct ctl *ctl)
 {
-    struct arena arena;
-
-    arena_init(&arena);
-    map_each (entry, &ctl->agents) {
-        struct agent *agent = entry->value;
-        const struct node *node = state_node(ctl->state, agent->name);
-        CtlMessage message = CTL_MESSAGE__INIT;
-        if (!agent->session || !agent->welcomed)
-            continue;
-        if (!node || agent->lease_ms != ctl_lease_ms(ctl)) { /* the next welcome says it */
-            ctl->io.hang_up(ctl->io.ctx, agent->session);
-            continue;
-        }
-        message.what_case = CTL_MESSAGE__WHAT_CONFIG;
-        message.config = node_config(ctl, node, &arena);
-        ctl_send(ctl, agent, &message);
-    }
-    arena_done(&arena);
+    tell_all(ctl, TELL_CONFIG);
 }
+
+/* ---- hello ---- */
 
 static void end_or_release(struct ctl *ctl, const struct job *job, size_t part,
                            const HeldGrant *grant)
@@ -181,6 +222,7 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     message.what_case = CTL_MESSAGE__WHAT_WELCOME;
     message.welcome = &out;
     agent->welcomed = true;
+    agent->tell = 0; /* the welcome says all */
     agent->heard_us = ctl_mono(ctl);
     agent->down_proposed = agent->loss_proposed = agent->lease_proposed = false;
     ctl_send(ctl, agent, &message);

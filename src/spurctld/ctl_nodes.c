@@ -40,6 +40,8 @@ static struct agent *agent_of(struct ctl *ctl, const char *node)
 
 void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message)
 {
+    if (agent->tell) /* comes before whatever rests on it */
+        ctl_tell(ctl, agent);
     message->has_epoch = true;
     message->epoch = state_head(ctl->state).epoch;
     if (agent->session)
@@ -159,6 +161,13 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
         ctl_fence_start(ctl, agent);
 }
 
+static void arm_at(struct ctl *ctl, int64_t first)
+{
+    ctl->nodes_due_us = first == INT64_MAX ? 0 : first;
+    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES,
+                  first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
+}
+
 static void arm(struct ctl *ctl)
 {
     int64_t first = INT64_MAX;
@@ -167,9 +176,16 @@ static void arm(struct ctl *ctl)
         int64_t due = silence_due(ctl, entry->value);
         first = MIN(first, due);
     }
-    ctl->nodes_due_us = first == INT64_MAX ? 0 : first;
-    ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES,
-                  first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
+    arm_at(ctl, first);
+}
+
+/* What became of one: when others are due has not changed, and a timer that comes too early does no harm. */
+static void arm_for(struct ctl *ctl, const struct agent *agent)
+{
+    int64_t due = silence_due(ctl, agent);
+
+    if (due != INT64_MAX && (!ctl->nodes_due_us || due < ctl->nodes_due_us))
+        arm_at(ctl, due);
 }
 
 void ctl_nodes_stalled(struct ctl *ctl, int64_t now, int64_t before)
@@ -280,6 +296,7 @@ void ctl_nodes_following(struct ctl *ctl)
         }
         *agent = (struct agent){ .name = agent->name };
     }
+    vec_clear(&ctl->telling);
     map_each (entry, &ctl->granting)
         ctl_granting_end(ctl, (uint32_t)entry->num);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, 0);
@@ -338,7 +355,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
     agent->lost_us = 0;
     agent->fence = 0;
     map_put_num(&ctl->sessions, session, agent);
-    arm(ctl);
+    arm_for(ctl, agent);
 }
 
 void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
@@ -355,5 +372,5 @@ void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
         node_hello__free_unpacked(agent->hello, NULL);
         agent->hello = NULL;
     }
-    arm(ctl);
+    arm_for(ctl, agent);
 }

@@ -24,6 +24,8 @@ struct proposal {
     void *arg;
 };
 
+enum { TELL_CONTROLLERS = 1, TELL_CONFIG = 2 };
+
 /* What the leader knows of an agent beyond the state; lost and learnt again with leadership. */
 struct agent {
     char *name;
@@ -36,6 +38,7 @@ struct agent {
     bool down_proposed, loss_proposed, lease_proposed;
     uint32_t fence;    /* that runs or ran for this silence; 0: none; ctl_fence.c */
     uint32_t lease_ms; /* as the welcome said */
+    unsigned tell;     /* TELL_*: news that it has yet to hear */
     uint32_t load_centi;
     uint64_t free_mem_mb;
     NodeHello *hello; /* waits for its CmdNodeUp to be applied */
@@ -86,6 +89,7 @@ struct resv_seen {
     bool here; /* while we look: it still holds */
 };
 
+struct node_listing;
 struct listing; /* a ListJobs stream that waits for its reader */
 struct reading; /* a read that waits for the log's word */
 
@@ -130,16 +134,17 @@ struct ctl {
     bool plan_wanted, plan_more;
     unsigned starts_in_flight;
     unsigned due_in_flight; /* CmdTime because something is due */
-    unsigned plan_budget; /* of the next slice; see ctl_plan.c */
-    size_t idle_slices;   /* that wanted to go on and started nothing */
+    unsigned plan_budget;   /* of the next slice; see ctl_plan.c */
+    size_t idle_slices;     /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
-    struct map agents;     /* by node name */
-    struct map sessions;   /* session id → agent */
-    struct map granting;   /* job id → struct granting */
-    int64_t awake_us;      /* when anything was last heard or done */
-    int64_t late_until_us; /* what is asked until then may have waited here for long */
-    int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
+    struct map agents;           /* by node name */
+    struct map sessions;         /* session id → agent */
+    VEC(struct agent *) telling; /* those with news, ctl_hello.c */
+    struct map granting;         /* job id → struct granting */
+    int64_t awake_us;            /* when anything was last heard or done */
+    int64_t late_until_us;       /* what is asked until then may have waited here for long */
+    int64_t nodes_due_us;        /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
     uint32_t fences;                    /* that were begun */
     VEC(struct resv_seen) reservations; /* that hold; ctl_resv.c */
@@ -155,6 +160,8 @@ struct ctl {
     VEC(struct watcher) watchers;
     VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
+    VEC(struct node_listing *) node_listings; /* ctl_inventory.c */
+    uint64_t configs;           /* that the cluster has had; nodes may have other numbers */
     VEC(struct many *) finders; /* ctl_many.c */
     VEC(struct reading *) readings;
     struct ctl_counts counts;
@@ -275,8 +282,10 @@ uint32_t ctl_lease_ms(const struct ctl *ctl); /* 0: nodes have none */
 /* ---- ctl_hello.c ---- */
 void ctl_on_found(struct ctl *ctl, struct agent *agent, const NodeInventory *found);
 void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello);
-void ctl_nodes_controllers(struct ctl *ctl); /* tells every agent where they are */
-void ctl_nodes_config(struct ctl *ctl);      /* tells every agent */
+void ctl_nodes_controllers(struct ctl *ctl);         /* tells every agent where they are */
+void ctl_nodes_config(struct ctl *ctl);              /* tells every agent */
+void ctl_tell(struct ctl *ctl, struct agent *agent); /* what it has yet to hear, now */
+void ctl_tell_timer(struct ctl *ctl);
 
 /* ---- ctl_reports.c ---- */
 size_t ctl_part_of(const struct job *job, const char *node); /* its count when it has none there */
@@ -307,6 +316,12 @@ void ctl_listings_gone(struct ctl *ctl);
 void ctl_lists_timer(struct ctl *ctl);
 void ctl_many_timer(struct ctl *ctl);
 void ctl_many_gone(struct ctl *ctl);
+/* The request id of the n-th command of a request: 0 is its own. */
+void ctl_place_id(const uint8_t id[16], size_t place, uint8_t out[16]);
+
+/* ---- ctl_inventory.c ---- */
+void ctl_inventory_timer(struct ctl *ctl);
+void ctl_inventory_gone(struct ctl *ctl);
 
 /* ---- objects ---- */
 /* May the asker change this job? */

@@ -133,6 +133,11 @@ static void ask_reply(struct ctl_ask *ask, const ProtobufCMessage *reply)
     rpc_reply(ask->ctx, reply);
 }
 
+static void ask_reply_packed(struct ctl_ask *ask, struct str *packed)
+{
+    rpc_reply_packed(ask->ctx, packed);
+}
+
 static void ask_fail(struct ctl_ask *ask, const struct err *err)
 {
     rpc_fail(ask->ctx, err);
@@ -153,7 +158,8 @@ static void ask_end(struct ctl_ask *ask)
     rpc_end(ask->ctx);
 }
 
-static const struct ctl_ask_ops ask_ops = { ask_reply, ask_fail, ask_send, ask_writable, ask_end };
+static const struct ctl_ask_ops ask_ops = { ask_reply, ask_reply_packed, ask_fail,
+                                            ask_send,  ask_writable,     ask_end };
 
 static void on_writable(struct rpc_call *call)
 {
