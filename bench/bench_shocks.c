@@ -122,6 +122,62 @@ static void raise_limits(struct load *load)
     reconfigure(load);
 }
 
+/* What administrators do on any day. */
+static void add_user(struct load *load)
+{
+    configure_more(load, "[[users]]\nname = \"new\"\naccount = \"a1\"\nmax_jobs = 9\n");
+}
+
+static void change_share(struct load *load)
+{
+    static const char *const user = "name = \"u77\"\n";
+    struct str toml = { 0 };
+    char *at = strstr(load->toml.data, user);
+
+    if (!at)
+        die("there is no such user");
+    str_add_len(&toml, load->toml.data, (size_t)(at - load->toml.data));
+    str_add(&toml, "fairshare = 7\n");
+    str_add(&toml, at);
+    str_done(&load->toml);
+    load->toml = toml;
+    reconfigure(load);
+}
+
+/* Without the sections that have one of these lines. */
+static void configure_less(struct load *load, const char *line, const char *other)
+{
+    struct str toml = { 0 };
+
+    for (char *at = load->toml.data, *end; *at; at = end) {
+        end = strstr(at + 1, "\n[");
+        end = end ? end + 1 : at + strlen(at);
+        char kept = *end;
+        *end = '\0';
+        if (!strstr(at, line) && !strstr(at, other))
+            str_add(&toml, at);
+        *end = kept;
+    }
+    str_done(&load->toml);
+    load->toml = toml;
+    reconfigure(load);
+}
+
+static void remove_user(struct load *load)
+{
+    configure_less(load, "name = \"new\"\n", "name = \"new\"\n");
+}
+
+static void remove_account(struct load *load)
+{
+    configure_less(load, "name = \"a7\"\n", "account = \"a7\"\n");
+}
+
+static void remove_qos(struct load *load)
+{
+    configure_less(load, "name = \"extra\"\n", "name = \"extra\"\n");
+}
+
 static void change_licences(struct load *load)
 {
     configure_more(load, "[licenses]\nmatlab = 10\n");
@@ -250,6 +306,17 @@ static uint32_t update(struct load *load, uint32_t id, const char *tasks, JobSpe
     if (rig_apply(load->rig, &cmd) != ERR_OK)
         die("the job is not changed");
     return id;
+}
+
+/* They are of the QOS that is added, and that is removed after. */
+static void use_qos(struct load *load)
+{
+    JobSpec change = JOB_SPEC__INIT;
+    uint32_t at = 1;
+
+    change.qos = (char *)"extra";
+    for (size_t done = 0; done < MANY / 5 && (at = first_waiting(load->rig, at)); done++)
+        update(load, at++, NULL, &change, -1);
 }
 
 static uint32_t the_array;
@@ -386,6 +453,12 @@ static const struct {
     { "slices.nodes_added", add_nodes, BOTH },
     { "slices.qos_added", change_qos, BOTH },
     { "slices.limits_raised", raise_limits, LIMITED },
+    { "slices.qos_used", use_qos, LIMITED },
+    { "slices.qos_removed", remove_qos, LIMITED },
+    { "slices.user_added", add_user, LIMITED },
+    { "slices.user_removed", remove_user, LIMITED },
+    { "slices.share_changed", change_share, LIMITED },
+    { "slices.acct_removed", remove_account, LIMITED },
     { "slices.licences", change_licences, BOTH },
     { "slices.priority_turn", priority_turn, LIMITED },
     { "slices.resv_create", make_reservation, BOTH },
@@ -502,6 +575,7 @@ static const struct setting shocked[] = {
 
 unsigned shocks_print(const char *only, unsigned jobs)
 {
+    const char *users = getenv("SHOCK_USERS"); /* with limits */
     unsigned over = 0;
 
     printf("%-20s %8s %6s %10s %8s %8s %8s %9s %9s\n", "sched", "jobs", "nodes", "command ms",
@@ -510,6 +584,8 @@ unsigned shocks_print(const char *only, unsigned jobs)
         struct setting of = shocked[i];
         if (jobs)
             of.jobs = jobs;
+        if (users && of.limits)
+            of.users = (unsigned)atoi(users);
         over += run_shocks(&of, only);
     }
     return over;

@@ -105,22 +105,29 @@ struct holder {
     uint64_t usage[TRES_MOST]; /* sixteenths of TRES-seconds; (2) */
     uint64_t wall;             /* sixteenths of seconds */
     int64_t usage_us;
-    uint64_t hash;
+    uint64_t seed, hash; /* of its name; of its usage, for the digest */
 };
 
 struct assoc {
     struct holder holder;
     const char *account, *user, *partition; /* user and partition NULL: the account itself */
+    const ProtobufCMessage *conf;           /* its section, of the state's configuration; or NULL */
     struct assoc *parent;                   /* NULL for root */
     uint32_t fairshare, priority, depth;
     struct bounds bounds;         /* Max limits with those of the parents filled in */
     const struct assoc *share_of; /* whose share it uses: its own, or ("parent") one above */
     uint64_t shares_below;        /* of its children, and of those of accounts that use its share */
     uint64_t norm_shares;         /* of the whole tree */
+    uint64_t share_used;          /* billing, as of when shares were worked out */
     uint64_t factor;              /* fair share, for users */
-    uint64_t *qos;                /* bits of those it may use; NULL: all */
+    const uint64_t *qos;          /* bits of those it may use; NULL: all */
+    uint64_t *own_qos;            /* the same when it names them itself */
+    uint32_t qos_words, own_words;
     const struct qos *default_qos;
-    VEC(struct assoc *) children;
+    VEC(struct assoc *) children; /* in no order that means anything */
+    bool ages;                    /* has limits on how many may age */
+    uint8_t mark;                 /* while a configuration is taken; accounts_change.c */
+    char names[];
 };
 
 enum qos_flag {
@@ -140,7 +147,9 @@ enum qos_flag {
 struct qos {
     struct holder holder;
     const char *name;
-    uint32_t index;
+    const ConfQos
+        *conf;      /* its section, of the state's configuration; NULL: it is there of itself */
+    uint32_t index; /* its bit; its own while it is there */
     uint32_t priority;
     unsigned flags;
     uint32_t usage_factor; /* thousandths */
@@ -153,6 +162,9 @@ struct qos {
     int64_t preempt_exempt_s, grace_s; /* exempt -1: as for all */
     struct bounds bounds;
     struct map *users, *accounts; /* uid, account → struct holder */
+    struct arena *texts;
+    bool ages;    /* has limits on how many may age */
+    uint8_t mark; /* while a configuration is taken; accounts_change.c */
 };
 
 /*

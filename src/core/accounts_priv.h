@@ -70,26 +70,33 @@ struct bound_fields {
     struct bound_fields *next;
 };
 
-/* Everything that a configuration says of accounting; made anew with each one. */
+typedef VEC(struct assoc *) assoc_list;
+
+/* Everything that a configuration says of accounting; what stays the same in the next is kept. */
 struct accounts {
-    struct arena arena;
+    struct arena arena; /* of the two following */
     struct tres tres[TRES_MOST];
-    size_t tres_count;
     struct bound_fields *bound_fields;
+    size_t tres_count;
+    uint64_t tres_hash; /* of texts besides sections that name TRES */
     unsigned enforce;
-    VEC(struct assoc *) assocs; /* parents first; root is the first */
-    struct map assoc_keys;      /* account|user|partition → struct assoc */
-    struct map defaults;        /* user → struct assoc of the account that is the default */
+    assoc_list assocs;                /* parents first; root is the first */
+    assoc_list of_accounts, of_users; /* of each section of the configuration, in its order */
+    struct map assoc_keys;            /* account|user|partition → struct assoc */
+    struct map defaults;              /* user → struct assoc of the account that is the default */
     VEC(struct qos *) qos;
+    VEC(struct qos *) of_qos; /* of each section */
     struct map qos_names;
-    VEC(struct holder *) parts; /* of QOS: of users and accounts */
-    uint32_t holders;
+    struct map
+        part_qos; /* partition → its QOS, as jobs are counted; those that have none are not there */
+    VEC(uint32_t) free_numbers; /* of holders, below `holders` */
+    VEC(uint32_t) free_slots;   /* bits of QOS, below `qos_slots` */
+    uint32_t holders, qos_slots;
     uint32_t users; /* associations of users */
 
-    uint64_t config_hash;   /* of what they were made from */
-    bool part_qos;          /* some partition has a QOS of its own */
-    uint64_t part_qos_hash; /* of whose QOS counts there */
-
+    uint64_t share_rules;    /* how shares are worked out */
+    uint64_t settings_hash;  /* of all that is no section */
+    uint32_t accrue_bounds;  /* who have limits on how many may age */
     bool accrue_limited;     /* some limit says how many may age */
     struct map accrue_lines; /* who counts them → struct accrue_line: those that may not yet */
 
@@ -128,18 +135,24 @@ void tres_weights(const struct accounts *accounts, const char *text, uint64_t ou
 void bounds_none(struct bounds *bounds);
 void bounds_read(struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out);
 uint64_t thousandths(const char *text, uint64_t otherwise);
-int accounts_look(const Config *config, struct err *err);
+bool bounds_age(const struct bounds *bounds); /* do they say how many may age? */
+/* Does a section name TRES that are not always there? */
+bool tres_are_named(struct accounts *accounts, const ProtobufCMessage *from);
+/* Of all texts besides sections that name TRES. */
+uint64_t tres_texts_hash(const Config *config);
+
+/* accounts_look.c: may this configuration be? */
+struct sections;
+int accounts_look(const struct state *state, const Config *config, const struct sections *sections,
+                  struct err *err);
 
 /* accounts.c */
 struct accounts *accounts_new(const Config *config);
 void accounts_free(struct accounts *accounts);
-/*
- * A new configuration: tables anew, usage kept, every tab bound and counted again; but when it says the
- * same about accounts as the old one.
- */
-void accounts_rebuild(struct state *state);
-/* Partitions changed: who counts which job may be others. */
-void accounts_follow(struct state *state);
+/* account|user|partition */
+void assoc_key(struct str *out, const char *account, const char *user, const char *partition);
+struct assoc *assoc_get(const struct accounts *accounts, const char *account, const char *user,
+                        const char *partition);
 /* A partition is there, or has another QOS; before jobs are counted. */
 void accounts_see_partitions(struct state *state);
 /* Their hashes into the digest, when they are new. */
@@ -151,6 +164,32 @@ struct holder *accounts_holder(const struct state *state, const char *account, c
                                const char *partition, const char *qos, struct assoc **assoc);
 /* Are the counters what the jobs' records add up to? */
 int accounts_check(const struct state *state, uint64_t *digest, struct err *err);
+
+/* accounts_change.c */
+struct sections;
+/*
+ * The state has a new configuration, and perhaps other partitions: what differs is changed in its place,
+ * usage is kept, and jobs that belong to others than before are counted there. Sections of `old` that
+ * are the same belong to the new one already.
+ */
+void accounts_rebuild(struct state *state, const Config *old, const struct sections *sections);
+/* Partitions changed: who counts which job may be others. */
+void accounts_follow(struct state *state);
+void accounts_make(struct accounts *accounts, const Config *config);
+
+/* accounts_read.c */
+enum { READ_SHARE = 1, READ_PRIORITY = 2, READ_BELOW = 4 }; /* what is another now */
+void holder_init(struct accounts *accounts, struct holder *holder, bool keeps);
+void holder_done(struct accounts *accounts, const struct holder *holder);
+struct assoc *assoc_make(struct accounts *accounts, const char *account, const char *user,
+                         const char *partition, struct assoc *parent);
+void assoc_free(struct accounts *accounts, struct assoc *assoc);
+/* All but what it counts, from its section and its parent. */
+unsigned assoc_read(struct accounts *accounts, struct assoc *assoc);
+struct qos *qos_make(struct accounts *accounts, const char *name);
+void qos_free(struct accounts *accounts, struct qos *qos);
+void qos_read(struct accounts *accounts, struct qos *qos);
+uint32_t qos_factor(const ConfQos *conf);
 struct holder *qos_user(struct accounts *accounts, const struct qos *qos, uint32_t uid, bool make);
 struct holder *qos_account(struct accounts *accounts, const struct qos *qos, const char *account,
                            bool make);
@@ -169,8 +208,7 @@ void tab_run_add(struct state *state, const struct job *job, uint64_t by);
 /* What a run has of the TRES that are counted. */
 void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
                   struct tab_sum out[TRES_MOST]);
-/* Counters that begin at nothing get what the tabs add up to. */
-void tabs_recount(struct state *state, bool rebind);
+void tab_bind(const struct state *state, struct tab_record *tab);
 /* Is there a job that has not ended and asked for the partition? */
 bool tabs_use(const struct state *state, const char *partition);
 
@@ -178,7 +216,8 @@ bool tabs_use(const struct state *state, const char *partition);
 bool job_is_counted_running(const struct job *job);
 bool tres_is_gres(const struct tres *tres, const char *name, const char *type);
 bool tres_is_licence(const struct tres *tres, const char *name);
-void limits_count_tab(struct state *state, const struct tab_record *tab);
+/* All jobs of a tab are counted where it belongs (by 1), or no more (by -1). */
+void limits_count_tab(struct state *state, const struct tab_record *tab, uint64_t by);
 
 /* limits.c */
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);
@@ -214,6 +253,8 @@ uint64_t holder_run_secs(const struct state *state, const struct holder *holder,
 void usage_settle(struct state *state, struct holder *holder);
 uint64_t holder_hash(const struct holder *holder);
 uint64_t usage_over(uint64_t rate, int64_t us);
+/* As it would be when settled: sixteenths. */
+uint64_t usage_now(const struct state *state, const struct holder *holder, size_t tres);
 uint64_t holder_wall_s(const struct state *state, const struct holder *holder);
 void holder_rehash(struct state *state, struct holder *holder);
 int64_t usage_next_due(const struct state *state);
@@ -231,8 +272,8 @@ static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
 /* accrue.c: waiting jobs whose age does not count, because of a limit */
 void accrue_read(struct accounts *accounts);
 void accrue_clear(struct accounts *accounts);
-void accrue_leave(struct tab_record *tab); /* it goes */
-void accrue_regroup(struct state *state);  /* other holders count them */
+void accrue_leave(struct accounts *accounts, struct tab_record *tab);
+void accrue_join(struct state *state, struct tab_record *tab); /* where its holders are */
 /* Its age counts from now on, if it may; else it is in line. */
 void accrue_begin(struct state *state, struct job *job);
 void accrue_stop(struct state *state, struct job *job);

@@ -14,6 +14,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/limits_why.h"
 #include "core/state_priv.h"
@@ -23,6 +24,7 @@ enum { SPLITS_PER_TURN = 1000 };
 
 struct accrue_line {
     VEC(struct tab_record *) tabs;
+    char key[160];
 };
 
 /* ---- how many more ---- */
@@ -80,7 +82,7 @@ static uint64_t room_for(const struct state *state, const struct job *job, struc
     return room.jobs;
 }
 
-static bool is_limited(const struct bounds *bounds)
+bool bounds_age(const struct bounds *bounds)
 {
     return bounds->count[GRP_ACCRUE] != NO_LIMIT || bounds->count[MAX_ACCRUE] != NO_LIMIT ||
            bounds->count[MAX_ACCRUE_ACCT] != NO_LIMIT;
@@ -88,14 +90,8 @@ static bool is_limited(const struct bounds *bounds)
 
 void accrue_read(struct accounts *accounts)
 {
-    bool any = false;
-
-    vec_each (struct assoc *, at, &accounts->assocs)
-        any = any || is_limited(&(*at)->bounds);
-    vec_each (struct qos *, at, &accounts->qos)
-        any = any || is_limited(&(*at)->bounds);
-    accounts->accrue_limited =
-        any && accounts->enforce & ENFORCE_LIMITS && !(accounts->flags & PRIO_ACCRUE_ALWAYS);
+    accounts->accrue_limited = accounts->accrue_bounds && accounts->enforce & ENFORCE_LIMITS &&
+                               !(accounts->flags & PRIO_ACCRUE_ALWAYS);
 }
 
 /* ---- lines ---- */
@@ -110,8 +106,8 @@ static struct accrue_line *line_make(struct state *state, const struct tab_recor
 {
     const struct assoc *assoc = tab->tab.assoc;
     const struct qos *own = tab->tab.qos;
-    const struct qos *other = partition_qos(state, partition_at(state, tab_partition(tab)));
-    char key[160];
+    const struct qos *other = map_get(&state->accounts->part_qos, tab_partition(tab));
+    char key[sizeof(((struct accrue_line *)NULL)->key)];
 
     snprintf(key, sizeof(key), "%llu %u %u %u %s",
              (unsigned long long)(assoc ? assoc->holder.number + UINT64_C(1) : 0), tab->owner->uid,
@@ -120,6 +116,7 @@ static struct accrue_line *line_make(struct state *state, const struct tab_recor
     struct accrue_line *line = map_get(&state->accounts->accrue_lines, key);
     if (!line) {
         line = NEW(struct accrue_line);
+        memcpy(line->key, key, sizeof(key));
         map_put(&state->accounts->accrue_lines, key, line);
     }
     return line;
@@ -131,13 +128,20 @@ static void join(struct state *state, struct tab_record *tab)
     vec_push(&tab->line->tabs, tab);
 }
 
-void accrue_leave(struct tab_record *tab)
+void accrue_leave(struct accounts *accounts, struct tab_record *tab)
 {
-    for (size_t i = 0; tab->line && i < tab->line->tabs.len; i++) {
-        if (tab->line->tabs.items[i] == tab) {
-            vec_remove(&tab->line->tabs, i);
+    struct accrue_line *line = tab->line;
+
+    for (size_t i = 0; line && i < line->tabs.len; i++) {
+        if (line->tabs.items[i] == tab) {
+            vec_remove(&line->tabs, i);
             break;
         }
+    }
+    if (line && !line->tabs.len) {
+        map_del(&accounts->accrue_lines, line->key);
+        vec_done(&line->tabs);
+        free(line);
     }
     tab->line = NULL;
 }
@@ -211,14 +215,10 @@ void accrue_clear(struct accounts *accounts)
     map_clear(&accounts->accrue_lines);
 }
 
-void accrue_regroup(struct state *state)
+void accrue_join(struct state *state, struct tab_record *tab)
 {
-    accrue_clear(state->accounts);
-    vec_each (struct tab_record *, at, &state->tabs) {
-        (*at)->line = NULL;
-        if ((*at)->ageless.len)
-            join(state, *at);
-    }
+    if (tab->ageless.len)
+        join(state, tab);
 }
 
 void accrue_wait(struct state *state, const struct job *job)

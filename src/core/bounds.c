@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/accounts_priv.h"
 #include "core/pb.h"
 #include "core/state_priv.h"
@@ -133,6 +134,41 @@ static void tres_of_bounds(struct accounts *accounts, const ProtobufCMessage *fr
     }
 }
 
+bool tres_are_named(struct accounts *accounts, const ProtobufCMessage *from)
+{
+    const ProtobufCFieldDescriptor *const *fields = fields_of(accounts, from);
+    bool named = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
+        const char *text = bound_rows[i].is_tres ? field_text(from, fields[i]) : NULL;
+        struct span word;
+        while (text && str_next(&text, ",", &word)) {
+            const char *eq = memchr(word.ptr, '=', word.len);
+            size_t len = eq ? (size_t)(eq - word.ptr) : word.len;
+            named = named || tres_find(accounts, word.ptr, len) >= TRES_FIXED;
+        }
+    }
+    return named;
+}
+
+static uint64_t hash_text(const char *text, uint64_t hash)
+{
+    return text ? hash_bytes(text, strlen(text), hash + 1) : hash + 2;
+}
+
+uint64_t tres_texts_hash(const Config *config)
+{
+    uint64_t hash = hash_text(config->weight_tres, 0);
+
+    for (size_t i = 0; i < config->n_accounting_tres; i++)
+        hash = hash_text(config->accounting_tres[i], hash);
+    for (size_t i = 0; i < config->n_partitions; i++)
+        hash = hash_text(config->partitions[i]->tres_billing_weights, hash);
+    for (size_t i = 0; i < config->n_gres_types; i++)
+        hash = hash_text(config->gres_types[i], hash);
+    return hash;
+}
+
 void tres_collect(struct accounts *accounts, const Config *config)
 {
     static const char *const fixed[] = { "cpu", "mem", "node", "billing" };
@@ -258,117 +294,4 @@ void bounds_read(struct accounts *accounts, const ProtobufCMessage *from, struct
         else
             field_number(from, fields[i], &out->count[row->index]);
     }
-}
-
-/* ---- may this configuration be? ---- */
-
-struct names {
-    struct map accounts, users, qos;
-};
-
-static int look_qos_names(const struct names *names, const char *who, char *const *list,
-                          size_t count, const char *one, struct err *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!map_has(&names->qos, list[i]))
-            return err_set(err, ERR_CONFIG, "%.100s: there is no QOS '%.100s'", who, list[i]);
-    }
-    if (one && !map_has(&names->qos, one))
-        return err_set(err, ERR_CONFIG, "%.100s: there is no QOS '%.100s'", who, one);
-    return 0;
-}
-
-static int look_accounts(const Config *config, struct names *names, struct err *err)
-{
-    map_put(&names->accounts, "root", names);
-    for (size_t i = 0; i < config->n_accounts; i++) {
-        const ConfAccount *account = config->accounts[i];
-        const char *parent = account->parent ? account->parent : "root";
-        bool is_root = str_eq(account->name, "root");
-        if (str_is_empty(account->name))
-            return err_set(err, ERR_CONFIG, "an account has no name");
-        if (map_has(&names->accounts, account->name) && !is_root)
-            return err_set(err, ERR_CONFIG, "account '%.100s' is there twice", account->name);
-        if (!map_has(&names->accounts, parent))
-            return err_set(err, ERR_CONFIG,
-                           "account '%.100s': its parent '%.100s' does not stand before it",
-                           account->name, parent);
-        size_t depth = (size_t)(uintptr_t)map_get(&names->users, parent) + 1;
-        if (depth > LIMIT_ACCOUNT_DEPTH)
-            return err_set(err, ERR_CONFIG, "account '%.100s' is more than %d levels below root",
-                           account->name, LIMIT_ACCOUNT_DEPTH);
-        map_put(&names->accounts, account->name, names);
-        map_put(&names->users, account->name, (void *)(uintptr_t)depth);
-        int code = look_qos_names(names, account->name, account->qos_list, account->n_qos_list,
-                                  account->default_qos, err);
-        if (code < 0)
-            return code;
-    }
-    map_clear(&names->users);
-    return 0;
-}
-
-static int look_users(const Config *config, struct names *names, struct err *err)
-{
-    for (size_t i = 0; i < config->n_users; i++) {
-        const ConfUser *user = config->users[i];
-        struct str key = { 0 };
-        if (str_is_empty(user->name) || str_is_empty(user->account))
-            return err_set(err, ERR_CONFIG, "a user has no name or no account");
-        if (!map_has(&names->accounts, user->account))
-            return err_set(err, ERR_CONFIG, "user '%.100s': there is no account '%.100s'",
-                           user->name, user->account);
-        str_addf(&key, "%s|%s|%s", user->account, user->name,
-                 user->partition ? user->partition : "");
-        bool twice = map_put(&names->users, str_text(&key), names) != NULL;
-        str_done(&key);
-        if (twice)
-            return err_set(err, ERR_CONFIG, "user '%.100s' is twice in account '%.100s'",
-                           user->name, user->account);
-        int code = look_qos_names(names, user->name, user->qos_list, user->n_qos_list,
-                                  user->default_qos, err);
-        if (code < 0)
-            return code;
-    }
-    return 0;
-}
-
-static int look_qos(const Config *config, struct names *names, struct err *err)
-{
-    for (size_t i = 0; i < config->n_qos; i++) {
-        if (str_is_empty(config->qos[i]->name))
-            return err_set(err, ERR_CONFIG, "a QOS has no name");
-        if (map_put(&names->qos, config->qos[i]->name, names))
-            return err_set(err, ERR_CONFIG, "QOS '%.100s' is there twice", config->qos[i]->name);
-    }
-    map_put(&names->qos, "normal", names);
-    bool any = config->n_qos || config->n_accounts || config->n_users;
-    for (size_t i = 0; i < config->n_partitions && any; i++) {
-        const char *qos = config->partitions[i]->qos;
-        if (!str_is_empty(qos) && !map_has(&names->qos, qos))
-            return err_set(err, ERR_CONFIG, "partition '%.100s': there is no QOS '%.100s'",
-                           config->partitions[i]->name, qos);
-    }
-    return 0;
-}
-
-int accounts_look(const Config *config, struct err *err)
-{
-    struct names names;
-
-    if (config->n_accounts + config->n_users > LIMIT_ASSOCS || config->n_qos > LIMIT_QOS)
-        return err_set(err, ERR_CONFIG, "there are more than %d associations or %d QOS",
-                       LIMIT_ASSOCS, LIMIT_QOS);
-    map_init(&names.accounts);
-    map_init(&names.users);
-    map_init(&names.qos);
-    int code = look_qos(config, &names, err);
-    if (code == 0)
-        code = look_accounts(config, &names, err);
-    if (code == 0)
-        code = look_users(config, &names, err);
-    map_done(&names.accounts);
-    map_done(&names.users);
-    map_done(&names.qos);
-    return code;
 }

@@ -168,10 +168,12 @@ static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
     return count;
 }
 
-static size_t holders_of(const struct state *state, const struct who *who,
-                         const struct partition *partition, bool make, struct holder **out)
+static size_t holders_of(const struct state *state, const struct who *who, const char *partition,
+                         bool make, struct holder **out)
 {
-    const struct qos *own = who->tab->qos, *other = partition_qos(state, partition);
+    const struct map *part_qos = &state->accounts->part_qos;
+    const struct qos *own = who->tab->qos;
+    const struct qos *other = map_len(part_qos) ? map_get(part_qos, partition) : NULL;
     size_t count = 0;
 
     for (const struct assoc *at = who->tab->assoc; at; at = at->parent)
@@ -188,7 +190,7 @@ size_t limits_holders(const struct state *state, const struct job *job,
 {
     struct holder *mine[HOLDERS_MOST];
     struct who who = who_of(job);
-    size_t count = holders_of(state, &who, partition, false, mine);
+    size_t count = holders_of(state, &who, partition ? partition->spec->name : "", false, mine);
 
     for (size_t i = 0; i < count; i++)
         out[i] = mine[i];
@@ -268,7 +270,7 @@ void limits_count(struct state *state, const struct job *job, int sign, uint64_t
     tab->open += (uint32_t)(by * weight);
     if (phase == PHASE_COMPLETING)
         return;
-    size_t count = holders_of(state, &who, partition_at(state, tab_partition(tab)), true, holders);
+    size_t count = holders_of(state, &who, tab_partition(tab), true, holders);
     tab->submitted += (uint32_t)(by * weight);
     for (size_t i = 0; i < count; i++)
         holders[i]->submitted += (uint32_t)(by * weight);
@@ -280,7 +282,7 @@ void limits_count(struct state *state, const struct job *job, int sign, uint64_t
     if (!job_is_counted_running(job))
         return;
     tab_run_add(state, job, by);
-    count = holders_of(state, &who, partition_at(state, job->run->partition), true, holders);
+    count = holders_of(state, &who, job->run->partition, true, holders);
     if (!count)
         return;
     struct charge charge;
@@ -290,39 +292,42 @@ void limits_count(struct state *state, const struct job *job, int sign, uint64_t
 }
 
 static void count_runs(struct state *state, struct holder *holder, const struct tab_run *run,
-                       const struct tab_sum *sums, uint64_t factor)
+                       const struct tab_sum *sums, uint64_t by, uint64_t factor)
 {
-    holder->jobs += run->jobs;
+    holder->jobs += (uint32_t)(run->jobs * by);
     for (size_t k = 0; k < state->accounts->tres_count; k++) {
-        holder->used[k] += sums[k].used;
-        holder->run_end[k] += sums[k].run_end;
-        holder->rate[k] += holder->keeps ? sums[k].rate * factor : 0;
+        holder->used[k] += sums[k].used * by;
+        holder->run_end[k] += sums[k].run_end * by;
     }
-    holder->wall_rate += holder->keeps ? run->going * factor : 0;
+    if (!holder->keeps)
+        return;
+    usage_settle(state, holder);
+    for (size_t k = 0; k < state->accounts->tres_count; k++)
+        holder->rate[k] += sums[k].rate * by * factor;
+    holder->wall_rate += run->going * by * factor;
 }
 
-void limits_count_tab(struct state *state, const struct tab_record *tab)
+void limits_count_tab(struct state *state, const struct tab_record *tab, uint64_t by)
 {
     struct holder *holders[HOLDERS_MOST];
     struct who who = { &tab->tab, tab->owner->uid, tab->account };
     uint64_t factor = tab->tab.qos ? tab->tab.qos->usage_factor : 1000;
-    size_t count =
-        holders_of(state, &who, partition_at(state, tab_partition(tab)), tab->submitted, holders);
+    size_t count = holders_of(state, &who, tab_partition(tab), tab->submitted, holders);
 
     for (size_t i = 0; i < count; i++) {
-        holders[i]->submitted += tab->submitted;
-        holders[i]->accruing += tab->accruing;
+        holders[i]->submitted += (uint32_t)(tab->submitted * by);
+        holders[i]->accruing += (uint32_t)(tab->accruing * by);
     }
     vec_each (struct tab_run, run, &tab->runs) {
         if (!run->jobs)
             continue;
-        count = holders_of(state, &who, partition_at(state, run->partition), true, holders);
+        count = holders_of(state, &who, run->partition, true, holders);
         if (!count)
             continue;
         struct tab_sum sums[TRES_MOST];
         tab_run_sums(state->accounts, run, sums);
         for (size_t i = 0; i < count; i++)
-            count_runs(state, holders[i], run, sums, factor);
+            count_runs(state, holders[i], run, sums, by, factor);
     }
 }
 
@@ -332,9 +337,7 @@ void limits_refund(struct state *state, const struct job *job, int64_t us)
     struct charge charge;
     uint64_t factor = job_qos(job) ? job_qos(job)->usage_factor : 1000;
     struct who who = who_of(job);
-    size_t count =
-        us <= 0 ? 0
-                : holders_of(state, &who, partition_at(state, job->run->partition), true, holders);
+    size_t count = us <= 0 ? 0 : holders_of(state, &who, job->run->partition, true, holders);
 
     if (count)
         charge_given(state, job, &charge);

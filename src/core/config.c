@@ -14,6 +14,7 @@
 
 #include "base/hostlist.h"
 #include "core/pb.h"
+#include "core/sections.h"
 #include "schema/conf.h"
 
 static int look_partitions(const Config *config, struct err *err)
@@ -37,19 +38,19 @@ static int look_partitions(const Config *config, struct err *err)
 }
 
 static int look_at(struct node_change *change, struct state *state, const Config *config,
-                   struct err *err)
+                   const struct sections *sections, struct err *err)
 {
     int code = node_change_look(change, state, config, err);
 
     if (code == 0)
         code = look_partitions(config, err);
-    return code < 0 ? code : accounts_look(config, err);
+    return code < 0 ? code : accounts_look(state, config, sections, err);
 }
 
 int core_admit_config(const Config *config, struct err *err)
 {
     struct node_change change;
-    int code = look_at(&change, NULL, config, err);
+    int code = look_at(&change, NULL, config, NULL, err);
 
     node_change_done(&change);
     return code;
@@ -228,12 +229,16 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
     static const Config nothing = CONFIG__INIT;
     const Config *config = cmd->config ? cmd->config : &nothing;
     struct node_change nodes;
-    int code = look_at(&nodes, state, config, err);
+    struct sections sections;
+
+    sections_compare(&sections, state->config, config);
+    int code = look_at(&nodes, state, config, &sections, err);
 
     if (code == 0) {
         Config *old = state->config;
         uint64_t due = due_partitions(state);
-        state->config = pb_copy_hash(config, &state->config_hash);
+        state->config =
+            config_take(config, old, &sections, &state->section_hashes, &state->config_hash);
         nodes.reconfigure = cmd->reconfigure;
         node_change_do(&nodes, state->config);
         put_partitions(state, old, cmd->reconfigure,
@@ -246,14 +251,15 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         if (state->next_job_id < state->config->first_job_id)
             state->next_job_id = state->config->first_job_id;
         state->generation++;
-        accounts_rebuild(state);
+        accounts_rebuild(state, old, &sections);
         accrue_turn(state, out);
         due_follow(state, due);
         unbind_running(state, old);
-        pb_free(old);
+        config_drop(old, &sections);
         emit(out, EVENT_CONFIG);
         reservations_follow(state, out);
     }
     node_change_done(&nodes);
+    sections_done(&sections);
     return (enum err_code) - code;
 }

@@ -39,7 +39,7 @@ uint64_t exp2_minus(uint64_t num, uint64_t den)
 
 static uint64_t used(const struct assoc *assoc)
 {
-    return assoc->share_of->holder.usage[TRES_BILLING]; /* settled */
+    return assoc->share_of->share_used;
 }
 
 /* ---- fair tree ---- */
@@ -69,7 +69,7 @@ static int by_level(const void *a, const void *b)
         return order;
     if (!x->user != !y->user)
         return x->user ? -1 : 1;
-    return x->holder.number < y->holder.number ? -1 : 1;
+    return 0; /* they are ranked together */
 }
 
 struct ranking {
@@ -77,8 +77,6 @@ struct ranking {
 };
 
 static void rank_level(struct ranking *ranking, struct assoc **list, size_t count, bool tied);
-
-typedef VEC(struct assoc *) assoc_list;
 
 /* An account that uses the share above is not there: its children take its place. */
 static void add_children(const struct assoc *parent, assoc_list *all)
@@ -162,9 +160,9 @@ static void classic(struct state *state)
     free(effective);
 }
 
-static void norm_shares(struct accounts *accounts)
+static void norm_shares(const struct state *state)
 {
-    vec_each (struct assoc *, at, &accounts->assocs) {
+    vec_each (struct assoc *, at, &state->accounts->assocs) {
         struct assoc *assoc = *at;
         const struct assoc *from = assoc->parent ? assoc->parent->share_of : NULL;
         uint64_t above = from ? from->norm_shares : FRACTION;
@@ -173,6 +171,7 @@ static void norm_shares(struct accounts *accounts)
         if (assoc->share_of != assoc)
             shares = below; /* all of it */
         assoc->norm_shares = (uint64_t)((unsigned __int128)above * shares / below);
+        assoc->share_used = usage_now(state, &assoc->holder, TRES_BILLING);
     }
 }
 
@@ -181,7 +180,7 @@ void fairshare_update(struct state *state)
     struct accounts *accounts = state->accounts;
 
     state->priority_turn++;
-    norm_shares(accounts);
+    norm_shares(state);
     if (accounts->flags & PRIO_NO_FAIR_TREE) {
         classic(state);
         return;

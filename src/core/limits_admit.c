@@ -16,7 +16,9 @@ static bool is_configured(const struct state *state)
 
 static bool may_use(const struct assoc *assoc, const struct qos *qos)
 {
-    return !assoc || !assoc->qos || assoc->qos[qos->index / 64] >> qos->index % 64 & 1;
+    if (!assoc || !assoc->qos)
+        return true;
+    return qos->index / 64 < assoc->qos_words && assoc->qos[qos->index / 64] >> qos->index % 64 & 1;
 }
 
 /* The first of the job's partitions; NULL when it names none. */

@@ -302,3 +302,95 @@ void *pb_merge(const void *message, const void *change, struct arena *arena)
     str_done(&bytes);
     return merged;
 }
+
+/* ---- comparing ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static size_t size_of(ProtobufCType type)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return 8;
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    default:
+        return 4;
+    }
+}
+
+static bool same_value(ProtobufCType type, const void *a, const void *b)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_STRING:
+        return same_text(*(const char *const *)a, *(const char *const *)b);
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return pb_same(*(const void *const *)a, *(const void *const *)b);
+    case PROTOBUF_C_TYPE_BYTES: {
+        const ProtobufCBinaryData *x = a, *y = b;
+        return x->len == y->len && (!x->len || memcmp(x->data, y->data, x->len) == 0);
+    }
+    default:
+        return memcmp(a, b, size_of(type)) == 0;
+    }
+}
+
+static bool same_list(const void *a, const void *b, const ProtobufCFieldDescriptor *field)
+{
+    size_t count = *(size_t *)member(a, field->quantifier_offset), size = size_of(field->type);
+    const char *x = *(const char *const *)member(a, field->offset);
+    const char *y = *(const char *const *)member(b, field->offset);
+    bool same = count == *(size_t *)member(b, field->quantifier_offset);
+
+    for (size_t i = 0; same && i < count; i++)
+        same = same_value(field->type, x + i * size, y + i * size);
+    return same;
+}
+
+bool pb_same(const void *a, const void *b)
+{
+    const ProtobufCMessageDescriptor *type = ((const ProtobufCMessage *)a)->descriptor;
+
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        bool has = pb_has(a, field);
+        if (has != pb_has(b, field))
+            return false;
+        if (!has)
+            continue;
+        if (field->label == PROTOBUF_C_LABEL_REPEATED
+                ? !same_list(a, b, field)
+                : !same_value(field->type, member(a, field->offset), member(b, field->offset)))
+            return false;
+    }
+    return true;
+}
+
+const char *pb_text(const void *message, unsigned field)
+{
+    const ProtobufCMessageDescriptor *type = ((const ProtobufCMessage *)message)->descriptor;
+
+    return *(const char *const *)member(message, type->fields[field].offset);
+}
+
+bool pb_same_names(const void *a, const void *b, unsigned fields)
+{
+    bool same = true;
+
+    for (unsigned i = 0; same && i < fields; i++)
+        same = same_text(pb_text(a, i), pb_text(b, i));
+    return same;
+}

@@ -46,4 +46,11 @@ void *pb_merge(const void *message, const void *change, struct arena *arena);
 bool pb_clear(void *message, const char *field);
 bool pb_has(const void *message, const ProtobufCFieldDescriptor *field);
 
+/* Do two messages of one kind say the same, as far as this build knows their fields? */
+bool pb_same(const void *a, const void *b);
+/* The same of their first fields, which are texts. */
+bool pb_same_names(const void *a, const void *b, unsigned fields);
+/* A field that is a text, by its place; NULL when it is not there. */
+const char *pb_text(const void *message, unsigned field);
+
 #endif

@@ -39,6 +39,7 @@ void priority_read(struct accounts *accounts, const Config *config)
     struct span word;
     uint32_t has;
 
+    accounts->flags = 0;
     while (text && str_next(&text, ", ", &word)) {
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             if (strlen(rows[i].word) == word.len &&

@@ -56,7 +56,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     state->controllers = head->controllers ? pb_copy(head->controllers) : NULL;
     pb_free(state->config);
     state->config = pb_copy(head->config);
-    state->config_hash = message_hash(&state->config->base, 0);
+    state->config_hash = config_hash(state->config, &state->section_hashes);
     config_licences(state);
     accounts_replace(state);
     state->priority_us = head->priority_us;

@@ -39,7 +39,7 @@ struct state *state_new(void)
 
     state->next_job_id = 1;
     state->config = pb_copy(&empty);
-    state->config_hash = message_hash(&state->config->base, 0);
+    state->config_hash = config_hash(state->config, &state->section_hashes);
     state->accounts = accounts_new(state->config);
     accounts_see_partitions(state);
     accounts_hash_all(state);
@@ -123,6 +123,7 @@ void state_free(struct state *state)
     intern_done(&state->words);
     arena_done(&state->scratch);
     pb_free(state->config);
+    section_hashes_done(&state->section_hashes);
     pb_free(state->controllers);
     slots_done(&state->names);
     free(state->leader);

@@ -20,6 +20,7 @@
 #include "core/accounts_priv.h"
 #include "core/core.h"
 #include "core/intern.h"
+#include "core/sections.h"
 #include "core/shape.h"
 #include "schema/reasons.h"
 
@@ -122,7 +123,8 @@ struct state {
     uint8_t cluster_id[16];
     char *leader, *leader_address;
     Config *config;
-    CmdControllers *controllers; /* NULL: one alone */
+    struct section_hashes section_hashes; /* of the configuration */
+    CmdControllers *controllers;          /* NULL: one alone */
 
     struct job_index jobs;
     size_t records;

@@ -34,7 +34,7 @@ const char *tab_partition(const struct tab_record *tab)
     return tab->key + KEY_HEAD;
 }
 
-static void bind(const struct state *state, struct tab_record *tab)
+void tab_bind(const struct state *state, struct tab_record *tab)
 {
     const char *user = *tab->owner->user ? tab->owner->user : NULL;
 
@@ -55,7 +55,7 @@ static struct tab_record *tab_new(struct state *state, const struct job *job, st
     intern_put(&state->tab_keys, &tab->head);
     tab->at = (uint32_t)state->tabs.len;
     vec_push(&state->tabs, tab);
-    bind(state, tab);
+    tab_bind(state, tab);
     return tab;
 }
 
@@ -75,7 +75,7 @@ static void tab_free(struct state *state, struct tab_record *tab)
 
     state->tabs.items[tab->at] = last;
     last->at = tab->at;
-    accrue_leave(tab);
+    accrue_leave(state->accounts, tab);
     vec_done(&tab->ageless);
     vec_each (struct tab_run, run, &tab->runs)
         run_done(state, run);
@@ -217,18 +217,6 @@ void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
             out[k].rate += thing->sum.rate;
         }
     }
-}
-
-/* ---- all of them ---- */
-
-void tabs_recount(struct state *state, bool rebind)
-{
-    vec_each (struct tab_record *, at, &state->tabs) {
-        if (rebind)
-            bind(state, *at);
-        limits_count_tab(state, *at);
-    }
-    accrue_regroup(state);
 }
 
 bool tabs_use(const struct state *state, const char *partition)

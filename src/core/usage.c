@@ -29,7 +29,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 
 uint64_t holder_hash(const struct holder *holder)
 {
-    uint64_t hash = hash_bytes(holder->usage, sizeof(holder->usage), holder->number + 1);
+    uint64_t hash = hash_bytes(holder->usage, sizeof(holder->usage), holder->seed);
 
     return hash_mix(hash ^ holder->wall) + hash_mix((uint64_t)holder->usage_us);
 }
@@ -55,11 +55,17 @@ void usage_settle(struct state *state, struct holder *holder)
     holder_rehash(state, holder);
 }
 
-uint64_t holder_usage(const struct state *state, const struct holder *holder, size_t tres)
+uint64_t usage_now(const struct state *state, const struct holder *holder, size_t tres)
 {
     int64_t us = MAX(state->time_us - holder->usage_us, 0);
+    uint64_t rate = holder->rate[tres];
 
-    return plus(holder->usage[tres], usage_over(holder->rate[tres], us)) / 16;
+    return rate ? plus(holder->usage[tres], usage_over(rate, us)) : holder->usage[tres];
+}
+
+uint64_t holder_usage(const struct state *state, const struct holder *holder, size_t tres)
+{
+    return usage_now(state, holder, tres) / 16;
 }
 
 uint64_t holder_wall_s(const struct state *state, const struct holder *holder)

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sections.c - which sections of a configuration are those that there were before
+ *
+ * (1) What this finds decides what a change costs, never what comes of it.
+ * (2) Mostly sections come in the order they had: both lists are walked side by side, with a short
+ *     look ahead where they part. When that does not help, a map of names does.
+ */
+#include "core/sections.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "core/pb.h"
+#include "core/state_priv.h"
+
+enum { LOOK_AHEAD = 16 };
+
+static const struct row {
+    size_t count, list; /* offsets in Config */
+    unsigned names;     /* fields that say which one it is: the first so many */
+} rows[SECTIONS] = {
+    [SECTION_NODES] = { offsetof(Config, n_nodes), offsetof(Config, nodes), 1 },
+    [SECTION_QOS] = { offsetof(Config, n_qos), offsetof(Config, qos), 1 },
+    [SECTION_ACCOUNTS] = { offsetof(Config, n_accounts), offsetof(Config, accounts), 1 },
+    [SECTION_USERS] = { offsetof(Config, n_users), offsetof(Config, users), 3 },
+};
+
+static size_t *count_in(Config *config, enum section kind)
+{
+    return (size_t *)(void *)((char *)config + rows[kind].count);
+}
+
+static ProtobufCMessage ***list_in(Config *config, enum section kind)
+{
+    return (ProtobufCMessage ***)(void *)((char *)config + rows[kind].list);
+}
+
+ProtobufCMessage **sections_list(const Config *config, enum section kind, size_t *count)
+{
+    Config *any = (Config *)(uintptr_t)config;
+
+    *count = *count_in(any, kind);
+    return *list_in(any, kind);
+}
+
+/* ---- comparing ---- */
+
+struct lists {
+    ProtobufCMessage **old, **now;
+    struct sections_of *of;
+    unsigned names;
+    struct map by_name; /* old ones from a certain place on, + 1; (2) */
+    bool has_map;
+};
+
+static bool is_named(const struct lists *lists, size_t now, size_t old)
+{
+    return pb_same_names(lists->now[now], lists->old[old], lists->names);
+}
+
+static void pair(struct lists *lists, size_t now, size_t old, bool in_order)
+{
+    bool same = in_order && pb_same(lists->now[now], lists->old[old]);
+
+    lists->of->was[now] = (uint32_t)old + 1;
+    lists->of->now[old] = (uint32_t)now + 1;
+    lists->of->same[now] = lists->of->old_same[old] = same;
+    lists->of->all_same = lists->of->all_same && same;
+}
+
+static const char *name_of(const struct lists *lists, const ProtobufCMessage *message,
+                           struct str *out)
+{
+    str_clear(out);
+    for (unsigned i = 0; i < lists->names; i++) {
+        const char *text = pb_text(message, i);
+        str_add(out, text ? text : "");
+        str_add(out, "|");
+    }
+    return str_text(out);
+}
+
+static void make_map(struct lists *lists, size_t from)
+{
+    struct str name = { 0 };
+
+    lists->has_map = true;
+    for (size_t i = from; i < lists->of->old_count; i++) {
+        const char *key = name_of(lists, lists->old[i], &name);
+        if (!map_has(&lists->by_name, key))
+            map_put(&lists->by_name, key, (void *)(uintptr_t)(i + 1));
+    }
+    str_done(&name);
+}
+
+/* Where the old one of that name is, at `from` or after it, by a short look ahead; or -1. */
+static ptrdiff_t near(const struct lists *lists, size_t now, size_t from)
+{
+    size_t end = MIN(from + LOOK_AHEAD, lists->of->old_count);
+
+    for (size_t i = from; i < end; i++) {
+        if (is_named(lists, now, i))
+            return (ptrdiff_t)i;
+    }
+    return -1;
+}
+
+/* Is the old one named by one that follows? Then what stands before that is new. */
+static bool comes_later(const struct lists *lists, size_t now, size_t old)
+{
+    size_t end = MIN(now + LOOK_AHEAD, lists->of->count);
+
+    for (size_t i = now + 1; i < end; i++) {
+        if (is_named(lists, i, old))
+            return true;
+    }
+    return false;
+}
+
+/* (2) */
+static void walk(struct lists *lists)
+{
+    struct str name = { 0 };
+    size_t next = 0;
+
+    for (size_t i = 0; i < lists->of->count; i++) {
+        ptrdiff_t at =
+            next < lists->of->old_count && is_named(lists, i, next) ? (ptrdiff_t)next : -1;
+        if (at < 0 && !lists->has_map) {
+            at = near(lists, i, next);
+            if (at < 0 && next < lists->of->old_count && !comes_later(lists, i, next))
+                make_map(lists, next);
+        }
+        if (at < 0 && lists->has_map)
+            at = (ptrdiff_t)(uintptr_t)map_get(&lists->by_name,
+                                               name_of(lists, lists->now[i], &name)) -
+                 1;
+        if (at < 0 || lists->of->now[at])
+            continue;
+        pair(lists, i, (size_t)at, (size_t)at >= next);
+        next = MAX(next, (size_t)at + 1);
+    }
+    str_done(&name);
+}
+
+/* What the walk passed over on both sides. */
+static void pair_rest(struct lists *lists)
+{
+    struct sections_of *of = lists->of;
+    struct str name = { 0 };
+    bool old_left = false, left = false;
+
+    for (size_t i = 0; i < of->old_count; i++)
+        old_left = old_left || !of->now[i];
+    for (size_t i = 0; i < of->count; i++)
+        left = left || !of->was[i];
+    of->all_same = of->all_same && !left && !old_left;
+    if (!left || !old_left)
+        return;
+    map_clear(&lists->by_name);
+    for (size_t i = 0; i < of->old_count; i++) {
+        if (!of->now[i])
+            map_put(&lists->by_name, name_of(lists, lists->old[i], &name),
+                    (void *)(uintptr_t)(i + 1));
+    }
+    for (size_t i = 0; i < of->count; i++) {
+        uintptr_t at =
+            of->was[i] ? 0
+                       : (uintptr_t)map_get(&lists->by_name, name_of(lists, lists->now[i], &name));
+        if (at && !of->now[at - 1])
+            pair(lists, i, at - 1, false);
+    }
+    str_done(&name);
+}
+
+void sections_compare(struct sections *sections, const Config *old, const Config *config)
+{
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
+        struct sections_of *of = &sections->of[kind];
+        struct lists lists = { .of = of, .names = rows[kind].names };
+        lists.old = sections_list(old, kind, &of->old_count);
+        lists.now = sections_list(config, kind, &of->count);
+        of->was = NEW_ARRAY(uint32_t, of->count + 1);
+        of->now = NEW_ARRAY(uint32_t, of->old_count + 1);
+        of->same = NEW_ARRAY(bool, of->count + 1);
+        of->old_same = NEW_ARRAY(bool, of->old_count + 1);
+        of->all_same = true;
+        map_init(&lists.by_name);
+        walk(&lists);
+        pair_rest(&lists);
+        map_done(&lists.by_name);
+    }
+}
+
+void sections_done(struct sections *sections)
+{
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
+        struct sections_of *of = &sections->of[kind];
+        free(of->was);
+        free(of->now);
+        free(of->same);
+        free(of->old_same);
+    }
+    *sections = (struct sections){ 0 };
+}
+
+/* ---- copying ---- */
+
+/* What stays when all these sections are left out. */
+static Config without(const Config *config)
+{
+    Config rest = *config;
+
+    for (enum section kind = 0; kind < SECTIONS; kind++)
+        *count_in(&rest, kind) = 0;
+    return rest;
+}
+
+static uint64_t fold_all(uint64_t hash, const struct section_hashes *hashes, enum section kind,
+                         size_t count)
+{
+    hash = hash_mix(hash + count);
+    for (size_t i = 0; i < count; i++)
+        hash = hash_mix(hash ^ hashes->of[kind][i]);
+    return hash;
+}
+
+static void take(const Config *config, Config *old, Config *to, const struct sections_of *of,
+                 enum section kind, struct section_hashes *hashes)
+{
+    ProtobufCMessage **from = *list_in((Config *)(uintptr_t)config, kind);
+    uint64_t *mine = NEW_ARRAY(uint64_t, of->count + 1);
+
+    *count_in(to, kind) = of->count;
+    *list_in(to, kind) = of->count ? NEW_ARRAY(ProtobufCMessage *, of->count) : NULL;
+    for (size_t i = 0; i < of->count; i++) {
+        if (of->same[i]) {
+            (*list_in(to, kind))[i] = (*list_in(old, kind))[of->was[i] - 1];
+            mine[i] = hashes->of[kind][of->was[i] - 1];
+        } else {
+            (*list_in(to, kind))[i] = pb_copy_hash(from[i], &mine[i]);
+        }
+    }
+    free(hashes->of[kind]);
+    hashes->of[kind] = mine;
+}
+
+Config *config_take(const Config *config, Config *old, const struct sections *sections,
+                    struct section_hashes *hashes, uint64_t *hash)
+{
+    Config rest = without(config);
+    Config *copy = pb_copy_hash(&rest, hash);
+
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
+        take(config, old, copy, &sections->of[kind], kind, hashes);
+        *hash = fold_all(*hash, hashes, kind, sections->of[kind].count);
+    }
+    return copy;
+}
+
+void config_drop(Config *old, const struct sections *sections)
+{
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
+        ProtobufCMessage **list = *list_in(old, kind);
+        size_t left = 0;
+        for (size_t i = 0; i < *count_in(old, kind); i++) {
+            if (!sections->of[kind].old_same[i])
+                list[left++] = list[i];
+        }
+        *count_in(old, kind) = left;
+        if (!left) { /* it is freed only with what is in it */
+            free(list);
+            *list_in(old, kind) = NULL;
+        }
+    }
+    pb_free(old);
+}
+
+uint64_t config_hash(const Config *config, struct section_hashes *hashes)
+{
+    Config rest = without(config);
+    uint64_t hash = message_hash(&rest.base, 0);
+
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
+        size_t count;
+        ProtobufCMessage **list = sections_list(config, kind, &count);
+        free(hashes->of[kind]);
+        hashes->of[kind] = NEW_ARRAY(uint64_t, count + 1);
+        for (size_t i = 0; i < count; i++)
+            hashes->of[kind][i] = message_hash(list[i], 0);
+        hash = fold_all(hash, hashes, kind, count);
+    }
+    return hash;
+}
+
+void section_hashes_done(struct section_hashes *hashes)
+{
+    for (enum section kind = 0; kind < SECTIONS; kind++)
+        free(hashes->of[kind]);
+}

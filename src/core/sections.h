@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sections.h - which sections of a configuration are those that there were before
+ *
+ * Of ten thousand users one is new: the others are known to be the same by a look at each, and are
+ * neither copied, hashed nor read again.
+ */
+#ifndef CORE_SECTIONS_H
+#define CORE_SECTIONS_H
+
+#include <stdbool.h>
+
+#include "proto/config.pb-c.h"
+
+/* Kinds of sections that there are many of. */
+enum section { SECTION_NODES, SECTION_QOS, SECTION_ACCOUNTS, SECTION_USERS, SECTIONS };
+
+/* All sections of a kind. */
+struct sections_of {
+    size_t count, old_count;
+    uint32_t *was; /* of each, the old one of the same name + 1; 0: there was none */
+    uint32_t *now; /* of each old one, the one of the same name + 1; 0: there is none */
+    bool *same; /* of each: it says the same, and stands in the same order as the others that do */
+    bool *old_same; /* of each old one */
+    bool all_same;
+};
+struct sections {
+    struct sections_of of[SECTIONS];
+};
+
+void sections_compare(struct sections *sections, const Config *old, const Config *config);
+void sections_done(struct sections *sections);
+
+/* The hashes of sections. */
+struct section_hashes {
+    uint64_t *of[SECTIONS];
+};
+/*
+ * A copy of the configuration, which takes from `old` the sections that are the same: of old only
+ * config_drop() is to be called, or to read sections that are not.
+ */
+Config *config_take(const Config *config, Config *old, const struct sections *sections,
+                    struct section_hashes *hashes, uint64_t *hash);
+void config_drop(Config *old, const struct sections *sections);
+/* The hash of one that is there. */
+uint64_t config_hash(const Config *config, struct section_hashes *hashes);
+void section_hashes_done(struct section_hashes *hashes);
+
+/* The sections of a kind. */
+ProtobufCMessage **sections_list(const Config *config, enum section kind, size_t *count);
+
+#endif
