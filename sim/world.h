@@ -8,7 +8,7 @@
  *   machine.c machines with agents, by the agent's rules; steps.c: the scripts on them
  *   people.c  who submits, cancels, drains, …, and asks again; ask.c: one request at the controller
  *   faults.c  what goes wrong, and when
- *   truth.c   what really ran; check.c: compares it with what the controller says
+ *   truth.c   what really ran; check.c, check_quiet.c: compare it with what the controller says
  *   world.c   the phases of a run
  *
  * (1) Everything happens in world_run(), one happening after the other. Nothing here has a clock,
@@ -324,7 +324,11 @@ static inline bool fault_on(const struct world *world, unsigned fault);
 void check_written(struct world *world, const struct log_batch *batch);
 void check_step(struct host *host);      /* after each call into the controller */
 void check_recovered(struct host *host); /* after a start */
+/* core_check() holds; asked now and then, with UINT64_MAX in any case. */
+void check_whole(struct world *world, const struct state *state, uint64_t index);
+uint32_t check_request_of(const struct job *job); /* the request that made it; 0: none of ours */
 void check_trace_command(struct world *world, struct span bytes);
+/* check_quiet.c */
 bool check_quiet(struct world *world, bool complain); /* everything has ended and is free */
 
 /* ---- world.c ---- */

@@ -28,14 +28,13 @@
 
 #include "base/hash.h"
 #include "sched/sched_priv.h"
+#include "sched/spread.h"
 
 enum {
     SHARE_ONE = 1 << 20,
     COUNTED_S = 1 << 22, /* of a job's time no more than this is counted as work */
-    STEP = 8,            /* of predict_log(): 32 buckets a doubling */
-    BUCKETS = 64 * 256 / STEP,
-    LATEST_PART = 100, /* the horizon is that of one in a hundred */
-    LARGE_PART = 50,   /* the largest of fifty */
+    LATEST_PART = 100,   /* the horizon is that of one in a hundred */
+    LARGE_PART = 50,     /* the largest of fifty */
     HALF_LIFE_S = 30 * 86400,
     LATE_ONE = 1000,
     LATE_TIMES = 4,  /* the whole horizon */
@@ -43,22 +42,8 @@ enum {
     LOOK_MOST = 256, /* in a slice */
     TIDY_ABOVE = 1024,
     RATIO = 82, /* 1.25: so much larger must one be that is pushed aside; in 1/256 doublings */
-    LARGEST_S = 1 << 30,
 };
 #define WORK_MOST (INT64_C(1) << 61)
-
-struct moment {
-    int64_t at_s;
-    uint32_t job_id;
-};
-struct moments {
-    VEC(struct moment) items; /* a heap */
-};
-
-struct spread {
-    uint32_t counts[BUCKETS];
-    uint64_t total;
-};
 
 struct horizon {
     uint64_t generation; /* of what the partition has */
@@ -82,92 +67,6 @@ struct aim {
     uint8_t where, lot;
     bool counted, listed;
 };
-
-/* ---- small tools ---- */
-
-static bool is_sooner(struct moment a, struct moment b)
-{
-    return a.at_s != b.at_s ? a.at_s < b.at_s : a.job_id < b.job_id;
-}
-
-static void moment_put(struct moments *heap, struct moment item)
-{
-    vec_push(&heap->items, item);
-    size_t at = heap->items.len - 1;
-    for (; at && is_sooner(item, heap->items.items[(at - 1) / 2]); at = (at - 1) / 2)
-        heap->items.items[at] = heap->items.items[(at - 1) / 2];
-    heap->items.items[at] = item;
-}
-
-static struct moment moment_take(struct moments *heap)
-{
-    struct moment *items = heap->items.items, first = items[0];
-    size_t at = 0, len = --heap->items.len;
-    struct moment last = items[len];
-
-    for (size_t child; (child = at * 2 + 1) < len; at = child) {
-        if (child + 1 < len && is_sooner(items[child + 1], items[child]))
-            child++;
-        if (!is_sooner(items[child], last))
-            break;
-        items[at] = items[child];
-    }
-    items[at] = last;
-    return first;
-}
-
-static bool moment_is_due(const struct moments *heap, int64_t now_s)
-{
-    return heap->items.len && heap->items.items[0].at_s <= now_s;
-}
-
-static unsigned bucket_of(int64_t value)
-{
-    return (unsigned)(predict_log(value) / STEP);
-}
-
-static void spread_add(struct spread *spread, int64_t value)
-{
-    spread->counts[bucket_of(value)]++;
-    spread->total++;
-}
-
-/* The bucket that one in `part` is in or above; 0: nothing is known. */
-static unsigned spread_top(const struct spread *spread, unsigned part)
-{
-    uint64_t above = 0, most = MAX(spread->total / part, 1);
-    unsigned at = BUCKETS;
-
-    while (at > 0 && above < most)
-        above += spread->counts[--at];
-    return at;
-}
-
-/* The lowest bucket that no more than one in `part` is in or above. */
-static unsigned spread_tip(const struct spread *spread, unsigned part)
-{
-    uint64_t above = 0, most = spread->total / part;
-    unsigned at = BUCKETS;
-
-    while (at > 0 && above + spread->counts[at - 1] <= most)
-        above += spread->counts[--at];
-    return at;
-}
-
-static void spread_halve(struct spread *spread)
-{
-    spread->total = 0;
-    for (size_t i = 0; i < BUCKETS; i++)
-        spread->total += spread->counts[i] /= 2;
-}
-
-/* The middle of a bucket: what predict_log() is the logarithm of. */
-static int64_t bucket_value(unsigned bucket)
-{
-    uint64_t log = (uint64_t)bucket * STEP + STEP / 2, top = log / 256, rest = 256 + log % 256;
-
-    return (int64_t)MIN(top >= 8 ? rest << (top - 8) : rest >> (8 - top), (uint64_t)LARGEST_S);
-}
 
 /* ---- partitions ---- */
 
@@ -235,7 +134,7 @@ static int64_t left_of(const struct sched *sched, const struct job *job, const s
     if (aim && aim->where == AIM_RUNS && job->run)
         ran += (sched->now_us - job->run->start_us) / US_PER_S;
     /* One that has run long will run long, unless its limit is in the way. */
-    int64_t most = job->time_limit_s > 0 ? job->time_limit_s - ran : LARGEST_S;
+    int64_t most = job->time_limit_s > 0 ? job->time_limit_s - ran : SPREAD_LARGEST;
     return MAX(MAX(all - ran, MIN(ran, most)), all / LEFT_LEAST + 1);
 }
 
@@ -322,13 +221,13 @@ static void arrive(struct sched *sched, const struct job *job, struct aim *aim, 
     aim->own_s = backlog_s(in, now_s);
     spread_add(&in->sizes, size);
     spread_add(&in->delays, aim->own_s + run);
-    in->far_s = bucket_value(spread_top(&in->delays, LATEST_PART));
+    in->far_s = spread_value(spread_top(&in->delays, LATEST_PART));
     in->late += sched->predict.late * tasks;
 }
 
 static int64_t patient(const struct sched *sched, int64_t seconds)
 {
-    return MIN(seconds * sched->predict.patience / 100, LARGEST_S);
+    return MIN(seconds * sched->predict.patience / 100, SPREAD_LARGEST);
 }
 
 static void list(struct sched *sched, const struct job *job, struct aim *aim)
@@ -336,7 +235,7 @@ static void list(struct sched *sched, const struct job *job, struct aim *aim)
     if (aim->listed || aim->lot == LOT_DUE)
         return;
     aim->listed = true;
-    if (sched->predict.bound_s < LARGEST_S)
+    if (sched->predict.bound_s < SPREAD_LARGEST)
         moment_put(&aim->in->olds,
                    (struct moment){ aim->since_s + sched->predict.bound_s, job->id });
     moment_put(&aim->in->nears, (struct moment){ aim->since_s - left_s(sched, job, aim), job->id });
@@ -484,7 +383,7 @@ static bool is_large(const struct sched *sched, const struct job *job, const str
 {
     const struct spread *sizes = &aim->in->sizes;
 
-    return bucket_of(predict_run_s(sched, job) * aim->share) >= spread_tip(sizes, LARGE_PART);
+    return spread_bucket(predict_run_s(sched, job) * aim->share) >= spread_tip(sizes, LARGE_PART);
 }
 
 /* To where it comes up when it may be due. */
