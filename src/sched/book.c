@@ -22,6 +22,9 @@
 /* What a release pays for, in hosts that are looked at; by how many bookings that is shared; limits of one plan. */
 enum { COST_PER_RELEASE = 16, BOOKINGS_PER_SHARE = 4, LIMITS_MOST = 32 };
 
+/* Effort of a search in one slice, at least: most are over after less. */
+enum { LOOKS_LEAST = 2048 };
+
 /* The place of the first booking that does not go before the order. */
 static size_t place_of(const struct sched *sched, struct order order)
 {
@@ -53,111 +56,16 @@ const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
     return booking_find(sched, job_id);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* The place of the first start that is not before the moment. */
-static size_t start_place(const struct sched *sched, int64_t when_us)
-{
-    size_t low = 0, high = sched->block_starts.len;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sched->block_starts.items[middle] < when_us)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void start_bound(struct sched *sched)
-{
-    size_t count = sched->block_starts.len;
-
-    sched->last_block_us = count ? sched->block_starts.items[count - 1] : INT64_MIN;
-}
-
-void book_blocks(struct sched *sched)
-{
-    vec_clear(&sched->block_starts);
-    vec_each (struct booking, booking, &sched->bookings) {
-        if (booking->start_us > sched->now_us)
-            vec_push(&sched->block_starts, booking->start_us);
-    }
-    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
-        int64_t start = state_reservation_at(sched->state, i)->spec->start_us;
-        if (start > sched->now_us)
-            vec_push(&sched->block_starts, start);
-    }
-    if (sched->block_starts.len)
-        qsort(sched->block_starts.items, sched->block_starts.len, sizeof(int64_t), by_value);
-    start_bound(sched);
-}
-
-static void start_add(struct sched *sched, int64_t start_us)
-{
-    size_t at = start_place(sched, start_us);
-
-    if (start_us <= sched->now_us)
-        return;
-    vec_push(&sched->block_starts, start_us);
-    for (size_t i = sched->block_starts.len - 1; i > at; i--)
-        sched->block_starts.items[i] = sched->block_starts.items[i - 1];
-    sched->block_starts.items[at] = start_us;
-    start_bound(sched);
-}
-
-static void start_del(struct sched *sched, int64_t start_us)
-{
-    size_t at = start_place(sched, start_us);
-
-    if (at < sched->block_starts.len && sched->block_starts.items[at] == start_us)
-        vec_remove(&sched->block_starts, at);
-    start_bound(sched);
-}
-
-int64_t book_start_before(const struct sched *sched, int64_t when_us)
-{
-    size_t at = start_place(sched, when_us);
-
-    return at ? sched->block_starts.items[at - 1] : INT64_MIN;
-}
-
-static void unblock(struct sched *sched, const struct booking *booking)
-{
-    for (uint32_t k = 0; k < booking->count; k++) {
-        const struct parts *parts = &booking->of[k].parts;
-        for (size_t i = 0; i < parts->list.len; i++)
-            host_block_del(sched, parts->list.items[i].host, booking->job_id);
-    }
-}
-
-static void block(struct sched *sched, const struct booking *booking, const struct booked *of)
-{
-    const struct parts *parts = &of->parts;
-
-    for (size_t i = 0; i < parts->list.len; i++) {
-        struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
-        block.order = booking->order;
-        block.end_us = of->end_us;
-        block.resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
-        block.amount = amount_take(sched, &parts->list.items[i].take, parts->need->whole_nodes);
-        host_block_add(sched, parts->list.items[i].host, block);
-    }
-}
-
 static void drop_at(struct sched *sched, size_t at)
 {
     struct booking booking = sched->bookings.items[at];
     struct pend *pend = pend_find(sched, booking.job_id);
+    bool held = sched->touches_held;
 
     vec_remove(&sched->bookings, at);
-    unblock(sched, &booking);
+    sched->touches_held = false; /* this happens, whatever is tried */
+    book_unkeep(sched, &booking);
+    sched->touches_held = held;
     booked_free(sched, booking.of, booking.count);
     if (pend) {
         pend->booked = false;
@@ -169,11 +77,11 @@ static void drop_at(struct sched *sched, size_t at)
             lane_doubt(sched, n, booking.order);
         }
     }
-    start_del(sched, booking.start_us);
 }
 
 void book_drop(struct sched *sched, uint32_t job_id)
 {
+    search_forget(sched, job_id);
     const struct booking *booking = booking_find(sched, job_id);
 
     if (booking)
@@ -208,9 +116,8 @@ static void amount_add(struct amount *sum, const struct amount *amount)
         sum->gres[i] += amount->gres[i];
 }
 
-/* Is there still room from then on for what it was promised on the host, with those before it? */
-static bool host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
-                       int64_t from_us)
+bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
+                     int64_t from_us)
 {
     struct amount sum = { 0 };
     struct view view = { .now_us = sched->now_us, .mine = job_id };
@@ -237,7 +144,7 @@ static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct o
         const struct block *block = &host->blocks.items[i];
         if (block->job_id && order_before(order, block->order) &&
             booking_find(sched, block->job_id) &&
-            !host_keeps(sched, host, block->job_id, block->start_us))
+            !book_host_keeps(sched, host, block->job_id, block->start_us))
             return block->job_id;
     }
     return 0;
@@ -263,8 +170,8 @@ static bool holds_from(struct sched *sched, const struct booking *booking, int64
     for (uint32_t k = 0; k < booking->count; k++) {
         const struct parts *parts = &booking->of[k].parts;
         for (size_t i = 0; i < parts->list.len; i++) {
-            if (!host_keeps(sched, &sched->hosts.items[parts->list.items[i].host], booking->job_id,
-                            from_us))
+            if (!book_host_keeps(sched, &sched->hosts.items[parts->list.items[i].host],
+                                 booking->job_id, from_us))
                 return false;
         }
     }
@@ -295,22 +202,31 @@ const struct booked *book_seats(struct sched *sched, uint32_t job_id)
 {
     const struct booking *booking = booking_find(sched, job_id);
 
-    bool good = booking && booking->start_us <= sched->now_us && is_simple(sched, booking) &&
-                holds_from(sched, booking, sched->now_us);
+    bool good = booking && booking->kept && booking->start_us <= sched->now_us &&
+                is_simple(sched, booking) && holds_from(sched, booking, sched->now_us);
     return good ? booking->of : NULL;
+}
+
+void book_yield_at(struct sched *sched, struct order order, uint32_t host)
+{
+    uint32_t id;
+
+    while ((id = who_must_go(sched, host, order)))
+        book_drop(sched, id);
 }
 
 void book_yield(struct sched *sched, struct order order, const struct shape *shape,
                 const struct parts *parts)
 {
-    uint32_t id;
-
     if (!book_is_behind(sched, order))
         return;
-    for (size_t i = 0; i < parts->list.len; i++) {
-        while ((id = who_must_go(sched, parts->list.items[i].host, order)))
-            book_drop(sched, id);
-    }
+    for (size_t i = 0; i < parts->list.len; i++)
+        book_yield_at(sched, order, parts->list.items[i].host);
+    book_yield_licences(sched, order, shape);
+}
+
+void book_yield_licences(struct sched *sched, struct order order, const struct shape *shape)
+{
     for (size_t i = shape->licence_count ? place_of(sched, order) : sched->bookings.len;
          i < sched->bookings.len;) {
         const struct booking *booking = &sched->bookings.items[i];
@@ -345,16 +261,6 @@ static bool is_hopeless(const struct sched *sched, const struct family *family, 
     return family->hopeless == hope(sched, family) && !order_before(order, family->hopeless_at);
 }
 
-static void keep_licences(struct sched *sched, const struct booking *booking)
-{
-    for (uint32_t i = 0; i < booking->count; i++) {
-        const struct job *job = state_job(sched->state, booking->job_id + i);
-        booking->of[i].licences =
-            licences_book(sched, booking->order, job->shape, &booking->of[i].parts,
-                          booking->start_us, booking->of[i].end_us);
-    }
-}
-
 static void booking_put(struct sched *sched, const struct booking *booking)
 {
     size_t at = place_of(sched, booking->order);
@@ -365,35 +271,43 @@ static void booking_put(struct sched *sched, const struct booking *booking)
     sched->bookings.items[at] = *booking;
 }
 
-/* What it needs is not had by others from now on. */
-static void keep(struct sched *sched, struct booking booking)
-{
-    for (uint32_t i = 0; i < booking.count; i++)
-        block(sched, &booking, &booking.of[i]);
-    keep_licences(sched, &booking);
-    start_add(sched, booking.start_us);
-    for (uint32_t i = 0; i < booking.count; i++) /* (1) */
-        book_yield(sched, booking.order, state_job(sched->state, booking.job_id + i)->shape,
-                   &booking.of[i].parts);
-}
-
-bool book_job(struct sched *sched, struct order order, struct family *family)
+/*
+ * When it can start, and where; LATER: that goes on in the next slice. *of is to be freed in any case. The search is
+ * to be ended unless LATER.
+ */
+static int64_t search_start(struct sched *sched, unsigned which, struct order order,
+                            struct family *family, unsigned *budget, struct booked **of)
 {
     const struct job *job = state_job(sched->state, order.id);
-    struct booking booking = { .job_id = order.id, .order = order, .releases = sched->releases };
-    uint64_t before = sched->looked;
+    uint64_t effort = MAX((uint64_t)*budget * STARTS_PER_COST, LOOKS_LEAST), was = sched->looked;
+    struct search *search =
+        search_begin(sched, which, job, order, sched->search_looks ? sched->search_looks : effort);
+    struct view view = { .now_us = search->now_us, .order = order, .search = search };
+
+    int64_t start = start_of(sched, family, job, &view, of, NULL);
+    search->cost += sched->looked - was;
+    budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
+    return start;
+}
+
+bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget)
+{
+    const struct job *job = state_job(sched->state, order.id);
+    struct search *search = &sched->searches[SEARCH_BOOK];
+    struct booking booking = { .job_id = order.id, .order = order };
 
     if (is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
-    struct view view = { .now_us = sched->now_us, .order = order, .sliced = true };
     booking.count = het_count(job);
-    booking.start_us = start_of(sched, family, job, &view, &booking.of, NULL);
-    booking.cost = sched->looked - before;
-    if (booking.start_us == HET_LATER) {
+    booking.start_us = search_start(sched, SEARCH_BOOK, order, family, budget, &booking.of);
+    booking.releases = search->releases;
+    booking.cost = search->cost;
+    if (booking.start_us == LATER) {
         booked_free(sched, booking.of, booking.count);
         return false;
     }
+    search_end(sched, search);
     if (booking.start_us == INT64_MAX) {
         family->hopeless = hope(sched, family);
         family->hopeless_at = order;
@@ -403,7 +317,7 @@ bool book_job(struct sched *sched, struct order order, struct family *family)
     booking_put(sched, &booking);
     pend_find(sched, order.id)->booked = true;
     family->booked++;
-    keep(sched, booking);
+    search->paused = !book_keep(sched, order.id);
     return true;
 }
 
@@ -434,33 +348,30 @@ static void move(struct sched *sched, size_t at, int64_t start_us, struct booked
         drop_at(sched, at);
         return;
     }
-    unblock(sched, booking);
+    book_unkeep(sched, booking);
     booked_free(sched, booking->of, booking->count);
-    start_del(sched, booking->start_us);
     booking->of = of;
     booking->start_us = start_us;
     booking->due_us = 0;
-    keep(sched, *booking);
+    book_keep(sched, booking->job_id);
 }
 
-/* Works it out again; true when it is as it was. */
+/* Works it out again; true when it is as it was, or not known yet. */
 static bool review(struct sched *sched, size_t at, unsigned *budget)
 {
     struct booking *booking = &sched->bookings.items[at];
-    const struct job *job = state_job(sched->state, booking->job_id);
     struct family *family = class_of(sched, pend_find(sched, booking->job_id))->family;
-    struct view view = { .now_us = sched->now_us, .order = booking->order, .sliced = true };
+    struct search *search = &sched->searches[SEARCH_REVIEW];
     struct booked *of;
-    uint64_t was = sched->looked;
-    int64_t start = start_of(sched, family, job, &view, &of, NULL);
+    int64_t start = search_start(sched, SEARCH_REVIEW, booking->order, family, budget, &of);
 
-    budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
-    if (start == HET_LATER) { /* it stays as it is until that is known */
+    if (start == LATER) { /* it stays as it is until that is known */
         booked_free(sched, of, booking->count);
         return true;
     }
-    booking->cost = sched->looked - was;
-    booking->releases = sched->releases;
+    booking->cost = search->cost;
+    booking->releases = search->releases;
+    search_end(sched, search);
     bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);
     /* (3). A start that was planned until then ends some moments later. */
     if (!same && start > booking->start_us && !booking->due_us && !sched->preempting &&
@@ -493,25 +404,48 @@ static void drop_limited(struct sched *sched)
     }
 }
 
+/* The one whose review was left off goes on before others; true: it must again. */
+static bool review_on(struct sched *sched, unsigned *budget)
+{
+    struct search *search = &sched->searches[SEARCH_REVIEW];
+    const struct booking *booking = search->job_id ? booking_find(sched, search->job_id) : NULL;
+
+    if (booking)
+        review(sched, (size_t)(booking - sched->bookings.items), budget);
+    else if (search->job_id)
+        search_end(sched, search);
+    return search->paused;
+}
+
 /* (2) */
 void book_review(struct sched *sched, unsigned *budget)
 {
+    const struct search *search = &sched->searches[SEARCH_REVIEW];
+
     drop_limited(sched);
+    sched->review_soon = false;
+    if (review_on(sched, budget))
+        return;
     uint64_t share = 1 + sched->bookings.len / BOOKINGS_PER_SHARE; /* of what a release pays for */
 
-    for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
+    for (size_t i = 0; i < sched->bookings.len && *budget && !search->paused; i++) {
         const struct booking *booking = &sched->bookings.items[i];
         bool due = MAX(booking->start_us, booking->due_us) < sched->now_us;
         uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE / share;
-        if (due || (worth && worth >= booking->cost))
+        if (booking->kept && (due || (worth && worth >= booking->cost)))
             review(sched, i, budget);
     }
 }
 
 void book_settle(struct sched *sched, unsigned *budget)
 {
-    for (size_t i = 0; i < sched->bookings.len && *budget; i++)
+    while (review_on(sched, budget)) {
+    }
+    for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
         review(sched, i, budget);
+        while (review_on(sched, budget)) {
+        }
+    }
 }
 
 void bookings_done(struct sched *sched)

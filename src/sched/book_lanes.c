@@ -182,11 +182,8 @@ static bool book_one(struct sched *sched, struct lane *lane, struct order order,
                      struct family *family, unsigned *budget, bool *changed)
 {
     if (!pend_find(sched, order.id)->booked) {
-        uint64_t was = sched->looked;
         *changed = true;
-        bool good = book_job(sched, order, family);
-        budget_take(budget, good + (sched->looked - was) / STARTS_PER_COST);
-        if (!good)
+        if (!book_job(sched, order, family, budget))
             return false;
     }
     lane_keep(sched, lane, order);
@@ -233,14 +230,14 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
         }
         looked++;
         at = after(order);
-        sched->het_search.paused = false;
+        sched->searches[SEARCH_BOOK].paused = false;
         if (limits_stop(sched, order.id) && stopped < LIMITED_MOST) {
             limited[stopped++] = order.id;
             budget_take(budget, COST_TRY);
         } else if (!book_one(sched, lane, order, family, budget, &changed)) {
             passed++;
         }
-        if (sched->het_search.paused) { /* it goes on in the next slice */
+        if (sched->searches[SEARCH_BOOK].paused) { /* it goes on in the next slice */
             uint32_t number = (uint32_t)(lane - sched->lanes.items);
             lane_doubt(sched, number, order);
             lane_doubt(sched, number, order_before(hi, order) ? order : hi);
@@ -288,6 +285,11 @@ bool book_ahead(struct sched *sched, struct order before, unsigned *budget)
 {
     bool changed = false;
 
+    if (sched->keeping.job_id && order_before(sched->keeping.order, before)) {
+        if (!book_keep_on(sched))
+            *budget = 0;
+        return *budget > 0;
+    }
     doubt_all(sched);
     while (*budget && sched->unsure.len) {
         size_t at = next_unsure(sched, before);

@@ -197,6 +197,8 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         family_joined(sched, class->family, order);
     else if (pend->booked)
         book_drop(sched, job_id);
+    else
+        search_forget(sched, job_id);
 }
 
 /* To where it belongs; out of the line of a holder it has another rank. */

@@ -9,8 +9,8 @@
  *     booked there are no others.
  * (2) A component that finds no room beside those before it is placed first the next time: it can use less
  *     than they can. Orders that were not tried may have done; the start is then later than it could be.
- * (3) On very many hosts a start that is tried takes as long as a slice. What is booked goes on from the next
- *     one in the next slice, and nothing behind it is planned meanwhile.
+ * (3) In a search this is done over several slices, see search.h: het_at says how far it came. Between them
+ *     nothing that is tried is among the forecasts, and nothing behind a job that is to be booked is planned.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #define TRIED_ID UINT32_MAX
 
 /* Orders for one start; starts that are tried one after the other, before all that are left are halved. */
-enum { MOVES_MOST = 12, STARTS_MOST = 12, LOOKS_MOST = 2048 };
+enum { MOVES_MOST = 12, STARTS_MOST = 12 };
 
 const struct job *het_first(const struct sched *sched, const struct job *job)
 {
@@ -89,10 +89,8 @@ struct together {
     struct sched *sched;
     const struct job *const *jobs;
     struct family **families;
-    struct booked *of;
     struct view view;
-    unsigned tries;  /* starts that were tried */
-    uint64_t looked; /* sched->looked at the beginning */
+    struct het_at *at;
 };
 
 int64_t job_ends_us(const struct job *job, int64_t start_us)
@@ -152,199 +150,220 @@ void tried_take(struct sched *sched, struct booked *of)
 
 static void try_add(const struct together *t, uint32_t i)
 {
-    t->of[i].end_us = job_ends_us(t->jobs[i], t->view.start_us);
-    tried_put(t->sched, t->jobs[i], t->view.start_us, &t->of[i]);
+    struct booked *of = &t->at->of[i];
+
+    of->end_us = job_ends_us(t->jobs[i], t->view.start_us);
+    tried_put(t->sched, t->jobs[i], t->view.start_us, of);
+}
+
+static void take_all(const struct together *t)
+{
+    for (uint32_t k = t->at->at; k-- > 0;)
+        tried_take(t->sched, &t->at->of[t->at->turns.order[k]]);
+}
+
+/* Is there still room for what is to be there, on hosts that changed since? */
+static bool still_fits(const struct together *t, uint32_t i)
+{
+    const struct parts *parts = &t->at->of[i].parts;
+    struct view view = t->view;
+
+    view.end_us = t->at->of[i].end_us;
+    view.resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
+    for (size_t k = 0; k < parts->list.len; k++) {
+        const struct chosen *part = &parts->list.items[k];
+        const struct host *host = &t->sched->hosts.items[part->host];
+        if (!bitset_has(&t->view.search->touched, part->host))
+            continue;
+        struct amount amount = { .whole = parts->need->whole_nodes,
+                                 .cpus = part->take.cpus,
+                                 .mem_mb = part->take.mem_mb };
+        memcpy(amount.gres, part->take.gres, sizeof(amount.gres));
+        if (!host->usable || !host_has_room(t->sched, host, &amount, &view))
+            return false;
+    }
+    return true;
+}
+
+/* Those that were in place are again, if there is room for them. Otherwise from the first one on. */
+static void put_back(const struct together *t)
+{
+    struct het_at *at = t->at;
+    uint32_t placed = at->at;
+
+    for (at->at = 0; at->at < placed; at->at++) {
+        uint32_t i = at->turns.order[at->at];
+        if (t->view.search->keeps && !still_fits(t, i))
+            break;
+        try_add(t, i);
+    }
+    if (at->at < placed) {
+        take_all(t);
+        at->at = 0;
+        profile_at_done(&t->view.search->profile);
+        t->view.search->profile = (struct profile_at){ 0 };
+        search_lost(t->sched, t->view.search);
+    }
+    if (t->view.search->keeps)
+        bitset_clear(&t->view.search->touched);
 }
 
 /*
- * Tries to start all at t->view.start_us. When one cannot, *at is its place, and the result when it could;
- * *at == count: all can.
+ * Tries to start all at t->view.start_us. When one cannot, *failed is its place, and the result when it could;
+ * *failed == count: all can.
  */
-static int64_t try_all(const struct together *t, const struct het_turns *turns, uint32_t *at)
+static int64_t try_all(const struct together *t, uint32_t *failed)
 {
+    struct het_at *at = t->at;
     int64_t start = t->view.start_us;
 
-    for (*at = 0; *at < turns->count; ++*at) {
-        uint32_t i = turns->order[*at];
-        start = profile_start_from(t->sched, t->families[i], t->jobs[i], &t->view, &t->of[i].parts);
+    if (at->at)
+        put_back(t);
+    for (; at->at < at->turns.count; at->at++) {
+        uint32_t i = at->turns.order[at->at];
+        start =
+            profile_start_from(t->sched, t->families[i], t->jobs[i], &t->view, &at->of[i].parts);
         if (start != t->view.start_us)
             break;
         try_add(t, i);
     }
-    for (uint32_t k = *at; k-- > 0;)
-        tried_take(t->sched, &t->of[turns->order[k]]);
+    take_all(t);
+    *failed = at->at;
+    if (start != LATER)
+        at->at = 0;
     return start;
-}
-
-/* (3): between two orders; true when the rest is left to the next slice. */
-static bool search_pauses(struct together *t, const struct het_turns *turns, int64_t next_us)
-{
-    struct het_search *search = &t->sched->het_search;
-
-    if (!t->view.sliced || turns->count > ARRAY_LEN(search->order) ||
-        t->sched->looked - t->looked < LOOKS_MOST)
-        return false;
-    /* One at a time: two that took turns would both begin again for ever. */
-    if (search->job_id && search->job_id != t->jobs[0]->id &&
-        search->saved_us + US_PER_S >= t->view.now_us)
-        return false;
-    *search = (struct het_search){ .job_id = t->jobs[0]->id, .tries = t->tries, .paused = true };
-    search->start_us = t->view.start_us;
-    search->saved_us = t->view.now_us;
-    search->next_us = next_us;
-    search->moves = turns->moves;
-    memcpy(search->order, turns->order, turns->count * sizeof(turns->order[0]));
-    return true;
-}
-
-static void search_resume(struct together *t, struct het_turns *turns, int64_t *next_us)
-{
-    const struct het_search *search = &t->sched->het_search;
-
-    *next_us = search->next_us;
-    t->tries = search->tries;
-    turns->moves = search->moves;
-    memcpy(turns->order, search->order, turns->count * sizeof(turns->order[0]));
-    t->sched->het_search.job_id = 0;
-}
-
-static bool search_was_left(const struct together *t)
-{
-    const struct het_search *search = &t->sched->het_search;
-
-    return t->view.sliced && search->job_id == t->jobs[0]->id &&
-           search->saved_us + US_PER_S >= t->view.now_us && search->start_us == t->view.start_us;
 }
 
 enum tried { TRIED_NOT, TRIED_YES, TRIED_PART };
 
 /*
- * The same in other orders too; *late is the one that cannot. Not: *next_us is when it may be better. In part:
+ * The same in other orders too; *late is the one that cannot. Not: at->next_us is when it may be better. In part:
  * it goes on in the next slice.
  */
-static enum tried try_orders(struct together *t, struct het_turns *turns, int64_t *next_us,
-                             uint32_t *late)
+static enum tried try_orders(const struct together *t, uint32_t *late)
 {
-    uint32_t at;
+    struct het_at *at = t->at;
+    uint32_t failed;
 
-    het_turns_begin(turns);
-    *next_us = INT64_MAX;
-    if (search_was_left(t))
-        search_resume(t, turns, next_us);
+    if (!at->turned)
+        het_turns_begin(&at->turns);
+    if (!at->turned)
+        at->next_us = INT64_MAX;
+    at->turned = true;
     for (;;) {
-        int64_t start = try_all(t, turns, &at);
-        if (at == turns->count)
-            return TRIED_YES;
-        *late = turns->order[at];
-        /* Alone it cannot before then; beside the others it may be that they could be elsewhere. */
-        *next_us = at == 0 ? start : MIN(*next_us, start);
-        if (!het_turns_retry(turns, at))
-            return TRIED_NOT;
-        if (search_pauses(t, turns, *next_us))
+        int64_t start = try_all(t, &failed);
+        if (start == LATER)
             return TRIED_PART;
+        at->turned = false;
+        if (failed == at->turns.count)
+            return TRIED_YES;
+        *late = at->turns.order[failed];
+        /* Alone it cannot before then; beside the others it may be that they could be elsewhere. */
+        at->next_us = failed == 0 ? start : MIN(at->next_us, start);
+        if (!het_turns_retry(&at->turns, failed))
+            return TRIED_NOT;
+        at->turned = true;
     }
 }
 
-static int by_value(const void *a, const void *b)
+static void moment_add(const struct together *t, int64_t when_us)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return x < y ? -1 : x > y;
+    if (when_us > t->at->start_us)
+        vec_push(&t->at->halving.list, when_us);
 }
 
-/* When there is more than before on some host, behind t->view.start_us. */
-static size_t gather_moments(const struct together *t, int64_t **out)
+/* When there is more than before on some host, behind the start that was tried last; false: not yet all. */
+static bool gather_moments(const struct together *t)
 {
-    VEC(int64_t) list = { 0 };
+    struct halving *halving = &t->at->halving;
 
-    vec_each (struct host, host, &t->sched->hosts) {
-        for (size_t k = 0; k < host->runs.len; k++) {
-            if (host->runs.items[k].end_us > t->view.start_us)
-                vec_push(&list, host->runs.items[k].end_us);
-        }
+    for (; halving->next < t->sched->hosts.len; halving->next++) {
+        const struct host *host = &t->sched->hosts.items[halving->next];
+        if (!search_may(t->view.search, host_effort(host)))
+            return false;
+        for (size_t k = 0; k < host->runs.len; k++)
+            moment_add(t, host->runs.items[k].end_us);
         for (size_t k = 0; k < host->blocks.len; k++) {
-            if (host->blocks.items[k].end_us > t->view.start_us &&
-                block_hinders(&host->blocks.items[k], &t->view))
-                vec_push(&list, host->blocks.items[k].end_us);
+            if (block_hinders(&host->blocks.items[k], &t->view))
+                moment_add(t, host->blocks.items[k].end_us);
         }
-        for (size_t k = 0; k < host->forecasts.len; k++) {
-            if (host->forecasts.items[k].end_us > t->view.start_us)
-                vec_push(&list, host->forecasts.items[k].end_us);
-        }
+        for (size_t k = 0; k < host->forecasts.len; k++)
+            moment_add(t, host->forecasts.items[k].end_us);
     }
-    if (list.len)
-        qsort(list.items, list.len, sizeof(int64_t), by_value);
-    t->sched->looked += list.len / 4;
-    *out = list.items;
-    return list.len;
+    t->sched->looked += halving->list.len / 4;
+    halving_begin(halving);
+    return true;
 }
 
 /* The first of all moments that are left, as if what hosts have only grew. */
-static int64_t halve(struct together *t, struct het_turns *turns)
+static int64_t halve(struct together *t)
 {
-    int64_t *moments, best = INT64_MAX, next;
-    size_t count = gather_moments(t, &moments), low = 0, high = count;
+    struct halving *halving = &t->at->halving;
     uint32_t late;
 
-    while (low < high) {
-        /* The last one first: then there is all that there will ever be. */
-        size_t middle = high == count && best == INT64_MAX ? high - 1 : low + (high - low) / 2;
-        t->view.start_us = moments[middle];
-        if (try_orders(t, turns, &next, &late) == TRIED_YES) {
-            best = moments[middle];
-            high = middle;
-        } else if (best == INT64_MAX) {
-            break;
-        } else {
-            low = middle + 1;
-        }
+    if (!halving->gathered && !gather_moments(t))
+        return LATER;
+    while (halving_next(halving, &t->view.start_us)) {
+        enum tried tried = try_orders(t, &late);
+        if (tried == TRIED_PART)
+            return LATER;
+        halving_said(halving, tried == TRIED_YES);
     }
-    free(moments);
-    t->view.start_us = best;
-    if (best != INT64_MAX) /* the parts are those of the last try */
-        try_orders(t, turns, &next, &late);
-    return best;
+    t->view.start_us = halving->best_us;
+    if (halving->best_us == INT64_MAX)
+        return INT64_MAX;
+    enum tried tried = try_orders(t, &late); /* the parts are those of the last try */
+    if (tried == TRIED_PART)
+        return LATER;
+    return tried == TRIED_YES ? halving->best_us : INT64_MAX;
 }
 
-static int64_t find_start(struct together *t, struct het_turns *turns, const struct job **last)
+static int64_t find_start(struct together *t, const struct job **last)
 {
-    const struct het_search *search = &t->sched->het_search;
+    struct het_at *at = t->at;
 
-    t->looked = t->sched->looked;
-    if (t->view.sliced && search->job_id == t->jobs[0]->id && search->start_us > t->view.start_us &&
-        search->saved_us + US_PER_S >= t->view.now_us)
-        t->view.start_us = search->start_us;
-    while (t->tries < STARTS_MOST) {
-        int64_t next;
+    for (; at->tries < STARTS_MOST; at->tries++) {
         uint32_t late;
-        enum tried tried = try_orders(t, turns, &next, &late);
+        t->view.start_us = at->start_us;
+        enum tried tried = try_orders(t, &late);
         if (tried == TRIED_PART)
-            return HET_LATER;
+            return LATER;
         if (tried == TRIED_YES)
-            return t->view.start_us;
+            return at->start_us;
         if (last)
             *last = t->jobs[late];
-        if (next == INT64_MAX)
+        if (at->next_us == INT64_MAX)
             return INT64_MAX;
-        t->view.start_us = next;
-        t->tries++;
-        turns->moves = 0;
-        for (uint32_t i = 0; i < turns->count; i++)
-            turns->order[i] = i;
-        if (t->tries < STARTS_MOST && search_pauses(t, turns, INT64_MAX))
-            return HET_LATER;
+        at->start_us = at->next_us;
     }
-    t->view.sliced = false;
-    return halve(t, turns);
+    return halve(t);
+}
+
+static void het_at_begin(struct het_at *at, uint32_t count, int64_t start_us)
+{
+    if (at->begun)
+        return;
+    *at = (struct het_at){ .begun = true, .start_us = start_us };
+    het_turns_init(&at->turns, count);
+    at->of = NEW_ARRAY(struct booked, count);
+}
+
+void het_at_done(struct sched *sched, struct het_at *at)
+{
+    if (!at->begun)
+        return;
+    booked_free(sched, at->of, at->turns.count);
+    het_turns_done(&at->turns);
+    halving_done(&at->halving);
 }
 
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
                   const struct view *from, bool now_only, struct booked *of,
                   const struct job **last)
 {
-    struct together t = { .sched = sched, .jobs = jobs, .of = of };
-    struct het_turns turns;
-    int64_t start = INT64_MAX, next;
+    struct together t = { .sched = sched, .jobs = jobs };
+    struct het_at own = { 0 };
+    int64_t start = INT64_MAX;
     uint32_t late;
     bool able = true;
 
@@ -352,24 +371,32 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
     t.view.start_us = from->now_us;
     t.view.forecast = true;
     t.view.mine = jobs[0]->id;
+    t.at = from->search ? &from->search->het : &own;
+    het_at_begin(t.at, count, from->now_us);
     t.families = NEW_ARRAY(struct family *, count);
-    het_turns_init(&turns, count);
     for (uint32_t i = 0; i < count; i++) {
         struct mask mask;
         able = job_mask(sched, jobs[i], &mask) && able;
         t.families[i] = family_for(sched, jobs[i]);
     }
     if (able && now_only)
-        start = try_orders(&t, &turns, &next, &late) == TRIED_YES ? from->now_us : INT64_MAX;
+        start = try_orders(&t, &late) == TRIED_YES ? from->now_us : INT64_MAX;
     else if (able)
-        start = find_start(&t, &turns, last);
+        start = find_start(&t, last);
     for (uint32_t i = 0; i < count; i++) {
-        if (start != INT64_MAX && start != HET_LATER)
+        if (start != INT64_MAX && start != LATER) {
+            struct booked was = of[i];
+            of[i] = t.at->of[i];
             of[i].end_us = job_ends_us(jobs[i], start);
+            t.at->of[i] = was;
+        }
         family_free(t.families[i]);
     }
     free(t.families);
-    het_turns_done(&turns);
+    if (start != LATER) {
+        het_at_done(sched, t.at);
+        *t.at = (struct het_at){ 0 };
+    }
     return start;
 }
 
@@ -411,7 +438,7 @@ int64_t start_of(struct sched *sched, struct family *family, const struct job *j
     if (count == 1) {
         view.mine = job->id;
         int64_t start = profile_start_from(sched, family, job, &view, &(*of)->parts);
-        if (start != INT64_MAX)
+        if (start != INT64_MAX && start != LATER)
             (*of)->end_us = job_ends_us(job, start);
         return start;
     }

@@ -110,6 +110,7 @@ void host_glance(struct sched *sched, uint32_t number)
     glance->mem_mb = host->free.mem_mb;
     glance->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
     glance->kind = host->usable ? host->kind->number : UINT32_MAX;
+    search_touch(sched, number);
 }
 
 void hosts_glance(struct sched *sched)
@@ -131,12 +132,32 @@ static void host_freed(struct sched *sched, uint32_t number)
     vec_push(&sched->freed, number);
 }
 
+static void read_spare(struct sched *sched, struct host *host)
+{
+    host->bound = host->blocks.len > 0;
+    host->spare = host->free;
+    if (!host->bound)
+        return;
+    struct view view = { .now_us = sched->now_us, .start_us = sched->now_us, .end_us = INT64_MAX };
+    host_room(sched, host, &view, &host->spare);
+}
+
+void host_blocked(struct sched *sched, uint32_t number)
+{
+    struct host *host = &sched->hosts.items[number];
+
+    read_spare(sched, host);
+    regrid(host, number);
+    search_touch(sched, number);
+}
+
 void host_unblocked(struct sched *sched, uint32_t number)
 {
     const struct host *host = &sched->hosts.items[number];
+    struct room_at was = host->spare;
 
-    host_refresh(sched, number);
-    if (is_roomier(host, &host->free, &host->spare))
+    host_blocked(sched, number);
+    if (is_roomier(host, &host->spare, &was) || is_roomier(host, &host->free, &host->spare))
         host_freed(sched, number);
 }
 
@@ -149,14 +170,7 @@ void host_refresh(struct sched *sched, uint32_t number)
     host->usable = node_is_usable(host->node);
     read_free(sched, host);
     host_glance(sched, number);
-    host->bound = host->blocks.len > 0;
-    host->spare = host->free;
-    if (host->bound) {
-        struct view view = { .now_us = sched->now_us,
-                             .start_us = sched->now_us,
-                             .end_us = INT64_MAX };
-        host_room(sched, host, &view, &host->spare);
-    }
+    read_spare(sched, host);
     regrid(host, number);
     bool roomier = !was_usable || (was_minded && !host->minded) ||
                    is_roomier(host, &host->free, &free_was) ||

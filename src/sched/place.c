@@ -81,10 +81,31 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
     return used < most ? most - (uint32_t)used : 0;
 }
 
+/* Nobody on its leaf switch minds others now; that is not known of later. */
+static bool minds_leaf(const struct chooser *c)
+{
+    return (c->shape->exclusive_topo || c->sched->topo_minds) && c->view.start_us <= c->view.now_us;
+}
+
+/* What is known of the host in a search; NULL: nothing is kept, or other hosts matter too. */
+static struct seen_room *seen_of(const struct chooser *c, uint32_t number)
+{
+    struct search *search = c->view.search;
+    bool kept = search && search->keeps && c->view.start_us == search->seen_us && !minds_leaf(c);
+
+    return kept ? &search->seen.items[number] : NULL;
+}
+
 void place_room(const struct chooser *c, uint32_t number, struct room_at *at)
 {
     const struct host *host = &c->sched->hosts.items[number];
+    const struct seen_room *seen = seen_of(c, number);
     struct view view = c->view;
+
+    if (seen && seen->turn == view.search->seen_turn && seen->tasks) {
+        *at = seen->room;
+        return;
+    }
 
     view.share = c->need->share;
     if (host->bound || view.start_us > view.now_us || view.share > 1 ||
@@ -97,7 +118,7 @@ void place_room(const struct chooser *c, uint32_t number, struct room_at *at)
 }
 
 /* (1) */
-uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
+static uint32_t ask_tasks(struct chooser *c, uint32_t number, struct room_at *at)
 {
     const struct host *host = &c->sched->hosts.items[number];
     const struct view *view = &c->view;
@@ -110,8 +131,7 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
         return 0;
     if ((view->start_us <= view->now_us || view->without) && !company_suits(c, host))
         return 0;
-    if ((c->shape->exclusive_topo || c->sched->topo_minds) && view->start_us <= view->now_us &&
-        !leaf_suits(c, number))
+    if (minds_leaf(c) && !leaf_suits(c, number))
         return 0;
     place_room(c, number, at);
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
@@ -121,6 +141,26 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
     if (tasks && c->family->by_socket && !sockets_suit(c, host, NULL))
         return 0;
     return tasks && c->need->bound ? bound_tasks(c, host, &room, tasks) : tasks;
+}
+
+uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
+{
+    struct seen_room *seen = seen_of(c, number);
+
+    if (seen && seen->turn == c->view.search->seen_turn) {
+        *at = seen->room;
+        return seen->tasks;
+    }
+    if (!minds_leaf(c) && !search_may(c->view.search, host_effort(&c->sched->hosts.items[number])))
+        return 0;
+    uint32_t tasks = ask_tasks(c, number, at);
+    if (seen) {
+        seen->tasks = tasks;
+        if (tasks)
+            seen->room = *at;
+        seen->turn = c->view.search->seen_turn;
+    }
+    return tasks;
 }
 
 void candidates_clear(struct chooser *c)
@@ -435,12 +475,14 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
         return place_in(&c) && deal(&c, parts);
     candidates_clear(&c);
     /* First one host for all of it, if that is allowed. */
-    for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count; i++) {
+    for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count &&
+                       !search_paused(view->search);
+         i++) {
         if (tasks_at(&c, hosts[i], &at) >= shape->tasks)
             candidate(&c, hosts[i], shape->tasks);
     }
     for (size_t i = 0; c.tasks < shape->tasks || sched->candidates.len < shape->min_nodes; i++) {
-        if (i == count || sched->candidates.len == shape->max_nodes)
+        if (i == count || sched->candidates.len == shape->max_nodes || search_paused(view->search))
             return false;
         uint32_t able = tasks_at(&c, hosts[i], &at);
         if (able)

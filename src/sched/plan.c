@@ -282,7 +282,10 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     if (limits_in_way(sched, job))
         return true;
     try.over = over;
-    if (!try_components(sched, &try)) {
+    search_hold(sched);
+    bool good = try_components(sched, &try);
+    search_unhold(sched, good);
+    if (!good) {
         *short_of = try.short_of;
         if (try.hit.reason) /* what it would be given is more than it asks for */
             class_limit_job(sched, job, &try.hit, true);
@@ -552,7 +555,8 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
-                       hunts || limits_to_review(sched);
+                       hunts || limits_to_review(sched) || sched->searches[SEARCH_REVIEW].paused ||
+                       sched->keeping.job_id || sched->review_soon;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);

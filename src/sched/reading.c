@@ -40,6 +40,8 @@ void reading_reservations(struct sched *sched)
 {
     sched->reading.left |= READ_RESVS;
     sched->reading.resv_host = 0;
+    for (unsigned i = 0; i < SEARCHES; i++) /* what they found may be in one that is gone */
+        search_end(sched, &sched->searches[i]);
 }
 
 /* ---- the parts; each is true when it is finished ---- */

@@ -198,6 +198,8 @@ bool hosts_done_some(struct sched *sched, unsigned *budget); /* true: all of the
 void hosts_done(struct sched *sched);
 void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
 void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
+/* There is a block more: all else is as it was. */
+void host_blocked(struct sched *sched, uint32_t number);
 /* What was kept of it is not: there is more room until the next block begins, even if not after. */
 void host_unblocked(struct sched *sched, uint32_t number);
 int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
@@ -220,6 +222,7 @@ void resvs_begin(struct sched *sched); /* what is not about hosts */
 /* What reservations keep of the host, anew; so many blocks. */
 size_t host_read_reservations(struct sched *sched, uint32_t number);
 
+struct search;
 /* What the host has left for all of [start, end) as far as is known now; `mine`: whose block is
  * no hindrance; `resv`: the reservation whose blocks are none. */
 struct view {
@@ -232,7 +235,7 @@ struct view {
     struct order
         order;     /* only bookings before this are hindrances; NO_ORDER: all, unless without */
     bool forecast; /* starts that are only foreseen are hindrances too */
-    bool sliced;   /* hets.c: it may be left off, HET_LATER */
+    struct search *search; /* it goes on in the next slice, LATER; NULL: all at once */
 };
 bool block_hinders(const struct block *block, const struct view *view);
 /* A block of a part of the host: less room for others, no more than that for its own jobs. */

@@ -175,7 +175,7 @@ void host_block_put(struct sched *sched, uint32_t number, struct block block)
 void host_block_add(struct sched *sched, uint32_t number, struct block block)
 {
     host_block_put(sched, number, block);
-    host_refresh(sched, number);
+    host_blocked(sched, number);
 }
 
 size_t host_block_take(struct sched *sched, uint32_t number, uint32_t job_id)

@@ -11,12 +11,16 @@
 #include "core/resv.h"
 #include "sched/place_priv.h"
 
+/* Texts whose hosts are kept: those of one job are less than half of them. */
+enum { FEATURED_MOST = 2 * (2 * LIMIT_FEATURE_GROUPS + 2) };
+
 /* What one try goes by. */
 struct rule {
     struct bitset must;          /* hosts that are named */
     const struct bitset *within; /* of the reservation; NULL: anywhere */
     const struct features *sets; /* counts that the set must have */
-    const char *each, *alike;    /* features of every host beside those of the shape; NULL */
+    struct bitset each;          /* with the features that every host is to have; empty: all */
+    struct bitset alike;         /* and with those that are tried; both are of sched->featured */
 };
 
 /* Candidates in order: by kind, by tasks, by what the host has left, by number. */
@@ -61,20 +65,18 @@ static void sort_by_fit(struct chooser *c)
 /* False when a host that must be used cannot be. */
 static bool scan(struct chooser *c, const struct rule *rule)
 {
-    struct feature_last each = { 0 }, alike = { 0 };
     struct room_at at;
 
     candidates_clear(c);
     bitset_each (number, &c->need->nodes) {
-        const struct node *node = c->sched->hosts.items[number].node;
         bool listed = rule->must.words && bitset_has(&rule->must, number);
         bool suits = (!rule->within || bitset_has(rule->within, number)) &&
-                     (!rule->each || feature_match_next(rule->each, node, &each)) &&
-                     (!rule->alike || feature_match_next(rule->alike, node, &alike));
+                     (!rule->each.words || bitset_has(&rule->each, number)) &&
+                     (!rule->alike.words || bitset_has(&rule->alike, number));
         uint32_t able = suits ? tasks_at(c, (uint32_t)number, &at) : 0;
         if (able)
             candidate(c, (uint32_t)number, able);
-        else if (listed)
+        else if (listed || search_paused(c->view.search))
             return false;
     }
     return true;
@@ -154,12 +156,19 @@ static void move_to(struct chosen *list, size_t from, size_t to)
 static size_t must_first(struct chooser *c, const struct bitset *must)
 {
     struct chosen *list = c->sched->candidates.items;
-    size_t first = 0;
+    size_t count = c->sched->candidates.len, first = 0, kept = 0;
 
-    for (size_t i = 0; must->words && i < c->sched->candidates.len; i++) {
+    if (!must->words || !count)
+        return 0;
+    struct chosen *others = NEW_ARRAY(struct chosen, count);
+    for (size_t i = 0; i < count; i++) {
         if (bitset_has(must, list[i].host))
-            move_to(list, i, first++);
+            list[first++] = list[i];
+        else
+            others[kept++] = list[i];
     }
+    memcpy(list + first, others, kept * sizeof(*others));
+    free(others);
     return first;
 }
 
@@ -194,13 +203,53 @@ static bool try_rule(struct chooser *c, const struct rule *rule)
     return enough(c, first);
 }
 
+/* Hosts with such features; worked out once, until nodes change. */
+static struct bitset featured(struct sched *sched, const char *text)
+{
+    struct feature_last last = { 0 };
+
+    if (!text)
+        return (struct bitset){ 0 };
+    for (size_t i = 0; i < sched->featured.len; i++) {
+        if (strcmp(sched->featured.items[i].text, text) == 0)
+            return sched->featured.items[i].hosts;
+    }
+    struct featured one = { .text = mem_strdup(text) };
+    bitset_init(&one.hosts, sched->hosts.len);
+    for (size_t n = 0; n < sched->hosts.len; n++) {
+        if (feature_match_next(text, sched->hosts.items[n].node, &last))
+            bitset_add(&one.hosts, n);
+    }
+    vec_push(&sched->featured, one);
+    return one.hosts;
+}
+
+/* Between two jobs: there is room for the texts of the next one. */
+static void featured_trim(struct sched *sched)
+{
+    uint64_t generation = state_generation(sched->state);
+
+    if (sched->featured_at != generation + 1 || sched->featured.len > FEATURED_MOST / 2)
+        featured_done(sched);
+    sched->featured_at = generation + 1;
+}
+
+void featured_done(struct sched *sched)
+{
+    vec_each (struct featured, one, &sched->featured) {
+        free(one->text);
+        bitset_done(&one->hosts);
+    }
+    vec_done(&sched->featured);
+}
+
 /* With what is preferred (may be NULL). */
 static bool try_with(struct chooser *c, struct rule rule, const struct features *prefer)
 {
     const struct features *sets = &c->shape->features;
 
     if (prefer)
-        rule.each = prefer->plain;
+        rule.each = featured(c->sched, prefer->plain);
     if (prefer && !sets->group_count)
         sets = prefer;
     if (!sets->one_of) {
@@ -208,7 +257,7 @@ static bool try_with(struct chooser *c, struct rule rule, const struct features 
         return try_rule(c, &rule);
     }
     for (size_t i = 0; i < sets->group_count; i++) {
-        rule.alike = sets->groups[i].text;
+        rule.alike = featured(c->sched, sets->groups[i].text);
         if (try_rule(c, &rule))
             return true;
     }
@@ -221,6 +270,7 @@ bool choose_by_scan(struct chooser *c)
     struct rule rule = { 0 };
     bool good = true;
 
+    featured_trim(c->sched);
     if (c->shape->reservation && !c->resv)
         return false;
     if (c->resv && !(c->resv->flags & RESV_FLEX)) {

@@ -38,6 +38,7 @@ static unsigned bookings_of(const struct sched *sched, size_t partition)
 
 static void forget_all(struct sched *sched)
 {
+    searches_done(sched);
     forecasts_done(sched);
     bookings_done(sched);
     flights_done(sched);
@@ -47,6 +48,7 @@ static void forget_all(struct sched *sched)
     amounts_done(sched);
     licences_done(sched);
     topo_done(sched);
+    featured_done(sched);
     preempts_done(sched);
     vec_done(&sched->refused);
 }
@@ -60,6 +62,7 @@ static struct sched kept(const struct sched *sched)
                            .releases = sched->releases,
                            .epoch = sched->epoch,
                            .looked = sched->looked,
+                           .search_looks = sched->search_looks,
                            .turn = sched->turn,
                            .het_news = sched->het_news,
                            .last_block_us = INT64_MIN,
@@ -104,6 +107,7 @@ static void set_aside(struct sched *sched)
     if (sched->trash)
         trash_free(sched->trash);
     sched->trash = NULL;
+    searches_done(sched);
     forecasts_done(sched);
     bookings_done(sched);
     flights_done(sched);

@@ -27,6 +27,7 @@
 #include "sched/queue.h"
 #include "sched/room.h"
 #include "sched/sched.h"
+#include "sched/search.h"
 
 /* ---- wants.c ---- */
 
@@ -81,6 +82,8 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
  */
 int64_t profile_start_from(struct sched *sched, struct family *family, const struct job *job,
                            const struct view *from, struct parts *parts);
+/* In a view with a search: not known yet, ask again in the next slice. */
+#define LATER INT64_MIN
 
 /* ---- hets.c ---- */
 
@@ -106,10 +109,6 @@ uint32_t het_count(const struct job *job);
  * The components in the order in which they are placed: as they were asked for, until one finds no room
  * beside those before it. Then it goes before them.
  */
-struct het_turns {
-    uint32_t *order; /* of `count` */
-    uint32_t count, moves, few[4];
-};
 void het_turns_init(struct het_turns *turns, uint32_t count);
 void het_turns_done(struct het_turns *turns);
 /* The one at this place found none; false: nothing is left to be tried. */
@@ -121,15 +120,6 @@ bool het_turns_retry(struct het_turns *turns, uint32_t at);
 int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t count,
                   const struct view *from, bool now_only, struct booked *of,
                   const struct job **last);
-/* In a view that is sliced: not known yet, ask again in the next slice. */
-#define HET_LATER INT64_MIN
-struct het_search {
-    uint32_t job_id;                     /* of the first component; 0: nothing was left off */
-    bool paused;                         /* by the last job that was to be booked */
-    unsigned tries, moves;               /* starts, and orders for this one, that were tried */
-    int64_t start_us, next_us, saved_us; /* that is tried, and what it gave so far; when that was */
-    uint32_t order[4];                   /* of components, the next one */
-};
 /* Only whether it is now; *of is to be freed in any case. */
 bool het_starts_now(struct sched *sched, const struct job *job, struct order order,
                     struct booked **of);
@@ -205,6 +195,15 @@ struct topo {
 void topo_read(struct sched *sched);
 void topo_done(struct sched *sched);
 
+/* ---- scan.c ---- */
+
+/* Hosts that match a text of features. */
+struct featured {
+    char *text;
+    struct bitset hosts;
+};
+void featured_done(struct sched *sched);
+
 /* ---- pick.c ---- */
 
 bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share);
@@ -228,8 +227,21 @@ struct booking {
     uint64_t releases; /* at the time it was made */
     uint64_t cost;     /* hosts that were looked at */
     uint32_t count;    /* of components that start together; 1 for most jobs */
+    bool kept;         /* on all of its hosts */
     struct booked *of; /* one for each */
 };
+/* The booking whose hosts are being blocked, and which is the next. */
+struct keeping {
+    uint32_t job_id; /* 0: none */
+    struct order order;
+    uint32_t component;
+    size_t part;
+    unsigned slices; /* that went by */
+};
+/* book_keep.c: what it needs is not had by others from now on; false: book_keep_on() must be called. */
+bool book_keep(struct sched *sched, uint32_t job_id);
+bool book_keep_on(struct sched *sched);
+void book_unkeep(struct sched *sched, const struct booking *booking);
 /* Books what goes before `before` and must wait; true when something changed. */
 bool book_ahead(struct sched *sched, struct order before, unsigned *budget);
 void book_drop(struct sched *sched, uint32_t job_id);
@@ -238,6 +250,12 @@ bool book_is_behind(const struct sched *sched, struct order order);
 /* Gives up what is booked for jobs behind this one and has no room beside what it got there. */
 void book_yield(struct sched *sched, struct order order, const struct shape *shape,
                 const struct parts *parts);
+/* The same on one host; for licences. */
+void book_yield_at(struct sched *sched, struct order order, uint32_t host);
+void book_yield_licences(struct sched *sched, struct order order, const struct shape *shape);
+/* Is there still room from then on for what it was promised on the host, with those before it? */
+bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
+                     int64_t from_us);
 /* Where it was promised to start, if there is room now; NULL: there is not. One for each component. */
 const struct booked *book_seats(struct sched *sched, uint32_t job_id);
 /* The latest moment before that one at which a block begins; INT64_MIN none. */
@@ -248,8 +266,8 @@ void book_review(struct sched *sched, unsigned *budget);
 void book_settle(struct sched *sched, unsigned *budget);
 const struct booking *booking_of(const struct sched *sched, uint32_t job_id);
 struct booking *booking_find(const struct sched *sched, uint32_t job_id); /* the same */
-/* False when no start can be foreseen for it, or none is to be. */
-bool book_job(struct sched *sched, struct order order, struct family *family);
+/* False when no start can be foreseen for it, or none is to be; or not yet: its search is paused then. */
+bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget);
 /* book_lanes.c: the lane does not count it among its first any more; false: it did not. */
 bool lane_uncount(struct lane *lane, struct order order);
 void book_blocks(struct sched *sched); /* when blocks begin, anew */
@@ -521,7 +539,10 @@ struct sched {
     struct map class_keys; /* hash → struct class, chained */
     struct map families;   /* hash → struct family, chained */
     size_t family_count;
-    struct het_search het_search;
+    struct search searches[SEARCHES];
+    VEC(uint32_t) touches; /* hosts that are changed while something is tried */
+    bool touches_held;
+    unsigned search_looks;     /* effort of a slice at least; 0: as is best */
     VEC(struct family *) hets; /* of heterogeneous jobs: they wait for more hosts than their own */
     uint64_t het_news, het_seen; /* grows with every event that may let one of them start */
     struct heap hot;
@@ -529,7 +550,9 @@ struct sched {
     VEC(struct lane) lanes;       /* by partition number */
     VEC(uint32_t) unsure;         /* lanes whose first job may have to be booked */
     VEC(struct booking) bookings; /* in order */
-    size_t limits_at;             /* the booking whose limits are looked at next */
+    struct keeping keeping;
+    bool review_soon;      /* something was released while a booking was made */
+    size_t limits_at;      /* the booking whose limits are looked at next */
     uint64_t booked_epoch; /* epoch + 1 in which all who could not be booked were looked at */
     VEC(struct forecast) forecasts;
     uint64_t changes;          /* grows with every event that may change a start */
@@ -545,6 +568,8 @@ struct sched {
     struct map licence_runs;                /* job id → struct licence_use */
     struct licence_use *licence_resvs;      /* of reservations */
     struct topo topo;
+    VEC(struct featured) featured;
+    uint64_t featured_at;        /* the generation of nodes + 1 */
     struct map wait_keys;        /* hash → struct waiting, chained */
     VEC(struct waiting *) waits; /* by number; NULL: free */
     VEC(uint32_t) free_lines;

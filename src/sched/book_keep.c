@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * book_keep.c - what was promised is kept free
+ *
+ * A block on each of its hosts. On very many hosts they are made over several slices: nothing behind the job is
+ * planned until they are, and what comes before it meanwhile may take it away again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+/* Hosts that are blocked in one slice. */
+enum { KEEP_MOST = 2048 };
+
+/* ---- when blocks begin ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The place of the first start that is not before the moment. */
+static size_t start_place(const struct sched *sched, int64_t when_us)
+{
+    size_t low = 0, high = sched->block_starts.len;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sched->block_starts.items[middle] < when_us)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void start_bound(struct sched *sched)
+{
+    size_t count = sched->block_starts.len;
+
+    sched->last_block_us = count ? sched->block_starts.items[count - 1] : INT64_MIN;
+}
+
+void book_blocks(struct sched *sched)
+{
+    vec_clear(&sched->block_starts);
+    vec_each (struct booking, booking, &sched->bookings) {
+        if (booking->start_us > sched->now_us)
+            vec_push(&sched->block_starts, booking->start_us);
+    }
+    for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
+        int64_t start = state_reservation_at(sched->state, i)->spec->start_us;
+        if (start > sched->now_us)
+            vec_push(&sched->block_starts, start);
+    }
+    if (sched->block_starts.len)
+        qsort(sched->block_starts.items, sched->block_starts.len, sizeof(int64_t), by_value);
+    start_bound(sched);
+}
+
+static void start_add(struct sched *sched, int64_t start_us)
+{
+    size_t at = start_place(sched, start_us);
+
+    if (start_us <= sched->now_us)
+        return;
+    vec_push(&sched->block_starts, start_us);
+    for (size_t i = sched->block_starts.len - 1; i > at; i--)
+        sched->block_starts.items[i] = sched->block_starts.items[i - 1];
+    sched->block_starts.items[at] = start_us;
+    start_bound(sched);
+}
+
+static void start_del(struct sched *sched, int64_t start_us)
+{
+    size_t at = start_place(sched, start_us);
+
+    if (at < sched->block_starts.len && sched->block_starts.items[at] == start_us)
+        vec_remove(&sched->block_starts, at);
+    start_bound(sched);
+}
+
+int64_t book_start_before(const struct sched *sched, int64_t when_us)
+{
+    size_t at = start_place(sched, when_us);
+
+    return at ? sched->block_starts.items[at - 1] : INT64_MIN;
+}
+
+/* ---- blocks ---- */
+
+void book_unkeep(struct sched *sched, const struct booking *booking)
+{
+    for (uint32_t k = 0; k < booking->count; k++) {
+        const struct parts *parts = &booking->of[k].parts;
+        for (size_t i = 0; i < parts->list.len; i++)
+            host_block_del(sched, parts->list.items[i].host, booking->job_id);
+    }
+    start_del(sched, booking->start_us);
+    if (sched->keeping.job_id == booking->job_id)
+        sched->keeping.job_id = 0;
+}
+
+static void block(struct sched *sched, const struct booking *booking, const struct booked *of,
+                  size_t part)
+{
+    const struct chosen *chosen = &of->parts.list.items[part];
+    struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
+
+    block.order = booking->order;
+    block.end_us = of->end_us;
+    block.resv = resv_hash(of->parts.resv ? of->parts.resv->spec->name : NULL);
+    block.amount = amount_take(sched, &chosen->take, of->parts.need->whole_nodes);
+    host_block_add(sched, chosen->host, block);
+}
+
+static void keep_licences(struct sched *sched, const struct booking *booking)
+{
+    for (uint32_t i = 0; i < booking->count; i++) {
+        const struct job *job = state_job(sched->state, booking->job_id + i);
+        booking->of[i].licences =
+            licences_book(sched, booking->order, job->shape, &booking->of[i].parts,
+                          booking->start_us, booking->of[i].end_us);
+    }
+}
+
+/* The next host; false: it has no room any more. */
+static bool keep_next(struct sched *sched, const struct booking *booking, struct keeping *at)
+{
+    const struct booked *of = &booking->of[at->component];
+    uint32_t host = of->parts.list.items[at->part].host;
+
+    block(sched, booking, of, at->part++);
+    if (at->slices &&
+        !book_host_keeps(sched, &sched->hosts.items[host], booking->job_id, booking->start_us))
+        return false;
+    if (book_is_behind(sched, booking->order)) /* book.c (1) */
+        book_yield_at(sched, booking->order, host);
+    return true;
+}
+
+bool book_keep_on(struct sched *sched)
+{
+    struct keeping *at = &sched->keeping;
+    struct booking booking = *booking_find(sched, at->job_id);
+    size_t left = sched->search_looks ? sched->search_looks : KEEP_MOST;
+
+    for (; at->component < booking.count; at->component++, at->part = 0) {
+        for (; at->part < booking.of[at->component].parts.list.len; left--) {
+            if (!left) {
+                at->slices++;
+                return false;
+            }
+            if (!keep_next(sched, &booking, at)) {
+                book_drop(sched, booking.job_id);
+                return true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < booking.count; i++)
+        book_yield_licences(sched, booking.order,
+                            state_job(sched->state, booking.job_id + i)->shape);
+    at->job_id = 0;
+    booking_find(sched, booking.job_id)->kept = true;
+    if (booking.releases != sched->releases) /* something was released while it was made */
+        sched->review_soon = true;
+    return true;
+}
+
+bool book_keep(struct sched *sched, uint32_t job_id)
+{
+    struct booking *booking = booking_find(sched, job_id);
+
+    while (sched->keeping.job_id) /* of another one, on hosts that are not known here */
+        book_keep_on(sched);
+    booking = booking_find(sched, job_id);
+    booking->kept = false;
+    keep_licences(sched, booking);
+    start_add(sched, booking->start_us);
+    sched->keeping = (struct keeping){ .job_id = job_id, .order = booking->order };
+    return book_keep_on(sched);
+}
