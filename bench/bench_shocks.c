@@ -390,6 +390,56 @@ static void depend_release(struct load *load)
     rig_cancel(load->rig, the_first);
 }
 
+/* With a dependency, many times; `first` is what they are named like, or NULL. */
+static void submit_waiting(struct load *load, const char *name, const char *dependency, bool kill)
+{
+    JobSpec spec = JOB_SPEC__INIT;
+
+    spec.name = (char *)(uintptr_t)name;
+    spec.work_dir = (char *)"/";
+    spec.dependency = (char *)(uintptr_t)dependency;
+    PUT(&spec, batch, true);
+    PUT(&spec, time_limit_s, 600);
+    if (kill)
+        PUT(&spec, kill_on_invalid_dep, true);
+    for (unsigned i = 0; i < MANY; i++) {
+        if (!rig_submit_spec(load->rig, 1, &spec))
+            die("a job that depends on another is refused");
+    }
+}
+
+static void killed_submit(struct load *load)
+{
+    char dependency[40];
+
+    the_first = rig_submit(load->rig, "c=1 t=600 uid=1 hold");
+    snprintf(dependency, sizeof(dependency), "afterok:%u", the_first);
+    submit_waiting(load, "killed", dependency, true);
+}
+
+static void singleton_submit(struct load *load)
+{
+    submit_waiting(load, "alone", "singleton", false);
+    the_first = (uint32_t)(state_head(load->rig->state).next_job_id - MANY);
+}
+
+/* The next one may start now, and so on; these wait for nobody else. */
+static void singleton_release(struct load *load)
+{
+    for (unsigned i = 0; i < 100; i++)
+        rig_cancel(load->rig, the_first + i);
+}
+
+static void twins_submit(struct load *load)
+{
+    char words[80];
+
+    the_first = rig_submit(load->rig, "c=1 t=600 uid=1 array=0-99999 hold");
+    snprintf(words, sizeof(words), "c=1 t=600 uid=1 array=0-99999 dep=aftercorr:%u", the_first);
+    if (!rig_submit(load->rig, words))
+        die("an array that depends on another is refused");
+}
+
 static void begin_submit(struct load *load)
 {
     JobSpec spec = JOB_SPEC__INIT;
@@ -478,6 +528,12 @@ static const struct {
     { "slices.array_cancel", array_cancel, PLAIN },
     { "slices.depend_submit", depend_submit, PLAIN },
     { "slices.depend_1e5", depend_release, PLAIN },
+    { "slices.killed_submit", killed_submit, PLAIN },
+    { "slices.killed_1e5", depend_release, PLAIN },
+    { "slices.single_submit", singleton_submit, PLAIN },
+    { "slices.single_100", singleton_release, PLAIN },
+    { "slices.twins_submit", twins_submit, PLAIN },
+    { "slices.twins_1e5", depend_release, PLAIN },
     { "slices.begin_submit", begin_submit, PLAIN },
     { "slices.begin_1e5", begin_now, PLAIN },
     { "slices.preempt_1", preempt_one, PREEMPTS },

@@ -209,17 +209,6 @@ static int check_job(const struct state *state, const struct job *job, struct er
     return job->array && job->array->id == job->id ? check_array(state, job, err) : 0;
 }
 
-static bool is_chained(const struct state *state, const struct job *job)
-{
-    uint64_t hash = name_hash(job->owner->uid, job_name(job));
-
-    for (const struct job *at = name_next(state, hash, NULL); at; at = name_next(state, hash, at)) {
-        if (at == job)
-            return true;
-    }
-    return false;
-}
-
 static int check_jobs(const struct state *state, uint64_t *digest, struct err *err)
 {
     size_t phases[PHASE_ENDED + 1] = { 0 }, records = 0, named = 0, due = 0;
@@ -238,7 +227,7 @@ static int check_jobs(const struct state *state, uint64_t *digest, struct err *e
         due += job->due_at > 0;
         phases[job_phase(job)] += job_is_meta(job) ? job->array->waiting : 1;
         named += !job_has_ended(job);
-        if (small && is_chained(state, job) == job_has_ended(job))
+        if (small && (job_has_ended(job) ? job->name_prev > 0 : !name_check(state, job)))
             return wrong(err, "job%s %llu: its name chain is wrong", "", job->id);
         *digest += job->hash;
     }

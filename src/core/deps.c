@@ -80,28 +80,6 @@ struct fate deps_fate(const struct state *state, uint32_t job_id, uint32_t task)
     return fate_of_record(job);
 }
 
-static bool same_name(const struct job *a, const struct job *b)
-{
-    struct span x = job_name(a), y = job_name(b);
-
-    return a->owner->uid == b->owner->uid && x.len == y.len && memcmp(x.ptr, y.ptr, x.len) == 0;
-}
-
-/* Jobs of the same owner and name that were there before, or run already. */
-enum verdict deps_singleton(const struct state *state, const struct job *self)
-{
-    uint64_t hash = name_hash(self->owner->uid, job_name(self));
-
-    for (const struct job *job = name_next(state, hash, NULL); job;
-         job = name_next(state, hash, job)) {
-        if (job == self || (self->array && job->array == self->array))
-            continue;
-        if ((job->id < self->id || job->run) && same_name(job, self))
-            return WAIT;
-    }
-    return DONE;
-}
-
 enum verdict deps_judge(const struct dep *dep, const struct fate *fate, int64_t now_us)
 {
     switch ((enum dep_type)dep->type) {
@@ -125,8 +103,7 @@ enum verdict deps_judge(const struct dep *dep, const struct fate *fate, int64_t 
 }
 
 /* As things are; what the job is still to be told says nothing yet. */
-static enum verdict verdict_of(const struct state *state, const struct job *self,
-                               const struct dep *dep)
+static enum verdict verdict_of(struct state *state, const struct job *self, const struct dep *dep)
 {
     if (dep->failed)
         return NEVER_DONE;

@@ -64,11 +64,15 @@ struct news {
 /* deps.c */
 struct fate deps_fate(const struct state *state, uint32_t job_id, uint32_t task);
 enum verdict deps_judge(const struct dep *dep, const struct fate *fate, int64_t now_us);
-enum verdict deps_singleton(const struct state *state, const struct job *self);
 /* Each task of that array waits for its twin. */
 bool deps_of_twins(const struct job *job, const struct dep *dep);
 /* Something about its items has changed. NULL items: nothing is left to wait for. */
 void deps_changed(struct state *state, struct job *job, bool was_never, struct events *out);
+
+/* names.c */
+enum verdict deps_singleton(struct state *state, const struct job *self);
+/* It waits to be alone with its name. */
+void name_waits(struct state *state, const struct job *job);
 
 /* waiters.c */
 bool wait_list_add(struct wait_list *list, uint32_t id); /* false: it is there */

@@ -7,7 +7,7 @@
 #include "core/deps_priv.h"
 #include "schema/names.h"
 
-enum { ITEMS_SHOWN = 5 };
+enum { ITEMS_SHOWN = 5, SINGLETON_LOOKS = 10000 };
 
 /* What the other job has to do, by enum dep_type. */
 static const char *const must[] = {
@@ -39,25 +39,35 @@ static void add_other(const struct state *state, const struct dep *dep, struct s
         str_addf(out, " (%s)", job_state_text(job->state, job->flags));
 }
 
+static bool is_other(const struct job *job, const struct job *self)
+{
+    return job != self && !(self->array && job->array == self->array);
+}
+
+/* Those before it in the chain of its name, and those that run after it; not more than can be told. */
 static void add_singleton(const struct state *state, const struct job *self, struct str *out)
 {
     struct span name = job_name(self);
     uint64_t hash = name_hash(self->owner->uid, name);
+    const struct waiters *waiters = map_get_num(&state->singletons, hash);
     const struct job *first = NULL;
-    unsigned count = 0;
+    unsigned count = 0, looks = 0;
 
-    for (const struct job *job = name_next(state, hash, NULL); job;
+    for (const struct job *job = name_next(state, hash, NULL);
+         job && job->id < self->id && ++looks < SINGLETON_LOOKS;
          job = name_next(state, hash, job)) {
-        if (job == self || (self->array && job->array == self->array) ||
-            (job->id > self->id && !job->run))
-            continue;
-        count++;
-        if (!first || job->id < first->id)
-            first = job;
+        count += is_other(job, self);
+        first = !first && is_other(job, self) ? job : first;
     }
-    str_addf(out, "singleton: %u earlier job%s of %s named %.*s %s to end", count,
-             count == 1 ? "" : "s", self->owner->user, (int)MIN(name.len, 64), name.ptr,
-             count == 1 ? "has" : "have");
+    for (size_t i = 0; waiters && i < waiters->runs.len && ++looks < SINGLETON_LOOKS; i++) {
+        const struct job *job = job_at(state, wait_list_at(&waiters->runs, i));
+        bool later = job->id > self->id && is_other(job, self);
+        count += later;
+        first = !first && later ? job : first;
+    }
+    str_addf(out, "singleton: %u%s earlier job%s of %s named %.*s %s to end", count,
+             looks < SINGLETON_LOOKS ? "" : " or more", count == 1 ? "" : "s", self->owner->user,
+             (int)MIN(name.len, 64), name.ptr, count == 1 ? "has" : "have");
     if (first)
         str_addf(out, ", the first is job %u (%s)", first->id,
                  job_state_text(first->state, first->flags));

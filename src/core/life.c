@@ -168,6 +168,10 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
 /* All nodes have released a job that was to be requeued. */
 static void now_pending(struct state *state, struct job *job, struct events *out)
 {
+    if (job->run) {
+        name_runs(state, job, false);
+        deps_name_news(state, job);
+    }
     run_free(state, job->run);
     job->run = NULL;
     job->end_us = 0;

@@ -153,6 +153,11 @@ static void post_name(struct state *state, uint64_t name)
     news_append(state, news);
 }
 
+void deps_name_news(struct state *state, const struct job *job)
+{
+    post_name(state, name_hash(job->owner->uid, job_name(job)));
+}
+
 static void post_all(struct state *state)
 {
     for (size_t i = 0; i < state->news.len; i++) {
@@ -171,23 +176,26 @@ static void post_all(struct state *state)
     vec_clear(&state->news);
 }
 
-void deps_ask_twins(struct state *state, struct job *job)
+/* News for this one alone. */
+static void ask_twins(struct state *state, const struct job *job, const struct dep *dep)
 {
-    const struct dep *dep = NULL;
-
-    if (job_phase(job) != PHASE_PENDING)
-        return;
-    for (size_t i = 0; job->deps && i < job->deps->count && !dep; i++) {
-        if (deps_of_twins(job, &job->deps->items[i]))
-            dep = &job->deps->items[i];
-    }
-    if (!dep || deps_untold(state, job, dep))
-        return;
     struct news *news = news_new(state, dep_key(dep), dep->job_id, NO_TASK);
     struct waiters *waiters = waiters_make(&state->waiters, news->key);
+
     wait_list_del(&waiters->ids, job->id);
     wait_list_add(&news->ids, job->id);
     news_append(state, news);
+}
+
+void deps_ask_twins(struct state *state, const struct job *job)
+{
+    if (job_phase(job) != PHASE_PENDING)
+        return;
+    for (size_t i = 0; job->deps && i < job->deps->count; i++) {
+        const struct dep *dep = &job->deps->items[i];
+        if (deps_of_twins(job, dep) && !dep->failed && !deps_untold(state, job, dep))
+            ask_twins(state, job, dep);
+    }
 }
 
 /* ---- and are told ---- */

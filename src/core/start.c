@@ -68,6 +68,7 @@ void job_begin(struct state *state, struct job *job, struct events *out)
     if (!priority_is_basic(state) && !job->direct_priority)
         job->priority = priority;
     site_begins(state, job);
+    name_runs(state, job, true);
     job->attempt++;
     job->reason = job->run->prolog == SITE_DUE ? REASON_PROLOG : REASON_NONE;
     job_say_why(job, NULL);

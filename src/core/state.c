@@ -252,59 +252,6 @@ const struct job *state_task(const struct state *state, uint32_t array_id, uint3
     return array_record(state, first->array, task_id);
 }
 
-/* Jobs by owner and name. */
-
-uint64_t name_hash(uint32_t uid, struct span name)
-{
-    return hash_bytes(name.ptr, name.len, uid);
-}
-
-static uint32_t chain_hash(const struct job *job)
-{
-    return (uint32_t)name_hash(job->owner->uid, job_name(job));
-}
-
-void name_link(struct state *state, struct job *job)
-{
-    struct slots_at at = { 0 };
-    uint32_t hash = chain_hash(job), first = slots_next(&state->names, hash, &at);
-
-    job->name_prev = 0;
-    job->name_next = first;
-    if (first) {
-        job_at(state, first)->name_prev = job->id;
-        slots_set(&state->names, &at, job->id);
-    } else {
-        slots_put(&state->names, hash, job->id);
-    }
-    state->name_count++;
-}
-
-void name_unlink(struct state *state, struct job *job)
-{
-    struct slots_at at = { 0 };
-    uint32_t hash = job->name_prev ? 0 : chain_hash(job);
-
-    if (job->name_prev)
-        job_at(state, job->name_prev)->name_next = job->name_next;
-    else if (!job->name_next)
-        slots_del(&state->names, hash, job->id);
-    else if (slots_next(&state->names, hash, &at))
-        slots_set(&state->names, &at, job->name_next);
-    if (job->name_next)
-        job_at(state, job->name_next)->name_prev = job->name_prev;
-    job->name_next = job->name_prev = 0;
-    state->name_count--;
-}
-
-struct job *name_next(const struct state *state, uint64_t hash, const struct job *after)
-{
-    struct slots_at at = { 0 };
-    uint32_t id = after ? after->name_next : slots_next(&state->names, (uint32_t)hash, &at);
-
-    return id ? job_at(state, id) : NULL;
-}
-
 /* Nodes, partitions, reservations. */
 
 struct node *node_at(const struct state *state, const char *name)

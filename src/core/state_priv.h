@@ -95,6 +95,8 @@ struct wait_list {
 struct waiters {
     struct wait_list ids;
     struct news *news, *last; /* that others have not been told yet who waited before */
+    struct wait_list runs;    /* of a singleton; see names.c */
+    uint32_t covers;
 };
 
 struct owner_record {
@@ -131,6 +133,11 @@ struct state {
     size_t by_phase[PHASE_ENDED + 1]; /* tasks, each waiting one counted */
     struct slots names;               /* the first of each chain of name_next */
     size_t name_count;
+    uint64_t name_changes; /* of any chain */
+    struct name_passed {
+        uint64_t hash, changes;
+        uint32_t array_id, upto;
+    } passed; /* jobs of that chain below `upto` are of that array; see names.c */
     struct due_heap due[DUE_HEAPS];
 
     VEC(struct node *) nodes;
@@ -182,11 +189,16 @@ void node_touch(struct state *state, struct node *node);
 void settle(struct state *state); /* (1) */
 void index_put(struct job_index *index, struct job *job);
 void index_del(struct job_index *index, uint32_t id);
+
+/* names.c */
 void name_link(struct state *state, struct job *job);
 void name_unlink(struct state *state, struct job *job);
+/* It has got its nodes, or is about to lose them. */
+void name_runs(struct state *state, const struct job *job, bool runs);
 uint64_t name_hash(uint32_t uid, struct span name);
-/* The next of the unended jobs that may have this owner and name (compare!); begin with NULL. */
+/* The next of the unended jobs that may have this owner and name (compare!), by id; begin with NULL. */
 struct job *name_next(const struct state *state, uint64_t hash, const struct job *after);
+bool name_check(const struct state *state, const struct job *job);
 
 /* records.c: the life of records, not of jobs */
 const struct owner *owner_take(struct state *state, const JobOwner *msg);
@@ -323,7 +335,7 @@ void deps_news(struct state *state, const struct job *job);
 /* Looks at the job's own dependencies again. */
 void deps_review(struct state *state, struct job *job, struct events *out);
 /* The job is new, or its dependencies are: tasks whose twins have ended go on by themselves. */
-void deps_ask_twins(struct state *state, struct job *job);
+void deps_ask_twins(struct state *state, const struct job *job);
 /* Something is about to be done with the job: it is told what it has not been told yet. */
 void deps_catch_up(struct state *state, struct job *job, struct events *out);
 /* A task has got its record: it has been told what the array's record has been told. */
@@ -334,6 +346,9 @@ bool deps_is_news(const struct state *state, const struct job *job);
 void deps_settle(struct state *state, bool time, struct events *out);
 void deps_done(struct state *state);
 int deps_check(const struct state *state, uint64_t *digest, struct err *err);
+/* It is to have another name, or runs no more: who waits to be alone with its name may be so. */
+void deps_name_news(struct state *state, const struct job *job);
+/* Its own singletons, before and after that. */
 void deps_rename(struct state *state, struct job *job, bool before);
 bool deps_never(const struct deps *deps);
 int64_t deps_due(const struct state *state, const struct job *job);

@@ -247,16 +247,23 @@ static enum err_code readmit(struct state *state, const struct job *job, const J
 
 static void write_spec(struct state *state, struct job *job, const JobSpec *spec)
 {
-    bool named = !job_has_ended(job);
+    struct span name = job_name(job);
+    const char *to = spec->name ? spec->name : "";
+    bool renamed = strlen(to) != name.len || memcmp(to, name.ptr, name.len) != 0;
+    bool named = !job_has_ended(job) && renamed;
 
-    deps_rename(state, job, true);
-    if (named)
+    if (renamed)
+        deps_rename(state, job, true);
+    if (named) {
+        deps_name_news(state, job);
         name_unlink(state, job);
+    }
     struct span bytes = pb_pack(spec, &state->scratch);
     job_take_spec(state, job, spec, packed_new(bytes.ptr, bytes.len));
     if (named)
         name_link(state, job);
-    deps_rename(state, job, false);
+    if (renamed)
+        deps_rename(state, job, false);
     job_touch(state, job);
 }
 

@@ -119,6 +119,7 @@ void waiters_settle(struct map *map, uint64_t key, struct waiters *waiters)
         return;
     map_del_num(map, key);
     wait_list_done(&waiters->ids);
+    wait_list_done(&waiters->runs);
     free(waiters);
 }
 
@@ -161,7 +162,7 @@ void deps_register(struct state *state, struct job *job)
     for (size_t i = 0; i < job->deps->count; i++) {
         const struct dep *dep = &job->deps->items[i];
         if (dep->type == DEP_SINGLETON)
-            wait_list_add(&waiters_make(&state->singletons, own_name(job))->ids, job->id);
+            name_waits(state, job);
         else if (!dep->failed && !deps_untold(state, job, dep))
             wait_list_add(&waiters_make(&state->waiters, dep_key(dep))->ids, job->id);
     }
@@ -199,7 +200,7 @@ void deps_rename(struct state *state, struct job *job, bool before)
         if (before)
             remove_from(state, &state->singletons, own_name(job), job->id);
         else
-            wait_list_add(&waiters_make(&state->singletons, own_name(job))->ids, job->id);
+            name_waits(state, job);
     }
 }
 
@@ -221,6 +222,7 @@ static void free_waiters(struct map *map)
     map_each (entry, map) {
         struct waiters *waiters = entry->value;
         wait_list_done(&waiters->ids);
+        wait_list_done(&waiters->runs);
         free(waiters);
     }
     map_done(map);
