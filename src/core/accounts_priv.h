@@ -122,7 +122,8 @@ enum {
     PRIO_RAW_QOS = 128,
     PRIO_RAW_TRES = 256,
     PRIO_SIZE_BY_TIME = 512,
-    PRIO_RUNNING = 1024, /* also of jobs that run */
+    PRIO_RUNNING = 1024,   /* also of jobs that run */
+    PRIO_INCR_ONLY = 2048, /* of a job that waits it never falls */
 };
 
 /* bounds.c: TRES and limits from their texts */

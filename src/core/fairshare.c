@@ -175,11 +175,10 @@ static void norm_shares(const struct state *state)
     }
 }
 
-void fairshare_update(struct state *state)
+static void work_out(struct state *state)
 {
     struct accounts *accounts = state->accounts;
 
-    state->priority_turn++;
     norm_shares(state);
     if (accounts->flags & PRIO_NO_FAIR_TREE) {
         classic(state);
@@ -187,4 +186,30 @@ void fairshare_update(struct state *state)
     }
     struct ranking ranking = { .users = MAX(accounts->users, 1) };
     rank_below(&ranking, &accounts->assocs.items[0], 1, false);
+}
+
+/* INCR_ONLY: who has jobs that wait keeps the factor they had. All of his have the same. */
+static void work_out_upwards(struct state *state)
+{
+    struct accounts *accounts = state->accounts;
+    uint64_t *before = NEW_ARRAY(uint64_t, accounts->assocs.len + 1);
+
+    for (size_t i = 0; i < accounts->assocs.len; i++)
+        before[i] = accounts->assocs.items[i]->factor;
+    work_out(state);
+    for (size_t i = 0; i < accounts->assocs.len; i++) {
+        struct assoc *assoc = accounts->assocs.items[i];
+        if (assoc->user && assoc->holder.submitted > assoc->holder.jobs)
+            assoc->factor = MAX(assoc->factor, before[i]);
+    }
+    free(before);
+}
+
+void fairshare_update(struct state *state)
+{
+    state->priority_turn++;
+    if (state->accounts->flags & PRIO_INCR_ONLY)
+        work_out_upwards(state);
+    else
+        work_out(state);
 }

@@ -25,6 +25,7 @@ void priority_read(struct accounts *accounts, const Config *config)
         { "ACCRUE_ALWAYS", PRIO_ACCRUE_ALWAYS },
         { "CALCULATE_RUNNING", PRIO_RUNNING },
         { "DEPTH_OBLIVIOUS", PRIO_DEPTH_OBLIVIOUS },
+        { "INCR_ONLY", PRIO_INCR_ONLY },
         { "NO_FAIR_TREE", PRIO_NO_FAIR_TREE },
         { "MAX_TRES", PRIO_MAX_TRES },
         { "MAX_TRES_GRES", PRIO_MAX_TRES_GRES },

@@ -77,6 +77,7 @@ static void drop_at(struct sched *sched, size_t at)
             lane_doubt(sched, n, booking.order);
         }
     }
+    book_bounds_doubt(sched);
 }
 
 void book_drop(struct sched *sched, uint32_t job_id)

@@ -185,6 +185,7 @@ static bool book_one(struct sched *sched, struct lane *lane, struct order order,
         *changed = true;
         if (!book_job(sched, order, family, budget))
             return false;
+        book_bounds_doubt(sched);
     }
     lane_keep(sched, lane, order);
     return true;
@@ -234,6 +235,8 @@ static bool book_lane(struct sched *sched, struct lane *lane, struct order befor
         if (limits_stop(sched, order.id) && stopped < LIMITED_MOST) {
             limited[stopped++] = order.id;
             budget_take(budget, COST_TRY);
+        } else if (book_is_bounded(sched, order)) {
+            budget_take(budget, 1 + sched->bookings.len / ITEMS_PER_COST);
         } else if (!book_one(sched, lane, order, family, budget, &changed)) {
             passed++;
         }

@@ -80,6 +80,7 @@ static int check_tree(const struct class *class, const struct class *parent, siz
 
 static int check_families(const struct sched *sched, struct err *err)
 {
+    bool stops = state_config(sched->state)->limit_stop;
     size_t count = 0;
 
     map_each (entry, &sched->families) {
@@ -90,8 +91,8 @@ static int check_families(const struct sched *sched, struct err *err)
                 return -1;
             if (classes != family->class_count || !classes)
                 return broken(err, "a family has lost classes", family->class_count);
-            /* A family that may fit must be found. */
-            if (family->end_by_us == INT64_MAX && !sched->in_order && !family->hot_at &&
+            /* A family that may fit must be found, unless it is held up by others. */
+            if (family->end_by_us == INT64_MAX && !sched->in_order && !stops && !family->hot_at &&
                 !order_is_last(family->root->best))
                 return broken(err, "a hot family is not in the heap", family->root->best.id);
         }

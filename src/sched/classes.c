@@ -170,6 +170,7 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         else
             waits_review(sched, pend->line, false);
     }
+    sched->stop_news = sched->stop_news || from == PEND_LIMITED;
     if (from == PEND_LIMITED)
         waits_del(sched, pend->line, class, order);
     if (place == PEND_LIMITED)

@@ -463,6 +463,9 @@ static void look_around(struct sched *sched, int64_t now_us)
         book_blocks(sched);
     if (sched->refused.len && now_us >= sched->refused_until_us)
         take_back_refused(sched);
+    if (sched->stop_news && state_config(sched->state)->limit_stop)
+        families_heat_all(sched);
+    sched->stop_news = false;
     if (now_us >= sched->topo.wake_us) {
         sched->topo.wake_us = INT64_MAX;
         families_heat_all(sched);
@@ -480,7 +483,7 @@ static void look_around(struct sched *sched, int64_t now_us)
 static void try_next(struct sched *sched, struct family *family, struct order order,
                      struct host *host)
 {
-    if (must_wait_in_line(sched, family, order)) {
+    if (must_wait_in_line(sched, family, order) || stops_hold(sched, family, order)) {
         heap_del(&sched->hot, &family->hot_at); /* until the line moves */
         if (host)
             wants_offered(sched, host, order);
@@ -546,8 +549,12 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     preempt_ripen(sched);
     limits_sweep(sched, &budget);
     review_bookings(sched, &budget);
-    plan_on(sched, &budget);
-    bool hunts = preempt_plan(sched, &budget);
+    int64_t waits_us = completing_until(sched);
+    bool hunts = false;
+    if (!waits_us) {
+        plan_on(sched, &budget);
+        hunts = preempt_plan(sched, &budget);
+    }
     sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;
     sched->plan.preempt_count = sched->preempts.len;
     sched->plan.starts = (CmdStart *const *)sched->starts.items;
@@ -557,8 +564,10 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
                        hunts || limits_to_review(sched) || sched->searches[SEARCH_REVIEW].paused ||
                        sched->keeping.job_id || sched->review_soon;
+    sched->plan.more = sched->plan.more && !waits_us;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);
+    sched->plan.wake_us = MIN(sched->plan.wake_us, waits_us ? waits_us : INT64_MAX);
     return &sched->plan;
 }

@@ -143,6 +143,8 @@ static bool may_hunt(struct sched *sched, const struct job *job)
     if (!pend || pend->place != PEND_QUEUED || hold_of(sched, job->id) ||
         was_in_vain(sched, job->id) || map_get_num(&sched->flights, job->id))
         return false;
+    if (stops_hold(sched, class_of(sched, pend)->family, (struct order){ pend->rank, job->id }))
+        return false;
     for (uint32_t i = 0; i < het_count(job); i++) {
         if (!may_start(sched, state_job(sched->state, job->id + i)))
             return false;

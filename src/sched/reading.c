@@ -109,6 +109,7 @@ static bool read_jobs(struct sched *sched, unsigned *budget)
                         shape_cost(sched, job->shape) + (limited ? COST_LIMITED_JOB : COST_JOB));
             class_refresh(sched, job);
         } else {
+            completing_add(sched, job, job->end_us);
             budget_take(budget, done % ITEMS_PER_COST == 0);
         }
     }

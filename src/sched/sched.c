@@ -51,6 +51,7 @@ static void forget_all(struct sched *sched)
     featured_done(sched);
     preempts_done(sched);
     vec_done(&sched->refused);
+    vec_done(&sched->completing);
 }
 
 /* What goes on when all is read anew; the rest is what was read. */
@@ -283,8 +284,11 @@ void sched_feed(struct sched *sched, const struct event *event)
     case EVENT_JOB_CHANGED:
     case EVENT_JOB_REQUEUED:
     case EVENT_JOB_ENDED:
-        if (event->kind != EVENT_JOB_CHANGED)
+        if (event->kind != EVENT_JOB_CHANGED) {
             preempt_ended(sched, job->id);
+            completing_add(sched, job, event->end_us);
+            sched->stop_news = true;
+        }
         class_refresh(sched, job);
         host_run_end(sched, job);
         licences_run(sched, job);

@@ -204,6 +204,22 @@ struct featured {
 };
 void featured_done(struct sched *sched);
 
+/* ---- stops.c ---- */
+
+/* A job before it that waits for a limit holds it up, in all its partitions. */
+bool stops_hold(struct sched *sched, const struct family *family, struct order order);
+
+/* ---- completing.c ---- */
+
+struct completing {
+    uint32_t job_id, attempt;
+    int64_t until_us;
+};
+/* It has ended; where it still holds nodes, others may have to wait. */
+void completing_add(struct sched *sched, const struct job *job, int64_t end_us);
+/* Until when nobody starts, unless something happens before; 0: it does not matter. */
+int64_t completing_until(struct sched *sched);
+
 /* ---- pick.c ---- */
 
 bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share);
@@ -260,6 +276,9 @@ bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_
 const struct booked *book_seats(struct sched *sched, uint32_t job_id);
 /* The latest moment before that one at which a block begins; INT64_MIN none. */
 int64_t book_start_before(const struct sched *sched, int64_t when_us);
+/* As many before it are of its user or association as may be: it is not booked then. book_bounds.c */
+bool book_is_bounded(struct sched *sched, struct order order);
+void book_bounds_doubt(struct sched *sched); /* other jobs are booked than were */
 /* Looks again at bookings that are due or may have become better. */
 void book_review(struct sched *sched, unsigned *budget);
 /* The same at all of them: each is then as if all were made now, one after the other. */
@@ -563,6 +582,8 @@ struct sched {
     int64_t last_block_us;     /* INT64_MIN: none */
     VEC(uint32_t) refused; /* jobs whose start core refused: not tried until something happens */
     int64_t refused_until_us;
+    VEC(struct completing) completing;      /* completing.c */
+    bool stop_news;                         /* who was held up may not be any more; stops.c */
     uint64_t generation, kinds_seen, epoch; /* epoch grows with every change of nodes */
     VEC(struct licence_pool) pools;         /* as core has them */
     struct map licence_runs;                /* job id → struct licence_use */

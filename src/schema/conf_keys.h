@@ -57,6 +57,7 @@ struct conf_key {
         *later;        /* those of them that nothing acts on yet: whoever gives one is told */
     const char *slurm; /* what slurm.conf calls it, comma list, newest name first */
     const char *help;
+    const char *instead; /* of CONF_LATER: what is done instead, and nothing will ever act on it */
 };
 
 struct conf_section {

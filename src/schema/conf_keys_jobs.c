@@ -170,16 +170,21 @@ const struct conf_key conf_keys_jobs[] = {
       .max = 65533,
       .def = "10",
       .slurm = "BatchStartTimeout",
-      .help = "A launch that no node confirms in this time has failed." },
+      .instead =
+          "a node confirms every launch, one that got lost is sent again, and a job whose node is "
+          "silent for agent.timeout starts elsewhere",
+      .help =
+          "Shown only: launches that nobody confirms are sent again, and nodes that are silent go down." },
     { .name = "complete_wait",
       .field = "complete_wait_s",
       .type = CONF_SECONDS,
-      .flags = CONF_LATER,
       .min = 0,
       .max = 65533,
       .def = "0",
       .slurm = "CompleteWait",
-      .help = "Start no lower job while a higher one is completing, for at most so long." },
+      .help =
+          "While a job that has ended still holds nodes no other is started, for at most so long: then the next one "
+          "has all of them to choose from." },
     { .name = "unkillable_timeout",
       .field = "unkillable_timeout_s",
       .type = CONF_SECONDS,

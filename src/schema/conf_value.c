@@ -311,8 +311,12 @@ static void note_later(struct conf *conf, const struct conf_key *key, struct con
             return;
     }
     vec_push(&conf->later, key);
-    conf_note_add(conf, CONF_NOTE_KEPT, source.at,
-                  "%s is understood, but nothing in this version acts on it", source.as);
+    if (key->instead)
+        conf_note_add(conf, CONF_NOTE_KEPT, source.at, "%s changes nothing: %s", source.as,
+                      key->instead);
+    else
+        conf_note_add(conf, CONF_NOTE_KEPT, source.at,
+                      "%s is understood, but nothing in this version acts on it", source.as);
 }
 
 /* The same for single words of a key. */

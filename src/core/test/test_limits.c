@@ -266,6 +266,38 @@ static void usage_grows_and_decays(void **unused)
     fix_free(fix);
 }
 
+/* INCR_ONLY: what a user's jobs use does not lower those of his that wait. */
+static void priorities_only_grow(void **unused)
+{
+    for (int only = 0; only < 2; only++) {
+        struct tree tree;
+        tree_init(&tree);
+        PUT(&tree.config, priority_decay_half_life_s, 3600);
+        PUT(&tree.config, priority_calc_period_s, 60);
+        PUT(&tree.config, weight_fairshare, 10000);
+        tree.config.priority_flags = (char *)(only ? "NO_FAIR_TREE,INCR_ONLY" : "NO_FAIR_TREE");
+        struct fix *fix = tree_up(&tree);
+        uint32_t runs = submit(fix, NULL, 2, 6000), waits = submit(fix, NULL, 2, 6000);
+        fix_time(fix, 61);
+        uint32_t before = job_priority(fix->state, fix_get(fix, waits));
+        assert_int_equal(fix_start(fix, runs, "n1", 2), ERR_OK);
+        for (int i = 0; i < 10; i++)
+            fix_time(fix, 61);
+        uint32_t after = job_priority(fix->state, fix_get(fix, waits));
+        assert_int_equal(after < before, !only);
+        struct state *copy = fix_copy(fix); /* also after a restart */
+        assert_int_equal(job_priority(copy, fix_get(fix, waits)), after);
+        state_free(copy);
+        assert_int_equal(fix_finish(fix, runs, 0), ERR_OK);
+        assert_int_equal(fix_start(fix, waits, "n1", 2), ERR_OK);
+        for (int i = 0; i < 10; i++)
+            fix_time(fix, 61);
+        uint32_t later = submit(fix, NULL, 2, 6000); /* nobody waited when it came */
+        assert_true(job_priority(fix->state, fix_get(fix, later)) < before);
+        fix_free(fix);
+    }
+}
+
 static void minutes_that_are_used_up_stay_so(void **unused)
 {
     for (int safe = 0; safe < 2; safe++) {
@@ -523,7 +555,7 @@ static void a_job_is_billed_as_when_it_started(void **unused)
 UNIT_MAIN(UNIT(every_limit_has_its_reason), UNIT(a_qos_goes_before_the_association),
           UNIT(the_qos_of_a_partition_goes_first), UNIT(a_qos_sets_limits_of_partitions_aside),
           UNIT(as_many_as_may_are_submitted), UNIT(usage_grows_and_decays),
-          UNIT(minutes_that_are_used_up_stay_so), UNIT(powers_of_two),
+          UNIT(priorities_only_grow), UNIT(minutes_that_are_used_up_stay_so), UNIT(powers_of_two),
           UNIT(the_tree_is_ranked_as_slurm_does), UNIT(shares_of_the_parent),
           UNIT(a_share_below_the_threshold_waits), UNIT(keys_do_not_change_while_jobs_age),
           UNIT(other_settings_do_not_touch_accounts), UNIT(a_job_is_billed_as_when_it_started))

@@ -169,7 +169,41 @@ static void low_priorities_are_promised_nothing(void **state)
     rig_free(rig);
 }
 
+/* The first of each user, whatever else he has; and what is behind may use what is not kept. */
+static void a_user_has_so_many(void **state)
+{
+    static const char *const settings[] = {
+        WITH("bookings = 3\n"),
+        WITH("bookings = 3\nbookings_per_user = 1\n"),
+        WITH("bookings = 3\nbookings_per_account = 1\n"),
+    };
+
+    (void)state;
+    for (unsigned bound = 0; bound < 3; bound++) {
+        struct queue q = queue_new(settings[bound]); /* all of user 1000 */
+        uint32_t other = rig_submit(q.rig, "N=4 ex t=300 uid=7");
+        rig_plan(q.rig);
+        assert_int_equal(starts_in_s(&q, q.wide), 1000);
+        assert_int_equal(starts_in_s(&q, q.pair), bound ? -1 : 1500);
+        assert_int_equal(starts_in_s(&q, other), bound ? 1500 : 6500);
+        /* One that goes before takes the promise over. */
+        uint32_t first = rig_submit(q.rig, "N=4 ex t=100 prio=4294901760");
+        rig_plan(q.rig);
+        assert_int_equal(starts_in_s(&q, first), 1000);
+        assert_int_equal(starts_in_s(&q, q.wide), bound ? -1 : 1100);
+        rig_cancel(q.rig, first);
+        rig_plan(q.rig);
+        assert_true(starts_in_s(&q, q.wide) >= 1000);
+        /* When it runs, the next of the same user has it. */
+        rig_end(q.rig, q.runs);
+        rig_plan(q.rig);
+        assert_true(rig_runs(q.rig, q.wide));
+        assert_true(sched_planned_start(q.rig->sched, rig_job(q.rig, q.pair)) > 0);
+        rig_free(q.rig);
+    }
+}
+
 UNIT_MAIN(UNIT(easy_promises_to_the_first), UNIT(conservative_promises_to_all),
           UNIT(so_many_are_promised), UNIT(partitions_have_their_own), UNIT(promises_are_kept),
           UNIT(others_are_foreseen), UNIT(nodes_of_a_promise_are_planned),
-          UNIT(low_priorities_are_promised_nothing))
+          UNIT(low_priorities_are_promised_nothing), UNIT(a_user_has_so_many))

@@ -14,8 +14,9 @@
 #include "schema/reasons.h"
 #include "test/unit.h"
 
-#define HEAD                                                                                 \
-    "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n"                            \
+#define HEAD HEAD_WITH("")
+#define HEAD_WITH(setting)                                                                   \
+    "cluster_name = \"t\"\n[scheduler]\n" setting "select = [\"CR_Core\"]\n"                 \
     "[accounting]\nenforce = [\"limits\"]\n[priority]\nweight_age = 1000\n"                  \
     "weight_fairshare = 10000\ncalc_period = 1\n"                                            \
     "[[nodes]]\nnames = \"n[1-6]\"\ncpus = 8\nmemory_mb = 8000\n"                            \
@@ -49,7 +50,7 @@ static void one_seed(uint64_t seed)
     enum { USERS = 7, JOBS = 150 };
 
     dice_state = seed;
-    str_add(&toml, HEAD);
+    str_add(&toml, seed % 3 ? HEAD : HEAD_WITH("assoc_limit_stop = true\n"));
     if (seed % 2) /* a job may be given more CPUs than it asks for */
         str_add(&toml,
                 "[[nodes]]\nnames = \"m[1-2]\"\ncpus = 8\nsockets = 1\ncores_per_socket = 4\n"
@@ -155,5 +156,52 @@ static void one_that_fits_goes_past_its_line(void **state)
     }
 }
 
-UNIT_MAIN(UNIT(a_limit_holds_nobody_else_back), UNIT(one_that_fits_goes_past_its_line),
-          UNIT(everybody_runs_within_limits))
+#define STOP                                                                         \
+    "cluster_name = \"t\"\n[scheduler]\nassoc_limit_stop = %s\n"                     \
+    "[accounting]\nenforce = [\"limits\"]\n"                                         \
+    "[[nodes]]\nnames = \"n[1-4]\"\ncpus = 8\nmemory_mb = 8000\n"                    \
+    "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"             \
+    "[[partitions]]\nname = \"other\"\nnodes = \"ALL\"\n"                            \
+    "[[accounts]]\nname = \"a\"\ngrp_tres = \"cpu=8\"\n[[accounts]]\nname = \"b\"\n" \
+    "[[users]]\nname = \"u1\"\naccount = \"a\"\n[[users]]\nname = \"u2\"\naccount = \"b\"\n"
+
+/* Whoever is at his limit holds up those behind him in his partition, if that is wanted. */
+static void a_limit_stops_who_is_behind(void **state)
+{
+    char text[900];
+
+    (void)state;
+    for (unsigned stops = 0; stops < 2; stops++) {
+        snprintf(text, sizeof(text), STOP, stops ? "true" : "false");
+        struct rig *rig = rig_new(text);
+        rig->check = true;
+        uint32_t has = rig_submit(rig, "n=8 uid=1");
+        assert_int_equal(rig_plan(rig), 1);
+        uint32_t limited = rig_submit(rig, "n=4 uid=1 prio=5000");
+        rig_plan(rig);
+        uint32_t behind = rig_submit(rig, "n=1 uid=2 prio=4000");
+        uint32_t before = rig_submit(rig, "n=1 uid=2 prio=6000");
+        uint32_t beside = rig_submit(rig, "p=other n=1 uid=2 prio=3000");
+        rig_plan(rig);
+        assert_false(rig_runs(rig, limited));
+        assert_true(rig_runs(rig, before));
+        assert_true(rig_runs(rig, beside)); /* another partition */
+        assert_int_equal(rig_runs(rig, behind), !stops);
+        rig_end(rig, has);
+        rig_plan(rig);
+        assert_true(rig_runs(rig, limited));
+        assert_true(rig_runs(rig, behind));
+        /* One that is cancelled holds up nobody. */
+        uint32_t more = rig_submit(rig, "n=8 uid=1 prio=5000");
+        uint32_t next = rig_submit(rig, "n=1 uid=2 prio=4000");
+        rig_plan(rig);
+        assert_int_equal(rig_runs(rig, next), !stops);
+        rig_cancel(rig, more);
+        rig_plan(rig);
+        assert_true(rig_runs(rig, next));
+        rig_free(rig);
+    }
+}
+
+UNIT_MAIN(UNIT(a_limit_stops_who_is_behind), UNIT(a_limit_holds_nobody_else_back),
+          UNIT(one_that_fits_goes_past_its_line), UNIT(everybody_runs_within_limits))

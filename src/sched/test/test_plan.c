@@ -316,6 +316,41 @@ static void strictly_in_order_without_backfill(void **state)
     rig_free(rig);
 }
 
+/* While a job that has ended holds nodes nobody starts, for so long at most. */
+static void completing_jobs_are_waited_for(void **state)
+{
+    static const char nodes[] = "[[nodes]]\nnames = \"n[1-4]\"\ncpus = 8\nmemory_mb = 8000\n" MAIN;
+    char text[600];
+
+    (void)state;
+    for (unsigned wait_s = 0; wait_s <= 30; wait_s += 30) {
+        snprintf(text, sizeof(text), "cluster_name = \"t\"\n[jobs]\ncomplete_wait = %u\n%s", wait_s,
+                 nodes);
+        struct rig *rig = rig_new(text);
+        uint32_t wide = rig_submit(rig, "N=2 ex");
+        assert_int_equal(rig_plan(rig), 1);
+        rig_cancel(rig, wide);
+        uint32_t one = rig_submit(rig, "c=1");
+        assert_int_equal(rig_plan(rig), wait_s ? 0 : 1); /* other nodes are free */
+        rig_release(rig, wide);
+        assert_int_equal(rig_plan(rig), wait_s ? 1 : 0);
+        assert_true(rig_runs(rig, one));
+
+        uint32_t slow = rig_submit(rig, "N=2 ex");
+        assert_int_equal(rig_plan(rig), 1);
+        rig_cancel(rig, slow);
+        uint32_t two = rig_submit(rig, "c=1");
+        rig_wait(rig, 29);
+        assert_int_equal(rig_plan(rig), wait_s ? 0 : 1);
+        rig_partition(rig, "main", 3600); /* what was read anew is the same */
+        assert_int_equal(rig_plan(rig), 0);
+        rig_wait(rig, 2);
+        assert_int_equal(rig_plan(rig), wait_s ? 1 : 0);
+        assert_true(rig_runs(rig, two));
+        rig_free(rig);
+    }
+}
+
 UNIT_MAIN(UNIT(jobs_start_in_order), UNIT(small_jobs_fill_up_nodes),
           UNIT(higher_priority_goes_first), UNIT(several_nodes_or_none),
           UNIT(tasks_spread_when_they_must), UNIT(backfill_delays_nobody),
@@ -323,4 +358,4 @@ UNIT_MAIN(UNIT(jobs_start_in_order), UNIT(small_jobs_fill_up_nodes),
           UNIT(arrays_go_task_by_task), UNIT(a_drained_node_is_not_used), UNIT(memory_is_looked_at),
           UNIT(named_nodes_are_used), UNIT(whole_nodes_are_empty_nodes),
           UNIT(users_keep_to_themselves), UNIT(a_refused_start_is_planned_again),
-          UNIT(strictly_in_order_without_backfill))
+          UNIT(strictly_in_order_without_backfill), UNIT(completing_jobs_are_waited_for))

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * book_bounds.c - how many jobs of one user or association are promised a start
+ *
+ * Without a bound the first user with many jobs has all the promises of a partition, and with them its nodes.
+ * The first in order have them. Who is passed over is looked at again when bookings were made or dropped.
+ */
+#include "core/accounts.h"
+#include "sched/sched_priv.h"
+
+static bool has_bounds(const Config *config)
+{
+    return config->bookings_per_user || config->bookings_per_account;
+}
+
+bool book_is_bounded(struct sched *sched, struct order order)
+{
+    const Config *config = state_config(sched->state);
+    const struct job *job = state_job(sched->state, order.id);
+    uint32_t of_user = 0, of_account = 0;
+
+    if (!has_bounds(config) || !job)
+        return false;
+    for (size_t i = 0; i < sched->bookings.len; i++) {
+        const struct job *other = state_job(sched->state, sched->bookings.items[i].job_id);
+        if (!order_before(sched->bookings.items[i].order, order))
+            break;
+        if (!other)
+            continue;
+        of_user += other->owner->uid == job->owner->uid;
+        of_account += job_assoc(job) ? job_assoc(other) == job_assoc(job)
+                                     : str_eq(other->account, job->account) &&
+                                           other->owner->uid == job->owner->uid;
+    }
+    if ((!config->bookings_per_user || of_user < config->bookings_per_user) &&
+        (!config->bookings_per_account || of_account < config->bookings_per_account))
+        return false;
+    if (pend_find(sched, order.id)->booked) /* others of his came before it */
+        book_drop(sched, order.id);
+    return true;
+}
+
+void book_bounds_doubt(struct sched *sched)
+{
+    if (!has_bounds(state_config(sched->state)))
+        return;
+    for (uint32_t n = 0; n < sched->lanes.len; n++) {
+        const struct lane *lane = &sched->lanes.items[n];
+        lane_doubt(sched, n, NO_ORDER);
+        if (lane->booked.len)
+            lane_doubt(sched, n, lane->booked.items[lane->booked.len - 1]);
+    }
+}
