@@ -550,12 +550,14 @@ static const struct {
     { "slices.wide_features", wide_features, WIDE },
     { "slices.wide_explain", wide_explain, WIDE },
     { "slices.wide_start", wide_start, WIDE },
+    { "slices.wide_test", wide_test, WIDE },
     { "slices.tree_before", wide_before, TREE },
     { "slices.tree_switch", wide_switch, TREE },
     { "slices.tree_leaves", wide_leaves, TREE },
     { "slices.tree_het3", wide_het3, TREE },
     { "slices.tree_explain", wide_explain, TREE },
     { "slices.tree_start", wide_start, TREE },
+    { "slices.tree_test", wide_test, TREE },
 };
 
 /* As the controller: what is due, then a slice, until there is neither. */

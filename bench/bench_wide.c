@@ -136,7 +136,12 @@ void wide_start(struct load *load)
     rig_wait(load->rig, 0);
     sched_forecast(load->rig->sched, load->rig->now_us);
     as_slice(load, from_ms);
-    from_ms = cpu_ms();
+}
+
+void wide_test(struct load *load)
+{
+    double from_ms = cpu_ms();
+
     rig_test(load->rig, "N=1000 ex t=600 uid=1 : N=1000 ex gres=gpu:h100:8 t=600 uid=1");
     as_slice(load, from_ms);
 }

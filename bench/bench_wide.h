@@ -19,7 +19,7 @@ void wide_features(struct load *load); /* each one of 200 */
 void wide_switch(struct load *load);   /* below one leaf, if it has to wait for that */
 void wide_leaves(struct load *load);   /* as few leaves as there can be */
 void wide_explain(struct load *load);  /* why the first of these wait */
-void wide_start(
-    struct load *load); /* when each job starts, and when one would that is asked about */
+void wide_start(struct load *load);    /* when each job starts */
+void wide_test(struct load *load);     /* when a heterogeneous one would, were it submitted */
 
 #endif

@@ -277,15 +277,17 @@ static void booking_put(struct sched *sched, const struct booking *booking)
  * to be ended unless LATER.
  */
 static int64_t search_start(struct sched *sched, unsigned which, struct order order,
-                            struct family *family, unsigned *budget, struct booked **of)
+                            struct family *family, unsigned *budget, struct booked **of,
+                            uint32_t *late_id)
 {
     const struct job *job = state_job(sched->state, order.id);
     uint64_t effort = MAX((uint64_t)*budget * STARTS_PER_COST, LOOKS_LEAST), was = sched->looked;
-    struct search *search =
-        search_begin(sched, which, job, order, sched->search_looks ? sched->search_looks : effort);
+    struct search *search = search_begin(sched, which, job, order, effort);
     struct view view = { .now_us = search->now_us, .order = order, .search = search };
+    const struct job *last = NULL;
 
-    int64_t start = start_of(sched, family, job, &view, of, NULL);
+    int64_t start = start_of(sched, family, job, &view, of, &last);
+    *late_id = last ? last->id : 0;
     search->cost += sched->looked - was;
     budget_take(budget, 1 + (sched->looked - was) / STARTS_PER_COST);
     return start;
@@ -301,7 +303,8 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
     booking.count = het_count(job);
-    booking.start_us = search_start(sched, SEARCH_BOOK, order, family, budget, &booking.of);
+    booking.start_us =
+        search_start(sched, SEARCH_BOOK, order, family, budget, &booking.of, &booking.late_id);
     booking.releases = search->releases;
     booking.cost = search->cost;
     if (booking.start_us == LATER) {
@@ -364,12 +367,15 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
     struct family *family = class_of(sched, pend_find(sched, booking->job_id))->family;
     struct search *search = &sched->searches[SEARCH_REVIEW];
     struct booked *of;
-    int64_t start = search_start(sched, SEARCH_REVIEW, booking->order, family, budget, &of);
+    uint32_t late_id;
+    int64_t start =
+        search_start(sched, SEARCH_REVIEW, booking->order, family, budget, &of, &late_id);
 
     if (start == LATER) { /* it stays as it is until that is known */
         booked_free(sched, of, booking->count);
         return true;
     }
+    booking->late_id = late_id;
     booking->cost = search->cost;
     booking->releases = search->releases;
     search_end(sched, search);

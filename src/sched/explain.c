@@ -222,10 +222,27 @@ static bool never_beside(const struct sched *sched, const struct job *first)
     return never;
 }
 
-static void explain_start(struct sched *sched, struct family *family, const struct job *job,
+/* One that is only asked about: it is nowhere yet. */
+static void explain_asked(struct sched *sched, struct family *family, const struct job *job,
                           int64_t now_us, struct arena *arena, struct explanation *out)
 {
-    const struct job *first = het_first(sched, job), *last = NULL;
+    struct view view = { .now_us = now_us, .forecast = true };
+    struct booked *of;
+    int64_t start = start_of(sched, family, job, &view, &of, NULL);
+
+    if (start != INT64_MAX) {
+        out->planned_start_us = start;
+        out->planned_nodes = node_list(sched, &of[offset_of(job)].parts, arena);
+    }
+    booked_free(sched, of, het_count(job));
+}
+
+/* *late_id: the component that the others wait for; *later: the start is not known yet. */
+static void explain_start(struct sched *sched, struct family *family, const struct job *job,
+                          int64_t now_us, struct arena *arena, struct explanation *out,
+                          uint32_t *late_id, bool *later)
+{
+    const struct job *first = het_first(sched, job);
     const struct booking *booking = first->id ? booking_of(sched, first->id) : NULL;
     const struct forecast *forecast = first->id ? forecast_of(sched, first->id) : NULL;
     struct str names = { 0 };
@@ -235,34 +252,31 @@ static void explain_start(struct sched *sched, struct family *family, const stru
         sched_planned_nodes(sched, job, &names);
         out->planned_nodes = arena_strdup(arena, str_text(&names));
         str_done(&names);
-    } else if (!out->never) {
-        struct view view = { .now_us = now_us, .forecast = true };
-        struct booked *of;
-        int64_t start = start_of(sched, family, first, &view, &of, &last);
-        if (start != INT64_MAX) {
-            out->planned_start_us = start;
-            out->planned_nodes = node_list(sched, &of[offset_of(job)].parts, arena);
-        }
-        out->never = start == INT64_MAX && never_beside(sched, first);
-        booked_free(sched, of, het_count(first));
+    } else if (!first->id) {
+        if (!out->never)
+            explain_asked(sched, family, first, now_us, arena, out);
+    } else if (!out->never && (forecast = answer_for(sched, first, now_us))) {
+        bool never = forecast->start_us == INT64_MAX;
+        out->planned_start_us = never ? 0 : MAX(forecast->start_us, now_us);
+        out->planned_nodes = never ? NULL : arena_strdup(arena, forecast->hosts[offset_of(job)]);
+        out->never = never && never_beside(sched, first);
+    } else {
+        *later = !out->never;
     }
+    *late_id = booking ? booking->late_id : forecast ? forecast->late_id : 0;
 }
 
 /* Which of its components it waits for. */
-static void add_het(struct sched *sched, struct family *family, const struct job *job,
-                    int64_t now_us, struct str *out)
+static void add_het(const struct sched *sched, const struct job *job, uint32_t late_id,
+                    struct str *out)
 {
-    const struct job *first = het_first(sched, job), *last = NULL;
-    struct view view = { .now_us = now_us, .forecast = true };
-    struct booked *of;
+    const struct job *late = late_id ? state_job(sched->state, late_id) : NULL;
 
     if (!job->more || !job->more->het_count)
         return;
     str_addf(out, "starts together with the other components of job %u", job->more->het_job_id);
-    start_of(sched, family, first, &view, &of, &last);
-    booked_free(sched, of, het_count(first));
-    if (last)
-        str_addf(out, "; %u+%u has to wait", last->more->het_job_id, last->more->het_offset);
+    if (late && late->more)
+        str_addf(out, "; %u+%u has to wait", late->more->het_job_id, late->more->het_offset);
 }
 
 static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
@@ -304,6 +318,8 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
 {
     struct str text = { 0 };
     struct family *family = family_for(sched, job);
+    uint32_t late_id = 0;
+    bool later = false;
 
     sched_forecast(sched, now_us);
     explain_count(sched, family);
@@ -311,7 +327,7 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     out->unusable = family->missing != NULL;
     out->jobs_ahead = explain_ahead(sched, family, job, &text);
     explain_add(out, arena, &text);
-    explain_start(sched, family, job, now_us, arena, out);
+    explain_start(sched, family, job, now_us, arena, out, &late_id, &later);
     explain_nodes(sched, family, &text);
     explain_add(out, arena, &text);
     explain_kept(sched, family, now_us, &text);
@@ -323,12 +339,13 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     explain_array(job, &text);
     explain_add(out, arena, &text);
     if (!out->planned_start_us && !out->never && job->id && !core_job_reason(sched->state, job))
-        str_add(&text, family->missing
+        str_add(&text, later ? "the start is being worked out: ask again in a moment"
+                       : family->missing
                            ? "the start cannot be foreseen: nodes it needs are not usable"
                            : "the start cannot be foreseen: jobs before it have no "
                              "time limit, or it is too far away");
     explain_add(out, arena, &text);
-    add_het(sched, family, job, now_us, &text);
+    add_het(sched, job, late_id, &text);
     explain_add(out, arena, &text);
     add_hold(sched, job, &text);
     explain_add(out, arena, &text);

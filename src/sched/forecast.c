@@ -7,121 +7,270 @@
  * those before it in place. Nothing is promised: what is foreseen holds up nobody.
  *
  * (1) hosts[].forecasts are there only while a forecast is made.
+ * (2) Who asks gets what was found with little effort, and what was foreseen before of the others. The rest is
+ *     worked out in the slices of the planner.
  */
 #include <stdlib.h>
 
 #include "sched/sched_priv.h"
 
-/* Jobs of a partition; hosts looked at; and how often that much is done again. */
-enum { FORECAST_MOST = 64, FORECAST_LOOKS = 20000, FORECAST_CHEAP = 1000 };
+/* Jobs of a partition; effort for all of them, and in one turn; and how often that much is done again. */
+enum {
+    FORECAST_MOST = 64,
+    FORECAST_LOOKS = 20000,
+    FORECAST_TURN = 2048,
+    FORECAST_CHEAP = 1000,
+};
+
+/* How long an answer about one job is given again. */
+#define ANSWER_US (2 * US_PER_S)
 
 const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id)
 {
     const struct pend *pend = pend_find(sched, job_id);
-    uint32_t at = pend ? pend->foreseen : 0;
+    size_t at = pend ? pend->foreseen : 0;
 
-    if (!at || at > sched->forecasts.len || sched->forecasts.items[at - 1].job_id != job_id)
-        return NULL;
-    return &sched->forecasts.items[at - 1];
+    if (at && at <= sched->forecasts.len && sched->forecasts.items[at - 1].job_id == job_id)
+        return &sched->forecasts.items[at - 1];
+    if (at && at <= sched->forecasts_old.len && sched->forecasts_old.items[at - 1].job_id == job_id)
+        return &sched->forecasts_old.items[at - 1]; /* (2) */
+    return NULL;
 }
 
-static void forecast_free(struct forecast *forecast)
+static void forecast_free(struct sched *sched, struct forecast *forecast)
 {
     for (uint32_t i = 0; i < forecast->count; i++)
         free(forecast->hosts[i]);
     free(forecast->hosts);
+    booked_free(sched, forecast->of, forecast->count);
+}
+
+static void forecasts_free(struct sched *sched, forecast_list *list)
+{
+    vec_each (struct forecast, forecast, list)
+        forecast_free(sched, forecast);
+    vec_done(list);
 }
 
 void forecasts_done(struct sched *sched)
 {
-    vec_each (struct forecast, forecast, &sched->forecasts)
-        forecast_free(forecast);
-    vec_done(&sched->forecasts);
+    forecasts_free(sched, &sched->forecasts);
+    forecasts_free(sched, &sched->forecasts_old);
+    search_end(sched, &sched->searches[SEARCH_FORECAST]);
+    sched->foresees = (struct foresees){ 0 };
     sched->forecast_at = 0;
 }
 
-static void keep_part(struct sched *sched, const struct booked *of, int64_t start_us,
-                      uint32_t job_id)
+/* (1) */
+static void forecast_put(struct sched *sched, const struct forecast *forecast)
 {
-    for (size_t i = 0; i < of->parts.list.len; i++) {
-        const struct chosen *part = &of->parts.list.items[i];
-        struct block block = { .start_us = start_us, .end_us = of->end_us, .job_id = job_id };
-        block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
-        vec_push(&sched->hosts.items[part->host].forecasts, block);
+    for (uint32_t k = 0; k < forecast->count; k++) {
+        const struct booked *of = &forecast->of[k];
+        for (size_t i = 0; i < of->parts.list.len; i++) {
+            const struct chosen *part = &of->parts.list.items[i];
+            struct block block = { .start_us = forecast->start_us, .end_us = of->end_us };
+            block.job_id = forecast->job_id;
+            block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
+            vec_push(&sched->hosts.items[part->host].forecasts, block);
+        }
     }
 }
 
-static void keep(struct sched *sched, const struct job *job, int64_t start_us,
-                 const struct booked *of)
+static void forecast_take(struct sched *sched, const struct forecast *forecast)
 {
-    struct forecast forecast = { .job_id = job->id, .start_us = start_us };
+    for (uint32_t k = forecast->count; k-- > 0;) {
+        const struct booked *of = &forecast->of[k];
+        for (size_t i = of->parts.list.len; i-- > 0;) {
+            struct host *host = &sched->hosts.items[of->parts.list.items[i].host];
+            amount_drop(sched, host->forecasts.items[--host->forecasts.len].amount);
+        }
+    }
+}
+
+static struct forecast forecast_make(const struct sched *sched, const struct job *job,
+                                     int64_t start_us, struct booked *of, const struct job *last)
+{
+    struct forecast forecast = { .job_id = job->id, .start_us = start_us, .of = of };
     struct str names = { 0 };
 
     forecast.count = het_count(job);
+    forecast.late_id = last ? last->id : 0;
     forecast.hosts = NEW_ARRAY(char *, forecast.count);
     for (uint32_t i = 0; i < forecast.count; i++) {
         str_clear(&names);
-        parts_names(sched, &of[i].parts, &names);
+        if (start_us != INT64_MAX)
+            parts_names(sched, &of[i].parts, &names);
         forecast.hosts[i] = mem_strdup(str_text(&names));
-        keep_part(sched, &of[i], start_us, job->id);
     }
     str_done(&names);
-    vec_push(&sched->forecasts, forecast);
-    pend_find(sched, job->id)->foreseen = (uint32_t)sched->forecasts.len;
+    return forecast;
 }
 
-static void foresee_lane(struct sched *sched, const struct lane *lane, uint64_t until)
+static void keep(struct sched *sched, struct forecast forecast)
 {
+    forecast_put(sched, &forecast);
+    vec_push(&sched->forecasts, forecast);
+    pend_find(sched, forecast.job_id)->foreseen = (uint32_t)sched->forecasts.len;
+}
+
+/* False: it goes on in the next turn. */
+static bool foresee_job(struct sched *sched, struct family *family, struct order order,
+                        uint64_t *effort)
+{
+    const struct job *job = state_job(sched->state, order.id);
+    struct search *search = search_begin(sched, SEARCH_FORECAST, job, order, *effort);
+    struct view view = { .now_us = search->now_us, .forecast = true, .search = search };
+    uint64_t was = sched->looked;
+    struct booked *of;
+
+    const struct job *last = NULL;
+
+    int64_t start = start_of(sched, family, job, &view, &of, &last);
+    sched->foresees.cost += sched->looked - was;
+    *effort -= MIN(*effort, sched->looked - was);
+    if (start != INT64_MAX && start != LATER)
+        keep(sched, forecast_make(sched, job, start, of, last));
+    else
+        booked_free(sched, of, het_count(job));
+    if (start != LATER)
+        search_end(sched, search);
+    return start != LATER;
+}
+
+/* Jobs of the lane from where it was left; false: it goes on in the next turn. */
+static bool foresee_lane(struct sched *sched, const struct lane *lane, uint64_t until,
+                         uint64_t *effort)
+{
+    struct foresees *at = &sched->foresees;
     struct lane_walk walk;
     struct class *class;
-    unsigned count = 0;
+    bool all = true;
 
     lane_walk_begin(&walk, lane);
-    while (count++ < FORECAST_MOST && sched->looked < until) {
+    for (unsigned count = 0; all && count < FORECAST_MOST && at->cost < until; count++) {
         struct order order = lane_walk_next(&walk, &class);
         if (order_is_last(order))
             break;
-        const struct pend *pend = pend_find(sched, order.id);
-        if (pend->booked || forecast_of(sched, order.id))
+        if (!order_before(at->order, order))
             continue;
-        const struct job *job = state_job(sched->state, order.id);
-        struct view view = { .now_us = sched->now_us, .forecast = true };
-        struct booked *of;
-        int64_t start = start_of(sched, class->family, job, &view, &of, NULL);
-        if (start != INT64_MAX)
-            keep(sched, job, start, of);
-        booked_free(sched, of, het_count(job));
+        const struct pend *pend = pend_find(sched, order.id);
+        uint32_t seen = pend->foreseen;
+        bool done = seen && seen <= sched->forecasts.len &&
+                    sched->forecasts.items[seen - 1].job_id == order.id;
+        all = pend->booked || done || (*effort && foresee_job(sched, class->family, order, effort));
+        if (all)
+            at->order = order;
     }
     lane_walk_done(&walk);
+    return all;
 }
 
-/* (1) */
-static void clear_hosts(struct sched *sched)
+void forecast_on(struct sched *sched, uint64_t effort)
 {
-    vec_each (struct host, host, &sched->hosts) {
-        for (size_t i = 0; i < host->forecasts.len; i++)
-            amount_drop(sched, host->forecasts.items[i].amount);
-        vec_done(&host->forecasts);
+    struct foresees *at = &sched->foresees;
+    bool all = true;
+
+    if (!at->under_way)
+        return;
+    if (at->generation != state_generation(sched->state)) {
+        forecasts_done(sched);
+        return;
     }
+    vec_each (struct forecast, forecast, &sched->forecasts)
+        forecast_put(sched, forecast);
+    while (all && at->lane < sched->lanes.len) {
+        all = foresee_lane(sched, &sched->lanes.items[at->lane],
+                           (FORECAST_LOOKS * (at->lane + 1)) / sched->lanes.len, &effort);
+        at->lane += all;
+        at->order = all ? NO_ORDER : at->order;
+    }
+    for (size_t i = sched->forecasts.len; i-- > 0;)
+        forecast_take(sched, &sched->forecasts.items[i]);
+    if (!all)
+        return;
+    vec_each (struct forecast, forecast, &sched->forecasts) {
+        booked_free(sched, forecast->of, forecast->count);
+        forecast->of = NULL;
+    }
+    forecasts_free(sched, &sched->forecasts_old);
+    at->under_way = false;
+    sched->forecast_cost = at->cost;
 }
 
 void sched_forecast(struct sched *sched, int64_t now_us)
 {
-    uint64_t before = sched->looked;
-
-    if (!reading_is_done(sched) || sched->forecast_at == sched->changes + 1 ||
+    if (sched->foresees.under_way) /* who does not plan has no slices */
+        forecast_on(sched, FORECAST_TURN);
+    if (!reading_is_done(sched) || sched->foresees.under_way ||
+        sched->forecast_at == sched->changes + 1 ||
         (sched->forecast_at && sched->forecast_cost > FORECAST_CHEAP &&
          now_us < sched->forecast_us + US_PER_S))
         return;
-    forecasts_done(sched);
+    forecasts_free(sched, &sched->forecasts_old);
+    sched->forecasts_old = sched->forecasts;
+    sched->forecasts = (forecast_list){ 0 };
     sched->now_us = MAX(sched->now_us, now_us);
-    for (size_t i = 0; i < sched->lanes.len; i++)
-        foresee_lane(sched, &sched->lanes.items[i],
-                     before + (FORECAST_LOOKS * (i + 1)) / sched->lanes.len);
-    clear_hosts(sched);
     sched->forecast_at = sched->changes + 1;
     sched->forecast_us = now_us;
-    sched->forecast_cost = sched->looked - before;
+    sched->foresees = (struct foresees){ .under_way = true };
+    sched->foresees.generation = state_generation(sched->state);
+    forecast_on(sched, FORECAST_TURN);
+}
+
+/* ---- one job that somebody asks about ---- */
+
+void answer_done(struct sched *sched)
+{
+    forecast_free(sched, &sched->answer.forecast);
+    sched->answer = (struct answer){ 0 };
+}
+
+/* Begins, or goes on; the search is paused when it must again. */
+static void answer_search(struct sched *sched, const struct job *job, uint64_t effort)
+{
+    struct search *search =
+        search_begin(sched, SEARCH_EXPLAIN, job, (struct order){ 0, job->id }, effort);
+    struct view view = { .now_us = search->now_us, .forecast = true, .search = search };
+    struct family *family = family_for(sched, job);
+    const struct job *last = NULL;
+    struct booked *of;
+
+    int64_t start = start_of(sched, family, job, &view, &of, &last);
+    if (start != LATER) {
+        answer_done(sched);
+        sched->answer.forecast = forecast_make(sched, job, start, of, last);
+        sched->answer.forecast.of = NULL;
+        sched->answer.until_us = sched->now_us + ANSWER_US;
+        search_end(sched, search);
+    }
+    booked_free(sched, of, het_count(job));
+    family_free(family);
+}
+
+void answer_on(struct sched *sched, uint64_t effort)
+{
+    struct search *search = &sched->searches[SEARCH_EXPLAIN];
+    const struct job *job = search->job_id ? state_job(sched->state, search->job_id) : NULL;
+
+    if (job && job->state == JOB_PENDING)
+        answer_search(sched, job, effort);
+    else if (search->job_id)
+        search_end(sched, search);
+}
+
+const struct forecast *answer_for(struct sched *sched, const struct job *job, int64_t now_us)
+{
+    const struct forecast *forecast = &sched->answer.forecast;
+
+    sched->now_us = MAX(sched->now_us, now_us);
+    if (forecast->job_id != job->id || now_us >= sched->answer.until_us)
+        answer_search(sched, job, FORECAST_TURN);
+    return forecast->job_id == job->id ? forecast : NULL;
+}
+
+bool sched_is_asked(const struct sched *sched)
+{
+    return sched->foresees.under_way || sched->searches[SEARCH_EXPLAIN].job_id;
 }
 
 bool sched_is_planned(const struct sched *sched, const struct node *node)

@@ -318,7 +318,7 @@ static int64_t halve(struct together *t)
     return tried == TRIED_YES ? halving->best_us : INT64_MAX;
 }
 
-static int64_t find_start(struct together *t, const struct job **last)
+static int64_t find_start(struct together *t)
 {
     struct het_at *at = t->at;
 
@@ -330,8 +330,7 @@ static int64_t find_start(struct together *t, const struct job **last)
             return LATER;
         if (tried == TRIED_YES)
             return at->start_us;
-        if (last)
-            *last = t->jobs[late];
+        at->late = late + 1;
         if (at->next_us == INT64_MAX)
             return INT64_MAX;
         at->start_us = at->next_us;
@@ -382,7 +381,9 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
     if (able && now_only)
         start = try_orders(&t, &late) == TRIED_YES ? from->now_us : INT64_MAX;
     else if (able)
-        start = find_start(&t, last);
+        start = find_start(&t);
+    if (last && t.at->late)
+        *last = jobs[t.at->late - 1];
     for (uint32_t i = 0; i < count; i++) {
         if (start != INT64_MAX && start != LATER) {
             struct booked was = of[i];

@@ -196,7 +196,7 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
             before = MIN(before, last);
         }
     }
-    sched->looked += need->node_count / 4;
+    q->at->passes++;
     free(wishes);
 }
 
@@ -219,7 +219,7 @@ static void gather_ends(const struct question *q, uint32_t tasks, offer_list *ou
             vec_push(out, ((struct offer){ MAX(glance->last_end_us, from), number }));
         }
     }
-    sched->looked += need->node_count / 4;
+    q->at->passes++;
 }
 
 static size_t count_by(const offer_list *list, int64_t start_us)
@@ -282,6 +282,7 @@ void offers_gather(const struct question *q, uint32_t tasks, bool few)
     if (q->at->gathered && (!q->view.search || q->at->changes == q->view.search->changes))
         return;
     q->at->gathered = q->at->counted = false;
+    q->at->passes = 0;
     bool soonest = few && shape->min_nodes > 1 &&
                    shape->min_nodes >= need->node_count / SOONEST_PART && need->whole_nodes &&
                    gather_soonest(q, tasks, offers);
@@ -297,4 +298,6 @@ void offers_gather(const struct question *q, uint32_t tasks, bool few)
     }
     q->at->changes = q->view.search ? q->view.search->changes : 0;
     q->at->gathered = !search_paused(q->view.search);
+    if (q->at->gathered)
+        q->sched->looked += (uint64_t)q->at->passes * (need->node_count / 4);
 }

@@ -11,6 +11,9 @@
 
 #include "sched/sched_priv.h"
 
+/* Effort in a slice for what somebody asked about, however much else there is to do. */
+enum { ASKED_LEAST = 256 };
+
 /* ---- the commands ---- */
 
 static char *set_text(struct sched *sched, const struct bitset *set)
@@ -555,16 +558,22 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
         plan_on(sched, &budget);
         hunts = preempt_plan(sched, &budget);
     }
+    forecast_on(sched, MAX(budget, ASKED_LEAST));
+    answer_on(sched, MAX(budget, ASKED_LEAST));
     sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;
     sched->plan.preempt_count = sched->preempts.len;
     sched->plan.starts = (CmdStart *const *)sched->starts.items;
     sched->plan.count = sched->starts.len;
     sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
                                    heap_top(&sched->offers) || sched->unsure.len);
+    sched->plan.works = sched->searches[SEARCH_BOOK].paused ||
+                        sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
+                        sched_is_asked(sched);
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
                        hunts || limits_to_review(sched) || sched->searches[SEARCH_REVIEW].paused ||
                        sched->keeping.job_id || sched->review_soon;
-    sched->plan.more = sched->plan.more && !waits_us;
+    sched->plan.more = (sched->plan.more && !waits_us) || sched_is_asked(sched);
+    sched->plan.works = sched->plan.works && sched->plan.more;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
     sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);

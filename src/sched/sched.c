@@ -39,6 +39,7 @@ static unsigned bookings_of(const struct sched *sched, size_t partition)
 static void forget_all(struct sched *sched)
 {
     searches_done(sched);
+    answer_done(sched);
     forecasts_done(sched);
     bookings_done(sched);
     flights_done(sched);
@@ -109,6 +110,7 @@ static void set_aside(struct sched *sched)
         trash_free(sched->trash);
     sched->trash = NULL;
     searches_done(sched);
+    answer_done(sched);
     forecasts_done(sched);
     bookings_done(sched);
     flights_done(sched);

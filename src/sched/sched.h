@@ -31,6 +31,7 @@ struct plan {
     CmdPreempt *const *preempts; /* the same */
     size_t preempt_count;
     bool more;       /* the budget ran out: ask again */
+    bool works;      /* more, and every slice brings it nearer to its end */
     int64_t wake_us; /* ask again then even if nothing happens; INT64_MAX never */
 };
 
@@ -79,9 +80,12 @@ int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const 
 
 /*
  * Foresees when the first waiting jobs of each partition start, if much happened since it was done
- * last. Looks at no more than some ten thousand hosts.
+ * last. Looks at no more than some thousand hosts; sched_plan() goes on with it.
  */
 void sched_forecast(struct sched *sched, int64_t now_us);
+
+/* Is something that was asked about still being worked out? sched_plan() goes on with it. */
+bool sched_is_asked(const struct sched *sched);
 
 /* Is something kept free on the node for a job that is booked? */
 bool sched_is_planned(const struct sched *sched, const struct node *node);

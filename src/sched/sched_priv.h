@@ -133,10 +133,30 @@ int64_t start_of(struct sched *sched, struct family *family, const struct job *j
 /* ---- forecast.c: starts of jobs that are not booked, as far as they can be foreseen ---- */
 
 struct forecast {
-    uint32_t job_id, count;
+    uint32_t job_id, count, late_id;
     int64_t start_us;
-    char **hosts; /* names, of each component */
+    char **hosts;      /* names, of each component */
+    struct booked *of; /* the same, until all are made */
 };
+typedef VEC(struct forecast) forecast_list;
+/* How far they were made. */
+struct foresees {
+    bool under_way;
+    uint32_t lane;
+    struct order order; /* up to this one */
+    uint64_t cost, generation;
+};
+/* Goes on with them, in a slice. */
+void forecast_on(struct sched *sched, uint64_t effort);
+/* The start of one job that somebody asked about, and which is neither booked nor foreseen. */
+struct answer {
+    struct forecast forecast; /* start_us INT64_MAX: never */
+    int64_t until_us;         /* it is not right for long */
+};
+/* When it starts; NULL: that is not known yet, and goes on in the slices of the planner. */
+const struct forecast *answer_for(struct sched *sched, const struct job *job, int64_t now_us);
+void answer_on(struct sched *sched, uint64_t effort);
+void answer_done(struct sched *sched);
 const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id);
 void forecasts_done(struct sched *sched);
 
@@ -244,6 +264,7 @@ struct booking {
     uint64_t cost;     /* hosts that were looked at */
     uint32_t count;    /* of components that start together; 1 for most jobs */
     bool kept;         /* on all of its hosts */
+    uint32_t late_id;  /* the component that the others wait for; 0: none */
     struct booked *of; /* one for each */
 };
 /* The booking whose hosts are being blocked, and which is the next. */
@@ -573,7 +594,9 @@ struct sched {
     bool review_soon;      /* something was released while a booking was made */
     size_t limits_at;      /* the booking whose limits are looked at next */
     uint64_t booked_epoch; /* epoch + 1 in which all who could not be booked were looked at */
-    VEC(struct forecast) forecasts;
+    forecast_list forecasts, forecasts_old;
+    struct foresees foresees;
+    struct answer answer;
     uint64_t changes;          /* grows with every event that may change a start */
     uint64_t forecast_at;      /* changes + 1 when the forecasts were made; 0: never */
     int64_t forecast_us;       /* and when */

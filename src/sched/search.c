@@ -104,6 +104,8 @@ struct search *search_begin(struct sched *sched, unsigned which, const struct jo
         search->urgency += search->urgency < 40;
         search->lost = 0;
     }
+    if (sched->search_looks)
+        effort = sched->search_looks;
     search->worked = search->paused = false;
     search->left = (int64_t)(MIN(effort, (uint64_t)UINT32_MAX) << MIN(search->urgency, 30));
     return search;
@@ -130,7 +132,8 @@ void search_lost(const struct sched *sched, struct search *search)
 
 void search_hold(struct sched *sched)
 {
-    sched->touches_held = true;
+    for (unsigned i = 0; i < SEARCHES; i++)
+        sched->touches_held = sched->touches_held || sched->searches[i].job_id;
 }
 
 void search_unhold(struct sched *sched, bool happened)
@@ -143,7 +146,7 @@ void search_unhold(struct sched *sched, bool happened)
 
 void search_touch(struct sched *sched, uint32_t number)
 {
-    if (sched->touches_held && (sched->searches[0].job_id || sched->searches[1].job_id)) {
+    if (sched->touches_held) {
         vec_push(&sched->touches, number);
         return;
     }

@@ -64,6 +64,7 @@ struct profile_at {
     enum stage stage;
     offer_list offers; /* of this stage, if they are known */
     bool gathered, counted, sorted;
+    unsigned passes;  /* over all hosts, for them */
     uint64_t changes; /* of hosts, when they were gathered */
     int64_t first_us; /* enough of them have it */
     unsigned tries;   /* in vain; the last one: */
@@ -85,7 +86,7 @@ struct het_at {
     uint32_t at;       /* so many of them, in that order, are in place */
     int64_t start_us, next_us;
     unsigned tries; /* starts */
-    bool halves;
+    uint32_t late;  /* the component that could not start with the others last, + 1; 0: none */
     struct halving halving;
 };
 void het_at_done(struct sched *sched, struct het_at *at);
@@ -111,8 +112,8 @@ struct search {
     struct profile_at profile;
     struct het_at het;
 };
-/* One for jobs that are to be booked, one for reviews: they do not hinder each other. */
-enum { SEARCH_BOOK, SEARCH_REVIEW, SEARCHES };
+/* One for jobs that are to be booked, one for reviews, and so on: they do not hinder each other. */
+enum { SEARCH_BOOK, SEARCH_REVIEW, SEARCH_FORECAST, SEARCH_EXPLAIN, SEARCHES };
 
 /* Goes on with the job, or begins; with so much effort in this slice. */
 struct search *search_begin(struct sched *sched, unsigned which, const struct job *job,

@@ -8,7 +8,8 @@
  *     of the loop. Where time does not pass (simulation) it grows to PLAN_BUDGET.
  * (3) No more than STARTS_IN_FLIGHT starts wait to be committed; more would only fill the batch.
  * (4) When several passes over all jobs started nothing and the planner still wants to go on, it
- *     is asked again in IDLE_WAIT_US, or when something happens; the loop must not spin.
+ *     is asked again in IDLE_WAIT_US, or when something happens; the loop must not spin. What it
+ *     works out over several slices comes to an end: that is no reason to wait.
  */
 #include "spurctld/ctl_priv.h"
 #include "sys/clock.h"
@@ -36,8 +37,9 @@ static bool goes_nowhere(struct ctl *ctl, const struct plan *plan)
 {
     size_t pass = state_counts(ctl->state).records / PLAN_BUDGET + 1;
 
-    ctl->idle_slices =
-        plan->more && plan->count + plan->preempt_count == 0 ? ctl->idle_slices + 1 : 0;
+    bool idle = plan->more && !plan->works && plan->count + plan->preempt_count == 0;
+
+    ctl->idle_slices = idle ? ctl->idle_slices + 1 : 0;
     return ctl->idle_slices > IDLE_SLICES + 4 * pass;
 }
 

@@ -165,6 +165,13 @@ void ctl_lists_timer(struct ctl *ctl)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
+/* What was not found out at once is in the next slices. */
+static void plan_on_if_asked(struct ctl *ctl)
+{
+    if (ctl->leading && sched_is_asked(ctl->sched))
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, ctl_now(ctl));
+}
+
 void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const ListJobsRequest *request = (const void *)message;
@@ -182,6 +189,7 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     listing->changes = request->has_changed_since;
     listing->index = state_head(ctl->state).index;
     sched_forecast(ctl->sched, ctl_now(ctl));
+    plan_on_if_asked(ctl);
     listing->parts = request->with_priority ? JOB_PACK_PRIORITY
                      : request->with_spec   ? JOB_PACK_FULL
                                             : JOB_PACK_BRIEF;
@@ -248,8 +256,10 @@ static Job *full_job(struct ctl *ctl, const struct job *job, uint32_t task, stru
     struct job_words words = { .as_task = task != NO_TASK, .task = task };
     struct str nodes = { 0 };
 
-    if (job->state == JOB_PENDING)
+    if (job->state == JOB_PENDING) {
         sched_forecast(ctl->sched, ctl_now(ctl));
+        plan_on_if_asked(ctl);
+    }
     ask_planner(ctl, job, &nodes, &words);
     words.planned_nodes = arena_strdup(arena, str_text(&nodes));
     if (words.reason_text)
@@ -409,6 +419,7 @@ void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
         return;
     }
     sched_explain(ctl->sched, job, ctl_now(ctl), ask->arena, &about);
+    plan_on_if_asked(ctl);
     reply.job = full_job(ctl, job, asked_task(job, &ref), ask->arena);
     reply.sentence = (char *)about.sentence;
     reply.n_details = about.detail_count;

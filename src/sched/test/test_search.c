@@ -289,5 +289,78 @@ static void a_release_is_seen(void **state)
     }
 }
 
-UNIT_MAIN(UNIT(slices_change_nothing), UNIT(something_comes_between),
-          UNIT(it_ends_whatever_happens), UNIT(a_release_is_seen))
+/* "id@start;" of all that wait, as it is said of them. */
+static char *foreseen(struct rig *rig)
+{
+    struct str text = { 0 };
+
+    for (const struct job *job = state_job_from(rig->state, 1); job;
+         job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
+        if (job->state != JOB_PENDING)
+            continue;
+        str_addf(&text, "%u@%lld ", job->id, (long long)sched_planned_start(rig->sched, job));
+        sched_planned_nodes(rig->sched, job, &text);
+        str_add(&text, "; ");
+    }
+    char *copy = mem_strdup(str_text(&text));
+    str_done(&text);
+    return copy;
+}
+
+static int64_t explained(struct rig *rig, uint32_t id)
+{
+    struct arena arena;
+    struct explanation about;
+
+    arena_init(&arena);
+    sched_explain(rig->sched, rig_job(rig, id), rig->now_us, &arena, &about);
+    int64_t start = about.planned_start_us;
+    arena_done(&arena);
+    return start;
+}
+
+/* The last that waits is neither booked nor foreseen. */
+static void what_is_asked_is_answered_in_slices(void **state)
+{
+    static const unsigned looks[] = { 0, 1, 30 };
+    unsigned known = 0;
+
+    (void)state;
+    for (uint64_t from = 1; from <= last_seed(12); from++) {
+        char *first = NULL;
+        int64_t start = 0;
+        for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+            struct rig *rig = history(from);
+            for (unsigned k = 0; k < 66; k++)
+                rig_submit(rig, "N=9 ex t=60 uid=4");
+            uint32_t id = rig_submit(rig, wide[from % ARRAY_LEN(wide)]);
+            rig_plan(rig);
+            rig_wait(rig, 2);
+            rig_plan(rig);
+            rig->sched->search_looks = looks[i];
+            sched_forecast(rig->sched, rig->now_us);
+            slices_of(rig);
+            assert_false(sched_is_asked(rig->sched));
+            char *text = foreseen(rig);
+            if (id)
+                explained(rig, id);
+            slices_of(rig);
+            int64_t said = id ? explained(rig, id) : 0;
+            assert_false(sched_is_asked(rig->sched));
+            known += said > 0;
+            if (first)
+                assert_string_equal(text, first);
+            if (first)
+                assert_int_equal(said, start);
+            start = said;
+            free(first);
+            first = text;
+            rig_free(rig);
+        }
+        free(first);
+    }
+    assert_true(known > 10);
+}
+
+UNIT_MAIN(UNIT(what_is_asked_is_answered_in_slices), UNIT(slices_change_nothing),
+          UNIT(something_comes_between), UNIT(it_ends_whatever_happens), UNIT(a_release_is_seen))
