@@ -505,7 +505,9 @@ static void plan_on(struct sched *sched, unsigned *budget)
         wants_absorb(sched, budget);
         limits_review(sched, budget);
         struct family *family = hottest(sched, &order);
-        struct family *other = wants_offer(sched, &offered, &host);
+        struct family *other = wants_offer(sched, &offered, &host, budget);
+        if (!other && !*budget && heap_top(&sched->offers))
+            break; /* which job is next is not known yet */
         if (other && (!family || order_before(offered, order))) {
             family = other;
             order = offered;

@@ -38,7 +38,9 @@ void wants_del(struct sched *sched, struct family *family);
 /* Finds out who could use what was freed. */
 void wants_absorb(struct sched *sched, unsigned *budget);
 /* The first job that a freed host could serve, and the host; NULL when there is none. */
-struct family *wants_offer(struct sched *sched, struct order *order, struct host **host);
+/* Stops when the budget is used up: which one is first is not known then. */
+struct family *wants_offer(struct sched *sched, struct order *order, struct host **host,
+                           unsigned *budget);
 /* Is a freed host on offer that may have room for a job of the family? */
 bool wants_may_offer(struct sched *sched, struct family *family);
 /* It was tried: the host looks for the next one. */

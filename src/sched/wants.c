@@ -6,6 +6,10 @@
  * that got more room is held against these, those that want few CPUs first. Families that need
  * several hosts are tried again when enough of them got more room. To the others the host is
  * offered: the first job in order that it may have room for is tried, then the next.
+ *
+ * (1) An offer of a job that went elsewhere is looked for again when it comes first: with many hosts that are
+ *     all offered the same job that is done for each of them whenever one starts. When so many are free
+ *     (offers_most), their families are simply tried in order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -322,9 +326,12 @@ bool wants_may_offer(struct sched *sched, struct family *family)
     return false;
 }
 
-struct family *wants_offer(struct sched *sched, struct order *order, struct host **host)
+struct family *wants_offer(struct sched *sched, struct order *order, struct host **host,
+                           unsigned *budget)
 {
+    enum { OFFERS_PER_COST = 8 };
     const struct heap_item *top;
+    unsigned looks = 0;
 
     while ((top = heap_top(&sched->offers))) {
         struct heap_item was = *top;
@@ -340,6 +347,10 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
                 was.key; /* others have taken it meanwhile: as if it had been tried */
         }
         find_offer(sched, (uint32_t)(*host - sched->hosts.items), *host);
+        if (++looks % OFFERS_PER_COST == 0)
+            budget_take(budget, 1 + (*host)->kind->wants.len / HOSTS_PER_COST);
+        if (!*budget)
+            break;
     }
     return NULL;
 }
@@ -348,6 +359,29 @@ void wants_offered(struct sched *sched, struct host *host, struct order order)
 {
     host->offered = order;
     find_offer(sched, (uint32_t)(host - sched->hosts.items), host);
+}
+
+/* (1): more than families could be tried for. */
+static size_t offers_most(const struct kind *kind)
+{
+    enum { OFFERS_MOST = 128 };
+
+    return OFFERS_MOST + 4 * kind->wants.len;
+}
+
+static void heat_single(struct sched *sched, uint32_t number, struct host *host, struct has has)
+{
+    uint64_t generation = state_generation(sched->state);
+
+    for (size_t i = 0; i < host->kind->wants.len; i++) {
+        const struct want *want = &host->kind->wants.items[i];
+        if (want->cpus > has.cpus)
+            break;
+        if (may_fit(host, want, has) && want->family->end_by_us != INT64_MAX &&
+            is_among(sched, want, number, generation))
+            family_heat(sched, want->family, end_by(host, want, has));
+    }
+    heap_del(&sched->offers, &host->offer_at);
 }
 
 static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
@@ -369,7 +403,10 @@ static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
         if (may_fit(host, want, has) && want->family->end_by_us != INT64_MAX)
             wake(sched, number, host, want, has);
     }
-    find_offer(sched, number, host);
+    if (sched->offers.items.len < offers_most(kind))
+        find_offer(sched, number, host);
+    else
+        heat_single(sched, number, host, has);
     budget_take(budget, 1 + (kind->wants.len + kind->wide.len) / HOSTS_PER_COST);
 }
 
