@@ -3,7 +3,8 @@
  * link.c - sockets on the loop: reads at once, writes once per iteration
  *
  * (1) A link is in loop->dirty at most once; the idle handle runs while that list is not empty, so
- *     that the loop does not wait before the prepare handle has written it out.
+ *     that the loop does not wait before the prepare handle has written it out. Links are written for
+ *     FLUSH_NS in one turn of the loop, who became dirty first is first.
  * (2) Reading and writing go through two buffers of the loop, so an idle connection has none.
  * (3) While the socket is full nothing more is taken from h2: flow control holds the producers.
  * (4) link_close() may be called from inside h2's events, so h2 is freed when the handle is closed,
@@ -24,6 +25,7 @@
 enum {
     ROUNDS = 16,       /* buffers written for one link before others have their turn */
     READ_NS = 1500000, /* (5) */
+    FLUSH_NS = 1500000,
 };
 
 static void flush(struct link *link);
@@ -80,23 +82,38 @@ static void on_idle(uv_idle_t *handle)
     (void)handle; /* (1) */
 }
 
+static void undirty(struct link *link)
+{
+    struct rpc_loop *loop = link->loop;
+
+    if (!link->dirty)
+        return;
+    link->dirty = false;
+    *(link->dirty_before ? &link->dirty_before->dirty_next : &loop->dirty) = link->dirty_next;
+    *(link->dirty_next ? &link->dirty_next->dirty_before : &loop->dirty_last) = link->dirty_before;
+    link->dirty_next = link->dirty_before = NULL;
+}
+
 static void on_prepare(uv_prepare_t *handle)
 {
     struct rpc_loop *loop = handle->data;
-    struct link *link = TAKE(loop->dirty);
+    const struct link *last =
+        loop->dirty_last; /* one that is not done comes behind it, once more */
+    uint64_t begin = last ? uv_hrtime() : 0;
 
     loop->round += !loop->late; /* (5) */
     loop->behind = loop->late;
     loop->late = false;
     loop->read_ns = 0;
-    uv_idle_stop(&loop->idle);
-    while (link) {
-        struct link *next = link->dirty_next;
-        link->dirty = false;
-        link->dirty_next = NULL;
+    loop->accepted = 0;
+    for (bool more = last != NULL; more;) {
+        struct link *link = loop->dirty;
+        more = link != last && uv_hrtime() - begin < FLUSH_NS;
+        undirty(link);
         flush(link);
-        link = next;
     }
+    if (!loop->dirty)
+        uv_idle_stop(&loop->idle);
 }
 
 struct rpc_loop *rpc_loop_new(uv_loop_t *uv)
@@ -151,20 +168,14 @@ void link_dirty(struct link *link)
     if (link->dirty || link->closing)
         return;
     link->dirty = true;
-    link->dirty_next = loop->dirty;
-    loop->dirty = link;
+    link->dirty_next = NULL;
+    link->dirty_before = loop->dirty_last;
+    if (loop->dirty_last)
+        loop->dirty_last->dirty_next = link;
+    else
+        loop->dirty = link;
+    loop->dirty_last = link;
     uv_idle_start(&loop->idle, on_idle);
-}
-
-static void undirty(struct link *link)
-{
-    for (struct link **at = &link->loop->dirty; link->dirty && *at; at = &(*at)->dirty_next) {
-        if (*at == link) {
-            *at = link->dirty_next;
-            link->dirty = false;
-            break;
-        }
-    }
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -45,7 +45,7 @@ struct link {
     struct tls_ctx *tls_ctx; /* LINK_TLS: needed; LINK_DETECT: may be NULL */
     const char *tls_peer;    /* client: whom we mean to reach; until ready */
     struct tls *tls;
-    struct link *dirty_next;
+    struct link *dirty_next, *dirty_before;
     uv_write_t write;
     char *pending; /* what the socket did not take at once */
     int64_t read_at_ms;
@@ -61,7 +61,8 @@ struct rpc_loop {
     uv_timer_t timer;
     struct timers timers;
     int64_t armed_ms;
-    struct link *dirty;
+    struct link *dirty, *dirty_last; /* first and last of those that have something to send */
+    unsigned accepted;               /* connections, in this turn */
     uint64_t read_ns, round; /* when reading began in this turn, 0 not yet; see link.c (5) */
     bool late, behind;       /* somebody was not read in this turn; in the one before */
     unsigned refs;           /* its three handles, servers, clients and links */

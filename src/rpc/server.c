@@ -7,6 +7,7 @@
  *     still hold may be answered after that.
  */
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,12 @@
 #include "rpc/server_priv.h"
 #include "sys/log.h"
 
-enum { BACKLOG = 1024, BUFFERED_BYTES = 64 * 1024 * 1024 };
+enum {
+    BACKLOG = 1024,
+    BUFFERED_BYTES = 64 * 1024 * 1024,
+    ACCEPT_MOST = 64, /* connections in a turn of the loop; others wait in the kernel */
+    DROP_MOST = 200,  /* when it stops */
+};
 
 void server_ref(struct rpc_server *server)
 {
@@ -116,7 +122,19 @@ static void on_connection(uv_stream_t *stream, int status)
         log_error("rpc.accept", "failed: %s", uv_strerror(status));
         return;
     }
-    conn_accept(listener->server, stream, listener->path != NULL);
+    if (listener->server->loop->accepted++ < ACCEPT_MOST)
+        conn_accept(listener->server, stream, listener->path != NULL);
+    else /* libuv listens no more until it is taken */
+        loop_timer_set(listener->server->loop, &listener->later,
+                       loop_now_ms(listener->server->loop));
+}
+
+static void on_later(struct timer *timer)
+{
+    struct listener *listener = CONTAINER_OF(timer, struct listener, later);
+
+    listener->server->loop->accepted++;
+    conn_accept(listener->server, &listener->uv.stream, listener->path != NULL);
 }
 
 static void on_listener_closed(uv_handle_t *handle)
@@ -235,6 +253,7 @@ int rpc_server_listen(struct rpc_server *server, const char *address_text, struc
         return -(int)ERR_INVALID;
     struct listener *listener = NEW(struct listener);
     listener->server = server;
+    listener->later.fire = on_later;
     int rc = address.path[0] ? listen_unix(listener, &address, err)
                              : listen_tcp(listener, &address, err);
     listener->uv.handle.data = listener;
@@ -275,18 +294,28 @@ void server_check_stopped(struct rpc_server *server)
         server->stopped(server->stopped_ctx);
 }
 
-static void drop_all(struct rpc_server *server)
+/* True when there are more. */
+static bool drop_some(struct rpc_server *server, unsigned most)
 {
     struct err err;
 
     err_set(&err, ERR_SHUTTING_DOWN, "the server is shutting down");
-    for (struct conn *conn = server->conns; conn; conn = conn->next)
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        if (conn->link.closing)
+            continue;
+        if (most-- == 0)
+            return true;
         link_close(&conn->link, &err);
+    }
+    return false;
 }
 
 static void on_grace_over(struct timer *timer)
 {
-    drop_all(CONTAINER_OF(timer, struct rpc_server, grace));
+    struct rpc_server *server = CONTAINER_OF(timer, struct rpc_server, grace);
+
+    if (drop_some(server, DROP_MOST)) /* the rest in the next turn of the loop */
+        loop_timer_set(server->loop, &server->grace, loop_now_ms(server->loop) + 1);
 }
 
 void rpc_server_stop(struct rpc_server *server, unsigned grace_ms, void (*stopped)(void *ctx),
@@ -303,6 +332,7 @@ void rpc_server_stop(struct rpc_server *server, unsigned grace_ms, void (*stoppe
             server->listeners = listener->next;
             if (listener->path)
                 unlink(listener->path);
+            loop_timer_clear(server->loop, &listener->later);
             uv_close(&listener->uv.handle, on_listener_closed);
         }
         for (struct conn *conn = server->conns; conn; conn = conn->next)
@@ -311,7 +341,7 @@ void rpc_server_stop(struct rpc_server *server, unsigned grace_ms, void (*stoppe
     if (grace_ms && server->conns)
         loop_timer_set(server->loop, &server->grace, loop_now_ms(server->loop) + grace_ms);
     else
-        drop_all(server);
+        drop_some(server, UINT_MAX);
     server_check_stopped(server);
 }
 

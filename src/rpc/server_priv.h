@@ -37,6 +37,7 @@ struct listener {
     } uv;
     struct rpc_server *server;
     struct listener *next;
+    struct timer later; /* a connection waits for the next turn of the loop */
     char *path;
     uint16_t port;
 };
