@@ -12,6 +12,7 @@
 #include "sys/log.h"
 
 enum {
+    SILENT_PER_TURN = 64,
     LEASE_MS = 8000, /* with several controllers, unless configured */
     LEASE_MARGIN_US = 2000000,
     LEADER_LEASE_US = 5000000, /* a leader that is cut off knows it by then: see log/etcd.c */
@@ -252,10 +253,13 @@ void ctl_nodes_timer(struct ctl *ctl)
 
     if (!ctl->leading)
         return;
+    unsigned found = 0;
     map_each (entry, &ctl->agents) {
         struct agent *agent = entry->value;
         if (silence_due(ctl, agent) > now)
             continue;
+        if (++found > SILENT_PER_TURN)
+            break; /* the others are still due */
         if (agent->session) {
             log_warn("node.silent", "node=%s", agent->name);
             ctl->io.hang_up(ctl->io.ctx, agent->session);
