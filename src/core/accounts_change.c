@@ -30,6 +30,8 @@ struct change {
     const struct sections *sections; /* NULL: the configuration is what it was */
     bool all;                        /* the TRES are others: everything is read again */
     bool binds;                      /* some jobs belong to others */
+    bool assocs;                     /* some of the associations there were are gone or moved */
+    uint32_t new_tres;               /* bits of TRES that were not counted */
     bool shares, priorities;         /* some of these are others */
     bool has_root;                   /* a user of that name is configured */
     struct map users;                /* names of users whose sections are others */
@@ -38,7 +40,7 @@ struct change {
     assoc_list touched, gone;        /* have a mark */
     VEC(struct qos *) gone_qos;
     VEC(struct holder *) fresh;
-    VEC(struct tab_record *) moving;
+    VEC(struct tab_record *) moving; /* jobs that others count from now on */
 };
 
 static void mark(struct change *change, struct assoc *assoc, unsigned how)
@@ -94,14 +96,14 @@ static void goes(struct change *change, struct assoc *assoc)
     vec_push(&change->gone, assoc);
     if (assoc->user)
         map_put(&change->users, assoc->user, change);
-    change->binds = change->shares = true;
+    change->binds = change->shares = change->assocs = true;
     change->priorities = change->priorities || assoc->priority;
 }
 
 static void moves(struct change *change, struct assoc *assoc)
 {
     mark(change, assoc, MARK_MOVED);
-    change->binds = change->shares = true;
+    change->binds = change->shares = change->assocs = true;
     vec_each (struct assoc *, at, &assoc->children)
         moves(change, *at);
 }
@@ -139,7 +141,8 @@ static void find_users(struct change *change)
         change->has_root = change->has_root || str_eq(conf->name, "root");
         if (of->same[i])
             continue;
-        map_put(&change->users, conf->name, change);
+        if (!of->in_order[i] || conf->is_default != change->old->users[of->was[i] - 1]->is_default)
+            map_put(&change->users, conf->name, change);
         change->binds = change->binds || !of->was[i];
     }
     /* The one that is there of itself goes when another is, unless that is the same. */
@@ -189,31 +192,50 @@ static bool has(const struct map *names, const char *name)
     return map_len(names) && map_has(names, name);
 }
 
-static bool is_moving(const struct change *change, const struct tab_record *tab)
+/* Is the QOS of the partition another for them? While it is their own it is nothing to them. */
+static bool part_moves(const struct change *change, const struct tab_record *tab,
+                       const char *partition)
+{
+    const char *own = tab->tab.qos ? tab->tab.qos->name : NULL;
+
+    if (!has(&change->parts, partition))
+        return false;
+    const struct qos *old = map_get(&change->accounts->part_qos, partition);
+    const struct partition *at = partition_at(change->state, partition);
+    const char *was = old ? old->name : NULL, *then = at ? qos_then(change, at) : NULL;
+    return !str_eq(str_eq(was, own) ? NULL : was, str_eq(then, own) ? NULL : then);
+}
+
+static unsigned what_moves(const struct change *change, const struct tab_record *tab)
 {
     const struct assoc *assoc = tab->tab.assoc;
     const struct qos *qos = tab->tab.qos;
+    unsigned holds = 0;
 
-    if (change->all || (assoc && assoc->mark & (MARK_GONE | MARK_MOVED)) ||
-        (qos ? qos->mark & (MARK_GONE | MARK_MOVED)
-             : tab->qos && has(&change->new_qos, tab->qos)) ||
-        has(&change->users, tab->owner->user) || has(&change->parts, tab_partition(tab)))
-        return true;
-    bool moves = false;
+    if (qos ? qos->mark & MARK_MOVED : false)
+        return HOLDS_ALL; /* the rate of all who count them is another */
+    if ((qos && qos->mark & MARK_GONE) || (!qos && tab->qos && has(&change->new_qos, tab->qos)))
+        return HOLDS_ALL;
+    if ((change->assocs && assoc && assoc->mark & (MARK_GONE | MARK_MOVED)) ||
+        has(&change->users, tab->owner->user))
+        holds |= HOLDS_ASSOC;
+    bool part = part_moves(change, tab, tab_partition(tab));
     for (size_t i = 0; i < tab->runs.len && map_len(&change->parts); i++)
-        moves = moves || map_has(&change->parts, tab->runs.items[i].partition);
-    return moves;
+        part = part || part_moves(change, tab, tab->runs.items[i].partition);
+    return holds | (part ? HOLDS_PART : 0);
 }
 
 static void count_out(struct change *change)
 {
-    if (!change->state || (!change->binds && !change->all))
+    if (!change->state || !change->binds)
         return;
     vec_each (struct tab_record *, at, &change->state->tabs) {
-        if (!is_moving(change, *at))
+        unsigned holds = what_moves(change, *at);
+        if (!holds)
             continue;
-        limits_count_tab(change->state, *at, UINT64_MAX);
+        limits_count_tab(change->state, *at, holds, UINT64_MAX);
         accrue_leave(change->accounts, *at);
+        (*at)->moves = holds;
         vec_push(&change->moving, *at);
     }
 }
@@ -221,10 +243,16 @@ static void count_out(struct change *change)
 static void count_in(struct change *change)
 {
     vec_each (struct tab_record *, at, &change->moving) {
-        tab_bind(change->state, *at);
-        limits_count_tab(change->state, *at, 1);
+        tab_bind(change->state, *at, (*at)->moves);
+        limits_count_tab(change->state, *at, (*at)->moves, 1);
         accrue_join(change->state, *at);
     }
+    if (change->new_tres) { /* who was just counted in has them */
+        vec_each (struct tab_record *, at, &change->state->tabs)
+            limits_count_tres(change->state, *at, HOLDS_ALL & ~(*at)->moves, change->new_tres);
+    }
+    vec_each (struct tab_record *, at, &change->moving)
+        (*at)->moves = 0;
 }
 
 /* ---- TRES ---- */
@@ -272,32 +300,56 @@ static bool same_tres(const struct accounts *a, const struct accounts *b)
     return same;
 }
 
-static void move_usage(struct change *change, struct holder *holder, const size_t *index)
+/* The amounts of each TRES go to its index among the new ones. */
+static void move_amounts(const struct change *change, uint64_t amounts[TRES_MOST],
+                         const size_t *index)
 {
     uint64_t was[TRES_MOST];
 
-    memcpy(was, holder->usage, sizeof(was));
-    memset(holder->usage, 0, sizeof(was));
+    memcpy(was, amounts, sizeof(was));
+    memset(amounts, 0, sizeof(was));
     for (size_t i = 0; i < change->accounts->tres_count; i++) {
         if (index[i] < TRES_MOST)
-            holder->usage[index[i]] = was[i];
+            amounts[index[i]] = was[i];
     }
-    if (change->state)
+}
+
+static void move_holder(const struct change *change, struct holder *holder, const size_t *index)
+{
+    if (change->state && holder->keeps)
+        usage_settle(change->state, holder);
+    move_amounts(change, holder->used, index);
+    move_amounts(change, holder->run_end, index);
+    move_amounts(change, holder->rate, index);
+    move_amounts(change, holder->usage, index);
+    if (change->state && holder->keeps)
         holder_rehash(change->state, holder);
 }
 
-/* What was used of each goes to its index among the new ones. Nothing is counted just now. */
+static void move_qos(const struct change *change, struct qos *qos, const size_t *index)
+{
+    move_holder(change, &qos->holder, index);
+    map_each (entry, qos->users)
+        move_holder(change, entry->value, index);
+    map_each (entry, qos->accounts)
+        move_holder(change, entry->value, index);
+}
+
 static void take_tres(struct change *change, struct accounts *then)
 {
     struct accounts *accounts = change->accounts;
     size_t index[TRES_MOST];
 
-    for (size_t i = 0; i < accounts->tres_count; i++)
+    change->new_tres = (UINT32_C(1) << then->tres_count) - 1;
+    for (size_t i = 0; i < accounts->tres_count; i++) {
         index[i] = tres_find(then, accounts->tres[i].name, strlen(accounts->tres[i].name));
+        if (index[i] < TRES_MOST)
+            change->new_tres &= ~(UINT32_C(1) << index[i]);
+    }
     vec_each (struct assoc *, at, &accounts->assocs)
-        move_usage(change, &(*at)->holder, index);
+        move_holder(change, &(*at)->holder, index);
     vec_each (struct qos *, at, &accounts->qos)
-        move_usage(change, &(*at)->holder, index);
+        move_qos(change, *at, index);
     arena_done(&accounts->arena);
     accounts->arena = then->arena;
     accounts->bound_fields = then->bound_fields;

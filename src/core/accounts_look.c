@@ -66,46 +66,36 @@ static bool all_are_left(const struct sections_of *of)
     return left;
 }
 
-/* Was it looked at, with all that it names? */
-static bool is_known(const struct sections *sections, size_t user)
-{
-    return sections && sections->of[SECTION_USERS].same[user];
-}
-
-/* Another of the same name is among those that are known. */
-static bool is_twice(const struct state *state, const struct sections *sections,
-                     const ConfUser *user, size_t at)
+/* One that was there stays, so it is there once; are there two of a name that is new, or has one? */
+static bool is_twice(const struct state *state, struct names *names, const ConfUser *user)
 {
     const struct assoc *was =
         state ? assoc_get(state->accounts, user->account, user->name, user->partition) : NULL;
+    struct str key = { 0 };
 
-    return was && was->conf && !sections->of[SECTION_USERS].was[at];
+    assoc_key(&key, user->account, user->name, user->partition);
+    bool twice = map_put(&names->users, str_text(&key), names) != NULL || (was && was->conf);
+    str_done(&key);
+    return twice;
 }
 
 static int look_users(const struct state *state, const Config *config,
                       const struct sections *sections, struct names *names, struct err *err)
 {
-    if (sections && (!all_are_left(&sections->of[SECTION_QOS]) ||
-                     !all_are_left(&sections->of[SECTION_ACCOUNTS])))
-        sections = NULL;
-    if (!sections)
-        state = NULL;
+    const struct sections_of *of = sections ? &sections->of[SECTION_USERS] : NULL;
+    bool left = sections && all_are_left(&sections->of[SECTION_QOS]) &&
+                all_are_left(&sections->of[SECTION_ACCOUNTS]);
+
     for (size_t i = 0; i < config->n_users; i++) {
         const ConfUser *user = config->users[i];
-        struct str key = { 0 };
-        if (is_known(sections, i))
+        if (left && of->same[i])
             continue;
         if (str_is_empty(user->name) || str_is_empty(user->account))
             return err_set(err, ERR_CONFIG, "a user has no name or no account");
         if (!map_has(&names->accounts, user->account))
             return err_set(err, ERR_CONFIG, "user '%.100s': there is no account '%.100s'",
                            user->name, user->account);
-        str_addf(&key, "%s|%s|%s", user->account, user->name,
-                 user->partition ? user->partition : "");
-        bool twice = map_put(&names->users, str_text(&key), names) != NULL ||
-                     is_twice(state, sections, user, i);
-        str_done(&key);
-        if (twice)
+        if (!(of && of->was[i]) && is_twice(state, names, user))
             return err_set(err, ERR_CONFIG, "user '%.100s' is twice in account '%.100s'",
                            user->name, user->account);
         int code = look_qos_names(names, user->name, user->qos_list, user->n_qos_list,

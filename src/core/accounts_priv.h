@@ -57,6 +57,7 @@ struct tab_record {
     VEC(struct tab_run) runs;
     struct ageless_heap ageless;
     struct accrue_line *line; /* that it is a part of, or NULL */
+    unsigned moves;           /* HOLDS_* that are others, while a configuration is taken */
     const struct owner *owner;
     const char *account, *qos;
     uint32_t key_len;
@@ -209,7 +210,9 @@ void tab_run_add(struct state *state, const struct job *job, uint64_t by);
 /* What a run has of the TRES that are counted. */
 void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
                   struct tab_sum out[TRES_MOST]);
-void tab_bind(const struct state *state, struct tab_record *tab);
+void tab_bind(const struct state *state, struct tab_record *tab, unsigned holds);
+/* Does it hold any of these TRES? */
+bool tab_run_has(const struct accounts *accounts, const struct tab_run *run, uint32_t tres);
 /* Is there a job that has not ended and asked for the partition? */
 bool tabs_use(const struct state *state, const char *partition);
 
@@ -217,8 +220,14 @@ bool tabs_use(const struct state *state, const char *partition);
 bool job_is_counted_running(const struct job *job);
 bool tres_is_gres(const struct tres *tres, const char *name, const char *type);
 bool tres_is_licence(const struct tres *tres, const char *name);
-/* All jobs of a tab are counted where it belongs (by 1), or no more (by -1). */
-void limits_count_tab(struct state *state, const struct tab_record *tab, uint64_t by);
+/* Who counts a job: its association and those above it; its QOS; the QOS of its partition. */
+enum { HOLDS_ASSOC = 1, HOLDS_QOS = 2, HOLDS_PART = 4, HOLDS_ALL = 7 };
+/* All jobs of a tab are counted by these (by 1), or no more (by -1). */
+void limits_count_tab(struct state *state, const struct tab_record *tab, unsigned holds,
+                      uint64_t by);
+/* TRES that were not counted are, with these bits: what runs of a tab. */
+void limits_count_tres(struct state *state, const struct tab_record *tab, unsigned holds,
+                       uint32_t tres);
 
 /* limits.c */
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);

@@ -299,8 +299,11 @@ static bool same_below(const struct assoc *a, const struct assoc *b)
 unsigned assoc_read(struct accounts *accounts, struct assoc *assoc)
 {
     const struct said said = said_by(assoc->conf);
-    struct assoc was = *assoc;
+    uint32_t fairshare = assoc->fairshare, priority = assoc->priority;
+    struct assoc was;
 
+    if (!assoc->user) /* nobody is below a user */
+        was = *assoc;
     assoc->qos = NULL;
     assoc->qos_words = 0;
     assoc->priority = assoc->depth = 0;
@@ -315,7 +318,7 @@ unsigned assoc_read(struct accounts *accounts, struct assoc *assoc)
         bounds_read(accounts, assoc->conf, &assoc->bounds);
     take_qos_list(accounts, assoc, &said);
     count_ages(accounts, &assoc->bounds, &assoc->ages);
-    return (assoc->fairshare != was.fairshare ? READ_SHARE : 0) |
-           (assoc->priority != was.priority ? READ_PRIORITY : 0) |
-           (same_below(assoc, &was) ? 0 : READ_BELOW);
+    return (assoc->fairshare != fairshare ? READ_SHARE : 0) |
+           (assoc->priority != priority ? READ_PRIORITY : 0) |
+           (assoc->user || same_below(assoc, &was) ? 0 : READ_BELOW);
 }

@@ -168,21 +168,28 @@ static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
     return count;
 }
 
-static size_t holders_of(const struct state *state, const struct who *who, const char *partition,
-                         bool make, struct holder **out)
+static size_t some_holders(const struct state *state, const struct who *who, const char *partition,
+                           unsigned holds, bool make, struct holder **out)
 {
     const struct map *part_qos = &state->accounts->part_qos;
-    const struct qos *own = who->tab->qos;
-    const struct qos *other = map_len(part_qos) ? map_get(part_qos, partition) : NULL;
+    const struct qos *own = who->tab->qos, *other = NULL;
     size_t count = 0;
 
-    for (const struct assoc *at = who->tab->assoc; at; at = at->parent)
+    if (holds & HOLDS_PART && map_len(part_qos))
+        other = map_get(part_qos, partition);
+    for (const struct assoc *at = who->tab->assoc; at && holds & HOLDS_ASSOC; at = at->parent)
         out[count++] = (struct holder *)(uintptr_t)&at->holder;
-    if (own)
+    if (own && holds & HOLDS_QOS)
         count = add_qos_holders(state->accounts, own, who, make, out, count);
     if (other && other != own)
         count = add_qos_holders(state->accounts, other, who, make, out, count);
     return count;
+}
+
+static size_t holders_of(const struct state *state, const struct who *who, const char *partition,
+                         bool make, struct holder **out)
+{
+    return some_holders(state, who, partition, HOLDS_ALL, make, out);
 }
 
 size_t limits_holders(const struct state *state, const struct job *job,
@@ -307,12 +314,13 @@ static void count_runs(struct state *state, struct holder *holder, const struct 
     holder->wall_rate += run->going * by * factor;
 }
 
-void limits_count_tab(struct state *state, const struct tab_record *tab, uint64_t by)
+void limits_count_tab(struct state *state, const struct tab_record *tab, unsigned holds,
+                      uint64_t by)
 {
     struct holder *holders[HOLDERS_MOST];
     struct who who = { &tab->tab, tab->owner->uid, tab->account };
     uint64_t factor = tab->tab.qos ? tab->tab.qos->usage_factor : 1000;
-    size_t count = holders_of(state, &who, tab_partition(tab), tab->submitted, holders);
+    size_t count = some_holders(state, &who, tab_partition(tab), holds, tab->submitted, holders);
 
     for (size_t i = 0; i < count; i++) {
         holders[i]->submitted += (uint32_t)(tab->submitted * by);
@@ -321,13 +329,39 @@ void limits_count_tab(struct state *state, const struct tab_record *tab, uint64_
     vec_each (struct tab_run, run, &tab->runs) {
         if (!run->jobs)
             continue;
-        count = holders_of(state, &who, run->partition, true, holders);
+        count = some_holders(state, &who, run->partition, holds, true, holders);
         if (!count)
             continue;
         struct tab_sum sums[TRES_MOST];
         tab_run_sums(state->accounts, run, sums);
         for (size_t i = 0; i < count; i++)
             count_runs(state, holders[i], run, sums, by, factor);
+    }
+}
+
+void limits_count_tres(struct state *state, const struct tab_record *tab, unsigned holds,
+                       uint32_t tres)
+{
+    struct holder *holders[HOLDERS_MOST];
+    struct who who = { &tab->tab, tab->owner->uid, tab->account };
+    uint64_t factor = tab->tab.qos ? tab->tab.qos->usage_factor : 1000;
+
+    vec_each (struct tab_run, run, &tab->runs) {
+        if (!run->jobs || !tab_run_has(state->accounts, run, tres))
+            continue;
+        struct tab_sum sums[TRES_MOST];
+        tab_run_sums(state->accounts, run, sums);
+        size_t count = some_holders(state, &who, run->partition, holds, true, holders);
+        for (size_t i = 0; i < count; i++) {
+            usage_settle(state, holders[i]);
+            for (size_t k = TRES_FIXED; k < state->accounts->tres_count; k++) {
+                if (!(tres >> k & 1))
+                    continue;
+                holders[i]->used[k] += sums[k].used;
+                holders[i]->run_end[k] += sums[k].run_end;
+                holders[i]->rate[k] += holders[i]->keeps ? sums[k].rate * factor : 0;
+            }
+        }
     }
 }
 

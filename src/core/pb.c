@@ -360,20 +360,79 @@ static bool same_list(const void *a, const void *b, const ProtobufCFieldDescript
     return same;
 }
 
+static bool same_field(const ProtobufCFieldDescriptor *field, const void *a, const void *b)
+{
+    return field->label == PROTOBUF_C_LABEL_REPEATED
+               ? same_list(a, b, field)
+               : same_value(field->type, member(a, field->offset), member(b, field->offset));
+}
+
 bool pb_same(const void *a, const void *b)
 {
-    const ProtobufCMessageDescriptor *type = ((const ProtobufCMessage *)a)->descriptor;
+    struct pb_compare compare;
 
+    if (!a || !b)
+        return a == b;
+    pb_compare_init(&compare, ((const ProtobufCMessage *)a)->descriptor);
+    bool same = pb_compare(&compare, a, b);
+    pb_compare_done(&compare);
+    return same;
+}
+
+static bool has_pointer(const ProtobufCFieldDescriptor *field)
+{
+    return field->label == PROTOBUF_C_LABEL_REPEATED || field->type == PROTOBUF_C_TYPE_STRING ||
+           field->type == PROTOBUF_C_TYPE_MESSAGE || field->type == PROTOBUF_C_TYPE_BYTES;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const ProtobufCFieldDescriptor *const *x = a, *const *y = b;
+
+    return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+}
+
+static void add_span(struct pb_compare *compare, size_t from, size_t to)
+{
+    if (from < to)
+        vec_push(&compare->spans, (struct pb_span){ (uint32_t)from, (uint32_t)(to - from) });
+}
+
+void pb_compare_init(struct pb_compare *compare, const ProtobufCMessageDescriptor *type)
+{
+    size_t at = sizeof(ProtobufCMessage);
+
+    *compare = (struct pb_compare){ 0 };
     for (unsigned i = 0; i < type->n_fields; i++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[i];
-        bool has = pb_has(a, field);
-        if (has != pb_has(b, field))
+        if (has_pointer(&type->fields[i]))
+            vec_push(&compare->fields, &type->fields[i]);
+    }
+    if (compare->fields.len)
+        qsort(compare->fields.items, compare->fields.len, sizeof(*compare->fields.items),
+              by_offset);
+    vec_each (const ProtobufCFieldDescriptor *, field, &compare->fields) {
+        bool list = (*field)->label == PROTOBUF_C_LABEL_REPEATED;
+        add_span(compare, at, (*field)->offset);
+        at = (*field)->offset + (list ? sizeof(void *) : size_of((*field)->type));
+    }
+    add_span(compare, at, type->sizeof_message);
+}
+
+void pb_compare_done(struct pb_compare *compare)
+{
+    vec_done(&compare->fields);
+    vec_done(&compare->spans);
+}
+
+bool pb_compare(const struct pb_compare *compare, const void *a, const void *b)
+{
+    vec_each (struct pb_span, span, &compare->spans) {
+        if (memcmp((const char *)a + span->at, (const char *)b + span->at, span->len) != 0)
             return false;
-        if (!has)
-            continue;
-        if (field->label == PROTOBUF_C_LABEL_REPEATED
-                ? !same_list(a, b, field)
-                : !same_value(field->type, member(a, field->offset), member(b, field->offset)))
+    }
+    vec_each (const ProtobufCFieldDescriptor *, field, &compare->fields) {
+        const void *x = *(void *const *)member(a, (*field)->offset);
+        if (x != *(void *const *)member(b, (*field)->offset) && !same_field(*field, a, b))
             return false;
     }
     return true;

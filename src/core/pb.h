@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 /* Unpacks into an arena; nothing is freed alone. */
 ProtobufCAllocator pb_arena(struct arena *arena);
@@ -46,8 +47,22 @@ void *pb_merge(const void *message, const void *change, struct arena *arena);
 bool pb_clear(void *message, const char *field);
 bool pb_has(const void *message, const ProtobufCFieldDescriptor *field);
 
-/* Do two messages of one kind say the same, as far as this build knows their fields? */
+/*
+ * Do two messages of one kind say the same, as far as this build knows their fields? Numbers that are
+ * absent should be zero, as they are in what was unpacked: else it may be false though they do.
+ */
 bool pb_same(const void *a, const void *b);
+/* The same for many of a kind: numbers are compared as bytes, the rest field by field. */
+struct pb_span {
+    uint32_t at, len;
+};
+struct pb_compare {
+    VEC(const ProtobufCFieldDescriptor *) fields;
+    VEC(struct pb_span) spans;
+};
+void pb_compare_init(struct pb_compare *compare, const ProtobufCMessageDescriptor *type);
+void pb_compare_done(struct pb_compare *compare);
+bool pb_compare(const struct pb_compare *compare, const void *a, const void *b);
 /* The same of their first fields, which are texts. */
 bool pb_same_names(const void *a, const void *b, unsigned fields);
 /* A field that is a text, by its place; NULL when it is not there. */

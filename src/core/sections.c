@@ -16,7 +16,7 @@
 #include "core/pb.h"
 #include "core/state_priv.h"
 
-enum { LOOK_AHEAD = 16 };
+enum { LOOK_AHEAD = 16, FETCH_AHEAD = 8 };
 
 static const struct row {
     size_t count, list; /* offsets in Config */
@@ -52,6 +52,7 @@ struct lists {
     ProtobufCMessage **old, **now;
     struct sections_of *of;
     unsigned names;
+    struct pb_compare compare;
     struct map by_name; /* old ones from a certain place on, + 1; (2) */
     bool has_map;
 };
@@ -61,14 +62,28 @@ static bool is_named(const struct lists *lists, size_t now, size_t old)
     return pb_same_names(lists->now[now], lists->old[old], lists->names);
 }
 
-static void pair(struct lists *lists, size_t now, size_t old, bool in_order)
+static void set_pair(struct lists *lists, size_t now, size_t old, bool in_order, bool same)
 {
-    bool same = in_order && pb_same(lists->now[now], lists->old[old]);
-
+    lists->of->in_order[now] = in_order;
     lists->of->was[now] = (uint32_t)old + 1;
     lists->of->now[old] = (uint32_t)now + 1;
     lists->of->same[now] = lists->of->old_same[old] = same;
     lists->of->all_same = lists->of->all_same && same;
+}
+
+static void pair(struct lists *lists, size_t now, size_t old, bool in_order)
+{
+    set_pair(lists, now, old, in_order,
+             in_order && pb_compare(&lists->compare, lists->now[now], lists->old[old]));
+}
+
+/* They lie all over the memory. */
+static void fetch(const struct lists *lists, size_t old)
+{
+    enum { LINES = 4, LINE_BYTES = 64 };
+
+    for (size_t i = 0; old < lists->of->old_count && i < LINES; i++)
+        __builtin_prefetch((const char *)lists->old[old] + i * LINE_BYTES);
 }
 
 static const char *name_of(const struct lists *lists, const ProtobufCMessage *message,
@@ -127,6 +142,12 @@ static void walk(struct lists *lists)
     size_t next = 0;
 
     for (size_t i = 0; i < lists->of->count; i++) {
+        fetch(lists, next + FETCH_AHEAD);
+        if (next < lists->of->old_count &&
+            pb_compare(&lists->compare, lists->now[i], lists->old[next])) {
+            set_pair(lists, i, next++, true, true);
+            continue;
+        }
         ptrdiff_t at =
             next < lists->of->old_count && is_named(lists, i, next) ? (ptrdiff_t)next : -1;
         if (at < 0 && !lists->has_map) {
@@ -185,12 +206,19 @@ void sections_compare(struct sections *sections, const Config *old, const Config
         lists.now = sections_list(config, kind, &of->count);
         of->was = NEW_ARRAY(uint32_t, of->count + 1);
         of->now = NEW_ARRAY(uint32_t, of->old_count + 1);
+        of->in_order = NEW_ARRAY(bool, of->count + 1);
         of->same = NEW_ARRAY(bool, of->count + 1);
         of->old_same = NEW_ARRAY(bool, of->old_count + 1);
         of->all_same = true;
+        if (!of->count || !of->old_count) {
+            of->all_same = of->count == of->old_count;
+            continue;
+        }
         map_init(&lists.by_name);
+        pb_compare_init(&lists.compare, lists.now[0]->descriptor);
         walk(&lists);
         pair_rest(&lists);
+        pb_compare_done(&lists.compare);
         map_done(&lists.by_name);
     }
 }
@@ -201,6 +229,7 @@ void sections_done(struct sections *sections)
         struct sections_of *of = &sections->of[kind];
         free(of->was);
         free(of->now);
+        free(of->in_order);
         free(of->same);
         free(of->old_same);
     }

@@ -34,13 +34,16 @@ const char *tab_partition(const struct tab_record *tab)
     return tab->key + KEY_HEAD;
 }
 
-void tab_bind(const struct state *state, struct tab_record *tab)
+void tab_bind(const struct state *state, struct tab_record *tab, unsigned holds)
 {
     const char *user = *tab->owner->user ? tab->owner->user : NULL;
 
-    tab->tab.assoc =
-        tab->account && user ? state_assoc(state, tab->account, user, tab_partition(tab)) : NULL;
-    tab->tab.qos = state_qos(state, tab->qos);
+    if (holds & HOLDS_ASSOC)
+        tab->tab.assoc = tab->account && user
+                             ? state_assoc(state, tab->account, user, tab_partition(tab))
+                             : NULL;
+    if (holds & HOLDS_QOS)
+        tab->tab.qos = state_qos(state, tab->qos);
 }
 
 static struct tab_record *tab_new(struct state *state, const struct job *job, struct span key)
@@ -55,7 +58,7 @@ static struct tab_record *tab_new(struct state *state, const struct job *job, st
     intern_put(&state->tab_keys, &tab->head);
     tab->at = (uint32_t)state->tabs.len;
     vec_push(&state->tabs, tab);
-    tab_bind(state, tab);
+    tab_bind(state, tab, HOLDS_ALL);
     return tab;
 }
 
@@ -200,6 +203,23 @@ void tab_run_add(struct state *state, const struct job *job, uint64_t by)
     add_things(state, run, job, &adding);
 }
 
+static bool is_tres(const struct tab_thing *thing, const struct tres *tres)
+{
+    return thing->is_licence ? tres_is_licence(tres, thing->name)
+                             : tres_is_gres(tres, thing->name, thing->type);
+}
+
+bool tab_run_has(const struct accounts *accounts, const struct tab_run *run, uint32_t tres)
+{
+    bool has = false;
+
+    for (size_t k = TRES_FIXED; k < accounts->tres_count; k++) {
+        for (size_t i = 0; tres >> k & 1 && i < run->things.len; i++)
+            has = has || is_tres(&run->things.items[i], &accounts->tres[k]);
+    }
+    return has;
+}
+
 /* (2) */
 void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
                   struct tab_sum out[TRES_MOST])
@@ -208,9 +228,7 @@ void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
     memcpy(out, run->fixed, sizeof(run->fixed));
     vec_each (struct tab_thing, thing, &run->things) {
         for (size_t k = TRES_FIXED; k < accounts->tres_count; k++) {
-            const struct tres *tres = &accounts->tres[k];
-            if (thing->is_licence ? !tres_is_licence(tres, thing->name)
-                                  : !tres_is_gres(tres, thing->name, thing->type))
+            if (!is_tres(thing, &accounts->tres[k]))
                 continue;
             out[k].used += thing->sum.used;
             out[k].run_end += thing->sum.run_end;

@@ -628,7 +628,7 @@ static void run_seed(uint64_t seed)
 static void a_change_gives_what_making_from_nothing_gives(void **unused)
 {
     const char *text = getenv("CORE_SEED");
-    uint64_t first = text ? strtoull(text, NULL, 10) : 1, last = first + 9;
+    uint64_t first = text ? strtoull(text, NULL, 10) : 1, last = first + 19;
 
     (void)unused;
     if (text)
