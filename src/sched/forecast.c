@@ -20,6 +20,7 @@ enum {
     FORECAST_LOOKS = 20000,
     FORECAST_TURN = 2048,
     FORECAST_CHEAP = 1000,
+    LONG_HOSTS = 256,
 };
 
 /* How long an answer about one job is given again. */
@@ -197,10 +198,25 @@ void forecast_on(struct sched *sched, uint64_t effort)
     sched->forecast_cost = at->cost;
 }
 
+bool sched_is_long_to_ask(const struct sched *sched, size_t components)
+{
+    return sched->hosts.len * components > LONG_HOSTS;
+}
+
+void sched_take_time(struct sched *sched)
+{
+    sched->takes_time = true;
+}
+
+static uint64_t effort_of_turn(const struct sched *sched)
+{
+    return sched->takes_time ? UINT64_MAX / 2 : FORECAST_TURN;
+}
+
 void sched_forecast(struct sched *sched, int64_t now_us)
 {
     if (sched->foresees.under_way) /* who does not plan has no slices */
-        forecast_on(sched, FORECAST_TURN);
+        forecast_on(sched, effort_of_turn(sched));
     if (!reading_is_done(sched) || sched->foresees.under_way ||
         sched->forecast_at == sched->changes + 1 ||
         (sched->forecast_at && sched->forecast_cost > FORECAST_CHEAP &&
@@ -214,7 +230,7 @@ void sched_forecast(struct sched *sched, int64_t now_us)
     sched->forecast_us = now_us;
     sched->foresees = (struct foresees){ .under_way = true };
     sched->foresees.generation = state_generation(sched->state);
-    forecast_on(sched, FORECAST_TURN);
+    forecast_on(sched, effort_of_turn(sched));
 }
 
 /* ---- one job that somebody asks about ---- */
@@ -264,7 +280,7 @@ const struct forecast *answer_for(struct sched *sched, const struct job *job, in
 
     sched->now_us = MAX(sched->now_us, now_us);
     if (forecast->job_id != job->id || now_us >= sched->answer.until_us)
-        answer_search(sched, job, FORECAST_TURN);
+        answer_search(sched, job, effort_of_turn(sched));
     return forecast->job_id == job->id ? forecast : NULL;
 }
 

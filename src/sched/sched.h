@@ -84,6 +84,11 @@ int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const 
  */
 void sched_forecast(struct sched *sched, int64_t now_us);
 
+/* Whether it takes more than a millisecond or so to say when a job of so many components would start. */
+bool sched_is_long_to_ask(const struct sched *sched, size_t components);
+/* What is asked is worked out whole from here on, not in slices: for a copy of the process. */
+void sched_take_time(struct sched *sched);
+
 /* Is something that was asked about still being worked out? sched_plan() goes on with it. */
 bool sched_is_asked(const struct sched *sched);
 

@@ -602,6 +602,7 @@ struct sched {
     uint64_t changes;          /* grows with every event that may change a start */
     uint64_t forecast_at;      /* changes + 1 when the forecasts were made; 0: never */
     int64_t forecast_us;       /* and when */
+    bool takes_time;           /* what is asked is worked out whole */
     uint64_t forecast_cost;    /* hosts that were looked at for them */
     VEC(int64_t) block_starts; /* that lie ahead, in order */
     int64_t last_block_us;     /* INT64_MIN: none */

@@ -190,6 +190,9 @@ void ctl_free(struct ctl *ctl)
     ctl_many_gone(ctl);
     ctl_inventory_gone(ctl);
     vec_done(&ctl->readings);
+    while (ctl->asides.len)
+        ctl_aside_drop(ctl->asides.items[0]);
+    vec_done(&ctl->asides);
     vec_done(&ctl->queue);
     str_done(&ctl->packed);
     str_done(&ctl->launched.bytes);

@@ -14,6 +14,7 @@
  *   ctl_alloc.c    allocations without a script
  *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_inventory.c ctl_admin.c   what people ask
  *   ctl_read.c     who may answer them
+ *   ctl_aside.c    those that take long, by a copy of the process
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
  */
@@ -56,6 +57,8 @@ struct ctl_hook {
     uint32_t job_id, attempt;
 };
 
+struct ctl_aside;
+
 struct ctl_io {
     void *ctx;
     int64_t (*now_us)(void *ctx);  /* wall time: for stamps; it may jump */
@@ -68,6 +71,11 @@ struct ctl_io {
     void (*digest)(void *ctx, const void *bytes, size_t len, uint8_t out[32]); /* SHA-256 */
     /* Runs it; ctl_hook_done() says how it ended. */
     void (*hook)(void *ctx, const struct ctl_hook *hook);
+    /*
+     * Forks a child that calls ctl_aside_work() and hands what it gets to the parent, which calls
+     * ctl_aside_done() with that, or with nothing when the child failed. NULL: there are none.
+     */
+    void (*aside)(void *ctx, struct ctl_aside *aside);
     /* From any thread: ctl_poll() is to be called soon. */
     void (*wake)(void *ctx);
     /* This replica differs from the others, or the log is gone: the process must stop at once. */
@@ -194,6 +202,12 @@ void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
 /* A stream can take more, or its asker went away (then it is answered by ops->end). */
 void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);
 void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask);
+
+/* For io.aside. */
+void ctl_aside_work(struct ctl_aside *aside, struct str *out);
+void ctl_aside_done(struct ctl_aside *aside, struct span said);
+bool ctl_aside_is_wanted(const struct ctl_aside *aside); /* somebody still waits for it */
+void ctl_aside_drop(struct ctl_aside *aside);
 
 /* The loop went round once: how long it was busy, and its thread's share of that. */
 void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us);

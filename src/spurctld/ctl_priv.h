@@ -164,6 +164,8 @@ struct ctl {
     uint64_t configs;           /* that the cluster has had; nodes may have other numbers */
     VEC(struct many *) finders; /* ctl_many.c */
     VEC(struct reading *) readings;
+    VEC(struct ctl_aside *) asides;
+    bool is_aside; /* this is a copy of the process, or what is asked is not handed to one */
     struct ctl_counts counts;
 };
 
@@ -307,6 +309,12 @@ void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);
 /* ---- ctl_plan.c ---- */
 void ctl_plan_kick(struct ctl *ctl);
 void ctl_plan_timer(struct ctl *ctl);
+
+/* ---- ctl_aside.c ---- */
+/* True: it was handed over, or refused; `handler` is called again where it may take long. */
+bool ctl_aside(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
+               const ProtobufCMessage *request, size_t components);
+void ctl_aside_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_read.c ---- */
 void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);

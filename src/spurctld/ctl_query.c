@@ -168,7 +168,7 @@ void ctl_lists_timer(struct ctl *ctl)
 /* What was not found out at once is in the next slices. */
 static void plan_on_if_asked(struct ctl *ctl)
 {
-    if (ctl->leading && sched_is_asked(ctl->sched))
+    if (ctl->leading && !ctl->is_aside && sched_is_asked(ctl->sched))
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, ctl_now(ctl));
 }
 
@@ -215,6 +215,7 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
     if (ask->data)
         listing_drop(ctl, ask->data);
     ctl_read_gone(ctl, ask);
+    ctl_aside_gone(ctl, ask);
     for (size_t i = ctl->watchers.len; i-- > 0;) {
         struct watcher watcher = ctl->watchers.items[i];
         if (watcher.ask != ask)
@@ -405,6 +406,11 @@ static uint32_t asked_task(const struct job *job, const struct job_ref *ref)
                                                                            : NO_TASK;
 }
 
+static size_t components_of(const struct job *job)
+{
+    return job->more && job->more->het_count ? job->more->het_count : 1;
+}
+
 void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const ExplainRequest *request = (const void *)message;
@@ -418,6 +424,8 @@ void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
         ask->ops->fail(ask, &err);
         return;
     }
+    if (job->state == JOB_PENDING && ctl_aside(ctl, ask, ctl_explain, message, components_of(job)))
+        return;
     sched_explain(ctl->sched, job, ctl_now(ctl), ask->arena, &about);
     plan_on_if_asked(ctl);
     reply.job = full_job(ctl, job, asked_task(job, &ref), ask->arena);

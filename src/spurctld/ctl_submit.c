@@ -230,6 +230,8 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         return;
     }
     if (request->test_only) {
+        if (ctl_aside(ctl, ask, ctl_submit, message, count))
+            return;
         test_only(ctl, ask, &owner, specs, count);
         return;
     }

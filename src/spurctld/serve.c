@@ -174,6 +174,7 @@ static void on_prepare(uv_prepare_t *prepare)
     server_controllers_turn(server);
     server_journal_turn(server);
     server_heap_turn(server);
+    server_aside_turn(server);
     server_snapshot_maybe(server);
     ctl_flush(server->ctl);
     count_turn(server);
@@ -189,6 +190,7 @@ static void on_signal(uv_signal_t *handle, int signo)
             log_error("log.reopen", "text=%s", err.text);
     } else if (signo == SIGCHLD) {
         server_snapshot_child(server);
+        server_aside_ended(server);
     } else {
         server_stop(server, signo == SIGTERM ? "SIGTERM" : "SIGINT");
     }
@@ -334,6 +336,7 @@ static int start(struct server *server, struct err *err)
         .hang_up = server_session_hang_up,
         .digest = io_digest,
         .hook = server_hook,
+        .aside = server_aside,
         .wake = io_wake,
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
@@ -428,6 +431,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void finish(struct server *server)
 {
     server_heap_end(server);
+    server_aside_end(server);
     rpc_server_free(server->rpc);
     links_free(server->links);
     peers_free(server->peers);

@@ -87,6 +87,12 @@ struct server {
     unsigned heap_jobs; /* workers at it */
     int64_t heap_asked_us;
     bool heap_mending, heap_yield, heap_stop;
+    struct {
+        VEC(struct ctl_aside *) waiting;
+        VEC(struct aside_child *) children;
+        VEC(pid_t) ended; /* that said all and are not reaped yet */
+        int64_t mended_us, told_us;
+    } asides;
     int64_t start_us;
     bool stopping;
     int exit_code;
@@ -128,6 +134,12 @@ bool server_is_login(const struct server *server, const char *node);
 void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
 void server_snapshot_abandon(struct server *server); /* ends the child */
+
+/* asides.c: forked children that answer what takes long */
+void server_aside(void *ctx, struct ctl_aside *aside);
+void server_aside_turn(struct server *server);  /* in every turn of the loop */
+void server_aside_ended(struct server *server); /* a child may have ended */
+void server_aside_end(struct server *server);
 
 /* heaps.c: huge pages for the heap */
 void server_heap_turn(struct server *server); /* in every turn of the loop */
