@@ -40,7 +40,7 @@ static int look_partitions(const Config *config, struct err *err)
 static int look_at(struct node_change *change, struct state *state, const Config *config,
                    const struct sections *sections, struct err *err)
 {
-    int code = node_change_look(change, state, config, err);
+    int code = node_change_look(change, state, config, sections, err);
 
     if (code == 0)
         code = look_partitions(config, err);

@@ -47,9 +47,12 @@ static int each_of(const Config *config, size_t section,
 /* ---- looking ---- */
 
 /* (2): which of the sections that there were each one is. Mostly they come in the same order. */
-static void find_same(const struct state *state, const Config *config, struct node_change *change)
+static void find_same(const struct state *state, const Config *config,
+                      const struct sections *sections, struct node_change *change)
 {
-    uint64_t common = common_hash(config);
+    const struct sections_of *of = sections ? &sections->of[SECTION_NODES] : NULL;
+    uint64_t common = change->common = common_hash(config);
+    bool known = of && of->old_count == state->sections.len && common == state->sections_common;
     struct map by_hash;
     size_t next = 0;
 
@@ -58,7 +61,9 @@ static void find_same(const struct state *state, const Config *config, struct no
     change->same = NEW_ARRAY(uint32_t, config->n_nodes + 1);
     change->kept = NEW_ARRAY(bool, state->sections.len + 1);
     for (size_t i = 0; i < config->n_nodes; i++) {
-        uint64_t hash = change->hashes[i] = message_hash(&config->nodes[i]->base, common);
+        uint64_t hash = known && of->same[i] ? state->sections.items[of->was[i] - 1].hash
+                                             : message_hash(&config->nodes[i]->base, common);
+        change->hashes[i] = hash;
         if (next >= state->sections.len || state->sections.items[next].hash != hash) {
             for (size_t k = 0; !map_len(&by_hash) && k < state->sections.len; k++)
                 map_put_num(&by_hash, state->sections.items[k].hash, (void *)(k + 1));
@@ -112,13 +117,13 @@ static int look_node(void *ctx, const NodeSpec *spec)
 }
 
 int node_change_look(struct node_change *change, struct state *state, const Config *config,
-                     struct err *err)
+                     const struct sections *sections, struct err *err)
 {
     static const struct state none;
 
     *change = (struct node_change){ .state = state, .err = err };
     map_init(&change->names);
-    find_same(state ? state : &none, config, change);
+    find_same(state ? state : &none, config, sections, change);
     for (size_t i = 0; i < config->n_nodes; i++) {
         if (change->same[i])
             change->count += state->sections.items[change->same[i] - 1].count;
@@ -267,6 +272,7 @@ void node_change_do(struct node_change *change, const Config *config)
     state->sections.items = sections.items;
     state->sections.len = sections.len;
     state->sections.cap = sections.cap;
+    state->sections_common = change->common;
 }
 
 /* ---- after a restore ---- */

@@ -17,15 +17,16 @@ struct node_change {
     struct err *err;
     struct map names; /* of nodes in sections that are new */
     uint32_t count;
+    uint64_t common;  /* of what besides its section decides what a node is */
     uint64_t *hashes; /* of sections */
     uint32_t *same;   /* the section it is of those there were, + 1; 0: a new one */
     bool *kept;       /* of those there were: one is the same */
     VEC(struct node *) nodes;
 };
 
-/* Are they right? `state` may be NULL: then all are looked at. */
+/* Are they right? `state` may be NULL, and `sections` then: all are looked at. */
 int node_change_look(struct node_change *change, struct state *state, const Config *config,
-                     struct err *err);
+                     const struct sections *sections, struct err *err);
 void node_change_do(struct node_change *change, const Config *config);
 void node_change_done(struct node_change *change);
 

@@ -369,14 +369,18 @@ static bool same_field(const ProtobufCFieldDescriptor *field, const void *a, con
 
 bool pb_same(const void *a, const void *b)
 {
-    struct pb_compare compare;
+    const ProtobufCMessageDescriptor *type;
 
     if (!a || !b)
         return a == b;
-    pb_compare_init(&compare, ((const ProtobufCMessage *)a)->descriptor);
-    bool same = pb_compare(&compare, a, b);
-    pb_compare_done(&compare);
-    return same;
+    type = ((const ProtobufCMessage *)a)->descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        bool has = pb_has(a, field);
+        if (has != pb_has(b, field) || (has && !same_field(field, a, b)))
+            return false;
+    }
+    return true;
 }
 
 static bool has_pointer(const ProtobufCFieldDescriptor *field)

@@ -47,12 +47,12 @@ void *pb_merge(const void *message, const void *change, struct arena *arena);
 bool pb_clear(void *message, const char *field);
 bool pb_has(const void *message, const ProtobufCFieldDescriptor *field);
 
-/*
- * Do two messages of one kind say the same, as far as this build knows their fields? Numbers that are
- * absent should be zero, as they are in what was unpacked: else it may be false though they do.
- */
+/* Do two messages of one kind say the same, as far as this build knows their fields? */
 bool pb_same(const void *a, const void *b);
-/* The same for many of a kind: numbers are compared as bytes, the rest field by field. */
+/*
+ * The same for many of a kind: numbers are compared as bytes, the rest field by field. What is absent
+ * should be zero, as it is in what was unpacked: else it may be false though they say the same.
+ */
 struct pb_span {
     uint32_t at, len;
 };

@@ -143,6 +143,7 @@ struct state {
     VEC(struct node *) nodes;
     struct map node_names;
     VEC(struct node_section) sections; /* of the configuration; none after a restore */
+    uint64_t sections_common;          /* of what they have in common */
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
@@ -159,9 +160,9 @@ struct state {
     struct {
         struct news *first, *last;
         size_t count;
-    } untold;           /* news that not all have been told; see news.c */
-    unsigned told_most; /* for tests: one command tells no more than these; 0: as news.c says */
-    uint64_t generation;   /* of nodes and partitions, for needs */
+    } untold;            /* news that not all have been told; see news.c */
+    unsigned told_most;  /* for tests: one command tells no more than these; 0: as news.c says */
+    uint64_t generation; /* of nodes and partitions, for needs */
     struct accounts *accounts;
     int64_t priority_us;    /* when usage decayed and shares were worked out last */
     uint64_t priority_turn; /* grows with it */
