@@ -127,6 +127,8 @@ static bool reshape(struct state *state, struct job *job)
     struct admitted admitted = { .known = shape_find(state, spec, &state->scratch) };
     if (!admitted.known)
         admitted.shape = shape_parse(state, spec, NULL);
+    if (admitted.shape)
+        shape_needs_without(state, admitted.shape, job->shape);
     struct shape *shape = admitted.known ? admitted.known : admitted.shape;
     bool good = shape && (!job->more->avoids || fits_somewhere(state, shape));
     if (good) {

@@ -335,3 +335,90 @@ const struct need *shape_needs(const struct state *state, struct shape *shape)
     shape->generation = state->generation;
     return shape->needs;
 }
+
+/* ---- the same without some nodes ---- */
+
+enum { LOOKS = 64 };
+
+/* Is there one among the first of them that runs all tasks? */
+static bool one_runs_all(const struct state *state, const struct shape *shape,
+                         const struct need *need)
+{
+    struct alike alike = { 0 };
+    unsigned looks = 0;
+
+    bitset_each (number, &need->nodes) {
+        if (could_run(shape, need, state->nodes.items[number], &alike) >= shape->tasks)
+            return true;
+        if (++looks == LOOKS)
+            break;
+    }
+    return false;
+}
+
+/* What enough_nodes() would say; false when that takes a look at all of them. */
+static bool least_is_known(const struct state *state, const struct shape *shape, struct need *need,
+                           bool did_fit)
+{
+    unsigned least = MAX(shape->min_nodes, 1);
+
+    if (!did_fit || need->node_count < least)
+        need->least_nodes = 0;
+    else if (shape->tasks <= least || (least == 1 && one_runs_all(state, shape, need)))
+        need->least_nodes = least;
+    else
+        return false;
+    need->fits = need->least_nodes > 0;
+    return true;
+}
+
+/* Nothing but what it excludes differs, and nothing depends on which nodes are left. */
+static bool comparable(const struct state *state, const struct shape *shape,
+                       const struct shape *from)
+{
+    if (shape->needs || !from->needs || from->generation != state->generation ||
+        shape->partition_count != from->partition_count || shape->nodelist || !shape->exclude ||
+        shape->size_count || shape->features.group_count || shape_has_job_gres(shape))
+        return false;
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        if (!str_eq(shape->partitions[i], from->partitions[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool derive_all(const struct state *state, struct shape *shape, const struct shape *from,
+                       const struct bitset *excluded)
+{
+    shape->needs = NEW_ARRAY(struct need, shape->partition_count);
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        struct need *need = &shape->needs[i];
+        *need = from->needs[i];
+        bitset_init_copy(&need->nodes, &from->needs[i].nodes);
+        bitset_minus(&need->nodes, excluded);
+        need->node_count = (unsigned)bitset_count(&need->nodes);
+        if (!least_is_known(state, shape, need, from->needs[i].fits))
+            return false;
+    }
+    return true;
+}
+
+void shape_needs_without(const struct state *state, struct shape *shape, const struct shape *from)
+{
+    struct bitset excluded = { 0 }, before = { 0 };
+
+    if (!comparable(state, shape, from))
+        return;
+    bool more = state_node_set(state, shape->exclude, &excluded, NULL) == 0 &&
+                (!from->exclude || (state_node_set(state, from->exclude, &before, NULL) == 0 &&
+                                    bitset_within(&before, &excluded)));
+    if (more) {
+        shape_set_nodes(shape, shape->asked_nodes);
+        if (derive_all(state, shape, from, &excluded))
+            shape->generation = state->generation;
+        else
+            needs_free(shape);
+    }
+    bitset_done(&excluded);
+    bitset_done(&before);
+}

@@ -454,6 +454,11 @@ void shape_drop(struct state *state, struct shape *shape);
 void shape_retire(struct state *state, struct shape *shape);
 void shapes_settle(struct state *state);
 void needs_free(struct shape *shape);
+/*
+ * Works out the needs of a shape that is `from` with more nodes excluded, if that takes no look at all
+ * nodes; else nothing is done.
+ */
+void shape_needs_without(const struct state *state, struct shape *shape, const struct shape *from);
 
 /* shape_tres.c: into a shape whose arena is there; licences after the number of tasks */
 /* fit.c: it has the sockets, cores, threads and temporary disk */

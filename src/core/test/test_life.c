@@ -3,6 +3,7 @@
  * test_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
  */
 #include "core/pb.h"
+#include "core/state_priv.h"
 #include "core/test/fixture.h"
 #include "schema/reasons.h"
 
@@ -318,6 +319,59 @@ static void a_launch_that_failed_is_tried_elsewhere(void **unused)
     assert_int_equal(fail_launch(fix, id, n1), ERR_OK);
     assert_int_equal(job->hold, 2);
     assert_int_equal(core_job_reason(fix->state, job), REASON_MAX_REQUEUE);
+    fix_free(fix);
+}
+
+/* What follows from the needs of the shape without these nodes is what is found by looking at all. */
+static void needs_without_some_nodes(void **unused)
+{
+    static const struct {
+        uint32_t nodes, tasks, cpus_per_task;
+        uint32_t gpus;
+        const char *before, *exclude;
+        bool derived;
+    } rows[] = {
+        { 1, 1, 1, 0, NULL, "n1", true },      { 1, 1, 1, 0, "n2", "n[1-2]", true },
+        { 1, 1, 1, 0, "n3", "n[1-2]", false }, /* it may have one that the other has not */
+        { 1, 1, 1, 0, NULL, "n[1-4]", true },  { 1, 4, 1, 0, NULL, "n2", true },
+        { 1, 3, 2, 0, NULL, "n2", false }, /* none runs all tasks */
+        { 3, 3, 1, 0, NULL, "n[3-4]", true },  { 2, 2, 1, 0, NULL, "n[3-4]", true },
+        { 2, 6, 1, 0, NULL, "n4", false },     { 1, 1, 1, 2, NULL, "n2", true },
+        { 1, 1, 1, 2, NULL, "n[2,4]", true },  { 2, 2, 4, 1, NULL, "n4", true },
+        { 1, 1, 64, 0, NULL, "n4", true },
+    };
+    struct fix *fix = fix_new(4);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        JobSpec spec = fix_spec();
+        spec.partition = (char *)"main";
+        PUT(&spec, min_nodes, rows[i].nodes);
+        PUT(&spec, ntasks, rows[i].tasks);
+        PUT(&spec, cpus_per_task, rows[i].cpus_per_task);
+        GresRequest gpu = GRES_REQUEST__INIT, *gres = &gpu;
+        gpu.name = (char *)"gpu";
+        PUT(&gpu, count, rows[i].gpus);
+        spec.gres = &gres;
+        spec.n_gres = rows[i].gpus > 0;
+        spec.exclude = (char *)(uintptr_t)rows[i].before;
+        struct shape *from = shape_parse(fix->state, &spec, NULL);
+        shape_needs(fix->state, from);
+        spec.exclude = (char *)(uintptr_t)rows[i].exclude;
+        struct shape *shape = shape_parse(fix->state, &spec, NULL);
+        struct shape *other = shape_parse(fix->state, &spec, NULL);
+        assert_true(from && shape && other);
+        shape_needs_without(fix->state, shape, from);
+        if ((shape->needs != NULL) != rows[i].derived)
+            fail_msg("row %zu is%s looked for everywhere", i, rows[i].derived ? "" : " not");
+        const struct need *a = shape_needs(fix->state, shape), *b = shape_needs(fix->state, other);
+        if (!bitset_eq(&a->nodes, &b->nodes) || a->node_count != b->node_count ||
+            a->least_nodes != b->least_nodes || a->fits != b->fits)
+            fail_msg("row %zu: %u and %u nodes, least %u and %u", i, a->node_count, b->node_count,
+                     a->least_nodes, b->least_nodes);
+        shape_free(from);
+        shape_free(shape);
+        shape_free(other);
+    }
     fix_free(fix);
 }
 
@@ -902,10 +956,10 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(cancel_works_in_every_phase), UNIT(a_signal_changes_nothing),
           UNIT(holds_keep_a_job_from_starting), UNIT(requeue_keeps_the_id),
           UNIT(a_launch_that_failed_is_tried_again_but_not_for_ever),
-          UNIT(a_launch_that_failed_is_tried_elsewhere), UNIT(exit_codes_can_requeue),
-          UNIT(suspend_and_resume_count_the_time), UNIT(time_limits_have_a_backstop),
-          UNIT(the_site_has_a_word_before_and_after), UNIT(parts_of_the_time_limit_are_told_once),
-          UNIT(time_that_did_not_pass_ends_nothing),
+          UNIT(a_launch_that_failed_is_tried_elsewhere), UNIT(needs_without_some_nodes),
+          UNIT(exit_codes_can_requeue), UNIT(suspend_and_resume_count_the_time),
+          UNIT(time_limits_have_a_backstop), UNIT(the_site_has_a_word_before_and_after),
+          UNIT(parts_of_the_time_limit_are_told_once), UNIT(time_that_did_not_pass_ends_nothing),
           UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
           UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
