@@ -215,6 +215,45 @@ static char *spell_minus(struct control *control, char *word)
     return copy;
 }
 
+/* "Duration+=30" and "Nodes-=n3": true when it was one of them. *code: it is wrong. */
+static bool read_more(struct control *control, const char *word, ReservationSpec *spec, int *code)
+{
+    static const char *const lists[] = {
+        "Users", "User", "Accounts", "Account",           "Groups",          "Group",
+        "Flags", "Flag", "QOS",      "AllowedPartitions", "AllowedPartition"
+    };
+    const char *equals = strchr(word, '=');
+    bool more = equals && equals > word && equals[-1] == '+';
+    int64_t seconds;
+
+    if (!equals || equals == word || (!more && equals[-1] != '-'))
+        return false;
+    struct span key = { word, (size_t)(equals - word - 1) };
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        if (strlen(lists[i]) == key.len && strncasecmp(lists[i], key.ptr, key.len) == 0)
+            return false; /* words of lists say it one by one */
+    }
+    if ((key.len == 8 && strncasecmp(key.ptr, "Duration", key.len) == 0) ||
+        (key.len == 7 && strncasecmp(key.ptr, "EndTime", key.len) == 0)) {
+        *code = timefmt_read_duration(equals + 1, &seconds, NULL) < 0 || seconds < 0;
+        if (*code)
+            fprintf(stderr, "Invalid duration: %s\n", equals + 1);
+        else
+            spec->has_longer_s = true, spec->longer_s = more ? seconds : -seconds;
+    } else if ((key.len == 5 && strncasecmp(key.ptr, "Nodes", key.len) == 0) ||
+               (key.len == 8 && strncasecmp(key.ptr, "NodeList", key.len) == 0)) {
+        char **into = more ? &spec->nodes_more : &spec->nodes_less;
+        free(*into);
+        *into = mem_strdup(equals + 1);
+    } else {
+        cli_error(&control->cli,
+                  "The +=/-= notation is not supported when updating %.*s.  No reservation update.",
+                  (int)key.len, key.ptr);
+        *code = 1;
+    }
+    return true;
+}
+
 /* Numbers of the groups, so that every member counts and not only those whose first group it is. */
 static int find_groups(ReservationSpec *spec, struct err *err)
 {
@@ -245,6 +284,8 @@ int control_send_reservation(struct control *control, int argc, char **argv, boo
 
     reservation_spec__init(update.spec);
     for (int i = 0; i < argc && !code; i++) {
+        if (!create && read_more(control, argv[i], update.spec, &code))
+            continue;
         char *word = create ? spell_minus(control, argv[i]) : spell_out(control, argv[i]);
         if (!create && str_ieq(word, "skip")) {
             update.spec->has_skip = update.spec->skip = true;

@@ -313,10 +313,15 @@ void node_resume(struct state *state, struct node *node, struct events *out)
     node_set_reason(state, node, NULL, NULL, 0);
 }
 
-static enum err_code check_word(const struct node *node, const struct node_word *word)
+static enum err_code check_word(const struct node *node, const struct node_word *word,
+                                struct err *err)
 {
-    if (word->act == ACT_NOT_THERE)
-        return ERR_UNSUPPORTED;
+    if (word->act == ACT_NOT_THERE) {
+        err_set(err, ERR_NODE_STATE,
+                "%s\nthere is no power saving: nodes are switched neither off nor on",
+                err_text(ERR_NODE_STATE));
+        return ERR_NODE_STATE;
+    }
     if (word->act == ACT_NO_REBOOT && node->flags & NODE_FLAG_REBOOT_ISSUED)
         return ERR_REBOOT_IN_PROGRESS;
     if (word->act == ACT_FUTURE && node->jobs.len)
@@ -423,7 +428,7 @@ static enum err_code check_update(const struct state *state, const CmdUpdateNode
         if (!node)
             return (enum err_code) - err_set(err, ERR_INVALID_NODE_NAME,
                                              "Invalid node name specified: %.100s", cmd->nodes[i]);
-        enum err_code code = word ? check_word(node, word) : ERR_OK;
+        enum err_code code = word ? check_word(node, word, err) : ERR_OK;
         if (code != ERR_OK)
             return code;
     }

@@ -202,13 +202,17 @@ static enum err_code skip(struct state *state, struct reservation *resv, struct 
 }
 
 static enum err_code update(struct state *state, struct reservation *reservation,
-                            const ReservationSpec *change, struct err *err)
+                            const ReservationSpec *asked, struct err *err)
 {
     struct arena *arena = &state->scratch;
     const ReservationSpec *old = reservation->spec;
+    ReservationSpec own = *asked, *change = &own;
 
     if (change->skip)
         return skip(state, reservation, err);
+    resv_change_length(reservation, change);
+    if (resv_change_nodes(state, reservation, change, arena, err) < 0)
+        return err->code;
     ReservationSpec *merged = pb_merge(old, change, arena);
 
     merge_flags(merged, old, change, arena);
@@ -254,7 +258,7 @@ static enum err_code create(struct state *state, const ReservationSpec *from, co
 
     free(spec->name);
     spec->name = mem_strdup(name);
-    spec->has_skip = false;
+    spec->has_skip = spec->has_longer_s = false;
     if (!spec->has_start_us) {
         spec->has_start_us = true;
         spec->start_us = state->time_us;

@@ -49,4 +49,9 @@ int resv_wish_read(struct state *state, struct reservation *fresh, bool again, b
 int resv_wish_choose(struct state *state, struct reservation *fresh, const struct bitset *named,
                      struct err *err);
 
+/* resv_change.c: what is more or less of it becomes what it is to be, in the change */
+int resv_change_nodes(struct state *state, const struct reservation *resv, ReservationSpec *change,
+                      struct arena *arena, struct err *err);
+void resv_change_length(const struct reservation *resv, ReservationSpec *change);
+
 #endif

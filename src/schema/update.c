@@ -187,8 +187,10 @@ static int read_duration(const struct option_call *call, const char *value, stru
 static int read_node_state(const struct option_call *call, const char *value, struct err *err)
 {
     static const char *const words[] = {
-        "CANCEL_REBOOT", "DOWN",   "DRAIN",   "FAIL",       "FUTURE",   "IDLE",     "NORESP",
-        "NO_RESPOND",    "RESUME", "UNDRAIN", "POWER_DOWN", "POWER_UP", "DRAINING", "FAILING",
+        "CANCEL_REBOOT", "DOWN",    "DRAIN",           "FAIL",
+        "FUTURE",        "IDLE",    "NORESP",          "NO_RESPOND",
+        "RESUME",        "UNDRAIN", "POWER_DOWN",      "POWER_UP",
+        "DRAINING",      "FAILING", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {

@@ -35,7 +35,7 @@ static void words_of_scontrol(void **unused)
         { "NORESP", ERR_OK, NODE_IDLE, NODE_FLAG_NO_RESPOND, false },
         { "FUTURE", ERR_OK, NODE_FUTURE, NODE_FLAG_NO_RESPOND, false },
         { "RESUME", ERR_NODE_TRANSITION, NODE_FUTURE, NODE_FLAG_NO_RESPOND, false },
-        { "POWER_DOWN", ERR_UNSUPPORTED, NODE_FUTURE, NODE_FLAG_NO_RESPOND, false },
+        { "POWER_DOWN", ERR_NODE_STATE, NODE_FUTURE, NODE_FLAG_NO_RESPOND, false },
         { "ASLEEP", ERR_NODE_STATE, NODE_FUTURE, NODE_FLAG_NO_RESPOND, false },
     };
     struct fix *fix = fix_new(1);
