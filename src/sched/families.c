@@ -303,9 +303,20 @@ void family_free(struct family *family)
     free(family);
 }
 
+/* Does one of its other components mind who shares its hosts? */
+static bool parts_mind(const struct sched *sched, const struct job *job)
+{
+    for (uint32_t i = 1; het_of(job) && i < job->more->het_count; i++) {
+        const struct job *part = state_job(sched->state, job->id + i);
+        if (part && (part->shape->exclusive_user || part->shape->exclusive_mcs))
+            return true;
+    }
+    return false;
+}
+
 struct family *family_get(struct sched *sched, const struct job *job, const struct mask *mask)
 {
-    if (minds_of(sched, job, mask) && !sched->minds)
+    if (!sched->minds && (minds_of(sched, job, mask) || parts_mind(sched, job)))
         sched->minds = sched->reclass = true;
     uint32_t uid = sched->minds ? job->owner->uid : UINT32_MAX;
     uint32_t het = het_of(job);

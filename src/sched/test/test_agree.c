@@ -151,11 +151,19 @@ static void end_some(struct story *story)
     }
 }
 
+static void all_done(const struct rig *rig, unsigned seed, int step)
+{
+    if (rig->refused)
+        fail_msg("seed %u, step %d: %llu refused", seed, step, (unsigned long long)rig->refused);
+}
+
 static void what_is_planned_is_done(void **state)
 {
     (void)state;
+    const char *more = getenv("SPUR_TEST_SEEDS"), *from = getenv("SPUR_TEST_SEED");
+    unsigned seed = from ? (unsigned)atoi(from) : 1, last = more ? (unsigned)atoi(more) : SEEDS;
     uint64_t preempts = 0, started = 0;
-    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+    for (; seed <= last; seed++) {
         struct story story = { .luck = seed * 104729, .rig = cluster(seed) };
         struct rig *rig = story.rig;
         rig->check = seed % 8 == 0;
@@ -165,17 +173,17 @@ static void what_is_planned_is_done(void **state)
                 add_job(&story);
             something_else(&story);
             rig_plan(rig);
-            assert_int_equal(rig->refused, 0);
+            all_done(rig, seed, step);
             end_some(&story);
             rig_plan(rig);
-            assert_int_equal(rig->refused, 0);
+            all_done(rig, seed, step);
             rig_wait(rig, 1 + dice(&story, 20));
         }
         preempts += rig->preempts;
         started += rig->started;
         rig_free(rig);
     }
-    assert_true(preempts > 100 && started > 1000);
+    assert_true(from || (preempts > 100 && started > 1000));
 }
 
 int main(void)

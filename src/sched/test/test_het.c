@@ -291,7 +291,25 @@ static void anything_may_happen(void **state)
     assert_int_equal(live(77, 150), live(77, 150));
 }
 
-UNIT_MAIN(UNIT(a_host_that_only_the_second_wants_wakes_the_first),
+/* Only its second component minds; in one plan, and when it runs. */
+static void a_component_has_its_node_for_one_user(void **state)
+{
+    struct rig *rig = rig_new(two_kinds);
+
+    (void)state;
+    uint32_t het = rig_submit(rig, "c=1 uid=1 t=600 : p=gpu w=g1 c=1 exuser uid=1 t=600");
+    uint32_t other = rig_submit(rig, "p=gpu w=g1 c=1 uid=2 t=600");
+    uint32_t own = rig_submit(rig, "p=gpu w=g1 c=1 uid=1 t=600");
+    rig_plan(rig);
+    assert_int_equal(running(rig, het), 2);
+    assert_int_equal(rig->refused, 0);
+    assert_false(rig_runs(rig, other));
+    assert_true(rig_runs(rig, own));
+    rig_free(rig);
+}
+
+UNIT_MAIN(UNIT(a_component_has_its_node_for_one_user),
+          UNIT(a_host_that_only_the_second_wants_wakes_the_first),
           UNIT(one_that_waits_is_not_in_the_way_of_its_like),
           UNIT(nothing_is_tried_in_vain_for_ever),
           UNIT(a_component_that_is_let_go_brings_the_others),
