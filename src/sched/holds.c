@@ -287,7 +287,7 @@ void preempt_refused(struct sched *sched, uint32_t job_id)
 
 /* ---- (1) ---- */
 
-struct booked *hold_parts_now(struct sched *sched, const struct hold *hold)
+struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over)
 {
     const struct job *job = state_job(sched->state, hold->job_id);
     uint32_t *hosts = NEW_ARRAY(uint32_t, hold->seat_count + 1);
@@ -308,6 +308,7 @@ struct booked *hold_parts_now(struct sched *sched, const struct hold *hold)
         hunter->host_count = (size_t)(&hosts[count] - hunter->hosts);
         hunter->view.start_us = hunter->view.now_us;
         hunter->view.without = false;
+        hunter->view.order = over;
         hunt.turns.order[i] = hold->order[i];
     }
     if (good && hunt_fits(&hunt)) {
@@ -322,6 +323,16 @@ struct booked *hold_parts_now(struct sched *sched, const struct hold *hold)
     return of;
 }
 
+static bool start_on_seats(struct sched *sched, const struct hold *hold, struct family *family,
+                           const struct job *job, struct order over)
+{
+    struct booked *of = hold_parts_now(sched, hold, over);
+    bool good = of && plan_job_at(sched, family, job, over, of);
+
+    booked_free(sched, of, hold->components);
+    return good;
+}
+
 /* All that it waited for has happened. */
 static void start_now(struct sched *sched, struct hold *hold, const struct pend *pend,
                       const struct job *job)
@@ -334,12 +345,13 @@ static void start_now(struct sched *sched, struct hold *hold, const struct pend 
         limits_unplan(sched, hold->held[i], true); /* its own start counts instead */
         hold->held[i] = NULL;
     }
-    bool good = plan_job(sched, family, job, order, &short_of);
-    if (!good) {
-        struct booked *of = hold_parts_now(sched, hold);
-        good = of && plan_job_at(sched, family, job, order, of);
-        booked_free(sched, of, hold->components);
-    }
+    bool good = plan_job(sched, family, job, order, &short_of) ||
+                start_on_seats(sched, hold, family, job, order);
+    /*
+     * It is later than when the hold was made, and it ends so much later: what was promised to jobs before it
+     * for just after that makes way, and is promised anew. Nobody goes in vain.
+     */
+    good = good || start_on_seats(sched, hold, family, job, (struct order){ 0, job->id });
     if (!good)
         vec_push(&sched->in_vain, (struct in_vain){ hold->job_id, sched->now_us + VAIN_US });
 }

@@ -508,8 +508,9 @@ bool chase_suits(struct sched *sched, const struct job *job, uint32_t lane,
                                   const struct partition *partition));
 enum chase_result { CHASE_GOES_ON, CHASE_IN_VAIN, CHASE_NAMED };
 enum chase_result chase_on(struct sched *sched, unsigned *budget);
-/* Where the components of the job fit now, on the seats that are held; NULL: they do not. To be freed. */
-struct booked *hold_parts_now(struct sched *sched, const struct hold *hold);
+/* Where the components of the job fit now, on the seats that are held, over what is booked behind the order; NULL:
+ * they do not. To be freed. */
+struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over);
 
 /* plan.c: tries to plan a start of it; over what is booked behind the order, unless that is NO_ORDER. */
 bool plan_job(struct sched *sched, struct family *family, const struct job *job, struct order over,
