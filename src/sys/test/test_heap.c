@@ -152,13 +152,14 @@ static void test_stops(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#ifndef __SANITIZE_ADDRESS__ /* it has an allocator of its own, and mem_high() stays where it is */
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_mended),
-#endif
         cmocka_unit_test(test_stops),
     };
 
+#ifdef __SANITIZE_ADDRESS__
+    return 77; /* skipped: there the allocator is another one */
+#endif
     mem_steady();
     heap_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);
