@@ -216,7 +216,7 @@ static const struct event {
     { "agents silent, all nodes down", NULL, act_silence },
     { "agents back, all nodes up", NULL, act_back },
     { "power failure, jobs requeued", NULL, act_reboot },
-    { "nodes resumed", "scontrol update NodeName=n[1-$NODES] State=RESUME" },
+    { "power failure over, nodes resumed", "scontrol update NodeName=n[1-$NODES] State=RESUME" },
     { "clean stop",
       "p=$(cat $DIR/pid); kill -TERM $p; "
       "while [ -d /proc/$p ] && ! grep -q ') Z' /proc/$p/stat; do sleep 0.02; done",

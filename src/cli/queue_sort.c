@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * queue_sort.c - order and selection of jobs in squeue
+ *
+ * What is sorted by is worked out once for each job, texts as their place among all texts of the column:
+ * with a million jobs comparing is most of the work.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "cli/queue.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
@@ -211,40 +215,120 @@ static int read_keys(struct sorting *sorting, const char *spec, struct err *err)
     return 0;
 }
 
-static int compare_by(const struct key *key, const Job *a, const Job *b,
-                      const struct field_ctx *ctx)
-{
-    struct str x = { 0 }, y = { 0 };
-    struct field_call call = { key->field, a, ctx };
-    int64_t m, n;
-    int order;
+/* ---- texts as numbers ---- */
 
-    if (number_of(key->letter, a, ctx->now_us, &m) && number_of(key->letter, b, ctx->now_us, &n))
-        return (m > n) - (m < n);
-    key->field->write(&call, &x);
-    call.object = b;
-    key->field->write(&call, &y);
-    order = strcmp(str_text(&x), str_text(&y));
-    str_done(&x);
-    str_done(&y);
-    return order;
+/* Of a column: each text once, and in which order they come. */
+struct words {
+    struct map places; /* text → place + 1 */
+    VEC(char *) list;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The place of the job's text. */
+static int64_t word_of(struct words *words, const struct field_call *call, struct str *text)
+{
+    str_clear(text);
+    call->field->write(call, text);
+    uintptr_t place = (uintptr_t)map_get(&words->places, str_text(text));
+    if (!place) {
+        char *copy = mem_strdup(str_text(text));
+        vec_push(&words->list, copy);
+        place = words->list.len;
+        map_put(&words->places, copy, (void *)place);
+    }
+    return (int64_t)place - 1;
+}
+
+/* For each place, where its text comes among all. */
+static int64_t *word_ranks(struct words *words)
+{
+    int64_t *ranks = NEW_ARRAY(int64_t, words->list.len + 1);
+    char **sorted = NEW_ARRAY(char *, words->list.len + 1);
+
+    for (size_t i = 0; i < words->list.len; i++)
+        sorted[i] = words->list.items[i];
+    qsort(sorted, words->list.len, sizeof(*sorted), by_text);
+    for (size_t i = 0; i < words->list.len; i++)
+        ranks[(uintptr_t)map_get(&words->places, sorted[i]) - 1] = (int64_t)i;
+    free(sorted);
+    return ranks;
+}
+
+static void words_done(struct words *words)
+{
+    vec_each (char *, text, &words->list)
+        free(*text);
+    vec_done(&words->list);
+    map_done(&words->places);
+}
+
+/* ---- sorting ---- */
+
+struct row {
+    const Job *job;
+    int64_t id;
+    const int64_t *values; /* one for each key */
+};
+
+static void fill_column(struct sorting *sorting, const queue_jobs *jobs, size_t key,
+                        int64_t *values)
+{
+    const struct key *of = &sorting->keys[key];
+    struct words words = { 0 };
+    struct str text = { 0 };
+    bool is_text = false;
+
+    map_init(&words.places);
+    for (size_t i = 0; i < jobs->len; i++) {
+        const Job *job = jobs->items[i];
+        int64_t *value = &values[i * sorting->count + key];
+        if (number_of(of->letter, job, sorting->ctx->now_us, value))
+            continue;
+        is_text = true;
+        *value = word_of(&words, &(struct field_call){ of->field, job, sorting->ctx }, &text);
+    }
+    int64_t *ranks = is_text ? word_ranks(&words) : NULL;
+    for (size_t i = 0; is_text && i < jobs->len; i++)
+        values[i * sorting->count + key] = ranks[values[i * sorting->count + key]];
+    free(ranks);
+    str_done(&text);
+    words_done(&words);
 }
 
 static int compare(const void *a, const void *b, void *ctx)
 {
     const struct sorting *sorting = ctx;
-    const Job *x = *(const Job *const *)a, *y = *(const Job *const *)b;
-    int64_t m = 0, n = 0;
+    const struct row *x = a, *y = b;
 
     for (size_t i = 0; i < sorting->count; i++) {
-        int order = compare_by(&sorting->keys[i], x, y, sorting->ctx);
+        int order = (x->values[i] > y->values[i]) - (x->values[i] < y->values[i]);
 
         if (order)
             return sorting->keys[i].down ? -order : order;
     }
-    number_of('i', x, 0, &m);
-    number_of('i', y, 0, &n);
-    return (m > n) - (m < n);
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void sort_rows(struct sorting *sorting, queue_jobs *jobs)
+{
+    int64_t *values = NEW_ARRAY(int64_t, jobs->len * sorting->count + 1);
+    struct row *rows = NEW_ARRAY(struct row, jobs->len);
+
+    for (size_t key = 0; key < sorting->count; key++)
+        fill_column(sorting, jobs, key, values);
+    for (size_t i = 0; i < jobs->len; i++) {
+        rows[i] = (struct row){ .job = jobs->items[i], .values = values + i * sorting->count };
+        number_of('i', jobs->items[i], 0, &rows[i].id);
+    }
+    qsort_r(rows, jobs->len, sizeof(*rows), compare, sorting);
+    for (size_t i = 0; i < jobs->len; i++)
+        jobs->items[i] = rows[i].job;
+    free(rows);
+    free(values);
 }
 
 int queue_sort(queue_jobs *jobs, const char *spec, const struct field_ctx *ctx, struct err *err)
@@ -255,6 +339,6 @@ int queue_sort(queue_jobs *jobs, const char *spec, const struct field_ctx *ctx, 
     if (result < 0)
         return result;
     if (jobs->len)
-        qsort_r(jobs->items, jobs->len, sizeof(jobs->items[0]), compare, &sorting);
+        sort_rows(&sorting, jobs);
     return 0;
 }
