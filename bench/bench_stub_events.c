@@ -5,7 +5,8 @@
  * One row for each thing: the real command as a process, or something that this process does. The
  * controller counts the turns of its loop (Diag, reset before each event) until it is quiet again after it,
  * and logs those over 5 ms; a turn in which a snapshot is forked, and those while its child still shares our
- * pages, are counted apart.
+ * pages, are counted apart. The turn in which it becomes the leader is a part of its start: it is in what
+ * "start again" took, which is the time until somebody is answered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -190,7 +191,7 @@ static const struct event {
                    "nobody" },
     { "squeue -j", "squeue -h -j $JOBS" },
     { "squeue --start", "squeue -h --start" },
-    { "squeue, four at once", "for i in 1 2 3 4; do squeue -h & done; wait" },
+    { "squeue, four at once", "for i in 1 2 3 4; do squeue -h -u nobody & done; wait" },
     { "sinfo", "sinfo; sinfo -N" },
     { "scontrol show job", "scontrol -o show job" },
     { "scontrol show node", "scontrol show node" },
@@ -235,7 +236,7 @@ struct slow_turns {
 static struct {
     int fd;
     struct str rest; /* of the line that was not whole */
-    bool forked, shared;
+    bool forked, shared, begins;
 } ctl_log = { .fd = -1 };
 
 static void read_line(const char *line, struct slow_turns *out)
@@ -247,7 +248,9 @@ static void read_line(const char *line, struct slow_turns *out)
     else if (strstr(line, " snapshot.taken ") || strstr(line, " snapshot.failed ") ||
              strstr(line, " ctl.serves "))
         ctl_log.forked = ctl_log.shared = false;
-    if (!cpu)
+    bool began = ctl_log.begins; /* nobody was answered before the end of the turn that logged it */
+    ctl_log.begins = strstr(line, " ctl.leads ") != NULL;
+    if (!cpu || began)
         return;
     uint64_t us = strtoull(cpu + 7, NULL, 10);
     bool forked = ctl_log.forked; /* the turn that logged it ends with this line */
