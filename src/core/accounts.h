@@ -174,6 +174,8 @@ struct qos {
 struct tab {
     const struct assoc *assoc; /* of owner and account, or NULL */
     const struct qos *qos;     /* that has the name, or NULL */
+    struct holder *qos_user,
+        *qos_account; /* its parts for them; NULL: not asked for yet, or none */
 };
 static inline const struct assoc *job_assoc(const struct job *job)
 {

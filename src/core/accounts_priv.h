@@ -195,6 +195,11 @@ uint32_t qos_factor(const ConfQos *conf);
 struct holder *qos_user(struct accounts *accounts, const struct qos *qos, uint32_t uid, bool make);
 struct holder *qos_account(struct accounts *accounts, const struct qos *qos, const char *account,
                            bool make);
+/* The same of a job; for its own QOS they are known. */
+struct holder *job_qos_user(const struct state *state, const struct job *job,
+                            const struct qos *qos);
+struct holder *job_qos_account(const struct state *state, const struct job *job,
+                               const struct qos *qos);
 /* The QOS of a partition, or NULL. */
 const struct qos *partition_qos(const struct state *state, const struct partition *partition);
 

@@ -67,10 +67,8 @@ static uint64_t room_for(const struct state *state, const struct job *job, struc
             continue;
         const struct bounds *bounds = &qos[i]->bounds;
         look_at(&room, bounds, GRP_ACCRUE, &qos[i]->holder, qos[i], NULL);
-        look_at(&room, bounds, MAX_ACCRUE_ACCT,
-                qos_account(state->accounts, qos[i], job->account, false), qos[i], NULL);
-        look_at(&room, bounds, MAX_ACCRUE,
-                qos_user(state->accounts, qos[i], job->owner->uid, false), qos[i], NULL);
+        look_at(&room, bounds, MAX_ACCRUE_ACCT, job_qos_account(state, job, qos[i]), qos[i], NULL);
+        look_at(&room, bounds, MAX_ACCRUE, job_qos_user(state, job, qos[i]), qos[i], NULL);
         for (size_t k = 0; k < BOUNDS; k++)
             room.done[k] = room.done[k] || bounds->count[k] != NO_LIMIT;
     }

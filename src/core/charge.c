@@ -154,12 +154,35 @@ static struct who who_of(const struct job *job)
     return (struct who){ job->tab ? job->tab : &none, job->owner->uid, job->account };
 }
 
+struct holder *job_qos_user(const struct state *state, const struct job *job, const struct qos *qos)
+{
+    return job->tab && job->tab->qos == qos && job->tab->qos_user
+               ? job->tab->qos_user
+               : qos_user(state->accounts, qos, job->owner->uid, false);
+}
+
+struct holder *job_qos_account(const struct state *state, const struct job *job,
+                               const struct qos *qos)
+{
+    return job->tab && job->tab->qos == qos && job->tab->qos_account
+               ? job->tab->qos_account
+               : qos_account(state->accounts, qos, job->account, false);
+}
+
 static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
                               const struct who *who, bool make, struct holder **out, size_t count)
 {
-    struct holder *user = qos_user(accounts, qos, who->uid, make);
-    struct holder *account = qos_account(accounts, qos, who->account, make);
+    struct tab *tab = who->tab->qos == qos ? (struct tab *)(uintptr_t)who->tab : NULL;
+    struct holder *user = tab ? tab->qos_user : NULL, *account = tab ? tab->qos_account : NULL;
 
+    if (!user)
+        user = qos_user(accounts, qos, who->uid, make);
+    if (!account)
+        account = qos_account(accounts, qos, who->account, make);
+    if (tab) {
+        tab->qos_user = user;
+        tab->qos_account = account;
+    }
     out[count++] = (struct holder *)(uintptr_t)&qos->holder;
     if (user)
         out[count++] = user;

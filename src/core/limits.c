@@ -237,12 +237,11 @@ static void mark_done(struct look *look, const struct bounds *bounds)
 
 static bool check_qos(struct look *look, const struct qos *qos)
 {
-    struct accounts *accounts = look->state->accounts;
     struct owner_of of = { .qos = qos,
                            .bounds = &qos->bounds,
                            .holder = &qos->holder,
-                           .user = qos_user(accounts, qos, look->job->owner->uid, false),
-                           .account = qos_account(accounts, qos, look->job->account, false) };
+                           .user = job_qos_user(look->state, look->job, qos),
+                           .account = job_qos_account(look->state, look->job, qos) };
 
     if (qos->flags & QOS_ENFORCE_THRESHOLD && !look->alone && job_assoc(look->job) &&
         job_assoc(look->job)->factor < qos->threshold)
@@ -400,10 +399,8 @@ bool limits_submit(const struct state *state, const struct job *job,
             const struct holder *holder;
         } rows[] = {
             { GRP_SUBMIT, qos[i] ? &qos[i]->holder : NULL },
-            { MAX_SUBMIT_ACCT,
-              qos[i] ? qos_account(state->accounts, qos[i], job->account, false) : NULL },
-            { MAX_SUBMIT,
-              qos[i] ? qos_user(state->accounts, qos[i], job->owner->uid, false) : NULL },
+            { MAX_SUBMIT_ACCT, qos[i] ? job_qos_account(state, job, qos[i]) : NULL },
+            { MAX_SUBMIT, qos[i] ? job_qos_user(state, job, qos[i]) : NULL },
         };
         for (size_t k = 0; qos[i] && k < ARRAY_LEN(rows); k++) {
             *reason = why_bound(qos[i], rows[k].bound);

@@ -42,8 +42,10 @@ void tab_bind(const struct state *state, struct tab_record *tab, unsigned holds)
         tab->tab.assoc = tab->account && user
                              ? state_assoc(state, tab->account, user, tab_partition(tab))
                              : NULL;
-    if (holds & HOLDS_QOS)
+    if (holds & HOLDS_QOS) {
         tab->tab.qos = state_qos(state, tab->qos);
+        tab->tab.qos_user = tab->tab.qos_account = NULL;
+    }
 }
 
 static struct tab_record *tab_new(struct state *state, const struct job *job, struct span key)
