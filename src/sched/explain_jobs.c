@@ -111,14 +111,16 @@ void explain_ends(const struct sched *sched, const struct family *family, int64_
 {
     struct bitset hosts;
     struct ending items[JOBS_SHOWN];
-    size_t count = 0, looked = 0;
+    size_t count = 0;
 
     explain_hosts(sched, family, &hosts);
     bitset_each (n, &hosts) {
-        const struct node *node = sched->hosts.items[n].node;
-        for (size_t i = 0; i < node->jobs.len && looked < ENDS_LOOKED_AT; i++, looked++) {
-            const struct job *job = node->jobs.items[i];
-            if (job->run)
+        const struct host *host = &sched->hosts.items[n];
+        for (size_t i = 0; i < host->runs.len; i++) { /* by end: most hosts are passed over */
+            if (count == JOBS_SHOWN && host->runs.items[i].end_us > items[count - 1].end_us)
+                break;
+            const struct job *job = state_job(sched->state, host->runs.items[i].job_id);
+            if (job && job->run)
                 keep_ending(
                     items, &count,
                     (struct ending){
