@@ -430,6 +430,20 @@ static void singleton_release(struct load *load)
         rig_cancel(load->rig, the_first + i);
 }
 
+/* Each waits for the one before. */
+static void chain_submit(struct load *load)
+{
+    char words[80];
+    uint32_t id = rig_submit(load->rig, "c=1 t=600 uid=1 hold");
+
+    for (unsigned i = 0; i < 3 * MANY; i++) {
+        snprintf(words, sizeof(words), "c=1 t=600 uid=1 dep=afterok:%u", id);
+        id = rig_submit(load->rig, words);
+        if (!id)
+            die("a job that depends on another is refused");
+    }
+}
+
 static void twins_submit(struct load *load)
 {
     char words[80];
@@ -536,6 +550,7 @@ static const struct {
     { "slices.twins_1e5", depend_release, PLAIN },
     { "slices.begin_submit", begin_submit, PLAIN },
     { "slices.begin_1e5", begin_now, PLAIN },
+    { "slices.chain_submit", chain_submit, PLAIN },
     { "slices.preempt_1", preempt_one, PREEMPTS },
     { "slices.preempt_200", preempt_wide, PREEMPTS },
     { "slices.preempt_het", preempt_het, PREEMPTS },

@@ -92,9 +92,14 @@ static inline uint64_t dep_key(const struct dep *dep)
 {
     return waiters_key(dep->job_id, dep->type == DEP_AFTER);
 }
-struct waiters *waiters_make(struct map *map, uint64_t key);
+struct waiters *waiters_at(const struct wait_map *map, uint64_t key); /* NULL: nobody */
+static inline size_t waiters_len(const struct wait_map *map)
+{
+    return map->slots.count;
+}
+struct waiters *waiters_make(struct wait_map *map, uint64_t key);
 /* It may have become empty. */
-void waiters_settle(struct map *map, uint64_t key, struct waiters *waiters);
+void waiters_settle(struct wait_map *map, struct waiters *waiters);
 /* News that the job has not been told about this item; NULL when there is none. */
 struct news *deps_untold(const struct state *state, const struct job *job, const struct dep *dep);
 /* Out of the lists of those who wait now; not of those who wait to be told. */

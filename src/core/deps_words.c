@@ -49,7 +49,7 @@ static void add_singleton(const struct state *state, const struct job *self, str
 {
     struct span name = job_name(self);
     uint64_t hash = name_hash(self->owner->uid, name);
-    const struct waiters *waiters = map_get_num(&state->singletons, hash);
+    const struct waiters *waiters = waiters_at(&state->singletons, hash);
     const struct job *first = NULL;
     unsigned count = 0, looks = 0;
 

@@ -83,7 +83,7 @@ static struct job *before(const struct state *state, const struct job *job, uint
 
 static struct waiters *alone(const struct state *state, const struct job *job)
 {
-    return map_len(&state->singletons) ? map_get_num(&state->singletons, hash_of(job)) : NULL;
+    return waiters_len(&state->singletons) ? waiters_at(&state->singletons, hash_of(job)) : NULL;
 }
 
 void name_runs(struct state *state, const struct job *job, bool runs)
@@ -209,7 +209,7 @@ static const struct job *first_other(struct state *state, const struct job *self
 enum verdict deps_singleton(struct state *state, const struct job *self)
 {
     uint64_t hash = hash_of(self);
-    const struct waiters *waiters = map_get_num(&state->singletons, hash);
+    const struct waiters *waiters = waiters_at(&state->singletons, hash);
 
     for (size_t i = 0; waiters && i < waiters->runs.len; i++) {
         if (keeps_waiting(job_at(state, wait_list_at(&waiters->runs, i)), self))
@@ -224,7 +224,7 @@ enum verdict deps_singleton(struct state *state, const struct job *self)
 bool name_check(const struct state *state, const struct job *job)
 {
     uint64_t hash = hash_of(job);
-    const struct waiters *waiters = map_get_num(&state->singletons, hash);
+    const struct waiters *waiters = waiters_at(&state->singletons, hash);
     uint32_t last = 0;
     bool found = false;
 

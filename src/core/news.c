@@ -55,7 +55,7 @@ void news_changed(struct state *state, struct news *news)
     state->digest += news->hash;
 }
 
-static struct map *map_of(struct state *state, const struct news *news)
+static struct wait_map *map_of(struct state *state, const struct news *news)
 {
     return news->singleton ? &state->singletons : &state->waiters;
 }
@@ -82,7 +82,7 @@ void news_append(struct state *state, struct news *news)
 static void drop_first(struct state *state)
 {
     struct news *news = state->untold.first;
-    struct waiters *waiters = map_get_num(map_of(state, news), news->key);
+    struct waiters *waiters = waiters_at(map_of(state, news), news->key);
 
     state->untold.first = news->next;
     if (!news->next)
@@ -91,7 +91,7 @@ static void drop_first(struct state *state)
     waiters->news = news->next_same;
     if (!waiters->news)
         waiters->last = NULL;
-    waiters_settle(map_of(state, news), news->key, waiters);
+    waiters_settle(map_of(state, news), waiters);
     state->digest -= news->hash;
     wait_list_done(&news->ids);
     free(news);
@@ -101,7 +101,7 @@ static void drop_first(struct state *state)
 
 void deps_news(struct state *state, const struct job *job)
 {
-    if (map_len(&state->waiters) || map_len(&state->singletons))
+    if (waiters_len(&state->waiters) || waiters_len(&state->singletons))
         vec_push(&state->news, job->id);
 }
 
@@ -127,7 +127,7 @@ static struct news *news_new(const struct state *state, uint64_t key, uint32_t j
 static void post(struct state *state, uint32_t job_id, uint32_t task, bool start)
 {
     uint64_t key = waiters_key(job_id, start);
-    struct waiters *waiters = map_get_num(&state->waiters, key);
+    struct waiters *waiters = waiters_at(&state->waiters, key);
 
     if (!waiters)
         return;
@@ -144,7 +144,7 @@ static void post(struct state *state, uint32_t job_id, uint32_t task, bool start
 
 static void post_name(struct state *state, uint64_t name)
 {
-    const struct waiters *waiters = map_get_num(&state->singletons, name);
+    const struct waiters *waiters = waiters_at(&state->singletons, name);
 
     if (!waiters || waiters->news)
         return;
@@ -324,7 +324,7 @@ static bool tell_twins(struct state *state, struct news *news, struct job *meta,
 /* The first one keeps the others waiting, so they are asked one after the other. */
 static unsigned tell_name(struct state *state, struct news *news, struct events *out)
 {
-    struct waiters *waiters = map_get_num(&state->singletons, news->key);
+    struct waiters *waiters = waiters_at(&state->singletons, news->key);
 
     if (!waiters->ids.len) {
         drop_first(state);
@@ -410,16 +410,21 @@ static struct news *first_untold(const struct state *state, const struct job *jo
 void deps_catch_up(struct state *state, struct job *job, struct events *out)
 {
     struct news *news;
+    bool told = false;
 
     while (state->untold.first && job_phase(job) == PHASE_PENDING &&
-           (news = first_untold(state, job)))
+           (news = first_untold(state, job))) {
         tell(state, news, job, out);
+        told = true;
+    }
+    if (told)
+        post_all(state); /* it may have ended, and be requeued now */
 }
 
 bool deps_is_news(const struct state *state, const struct job *job)
 {
     for (unsigned start = 0; start < 2; start++) {
-        const struct waiters *waiters = map_get_num(&state->waiters, waiters_key(job->id, start));
+        const struct waiters *waiters = waiters_at(&state->waiters, waiters_key(job->id, start));
         if (waiters && waiters->news)
             return true;
     }

@@ -173,7 +173,7 @@ static int take_news(struct restore *restore, const SnapshotNews *msg, struct er
 {
     struct state *state = restore->state;
     const struct news *last = state->untold.last;
-    struct map *map = msg->singleton ? &state->singletons : &state->waiters;
+    struct wait_map *map = msg->singleton ? &state->singletons : &state->waiters;
 
     if (msg->number <= (last ? last->number : 0) || (msg->singleton && msg->n_job_ids))
         return damaged(err, "news are not right");

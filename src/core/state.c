@@ -50,8 +50,6 @@ struct state *state_new(void)
     state->next_reboot_us = NEVER;
     map_init(&state->node_names);
     map_init(&state->keys);
-    map_init(&state->waiters);
-    map_init(&state->singletons);
     map_init(&state->resv_jobs);
     intern_init(&state->owners, owner_key);
     intern_init(&state->payloads, payload_key);

@@ -93,10 +93,20 @@ struct wait_list {
 
 /* Jobs that wait for something. */
 struct waiters {
+    uint64_t key;
+    uint32_t number; /* in its map */
     struct wait_list ids;
     struct news *news, *last; /* that others have not been told yet who waited before */
     struct wait_list runs;    /* of a singleton; see names.c */
     uint32_t covers;
+};
+
+/* By key; grows a little at a time, as slots do. */
+struct wait_map {
+    struct slots slots; /* hash of the key → number */
+    VEC(struct waiters **)
+    pages; /* by number - 1; a free one has the number of the next free one */
+    uint32_t made, free;
 };
 
 struct owner_record {
@@ -153,10 +163,10 @@ struct state {
     VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
     struct requests requests;
 
-    struct map waiters;    /* waiters_key() of a job or array → struct waiters */
-    struct map singletons; /* (uid, name) hash → struct waiters */
-    struct map resv_jobs;  /* ids of pending jobs that ask for a reservation */
-    VEC(uint32_t) news;    /* jobs that started or ended and may be waited for; (3) */
+    struct wait_map waiters;    /* waiters_key() of a job or array → struct waiters */
+    struct wait_map singletons; /* (uid, name) hash → struct waiters */
+    struct map resv_jobs;       /* ids of pending jobs that ask for a reservation */
+    VEC(uint32_t) news;         /* jobs that started or ended and may be waited for; (3) */
     struct {
         struct news *first, *last;
         size_t count;

@@ -102,30 +102,85 @@ void wait_list_done(struct wait_list *list)
 
 /* ---- registering; (1) ---- */
 
-struct waiters *waiters_make(struct map *map, uint64_t key)
-{
-    struct waiters *waiters = map_get_num(map, key);
+enum { PER_PAGE = 1024 };
 
-    if (!waiters) {
-        waiters = NEW(struct waiters);
-        map_put_num(map, key, waiters);
+static uint32_t slot_hash(uint64_t key)
+{
+    return (uint32_t)hash_mix(key);
+}
+
+static struct waiters **cell(const struct wait_map *map, uint32_t number)
+{
+    return &map->pages.items[(number - 1) / PER_PAGE][(number - 1) % PER_PAGE];
+}
+
+/* A free cell has a number where others have a pointer, so its lowest bit is set. */
+static bool is_free(const struct waiters *waiters)
+{
+    return (uintptr_t)waiters & 1;
+}
+
+struct waiters *waiters_at(const struct wait_map *map, uint64_t key)
+{
+    uint32_t number;
+
+    for (struct slots_at at = { 0 }; (number = slots_next(&map->slots, slot_hash(key), &at));) {
+        struct waiters *waiters = *cell(map, number);
+        if (waiters->key == key)
+            return waiters;
     }
+    return NULL;
+}
+
+static uint32_t take_number(struct wait_map *map)
+{
+    uint32_t number = map->free;
+
+    if (number) {
+        map->free = (uint32_t)((uintptr_t)*cell(map, number) >> 1);
+        return number;
+    }
+    if (map->made == map->pages.len * PER_PAGE)
+        vec_push(&map->pages, NEW_ARRAY(struct waiters *, PER_PAGE));
+    return ++map->made;
+}
+
+struct waiters *waiters_make(struct wait_map *map, uint64_t key)
+{
+    struct waiters *waiters = waiters_at(map, key);
+
+    if (waiters)
+        return waiters;
+    waiters = NEW(struct waiters);
+    waiters->key = key;
+    waiters->number = take_number(map);
+    *cell(map, waiters->number) = waiters;
+    slots_put(&map->slots, slot_hash(key), waiters->number);
     return waiters;
 }
 
-void waiters_settle(struct map *map, uint64_t key, struct waiters *waiters)
+static void waiters_free(struct waiters *waiters)
 {
-    if (waiters->ids.len || waiters->news)
-        return;
-    map_del_num(map, key);
     wait_list_done(&waiters->ids);
     wait_list_done(&waiters->runs);
     free(waiters);
 }
 
-static void remove_from(struct state *state, struct map *map, uint64_t key, uint32_t id)
+void waiters_settle(struct wait_map *map, struct waiters *waiters)
 {
-    struct waiters *waiters = map_get_num(map, key);
+    uint32_t number = waiters->number;
+
+    if (waiters->ids.len || waiters->news)
+        return;
+    slots_del(&map->slots, slot_hash(waiters->key), number);
+    *cell(map, number) = (struct waiters *)((uintptr_t)map->free << 1 | 1);
+    map->free = number;
+    waiters_free(waiters);
+}
+
+static void remove_from(struct state *state, struct wait_map *map, uint64_t key, uint32_t id)
+{
+    struct waiters *waiters = waiters_at(map, key);
 
     if (!waiters)
         return;
@@ -137,7 +192,7 @@ static void remove_from(struct state *state, struct map *map, uint64_t key, uint
             }
         }
     }
-    waiters_settle(map, key, waiters);
+    waiters_settle(map, waiters);
 }
 
 static uint64_t own_name(const struct job *job)
@@ -149,7 +204,7 @@ struct news *deps_untold(const struct state *state, const struct job *job, const
 {
     if (!state->untold.first || dep->type == DEP_SINGLETON || dep->failed)
         return NULL;
-    const struct waiters *waiters = map_get_num(&state->waiters, dep_key(dep));
+    const struct waiters *waiters = waiters_at(&state->waiters, dep_key(dep));
     for (struct news *news = waiters ? waiters->news : NULL; news; news = news->next_same) {
         if (wait_list_has(&news->ids, job->id))
             return news;
@@ -184,11 +239,11 @@ void deps_withdraw(struct state *state, struct job *job)
     for (size_t i = 0; i < job->deps->count; i++) {
         const struct dep *dep = &job->deps->items[i];
         bool singleton = dep->type == DEP_SINGLETON;
-        struct map *map = singleton ? &state->singletons : &state->waiters;
+        struct wait_map *map = singleton ? &state->singletons : &state->waiters;
         uint64_t key = singleton ? own_name(job) : dep_key(dep);
-        struct waiters *waiters = map_get_num(map, key);
+        struct waiters *waiters = waiters_at(map, key);
         if (waiters && wait_list_del(&waiters->ids, job->id))
-            waiters_settle(map, key, waiters);
+            waiters_settle(map, waiters);
     }
 }
 
@@ -211,21 +266,22 @@ void deps_follow(struct state *state, struct job *task, const struct job *meta)
         struct news *news = deps_untold(state, meta, dep);
         if (!news || !wait_list_add(&news->ids, task->id))
             continue;
-        struct waiters *waiters = map_get_num(&state->waiters, dep_key(dep));
+        struct waiters *waiters = waiters_at(&state->waiters, dep_key(dep));
         wait_list_del(&waiters->ids, task->id);
         news_changed(state, news);
     }
 }
 
-static void free_waiters(struct map *map)
+static void free_map(struct wait_map *map)
 {
-    map_each (entry, map) {
-        struct waiters *waiters = entry->value;
-        wait_list_done(&waiters->ids);
-        wait_list_done(&waiters->runs);
-        free(waiters);
+    for (uint32_t number = 1; number <= map->made; number++) {
+        if (!is_free(*cell(map, number)))
+            waiters_free(*cell(map, number));
     }
-    map_done(map);
+    vec_each (struct waiters **, page, &map->pages)
+        free(*page);
+    vec_done(&map->pages);
+    slots_done(&map->slots);
 }
 
 void deps_done(struct state *state)
@@ -236,8 +292,8 @@ void deps_done(struct state *state)
         free(news);
     }
     vec_done(&state->news);
-    free_waiters(&state->waiters);
-    free_waiters(&state->singletons);
+    free_map(&state->waiters);
+    free_map(&state->singletons);
 }
 
 /* ---- is all of it right? ---- */
@@ -252,8 +308,8 @@ static int wrong(struct err *err, const char *what, uint64_t number)
 static unsigned places(const struct state *state, const struct job *job, const struct dep *dep)
 {
     bool singleton = dep->type == DEP_SINGLETON;
-    const struct waiters *waiters = map_get_num(singleton ? &state->singletons : &state->waiters,
-                                                singleton ? own_name(job) : dep_key(dep));
+    const struct waiters *waiters = waiters_at(singleton ? &state->singletons : &state->waiters,
+                                               singleton ? own_name(job) : dep_key(dep));
     unsigned count = waiters && wait_list_has(&waiters->ids, job->id);
 
     for (const struct news *news = waiters ? waiters->news : NULL; news; news = news->next_same)
@@ -290,20 +346,28 @@ static int check_list(const struct state *state, const struct wait_list *list, s
     return sum == list->sum ? 0 : wrong(err, "a list's sum is not right", sum);
 }
 
-static int check_map(const struct state *state, const struct map *map, size_t *listed,
+static int check_map(const struct state *state, const struct wait_map *map, size_t *listed,
                      struct err *err)
 {
+    size_t count = 0;
     int code = 0;
 
-    map_each (entry, map) {
-        const struct waiters *waiters = entry->value;
+    for (uint32_t number = 1; number <= map->made; number++) {
+        const struct waiters *waiters = *cell(map, number);
+        if (is_free(waiters))
+            continue;
+        count++;
         *listed += waiters->ids.len;
         if (!waiters->ids.len && !waiters->news)
-            return wrong(err, "an empty list was kept", entry->num);
+            return wrong(err, "an empty list was kept", waiters->key);
+        if (waiters->number != number || waiters_at(map, waiters->key) != waiters)
+            return wrong(err, "a list is not found", waiters->key);
         for (const struct news *news = waiters->news; news; news = news->next_same)
             *listed += news->ids.len;
         code = code < 0 ? code : check_list(state, &waiters->ids, err);
     }
+    if (code == 0 && count != waiters_len(map))
+        code = wrong(err, "lists are not counted right", count);
     return code;
 }
 
