@@ -91,6 +91,8 @@ static void say_planned(struct alloc *alloc, const SubmitJobReply *reply)
     cli_say(alloc->cli, "Job %u to start at %s a using %u processors on nodes %s in partition %s",
             reply->job_id, str_text(&when), reply->planned_cpus,
             reply->planned_nodes ? reply->planned_nodes : "", reply->partition);
+    if (reply->preempts)
+        cli_say(alloc->cli, "  Preempts: %s", reply->preempts);
     str_done(&when);
 }
 

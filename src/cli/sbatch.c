@@ -313,6 +313,8 @@ static void say_planned(struct submit *submit, const SubmitJobReply *reply)
             reply->has_planned_cpus ? reply->planned_cpus : job_cpu_count(&job),
             reply->planned_nodes ? reply->planned_nodes : "",
             reply->partition ? reply->partition : "");
+    if (reply->preempts)
+        cli_say(&submit->cli, "  Preempts: %s", reply->preempts);
     str_done(&when);
 }
 

@@ -356,12 +356,13 @@ static enum chase_result settle(struct hunt *hunt, unsigned *budget)
     return CHASE_NAMED;
 }
 
+static enum chase_result (*const steps[])(struct hunt *hunt, unsigned *budget) = {
+    [CHASE_BIDS] = ask_hosts, [CHASE_GATHER] = gather, [CHASE_PLACE] = place_all,
+    [CHASE_SPARE] = spare,    [CHASE_END] = settle,
+};
+
 enum chase_result chase_on(struct sched *sched, unsigned *budget)
 {
-    static enum chase_result (*const steps[])(struct hunt * hunt, unsigned *budget) = {
-        [CHASE_BIDS] = ask_hosts, [CHASE_GATHER] = gather, [CHASE_PLACE] = place_all,
-        [CHASE_SPARE] = spare,    [CHASE_END] = settle,
-    };
     struct chase *chase = &sched->chase;
     const struct job *job = state_job(sched->state, chase->job_id);
     enum chase_result result = CHASE_IN_VAIN;
@@ -374,4 +375,48 @@ enum chase_result chase_on(struct sched *sched, unsigned *budget)
     }
     hunt_close(&hunt);
     return result;
+}
+
+/* ---- a job that is only asked about ---- */
+
+/* What the steps found out, but nobody is told. */
+static bool tell_apart(struct hunt *hunt, struct parts *parts, id_list *victims)
+{
+    struct chase *chase = hunt->chase;
+
+    if (!fits_marked(hunt))
+        return false;
+    take_seats(hunt);
+    cut_to_seats(hunt);
+    vec_clear(victims);
+    vec_each (struct quarry, quarry, &chase->list) {
+        if (!quarry->stays && !quarry->going)
+            vec_push(victims, quarry->id);
+    }
+    vec_clear(&parts->list);
+    for (size_t i = 0; i < hunt->hunters[0].of.parts.list.len; i++)
+        vec_push(&parts->list, hunt->hunters[0].of.parts.list.items[i]);
+    return victims->len > 0;
+}
+
+bool chase_test(struct sched *sched, const struct job *job, uint32_t lane, unsigned budget,
+                struct parts *parts, id_list *victims)
+{
+    struct chase kept = sched->chase;
+    enum chase_result result = CHASE_IN_VAIN;
+    struct hunt hunt;
+    bool good = false;
+
+    sched->chase = (struct chase){ .lane = lane };
+    if (hunt_open(&hunt, sched, job, lane, NULL)) {
+        do {
+            result = steps[sched->chase.phase](&hunt, &budget);
+        } while (result == CHASE_GOES_ON && sched->chase.phase != CHASE_END && budget);
+        good = result == CHASE_GOES_ON && sched->chase.phase == CHASE_END &&
+               tell_apart(&hunt, parts, victims);
+    }
+    hunt_close(&hunt);
+    chase_done(sched);
+    sched->chase = kept;
+    return good;
 }

@@ -403,6 +403,7 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
 
 struct asked {
     struct owner owner;
+    struct tab tab;   /* of the first: whom it may send away */
     struct job *jobs; /* one for each component */
     size_t count;
 };
@@ -459,6 +460,42 @@ static void explain_together(struct sched *sched, const struct asked *asked, int
     free(jobs);
 }
 
+static void ask_as(struct sched *sched, struct asked *asked, const JobOwner *owner,
+                   const JobSpec *spec)
+{
+    bool named = !str_is_empty(spec->account) && owner->user;
+    const struct assoc *assoc =
+        named ? state_assoc(sched->state, spec->account, owner->user, NULL) : NULL;
+
+    asked->tab.qos = str_is_empty(spec->qos) ? assoc ? assoc->default_qos : NULL
+                                             : state_qos(sched->state, spec->qos);
+    asked->jobs[0].tab = &asked->tab;
+}
+
+/* It would start now if others made room. */
+static void explain_preempting(struct sched *sched, const struct job *job, int64_t now_us,
+                               struct arena *arena, struct explanation *out)
+{
+    struct parts parts = { 0 };
+    id_list victims = { 0 };
+    struct str text = { 0 };
+    size_t partition;
+
+    sched->now_us = MAX(sched->now_us, now_us);
+    if (preempt_test(sched, job, &parts, &victims, &partition)) {
+        for (size_t i = 0; i < victims.len; i++)
+            str_addf(&text, "%s%u", i ? "," : "", victims.items[i]);
+        out->preempts = arena_strdup(arena, str_text(&text));
+        out->partition = job->shape->partitions[partition];
+        out->partition = arena_strdup(arena, out->partition);
+        out->planned_nodes = node_list(sched, &parts, arena);
+        out->planned_start_us = now_us;
+    }
+    str_done(&text);
+    vec_done(&parts.list);
+    vec_done(&victims);
+}
+
 int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const *specs,
                size_t count, int64_t now_us, struct arena *arena, struct explanation *out,
                struct err *err)
@@ -479,6 +516,11 @@ int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const 
         *out = (struct explanation){ 0 };
         explain_waiting(sched, &asked.jobs[count - 1 - i], now_us, arena, out);
         out->unusable = unusable = unusable || out->unusable;
+    }
+    if (code == 0 && count == 1 && !out->never && !out->unusable &&
+        (!out->planned_start_us || out->planned_start_us > now_us + 1000000)) {
+        ask_as(sched, &asked, owner, specs[0]);
+        explain_preempting(sched, &asked.jobs[0], now_us, arena, out);
     }
     if (code == 0 && count > 1 && !out->never)
         explain_together(sched, &asked, now_us, arena, out);

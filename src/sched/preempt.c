@@ -16,7 +16,7 @@
 #include "sched/hunt_priv.h"
 
 /* Jobs of a partition that are looked at in one go, and tried in earnest; that are passed over at most. */
-enum { LOOK_MOST = 2048, TRY_MOST = 8, VAIN_MOST = 64 };
+enum { LOOK_MOST = 2048, TRY_MOST = 8, VAIN_MOST = 64, TEST_BUDGET = 4000 };
 
 /* ---- (1): who runs, by what decides who may preempt it ---- */
 
@@ -275,4 +275,22 @@ bool preempt_plan(struct sched *sched, unsigned *budget)
     bool more = hunts(sched, budget);
     holds_tell(sched, budget);
     return more;
+}
+
+bool preempt_test(struct sched *sched, const struct job *job, struct parts *parts, id_list *victims,
+                  size_t *partition)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+
+    if (!sched->preempting || !has_any_prey(sched))
+        return false;
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        const struct partition *at = needs[i].partition;
+        if (!at || !needs[i].fits || !has_prey(sched, job, at) ||
+            !chase_test(sched, job, at->number, TEST_BUDGET, parts, victims))
+            continue;
+        *partition = i;
+        return true;
+    }
+    return false;
 }

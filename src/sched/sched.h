@@ -64,7 +64,9 @@ struct explanation {
     const char *planned_nodes; /* may be NULL */
     uint32_t jobs_ahead;
     bool never;
-    bool unusable; /* of the nodes that could run it too few are up */
+    bool unusable;         /* of the nodes that could run it too few are up */
+    const char *preempts;  /* jobs that would make room for it, "12,14"; NULL: none */
+    const char *partition; /* where, then; NULL: in the first that takes it */
 };
 /* From the arena, for any job. */
 void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,

@@ -508,6 +508,13 @@ bool chase_suits(struct sched *sched, const struct job *job, uint32_t lane,
                                   const struct partition *partition));
 enum chase_result { CHASE_GOES_ON, CHASE_IN_VAIN, CHASE_NAMED };
 enum chase_result chase_on(struct sched *sched, unsigned *budget);
+typedef VEC(uint32_t) id_list;
+/* Who would have to go for a job that nobody submitted, and where it would be; nothing is changed. */
+bool chase_test(struct sched *sched, const struct job *job, uint32_t lane, unsigned budget,
+                struct parts *parts, id_list *victims);
+/* The same in the first of its partitions where it helps; its number goes into *partition. preempt.c */
+bool preempt_test(struct sched *sched, const struct job *job, struct parts *parts, id_list *victims,
+                  size_t *partition);
 /* Where the components of the job fit now, on the seats that are held, over what is booked behind the order; NULL:
  * they do not. To be freed. */
 struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over);

@@ -120,7 +120,9 @@ static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owne
     reply.has_planned_cpus = true;
     reply.planned_cpus = asked_cpus(ctl, specs, count);
     reply.message = (char *)about.sentence;
-    reply.partition = partitions_of(ask->arena, specs, count);
+    reply.partition =
+        about.partition ? (char *)about.partition : partitions_of(ask->arena, specs, count);
+    reply.preempts = (char *)about.preempts;
     ask->ops->reply(ask, &reply.base);
 }
 

@@ -334,6 +334,26 @@ static void random_histories(void **state)
     }
 }
 
+/* A job that is only asked about says that it would start now; and nobody has to go for it. */
+static void a_question_counts_on_preemption(void **state)
+{
+    struct rig *rig = rig_new(TIERS("REQUEUE", ""));
+
+    (void)state;
+    fill(rig);
+    uint64_t before = rig->preempts;
+    assert_int_equal(rig_test(rig, "p=high c=8"), rig->now_us);
+    assert_int_equal(rig_test(rig, "p=high N=4 ex"), rig->now_us);
+    assert_true(rig_test(rig, "c=8 t=60") != rig->now_us); /* of the same tier */
+    assert_int_equal(rig_plan(rig), 0);
+    assert_int_equal(rig->preempts, before);
+    uint32_t high = rig_submit(rig, "p=high c=8"); /* what was asked had no effect on it */
+    rig_plan(rig);
+    assert_int_equal(rig->preempts, before + 1);
+    assert_true(high != 0);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_suspended_job_runs_on_afterwards),
         cmocka_unit_test(a_suspended_job_can_be_ended),
         cmocka_unit_test(qos_preempt_those_they_name),
+        cmocka_unit_test(a_question_counts_on_preemption),
         cmocka_unit_test(random_histories),
     };
 
