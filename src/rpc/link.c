@@ -25,7 +25,7 @@
 enum {
     ROUNDS = 16,       /* buffers written for one link before others have their turn */
     READ_NS = 1500000, /* (5) */
-    FLUSH_NS = 1500000,
+    FLUSH_NS = 1000000,
 };
 
 static void flush(struct link *link);

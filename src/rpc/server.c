@@ -25,7 +25,7 @@
 enum {
     BACKLOG = 1024,
     BUFFERED_BYTES = 64 * 1024 * 1024,
-    ACCEPT_MOST = 64, /* connections in a turn of the loop; others wait in the kernel */
+    ACCEPT_MOST = 32, /* connections in a turn of the loop; others wait in the kernel */
     DROP_MOST = 200,  /* when it stops */
 };
 
