@@ -11,7 +11,7 @@
 #include "sched/sched_priv.h"
 
 /* Hosts that are blocked in one slice. */
-enum { KEEP_MOST = 2048 };
+enum { KEEP_MOST = 1024 };
 
 /* ---- when blocks begin ---- */
 
@@ -142,11 +142,16 @@ static bool keep_next(struct sched *sched, const struct booking *booking, struct
     return true;
 }
 
+static size_t keep_most(const struct sched *sched)
+{
+    return sched->search_looks ? sched->search_looks : KEEP_MOST;
+}
+
 bool book_keep_on(struct sched *sched)
 {
     struct keeping *at = &sched->keeping;
     struct booking booking = *booking_find(sched, at->job_id);
-    size_t left = sched->search_looks ? sched->search_looks : KEEP_MOST;
+    size_t left = keep_most(sched);
 
     for (; at->component < booking.count; at->component++, at->part = 0) {
         for (; at->part < booking.of[at->component].parts.list.len; left--) {
@@ -181,5 +186,12 @@ bool book_keep(struct sched *sched, uint32_t job_id)
     keep_licences(sched, booking);
     start_add(sched, booking->start_us);
     sched->keeping = (struct keeping){ .job_id = job_id, .order = booking->order };
+    size_t parts = 0;
+    for (uint32_t i = 0; i < booking->count; i++)
+        parts += booking->of[i].parts.list.len;
+    if (parts > keep_most(sched)) { /* it took long enough to find them */
+        sched->keeping.slices = 1;
+        return false;
+    }
     return book_keep_on(sched);
 }

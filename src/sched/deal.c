@@ -14,6 +14,31 @@ static int by_number(const void *a, const void *b)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
+/* A sort by comparing takes longer for many of them. */
+enum { MANY = 512 };
+
+static void sort_by_number(struct sched *sched)
+{
+    size_t count = sched->candidates.len, kept = 0;
+    struct chosen *list = sched->candidates.items;
+
+    if (count < MANY) {
+        qsort(list, count, sizeof(*list), by_number);
+        return;
+    }
+    struct chosen *was = NEW_ARRAY(struct chosen, count);
+    uint32_t *by_host = NEW_ARRAY(uint32_t, sched->hosts.len); /* which it is, + 1 */
+    memcpy(was, list, count * sizeof(*was));
+    for (uint32_t i = 0; i < count; i++)
+        by_host[was[i].host] = i + 1;
+    for (size_t n = 0; n < sched->hosts.len; n++) {
+        if (by_host[n])
+            list[kept++] = was[by_host[n] - 1];
+    }
+    free(by_host);
+    free(was);
+}
+
 /* The smallest bound on tasks of one host under which all find a place. */
 static uint32_t even_share(const struct chooser *c, uint32_t tasks)
 {
@@ -102,7 +127,7 @@ bool deal(struct chooser *c, struct parts *parts)
     uint64_t rest = 0;
 
     if (count > 1)
-        qsort(c->sched->candidates.items, count, sizeof(struct chosen), by_number);
+        sort_by_number(c->sched);
     if (count > 1 && shape->batch)
         batch_first(c);
     vec_clear(&parts->list);
