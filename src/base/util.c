@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SETTLE_BYTES = 60 * 1024 }; /* larger than what has lists of its own size */
 static const uintptr_t FAR_BYTES = UINT64_C(1) << 36;
 
 void freep(void *ptr_to_ptr)
@@ -46,6 +47,13 @@ void mem_steady(void)
 #ifdef __GLIBC__
     mallopt(M_MXFAST, 0);
 #endif
+}
+
+void mem_settle(void)
+{
+    void *volatile memory = malloc(SETTLE_BYTES); /* volatile: or there would be no call */
+
+    free(memory);
 }
 
 void *mem_new(size_t size)

@@ -51,6 +51,11 @@ void *mem_try(size_t size); /* zeroed, or NULL */
  * pieces at once when somebody next asks for something large. Call it first in main().
  */
 void mem_steady(void);
+/*
+ * For such a process, now and then: what was freed since is sorted into the lists of the allocator. It would do
+ * ten thousand pieces in one later call otherwise, which takes milliseconds.
+ */
+void mem_settle(void);
 char *mem_high(void); /* the highest address in the heap that any of these gave */
 
 #define NEW(type)          ((type *)mem_new(sizeof(type)))

@@ -173,6 +173,7 @@ static void on_prepare(uv_prepare_t *prepare)
     tell_leader(server);
     server_controllers_turn(server);
     server_journal_turn(server);
+    mem_settle();
     server_heap_turn(server);
     server_aside_turn(server);
     server_snapshot_maybe(server);

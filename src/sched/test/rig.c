@@ -53,6 +53,8 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
     rig->core_ms += applied - begin;
     rig->feed_ms += now_ms(CLOCK_MONOTONIC) - applied;
     rig->fed_ms = took > rig->fed_ms ? took : rig->fed_ms;
+    if (rig->watch)
+        mem_settle(); /* as the controller after each turn of its loop */
     if (rig->check && core_check(rig->state, &err) < 0)
         die("core", err.text);
     if (rig->check && rig->sched && sched_check(rig->sched, &err) < 0)
