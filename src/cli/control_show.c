@@ -171,7 +171,6 @@ static int show_node(struct control *control, int argc, char **argv)
     struct listing listing;
     struct err err = { 0 };
 
-    request.has_hidden_too = request.hidden_too = true;
     for (int i = 0; i < argc; i++) {
         request.names = argv;
         request.n_names = (size_t)argc;
@@ -203,7 +202,6 @@ static void fill_tres(struct control *control, ListPartitionsReply *partitions)
     ListNodesReply *nodes;
     struct map by_name;
 
-    request.has_hidden_too = request.hidden_too = true;
     if (cli_call(&control->cli, "ListNodes", &request.base, &list_nodes_reply__descriptor,
                  (ProtobufCMessage **)&nodes, NULL) < 0)
         return;

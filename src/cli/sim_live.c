@@ -133,7 +133,6 @@ static int ask_all(struct live *live, struct err *err)
     ListNodesRequest nodes = LIST_NODES_REQUEST__INIT;
     GetConfigReply *reply;
 
-    PUT(&nodes, hidden_too, true);
     if (cli_connect(live->cli, err) < 0 ||
         cli_call(live->cli, "GetConfig", &config.base, &get_config_reply__descriptor,
                  (ProtobufCMessage **)&reply, err) < 0 ||

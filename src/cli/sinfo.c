@@ -59,7 +59,6 @@ static int load(struct sinfo *sinfo, ListPartitionsReply **partitions, ListNodes
     bool hidden = (sinfo->args.all || sinfo->filter.partitions) && !sinfo->args.hide;
 
     ask_partitions.has_hidden_too = ask_partitions.hidden_too = hidden;
-    ask_nodes.has_hidden_too = ask_nodes.hidden_too = hidden;
     ask_partitions.has_stale = ask_partitions.stale = sinfo->args.stale;
     ask_nodes.has_stale = ask_nodes.stale = sinfo->args.stale;
     if (cli_call(&sinfo->cli, "ListPartitions", &ask_partitions.base,

@@ -208,7 +208,6 @@ static int count_idle(struct client *client, size_t *idle, struct err *err)
     struct arena arena;
 
     arena_init(&arena);
-    request.has_hidden_too = request.hidden_too = true;
     int code = client_call(client, "/spur.Controller/ListNodes", &request.base,
                            &list_nodes_reply__descriptor, &arena, &answer, err);
     const ListNodesReply *reply = (const void *)answer;

@@ -177,8 +177,9 @@ struct job {
     uint32_t priority; /* what the order goes by; core shows 0 while held */
     int32_t nice;
     uint32_t array_task_id;
-    uint32_t name_next, name_prev; /* chain of the unended jobs with its (uid, name) hash; names.c */
-    uint32_t due_at;               /* place in a heap of due times + 1; 0: nothing is due */
+    uint32_t name_next,
+        name_prev;        /* chain of the unended jobs with its (uid, name) hash; names.c */
+    uint32_t due_at;      /* place in a heap of due times + 1; 0: nothing is due */
     int64_t time_limit_s; /* -1 unlimited; what holds now, with the partition's default filled in */
     int64_t submit_us, begin_us, planned_start_us;
     int64_t eligible_us; /* since when only resources and policy keep it waiting; 0: others do */

@@ -18,8 +18,8 @@ enum section { SECTION_NODES, SECTION_QOS, SECTION_ACCOUNTS, SECTION_USERS, SECT
 /* All sections of a kind. */
 struct sections_of {
     size_t count, old_count;
-    uint32_t *was; /* of each, the old one of the same name + 1; 0: there was none */
-    uint32_t *now; /* of each old one, the one of the same name + 1; 0: there is none */
+    uint32_t *was;  /* of each, the old one of the same name + 1; 0: there was none */
+    uint32_t *now;  /* of each old one, the one of the same name + 1; 0: there is none */
     bool *in_order; /* of each: it stands among the others as it did */
     bool *same;     /* of each: and says the same */
     bool *old_same; /* of each old one */
