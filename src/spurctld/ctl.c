@@ -188,6 +188,7 @@ void ctl_free(struct ctl *ctl)
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     ctl_many_gone(ctl);
+    ctl_reports_gone(ctl);
     ctl_inventory_gone(ctl);
     vec_done(&ctl->readings);
     while (ctl->asides.len)

@@ -290,6 +290,8 @@ void ctl_tell(struct ctl *ctl, struct agent *agent); /* what it has yet to hear,
 void ctl_tell_timer(struct ctl *ctl);
 
 /* ---- ctl_reports.c ---- */
+/* At the end: those whose command is under way and that nobody hears of any more. */
+void ctl_reports_gone(struct ctl *ctl);
 size_t ctl_part_of(const struct job *job, const char *node); /* its count when it has none there */
 void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node);
 
