@@ -127,14 +127,15 @@ static bool foresee_job(struct sched *sched, struct family *family, struct order
     const struct job *last = NULL;
 
     int64_t start = start_of(sched, family, job, &view, &of, &last);
-    sched->foresees.cost += sched->looked - was;
     *effort -= MIN(*effort, sched->looked - was);
     if (start != INT64_MAX && start != LATER)
         keep(sched, forecast_make(sched, job, start, of, last));
     else
         booked_free(sched, of, het_count(job));
-    if (start != LATER)
+    if (start != LATER) {
+        sched->foresees.cost += search->asked; /* search.h (5) */
         search_end(sched, search);
+    }
     return start != LATER;
 }
 

@@ -298,6 +298,10 @@ void offers_gather(const struct question *q, uint32_t tasks, bool few)
     }
     q->at->changes = q->view.search ? q->view.search->changes : 0;
     q->at->gathered = !search_paused(q->view.search);
-    if (q->at->gathered)
-        q->sched->looked += (uint64_t)q->at->passes * (need->node_count / 4);
+    if (!q->at->gathered)
+        return;
+    uint64_t passed = (uint64_t)q->at->passes * (need->node_count / 4);
+    q->sched->looked += passed;
+    if (q->view.search)
+        q->view.search->asked += passed;
 }

@@ -143,8 +143,6 @@ static void gather_moments(const struct question *q)
 
     if (halving->gathered)
         return;
-    if (!halving->next)
-        vec_push(&halving->list, from);
     for (; halving->next < q->at->offers.len; halving->next++) {
         const struct offer *offer = &q->at->offers.items[halving->next];
         const struct host *host = &q->sched->hosts.items[offer->host];
@@ -162,6 +160,7 @@ static void gather_moments(const struct question *q)
         for (const struct claim *claim = host->claims; claim; claim = claim->next)
             moment_add(halving, claim->end_us, from);
     }
+    vec_push(&halving->list, from);
     q->sched->looked += halving->list.len / 4;
     halving_begin(halving);
 }

@@ -90,8 +90,8 @@ struct search *search_begin(struct sched *sched, unsigned which, const struct jo
         search->now_us = sched->now_us;
         search->releases = sched->releases;
         search->generation = state_generation(sched->state);
-        search->cost = 0;
-        search->keeps = job->shape->min_nodes >= WIDE_NODES;
+        search->cost = search->asked = 0;
+        search->keeps = job->shape->min_nodes >= WIDE_NODES || which == SEARCH_FORECAST;
         if (search->keeps)
             make_room(sched, search);
     } else if (!search->keeps) {
@@ -120,6 +120,7 @@ bool search_may(struct search *search, uint64_t effort)
     if (search->paused)
         return false;
     search->worked = true;
+    search->asked += effort;
     search->left -= (int64_t)effort;
     return true;
 }

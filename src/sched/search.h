@@ -13,6 +13,8 @@
  *     booking is reviewed: the releases that it goes by are those of the beginning.
  * (4) Every walk looks at one host more at least. When more answers were lost than there are hosts, twice, a slice
  *     does twice as much from then on: the search ends whatever happens.
+ * (5) What comes out is the same in one slice or in many, if nothing happens between them. So what decides how far
+ *     forecasts go is the effort of questions that had no answer, not that of slices: they keep answers at once.
  */
 #ifndef SCHED_SEARCH_H
 #define SCHED_SEARCH_H
@@ -97,6 +99,7 @@ struct search {
     int64_t now_us;                /* when it began; it is worked out for then */
     uint64_t releases, generation; /* at that time */
     uint64_t cost;                 /* hosts that were looked at */
+    uint64_t asked;                /* the same without what is asked again after a pause; (5) */
     uint64_t lost;                 /* answers of hosts that changed */
     unsigned urgency;              /* the effort of a slice is doubled as often; (4) */
     int64_t left;                  /* effort of this slice */
