@@ -86,6 +86,14 @@ static int64_t io_mono(void *ctx)
     return host->world->now_us;
 }
 
+/* Now and then a turn of the loop that has much to do: what can wait is put off. */
+static int64_t io_busy(void *ctx)
+{
+    const struct host *host = ctx;
+
+    return rand_chance(&host->world->rand, 200) ? 10 * MS : 0;
+}
+
 static void timer_fires(struct world *world, const struct happening *what)
 {
     enum ctl_timer timer = (enum ctl_timer)(what->a & 0xff);
@@ -416,6 +424,7 @@ void host_start(struct host *host)
         .ctx = host,
         .now_us = io_now,
         .mono_us = io_mono,
+        .busy_us = io_busy,
         .timer = io_timer,
         .send = io_send,
         .hang_up = io_hang_up,

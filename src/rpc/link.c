@@ -4,12 +4,13 @@
  *
  * (1) A link is in loop->dirty at most once; the idle handle runs while that list is not empty, so
  *     that the loop does not wait before the prepare handle has written it out. Links are written for
- *     FLUSH_NS in one turn of the loop, who became dirty first is first.
+ *     FLUSH_NS in one turn of the loop, who became dirty first is first. A turn begins with that.
  * (2) Reading and writing go through two buffers of the loop, so an idle connection has none.
  * (3) While the socket is full nothing more is taken from h2: flow control holds the producers.
  * (4) link_close() may be called from inside h2's events, so h2 is freed when the handle is closed,
  *     from the loop, with nothing of it on the stack.
- * (5) Links are read for READ_NS in one turn of the loop; the others wait in the kernel for the next.
+ * (5) Links are read for READ_NS in one turn of the loop, or less when much was done in it before, and
+ *     one at least; the others wait in the kernel for the next.
  *     Nobody is read twice before all who wait have been read once (a round), so that many who talk
  *     a lot hold up neither timers and answers nor those who come after them.
  */
@@ -23,12 +24,23 @@
 #include "rpc/tls.h"
 
 enum {
-    ROUNDS = 16,       /* buffers written for one link before others have their turn */
-    READ_NS = 1500000, /* (5) */
-    FLUSH_NS = 1000000,
+    ROUNDS = 16, /* buffers written for one link before others have their turn */
+    FLUSH_NS = 800000,
+    READ_NS = 1200000, /* (5) */
+    READ_UNTIL_NS = 2000000,
 };
 
 static void flush(struct link *link);
+
+static uint64_t busy_ns(const struct rpc_loop *loop)
+{
+    return uv_hrtime() - loop->turn_ns - (uv_metrics_idle_time(loop->uv) - loop->turn_idle_ns);
+}
+
+int64_t rpc_loop_busy_us(const struct rpc_loop *loop)
+{
+    return (int64_t)busy_ns(loop) / 1000;
+}
 
 int64_t loop_now_ms(const struct rpc_loop *loop)
 {
@@ -99,16 +111,17 @@ static void on_prepare(uv_prepare_t *handle)
     struct rpc_loop *loop = handle->data;
     const struct link *last =
         loop->dirty_last; /* one that is not done comes behind it, once more */
-    uint64_t begin = last ? uv_hrtime() : 0;
 
+    loop->turn_ns = uv_hrtime();
+    loop->turn_idle_ns = uv_metrics_idle_time(loop->uv);
     loop->round += !loop->late; /* (5) */
     loop->behind = loop->late;
     loop->late = false;
-    loop->read_ns = 0;
+    loop->read_until_ns = 0;
     loop->accepted = 0;
     for (bool more = last != NULL; more;) {
         struct link *link = loop->dirty;
-        more = link != last && uv_hrtime() - begin < FLUSH_NS;
+        more = link != last && uv_hrtime() - loop->turn_ns < FLUSH_NS;
         undirty(link);
         flush(link);
     }
@@ -121,6 +134,7 @@ struct rpc_loop *rpc_loop_new(uv_loop_t *uv)
     struct rpc_loop *loop = NEW(struct rpc_loop);
 
     signal(SIGPIPE, SIG_IGN);
+    uv_loop_configure(uv, UV_METRICS_IDLE_TIME);
     loop->uv = uv;
     loop->armed_ms = INT64_MAX;
     uv_prepare_init(uv, &loop->prepare);
@@ -311,10 +325,12 @@ static bool may_read(struct link *link)
     struct rpc_loop *loop = link->loop;
     uint64_t now = uv_hrtime();
 
-    loop->read_ns = loop->read_ns ? loop->read_ns : now;
     if (loop->behind && link->read_round == loop->round)
         return false;
-    if (now - loop->read_ns > READ_NS) {
+    if (!loop->read_until_ns) {
+        uint64_t busy = busy_ns(loop);
+        loop->read_until_ns = now + (busy < READ_UNTIL_NS ? MIN(READ_NS, READ_UNTIL_NS - busy) : 0);
+    } else if (now > loop->read_until_ns) {
         loop->late = true;
         return false;
     }

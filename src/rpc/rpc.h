@@ -44,6 +44,11 @@ enum { RPC_REQUEST_ID_BYTES = 16 };
 struct rpc_loop *rpc_loop_new(uv_loop_t *uv);
 /* Its memory goes when the last connection is closed, for which the loop must run a little longer. */
 void rpc_loop_free(struct rpc_loop *loop);
+/*
+ * What this turn of the loop has taken until now, the wait not counted. Who works in slices looks at
+ * it: each slice is short, and all of them in one turn may be long.
+ */
+int64_t rpc_loop_busy_us(const struct rpc_loop *loop);
 
 /* ---- the server ---- */
 

@@ -151,8 +151,8 @@ void server_aside_turn(struct server *server)
             ctl_aside_drop(aside);
             continue;
         }
-        if (!server_heap_idle(server))
-            return; /* the fork would wait for them */
+        if (!server_may_fork(server))
+            return;
         vec_remove(&server->asides.waiting, 0);
         start_child(server, aside);
     }

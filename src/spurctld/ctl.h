@@ -63,6 +63,8 @@ struct ctl_io {
     void *ctx;
     int64_t (*now_us)(void *ctx);  /* wall time: for stamps; it may jump */
     int64_t (*mono_us)(void *ctx); /* monotonic: for how long something takes or is silent */
+    /* What this turn of the loop has taken until now. NULL: it does not matter. */
+    int64_t (*busy_us)(void *ctx);
     /* ctl_timer() is to be called at that time; each call replaces the one before; 0: never. */
     void (*timer)(void *ctx, enum ctl_timer timer, int64_t at_us);
     /* To the agent on that session; what cannot be sent is dropped, the session then ends. */

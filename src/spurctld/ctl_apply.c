@@ -6,8 +6,8 @@
  * (2) An asker is answered after its command is durable and applied, never before.
  * (3) When the log refuses a batch (disk full), its askers get the error and nothing was applied;
  *     what the leader itself must still say is found again from the state.
- * (4) A batch whose commands take long is applied in several turns of the loop, at least one command
- *     in each.
+ * (4) A batch whose commands take long, or that comes late in a turn of the loop, is applied in several
+ *     turns, at least one command in each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-enum { SLICE_US = 1000 };
+enum { SLICE_US = 1000, UNTIL_US = 2800 };
 
 static void *arena_take(void *data, size_t size)
 {
@@ -165,6 +165,11 @@ static int apply_one(struct ctl *ctl, const struct log_entry *entry,
 }
 
 /* (4) */
+static bool is_enough(struct ctl *ctl, int64_t begin_us)
+{
+    return ctl_mono(ctl) - begin_us > SLICE_US || ctl_busy_us(ctl) > UNTIL_US;
+}
+
 static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
 {
     struct ctl *ctl = ctx;
@@ -181,7 +186,7 @@ static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
         if (batch->own)
             proposal = queue_take(ctl);
         code = apply_one(ctl, &entry, &proposal, err);
-        if (code == 0 && walk->done < batch->count && ctl_mono(ctl) - begin > SLICE_US)
+        if (code == 0 && walk->done < batch->count && is_enough(ctl, begin))
             code = LOG_APPLY_MORE;
     }
     if (code != LOG_APPLY_MORE) {

@@ -10,6 +10,8 @@
  * (4) When several passes over all jobs started nothing and the planner still wants to go on, it
  *     is asked again in IDLE_WAIT_US, or when something happens; the loop must not spin. What it
  *     works out over several slices comes to an end: that is no reason to wait.
+ * (5) A turn of the loop in which much was done before plans nothing; the next one does. So many in a
+ *     row that all have much to do, and one plans in spite of it.
  */
 #include "spurctld/ctl_priv.h"
 #include "sys/clock.h"
@@ -21,7 +23,9 @@ enum {
     SLICE_US = 1000,
     STARTS_IN_FLIGHT = 128,
     IDLE_SLICES = 16,
-    IDLE_WAIT_US = 1000000
+    IDLE_WAIT_US = 1000000,
+    UNTIL_US = 2800,
+    PUT_OFF_MOST = 3
 };
 
 static void start_done(struct ctl *ctl, void *arg, const struct events *events,
@@ -83,16 +87,22 @@ static void plan_slice(struct ctl *ctl)
     ctl->counts.plan_us_max = MAX(ctl->counts.plan_us_max, (uint64_t)took);
 }
 
+void ctl_plan_timer(struct ctl *ctl)
+{
+    if (!ctl->leading || ctl->starts_in_flight >= STARTS_IN_FLIGHT) /* (3) */
+        return;
+    if (ctl_busy_us(ctl) > UNTIL_US && ctl->plan_put_off < PUT_OFF_MOST) { /* (5) */
+        ctl->plan_put_off++;
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, ctl_now(ctl));
+        return;
+    }
+    ctl->plan_put_off = 0;
+    plan_slice(ctl);
+}
+
 /* Something happened. */
 void ctl_plan_kick(struct ctl *ctl)
 {
     ctl->idle_slices = 0;
-    if (ctl->leading && ctl->starts_in_flight < STARTS_IN_FLIGHT) /* (3) */
-        plan_slice(ctl);
-}
-
-void ctl_plan_timer(struct ctl *ctl)
-{
-    if (ctl->leading && ctl->starts_in_flight < STARTS_IN_FLIGHT)
-        plan_slice(ctl);
+    ctl_plan_timer(ctl);
 }

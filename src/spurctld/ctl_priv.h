@@ -135,6 +135,7 @@ struct ctl {
     unsigned starts_in_flight;
     unsigned due_in_flight; /* CmdTime because something is due */
     unsigned plan_budget;   /* of the next slice; see ctl_plan.c */
+    unsigned plan_put_off;  /* so often in a row */
     size_t idle_slices;     /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
@@ -177,6 +178,12 @@ static inline int64_t ctl_now(const struct ctl *ctl)
 static inline int64_t ctl_mono(const struct ctl *ctl)
 {
     return ctl->io.mono_us(ctl->io.ctx);
+}
+
+/* Slices of different kinds come together in one turn of the loop: the later ones look at this. */
+static inline int64_t ctl_busy_us(const struct ctl *ctl)
+{
+    return ctl->io.busy_us ? ctl->io.busy_us(ctl->io.ctx) : 0;
 }
 
 /* ---- ctl_propose.c ---- */

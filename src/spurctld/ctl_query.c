@@ -13,7 +13,7 @@
 #include "spurctld/ctl_priv.h"
 
 /* A piece of a list takes a fraction of the slice. */
-enum { CHUNK_BYTES = 32 * 1024, PIECE_RECORDS = 2000, SLICE_US = 1500 };
+enum { CHUNK_BYTES = 32 * 1024, PIECE_RECORDS = 2000, SLICE_US = 1000 };
 
 struct listing {
     struct ctl_ask *ask;

@@ -8,7 +8,8 @@
 #include "sys/clock.h"
 #include "sys/heap.h"
 
-#define IDLE_US INT64_C(1000000) /* they may wait behind workers that hang elsewhere */
+#define FORK_WAIT_US  INT64_C(1000000) /* workers may wait behind others that hang elsewhere */
+#define FORK_UNTIL_US 1500
 
 struct heap_job {
     uv_work_t work;
@@ -65,16 +66,20 @@ void server_heap_mend(struct server *server)
     start(server, (struct heap_range){ 0 });
 }
 
-bool server_heap_idle(struct server *server)
+bool server_may_fork(struct server *server)
 {
     int64_t now = clock_mono_us();
+    bool busy = rpc_loop_busy_us(server->rpc_loop) > FORK_UNTIL_US;
 
     __atomic_store_n(&server->heap_yield, true, __ATOMIC_RELAXED);
-    if (!server->heap_asked_us)
-        server->heap_asked_us = now;
-    if (server->heap_jobs && now - server->heap_asked_us < IDLE_US)
+    if (!server->fork_asked_us)
+        server->fork_asked_us = now;
+    if ((server->heap_jobs || busy) && now - server->fork_asked_us < FORK_WAIT_US) {
+        if (!server->heap_jobs)
+            uv_async_send(&server->wake); /* there is a next turn */
         return false;
-    server->heap_asked_us = 0;
+    }
+    server->fork_asked_us = 0;
     return true;
 }
 

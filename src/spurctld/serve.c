@@ -28,7 +28,7 @@
 
 int server_run(const struct server_options *options, struct err *err);
 
-enum { HANDOVER_LOOK_MS = 10, HANDOVER_MOST_MS = 1500 };
+enum { HANDOVER_LOOK_MS = 10, HANDOVER_MOST_MS = 1500, SOON_UNTIL_US = 2500 };
 
 /* ---- what the logic asks of the process ---- */
 
@@ -44,6 +44,13 @@ static int64_t io_mono(void *ctx)
     return clock_mono_us();
 }
 
+static int64_t io_busy(void *ctx)
+{
+    struct server *server = ctx;
+
+    return rpc_loop_busy_us(server->rpc_loop);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -53,19 +60,28 @@ static void on_timer(uv_timer_t *timer)
 
 /*
  * What is due at once comes in the next turn of the loop, once: libuv would call a timer that is
- * started again for now until it is not, and nobody be heard meanwhile.
+ * started again for now until it is not, and nobody be heard meanwhile. One at least; the others when
+ * the turn was short until then, or first in the next one.
  */
 static void on_soon(uv_idle_t *idle)
 {
     struct server *server = idle->data;
-    unsigned due = server->due_soon;
 
-    server->due_soon = 0;
-    uv_idle_stop(idle);
-    for (int i = 0; i < CTL_TIMERS; i++) {
-        if (due & 1U << i && (!server->stopping || i == CTL_TIMER_LISTS))
-            ctl_timer(server->ctl, (enum ctl_timer)i);
+    if (server->stopping)
+        server->due_soon &= 1U << CTL_TIMER_LISTS;
+    unsigned due = server->due_soon, first = server->soon_at;
+    for (unsigned i = 0; i < CTL_TIMERS; i++) {
+        unsigned which = (first + i) % CTL_TIMERS, bit = 1U << which;
+        if (!(due & server->due_soon & bit))
+            continue;
+        server->due_soon &= ~bit;
+        ctl_timer(server->ctl, (enum ctl_timer)which);
+        server->soon_at = which + 1;
+        if (rpc_loop_busy_us(server->rpc_loop) > SOON_UNTIL_US)
+            break;
     }
+    if (!server->due_soon)
+        uv_idle_stop(idle);
 }
 
 static void io_timer(void *ctx, enum ctl_timer which, int64_t at_us)
@@ -153,17 +169,15 @@ static uint64_t cpu_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* All that was done since the loop last waited, and before it waits again. */
+/* All that was done in this turn; the next one begins after it, with what is written to the links. */
 static void count_turn(struct server *server)
 {
-    uint64_t now = uv_hrtime(), idle = uv_metrics_idle_time(server->uv), cpu = cpu_ns();
-    uint64_t busy = now - server->turn.ns, waited = idle - server->turn.idle_ns;
+    uint64_t cpu = cpu_ns();
 
-    if (server->turn.ns && busy > waited)
-        ctl_count_turn(server->ctl, (busy - waited) / 1000, (cpu - server->turn.cpu_ns) / 1000);
-    server->turn.ns = now;
-    server->turn.idle_ns = idle;
-    server->turn.cpu_ns = cpu;
+    if (server->turn_cpu_ns)
+        ctl_count_turn(server->ctl, (uint64_t)rpc_loop_busy_us(server->rpc_loop),
+                       (cpu - server->turn_cpu_ns) / 1000);
+    server->turn_cpu_ns = cpu;
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -332,6 +346,7 @@ static int start(struct server *server, struct err *err)
         .ctx = server,
         .now_us = io_now,
         .mono_us = io_mono,
+        .busy_us = io_busy,
         .timer = io_timer,
         .send = server_session_send,
         .hang_up = server_session_hang_up,
@@ -476,7 +491,6 @@ static int run_once(const struct server_options *options, int64_t *moved_us, str
     map_init(&server.sessions);
     map_init(&server.users);
     uv_loop_init(&loop);
-    uv_loop_configure(&loop, UV_METRICS_IDLE_TIME);
     server.rpc_loop = rpc_loop_new(&loop);
     start_handles(&server);
     int code = server_hooks_open(&server, err);

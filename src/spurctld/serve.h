@@ -55,10 +55,9 @@ struct server {
     uv_timer_t timers[CTL_TIMERS];
     uv_idle_t soon;    /* those that are due at once */
     unsigned due_soon; /* a bit for each */
+    unsigned soon_at;  /* which of them is first */
     uv_prepare_t prepare;
-    struct {
-        uint64_t ns, idle_ns, cpu_ns; /* at the end of the last turn of the loop */
-    } turn;
+    uint64_t turn_cpu_ns; /* at the end of the last turn of the loop; 0: there was none */
     uv_signal_t signals[4];
 
     struct map sessions; /* id → struct rpc_call */
@@ -85,7 +84,7 @@ struct server {
     uint64_t snapshot_index; /* the last one that a child wrote */
     int64_t snapshot_after_us;
     unsigned heap_jobs; /* workers at it */
-    int64_t heap_asked_us;
+    int64_t fork_asked_us;
     bool heap_mending, heap_yield, heap_stop;
     struct {
         VEC(struct ctl_aside *) waiting;
@@ -144,9 +143,9 @@ void server_aside_end(struct server *server);
 /* heaps.c: huge pages for the heap */
 void server_heap_turn(struct server *server); /* in every turn of the loop */
 void server_heap_mend(struct server *server); /* after a forked child */
-/* Asks the workers to leave the heap; true when none is at it (or for long), and a fork need not
-   wait for them. */
-bool server_heap_idle(struct server *server);
+/* At the end of a turn of the loop. Asks the workers to leave the heap; true when none is at it, so
+   that a fork need not wait for them, and when the turn was short; or after a second. */
+bool server_may_fork(struct server *server);
 void server_heap_end(struct server *server);
 
 /* journals.c: what accounting will read */

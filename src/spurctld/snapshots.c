@@ -57,8 +57,8 @@ void server_snapshot_maybe(struct server *server)
     log_status(ctl_log(server->ctl), &status);
     if (server->snapshot_index > status.snapshot && clock_mono_us() < server->snapshot_after_us)
         return; /* the last one is being read back */
-    if (!server_heap_idle(server))
-        return; /* the fork would wait for them */
+    if (!server_may_fork(server))
+        return;
     if (!server_journal_mark(server))
         return; /* it must be durable up to the snapshot, and the disk is full */
     struct snapshot_child *child = NEW(struct snapshot_child);

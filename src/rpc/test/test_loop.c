@@ -412,10 +412,71 @@ static void a_long_stream_takes_no_memory(void **state)
     assert_true(memory_kb() - before < 8 * 1024);
 }
 
+static void work_for_us(int64_t us)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)us * 1000;
+
+    while (uv_hrtime() < end)
+        ;
+}
+
+static void look_how_busy(uv_timer_t *timer)
+{
+    int64_t *busy = timer->data;
+
+    busy[0] = rpc_loop_busy_us(echo.loop);
+    work_for_us(3000);
+    busy[1] = rpc_loop_busy_us(echo.loop);
+    uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void waiting_is_not_work(void **state)
+{
+    uv_timer_t timer;
+    int64_t busy[2] = { -1, -1 };
+
+    (void)state;
+    uv_timer_init(uv_default_loop(), &timer);
+    timer.data = busy;
+    uv_timer_start(&timer, look_how_busy, 700, 0);
+    while (busy[1] < 0)
+        uv_run(uv_default_loop(), UV_RUN_ONCE);
+    assert_in_range(busy[0], 0, 600000); /* it waited 700 ms */
+    assert_true(busy[1] >= busy[0] + 3000);
+    uv_run(uv_default_loop(), UV_RUN_NOWAIT); /* the timer is closed */
+}
+
+static void work_much(uv_check_t *check)
+{
+    (void)check;
+    work_for_us(4000);
+}
+
+/* A turn that is long without us reads one link at least. */
+static void long_turns_go_on(void **state)
+{
+    struct result results[16];
+    EchoMessage message = text_message("hello", 0);
+    uv_check_t check;
+
+    (void)state;
+    uv_check_init(uv_default_loop(), &check);
+    uv_check_start(&check, work_much);
+    for (int i = 0; i < 16; i++)
+        ask("/echo.Echo/Say", &message, 20000, &results[i]);
+    for (int i = 0; i < 16; i++) {
+        spin(&results[i].done, 1);
+        assert_int_equal(results[i].code, ERR_OK);
+    }
+    uv_close((uv_handle_t *)&check, NULL);
+    uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+}
+
 LOOP_MAIN(LOOP(unary_calls_are_answered), LOOP(errors_arrive_whole), LOOP(metadata_goes_along),
           LOOP(deadlines_hold_on_both_sides), LOOP(a_server_stream_arrives_whole),
           LOOP(a_paused_reader_holds_the_server), LOOP(a_stuck_handler_holds_the_client),
           LOOP(a_cancelled_stream_tells_the_handler), LOOP(a_message_over_the_limit_is_refused),
           LOOP(large_messages_go_both_ways), LOOP(followers_name_the_leader),
           LOOP(stopping_lets_calls_end), LOOP(the_client_comes_back), LOOP(tcp_on_any_free_port),
-          LOOP(the_client_tells_its_state), LOOP(a_long_stream_takes_no_memory))
+          LOOP(the_client_tells_its_state), LOOP(waiting_is_not_work), LOOP(long_turns_go_on),
+          LOOP(a_long_stream_takes_no_memory))
