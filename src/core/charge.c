@@ -87,15 +87,13 @@ void charge_asked(const struct state *state, const struct job *job, size_t parti
     memset(out, 0, sizeof(*out));
     out->tres[TRES_CPU] = shape_cpus(shape);
     out->tres[TRES_NODE] = nodes;
-    out->tres[TRES_MEM] = need->mem_per_node_mb * nodes +
-                          need->mem_per_cpu_mb * out->tres[TRES_CPU] +
-                          need->mem_per_gpu_mb * shape_gpus(shape);
+    out->tres[TRES_MEM] =
+        need->mem_per_node_mb * nodes + need->mem_per_cpu_mb * out->tres[TRES_CPU] +
+        need->mem_per_gpu_mb * shape_gpus(shape) + shape->mem_per_task_mb * shape->tasks;
     for (size_t i = 0; i < shape->gres_count; i++) {
         const struct shape_gres *gres = &shape->gres[i];
-        uint64_t times = gres->scope == GRES_PER_JOB    ? 1
-                         : gres->scope == GRES_PER_TASK ? shape->tasks
-                                                        : nodes;
-        charge_add(state, out, gres->name, gres->type, gres->count * times);
+        charge_add(state, out, gres->name, gres->type,
+                   shape_gres_all(shape, gres, nodes, shape->tasks));
     }
     for (size_t i = 0; i < state->accounts->tres_count; i++)
         out->node[i] = (out->tres[i] + nodes - 1) / nodes;

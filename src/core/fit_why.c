@@ -13,6 +13,7 @@
 
 /* Over the nodes of a partition: the least that is asked of one of them, the most that one has. */
 struct survey {
+    const char *of; /* "it" is the partition */
     size_t nodes;
     bool structure, features, cpus_ok, mem_ok, sockets, near_ok, gres_ok[TAKE_GRES];
     uint64_t near_have;
@@ -44,7 +45,7 @@ static void survey_add(struct survey *survey, const struct shape *shape,
 }
 
 static void look_around(const struct state *state, const struct shape *shape,
-                        const struct need *need, struct survey *out)
+                        const struct need *need, const struct bitset *among, struct survey *out)
 {
     /* Without a number of tasks, --ntasks-per-node is what each node must run. */
     uint32_t tasks = shape->tasks_given ? 1 : MAX(MIN(shape->tasks_per_node, shape->tasks), 1);
@@ -52,7 +53,7 @@ static void look_around(const struct state *state, const struct shape *shape,
 
     if (shape->exclude)
         state_node_set(state, shape->exclude, &excluded, NULL);
-    bitset_each (number, &need->partition->nodes) {
+    bitset_each (number, among) {
         struct node_amounts one = { 0 };
         if (excluded.words && bitset_has(&excluded, number))
             continue;
@@ -62,66 +63,91 @@ static void look_around(const struct state *state, const struct shape *shape,
     bitset_done(&excluded);
 }
 
-static void add_most(struct str *out, const char *what, const char *type, uint64_t have,
-                     uint64_t want)
+static void add_most(struct str *out, const char *of, const char *what, const char *type,
+                     uint64_t have, uint64_t want)
 {
     if (!have) {
-        str_addf(out, "no node of it has %s%s%s", what, type ? ":" : "", type ? type : "");
+        str_addf(out, "no node of %s has %s%s%s", of, what, type ? ":" : "", type ? type : "");
         return;
     }
-    str_addf(out, "a node of it has at most %" PRIu64 " %s%s%s, and %" PRIu64 " are needed on one",
-             have, what, type ? ":" : "", type ? type : "", want);
+    str_addf(out, "a node of %s has at most %" PRIu64 " %s%s%s, and %" PRIu64 " are needed on one",
+             of, have, what, type ? ":" : "", type ? type : "", want);
 }
 
 /* No node serves. */
 static void none_serves(const struct shape *shape, const struct survey *seen, struct str *out)
 {
     if (!seen->nodes) {
-        str_add(out, "no node of it is left");
+        str_addf(out, "no node of %s is left", seen->of);
         return;
     }
     if (!seen->features) {
-        str_add(out, "no node of it has the features that are asked for");
+        str_addf(out, "no node of %s has the features that are asked for", seen->of);
         return;
     }
     if (!seen->structure) {
-        str_add(out, "no node of it has the sockets, cores, threads or temporary disk");
+        str_addf(out, "no node of %s has the sockets, cores, threads or temporary disk", seen->of);
         return;
     }
     if (!seen->cpus_ok) {
-        add_most(out, "CPUs", NULL, seen->cpus_have, seen->cpus);
+        add_most(out, seen->of, "CPUs", NULL, seen->cpus_have, seen->cpus);
         return;
     }
     for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
         if (seen->gres_ok[i])
             continue;
-        add_most(out, shape->gres[i].name, shape->gres[i].type, seen->gres_have[i], seen->gres[i]);
+        add_most(out, seen->of, shape->gres[i].name, shape->gres[i].type, seen->gres_have[i],
+                 seen->gres[i]);
         return;
     }
     if (!seen->mem_ok)
-        add_most(out, "MB of memory", NULL, seen->mem_have_mb, seen->mem_mb);
+        add_most(out, seen->of, "MB of memory", NULL, seen->mem_have_mb, seen->mem_mb);
     else if (!seen->sockets)
-        str_add(out, "no node of it has so many devices on each of so many sockets");
+        str_addf(out, "no node of %s has so many devices on each of so many sockets", seen->of);
     else if (!seen->near_ok)
-        add_most(out, "CPUs near so many devices", NULL, seen->near_have, seen->cpus);
+        add_most(out, seen->of, "CPUs near so many devices", NULL, seen->near_have, seen->cpus);
     else
-        str_add(out, "no node of it has all that is needed at once");
+        str_addf(out, "no node of %s has all that is needed at once", seen->of);
+}
+
+/* Those that it names do not serve, or have too little room. */
+static void named_nodes(const struct state *state, const struct shape *shape,
+                        const struct need *need, struct str *out)
+{
+    struct bitset named = { 0 }, other = { 0 };
+    struct survey seen = { .of = "them" };
+
+    if (state_node_set(state, shape->nodelist, &named, NULL) == 0 && shape->exclude &&
+        state_node_set(state, shape->exclude, &other, NULL) == 0 && bitset_meets(&named, &other)) {
+        str_addf(out, "nodes of %.200s are asked for and excluded", shape->nodelist);
+    } else if (named.words && !bitset_within(&named, &need->nodes)) {
+        bitset_minus(&named, &need->nodes);
+        look_around(state, shape, need, &named, &seen);
+        str_addf(out, "of the nodes %.200s not all serve: ", shape->nodelist);
+        none_serves(shape, &seen, out);
+    } else {
+        str_addf(out, "%u tasks are needed, and the nodes %.200s%s have not the room for so many",
+                 shape->tasks, shape->nodelist,
+                 named.words && bitset_count(&named) < shape->max_nodes ? " with others" : "");
+    }
+    bitset_done(&named);
+    bitset_done(&other);
 }
 
 void fit_why(const struct state *state, const struct shape *shape, const struct need *need,
              struct str *out)
 {
-    struct survey seen = { 0 };
+    struct survey seen = { .of = "it" };
 
     str_addf(out, "partition %s: ", need->partition->spec->name);
-    look_around(state, shape, need, &seen);
+    look_around(state, shape, need, &need->partition->nodes, &seen);
     if (need->node_count == 0)
         none_serves(shape, &seen, out);
     else if (need->node_count < shape->min_nodes)
         str_addf(out, "%u nodes are needed, and %u of it could ever serve", shape->min_nodes,
                  need->node_count);
     else if (shape->nodelist)
-        str_addf(out, "the nodes %.200s do not serve, or are not enough", shape->nodelist);
+        named_nodes(state, shape, need, out);
     else if (shape->features.group_count)
         str_add(out, "not enough nodes of it have the features that are asked for");
     else

@@ -55,13 +55,10 @@ static void sum_asked(const struct state *state, const struct job *job, struct s
     out->tasks = shape->tasks / shape->min_nodes * out->nodes +
                  (shape->spare ? 0 : shape->tasks % shape->min_nodes);
     out->mem_mb = need->mem_per_node_mb * out->nodes + need->mem_per_cpu_mb * out->cpus +
-                  need->mem_per_gpu_mb * shape_gpus(shape);
+                  need->mem_per_gpu_mb * shape_gpus(shape) + shape->mem_per_task_mb * out->tasks;
     for (size_t i = 0; i < shape->gres_count; i++) {
         const struct shape_gres *gres = &shape->gres[i];
-        uint64_t times = gres->scope == GRES_PER_JOB    ? 1
-                         : gres->scope == GRES_PER_TASK ? out->tasks
-                                                        : out->nodes;
-        add_gres(out, gres->name, gres->count * times);
+        add_gres(out, gres->name, shape_gres_all(shape, gres, out->nodes, out->tasks));
     }
 }
 

@@ -153,6 +153,14 @@ static int most_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
+/* A node that the job names is one of its nodes, so it goes before all that have more room. */
+enum { NAMED_SHIFT = 31, NAMED_TASKS = (int)((UINT32_C(1) << NAMED_SHIFT) - 1) };
+
+static uint32_t tasks_of(uint32_t able, bool named)
+{
+    return MIN(able, (uint32_t)NAMED_TASKS) | (uint32_t)named << NAMED_SHIFT;
+}
+
 /* Could all these nodes, empty, run the job? Then the fewest of them that could. */
 static unsigned enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count,
                              size_t listed)
@@ -166,8 +174,10 @@ static unsigned enough_nodes(const struct shape *shape, uint32_t *tasks, size_t 
     if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
         return 0;
     qsort(tasks, count, sizeof(*tasks), most_first);
-    for (; least < most && sum < shape->tasks; least++)
-        sum += tasks[least];
+    if (listed && !(tasks[listed - 1] >> NAMED_SHIFT)) /* not all of them are among these */
+        return 0;
+    for (; least < most && (sum < shape->tasks || least < listed); least++)
+        sum += tasks[least] & NAMED_TASKS;
     return sum >= shape->tasks ? (unsigned)MAX(MAX(least, shape->min_nodes), 1) : 0;
 }
 
@@ -246,7 +256,7 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         uint32_t able = could_run(shape, need, state->nodes.items[number], &alike);
         if (able) {
             bitset_add(&need->nodes, number);
-            tasks[count++] = able;
+            tasks[count++] = tasks_of(able, listed.words && bitset_has(&listed, number));
         }
     }
     if (listed.words && !bitset_within(&listed, &need->nodes))

@@ -140,17 +140,30 @@ static int read_partitions(struct shape *shape, const char *text, struct err *er
     return 0;
 }
 
+uint64_t shape_gres_all(const struct shape *shape, const struct shape_gres *gres, uint64_t nodes,
+                        uint64_t tasks)
+{
+    switch (gres->scope) {
+    case GRES_PER_JOB:
+        return gres->count;
+    case GRES_PER_TASK:
+        return gres->count * tasks;
+    case GRES_PER_SOCKET:
+        return gres->count * MAX(shape->sockets, 1) * nodes;
+    case GRES_PER_NODE:
+    default:
+        return gres->count * nodes;
+    }
+}
+
 uint64_t shape_gpus(const struct shape *shape)
 {
     uint64_t gpus = 0;
 
     for (size_t i = 0; i < shape->gres_count; i++) {
         const struct shape_gres *gres = &shape->gres[i];
-        if (!str_eq(gres->name, "gpu"))
-            continue;
-        gpus += gres->scope == GRES_PER_JOB    ? gres->count
-                : gres->scope == GRES_PER_TASK ? gres->count * shape->tasks
-                                               : gres->count * shape->min_nodes;
+        if (str_eq(gres->name, "gpu"))
+            gpus += shape_gres_all(shape, gres, shape->min_nodes, shape->tasks);
     }
     return gpus;
 }

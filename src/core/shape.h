@@ -108,6 +108,9 @@ bool shape_takes_nodes(const struct shape *shape, size_t count);
 /* The smallest number of CPUs the job can run with. */
 uint64_t shape_cpus(const struct shape *shape);
 uint64_t shape_gpus(const struct shape *shape);
+/* What so many nodes and tasks ask for of one resource. */
+uint64_t shape_gres_all(const struct shape *shape, const struct shape_gres *gres, uint64_t nodes,
+                        uint64_t tasks);
 /* Does it want devices for all of it together, on whatever nodes? */
 bool shape_has_job_gres(const struct shape *shape);
 

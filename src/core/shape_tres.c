@@ -34,7 +34,7 @@ static int read_listed(struct shape *shape, const JobSpec *spec, struct err *err
     for (size_t i = 0; i < spec->n_gres; i++) {
         const GresRequest *from = spec->gres[i];
         uint64_t count = from->has_count ? from->count : 1;
-        if (str_is_empty(from->name))
+        if (str_is_empty(from->name) || from->scope < GRES_PER_NODE || from->scope > GRES_PER_TASK)
             return err_code(err, ERR_GRES);
         if (count > UINT32_MAX)
             return err_set(err, ERR_GRES, "%llu of %s are too many", (unsigned long long)count,

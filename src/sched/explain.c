@@ -91,17 +91,25 @@ int64_t sched_planned_start(const struct sched *sched, const struct job *job)
 
 static void add_amounts(struct str *out, const struct shape *shape)
 {
+    static const char *const of[] = { [GRES_PER_NODE] = " on each node",
+                                      [GRES_PER_TASK] = " for each task",
+                                      [GRES_PER_SOCKET] = " on each socket",
+                                      [GRES_PER_JOB] = "" };
+
     str_addf(out, "%llu CPU%s", (unsigned long long)shape_cpus(shape),
              shape_cpus(shape) == 1 ? "" : "s");
     for (size_t i = 0; i < shape->gres_count; i++)
         str_addf(out, ", %llu %s%s%s%s", (unsigned long long)shape->gres[i].count,
                  shape->gres[i].name, shape->gres[i].type ? ":" : "",
-                 shape->gres[i].type ? shape->gres[i].type : "",
-                 shape->gres[i].scope == GRES_PER_NODE ? " on each node" : "");
+                 shape->gres[i].type ? shape->gres[i].type : "", of[shape->gres[i].scope]);
     if (shape->has_mem_per_node && shape->mem_per_node_mb)
         str_addf(out, ", %llu MB on each node", (unsigned long long)shape->mem_per_node_mb);
     else if (shape->mem_per_cpu_mb)
         str_addf(out, ", %llu MB for each CPU", (unsigned long long)shape->mem_per_cpu_mb);
+    else if (shape->mem_per_gpu_mb)
+        str_addf(out, ", %llu MB for each GPU", (unsigned long long)shape->mem_per_gpu_mb);
+    else if (shape->mem_per_task_mb)
+        str_addf(out, ", %llu MB for each task", (unsigned long long)shape->mem_per_task_mb);
     str_addf(out, " on %u node%s", shape->min_nodes, shape->min_nodes == 1 ? "" : "s");
 }
 

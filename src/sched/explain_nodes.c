@@ -81,15 +81,17 @@ static void named_nodes(const struct sched *sched, const struct shape *shape, st
 void explain_hosts(const struct sched *sched, const struct family *family, struct bitset *out)
 {
     const struct need *needs = shape_needs(sched->state, family->shape);
+    uint32_t least = family->shape->min_nodes;
     struct bitset named;
 
     bitset_init(out, sched->hosts.len);
     for (size_t i = 0; i < family->shape->partition_count; i++) {
         if (needs[i].partition && needs[i].nodes.bits == out->bits)
             bitset_or(out, &needs[i].nodes);
+        least = MAX(least, needs[i].least_nodes);
     }
     named_nodes(sched, family->shape, &named);
-    if (named.words && bitset_count(&named) >= family->shape->min_nodes)
+    if (named.words && bitset_count(&named) >= least)
         bitset_and(out, &named); /* these are enough: it takes no others */
     bitset_done(&named);
 }

@@ -264,7 +264,7 @@ static bool collect(struct chooser *c, uint32_t tasks, uint32_t hosts, bool down
     return c->sched->candidates.len >= c->shape->min_nodes && c->tasks >= c->shape->tasks;
 }
 
-static int by_tasks(const void *a, const void *b)
+int chosen_by_tasks(const void *a, const void *b)
 {
     const struct chosen *x = a, *y = b;
 
@@ -307,7 +307,7 @@ static bool accumulate(struct chooser *c)
     }
     if (c->sched->candidates.len > shape->max_nodes)
         qsort(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen),
-              by_tasks);
+              chosen_by_tasks);
     return enough(c, 0);
 }
 

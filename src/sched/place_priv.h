@@ -33,6 +33,7 @@ uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at);
 bool run_is_out(const struct host *host, uint32_t job_id);
 void candidates_clear(struct chooser *c);
 void candidate(struct chooser *c, uint32_t number, uint32_t tasks);
+int chosen_by_tasks(const void *a, const void *b); /* for qsort: the roomiest first */
 /* The list is cut to what is used; the first `must` are used in any case. */
 bool enough(struct chooser *c, size_t must);
 

@@ -188,6 +188,29 @@ static bool counted_first(struct chooser *c, const struct features *sets, size_t
     return tally.have == sets->total;
 }
 
+static bool enough_near(struct chooser *c, size_t first)
+{
+    return c->sched->topo.leaves && !c->shape->spread ? choose_near(c, first) : enough(c, first);
+}
+
+/*
+ * As many as it may have of those that are liked best have not the room; the roomiest may. False when they
+ * have not either.
+ */
+static bool roomiest_first(struct chooser *c, size_t first)
+{
+    struct chosen *list = c->sched->candidates.items;
+    size_t count = c->sched->candidates.len, most = MIN(count, (size_t)c->shape->max_nodes);
+    uint64_t tasks = 0;
+
+    if (most <= first || most == count || c->shape->tasks <= most)
+        return false;
+    qsort(list + first, count - first, sizeof(*list), chosen_by_tasks);
+    for (size_t i = 0; i < most; i++)
+        tasks += list[i].take.tasks;
+    return tasks >= c->shape->tasks;
+}
+
 static bool try_rule(struct chooser *c, const struct rule *rule)
 {
     if (!scan(c, rule))
@@ -198,9 +221,7 @@ static bool try_rule(struct chooser *c, const struct rule *rule)
     size_t first = must_first(c, &rule->must);
     if (rule->sets && !counted_first(c, rule->sets, &first))
         return false;
-    if (c->sched->topo.leaves && !c->shape->spread)
-        return choose_near(c, first);
-    return enough(c, first);
+    return enough_near(c, first) || (roomiest_first(c, first) && enough_near(c, first));
 }
 
 /* Hosts with such features; worked out once, until nodes change. */

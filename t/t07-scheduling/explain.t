@@ -179,6 +179,9 @@ never 'too many nodes' 'partition all: 3 nodes are needed, and 2 of it could eve
 never 'too many tasks' 'partition all: 15 tasks are needed, and its nodes have not the room for so many' -n 15
 never 'for so few nodes' 'partition all: 9 tasks are needed, and its nodes have not the room for so many on so few nodes' -N 2-2 -n 9
 never 'not both on one node' 'partition all: no node of it has all that is needed at once' -C slow --mem=2000
+never 'on the nodes it names' 'partition all: 5 tasks are needed, and the nodes n1 have not the room for so many' -N 1 -n 5 -w n1
+never 'too small ones it names' 'partition all: of the nodes n1,n4 not all serve: a node of them has at most 2 CPUs, and 3 are needed on one' -N 2 -c 3 -w n1,n4
+never 'what it excludes' 'partition all: nodes of n\[1-2\] are asked for and excluded' -w 'n[1-2]' -x n2
 scontrol update partitionname=short state=up
 never 'nobody left' 'partition short: no node of it is left' -p short -x 'n[1-2]'
 never 'a shape of CPUs' 'partition all: no node of it has the sockets, cores, threads or temporary disk' --tmp=999999

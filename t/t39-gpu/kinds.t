@@ -74,10 +74,12 @@ for kind in 'm1 mi300x' 'h1 h100'; do
     read -r node type <<<"$kind"
     four=$(sub -w "$node" --gpus-per-socket=2 --sockets-per-node=2 -n 4)
     is "$type: two of each socket" "$(given "$four")" "CPU_IDs=0-1,16-17 GRES=gpu:$type:4(IDX:0-1,4-5)"
+    like "$type: as asked for" "$(scontrol show job "$four")" 'ReqTRES=cpu=4,node=1,billing=4,gres/gpu=4'
     one=$(sub -w "$node" --gpus-per-socket=2 --sockets-per-node=1)
     like "$type: two of one socket" "$(given "$one")" "GRES=gpu:$type:2\(IDX:(2-3|6-7)\)\$"
     both=$(sub -w "$node" --gpus-per-socket=1 --sockets-per-node=2)
     ok "$type: two are free, but not one of each" waits "$both" Resources
+    like "$type: and it says what it needs" "$(spur explain "$both")" 'needs [0-9]+ CPUs?, 1 gpu on each socket on 1 node;'
     drop "$one"
     like "$type: then they are" "$(given "$both")" "GRES=gpu:$type:2\(IDX:(2,6|2,7|3,6|3,7)\)\$"
     drop "$four" "$both"

@@ -203,5 +203,38 @@ static void a_limit_stops_who_is_behind(void **state)
     }
 }
 
-UNIT_MAIN(UNIT(a_limit_stops_who_is_behind), UNIT(a_limit_holds_nobody_else_back),
-          UNIT(one_that_fits_goes_past_its_line), UNIT(everybody_runs_within_limits))
+/* What each socket or task asks for is counted for all of them. */
+static void all_that_is_asked_for_counts(void **state)
+{
+    struct rig *rig = rig_new(
+        "cluster_name = \"t\"\n[accounting]\nenforce = [\"limits\"]\ntres = [\"gres/gpu\"]\n"
+        "[[nodes]]\nnames = \"n[1-2]\"\ncpus = 8\nsockets = 2\ncores_per_socket = 4\n"
+        "memory_mb = 8000\ngres = [\"gpu:8\"]\n"
+        "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+        "[[qos]]\nname = \"normal\"\nmax_tres_per_job = \"gres/gpu=4,mem=1000\"\n"
+        "[[accounts]]\nname = \"a\"\n[[users]]\nname = \"u1\"\naccount = \"a\"\n");
+    static const struct {
+        const char *words;
+        unsigned reason;
+    } jobs[] = {
+        { "uid=1 gps=gpu:2 spn=2", 0 },
+        { "uid=1 gps=gpu:3 spn=2", REASON_QOS_MAX_GRES_PER_JOB },
+        { "uid=1 N=2 gps=gpu:2 spn=2", REASON_QOS_MAX_GRES_PER_JOB },
+        { "uid=1 n=2 tres=mem=500M", 0 },
+        { "uid=1 n=2 tres=mem=501M", REASON_QOS_MAX_MEM_PER_JOB },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        uint32_t id = rig_submit(rig, jobs[i].words);
+        rig_plan(rig);
+        assert_int_equal(rig_runs(rig, id), !jobs[i].reason);
+        if (jobs[i].reason)
+            assert_int_equal(core_job_reason(rig->state, rig_job(rig, id)), jobs[i].reason);
+    }
+    rig_free(rig);
+}
+
+UNIT_MAIN(UNIT(all_that_is_asked_for_counts), UNIT(a_limit_stops_who_is_behind),
+          UNIT(a_limit_holds_nobody_else_back), UNIT(one_that_fits_goes_past_its_line),
+          UNIT(everybody_runs_within_limits))

@@ -374,6 +374,53 @@ static void the_shortest_run_of_neighbours(void **state)
     rig_free(rig);
 }
 
+/* Small nodes that are liked better than the large ones. */
+#define SMALL_LARGE                                               \
+    "[[nodes]]\nnames = \"a[1-4]\"\ncpus = 4\nmemory_mb = 1000\n" \
+    "[[nodes]]\nnames = \"b[1-2]\"\ncpus = 8\nmemory_mb = 1000\nweight = 9\n" MAIN
+#define SMALL_LARGE_TREE                                                                \
+    "cluster_name = \"t\"\n[topology]\nplugin = \"tree\"\n"                             \
+    "[[switches]]\nname = \"s1\"\nnodes = \"a[1-2],b1\"\n[[switches]]\nname = \"s2\"\n" \
+    "nodes = \"a[3-4],b2\"\n[[switches]]\nname = \"top\"\nswitches = \"s[1-2]\"\n" SMALL_LARGE
+
+static void roomier_nodes_than_those_liked_best(void **state)
+{
+    static const char *const confs[] = { "cluster_name = \"t\"\n" SMALL_LARGE, SMALL_LARGE_TREE };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig *rig = rig_new(confs[i]);
+        uint32_t named = rig_submit(rig, "N=2-2 n=11 w=a1");
+        assert_int_equal(rig_plan(rig), 1);
+        assert_string_equal(rig_where(rig, named), "a1:0-3;b1:0-6");
+        rig_end(rig, named);
+        uint32_t any = rig_submit(rig, "N=2-2 n=11");
+        assert_int_equal(rig_plan(rig), 1);
+        assert_int_equal(rig_job(rig, any)->run->count, 2);
+        rig_end(rig, any);
+        uint32_t busy = rig_submit(rig, "N=6 ex t=100");
+        assert_int_equal(rig_plan(rig), 1);
+        assert_int_equal(rig_test(rig, "N=2-2 n=11 w=a1"),
+                         rig_job(rig, busy)->run->start_us + 100000000);
+        assert_int_equal(rig_test(rig, "N=2-2 n=11"),
+                         rig_job(rig, busy)->run->start_us + 100000000);
+        rig_free(rig);
+    }
+}
+
+static void what_the_named_nodes_could_never_run_is_refused(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n" SMALL_LARGE);
+
+    (void)state;
+    assert_int_equal(rig_submit(rig, "N=1-1 n=5 w=a1"), 0);
+    assert_int_equal(rig_submit(rig, "N=2-2 n=9 w=a[1-2]"), 0);
+    assert_int_equal(rig_submit(rig, "N=2-2 n=13 w=a1"), 0);
+    assert_int_not_equal(rig_submit(rig, "N=2-2 n=12 w=a1"), 0);
+    assert_int_not_equal(rig_submit(rig, "N=1-1 n=4 w=a1"), 0);
+    rig_free(rig);
+}
+
 /* ---- topology ---- */
 
 #define TREE                                                \
@@ -543,6 +590,7 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(named_cpus_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
           UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
           UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
-          UNIT(a_job_waits_for_few_switches), UNIT(segments_stay_in_their_block),
+          UNIT(a_job_waits_for_few_switches), UNIT(roomier_nodes_than_those_liked_best),
+          UNIT(what_the_named_nodes_could_never_run_is_refused), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
           UNIT(the_shortest_run_of_neighbours))
