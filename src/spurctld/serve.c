@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -28,7 +27,7 @@
 
 int server_run(const struct server_options *options, struct err *err);
 
-enum { HANDOVER_LOOK_MS = 10, HANDOVER_MOST_MS = 1500, SOON_UNTIL_US = 2500 };
+enum { HANDOVER_LOOK_MS = 10, HANDOVER_MOST_MS = 1500 };
 
 /* ---- what the logic asks of the process ---- */
 
@@ -42,67 +41,6 @@ static int64_t io_mono(void *ctx)
 {
     (void)ctx;
     return clock_mono_us();
-}
-
-static int64_t io_busy(void *ctx)
-{
-    struct server *server = ctx;
-
-    return rpc_loop_busy_us(server->rpc_loop);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct server *server = timer->data;
-
-    ctl_timer(server->ctl, (enum ctl_timer)(timer - server->timers));
-}
-
-/*
- * What is due at once comes in the next turn of the loop, once: libuv would call a timer that is
- * started again for now until it is not, and nobody be heard meanwhile. One at least; the others when
- * the turn was short until then, or first in the next one.
- */
-static void on_soon(uv_idle_t *idle)
-{
-    struct server *server = idle->data;
-
-    if (server->stopping)
-        server->due_soon &= 1U << CTL_TIMER_LISTS;
-    unsigned due = server->due_soon, first = server->soon_at;
-    for (unsigned i = 0; i < CTL_TIMERS; i++) {
-        unsigned which = (first + i) % CTL_TIMERS, bit = 1U << which;
-        if (!(due & server->due_soon & bit))
-            continue;
-        server->due_soon &= ~bit;
-        ctl_timer(server->ctl, (enum ctl_timer)which);
-        server->soon_at = which + 1;
-        if (rpc_loop_busy_us(server->rpc_loop) > SOON_UNTIL_US)
-            break;
-    }
-    if (!server->due_soon)
-        uv_idle_stop(idle);
-}
-
-static void io_timer(void *ctx, enum ctl_timer which, int64_t at_us)
-{
-    struct server *server = ctx;
-    uv_timer_t *timer = &server->timers[which];
-
-    server->due_soon &= ~(1U << which);
-    if (!at_us || (server->stopping && which != CTL_TIMER_LISTS)) { /* lists are finished */
-        uv_timer_stop(timer);
-        return;
-    }
-    int64_t left_us = at_us - clock_wall_us();
-    if (left_us <= 0) {
-        uv_timer_stop(timer);
-        server->due_soon |= 1U << which;
-        uv_idle_start(&server->soon, on_soon);
-        return;
-    }
-    uv_update_time(server->uv);
-    uv_timer_start(timer, on_timer, (uint64_t)(left_us + 999) / 1000, 0);
 }
 
 static void io_digest(void *ctx, const void *bytes, size_t len, uint8_t out[32])
@@ -128,16 +66,6 @@ static void io_fence(void *ctx, const char *why)
     _exit(70);
 }
 
-/* Callers are sent to the leader when it is another; the last one may have been this one itself. */
-static void tell_leader(struct server *server)
-{
-    struct state_head head = state_head(ctl_state(server->ctl));
-    bool other = strcmp(head.leader, server->options->name) != 0;
-
-    rpc_server_set_leader(server->rpc, ctl_is_leading(server->ctl),
-                          other ? head.leader_address : "");
-}
-
 static void io_need_snapshot(void *ctx, uint64_t index)
 {
     struct server *server = ctx;
@@ -159,40 +87,6 @@ static void on_wake(uv_async_t *wake)
 
     if (server->ctl)
         ctl_poll(server->ctl);
-}
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-/* All that was done in this turn; the next one begins after it, with what is written to the links. */
-static void count_turn(struct server *server)
-{
-    uint64_t cpu = cpu_ns();
-
-    if (server->turn_cpu_ns)
-        ctl_count_turn(server->ctl, (uint64_t)rpc_loop_busy_us(server->rpc_loop),
-                       (cpu - server->turn_cpu_ns) / 1000);
-    server->turn_cpu_ns = cpu;
-}
-
-static void on_prepare(uv_prepare_t *prepare)
-{
-    struct server *server = prepare->data;
-
-    tell_leader(server);
-    server_controllers_turn(server);
-    server_journal_turn(server);
-    mem_settle();
-    server_heap_turn(server);
-    server_aside_turn(server);
-    server_snapshot_maybe(server);
-    ctl_flush(server->ctl);
-    count_turn(server);
 }
 
 static void on_signal(uv_signal_t *handle, int signo)
@@ -299,18 +193,11 @@ static void start_handles(struct server *server)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
 
-    for (int i = 0; i < CTL_TIMERS; i++) {
-        uv_timer_init(server->uv, &server->timers[i]);
-        server->timers[i].data = server;
-    }
-    uv_idle_init(server->uv, &server->soon);
-    server->soon.data = server;
+    server_turns_init(server);
     uv_async_init(server->uv, &server->wake, on_wake);
     server->wake.data = server;
     uv_timer_init(server->uv, &server->handover);
     server->handover.data = server;
-    uv_prepare_init(server->uv, &server->prepare);
-    server->prepare.data = server;
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         uv_signal_init(server->uv, &server->signals[i]);
         server->signals[i].data = server;
@@ -346,8 +233,8 @@ static int start(struct server *server, struct err *err)
         .ctx = server,
         .now_us = io_now,
         .mono_us = io_mono,
-        .busy_us = io_busy,
-        .timer = io_timer,
+        .busy_us = server_busy_us,
+        .timer = server_timer,
         .send = server_session_send,
         .hang_up = server_session_hang_up,
         .digest = io_digest,
@@ -391,7 +278,7 @@ static int start(struct server *server, struct err *err)
         return -(int)err->code;
     if (server->peers)
         peers_check_payloads(server->peers);
-    uv_prepare_start(&server->prepare, on_prepare);
+    server_turns_start(server);
     ctl_flush(server->ctl);
     if (listen_all(server, err) < 0)
         return -(int)err->code;

@@ -104,6 +104,12 @@ int server_propose_conf(struct server *server, bool reconfigure, ctl_agreed_fn *
                         struct err *err);
 void server_stop(struct server *server, const char *why);
 
+/* turns.c: turns of the loop */
+void server_turns_init(struct server *server);
+void server_turns_start(struct server *server);
+int64_t server_busy_us(void *ctx);
+void server_timer(void *ctx, enum ctl_timer which, int64_t at_us);
+
 /* methods.c */
 int server_methods(struct server *server, struct err *err);
 
