@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench quality faults sim test-vm clean
+        bench quality faults sim seeds test-vm clean
 
 all: build
 
@@ -20,6 +20,7 @@ help:
 	@echo 'make coverage   line coverage of the tests (build-coverage/)'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=60 each'
 	@echo 'make sim        the real controller on simulated time and nodes, SEED=1..1000'
+	@echo 'make seeds      random histories of the planner, many more than the unit tests run: SEEDS=400'
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make quality    what the planner makes of traces (Q1, Q2, Q3), beside what others make of them'
@@ -73,6 +74,10 @@ faults: build
 SEED ?= 1..1000
 sim: build
 	@$(BUILD)/sim/spur-sim --seeds $(SEED)
+
+SEEDS ?= 400
+seeds: build
+	@SPUR_TEST_SEEDS=$(SEEDS) $(call MESON_TEST,$(BUILD)) -t 20 sched-search sched-preempt sched-het_preempt
 
 coverage: deps
 	@[ -d build-coverage ] || meson setup build-coverage -Db_coverage=true >/dev/null

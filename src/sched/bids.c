@@ -65,7 +65,7 @@ static void gather_here(struct asking *ask)
         }
         bool takes = hunt_may_take(ask->hunt, first, &one.quarry) &&
                      one.quarry.sides >> ask->hunter->side & 1;
-        if (!takes && hunt_is_lent(ask->hunt, first))
+        if (!takes && first->run->lent) /* hunt.c (3) */
             mark(ask, job->id, RUN_RETURNS);
         else if (takes && !one.quarry.lent)
             vec_push(&ask->list, one);

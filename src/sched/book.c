@@ -117,8 +117,9 @@ static void amount_add(struct amount *sum, const struct amount *amount)
         sum->gres[i] += amount->gres[i];
 }
 
-bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
-                     int64_t from_us)
+/* `late_us` of that it may start later without ending later. */
+static bool host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
+                       int64_t from_us, int64_t late_us)
 {
     struct amount sum = { 0 };
     struct view view = { .now_us = sched->now_us, .mine = job_id };
@@ -131,9 +132,15 @@ bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_
         amount_add(&sum, block->amount);
         view.order = block->order;
         view.resv = block->resv;
-        view.end_us = MAX(view.end_us, block->end_us + view.start_us - block->start_us);
+        view.end_us = MAX(view.end_us, block->end_us + view.start_us - block->start_us - late_us);
     }
     return host->usable && host_has_room(sched, host, &sum, &view);
+}
+
+bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_t job_id,
+                     int64_t from_us)
+{
+    return host_keeps(sched, host, job_id, from_us, 0);
 }
 
 /* One of the blocks of the host that is behind and does not hold; 0: none. */
@@ -151,7 +158,8 @@ static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct o
     return 0;
 }
 
-static bool licences_hold(struct sched *sched, const struct booking *booking, int64_t from_us)
+static bool licences_hold(struct sched *sched, const struct booking *booking, int64_t from_us,
+                          int64_t late_us)
 {
     const struct job *job = state_job(sched->state, booking->job_id);
     struct view view = { .now_us = sched->now_us, .mine = job->id, .order = booking->order };
@@ -160,24 +168,25 @@ static bool licences_hold(struct sched *sched, const struct booking *booking, in
     if (booking->count > 1)
         return false;
     view.start_us = MAX(from_us, sched->now_us);
-    view.end_us = booking->of->end_us + view.start_us - booking->start_us;
+    view.end_us = booking->of->end_us + view.start_us - booking->start_us - late_us;
     view.resv = resv_hash(booking->of->parts.resv ? booking->of->parts.resv->spec->name : NULL);
     return licences_fit(sched, class_of(sched, pend_find(sched, job->id))->family, &view, &choice);
 }
 
-/* Could it still start then, where it was promised to? */
-static bool holds_from(struct sched *sched, const struct booking *booking, int64_t from_us)
+/* Could it still start then, or `late_us` later, where it was promised to? */
+static bool holds_from(struct sched *sched, const struct booking *booking, int64_t from_us,
+                       int64_t late_us)
 {
     for (uint32_t k = 0; k < booking->count; k++) {
         const struct parts *parts = &booking->of[k].parts;
         for (size_t i = 0; i < parts->list.len; i++) {
-            if (!book_host_keeps(sched, &sched->hosts.items[parts->list.items[i].host],
-                                 booking->job_id, from_us))
+            if (!host_keeps(sched, &sched->hosts.items[parts->list.items[i].host], booking->job_id,
+                            from_us + late_us, late_us))
                 return false;
         }
     }
     return !has_licences(sched, booking->job_id, booking->count) ||
-           licences_hold(sched, booking, from_us);
+           licences_hold(sched, booking, from_us + late_us, late_us);
 }
 
 /* More than room on its hosts decides whether it may start there. */
@@ -204,7 +213,7 @@ const struct booked *book_seats(struct sched *sched, uint32_t job_id)
     const struct booking *booking = booking_find(sched, job_id);
 
     bool good = booking && booking->kept && booking->start_us <= sched->now_us &&
-                is_simple(sched, booking) && holds_from(sched, booking, sched->now_us);
+                is_simple(sched, booking) && holds_from(sched, booking, sched->now_us, 0);
     return good ? booking->of : NULL;
 }
 
@@ -232,7 +241,7 @@ void book_yield_licences(struct sched *sched, struct order order, const struct s
          i < sched->bookings.len;) {
         const struct booking *booking = &sched->bookings.items[i];
         if (booking->job_id != order.id && has_licences(sched, booking->job_id, booking->count) &&
-            !licences_hold(sched, booking, booking->start_us))
+            !licences_hold(sched, booking, booking->start_us, 0))
             drop_at(sched, i);
         else
             i++;
@@ -380,9 +389,9 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
     booking->releases = search->releases;
     search_end(sched, search);
     bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);
-    /* (3). A start that was planned until then ends some moments later. */
+    /* (3). A start that was planned until then ends some moments later, and who comes after it begins so. */
     if (!same && start > booking->start_us && !booking->due_us && !sched->preempting &&
-        holds_from(sched, booking, booking->start_us + US_PER_S)) {
+        holds_from(sched, booking, booking->start_us, US_PER_S)) {
         if (booking->start_us < sched->now_us) { /* it is to be tried there */
             booking->due_us = sched->now_us + US_PER_S;
             family_heat(sched, family, INT64_MAX);

@@ -104,7 +104,7 @@ static void take_in(struct hunt *hunt, const struct job *job)
         return;
     one.going = hunt_is_going(hunt, first);
     if (!one.going && !hunt_may_take(hunt, first, &one)) {
-        if (!hunt_is_lent(hunt, first))
+        if (!first->run->lent) /* hunt.c (3) */
             return;
         one.out = RUN_RETURNS;
     }

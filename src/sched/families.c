@@ -297,6 +297,7 @@ void family_free(struct family *family)
     vec_done(&family->opens[1].items);
     free(family->charge);
     free(family->asks);
+    free(family->turns);
     free(family->lane_at);
     free(family->lanes);
     free(family->missing);

@@ -287,6 +287,38 @@ void preempt_refused(struct sched *sched, uint32_t job_id)
 
 /* ---- (1) ---- */
 
+/* On the very seats, where no more than room there decides. */
+static bool sit_down(struct hunt *hunt, const struct hold *hold)
+{
+    struct sched *sched = hunt->sched;
+
+    for (size_t from = 0, to; from < hold->seat_count; from = to) {
+        for (to = from + 1;
+             to < hold->seat_count && hold->seats[to].host == hold->seats[from].host;)
+            to++;
+        if (!hunt_seats_fit(hunt, &hold->seats[from], to - from))
+            return false;
+    }
+    for (uint32_t i = 0; i < hunt->count; i++) {
+        const struct hunter *hunter = &hunt->hunters[i];
+        struct parts *parts = &hunt->hunters[i].of.parts;
+        if (hunter->family->by_socket || hunter->need->bound ||
+            hunter->family->shape->reservation ||
+            (hunter->family->shape->licence_count &&
+             !licences_fit(sched, hunter->family, &hunter->view, &parts->licence)))
+            return false;
+        parts->need = hunter->need;
+        parts->resv = NULL;
+        vec_clear(&parts->list);
+        for (size_t s = 0; s < hold->seat_count; s++) {
+            if (hold->seats[s].component == i)
+                vec_push(&parts->list,
+                         ((struct chosen){ hold->seats[s].host, hold->seats[s].take }));
+        }
+    }
+    return true;
+}
+
 struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over)
 {
     const struct job *job = state_job(sched->state, hold->job_id);
@@ -311,7 +343,8 @@ struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, stru
         hunter->view.order = over;
         hunt.turns.order[i] = hold->order[i];
     }
-    if (good && hunt_fits(&hunt)) {
+    /* With what was promised to others they may have to be dealt in another way, and beside each other only so. */
+    if (good && (hunt_fits(&hunt) || sit_down(&hunt, hold))) {
         of = NEW_ARRAY(struct booked, hunt.count);
         for (uint32_t i = 0; i < hunt.count; i++) {
             of[i] = hunt.hunters[i].of;

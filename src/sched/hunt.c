@@ -8,8 +8,8 @@
  *
  * (1) A component makes use of nobody's going whom it could not send away itself, even if another one can.
  * (2) Marks are there for a call only: outside of it no run is marked.
- * (3) Who is suspended, and nobody waits for that any more, runs again as soon as its CPUs are free, before
- *     the job. If it may be sent away it is told to stay suspended, else its CPUs count as in use.
+ * (3) Who is suspended runs again as soon as its CPUs are free and nobody waits for that any more; who does may
+ *     start elsewhere. If it may be sent away it is told to stay suspended, else its CPUs count as in use.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +34,12 @@ static bool choose_partition(struct sched *sched, struct hunter *hunter, uint32_
     struct shape *shape = hunter->job->shape;
     size_t p = place_in_shape(sched, shape, number);
 
-    if (p == SIZE_MAX || !family_may_use(sched, hunter->family, p)) {
-        for (p = 0; p < shape->partition_count; p++) {
-            if (family_may_use(sched, hunter->family, p))
-                break;
-        }
+    family_asks(sched, hunter->family);
+    for (size_t i = 0; p == SIZE_MAX || !family_may_use(sched, hunter->family, p); i++) {
+        if (i == shape->partition_count)
+            return false;
+        p = hunter->family->turns[i];
     }
-    if (p >= shape->partition_count)
-        return false;
     hunter->partition = p;
     hunter->need = &shape_needs(sched->state, shape)[p];
     return true;
@@ -92,7 +90,6 @@ static bool hunter_init(struct hunt *hunt, uint32_t at, uint32_t lane, struct or
                                   .without = true,
                                   .forecast = hunt->count > 1,
                                   .order = order };
-    family_asks(sched, hunter->family);
     return true;
 }
 
@@ -143,15 +140,6 @@ bool hunt_is_going(const struct hunt *hunt, const struct job *job)
 {
     return ends(job) ||
            (job->more && job->more->preempt_end_us && job->more->preempted_by == hunt->job->id);
-}
-
-/* (3) */
-bool hunt_is_lent(const struct hunt *hunt, const struct job *job)
-{
-    uint32_t by = job->more ? job->more->preempted_by : 0;
-    const struct job *waits = by ? state_job(hunt->sched->state, by) : NULL;
-
-    return job->run->lent && (by == hunt->job->id || !waits || !job_is_eligible(waits));
 }
 
 bool hunt_may_take(struct hunt *hunt, const struct job *job, struct quarry *out)
@@ -350,7 +338,8 @@ static bool seat_fits(struct hunt *hunt, const struct seat *seat)
 {
     const struct hunter *hunter = &hunt->hunters[seat->component];
 
-    hunt_mark_host(hunt, seat->host, hunter->side);
+    if (hunt->chase)
+        hunt_mark_host(hunt, seat->host, hunter->side);
     return place_tasks_at(hunt->sched, hunter->family, hunter->partition, hunter->job,
                           &hunter->view, seat->host) >= seat->take.tasks;
 }

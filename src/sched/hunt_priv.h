@@ -53,8 +53,6 @@ void hunt_close(struct hunt *hunt);
 const struct job *hunt_stands_for(const struct sched *sched, const struct job *job);
 /* Ends anyway, or was told to for this hunter. */
 bool hunt_is_going(const struct hunt *hunt, const struct job *job);
-/* Is suspended and would run again if its CPUs were free; see hunt.c (3). */
-bool hunt_is_lent(const struct hunt *hunt, const struct job *job);
 /* May it be sent away now? By whom, and what does it leave? */
 bool hunt_may_take(struct hunt *hunt, const struct job *job, struct quarry *out);
 int hunt_by_cost(const struct quarry *a, const struct quarry *b, bool youngest);

@@ -449,7 +449,9 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
     struct chooser c;
 
     *short_of = UINT32_MAX;
-    for (size_t p = 0; p < family->shape->partition_count; p++) {
+    family_asks(sched, family);
+    for (size_t i = 0; i < family->shape->partition_count; i++) {
+        size_t p = family->turns[i];
         if (!family_may_use(sched, family, p))
             continue;
         chooser_init(&c, sched, family, p, job, view);

@@ -259,10 +259,10 @@ static int64_t start_anywhere(struct question *q, struct parts *parts)
     struct profile_at *at = q->at;
     struct parts other = { 0 };
 
-    for (; at->partition < q->family->shape->partition_count; at->partition++) {
-        if (!family_may_use(q->sched, q->family, at->partition))
+    for (; at->turn < q->family->shape->partition_count; at->turn++) {
+        q->partition = q->family->turns[at->turn];
+        if (!family_may_use(q->sched, q->family, q->partition))
             continue;
-        q->partition = at->partition;
         int64_t start = start_in(q, &other);
         if (search_paused(q->view.search)) {
             vec_done(&other.list);

@@ -127,6 +127,7 @@ struct family {
     uint64_t generation, kinds_version; /* of the asks */
     uint32_t kinds;                     /* the asks are for so many */
     struct ask *asks;                   /* shape->partition_count * kinds */
+    uint32_t *turns; /* the partitions in the order in which they are tried: wants.c */
     struct class *root;
     VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
     /* Of lines: jobs that no limit was found to keep waiting; those that were looked at. looks.c (3) */

@@ -60,7 +60,7 @@ typedef VEC(struct offer) offer_list;
 enum stage { STAGE_FEW, STAGE_ALL, STAGE_UNEVEN, STAGE_OVER };
 struct profile_at {
     bool begun;
-    size_t partition;
+    size_t turn;     /* of the partitions */
     int64_t best_us; /* of those before; and where: */
     struct parts *best;
     enum stage stage;

@@ -70,6 +70,29 @@ static void ask_amounts(const struct shape *shape, const struct need *need, cons
     ask->col = cell % kind->spare.cols;
 }
 
+/* Of the higher tier, then of the higher priority; else as they were named. */
+static bool goes_first(const struct need *a, const struct need *b)
+{
+    if (!a->partition || !b->partition)
+        return a->partition && !b->partition;
+    unsigned x = partition_tier(a->partition), y = partition_tier(b->partition);
+    return x != y
+               ? x > y
+               : a->partition->spec->priority_job_factor > b->partition->spec->priority_job_factor;
+}
+
+static void put_in_turn(struct family *family, const struct need *needs)
+{
+    free(family->turns);
+    family->turns = NEW_ARRAY(uint32_t, family->shape->partition_count);
+    for (uint32_t p = 0; p < family->shape->partition_count; p++) {
+        uint32_t at = p;
+        for (; at > 0 && goes_first(&needs[p], &needs[family->turns[at - 1]]); at--)
+            family->turns[at] = family->turns[at - 1];
+        family->turns[at] = p;
+    }
+}
+
 static void work_out(struct sched *sched, struct family *family)
 {
     const struct shape *shape = family->shape;
@@ -94,6 +117,7 @@ static void work_out(struct sched *sched, struct family *family)
                 ask_amounts(shape, &needs[p], sched->kinds.items[k], &asks[k]);
         }
     }
+    put_in_turn(family, needs);
     family->generation = family->shape->generation;
     family->kinds_version = sched->kinds_version;
 }

@@ -286,6 +286,38 @@ static void qos_preempt_those_they_name(void **state)
     rig_free(rig);
 }
 
+/* In the partition of the higher tier, however they were named: there it is not in the way of another one. */
+static void of_several_partitions_the_higher_is_taken(void **state)
+{
+    struct rig *rig = rig_new(TIERS("CANCEL", ""));
+    uint32_t both = rig_submit(rig, "p=low,high N=4 ex");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_job(rig, both)->run->partition, "high");
+    rig_submit(rig, "p=high c=8");
+    assert_int_equal(rig_plan(rig), 0);
+    assert_int_equal(rig->preempts, 0);
+    rig_free(rig);
+}
+
+/* Who made others go starts in the partition that let it. */
+static void room_is_made_for_the_partition_that_may(void **state)
+{
+    struct rig *rig = rig_new(TIERS("CANCEL", ""));
+    uint32_t low = rig_submit(rig, "N=4 ex");
+
+    (void)state;
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t both = rig_submit(rig, "p=low,high N=4 ex");
+    rig_plan(rig);
+    assert_int_equal(state_of(rig, low), JOB_PREEMPTED);
+    rig_release(rig, low);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_job(rig, both)->run->partition, "high");
+    rig_free(rig);
+}
+
 /*
  * Random jobs in three tiers. Every invariant is checked after each step; whoever was preempted for
  * a job was so for one that then started with the next plan.
@@ -294,8 +326,10 @@ static void random_histories(void **state)
 {
     static const char *const modes[] = { "CANCEL", "REQUEUE", "SUSPEND,GANG" };
 
+    const char *more = getenv("SPUR_TEST_SEEDS");
+
     (void)state;
-    for (unsigned seed = 1; seed <= 12; seed++) {
+    for (unsigned seed = 1; seed <= (more ? (unsigned)atoi(more) : 12); seed++) {
         char toml[2048];
         unsigned luck = seed * 7919;
         snprintf(toml, sizeof(toml),
@@ -369,6 +403,8 @@ int main(void)
         cmocka_unit_test(a_suspended_job_can_be_ended),
         cmocka_unit_test(qos_preempt_those_they_name),
         cmocka_unit_test(a_question_counts_on_preemption),
+        cmocka_unit_test(of_several_partitions_the_higher_is_taken),
+        cmocka_unit_test(room_is_made_for_the_partition_that_may),
         cmocka_unit_test(random_histories),
     };
 
