@@ -12,7 +12,7 @@
  *     when enough has ended since to make that worth its cost.
  * (3) It becomes no later as long as there is room where it was promised: with less room than there was, other
  *     hosts may be found for it than these, and then too late. When its time has come it may start there, if
- *     no place is found for it in another way. Not where jobs preempt others: these find room anew.
+ *     no place is found for it in another way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -390,7 +390,7 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
     search_end(sched, search);
     bool same = start == booking->start_us && same_parts(of, booking->of, booking->count);
     /* (3). A start that was planned until then ends some moments later, and who comes after it begins so. */
-    if (!same && start > booking->start_us && !booking->due_us && !sched->preempting &&
+    if (!same && start > booking->start_us && !booking->due_us &&
         holds_from(sched, booking, booking->start_us, US_PER_S)) {
         if (booking->start_us < sched->now_us) { /* it is to be tried there */
             booking->due_us = sched->now_us + US_PER_S;

@@ -4,7 +4,7 @@
  *
  * The cluster is full of small jobs and more of them come than it can run, when a wide job is submitted. It must
  * start when the longest limit of what ran then is over, or earlier: with each kind of thing that it can be wide in,
- * with one promised start and with many.
+ * with one promised start and with many, and where jobs preempt others too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +46,8 @@ static uint32_t dice(uint32_t sides)
     "[[accounts]]\nname = \"a\"\nparent = \"all\"\ngrp_tres = \"cpu=64\"\n" \
     "[[accounts]]\nname = \"b\"\nparent = \"all\"\ngrp_tres = \"cpu=64\"\n" \
     "[[users]]\nname = \"u1\"\naccount = \"a\"\n[[users]]\nname = \"u2\"\naccount = \"b\"\n"
+
+#define TIERS "[preemption]\ntype = \"partition_prio\"\nmode = \"REQUEUE\"\n"
 
 static const struct scene {
     const char *name, *scheduler, *rest;
@@ -189,14 +191,25 @@ static int64_t longest_end_us(const struct rig *rig)
     return last;
 }
 
-static void run(const struct scene *scene, const char *backfill, uint64_t from)
+/* Those that were sent away leave their nodes at once. */
+static void release_all(struct rig *rig)
+{
+    for (const struct job *job = state_job_from(rig->state, 1); job;
+         job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
+        if (job->run && job->flags & JOB_FLAG_COMPLETING)
+            rig_release(rig, job->id);
+    }
+}
+
+static void run(const struct scene *scene, const char *backfill, const char *preemption,
+                uint64_t from)
 {
     struct str toml = { 0 };
 
     str_addf(&toml,
              "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\nbackfill = \"%s\"\n"
-             "%s[jobs]\ndef_mem_per_cpu = 100\n%s",
-             backfill, scene->scheduler, scene->rest);
+             "%s[jobs]\ndef_mem_per_cpu = 100\n%s%s",
+             backfill, scene->scheduler, preemption, scene->rest);
     struct rig *rig = rig_new(str_text(&toml));
     str_done(&toml);
     seed = from;
@@ -229,6 +242,8 @@ static void run(const struct scene *scene, const char *backfill, uint64_t from)
         bound = begin + (scene->resv_s + 3600) * S;
     for (int steps = 0; steps < 2000 && !rig_runs(rig, wide); steps++) {
         rig_plan(rig);
+        release_all(rig);
+        rig_plan(rig);
         if (rig_runs(rig, wide))
             break;
         stream(rig, scene);
@@ -252,8 +267,10 @@ static void a_wide_job_waits_no_longer_than_what_runs(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(scenes); i++) {
         for (uint64_t from = 1; from <= last && (!only || strstr(scenes[i].name, only)); from++) {
-            run(&scenes[i], "easy", from);
-            run(&scenes[i], "conservative", from);
+            run(&scenes[i], "easy", "", from);
+            run(&scenes[i], "conservative", "", from);
+            run(&scenes[i], "easy", TIERS, from);
+            run(&scenes[i], "conservative", TIERS, from);
         }
     }
 }
