@@ -396,7 +396,7 @@ bool classes_done_some(struct sched *sched, unsigned *budget)
 {
     for (; sched->classes.len && *budget; budget_take(budget, 1))
         class_free(sched->classes.items[--sched->classes.len]);
-    for (; sched->classes.len == 0 && *budget; budget_take(budget, 1)) {
+    for (; sched->classes.len == 0 && sched->families.entries && *budget; budget_take(budget, 1)) {
         struct map_entry *entry =
             map_live_from(&sched->families, sched->families.entries + sched->reading.host);
         if (!entry)

@@ -336,7 +336,7 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     out->jobs_ahead = explain_ahead(sched, family, job, &text);
     explain_add(out, arena, &text);
     explain_start(sched, family, job, now_us, arena, out, &late_id, &later);
-    explain_nodes(sched, family, &text);
+    explain_nodes(sched, family, job, &text);
     explain_add(out, arena, &text);
     explain_kept(sched, family, now_us, &text);
     explain_add(out, arena, &text);

@@ -25,6 +25,8 @@ enum bar {
     BAR_SMALL,
     BAR_PARTLY,
     BAR_BUSY,
+    BAR_SOON,
+    BAR_KEPT,
     BAR_NONE,
 };
 
@@ -40,6 +42,8 @@ static const char *const bar_words[] = {
     [BAR_SMALL] = "too small",
     [BAR_PARTLY] = "partly reserved for others",
     [BAR_BUSY] = "busy",
+    [BAR_SOON] = "reserved for others before it would end",
+    [BAR_KEPT] = "kept for jobs before it",
     [BAR_NONE] = "free",
 };
 
@@ -205,9 +209,24 @@ static bool has_room(const struct sched *sched, const struct family *family,
 
 struct judge {
     const struct family *family;
+    struct view view; /* its run, if it started now */
     const struct need *needs;
     struct bitset could, others, maint, excluded, named;
 };
+
+/* The first job that the host is kept for while this one would run; 0: none. */
+static uint32_t keeper_of(const struct host *host, const struct view *view)
+{
+    const struct block *first = NULL;
+
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *block = &host->blocks.items[i];
+        if (block->job_id && block->start_us < view->end_us && block_hinders(block, view) &&
+            (!first || block->start_us < first->start_us))
+            first = block;
+    }
+    return first ? first->job_id : 0;
+}
 
 static enum bar bar_of(const struct sched *sched, const struct judge *judge, uint32_t n)
 {
@@ -230,8 +249,12 @@ static enum bar bar_of(const struct sched *sched, const struct judge *judge, uin
         return BAR_RESERVED;
     struct room_at room;
     explain_room(sched, shape, &sched->hosts.items[n], &room);
-    if (has_room(sched, judge->family, judge->needs, n, &room))
-        return BAR_NONE;
+    if (has_room(sched, judge->family, judge->needs, n, &room)) {
+        host_room(sched, &sched->hosts.items[n], &judge->view, &room);
+        if (has_room(sched, judge->family, judge->needs, n, &room))
+            return BAR_NONE;
+        return keeper_of(&sched->hosts.items[n], &judge->view) ? BAR_KEPT : BAR_SOON;
+    }
     bool but_for = has_room(sched, judge->family, judge->needs, n, &sched->hosts.items[n].free);
     return but_for ? BAR_PARTLY : BAR_BUSY;
 }
@@ -261,6 +284,20 @@ static const char *common_reservation(const struct sched *sched, const struct bi
         name = own;
     }
     return name;
+}
+
+static void add_keeper(const struct sched *sched, const struct judge *judge,
+                       const struct bitset *nodes, struct str *out)
+{
+    uint32_t keeper = 0;
+
+    bitset_each (n, nodes) {
+        uint32_t own = keeper_of(&sched->hosts.items[n], &judge->view);
+        if (keeper && own != keeper)
+            return;
+        keeper = own;
+    }
+    str_addf(out, ": job %u", keeper);
 }
 
 static void add_kept(const struct node *node, const struct resv_part *part, struct str *out)
@@ -304,7 +341,8 @@ void explain_kept(const struct sched *sched, const struct family *family, int64_
     bitset_done(&could);
 }
 
-static void add_bars(const struct sched *sched, const struct bitset *by_bar, struct str *out)
+static void add_bars(const struct sched *sched, const struct judge *judge,
+                     const struct bitset *by_bar, struct str *out)
 {
     const char *comma = " ";
 
@@ -319,17 +357,25 @@ static void add_bars(const struct sched *sched, const struct bitset *by_bar, str
             reason = common_reservation(sched, &by_bar[bar]);
         if (reason)
             str_addf(out, ": %.80s", reason);
+        if (bar == BAR_KEPT)
+            add_keeper(sched, judge, &by_bar[bar], out);
         str_add_char(out, ')');
         comma = ", ";
     }
 }
 
-void explain_nodes(const struct sched *sched, struct family *family, struct str *out)
+void explain_nodes(const struct sched *sched, struct family *family, const struct job *job,
+                   struct str *out)
 {
     struct judge judge = { .family = family, .needs = shape_needs(sched->state, family->shape) };
     struct bitset by_bar[BAR_NONE + 1], all;
     const char *comma = "nodes of ";
 
+    judge.view = (struct view){ .now_us = sched->now_us,
+                                .start_us = sched->now_us,
+                                .end_us = job_end_by(job, sched->now_us),
+                                .mine = job->id,
+                                .resv = resv_hash(family->shape->reservation) };
     bitset_init(&all, sched->hosts.len);
     for (enum bar bar = BAR_DOWN; bar <= BAR_NONE; bar++)
         bitset_init(&by_bar[bar], sched->hosts.len);
@@ -349,7 +395,7 @@ void explain_nodes(const struct sched *sched, struct family *family, struct str 
     bitset_each (n, &all)
         bitset_add(&by_bar[bar_of(sched, &judge, (uint32_t)n)], n);
     str_add(out, bitset_is_empty(&all) ? "none" : ":");
-    add_bars(sched, by_bar, out);
+    add_bars(sched, &judge, by_bar, out);
     for (enum bar bar = BAR_DOWN; bar <= BAR_NONE; bar++)
         bitset_done(&by_bar[bar]);
     bitset_done(&all);

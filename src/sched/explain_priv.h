@@ -12,7 +12,8 @@
 /* Hosts that could serve the family, and those of them that may now; counted once an epoch. */
 void explain_count(const struct sched *sched, struct family *family);
 /* "nodes of debug: 1 down (n2: bad disk), 2 too small (n[3-4])", nothing when all are free. */
-void explain_nodes(const struct sched *sched, struct family *family, struct str *out);
+void explain_nodes(const struct sched *sched, struct family *family, const struct job *job,
+                   struct str *out);
 /* What a host has free now, less what reservations keep of it for others. */
 void explain_room(const struct sched *sched, const struct shape *shape, const struct host *host,
                   struct room_at *out);

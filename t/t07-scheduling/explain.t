@@ -185,4 +185,19 @@ never 'what it excludes' 'partition all: nodes of n\[1-2\] are asked for and exc
 scontrol update partitionname=short state=up
 never 'nobody left' 'partition short: no node of it is left' -p short -x 'n[1-2]'
 never 'a shape of CPUs' 'partition all: no node of it has the sockets, cores, threads or temporary disk' --tmp=999999
+
+scancel -u "$me"
+wait_for 20 eval '[ -z "$(squeue -h)" ]'
+busy=$(sub -w n1 --exclusive -t 60)
+wait_for 20 job_is "$busy" RUNNING
+wide=$(sub -N 2 -w 'n[1-2]' --exclusive -t 60)
+waits "$wide" Resources
+behind=$(sub -N 1 -w n2 -t 300)
+why 'a node that is kept' "$behind" Priority
+says 'for whom' "nodes of all: 3 not among those the job names \\(n\\[1,3-4\\]\\), 1 kept for jobs before it \\(n2: job $wide\\)"
+ok 'a reservation to come' scontrol create reservation reservationname=soon starttime=now+10minutes duration=60 users=nobody nodes=n3
+long=$(sub -w n3 -t 30)
+wait_for 20 job_is "$long" PENDING
+text=$(spur explain "$long")
+says 'a node that is reserved soon' '1 reserved for others before it would end \(n3\)'
 done_testing
