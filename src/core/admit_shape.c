@@ -214,10 +214,15 @@ static bool gres_is_known(const struct state *state, const char *name)
 static int check_licences(const struct state *state, const struct shape *shape, struct err *err)
 {
     for (size_t i = 0; i < shape->licence_count; i++) {
-        const struct licence *found = state_licence(state, shape->licences[i].name);
-        if (!found || shape->licences[i].count > found->total)
-            return err_set(err, ERR_LICENSES, "Invalid license specification: %.100s",
-                           shape->licences[i].name);
+        const struct shape_licence *want = &shape->licences[i];
+        const struct licence *found = state_licence(state, want->name);
+        if (!found)
+            return err_set(err, ERR_LICENSES, "Invalid license specification: %.100s", want->name);
+        if (want->count > found->total)
+            return err_set(err, ERR_LICENSES,
+                           "Invalid license specification: %u of %.100s are asked for, and there "
+                           "are %u",
+                           want->count, want->name, found->total);
     }
     return 0;
 }

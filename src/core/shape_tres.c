@@ -76,8 +76,23 @@ static bool read_megabytes(const char *text, uint64_t *out)
     return *out > 0;
 }
 
+/* Each task was asked another number of it for: by --cpus-per-task, --gpus-per-task, or before. */
+static bool contradicts(const struct shape *shape, const JobSpec *spec, const char *name,
+                        const char *type, uint64_t count)
+{
+    if (str_eq(name, "cpu"))
+        return spec->has_cpus_per_task && spec->cpus_per_task != count;
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        const struct shape_gres *gres = &shape->gres[i];
+        if (gres->scope == GRES_PER_TASK && str_eq(gres->name, name) &&
+            (!type || !gres->type || str_eq(gres->type, type)))
+            return true;
+    }
+    return false;
+}
+
 /* One entry of --tres-per-task, without licences. */
-static bool add_task_tres(struct shape *shape, char *name, const char *text)
+static bool add_task_tres(struct shape *shape, const JobSpec *spec, char *name, const char *text)
 {
     uint64_t count;
 
@@ -87,13 +102,15 @@ static bool add_task_tres(struct shape *shape, char *name, const char *text)
         return false;
     if (str_eq(name, "cpu")) {
         shape->cpus_per_task = (uint32_t)count;
-        return true;
+        return !contradicts(shape, spec, name, NULL, count);
     }
     if (!str_istarts(name, "gres/") || shape->gres_count == TAKE_GRES)
         return false;
     char *type = strpbrk(name + strlen("gres/"), ":/");
     if (type)
         *type++ = '\0';
+    if (contradicts(shape, spec, name + strlen("gres/"), type, count))
+        return false;
     shape->gres[shape->gres_count++] = (struct shape_gres){
         .name = name + strlen("gres/"), .type = type, .count = count, .scope = GRES_PER_TASK
     };
@@ -124,13 +141,26 @@ int shape_read_gres(struct shape *shape, const JobSpec *spec, struct err *err)
     int code = read_listed(shape, spec, err);
 
     while (code == 0 && next_tres(&cursor, shape->arena, &name, &count)) {
-        if (str_istarts(name, "license/") || add_task_tres(shape, name, count))
+        if (str_istarts(name, "license/") || add_task_tres(shape, spec, name, count))
             continue;
         code = err_set(err, ERR_TRES, "%s: --tres-per-task=%.100s", err_text(ERR_TRES),
                        spec->tres_per_task);
         err_option(err, "tres-per-task");
     }
     return code;
+}
+
+/* One licence that is named twice is asked for as often, unless one of several will do. */
+static void add_licence(struct shape *shape, const char *name, uint64_t count)
+{
+    size_t at = 0;
+
+    while (at < shape->licence_count &&
+           (shape->licence_any || !str_eq(shape->licences[at].name, name)))
+        at++;
+    if (at == shape->licence_count)
+        shape->licences[shape->licence_count++] = (struct shape_licence){ .name = name };
+    shape->licences[at].count = (uint32_t)MIN(shape->licences[at].count + count, UINT32_MAX);
 }
 
 /* "matlab:2,comsol" are all, "matlab|comsol" one of them. */
@@ -166,10 +196,7 @@ static int add_licences(struct shape *shape, const char *text, struct err *err)
         }
         if (len == 0)
             return err_code(err, ERR_LICENSES);
-        shape->licences[shape->licence_count++] = (struct shape_licence){
-            .name = arena_strndup(shape->arena, word.ptr, len),
-            .count = (uint32_t)many,
-        };
+        add_licence(shape, arena_strndup(shape->arena, word.ptr, len), many);
     }
     return 0;
 }
@@ -190,10 +217,7 @@ int shape_read_licences(struct shape *shape, const JobSpec *spec, struct err *er
             return err_code(err, ERR_LICENSES);
         if (!shape->licences)
             shape->licences = ARENA_ARRAY(shape->arena, struct shape_licence, LIMIT_GRES_KINDS);
-        shape->licences[shape->licence_count++] = (struct shape_licence){
-            .name = name + strlen("license/"),
-            .count = (uint32_t)MIN(count * shape->tasks, UINT32_MAX),
-        };
+        add_licence(shape, name + strlen("license/"), count * shape->tasks);
     }
     return code;
 }

@@ -57,6 +57,8 @@ is 'each counted once' "$(used matlab), $(used fluent)" '4 0, 1 0'
 refused() { run as_user sbatch -L "$1" --wrap true; like "refused: $1" "$code $err" '^1 .*sbatch: error: Batch job submission failed: Invalid license specification$'; }
 refused nosuch
 refused matlab:5
+like 'and says how many there are' "$err" 'Invalid license specification: 5 of matlab are asked for, and there are 4'
+refused matlab:3,matlab:3
 refused matlab:x
 refused matlab:0
 refused 'matlab:1,fluent|big'

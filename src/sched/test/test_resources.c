@@ -238,6 +238,29 @@ static void tasks_bring_what_they_need(void **state)
     assert_string_equal(rig_where(rig, job), "a1:0-5;a2:0-5");
     assert_int_equal(rig_job(rig, job)->run->parts[0].mem_mb, 4096);
     assert_int_equal(state_licence(rig->state, "matlab")->used, 4);
+    assert_int_equal(rig_submit(rig, "n=2 c=2 tres=cpu=3"), 0); /* how many, then? */
+    assert_int_not_equal(rig_submit(rig, "n=2 c=3 tres=cpu=3"), 0);
+    assert_int_equal(rig_submit(rig, "n=2 tres=cpu=3,license/matlab=3"), 0);
+    rig_free(rig);
+}
+
+/* A licence that is named twice counts twice. */
+static void the_same_licence_again(void **state)
+{
+    struct rig *rig = rig_new(RACKS);
+    uint32_t two = rig_submit(rig, "lic=matlab:1,matlab:1"),
+             three = rig_submit(rig, "lic=matlab tres=license/matlab=2");
+
+    (void)state;
+    assert_int_equal(rig_submit(rig, "lic=matlab:3,matlab:3"), 0);
+    assert_int_equal(rig_submit(rig, "lic=matlab:3 tres=license/matlab=2"), 0);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, two));
+    assert_int_equal(state_licence(rig->state, "matlab")->used, 2);
+    rig_end(rig, two);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, three));
+    assert_int_equal(state_licence(rig->state, "matlab")->used, 3);
     rig_free(rig);
 }
 
@@ -588,9 +611,10 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(a_waiting_job_asks_for_others), UNIT(one_licence_or_another),
           UNIT(cores_are_left_to_the_system), UNIT(what_a_node_keeps_is_part_of_what_is_left),
           UNIT(named_cpus_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
-          UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
-          UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
-          UNIT(a_job_waits_for_few_switches), UNIT(roomier_nodes_than_those_liked_best),
+          UNIT(the_same_licence_again), UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly),
+          UNIT(whole_sockets), UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node),
+          UNIT(the_fewest_switches), UNIT(a_job_waits_for_few_switches),
+          UNIT(roomier_nodes_than_those_liked_best),
           UNIT(what_the_named_nodes_could_never_run_is_refused), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
           UNIT(the_shortest_run_of_neighbours))
