@@ -273,6 +273,22 @@ static int find_groups(ReservationSpec *spec, struct err *err)
     return 0;
 }
 
+/* A name that nobody has would be a reservation that nobody may use. */
+static int check_users(const ReservationSpec *spec, struct err *err)
+{
+    for (size_t i = 0; i < spec->n_users; i++) {
+        const char *name = spec->users[i] + strspn(spec->users[i], "+");
+        struct user *user = NULL;
+        uint64_t number;
+        if (strchr("-~", name[0]) || str_to_u64(name, UINT32_MAX, &number))
+            continue; /* whoever is shut out or goes may be nobody any more */
+        if (users_by_name(name, &user, err) < 0)
+            return err_set(err, ERR_INVALID, "Invalid user: %.100s", name);
+        user_free(user);
+    }
+    return 0;
+}
+
 int control_send_reservation(struct control *control, int argc, char **argv, bool create)
 {
     UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
@@ -307,10 +323,12 @@ int control_send_reservation(struct control *control, int argc, char **argv, boo
         cli_error(&control->cli, "An end time or duration must be given.  No reservation created.");
         code = 1;
     }
-    if (!code && find_groups(update.spec, &err) < 0)
+    if (!code && (check_users(update.spec, &err) < 0 || find_groups(update.spec, &err) < 0))
         code = control_aborted(&err);
     request.change = update.spec;
     request.has_create = request.create = create;
+    request.clear = (char **)update.clear.items;
+    request.n_clear = create ? 0 : update.clear.len;
     if (!code && cli_call(&control->cli, "UpdateReservation", &request.base,
                           &done_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0) {
         fprintf(stderr,

@@ -180,19 +180,24 @@ static bool feature_is_known(const void *ctx, const char *name, size_t len)
     return false;
 }
 
-static int check_features(const struct state *state, const struct shape *shape, struct err *err)
+int features_known(const struct state *state, const struct features *features, struct err *err)
 {
     struct feature_names names = { 0 };
-    bool any = shape->features.plain || shape->features.group_count || shape->prefer.plain ||
-               shape->prefer.group_count;
 
-    if (!any)
+    if (!features->plain && !features->group_count)
         return 0;
     feature_names_read(state, &names);
-    int code = features_check(&shape->features, feature_is_known, &names, err);
-    if (code == 0 && features_check(&shape->prefer, feature_is_known, &names, NULL) < 0)
-        code = err_code(err, ERR_PREFER);
+    int code = features_check(features, feature_is_known, &names, err);
     vec_done(&names.nodes);
+    return code;
+}
+
+static int check_features(const struct state *state, const struct shape *shape, struct err *err)
+{
+    int code = features_known(state, &shape->features, err);
+
+    if (code == 0 && features_known(state, &shape->prefer, NULL) < 0)
+        code = err_code(err, ERR_PREFER);
     return code;
 }
 

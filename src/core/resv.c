@@ -201,12 +201,31 @@ static enum err_code skip(struct state *state, struct reservation *resv, struct 
     return ERR_OK;
 }
 
+/* What it may do without. */
+static enum err_code unset(ReservationSpec *spec, const CmdReservation *cmd, struct err *err)
+{
+    static const char *const fields[] = { "users",    "accounts", "groups",
+                                          "qos",      "features", "allowed_partitions",
+                                          "licenses", "comment",  "max_start_delay_s" };
+
+    for (size_t i = 0; i < cmd->n_clear; i++) {
+        bool known = false;
+        for (size_t k = 0; k < ARRAY_LEN(fields); k++)
+            known = known || str_eq(cmd->clear[i], fields[k]);
+        if (!known || !pb_clear(spec, cmd->clear[i])) {
+            err_set(err, ERR_INVALID, "%.100s of a reservation cannot be unset", cmd->clear[i]);
+            return ERR_INVALID;
+        }
+    }
+    return ERR_OK;
+}
+
 static enum err_code update(struct state *state, struct reservation *reservation,
-                            const ReservationSpec *asked, struct err *err)
+                            const CmdReservation *cmd, struct err *err)
 {
     struct arena *arena = &state->scratch;
     const ReservationSpec *old = reservation->spec;
-    ReservationSpec own = *asked, *change = &own;
+    ReservationSpec own = *cmd->change, *change = &own;
 
     if (change->skip)
         return skip(state, reservation, err);
@@ -239,7 +258,13 @@ static enum err_code update(struct state *state, struct reservation *reservation
         merged->nodes = NULL; /* parts of whichever nodes have them */
     if (again && old->n_parts && !change->has_node_count && !merged->nodes)
         merged->has_node_count = false, merged->node_count = 0;
-    return put(state, reservation, pb_copy(merged), !str_is_empty(change->nodes), again, err);
+    ReservationSpec *fresh = pb_copy(merged);
+    enum err_code code = unset(fresh, cmd, err);
+    if (code != ERR_OK) {
+        pb_free(fresh);
+        return code;
+    }
+    return put(state, reservation, fresh, !str_is_empty(change->nodes), again, err);
 }
 
 static bool is_forced(const ReservationSpec *spec)
@@ -312,7 +337,7 @@ enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, 
     } else if (cmd->remove) {
         resv_remove(state, reservation, true, out);
     } else {
-        code = update(state, reservation, cmd->change, err);
+        code = update(state, reservation, cmd, err);
     }
     if (code != ERR_OK)
         return code;

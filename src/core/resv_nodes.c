@@ -145,9 +145,17 @@ static int check_times(const struct state *state, ReservationSpec *spec, struct 
     return 0;
 }
 
-/* What cannot act is refused. */
-static int check_wishes(const ReservationSpec *spec, struct err *err)
+static bool is_for_all(const ReservationSpec *spec)
 {
+    return !spec->n_users && !spec->n_groups && !spec->n_accounts && !spec->n_qos &&
+           !spec->n_allowed_partitions;
+}
+
+/* What cannot act is refused, and what would let in everybody where only some were. */
+static int check_wishes(struct state *state, const struct reservation *old,
+                        const ReservationSpec *spec, struct err *err)
+{
+    struct features features = { 0 };
     const struct {
         bool given;
         const char *key;
@@ -160,7 +168,13 @@ static int check_wishes(const ReservationSpec *spec, struct err *err)
             return err_set(err, ERR_UNSUPPORTED, "%s of reservations is not supported",
                            keys[i].key);
     }
-    return 0;
+    if (old && is_for_all(spec) && !is_for_all(old->spec))
+        return err_set(err, ERR_RESERVATION_EMPTY,
+                       "Reservation request lacks users, groups or accounts");
+    if (!str_is_empty(spec->features) &&
+        features_read(spec->features, &state->scratch, &features, err) < 0)
+        return -(int)err->code;
+    return features_known(state, &features, err);
 }
 
 static int choose_parts(struct state *state, struct reservation *fresh, struct err *err)
@@ -173,6 +187,23 @@ static int choose_parts(struct state *state, struct reservation *fresh, struct e
         code = resv_wish_choose(state, fresh, given ? &named : NULL, err);
     bitset_done(&named);
     return code;
+}
+
+/* With which one? */
+static int overlaps(const struct state *state, const struct reservation *fresh, struct err *err)
+{
+    const char *other = "another reservation";
+
+    vec_each (struct reservation *, at, &state->reservations) {
+        if (!str_eq((*at)->spec->name, fresh->spec->name) &&
+            resv_times_meet((*at)->spec, (*at)->flags, fresh->spec, fresh->flags) &&
+            bitset_meets(&(*at)->nodes, &fresh->nodes)) {
+            other = (*at)->spec->name;
+            break;
+        }
+    }
+    return err_set(err, ERR_RESERVATION_OVERLAP, "%s: %s", err_text(ERR_RESERVATION_OVERLAP),
+                   other);
 }
 
 static int choose(struct state *state, struct reservation *fresh, struct err *err)
@@ -200,7 +231,7 @@ static int choose(struct state *state, struct reservation *fresh, struct err *er
     }
     if (code == 0 && bitset_meets(&fresh->nodes, &taken) &&
         !(fresh->flags & (RESV_OVERLAP | RESV_MAINT)))
-        code = err_code(err, ERR_RESERVATION_OVERLAP);
+        code = overlaps(state, fresh, err);
     bitset_done(&taken);
     return code;
 }
@@ -249,7 +280,7 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
     int code = check_times(state, spec, err);
 
     if (code == 0)
-        code = check_wishes(spec, err);
+        code = check_wishes(state, old, spec, err);
     if (code == 0)
         code = read_purge(spec, err);
     if (code == 0)

@@ -439,6 +439,7 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err);
 void admitted_done(struct admitted *admitted);
 /* admit_shape.c: what it asks for, of whom it is. */
+int features_known(const struct state *state, const struct features *features, struct err *err);
 int admit_check_shape(const struct state *state, struct shape *shape, const JobOwner *owner,
                       const JobSpec *spec, struct err *err);
 

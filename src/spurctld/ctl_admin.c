@@ -176,6 +176,8 @@ void ctl_update_reservation(struct ctl *ctl, struct ctl_ask *ask, const Protobuf
     change.create = request->create;
     change.remove = request->remove;
     change.by_uid = ask->who->uid;
+    change.clear = request->clear;
+    change.n_clear = request->n_clear;
     ctl_propose_ask(ctl, ask, &command, reservation_done, ask);
 }
 

@@ -37,11 +37,18 @@ refused 'all of them' 'leaves reservation r no node' 'Nodes-=n[1,3-4]'
 refused 'one that is none' 'no node or node set is called n9' Nodes+=n9
 refused 'what has no more and less' 'The \+=/-= notation is not supported when updating NodeCnt' NodeCnt+=1
 scontrol create reservation reservationname=other starttime=now+2hours duration=60 users="$me" nodes=n2 >/dev/null
-refused 'a node of another' 'overlap|busy' Nodes+=n2
+refused 'a node of another' 'overlaps with another reservation: other' Nodes+=n2
+refused 'nobody: it would be for all' 'Reservation request lacks users, groups or accounts' Users-="$me"
+refused 'nor an empty list' 'Reservation request lacks users, groups or accounts' Users=
+refused 'a user that is not there' 'Invalid user: nosuchuser' Users+=nosuchuser
+refused 'a feature that no node has' 'Invalid feature specification: nosuch' Features=nosuch
 change 'a user more' Users "$me,nobody" Users+=nobody
 change 'and less' Users "$me" Users-=nobody
 change 'accounts' Accounts a,b Accounts+=a,b
 change 'one of them' Accounts b Accounts-=a
+change 'no user, but an account' Users '(null)' Users=
+change 'and a user again' Users "$me" Users="$me"
+refused 'it must have some nodes' 'nodes of a reservation cannot be unset' Nodes=
 change 'flags' Flags 'FLEX,SPEC_NODES' Flags+=FLEX
 change 'and back' Flags SPEC_NODES Flags-=FLEX
 ok 'all of it survives' controller_again
