@@ -199,14 +199,17 @@ static uint64_t relative(const struct look *look, const struct owner_of *of, enu
     return (uint64_t)((unsigned __int128)all * percent / 100);
 }
 
+/* Those that an earlier owner did not have. */
+static uint32_t left_of(const struct look *look, const struct owner_of *of, enum tres_bound bound)
+{
+    return of->bounds->has_tres[bound] & ~look->tres_done[bound];
+}
+
 static bool check_tres(struct look *look, const struct owner_of *of, enum tres_bound bound)
 {
-    uint32_t has = of->bounds->has_tres[bound] & ~look->tres_done[bound];
-
-    for (size_t k = 0; has; k++, has >>= 1) {
+    for (uint32_t has = left_of(look, of, bound); has; has &= has - 1) {
+        size_t k = (size_t)__builtin_ctz(has);
         struct amounts amounts;
-        if (!(has & 1))
-            continue;
         uint64_t most = relative(look, of, bound, k, of->bounds->tres[bound][k]);
         if (of->assoc && look->limit_factor)
             most = (uint64_t)((unsigned __int128)most * look->limit_factor / 1000);
@@ -253,7 +256,7 @@ static bool check_qos(struct look *look, const struct qos *qos)
         check_jobs(look, &of, MAX_JOBS, of.user) || check_wall(look, &of, true))
         return true;
     for (enum tres_bound bound = 0; bound < TRES_BOUNDS; bound++) {
-        if (check_tres(look, &of, bound))
+        if (left_of(look, &of, bound) && check_tres(look, &of, bound))
             return true;
     }
     mark_done(look, &qos->bounds);
@@ -271,7 +274,7 @@ static bool check_assocs(struct look *look, const struct assoc *leaf)
             return true;
         for (enum tres_bound bound = 0; bound < TRES_BOUNDS; bound++) {
             bool group = bound <= GRP_TRES_RUN_MINS;
-            if ((group || at == leaf) && check_tres(look, &of, bound))
+            if ((group || at == leaf) && left_of(look, &of, bound) && check_tres(look, &of, bound))
                 return true;
         }
     }

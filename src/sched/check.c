@@ -56,6 +56,21 @@ static int check_host(const struct sched *sched, uint32_t number, struct err *er
     return 0;
 }
 
+/* What is said of hosts side by side is not less than one of them has. */
+static int check_outlook(const struct sched *sched, uint32_t number, struct err *err)
+{
+    const struct outlook *outlook = &sched->outlooks.items[number / GLANCES];
+    const struct glance *best = &outlook->best, *glance = &sched->glances.items[number];
+
+    if (outlook->stale || glance->kind == UINT32_MAX)
+        return 0;
+    if (best->first_end_us > glance->first_end_us || best->last_end_us > glance->last_end_us ||
+        best->mem_mb < glance->mem_mb || best->cpus < glance->cpus ||
+        best->devices < glance->devices)
+        return broken(err, "a host has more than is said of it", number);
+    return 0;
+}
+
 static int check_tree(const struct class *class, const struct class *parent, size_t *classes,
                       struct err *err)
 {
@@ -110,7 +125,7 @@ static bool is_in_its_line(const struct sched *sched, const struct pend *pend, u
     for (size_t i = 0; line && i < line->bins.len; i++) {
         const struct bin *bin = line->bins.items[i].bin;
         struct line_cursor cursor = { 0 };
-        struct order at = line->bins.items[i].head;
+        struct order at = line->heads.items[i];
         while (bin->family == family && !order_is_last(at)) {
             at = line_next(&bin->jobs, &cursor);
             if (at.id == order.id && at.rank == order.rank)
@@ -118,6 +133,18 @@ static bool is_in_its_line(const struct sched *sched, const struct pend *pend, u
         }
     }
     return false;
+}
+
+static int check_bins(const struct waiting *line, struct err *err)
+{
+    for (size_t i = 0; i < line->bins.len; i++) {
+        const struct bin_at *at = &line->bins.items[i];
+        if (line->heads.items[i].id != line_head(&at->bin->jobs).id)
+            return broken(err, "a bin begins with another job", line->number);
+        if (at->shut ? at->bin->open_at : !line->open)
+            return broken(err, "a bin is open and is not", line->number);
+    }
+    return 0;
 }
 
 /* Somebody will look at every line again. */
@@ -133,6 +160,8 @@ static int check_lines(const struct sched *sched, struct err *err)
         }
         if (!known)
             return broken(err, "a line waits for nothing", line->number);
+        if (line && check_bins(line, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -175,7 +204,7 @@ int sched_check(const struct sched *sched, struct err *err)
     if (sched->hosts.len != state_node_count(sched->state))
         return broken(err, "hosts are not the nodes", (uint32_t)sched->hosts.len);
     for (uint32_t n = 0; n < sched->hosts.len; n++) {
-        if (check_host(sched, n, err) < 0)
+        if (check_host(sched, n, err) < 0 || check_outlook(sched, n, err) < 0)
             return -1;
     }
     if (check_families(sched, err) < 0 || check_jobs(sched, err) < 0 || check_lines(sched, err) < 0)

@@ -52,11 +52,10 @@ struct bin {
     struct line jobs;
 };
 
-/* What is asked of a bin first: most are passed without more. */
+/* What is asked of a bin first. */
 struct bin_at {
     struct family *family;
     struct bin *bin;
-    struct order head;   /* of its jobs */
     int64_t shortest_us; /* as the bin has it */
     uint64_t turn;       /* of the look that found nothing in it */
     uint64_t hot_turn;   /* of the look that found nothing that would be tried */
@@ -76,6 +75,7 @@ struct waiting {
     size_t partition_count;
     VEC(struct bin_at) bins;
     VEC(const struct family *) families; /* of these bins: one is found by it */
+    VEC(struct order) heads;             /* of their jobs: most are passed without more */
     struct order head;                   /* of its bins */
     struct order first;  /* where that job would be in the queue, if it is known; else 0 */
     uint64_t first_turn; /* of the priorities, when that was so */
@@ -84,6 +84,7 @@ struct waiting {
     uint32_t outs;     /* jobs that are out and were not tried yet */
     bool review, fell; /* is in sched->line_reviews; because a counter fell */
     bool woken;        /* to be looked at for no other reason than looks.c (3) */
+    bool open;         /* a bin of it is */
     bool colds;        /* some could be let out that would not be tried */
     uint64_t over_at;  /* sched->falls when a job of it was last found to be over */
     uint64_t turn;     /* of the gate that looked at it last */

@@ -110,7 +110,29 @@ void host_glance(struct sched *sched, uint32_t number)
     glance->mem_mb = host->free.mem_mb;
     glance->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
     glance->kind = host->usable ? host->kind->number : UINT32_MAX;
+    sched->outlooks.items[number / GLANCES].stale = true;
     search_touch(sched, number);
+}
+
+const struct glance *hosts_outlook(struct sched *sched, size_t first)
+{
+    struct outlook *outlook = &sched->outlooks.items[first / GLANCES];
+    struct glance best = { .first_end_us = INT64_MAX, .last_end_us = INT64_MAX };
+
+    if (!outlook->stale)
+        return &outlook->best;
+    for (size_t n = first; n < MIN(first + GLANCES, sched->glances.len); n++) {
+        const struct glance *glance = &sched->glances.items[n];
+        if (glance->kind == UINT32_MAX)
+            continue;
+        best.first_end_us = MIN(best.first_end_us, glance->first_end_us);
+        best.last_end_us = MIN(best.last_end_us, glance->last_end_us);
+        best.mem_mb = MAX(best.mem_mb, glance->mem_mb);
+        best.cpus = MAX(best.cpus, glance->cpus);
+        best.devices = MAX(best.devices, glance->devices);
+    }
+    *outlook = (struct outlook){ .best = best };
+    return &outlook->best;
 }
 
 void hosts_glance(struct sched *sched)
@@ -190,6 +212,9 @@ void host_take_new(struct sched *sched, const struct node *node)
     host.kind->most_mem_mb = MAX(host.kind->most_mem_mb, node->mem_mb);
     vec_push(&sched->hosts, host);
     vec_push(&sched->glances, (struct glance){ .kind = UINT32_MAX });
+    if (sched->glances.len > sched->outlooks.len * GLANCES)
+        vec_push(&sched->outlooks, (struct outlook){ 0 });
+    sched->outlooks.items[sched->outlooks.len - 1].stale = true;
 }
 
 void host_changed(struct sched *sched, const struct node *node)
@@ -233,6 +258,7 @@ void hosts_done(struct sched *sched)
         host_done(sched, host);
     vec_done(&sched->hosts);
     vec_done(&sched->glances);
+    vec_done(&sched->outlooks);
     vec_clear(&sched->freed);
     kinds_done(sched);
 }

@@ -14,8 +14,8 @@
 
 #include "sched/sched_priv.h"
 
-/* Jobs that are looked at in a slice; what it costs to put one elsewhere. */
-enum { SWEEP_SLICE = 512, COST_MOVE = 3 };
+/* Jobs that are looked at in a slice, that are fetched before; what it costs to put one elsewhere. */
+enum { SWEEP_SLICE = 512, SWEEP_AHEAD = 8, COST_MOVE = 3 };
 
 struct held {
     size_t count;
@@ -150,6 +150,7 @@ void limits_sweep(struct sched *sched, unsigned *budget)
         sched->sweep_id = job && job->id < UINT32_MAX ? job->id + 1 : 0;
         if (!job)
             break;
+        pend_fetch(sched, job->id + SWEEP_AHEAD);
         const struct pend *pend = pend_find(sched, job->id);
         bool moves = pend && pend->class && class_rank_is_old(sched, job);
         if (moves)

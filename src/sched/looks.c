@@ -106,26 +106,32 @@ static bool meets_wall(const struct family *family, struct look *look)
 static const struct job *look_in(struct sched *sched, struct waiting *line, struct bin_at *at,
                                  struct look *look, bool hot)
 {
-    struct line_cursor cursor = { 0 };
+    struct line_cursor cursor = { .item = 1 }; /* behind the head */
+    struct order order = line->heads.items[at - line->bins.items];
     bool cold = false;
 
     at->hot_turn = look->turn;
-    for (unsigned i = 0; i < BIN_MOST; i++) {
-        struct order order = line_next(&at->bin->jobs, &cursor);
+    pend_fetch(sched,
+               order.id); /* mostly it is the first that goes: its memory, and that of its queue */
+    __builtin_prefetch(&at->bin->jobs, 1);
+    for (unsigned i = 0; i < BIN_MOST && !order_is_last(order);
+         i++, order = line_next(&at->bin->jobs, &cursor)) {
         struct limit_hit hit;
-        if (order_is_last(order))
-            break;
         const struct pend *pend = pend_find(sched, order.id);
         look->looked++;
         if (pend->over && !look->fell) /* (4) */
             continue;
+        line_fetch(&at->bin->jobs, 0);
         if (hot && !class_would_try(sched, pend, order.id)) {
             cold = true;
             continue;
         }
         const struct job *job = state_job(sched->state, order.id);
-        if (limits_allow_any(sched->state, job, &sched->planned, &hit))
+        line_fetch(&at->bin->jobs, 1);
+        if (limits_allow_any(sched->state, job, &sched->planned, &hit)) {
+            line_fetch(&at->bin->jobs, 2);
             return job;
+        }
         if (!hit.holder) {
             if (look->losts < LOST_MOST)
                 look->lost[look->losts++] = order.id;
@@ -150,8 +156,11 @@ static struct bin_at *next_bin(struct sched *sched, const struct waiting *line, 
     struct bin_at *found = NULL;
 
     look->passed += (unsigned)line->bins.len;
-    vec_each (struct bin_at, at, &line->bins) {
-        if (at->turn == look->turn || !order_before(at->head, first))
+    for (size_t i = 0; i < line->bins.len; i++) {
+        if (!order_before(line->heads.items[i], first))
+            continue;
+        struct bin_at *at = &line->bins.items[i];
+        if (at->turn == look->turn)
             continue;
         if (hot && (at->hot_turn == look->turn || !family_would_try(sched, at->family, INT64_MIN) ||
                     !family_would_try(sched, at->family, at->shortest_us)))
@@ -160,7 +169,7 @@ static struct bin_at *next_bin(struct sched *sched, const struct waiting *line, 
             at->turn = look->turn;
             continue;
         }
-        first = at->head;
+        first = line->heads.items[i];
         found = at;
     }
     return found;
@@ -224,14 +233,19 @@ static void show_more_later(struct sched *sched, struct waiting *line)
 static void shut_bins(const struct sched *sched, struct waiting *line, struct look *look)
 {
     look->passed += (unsigned)line->bins.len;
+    if (look->shut && !line->open)
+        return;
+    line->open = false;
     vec_each (struct bin_at, at, &line->bins) {
+        bool was = at->shut;
         bool cold = at->family->end_by_us == INT64_MIN;
         if (!(look->shut ? at->shut : cold && !at->shut)) /* else as it was, or not looked at */
             at->shut = look->shut || at->turn == look->turn;
-        if (at->shut)
-            bin_shut(at->bin);
-        else
+        line->open = line->open || !at->shut;
+        if (!at->shut)
             look->looked += bin_open(sched, at->bin);
+        else if (!was)
+            bin_shut(at->bin);
     }
 }
 

@@ -142,6 +142,25 @@ static bool pass_over(const struct glance *glance, const struct wish *wish, int6
     return (!(now | later)) | taken;
 }
 
+/* What every kind of host is asked for at least. */
+static struct wish least_of(const struct wish *wishes, size_t count)
+{
+    struct wish least = { 0 };
+
+    for (size_t k = 0; k < count; k++) {
+        const struct wish *wish = &wishes[k];
+        if (!wish->able)
+            continue;
+        if (!least.able)
+            least = *wish;
+        least.amount.whole = least.amount.whole && wish->amount.whole;
+        least.amount.cpus = MIN(least.amount.cpus, wish->amount.cpus);
+        least.amount.mem_mb = MIN(least.amount.mem_mb, wish->amount.mem_mb);
+        least.devices = MIN(least.devices, wish->devices);
+    }
+    return least;
+}
+
 /* host_earliest(), if it was not asked before; when the search is paused INT64_MAX. */
 static int64_t ask_host(const struct question *q, uint32_t number, const struct amount *amount,
                         int64_t before_us)
@@ -180,9 +199,14 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
         wishes[k].able = amount_for(q->family, need, kind, &asks[k], tasks, &wishes[k].amount);
         wishes[k].devices = kind_devices(kind, wishes[k].amount.gres);
     }
-    for (size_t word = 0; word * 64 < need->nodes.bits && !search_paused(q->view.search); word++) {
-        for (uint64_t bits = need->nodes.words[word]; bits; bits &= bits - 1) {
-            uint32_t number = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
+    struct wish least = least_of(wishes, sched->kinds.len);
+    for (size_t first = 0; least.able && first < need->nodes.bits && !search_paused(q->view.search);
+         first += GLANCES) {
+        uint64_t bits = need->nodes.words[first / 64] >> first % 64 & ((1U << GLANCES) - 1);
+        if (!bits || pass_over(hosts_outlook(sched, first), &least, soon, before))
+            continue;
+        for (; bits; bits &= bits - 1) {
+            uint32_t number = (uint32_t)first + (uint32_t)__builtin_ctzll(bits);
             const struct glance *glance = &sched->glances.items[number];
             if (glance->kind == UINT32_MAX || !wishes[glance->kind].able ||
                 pass_over(glance, &wishes[glance->kind], soon, before))

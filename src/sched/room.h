@@ -173,6 +173,12 @@ struct glance {
     uint32_t kind;       /* its number; UINT32_MAX: not usable */
     int64_t last_end_us; /* nobody has the whole host before; INT64_MIN: look closer */
 };
+/* The best of so many of them side by side: what all of them lack need not be asked of each. */
+enum { GLANCES = 16 };
+struct outlook {
+    struct glance best;
+    bool stale; /* one of them is not what it was */
+};
 
 /* ---- shares.c: shard and mps, parts of GPUs ---- */
 
@@ -205,6 +211,8 @@ void host_unblocked(struct sched *sched, uint32_t number);
 int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
 void host_glance(struct sched *sched, uint32_t number);
 void hosts_glance(struct sched *sched); /* all of them, if kinds have other numbers */
+/* The best of GLANCES hosts, from that one on. */
+const struct glance *hosts_outlook(struct sched *sched, size_t first);
 /* Devices that make the row of a kind. */
 uint64_t kind_devices(const struct kind *kind, const uint64_t *gres);
 void host_run_add(struct sched *sched, const struct job *job);

@@ -570,9 +570,10 @@ void trash_some(struct sched *sched, unsigned *budget);
 struct sched {
     const struct state *state;
     struct reading reading;
-    struct sched *trash;        /* what there was before all was read anew; NULL: freed */
-    VEC(struct host) hosts;     /* by node number */
-    VEC(struct glance) glances; /* the same */
+    struct sched *trash;          /* what there was before all was read anew; NULL: freed */
+    VEC(struct host) hosts;       /* by node number */
+    VEC(struct glance) glances;   /* the same */
+    VEC(struct outlook) outlooks; /* of GLANCES of them each */
     VEC(struct kind *) kinds;
     uint64_t kinds_version, glanced; /* the version that glances go by */
     bool topo_minds;                 /* some job has leaf switches for itself */

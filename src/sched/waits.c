@@ -118,6 +118,7 @@ static void line_free(struct waiting *line)
         bin_free(at->bin);
     vec_done(&line->bins);
     vec_done(&line->families);
+    vec_done(&line->heads);
     free(line->account);
     free(line->partitions);
     free(line);
@@ -187,16 +188,17 @@ void waits_put(struct sched *sched, uint32_t number, const struct class *class, 
         vec_push(&line->bins,
                  (struct bin_at){ .family = class->family, .bin = made, .shut = true });
         vec_push(&line->families, class->family);
+        vec_push(&line->heads, ORDER_LAST);
     }
     struct bin *bin = line->bins.items[at].bin;
     line_put(&bin->jobs, order);
-    line->bins.items[at].head = line_head(&bin->jobs);
+    line->heads.items[at] = line_head(&bin->jobs);
     bin->shortest_us = MIN(bin->shortest_us, class->limit_us);
     line->bins.items[at].shortest_us = bin->shortest_us;
     if (bin->open_at)
         bin_open(sched, bin);
     if (order_before(order, line->head) || (line->bins.len == 1 && line->head.id != order.id)) {
-        line->head = line->bins.len == 1 ? line->bins.items[0].head : order;
+        line->head = line->bins.len == 1 ? line->heads.items[0] : order;
         line->first = (struct order){ 0, 0 };
     }
 }
@@ -210,11 +212,12 @@ void waits_del(struct sched *sched, uint32_t number, const struct class *class, 
         return;
     struct bin_at *place = &line->bins.items[at];
     line_del(&place->bin->jobs, order);
-    place->head = line_head(&place->bin->jobs);
+    line->heads.items[at] = line_head(&place->bin->jobs);
     if (!place->bin->jobs.count) {
         bin_free(place->bin);
         *place = line->bins.items[--line->bins.len];
         line->families.items[at] = line->families.items[--line->families.len];
+        line->heads.items[at] = line->heads.items[--line->heads.len];
     } else if (place->bin->open_at) {
         bin_open(sched, place->bin);
     }
@@ -223,8 +226,8 @@ void waits_del(struct sched *sched, uint32_t number, const struct class *class, 
     if (line->head.id == order.id) {
         line->head = ORDER_LAST;
         line->first = (struct order){ 0, 0 };
-        vec_each (struct bin_at, other, &line->bins)
-            line->head = order_before(other->head, line->head) ? other->head : line->head;
+        vec_each (struct order, other, &line->heads)
+            line->head = order_before(*other, line->head) ? *other : line->head;
     }
     line_tidy(sched, line);
 }
