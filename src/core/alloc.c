@@ -469,26 +469,6 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
 
 /* ---- CPUs that a suspended job lends ---- */
 
-void lent_add(struct state *state, struct job *job)
-{
-    size_t at = state->lent.len;
-
-    vec_push(&state->lent, job);
-    for (; at > 0 && state->lent.items[at - 1]->id > job->id; at--)
-        state->lent.items[at] = state->lent.items[at - 1];
-    state->lent.items[at] = job;
-}
-
-void lent_drop(struct state *state, const struct job *job)
-{
-    for (size_t i = 0; i < state->lent.len; i++) {
-        if (state->lent.items[i] == job) {
-            vec_remove(&state->lent, i);
-            return;
-        }
-    }
-}
-
 void alloc_lend(struct state *state, struct job *job)
 {
     job->run->lent = true;

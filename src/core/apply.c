@@ -164,6 +164,24 @@ static bool may_free(const Command *cmd)
     }
 }
 
+/* Nothing is changed by it but jobs, and what nodes have free of them. */
+static bool is_about_jobs(const Command *cmd)
+{
+    switch (cmd->what_case) {
+    case COMMAND__WHAT_START:
+    case COMMAND__WHAT_FINISH:
+    case COMMAND__WHAT_RELEASE:
+    case COMMAND__WHAT_CANCEL:
+    case COMMAND__WHAT_REQUEUE:
+    case COMMAND__WHAT_SUSPEND:
+    case COMMAND__WHAT_PREEMPT:
+    case COMMAND__WHAT_TIME:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void answer(struct events *out, uint32_t job_id, enum err_code code, const char *text)
 {
     struct event *event = emit(out, EVENT_ANSWER);
@@ -228,7 +246,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     }
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
     if (state->lent.len && may_free(cmd))
-        preempt_settle(state, out);
+        lent_settle(state, !is_about_jobs(cmd), out);
     if (state->gang.len)
         gang_settle(state, before_us, may_free(cmd), out);
     if (state->reservations.len && touches_nodes(cmd))

@@ -260,6 +260,10 @@ int core_check(const struct state *state, struct err *err)
         digest += key_hash(entry->key, entry->value);
     for (size_t i = 0; i < state->requests.count; i++)
         digest += request_hash(request_at(&state->requests, i));
+    vec_each (struct job *, at, &state->lent) {
+        if (code == 0 && !lent_is_right(state, *at))
+            code = wrong(err, "%s that is suspended could run (%llu)", "a job", (*at)->id);
+    }
     if (code == 0)
         code = due_check(state, err);
     if (code == 0)

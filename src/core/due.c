@@ -507,7 +507,7 @@ enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events 
             running_due(state, job, cmd, out);
             break;
         case PHASE_SUSPENDED:
-            job->more->preempted_by = 0;
+            lent_await(state, job, 0);
             job_touch(state, job);
             due_update(state, job);
             break;

@@ -83,6 +83,7 @@ struct job_run {
     uint64_t billing;             /* what it is billed, as of its start; as in Slurm */
     bool whole_nodes;             /* nobody else may use its nodes */
     bool lent;                    /* another has its CPUs while it is suspended; or it has none */
+    bool looked_at;               /* while lent: it may run again; lent.c */
     bool gang;                    /* suspended until its turn on CPUs that it shares; gang.c */
     bool shared;                  /* its CPUs may be shared with jobs like it */
     enum run_site prolog, epilog; /* the controller's own */

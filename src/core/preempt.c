@@ -135,7 +135,7 @@ static bool goes_before(const struct state *state, const struct job *job,
     return names_qos(job_qos(job), job_qos(victim));
 }
 
-static bool is_waited_for(const struct state *state, const struct job *victim)
+bool preempt_is_waited_for(const struct state *state, const struct job *victim)
 {
     uint32_t id = victim->more ? victim->more->preempted_by : 0;
     const struct job *by = id ? job_at(state, id) : NULL;
@@ -152,7 +152,7 @@ static enum preempt_mode mode_alone(const struct state *state, const struct job 
         return PREEMPT_OFF;
     if (victim->more && victim->more->preempt_end_us)
         return PREEMPT_OFF; /* it is on its way already */
-    if (victim->run->lent && is_waited_for(state, victim))
+    if (victim->run->lent && preempt_is_waited_for(state, victim))
         return PREEMPT_OFF; /* for another */
     if (by_reservation(state, job, victim))
         return job_may_requeue(state, victim) ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
@@ -288,7 +288,7 @@ static void note(struct state *state, struct job *victim, uint32_t by_id, struct
     struct job_more *more = job_more(victim);
 
     more->preempt_us = state->time_us;
-    more->preempted_by = by_id;
+    lent_await(state, victim, by_id);
     if (victim->run->lent) { /* it was told before */
         due_update(state, victim);
         job_touch(state, victim);
@@ -459,14 +459,23 @@ enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct e
 
 /* ---- (3) ---- */
 
-bool preempt_resume(struct state *state, struct job *job, struct events *out)
+bool preempt_could_resume(const struct state *state, const struct job *job)
 {
-    struct job *one;
+    const struct job *one;
 
     for (uint32_t at = 0; (one = next_of(state, job, &at));) { /* (5) */
         if (one->run->lent && !alloc_could_recall(state, one))
             return false;
     }
+    return true;
+}
+
+bool preempt_resume(struct state *state, struct job *job, struct events *out)
+{
+    struct job *one;
+
+    if (!preempt_could_resume(state, job))
+        return false;
     for (uint32_t at = 0; (one = next_of(state, job, &at));) {
         if (!one->run->lent || !alloc_recall(state, one))
             continue;
@@ -477,26 +486,4 @@ bool preempt_resume(struct state *state, struct job *job, struct events *out)
         emit_job(out, EVENT_JOB_RESUMED, one);
     }
     return true;
-}
-
-void preempt_settle(struct state *state, struct events *out)
-{
-    for (size_t i = 0; i < state->lent.len;) {
-        struct job *job = state->lent.items[i];
-        bool alone = !job->more || !job->more->het_count;
-        if (is_waited_for(state, job) || !preempt_resume(state, job, out))
-            i++;
-        else if (!alone)
-            i = 0; /* several have gone from the list */
-    }
-}
-
-size_t state_lent_count(const struct state *state)
-{
-    return state->lent.len;
-}
-
-const struct job *state_lent_at(const struct state *state, size_t i)
-{
-    return state->lent.items[i];
 }

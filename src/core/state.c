@@ -49,6 +49,7 @@ struct state *state_new(void)
     state->next_reservation_us = NEVER;
     state->next_reboot_us = NEVER;
     map_init(&state->node_names);
+    map_init(&state->lent_for);
     map_init(&state->keys);
     map_init(&state->resv_jobs);
     intern_init(&state->owners, owner_key);
@@ -104,7 +105,7 @@ void state_free(struct state *state)
     vec_done(&state->licences);
     for (size_t i = 0; i < DUE_HEAPS; i++)
         vec_done(&state->due[i]);
-    vec_done(&state->lent);
+    lent_done(state);
     vec_done(&state->gang);
     vec_done(&state->touched);
     vec_done(&state->touched_nodes);
@@ -425,6 +426,7 @@ void node_touch(struct state *state, struct node *node)
 
 void settle(struct state *state)
 {
+    lent_note(state);
     vec_each (struct job *, at, &state->touched) {
         struct job *job = *at;
         state->digest -= job->hash;

@@ -178,10 +178,12 @@ struct state {
     uint64_t priority_turn; /* grows with it */
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
-    int64_t next_reboot_us; /* when a node should be back; see reboot.c */
-    VEC(struct job *) lent; /* suspended for others, by id; see preempt.c */
-    size_t site_due;        /* programs that the leader has to run; see site.c */
-    VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
+    int64_t next_reboot_us;  /* when a node should be back; see reboot.c */
+    VEC(struct job *) lent;  /* suspended for others, by id; see lent.c */
+    struct map lent_for;     /* job id → struct lent_list: those that are suspended for it */
+    VEC(uint32_t) lent_news; /* of them, those that may run again */
+    size_t site_due;         /* programs that the leader has to run; see site.c */
+    VEC(struct job *) gang;  /* suspended until their turn, who waited longest first; see gang.c */
 
     /* For tests: jobs that hold nodes, nodes and jobs that were looked at because they are there. */
     uint64_t looked, looked_nodes, walked;
@@ -292,7 +294,22 @@ void preempt_out(struct state *state, struct job *victim, bool requeue, int64_t 
                  struct events *out);
 /* A job that lends its CPUs runs again; false when they are in use. */
 bool preempt_resume(struct state *state, struct job *job, struct events *out);
-void preempt_settle(struct state *state, struct events *out);
+bool preempt_could_resume(const struct state *state, const struct job *job);
+/* The job that it was suspended for is to start still. */
+bool preempt_is_waited_for(const struct state *state, const struct job *victim);
+
+/* lent.c */
+void lent_add(struct state *state, struct job *job);
+void lent_drop(struct state *state, const struct job *job); /* if it is there */
+/* Another job is the one that it was preempted for; 0: none. */
+void lent_await(struct state *state, struct job *job, uint32_t by_id);
+/* What was touched may let some run again. */
+void lent_note(struct state *state);
+/* They do, if they can; `all` are looked at, or only those. */
+void lent_settle(struct state *state, bool all, struct events *out);
+/* It need not be looked at. For core_check(). */
+bool lent_is_right(const struct state *state, const struct job *job);
+void lent_done(struct state *state);
 
 /* resize.c */
 /* The part is not the job's any more; its node is to be told, or is lost. */
@@ -418,8 +435,6 @@ void gang_runs(struct state *state, const struct job *job, struct events *out); 
 void gang_settle(struct state *state, int64_t before_us, bool freed, struct events *out);
 int64_t gang_next_us(const struct state *state);
 
-void lent_add(struct state *state, struct job *job);
-void lent_drop(struct state *state, const struct job *job);
 void alloc_recount(struct node *node); /* after its totals were set anew */
 void licences_count(struct state *state, const struct job *job, int sign);
 /* licences.c: which of "a|b" a job gets: the one that is named, or the first that is free */

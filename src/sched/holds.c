@@ -183,11 +183,8 @@ void hold_lift(struct sched *sched, const struct job *job, int by)
 
 void hold_returns(struct sched *sched, const struct job *job)
 {
-    for (size_t i = 0; i < state_lent_count(sched->state); i++) {
-        const struct job *lent = state_lent_at(sched->state, i);
-        if (lent->more && lent->more->preempted_by == job->id)
-            flight_return(sched, lent, job->id);
-    }
+    for (size_t i = 0; i < state_lent_for_count(sched->state, job->id); i++)
+        flight_return(sched, state_lent_for(sched->state, job->id, i), job->id);
 }
 
 /* ---- (2) ---- */
