@@ -13,9 +13,18 @@
 #include "schema/names.h"
 #include "sys/files.h"
 
+/* Slurm's words; what exactly is wrong comes before them, where more is known. */
 static const char *text_of(const JobResult *result)
 {
-    return result->text && *result->text ? result->text : err_text((enum err_code)result->code);
+    return err_text((enum err_code)result->code);
+}
+
+static void say_why(const JobResult *result)
+{
+    const char *why = result->text ? result->text : "", *known = text_of(result);
+
+    if (*why && strcmp(why, known) != 0)
+        fprintf(stderr, "scontrol: error: %.*s\n", (int)strcspn(why, "\n"), why);
 }
 
 int control_results(const JobsReply *reply, const char *after)
@@ -27,6 +36,7 @@ int control_results(const JobsReply *reply, const char *after)
 
         if (!result->code)
             continue;
+        say_why(result);
         fprintf(stderr, "%s for job %s\n", text_of(result), result->id ? result->id : "?");
         if (after)
             fprintf(stderr, "%s:%s\n", after, text_of(result));

@@ -93,11 +93,12 @@ void emit_node(struct events *out, enum event_kind kind, const struct node *node
     emit(out, kind)->node = node;
 }
 
-void reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code)
+struct event *reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code)
 {
     struct event *event = emit(out, EVENT_REJECTED);
 
     event->job_id = job_id;
     event->task = task;
     event->code = code;
+    return event;
 }

@@ -141,6 +141,7 @@ static enum err_code on_id(struct state *state, uint32_t id, const char *tasks, 
     struct tally tally = { 0 };
     struct job *job = job_at(state, id);
 
+    *err = (struct err){ 0 };
     if (!job)
         tally.first = ERR_INVALID_JOB_ID;
     else if (!str_is_empty(tasks))
@@ -154,7 +155,8 @@ static enum err_code on_id(struct state *state, uint32_t id, const char *tasks, 
     if (tally.done)
         return ERR_OK;
     enum err_code code = tally.first ? tally.first : ERR_INVALID_JOB_ID;
-    reject(out, id, NO_TASK, code);
+    reject(out, id, NO_TASK, code)->text =
+        err->code == code && err->text[0] ? arena_strdup(&out->arena, err->text) : NULL;
     return code;
 }
 

@@ -249,7 +249,7 @@ void job_unbind(struct state *state, struct job *job);
 struct event *emit(struct events *out, enum event_kind kind);
 struct event *emit_job(struct events *out, enum event_kind kind, const struct job *job);
 void emit_node(struct events *out, enum event_kind kind, const struct node *node);
-void reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code);
+struct event *reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code);
 
 /* edges.c: the only place that changes a job's phase */
 enum job_cause {

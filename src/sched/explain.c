@@ -381,19 +381,38 @@ static void explain_waiting(struct sched *sched, const struct job *job, int64_t 
     str_done(&text);
 }
 
+/* The job, or the first of its components, that may not start yet; NULL: all may. */
+static const struct job *barred_component(const struct sched *sched, const struct job *job)
+{
+    const struct job *first = het_first(sched, job);
+    uint32_t count = het_count(first);
+
+    if (!job_is_eligible(job))
+        return job;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct job *other = state_job(sched->state, first->id + i);
+        if (other && other->state == JOB_PENDING && !job_is_eligible(other))
+            return other;
+    }
+    return NULL;
+}
+
 void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
                    struct explanation *out)
 {
     *out = (struct explanation){ 0 };
     reading_all(sched);
     unsigned reason = core_job_reason(sched->state, job);
+    const struct job *barred = barred_component(sched, job);
 
     if (job->state != JOB_PENDING) {
         out->sentence = ""; /* what became of it says the job itself */
+        explain_gone(job, arena, out);
         return;
     }
-    if (!job_is_eligible(job)) {
-        explain_not_eligible(sched, job, reason, now_us, arena, out);
+    if (barred) {
+        explain_not_eligible(sched, barred, core_job_reason(sched->state, barred), now_us, arena,
+                             out);
         return;
     }
     explain_waiting(sched, job, now_us, arena, out);

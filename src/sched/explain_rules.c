@@ -234,3 +234,20 @@ void explain_reservation(const struct sched *sched, const struct job *job, int64
     out->sentence = arena_strdup(arena, str_text(&text));
     str_done(&text);
 }
+
+void explain_gone(const struct job *job, struct arena *arena, struct explanation *out)
+{
+    uint32_t by = job->more && job->more->preempt_us ? job->more->preempted_by : 0;
+    struct str text = { 0 };
+
+    if (by && job->run && job->run->lent)
+        str_addf(&text, "it made room for job %u and goes on when that has ended", by);
+    else if (by && job_has_ended(job))
+        str_addf(&text, "it made room for job %u", by);
+    else if (by)
+        str_addf(&text, "it has to make room for job %u", by);
+    else if (job->run && job->run->gang)
+        str_add(&text, "it takes turns with the jobs that have the same CPUs");
+    explain_add(out, arena, &text);
+    str_done(&text);
+}

@@ -27,7 +27,8 @@ for user in "" as_user; do
     run $user scontrol update JobId="$id" NumNodes=0
     is "$u: one node is the least" "$code" 1
     run $user scontrol update JobId="$id" NodeList=n[2-3]
-    is "$u: the script's node stays" "$code $err" "1 Required node not available (down, drained or reserved) for job $id"
+    is "$u: the script's node stays" "$code $err" "1 scontrol: error: the script runs on node n1, which must stay
+Required node not available (down, drained or reserved) for job $id"
     ok "$u: and nothing has changed" has_nodes "$id" "4 n[1-4]"
     run $user scontrol update JobId="$id" NumNodes=2
     is "$u: two nodes less" "$code$err" 0

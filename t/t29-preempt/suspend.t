@@ -30,6 +30,7 @@ wait_for 20 more_than 2
 high=$(user_submit -q urgent -c 4 -o /dev/null --wrap 'sleep 120')
 ok 'the urgent job starts' wait_for 20 job_is "$high" RUNNING
 is 'the other is suspended' "$(job_state "$low")" SUSPENDED
+like 'and says for whom' "$(spur explain "$low")" 'it made room for job [0-9]+ and goes on when that has ended'
 sleep 0.5
 before=$(ticks)
 sleep 1

@@ -31,6 +31,9 @@ ok=$(as_user sbatch --parsable -o /dev/null -d afterok:$first -n1 : -n1 --wrap t
 any=$(as_user sbatch --parsable -o /dev/null -n1 : -n1 -d afterany:$first --wrap true)
 is "a dependency of the first" "$(reasons $ok)" "$ok+0=Dependency $ok+1=Dependency "
 is "a dependency of another" "$(reasons $any)" "$any+0=Dependency $any+1=Dependency "
+for component in $ok+0 $ok+1 $any+0 $any+1; do
+    like "$component is told what it waits for" "$(spur explain $component)" "^job [^ ]+ is PENDING: .*job $first.*"
+done
 as_user scancel $first
 ok "it ends" wait_for 30 all_are $first CANCELLED
 ok "who waits for the end starts" wait_for 30 all_are $any COMPLETED
