@@ -402,7 +402,7 @@ static void forget_all_usage(struct state *state)
         forget_usage(state, &(*at)->holder);
 }
 
-void accounts_rebuild(struct state *state, const Config *old, const struct sections *sections)
+unsigned accounts_rebuild(struct state *state, const Config *old, const struct sections *sections)
 {
     struct accounts *accounts = state->accounts;
     struct change change = { .state = state,
@@ -417,10 +417,8 @@ void accounts_rebuild(struct state *state, const Config *old, const struct secti
 
     for (enum section kind = SECTION_QOS; kind < SECTIONS; kind++)
         other = other || !sections->of[kind].all_same;
-    if (!other) {
-        accounts_follow(state);
-        return;
-    }
+    if (!other)
+        return accounts_follow(state);
     take_config(&change);
     accounts_see_partitions(state);
     vec_each (struct holder *, at, &change.fresh)
@@ -435,9 +433,10 @@ void accounts_rebuild(struct state *state, const Config *old, const struct secti
     if (change.shares || now || rules != accounts->share_rules)
         fairshare_update(state);
     change_done(&change);
+    return change.all ? CHANGED_ALL : CHANGED_ACCOUNTS;
 }
 
-void accounts_follow(struct state *state)
+unsigned accounts_follow(struct state *state)
 {
     struct change change = { .state = state, .accounts = state->accounts };
 
@@ -448,4 +447,5 @@ void accounts_follow(struct state *state)
     count_in(&change);
     state->accounts->totals_generation = 0;
     change_done(&change);
+    return change.binds ? CHANGED_ACCOUNTS : 0;
 }

@@ -174,9 +174,9 @@ struct sections;
  * usage is kept, and jobs that belong to others than before are counted there. Sections of `old` that
  * are the same belong to the new one already.
  */
-void accounts_rebuild(struct state *state, const Config *old, const struct sections *sections);
-/* Partitions changed: who counts which job may be others. */
-void accounts_follow(struct state *state);
+unsigned accounts_rebuild(struct state *state, const Config *old, const struct sections *sections);
+/* Partitions changed: who counts which job may be others. Both give back enum changed. */
+unsigned accounts_follow(struct state *state);
 void accounts_make(struct accounts *accounts, const Config *config);
 
 /* accounts_read.c */

@@ -6,6 +6,8 @@
  * reconfigure was asked. Nodes are in config_nodes.c.
  *
  * (1) Partitions whose nodes are the same keep what was worked out of them.
+ * (2) Who follows the state is told what is not as it was. Where partitions have the names that they
+ *     had, in the same order, they stay in their places; what is the same is not touched at all.
  */
 #include "core/config_priv.h"
 
@@ -149,59 +151,107 @@ static void take_nodes(struct partition *to, const struct partition *from)
     to->total_cpus = from->total_cpus;
 }
 
+typedef VEC(struct partition *) partition_list;
+
 /* Another of the same nodes that has been worked out, or NULL. */
-static const struct partition *with_nodes(const struct state *state, const char *nodes)
+static const struct partition *with_nodes(const partition_list *list, const char *nodes)
 {
-    vec_each (struct partition *, at, &state->partitions) {
-        if (str_eq((*at)->spec->nodes, nodes))
+    vec_each (struct partition *, at, list) {
+        if ((*at)->nodes.bits && str_eq((*at)->spec->nodes, nodes))
             return *at;
     }
     return NULL;
 }
 
-/* Partitions that scontrol made are not in the file: they go with a reconfigure, as in Slurm. */
-static void put_partitions(struct state *state, const Config *old, bool reconfigure,
-                           bool nodes_changed)
+/* As it is to be, without its nodes. */
+static struct partition *partition_then(const struct state *state, const Config *old,
+                                        const PartitionSpec *spec, bool reconfigure)
 {
-    const Config *config = state->config;
-    VEC(struct partition *) fresh = { 0 }, gone = { 0 };
+    const struct partition *was = partition_at(state, spec->name);
+    bool keep = was && !reconfigure && same_spec(configured(old, spec->name), spec);
+    struct partition *partition = partition_new(keep ? was->spec : spec);
 
-    if (keeps(config, "KeepPartInfo"))
-        reconfigure = false;
-    for (size_t i = 0; i < config->n_partitions; i++) {
-        const PartitionSpec *spec = config->partitions[i];
-        const struct partition *was = partition_at(state, spec->name);
-        bool keep = was && !reconfigure && same_spec(configured(old, spec->name), spec);
-        struct partition *partition = partition_new(keep ? was->spec : spec);
-        const struct partition *like =
-            nodes_changed ? NULL : with_nodes(state, partition->spec->nodes);
-        if (was && keeps(config, "KeepPartState")) {
-            partition->spec->has_state = was->spec->has_state;
-            partition->spec->state = was->spec->state;
-        }
-        if (like)
-            take_nodes(partition, like);
-        vec_push(&fresh, partition);
+    if (was && keeps(state->config, "KeepPartState")) {
+        partition->spec->has_state = was->spec->has_state;
+        partition->spec->state = was->spec->state;
     }
+    return partition;
+}
+
+static bool have_places(const struct state *state, const partition_list *list)
+{
+    bool same = list->len == state->partitions.len;
+
+    for (size_t i = 0; same && i < list->len; i++)
+        same = str_eq(list->items[i]->spec->name, state->partitions.items[i]->spec->name);
+    return same;
+}
+
+/* (2); its nodes are known unless it stays as it is. */
+static unsigned put_in_place(struct state *state, const partition_list *list, bool nodes_changed)
+{
+    unsigned changed = 0;
+
+    for (size_t i = 0; i < list->len; i++) {
+        struct partition *is = state->partitions.items[i], *then = list->items[i];
+        if (nodes_changed || !same_spec(is->spec, then->spec)) {
+            struct partition old = *is;
+            *is = *then;
+            *then = old;
+            is->number = old.number;
+            is->hash = old.hash;
+            partition_settle(state, is);
+            changed = CHANGED_PARTITIONS;
+        }
+        partition_free(then);
+    }
+    return changed;
+}
+
+static void put_anew(struct state *state, const partition_list *list)
+{
     vec_each (struct partition *, at, &state->partitions) {
         state->digest -= (*at)->hash;
-        vec_push(&gone, *at);
+        partition_free(*at);
     }
     vec_clear(&state->partitions);
-    vec_each (struct partition *, at, &fresh) {
-        const struct partition *like = with_nodes(state, (*at)->spec->nodes);
-        if (!(*at)->nodes.bits && like)
-            take_nodes(*at, like);
-        else if (!(*at)->nodes.bits)
-            partition_resolve(state, *at, NULL);
+    vec_each (struct partition *, at, list) {
         (*at)->number = (unsigned)state->partitions.len;
         vec_push(&state->partitions, *at);
         partition_settle(state, *at);
     }
-    vec_each (struct partition *, at, &gone)
-        partition_free(*at);
-    vec_done(&gone);
-    vec_done(&fresh);
+}
+
+/* Partitions that scontrol made are not in the file: they go with a reconfigure, as in Slurm. */
+static unsigned put_partitions(struct state *state, const Config *old, bool reconfigure,
+                               bool nodes_changed)
+{
+    const Config *config = state->config;
+    partition_list then = { 0 }, now = { 0 };
+    unsigned changed = CHANGED_ALL;
+
+    if (keeps(config, "KeepPartInfo"))
+        reconfigure = false;
+    vec_each (struct partition *, at, &state->partitions)
+        vec_push(&now, *at);
+    for (size_t i = 0; i < config->n_partitions; i++) {
+        struct partition *at = partition_then(state, old, config->partitions[i], reconfigure);
+        const struct partition *like = nodes_changed ? NULL : with_nodes(&now, at->spec->nodes);
+        if (!like)
+            like = with_nodes(&then, at->spec->nodes);
+        if (like)
+            take_nodes(at, like);
+        else
+            partition_resolve(state, at, NULL);
+        vec_push(&then, at);
+    }
+    if (have_places(state, &then))
+        changed = put_in_place(state, &then, nodes_changed);
+    else
+        put_anew(state, &then);
+    vec_done(&then);
+    vec_done(&now);
+    return changed;
 }
 
 static bool requeues(const Config *config)
@@ -241,8 +291,11 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
             config_take(config, old, &sections, &state->section_hashes, &state->config_hash);
         nodes.reconfigure = cmd->reconfigure;
         node_change_do(&nodes, state->config);
-        put_partitions(state, old, cmd->reconfigure,
-                       nodes.changed || nodesets_hash(old) != nodesets_hash(state->config));
+        unsigned changed = config_differs(old, state->config);
+        changed |= nodes.renumbered ? CHANGED_ALL : nodes.changed ? CHANGED_NODES : 0;
+        changed |=
+            put_partitions(state, old, cmd->reconfigure,
+                           nodes.changed || nodesets_hash(old) != nodesets_hash(state->config));
         if (nodes.changed)
             reservations_renumber(state);
         reboots_next(state);
@@ -250,13 +303,14 @@ enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err
         config_licences(state);
         if (state->next_job_id < state->config->first_job_id)
             state->next_job_id = state->config->first_job_id;
-        state->generation++;
-        accounts_rebuild(state, old, &sections);
+        if (changed)
+            state->generation++;
+        changed |= accounts_rebuild(state, old, &sections);
+        emit(out, EVENT_CONFIG)->changed = changed; /* before any that speaks of jobs */
         accrue_turn(state, out);
         due_follow(state, due);
         unbind_running(state, old);
         config_drop(old, &sections);
-        emit(out, EVENT_CONFIG);
         reservations_follow(state, out);
     }
     node_change_done(&nodes);

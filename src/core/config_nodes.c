@@ -243,7 +243,7 @@ static void renumber(struct node_change *change)
         same = old[i] == change->nodes.items[i];
     if (same)
         return;
-    change->changed = true;
+    change->changed = change->renumbered = true;
     keep_or_forget(change);
     vec_clear(&state->nodes);
     for (size_t i = 0; i < change->nodes.len; i++) {

@@ -13,7 +13,8 @@
 struct node_change {
     struct state *state;
     bool reconfigure;
-    bool changed; /* some node is another, or has another number */
+    bool changed;    /* some node is another, or has another number */
+    bool renumbered; /* the latter */
     struct err *err;
     struct map names; /* of nodes in sections that are new */
     uint32_t count;
@@ -29,5 +30,8 @@ int node_change_look(struct node_change *change, struct state *state, const Conf
                      const struct sections *sections, struct err *err);
 void node_change_do(struct node_change *change, const Config *config);
 void node_change_done(struct node_change *change);
+
+/* config_diff.c: CHANGED_ALL when something besides sections is another that decides how jobs are placed. */
+unsigned config_differs(const Config *old, const Config *config);
 
 #endif

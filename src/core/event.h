@@ -53,14 +53,22 @@ enum event_kind {
     EVENT_NODE_DOWN,    /* node cannot be used: down, drained, failed */
     EVENT_NODE_REBOOT,  /* node is to be told to start anew */
     EVENT_NODE_CHANGED, /* amounts, features, weight, reason */
-    EVENT_PARTITION,    /* partitions changed; node sets too */
+    EVENT_PARTITION,    /* partitions changed; node sets too: changed */
     EVENT_RESERVATION,  /* reservations changed, began or ended */
-    EVENT_CONFIG,       /* node numbers and everything else may have changed */
+    EVENT_CONFIG,       /* there is a new configuration: changed */
     EVENT_PRIORITY,     /* usage decayed: orders and limits may be others */
     EVENT_LEADER,       /* epoch and leader are new */
     EVENT_CONTROLLERS,  /* the list of controllers is new */
     EVENT_STEPS,        /* steps: parts of steps ended; for the journal */
     EVENT_DIVERGED,     /* CmdCheck named another digest: fence this replica */
+};
+
+/* PARTITION, CONFIG: what is not as it was. What is not named here is, with all its numbers. */
+enum changed {
+    CHANGED_ACCOUNTS = 1,   /* limits, shares, QOS; who counts which job */
+    CHANGED_PARTITIONS = 2, /* what some of them say, or which nodes they have */
+    CHANGED_NODES = 4,      /* what some of them have */
+    CHANGED_ALL = 8,        /* numbers of nodes or partitions, TRES, or how jobs are placed */
 };
 
 struct event {
@@ -78,6 +86,7 @@ struct event {
     bool array_last;  /* CLEAN: nothing of its array is left that could run */
     JobState end_state;
     int64_t start_us, end_us;
+    unsigned changed;   /* enum changed */
     const Usage *usage; /* of the command, or NULL */
     const char *text;   /* may be NULL */
     const uint8_t *digest;

@@ -203,6 +203,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     const char *name = cmd->change ? cmd->change->name : NULL;
     struct partition *partition = name ? partition_at(state, name) : NULL;
     enum err_code code = ERR_OK;
+    unsigned changed = cmd->create || cmd->remove ? CHANGED_ALL : CHANGED_PARTITIONS;
     uint64_t due = due_partitions(state);
 
     if (str_is_empty(name) || strlen(name) > LIMIT_NAME_BYTES)
@@ -220,9 +221,11 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     if (code != ERR_OK)
         return code;
     state->generation++;
-    accounts_follow(state);
+    changed |= accounts_follow(state);
     reservations_follow(state, out);
     due_follow(state, due);
-    emit(out, EVENT_PARTITION)->text = arena_strdup(&out->arena, name);
+    struct event *event = emit(out, EVENT_PARTITION);
+    event->text = arena_strdup(&out->arena, name);
+    event->changed = changed;
     return ERR_OK;
 }

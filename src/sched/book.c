@@ -197,8 +197,8 @@ static bool is_simple(const struct sched *sched, const struct booking *booking)
         const struct need *need = parts->need;
         const struct job *job = state_job(sched->state, booking->job_id + k);
         if (need->share > 1 || need->max_cpus_per_node || need->max_cpus_per_socket || need->lone ||
-            need->bound || parts->resv || job->shape->exclusive_user || job->shape->exclusive_mcs ||
-            job->shape->exclusive_topo)
+            need->bound || parts->resv || need->partition->spec->exclusive_user ||
+            job->shape->exclusive_user || job->shape->exclusive_mcs || job->shape->exclusive_topo)
             return false;
         for (size_t i = 0; i < parts->list.len; i++) {
             if (sched->hosts.items[parts->list.items[i].host].minded)

@@ -166,16 +166,21 @@ static int check_lines(const struct sched *sched, struct err *err)
     return 0;
 }
 
-/* Every eligible job has a class, and is queued unless it is planned or throttled. */
+/*
+ * Every eligible job has a class, and is queued unless it is planned or throttled, or its turn after a
+ * change has not come.
+ */
 static int check_jobs(const struct sched *sched, struct err *err)
 {
+    bool settled = !sched->refused.len && !sched->reclass && !sched->reclass_id;
+
     for (const struct job *job = state_job_from(sched->state, 1); job;
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
         const struct pend *pend = pend_find(sched, job->id);
         bool het = job->more && job->more->het_job_id && job->more->het_offset > 0;
         if (pend && !job_is_eligible(job))
             return broken(err, "a job is in the queue that may not start", job->id);
-        if (!pend && job_is_eligible(job) && !het && !sched->refused.len &&
+        if (!pend && job_is_eligible(job) && !het && settled &&
             core_partition_reason(job, &shape_needs(sched->state, job->shape)[0]) == 0)
             return broken(err, "a job is not in the queue", job->id);
         if (pend && pend->place == PEND_LIMITED && pend->line &&

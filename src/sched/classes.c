@@ -343,10 +343,11 @@ bool class_is_right(struct sched *sched, const struct job *job)
     const struct pend *pend = pend_find(sched, job->id);
     struct mask mask;
 
-    if (!pend)
-        return true;
-    return job_is_eligible(job) && !follows_another(job) && job_mask(sched, job, &mask) &&
-           class_get(sched, job, &mask) == class_of(sched, pend);
+    bool goes = job_is_eligible(job) && !follows_another(job) && job_mask(sched, job, &mask);
+    if (!pend || !goes)
+        return !pend && !goes;
+    return class_get(sched, job, &mask) == class_of(sched, pend) &&
+           (pend->place != PEND_LIMITED || (pend->line && waits_is_of(sched, pend->line, job)));
 }
 
 void class_refresh(struct sched *sched, const struct job *job)

@@ -255,6 +255,29 @@ static void add_lanes(struct sched *sched, struct family *family, const struct j
     }
 }
 
+/* Is it not placed by the grid alone? */
+static bool is_bound(const struct sched *sched, const struct job *job)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    bool bound = is_particular(sched, job->shape);
+
+    for (size_t i = 0; i < job->shape->partition_count; i++)
+        bound = bound || sizes_bind(job->shape, &needs[i]);
+    return bound;
+}
+
+/* What partitions and nodes say of it may be another since it was made. */
+static bool is_as_made(const struct sched *sched, struct family *family, const struct job *job)
+{
+    if (family->made == state_generation(sched->state))
+        return true;
+    if (family->minds != minds_of(sched, job, &family->mask) ||
+        family->particular != is_bound(sched, job))
+        return false;
+    family->made = state_generation(sched->state);
+    return true;
+}
+
 static struct family *family_new(struct sched *sched, const struct job *job,
                                  const struct mask *mask)
 {
@@ -262,15 +285,14 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     const struct shape *shape = job->shape;
     const struct need *needs = shape_needs(sched->state, job->shape);
 
+    family->made = state_generation(sched->state);
     family->shape = job->shape;
     family->shape_hash = shape->head.hash;
     family->mask = *mask;
     family->minds = minds_of(sched, job, mask);
     family->uid = sched->minds || family->minds ? job->owner->uid : UINT32_MAX;
     family->by_socket = shape_by_socket(shape);
-    family->particular = is_particular(sched, shape);
-    for (size_t i = 0; i < shape->partition_count; i++)
-        family->particular = family->particular || sizes_bind(shape, &needs[i]);
+    family->particular = is_bound(sched, job);
     family->single = !family->particular && shape->min_nodes <= 1 &&
                      (shape->max_nodes <= 1 || shape->tasks <= 1);
     family->end_by_us = INT64_MAX;
@@ -328,7 +350,7 @@ struct family *family_get(struct sched *sched, const struct job *job, const stru
     for (struct family *family = chain; family; family = family->same) {
         if (family->shape == job->shape && family->shape_hash == job->shape->head.hash &&
             memcmp(&family->mask, mask, sizeof(*mask)) == 0 && family->uid == uid &&
-            family->het == het && family->key == key)
+            family->het == het && family->key == key && is_as_made(sched, family, job))
             return family;
     }
     struct family *family = family_new(sched, job, mask);

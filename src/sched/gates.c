@@ -9,6 +9,9 @@
  * (3) Otherwise its lines are taken in the order of their first jobs. Once one has let a job out,
  *     the gate waits until that was tried: then the others have what is left. Jobs that would not be
  *     tried are let out only when no line has one that would.
+ * (4) When the rules are others (limits, holders), all gates are: what was needed to pass the old ones
+ *     is of no use. A line that is looked at forgets them; then they are freed. Of an old one nothing
+ *     is read but its heaps: its holder may be no more.
  */
 #include "sched/gates.h"
 
@@ -119,6 +122,68 @@ void hangs_free(struct waiting *line)
         free(hang);
     }
     line->hangs = NULL;
+}
+
+/* (4) */
+void gates_renew(struct sched *sched)
+{
+    vec_each (struct gate *, gate, &sched->gates) {
+        if (*gate)
+            vec_push(&sched->old_gates, *gate);
+    }
+    vec_clear(&sched->gates);
+    vec_clear(&sched->gate_reviews);
+    sched->rules++;
+    sched->old_lines = 0;
+    vec_each (struct waiting *, line, &sched->waits)
+        sched->old_lines += *line != NULL;
+}
+
+/* Those that are over wait for any counter of theirs. */
+static void hang_over(struct sched *sched, struct waiting *line)
+{
+    const struct holder *holders[HOLDERS_MOST];
+    const struct job *job = state_job(sched->state, line->head.id);
+    const struct partition *partition = state_partition(sched->state, job->shape->partitions[0]);
+    size_t count = limits_holders(sched->state, job, partition, holders);
+
+    for (size_t i = 0; i < count; i++)
+        gate_hang(sched, line, holders[i], FOR_OVER, 0);
+}
+
+void line_renew(struct sched *sched, struct waiting *line)
+{
+    bool over = false;
+
+    if (line->rules == sched->rules)
+        return;
+    for (const struct hang *hang = line->hangs; hang; hang = hang->next)
+        over = over || (hang->here && hang->why == FOR_OVER);
+    line->rules = sched->rules;
+    line->via = NULL;
+    hangs_free(line);
+    vec_each (struct bin_at, at, &line->bins)
+        family_charge(sched, at->family, state_job(sched->state, line_head(&at->bin->jobs).id));
+    if (over && line->bins.len)
+        hang_over(sched, line);
+    sched->old_lines--;
+}
+
+static void gate_free(struct gate *gate)
+{
+    if (!gate)
+        return;
+    vec_done(&gate->known.items);
+    vec_done(&gate->any.items);
+    free(gate);
+}
+
+void gates_tidy(struct sched *sched, unsigned *budget)
+{
+    for (size_t done = 0; !sched->old_lines && sched->old_gates.len && *budget; done++) {
+        gate_free(sched->old_gates.items[--sched->old_gates.len]);
+        budget_take(budget, done % ITEMS_PER_COST == 0);
+    }
 }
 
 void gate_review(struct sched *sched, struct gate *gate)
@@ -232,13 +297,11 @@ void gate_look(struct sched *sched, struct gate *gate, unsigned *budget)
 
 void gates_done(struct sched *sched)
 {
-    vec_each (struct gate *, gate, &sched->gates) {
-        if (!*gate)
-            continue;
-        vec_done(&(*gate)->known.items);
-        vec_done(&(*gate)->any.items);
-        free(*gate);
-    }
+    vec_each (struct gate *, gate, &sched->gates)
+        gate_free(*gate);
+    vec_each (struct gate *, gate, &sched->old_gates)
+        gate_free(*gate);
     vec_done(&sched->gates);
+    vec_done(&sched->old_gates);
     vec_done(&sched->gate_reviews);
 }

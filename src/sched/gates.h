@@ -88,6 +88,7 @@ struct waiting {
     bool colds;        /* some could be let out that would not be tried */
     uint64_t over_at;  /* sched->falls when a job of it was last found to be over */
     uint64_t turn;     /* of the gate that looked at it last */
+    uint64_t rules;    /* that its hangs are of */
 };
 
 /* waits.c */
@@ -97,6 +98,8 @@ struct order line_first(const struct sched *sched, struct waiting *line);
 void line_hang(struct sched *sched, struct waiting *line, const struct family *family,
                const struct limit_hit *hit);
 void line_tidy(struct sched *sched, struct waiting *line); /* goes when nobody needs it */
+/* What a job of the family asks for, by the rules of now. */
+void family_charge(const struct sched *sched, struct family *family, const struct job *job);
 /* looks.c (3): it is open, by its first job; or is not. */
 bool bin_open(const struct sched *sched, struct bin *bin); /* false: it was, with that key */
 void bin_shut(struct bin *bin);
@@ -115,6 +118,7 @@ bool gate_bars(struct sched *sched, struct waiting *line);
 /* From `why` on, up to `last`. */
 void gate_unhang(struct waiting *line, unsigned why, unsigned last);
 void hangs_free(struct waiting *line);
+void line_renew(struct sched *sched, struct waiting *line); /* before it is looked at, or hung */
 void gate_review(struct sched *sched, struct gate *gate);
 void gate_look(struct sched *sched, struct gate *gate, unsigned *budget);
 void gates_done(struct sched *sched);

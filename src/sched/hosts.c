@@ -189,6 +189,8 @@ void host_refresh(struct sched *sched, uint32_t number)
     struct room_at free_was = host->free, spare_was = host->spare;
     bool was_usable = host->usable, was_minded = host->minded;
 
+    if (reading_is_due(sched, number))
+        return;
     host->usable = node_is_usable(host->node);
     read_free(sched, host);
     host_glance(sched, number);

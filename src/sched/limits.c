@@ -8,6 +8,8 @@
  * (1) Starts that are planned and not applied are counted in sched->planned, so that no more are
  *     planned than the limit has room for.
  * (2) Limits on past usage fall with time; each turn of the priorities looks at all lines.
+ * (3) Where accounts, QOS or partitions are others, what is planned is counted by those who count it
+ *     now, and all lines are looked at. Some who counted it before are no more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +134,37 @@ void limits_freed(struct sched *sched, const struct job *job)
         gate_fell(sched, holders[i]);
 }
 
+/* ---- (3) ---- */
+
+static void hold_again(struct sched *sched, struct held *held, const struct job *job,
+                       uint32_t partition)
+{
+    if (!held)
+        return;
+    held->count = job ? limits_holders(sched->state, job,
+                                       state_partition_at(sched->state, partition), held->holders)
+                      : 0;
+    limits_lift(sched, held, 1);
+}
+
+void limits_renew(struct sched *sched)
+{
+    tallies_done(&sched->planned);
+    map_each (entry, &sched->flights) {
+        const struct flights *flights = entry->value;
+        const struct job *job = state_job(sched->state, (uint32_t)entry->num);
+        for (struct flight *flight = flights->first; flight; flight = flight->next)
+            hold_again(sched, flight->held, job, flight->count ? flight->claims[0].partition : 0);
+    }
+    vec_each (struct hold, hold, &sched->holds) {
+        for (uint32_t i = 0; i < hold->components; i++)
+            hold_again(sched, hold->held[i], state_job(sched->state, hold->job_id + i),
+                       hold->lanes[i]);
+    }
+    gates_renew(sched);
+    waits_review_all(sched);
+}
+
 /* ---- turns of the priorities ---- */
 
 /* (2), and each job to its new place in the order, some in each slice. */
@@ -139,6 +172,7 @@ void limits_sweep(struct sched *sched, unsigned *budget)
 {
     uint64_t turn = state_priority_turn(sched->state);
 
+    gates_tidy(sched, budget);
     if (sched->turn != turn) {
         sched->turn = turn;
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;

@@ -291,13 +291,16 @@ enum line_seen line_look(struct sched *sched, struct waiting *line, bool fell, b
 static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
 {
     struct waiting *line = sched->waits.items[number - 1];
+
+    line_renew(sched, line);
     struct gate *via = line->via;
     bool fell = line->fell, show = !via && !line->woken;
     unsigned looked = 0;
 
-    line->review = line->fell = false;
+    line->review = false;
     if (line->outs)
         return; /* when that was tried */
+    line->fell = false;
     line->via = NULL;
     line->outs++;
     bool out = line_look(sched, line, fell, show, &looked) == LINE_OUT;

@@ -433,30 +433,6 @@ static void take_back_refused(struct sched *sched)
     }
 }
 
-/*
- * Each pending job into the family it belongs to now, some in each slice. One that is still in its old
- * family is at worst not tried, or refused by core.
- */
-static void class_again(struct sched *sched, unsigned *budget)
-{
-    unsigned half = *budget / 2 + 1, left = half;
-
-    if (sched->reclass)
-        sched->reclass_id = 1;
-    sched->reclass = false;
-    for (unsigned done = 0; sched->reclass_id && left; done++) {
-        const struct job *job = state_job_from(sched->state, sched->reclass_id);
-        sched->reclass_id = job ? (uint64_t)job->id + 1 : 0;
-        if (!job || class_is_right(sched, job)) {
-            budget_take(&left, done % JOBS_PER_COST == 0);
-        } else {
-            class_refresh(sched, job);
-            budget_take(&left, COST_TRY);
-        }
-    }
-    *budget = MAX(*budget - MIN(*budget, half - left), 1);
-}
-
 static void look_around(struct sched *sched, int64_t now_us)
 {
     bool passed = sched->block_starts.len && sched->block_starts.items[0] <= now_us;
@@ -520,7 +496,7 @@ static void plan_on(struct sched *sched, unsigned *budget)
             break;
         if (!family || limits_to_review(sched))
             continue; /* somebody was let out */
-        if (waits_ahead(sched, family, order))
+        if (waits_ahead(sched, family, order) || change_moves(sched, order.id))
             continue;
         uint64_t looked = sched->looked, cost = shape_cost(sched, family->shape);
         try_next(sched, family, order, host);
@@ -548,7 +524,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
         return &sched->plan;
     }
     if (sched->reclass || sched->reclass_id)
-        class_again(sched, &budget);
+        change_on(sched, &budget);
     look_around(sched, now_us);
     horizon_look(sched, &budget);
     preempt_ripen(sched);

@@ -22,10 +22,11 @@ enum { LOOK_MOST = 2048, TRY_MOST = 8, VAIN_MOST = 64, TEST_BUDGET = 4000 };
 
 struct prey {
     uint32_t count;
-    struct tab tab;     /* of it only the QOS */
-    struct job job;     /* stands for all of them */
-    struct shape shape; /* of it only what decides who may preempt */
-    struct job_run run; /* its own, without nodes; the last, for those would follow it */
+    char *qos, *partition; /* their names outlive them; NULL: none */
+    struct tab tab;        /* of it only the QOS */
+    struct job job;        /* stands for all of them */
+    struct shape shape;    /* of it only what decides who may preempt */
+    struct job_run run;    /* its own, without nodes; the last, for those would follow it */
 };
 
 static struct prey *prey_of(struct sched *sched, const struct job *job)
@@ -38,7 +39,8 @@ static struct prey *prey_of(struct sched *sched, const struct job *job)
     }
     struct prey *prey = NEW(struct prey);
     prey->tab.qos = job_qos(job);
-    prey->run.partition = job->run->partition;
+    prey->qos = prey->tab.qos ? mem_strdup(prey->tab.qos->name) : NULL;
+    prey->run.partition = prey->partition = mem_strdup(job->run->partition);
     prey->job = (struct job){
         .state = JOB_RUNNING, .tab = &prey->tab, .batch = true, .requeue = JOB_ASKED_YES
     };
@@ -51,14 +53,10 @@ static struct prey *prey_of(struct sched *sched, const struct job *job)
 
 void preempt_started(struct sched *sched, const struct job *job)
 {
-    if (!sched->preempting || map_get_num(&sched->prey_of, job->id))
+    if (!sched->preempting || map_get_num(&sched->prey_of, job->id) ||
+        !state_partition(sched->state, job->run->partition))
         return;
     struct prey *prey = prey_of(sched, job);
-    /* The name must outlive the job. */
-    const struct partition *partition = state_partition(sched->state, job->run->partition);
-    prey->run.partition = partition ? partition->spec->name : NULL;
-    if (!prey->run.partition)
-        return;
     prey->count++;
     map_put_num(&sched->prey_of, job->id, prey);
     sched->preempt_news = true;
@@ -70,6 +68,26 @@ void preempt_ended(struct sched *sched, uint32_t job_id)
 
     if (prey)
         prey->count--;
+}
+
+/* It may be of another QOS than it was. */
+void preempt_again(struct sched *sched, const struct job *job)
+{
+    const struct prey *prey = sched->preempting ? map_get_num(&sched->prey_of, job->id) : NULL;
+
+    if (!prey || prey->tab.qos == job_qos(job))
+        return;
+    preempt_ended(sched, job->id);
+    preempt_started(sched, job);
+}
+
+void preempts_renew(struct sched *sched)
+{
+    vec_each (struct prey *, at, &sched->prey)
+        (*at)->tab.qos = (*at)->qos ? state_qos(sched->state, (*at)->qos) : NULL;
+    vec_clear(&sched->vain);
+    chase_end(sched);
+    sched->preempt_news = true;
 }
 
 static bool has_prey(const struct sched *sched, const struct job *job,
@@ -88,8 +106,11 @@ void preempts_done(struct sched *sched)
     chase_done(sched);
     vec_done(&sched->vain);
     vec_done(&sched->in_vain);
-    vec_each (struct prey *, prey, &sched->prey)
+    vec_each (struct prey *, prey, &sched->prey) {
+        free((*prey)->qos);
+        free((*prey)->partition);
         free(*prey);
+    }
     vec_done(&sched->prey);
     map_done(&sched->prey_of);
 }

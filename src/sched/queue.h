@@ -124,6 +124,7 @@ struct family {
     uint32_t het;     /* the heterogeneous job that it is of, alone; 0: none */
     struct family *same;
     uint64_t key;
+    uint64_t made;                      /* generation of nodes for which that is so */
     uint64_t generation, kinds_version; /* of the asks */
     uint32_t kinds;                     /* the asks are for so many */
     struct ask *asks;                   /* shape->partition_count * kinds */
@@ -132,10 +133,11 @@ struct family {
     VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
     /* Of lines: jobs that no limit was found to keep waiting; those that were looked at. looks.c (3) */
     struct heap opens[2];
-    uint8_t open_side;  /* which of them has those that were not passed yet */
-    uint64_t *charge;   /* what a job of it asks for, by TRES; NULL: not worked out */
-    uint64_t passed_at; /* sched->changes when those that were passed were open again */
-    bool waking;        /* they are looked at, because it is hot */
+    uint8_t open_side;     /* which of them has those that were not passed yet */
+    uint64_t *charge;      /* what a job of it asks for, by TRES; NULL: not worked out */
+    uint64_t charge_rules; /* sched->rules when it was */
+    uint64_t passed_at;    /* sched->changes when those that were passed were open again */
+    bool waking;           /* they are looked at, because it is hot */
     uint32_t class_count;
     uint32_t hot_at;
     uint32_t *lane_at; /* one per partition of the shape */
@@ -234,7 +236,7 @@ void class_pull_up(struct class *class, struct order was); /* its head was that 
 enum pend_place class_place(const struct sched *sched, const struct job *job);
 /* Puts the job where it belongs: into a class, parked, or out. */
 void class_refresh(struct sched *sched, const struct job *job);
-/* Is it in the class it belongs to, or in none? If not it must be put there at once. */
+/* Is it in the class, and the line, that it belongs to? If not it must be put there at once. */
 bool class_is_right(struct sched *sched, const struct job *job);
 void class_remove(struct sched *sched, uint32_t job_id);
 /* Only what is planned of it changed. */

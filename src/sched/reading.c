@@ -2,14 +2,16 @@
 /*
  * reading.c - the state is read in slices
  *
- * After a restart, a new configuration or a change of reservations much has to be read anew: a
- * million jobs take a second. That is done some at a time, so that the loop goes on meanwhile.
+ * After a restart, a configuration with other nodes or a change of reservations much has to be read
+ * anew: a million jobs take a second. That is done some at a time, so that the loop goes on meanwhile.
  *
  * (1) Hosts first, with what runs there; then what is free there; what reservations keep; at last
  *     the jobs that wait. Nothing is planned until all is read.
  * (2) An event about something that was not read yet is passed over: the state has it already when
  *     its turn comes. What was read is changed by it as always.
  * (3) What there was before is set aside and freed bit by bit.
+ * (4) Where nodes have something else, and the numbers that they had, only these are read again. Until
+ *     the turn of a host comes what is free there is not worked out.
  */
 #include <stdlib.h>
 
@@ -34,6 +36,17 @@ bool reading_is_done(const struct sched *sched)
 void reading_begin(struct sched *sched)
 {
     sched->reading = (struct reading){ .left = READ_HOSTS | READ_ROOM | READ_RESVS | READ_JOBS };
+}
+
+void reading_nodes(struct sched *sched)
+{
+    sched->reading.left |= READ_NODES;
+    sched->reading.node_host = 0;
+}
+
+bool reading_is_due(const struct sched *sched, uint32_t host)
+{
+    return sched->reading.left & READ_NODES && host >= sched->reading.node_host;
 }
 
 void reading_reservations(struct sched *sched)
@@ -66,6 +79,19 @@ static bool read_room(struct sched *sched, unsigned *budget)
     for (; *next < sched->hosts.len && *budget; ++*next) {
         host_refresh(sched, *next);
         budget_take(budget, *next % HOSTS_PER_UNIT == 0);
+    }
+    return *next == sched->hosts.len;
+}
+
+/* (4) */
+static bool read_nodes(struct sched *sched, unsigned *budget)
+{
+    uint32_t *next = &sched->reading.node_host;
+
+    while (*next < sched->hosts.len && *budget) {
+        ++*next; /* its turn has come */
+        host_changed(sched, state_node_at(sched->state, *next - 1));
+        budget_take(budget, 1);
     }
     return *next == sched->hosts.len;
 }
@@ -120,10 +146,8 @@ static const struct {
     unsigned what;
     bool (*read)(struct sched *sched, unsigned *budget);
 } parts[] = {
-    { READ_HOSTS, read_hosts },
-    { READ_ROOM, read_room },
-    { READ_RESVS, read_reservations },
-    { READ_JOBS, read_jobs },
+    { READ_HOSTS, read_hosts },        { READ_ROOM, read_room }, { READ_NODES, read_nodes },
+    { READ_RESVS, read_reservations }, { READ_JOBS, read_jobs },
 };
 
 bool reading_on(struct sched *sched, unsigned *budget)

@@ -24,8 +24,7 @@ static void read_config(struct sched *sched)
         sched->minds = sched->minds || state_partition_at(sched->state, i)->spec->exclusive_user;
 }
 
-/* How many waiting jobs of the partition are booked. */
-static unsigned bookings_of(const struct sched *sched, size_t partition)
+unsigned bookings_of(const struct sched *sched, size_t partition)
 {
     const Config *config = state_config(sched->state);
     uint32_t own = state_partition_at(sched->state, partition)->spec->bookings;
@@ -332,6 +331,8 @@ void sched_feed(struct sched *sched, const struct event *event)
         break;
     case EVENT_PARTITION:
     case EVENT_CONFIG:
+        if (change_follow(sched, event->changed))
+            break;
         set_aside(sched);
         begin(sched);
         break;

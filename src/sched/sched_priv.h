@@ -333,6 +333,7 @@ void limits_lift(struct sched *sched, const struct held *held, int by);
 /* The job runs no more. */
 void limits_freed(struct sched *sched, const struct job *job);
 void limits_sweep(struct sched *sched, unsigned *budget);
+void limits_renew(struct sched *sched); /* limits, or who counts what, are others */
 void limits_done(struct sched *sched);
 
 /* ---- gates.c, waits.c, looks.c: jobs that wait for counters of limits ---- */
@@ -341,6 +342,10 @@ struct gate;
 struct waiting;
 /* The holder's counter is less than it was. */
 void gate_fell(struct sched *sched, const struct holder *holder);
+void gates_renew(struct sched *sched);
+void gates_tidy(struct sched *sched, unsigned *budget); /* frees those there were before */
+/* Does the job belong to the line that it is in? */
+bool waits_is_of(const struct sched *sched, uint32_t line, const struct job *job);
 /* The line of the job's owner. */
 uint32_t waits_line(struct sched *sched, const struct job *job);
 void waits_put(struct sched *sched, uint32_t line, const struct class *class, struct order order);
@@ -423,6 +428,8 @@ void preempts_done(struct sched *sched);
 void preempt_started(struct sched *sched, const struct job *job);
 void preempt_ended(struct sched *sched, uint32_t job_id);
 void preempt_refused(struct sched *sched, uint32_t job_id);
+void preempts_renew(struct sched *sched); /* accounts or partitions are others */
+void preempt_again(struct sched *sched, const struct job *job);
 bool preempt_plan(struct sched *sched, unsigned *budget); /* true: it must go on */
 
 /* ---- holds.c: room that is kept for a job until those that must go for it have gone ---- */
@@ -546,16 +553,30 @@ static inline void budget_take(unsigned *budget, uint64_t cost)
     *budget -= (unsigned)MIN(*budget, cost);
 }
 
+/* ---- changes.c: a new configuration, of which only a part is another ---- */
+
+/* `changed`: enum changed. False: all must be read anew. */
+bool change_follow(struct sched *sched, unsigned changed);
+/* Each pending job to where it belongs now, some in each slice. */
+void change_on(struct sched *sched, unsigned *budget);
+/* Was the job that is about to be tried not where it belongs? It is now. */
+bool change_moves(struct sched *sched, uint32_t job_id);
+/* sched.c: how many waiting jobs of the partition are booked. */
+unsigned bookings_of(const struct sched *sched, size_t partition);
+
 /* ---- reading.c: the state is read in slices ---- */
 
-enum { READ_HOSTS = 1, READ_ROOM = 2, READ_RESVS = 4, READ_JOBS = 8 };
+enum { READ_HOSTS = 1, READ_ROOM = 2, READ_RESVS = 4, READ_JOBS = 8, READ_NODES = 16 };
 struct reading {
-    unsigned left; /* to be read, in that order; 0: all was */
-    uint32_t host, room_host, resv_host;
+    unsigned left; /* to be read; 0: all was */
+    uint32_t host, room_host, node_host, resv_host;
     uint64_t job_id; /* and these: the next one of each */
 };
 void reading_begin(struct sched *sched);        /* all of it */
 void reading_reservations(struct sched *sched); /* these changed */
+void reading_nodes(struct sched *sched);        /* what they have did */
+/* What the host has is read again later. */
+bool reading_is_due(const struct sched *sched, uint32_t host);
 bool reading_is_done(const struct sched *sched);
 bool reading_on(struct sched *sched, unsigned *budget); /* true when all is read */
 void reading_feed(struct sched *sched);                 /* some of it, after each command */
@@ -629,8 +650,11 @@ struct sched {
     struct map wait_keys;        /* hash → struct waiting, chained */
     VEC(struct waiting *) waits; /* by number; NULL: free */
     VEC(uint32_t) free_lines;
-    VEC(struct gate *) gates;   /* by number of the holder; NULL: nobody waits for it */
-    VEC(uint32_t) line_reviews; /* lines and gates that are looked at again */
+    VEC(struct gate *) gates;     /* by number of the holder; NULL: nobody waits for it */
+    VEC(struct gate *) old_gates; /* of rules that were, until no line knows them */
+    uint64_t rules;               /* grows when limits, or who counts what, are others */
+    size_t old_lines;             /* that know older ones */
+    VEC(uint32_t) line_reviews;   /* lines and gates that are looked at again */
     VEC(uint32_t) gate_reviews;
     VEC(struct family *) woken;
     uint64_t falls, gate_turns, line_turns; /* of counters; looks at gates and lines */

@@ -57,6 +57,7 @@ static struct waiting *line_new(struct sched *sched, const struct job *job, uint
                               .assoc = job_assoc(job),
                               .qos = job_qos(job),
                               .uid = job->owner->uid,
+                              .rules = sched->rules,
                               .account = mem_strdup(job->account),
                               .partition_count = job->shape->partition_count };
     line->partitions = NEW_ARRAY(uint32_t, line->partition_count);
@@ -81,6 +82,11 @@ uint32_t waits_line(struct sched *sched, const struct job *job)
     while (line && !is_of(sched, line, job))
         line = line->same;
     return (line ? line : line_new(sched, job, key))->number + 1;
+}
+
+bool waits_is_of(const struct sched *sched, uint32_t line, const struct job *job)
+{
+    return is_of(sched, sched->waits.items[line - 1], job);
 }
 
 bool bin_open(const struct sched *sched, struct bin *bin)
@@ -130,6 +136,7 @@ void line_tidy(struct sched *sched, struct waiting *line)
 
     if (line->bins.len || line->outs || line->review)
         return;
+    line_renew(sched, line);
     if (chain == line && line->same) {
         map_put_num(&sched->wait_keys, line->key, line->same);
     } else if (chain == line) {
@@ -154,14 +161,16 @@ static size_t bin_index(const struct waiting *line, const struct family *family)
 }
 
 /* All jobs of a family ask for the same. */
-static void family_charge(const struct sched *sched, struct family *family, const struct job *job)
+void family_charge(const struct sched *sched, struct family *family, const struct job *job)
 {
     struct charge charge;
 
-    if (family->charge)
+    if (family->charge && family->charge_rules == sched->rules)
         return;
     charge_asked(sched->state, job, 0, &charge);
-    family->charge = NEW_ARRAY(uint64_t, TRES_MOST);
+    family->charge_rules = sched->rules;
+    if (!family->charge)
+        family->charge = NEW_ARRAY(uint64_t, TRES_MOST);
     memcpy(family->charge, charge.tres, sizeof(charge.tres));
 }
 
@@ -264,6 +273,7 @@ void waits_hit(struct sched *sched, uint32_t number, const struct class *class,
 {
     struct waiting *line = sched->waits.items[number - 1];
 
+    line_renew(sched, line);
     if (over) {
         line->over_at = sched->falls;
         gate_hang(sched, line, hit->holder, FOR_OVER, 0);

@@ -59,7 +59,7 @@ void rig_end(struct rig *rig, uint32_t job_id);
 void rig_release(struct rig *rig, uint32_t job_id);
 void rig_cancel(struct rig *rig, uint32_t job_id);
 void rig_node(struct rig *rig, const char *name, const char *state); /* scontrol update node */
-/* scontrol update partition: the planner reads everything anew. */
+/* scontrol update partition. */
 void rig_partition(struct rig *rig, const char *name, int64_t max_time_s);
 /* Nodes are kept for a user from then on, for an hour; twice the same name: something about it changes. */
 void rig_reserve(struct rig *rig, const char *name, const char *nodes, int64_t in_s, bool change);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * changes.c - a new configuration, of which only a part is another
+ *
+ * core says what is not as it was (enum changed). Only what depends on that is worked out anew, and
+ * planning goes on. What jobs run is not touched; starts that are under way stay so.
+ *
+ * (1) Each waiting job goes to where it belongs now, some in each slice. One whose turn has not come
+ *     is looked at before it is tried.
+ * (2) Other limits, or others who count: all lines are looked at, with new gates (gates.c).
+ * (3) Other partitions or nodes: what is promised and held there is given up, and promised again.
+ * (4) Other nodes: hosts are read again, in slices, and nothing is planned until that is done.
+ */
+#include "core/preempt.h"
+#include "sched/sched_priv.h"
+
+/* (3) */
+static void give_up(struct sched *sched)
+{
+    while (sched->holds.len)
+        hold_drop(sched, sched->holds.items[sched->holds.len - 1].job_id);
+    while (sched->bookings.len)
+        book_drop(sched, sched->bookings.items[sched->bookings.len - 1].job_id);
+}
+
+static void partitions_changed(struct sched *sched)
+{
+    for (size_t i = 0; i < sched->lanes.len; i++) {
+        const PartitionSpec *spec = state_partition_at(sched->state, i)->spec;
+        sched->lanes.items[i].most = bookings_of(sched, i);
+        lane_doubt(sched, (uint32_t)i, NO_ORDER);
+        lane_doubt(sched, (uint32_t)i, ORDER_LAST);
+        sched->minds = sched->minds || spec->exclusive_user;
+    }
+    sched->sweep_id = 1; /* tiers */
+    if (sched->minds)
+        reading_nodes(sched);
+}
+
+bool change_follow(struct sched *sched, unsigned changed)
+{
+    if (changed & CHANGED_ALL || sched->preempting != preempt_is_on(sched->state))
+        return false;
+    if (!changed)
+        return true;
+    for (unsigned i = 0; i < SEARCHES; i++)
+        search_end(sched, &sched->searches[i]);
+    answer_done(sched);
+    forecasts_done(sched);
+    if (changed & (CHANGED_ACCOUNTS | CHANGED_PARTITIONS))
+        limits_renew(sched); /* (2); first: some of those who counted are no more */
+    if (changed & (CHANGED_PARTITIONS | CHANGED_NODES))
+        give_up(sched);
+    preempts_renew(sched);
+    if (changed & CHANGED_PARTITIONS)
+        partitions_changed(sched);
+    if (changed & CHANGED_NODES)
+        reading_nodes(sched); /* (4) */
+    sched->refused_until_us = 0;
+    sched->epoch++;
+    sched->stop_news = true;
+    families_heat_all(sched);
+    sched->reclass = true; /* (1) */
+    return true;
+}
+
+/* ---- (1) ---- */
+
+static bool is_het(const struct job *job)
+{
+    return job->more && job->more->het_count && job->more->het_offset == 0;
+}
+
+/* True when something was to be done. */
+static bool put_right(struct sched *sched, const struct job *job)
+{
+    if (job->run)
+        preempt_again(sched, job);
+    if (class_is_right(sched, job) && !(is_het(job) && pend_find(sched, job->id)))
+        return false;
+    if (is_het(job)) /* the partitions of its other components count too */
+        class_remove(sched, job->id);
+    class_refresh(sched, job);
+    return true;
+}
+
+void change_on(struct sched *sched, unsigned *budget)
+{
+    unsigned half = *budget / 2 + 1, left = half;
+
+    if (sched->reclass)
+        sched->reclass_id = 1;
+    sched->reclass = false;
+    for (unsigned done = 0; sched->reclass_id && left; done++) {
+        const struct job *job = state_job_from(sched->state, sched->reclass_id);
+        sched->reclass_id = job ? (uint64_t)job->id + 1 : 0;
+        uint64_t cost = job ? shape_cost(sched, job->shape) : 0;
+        bool moved = job && put_right(sched, job);
+        budget_take(&left, cost + (moved ? COST_TRY : done % JOBS_PER_COST == 0));
+    }
+    *budget = MAX(*budget - MIN(*budget, half - left), 1);
+}
+
+bool change_moves(struct sched *sched, uint32_t job_id)
+{
+    const struct job *job;
+
+    if (!sched->reclass && (!sched->reclass_id || job_id < sched->reclass_id))
+        return false;
+    job = state_job(sched->state, job_id);
+    if (!job || class_is_right(sched, job))
+        return false;
+    class_refresh(sched, job);
+    return true;
+}
