@@ -16,7 +16,7 @@
 #include "sched/hunt_priv.h"
 
 /* Rooms that are looked at to find out who can stay, before only the seats that are planned are. */
-enum { LOOKS_MOST = 16384, MARKS_PER_COST = 8 };
+enum { LOOKS_MOST = 16384, MARKS_PER_COST = 8, TEST_BUDGET = 4000 };
 
 void chase_begin(struct sched *sched, uint32_t job_id, uint32_t lane)
 {
@@ -394,23 +394,27 @@ static bool tell_apart(struct hunt *hunt, struct parts *parts, id_list *victims)
             vec_push(victims, quarry->id);
     }
     vec_clear(&parts->list);
-    for (size_t i = 0; i < hunt->hunters[0].of.parts.list.len; i++)
-        vec_push(&parts->list, hunt->hunters[0].of.parts.list.items[i]);
+    for (uint32_t k = 0; k < hunt->count; k++) {
+        for (size_t i = 0; i < hunt->hunters[k].of.parts.list.len; i++)
+            vec_push(&parts->list, hunt->hunters[k].of.parts.list.items[i]);
+    }
     return victims->len > 0;
 }
 
-bool chase_test(struct sched *sched, const struct job *job, uint32_t lane, unsigned budget,
+bool chase_test(struct sched *sched, const struct job *const *jobs, uint32_t count, uint32_t lane,
                 struct parts *parts, id_list *victims)
 {
     struct chase kept = sched->chase;
     enum chase_result result = CHASE_IN_VAIN;
+    unsigned budget = TEST_BUDGET;
     struct hunt hunt;
     bool good = false;
 
     sched->chase = (struct chase){ .lane = lane };
-    if (hunt_open(&hunt, sched, job, lane, NULL)) {
+    if (hunt_open_asked(&hunt, sched, jobs, count, lane)) {
         do {
             result = steps[sched->chase.phase](&hunt, &budget);
+            budget = sched->takes_time ? TEST_BUDGET : budget;
         } while (result == CHASE_GOES_ON && sched->chase.phase != CHASE_END && budget);
         good = result == CHASE_GOES_ON && sched->chase.phase == CHASE_END &&
                tell_apart(&hunt, parts, victims);

@@ -85,7 +85,10 @@ int64_t sched_planned_start(const struct sched *sched, const struct job *job)
     const struct pend *pend = pend_find(sched, job->id);
     const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
     const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
+    const struct hold *hold = pend ? hold_of(sched, job->id) : NULL;
 
+    if (hold)
+        return hold_start_us(sched, hold);
     return booking ? booking->start_us : forecast ? MAX(forecast->start_us, sched->now_us) : 0;
 }
 
@@ -165,8 +168,8 @@ void parts_names(const struct sched *sched, const struct parts *parts, struct st
     hostlist_format(&list, out);
 }
 
-static const char *node_list(const struct sched *sched, const struct parts *parts,
-                             struct arena *arena)
+const char *explain_node_list(const struct sched *sched, const struct parts *parts,
+                              struct arena *arena)
 {
     CLEANUP(hostlist_done) struct hostlist list = { 0 };
     struct str text = { 0 };
@@ -194,8 +197,11 @@ void sched_planned_nodes(const struct sched *sched, const struct job *job, struc
     const struct pend *pend = pend_find(sched, job->id);
     const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
     const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
+    const struct hold *hold = pend ? hold_of(sched, job->id) : NULL;
 
-    if (booking && offset < booking->count)
+    if (hold)
+        hold_names(sched, hold, offset, out);
+    else if (booking && offset < booking->count)
         parts_names(sched, &booking->of[offset].parts, out);
     else if (forecast && offset < forecast->count)
         str_add(out, forecast->hosts[offset]);
@@ -207,7 +213,8 @@ int64_t sched_looked_us(const struct sched *sched)
 }
 
 /* No nodes that are configured have room for all components at once. */
-static bool never_together(const struct sched *sched, const struct job *const *jobs, uint32_t count)
+bool explain_never_together(const struct sched *sched, const struct job *const *jobs,
+                            uint32_t count)
 {
     struct shape **shapes = NEW_ARRAY(struct shape *, count);
 
@@ -225,7 +232,7 @@ static bool never_beside(const struct sched *sched, const struct job *first)
 
     while (found < count && (jobs[found] = state_job(sched->state, first->id + found)))
         found++;
-    bool never = count > 1 && found == count && never_together(sched, jobs, count);
+    bool never = count > 1 && found == count && explain_never_together(sched, jobs, count);
     free(jobs);
     return never;
 }
@@ -240,7 +247,7 @@ static void explain_asked(struct sched *sched, struct family *family, const stru
 
     if (start != INT64_MAX) {
         out->planned_start_us = start;
-        out->planned_nodes = node_list(sched, &of[offset_of(job)].parts, arena);
+        out->planned_nodes = explain_node_list(sched, &of[offset_of(job)].parts, arena);
     }
     booked_free(sched, of, het_count(job));
 }
@@ -255,8 +262,8 @@ static void explain_start(struct sched *sched, struct family *family, const stru
     const struct forecast *forecast = first->id ? forecast_of(sched, first->id) : NULL;
     struct str names = { 0 };
 
-    if (booking || forecast) {
-        out->planned_start_us = MAX(booking ? booking->start_us : forecast->start_us, now_us);
+    if (booking || forecast || (first->id && hold_of(sched, first->id))) {
+        out->planned_start_us = MAX(sched_planned_start(sched, job), now_us);
         sched_planned_nodes(sched, job, &names);
         out->planned_nodes = arena_strdup(arena, str_text(&names));
         str_done(&names);
@@ -321,8 +328,8 @@ static void add_limit(const struct job *job, struct str *out)
     timefmt_write_duration(out, job->time_limit_s < 0 ? -1 : job->time_limit_s, TIMEFMT_SHORT);
 }
 
-static void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
-                            struct arena *arena, struct explanation *out)
+void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
+                     struct arena *arena, struct explanation *out)
 {
     struct str text = { 0 };
     struct family *family = family_for(sched, job);
@@ -424,133 +431,4 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
         explain_reservation(sched, job, now_us, arena, out);
     else if (reason)
         explain_partitions(sched, job, arena, out);
-}
-
-/* ---- a job that is only asked about ---- */
-
-struct asked {
-    struct owner owner;
-    struct tab tab;   /* of the first: whom it may send away */
-    struct job *jobs; /* one for each component */
-    size_t count;
-};
-
-static void asked_done(struct asked *asked)
-{
-    for (size_t i = 0; i < asked->count; i++)
-        shape_free(asked->jobs[i].shape);
-    free(asked->jobs);
-}
-
-static int ask_for(struct sched *sched, struct asked *asked, const JobSpec *spec, struct err *err)
-{
-    struct job *job = &asked->jobs[asked->count];
-    struct shape *shape = shape_parse(sched->state, spec, err);
-
-    if (!shape)
-        return -(int)err->code;
-    const struct need *needs = shape_needs(sched->state, shape);
-    *job = (struct job){ .owner = &asked->owner, .shape = shape, .state = JOB_PENDING };
-    job->time_limit_s = spec->has_time_limit_s ? spec->time_limit_s : -1;
-    if (!spec->has_time_limit_s && needs[0].partition &&
-        needs[0].partition->spec->has_default_time_s)
-        job->time_limit_s = needs[0].partition->spec->default_time_s;
-    asked->count++;
-    return 0;
-}
-
-/* One start for all; the nodes are those of all. */
-static void explain_together(struct sched *sched, const struct asked *asked, int64_t now_us,
-                             struct arena *arena, struct explanation *out)
-{
-    uint32_t count = (uint32_t)asked->count;
-    const struct job **jobs = NEW_ARRAY(const struct job *, count);
-    struct booked *of = NEW_ARRAY(struct booked, count);
-    struct parts all = { 0 };
-
-    for (uint32_t i = 0; i < count; i++)
-        jobs[i] = &asked->jobs[i];
-    struct view view = { .now_us = now_us };
-    int64_t start = het_start(sched, jobs, count, &view, false, of, NULL);
-    out->planned_start_us = start == INT64_MAX ? 0 : start;
-    for (uint32_t i = 0; i < count && start != INT64_MAX; i++) {
-        for (size_t k = 0; k < of[i].parts.list.len; k++)
-            vec_push(&all.list, of[i].parts.list.items[k]);
-    }
-    out->planned_nodes = start == INT64_MAX ? NULL : node_list(sched, &all, arena);
-    out->never = start == INT64_MAX && never_together(sched, jobs, count);
-    out->sentence = out->never
-                        ? "its components find no room beside each other, even on empty nodes"
-                        : out->sentence;
-    vec_done(&all.list);
-    booked_free(sched, of, count);
-    free(jobs);
-}
-
-static void ask_as(struct sched *sched, struct asked *asked, const JobOwner *owner,
-                   const JobSpec *spec)
-{
-    bool named = !str_is_empty(spec->account) && owner->user;
-    const struct assoc *assoc =
-        named ? state_assoc(sched->state, spec->account, owner->user, NULL) : NULL;
-
-    asked->tab.qos = str_is_empty(spec->qos) ? assoc ? assoc->default_qos : NULL
-                                             : state_qos(sched->state, spec->qos);
-    asked->jobs[0].tab = &asked->tab;
-}
-
-/* It would start now if others made room. */
-static void explain_preempting(struct sched *sched, const struct job *job, int64_t now_us,
-                               struct arena *arena, struct explanation *out)
-{
-    struct parts parts = { 0 };
-    id_list victims = { 0 };
-    struct str text = { 0 };
-    size_t partition;
-
-    sched->now_us = MAX(sched->now_us, now_us);
-    if (preempt_test(sched, job, &parts, &victims, &partition)) {
-        for (size_t i = 0; i < victims.len; i++)
-            str_addf(&text, "%s%u", i ? "," : "", victims.items[i]);
-        out->preempts = arena_strdup(arena, str_text(&text));
-        out->partition = job->shape->partitions[partition];
-        out->partition = arena_strdup(arena, out->partition);
-        out->planned_nodes = node_list(sched, &parts, arena);
-        out->planned_start_us = now_us;
-    }
-    str_done(&text);
-    vec_done(&parts.list);
-    vec_done(&victims);
-}
-
-int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const *specs,
-               size_t count, int64_t now_us, struct arena *arena, struct explanation *out,
-               struct err *err)
-{
-    struct asked asked = { .owner = { .uid = owner->uid,
-                                      .gid = owner->gid,
-                                      .user = owner->user,
-                                      .group = owner->group } };
-    int code = 0;
-
-    reading_all(sched);
-    asked.jobs = NEW_ARRAY(struct job, count);
-    for (size_t i = 0; i < count && code == 0; i++)
-        code = ask_for(sched, &asked, specs[i], err);
-    *out = (struct explanation){ 0 };
-    bool unusable = false;
-    for (size_t i = 0; i < count && code == 0 && !out->never; i++) {
-        *out = (struct explanation){ 0 };
-        explain_waiting(sched, &asked.jobs[count - 1 - i], now_us, arena, out);
-        out->unusable = unusable = unusable || out->unusable;
-    }
-    if (code == 0 && count == 1 && !out->never && !out->unusable &&
-        (!out->planned_start_us || out->planned_start_us > now_us + 1000000)) {
-        ask_as(sched, &asked, owner, specs[0]);
-        explain_preempting(sched, &asked.jobs[0], now_us, arena, out);
-    }
-    if (code == 0 && count > 1 && !out->never)
-        explain_together(sched, &asked, now_us, arena, out);
-    asked_done(&asked);
-    return code;
 }

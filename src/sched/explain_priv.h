@@ -23,6 +23,18 @@ void explain_kept(const struct sched *sched, const struct family *family, int64_
 /* The hosts that could run a part of it if they were empty; bitset_done() it. */
 void explain_hosts(const struct sched *sched, const struct family *family, struct bitset *out);
 
+/* ---- explain.c ---- */
+
+/* For a job that may start as soon as there is room. */
+void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
+                     struct arena *arena, struct explanation *out);
+/* Names of the hosts, each once. */
+const char *explain_node_list(const struct sched *sched, const struct parts *parts,
+                              struct arena *arena);
+/* They find no room beside each other, even on empty nodes. */
+bool explain_never_together(const struct sched *sched, const struct job *const *jobs,
+                            uint32_t count);
+
 /* ---- explain_jobs.c: which other jobs ---- */
 
 /* How many go before it in its partitions. `out`: the first of them in words. */

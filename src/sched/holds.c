@@ -92,6 +92,31 @@ void hold_drop(struct sched *sched, uint32_t job_id)
     sched->preempt_news = true;
 }
 
+int64_t hold_start_us(const struct sched *sched, const struct hold *hold)
+{
+    int64_t last = sched->now_us;
+
+    for (size_t i = hold->gone; i < hold->count; i++) {
+        const struct job *job = state_job(sched->state, hold->victims[i].id);
+        if (job && job->attempt == hold->victims[i].attempt && job->more)
+            last = MAX(last, job->more->preempt_end_us);
+    }
+    return last;
+}
+
+void hold_names(const struct sched *sched, const struct hold *hold, uint32_t component,
+                struct str *out)
+{
+    struct parts parts = { 0 };
+
+    for (size_t i = 0; i < hold->seat_count; i++) {
+        if (hold->seats[i].component == component)
+            vec_push(&parts.list, ((struct chosen){ hold->seats[i].host, hold->seats[i].take }));
+    }
+    parts_names(sched, &parts, out);
+    vec_done(&parts.list);
+}
+
 void holds_done(struct sched *sched)
 {
     vec_each (struct hold, hold, &sched->holds) {

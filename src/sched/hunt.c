@@ -76,7 +76,9 @@ static bool hunter_init(struct hunt *hunt, uint32_t at, uint32_t lane, struct or
     const struct pend *pend = at ? NULL : pend_find(sched, hunt->job->id);
     struct mask mask;
 
-    hunter->job = at ? state_job(sched->state, hunt->job->id + at) : hunt->job;
+    hunter->job = hunt->jobs ? hunt->jobs[at]
+                  : at       ? state_job(sched->state, hunt->job->id + at)
+                             : hunt->job;
     if (!hunter->job || !job_mask(sched, hunter->job, &mask))
         return false;
     hunter->own = !pend || !pend->class;
@@ -93,20 +95,34 @@ static bool hunter_init(struct hunt *hunt, uint32_t at, uint32_t lane, struct or
     return true;
 }
 
-bool hunt_open(struct hunt *hunt, struct sched *sched, const struct job *job, uint32_t lane,
-               const uint32_t *lanes)
+static bool open_all(struct hunt *hunt, uint32_t count, uint32_t lane, const uint32_t *lanes)
 {
-    const struct pend *pend = pend_find(sched, job->id);
+    const struct job *job = hunt->job;
+    const struct pend *pend = pend_find(hunt->sched, job->id);
     bool good = true;
 
-    *hunt = (struct hunt){ .sched = sched, .chase = &sched->chase, .job = job };
-    hunt->count = het_count(job);
+    hunt->chase = &hunt->sched->chase;
+    hunt->count = count;
     hunt->hunters = NEW_ARRAY(struct hunter, hunt->count);
     het_turns_init(&hunt->turns, hunt->count);
     for (uint32_t i = 0; i < hunt->count && good; i++)
         good = hunter_init(hunt, i, lanes ? lanes[i] : lane,
                            (struct order){ pend ? pend->rank : UINT64_MAX, job->id });
     return good;
+}
+
+bool hunt_open(struct hunt *hunt, struct sched *sched, const struct job *job, uint32_t lane,
+               const uint32_t *lanes)
+{
+    *hunt = (struct hunt){ .sched = sched, .job = job };
+    return open_all(hunt, het_count(job), lane, lanes);
+}
+
+bool hunt_open_asked(struct hunt *hunt, struct sched *sched, const struct job *const *jobs,
+                     uint32_t count, uint32_t lane)
+{
+    *hunt = (struct hunt){ .sched = sched, .job = jobs[0], .jobs = jobs };
+    return open_all(hunt, count, lane, NULL);
 }
 
 void hunt_close(struct hunt *hunt)

@@ -33,6 +33,7 @@ struct hunt {
     struct sched *sched;
     struct chase *chase; /* NULL: nobody is thought away */
     const struct job *job;
+    const struct job *const *jobs; /* its components, if nobody submitted it; else NULL */
     struct hunter *hunters;
     uint32_t count;
     struct side sides[SIDES_MOST];
@@ -48,6 +49,9 @@ struct hunt {
  */
 bool hunt_open(struct hunt *hunt, struct sched *sched, const struct job *job, uint32_t lane,
                const uint32_t *lanes);
+/* The same for a job that nobody submitted, of these components. */
+bool hunt_open_asked(struct hunt *hunt, struct sched *sched, const struct job *const *jobs,
+                     uint32_t count, uint32_t lane);
 void hunt_close(struct hunt *hunt);
 /* Who stands for all components of the job: the first, as long as it runs. */
 const struct job *hunt_stands_for(const struct sched *sched, const struct job *job);

@@ -16,7 +16,7 @@
 #include "sched/hunt_priv.h"
 
 /* Jobs of a partition that are looked at in one go, and tried in earnest; that are passed over at most. */
-enum { LOOK_MOST = 2048, TRY_MOST = 8, VAIN_MOST = 64, TEST_BUDGET = 4000 };
+enum { LOOK_MOST = 2048, TRY_MOST = 8, VAIN_MOST = 64 };
 
 /* ---- (1): who runs, by what decides who may preempt it ---- */
 
@@ -298,20 +298,36 @@ bool preempt_plan(struct sched *sched, unsigned *budget)
     return more;
 }
 
-bool preempt_test(struct sched *sched, const struct job *job, struct parts *parts, id_list *victims,
-                  size_t *partition)
+/* Of the first of them that names it. */
+static bool was_named(const struct sched *sched, const struct job *const *jobs, uint32_t count,
+                      const struct partition *partition)
 {
-    const struct need *needs = shape_needs(sched->state, job->shape);
+    for (uint32_t k = 0; k < count; k++) {
+        const struct need *needs = shape_needs(sched->state, jobs[k]->shape);
+        for (size_t i = 0; i < jobs[k]->shape->partition_count; i++) {
+            if (needs[i].partition == partition)
+                return true;
+        }
+    }
+    return false;
+}
 
+bool preempt_test(struct sched *sched, const struct job *const *jobs, uint32_t count,
+                  struct parts *parts, id_list *victims, const char **partition)
+{
     if (!sched->preempting || !has_any_prey(sched))
         return false;
-    for (size_t i = 0; i < job->shape->partition_count; i++) {
-        const struct partition *at = needs[i].partition;
-        if (!at || !needs[i].fits || !has_prey(sched, job, at) ||
-            !chase_test(sched, job, at->number, TEST_BUDGET, parts, victims))
-            continue;
-        *partition = i;
-        return true;
+    for (uint32_t k = 0; k < count; k++) {
+        const struct need *needs = shape_needs(sched->state, jobs[k]->shape);
+        for (size_t i = 0; i < jobs[k]->shape->partition_count; i++) {
+            const struct partition *at = needs[i].partition;
+            if (!at || !needs[i].fits || was_named(sched, jobs, k, at) ||
+                (count == 1 && !has_prey(sched, jobs[k], at)) ||
+                !chase_test(sched, jobs, count, at->number, parts, victims))
+                continue;
+            *partition = at->spec->name;
+            return true;
+        }
     }
     return false;
 }

@@ -457,6 +457,10 @@ struct hold {
 };
 const struct hold *hold_of(const struct sched *sched, uint32_t job_id);
 void hold_drop(struct sched *sched, uint32_t job_id);
+/* When all have gone at the latest, as far as is known; and where the component is to be. */
+int64_t hold_start_us(const struct sched *sched, const struct hold *hold);
+void hold_names(const struct sched *sched, const struct hold *hold, uint32_t component,
+                struct str *out);
 bool hold_waits_for(const struct sched *sched, uint32_t victim);
 void holds_done(struct sched *sched);
 /* What the job's hold keeps of limits does not count (-1), and does again (1). */
@@ -516,12 +520,13 @@ bool chase_suits(struct sched *sched, const struct job *job, uint32_t lane,
 enum chase_result { CHASE_GOES_ON, CHASE_IN_VAIN, CHASE_NAMED };
 enum chase_result chase_on(struct sched *sched, unsigned *budget);
 typedef VEC(uint32_t) id_list;
-/* Who would have to go for a job that nobody submitted, and where it would be; nothing is changed. */
-bool chase_test(struct sched *sched, const struct job *job, uint32_t lane, unsigned budget,
+/* Who would have to go for a job that nobody submitted, of these components, and where they would be; nothing is
+ * changed. */
+bool chase_test(struct sched *sched, const struct job *const *jobs, uint32_t count, uint32_t lane,
                 struct parts *parts, id_list *victims);
-/* The same in the first of its partitions where it helps; its number goes into *partition. preempt.c */
-bool preempt_test(struct sched *sched, const struct job *job, struct parts *parts, id_list *victims,
-                  size_t *partition);
+/* The same in the first of its partitions where it helps: *partition. preempt.c */
+bool preempt_test(struct sched *sched, const struct job *const *jobs, uint32_t count,
+                  struct parts *parts, id_list *victims, const char **partition);
 /* Where the components of the job fit now, on the seats that are held, over what is booked behind the order; NULL:
  * they do not. To be freed. */
 struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over);

@@ -34,6 +34,11 @@ run sbatch --test-only -q urgent -w n2 -n 1 --wrap true
 like 'one node: who is there' "$code $err" "on nodes n2.*sbatch:   Preempts: $two\$"
 run srun --test-only -q urgent -w n1 -n 1 true
 like 'srun says it too' "$err" "srun:   Preempts: $one\$"
+run sbatch --test-only -q urgent -N1 --exclusive : -q urgent -N1 --exclusive --wrap true
+like 'all components: both make room' "$code $err" "on nodes n\[1-2\].*sbatch:   Preempts: ($one,$two|$two,$one)\$"
+ok 'they would start at once' soon "$err"
+run sbatch --test-only -q urgent -N1 --exclusive : -q low -N1 --exclusive --wrap true
+unlike 'one of them may send nobody away' "$err" 'Preempts'
 run sbatch --test-only -q low -N2 --exclusive --wrap true
 unlike 'who may send nobody away' "$err" 'Preempts'
 not_ok 'starts later' soon "$err"

@@ -417,6 +417,25 @@ static void who_is_not_needed_any_more_stays(void **state)
     rig_free(rig);
 }
 
+/* All components would start now because others made room; nobody goes for a question. */
+static void a_question_counts_on_preemption(void **state)
+{
+    struct rig *rig = rig_new(TIERS("REQUEUE"));
+    uint32_t ids[ARRAY_LEN(all)];
+
+    (void)state;
+    fill(rig, "ex", all, ARRAY_LEN(all), ids);
+    assert_int_equal(rig_test(rig, "p=high N=2 ex : p=high gres=gpu:4"), rig->now_us);
+    assert_int_equal(rig_test(rig, "p=high N=4 ex : p=high N=2 ex"), rig->now_us);
+    /* For one of them nobody goes. */
+    assert_true(rig_test(rig, "p=high N=2 ex : N=2 ex t=60") != rig->now_us);
+    assert_true(rig_test(rig, "N=2 ex t=60 : N=2 ex t=60") != rig->now_us);
+    assert_int_equal(rig_test(rig, "p=high N=4 ex : p=high N=3 ex"), INT64_MAX); /* there are six */
+    assert_int_equal(rig_plan(rig), 0);
+    assert_int_equal(rig->preempts, 0);
+    rig_free(rig);
+}
+
 /* ---- any history ---- */
 
 static int64_t last_start_us[1000]; /* by job */
@@ -548,6 +567,7 @@ int main(void)
         cmocka_unit_test(not_when_licences_are_there_for_a_part_of_it),
         cmocka_unit_test(many_are_told_some_at_a_time),
         cmocka_unit_test(who_is_not_needed_any_more_stays),
+        cmocka_unit_test(a_question_counts_on_preemption),
         cmocka_unit_test(random_histories),
     };
 

@@ -192,6 +192,13 @@ static void grace_is_given(void **state)
     assert_int_equal(rig->preempts, 1);
     assert_int_equal(signals_of(rig, SIGCONT), 1);
     assert_int_equal(signals_of(rig, SIGTERM), 1);
+    /* It is known when it starts, and where. */
+    const struct job *told = rig_job(rig, low), *waits = rig_job(rig, high);
+    struct str names = { 0 };
+    assert_int_equal(sched_planned_start(rig->sched, waits), told->more->preempt_end_us);
+    sched_planned_nodes(rig->sched, waits, &names);
+    assert_string_equal(str_text(&names), told->run->parts[0].name);
+    str_done(&names);
     rig_wait(rig, 60);
     rig_plan(rig);
     assert_true(rig_runs(rig, low)); /* it saves its work */
@@ -414,6 +421,24 @@ static void a_question_counts_on_preemption(void **state)
     rig_free(rig);
 }
 
+/* Of very many nodes all are asked, by who has the time. */
+static void a_question_is_answered_on_many_nodes(void **state)
+{
+    struct rig *rig =
+        rig_new(CLUSTER "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n"
+                        "[[nodes]]\nnames = \"n[1-700]\"\ncpus = 8\nmemory_mb = 8000\n" LANES);
+
+    (void)state;
+    rig->check = false;
+    assert_int_not_equal(rig_submit(rig, "N=700 ex"), 0);
+    assert_int_equal(rig_plan(rig), 1);
+    sched_take_time(rig->sched);
+    assert_int_equal(rig_test(rig, "p=high c=8"), rig->now_us);
+    assert_int_equal(rig_test(rig, "p=high N=700 ex"), rig->now_us);
+    assert_true(rig_test(rig, "c=8") != rig->now_us);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_suspended_job_can_be_ended),
         cmocka_unit_test(qos_preempt_those_they_name),
         cmocka_unit_test(a_question_counts_on_preemption),
+        cmocka_unit_test(a_question_is_answered_on_many_nodes),
         cmocka_unit_test(of_several_partitions_the_higher_is_taken),
         cmocka_unit_test(room_is_made_for_the_partition_that_may),
         cmocka_unit_test(random_histories),
