@@ -149,13 +149,34 @@ static uint64_t apart_cpus(const struct need *need, const struct node *node, uin
     return (tasks + per_core - 1) / per_core * threads;
 }
 
+uint32_t fit_socket_cpus(const struct shape *shape, const struct need *need,
+                         const struct node *node, uint32_t tasks)
+{
+    uint64_t cpus = (uint64_t)tasks * task_cpus(shape, node);
+
+    return whole_cores(need, node,
+                       MAX(cpus, apart_cpus(need, node, tasks, task_cpus(shape, node))));
+}
+
+/* With so many tasks on a socket, its cores are given whole. */
+static uint64_t cpus_by_socket(const struct shape *shape, const struct need *need,
+                               const struct node *node, uint32_t tasks)
+{
+    uint32_t most = shape->tasks_per_socket;
+
+    return most ? (uint64_t)(tasks / most) * fit_socket_cpus(shape, need, node, most) +
+                      fit_socket_cpus(shape, need, node, tasks % most)
+                : 0;
+}
+
 static uint32_t cpus_for(const struct shape *shape, const struct need *need,
                          const struct node *node, uint32_t before, uint32_t tasks)
 {
     uint64_t cpus = (uint64_t)(shape->overcommit ? 1 : tasks) * task_cpus(shape, node);
 
     if (!shape->overcommit)
-        cpus = MAX(cpus, apart_cpus(need, node, tasks, task_cpus(shape, node)));
+        cpus = MAX(MAX(cpus, apart_cpus(need, node, tasks, task_cpus(shape, node))),
+                   cpus_by_socket(shape, need, node, tasks));
     cpus = MAX(cpus, shape->min_cpus_per_node);
     cpus = MAX(cpus, gpus_for(shape, before, tasks) * need->cpus_per_gpu);
     return whole_cores(need, node, cpus); /* (1) */

@@ -160,6 +160,10 @@ struct take {
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
               const struct room *room, uint32_t before, uint32_t tasks, struct take *out);
 
+/* CPUs of a socket that so many tasks there take. */
+uint32_t fit_socket_cpus(const struct shape *shape, const struct need *need,
+                         const struct node *node, uint32_t tasks);
+
 bool gres_matches(const struct shape_gres *want, const struct node_gres *have);
 
 /* The most CPUs that are near so many devices, whoever is there; UINT32_MAX: not known. near.c */

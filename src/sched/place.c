@@ -140,6 +140,8 @@ static uint32_t ask_tasks(struct chooser *c, uint32_t number, struct room_at *at
         tasks = lone_tasks(c, host, tasks);
     if (tasks && c->family->by_socket && !sockets_suit(c, host, NULL))
         return 0;
+    if (tasks && view->start_us <= view->now_us && !view->without)
+        tasks = pick_socket_tasks(host, c->shape, c->need, tasks);
     return tasks && c->need->bound ? bound_tasks(c, host, &room, tasks) : tasks;
 }
 

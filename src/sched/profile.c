@@ -220,7 +220,7 @@ static bool stage_is_due(const struct question *q, const struct need *need, bool
     /* Not in equal shares, not on one host, or not when each of the hosts has it first. */
     bool uneven = shape->max_nodes > 1 && (share > 1 || shape->min_nodes > 1);
     /* What is free first may be in the wrong places. */
-    return uneven || q->family->by_socket || need->bound;
+    return uneven || q->family->by_socket || need->bound || shape->tasks_per_socket;
 }
 
 static int64_t start_in(const struct question *q, struct parts *parts)

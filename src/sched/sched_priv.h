@@ -251,6 +251,9 @@ bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share);
  */
 void pick(const struct host *host, const struct shape *shape, const struct need *need,
           const struct take *take, struct claim *claim);
+/* Of so many tasks, those that find CPUs with no more on a socket than may be there. pick_cpus.c */
+uint32_t pick_socket_tasks(const struct host *host, const struct shape *shape,
+                           const struct need *need, uint32_t tasks);
 /* Devices that nobody has or is about to get; no words where they are only counted. */
 void host_unused(const struct host *host, size_t gres, struct bitset *out);
 

@@ -444,6 +444,41 @@ static void what_the_named_nodes_could_never_run_is_refused(void **state)
     rig_free(rig);
 }
 
+static void so_many_tasks_on_a_socket(void **state)
+{
+    struct rig *rig =
+        rig_new("cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n"
+                "[[nodes]]\nnames = \"a[1-2]\"\n" SOCKETS
+                "[[nodes]]\nnames = \"t1\"\ncpus = 16\nsockets = 2\ncores_per_socket = 4\n"
+                "threads_per_core = 2\nmemory_mb = 8000\ngres = [\"gpu:2\"]\n" MAIN);
+    uint32_t job = rig_submit(rig, "N=1-1 n=4 tps=2 w=a1");
+
+    (void)state;
+    rig->check = true;
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, job), "a1:0-1,4-5");
+    assert_int_equal(rig_submit(rig, "N=1-1 n=5 tps=2"), 0);
+    /* Of three CPUs that are free on each socket two are for it. */
+    uint32_t large = rig_submit(rig, "N=1-1 n=2 c=2 tps=1 w=a1");
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, large), "a1:2-3,6-7");
+    rig_end(rig, large);
+    uint32_t small = rig_submit(rig, "N=1-1 n=1 w=a1"), next;
+    assert_int_equal(rig_plan(rig), 1);
+    next = rig_submit(rig, "N=1-1 n=2 c=2 tps=1 w=a1"); /* three are free, on one socket one */
+    assert_int_equal(rig_plan(rig), 0);
+    rig_end(rig, small);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(rig_where(rig, next), "a1:2-3,6-7");
+    /* Cores are given whole, to tasks of each socket. */
+    uint32_t pairs = rig_submit(rig, "N=1-1 n=4 tps=2 w=t1");
+    uint32_t ones = rig_submit(rig, "N=1-1 n=2 tps=1 w=t1");
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, pairs), "t1:0-1,8-9");
+    assert_string_equal(rig_where(rig, ones), "t1:2-3,10-11");
+    rig_free(rig);
+}
+
 /* ---- topology ---- */
 
 #define TREE                                                \
@@ -611,10 +646,10 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(a_waiting_job_asks_for_others), UNIT(one_licence_or_another),
           UNIT(cores_are_left_to_the_system), UNIT(what_a_node_keeps_is_part_of_what_is_left),
           UNIT(named_cpus_are_left_to_the_system), UNIT(tasks_bring_what_they_need),
-          UNIT(the_same_licence_again), UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly),
-          UNIT(whole_sockets), UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node),
-          UNIT(the_fewest_switches), UNIT(a_job_waits_for_few_switches),
-          UNIT(roomier_nodes_than_those_liked_best),
+          UNIT(the_same_licence_again), UNIT(so_many_tasks_on_a_socket),
+          UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
+          UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
+          UNIT(a_job_waits_for_few_switches), UNIT(roomier_nodes_than_those_liked_best),
           UNIT(what_the_named_nodes_could_never_run_is_refused), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
           UNIT(the_shortest_run_of_neighbours))
