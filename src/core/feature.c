@@ -109,13 +109,7 @@ bool feature_match(const char *text, const struct node *node)
 
 bool feature_same(const struct node *a, const struct node *b)
 {
-    if (a->spec->n_features != b->spec->n_features)
-        return false;
-    for (size_t i = 0; i < a->spec->n_features; i++) {
-        if (strcmp(a->spec->features[i], b->spec->features[i]) != 0)
-            return false;
-    }
-    return true;
+    return a->features_hash == b->features_hash;
 }
 
 bool feature_match_next(const char *text, const struct node *node, struct feature_last *last)
@@ -272,13 +266,23 @@ unsigned features_groups(const struct features *features, const struct node *nod
     return groups;
 }
 
-bool features_could(const struct features *features, uint32_t nodes, const struct node *node)
+static bool could(const struct features *features, uint32_t nodes, const struct node *node,
+                  unsigned *groups)
 {
+    *groups = 0;
     if (features->plain && !feature_match(features->plain, node))
         return false;
     if (!features->group_count || (!features->one_of && features->total < nodes))
         return true;
-    return features_groups(features, node) != 0;
+    *groups = features_groups(features, node);
+    return *groups != 0;
+}
+
+bool features_could(const struct features *features, uint32_t nodes, const struct node *node)
+{
+    unsigned groups;
+
+    return could(features, nodes, node, &groups);
 }
 
 bool features_could_next(const struct features *features, uint32_t nodes, const struct node *node,
@@ -287,7 +291,7 @@ bool features_could_next(const struct features *features, uint32_t nodes, const 
     if (!features->plain && !features->group_count)
         return true;
     if (!last->node || !feature_same(last->node, node))
-        last->answer = features_could(features, nodes, node);
+        last->answer = could(features, nodes, node, &last->groups);
     last->node = node;
     return last->answer;
 }

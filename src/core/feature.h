@@ -59,6 +59,7 @@ bool feature_match(const char *text, const struct node *node);
 struct feature_last {
     const struct node *node; /* NULL: none was asked */
     bool answer;
+    unsigned groups; /* of features_could_next(): of "[a|b]", those it matches */
 };
 bool feature_match_next(const char *text, const struct node *node, struct feature_last *last);
 bool features_could_next(const struct features *features, uint32_t nodes, const struct node *node,

@@ -194,18 +194,16 @@ static bool enough_counted(const struct state *state, const struct shape *shape,
 }
 
 /* Is one of the alternatives on enough nodes? */
-static unsigned enough_alike(const struct state *state, const struct shape *shape,
-                             const struct need *need, const uint32_t *tasks, size_t listed)
+static unsigned enough_alike(const struct shape *shape, const struct need *need,
+                             const uint32_t *tasks, size_t listed)
 {
     uint32_t *some = NEW_ARRAY(uint32_t, need->node_count + 1);
     unsigned least = 0;
 
     for (size_t g = 0; g < shape->features.group_count; g++) {
         size_t count = 0, at = 0;
-        struct feature_last last = { 0 };
         bitset_each (number, &need->nodes) {
-            if (feature_match_next(shape->features.groups[g].text, state->nodes.items[number],
-                                   &last))
+            if (bitset_has(&need->alike[g], number))
                 some[count++] = tasks[at];
             at++;
         }
@@ -221,7 +219,7 @@ static unsigned whole_job_fits(const struct state *state, const struct shape *sh
                                const struct need *need, uint32_t *tasks, size_t listed)
 {
     if (shape->features.one_of)
-        return enough_alike(state, shape, need, tasks, listed);
+        return enough_alike(shape, need, tasks, listed);
     if (shape->features.group_count && !enough_counted(state, shape, need))
         return 0;
     return enough_nodes(shape, tasks, need->node_count, listed);
@@ -233,8 +231,13 @@ static void work_out(const struct state *state, const struct shape *shape, struc
     struct alike alike = { 0 };
     uint32_t *tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1);
     size_t count = 0, missing = 0;
+    size_t groups = shape->features.one_of ? shape->features.group_count : 0;
 
     bitset_init(&need->nodes, state->nodes.len);
+    if (groups)
+        need->alike = NEW_ARRAY(struct bitset, groups);
+    for (size_t g = 0; g < groups; g++)
+        bitset_init(&need->alike[g], state->nodes.len);
     if (shape->nodelist && state_node_set(state, shape->nodelist, &listed, NULL) < 0)
         missing = 1;
     if (shape->exclude)
@@ -257,6 +260,10 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         if (able) {
             bitset_add(&need->nodes, number);
             tasks[count++] = tasks_of(able, listed.words && bitset_has(&listed, number));
+            for (size_t g = 0; g < groups; g++) {
+                if (alike.features.groups >> g & 1)
+                    bitset_add(&need->alike[g], number);
+            }
         }
     }
     if (listed.words && !bitset_within(&listed, &need->nodes))

@@ -77,6 +77,7 @@ struct node {
     uint64_t spec_hash, found_hash;
     uint64_t built_hash; /* of its amounts and where its devices are */
     uint64_t conf_hash;  /* of the spec that the configuration gives it */
+    uint64_t features_hash;
     uint64_t hash;
 };
 

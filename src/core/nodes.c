@@ -52,6 +52,15 @@ void node_free(struct node *node)
     free(node);
 }
 
+static uint64_t features_hash(const NodeSpec *spec)
+{
+    uint64_t hash = spec->n_features;
+
+    for (size_t i = 0; i < spec->n_features; i++)
+        hash = hash_bytes(spec->features[i], strlen(spec->features[i]) + 1, hash);
+    return hash;
+}
+
 void node_set_spec(struct node *node, const NodeSpec *spec)
 {
     NodeSpec *copy = pb_copy(spec);
@@ -59,6 +68,7 @@ void node_set_spec(struct node *node, const NodeSpec *spec)
     pb_free(node->spec);
     node->spec = copy;
     node->spec_hash = message_hash(&copy->base, 0);
+    node->features_hash = features_hash(copy);
 }
 
 void node_set_found(struct node *node, const NodeInventory *found)

@@ -342,8 +342,13 @@ struct shape *shape_parse(const struct state *state, const JobSpec *spec, struct
 
 void needs_free(struct shape *shape)
 {
-    for (size_t i = 0; shape->needs && i < shape->partition_count; i++)
-        bitset_done(&shape->needs[i].nodes);
+    for (size_t i = 0; shape->needs && i < shape->partition_count; i++) {
+        struct need *need = &shape->needs[i];
+        bitset_done(&need->nodes);
+        for (size_t g = 0; need->alike && g < shape->features.group_count; g++)
+            bitset_done(&need->alike[g]);
+        free(need->alike);
+    }
     free(shape->needs);
     free(shape->tres);
     shape->needs = NULL;

@@ -35,6 +35,7 @@ struct shape_licence {
 struct need {
     const struct partition *partition; /* NULL: there is none of that name any more */
     struct bitset nodes;               /* that could run a part of the job if they were empty */
+    struct bitset *alike; /* where all are to agree on a feature: those of each group; else NULL */
     unsigned node_count;
     unsigned least_nodes; /* the fewest of them that could run the whole job */
     bool fits;            /* all these nodes, empty, could run the whole job */

@@ -20,7 +20,7 @@ struct rule {
     const struct bitset *within; /* of the reservation; NULL: anywhere */
     const struct features *sets; /* counts that the set must have */
     struct bitset each;          /* with the features that every host is to have; empty: all */
-    struct bitset alike;         /* and with those that are tried; both are of sched->featured */
+    struct bitset alike;         /* and with those that are tried; of sched->featured or the need */
 };
 
 /* Candidates in order: by kind, by tasks, by what the host has left, by number. */
@@ -278,7 +278,9 @@ static bool try_with(struct chooser *c, struct rule rule, const struct features 
         return try_rule(c, &rule);
     }
     for (size_t i = 0; i < sets->group_count; i++) {
-        rule.alike = featured(c->sched, sets->groups[i].text);
+        rule.alike = sets == &c->shape->features && c->need->alike
+                         ? c->need->alike[i]
+                         : featured(c->sched, sets->groups[i].text);
         if (try_rule(c, &rule))
             return true;
     }

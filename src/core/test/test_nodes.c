@@ -466,6 +466,44 @@ static void features_and_weights_can_be_changed(void **unused)
     fix_free(fix);
 }
 
+static enum err_code give_features(struct fix *fix, const char *node, char **features, size_t count)
+{
+    Command cmd = COMMAND__INIT;
+    CmdUpdateNode msg = CMD_UPDATE_NODE__INIT;
+    NodeSpec change = NODE_SPEC__INIT;
+    char *name = (char *)(uintptr_t)node;
+
+    change.n_features = count;
+    change.features = features;
+    msg.n_nodes = 1;
+    msg.nodes = &name;
+    msg.change = &change;
+    cmd.what_case = COMMAND__WHAT_UPDATE_NODE;
+    cmd.update_node = &msg;
+    return fix_apply(fix, &cmd);
+}
+
+/* What was found of a shape is found anew when a node has other features. */
+static void nodes_that_are_to_agree_follow_their_features(void **unused)
+{
+    struct fix *fix = fix_new(2);
+    char *both[] = { (char *)"fast", (char *)"slow" };
+    JobSpec spec = fix_spec();
+
+    assert_int_equal(give_features(fix, "n1", both, 1), ERR_OK);
+    assert_int_equal(give_features(fix, "n2", both + 1, 1), ERR_OK);
+    assert_false(feature_same(get(fix, "n1"), get(fix, "n2")));
+    spec.features = (char *)"[fast|slow]";
+    PUT(&spec, min_nodes, 2);
+    assert_int_equal(fix_submit(fix, &spec), 0);
+    assert_int_equal(give_features(fix, "n2", both, 2), ERR_OK);
+    assert_false(feature_same(get(fix, "n1"), get(fix, "n2")));
+    assert_int_not_equal(fix_submit(fix, &spec), 0);
+    assert_int_equal(give_features(fix, "n1", both, 2), ERR_OK);
+    assert_true(feature_same(get(fix, "n1"), get(fix, "n2")));
+    fix_free(fix);
+}
+
 static void devices_are_given_one_by_one(void **unused)
 {
     struct fix *fix = fix_new(2);
@@ -550,4 +588,5 @@ UNIT_MAIN(UNIT(words_of_scontrol), UNIT(reasons_say_who_and_when),
           UNIT(a_running_job_gives_up_nodes), UNIT(down_by_hand_ends_jobs_and_tells_the_node),
           UNIT(who_comes_back_by_itself), UNIT(a_reboot_is_seen_by_its_boot_id),
           UNIT(less_than_configured_is_drained), UNIT(features_and_weights_can_be_changed),
-          UNIT(devices_are_given_one_by_one), UNIT(keys_are_kept))
+          UNIT(nodes_that_are_to_agree_follow_their_features), UNIT(devices_are_given_one_by_one),
+          UNIT(keys_are_kept))
