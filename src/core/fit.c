@@ -18,15 +18,16 @@ bool gres_matches(const struct shape_gres *want, const struct node_gres *have)
     return str_eq(want->name, have->name) && (!want->type || str_eq(want->type, have->type));
 }
 
-/* Of all types together; a request without a type may take from several. */
+/* Of all types together; a request without a type may take from several. Shares are of one device. */
 static uint64_t gres_room(const struct shape_gres *want, const struct node *node,
                           const struct room *room)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < node->gres_count; i++) {
-        if (gres_matches(want, &node->gres[i]))
-            sum += room->gres[i];
+        if (!gres_matches(want, &node->gres[i]))
+            continue;
+        sum = node->gres[i].base_at ? MAX(sum, room->gres[i]) : sum + room->gres[i];
     }
     return sum;
 }
@@ -261,6 +262,8 @@ static void take_gres(const struct shape *shape, const struct need *need, const 
         for (size_t g = 0; g < node->gres_count && g < TAKE_GRES && want; g++) {
             if (!gres_matches(&shape->gres[i], &node->gres[g]))
                 continue;
+            if (node->gres[g].base_at && !lone && room->gres[g] < want)
+                continue; /* of a device of another type */
             uint64_t some = MIN(want, room->gres[g] - MIN(out->gres[g], room->gres[g]));
             if (lone) {
                 some = want; /* room is that of one device */

@@ -110,16 +110,59 @@ static void find_base(struct node *node, struct node_gres *gres)
         bitset_init(&base->lent, base->total);
 }
 
+static struct node_gres *add_gres(struct node *node, const char *name, const char *type,
+                                  uint64_t total)
+{
+    struct node_gres *gres = &node->gres[node->gres_count++];
+
+    gres->name = name ? name : "";
+    gres->type = str_is_empty(type) ? NULL : type;
+    gres->total = total;
+    return gres;
+}
+
+static bool is_shared(const GresInventory *gres)
+{
+    return gres->shared || str_eq(gres->name, "shard") || str_eq(gres->name, "mps");
+}
+
+/* GPUs of several types share out what is of none: each as much, and what is left over is of none. */
+static bool share_out(struct node *node, const GresInventory *shares, GresInventory **from,
+                      size_t count)
+{
+    uint64_t devices = 0, all = shares->has_count ? shares->count : 1;
+    size_t kinds = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!str_eq(from[i]->name, "gpu") || is_shared(from[i]))
+            continue;
+        if (str_is_empty(from[i]->type))
+            return false;
+        devices += from[i]->has_count ? from[i]->count : 1;
+        kinds++;
+    }
+    if (!str_is_empty(shares->type) || kinds < 2 || all < devices ||
+        node->gres_count + kinds > TAKE_GRES)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(from[i]->name, "gpu") && !is_shared(from[i]))
+            add_gres(node, shares->name, from[i]->type,
+                     all / devices * (from[i]->has_count ? from[i]->count : 1))
+                ->shared = true;
+    }
+    return true;
+}
+
 static void take_gres(struct node *node, GresInventory **from, size_t count)
 {
-    node->gres_count = MIN(count, (size_t)TAKE_GRES);
-    node->gres = count ? NEW_ARRAY(struct node_gres, node->gres_count) : NULL;
-    for (size_t i = 0; i < node->gres_count; i++) {
-        struct node_gres *gres = &node->gres[i];
-        gres->name = from[i]->name ? from[i]->name : "";
-        gres->type = str_is_empty(from[i]->type) ? NULL : from[i]->type;
-        gres->total = from[i]->has_count ? from[i]->count : 1;
-        gres->shared = from[i]->shared || str_eq(gres->name, "shard") || str_eq(gres->name, "mps");
+    node->gres_count = 0;
+    node->gres = count ? NEW_ARRAY(struct node_gres, TAKE_GRES) : NULL;
+    for (size_t i = 0; i < count && node->gres_count < TAKE_GRES; i++) {
+        if (is_shared(from[i]) && share_out(node, from[i], from, count))
+            continue;
+        struct node_gres *gres =
+            add_gres(node, from[i]->name, from[i]->type, from[i]->has_count ? from[i]->count : 1);
+        gres->shared = is_shared(from[i]);
         if (!gres->shared && gres->total && gres->total <= LIMIT_GRES_PER_NODE)
             bitset_init(&gres->index, gres->total);
     }

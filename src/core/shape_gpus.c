@@ -33,6 +33,17 @@ static bool has_gpus(const struct shape *shape)
     return any;
 }
 
+/* A device is given whole or in shares. */
+static bool has_both(const struct shape *shape)
+{
+    bool shares = false;
+
+    for (size_t i = 0; i < shape->gres_count; i++)
+        shares =
+            shares || str_eq(shape->gres[i].name, "shard") || str_eq(shape->gres[i].name, "mps");
+    return shares && has_gpus(shape);
+}
+
 static void drop_gres(struct shape *shape, struct shape_gres *gres)
 {
     size_t at = (size_t)(gres - shape->gres);
@@ -172,6 +183,8 @@ int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks,
         return refuse(err, "--cpus-per-gpu and --cpus-per-task exclude each other");
     if (spec->mem_per_gpu_mb && !spec->ntasks_per_gpu && !has_gpus(shape))
         return refuse(err, "--mem-per-gpu is given, but no GPU is asked for");
+    if (has_both(shape))
+        return refuse(err, "whole GPUs and shares of GPUs (shard, mps) exclude each other");
     int code = tasks_of_gpus(shape, spec, tasks, err);
     if (code == 0)
         code = gpus_of_sockets(shape, spec, err);

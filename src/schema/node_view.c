@@ -176,18 +176,21 @@ void node_add_gres_used(struct str *out, const Node *node)
     GresInventory *const *gres = node_gres(node, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const GresAlloc *used = NULL;
+        const char *index = NULL;
+        uint64_t used = 0;
 
-        for (size_t k = 0; k < status->n_alloc_gres && !used; k++) {
-            if (str_eq(status->alloc_gres[k]->name, gres[i]->name) &&
-                str_eq(status->alloc_gres[k]->type, gres[i]->type))
-                used = status->alloc_gres[k];
+        for (size_t k = 0; k < status->n_alloc_gres; k++) {
+            const GresAlloc *one = status->alloc_gres[k];
+            bool same = str_eq(one->type, gres[i]->type);
+            if (!str_eq(one->name, gres[i]->name) || (!same && !str_is_empty(gres[i]->type)))
+                continue; /* what is of no type may be given as of one */
+            used += one->count;
+            index = same && !str_is_empty(one->index) ? one->index : index;
         }
         str_addf(out, "%s%s", i ? "," : "", gres[i]->name ? gres[i]->name : "");
         if (!str_is_empty(gres[i]->type))
             str_addf(out, ":%s", gres[i]->type);
-        str_addf(out, ":%llu(IDX:%s)", used ? (unsigned long long)used->count : 0,
-                 used && !str_is_empty(used->index) ? used->index : "N/A");
+        str_addf(out, ":%llu(IDX:%s)", (unsigned long long)used, index ? index : "N/A");
     }
 }
 

@@ -18,6 +18,11 @@ names = "g1"
 cpus = 16
 memory_mb = 8000
 gres = ["gpu:a100_1g.10gb:4", "gpu:a100_3g.40gb:1"]
+[[nodes]]
+names = "x1"
+cpus = 16
+memory_mb = 8000
+gres = ["gpu:h100:2", "gpu:h100_1g.12gb:2", "shard:11"]
 CONF
 given() { wait_for 20 job_is "$1" RUNNING && scontrol -d show job "$1" | grep -o 'GRES=[^ ]*(IDX[^ ]*' | tr -d '\n'; }
 
@@ -33,6 +38,23 @@ is "mps: one has less" "$(given "$small")" 'GRES=mps:40(IDX:1)'
 drop "$half" "$more" "$none" "$small"
 sbatch -W -o mps.out --gres=mps:25 --wrap 'echo "$CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"' >/dev/null
 is "mps: what the job sees" "$(cat mps.out)" '0 25'
+run sbatch --gres=gpu:1,shard:1 --wrap true
+like "whole ones and shares" "$code $err" '^1 .*whole GPUs and shares of GPUs \(shard, mps\) exclude each other'
+
+# shares of GPUs of two types: two of each, three are of none
+both=$(sub -w x1 --gres=gpu:h100:2)
+is "whole ones of a type" "$(given "$both")" 'GRES=gpu:h100:2(IDX:0-1)'
+one=$(sub -w x1 --gres=shard:2) two=$(sub -w x1 --gres=shard:1) more=$(sub -w x1 --gres=shard:2)
+is "shares are of the other type" "$(given "$one") $(given "$two")" 'GRES=shard:h100_1g.12gb:2(IDX:0) GRES=shard:h100_1g.12gb:1(IDX:1)'
+ok "and there are no more" waits "$more" Resources
+like "all are counted" "$(scontrol -d show node x1)" 'GresUsed=gpu:h100:2\(IDX:0-1\),gpu:h100_1g.12gb:0\(IDX:N/A\),shard:3\(IDX:N/A\)'
+whole=$(sub -w x1 --gres=gpu:h100_1g.12gb:1)
+ok "nor is one given whole of which there are shares" wait_for 20 eval '[[ $(squeue -h -j '"$whole"' -o %r) =~ ^(Resources|Priority)$ ]]'
+drop "$both"
+is "until others are free" "$(given "$more")" 'GRES=shard:h100:2(IDX:0)'
+drop "$one" "$two" "$more" "$whole"
+run sbatch -w x1 --gres=shard:3 --wrap true
+like "more than one GPU has" "$code $err" '^1 .*at most 2 shard, and 3 are needed on one'
 run sbatch --gres=mps:101 --wrap true
 like "mps: more than a GPU" "$code $err" '^1 .*Requested node configuration is not available'
 
