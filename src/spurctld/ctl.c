@@ -188,13 +188,12 @@ void ctl_free(struct ctl *ctl)
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     ctl_many_gone(ctl);
-    ctl_reports_gone(ctl);
+    ctl_proposals_gone(ctl);
     ctl_inventory_gone(ctl);
     vec_done(&ctl->readings);
     while (ctl->asides.len)
         ctl_aside_drop(ctl->asides.items[0]);
     vec_done(&ctl->asides);
-    vec_done(&ctl->queue);
     str_done(&ctl->packed);
     str_done(&ctl->launched.bytes);
     str_done(&ctl->journal_record);

@@ -302,7 +302,7 @@ void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
     agent->hello = hello_copy(hello);
     up.node = agent->name;
     up.found = hello->found;
-    ctl_propose(ctl, &command, node_up_done, mem_strdup(agent->name));
+    ctl_propose_own(ctl, &command, node_up_done, mem_strdup(agent->name));
 }
 
 static bool is_same(const NodeInventory *a, const NodeInventory *b)

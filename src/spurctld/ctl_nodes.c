@@ -156,7 +156,7 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
     down.unstarted = ctl_unstarted(ctl, node, INT64_MIN, &down.n_unstarted);
     log_warn("node.down", "node=%s host_answers=%d jobs_lost=%d lease_over=%d", agent->name,
              agent->host_answers, lost, lease_over);
-    ctl_propose(ctl, &command, down_done, mem_strdup(agent->name));
+    ctl_propose_own(ctl, &command, down_done, mem_strdup(agent->name));
     free(down.unstarted);
     if (!lost)
         ctl_fence_start(ctl, agent);

@@ -22,6 +22,7 @@ typedef void ctl_done_fn(struct ctl *ctl, void *arg, const struct events *events
 struct proposal {
     ctl_done_fn *done; /* may be NULL */
     void *arg;
+    bool own; /* nobody outside waits for it */
 };
 
 enum { TELL_CONTROLLERS = 1, TELL_CONFIG = 2 };
@@ -190,6 +191,9 @@ static inline int64_t ctl_busy_us(const struct ctl *ctl)
 
 /* Gives the command to the log; `done` comes after it is applied. Stamps time_us. */
 void ctl_propose(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg);
+/* The same, when arg is memory that done frees: it is called at the end of ctl too if it was not until then. */
+void ctl_propose_own(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg);
+void ctl_proposals_gone(struct ctl *ctl);
 void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
                           uint32_t count, ctl_done_fn *done, void *arg);
 /* As ctl_propose, for those outside of ctl. */
@@ -297,8 +301,6 @@ void ctl_tell(struct ctl *ctl, struct agent *agent); /* what it has yet to hear,
 void ctl_tell_timer(struct ctl *ctl);
 
 /* ---- ctl_reports.c ---- */
-/* At the end: those whose command is under way and that nobody hears of any more. */
-void ctl_reports_gone(struct ctl *ctl);
 size_t ctl_part_of(const struct job *job, const char *node); /* its count when it has none there */
 void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node);
 

@@ -59,8 +59,8 @@ static void stamp(struct ctl *ctl, Command *command)
     command->skipped_us = ctl->skipped_us;
 }
 
-void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
-                          uint32_t count, ctl_done_fn *done, void *arg)
+static void propose(struct ctl *ctl, Command *command, const struct log_payload *payloads,
+                    uint32_t count, struct proposal proposal)
 {
     struct err err = { 0 };
 
@@ -72,17 +72,41 @@ void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_pa
     struct span bytes = { ctl->packed.data, len };
     if (ctl_check_late(ctl, command, &err) < 0 ||
         log_append(ctl->log, bytes, payloads, count, &err) < 0) {
-        if (done)
-            done(ctl, arg, NULL, &err);
+        if (proposal.done)
+            proposal.done(ctl, proposal.arg, NULL, &err);
         return;
     }
-    vec_push(&ctl->queue, (struct proposal){ done, arg });
+    vec_push(&ctl->queue, proposal);
     ctl->unflushed = true;
+}
+
+void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
+                          uint32_t count, ctl_done_fn *done, void *arg)
+{
+    propose(ctl, command, payloads, count, (struct proposal){ .done = done, .arg = arg });
 }
 
 void ctl_propose(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg)
 {
     ctl_propose_payloads(ctl, command, NULL, 0, done, arg);
+}
+
+void ctl_propose_own(struct ctl *ctl, Command *command, ctl_done_fn *done, void *arg)
+{
+    propose(ctl, command, NULL, 0, (struct proposal){ .done = done, .arg = arg, .own = true });
+}
+
+/* What the log had under way when it ended; whether it is agreed nobody knows. */
+void ctl_proposals_gone(struct ctl *ctl)
+{
+    struct err err = { .code = ERR_SHUTTING_DOWN };
+
+    for (size_t i = ctl->queue_at; i < ctl->queue.len; i++) {
+        const struct proposal *proposal = &ctl->queue.items[i];
+        if (proposal->own)
+            proposal->done(ctl, proposal->arg, NULL, &err);
+    }
+    vec_done(&ctl->queue);
 }
 
 struct agreement {

@@ -69,15 +69,6 @@ static void report_done(struct ctl *ctl, void *arg, const struct events *events,
     free(report);
 }
 
-void ctl_reports_gone(struct ctl *ctl)
-{
-    for (size_t i = ctl->queue_at; i < ctl->queue.len; i++) {
-        const struct proposal *proposal = &ctl->queue.items[i];
-        if (proposal->done == report_done)
-            report_done(ctl, proposal->arg, NULL, &(struct err){ .code = ERR_SHUTTING_DOWN });
-    }
-}
-
 /* (1): whether the node has a part of the job's present attempt. What is late is common, the rest is not. */
 static bool has_part(const struct job *job, const struct agent *agent, uint32_t attempt,
                      const char *what)
@@ -136,7 +127,7 @@ static void on_ended(struct ctl *ctl, struct agent *agent, const StepEnded *ende
         finish.failed_node = agent->name;
     }
     finish.text = ended->text;
-    ctl_propose(ctl, &command, report_done, report);
+    ctl_propose_own(ctl, &command, report_done, report);
 }
 
 static void on_released(struct ctl *ctl, struct agent *agent, const Released *released)

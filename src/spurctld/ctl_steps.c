@@ -202,7 +202,7 @@ static void propose_parts(struct ctl *ctl, const struct agent *agent, const Step
         parts[steps.n_parts++] = part;
     }
     steps.parts = parts;
-    ctl_propose(ctl, &command, batch_done, batch);
+    ctl_propose_own(ctl, &command, batch_done, batch);
     free(copies);
     free(parts);
 }
