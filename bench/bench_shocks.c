@@ -25,6 +25,7 @@
 
 enum {
     MANY = 100000,         /* jobs that something happens to at once */
+    FREED = 50,            /* jobs that end before it: there is room for others */
     IDS_PER_COMMAND = 200, /* as ctl_many.c */
     PLAN_BUDGET = 512,     /* as ctl_plan.c, at most */
     GOAL_MS = 5,
@@ -503,6 +504,7 @@ static void book_het(struct load *load)
 /* ---- the table ---- */
 
 enum { PLAIN = 1, LIMITED = 2, PREEMPTS = 4, WIDE = 8, TREE = 16, BOTH = PLAIN | LIMITED };
+enum { ROOM = 32 }; /* some jobs have just ended: how soon do others start in their place? */
 
 /* In this order: some go on from what happened before them. */
 static const struct {
@@ -510,20 +512,20 @@ static const struct {
     void (*happen)(struct load *load);
     unsigned in;
 } shocks[] = {
-    { "slices.partition", change_partition, BOTH },
-    { "slices.part_qos", partition_qos, BOTH },
-    { "slices.part_billing", partition_billing, BOTH },
-    { "slices.reconfigure", reconfigure, BOTH },
-    { "slices.nodes_added", add_nodes, BOTH },
-    { "slices.qos_added", change_qos, BOTH },
-    { "slices.limits_raised", raise_limits, LIMITED },
+    { "slices.partition", change_partition, BOTH | ROOM },
+    { "slices.part_qos", partition_qos, BOTH | ROOM },
+    { "slices.part_billing", partition_billing, BOTH | ROOM },
+    { "slices.reconfigure", reconfigure, BOTH | ROOM },
+    { "slices.nodes_added", add_nodes, BOTH | ROOM },
+    { "slices.qos_added", change_qos, BOTH | ROOM },
+    { "slices.limits_raised", raise_limits, LIMITED | ROOM },
     { "slices.qos_used", use_qos, LIMITED },
-    { "slices.qos_removed", remove_qos, LIMITED },
-    { "slices.user_added", add_user, LIMITED },
-    { "slices.user_removed", remove_user, LIMITED },
-    { "slices.share_changed", change_share, LIMITED },
-    { "slices.acct_removed", remove_account, LIMITED },
-    { "slices.licences", change_licences, BOTH },
+    { "slices.qos_removed", remove_qos, LIMITED | ROOM },
+    { "slices.user_added", add_user, LIMITED | ROOM },
+    { "slices.user_removed", remove_user, LIMITED | ROOM },
+    { "slices.share_changed", change_share, LIMITED | ROOM },
+    { "slices.acct_removed", remove_account, LIMITED | ROOM },
+    { "slices.licences", change_licences, BOTH | ROOM },
     { "slices.priority_turn", priority_turn, LIMITED },
     { "slices.resv_create", make_reservation, BOTH },
     { "slices.resv_change", change_reservation, BOTH },
@@ -576,9 +578,9 @@ static const struct {
 };
 
 /* As the controller: what is due, then a slice, until there is neither. */
-static unsigned go_on(struct rig *rig)
+static unsigned go_on(struct rig *rig, double *first_ms)
 {
-    uint64_t preempts = rig->preempts;
+    uint64_t preempts = rig->preempts, started = rig->started;
     unsigned slices = 0;
     bool more = true, due = true;
 
@@ -588,23 +590,44 @@ static unsigned go_on(struct rig *rig)
         if (due)
             rig_wait(rig, 0);
         rig_slice(rig, &more);
+        if (*first_ms < 0 && rig->started != started)
+            *first_ms = rig->core_ms + rig->feed_ms + rig->plan_ms;
     }
     return slices;
+}
+
+static void end_some(struct rig *rig)
+{
+    const struct job *job = state_job_from(rig->state, 1);
+
+    for (unsigned ended = 0; job && ended < FREED;
+         job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
+        if (job->state != JOB_RUNNING)
+            continue;
+        rig_end(rig, job->id);
+        ended++;
+    }
 }
 
 static bool print_one(struct load *load, size_t i)
 {
     struct rig *rig = load->rig;
     const struct setting *of = load->of;
+    char first[24] = "-";
+    double first_ms = -1;
 
+    if (shocks[i].in & ROOM)
+        end_some(rig);
     rig->slice_ms = rig->fed_ms = rig->applied_ms = rig->core_ms = rig->plan_ms = rig->feed_ms = 0;
     shocks[i].happen(load);
-    unsigned slices = go_on(rig);
+    unsigned slices = go_on(rig, &first_ms);
+    if (shocks[i].in & ROOM && first_ms >= 0)
+        snprintf(first, sizeof(first), "%.1f", first_ms);
     /* A question about so many nodes is answered by a copy of the controller: ctl_aside.c. */
     bool aside = shocks[i].happen == wide_explain || shocks[i].happen == wide_test;
     bool over = !aside && (rig->applied_ms + rig->fed_ms > GOAL_MS || rig->slice_ms > GOAL_MS);
-    printf("%-20s %8u %6u %10.2f %8.2f %8.2f %8u %9.0f %9.0f%s%s\n", shocks[i].name, of->jobs,
-           of->nodes, rig->applied_ms, rig->fed_ms, rig->slice_ms, slices,
+    printf("%-20s %8u %6u %10.2f %8.2f %8.2f %8u %8s %9.0f %9.0f%s%s\n", shocks[i].name, of->jobs,
+           of->nodes, rig->applied_ms, rig->fed_ms, rig->slice_ms, slices, first,
            rig->plan_ms + rig->feed_ms, rig->core_ms, of->limits ? "  limits" : "",
            over    ? "  OVER 5 ms"
            : aside ? "  by a copy, not in the loop"
@@ -655,8 +678,8 @@ unsigned shocks_print(const char *only, unsigned jobs)
     const char *users = getenv("SHOCK_USERS"); /* with limits */
     unsigned over = 0;
 
-    printf("%-20s %8s %6s %10s %8s %8s %8s %9s %9s\n", "sched", "jobs", "nodes", "command ms",
-           "feed ms", "slice ms", "slices", "all ms", "core ms");
+    printf("%-20s %8s %6s %10s %8s %8s %8s %8s %9s %9s\n", "sched", "jobs", "nodes", "command ms",
+           "feed ms", "slice ms", "slices", "first ms", "all ms", "core ms");
     for (size_t i = 0; i < ARRAY_LEN(shocked); i++) {
         struct setting of = shocked[i];
         if (jobs)

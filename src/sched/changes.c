@@ -9,7 +9,8 @@
  *     is looked at before it is tried.
  * (2) Other limits, or others who count: all lines are looked at, with new gates (gates.c).
  * (3) Other partitions or nodes: what is promised and held there is given up, and promised again.
- * (4) Other nodes: hosts are read again, in slices, and nothing is planned until that is done.
+ * (4) Other nodes: hosts are read again, in slices; and what shapes need of nodes, with other
+ *     partitions too. Nothing is planned until that is done, which takes some hundredths of a second.
  */
 #include "core/preempt.h"
 #include "sched/sched_priv.h"
@@ -49,8 +50,10 @@ bool change_follow(struct sched *sched, unsigned changed)
     forecasts_done(sched);
     if (changed & (CHANGED_ACCOUNTS | CHANGED_PARTITIONS))
         limits_renew(sched); /* (2); first: some of those who counted are no more */
-    if (changed & (CHANGED_PARTITIONS | CHANGED_NODES))
+    if (changed & (CHANGED_PARTITIONS | CHANGED_NODES)) {
         give_up(sched);
+        reading_needs(sched);
+    }
     preempts_renew(sched);
     if (changed & CHANGED_PARTITIONS)
         partitions_changed(sched);

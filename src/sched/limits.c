@@ -178,7 +178,10 @@ void limits_sweep(struct sched *sched, unsigned *budget)
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
         waits_review_all(sched);
     }
-    unsigned half = *budget / 2 + 1, left = half; /* the rest is for who can start */
+    unsigned half = *budget / 2 + 1, lines = half / 2 + 1; /* the rest is for who can start */
+    unsigned left = lines;
+    waits_sweep(sched, &left);
+    left = half - MIN(half, lines - left);
     for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && left; done++) {
         const struct job *job = state_job_from(sched->state, sched->sweep_id);
         sched->sweep_id = job && job->id < UINT32_MAX ? job->id + 1 : 0;

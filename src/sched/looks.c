@@ -14,6 +14,8 @@
  *     the one that is about to be tried. Nobody is shown then, unless all go strictly in order.
  * (4) A job that would be given more than it asks for, and more than there is room for, is over: it
  *     is not let out again until a counter falls.
+ * (5) When all lines are to be looked at, that is done some in each slice, and others are planned
+ *     meanwhile: who has to wait for it waited before.
  */
 #include "sched/gates.h"
 
@@ -417,8 +419,19 @@ bool limits_to_review(const struct sched *sched)
 void waits_review_all(struct sched *sched)
 {
     sched->falls++;
-    for (uint32_t i = 0; i < sched->waits.len; i++) {
-        if (sched->waits.items[i])
-            waits_review(sched, i + 1, true);
+    sched->line_sweep = (uint32_t)sched->waits.len;
+}
+
+/* (5) */
+void waits_sweep(struct sched *sched, unsigned *budget)
+{
+    for (; sched->line_sweep && *budget; sched->line_sweep--) {
+        const struct waiting *line = sched->waits.items[sched->line_sweep - 1];
+        bool soon = line && line->review;
+        if (!line)
+            continue;
+        waits_review(sched, sched->line_sweep, true);
+        if (!soon)
+            review_line(sched, sched->line_reviews.items[--sched->line_reviews.len], budget);
     }
 }

@@ -548,8 +548,9 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
                         sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
                         sched_is_asked(sched);
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
-                       hunts || limits_to_review(sched) || sched->searches[SEARCH_REVIEW].paused ||
-                       sched->keeping.job_id || sched->review_soon;
+                       hunts || limits_to_review(sched) || sched->line_sweep ||
+                       sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
+                       sched->review_soon;
     sched->plan.more = (sched->plan.more && !waits_us) || sched_is_asked(sched);
     sched->plan.works = sched->plan.works && sched->plan.more;
     sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;

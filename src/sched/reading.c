@@ -12,6 +12,8 @@
  * (3) What there was before is set aside and freed bit by bit.
  * (4) Where nodes have something else, and the numbers that they had, only these are read again. Until
  *     the turn of a host comes what is free there is not worked out.
+ * (5) What the shapes of waiting jobs need is worked out again when nodes or partitions are others:
+ *     here, so that nobody who asks for it in a hurry has to look at all nodes for many of them.
  */
 #include <stdlib.h>
 
@@ -42,6 +44,12 @@ void reading_nodes(struct sched *sched)
 {
     sched->reading.left |= READ_NODES;
     sched->reading.node_host = 0;
+}
+
+void reading_needs(struct sched *sched)
+{
+    sched->reading.left |= READ_NEEDS;
+    sched->reading.class = 0;
 }
 
 bool reading_is_due(const struct sched *sched, uint32_t host)
@@ -120,6 +128,24 @@ uint64_t shape_cost(const struct sched *sched, const struct shape *shape)
                : 1 + state_node_count(sched->state) * shape->partition_count / NODES_PER_UNIT;
 }
 
+/* (5) */
+static bool read_needs(struct sched *sched, unsigned *budget)
+{
+    uint32_t *next = &sched->reading.class;
+
+    for (bool any = false; *next < sched->classes.len && *budget; ++*next) {
+        const struct class *class = sched->classes.items[*next];
+        uint64_t cost = class ? shape_cost(sched, class->family->shape) : 0;
+        if (any && cost > *budget) /* one takes long */
+            return false;
+        any = any || cost;
+        if (cost)
+            shape_needs(sched->state, class->family->shape);
+        budget_take(budget, cost + (*next % ITEMS_PER_COST == 0));
+    }
+    return *next >= sched->classes.len;
+}
+
 static bool read_jobs(struct sched *sched, unsigned *budget)
 {
     bool limited = state_enforce(sched->state);
@@ -146,8 +172,8 @@ static const struct {
     unsigned what;
     bool (*read)(struct sched *sched, unsigned *budget);
 } parts[] = {
-    { READ_HOSTS, read_hosts },        { READ_ROOM, read_room }, { READ_NODES, read_nodes },
-    { READ_RESVS, read_reservations }, { READ_JOBS, read_jobs },
+    { READ_HOSTS, read_hosts }, { READ_ROOM, read_room },          { READ_NODES, read_nodes },
+    { READ_NEEDS, read_needs }, { READ_RESVS, read_reservations }, { READ_JOBS, read_jobs },
 };
 
 bool reading_on(struct sched *sched, unsigned *budget)

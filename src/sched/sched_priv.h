@@ -358,7 +358,8 @@ void waits_hit(struct sched *sched, uint32_t line, const struct class *class,
                const struct limit_hit *hit, bool over);
 /* The line is looked at again; `fell`: because a counter is less. */
 void waits_review(struct sched *sched, uint32_t line, bool fell);
-void waits_review_all(struct sched *sched);
+void waits_review_all(struct sched *sched);              /* all of them, in time */
+void waits_sweep(struct sched *sched, unsigned *budget); /* some of these */
 /* One of its jobs is out (1), or was tried (-1). */
 void waits_out(struct sched *sched, uint32_t line, int by);
 /* The family is hot and has nobody to try: who is in lines? */
@@ -574,15 +575,23 @@ unsigned bookings_of(const struct sched *sched, size_t partition);
 
 /* ---- reading.c: the state is read in slices ---- */
 
-enum { READ_HOSTS = 1, READ_ROOM = 2, READ_RESVS = 4, READ_JOBS = 8, READ_NODES = 16 };
+enum {
+    READ_HOSTS = 1,
+    READ_ROOM = 2,
+    READ_RESVS = 4,
+    READ_JOBS = 8,
+    READ_NODES = 16,
+    READ_NEEDS = 32,
+};
 struct reading {
     unsigned left; /* to be read; 0: all was */
-    uint32_t host, room_host, node_host, resv_host;
+    uint32_t host, room_host, node_host, class, resv_host;
     uint64_t job_id; /* and these: the next one of each */
 };
 void reading_begin(struct sched *sched);        /* all of it */
 void reading_reservations(struct sched *sched); /* these changed */
 void reading_nodes(struct sched *sched);        /* what they have did */
+void reading_needs(struct sched *sched);        /* what shapes need of them did */
 /* What the host has is read again later. */
 bool reading_is_due(const struct sched *sched, uint32_t host);
 bool reading_is_done(const struct sched *sched);
@@ -663,6 +672,7 @@ struct sched {
     uint64_t rules;               /* grows when limits, or who counts what, are others */
     size_t old_lines;             /* that know older ones */
     VEC(uint32_t) line_reviews;   /* lines and gates that are looked at again */
+    uint32_t line_sweep; /* of all lines those up to this number are still to be; 0: none */
     VEC(uint32_t) gate_reviews;
     VEC(struct family *) woken;
     uint64_t falls, gate_turns, line_turns; /* of counters; looks at gates and lines */
