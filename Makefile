@@ -77,7 +77,7 @@ sim: build
 
 SEEDS ?= 400
 seeds: build
-	@SPUR_TEST_SEEDS=$(SEEDS) $(call MESON_TEST,$(BUILD)) -t 20 sched-search sched-preempt sched-het_preempt
+	@SPUR_TEST_SEEDS=$(SEEDS) $(call MESON_TEST,$(BUILD)) -t 20 sched-search sched-places sched-preempt sched-het_preempt
 
 coverage: deps
 	@[ -d build-coverage ] || meson setup build-coverage -Db_coverage=true >/dev/null

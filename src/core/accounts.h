@@ -314,8 +314,9 @@ uint32_t job_priority(const struct state *state, const struct job *job);
  * association's fair share changed: those are others after each state_priority_turn().
  */
 uint64_t job_order_key(const struct state *state, const struct job *job);
-/* The same without its fair share: the order among jobs of one association. */
-uint64_t job_order_key_own(const struct state *state, const struct job *job);
+/* The same in one partition (NULL: the best); `own`: without its fair share, the order among jobs of one association. */
+uint64_t job_order_key_in(const struct state *state, const struct job *job,
+                          const struct partition *partition, bool own);
 /* Grows when keys may have become others. */
 uint64_t state_priority_turn(const struct state *state);
 /* Usage in TRES-seconds as of the state's time. */

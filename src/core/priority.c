@@ -339,13 +339,14 @@ static bool is_steep(const struct state *state)
            INT64_C(1) << (KEY_BITS - 2);
 }
 
-static uint64_t order_key(const struct state *state, const struct job *job, bool own)
+static uint64_t order_key(const struct state *state, const struct job *job,
+                          const struct partition *partition, bool own)
 {
     struct priority priority;
     const int64_t middle = INT64_C(1) << (KEY_BITS - 1);
     int64_t key;
 
-    job_priority_of(state, job, &priority);
+    job_priority_in(state, job, partition ? partition : best_partition(state, job), &priority);
     if (state->accounts->basic)
         return priority.total;
     if (own && !priority.direct) {
@@ -366,10 +367,11 @@ static uint64_t order_key(const struct state *state, const struct job *job, bool
 
 uint64_t job_order_key(const struct state *state, const struct job *job)
 {
-    return order_key(state, job, false);
+    return order_key(state, job, NULL, false);
 }
 
-uint64_t job_order_key_own(const struct state *state, const struct job *job)
+uint64_t job_order_key_in(const struct state *state, const struct job *job,
+                          const struct partition *partition, bool own)
 {
-    return order_key(state, job, true);
+    return order_key(state, job, partition, own);
 }

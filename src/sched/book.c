@@ -43,7 +43,7 @@ static size_t place_of(const struct sched *sched, struct order order)
 struct booking *booking_find(const struct sched *sched, uint32_t job_id)
 {
     const struct pend *pend = pend_find(sched, job_id);
-    size_t at = pend && pend->booked ? place_of(sched, (struct order){ pend->rank, job_id })
+    size_t at = pend && pend->booked ? place_of(sched, echo_booked(sched, pend, job_id))
                                      : sched->bookings.len;
 
     if (at == sched->bookings.len || sched->bookings.items[at].job_id != job_id)
@@ -68,8 +68,8 @@ static void drop_at(struct sched *sched, size_t at)
     sched->touches_held = held;
     booked_free(sched, booking.of, booking.count);
     if (pend) {
-        pend->booked = false;
-        class_of(sched, pend)->family->booked--;
+        echo_class(sched, pend, booking.order)->family->booked--;
+        pend->booked = 0;
     }
     for (uint32_t n = 0; n < sched->lanes.len && booking.refs; n++) {
         if (lane_uncount(&sched->lanes.items[n], booking.order)) {
@@ -77,6 +77,8 @@ static void drop_at(struct sched *sched, size_t at)
             lane_doubt(sched, n, booking.order);
         }
     }
+    if (pend && pend->echoes)
+        echoes_doubt(sched, pend, booking.job_id);
     book_bounds_doubt(sched);
 }
 
@@ -150,12 +152,17 @@ static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct o
 
     for (size_t i = 0; i < host->blocks.len; i++) {
         const struct block *block = &host->blocks.items[i];
-        if (block->job_id && order_before(order, block->order) &&
+        if (block->job_id && block->job_id != order.id && order_before(order, block->order) &&
             booking_find(sched, block->job_id) &&
             !book_host_keeps(sched, host, block->job_id, block->start_us))
             return block->job_id;
     }
     return 0;
+}
+
+static struct family *family_of(const struct sched *sched, const struct booking *booking)
+{
+    return echo_class(sched, pend_find(sched, booking->job_id), booking->order)->family;
 }
 
 static bool licences_hold(struct sched *sched, const struct booking *booking, int64_t from_us,
@@ -170,7 +177,7 @@ static bool licences_hold(struct sched *sched, const struct booking *booking, in
     view.start_us = MAX(from_us, sched->now_us);
     view.end_us = booking->of->end_us + view.start_us - booking->start_us - late_us;
     view.resv = resv_hash(booking->of->parts.resv ? booking->of->parts.resv->spec->name : NULL);
-    return licences_fit(sched, class_of(sched, pend_find(sched, job->id))->family, &view, &choice);
+    return licences_fit(sched, family_of(sched, booking), &view, &choice);
 }
 
 /* Could it still start then, or `late_us` later, where it was promised to? */
@@ -266,7 +273,7 @@ static uint64_t hope(const struct sched *sched, const struct family *family)
 }
 
 /* That one before it was in vain: with more before it, it is so too. */
-static bool is_hopeless(const struct sched *sched, const struct family *family, struct order order)
+bool book_is_hopeless(const struct sched *sched, const struct family *family, struct order order)
 {
     return family->hopeless == hope(sched, family) && !order_before(order, family->hopeless_at);
 }
@@ -308,7 +315,7 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
     struct search *search = &sched->searches[SEARCH_BOOK];
     struct booking booking = { .job_id = order.id, .order = order };
 
-    if (is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
+    if (book_is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
     booking.count = het_count(job);
@@ -328,7 +335,8 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
         return false;
     }
     booking_put(sched, &booking);
-    pend_find(sched, order.id)->booked = true;
+    struct pend *pend = pend_find(sched, order.id);
+    pend->booked = echo_number(sched, pend, order);
     family->booked++;
     search->paused = !book_keep(sched, order.id);
     return true;
@@ -373,7 +381,7 @@ static void move(struct sched *sched, size_t at, int64_t start_us, struct booked
 static bool review(struct sched *sched, size_t at, unsigned *budget)
 {
     struct booking *booking = &sched->bookings.items[at];
-    struct family *family = class_of(sched, pend_find(sched, booking->job_id))->family;
+    struct family *family = family_of(sched, booking);
     struct search *search = &sched->searches[SEARCH_REVIEW];
     struct booked *of;
     uint32_t late_id;

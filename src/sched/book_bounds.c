@@ -35,8 +35,8 @@ bool book_is_bounded(struct sched *sched, struct order order)
     if ((!config->bookings_per_user || of_user < config->bookings_per_user) &&
         (!config->bookings_per_account || of_account < config->bookings_per_account))
         return false;
-    if (pend_find(sched, order.id)->booked) /* others of his came before it */
-        book_drop(sched, order.id);
+    if (echo_booked(sched, pend_find(sched, order.id), order.id).rank == order.rank)
+        book_drop(sched, order.id); /* others of his came before it */
     return true;
 }
 

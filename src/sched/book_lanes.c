@@ -143,9 +143,11 @@ static struct family *front_family(const struct sched *sched, const struct lane 
     const struct pend *pend = pend_find(sched, order.id);
     uint32_t number = (uint32_t)(lane - sched->lanes.items);
 
-    if (!pend || pend->rank != order.rank || pend->place != PEND_QUEUED)
+    const struct class *class =
+        pend && pend->place == PEND_QUEUED ? echo_class(sched, pend, order) : NULL;
+    if (!class)
         return NULL;
-    struct family *family = class_of(sched, pend)->family;
+    struct family *family = class->family;
     for (uint32_t i = 0; i < family->lane_count; i++) {
         if (family->lanes[i] == number)
             return family;
@@ -181,7 +183,17 @@ static struct order front_next(const struct sched *sched, struct lane *lane, str
 static bool book_one(struct sched *sched, struct lane *lane, struct order order,
                      struct family *family, unsigned *budget, bool *changed)
 {
-    if (!pend_find(sched, order.id)->booked) {
+    const struct pend *pend = pend_find(sched, order.id);
+    struct order booked = echo_booked(sched, pend, order.id);
+
+    if (order_before(booked, order)) /* echoes.c (2): the lane does not count it */
+        return true;
+    if (pend->booked && order_before(order, booked)) {
+        if (book_is_hopeless(sched, family, order))
+            return false;
+        book_drop(sched, order.id);
+    }
+    if (!pend->booked) {
         *changed = true;
         if (!book_job(sched, order, family, budget))
             return false;

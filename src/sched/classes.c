@@ -117,17 +117,14 @@ static bool is_in_line(const struct pend *pend)
 }
 
 /* Its place in the queue, or in the line of its owner: waits.c (1). */
-static uint64_t job_rank(const struct sched *sched, const struct job *job, const struct mask *mask,
-                         bool own)
+static bool job_rank(const struct sched *sched, const struct job *job, bool own, uint64_t *rank)
 {
-    const struct need *needs = shape_needs(sched->state, job->shape);
-    uint32_t tier = 0;
+    struct place_in_line places[PLACES_MOST];
+    bool any = echo_places(sched, job, own, places) > 0;
 
-    for (size_t i = 0; i < job->shape->partition_count; i++) {
-        if (mask_has(mask, i))
-            tier = MAX(tier, partition_tier(needs[i].partition));
-    }
-    return (uint64_t)(UINT16_MAX - MIN(tier, UINT16_MAX)) << 48 | predict_place(sched, job, own);
+    if (any)
+        *rank = places[0].rank;
+    return any;
 }
 
 /* Components of a heterogeneous job behind the first are placed with it. */
@@ -144,6 +141,31 @@ enum pend_place class_place(const struct sched *sched, const struct job *job)
     if (planned >= (job_is_meta(job) ? job->array->waiting : 1))
         return PEND_IDLE;
     return job->array && !array_left(sched, job->array) ? PEND_PARKED : PEND_QUEUED;
+}
+
+/* Into the queue of the class, or out of it. */
+static void queue_move(struct sched *sched, struct class *class, struct order order, bool in)
+{
+    struct order was = class->head;
+
+    if (in) {
+        line_put(&class->queue, order);
+        class->head = order_before(order, was) ? order : was;
+    } else {
+        line_del(&class->queue, order);
+        class->head = line_head(&class->queue);
+    }
+    if (class->head.id != was.id || class->head.rank != was.rank) {
+        if (class->family->het && in)
+            family_heat(sched, class->family, INT64_MAX);
+        class_pull_up(class, was);
+        family_rekey(sched, class->family, order);
+        /* Freed hosts that are being offered may have passed it already. */
+        if (in && wants_may_offer(sched, class->family))
+            family_heat(sched, class->family, INT64_MAX);
+    }
+    if (in)
+        family_joined(sched, class->family, order);
 }
 
 static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
@@ -177,41 +199,25 @@ static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
         waits_put(sched, pend->line, class, order);
     if (from != PEND_QUEUED && place != PEND_QUEUED)
         return;
-    struct order was = class->head;
-    if (place == PEND_QUEUED) {
-        line_put(&class->queue, order);
-        class->head = order_before(order, was) ? order : was;
-    } else {
-        line_del(&class->queue, order);
-        class->head = line_head(&class->queue);
-    }
-    if (class->head.id != was.id || class->head.rank != was.rank) {
-        if (class->family->het && place == PEND_QUEUED)
-            family_heat(sched, class->family, INT64_MAX);
-        class_pull_up(class, was);
-        family_rekey(sched, class->family, order);
-        /* Freed hosts that are being offered may have passed it already. */
-        if (place == PEND_QUEUED && wants_may_offer(sched, class->family))
-            family_heat(sched, class->family, INT64_MAX);
-    }
-    if (place == PEND_QUEUED)
-        family_joined(sched, class->family, order);
-    else if (pend->booked)
+    const struct echo *echo;
+    queue_move(sched, class, order, place == PEND_QUEUED);
+    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
+        queue_move(sched, sched->classes.items[echo->class - 1],
+                   (struct order){ echo->rank, job_id }, place == PEND_QUEUED);
+    if (place != PEND_QUEUED && pend->booked)
         book_drop(sched, job_id);
-    else
+    else if (place != PEND_QUEUED)
         search_forget(sched, job_id);
 }
 
 /* To where it belongs; out of the line of a holder it has another rank. */
 static void settle(struct sched *sched, struct pend *pend, const struct job *job)
 {
-    struct mask mask;
-
     if (pend->place == PEND_LIMITED) {
         set_place(sched, pend, job->id, PEND_IDLE);
         pend->over = false;
-        if (job_mask(sched, job, &mask))
-            pend->rank = job_rank(sched, job, &mask, false);
+        job_rank(sched, job, false, &pend->rank);
+        echoes_rank(sched, pend, job);
     }
     set_place(sched, pend, job->id, class_place(sched, job));
 }
@@ -220,7 +226,6 @@ void class_limit_job(struct sched *sched, const struct job *job, const struct li
                      bool over)
 {
     struct pend *pend = pend_find(sched, job->id);
-    struct mask mask;
 
     if (!pend)
         return;
@@ -229,8 +234,7 @@ void class_limit_job(struct sched *sched, const struct job *job, const struct li
     set_place(sched, pend, job->id, PEND_IDLE);
     pend->over = over;
     pend->line = hit->holder ? waits_line(sched, job) : 0;
-    if (job_mask(sched, job, &mask))
-        pend->rank = job_rank(sched, job, &mask, pend->line != 0);
+    job_rank(sched, job, pend->line != 0, &pend->rank);
     set_place(sched, pend, job->id, PEND_LIMITED);
     if (pend->line)
         waits_hit(sched, pend->line, class_of(sched, pend), hit, over);
@@ -259,8 +263,8 @@ bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_
     const struct class *class = class_of(sched, pend);
 
     const struct family *family = class->family;
-    if (family_is_hot(sched, family, class->limit_us))
-        return true;
+    if (pend->echoes || family_is_hot(sched, family, class->limit_us))
+        return true; /* one of its other places may be tried */
     /* A freed host goes to the first job of the family. */
     return family_would_try(sched, class->family, class->limit_us) &&
            order_before(class_order(sched, state_job(sched->state, job_id)), family->root->best);
@@ -270,21 +274,38 @@ bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_
 struct order class_order(const struct sched *sched, const struct job *job)
 {
     const struct pend *pend = pend_find(sched, job->id);
-    struct mask mask;
     uint64_t rank = pend ? pend->rank : 0;
 
-    if (pend && pend->place == PEND_LIMITED && job_mask(sched, job, &mask))
-        rank = job_rank(sched, job, &mask, false);
+    if (pend && pend->place == PEND_LIMITED)
+        job_rank(sched, job, false, &rank);
     return (struct order){ rank, job->id };
+}
+
+static bool echoes_are_right(const struct sched *sched, const struct pend *pend,
+                             const struct job *job, const struct place_in_line *places,
+                             unsigned count)
+{
+    const struct echo *echo;
+
+    if (count != pend->echoes + 1U)
+        return false;
+    for (unsigned i = 0; (echo = echo_at(sched, pend, job->id, i)); i++) {
+        const struct family *family = sched->classes.items[echo->class - 1]->family;
+        if (echo->rank != places[i + 1].rank ||
+            memcmp(&family->mask, &places[i + 1].mask, sizeof(struct mask)) != 0)
+            return false;
+    }
+    return true;
 }
 
 bool class_rank_is_old(struct sched *sched, const struct job *job)
 {
     const struct pend *pend = pend_find(sched, job->id);
-    struct mask mask;
+    struct place_in_line places[PLACES_MOST];
+    unsigned count = pend ? echo_places(sched, job, is_in_line(pend), places) : 0;
 
-    return pend && job_mask(sched, job, &mask) &&
-           job_rank(sched, job, &mask, is_in_line(pend)) != pend->rank;
+    return count && (places[0].rank != pend->rank ||
+                     (!is_in_line(pend) && !echoes_are_right(sched, pend, job, places, count)));
 }
 
 void throttle_release(struct sched *sched, uint32_t array_id)
@@ -304,6 +325,12 @@ void throttle_release(struct sched *sched, uint32_t array_id)
     }
 }
 
+static void leave(struct sched *sched, struct class *class)
+{
+    if (--class->members == 0)
+        class_drop(sched, class);
+}
+
 void class_remove(struct sched *sched, uint32_t job_id)
 {
     struct pend *pend = pend_find(sched, job_id);
@@ -314,9 +341,12 @@ void class_remove(struct sched *sched, uint32_t job_id)
         book_drop(sched, job_id);
     set_place(sched, pend, job_id, PEND_IDLE);
     struct class *class = class_of(sched, pend);
+    const struct echo *echo;
+    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
+        leave(sched, sched->classes.items[echo->class - 1]);
+    echoes_del(sched, pend, job_id);
     pend_free(sched, job_id);
-    if (--class->members == 0)
-        class_drop(sched, class);
+    leave(sched, class);
 }
 
 void class_settle(struct sched *sched, const struct job *job)
@@ -341,29 +371,51 @@ static void refresh_first(struct sched *sched, const struct job *job)
 bool class_is_right(struct sched *sched, const struct job *job)
 {
     const struct pend *pend = pend_find(sched, job->id);
-    struct mask mask;
+    struct place_in_line places[PLACES_MOST];
 
-    bool goes = job_is_eligible(job) && !follows_another(job) && job_mask(sched, job, &mask);
-    if (!pend || !goes)
-        return !pend && !goes;
-    return class_get(sched, job, &mask) == class_of(sched, pend) &&
+    bool goes = job_is_eligible(job) && !follows_another(job);
+    unsigned count = goes ? echo_places(sched, job, false, places) : 0;
+    if (!pend || !count)
+        return !pend && !count;
+    return class_get(sched, job, &places[0].mask) == class_of(sched, pend) &&
+           echoes_are_right(sched, pend, job, places, count) &&
            (pend->place != PEND_LIMITED || (pend->line && waits_is_of(sched, pend->line, job)));
+}
+
+/* In the classes of its other places too. */
+static void add_echoes(struct sched *sched, struct pend *pend, const struct job *job,
+                       const struct place_in_line *places, unsigned count)
+{
+    struct echo list[PLACES_MOST];
+
+    for (unsigned i = 1; i < count; i++) {
+        struct class *class = class_get(sched, job, &places[i].mask);
+        class->members++;
+        list[i - 1] = (struct echo){ places[i].rank, class->number + 1 };
+    }
+    if (count > 1)
+        echoes_put(sched, pend, job->id, list, count - 1);
 }
 
 void class_refresh(struct sched *sched, const struct job *job)
 {
     struct pend *pend = pend_find(sched, job->id);
-    struct mask mask;
+    struct place_in_line places[PLACES_MOST];
+    unsigned count;
 
     if (follows_another(job))
         refresh_first(sched, job);
-    if (!job_is_eligible(job) || follows_another(job) || !job_mask(sched, job, &mask)) {
+    if (!job_is_eligible(job) || follows_another(job) ||
+        !(count = echo_places(sched, job, false, places))) {
         class_remove(sched, job->id);
         return;
     }
-    uint64_t rank = job_rank(sched, job, &mask, pend && is_in_line(pend));
-    struct class *class = class_get(sched, job, &mask);
-    if (pend && (class_of(sched, pend) != class || pend->rank != rank)) {
+    uint64_t rank = places[0].rank;
+    if (pend && is_in_line(pend))
+        job_rank(sched, job, true, &rank);
+    struct class *class = class_get(sched, job, &places[0].mask);
+    if (pend && (class_of(sched, pend) != class || pend->rank != rank ||
+                 (!is_in_line(pend) && !echoes_are_right(sched, pend, job, places, count)))) {
         class->members++; /* it may be its last one */
         class_remove(sched, job->id);
         class->members--;
@@ -371,10 +423,11 @@ void class_refresh(struct sched *sched, const struct job *job)
     }
     if (!pend) {
         pend = pend_new(sched, job->id);
-        pend->rank = job_rank(sched, job, &mask, false);
+        pend->rank = places[0].rank;
         pend->class = class->number + 1;
         pend->array_id = job->array ? job->array->id : 0;
         class->members++;
+        add_echoes(sched, pend, job, places, count);
     }
     if (class_place(sched, job) != PEND_QUEUED || !limits_in_way(sched, job))
         settle(sched, pend, job);

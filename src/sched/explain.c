@@ -38,7 +38,12 @@ static struct family *family_of(const struct sched *sched, const struct job *job
     if (!pend || !pend->class)
         return NULL;
     struct family *family = class_of(sched, pend)->family;
+    const struct echo *echo;
     explain_count(sched, family);
+    for (unsigned i = 0; family->missing && (echo = echo_at(sched, pend, job->id, i)); i++) {
+        family = sched->classes.items[echo->class - 1]->family; /* elsewhere there may be enough */
+        explain_count(sched, family);
+    }
     return family;
 }
 

@@ -81,7 +81,7 @@ static bool hunter_init(struct hunt *hunt, uint32_t at, uint32_t lane, struct or
                              : hunt->job;
     if (!hunter->job || !job_mask(sched, hunter->job, &mask))
         return false;
-    hunter->own = !pend || !pend->class;
+    hunter->own = !pend || !pend->class || pend->echoes; /* in any of its partitions */
     hunter->family = hunter->own ? family_for(sched, hunter->job) : class_of(sched, pend)->family;
     if (!choose_partition(sched, hunter, lane) || !choose_side(hunt, hunter))
         return false;
@@ -105,9 +105,10 @@ static bool open_all(struct hunt *hunt, uint32_t count, uint32_t lane, const uin
     hunt->count = count;
     hunt->hunters = NEW_ARRAY(struct hunter, hunt->count);
     het_turns_init(&hunt->turns, hunt->count);
+    struct order order = pend ? echo_in_lane(hunt->sched, pend, job->id, lanes ? lanes[0] : lane)
+                              : (struct order){ UINT64_MAX, job->id };
     for (uint32_t i = 0; i < hunt->count && good; i++)
-        good = hunter_init(hunt, i, lanes ? lanes[i] : lane,
-                           (struct order){ pend ? pend->rank : UINT64_MAX, job->id });
+        good = hunter_init(hunt, i, lanes ? lanes[i] : lane, order);
     return good;
 }
 

@@ -130,7 +130,16 @@ bool pends_done_some(struct sched *sched, unsigned *budget)
 
     for (; index->count && *budget; budget_take(budget, 1))
         free(index->pages[--index->count]);
-    return !index->count;
+    for (; !index->count && *budget; budget_take(budget, 1)) {
+        struct map_entry *entry =
+            map_live_from(&sched->echoes, sched->echoes.entries + sched->reading.room_host);
+        if (!entry)
+            return true;
+        sched->reading.room_host = (uint32_t)(entry - sched->echoes.entries) + 1;
+        free(entry->value);
+        entry->value = NULL;
+    }
+    return false;
 }
 
 void pends_done(struct sched *sched)
@@ -144,4 +153,5 @@ void pends_done(struct sched *sched)
         free(entry->value);
     }
     map_done(&sched->arrays);
+    echoes_done(sched);
 }

@@ -303,7 +303,8 @@ static uint64_t place_by_size(const struct sched *sched, const struct job *job)
     return (uint64_t)lot << LOT_SHIFT | (uint64_t)MAX(horizon_size(sched, job) + job->nice, 0);
 }
 
-uint64_t predict_place(const struct sched *sched, const struct job *job, bool own)
+uint64_t predict_place(const struct sched *sched, const struct job *job,
+                       const struct partition *partition, bool own)
 {
     switch (sched->predict.by) {
     case ORDER_BY_LIMIT:
@@ -314,7 +315,6 @@ uint64_t predict_place(const struct sched *sched, const struct job *job, bool ow
     default:
         if (priority_is_basic(sched->state))
             return UINT32_MAX - job->priority;
-        return (UINT64_C(1) << 48) - 1 -
-               (own ? job_order_key_own(sched->state, job) : job_order_key(sched->state, job));
+        return (UINT64_C(1) << 48) - 1 - job_order_key_in(sched->state, job, partition, own);
     }
 }

@@ -224,7 +224,9 @@ static bool find_hunter(struct sched *sched, unsigned *budget)
 
 static void note_vain(struct sched *sched, const struct job *job)
 {
-    const struct family *family = class_of(sched, pend_find(sched, job->id))->family;
+    const struct pend *pend = pend_find(sched, job->id);
+    struct order order = echo_in_lane(sched, pend, job->id, sched->chase.lane);
+    const struct family *family = echo_class(sched, pend, order)->family;
 
     vec_push(&sched->vain, (struct vain){ family, family->key, job_qos(job), sched->chase.lane });
 }

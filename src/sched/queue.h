@@ -177,12 +177,48 @@ struct pend {
     uint32_t class;    /* number + 1; 0: not in the queue of the planner */
     uint32_t array_id; /* 0: none */
     uint8_t place;     /* enum pend_place */
-    uint8_t booked;
+    uint8_t booked;    /* 0: not; else for which place, the first one being 1 */
     uint8_t out;       /* enum pend_out */
     uint8_t over;      /* while LIMITED: by what it would be given, not by what it asks for */
+    uint8_t echoes;    /* places that it has behind this one; echoes.c */
     uint32_t line;     /* its owner's, number + 1, while LIMITED; or was, while out; 0: none */
     uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
 };
+
+/* ---- echoes.c: a job of several partitions has a place for each tier and priority ---- */
+
+enum { PLACES_MOST = 8 };
+struct echo {
+    uint64_t rank;
+    uint32_t class; /* number + 1 */
+};
+/* Where it stands, and with which of its partitions; the best first. */
+struct place_in_line {
+    uint64_t rank;
+    struct mask mask;
+};
+/* So many; 0: no partition would take it. */
+unsigned echo_places(const struct sched *sched, const struct job *job, bool own,
+                     struct place_in_line *out);
+const struct echo *echo_at(const struct sched *sched, const struct pend *pend, uint32_t job_id,
+                           unsigned i);
+void echoes_put(struct sched *sched, struct pend *pend, uint32_t job_id, const struct echo *list,
+                unsigned count);
+/* They are what they are now; it is in no queue. */
+void echoes_rank(struct sched *sched, const struct pend *pend, const struct job *job);
+void echoes_del(struct sched *sched, struct pend *pend, uint32_t job_id);
+/* The class that it is in with that rank; NULL: none. */
+struct class *echo_class(const struct sched *sched, const struct pend *pend, struct order order);
+/* The place for a partition, by its number: its own, if no other. */
+struct order echo_in_lane(const struct sched *sched, const struct pend *pend, uint32_t job_id,
+                          uint32_t lane);
+/* Where it is booked; ORDER_LAST: not. */
+struct order echo_booked(const struct sched *sched, const struct pend *pend, uint32_t job_id);
+/* Which of its places that is: 1 the first. */
+uint8_t echo_number(const struct sched *sched, const struct pend *pend, struct order order);
+/* It may have to be booked for one of the places behind its first. */
+void echoes_doubt(struct sched *sched, const struct pend *pend, uint32_t job_id);
+void echoes_done(struct sched *sched);
 
 /* Of an array with records that wait for its %N, or with planned tasks. */
 struct throttle {
@@ -314,8 +350,9 @@ void predict_hear(struct sched *sched, const struct event *event);
 int64_t predict_run_s(const struct sched *sched, const struct job *job);
 /* How long one like it usually runs: few that run very long do not count for more than others. */
 int64_t predict_usual_s(const struct sched *sched, const struct job *job);
-/* Its place in the order of its tier, with its fair share or not: what is smaller goes first. */
-uint64_t predict_place(const struct sched *sched, const struct job *job, bool own);
+/* Its place in the order of the partition's tier, with its fair share or not: what is smaller goes first. */
+uint64_t predict_place(const struct sched *sched, const struct job *job,
+                       const struct partition *partition, bool own);
 /* Binary logarithm in 1/256, straight between powers of two. */
 int64_t predict_log(int64_t value);
 

@@ -313,6 +313,7 @@ const struct booking *booking_of(const struct sched *sched, uint32_t job_id);
 struct booking *booking_find(const struct sched *sched, uint32_t job_id); /* the same */
 /* False when no start can be foreseen for it, or none is to be; or not yet: its search is paused then. */
 bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget);
+bool book_is_hopeless(const struct sched *sched, const struct family *family, struct order order);
 /* book_lanes.c: the lane does not count it among its first any more; false: it did not. */
 bool lane_uncount(struct lane *lane, struct order order);
 void book_blocks(struct sched *sched); /* when blocks begin, anew */
@@ -622,6 +623,7 @@ struct sched {
     struct map amounts;              /* hash → struct amount, chained */
     struct amount *last_amount;      /* that was taken: the next one is often the same */
     struct pend_index pends;
+    struct map echoes;           /* job id → struct echo, as many as its pend says */
     VEC(struct class *) classes; /* by number; NULL: free */
     VEC(void *) class_slabs;     /* the memory of so many of them each, in order of their numbers */
     VEC(uint32_t) free_classes;

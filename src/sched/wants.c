@@ -362,8 +362,9 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
         *host = CONTAINER_OF(top->at, struct host, offer_at);
         const struct pend *pend = pend_find(sched, was.key.id);
         /* It may be in another family now, and that one gone. */
-        if (pend && pend->place == PEND_QUEUED && class_of(sched, pend)->family == was.family &&
-            was.family->end_by_us != INT64_MAX) {
+        const struct class *class =
+            pend && pend->place == PEND_QUEUED ? echo_class(sched, pend, was.key) : NULL;
+        if (class && class->family == was.family && was.family->end_by_us != INT64_MAX) {
             *order = was.key;
             if (may_serve(*host, was.family, family_asks(sched, was.family)))
                 return was.family;

@@ -525,6 +525,20 @@ void rig_release(struct rig *rig, uint32_t job_id)
         die("release", err_text(code));
 }
 
+void rig_release_all(struct rig *rig)
+{
+    for (size_t n = 0; n < state_node_count(rig->state); n++) {
+        const struct node *node = state_node_at(rig->state, n);
+        for (size_t i = 0; i < node->jobs.len;) {
+            const struct job *job = node->jobs.items[i];
+            bool ends = job_has_ended(job) || job->flags & JOB_FLAG_COMPLETING;
+            if (ends)
+                rig_release(rig, job->id);
+            i = ends ? 0 : i + 1;
+        }
+    }
+}
+
 void rig_cancel(struct rig *rig, uint32_t job_id)
 {
     Command cmd = COMMAND__INIT;

@@ -57,6 +57,8 @@ size_t rig_slice(struct rig *rig, bool *more);
 void rig_end(struct rig *rig, uint32_t job_id);
 /* Its nodes say that nothing of it is left. */
 void rig_release(struct rig *rig, uint32_t job_id);
+/* Of all jobs that end. */
+void rig_release_all(struct rig *rig);
 void rig_cancel(struct rig *rig, uint32_t job_id);
 void rig_node(struct rig *rig, const char *name, const char *state); /* scontrol update node */
 /* scontrol update partition. */

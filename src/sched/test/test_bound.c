@@ -191,16 +191,6 @@ static int64_t longest_end_us(const struct rig *rig)
     return last;
 }
 
-/* Those that were sent away leave their nodes at once. */
-static void release_all(struct rig *rig)
-{
-    for (const struct job *job = state_job_from(rig->state, 1); job;
-         job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
-        if (job->run && job->flags & JOB_FLAG_COMPLETING)
-            rig_release(rig, job->id);
-    }
-}
-
 static void run(const struct scene *scene, const char *backfill, const char *preemption,
                 uint64_t from)
 {
@@ -242,7 +232,7 @@ static void run(const struct scene *scene, const char *backfill, const char *pre
         bound = begin + (scene->resv_s + 3600) * S;
     for (int steps = 0; steps < 2000 && !rig_runs(rig, wide); steps++) {
         rig_plan(rig);
-        release_all(rig);
+        rig_release_all(rig);
         rig_plan(rig);
         if (rig_runs(rig, wide))
             break;

@@ -55,21 +55,6 @@ static void fill(struct rig *rig, const char *words, const char *const *nodes, s
 
 static const char *const all[] = { "n1", "n2", "n3", "n4", "g1", "g2" };
 
-/* Nodes of jobs that end say that nothing is left. */
-static void release_all(struct rig *rig)
-{
-    for (size_t n = 0; n < state_node_count(rig->state); n++) {
-        const struct node *node = state_node_at(rig->state, n);
-        for (size_t i = 0; i < node->jobs.len;) {
-            const struct job *job = node->jobs.items[i];
-            bool ends = job_has_ended(job) || job->flags & JOB_FLAG_COMPLETING;
-            if (ends)
-                rig_release(rig, job->id);
-            i = ends ? 0 : i + 1;
-        }
-    }
-}
-
 static void all_start_when_the_last_has_gone(void **state)
 {
     struct rig *rig = rig_new(TIERS("CANCEL"));
@@ -136,7 +121,7 @@ static void each_for_itself(void **state)
     rig_end(rig, ids[2]);
     rig_plan(rig);
     assert_int_equal(rig->preempts, 1);
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     assert_int_equal(running(rig, het), 2);
     rig_free(rig);
@@ -154,7 +139,7 @@ static void in_whatever_order(void **state)
     uint32_t het = rig_submit(rig, "p=high c=4 mem=100 : p=high c=8 w=g2 mem=100");
     rig_plan(rig);
     assert_int_equal(rig->preempts, 1);
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     assert_int_equal(running(rig, het), 2);
     rig_free(rig);
@@ -173,14 +158,14 @@ static void requeued_and_suspended(void **state)
         fill(rig, "c=8 mem=100", all, 6, ids);
         uint32_t het = rig_submit(rig, "p=high c=8 mem=100 t=60 : p=high c=8 mem=100 t=60");
         rig_plan(rig);
-        release_all(rig);
+        rig_release_all(rig);
         rig_plan(rig);
         assert_int_equal(running(rig, het), 2);
         for (int i = 0; i < 6; i++)
             other += state_of(rig, ids[i]) == (mode ? JOB_SUSPENDED : JOB_PENDING);
         assert_int_equal(other, 2);
         rig_end(rig, het + 1);
-        release_all(rig);
+        rig_release_all(rig);
         rig_plan(rig);
         other = 0;
         for (int i = 0; i < 6; i++)
@@ -219,7 +204,7 @@ static void grace_and_exempt_time(void **state)
     assert_int_equal(rig->preempts, 1);
     uint32_t other = rig_submit(rig, "p=high c=8 nice=100 mem=100 w=g2");
     rig_wait(rig, 61);
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     assert_int_equal(running(rig, het), 2);
     assert_int_equal(rig->preempts, 1);
@@ -248,7 +233,7 @@ static void components_go_and_come_back_together(void **state)
         assert_int_equal(state_of(rig, het), state_of(rig, het + 1));
         if (mode == 2)
             assert_int_equal(state_of(rig, het), JOB_SUSPENDED);
-        release_all(rig);
+        rig_release_all(rig);
         rig_plan(rig);
         assert_true(rig_runs(rig, high));
         rig_plan(rig);
@@ -301,12 +286,12 @@ static void not_when_limits_let_only_a_part_of_it_start(void **state)
     uint32_t other = rig_submit(rig, "uid=2 p=high nice=5 c=4 mem=100");
     rig_plan(rig);
     assert_false(rig_runs(rig, other));
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     assert_int_equal(running(rig, het), 2);
     assert_false(rig_runs(rig, other));
     rig_end(rig, het);
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     assert_true(rig_runs(rig, other));
     rig_free(rig);
@@ -321,7 +306,7 @@ static void not_when_licences_are_there_for_a_part_of_it(void **state)
     fill(rig, "c=8 mem=100", all, 6, ids);
     uint32_t one = rig_submit(rig, "p=high c=1 w=n1 lic=m:1 mem=100");
     rig_plan(rig);
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     assert_true(rig_runs(rig, one));
     uint64_t before = rig->preempts;
@@ -499,7 +484,7 @@ static void judge(struct story *story, unsigned seed, int64_t since_us)
             rig_job(rig, job->more->preempted_by))
             gone[count++] = (struct gone){ job->more->preempted_by, job->more->preempt_us };
     }
-    release_all(rig);
+    rig_release_all(rig);
     rig_plan(rig);
     for (size_t i = 0; i < count; i++) {
         const struct job *job = rig_job(rig, gone[i].by);
@@ -542,7 +527,7 @@ static void random_histories(void **state)
                 if (job && rig_runs(rig, job->id) && dice(&story, 10) == 0)
                     rig_end(rig, job->id);
             }
-            release_all(rig);
+            rig_release_all(rig);
             rig_wait(rig, 1 + dice(&story, 20));
         }
         assert_int_equal(rig->refused, 0);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * echoes.c - a job of several partitions has a place for each tier and priority
+ *
+ * In a partition of a lower tier, or where its priority is less, it must not go before those who are first there. So
+ * it is in several families at once, each with the partitions of one rank: where it stands first (pend->class), and
+ * its echoes behind that.
+ *
+ * (1) Echoes are in the queues of their classes when, and only when, the job is in its own.
+ * (2) It is booked once, for the first of its places that is to be.
+ * (3) Waiting for a limit, or in the line of its owner, it has one place only.
+ * (4) A heterogeneous job has one place, the best of those of its first component.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/sched_priv.h"
+
+static uint64_t rank_in(const struct sched *sched, const struct job *job,
+                        const struct partition *partition, bool own)
+{
+    unsigned tier = MIN(partition_tier(partition), (unsigned)UINT16_MAX);
+
+    return (uint64_t)(UINT16_MAX - tier) << 48 | predict_place(sched, job, partition, own);
+}
+
+/* Into the list by rank; what does not find room there is at the last place. */
+static unsigned add_place(struct place_in_line *list, unsigned count, uint64_t rank,
+                          size_t partition)
+{
+    unsigned at = 0;
+
+    while (at < count && list[at].rank < rank)
+        at++;
+    if ((at == count || list[at].rank != rank) && count == PLACES_MOST) {
+        list[count - 1].rank = MAX(list[count - 1].rank, rank);
+        at = count - 1;
+    } else if (at == count || list[at].rank != rank) {
+        memmove(&list[at + 1], &list[at], (count - at) * sizeof(*list));
+        list[at] = (struct place_in_line){ .rank = rank };
+        count++;
+    }
+    list[at].mask.bits[partition / 64] |= UINT64_C(1) << (partition % 64);
+    return count;
+}
+
+unsigned echo_places(const struct sched *sched, const struct job *job, bool own,
+                     struct place_in_line *out)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    struct mask mask;
+    unsigned count = 0;
+
+    if (!job_mask(sched, job, &mask))
+        return 0;
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        if (mask_has(&mask, i))
+            count = add_place(out, count, rank_in(sched, job, needs[i].partition, own), i);
+    }
+    if (het_count(job) > 1) { /* (4) */
+        out[0].mask = mask;
+        count = 1;
+    }
+    return count;
+}
+
+const struct echo *echo_at(const struct sched *sched, const struct pend *pend, uint32_t job_id,
+                           unsigned i)
+{
+    const struct echo *list = i < pend->echoes ? map_get_num(&sched->echoes, job_id) : NULL;
+
+    return list ? &list[i] : NULL;
+}
+
+void echoes_put(struct sched *sched, struct pend *pend, uint32_t job_id, const struct echo *list,
+                unsigned count)
+{
+    struct echo *copy = NEW_ARRAY(struct echo, count);
+
+    memcpy(copy, list, count * sizeof(*copy));
+    map_put_num(&sched->echoes, job_id, copy);
+    pend->echoes = (uint8_t)count;
+}
+
+void echoes_rank(struct sched *sched, const struct pend *pend, const struct job *job)
+{
+    struct echo *list = pend->echoes ? map_get_num(&sched->echoes, job->id) : NULL;
+    struct place_in_line places[PLACES_MOST];
+
+    if (!list || echo_places(sched, job, false, places) != pend->echoes + 1U)
+        return; /* it is put elsewhere soon */
+    for (unsigned i = 0; i < pend->echoes; i++)
+        list[i].rank = places[i + 1].rank;
+}
+
+void echoes_del(struct sched *sched, struct pend *pend, uint32_t job_id)
+{
+    if (pend->echoes)
+        free(map_del_num(&sched->echoes, job_id));
+    pend->echoes = 0;
+}
+
+struct class *echo_class(const struct sched *sched, const struct pend *pend, struct order order)
+{
+    const struct echo *echo;
+
+    if (pend->rank == order.rank)
+        return class_of(sched, pend);
+    for (unsigned i = 0; (echo = echo_at(sched, pend, order.id, i)); i++) {
+        if (echo->rank == order.rank)
+            return sched->classes.items[echo->class - 1];
+    }
+    return NULL;
+}
+
+struct order echo_in_lane(const struct sched *sched, const struct pend *pend, uint32_t job_id,
+                          uint32_t lane)
+{
+    const struct echo *echo;
+
+    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++) {
+        const struct family *family = sched->classes.items[echo->class - 1]->family;
+        for (uint32_t k = 0; k < family->lane_count; k++) {
+            if (family->lanes[k] == lane)
+                return (struct order){ echo->rank, job_id };
+        }
+    }
+    return (struct order){ pend->rank, job_id };
+}
+
+struct order echo_booked(const struct sched *sched, const struct pend *pend, uint32_t job_id)
+{
+    if (!pend->booked)
+        return ORDER_LAST;
+    const struct echo *echo =
+        pend->booked > 1 ? echo_at(sched, pend, job_id, (unsigned)pend->booked - 2) : NULL;
+
+    return (struct order){ echo ? echo->rank : pend->rank, job_id };
+}
+
+uint8_t echo_number(const struct sched *sched, const struct pend *pend, struct order order)
+{
+    const struct echo *echo;
+
+    for (unsigned i = 0; (echo = echo_at(sched, pend, order.id, i)); i++) {
+        if (echo->rank == order.rank)
+            return (uint8_t)(i + 2);
+    }
+    return 1;
+}
+
+void echoes_doubt(struct sched *sched, const struct pend *pend, uint32_t job_id)
+{
+    const struct echo *echo;
+
+    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
+        family_doubt(sched, sched->classes.items[echo->class - 1]->family,
+                     (struct order){ echo->rank, job_id });
+}
+
+void echoes_done(struct sched *sched)
+{
+    map_each (entry, &sched->echoes)
+        free(entry->value);
+    map_done(&sched->echoes);
+}

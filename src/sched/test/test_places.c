@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_places.c - a job of several partitions has its place in each of them
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sched/sched_priv.h"
+#include "sched/test/rig.h"
+#include "test/unit.h"
+
+#define CLUSTER "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\n"
+#define NODES   "[[nodes]]\nnames = \"n[1-6]\"\ncpus = 4\nmemory_mb = 4000\n"
+#define TIERS                                                                              \
+    "[[partitions]]\nname = \"low\"\nnodes = \"ALL\"\ndefault = true\npriority_tier = 1\n" \
+    "[[partitions]]\nname = \"high\"\nnodes = \"ALL\"\npriority_tier = 5\n"                \
+    "[[partitions]]\nname = \"top\"\nnodes = \"n1\"\npriority_tier = 9\n"                  \
+    "[[partitions]]\nname = \"part\"\nnodes = \"n[2-3]\"\npriority_tier = 3\n"
+
+static const char *where(const struct rig *rig, uint32_t id)
+{
+    return rig_runs(rig, id) ? rig_job(rig, id)->run->partition : "";
+}
+
+/* In low it is behind all of high, though it is before them in top. */
+static void a_lower_tier_is_not_overtaken_from_above(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER NODES TIERS);
+
+    (void)state;
+    uint32_t full = rig_submit(rig, "N=6 ex t=3600");
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t both = rig_submit(rig, "p=low,top c=4 t=60"), high[6];
+    for (int i = 0; i < 6; i++)
+        high[i] = rig_submit(rig, "p=high c=4 t=60");
+    rig_plan(rig);
+    rig_end(rig, full);
+    assert_int_equal(rig_plan(rig), 6);
+    assert_string_equal(where(rig, both), "top"); /* of n1 it has the first claim */
+    for (int i = 0; i < 5; i++)
+        assert_true(rig_runs(rig, high[i]));
+    assert_false(rig_runs(rig, high[5]));
+    /* Now n1 is in use: of the others it is the last. */
+    uint32_t other = rig_submit(rig, "p=low,top c=4 t=60");
+    rig_plan(rig);
+    rig_end(rig, high[0]);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, high[5]));
+    rig_end(rig, high[1]);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(where(rig, other), "low");
+    rig_free(rig);
+}
+
+/* The same by the priority that partitions give. */
+static void each_partition_has_its_priority(void **state)
+{
+    struct rig *rig = rig_new(
+        CLUSTER
+        "[priority]\ntype = \"multifactor\"\nweight_partition = 1000\nweight_qos = 0\n" NODES
+        "[[partitions]]\nname = \"some\"\nnodes = \"ALL\"\ndefault = true\npriority_job_"
+        "factor = 1\n"
+        "[[partitions]]\nname = \"more\"\nnodes = \"ALL\"\npriority_job_factor = 50\n"
+        "[[partitions]]\nname = \"most\"\nnodes = \"n1\"\npriority_job_factor = 100\n");
+
+    (void)state;
+    uint32_t full = rig_submit(rig, "N=5 ex t=3600 x=n1"), first = rig_submit(rig, "p=most c=4");
+    assert_int_equal(rig_plan(rig), 2);
+    uint32_t both = rig_submit(rig, "p=some,most c=4 t=60"), more[5];
+    for (int i = 0; i < 5; i++)
+        more[i] = rig_submit(rig, "p=more c=4 t=60");
+    rig_plan(rig);
+    rig_end(rig, full);
+    assert_int_equal(rig_plan(rig), 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(rig_runs(rig, more[i]));
+    assert_false(rig_runs(rig, both));
+    rig_end(rig, first);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(where(rig, both), "most");
+    rig_free(rig);
+}
+
+/* It is promised a start once, in the partition where it stands first, or where it is among the first. */
+static void it_is_booked_once(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER NODES TIERS);
+
+    (void)state;
+    rig_submit(rig, "N=6 ex t=600");
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t both = rig_submit(rig, "p=low,top c=4 t=60");
+    rig_plan(rig);
+    assert_int_equal(rig->sched->bookings.len, 1);
+    assert_int_equal(rig->sched->bookings.items[0].job_id, both);
+    assert_int_equal(rig->sched->bookings.items[0].of->parts.list.items[0].host, 0);
+    uint32_t before = rig_submit(rig, "p=top c=4 t=60 prio=4294960000");
+    rig_plan(rig); /* one of each partition: it is the first of low still */
+    assert_non_null(booking_of(rig->sched, before));
+    const struct booking *booking = booking_of(rig->sched, both);
+    assert_non_null(booking);
+    assert_string_equal(booking->of->parts.need->partition->spec->name, "low");
+    rig_cancel(rig, before);
+    rig_plan(rig);
+    booking = booking_of(rig->sched, both);
+    assert_non_null(booking);
+    assert_string_equal(booking->of->parts.need->partition->spec->name, "top");
+    rig_free(rig);
+}
+
+/* ---- any history ---- */
+
+static uint64_t seed;
+
+static uint32_t dice(uint32_t sides)
+{
+    seed = hash_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+    return (uint32_t)(seed >> 33) % sides;
+}
+
+static uint32_t random_of(const struct rig *rig, JobState wanted)
+{
+    uint32_t found = 0, count = 0;
+
+    for (const struct job *job = state_job_from(rig->state, 1); job;
+         job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
+        if (job->state == wanted && dice(++count) == 0)
+            found = job->id;
+    }
+    return found;
+}
+
+/*
+ * A job that waits and has room in a partition waits for one that goes before it there, or is promised something. So
+ * none of one node does when nobody else waits.
+ */
+static uint64_t live(uint64_t from)
+{
+    static const char *const lists[] = { "low",      "high",     "top",          "low,top",
+                                         "top,low",  "part,low", "low,high,top", "part,top",
+                                         "high,top", "part" };
+    static const char *const limits[] = { "", "",
+                                          "[accounting]\nenforce = [\"limits\"]\n"
+                                          "[[accounts]]\nname = \"all\"\n"
+                                          "[[accounts]]\nname = \"a\"\nparent = \"all\"\n"
+                                          "grp_tres = \"cpu=9\"\n"
+                                          "[[users]]\nname = \"u1\"\naccount = \"a\"\n"
+                                          "[[users]]\nname = \"u2\"\naccount = \"all\"\n" };
+    struct str toml = { 0 };
+
+    str_addf(&toml, "%sbookings = %u\n%s%s%s%s", CLUSTER, from % 2 ? 1 : 20,
+             from % 4 < 2 ? "" : "[preemption]\ntype = \"partition_prio\"\nmode = \"REQUEUE\"\n",
+             limits[from % 3], NODES, TIERS);
+    struct rig *rig = rig_new(str_text(&toml));
+    str_done(&toml);
+    seed = from;
+    rig->check = true;
+    for (int step = 0; step < 150; step++) {
+        char words[120];
+        uint32_t what = dice(10), id;
+        snprintf(words, sizeof(words), "p=%s %s t=%u uid=%u%s", lists[dice(ARRAY_LEN(lists))],
+                 dice(4) ? "c=3" : "c=1", 60 * (1 + dice(20)), 1 + dice(2),
+                 dice(3) ? "" : " array=0-3%2");
+        if (what < 5)
+            rig_submit(rig, words);
+        else if (what < 8 && (id = random_of(rig, JOB_RUNNING)))
+            rig_end(rig, id);
+        else if (what == 8 && (id = random_of(rig, JOB_PENDING)))
+            rig_cancel(rig, id);
+        else
+            rig_wait(rig, dice(60));
+        rig->budget = 1 + dice(60);
+        rig_plan(rig);
+        rig_release_all(rig);
+        rig_plan(rig);
+    }
+    uint64_t digest = core_digest(rig->state);
+    for (int i = 0; i < 3000 && state_counts(rig->state).pending + state_counts(rig->state).running;
+         i++) { /* nobody is left */
+        uint32_t id = random_of(rig, JOB_RUNNING);
+        if (!id)
+            fail_msg("seed %llu: jobs wait and none runs", (unsigned long long)from);
+        rig_end(rig, id);
+        rig_plan(rig);
+        rig_release_all(rig);
+        rig_plan(rig);
+    }
+    assert_int_equal(state_counts(rig->state).pending, 0);
+    assert_int_equal(rig->refused, 0);
+    assert_int_equal(map_len(&rig->sched->echoes), 0);
+    rig_free(rig);
+    return digest;
+}
+
+static void random_histories(void **state)
+{
+    const char *more = getenv("SPUR_TEST_SEEDS");
+    uint64_t last = more ? strtoull(more, NULL, 10) : 24;
+
+    (void)state;
+    for (uint64_t from = 1; from <= last; from++)
+        live(from);
+    assert_true(live(3) == live(3)); /* the same input, the same plan */
+}
+
+UNIT_MAIN(UNIT(a_lower_tier_is_not_overtaken_from_above), UNIT(each_partition_has_its_priority),
+          UNIT(it_is_booked_once), UNIT(random_histories))
