@@ -225,23 +225,8 @@ static unsigned whole_job_fits(const struct state *state, const struct shape *sh
     return enough_nodes(shape, tasks, need->node_count, listed);
 }
 
-static void work_out(const struct state *state, const struct shape *shape, struct need *need)
+static void need_rules(const struct state *state, const struct shape *shape, struct need *need)
 {
-    struct bitset listed = { 0 }, excluded = { 0 };
-    struct alike alike = { 0 };
-    uint32_t *tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1);
-    size_t count = 0, missing = 0;
-    size_t groups = shape->features.one_of ? shape->features.group_count : 0;
-
-    bitset_init(&need->nodes, state->nodes.len);
-    if (groups)
-        need->alike = NEW_ARRAY(struct bitset, groups);
-    for (size_t g = 0; g < groups; g++)
-        bitset_init(&need->alike[g], state->nodes.len);
-    if (shape->nodelist && state_node_set(state, shape->nodelist, &listed, NULL) < 0)
-        missing = 1;
-    if (shape->exclude)
-        state_node_set(state, shape->exclude, &excluded, NULL);
     need_memory(state, shape, need);
     need_sharing(shape, need);
     need->bound = need_word(state, "ENFORCE_BINDING_GRES", shape->has_bound, shape->bound);
@@ -253,29 +238,85 @@ static void work_out(const struct state *state, const struct shape *shape, struc
                          : need->partition->spec->def_cpu_per_gpu
                              ? need->partition->spec->def_cpu_per_gpu
                              : state->config->def_cpu_per_gpu;
-    bitset_each (number, &need->partition->nodes) {
-        if (excluded.words && bitset_has(&excluded, number))
+}
+
+/* Nodes that are looked through. */
+struct finding {
+    struct bitset listed, excluded;
+    struct alike alike;
+    uint32_t *tasks; /* that go with need->nodes */
+    size_t groups;
+};
+
+static void find_nodes(const struct state *state, const struct shape *shape, struct need *need,
+                       struct finding *finding, const struct bitset *among)
+{
+    bitset_each (number, among) {
+        if (finding->excluded.words && bitset_has(&finding->excluded, number))
             continue;
-        uint32_t able = could_run(shape, need, state->nodes.items[number], &alike);
-        if (able) {
-            bitset_add(&need->nodes, number);
-            tasks[count++] = tasks_of(able, listed.words && bitset_has(&listed, number));
-            for (size_t g = 0; g < groups; g++) {
-                if (alike.features.groups >> g & 1)
-                    bitset_add(&need->alike[g], number);
-            }
+        uint32_t able = could_run(shape, need, state->nodes.items[number], &finding->alike);
+        if (!able)
+            continue;
+        bitset_add(&need->nodes, number);
+        finding->tasks[need->node_count++] =
+            tasks_of(able, finding->listed.words && bitset_has(&finding->listed, number));
+        for (size_t g = 0; g < finding->groups; g++) {
+            if (finding->alike.features.groups >> g & 1)
+                bitset_add(&need->alike[g], number);
         }
     }
-    if (listed.words && !bitset_within(&listed, &need->nodes))
-        missing = 1;
-    need->node_count = (unsigned)count;
-    if (!missing)
-        need->least_nodes = whole_job_fits(state, shape, need, tasks,
-                                           listed.words ? (unsigned)bitset_count(&listed) : 0);
+}
+
+/*
+ * A job that names as many nodes as it may have can have no others: these are looked for only to say why it
+ * does not fit. False when not all that are named will do.
+ */
+static bool find_all(const struct state *state, const struct shape *shape, struct need *need,
+                     struct finding *finding)
+{
+    const struct bitset *listed = &finding->listed;
+    struct bitset among;
+
+    bitset_init_copy(&among, &need->partition->nodes);
+    bool only = listed->words && bitset_count(listed) >= shape->max_nodes;
+    if (only)
+        bitset_and(&among, listed);
+    find_nodes(state, shape, need, finding, &among);
+    bool good = !listed->words || bitset_within(listed, &need->nodes);
+    if (only && !good) {
+        bitset_done(&among);
+        bitset_init_copy(&among, &need->partition->nodes);
+        bitset_minus(&among, listed);
+        find_nodes(state, shape, need, finding, &among);
+    }
+    bitset_done(&among);
+    return good;
+}
+
+static void work_out(const struct state *state, const struct shape *shape, struct need *need)
+{
+    struct finding finding = { .tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1) };
+
+    bitset_init(&need->nodes, state->nodes.len);
+    finding.groups = shape->features.one_of ? shape->features.group_count : 0;
+    if (finding.groups)
+        need->alike = NEW_ARRAY(struct bitset, finding.groups);
+    for (size_t g = 0; g < finding.groups; g++)
+        bitset_init(&need->alike[g], state->nodes.len);
+    bool good =
+        !shape->nodelist || state_node_set(state, shape->nodelist, &finding.listed, NULL) == 0;
+    if (shape->exclude)
+        state_node_set(state, shape->exclude, &finding.excluded, NULL);
+    need_rules(state, shape, need);
+    good = find_all(state, shape, need, &finding) && good;
+    if (good)
+        need->least_nodes =
+            whole_job_fits(state, shape, need, finding.tasks,
+                           finding.listed.words ? bitset_count(&finding.listed) : 0);
     need->fits = need->least_nodes > 0;
-    bitset_done(&listed);
-    bitset_done(&excluded);
-    free(tasks);
+    bitset_done(&finding.listed);
+    bitset_done(&finding.excluded);
+    free(finding.tasks);
 }
 
 uint64_t state_generation(const struct state *state)

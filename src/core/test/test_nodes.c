@@ -504,6 +504,28 @@ static void nodes_that_are_to_agree_follow_their_features(void **unused)
     fix_free(fix);
 }
 
+static unsigned nodes_for(struct fix *fix, JobSpec *spec)
+{
+    uint32_t id = fix_submit(fix, spec);
+
+    assert_int_not_equal(id, 0);
+    return shape_needs(fix->state, state_job(fix->state, id)->shape)[0].node_count;
+}
+
+static void who_names_all_its_nodes_can_use_no_other(void **unused)
+{
+    struct fix *fix = fix_new(4);
+    JobSpec spec = fix_spec();
+
+    spec.nodelist = (char *)"n[2-3]";
+    PUT(&spec, min_nodes, 2);
+    PUT(&spec, max_nodes, 2);
+    assert_int_equal(nodes_for(fix, &spec), 2);
+    spec.max_nodes = 3;
+    assert_int_equal(nodes_for(fix, &spec), 4);
+    fix_free(fix);
+}
+
 static void devices_are_given_one_by_one(void **unused)
 {
     struct fix *fix = fix_new(2);
@@ -588,5 +610,6 @@ UNIT_MAIN(UNIT(words_of_scontrol), UNIT(reasons_say_who_and_when),
           UNIT(a_running_job_gives_up_nodes), UNIT(down_by_hand_ends_jobs_and_tells_the_node),
           UNIT(who_comes_back_by_itself), UNIT(a_reboot_is_seen_by_its_boot_id),
           UNIT(less_than_configured_is_drained), UNIT(features_and_weights_can_be_changed),
-          UNIT(nodes_that_are_to_agree_follow_their_features), UNIT(devices_are_given_one_by_one),
+          UNIT(nodes_that_are_to_agree_follow_their_features),
+          UNIT(who_names_all_its_nodes_can_use_no_other), UNIT(devices_are_given_one_by_one),
           UNIT(keys_are_kept))
