@@ -146,6 +146,15 @@ void fit_why(const struct state *state, const struct shape *shape, const struct 
     else if (need->node_count < shape->min_nodes)
         str_addf(out, "%u nodes are needed, and %u of it could ever serve", shape->min_nodes,
                  need->node_count);
+    else if (need->apart && shape->segment)
+        str_addf(out, "%u nodes in segments of %u are needed, and its blocks have not so many",
+                 shape->min_nodes, shape->segment);
+    else if (need->apart)
+        str_addf(out,
+                 "%u nodes%s%.200s are needed, and not so many of it are below one switch or "
+                 "in blocks",
+                 shape->min_nodes, shape->nodelist ? " with " : "",
+                 shape->nodelist ? shape->nodelist : "");
     else if (shape->nodelist)
         named_nodes(state, shape, need, out);
     else if (shape->features.group_count)

@@ -313,6 +313,9 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         need->least_nodes =
             whole_job_fits(state, shape, need, finding.tasks,
                            finding.listed.words ? bitset_count(&finding.listed) : 0);
+    need->apart = need->least_nodes && !reach_has(state, shape, need, &finding.listed);
+    if (need->apart)
+        need->least_nodes = 0;
     need->fits = need->least_nodes > 0;
     bitset_done(&finding.listed);
     bitset_done(&finding.excluded);

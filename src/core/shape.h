@@ -39,6 +39,7 @@ struct need {
     unsigned node_count;
     unsigned least_nodes; /* the fewest of them that could run the whole job */
     bool fits;            /* all these nodes, empty, could run the whole job */
+    bool apart;           /* but they are not below one switch, or not in whole segments */
     bool whole_nodes;     /* each node for itself */
     bool mem_all;         /* all memory of each node */
     unsigned share;       /* jobs that may share a CPU */

@@ -46,6 +46,7 @@ struct state *state_new(void)
     state->leader = mem_strdup("");
     state->leader_address = mem_strdup("");
     state->generation = 1;
+    state->reach = reach_new();
     state->next_reservation_us = NEVER;
     state->next_reboot_us = NEVER;
     map_init(&state->node_names);
@@ -121,6 +122,7 @@ void state_free(struct state *state)
     intern_done(&state->shapes);
     intern_done(&state->words);
     arena_done(&state->scratch);
+    reach_free(state->reach);
     pb_free(state->config);
     section_hashes_done(&state->section_hashes);
     pb_free(state->controllers);

@@ -173,6 +173,7 @@ struct state {
     } untold;            /* news that not all have been told; see news.c */
     unsigned told_most;  /* for tests: one command tells no more than these; 0: as news.c says */
     uint64_t generation; /* of nodes and partitions, for needs */
+    struct reach *reach; /* which nodes are below one switch; reach.c */
     struct accounts *accounts;
     int64_t priority_us;    /* when usage decayed and shares were worked out last */
     uint64_t priority_turn; /* grows with it */
@@ -473,6 +474,11 @@ void backoff_exclude(const struct job_more *more, JobSpec *spec, struct arena *a
 
 /* shape.c */
 struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena);
+/* reach.c: are as many of the need's nodes, and all that are named, below one switch or in blocks? */
+bool reach_has(const struct state *state, const struct shape *shape, const struct need *need,
+               const struct bitset *named);
+struct reach *reach_new(void);
+void reach_free(struct reach *reach);
 /* One more reference to the shape of an admitted job, putting it into the table if it is new. */
 struct shape *shape_take(struct state *state, struct admitted *admitted);
 void shape_drop(struct state *state, struct shape *shape);

@@ -490,6 +490,12 @@ static void so_many_tasks_on_a_socket(void **state)
     "[[switches]]\nname = \"top\"\nswitches = \"up,s3\"\n"  \
     "[[nodes]]\nnames = \"n[1-12]\"\n" SOCKETS MAIN
 
+/* Two that are not joined, and two nodes of none. */
+#define APART(plugin, kind)                                                                \
+    "cluster_name = \"t\"\n[topology]\nplugin = \"" plugin "\"\n"                          \
+    "[[nodes]]\nnames = \"n[1-7]\"\n" SOCKETS MAIN "[[" kind "]]\nname = \"s1\"\nnodes = " \
+    "\"n[1-3]\"\n[[" kind "]]\nname = \"s2\"\nnodes = \"n[4-5]\"\n"
+
 static void the_fewest_switches(void **state)
 {
     struct rig *rig = rig_new(TREE);
@@ -506,6 +512,43 @@ static void the_fewest_switches(void **state)
     assert_int_equal(rig_plan(rig), 1);
     assert_string_equal(rig_where(rig, five), "n1:0-7;n5:0-7;n6:0-7;n7:0-7;n8:0-7");
     rig_free(rig);
+}
+
+/* What is not below one switch, or has not the segments, is never free. */
+static void nodes_that_are_never_together_are_refused(void **state)
+{
+    static const struct {
+        const char *conf, *words;
+        bool good;
+    } jobs[] = {
+        { APART("tree", "switches"), "N=3", true },
+        { APART("tree", "switches"), "N=4", false },
+        { APART("tree", "switches"), "N=4 spread", true },
+        { APART("tree", "switches"), "N=4 contig", true },
+        { APART("tree", "switches"), "N=2 w=n1,n4", false },
+        { APART("tree", "switches"), "N=2 w=n4,n5", true },
+        { APART("tree", "switches"), "N=2 w=n6,n7", false },
+        { APART("tree", "switches"), "w=n7", true },
+        { APART("block", "blocks"), "N=5", true },
+        { APART("block", "blocks"), "N=6", false },
+        { APART("block", "blocks"), "N=4 segment=2", true },
+        { APART("block", "blocks"), "N=6 segment=3", false },
+        { APART("block", "blocks"), "N=4 segment=4", false },
+        { APART("block", "blocks"), "N=2 w=n6,n7 segment=2", false },
+        { APART("tree", "switches") "[[switches]]\nname = \"top\"\nswitches = \"s[1-2]\"\n", "N=5",
+          true },
+        { APART("tree", "switches") "[[switches]]\nname = \"top\"\nswitches = \"s[1-2]\"\n", "N=6",
+          false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct rig *rig = rig_new(jobs[i].conf);
+        uint32_t job = rig_submit(rig, jobs[i].words);
+        assert_int_equal(job != 0, jobs[i].good);
+        assert_int_equal(rig_plan(rig), jobs[i].good); /* the planner has it the same way */
+        rig_free(rig);
+    }
 }
 
 static void a_job_waits_for_few_switches(void **state)
@@ -557,7 +600,7 @@ static void segments_stay_in_their_block(void **state)
 static void segments_apart(void **state)
 {
     struct rig *rig = rig_new(TWO_BLOCKS);
-    uint32_t together = rig_submit(rig, "N=4 ex segment=2"), apart, wide;
+    uint32_t together = rig_submit(rig, "N=4 ex segment=2"), apart;
 
     (void)state;
     rig_plan(rig);
@@ -567,9 +610,7 @@ static void segments_apart(void **state)
     rig_plan(rig);
     assert_string_equal(rig_where(rig, apart), "n1:0-7;n2:0-7;n5:0-7;n6:0-7");
     rig_end(rig, apart);
-    wide = rig_submit(rig, "N=6 ex segment=2 spreadseg"); /* there are not three blocks */
-    rig_plan(rig);
-    assert_false(rig_runs(rig, wide));
+    assert_int_equal(rig_submit(rig, "N=6 ex segment=2 spreadseg"), 0); /* in three blocks */
     assert_int_equal(rig_submit(rig, "N=4 spreadseg"), 0);
     rig_free(rig);
 }
@@ -649,7 +690,8 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(the_same_licence_again), UNIT(so_many_tasks_on_a_socket),
           UNIT(as_many_nodes_as_are_free), UNIT(tasks_spread_evenly), UNIT(whole_sockets),
           UNIT(labels_keep_apart), UNIT(partitions_have_part_of_a_node), UNIT(the_fewest_switches),
-          UNIT(a_job_waits_for_few_switches), UNIT(roomier_nodes_than_those_liked_best),
+          UNIT(a_job_waits_for_few_switches), UNIT(nodes_that_are_never_together_are_refused),
+          UNIT(roomier_nodes_than_those_liked_best),
           UNIT(what_the_named_nodes_could_never_run_is_refused), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
           UNIT(the_shortest_run_of_neighbours))
