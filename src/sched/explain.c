@@ -358,7 +358,10 @@ void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
     explain_add(out, arena, &text);
     explain_array(job, &text);
     explain_add(out, arena, &text);
-    if (!out->planned_start_us && !out->never && job->id && !core_job_reason(sched->state, job))
+    bool switches = explain_switches(sched, job, now_us, &text);
+    explain_add(out, arena, &text);
+    if (!out->planned_start_us && !out->never && job->id && !switches &&
+        !core_job_reason(sched->state, job))
         str_add(&text, later ? "the start is being worked out: ask again in a moment"
                        : family->missing
                            ? "the start cannot be foreseen: nodes it needs are not usable"

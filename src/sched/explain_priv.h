@@ -50,6 +50,9 @@ void explain_holders(const struct sched *sched, const struct limit_hit *hit, str
 
 /* One more line of details, unless it is empty or there are enough; `text` is empty afterwards. */
 void explain_add(struct explanation *out, struct arena *arena, struct str *text);
+/* How long it still waits for few switches; false: it does not. */
+bool explain_switches(const struct sched *sched, const struct job *job, int64_t now_us,
+                      struct str *out);
 /* Of a job that is not waiting: for whom it made room, or has to. */
 void explain_gone(const struct job *job, struct arena *arena, struct explanation *out);
 /* How far the job's array is; nothing when it is of none. */

@@ -251,3 +251,17 @@ void explain_gone(const struct job *job, struct arena *arena, struct explanation
     explain_add(out, arena, &text);
     str_done(&text);
 }
+
+bool explain_switches(const struct sched *sched, const struct job *job, int64_t now_us,
+                      struct str *out)
+{
+    int64_t until = topo_waits_until(sched, job);
+
+    if (until <= now_us)
+        return false;
+    str_addf(out, "it waits for nodes below %u switch%s for another ", job->shape->switches,
+             job->shape->switches == 1 ? "" : "es");
+    timefmt_write_duration(out, (until - now_us + 999999) / 1000000, TIMEFMT_SHORT);
+    str_add(out, " at most, then takes any");
+    return true;
+}

@@ -216,6 +216,8 @@ struct topo {
 };
 void topo_read(struct sched *sched);
 void topo_done(struct sched *sched);
+/* How long a job waits for nodes of few switches (--switches) at most; 0: it does not. */
+int64_t topo_waits_until(const struct sched *sched, const struct job *job);
 
 /* ---- scan.c ---- */
 

@@ -315,13 +315,20 @@ static bool take_within(struct near *near, size_t must, const struct topo_switch
     return !near->nodes_left && !near->tasks_left;
 }
 
+int64_t topo_waits_until(const struct sched *sched, const struct job *job)
+{
+    const Config *config = state_config(sched->state);
+    uint32_t most = config->has_max_switch_wait_s ? config->max_switch_wait_s : 300;
+
+    if (!sched->topo.leaves || !job->shape->switches)
+        return 0;
+    return job->eligible_us + (int64_t)MIN(job->shape->switches_wait_s, most) * US_PER_S;
+}
+
 /* Has the job waited as long for few switches as it may? */
 static bool waited(const struct chooser *c)
 {
-    const Config *config = state_config(c->sched->state);
-    uint32_t most = config->has_max_switch_wait_s ? config->max_switch_wait_s : 300;
-    int64_t wait_s = MIN(c->shape->switches_wait_s, most);
-    int64_t until = c->job->eligible_us + wait_s * US_PER_S;
+    int64_t until = topo_waits_until(c->sched, c->job);
 
     if (c->view.start_us >= until)
         return true;

@@ -33,6 +33,7 @@ near=$(sub -N 3 --exclusive --switches=1@10:00)
 far=$(sub -N 2 --exclusive -t 1)
 is "a job that does not mind goes first" "$(runs "$far")" 'n[2-3]'
 ok "the other waits" job_is "$near" PENDING
+like "and says how long" "$(spur explain "$near")" 'it waits for nodes below 1 switch for another [0-9:]+ at most, then takes any'
 scancel "$far" "$odd"
 is "until a switch is free" "$(runs "$near")" 'n[4-6]'
 scancel "$near"
