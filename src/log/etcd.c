@@ -48,13 +48,18 @@ static bool has_payloads(const struct log_batch *batch)
     return false;
 }
 
+void etcd_taken(struct etcd_log *self, const struct log_batch *batch, struct span value)
+{
+    self->last_first = batch->first;
+    if (has_payloads(batch)) /* before apply(): the owner may ask for one there */
+        etcd_keep_batch(self, batch, value);
+}
+
 bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct span value)
 {
     struct err err;
 
-    self->last_first = batch->first;
-    if (has_payloads(batch)) /* before apply(): the owner may ask for one there */
-        etcd_keep_batch(self, batch, value);
+    etcd_taken(self, batch, value);
     if (log_deliver(&self->log, batch, &err) < 0)
         log_fail(&self->log, &err);
     return !etcd_over(self);
@@ -120,6 +125,8 @@ static int etcd_snapshot_fetched(struct log *log, uint64_t index, struct err *er
 {
     struct etcd_log *self = etcd_self(log);
     struct snapshot_reader *reader = NULL;
+
+    etcd_settle(self);
     int rc = self->memory ? memory_disk_open_snapshot(self->memory, &reader, err)
                           : snapshot_open(log->dir, index, &reader, err);
 
@@ -143,6 +150,7 @@ static int etcd_snapshot_fetched(struct log *log, uint64_t index, struct err *er
 
 static void etcd_poll(struct log *log)
 {
+    etcd_apply_on(etcd_self(log));
     etcd_keep_poll(etcd_self(log));
 }
 
@@ -156,6 +164,7 @@ static void etcd_stop(struct log *log)
     struct err why;
 
     log->stopped = true;
+    etcd_settle(self);
     etcd_sync_stop(self);
     etcd_elect_stop(self);
     err_code(&why, ERR_SHUTTING_DOWN);
@@ -186,6 +195,7 @@ static void etcd_free(struct log *log)
     str_done(&self->expanded);
     str_done(&self->segment);
     batch_free(self->flying);
+    batch_free(self->applying);
     while (self->queue) {
         struct batch *next = self->queue->next;
         batch_free(self->queue);

@@ -4,6 +4,10 @@
  *
  * See etcd.h (1) and (2). The batch in flight keeps its bytes until it is decided: sent again, it
  * is the same transaction, of which at most one can succeed.
+ *
+ * A batch of ours that is committed is applied in as many turns of the loop as the owner wants. The next
+ * one is sent when that is done; whoever must know where the log stands, or has to say something to
+ * the owner, applies the rest of it first (etcd_settle).
  */
 #include <string.h>
 
@@ -83,6 +87,7 @@ static struct batch *pop_queue(struct etcd_log *self)
 
 void etcd_append_refuse_queue(struct etcd_log *self, const struct err *why)
 {
+    etcd_settle(self); /* those are older */
     while (self->queue) {
         struct batch *batch = pop_queue(self);
         log_refuse(&self->log, batch->count, why);
@@ -120,8 +125,8 @@ static void expect(struct etcd_log *self, uint32_t answered)
 
 static void send_next(struct etcd_log *self)
 {
-    if (!self->leading || self->flying || !self->queue || !self->released || etcd_over(self) ||
-        self->queued < self->expected)
+    if (!self->leading || self->flying || self->applying || !self->queue || !self->released ||
+        etcd_over(self) || self->queued < self->expected)
         return;
     expect(self, 0);
     struct batch *batch = pop_queue(self);
@@ -159,20 +164,53 @@ static void go_on(struct etcd_log *self)
     etcd_append_refuse_queue(self, &why);
 }
 
-static void committed(struct etcd_log *self)
+/* As much of it as the owner takes now, or all. */
+static void apply_on(struct etcd_log *self, bool all)
 {
-    struct batch *batch = land(self);
-    struct log_batch view = batch_view(batch, true);
+    struct log_batch view = batch_view(self->applying, true);
+    struct err err;
+    int rc;
 
-    self->disk_full = false;
-    bool going =
-        etcd_deliver(self, &view, (struct span){ self->flying_value.data, self->flying_value.len });
+    self->delivering = true;
+    rc = (all ? log_deliver : log_deliver_some)(&self->log, &view, &err);
+    self->delivering = false;
+    if (rc == LOG_APPLY_MORE) {
+        self->log.owner->wake(self->log.ctx);
+        return;
+    }
+    struct batch *batch = TAKE(self->applying);
+    if (rc < 0)
+        log_fail(&self->log, &err);
+    bool going = !etcd_over(self);
     expect(self, going ? batch->count : 0);
     batch_free(batch);
     if (going) {
         go_on(self);
         etcd_trim(self);
     }
+}
+
+void etcd_apply_on(struct etcd_log *self)
+{
+    if (self->applying && !self->delivering)
+        apply_on(self, false);
+}
+
+void etcd_settle(struct etcd_log *self)
+{
+    if (self->applying && !self->delivering)
+        apply_on(self, true);
+}
+
+static void committed(struct etcd_log *self)
+{
+    struct log_batch view;
+
+    self->applying = land(self);
+    self->disk_full = false;
+    view = batch_view(self->applying, true);
+    etcd_taken(self, &view, (struct span){ self->flying_value.data, self->flying_value.len });
+    apply_on(self, false);
 }
 
 static void refused(struct etcd_log *self, const struct err *why)
@@ -206,6 +244,8 @@ static bool is_flying(const struct etcd_log *self, const struct log_batch *batch
 
 bool etcd_append_met(struct etcd_log *self, const struct log_batch *batch)
 {
+    if (self->applying && self->applying->first == batch->first)
+        return true;
     if (!self->flying || self->flying->first != batch->first)
         return false;
     if (is_flying(self, batch)) {

@@ -46,6 +46,7 @@ void etcd_step_down(struct etcd_log *self)
 
     if (!self->leading)
         return;
+    etcd_settle(self);
     self->leading = false;
     self->resigning = false;
     self->term = 0;
@@ -266,7 +267,8 @@ void etcd_resign(struct log *log)
 
 void etcd_resign_next(struct etcd_log *self)
 {
-    if (self->resigning && self->leading && !self->flying && !self->queue && !self->depose_call)
+    if (self->resigning && self->leading && !self->flying && !self->applying && !self->queue &&
+        !self->depose_call)
         delete_leader(self, self->term);
 }
 

@@ -83,6 +83,8 @@ struct etcd_log {
     uint32_t queued;
     bool released, disk_full;
     struct batch *flying;
+    struct batch *applying; /* committed, and applied in part */
+    bool delivering;        /* the owner is just doing so */
     struct str flying_value;
     int64_t flying_term;
     bool flying_repeated; /* sent more than once, or without an answer */
@@ -151,7 +153,13 @@ bool etcd_append_met(struct etcd_log *self, const struct log_batch *batch);
 void etcd_append_refuse_queue(struct etcd_log *self, const struct err *why);
 void etcd_append_stop(struct etcd_log *self);
 
-/* Gives a committed batch to the owner. */
+/* Of a batch of ours: the owner gets more of it; the rest of it. */
+void etcd_apply_on(struct etcd_log *self);
+void etcd_settle(struct etcd_log *self);
+
+/* It is in the log: its payloads stay available from now on. */
+void etcd_taken(struct etcd_log *self, const struct log_batch *batch, struct span value);
+/* Gives a committed batch to the owner, all of it. */
 bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct span value);
 
 int etcd_keep_start(struct etcd_log *self, struct err *err);

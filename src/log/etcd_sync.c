@@ -40,6 +40,8 @@ static enum verdict take_entry(struct etcd_log *self, const EtcdKeyValue *kv)
         fail_corrupt(self, "cannot be read", point->index + 1);
         return ENTRY_STOP;
     }
+    if (self->applying && batch.first > self->applying->first)
+        etcd_settle(self);
     if (batch.first + batch.count - 1 <= point->index)
         return ENTRY_TAKEN; /* known */
     if (batch.first > point->index + 1)
@@ -214,6 +216,7 @@ static void take_reply(struct etcd_log *self, const EtcdTxnResponse *reply)
         etcd_sync(self);
         return;
     }
+    etcd_settle(self);
     if (!at_the_end(self, etcd_reply_first(reply, AT_NEWEST)))
         return;
     self->sync_failures = 0;
@@ -231,7 +234,10 @@ static void on_sync(void *arg, const ProtobufCMessage *reply, const struct err *
     if (err) {
         log_verbose("log.sync", "failed: %s", err->text);
         etcd_sync_later(self);
-    } else if (self->log.point.index != self->sync_from) {
+        return;
+    }
+    etcd_settle(self);
+    if (self->log.point.index != self->sync_from) {
         etcd_sync(self); /* we appended meanwhile: this answer is older than we are */
     } else {
         take_reply(self, (const EtcdTxnResponse *)reply);
@@ -251,6 +257,7 @@ void etcd_sync(struct etcd_log *self)
     char from[ETCD_KEY_BYTES];
     struct etcd_txn txn;
 
+    etcd_settle(self);
     if (etcd_over(self) || self->sync_call)
         return;
     etcd_untimer(self, &self->sync_timer);
