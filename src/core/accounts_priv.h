@@ -249,7 +249,7 @@ bool limits_ever(const struct state *state, const struct job *job,
                  const struct partition *partition, struct limit_hit *out);
 /* May `count` more jobs like this be in the queue? */
 bool limits_submit(const struct state *state, const struct job *job,
-                   const struct partition *partition, uint64_t count, unsigned *reason);
+                   const struct partition *partition, uint64_t count, struct limit_hit *hit);
 
 /* limits_admit.c */
 struct admitted;

@@ -376,50 +376,65 @@ bool limits_ever(const struct state *state, const struct job *job,
 
 /* ---- how many may be submitted ---- */
 
-static bool room_to_submit(const struct bounds *bounds, enum bound bound,
-                           const struct holder *holder, uint64_t count, bool *done)
-{
-    uint64_t most = bounds->count[bound];
+/* Whose they are, and what counts them; `done`: bounds that another QOS has set. */
+struct submits {
+    const struct qos *qos;
+    const struct assoc *assoc;
+    uint64_t count;
+    const bool *done;
+    struct limit_hit *hit;
+};
 
-    if (most == NO_LIMIT || done[bound])
+static bool room_to_submit(const struct submits *look, enum bound bound,
+                           const struct holder *holder)
+{
+    const struct bounds *bounds = look->qos ? &look->qos->bounds : &look->assoc->bounds;
+    uint64_t most = bounds->count[bound], used = holder ? holder->submitted : 0;
+
+    if (most == NO_LIMIT || look->done[bound] || used + look->count <= most)
         return true;
-    return (holder ? holder->submitted : 0) + count <= most;
+    *look->hit = (struct limit_hit){
+        .reason = why_bound(look->qos, bound),
+        .qos = look->qos,
+        .assoc = look->assoc,
+        .part = !look->qos || bound == GRP_SUBMIT ? ""
+                : bound == MAX_SUBMIT             ? "user"
+                                                  : "account",
+        .limit = why_bound_name(look->qos, bound),
+        .most = most,
+        .used = used,
+        .asks = look->count,
+        .holder = look->count <= most ? holder : NULL,
+    };
+    return false;
 }
 
 bool limits_submit(const struct state *state, const struct job *job,
-                   const struct partition *partition, uint64_t count, unsigned *reason)
+                   const struct partition *partition, uint64_t count, struct limit_hit *hit)
 {
     const struct qos *qos[2];
     bool done[BOUNDS] = { false };
+    struct submits look = { .count = count, .done = done, .hit = hit };
 
     if (!(state->accounts->enforce & ENFORCE_LIMITS))
         return true;
     limits_qos_order(state, job, partition, qos);
     for (size_t i = 0; i < 2; i++) {
-        const struct bounds *bounds = qos[i] ? &qos[i]->bounds : NULL;
-        const struct {
-            enum bound bound;
-            const struct holder *holder;
-        } rows[] = {
-            { GRP_SUBMIT, qos[i] ? &qos[i]->holder : NULL },
-            { MAX_SUBMIT_ACCT, qos[i] ? job_qos_account(state, job, qos[i]) : NULL },
-            { MAX_SUBMIT, qos[i] ? job_qos_user(state, job, qos[i]) : NULL },
-        };
-        for (size_t k = 0; qos[i] && k < ARRAY_LEN(rows); k++) {
-            *reason = why_bound(qos[i], rows[k].bound);
-            if (!room_to_submit(bounds, rows[k].bound, rows[k].holder, count, done))
-                return false;
-        }
-        for (size_t k = 0; qos[i] && k < BOUNDS; k++)
-            done[k] = done[k] || bounds->count[k] != NO_LIMIT;
-    }
-    for (const struct assoc *at = job_assoc(job); at; at = at->parent) {
-        *reason = why_bound(NULL, GRP_SUBMIT);
-        if (!room_to_submit(&at->bounds, GRP_SUBMIT, &at->holder, count, done))
+        look.qos = qos[i];
+        if (qos[i] &&
+            (!room_to_submit(&look, GRP_SUBMIT, &qos[i]->holder) ||
+             !room_to_submit(&look, MAX_SUBMIT_ACCT, job_qos_account(state, job, qos[i])) ||
+             !room_to_submit(&look, MAX_SUBMIT, job_qos_user(state, job, qos[i]))))
             return false;
-        *reason = why_bound(NULL, MAX_SUBMIT);
-        if (at == job_assoc(job) && !done[MAX_SUBMIT_ACCT] &&
-            !room_to_submit(&at->bounds, MAX_SUBMIT, &at->holder, count, done))
+        for (size_t k = 0; qos[i] && k < BOUNDS; k++)
+            done[k] = done[k] || qos[i]->bounds.count[k] != NO_LIMIT;
+    }
+    look.qos = NULL;
+    for (const struct assoc *at = job_assoc(job); at; at = at->parent) {
+        look.assoc = at;
+        if (!room_to_submit(&look, GRP_SUBMIT, &at->holder) ||
+            (at == job_assoc(job) && !done[MAX_SUBMIT_ACCT] &&
+             !room_to_submit(&look, MAX_SUBMIT, &at->holder)))
             return false;
     }
     return true;

@@ -96,10 +96,12 @@ static uint64_t most_wall(const struct state *state, const struct job *job,
     return NO_LIMIT;
 }
 
-static int refuse(unsigned reason, const char *text, struct err *err)
+static int refuse(const struct limit_hit *hit, struct err *err)
 {
-    return err_set(err, ERR_ACCOUNTING_POLICY, "%s%s%s", reason_word(reason), *text ? ": " : "",
-                   text);
+    CLEANUP(str_done) struct str text = { 0 };
+
+    limit_hit_text(hit, &text);
+    return err_set(err, ERR_ACCOUNTING_POLICY, "%s: %s", reason_word(hit->reason), str_text(&text));
 }
 
 int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec *spec,
@@ -113,7 +115,6 @@ int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec
         .owner = &who, .shape = shape, .account = spec->account, .qos = spec->qos, .tab = &tab
     };
     struct limit_hit hit = { 0 };
-    unsigned reason = 0;
 
     if (!(state->accounts->enforce & ENFORCE_LIMITS))
         return 0;
@@ -124,13 +125,8 @@ int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec
         (*time_limit_s < 0 || (uint64_t)*time_limit_s > wall))
         *time_limit_s = (int64_t)wall;
     job.time_limit_s = *time_limit_s;
-    if (!self && !limits_submit(state, &job, partition, count, &reason))
-        return refuse(reason, "", err);
-    if (limits_ever(state, &job, partition, &hit))
+    if ((self || limits_submit(state, &job, partition, count, &hit)) &&
+        limits_ever(state, &job, partition, &hit))
         return 0;
-    struct str text = { 0 };
-    limit_hit_text(&hit, &text);
-    int code = refuse(hit.reason, str_text(&text), err);
-    str_done(&text);
-    return code;
+    return refuse(&hit, err);
 }

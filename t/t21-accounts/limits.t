@@ -92,7 +92,7 @@ is 'who gives no time limit gets the longest' "$(column "$g" %l)" 30:00
 
 h=$(mine -A few -a 1-3 --wrap 'sleep 300')
 run mine -A few --wrap true
-like 'as many jobs as may be submitted are, and no more' "$code $err" '^1 .*AssocMaxSubmitJobLimit'
+like 'as many jobs as may be submitted are, and no more' "$code $err" '^1 .*AssocMaxSubmitJobLimit: MaxSubmitJobs of [^;]+ is [0-9]+; [0-9]+ in use, the job asks for 1'
 ok 'of an array one task runs' wait_for 20 eval '[ "$(squeue -h -r -j '"$h"' -t running | wc -l)" = 1 ]'
 is 'the others wait for the account' "$(squeue -h -r -j "$h" -t pending -o %r | sort | uniq -c | xargs)" '2 AssocGrpJobsLimit'
 as_user scancel "${h}_1"
