@@ -37,6 +37,10 @@ static void keep_first(struct first_jobs *first, struct order order)
 {
     size_t at = first->count;
 
+    for (size_t i = 0; i < first->count; i++) {
+        if (first->items[i].id == order.id) /* at another of its places */
+            return;
+    }
     while (at > 0 && order_before(order, first->items[at - 1]))
         at--;
     if (at == JOBS_SHOWN)
@@ -53,8 +57,11 @@ uint32_t explain_ahead(const struct sched *sched, const struct family *family,
     struct first_jobs first = { .count = 0 };
     uint64_t count = 0;
 
-    if (!pend_find(sched, job->id))
+    const struct pend *pend = pend_find(sched, job->id);
+    if (!pend)
         return 0;
+    if (pend->echoes) /* where it comes first */
+        family = class_of(sched, pend)->family;
     struct order own = class_order(sched, job);
     vec_each (struct class *, at, &sched->classes) {
         if (!*at || !shares_lane((*at)->family, family))

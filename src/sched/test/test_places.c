@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "sched/sched_priv.h"
 #include "sched/test/rig.h"
+#include "schema/reasons.h"
 #include "test/unit.h"
 
 #define CLUSTER "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core_Memory\"]\n"
@@ -110,6 +111,31 @@ static void it_is_booked_once(void **state)
     rig_free(rig);
 }
 
+/* Who is ahead of it is said of the place where it comes first, of each once. */
+static void it_is_said_who_is_ahead(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER NODES TIERS);
+    struct explanation about;
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena);
+    rig_submit(rig, "N=6 ex t=600");
+    assert_int_equal(rig_plan(rig), 1);
+    rig_submit(rig, "p=low,top c=4 t=60");
+    for (int i = 0; i < 3; i++)
+        rig_submit(rig, "p=high c=4 t=60");
+    uint32_t last = rig_submit(rig, "p=top,low c=4 t=60"), low = rig_submit(rig, "c=4 t=60");
+    rig_plan(rig);
+    sched_explain(rig->sched, rig_job(rig, last), rig->now_us, &arena, &about);
+    assert_int_equal(about.jobs_ahead, 1);
+    sched_explain(rig->sched, rig_job(rig, low), rig->now_us, &arena, &about);
+    assert_int_equal(about.jobs_ahead, 2); /* of its partition: both are there too */
+    assert_int_equal(sched_reason(rig->sched, rig_job(rig, last)), REASON_RESOURCES);
+    arena_done(&arena);
+    rig_free(rig);
+}
+
 /* ---- any history ---- */
 
 static uint64_t seed;
@@ -206,4 +232,4 @@ static void random_histories(void **state)
 }
 
 UNIT_MAIN(UNIT(a_lower_tier_is_not_overtaken_from_above), UNIT(each_partition_has_its_priority),
-          UNIT(it_is_booked_once), UNIT(random_histories))
+          UNIT(it_is_booked_once), UNIT(it_is_said_who_is_ahead), UNIT(random_histories))
