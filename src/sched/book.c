@@ -19,8 +19,8 @@
 
 #include "sched/sched_priv.h"
 
-/* What a release pays for, in hosts that are looked at; by how many bookings that is shared; limits of one plan. */
-enum { COST_PER_RELEASE = 16, BOOKINGS_PER_SHARE = 4, LIMITS_MOST = 32 };
+/* By how many bookings it is shared what a release pays for; limits of one plan. */
+enum { BOOKINGS_PER_SHARE = 4, LIMITS_MOST = 32 };
 
 /* Effort of a search in one slice, at least: most are over after less. */
 enum { LOOKS_LEAST = 2048 };
@@ -273,7 +273,7 @@ static uint64_t hope(const struct sched *sched, const struct family *family)
 }
 
 /* That one before it was in vain: with more before it, it is so too. */
-bool book_is_hopeless(const struct sched *sched, const struct family *family, struct order order)
+static bool is_hopeless(const struct sched *sched, const struct family *family, struct order order)
 {
     return family->hopeless == hope(sched, family) && !order_before(order, family->hopeless_at);
 }
@@ -309,13 +309,23 @@ static int64_t search_start(struct sched *sched, unsigned which, struct order or
     return start;
 }
 
+/* echoes.c (2): what it has for another of its places is no worse. */
+static bool stays(struct sched *sched, const struct pend *pend, const struct booking *found)
+{
+    const struct booking *has = booking_find(sched, found->job_id);
+
+    echo_compared(sched, pend, found->order, found->cost);
+    return has->start_us < found->start_us ||
+           (has->start_us == found->start_us && order_before(has->order, found->order));
+}
+
 bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget)
 {
     const struct job *job = state_job(sched->state, order.id);
     struct search *search = &sched->searches[SEARCH_BOOK];
     struct booking booking = { .job_id = order.id, .order = order };
 
-    if (book_is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
+    if (is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
     booking.count = het_count(job);
@@ -334,8 +344,14 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
         booked_free(sched, booking.of, booking.count);
         return false;
     }
-    booking_put(sched, &booking);
     struct pend *pend = pend_find(sched, order.id);
+    if (pend->booked && stays(sched, pend, &booking)) {
+        booked_free(sched, booking.of, booking.count);
+        return true;
+    }
+    if (pend->booked)
+        book_drop(sched, order.id);
+    booking_put(sched, &booking);
     pend->booked = echo_number(sched, pend, order);
     family->booked++;
     search->paused = !book_keep(sched, order.id);

@@ -184,19 +184,16 @@ static bool book_one(struct sched *sched, struct lane *lane, struct order order,
                      struct family *family, unsigned *budget, bool *changed)
 {
     const struct pend *pend = pend_find(sched, order.id);
-    struct order booked = echo_booked(sched, pend, order.id);
+    bool elsewhere = pend->booked && echo_booked(sched, pend, order.id).rank != order.rank;
 
-    if (order_before(booked, order)) /* echoes.c (2): the lane does not count it */
+    if (elsewhere && !echo_is_due(sched, pend, order))
         return true;
-    if (pend->booked && order_before(order, booked)) {
-        if (book_is_hopeless(sched, family, order))
-            return false;
-        book_drop(sched, order.id);
-    }
-    if (!pend->booked) {
+    if (!pend->booked || elsewhere) {
         *changed = true;
         if (!book_job(sched, order, family, budget))
             return false;
+        if (echo_booked(sched, pend, order.id).rank != order.rank)
+            return true; /* echoes.c (2): it stays there, and the lane does not count it */
         book_bounds_doubt(sched);
     }
     lane_keep(sched, lane, order);

@@ -391,7 +391,7 @@ static void add_echoes(struct sched *sched, struct pend *pend, const struct job 
     for (unsigned i = 1; i < count; i++) {
         struct class *class = class_get(sched, job, &places[i].mask);
         class->members++;
-        list[i - 1] = (struct echo){ places[i].rank, class->number + 1 };
+        list[i - 1] = (struct echo){ .rank = places[i].rank, .class = class->number + 1 };
     }
     if (count > 1)
         echoes_put(sched, pend, job->id, list, count - 1);

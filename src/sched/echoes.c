@@ -7,7 +7,8 @@
  * its echoes behind that.
  *
  * (1) Echoes are in the queues of their classes when, and only when, the job is in its own.
- * (2) It is booked once, for the first of its places that is to be.
+ * (2) It is booked once: of its places that are among the first, for the one that lets it start first. Another one
+ *     is compared with that when so much was released since that it may be worth it.
  * (3) Waiting for a limit, or in the line of its owner, it has one place only.
  * (4) A heterogeneous job has one place, the best of those of its first component.
  */
@@ -75,7 +76,7 @@ const struct echo *echo_at(const struct sched *sched, const struct pend *pend, u
 void echoes_put(struct sched *sched, struct pend *pend, uint32_t job_id, const struct echo *list,
                 unsigned count)
 {
-    struct echo *copy = NEW_ARRAY(struct echo, count);
+    struct echo *copy = NEW_ARRAY(struct echo, count + 1); /* the last: when its own was compared */
 
     memcpy(copy, list, count * sizeof(*copy));
     map_put_num(&sched->echoes, job_id, copy);
@@ -156,6 +157,33 @@ void echoes_doubt(struct sched *sched, const struct pend *pend, uint32_t job_id)
     for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
         family_doubt(sched, sched->classes.items[echo->class - 1]->family,
                      (struct order){ echo->rank, job_id });
+}
+
+static struct echo *record_of(const struct sched *sched, const struct pend *pend,
+                              struct order order)
+{
+    struct echo *list = map_get_num(&sched->echoes, order.id);
+    unsigned at = 0;
+
+    while (at < pend->echoes && list[at].rank != order.rank)
+        at++;
+    return &list[at];
+}
+
+bool echo_is_due(const struct sched *sched, const struct pend *pend, struct order order)
+{
+    const struct echo *echo = record_of(sched, pend, order);
+
+    return !echo->compared ||
+           (sched->releases + 1 - echo->compared) * COST_PER_RELEASE > echo->cost;
+}
+
+void echo_compared(struct sched *sched, const struct pend *pend, struct order order, uint64_t cost)
+{
+    struct echo *echo = record_of(sched, pend, order);
+
+    echo->compared = sched->releases + 1;
+    echo->cost = cost;
 }
 
 void echoes_done(struct sched *sched)

@@ -190,7 +190,9 @@ struct pend {
 enum { PLACES_MOST = 8 };
 struct echo {
     uint64_t rank;
-    uint32_t class; /* number + 1 */
+    uint32_t class;    /* number + 1 */
+    uint64_t compared; /* releases + 1 when its start was compared with what is booked; 0: never */
+    uint64_t cost;     /* of that */
 };
 /* Where it stands, and with which of its partitions; the best first. */
 struct place_in_line {
@@ -216,6 +218,9 @@ struct order echo_in_lane(const struct sched *sched, const struct pend *pend, ui
 struct order echo_booked(const struct sched *sched, const struct pend *pend, uint32_t job_id);
 /* Which of its places that is: 1 the first. */
 uint8_t echo_number(const struct sched *sched, const struct pend *pend, struct order order);
+/* Is a start at that place to be compared with what is booked for another? It was. */
+bool echo_is_due(const struct sched *sched, const struct pend *pend, struct order order);
+void echo_compared(struct sched *sched, const struct pend *pend, struct order order, uint64_t cost);
 /* It may have to be booked for one of the places behind its first. */
 void echoes_doubt(struct sched *sched, const struct pend *pend, uint32_t job_id);
 void echoes_done(struct sched *sched);

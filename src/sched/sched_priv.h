@@ -313,9 +313,9 @@ void book_review(struct sched *sched, unsigned *budget);
 void book_settle(struct sched *sched, unsigned *budget);
 const struct booking *booking_of(const struct sched *sched, uint32_t job_id);
 struct booking *booking_find(const struct sched *sched, uint32_t job_id); /* the same */
-/* False when no start can be foreseen for it, or none is to be; or not yet: its search is paused then. */
+/* False when no start can be foreseen for it, or none is to be; or not yet: its search is paused then. One that is
+ * booked for another of its places stays there, unless this start is better. */
 bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget);
-bool book_is_hopeless(const struct sched *sched, const struct family *family, struct order order);
 /* book_lanes.c: the lane does not count it among its first any more; false: it did not. */
 bool lane_uncount(struct lane *lane, struct order order);
 void book_blocks(struct sched *sched); /* when blocks begin, anew */
@@ -553,12 +553,13 @@ uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t parti
  * takes a few milliseconds, whatever it does.
  */
 enum {
-    COST_TRY = 4,        /* to place a job; and one for so many hosts that were looked at: */
-    HOSTS_PER_COST = 64, /* closely, or */
-    STARTS_PER_COST = 2, /* for when they could start it */
-    COST_LINE = 2,       /* to look at a line that waits for limits; and for its jobs: */
-    JOBS_PER_COST = 2,   /* looked at closely, or put to another place in the order */
-    ITEMS_PER_COST = 8,  /* that are only passed */
+    COST_TRY = 4,          /* to place a job; and one for so many hosts that were looked at: */
+    HOSTS_PER_COST = 64,   /* closely, or */
+    STARTS_PER_COST = 2,   /* for when they could start it */
+    COST_LINE = 2,         /* to look at a line that waits for limits; and for its jobs: */
+    JOBS_PER_COST = 2,     /* looked at closely, or put to another place in the order */
+    ITEMS_PER_COST = 8,    /* that are only passed */
+    COST_PER_RELEASE = 16, /* hosts that a release pays for, when a start is worked out again */
 };
 static inline void budget_take(unsigned *budget, uint64_t cost)
 {

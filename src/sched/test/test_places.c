@@ -111,6 +111,30 @@ static void it_is_booked_once(void **state)
     rig_free(rig);
 }
 
+/* In low there is room in an hour, in top tomorrow; then that is over sooner. */
+static void it_is_promised_the_first_start(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER NODES TIERS);
+
+    (void)state;
+    uint32_t day = rig_submit(rig, "w=n1 ex t=86400"), hour = rig_submit(rig, "N=5 ex t=3600 x=n1");
+    assert_int_equal(rig_plan(rig), 2);
+    uint32_t both = rig_submit(rig, "p=low,top c=4 t=60");
+    rig_plan(rig);
+    const struct booking *booking = booking_of(rig->sched, both);
+    assert_non_null(booking);
+    assert_in_range((booking->start_us - rig->now_us) / US_PER_S, 3598, 3600);
+    assert_string_equal(booking->of->parts.need->partition->spec->name, "low");
+    /* Nobody behind it in low has it. */
+    rig_submit(rig, "N=5 ex t=600 x=n1");
+    rig_plan(rig);
+    rig_end(rig, hour);
+    rig_plan(rig);
+    assert_string_equal(where(rig, both), "low");
+    assert_true(rig_runs(rig, day));
+    rig_free(rig);
+}
+
 /* Who is ahead of it is said of the place where it comes first, of each once. */
 static void it_is_said_who_is_ahead(void **state)
 {
@@ -232,4 +256,5 @@ static void random_histories(void **state)
 }
 
 UNIT_MAIN(UNIT(a_lower_tier_is_not_overtaken_from_above), UNIT(each_partition_has_its_priority),
-          UNIT(it_is_booked_once), UNIT(it_is_said_who_is_ahead), UNIT(random_histories))
+          UNIT(it_is_booked_once), UNIT(it_is_promised_the_first_start),
+          UNIT(it_is_said_who_is_ahead), UNIT(random_histories))
