@@ -207,6 +207,34 @@ void changes_node_down(struct load *load)
     rig_apply(load->rig, &cmd);
 }
 
+/* Nobody led for a minute: that time passed for no job and no request. */
+void changes_lead(struct load *load)
+{
+    enum { REQUESTS = 1000000 };
+    static const int64_t minute_us = 60000000;
+    Command cmd = COMMAND__INIT;
+    CmdLead lead = CMD_LEAD__INIT;
+    CmdTime time = CMD_TIME__INIT;
+    struct rig *rig = load->rig;
+    uint8_t id[16] = { 0 };
+
+    rig->watch = false;
+    cmd.what_case = COMMAND__WHAT_TIME;
+    cmd.time = &time;
+    PUT(&cmd, request_id, ((ProtobufCBinaryData){ sizeof(id), id }));
+    for (uint32_t i = 0; i < REQUESTS; i++) { /* each job came with one */
+        memcpy(id, &i, sizeof(i));
+        rig_apply(rig, &cmd);
+    }
+    rig->core_ms = rig->feed_ms = 0;
+    rig->watch = true;
+    rig->now_us += minute_us;
+    cmd = (Command)COMMAND__INIT;
+    cmd.what_case = COMMAND__WHAT_LEAD;
+    cmd.lead = &lead;
+    rig_apply(rig, &cmd);
+}
+
 /* ---- priorities ---- */
 
 void changes_turn(struct load *load)

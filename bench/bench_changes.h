@@ -27,6 +27,7 @@ void changes_reservation_ends(struct load *load);
 void changes_drain_nodes(struct load *load);
 void changes_resume_nodes(struct load *load);
 void changes_node_down(struct load *load);
+void changes_lead(struct load *load);
 void changes_turn(struct load *load);
 
 #endif

@@ -7,6 +7,9 @@
  *
  * (1) The table holds place + 1 in the ring.
  * (2) A command forgets no more than EXPIRE_MOST: others wait for the next.
+ * (3) When time did not pass for those that are there, each command moves the times of SHIFT_MOST of
+ *     them, the oldest first: so whoever is looked at by (2) has his already. What is left is moved
+ *     before anybody sees it: core_digest().
  */
 #include "core/state_priv.h"
 
@@ -22,7 +25,7 @@ static uint64_t id_hash(uint32_t uid, const uint8_t *id)
     return hash_bytes(id, 16, uid);
 }
 
-enum { PAGE = 1024, PLACES = LIMIT_REQUESTS + PAGE, EXPIRE_MOST = 64 };
+enum { PAGE = 1024, PLACES = LIMIT_REQUESTS + PAGE, EXPIRE_MOST = 64, SHIFT_MOST = 8192 };
 
 struct request *request_at(const struct requests *requests, size_t number)
 {
@@ -56,6 +59,8 @@ static void drop_oldest(struct state *state)
               (uint32_t)requests->head + 1);
     requests->head = (requests->head + 1) % PLACES;
     requests->count--;
+    requests->shift_from -= MIN(requests->shift_from, 1U);
+    requests->shift_to -= MIN(requests->shift_to, 1U);
     if (requests->head / PAGE != page || !requests->count) {
         free(requests->pages[page]);
         requests->pages[page] = NULL;
@@ -78,22 +83,39 @@ void request_put(struct state *state, const struct request *request)
     state->digest += request_hash(request);
 }
 
-void requests_shift(struct state *state, int64_t us)
+/* (3) */
+static void shift_some(struct state *state, size_t most)
 {
     struct requests *requests = &state->requests;
+    size_t left = requests->shift_to - requests->shift_from, end;
 
-    for (size_t i = 0; i < requests->count; i++) {
-        struct request *request = request_at(requests, i);
+    for (end = requests->shift_from + MIN(left, most); requests->shift_from < end;
+         requests->shift_from++) {
+        struct request *request = request_at(requests, requests->shift_from);
         state->digest -= request_hash(request);
-        request->time_us += us;
+        request->time_us += requests->shift_us;
         state->digest += request_hash(request);
     }
+}
+
+void requests_settle(struct state *state)
+{
+    shift_some(state, SIZE_MAX);
+}
+
+void requests_shift(struct state *state, int64_t us)
+{
+    requests_settle(state);
+    state->requests.shift_from = 0;
+    state->requests.shift_to = state->requests.count;
+    state->requests.shift_us = us;
 }
 
 void requests_expire(struct state *state)
 {
     struct requests *requests = &state->requests;
 
+    shift_some(state, SHIFT_MOST);
     for (unsigned i = 0; i < EXPIRE_MOST && requests->count &&
                          request_at(requests, 0)->time_us + KEPT_US <= state->time_us;
          i++)

@@ -81,7 +81,9 @@ struct changes {
 struct requests {
     struct request **pages; /* a ring, oldest first; NULL where there is none */
     size_t head, count;
-    struct slots slots; /* by (uid, id): place in the ring + 1 */
+    struct slots slots;          /* by (uid, id): place in the ring + 1 */
+    size_t shift_from, shift_to; /* of these, counted from the oldest, the time is to be moved, */
+    int64_t shift_us;            /* by so much */
 };
 
 /* Ids in order; see waiters.c. */
@@ -515,6 +517,7 @@ void request_advance(struct state *state, struct request *request, uint32_t job_
                      bool more);
 void requests_expire(struct state *state);
 void requests_shift(struct state *state, int64_t us);
+void requests_settle(struct state *state); /* what is left of that is done */
 void requests_done(struct requests *requests);
 
 /* restore_job.c */

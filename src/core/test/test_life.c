@@ -951,6 +951,63 @@ static void every_end_has_its_reason(void **unused)
     fix_free(fix);
 }
 
+/* To two states; one of them is asked for its digest after each, so that it does everything at once. */
+static void apply_both(struct state *states[2], uint64_t index, Command *cmd)
+{
+    struct events events;
+
+    events_init(&events);
+    for (int i = 0; i < 2; i++) {
+        events_clear(&events);
+        core_apply(states[i], index, cmd, &events);
+    }
+    core_digest(states[0]);
+    events_done(&events);
+}
+
+/* Their times are moved some in each command: which is forgotten when must not depend on how many were. */
+static void many_requests_are_kept_when_time_did_not_pass(void **unused)
+{
+    enum { MANY = 30000, HOUR_US = 1000000000 };
+    struct state *states[2] = { state_new(), state_new() };
+    CmdTime time = CMD_TIME__INIT;
+    CmdLead lead = CMD_LEAD__INIT;
+    Command cmd = COMMAND__INIT;
+    int64_t now = INT64_C(1700000000000000);
+    struct request_seen seen;
+    uint8_t id[16] = { 0 };
+    uint64_t index = 0;
+
+    (void)unused;
+    PUT(&cmd, uid, 1000);
+    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
+    for (uint32_t i = 0; i < MANY + 3000; i++) {
+        bool leads = i == MANY;
+        memcpy(id, &i, sizeof(i));
+        now += leads ? HOUR_US * INT64_C(4) : i > MANY ? 200000 : 10000;
+        PUT(&cmd, time_us, now);
+        cmd.what_case = leads ? COMMAND__WHAT_LEAD : COMMAND__WHAT_TIME;
+        if (leads)
+            cmd.lead = &lead;
+        else
+            cmd.time = &time;
+        apply_both(states, ++index, &cmd);
+        for (uint32_t k = 0; i > MANY && k < MANY; k += 1500) {
+            memcpy(id, &k, sizeof(k));
+            bool kept = core_request_seen(states[0], 1000, id, &seen);
+            assert_int_equal(core_request_seen(states[1], 1000, id, &seen), kept);
+            if (i == MANY + 1)
+                assert_true(kept);
+        }
+    }
+    uint32_t first = 0;
+    memcpy(id, &first, sizeof(first));
+    assert_false(core_request_seen(states[1], 1000, id, &seen)); /* this time did pass */
+    assert_int_equal(core_digest(states[0]), core_digest(states[1]));
+    state_free(states[0]);
+    state_free(states[1]);
+}
+
 UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(nodes_are_free_when_they_say_so), UNIT(reports_of_old_attempts_change_nothing),
           UNIT(cancel_works_in_every_phase), UNIT(a_signal_changes_nothing),
@@ -963,7 +1020,7 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
           UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
-          UNIT(long_requests_go_on), UNIT(starts_never_overcommit),
-          UNIT(components_live_and_end_together),
+          UNIT(many_requests_are_kept_when_time_did_not_pass), UNIT(long_requests_go_on),
+          UNIT(starts_never_overcommit), UNIT(components_live_and_end_together),
           UNIT(a_component_that_loses_its_node_brings_all_back), UNIT(licences_are_counted),
           UNIT(every_end_has_its_reason))
