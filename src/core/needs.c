@@ -85,8 +85,9 @@ static void need_sharing(const struct shape *shape, struct need *need)
 
 /* What was found of the last node: most are like it. */
 struct alike {
-    uint64_t built_hash;
-    uint32_t tasks, able;
+    bool known;
+    uint64_t fit_hash;
+    uint32_t able;
     struct feature_last features;
 };
 
@@ -113,37 +114,41 @@ static uint32_t near_tasks(const struct shape *shape, const struct need *need,
 
 /* Of so many tasks, those that the devices allow by where they are. */
 static uint32_t placed_tasks(const struct shape *shape, const struct need *need,
-                             const struct node *node, const struct room *room, uint32_t tasks,
-                             struct alike *alike)
+                             const struct node *node, const struct room *room, uint32_t tasks)
 {
-    bool by_socket = shape_by_socket(shape);
-
-    if (!tasks || (!by_socket && !need->bound))
-        return tasks;
-    if (alike->tasks != tasks || alike->built_hash != node->built_hash) {
-        alike->built_hash = node->built_hash;
-        alike->tasks = tasks;
-        alike->able = 0;
-        if (!by_socket || fit_sockets_empty(shape, node))
-            alike->able = need->bound ? near_tasks(shape, need, node, room, tasks) : tasks;
-    }
-    return alike->able;
+    if (tasks && shape_by_socket(shape) && !fit_sockets_empty(shape, node))
+        return 0;
+    return tasks && need->bound ? near_tasks(shape, need, node, room, tasks) : tasks;
 }
 
-/* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
-static uint32_t could_run(const struct shape *shape, const struct need *need,
-                          const struct node *node, struct alike *alike)
+/* Tasks that such a node, empty, could run, whatever its features are. */
+static uint32_t could_hold(const struct shape *shape, const struct need *need,
+                           const struct node *node)
 {
     uint64_t totals[TAKE_GRES];
     struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
 
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
         totals[i] = gres_most(&node->gres[i]);
-    if (node->removed || !fit_structure(shape, node))
+    if (!fit_structure(shape, node))
         return 0;
-    if (!features_could_next(&shape->features, shape->min_nodes, node, &alike->features))
+    return placed_tasks(shape, need, node, &room, fit_tasks(shape, need, node, &room));
+}
+
+/* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
+static uint32_t could_run(const struct shape *shape, const struct need *need,
+                          const struct node *node, struct alike *alike)
+{
+    if (node->removed)
         return 0;
-    return placed_tasks(shape, need, node, &room, fit_tasks(shape, need, node, &room), alike);
+    if (!alike->known || alike->fit_hash != node->fit_hash)
+        alike->able = could_hold(shape, need, node);
+    alike->known = true;
+    alike->fit_hash = node->fit_hash;
+    if (!alike->able ||
+        !features_could_next(&shape->features, shape->min_nodes, node, &alike->features))
+        return 0;
+    return alike->able;
 }
 
 static int most_first(const void *a, const void *b)

@@ -78,6 +78,7 @@ struct node {
     uint64_t built_hash; /* of its amounts and where its devices are */
     uint64_t conf_hash;  /* of the spec that the configuration gives it */
     uint64_t features_hash;
+    uint64_t fit_hash; /* of all that says what fits there when it is empty */
     uint64_t hash;
 };
 

@@ -185,6 +185,29 @@ static uint64_t amounts_hash(const struct node *node)
     return hash;
 }
 
+/* Of what fit.c, sockets.c and near.c read of an empty node. */
+static uint64_t fit_hash(const struct node *node)
+{
+    uint64_t parts[] = { node->built_hash,
+                         node->cpus,
+                         node->cpu_span,
+                         node->threads,
+                         node_socket_count(node),
+                         node->spec->cores_per_socket,
+                         node->mem_mb,
+                         node->tmp_mb };
+    uint64_t hash = hash_bytes(parts, sizeof(parts), node->gres_count);
+
+    for (size_t i = 0; i < node->gres_count; i++) {
+        const struct node_gres *gres = &node->gres[i];
+        hash = hash_mix(hash ^ gres_most(gres) << 1 ^ gres->shared);
+        hash = hash_mix(hash ^ gres->base_at);
+        if (gres->socket)
+            hash = hash_bytes(gres->socket, gres->index.bits, hash);
+    }
+    return hash;
+}
+
 static void keep_cpus(struct node *node)
 {
     const NodeSpec *spec = node->spec;
@@ -224,6 +247,7 @@ bool node_amounts(struct node *node)
         take_gres(node, found->gres, found->n_gres);
     node_read_near(node);
     node->built_hash = amounts_hash(node);
+    node->fit_hash = fit_hash(node);
     bitset_init(&node->cpu_ids, node->cpu_span);
     if (node->kept.words) /* (4) */
         bitset_or(&node->cpu_ids, &node->kept);
