@@ -68,7 +68,7 @@ static void drop_at(struct sched *sched, size_t at)
     sched->touches_held = held;
     booked_free(sched, booking.of, booking.count);
     if (pend) {
-        echo_class(sched, pend, booking.order)->family->booked--;
+        echoes_booked(sched, pend, booking.job_id, -1);
         pend->booked = 0;
     }
     for (uint32_t n = 0; n < sched->lanes.len && booking.refs; n++) {
@@ -353,7 +353,7 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
         book_drop(sched, order.id);
     booking_put(sched, &booking);
     pend->booked = echo_number(sched, pend, order);
-    family->booked++;
+    echoes_booked(sched, pend, order.id, 1);
     search->paused = !book_keep(sched, order.id);
     return true;
 }

@@ -139,6 +139,15 @@ struct order echo_booked(const struct sched *sched, const struct pend *pend, uin
     return (struct order){ echo ? echo->rank : pend->rank, job_id };
 }
 
+void echoes_booked(struct sched *sched, const struct pend *pend, uint32_t job_id, int by)
+{
+    const struct echo *echo;
+
+    class_of(sched, pend)->family->booked += (uint32_t)by;
+    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
+        sched->classes.items[echo->class - 1]->family->booked += (uint32_t)by;
+}
+
 uint8_t echo_number(const struct sched *sched, const struct pend *pend, struct order order)
 {
     const struct echo *echo;

@@ -146,7 +146,7 @@ struct family {
     int64_t end_by_us; /* (2): a job that would end later than this does not fit; INT64_MIN: none */
     uint32_t lacking;  /* hosts or tasks that must be freed before another try */
     bool by_tasks;     /* lacking counts tasks */
-    uint32_t booked;   /* jobs of it that are */
+    uint32_t booked;   /* jobs of it that are, for any of their places */
     uint64_t hopeless; /* epoch + 1 at which no start could be foreseen */
     struct order hopeless_at; /* for a job at this place */
     uint64_t barred;   /* turn at which it did not fit without what is promised behind it either */
@@ -216,6 +216,8 @@ struct order echo_in_lane(const struct sched *sched, const struct pend *pend, ui
                           uint32_t lane);
 /* Where it is booked; ORDER_LAST: not. */
 struct order echo_booked(const struct sched *sched, const struct pend *pend, uint32_t job_id);
+/* It is booked (1), or not any more (-1): all families that it is in know that. */
+void echoes_booked(struct sched *sched, const struct pend *pend, uint32_t job_id, int by);
 /* Which of its places that is: 1 the first. */
 uint8_t echo_number(const struct sched *sched, const struct pend *pend, struct order order);
 /* Is a start at that place to be compared with what is booked for another? It was. */

@@ -135,6 +135,29 @@ static void it_is_promised_the_first_start(void **state)
     rig_free(rig);
 }
 
+/* What is kept for it elsewhere, on the same node, is not in its way: it goes where it comes first. */
+static void its_promise_is_not_in_its_way(void **state)
+{
+    struct rig *rig = rig_new(CLUSTER NODES TIERS);
+
+    (void)state;
+    uint32_t one = rig_submit(rig, "w=n1 ex t=1800"), two = rig_submit(rig, "w=n2 ex t=1800");
+    rig_submit(rig, "N=4 ex t=86400 x=n[1-2]");
+    assert_int_equal(rig_plan(rig), 3);
+    uint32_t both = rig_submit(rig, "p=low,top ex t=600"),
+             high = rig_submit(rig, "p=high ex t=600");
+    rig_end(rig, two);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_true(rig_runs(rig, high));
+    const struct booking *booking = booking_of(rig->sched, both); /* when that ends, in low */
+    assert_non_null(booking);
+    assert_int_equal(booking->of->parts.list.items[0].host, 1);
+    rig_end(rig, one);
+    assert_int_equal(rig_plan(rig), 1);
+    assert_string_equal(where(rig, both), "top");
+    rig_free(rig);
+}
+
 /* Who is ahead of it is said of the place where it comes first, of each once. */
 static void it_is_said_who_is_ahead(void **state)
 {
@@ -257,4 +280,5 @@ static void random_histories(void **state)
 
 UNIT_MAIN(UNIT(a_lower_tier_is_not_overtaken_from_above), UNIT(each_partition_has_its_priority),
           UNIT(it_is_booked_once), UNIT(it_is_promised_the_first_start),
-          UNIT(it_is_said_who_is_ahead), UNIT(random_histories))
+          UNIT(its_promise_is_not_in_its_way), UNIT(it_is_said_who_is_ahead),
+          UNIT(random_histories))
