@@ -14,99 +14,6 @@
 /* Effort in a slice for what somebody asked about, however much else there is to do. */
 enum { ASKED_LEAST = 256 };
 
-/* ---- the commands ---- */
-
-static char *set_text(struct sched *sched, const struct bitset *set)
-{
-    static const char digits[] = "0123456789";
-    char *text, *at;
-    size_t runs = 0;
-
-    for (size_t bit = bitset_next(set, 0); bit < set->bits; runs++) {
-        while (bit < set->bits && bitset_has(set, bit))
-            bit++;
-        bit = bitset_next(set, bit);
-    }
-    at = text = arena_alloc(&sched->plan_arena, runs * 14 + 1);
-    for (size_t bit = bitset_next(set, 0); bit < set->bits; bit = bitset_next(set, bit)) {
-        size_t ends[2] = { bit, bit };
-        while (bit < set->bits && bitset_has(set, bit))
-            ends[1] = bit++;
-        if (at != text)
-            *at++ = ',';
-        for (int k = 0; k < 1 + (ends[1] != ends[0]); k++) {
-            char number[8];
-            int len = 0;
-            for (size_t v = ends[k]; len == 0 || v; v /= 10)
-                number[len++] = digits[v % 10];
-            if (k)
-                *at++ = '-';
-            while (len)
-                *at++ = number[--len];
-        }
-    }
-    *at = '\0';
-    return text;
-}
-
-static NodeAlloc *node_alloc(struct sched *sched, const struct chosen *part,
-                             const struct claim *claim)
-{
-    struct arena *arena = &sched->plan_arena;
-    const struct node *node = sched->hosts.items[part->host].node;
-    NodeAlloc *out = ARENA_NEW(arena, NodeAlloc);
-
-    node_alloc__init(out);
-    out->node = node->spec->name;
-    out->has_cpus = out->has_mem_mb = out->has_tasks = true;
-    out->cpus = part->take.cpus;
-    out->cpu_ids = set_text(sched, &claim->cpus);
-    out->mem_mb = part->take.mem_mb;
-    out->tasks = part->take.tasks;
-    out->gres = ARENA_ARRAY(arena, GresAlloc *, node->gres_count + 1);
-    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
-        if (!part->take.gres[g])
-            continue;
-        GresAlloc *gres = ARENA_NEW(arena, GresAlloc);
-        gres_alloc__init(gres);
-        gres->name = (char *)node->gres[g].name;
-        gres->type = (char *)node->gres[g].type;
-        gres->has_count = true;
-        gres->count = part->take.gres[g];
-        if (claim->devices[g].words)
-            gres->index = set_text(sched, &claim->devices[g]);
-        out->gres[out->n_gres++] = gres;
-    }
-    return out;
-}
-
-static JobStart *job_start(struct sched *sched, const struct job *job, uint32_t task,
-                           const struct parts *parts, const struct flight *flight)
-{
-    struct arena *arena = &sched->plan_arena;
-    JobStart *start = ARENA_NEW(arena, JobStart);
-    Allocation *allocation = ARENA_NEW(arena, Allocation);
-
-    job_start__init(start);
-    allocation__init(allocation);
-    start->has_job_id = start->has_attempt = true;
-    start->job_id = job->id;
-    start->attempt = job->attempt + 1;
-    start->has_array_task_id = task != NO_TASK;
-    start->array_task_id = task;
-    start->allocation = allocation;
-    allocation->partition = parts->need->partition->spec->name;
-    if (parts->resv)
-        allocation->reservation = parts->resv->spec->name;
-    if (job->shape->licence_any)
-        allocation->licenses = (char *)(uintptr_t)job->shape->licences[parts->licence].name;
-    allocation->nodes = ARENA_ARRAY(arena, NodeAlloc *, parts->list.len);
-    for (size_t i = 0; i < parts->list.len; i++)
-        allocation->nodes[allocation->n_nodes++] =
-            node_alloc(sched, &parts->list.items[i], &flight->claims[i]);
-    return start;
-}
-
 /* ---- one job ---- */
 
 /* The task of an array that is next, among those that are not planned. */
@@ -165,7 +72,7 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
     if (try->over.id)
         book_yield(sched, try->over, part->shape, parts);
     pend_fetch_line(sched, part->id, 2);
-    return job_start(sched, part, try->task, parts, flight);
+    return start_message(sched, part, try->task, parts, flight);
 }
 
 /* Plans a start of one of them; NULL when it cannot be. */

@@ -538,6 +538,9 @@ bool preempt_test(struct sched *sched, const struct job *const *jobs, uint32_t c
  * they do not. To be freed. */
 struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over);
 
+/* starts.c: the message of a start of it, with these parts. */
+JobStart *start_message(struct sched *sched, const struct job *job, uint32_t task,
+                        const struct parts *parts, const struct flight *flight);
 /* plan.c: tries to plan a start of it; over what is booked behind the order, unless that is NO_ORDER. */
 bool plan_job(struct sched *sched, struct family *family, const struct job *job, struct order over,
               uint32_t *short_of);
