@@ -96,6 +96,13 @@ static void none_serves(const struct shape *shape, const struct survey *seen, st
     for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
         if (seen->gres_ok[i])
             continue;
+        if (shape->gres[i].scope == GRES_PER_JOB && seen->gres_have[i]) {
+            str_addf(out,
+                     "%" PRIu64 " %s are needed, and no number of its nodes has as many of them on "
+                     "each as that takes; one has %" PRIu64 " at most",
+                     shape->gres[i].count, shape->gres[i].name, seen->gres_have[i]);
+            return;
+        }
         add_most(out, seen->of, shape->gres[i].name, shape->gres[i].type, seen->gres_have[i],
                  seen->gres[i]);
         return;

@@ -131,11 +131,12 @@ bool pends_done_some(struct sched *sched, unsigned *budget)
     for (; index->count && *budget; budget_take(budget, 1))
         free(index->pages[--index->count]);
     for (; !index->count && *budget; budget_take(budget, 1)) {
+        struct map_entry *first = sched->echoes.entries;
         struct map_entry *entry =
-            map_live_from(&sched->echoes, sched->echoes.entries + sched->reading.room_host);
+            first ? map_live_from(&sched->echoes, first + sched->reading.room_host) : NULL;
         if (!entry)
             return true;
-        sched->reading.room_host = (uint32_t)(entry - sched->echoes.entries) + 1;
+        sched->reading.room_host = (uint32_t)(entry - first) + 1;
         free(entry->value);
         entry->value = NULL;
     }
