@@ -180,9 +180,9 @@ static void gate_free(struct gate *gate)
 
 void gates_tidy(struct sched *sched, unsigned *budget)
 {
-    for (size_t done = 0; !sched->old_lines && sched->old_gates.len && *budget; done++) {
+    for (unsigned left = *budget / 4; !sched->old_lines && sched->old_gates.len && left; left--) {
         gate_free(sched->old_gates.items[--sched->old_gates.len]);
-        budget_take(budget, done % ITEMS_PER_COST == 0);
+        budget_take(budget, 1);
     }
 }
 

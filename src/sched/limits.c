@@ -24,6 +24,7 @@ struct held {
     int64_t seconds;
     struct charge charge;
     const struct holder *holders[HOLDERS_MOST];
+    uint32_t numbers[HOLDERS_MOST]; /* of these, who may be gone: (3) */
 };
 
 /* ---- what the planner asks ---- */
@@ -88,6 +89,15 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, const struct p
 
 /* ---- (1) ---- */
 
+static void count_held(struct sched *sched, struct held *held, const struct job *job,
+                       const struct partition *partition)
+{
+    held->count = limits_holders(sched->state, job, partition, held->holders);
+    for (size_t i = 0; i < held->count; i++)
+        held->numbers[i] = held->holders[i]->number;
+    limits_lift(sched, held, 1);
+}
+
 struct held *limits_plan(struct sched *sched, const struct job *job, const struct parts *parts)
 {
     struct held *held;
@@ -96,10 +106,8 @@ struct held *limits_plan(struct sched *sched, const struct job *job, const struc
         return NULL;
     held = NEW(struct held);
     charge_parts(sched, job, parts, &held->charge);
-    held->count = limits_holders(sched->state, job, parts->need->partition, held->holders);
     held->seconds = limits_seconds(job);
-    tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
-                held->seconds, 1);
+    count_held(sched, held, job, parts->need->partition);
     return held;
 }
 
@@ -136,31 +144,38 @@ void limits_freed(struct sched *sched, const struct job *job)
 
 /* ---- (3) ---- */
 
+/* Nobody counts it; or those do who count such jobs now. */
 static void hold_again(struct sched *sched, struct held *held, const struct job *job,
-                       uint32_t partition)
+                       uint32_t partition, bool counts)
 {
-    if (!held)
-        return;
-    held->count = job ? limits_holders(sched->state, job,
-                                       state_partition_at(sched->state, partition), held->holders)
-                      : 0;
-    limits_lift(sched, held, 1);
+    for (size_t i = 0; held && !counts && i < held->count; i++)
+        sched->planned.items[held->numbers[i]] = (struct planned){ 0 };
+    if (held && counts && job)
+        count_held(sched, held, job, state_partition_at(sched->state, partition));
+    else if (held && counts)
+        held->count = 0;
 }
 
-void limits_renew(struct sched *sched)
+static void hold_all(struct sched *sched, bool counts)
 {
-    tallies_done(&sched->planned);
     map_each (entry, &sched->flights) {
         const struct flights *flights = entry->value;
         const struct job *job = state_job(sched->state, (uint32_t)entry->num);
         for (struct flight *flight = flights->first; flight; flight = flight->next)
-            hold_again(sched, flight->held, job, flight->count ? flight->claims[0].partition : 0);
+            hold_again(sched, flight->held, job, flight->count ? flight->claims[0].partition : 0,
+                       counts);
     }
     vec_each (struct hold, hold, &sched->holds) {
         for (uint32_t i = 0; i < hold->components; i++)
             hold_again(sched, hold->held[i], state_job(sched->state, hold->job_id + i),
-                       hold->lanes[i]);
+                       hold->lanes[i], counts);
     }
+}
+
+void limits_renew(struct sched *sched)
+{
+    hold_all(sched, false);
+    hold_all(sched, true);
     gates_renew(sched);
     waits_review_all(sched);
 }
