@@ -267,4 +267,5 @@ void faults_heal(struct world *world)
         machine_power_on(world, machine);
         machine_agent_start(world, machine);
     }
+    wire_heal(world);
 }

@@ -157,6 +157,17 @@ void wire_host_died(struct host *host)
         settle(world, entry->value);
 }
 
+/* What was swallowed is on its way until the time that was thought then; no network is that slow when it is well. */
+void wire_heal(struct world *world)
+{
+    map_each (entry, &world->sessions) {
+        const struct session *session = entry->value;
+        if (!session->ctl_open || !session->node_open ||
+            MAX(session->last_to_ctl, session->last_to_node) > world->now_us + SEC)
+            wire_break(world, session->id);
+    }
+}
+
 void wire_done(struct world *world)
 {
     map_each (entry, &world->sessions)

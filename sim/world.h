@@ -176,6 +176,7 @@ void wire_close(struct world *world, uint64_t session);   /* by the agent or its
 void wire_break(struct world *world, uint64_t session);   /* reset: what is under way is lost */
 void wire_silence(struct world *world, uint64_t session); /* power cut: nobody says anything */
 void wire_host_died(struct host *host);
+void wire_heal(struct world *world); /* what is blocked no more */
 void wire_done(struct world *world);
 
 /* ---- machine.c ---- */
