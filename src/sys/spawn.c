@@ -224,6 +224,20 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 }
 #endif
 
+struct begun {
+    int (*fn)(void *);
+    void *arg;
+    bool yes;
+};
+
+CHILD static int begin(void *arg)
+{
+    struct begun *begun = arg;
+
+    begun->yes = true;
+    return begun->fn(begun->arg);
+}
+
 /* Older kernels, filters that deny clone3, other machines: the child joins its cgroup itself. */
 static long clone_call(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join,
                        char *stack)
@@ -241,6 +255,7 @@ static long clone_child(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd,
                         char *stack)
 {
     int fd = -1;
+    struct begun begun = { .fn = fn, .arg = arg };
     struct clone_args args = {
         .flags = CLONE_VM | CLONE_VFORK,
         .exit_signal = SIGCHLD,
@@ -257,12 +272,22 @@ static long clone_child(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd,
         args.cgroup = (uint64_t)cgroup_fd;
     }
     *must_join = false;
-    long pid = clone3_call(&args, fn, arg);
-    if (pidfd)
+    long pid = clone3_call(&args, begin, &begun);
+    bool again = pid == -ENOSYS || pid == -EINVAL || pid == -EPERM;
+    /*
+     * Linux 6.14 and later compare how often our cgroup was killed (cgroup.kill) with how often the
+     * other was, and end the child before its first instruction when that is not the same.
+     */
+    if (pid > 0 && !begun.yes) {
+        while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        if (fd >= 0)
+            close(fd);
+        again = true;
+    } else if (pidfd) {
         *pidfd = fd;
-    if (pid == -ENOSYS || pid == -EINVAL || pid == -EPERM)
-        pid = clone_call(fn, arg, cgroup_fd, pidfd, must_join, stack);
-    return pid;
+    }
+    return again ? clone_call(fn, arg, cgroup_fd, pidfd, must_join, stack) : pid;
 }
 
 long spawn_share(int (*fn)(void *), void *arg, int cgroup_fd, int *pidfd, bool *must_join)

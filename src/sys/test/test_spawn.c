@@ -189,6 +189,13 @@ static void a_child_starts_inside_its_cgroup(void **state)
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_prints((struct spawn){ .cgroup_fd = fd }, "/usr/bin/grep 0:: /proc/self/cgroup",
                       want);
+        int kill_fd = openat(fd, "cgroup.kill", O_WRONLY | O_CLOEXEC); /* Linux 5.14 */
+        if (kill_fd >= 0) {
+            assert_int_equal(write(kill_fd, "1", 1), 1);
+            close(kill_fd);
+            assert_prints((struct spawn){ .cgroup_fd = fd }, "/usr/bin/grep 0:: /proc/self/cgroup",
+                          want);
+        }
         close(fd);
         for (int tries = 0; rmdir(path) < 0 && tries < 100; tries++)
             usleep(10000);
