@@ -258,6 +258,33 @@ static bool writes_in(const char *pid, const char *dir)
     return len > (ssize_t)dir_len && memcmp(link, dir, dir_len) == 0 && link[dir_len] == '/';
 }
 
+static void remove_below(const char *dir)
+{
+    DIR *list = opendir(dir);
+    struct dirent *entry;
+
+    while (list && (entry = readdir(list))) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        CLEANUP(freep) char *path = mem_printf("%s/%s", dir, entry->d_name);
+        remove_below(path);
+        rmdir(path);
+    }
+    if (list)
+        closedir(list);
+}
+
+/* What was killed needs a moment to go. */
+static void remove_killed(const char *dir)
+{
+    for (int i = 0; i < END_TRIES; i++) {
+        remove_below(dir);
+        if (rmdir(dir) == 0 || errno == ENOENT)
+            return;
+        usleep(10000);
+    }
+}
+
 /*
  * Ends every job of this node, its supervisors and the zygote: they have the run directory in their
  * arguments or their log in it, and jobs are in the node's cgroup. For SIGQUIT; otherwise jobs
@@ -279,7 +306,9 @@ void cgroups_end_node(const char *cgroup, const char *run_dir)
     }
     if (all)
         closedir(all);
-    if (cgroup)
+    if (cgroup) {
         put(cgroup, "cgroup.kill", "1"); /* what was started meanwhile */
+        remove_killed(cgroup);
+    }
     file_remove_tree(run_dir, &err);
 }
