@@ -63,10 +63,11 @@ struct rpc_loop {
     int64_t armed_ms;
     struct link *dirty, *dirty_last; /* first and last of those that have something to send */
     unsigned accepted;               /* connections, in this turn */
-    uint64_t turn_ns, turn_idle_ns; /* when this turn began, and how long we had waited until then */
-    uint64_t read_until_ns, round;  /* in this turn, 0 none was read yet; see link.c (5) */
-    bool late, behind;       /* somebody was not read in this turn; in the one before */
-    unsigned refs;           /* its three handles, servers, clients and links */
+    uint64_t turn_ns,
+        turn_idle_ns;              /* when this turn began, and how long we had waited until then */
+    uint64_t read_until_ns, round; /* in this turn, 0 none was read yet; see link.c (5) */
+    bool late, behind;             /* somebody was not read in this turn; in the one before */
+    unsigned refs;                 /* its three handles, servers, clients and links */
     char in[64 * 1024];
     char out[64 * 1024];
     char plain[64 * 1024]; /* TLS only: what is to be, or was, encrypted */
