@@ -509,6 +509,7 @@ try:
     before, forged = len(log("n3")), forged + 1
     command("scancel", str(other))
     ok("the other job is over", wait_for(lambda: state(other) == "CANCELLED"))
+    ok("and its node has heard of it", wait_for(lambda: "n3" not in command("squeue", "-h", "-t", "completing", "-o", "%N")))
     again = agent_pb2.CtlMessage(epoch=wire.epoch())
     again.grant.CopyFrom(grant["n3"])
     answers = len(wire.answers)
