@@ -19,8 +19,8 @@
 
 #include "sched/sched_priv.h"
 
-/* By how many bookings it is shared what a release pays for; limits of one plan. */
-enum { BOOKINGS_PER_SHARE = 4, LIMITS_MOST = 32 };
+/* By how many bookings it is shared what a release pays for, and less for those that cost much; limits of one plan. */
+enum { BOOKINGS_PER_SHARE = 4, DEAR_COST = 128, DEAR_SHARE = 4, LIMITS_MOST = 32 };
 
 /* Effort of a search in one slice, at least: most are over after less. */
 enum { LOOKS_LEAST = 2048 };
@@ -472,6 +472,8 @@ void book_review(struct sched *sched, unsigned *budget)
         const struct booking *booking = &sched->bookings.items[i];
         bool due = MAX(booking->start_us, booking->due_us) < sched->now_us;
         uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE / share;
+        if (booking->cost > DEAR_COST)
+            worth /= DEAR_SHARE;
         if (booking->kept && (due || (worth && worth >= booking->cost)))
             review(sched, i, budget);
     }
