@@ -149,16 +149,13 @@ static bool print_one(struct load *load, size_t i)
         snprintf(first, sizeof(first), "%.1f", first_ms);
     /* A question about so many nodes is answered by a copy of the controller: ctl_aside.c. */
     bool aside = shocks[i].happen == wide_explain || shocks[i].happen == wide_test;
-    bool begins = shocks[i].happen == changes_lead; /* nobody was answered before it either */
-    bool over =
-        !aside && !begins && (rig->applied_ms + rig->fed_ms > GOAL_MS || rig->slice_ms > GOAL_MS);
+    bool over = !aside && (rig->applied_ms + rig->fed_ms > GOAL_MS || rig->slice_ms > GOAL_MS);
     printf("%-20s %8u %6u %10.2f %8.2f %8.2f %8u %8s %9.0f %9.0f%s%s\n", shocks[i].name, of->jobs,
            of->nodes, rig->applied_ms, rig->fed_ms, rig->slice_ms, slices, first,
            rig->plan_ms + rig->feed_ms, rig->core_ms, of->limits ? "  limits" : "",
-           over     ? "  OVER 5 ms"
-           : aside  ? "  by a copy, not in the loop"
-           : begins ? "  once, when it begins to lead"
-                    : "");
+           over    ? "  OVER 5 ms"
+           : aside ? "  by a copy, not in the loop"
+                   : "");
     fflush(stdout);
     return over;
 }
