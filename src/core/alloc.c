@@ -414,6 +414,7 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
         node->last_busy_us = state->time_us;
     part->node = NULL; /* (2) */
     if (--job->run->held == 0) {
+        job->run->skipped_us = 0;
         licences_count(state, job, -1);
         resv_job(state, job, -1);
     }
@@ -451,6 +452,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start)
     struct job_run *run = mem_new(sizeof(*run) + allocation->n_nodes * sizeof(struct job_part));
 
     run->start_us = state->time_us;
+    run->skipped_us = -state->skipped_us;
     run->partition = words_take(&state->words, allocation->partition);
     run->reservation = words_take(&state->words, allocation->reservation);
     run->whole_nodes = need->whole_nodes;

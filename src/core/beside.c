@@ -64,6 +64,7 @@ void beside_start(struct state *state, struct job *job, const JobSpec *spec, str
         return;
     struct job_run *run = mem_new(sizeof(*run) + hostlist_count(&hosts) * sizeof(struct job_part));
     run->start_us = state->time_us;
+    run->skipped_us = -state->skipped_us;
     run->partition = words_take(&state->words, job->shape->partitions[0]);
     run->lent = true; /* (2) */
     job->run = run;

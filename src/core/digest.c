@@ -225,6 +225,8 @@ uint64_t core_digest(const struct state *state)
     hash = hash_bytes(state->cluster_id, sizeof(state->cluster_id), hash);
     hash = fold_text(hash, state->leader);
     hash = fold_text(hash, state->leader_address);
+    if (state->skipped_us)
+        hash = fold(hash, (uint64_t)state->skipped_us);
     if (state->controllers)
         hash = fold(hash, message_hash(&state->controllers->base, 0));
     return state->digest + hash;

@@ -10,6 +10,8 @@
  * (2) A partition's own OverTimeLimit is in the times of its heap: due_follow() when that changes.
  * (3) While there is something to tell (news.c) nothing here is due: a job that is to be told may be
  *     here with a time that is not right any more.
+ * (4) Time that did not pass (a clock that was set, nobody who led) is kept once for all running jobs
+ *     and added as (1) is; what a job has of its own is relative to that.
  */
 #include "core/state_priv.h"
 
@@ -58,12 +60,12 @@ static int64_t plus(int64_t us, int64_t more)
     return us == NEVER || more == NEVER ? NEVER : us + more;
 }
 
-/* (1) */
+/* (1), (4) */
 static int64_t added(const struct state *state, enum due_in in)
 {
     const Config *config = state->config;
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
-    int64_t limit = (kill_wait + silence_s(state) + LIMIT_GRACE_S) * US_PER_S;
+    int64_t limit = (kill_wait + silence_s(state) + LIMIT_GRACE_S) * US_PER_S + state->skipped_us;
     int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
 
     switch (in) {
@@ -384,13 +386,6 @@ int due_check(const struct state *state, struct err *err)
 
 /* ---- time ---- */
 
-static void skip(struct state *state, struct job *job, void *ctx)
-{
-    job->run->skipped_us += *(const int64_t *)ctx;
-    due_update(state, job);
-    job_touch(state, job);
-}
-
 /*
  * This much of the time since the last command did not pass: the leader's clock was set, or nobody
  * led. It must end no job and forget no request: nodes count the time of jobs by themselves. A new
@@ -402,7 +397,7 @@ void time_skipped(struct state *state, int64_t us, bool new_leader)
     if (new_leader)
         us += silence_s(state) * US_PER_S;
     reboots_skipped(state, us);
-    holding_each(state, skip, &us);
+    state->skipped_us += us; /* (4) */
 }
 
 static void pending_due(struct state *state, struct job *job, struct events *out)

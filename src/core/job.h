@@ -74,7 +74,7 @@ struct job_run {
     int64_t start_us;
     int64_t suspend_us;         /* when it was suspended last; 0 never */
     int64_t suspended_total_us; /* of finished suspensions */
-    int64_t skipped_us;         /* by the clock, but not for the controller's own limit */
+    int64_t skipped_us;         /* with the state's: not counted by the controller's own limit */
     const char *partition;
     const char *reservation; /* that it runs in, or NULL */
     uint32_t exit_status;

@@ -60,6 +60,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     config_licences(state);
     accounts_replace(state);
     state->priority_us = head->priority_us;
+    state->skipped_us = head->skipped_us;
     state->restoring = true;
     state->priority_turn++;
     return 0;

@@ -58,6 +58,8 @@ static void put_head(struct writer *writer, const struct state *state)
                    state->accounts->assocs.len + state->accounts->qos.len + state->untold.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
+    head.has_skipped_us = state->skipped_us != 0;
+    head.skipped_us = state->skipped_us;
     head.has_cluster_id = state->has_cluster_id;
     head.cluster_id =
         (ProtobufCBinaryData){ sizeof(state->cluster_id), (uint8_t *)(uintptr_t)state->cluster_id };

@@ -222,7 +222,8 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
     if (job->run->prolog == SITE_DUE || reboot_is_awaited(job) ||
         !job_move(state, job, JOB_ON_READY, 0))
         return ERR_JOB_NOT_RUNNING;
-    job->run->skipped_us = state->time_us - job->run->start_us; /* its nodes were prepared */
+    /* its nodes were prepared */
+    job->run->skipped_us = state->time_us - job->run->start_us - state->skipped_us;
     due_update(state, job);
     gang_runs(state, job, out);
     emit_job(out, EVENT_JOB_READY, job);

@@ -177,6 +177,7 @@ struct state {
     uint64_t generation; /* of nodes and partitions, for needs */
     struct reach *reach; /* which nodes are below one switch; reach.c */
     struct accounts *accounts;
+    int64_t skipped_us;     /* of all time so far: what did not pass for running jobs; due.c (4) */
     int64_t priority_us;    /* when usage decayed and shares were worked out last */
     uint64_t priority_turn; /* grows with it */
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */

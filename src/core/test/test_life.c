@@ -561,6 +561,34 @@ static void time_that_did_not_pass_ends_nothing(void **unused)
     fix_free(fix);
 }
 
+/* What did not pass before a job started is not given to it, and a new leader looks at no job. */
+static void time_that_did_not_pass_before_is_not_given(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    uint32_t before = fix_job(fix), after = fix_job(fix);
+    Command cmd = COMMAND__INIT;
+    CmdLead lead = CMD_LEAD__INIT;
+
+    fix_start(fix, before, "n1", 2);
+    fix->now += INT64_C(7200000000);
+    cmd.what_case = COMMAND__WHAT_LEAD;
+    cmd.lead = &lead;
+    uint64_t looked = fix->state->looked;
+    fix_apply(fix, &cmd);
+    assert_int_equal(fix->state->looked, looked);
+    fix_finish(fix, before, 0);
+    fix_start(fix, after, "n1", 2);
+    struct state *copy = fix_copy(fix);
+    assert_int_equal(core_next_due(copy), core_next_due(fix->state));
+    state_free(copy);
+    fix_time(fix, 3901);
+    assert_phase(fix, after, PHASE_RUNNING);
+    fix_time(fix, 100);
+    assert_state(fix, after, JOB_TIMEOUT);
+    assert_int_equal(due_check(fix->state, NULL), 0);
+    fix_free(fix);
+}
+
 static void only_administrators_hold_as_such(void **unused)
 {
     struct fix *fix = fix_new(1);
@@ -1017,6 +1045,7 @@ UNIT_MAIN(UNIT(a_job_starts_runs_and_ends), UNIT(ends_have_slurms_states),
           UNIT(exit_codes_can_requeue), UNIT(suspend_and_resume_count_the_time),
           UNIT(time_limits_have_a_backstop), UNIT(the_site_has_a_word_before_and_after),
           UNIT(parts_of_the_time_limit_are_told_once), UNIT(time_that_did_not_pass_ends_nothing),
+          UNIT(time_that_did_not_pass_before_is_not_given),
           UNIT(limits_wait_for_nodes_that_were_not_heard), UNIT(what_never_ran_is_not_lost),
           UNIT(only_administrators_hold_as_such), UNIT(begin_times_and_deadlines),
           UNIT(old_jobs_are_forgotten), UNIT(a_request_id_is_answered_once),
