@@ -93,6 +93,8 @@ struct ctl_io {
     void (*journal)(void *ctx, uint64_t index, int64_t time_us, struct span bytes);
     /* The state is now that of a snapshot of this index. NULL: nobody cares. */
     void (*restored)(void *ctx, uint64_t index);
+    /* While a state is read, every now and then: it has grown. NULL: nobody cares. */
+    void (*grown)(void *ctx);
 };
 
 struct ctl_options {

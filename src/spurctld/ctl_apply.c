@@ -170,6 +170,12 @@ static bool is_enough(struct ctl *ctl, int64_t begin_us)
     return ctl_mono(ctl) - begin_us > SLICE_US || ctl_busy_us(ctl) > UNTIL_US;
 }
 
+static void has_grown(struct ctl *ctl)
+{
+    if (ctl->io.grown)
+        ctl->io.grown(ctl->io.ctx);
+}
+
 static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
 {
     struct ctl *ctl = ctx;
@@ -193,6 +199,8 @@ static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
         *walk = (struct log_walk){ 0 };
         ctl->counts.batches++;
     }
+    if (!ctl->sched)
+        has_grown(ctl);
     queue_settle(ctl);
     ctl->refused = false;
     if (ctl->leading) {
@@ -228,8 +236,10 @@ static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *e
     ssize_t got = 0;
     int code = 0;
 
-    while (code == 0 && (got = snapshot_read(snapshot, bytes, sizeof(bytes), err)) > 0)
+    while (code == 0 && (got = snapshot_read(snapshot, bytes, sizeof(bytes), err)) > 0) {
         code = core_restore_feed(restore, bytes, (size_t)got, err);
+        has_grown(ctl);
+    }
     if (got < 0)
         code = (int)got;
     struct err ignored;

@@ -49,6 +49,22 @@ static void start(struct server *server, struct heap_range range)
     uv_queue_work(server->uv, &job->work, run, ran);
 }
 
+/* Here, on this thread: what is read at a start is in huge pages before anybody waits for an answer. */
+void server_heap_grown(void *ctx)
+{
+    struct heap_range range;
+
+    (void)ctx;
+    if (heap_ahead(&range))
+        heap_fill(range, NULL);
+}
+
+void server_heap_ready(struct server *server)
+{
+    server_heap_grown(server);
+    heap_mend(NULL);
+}
+
 void server_heap_turn(struct server *server)
 {
     struct heap_range range;

@@ -246,6 +246,7 @@ static int start(struct server *server, struct err *err)
         .controllers = io_controllers,
         .journal = server_journal,
         .restored = server_journal_restored,
+        .grown = server_heap_grown,
     };
 
     if (server_load_conf(server, err) < 0)
@@ -278,6 +279,7 @@ static int start(struct server *server, struct err *err)
         return -(int)err->code;
     if (server->peers)
         peers_check_payloads(server->peers);
+    server_heap_ready(server);
     server_turns_start(server);
     ctl_flush(server->ctl);
     if (listen_all(server, err) < 0)

@@ -147,8 +147,10 @@ void server_aside_ended(struct server *server); /* a child may have ended */
 void server_aside_end(struct server *server);
 
 /* heaps.c: huge pages for the heap */
-void server_heap_turn(struct server *server); /* in every turn of the loop */
-void server_heap_mend(struct server *server); /* after a forked child */
+void server_heap_grown(void *ctx);             /* while nobody is served yet */
+void server_heap_ready(struct server *server); /* at the end of that */
+void server_heap_turn(struct server *server);  /* in every turn of the loop */
+void server_heap_mend(struct server *server);  /* after a forked child */
 /* At the end of a turn of the loop. Asks the workers to leave the heap; true when none is at it, so
    that a fork need not wait for them, and when the turn was short; or after a second. */
 bool server_may_fork(struct server *server);

@@ -10,6 +10,8 @@
  * (3) What is larger than APART_BYTES has a mapping of its own, which moves instead of being copied when
  *     it grows: 16 MiB would take 10 ms. libc takes it from the rest when that is large enough, so the
  *     rest is always less. These mappings are found in /proc when they are mended.
+ * (4) While the kernel puts a huge page together nobody's memory can grow: the loop would spin for a
+ *     millisecond or five. The worker says when it is at it, and growing is left to a later turn.
  */
 #include "sys/heap.h"
 
@@ -38,6 +40,7 @@ enum {
     HUGE_BYTES = 2 << 20,
     SMALL_HEAP = 64 << 20, /* less is left alone */
     AHEAD_BYTES = HUGE_BYTES / 4 * 3,
+    SPARE_BYTES = HUGE_BYTES / 4, /* (4): less is no time to wait */
     PAGE_BYTES = 4096,
     AGAIN_BYTES = 1 << 20,  /* used since a try that found a hole in the heap */
     APART_BYTES = 4 << 20,  /* (3) */
@@ -53,6 +56,7 @@ static struct {
     char *begin, *end; /* of the region, as we last saw it */
     char *tried; /* how far it was used when we asked for more and there was a hole; or NULL */
     bool large, never;
+    unsigned at_work; /* (4) */
 } heap;
 
 void heap_begin(void)
@@ -106,7 +110,8 @@ bool heap_ahead(struct heap_range *out)
     }
     if (high < heap.begin || high >= end)
         high = end;
-    if (down(end) - high < AHEAD_BYTES &&
+    bool waits = __atomic_load_n(&heap.at_work, __ATOMIC_RELAXED) && end - high > SPARE_BYTES;
+    if (down(end) - high < AHEAD_BYTES && !waits && /* (4) */
         (!heap.tried || high < heap.tried || high - heap.tried >= AGAIN_BYTES)) {
         grow(high, end);
         heap.tried = sbrk(0) == end ? high : NULL;
@@ -125,7 +130,16 @@ bool heap_ahead(struct heap_range *out)
 
 static bool goes_on(const bool *stop)
 {
-    return !__atomic_load_n(stop, __ATOMIC_RELAXED);
+    return !stop || !__atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
+/* (4) */
+static int advise(char *at, int advice)
+{
+    __atomic_add_fetch(&heap.at_work, 1, __ATOMIC_RELAXED);
+    int rc = madvise(at, HUGE_BYTES, advice);
+    __atomic_sub_fetch(&heap.at_work, 1, __ATOMIC_RELAXED);
+    return rc;
 }
 
 /* Who touches a page of it meanwhile waits, so one at a time and with a pause. What cannot be is left. */
@@ -133,8 +147,8 @@ static void collapse(char *from, char *to, const bool *stop)
 {
     for (char *at = from; at < to && goes_on(stop); at += HUGE_BYTES) {
         int64_t began = clock_mono_us();
-        madvise(at, HUGE_BYTES, MADV_COLLAPSE);
-        if (clock_mono_us() - began > WORKED_US)
+        advise(at, MADV_COLLAPSE);
+        if (stop && clock_mono_us() - began > WORKED_US)
             usleep(PAUSE_US);
     }
 }
@@ -142,8 +156,8 @@ static void collapse(char *from, char *to, const bool *stop)
 void heap_fill(struct heap_range range, const bool *stop)
 {
     for (char *at = range.from; at < range.to && goes_on(stop); at += HUGE_BYTES) {
-        madvise(at, HUGE_BYTES, MADV_HUGEPAGE);
-        if (madvise(at, HUGE_BYTES, MADV_POPULATE_WRITE) < 0)
+        advise(at, MADV_HUGEPAGE);
+        if (advise(at, MADV_POPULATE_WRITE) < 0)
             return;
     }
     collapse(range.from, range.to, stop); /* where the loop was first */

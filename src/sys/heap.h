@@ -29,8 +29,11 @@ void heap_begin(void);
 /* In each turn of the loop, on its thread; a few instructions. True: a worker should fill this. */
 bool heap_ahead(struct heap_range *out);
 
-/* On any thread. They stop early when *stop. */
+/*
+ * On any thread. They stop early when *stop, and rest so that others have their turn; NULL: the process
+ * does not serve yet, nothing is to be spared.
+ */
 void heap_fill(struct heap_range range, const bool *stop);
-void heap_mend(const bool *stop); /* when the child has ended */
+void heap_mend(const bool *stop); /* when the child has ended, and at the end of a start */
 
 #endif

@@ -3,6 +3,7 @@
  * test_heap.c - a heap of many small things: whole, present before it is used, in huge pages
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,7 @@ static void test_ahead(void **unused)
             continue;
         assert_true(range.from < range.to);
         assert_true(!last.to || range.from >= last.to - (2 << 20));
-        heap_fill(range, &never);
+        heap_fill(range, i < BLOCKS / 2 ? NULL : &never); /* as at a start, and while others wait */
         assert_int_equal(absent(range), 0);
         last = range;
     }
@@ -129,8 +130,40 @@ static void test_mended(void **unused)
     assert_true(split < before / 2);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    heap_mend(&never);
+    heap_mend(NULL);
     assert_true(huge_kib() > before * 9 / 10);
+    check_blocks();
+}
+
+/* A worker is at it all the time: the heap grows in spite of it when it must, and is whole. */
+static void *mend_on(void *stop)
+{
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED))
+        heap_mend(stop);
+    return NULL;
+}
+
+static void test_grows_beside_a_worker(void **unused)
+{
+    static void *more[BLOCKS / 8];
+    struct heap_range range;
+    bool stop = false;
+    pthread_t worker;
+
+    (void)unused;
+    assert_int_equal(pthread_create(&worker, NULL, mend_on, &stop), 0);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        more[i] = mem_new(sizeof(uint64_t) * BLOCK_WORDS);
+        memset(more[i], 0x5a, sizeof(uint64_t) * BLOCK_WORDS);
+        if ((i + 1) % PER_TURN == 0 && heap_ahead(&range))
+            heap_fill(range, &never);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_join(worker, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        assert_int_equal(((uint8_t *)more[i])[sizeof(uint64_t) * BLOCK_WORDS - 1], 0x5a);
+        free(more[i]);
+    }
     check_blocks();
 }
 
@@ -154,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_mended),
+        cmocka_unit_test(test_grows_beside_a_worker),
         cmocka_unit_test(test_stops),
     };
 
