@@ -4,9 +4,8 @@
  *
  * One row for each thing: the real command as a process, or something that this process does. The
  * controller counts the turns of its loop (Diag, reset before each event) until it is quiet again after it,
- * and logs those over 5 ms; a turn in which a snapshot is forked, and those while its child still shares our
- * pages, are counted apart. The turn in which it becomes the leader is a part of its start: it is in what
- * "start again" took, which is the time until somebody is answered.
+ * and logs those over 5 ms. None is left out: not that in which it becomes the leader, nor those in which a
+ * snapshot is forked or shares our pages.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -229,37 +228,21 @@ static const struct event {
 /* ---- the log ---- */
 
 struct slow_turns {
-    unsigned over, forks, shared; /* in which a snapshot was forked; while its child lived */
-    uint64_t longest_us;          /* of the others */
+    unsigned over;
+    uint64_t longest_us;
 };
 
 static struct {
     int fd;
     struct str rest; /* of the line that was not whole */
-    bool forked, shared, begins;
 } ctl_log = { .fd = -1 };
 
 static void read_line(const char *line, struct slow_turns *out)
 {
     const char *slow = strstr(line, " loop.slow "), *cpu = slow ? strstr(slow, "cpu_us=") : NULL;
+    uint64_t us = cpu ? strtoull(cpu + 7, NULL, 10) : 0;
 
-    if (strstr(line, " snapshot.begin "))
-        ctl_log.forked = ctl_log.shared = true;
-    else if (strstr(line, " snapshot.taken ") || strstr(line, " snapshot.failed ") ||
-             strstr(line, " ctl.serves "))
-        ctl_log.forked = ctl_log.shared = false;
-    bool began = ctl_log.begins; /* nobody was answered before the end of the turn that logged it */
-    ctl_log.begins = strstr(line, " ctl.leads ") != NULL;
-    if (!cpu || began)
-        return;
-    uint64_t us = strtoull(cpu + 7, NULL, 10);
-    bool forked = ctl_log.forked; /* the turn that logged it ends with this line */
-    ctl_log.forked = false;
     if (us <= LONG_US)
-        return;
-    out->forks += forked;
-    out->shared += !forked && ctl_log.shared;
-    if (forked || ctl_log.shared)
         return;
     out->over++;
     out->longest_us = MAX(out->longest_us, us);
@@ -356,12 +339,9 @@ static bool run_event(struct bench *bench, const struct event *event, bool stopp
     double quiet = (double)(clock_mono_us() - began) / 1e6;
     struct slow_turns turns = read_log(bench);
     uint64_t longest = event->stopped ? turns.longest_us : bench->diag.turn_cpu_us_max;
-    if (longest > LONG_US) /* the longest may be of a snapshot */
-        longest = turns.longest_us ? turns.longest_us : LONG_US;
     bool over = turns.over > 0;
-    printf("%-36s %9.1f %9.2f %9.2f %7u %6u %6u %s%s\n", event->name, (double)longest / 1e3, took,
-           quiet, turns.over, turns.forks, turns.shared, over ? "OVER 5 ms" : "",
-           failed ? " FAILED" : "");
+    printf("%-36s %9.1f %9.2f %9.2f %7u %s%s\n", event->name, (double)longest / 1e3, took, quiet,
+           turns.over, over ? "OVER 5 ms" : "", failed ? " FAILED" : "");
     fflush(stdout);
     return over;
 }
@@ -380,8 +360,7 @@ unsigned stub_events(struct bench *bench, char **names, size_t count)
     unsigned over = 0;
     bool stopped = false;
 
-    printf("%-36s %9s %9s %9s %7s %6s %6s\n", "event", "turn ms", "took s", "quiet s", "over",
-           "forks", "shared");
+    printf("%-36s %9s %9s %9s %7s\n", "event", "turn ms", "took s", "quiet s", "over");
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         if (i != 0 && !stopped && !is_chosen(events[i].name, names, count))
             continue;

@@ -71,7 +71,8 @@ struct bench {
     char *other_token;
     VEC(int64_t) probes; /* latencies, µs */
     DiagReply diag;
-    bool failed; /* the last question */
+    bool failed;   /* the last question */
+    unsigned over; /* phases and events with a turn over 5 ms */
 };
 
 __attribute__((noreturn)) void stub_die(const char *what, const struct err *err);
