@@ -84,11 +84,11 @@ static bool allowed(void)
            !strstr(str_text(&text), "[never]");
 }
 
-/* (2): up to a little after the end of the next huge page. */
+/* (2): up to a little after the end of the huge page in which AHEAD_BYTES end. */
 static void grow(char *high, char *end)
 {
     mallopt(M_MMAP_MAX, NEVER_APART);
-    mallopt(M_TOP_PAD, (int)(up(end + 1) - end) + PAGE_BYTES);
+    mallopt(M_TOP_PAD, (int)(up(high + AHEAD_BYTES) - end) + PAGE_BYTES);
     /* volatile: or the compiler sees no use for it */
     void *volatile memory = malloc((size_t)(end - high) + 1);
     free(memory);
