@@ -29,6 +29,7 @@ struct background {
     /* under the lock */
     bool stopping, want_checkpoint, checkpointing, checkpointed, want_verify, want_list;
     struct log_point verify;
+    uint64_t verify_keeps;
     struct background_news news;
     bool has_news;
 };
@@ -67,6 +68,7 @@ static void do_checkpoint(struct background *bg)
 static void do_verify(struct background *bg)
 {
     struct log_point point = bg->verify;
+    uint64_t keeps = bg->verify_keeps;
     struct snapshot_reader *reader = NULL;
     struct err err;
 
@@ -76,6 +78,8 @@ static void do_verify(struct background *bg)
     if (rc == 0 && snapshot_point(reader).crc != point.crc)
         rc = err_set(&err, ERR_CORRUPT, "snapshot belongs to another log");
     snapshot_close(reader);
+    if (rc == 0)
+        snapshot_prune(bg->dir, keeps);
     pthread_mutex_lock(&bg->lock);
     bg->news.verified = true;
     bg->news.point = point;
@@ -191,11 +195,12 @@ void background_after_commit(struct background *bg, struct store *writer)
     pthread_mutex_unlock(&bg->lock);
 }
 
-void background_verify(struct background *bg, struct log_point point)
+void background_verify(struct background *bg, struct log_point point, uint64_t keeps)
 {
     pthread_mutex_lock(&bg->lock);
     bg->want_verify = true;
     bg->verify = point;
+    bg->verify_keeps = keeps;
     pthread_cond_signal(&bg->work);
     pthread_mutex_unlock(&bg->lock);
 }

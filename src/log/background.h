@@ -22,8 +22,9 @@ void background_stop(struct background *background); /* waits, frees */
 /* By the writer after each commit; may run the short rest of a checkpoint on its connection. */
 void background_after_commit(struct background *background, struct store *writer);
 
-/* Reads the snapshot back and then the digests of all payloads in the table, if asked. */
-void background_verify(struct background *background, struct log_point point);
+/* Reads the snapshot back. If it is whole, removes those before `keeps`: a large file takes a while. */
+void background_verify(struct background *background, struct log_point point, uint64_t keeps);
+/* The digests of all payloads in the table. */
 void background_list(struct background *background);
 
 struct background_news {

@@ -95,6 +95,7 @@ static int restore_newest(struct etcd_log *self, struct err *err)
         if (snapshot_open(self->log.dir, indexes[i], &reader, err) == 0) {
             if (i + 1 < count)
                 self->previous.index = indexes[i + 1];
+            snapshot_prune(self->log.dir, self->previous.index);
             return restore_from(self, reader, err);
         }
         log_error("log.snapshot", "index=%" PRIu64 " damaged, trying an older one: %s", indexes[i],
@@ -172,6 +173,7 @@ static void etcd_stop(struct log *log)
     if (!self->flying)
         etcd_append_refuse_queue(self, &why);
     etcd_trim_stop(self);
+    etcd_keep_rest(self);
     etcd_keep_stop(self);
 }
 

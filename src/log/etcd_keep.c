@@ -172,6 +172,7 @@ static void write_next(struct etcd_log *self)
     if (self->taken.index) {
         self->job->verify_dir = self->log.dir;
         self->job->verify = self->taken;
+        self->job->verify_keeps = self->log.snapshot.index;
     }
     self->flush = false;
     payload_disk_run(self->disk, self->job);
@@ -186,19 +187,6 @@ static void on_disk_time(void *arg)
     write_next(self);
 }
 
-static void remove_old_snapshots(struct etcd_log *self)
-{
-    uint64_t indexes[SNAPSHOT_MOST];
-    size_t count = 0;
-
-    if (snapshot_list(self->log.dir, indexes, SNAPSHOT_MOST, &count, NULL) < 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        if (indexes[i] < self->previous.index)
-            snapshot_remove(self->log.dir, indexes[i]);
-    }
-}
-
 static void snapshot_is_good(struct etcd_log *self, struct log_point point)
 {
     log_info("log.snapshot", "index=%" PRIu64, point.index);
@@ -207,8 +195,6 @@ static void snapshot_is_good(struct etcd_log *self, struct log_point point)
     self->log.bytes_since = 0;
     self->old_row = self->disk_row;
     self->taken = (struct log_point){ 0, 0 };
-    if (!self->memory)
-        remove_old_snapshots(self);
     etcd_trim_announce(self);
 }
 
@@ -265,6 +251,24 @@ void etcd_keep_poll(struct etcd_log *self)
         job_done(self, job);
     if (self->disk)
         write_next(self);
+}
+
+void etcd_keep_rest(struct etcd_log *self)
+{
+    struct payload_job *job = self->disk ? payload_disk_wait(self->disk) : NULL;
+
+    if (job)
+        job_done(self, job);
+    if (!self->disk || !self->held.len || self->log.failed)
+        return;
+    job = NEW(struct payload_job);
+    collect_segments(self, job);
+    payload_disk_run(self->disk, job);
+    job = payload_disk_wait(self->disk);
+    self->log.unkept = job->rc < 0;
+    if (job->rc < 0)
+        log_warn("log.payloads", "not kept: %s", job->err.text);
+    payload_job_free(job);
 }
 
 void etcd_keep_stop(struct etcd_log *self)

@@ -168,6 +168,7 @@ int etcd_keep_load(struct etcd_log *self, struct err *err); /* after the state i
 void etcd_keep_batch(struct etcd_log *self, const struct log_batch *batch, struct span value);
 void etcd_keep_poll(struct etcd_log *self);
 bool etcd_keep_is_full(const struct etcd_log *self); /* the disk does not keep up */
+void etcd_keep_rest(struct etcd_log *self); /* waits until all is on disk; log.unkept: it is not */
 void etcd_keep_stop(struct etcd_log *self);
 void etcd_trim(struct etcd_log *self); /* if there is anything to */
 void etcd_trim_announce(struct etcd_log *self);

@@ -192,6 +192,11 @@ int log_snapshot_taken(struct log *log, struct log_point point, struct err *err)
     return log->ops->snapshot_taken(log, point, err);
 }
 
+bool log_is_kept(const struct log *log)
+{
+    return log->started && log->stopped && !log->failed && !log->between && !log->unkept;
+}
+
 const char *log_dir(const struct log *log)
 {
     return log->dir;

@@ -177,6 +177,8 @@ bool log_wants_snapshot(const struct log *log);
  * back; then older snapshots but one are removed, and entries that no kept snapshot needs trimmed.
  */
 int log_snapshot_taken(struct log *log, struct log_point point, struct err *err);
+/* Stopped: what a start from a snapshot of log_point() needs besides it is on this disk. */
+bool log_is_kept(const struct log *log);
 /* An answer to need_snapshot: the file is there. Calls restore(). */
 int log_snapshot_fetched(struct log *log, uint64_t index, struct err *err);
 const char *log_dir(const struct log *log);

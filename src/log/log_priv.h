@@ -47,6 +47,7 @@ struct log {
     uint64_t bytes_since, epoch, commits, commands, lost;
     enum log_role role;
     bool started, stopped, failed;
+    bool unkept;    /* stopped before all payloads were on this disk */
     bool between;   /* apply() has had a part of a batch */
     struct err why; /* it failed */
 };

@@ -25,7 +25,7 @@ struct payload_disk {
     struct connection writer, reader;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t work;
+    pthread_cond_t work, ended;
     struct payload_job *todo, *done; /* under the lock */
     bool stopping;
     bool busy; /* the owner's */
@@ -198,6 +198,8 @@ static void verify(struct payload_job *job)
     if (job->verify_rc == 0 && snapshot_point(reader).crc != job->verify.crc)
         job->verify_rc = err_set(&job->verify_err, ERR_CORRUPT, "snapshot belongs to another log");
     snapshot_close(reader);
+    if (job->verify_rc == 0)
+        snapshot_prune(job->verify_dir, job->verify_keeps);
 }
 
 static int do_job(struct connection *conn, struct payload_job *job)
@@ -233,6 +235,7 @@ static void *disk_main(void *arg)
         job->rc = do_job(&disk->writer, job);
         pthread_mutex_lock(&disk->lock);
         disk->done = job;
+        pthread_cond_signal(&disk->ended);
         disk->wake(disk->wake_ctx);
     }
     pthread_mutex_unlock(&disk->lock);
@@ -245,6 +248,7 @@ static int start_thread(struct payload_disk *disk, struct err *err)
 
     pthread_mutex_init(&disk->lock, NULL);
     pthread_cond_init(&disk->work, NULL);
+    pthread_cond_init(&disk->ended, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = pthread_create(&disk->thread, NULL, disk_main, disk);
@@ -313,6 +317,15 @@ struct payload_job *payload_disk_take(struct payload_disk *disk)
     if (job)
         disk->busy = false;
     return job;
+}
+
+struct payload_job *payload_disk_wait(struct payload_disk *disk)
+{
+    pthread_mutex_lock(&disk->lock);
+    while (disk->busy && !disk->done)
+        pthread_cond_wait(&disk->ended, &disk->lock);
+    pthread_mutex_unlock(&disk->lock);
+    return payload_disk_take(disk);
 }
 
 int payload_disk_scan(struct payload_disk *disk, payload_segment_fn fn, void *ctx, struct err *err)

@@ -34,6 +34,7 @@ struct payload_job {
     size_t listed_count;
     const char *verify_dir; /* also read the snapshot of `verify` in it back; NULL: none */
     struct log_point verify;
+    uint64_t verify_keeps; /* it is whole: those before this index are removed */
     int verify_rc;
     struct err verify_err;
     int rc;
@@ -48,6 +49,9 @@ bool payload_disk_busy(const struct payload_disk *disk);
 void payload_disk_run(struct payload_disk *disk, struct payload_job *job);
 struct payload_job *payload_disk_take(
     struct payload_disk *disk); /* the one that is done, or NULL */
+
+/* Waits for the one that runs and takes it; NULL: there is none. */
+struct payload_job *payload_disk_wait(struct payload_disk *disk);
 
 /* Every segment, in order; for the start, before the first job. */
 typedef int (*payload_segment_fn)(void *ctx, uint64_t row, struct span value, struct err *err);

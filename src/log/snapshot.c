@@ -350,6 +350,17 @@ void snapshot_remove(const char *dir, uint64_t index)
         file_unlink(path);
 }
 
+void snapshot_prune(const char *dir, uint64_t oldest)
+{
+    uint64_t indexes[SNAPSHOT_MOST];
+    size_t count = 0;
+
+    if (snapshot_list(dir, indexes, SNAPSHOT_MOST, &count, NULL) < 0)
+        return;
+    while (count-- > 0 && indexes[count] < oldest)
+        snapshot_remove(dir, indexes[count]);
+}
+
 /* snapshot-INDEX gives the index; an unfinished one is removed on sight. */
 static bool parse_name(int dir_fd, const char *name, uint64_t *index)
 {

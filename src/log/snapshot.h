@@ -42,5 +42,6 @@ enum { SNAPSHOT_MOST = 16 };
 int snapshot_list(const char *dir, uint64_t *out, size_t max, size_t *count, struct err *err);
 char *snapshot_path(const char *dir, uint64_t index); /* the caller frees it */
 void snapshot_remove(const char *dir, uint64_t index);
+void snapshot_prune(const char *dir, uint64_t oldest); /* removes those before `oldest` */
 
 #endif

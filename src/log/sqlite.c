@@ -230,7 +230,7 @@ static int sqlite_snapshot_taken(struct log *log, struct log_point point, struct
         return err_set(err, ERR_RANGE, "snapshot at %llu, the log is at %llu and has one at %llu",
                        (unsigned long long)point.index, (unsigned long long)log->point.index,
                        (unsigned long long)log->snapshot.index);
-    background_verify(self_of(log)->background, point);
+    background_verify(self_of(log)->background, point, log->snapshot.index);
     return 0;
 }
 

@@ -368,6 +368,7 @@ int sqlite_recover(struct sqlite_log *self, struct err *err)
         rc = begin_service(self, &rec, err);
     if (rc == 0) {
         drop_dead_payloads(self);
+        snapshot_prune(self->log.dir, self->previous.index); /* a clean end writes one each time */
         self->log.commits = self->log.commands = 0;
         log_info("log.open", "dir=%s first=%" PRIu64 " last=%" PRIu64 " snapshot=%" PRIu64,
                  self->log.dir, self->base.index + 1, rec.at.index, self->log.snapshot.index);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/snapshot.h"
 #include "log/sqlite_priv.h"
 #include "sys/log.h"
 
@@ -103,17 +102,8 @@ void sqlite_trim_done(struct sqlite_log *self, struct chore *chore)
 
 void sqlite_snapshot_verified(struct sqlite_log *self, struct log_point point)
 {
-    uint64_t indexes[SNAPSHOT_MOST];
-    size_t count = 0;
-
     log_info("log.snapshot", "index=%llu", (unsigned long long)point.index);
     self->previous = self->log.snapshot; /* (1) */
     self->log.snapshot = point;
     self->log.bytes_since = 0;
-    if (snapshot_list(self->log.dir, indexes, SNAPSHOT_MOST, &count, NULL) < 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        if (indexes[i] < self->previous.index)
-            snapshot_remove(self->log.dir, indexes[i]);
-    }
 }

@@ -342,6 +342,8 @@ static void finish(struct server *server)
     peers_free(server->peers);
     if (server->move != MOVE_NOT)
         server_move_log(server);
+    else if (server->stopping && !server->removed)
+        server_snapshot_end(server);
     ctl_free(TAKE(server->ctl)); /* what is on its way to the disk is still applied */
     server_journal_end(server);
     server_hooks_end(server);

@@ -139,6 +139,7 @@ bool server_is_login(const struct server *server, const char *node);
 void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
 void server_snapshot_abandon(struct server *server); /* ends the child */
+void server_snapshot_end(struct server *server);     /* a last one, when the loop has ended */
 
 /* asides.c: forked children that answer what takes long */
 void server_aside(void *ctx, struct ctl_aside *aside);

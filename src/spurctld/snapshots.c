@@ -5,9 +5,13 @@
  * The child sees the state as it was at the fork. It writes and syncs the file and ends; only then
  * is the log told, which verifies it before anything older is removed. A child that fails costs
  * nothing but the try.
+ *
+ * A clean end writes one more, so that the next start, which may be that of another build, replays nothing.
+ * It is bounded: what a start finds without it, the last snapshot and the log, is as good.
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +22,8 @@
 #include "sys/log.h"
 
 #define VERIFY_US INT64_C(60000000) /* the log may take that long to read one back */
+#define END_US    INT64_C(10000000) /* who ends us waits longer: spur down 15 s, systemd 90 s */
+#define LOOK_US   5000
 
 struct snapshot_child {
     pid_t pid;
@@ -32,7 +38,22 @@ static int write_piece(void *to, const void *bytes, size_t len)
     return snapshot_write(to, bytes, len, &err);
 }
 
-/* In the child. */
+/*
+ * In the child. It holds nothing of the parent's but its memory, so that a start need not wait for it to
+ * end, and it ends with the parent.
+ */
+static void be_alone(pid_t parent)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
+
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        signal(signals[i], SIG_DFL); /* libuv's would write to the parent's loop */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    close_range(STDERR_FILENO + 1, ~0U, 0);
+}
+
 static void write_state(struct server *server, struct log_point point)
 {
     struct err err = { 0 };
@@ -46,6 +67,17 @@ static void write_state(struct server *server, struct log_point point)
     else if (code == 0)
         code = snapshot_finish(writer, &err);
     _exit(code < 0);
+}
+
+static pid_t fork_writer(struct server *server, struct log_point point)
+{
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid == 0) {
+        be_alone(parent);
+        write_state(server, point);
+    }
+    return pid;
 }
 
 void server_snapshot_maybe(struct server *server)
@@ -64,9 +96,7 @@ void server_snapshot_maybe(struct server *server)
     struct snapshot_child *child = NEW(struct snapshot_child);
     child->point = log_point(ctl_log(server->ctl));
     child->began_us = clock_mono_us();
-    child->pid = fork();
-    if (child->pid == 0)
-        write_state(server, child->point);
+    child->pid = fork_writer(server, child->point);
     if (child->pid < 0) {
         log_warn("snapshot.fork", "failed");
         free(child);
@@ -111,4 +141,38 @@ void server_snapshot_abandon(struct server *server)
     kill(server->snapshot->pid, SIGKILL);
     waitpid(server->snapshot->pid, NULL, 0);
     free(TAKE(server->snapshot));
+}
+
+/* Waits for it, but not for long; one that cannot be ended is left. */
+static bool ends_well(pid_t pid, int64_t until_us)
+{
+    pid_t got;
+    int status = 0;
+
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && clock_mono_us() < until_us)
+        usleep(LOOK_US);
+    if (got == 0)
+        kill(pid, SIGKILL);
+    return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void server_snapshot_end(struct server *server)
+{
+    struct log *log = ctl_log(server->ctl);
+    int64_t began = clock_mono_us();
+
+    server_snapshot_abandon(server);
+    log_stop(log); /* what is on its way to the disk is still applied */
+    struct log_status status;
+    log_status(log, &status);
+    if (!log_is_kept(log) || status.last <= status.snapshot || !server_journal_mark(server))
+        return;
+    struct log_point point = log_point(log);
+    pid_t pid = fork_writer(server, point);
+    if (pid > 0 && ends_well(pid, began + END_US))
+        log_info("snapshot.end", "index=%llu took_us=%lld", (unsigned long long)point.index,
+                 (long long)(clock_mono_us() - began));
+    else
+        log_warn("snapshot.end", "index=%llu given up after_us=%lld: the next start reads the log",
+                 (unsigned long long)point.index, (long long)(clock_mono_us() - began));
 }

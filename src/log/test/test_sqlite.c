@@ -256,6 +256,49 @@ static void a_damaged_snapshot_is_made_up_for(void **state)
     recorder_done(&rec);
 }
 
+/* The owner writes one when the log has stopped, and does not tell it. */
+static void write_the_end(struct log *log, const struct recorder *rec)
+{
+    struct snapshot_writer *writer = NULL;
+
+    assert_false(log_is_kept(log));
+    log_stop(log);
+    assert_true(log_is_kept(log));
+    assert_int_equal(snapshot_create(log_dir(log), log_point(log), &writer, NULL), 0);
+    assert_int_equal(
+        snapshot_write(writer, rec->seen.items, rec->seen.len * sizeof(uint64_t), NULL), 0);
+    assert_int_equal(snapshot_finish(writer, NULL), 0);
+}
+
+static void a_start_begins_at_the_end_of_the_last_run(void **state)
+{
+    enum { ROUNDS = 5, EACH = 10 };
+    uint64_t indexes[SNAPSHOT_MOST];
+    size_t count;
+    struct err err;
+
+    (void)state;
+    for (uint64_t round = 0; round <= ROUNDS; round++) {
+        struct recorder rec;
+        recorder_init(&rec);
+        if (round == ROUNDS)
+            damage_snapshot(ROUNDS * EACH);
+        struct log *log = open_log(test_dir, &rec, 0);
+        if (log_start(log, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_int_equal(rec.restored, (round - (round == ROUNDS)) * EACH);
+        assert_counts_from_one(&rec, round * EACH);
+        assert_int_equal(snapshot_list(test_dir, indexes, SNAPSHOT_MOST, &count, NULL), 0);
+        assert_int_equal(count, MIN(round, 2 + (uint64_t)(round == ROUNDS)));
+        for (uint64_t i = 1; i <= EACH; i++)
+            assert_int_equal(append_number(log, round * EACH + i, 10, &err), 0);
+        settle(log, &rec, (round + 1) * EACH);
+        write_the_end(log, &rec);
+        log_free(log);
+        recorder_done(&rec);
+    }
+}
+
 static void one_directory_has_one_owner(void **state)
 {
     struct recorder rec, other;
@@ -338,5 +381,5 @@ UNIT_MAIN(T(the_write_ahead_log_grows_ahead_of_small_commits),
           T(everything_comes_back_after_a_restart), T(the_next_batch_fills_while_one_is_written),
           T(a_batch_is_taken_in_parts), T(large_commands_get_rows_of_their_own),
           T(payloads_outlive_restart_and_trimming), T(dead_payloads_leave_with_their_rows),
-          T(a_damaged_snapshot_is_made_up_for), T(one_directory_has_one_owner),
-          T(a_stopped_log_answers))
+          T(a_damaged_snapshot_is_made_up_for), T(a_start_begins_at_the_end_of_the_last_run),
+          T(one_directory_has_one_owner), T(a_stopped_log_answers))
