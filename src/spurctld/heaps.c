@@ -92,7 +92,7 @@ bool server_may_fork(struct server *server)
         server->fork_asked_us = now;
     if ((server->heap_jobs || busy) && now - server->fork_asked_us < FORK_WAIT_US) {
         if (!server->heap_jobs)
-            uv_async_send(&server->wake); /* there is a next turn */
+            wake_send(&server->wake); /* there is a next turn */
         return false;
     }
     server->fork_asked_us = 0;

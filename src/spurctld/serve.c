@@ -54,7 +54,7 @@ static void io_wake(void *ctx)
 {
     struct server *server = ctx;
 
-    uv_async_send(&server->wake);
+    wake_send(&server->wake);
 }
 
 /* The log's word does not hold any more: nothing may be answered after this. */
@@ -81,9 +81,9 @@ static void io_controllers(void *ctx)
     server->list_changed = true; /* looked at in this turn of the loop */
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_wake(void *ctx)
 {
-    struct server *server = wake->data;
+    struct server *server = ctx;
 
     if (server->ctl)
         ctl_poll(server->ctl);
@@ -194,8 +194,8 @@ static void start_handles(struct server *server)
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
 
     server_turns_init(server);
-    uv_async_init(server->uv, &server->wake, on_wake);
-    server->wake.data = server;
+    if (wake_init(&server->wake, server->uv, on_wake, server) < 0)
+        abort(); /* no descriptor at the start of a process */
     uv_timer_init(server->uv, &server->handover);
     server->handover.data = server;
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
@@ -355,6 +355,7 @@ static void finish(struct server *server)
     secrets_done(&server->secrets);
     recall_done(&server->recall);
     rpc_loop_free(server->rpc_loop);
+    wake_close(&server->wake, NULL);
     uv_walk(server->uv, close_handle, NULL);
     uv_run(server->uv, UV_RUN_DEFAULT);
     uv_loop_close(server->uv);

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "log/etcd_io.h"
 #include "rpc/rpc.h"
+#include "rpc/wake.h"
 #include "schema/conf.h"
 #include "spurctld/ctl.h"
 #include "spurctld/membership.h"
@@ -51,7 +52,7 @@ struct server {
     const struct server_options *options;
     char *state_dir, *socket, *address;
 
-    uv_async_t wake;
+    struct wake wake;
     uv_timer_t timers[CTL_TIMERS];
     uv_idle_t soon;    /* those that are due at once */
     unsigned due_soon; /* a bit for each */

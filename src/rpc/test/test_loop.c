@@ -2,6 +2,8 @@
 /* Server and loop client on one loop: every kind of call, and every way it can end. */
 #include "harness.h"
 
+#include "rpc/wake.h"
+
 static void on_message(struct rpc_request *request, const ProtobufCMessage *message)
 {
     struct result *result = rpc_request_data(request);
@@ -472,11 +474,74 @@ static void long_turns_go_on(void **state)
     uv_run(uv_default_loop(), UV_RUN_NOWAIT);
 }
 
-LOOP_MAIN(LOOP(unary_calls_are_answered), LOOP(errors_arrive_whole), LOOP(metadata_goes_along),
-          LOOP(deadlines_hold_on_both_sides), LOOP(a_server_stream_arrives_whole),
-          LOOP(a_paused_reader_holds_the_server), LOOP(a_stuck_handler_holds_the_client),
-          LOOP(a_cancelled_stream_tells_the_handler), LOOP(a_message_over_the_limit_is_refused),
-          LOOP(large_messages_go_both_ways), LOOP(followers_name_the_leader),
-          LOOP(stopping_lets_calls_end), LOOP(the_client_comes_back), LOOP(tcp_on_any_free_port),
-          LOOP(the_client_tells_its_state), LOOP(waiting_is_not_work), LOOP(long_turns_go_on),
-          LOOP(a_long_stream_takes_no_memory))
+enum { WAKES = 200000 };
+struct woken {
+    struct wake wake;
+    unsigned said, heard; /* said: atomic */
+    int again;
+    uv_timer_t late;
+    bool gave_up;
+};
+
+static void on_woken(void *data)
+{
+    struct woken *woken = data;
+
+    woken->heard = __atomic_load_n(&woken->said, __ATOMIC_SEQ_CST);
+    if (woken->heard == WAKES && woken->again-- > 0)
+        wake_send(&woken->wake); /* and is heard though we were not done */
+    else if (woken->heard == WAKES)
+        uv_stop(uv_default_loop());
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct woken *woken = timer->data;
+
+    woken->gave_up = true;
+    uv_stop(uv_default_loop());
+}
+
+static void wake_often(void *arg)
+{
+    struct woken *woken = arg;
+
+    for (unsigned i = 0; i < WAKES; i++) {
+        __atomic_add_fetch(&woken->said, 1, __ATOMIC_SEQ_CST);
+        wake_send(&woken->wake);
+    }
+}
+
+/* The last one of many is heard, and what is sent while one is heard. */
+static void no_wake_is_lost(void **state)
+{
+    struct woken woken = { 0 };
+    uv_thread_t thread;
+
+    (void)state;
+    assert_int_equal(wake_init(&woken.wake, uv_default_loop(), on_woken, &woken), 0);
+    uv_timer_init(uv_default_loop(), &woken.late);
+    woken.late.data = &woken;
+    uv_timer_start(&woken.late, on_late, 30000, 0);
+    for (int round = 0; round < 3; round++) {
+        woken.said = woken.heard = 0;
+        woken.again = 3;
+        assert_int_equal(uv_thread_create(&thread, wake_often, &woken), 0);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        uv_thread_join(&thread);
+        assert_false(woken.gave_up);
+        assert_int_equal(woken.heard, WAKES);
+    }
+    wake_close(&woken.wake, NULL);
+    uv_close((uv_handle_t *)&woken.late, NULL);
+    uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+}
+
+LOOP_MAIN(LOOP(no_wake_is_lost), LOOP(unary_calls_are_answered), LOOP(errors_arrive_whole),
+          LOOP(metadata_goes_along), LOOP(deadlines_hold_on_both_sides),
+          LOOP(a_server_stream_arrives_whole), LOOP(a_paused_reader_holds_the_server),
+          LOOP(a_stuck_handler_holds_the_client), LOOP(a_cancelled_stream_tells_the_handler),
+          LOOP(a_message_over_the_limit_is_refused), LOOP(large_messages_go_both_ways),
+          LOOP(followers_name_the_leader), LOOP(stopping_lets_calls_end),
+          LOOP(the_client_comes_back), LOOP(tcp_on_any_free_port), LOOP(the_client_tells_its_state),
+          LOOP(waiting_is_not_work), LOOP(long_turns_go_on), LOOP(a_long_stream_takes_no_memory))
