@@ -47,18 +47,15 @@ void changes_partition_billing(struct load *load)
 
 static void configure(struct load *load, const char *toml)
 {
+    enum { MOST = 400 }; /* as CTL_CONFIG_SECTIONS */
     CLEANUP(conf_freep) struct conf *conf = conf_read("shock", toml, strlen(toml), NULL);
-    Command cmd = COMMAND__INIT;
-    CmdConfig msg = CMD_CONFIG__INIT;
+    Config *config = NULL;
 
-    if (!conf_config(conf))
+    if (!conf_config(conf) || conf_expand(conf, &config, NULL) < 0)
         die("no configuration");
-    msg.config = (Config *)(uintptr_t)conf_config(conf);
-    PUT(&msg, reconfigure, true);
-    cmd.what_case = COMMAND__WHAT_CONFIG;
-    cmd.config = &msg;
-    if (rig_apply(load->rig, &cmd) != ERR_OK)
+    if (rig_configure(load->rig, config, true, MOST) != ERR_OK)
         die("the configuration is not taken");
+    config__free_unpacked(config, NULL);
 }
 
 void changes_nothing(struct load *load)

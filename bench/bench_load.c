@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "schema/conf.h"
 
 static uint64_t seed = 1;
 
@@ -125,6 +126,22 @@ static void add_nodes(struct load *load, const char *name, unsigned count, const
     }
 }
 
+/* With every node on its own, as the controller proposes it. */
+static struct rig *new_rig(const char *toml)
+{
+    CLEANUP(conf_freep) struct conf *conf = conf_read("bench", toml, strlen(toml), NULL);
+    struct err err = { 0 };
+    Config *config = NULL;
+
+    if (conf_verdict(conf, &err) < 0 || conf_expand(conf, &config, &err) < 0) {
+        fprintf(stderr, "configuration: %s\n", err.text);
+        exit(1);
+    }
+    struct rig *rig = rig_new_config(config);
+    config__free_unpacked(config, NULL);
+    return rig;
+}
+
 void load_begin(struct load *load, const struct setting *of)
 {
     struct str *toml = &load->toml;
@@ -149,7 +166,7 @@ void load_begin(struct load *load, const struct setting *of)
         str_add(toml, "[[partitions]]\nname = \"high\"\nnodes = \"ALL\"\npriority_tier = 5\n"
                       "[[partitions]]\nname = \"first\"\nnodes = \"ALL\"\npriority_tier = 1\n"
                       "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n");
-    load->rig = rig_new(str_text(toml));
+    load->rig = new_rig(str_text(toml));
     load->rig->check = false;
 }
 

@@ -74,6 +74,8 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
         return apply_lead(state, cmd->lead, out);
     case COMMAND__WHAT_CONFIG:
         return apply_config(state, cmd->config, err, out);
+    case COMMAND__WHAT_CONFIG_CHANGE:
+        return apply_config_change(state, cmd->config_change, err, out);
     case COMMAND__WHAT_SUBMIT:
         return apply_submit(state, cmd->submit, job_id, err, out);
     case COMMAND__WHAT_START:

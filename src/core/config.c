@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "core/config_change.h"
 #include "core/pb.h"
 #include "core/sections.h"
 #include "schema/conf.h"
@@ -273,47 +274,75 @@ static void unbind_running(struct state *state, const Config *old)
         holding_each(state, unbind, NULL);
 }
 
+static void take_config(struct state *state, struct node_change *nodes, const Config *config,
+                        const struct sections *sections, bool reconfigure, struct events *out)
+{
+    Config *old = state->config;
+    uint64_t due = due_partitions(state);
+
+    state->config = config_take(config, old, sections, &state->section_hashes, &state->config_hash);
+    nodes->reconfigure = reconfigure;
+    node_change_do(nodes, state->config);
+    unsigned changed = config_differs(old, state->config);
+    changed |= nodes->renumbered ? CHANGED_ALL : nodes->changed ? CHANGED_NODES : 0;
+    changed |= put_partitions(state, old, reconfigure,
+                              nodes->changed || nodesets_hash(old) != nodesets_hash(state->config));
+    if (nodes->changed)
+        reservations_renumber(state);
+    reboots_next(state);
+    reservations_next(state);
+    config_licences(state);
+    if (state->next_job_id < state->config->first_job_id)
+        state->next_job_id = state->config->first_job_id;
+    if (changed)
+        state->generation++;
+    changed |= accounts_rebuild(state, old, sections);
+    emit(out, EVENT_CONFIG)->changed = changed; /* before any that speaks of jobs */
+    accrue_turn(state, out);
+    due_follow(state, due);
+    unbind_running(state, old);
+    config_drop(old, sections);
+    reservations_follow(state, out);
+}
+
+static enum err_code put_config(struct state *state, const Config *config,
+                                struct sections *sections, bool reconfigure, struct err *err,
+                                struct events *out)
+{
+    struct node_change nodes;
+    int code = look_at(&nodes, state, config, sections, err);
+
+    if (code == 0)
+        take_config(state, &nodes, config, sections, reconfigure, out);
+    node_change_done(&nodes);
+    sections_done(sections);
+    return (enum err_code) - code;
+}
+
 enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err *err,
                            struct events *out)
 {
     static const Config nothing = CONFIG__INIT;
     const Config *config = cmd->config ? cmd->config : &nothing;
-    struct node_change nodes;
     struct sections sections;
 
     sections_compare(&sections, state->config, config);
-    int code = look_at(&nodes, state, config, &sections, err);
+    return put_config(state, config, &sections, cmd->reconfigure, err, out);
+}
 
-    if (code == 0) {
-        Config *old = state->config;
-        uint64_t due = due_partitions(state);
-        state->config =
-            config_take(config, old, &sections, &state->section_hashes, &state->config_hash);
-        nodes.reconfigure = cmd->reconfigure;
-        node_change_do(&nodes, state->config);
-        unsigned changed = config_differs(old, state->config);
-        changed |= nodes.renumbered ? CHANGED_ALL : nodes.changed ? CHANGED_NODES : 0;
-        changed |=
-            put_partitions(state, old, cmd->reconfigure,
-                           nodes.changed || nodesets_hash(old) != nodesets_hash(state->config));
-        if (nodes.changed)
-            reservations_renumber(state);
-        reboots_next(state);
-        reservations_next(state);
-        config_licences(state);
-        if (state->next_job_id < state->config->first_job_id)
-            state->next_job_id = state->config->first_job_id;
-        if (changed)
-            state->generation++;
-        changed |= accounts_rebuild(state, old, &sections);
-        emit(out, EVENT_CONFIG)->changed = changed; /* before any that speaks of jobs */
-        accrue_turn(state, out);
-        due_follow(state, due);
-        unbind_running(state, old);
-        config_drop(old, &sections);
-        reservations_follow(state, out);
-    }
-    node_change_done(&nodes);
-    sections_done(&sections);
-    return (enum err_code) - code;
+enum err_code apply_config_change(struct state *state, const CmdConfigChange *cmd, struct err *err,
+                                  struct events *out)
+{
+    struct sections sections = { 0 };
+    Config config;
+
+    if (cmd->base_hash != config_base_hash(state))
+        return (enum err_code) -
+               err_set(err, ERR_TRANSITION, "the configuration is another by now");
+    int code = sections_merge(&sections, &config, state->config, cmd, err);
+    if (code < 0)
+        return (enum err_code) - code;
+    enum err_code answer = put_config(state, &config, &sections, cmd->reconfigure, err, out);
+    sections_unmerge(&config);
+    return answer;
 }

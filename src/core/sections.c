@@ -46,6 +46,12 @@ ProtobufCMessage **sections_list(const Config *config, enum section kind, size_t
     return *list_in(any, kind);
 }
 
+void sections_set(Config *config, enum section kind, ProtobufCMessage **list, size_t count)
+{
+    *list_in(config, kind) = list;
+    *count_in(config, kind) = count;
+}
+
 /* ---- comparing ---- */
 
 struct lists {
@@ -197,19 +203,27 @@ static void pair_rest(struct lists *lists)
     str_done(&name);
 }
 
+static struct lists lists_init(struct sections_of *of, const Config *old, const Config *config,
+                               enum section kind)
+{
+    struct lists lists = { .of = of, .names = rows[kind].names };
+
+    lists.old = sections_list(old, kind, &of->old_count);
+    lists.now = sections_list(config, kind, &of->count);
+    of->was = NEW_ARRAY(uint32_t, of->count + 1);
+    of->now = NEW_ARRAY(uint32_t, of->old_count + 1);
+    of->in_order = NEW_ARRAY(bool, of->count + 1);
+    of->same = NEW_ARRAY(bool, of->count + 1);
+    of->old_same = NEW_ARRAY(bool, of->old_count + 1);
+    of->all_same = true;
+    return lists;
+}
+
 void sections_compare(struct sections *sections, const Config *old, const Config *config)
 {
     for (enum section kind = 0; kind < SECTIONS; kind++) {
         struct sections_of *of = &sections->of[kind];
-        struct lists lists = { .of = of, .names = rows[kind].names };
-        lists.old = sections_list(old, kind, &of->old_count);
-        lists.now = sections_list(config, kind, &of->count);
-        of->was = NEW_ARRAY(uint32_t, of->count + 1);
-        of->now = NEW_ARRAY(uint32_t, of->old_count + 1);
-        of->in_order = NEW_ARRAY(bool, of->count + 1);
-        of->same = NEW_ARRAY(bool, of->count + 1);
-        of->old_same = NEW_ARRAY(bool, of->old_count + 1);
-        of->all_same = true;
+        struct lists lists = lists_init(of, old, config, kind);
         if (!of->count || !of->old_count) {
             of->all_same = of->count == of->old_count;
             continue;
@@ -221,6 +235,175 @@ void sections_compare(struct sections *sections, const Config *old, const Config
         pb_compare_done(&lists.compare);
         map_done(&lists.by_name);
     }
+}
+
+/* ---- a change ---- */
+
+static size_t fresh_in(const CmdConfigChange *change, enum section kind,
+                       ProtobufCMessage *const **list)
+{
+    size_t count = 0;
+
+    *list = change->config ? sections_list(change->config, kind, &count) : NULL;
+    return count;
+}
+
+static bool has_runs(const CmdConfigChange *change, enum section kind)
+{
+    for (size_t i = 0; i < change->n_runs; i++) {
+        if (change->runs[i]->kind == kind)
+            return true;
+    }
+    return false;
+}
+
+/* Old ones in their order, each once, and all that came: how many there are then, or -1. */
+static int64_t look_runs(const CmdConfigChange *change, enum section kind, size_t old_count,
+                         size_t fresh_count)
+{
+    uint64_t next = 0, fresh = 0, all = 0;
+
+    for (size_t i = 0; i < change->n_runs; i++) {
+        const ConfigRun *run = change->runs[i];
+        if (run->kind != kind)
+            continue;
+        if (run->count && (run->from < next || (uint64_t)run->from + run->count > old_count))
+            return -1;
+        next = run->count ? (uint64_t)run->from + run->count : next;
+        fresh += run->fresh;
+        all += (uint64_t)run->count + run->fresh;
+        if (fresh > fresh_count)
+            return -1;
+    }
+    return fresh == fresh_count ? (int64_t)all : -1;
+}
+
+static int merge_lists(Config *config, const Config *old, const CmdConfigChange *change,
+                       enum section kind, struct err *err)
+{
+    ProtobufCMessage *const *fresh;
+    size_t old_count, fresh_count = fresh_in(change, kind, &fresh), len = 0;
+    ProtobufCMessage **had = sections_list(old, kind, &old_count), **list;
+    bool has = has_runs(change, kind);
+    int64_t count = has           ? look_runs(change, kind, old_count, fresh_count)
+                    : fresh_count ? -1
+                                  : (int64_t)old_count;
+
+    if (count < 0 || count > INT32_MAX)
+        return err_set(err, ERR_BAD_MESSAGE, "the change of the configuration is damaged");
+    list = NEW_ARRAY(ProtobufCMessage *, (size_t)count + 1);
+    for (size_t i = 0; i < change->n_runs; i++) {
+        const ConfigRun *run = change->runs[i];
+        if (run->kind != kind)
+            continue;
+        for (uint32_t k = 0; k < run->count; k++)
+            list[len++] = had[run->from + k];
+        for (uint32_t k = 0; k < run->fresh; k++)
+            list[len++] = *fresh++;
+    }
+    for (size_t i = 0; i < old_count && !has; i++)
+        list[i] = had[i];
+    sections_set(config, kind, list, (size_t)count);
+    return 0;
+}
+
+static void keep_run(struct lists *lists, size_t now, size_t from, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        set_pair(lists, now + k, from + k, true, true);
+}
+
+static size_t next_kept(const CmdConfigChange *change, size_t run, enum section kind, size_t none)
+{
+    for (size_t i = run + 1; i < change->n_runs; i++) {
+        if (change->runs[i]->kind == kind && change->runs[i]->count)
+            return change->runs[i]->from;
+    }
+    return none;
+}
+
+/* Those that came to those of their names that do not stay; in order between what stays. */
+static void pair_fresh(struct lists *lists, const CmdConfigChange *change, enum section kind)
+{
+    struct str name = { 0 };
+    size_t now = 0, next = 0;
+
+    for (size_t i = 0; i < lists->of->old_count; i++) {
+        if (!lists->of->now[i])
+            map_put(&lists->by_name, name_of(lists, lists->old[i], &name),
+                    (void *)(uintptr_t)(i + 1));
+    }
+    for (size_t i = 0; i < change->n_runs; i++) {
+        const ConfigRun *run = change->runs[i];
+        if (run->kind != kind)
+            continue;
+        now += run->count;
+        next = run->count ? (size_t)run->from + run->count : next;
+        size_t until = run->fresh ? next_kept(change, i, kind, lists->of->old_count) : 0;
+        for (uint32_t k = 0; k < run->fresh; k++, now++) {
+            size_t at =
+                (size_t)(uintptr_t)map_get(&lists->by_name, name_of(lists, lists->now[now], &name));
+            if (!at || lists->of->now[at - 1])
+                continue;
+            bool in_order = at - 1 >= next && at - 1 < until;
+            set_pair(lists, now, at - 1, in_order, false);
+            next = in_order ? at : next;
+        }
+    }
+    str_done(&name);
+}
+
+static void pair_runs(struct sections_of *of, const Config *old, const Config *config,
+                      const CmdConfigChange *change, enum section kind)
+{
+    struct lists lists = lists_init(of, old, config, kind);
+    size_t now = 0, fresh = 0, kept = 0;
+
+    if (!has_runs(change, kind)) {
+        keep_run(&lists, 0, 0, of->count);
+        return;
+    }
+    for (size_t i = 0; i < change->n_runs; i++) {
+        const ConfigRun *run = change->runs[i];
+        if (run->kind != kind)
+            continue;
+        keep_run(&lists, now, run->from, run->count);
+        now += (size_t)run->count + run->fresh;
+        kept += run->count;
+        fresh += run->fresh;
+    }
+    of->all_same = !fresh && kept == of->old_count;
+    if (!fresh || kept == of->old_count)
+        return;
+    map_init(&lists.by_name);
+    pair_fresh(&lists, change, kind);
+    map_done(&lists.by_name);
+}
+
+int sections_merge(struct sections *sections, Config *config, const Config *old,
+                   const CmdConfigChange *change, struct err *err)
+{
+    static const Config nothing = CONFIG__INIT;
+    int code = 0;
+
+    *config = change->keeps_rest ? *old : change->config ? *change->config : nothing;
+    if (change->keeps_rest) /* some of it is another: it is not the one of that hash */
+        config->hash = NULL;
+    for (enum section kind = 0; kind < SECTIONS; kind++)
+        sections_set(config, kind, NULL, 0);
+    for (enum section kind = 0; code == 0 && kind < SECTIONS; kind++)
+        code = merge_lists(config, old, change, kind, err);
+    for (enum section kind = 0; code == 0 && kind < SECTIONS; kind++)
+        pair_runs(&sections->of[kind], old, config, change, kind);
+    if (code < 0)
+        sections_unmerge(config);
+    return code;
+}
+
+void sections_unmerge(Config *config)
+{
+    for (enum section kind = 0; kind < SECTIONS; kind++)
+        free(*list_in(config, kind));
 }
 
 void sections_done(struct sections *sections)
@@ -248,13 +431,39 @@ static Config without(const Config *config)
     return rest;
 }
 
-static uint64_t fold_all(uint64_t hash, const struct section_hashes *hashes, enum section kind,
-                         size_t count)
+static uint64_t fold_all(uint64_t hash, const struct section_hashes *hashes, const size_t count[])
 {
-    hash = hash_mix(hash + count);
-    for (size_t i = 0; i < count; i++)
-        hash = hash_mix(hash ^ hashes->of[kind][i]);
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
+        hash = hash_mix(hash + count[kind]);
+        for (size_t i = 0; i < count[kind]; i++)
+            hash = hash_mix(hash ^ hashes->of[kind][i]);
+    }
     return hash;
+}
+
+uint64_t section_hashes_base(const struct section_hashes *hashes, const size_t count[SECTIONS])
+{
+    return fold_all(hash_mix(hashes->rest) ^ hashes->text, hashes, count);
+}
+
+uint64_t section_name_hash(const ProtobufCMessage *section, enum section kind)
+{
+    uint64_t hash = kind;
+
+    for (unsigned i = 0; i < rows[kind].names; i++) {
+        const char *text = pb_text(section, i);
+        hash = text ? hash_bytes(text, strlen(text), hash) : hash_mix(hash + 1);
+    }
+    return hash;
+}
+
+void config_rest_hash(const Config *config, struct section_hashes *out)
+{
+    Config rest = without(config);
+
+    out->text = rest.hash ? hash_bytes(rest.hash, strlen(rest.hash), 1) : 0;
+    rest.hash = NULL;
+    out->rest = message_hash(&rest.base, 0);
 }
 
 static void take(const Config *config, Config *old, Config *to, const struct sections_of *of,
@@ -262,6 +471,7 @@ static void take(const Config *config, Config *old, Config *to, const struct sec
 {
     ProtobufCMessage **from = *list_in((Config *)(uintptr_t)config, kind);
     uint64_t *mine = NEW_ARRAY(uint64_t, of->count + 1);
+    uint64_t *names = NEW_ARRAY(uint64_t, of->count + 1);
 
     *count_in(to, kind) = of->count;
     *list_in(to, kind) = of->count ? NEW_ARRAY(ProtobufCMessage *, of->count) : NULL;
@@ -269,12 +479,16 @@ static void take(const Config *config, Config *old, Config *to, const struct sec
         if (of->same[i]) {
             (*list_in(to, kind))[i] = (*list_in(old, kind))[of->was[i] - 1];
             mine[i] = hashes->of[kind][of->was[i] - 1];
+            names[i] = hashes->names[kind][of->was[i] - 1];
         } else {
             (*list_in(to, kind))[i] = pb_copy_hash(from[i], &mine[i]);
+            names[i] = section_name_hash(from[i], kind);
         }
     }
     free(hashes->of[kind]);
+    free(hashes->names[kind]);
     hashes->of[kind] = mine;
+    hashes->names[kind] = names;
 }
 
 Config *config_take(const Config *config, Config *old, const struct sections *sections,
@@ -282,11 +496,15 @@ Config *config_take(const Config *config, Config *old, const struct sections *se
 {
     Config rest = without(config);
     Config *copy = pb_copy_hash(&rest, hash);
+    size_t count[SECTIONS];
+
+    config_rest_hash(copy, hashes);
 
     for (enum section kind = 0; kind < SECTIONS; kind++) {
         take(config, old, copy, &sections->of[kind], kind, hashes);
-        *hash = fold_all(*hash, hashes, kind, sections->of[kind].count);
+        count[kind] = sections->of[kind].count;
     }
+    *hash = fold_all(*hash, hashes, count);
     return copy;
 }
 
@@ -310,23 +528,29 @@ void config_drop(Config *old, const struct sections *sections)
 
 uint64_t config_hash(const Config *config, struct section_hashes *hashes)
 {
-    Config rest = without(config);
-    uint64_t hash = message_hash(&rest.base, 0);
+    size_t count[SECTIONS];
 
+    Config rest = without(config);
+
+    section_hashes_done(hashes);
+    config_rest_hash(config, hashes);
     for (enum section kind = 0; kind < SECTIONS; kind++) {
-        size_t count;
-        ProtobufCMessage **list = sections_list(config, kind, &count);
-        free(hashes->of[kind]);
-        hashes->of[kind] = NEW_ARRAY(uint64_t, count + 1);
-        for (size_t i = 0; i < count; i++)
+        ProtobufCMessage **list = sections_list(config, kind, &count[kind]);
+        hashes->of[kind] = NEW_ARRAY(uint64_t, count[kind] + 1);
+        hashes->names[kind] = NEW_ARRAY(uint64_t, count[kind] + 1);
+        for (size_t i = 0; i < count[kind]; i++) {
             hashes->of[kind][i] = message_hash(list[i], 0);
-        hash = fold_all(hash, hashes, kind, count);
+            hashes->names[kind][i] = section_name_hash(list[i], kind);
+        }
     }
-    return hash;
+    return fold_all(message_hash(&rest.base, 0), hashes, count);
 }
 
 void section_hashes_done(struct section_hashes *hashes)
 {
-    for (enum section kind = 0; kind < SECTIONS; kind++)
+    for (enum section kind = 0; kind < SECTIONS; kind++) {
         free(hashes->of[kind]);
+        free(hashes->names[kind]);
+    }
+    *hashes = (struct section_hashes){ 0 };
 }

@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-#include "proto/config.pb-c.h"
+#include "base/err.h"
+#include "proto/command.pb-c.h"
 
 /* Kinds of sections that there are many of. */
 enum section { SECTION_NODES, SECTION_QOS, SECTION_ACCOUNTS, SECTION_USERS, SECTIONS };
@@ -32,10 +33,13 @@ struct sections {
 void sections_compare(struct sections *sections, const Config *old, const Config *config);
 void sections_done(struct sections *sections);
 
-/* The hashes of sections. */
+/* The hashes of sections, of the names that say which they are, and of all else. */
 struct section_hashes {
-    uint64_t *of[SECTIONS];
+    uint64_t *of[SECTIONS], *names[SECTIONS];
+    uint64_t rest, text; /* all but sections and `hash`; that one */
 };
+/* Of a whole configuration, from these: which one it is, as changes of it name it. */
+uint64_t section_hashes_base(const struct section_hashes *hashes, const size_t count[SECTIONS]);
 /*
  * A copy of the configuration, which takes from `old` the sections that are the same: of old only
  * config_drop() is to be called, or to read sections that are not.
@@ -47,7 +51,20 @@ void config_drop(Config *old, const struct sections *sections);
 uint64_t config_hash(const Config *config, struct section_hashes *hashes);
 void section_hashes_done(struct section_hashes *hashes);
 
+/*
+ * The same of the runs of a change (command.proto). Fills `config` too, whose lists are of `old` and
+ * of the change, to be freed with sections_unmerge(). Negative when the runs are wrong.
+ */
+int sections_merge(struct sections *sections, Config *config, const Config *old,
+                   const CmdConfigChange *change, struct err *err);
+void sections_unmerge(Config *config);
+
+/* Hashes of one section, and of all that are no sections. */
+uint64_t section_name_hash(const ProtobufCMessage *section, enum section kind);
+void config_rest_hash(const Config *config, struct section_hashes *out); /* `rest` and `text` */
+
 /* The sections of a kind. */
 ProtobufCMessage **sections_list(const Config *config, enum section kind, size_t *count);
+void sections_set(Config *config, enum section kind, ProtobufCMessage **list, size_t count);
 
 #endif

@@ -607,6 +607,8 @@ enum err_code apply_update_node(struct state *state, const CmdUpdateNode *cmd, s
 enum err_code apply_node_key(struct state *state, const CmdNodeKey *cmd);
 enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err *err,
                            struct events *out);
+enum err_code apply_config_change(struct state *state, const CmdConfigChange *cmd, struct err *err,
+                                  struct events *out);
 enum err_code apply_partition(struct state *state, const CmdPartition *cmd, struct err *err,
                               struct events *out);
 enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, struct err *err,

@@ -115,6 +115,12 @@ int conf_hosts(const Config *config, const char *text, struct hostlist *out, str
 int conf_each_node(const Config *config, int (*each)(void *ctx, const NodeSpec *node), void *ctx,
                    struct err *err);
 
+/*
+ * A copy with one NodeSpec per node, and partitions whose nodes are plain host lists: what is given to
+ * the log. The caller frees it with config__free_unpacked(). From any thread.
+ */
+int conf_expand(const struct conf *conf, Config **out, struct err *err);
+
 /* "gpu:mi300x:8", "gpu:2", "craynetwork": into `out`, whose strings are taken from `arena`. */
 int conf_gres_parse(const char *text, struct arena *arena, GresInventory *out, struct err *err);
 

@@ -70,50 +70,9 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     ctl_flush(ctl);
 }
 
-/* ---- leading and configuration ---- */
-
 bool ctl_is_leading(const struct ctl *ctl)
 {
     return ctl->leading;
-}
-
-static Config *config_copy(const Config *config)
-{
-    size_t len = config__get_packed_size(config);
-    uint8_t *bytes = mem_new(len + 1);
-
-    config__pack(config, bytes);
-    Config *copy = config__unpack(NULL, len, bytes);
-    free(bytes);
-    return copy;
-}
-
-void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure, ctl_agreed_fn *done,
-                    void *arg)
-{
-    const Config *present = state_config(ctl->state);
-    CmdConfig change = CMD_CONFIG__INIT;
-    Command command = CTL_COMMAND(CONFIG, .config = &change);
-
-    if (!ctl->leading) {
-        Config *copy = config_copy(config);
-        if (ctl->config)
-            config__free_unpacked(ctl->config, NULL);
-        ctl->config = copy;
-        ctl->config_reconfigure = reconfigure;
-    }
-    if (!ctl->leading || (!reconfigure && str_eq(present->hash, config->hash))) {
-        struct err err = { 0 };
-        if (!ctl->leading)
-            err_code(&err, ERR_NOT_LEADER);
-        if (done)
-            done(arg, ctl->leading ? NULL : &err);
-        return;
-    }
-    change.config = (Config *)config;
-    change.has_reconfigure = true;
-    change.reconfigure = reconfigure;
-    ctl_propose_agreed(ctl, &command, done, arg);
 }
 
 /* ---- life ---- */
@@ -207,8 +166,7 @@ void ctl_free(struct ctl *ctl)
     if (ctl->sched)
         sched_free(ctl->sched);
     state_free(ctl->state);
-    if (ctl->config)
-        config__free_unpacked(ctl->config, NULL);
+    ctl_forget_config(ctl);
     free(ctl->name);
     free(ctl->address);
     free(ctl);

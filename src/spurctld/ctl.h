@@ -131,6 +131,14 @@ typedef void ctl_agreed_fn(void *arg, const struct err *err);
 /* The configuration of this process; proposed when the cluster has another and this one leads. */
 void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure, ctl_agreed_fn *done,
                     void *arg);
+/*
+ * The same of what was worked out before (core/config_change.h). `done` hears of the first command that
+ * was refused: ERR_TRANSITION when the cluster has another configuration by now. Not when we end.
+ */
+enum { CTL_CONFIG_SECTIONS = 400 }; /* that a command changes at most: a millisecond or two */
+struct config_changes;
+void ctl_change_config(struct ctl *ctl, const struct config_changes *changes, ctl_agreed_fn *done,
+                       void *arg);
 /* Proposes a new list of controllers. */
 void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_agreed_fn *done, void *arg);
 

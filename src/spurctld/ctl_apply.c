@@ -89,8 +89,7 @@ static void became_leader(struct ctl *ctl)
     log_set_epoch(ctl->log, head.epoch);
     log_info("ctl.leads", "name=%s epoch=%llu index=%llu", ctl->name,
              (unsigned long long)head.epoch, (unsigned long long)head.index);
-    if (ctl->config)
-        ctl_set_config(ctl, ctl->config, ctl->config_reconfigure, NULL, NULL);
+    ctl_config_leading(ctl);
     ctl_nodes_leading(ctl);
     ctl_site_leading(ctl);
     ctl_resv_leading(ctl);
@@ -119,6 +118,12 @@ static void notify_watchers(struct ctl *ctl)
     }
 }
 
+static void config_changed(struct ctl *ctl)
+{
+    ctl->configs++;
+    ctl_forget_config(ctl); /* a later one is known: ctl_config.c (1) */
+}
+
 static void handle_events(struct ctl *ctl)
 {
     sched_feed_all(ctl->sched, &ctl->events);
@@ -128,7 +133,7 @@ static void handle_events(struct ctl *ctl)
         if (event->kind == EVENT_LEADER)
             became_leader(ctl);
         else if (event->kind == EVENT_CONFIG)
-            ctl->configs++;
+            config_changed(ctl);
         else if (event->kind == EVENT_CONTROLLERS)
             controllers_changed(ctl);
         else if (event->kind == EVENT_DIVERGED)

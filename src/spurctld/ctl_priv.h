@@ -7,6 +7,7 @@
 
 #include "base/bitset.h"
 #include "base/map.h"
+#include "core/config_change.h"
 #include "core/msg.h"
 #include "core/query.h"
 #include "sched/sched.h"
@@ -295,6 +296,9 @@ uint32_t ctl_lease_ms(const struct ctl *ctl); /* 0: nodes have none */
 /* ---- ctl_hello.c ---- */
 void ctl_on_found(struct ctl *ctl, struct agent *agent, const NodeInventory *found);
 void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello);
+/* ctl_config.c */
+void ctl_config_leading(struct ctl *ctl);            /* proposes what was read before */
+void ctl_forget_config(struct ctl *ctl);             /* unless it is no longer what counts */
 void ctl_nodes_controllers(struct ctl *ctl);         /* tells every agent where they are */
 void ctl_nodes_config(struct ctl *ctl);              /* tells every agent */
 void ctl_tell(struct ctl *ctl, struct agent *agent); /* what it has yet to hear, now */

@@ -23,7 +23,7 @@ enum where {
 };
 
 typedef void serve_handler(struct rpc_call *call, const ProtobufCMessage *request);
-static serve_handler on_get_config, on_reconfigure, on_shutdown;
+static serve_handler on_get_config, on_shutdown;
 
 static const struct row {
     const char *path;
@@ -81,7 +81,7 @@ static const struct row {
     { C "GetConfig", PEOPLE, ANYWHERE, RPC_UNARY, &get_config_request__descriptor,
       &get_config_reply__descriptor, NULL, on_get_config, NULL },
     { C "Reconfigure", RPC_ADMIN, LEADS, RPC_UNARY, &empty__descriptor, &done_reply__descriptor,
-      NULL, on_reconfigure, NULL },
+      NULL, server_on_reconfigure, NULL },
     { C "Shutdown", RPC_ADMIN, ANYWHERE, RPC_UNARY, &shutdown_request__descriptor,
       &done_reply__descriptor, NULL, on_shutdown, NULL },
     { C "Ping", ANY, ANYWHERE, RPC_UNARY, &empty__descriptor, &ping_reply__descriptor, ctl_ping,
@@ -259,27 +259,6 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
     reply.version = (char *)SPUR_VERSION;
     reply.next_job_id = state_head(ctl_state(server->ctl)).next_job_id;
     rpc_reply(call, &reply.base);
-}
-
-static void reconfigured(void *arg, const struct err *err)
-{
-    DoneReply reply = DONE_REPLY__INIT;
-
-    if (err)
-        rpc_fail(arg, err);
-    else
-        rpc_reply(arg, &reply.base);
-}
-
-static void on_reconfigure(struct rpc_call *call, const ProtobufCMessage *request)
-{
-    struct server *server = rpc_call_ctx(call);
-    struct err err = { 0 };
-
-    (void)request;
-    if (server_load_conf(server, &err) < 0 ||
-        server_propose_conf(server, true, reconfigured, call, &err) < 0)
-        rpc_fail(call, &err);
 }
 
 static void on_shutdown(struct rpc_call *call, const ProtobufCMessage *request)

@@ -275,7 +275,7 @@ static int start(struct server *server, struct err *err)
     options.journaled = journal_last(server->journal);
     server->ctl = ctl_new(&io, &options, open_log, server, err);
     if (!server->ctl || server_journal_settle(server, err) < 0 ||
-        server_propose_conf(server, false, NULL, NULL, err) < 0)
+        server_propose_conf(server, err) < 0)
         return -(int)err->code;
     if (server->peers)
         peers_check_payloads(server->peers);
@@ -337,7 +337,7 @@ static void finish(struct server *server)
 {
     server_heap_end(server);
     server_aside_end(server);
-    rpc_server_free(server->rpc);
+    rpc_server_free(TAKE(server->rpc));
     links_free(server->links);
     peers_free(server->peers);
     if (server->move != MOVE_NOT)
@@ -362,7 +362,7 @@ static void finish(struct server *server)
     file_close(&server->hooks_stop);
     server_users_free(server);
     map_done(&server->sessions);
-    conf_free(server->conf);
+    server_conf_end(server);
     free(server->methods);
     free(server->state_dir);
     free(server->socket);

@@ -49,6 +49,8 @@ struct server {
     struct secrets secrets;
     struct recall recall;
     struct conf *conf;
+    struct reload *reload;               /* the file is read again; NULL: it is not */
+    VEC(struct rpc_call *) reload_calls; /* who asked for it since that began */
     const struct server_options *options;
     char *state_dir, *socket, *address;
 
@@ -98,11 +100,12 @@ struct server {
     int exit_code;
 };
 
-int server_load_conf(struct server *server, struct err *err); /* reads the file again */
-/* Proposes what was read, with one NodeSpec per node and plain host lists; `done` comes only when
-   the answer is 0. */
-int server_propose_conf(struct server *server, bool reconfigure, ctl_agreed_fn *done, void *arg,
-                        struct err *err);
+/* serve_conf.c */
+int server_load_conf(struct server *server, struct err *err); /* reads the file */
+/* Proposes what was read, with one NodeSpec per node and plain host lists, unless the cluster has it. */
+int server_propose_conf(struct server *server, struct err *err);
+void server_on_reconfigure(struct rpc_call *call, const ProtobufCMessage *request);
+void server_conf_end(struct server *server); /* after the loop */
 void server_stop(struct server *server, const char *why);
 
 /* turns.c: turns of the loop */

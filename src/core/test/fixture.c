@@ -4,6 +4,7 @@
  */
 #include "core/test/fixture.h"
 
+#include "core/config_change.h"
 #include "core/pb.h"
 #include "core/shape.h"
 #include "core/state_priv.h"
@@ -635,6 +636,25 @@ enum err_code fix_reconfigure(struct fix *fix, const Config *config, bool reconf
     cmd.what_case = COMMAND__WHAT_CONFIG;
     cmd.config = &msg;
     return fix_apply(fix, &cmd);
+}
+
+enum err_code fix_change(struct fix *fix, const Config *config, bool reconfigure, size_t most)
+{
+    struct config_base base;
+    struct config_changes changes;
+    enum err_code code = ERR_OK;
+
+    config_base_take(fix->state, &base);
+    config_changes_make(&changes, &base, config, reconfigure, most);
+    for (size_t i = 0; code == ERR_OK && i < changes.list.len; i++) {
+        Command cmd = COMMAND__INIT;
+        cmd.what_case = COMMAND__WHAT_CONFIG_CHANGE;
+        cmd.config_change = changes.list.items[i];
+        code = fix_apply(fix, &cmd);
+    }
+    config_changes_done(&changes);
+    config_base_done(&base);
+    return code;
 }
 
 const struct job *fix_get(const struct fix *fix, uint32_t id)

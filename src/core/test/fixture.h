@@ -84,6 +84,8 @@ enum err_code fix_node_state(struct fix *fix, const char *node, const char *word
                              const char *reason);
 enum err_code fix_time(struct fix *fix, int64_t seconds_later);
 enum err_code fix_reconfigure(struct fix *fix, const Config *config, bool reconfigure);
+/* The same as changes of what there is, of at most so many sections each; the first refusal. */
+enum err_code fix_change(struct fix *fix, const Config *config, bool reconfigure, size_t most);
 
 /* Applies recorded commands to a new state. */
 struct state *fix_replay(const struct fix *fix);

@@ -583,7 +583,10 @@ static void check_one(struct fix *fix, const struct made *made)
     struct err err = { 0 };
     bool good = core_admit_config(&made->config, &err) == 0;
 
-    if (fix_reconfigure(fix, &made->config, dice(2)) != (good ? ERR_OK : ERR_CONFIG))
+    enum err_code code =
+        dice(2) ? fix_reconfigure(fix, &made->config, dice(2))
+                : fix_change(fix, &made->config, dice(2), good ? 1 + dice(8) : SIZE_MAX);
+    if (code != (good ? ERR_OK : ERR_CONFIG))
         fail_msg("%s: %s", good ? "it is refused" : "it is taken", err.text);
     struct state *copy = fix_copy(fix);
     same_states(fix->state, copy);

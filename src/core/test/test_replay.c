@@ -554,7 +554,10 @@ static void step_config(struct fix *fix)
         conf_user__free_unpacked(config->users[--config->n_users], NULL);
     if (has_accounts(fix) && chance(20))
         config->priority_flags = mem_strdup("MAX_TRES");
-    fix_reconfigure(fix, config, chance(50));
+    if (chance(50))
+        fix_reconfigure(fix, config, chance(50));
+    else
+        fix_change(fix, config, chance(50), 1 + any(9));
     config__free_unpacked(config, NULL);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/config_change.h"
 #include "core/pb.h"
 #include "sched/sched_check.h"
 #include "schema/conf.h"
@@ -126,6 +127,43 @@ struct rig *rig_new(const char *toml)
     if (conf_verdict(conf, &err) < 0)
         die("configuration", err.text);
     return rig_new_config(conf_config(conf));
+}
+
+/* What comes from the log is unpacked in the same turn. */
+static enum err_code apply_packed(struct rig *rig, CmdConfigChange *change)
+{
+    Command cmd = COMMAND__INIT;
+    double longest = rig->applied_ms;
+    struct arena arena;
+
+    cmd.what_case = COMMAND__WHAT_CONFIG_CHANGE;
+    cmd.config_change = change;
+    arena_init(&arena);
+    struct span bytes = pb_pack(&cmd, &arena);
+    ProtobufCAllocator allocator = pb_arena(&arena);
+    double begin = now_ms(CLOCK_THREAD_CPUTIME_ID);
+    Command *copy = command__unpack(&allocator, bytes.len, (const uint8_t *)bytes.ptr);
+    double took = now_ms(CLOCK_THREAD_CPUTIME_ID) - begin;
+    rig->applied_ms = 0;
+    enum err_code code = rig_apply(rig, copy);
+    rig->applied_ms = MAX(rig->applied_ms + took, longest);
+    arena_done(&arena);
+    return code;
+}
+
+enum err_code rig_configure(struct rig *rig, const Config *config, bool reconfigure, size_t most)
+{
+    struct config_base base;
+    struct config_changes changes;
+    enum err_code code = ERR_OK;
+
+    config_base_take(rig->state, &base);
+    config_changes_make(&changes, &base, config, reconfigure, most);
+    for (size_t i = 0; code == ERR_OK && i < changes.list.len; i++)
+        code = apply_packed(rig, changes.list.items[i]);
+    config_changes_done(&changes);
+    config_base_done(&base);
+    return code;
 }
 
 void rig_free(struct rig *rig)

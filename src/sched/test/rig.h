@@ -34,6 +34,12 @@ struct rig *rig_new(const char *toml); /* stops the program when the text is no 
 struct rig *rig_new_config(const Config *config);
 void rig_free(struct rig *rig);
 
+/*
+ * Another configuration, as the controller proposes it: in commands that change at most `most`
+ * sections, each of them unpacked. The code of the first that was refused.
+ */
+enum err_code rig_configure(struct rig *rig, const Config *config, bool reconfigure, size_t most);
+
 /* Applies and feeds. The code of its answer. */
 enum err_code rig_apply(struct rig *rig, Command *cmd);
 

@@ -307,9 +307,16 @@ static void configure(struct rig *rig, const struct site *site)
     struct conf *conf = conf_read("site", str_text(&toml), strlen(str_text(&toml)), NULL);
     if (conf_verdict(conf, &err) < 0)
         fail_msg("seed %llu: %s\n%s", (unsigned long long)first_seed, err.text, str_text(&toml));
-    msg.config = (Config *)(uintptr_t)conf_config(conf);
     msg.has_reconfigure = true;
     msg.reconfigure = dice(2);
+    if (dice(2)) { /* as the controller does it, with every node on its own */
+        Config *config = NULL;
+        assert_int_equal(conf_expand(conf, &config, &err), 0);
+        rig_configure(rig, config, msg.reconfigure, 1 + dice(20));
+        config__free_unpacked(config, NULL);
+        return;
+    }
+    msg.config = (Config *)(uintptr_t)conf_config(conf);
     cmd.what_case = COMMAND__WHAT_CONFIG;
     cmd.config = &msg;
     rig_apply(rig, &cmd); /* some are refused: an account that jobs are charged to */
