@@ -362,7 +362,8 @@ unsigned stub_events(struct bench *bench, char **names, size_t count)
 
     printf("%-36s %9s %9s %9s %7s\n", "event", "turn ms", "took s", "quiet s", "over");
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-        if (i != 0 && !stopped && !is_chosen(events[i].name, names, count))
+        bool chosen = i == 0 || (is_chosen(events[i].name, names, count) && !events[i - 1].stopped);
+        if (!chosen && !stopped) /* what starts it again goes with what stops it */
             continue;
         over += run_event(bench, &events[i], stopped);
         stopped = events[i].stopped;
