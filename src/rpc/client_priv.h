@@ -59,9 +59,10 @@ struct rpc_request {
     struct status status;
     struct err failed; /* found here, before or instead of the server's answer */
     ProtobufCMessage *reply;
-    uint8_t *packed; /* the first message, while waiting */
+    uint8_t *packed; /* the first message, while it may have to be sent (again); NULL: it may not */
     size_t packed_len;
     char *id_text, *path;
+    unsigned refused; /* how often */
     bool listed, ending, finish, started;
 };
 

@@ -8,6 +8,8 @@
  *     answers nobody reads. It looks at times that events only store, so events do not move it.
  * (3) A call is held while its identity is being found or too much waits to be written; held calls go
  *     on in the order they came.
+ * (4) A connection without a call is closed in order: the peer is told first (GOAWAY that refuses nothing),
+ *     then, a moment later, which was the last call that we took; those after it may be repeated elsewhere.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,6 +28,7 @@
 enum {
     QUEUED_BYTES = 4 * 1024 * 1024, /* waiting on one connection: no further call is begun */
     UNREAD_MS = 60 * 1000,          /* an answer nobody reads is dropped after this */
+    LEAVE_MS = 1000,                /* what the peer sent before it knew has come by then; (4) */
     TCP_KEEPALIVE_S = 60,
 };
 
@@ -97,11 +100,24 @@ static void on_closed(struct link *link, const struct err *why)
 
 static const struct link_events link_events = { on_ready, on_flushed, on_closed };
 
+static bool is_leaving(const struct conn *conn)
+{
+    return conn->leaving_ms && !(conn->left && h2_streams(conn->link.h2));
+}
+
+static bool is_unused(const struct conn *conn, int64_t now_ms)
+{
+    return !h2_streams(conn->link.h2) &&
+           (!conn->active_ms || conn->active_ms + conn->server->options.idle_ms <= now_ms);
+}
+
 /* When the timer must look again; (2) */
 static int64_t next_look(const struct conn *conn)
 {
     const struct rpc_server_options *o = &conn->server->options;
 
+    if (is_leaving(conn))
+        return conn->leaving_ms + LEAVE_MS;
     if (!conn->link.h2 || (!conn->active_ms && !h2_streams(conn->link.h2)))
         return conn->since_ms + o->handshake_ms;
     if (conn->ping_ms)
@@ -131,6 +147,26 @@ static void expire_calls(struct conn *conn, int64_t now_ms)
     }
 }
 
+/* (4) */
+static void leave(struct conn *conn, int64_t now_ms)
+{
+    if (conn->left) {
+        drop(conn, "reads nothing");
+        return;
+    }
+    if (!conn->leaving_ms) {
+        h2_announce(conn->link.h2);
+        link_dirty(&conn->link);
+    } else {
+        conn->left = true; /* its last calls are watched as any others */
+        conn_drain(conn);
+        if (!h2_streams(conn->link.h2))
+            link_close_after_flush(&conn->link);
+    }
+    conn->leaving_ms = now_ms;
+    loop_timer_set(conn->link.loop, &conn->timer, next_look(conn));
+}
+
 /* The kernel tells of a dead peer on a unix socket; over TCP we have to ask. */
 static void keep_alive(struct conn *conn, int64_t now_ms)
 {
@@ -152,8 +188,12 @@ static void on_timer(struct timer *timer)
         return;
     expire_calls(conn, now_ms);
     if (due_ms <= now_ms) {
-        if (!conn->link.h2 || (!conn->active_ms && !h2_streams(conn->link.h2))) {
+        if (!conn->link.h2) {
             drop(conn, "no call in time");
+            return;
+        }
+        if (is_leaving(conn) || is_unused(conn, now_ms)) {
+            leave(conn, now_ms);
             return;
         }
         if (conn->is_daemon && conn->ping_ms && conn->link.read_at_ms < conn->ping_ms) {
@@ -161,13 +201,8 @@ static void on_timer(struct timer *timer)
             return;
         }
         conn->ping_ms = 0;
-        if (h2_streams(conn->link.h2)) {
+        if (h2_streams(conn->link.h2))
             keep_alive(conn, now_ms);
-        } else if (conn->active_ms + conn->server->options.idle_ms <= now_ms) {
-            conn_drain(conn); /* the peer learns that this was in order */
-            link_close_after_flush(&conn->link);
-            return;
-        }
         due_ms = next_look(conn);
     }
     loop_timer_set(conn->link.loop, timer, MAX(due_ms, now_ms + 1));

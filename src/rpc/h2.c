@@ -129,7 +129,9 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     struct h2_stream *stream = stream_new(h2, frame->hd.stream_id);
-    if (!h2->events->open(h2->ctx, stream)) {
+    /* The peer may read in our GOAWAY, which is not sent yet, that this one may be repeated elsewhere. */
+    bool late = h2->goaway_out && frame->hd.stream_id > h2->goaway_last;
+    if (late || !h2->events->open(h2->ctx, stream)) {
         stream_free(stream);
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                   NGHTTP2_REFUSED_STREAM);
@@ -260,6 +262,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
         stream->dead = stream->close_pending = true; /* h2_resume() goes on */
         return 0;
     }
+    stream->refused = code == NGHTTP2_REFUSED_STREAM;
     if (!in_order)
         reset_text(code, &err);
     stream_close(stream, in_order ? NULL : &err);
@@ -397,9 +400,19 @@ void h2_drain(struct h2 *h2)
     if (h2->goaway_out)
         return;
     h2->goaway_out = true;
-    nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
-                          nghttp2_session_get_last_proc_stream_id(h2->session), NGHTTP2_NO_ERROR,
-                          NULL, 0);
+    h2->goaway_last = nghttp2_session_get_last_proc_stream_id(h2->session);
+    nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, h2->goaway_last, NGHTTP2_NO_ERROR, NULL,
+                          0);
+}
+
+void h2_announce(struct h2 *h2)
+{
+    nghttp2_submit_shutdown_notice(h2->session);
+}
+
+bool h2_refused(const struct h2_stream *stream)
+{
+    return stream->refused;
 }
 
 unsigned h2_streams(const struct h2 *h2)

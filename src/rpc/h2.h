@@ -81,6 +81,8 @@ bool h2_finished(const struct h2 *h2); /* nothing more to read or write: close *
 
 void h2_ping(struct h2 *h2);
 void h2_drain(struct h2 *h2); /* GOAWAY: no new streams; h2_finished() when the last one ended */
+/* Server: GOAWAY that refuses nothing, so that what is on its way is served; h2_drain() follows. */
+void h2_announce(struct h2 *h2);
 unsigned h2_streams(const struct h2 *h2);
 size_t h2_queued_total(const struct h2 *h2);
 bool h2_accepts_requests(const struct h2 *h2); /* client: no GOAWAY yet */
@@ -92,6 +94,7 @@ struct h2_stream *h2_request(struct h2 *h2, const struct h2_header *headers, siz
 void *h2_stream_data(const struct h2_stream *stream);
 void h2_stream_set_data(struct h2_stream *stream, void *data);
 struct h2 *h2_stream_h2(const struct h2_stream *stream);
+bool h2_refused(const struct h2_stream *stream); /* in `closed`: the peer has done nothing of it */
 void h2_stream_max_message(struct h2_stream *stream, size_t bytes);
 /* Somebody works on this call: what it holds while paused no longer counts against the budget. */
 void h2_stream_accept(struct h2_stream *stream);

@@ -48,7 +48,7 @@ struct h2_stream {
     size_t header_bytes, max_message;
     struct h2_in in;
     struct h2_out out;
-    bool drain_listed, too_many_headers, close_pending, dead;
+    bool drain_listed, too_many_headers, close_pending, dead, refused;
 };
 
 struct bucket {
@@ -60,6 +60,7 @@ struct h2 {
     const struct h2_events *events;
     void *ctx;
     bool server, goaway_in, goaway_out, flooded;
+    int32_t goaway_last; /* what we said in it: later ones are not taken */
     size_t max_message, queued;
     unsigned stream_count;
     struct h2_stream *streams;

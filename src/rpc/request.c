@@ -6,6 +6,8 @@
  *     stream may live on for a moment with no data attached.
  * (2) `done` is never called from inside rpc_request_start(): a request that cannot even be sent ends
  *     by its timer, from the loop.
+ * (3) A request is sent again when the server has said that it did nothing of it: its stream was refused, or
+ *     is behind the last one that a GOAWAY names. What was merely lost may have been done, and ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,13 @@
 #include "rpc/coding.h"
 #include "rpc/pb.h"
 
-enum { SPARE_REQUESTS = 256, SPARE_ARENA_BYTES = 64 * 1024, METADATA_MAX = 16 };
+enum {
+    SPARE_REQUESTS = 256,
+    SPARE_ARENA_BYTES = 64 * 1024,
+    METADATA_MAX = 16,
+    AGAIN_BYTES = 64 * 1024, /* larger ones are not kept, and not sent again */
+    AGAIN_MOST = 3,
+};
 
 #define DEFAULT(field, value) ((field) = (field) ? (field) : (value))
 
@@ -293,11 +301,9 @@ void request_submit(struct rpc_request *request)
     link_dirty(&dial->link);
 }
 
-/* What the caller owns must be kept here until it can be sent. */
-static void wait_for_connection(struct rpc_request *request)
+/* What the caller owns must be kept here until it can be sent, and as long as it may be sent again. */
+static void keep(struct rpc_request *request)
 {
-    struct rpc_client *client = request->client;
-
     if (request->o.message) {
         request->packed_len = protobuf_c_message_get_packed_size(request->o.message);
         request->packed = arena_alloc(&request->arena, MAX(request->packed_len, (size_t)1));
@@ -310,6 +316,12 @@ static void wait_for_connection(struct rpc_request *request)
         metadata[i].value = arena_strdup(&request->arena, request->o.metadata[i].value);
     }
     request->o.metadata = metadata;
+}
+
+static void wait_for_connection(struct rpc_request *request)
+{
+    struct rpc_client *client = request->client;
+
     request->listed = true;
     request->waiting_next = NULL;
     *client->waiting_last = request;
@@ -338,7 +350,11 @@ struct rpc_request *rpc_request_start(struct rpc_client *client,
         request->deadline_ms = loop_now_ms(client->loop) + options->timeout_ms;
         loop_timer_set(client->loop, &request->timer, request->deadline_ms);
     }
-    if (usable(client->dial))
+    bool sent = usable(client->dial);
+    if (!sent || (!options->open && options->message &&
+                  protobuf_c_message_get_packed_size(options->message) <= AGAIN_BYTES))
+        keep(request);
+    if (sent)
         request_submit(request);
     else if (client->state == RPC_WAITING && !options->wait_ready)
         fail_soon(request, &client->last);
@@ -433,13 +449,28 @@ static void on_drained(struct h2_stream *stream)
         request->o.on_writable(request);
 }
 
+/* (3) Where it was sent is left, when that was all that it was kept for. */
+static bool send_again(struct rpc_request *request, struct h2_stream *stream)
+{
+    if (!h2_refused(stream) || request->status.has_grpc || request->o.open || !request->packed ||
+        request->refused++ >= AGAIN_MOST)
+        return false;
+    link_dirty(&request->dial->link);
+    h2_stream_set_data(stream, NULL);
+    request->stream = NULL;
+    request->dial = NULL;
+    wait_for_connection(request);
+    requests_ready(request->client);
+    return true;
+}
+
 static void on_closed(struct h2_stream *stream, const struct err *why)
 {
     struct rpc_request *request = h2_stream_data(stream);
     struct err err;
     int rc;
 
-    if (!request)
+    if (!request || (why && send_again(request, stream)))
         return;
     if (why && !request->status.has_grpc) {
         err = *why;

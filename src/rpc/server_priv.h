@@ -72,6 +72,8 @@ struct conn {
     struct timer timer;
     int64_t since_ms, active_ms;
     int64_t ping_ms, pinged_ms; /* the PING not yet answered, or 0; the last one */
+    int64_t leaving_ms;         /* when the peer was told that we close, or 0 */
+    bool left;                  /* and that no more calls are taken */
     bool local, proven;         /* proven: some call was authenticated */
     bool is_unix, is_daemon;    /* is_daemon: a node or a controller, which must answer PINGs */
     bool plain_refused;         /* plain from another host: every call is told so */
