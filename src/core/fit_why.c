@@ -47,8 +47,6 @@ static void survey_add(struct survey *survey, const struct shape *shape,
 static void look_around(const struct state *state, const struct shape *shape,
                         const struct need *need, const struct bitset *among, struct survey *out)
 {
-    /* Without a number of tasks, --ntasks-per-node is what each node must run. */
-    uint32_t tasks = shape->tasks_given ? 1 : MAX(MIN(shape->tasks_per_node, shape->tasks), 1);
     struct bitset excluded = { 0 };
 
     if (shape->exclude)
@@ -57,7 +55,7 @@ static void look_around(const struct state *state, const struct shape *shape,
         struct node_amounts one = { 0 };
         if (excluded.words && bitset_has(&excluded, number))
             continue;
-        fit_amounts(shape, need, state->nodes.items[number], tasks, &one);
+        fit_amounts(shape, need, state->nodes.items[number], &one);
         survey_add(out, shape, &one);
     }
     bitset_done(&excluded);
@@ -96,13 +94,6 @@ static void none_serves(const struct shape *shape, const struct survey *seen, st
     for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
         if (seen->gres_ok[i])
             continue;
-        if (shape->gres[i].scope == GRES_PER_JOB && seen->gres_have[i]) {
-            str_addf(out,
-                     "%" PRIu64 " %s are needed, and no number of its nodes has as many of them on "
-                     "each as that takes; one has %" PRIu64 " at most",
-                     shape->gres[i].count, shape->gres[i].name, seen->gres_have[i]);
-            return;
-        }
         add_most(out, seen->of, shape->gres[i].name, shape->gres[i].type, seen->gres_have[i],
                  seen->gres[i]);
         return;
@@ -141,6 +132,47 @@ static void named_nodes(const struct state *state, const struct shape *shape,
     bitset_done(&other);
 }
 
+/* What all its nodes, empty, have of the GPUs that are for the whole job. */
+static uint64_t all_gpus(const struct state *state, const struct need *need,
+                         const struct shape_gres *want)
+{
+    uint64_t sum = 0;
+
+    bitset_each (number, &need->nodes) {
+        const struct node *node = state->nodes.items[number];
+        for (size_t i = 0; i < node->gres_count; i++)
+            sum += gres_matches(want, &node->gres[i]) ? gres_most(&node->gres[i]) : 0;
+    }
+    return sum;
+}
+
+/* All of them together have not enough of it. */
+static void too_little(const struct state *state, const struct shape *shape,
+                       const struct need *need, struct str *out)
+{
+    const char *few = shape->max_nodes < need->node_count ? " on so few nodes" : "";
+
+    for (size_t i = 0; shape->dealt && i < shape->gres_count; i++) {
+        const struct shape_gres *want = &shape->gres[i];
+        uint64_t have = want->scope == GRES_PER_JOB ? all_gpus(state, need, want) : 0;
+        if (want->scope != GRES_PER_JOB || have >= want->count)
+            continue;
+        str_addf(out, "%" PRIu64 " %s%s%s are needed, and its nodes have %" PRIu64 " together",
+                 want->count, want->name, want->type ? ":" : "", want->type ? want->type : "",
+                 have);
+        return;
+    }
+    if (shape->dealt)
+        str_addf(out,
+                 "%u tasks and %" PRIu64 " GPUs are needed, and its nodes have not the room"
+                 " for so many%s%s",
+                 shape->tasks, shape_gpus(shape),
+                 need->bound ? " with CPUs near their devices" : "", few);
+    else
+        str_addf(out, "%u tasks are needed, and its nodes have not the room for so many%s%s",
+                 shape->tasks, need->bound ? " with CPUs near their devices" : "", few);
+}
+
 void fit_why(const struct state *state, const struct shape *shape, const struct need *need,
              struct str *out)
 {
@@ -156,6 +188,9 @@ void fit_why(const struct state *state, const struct shape *shape, const struct 
     else if (need->apart && shape->segment)
         str_addf(out, "%u nodes in segments of %u are needed, and its blocks have not so many",
                  shape->min_nodes, shape->segment);
+    else if (need->apart && (shape->min_nodes < 2 || shape->dealt))
+        str_addf(out, "%u tasks%s are needed, and no nodes below one switch have the room for them",
+                 shape->tasks, shape->dealt ? " and so many GPUs" : "");
     else if (need->apart)
         str_addf(out,
                  "%u nodes%s%.200s are needed, and not so many of it are below one switch or "
@@ -167,7 +202,5 @@ void fit_why(const struct state *state, const struct shape *shape, const struct 
     else if (shape->features.group_count)
         str_add(out, "not enough nodes of it have the features that are asked for");
     else
-        str_addf(out, "%u tasks are needed, and its nodes have not the room for so many%s%s",
-                 shape->tasks, need->bound ? " with CPUs near their devices" : "",
-                 shape->max_nodes < need->node_count ? " on so few nodes" : "");
+        too_little(state, shape, need, out);
 }

@@ -7,8 +7,6 @@
 
 #include "core/state_priv.h"
 
-enum { SPAN_MOST = 64 }; /* devices of one node, where a job spans several */
-
 static bool memory_is_counted(const struct state *state)
 {
     const char *how = state->config->select_parameters;
@@ -88,6 +86,7 @@ struct alike {
     bool known;
     uint64_t fit_hash;
     uint32_t able;
+    uint32_t also[TAKE_GRES]; /* as shape->also */
     struct feature_last features;
 };
 
@@ -103,7 +102,7 @@ static uint32_t near_tasks(const struct shape *shape, const struct need *need,
 
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo + 1) / 2;
-        fit_part(shape, need, node, room, 0, mid, &take);
+        fit_part(shape, need, node, room, mid, &take);
         if (take.cpus <= near_most(node, &take))
             lo = mid;
         else
@@ -123,7 +122,7 @@ static uint32_t placed_tasks(const struct shape *shape, const struct need *need,
 
 /* Tasks that such a node, empty, could run, whatever its features are. */
 static uint32_t could_hold(const struct shape *shape, const struct need *need,
-                           const struct node *node)
+                           const struct node *node, uint32_t *also)
 {
     uint64_t totals[TAKE_GRES];
     struct room room = { need_cpus(need, node), node->mem_mb, totals, true };
@@ -132,7 +131,8 @@ static uint32_t could_hold(const struct shape *shape, const struct need *need,
         totals[i] = gres_most(&node->gres[i]);
     if (!fit_structure(shape, node))
         return 0;
-    return placed_tasks(shape, need, node, &room, fit_tasks(shape, need, node, &room));
+    fit_also(shape, need, node, &room, also);
+    return placed_tasks(shape, need, node, &room, fit_units(shape, need, node, &room));
 }
 
 /* Tasks that the empty node could run; 0 when it is none of the job's nodes at all. */
@@ -142,7 +142,7 @@ static uint32_t could_run(const struct shape *shape, const struct need *need,
     if (node->removed)
         return 0;
     if (!alike->known || alike->fit_hash != node->fit_hash)
-        alike->able = could_hold(shape, need, node);
+        alike->able = could_hold(shape, need, node, alike->also);
     alike->known = true;
     alike->fit_hash = node->fit_hash;
     if (!alike->able ||
@@ -159,31 +159,31 @@ static int most_first(const void *a, const void *b)
 }
 
 /* A node that the job names is one of its nodes, so it goes before all that have more room. */
-enum { NAMED_SHIFT = 31, NAMED_TASKS = (int)((UINT32_C(1) << NAMED_SHIFT) - 1) };
+enum { NAMED_SHIFT = 31 };
 
-static uint32_t tasks_of(uint32_t able, bool named)
+static uint32_t amount_of(uint32_t able, bool named)
 {
-    return MIN(able, (uint32_t)NAMED_TASKS) | (uint32_t)named << NAMED_SHIFT;
+    return MIN(able, (uint32_t)NEED_AMOUNT) | (uint32_t)named << NAMED_SHIFT;
 }
 
-/* Could all these nodes, empty, run the job? Then the fewest of them that could. */
-static unsigned enough_nodes(const struct shape *shape, uint32_t *tasks, size_t count,
-                             size_t listed)
+/* Have all these nodes, empty, so much of it together? Then the fewest of them that have. */
+static unsigned enough_nodes(const struct shape *shape, uint64_t total, uint32_t *amounts,
+                             size_t count, size_t listed)
 {
     uint64_t sum = 0;
-    size_t most = MIN(count, shape->max_nodes), least = 0;
+    size_t most = MIN(count, shape->max_nodes), least = 0, there = most;
 
     for (size_t i = 0; i < shape->size_count; i++) /* the largest that is there */
-        most = shape->sizes[i] <= count ? shape->sizes[i] : most;
+        most = shape->sizes[i] <= there ? shape->sizes[i] : most;
 
     if (count < MAX(shape->min_nodes, listed) || listed > shape->max_nodes)
         return 0;
-    qsort(tasks, count, sizeof(*tasks), most_first);
-    if (listed && !(tasks[listed - 1] >> NAMED_SHIFT)) /* not all of them are among these */
+    qsort(amounts, count, sizeof(*amounts), most_first);
+    if (listed && !(amounts[listed - 1] >> NAMED_SHIFT)) /* not all of them are among these */
         return 0;
-    for (; least < most && (sum < shape->tasks || least < listed); least++)
-        sum += tasks[least] & NAMED_TASKS;
-    return sum >= shape->tasks ? (unsigned)MAX(MAX(least, shape->min_nodes), 1) : 0;
+    for (; least < most && (sum < total || least < listed); least++)
+        sum += amounts[least] & NEED_AMOUNT;
+    return sum >= total ? (unsigned)MAX(MAX(least, shape->min_nodes), 1) : 0;
 }
 
 /* Are there as many nodes with each feature as are counted? */
@@ -199,8 +199,8 @@ static bool enough_counted(const struct state *state, const struct shape *shape,
 }
 
 /* Is one of the alternatives on enough nodes? */
-static unsigned enough_alike(const struct shape *shape, const struct need *need,
-                             const uint32_t *tasks, size_t listed)
+static unsigned enough_alike(const struct shape *shape, const struct need *need, uint64_t total,
+                             const uint32_t *amounts, size_t listed)
 {
     uint32_t *some = NEW_ARRAY(uint32_t, need->node_count + 1);
     unsigned least = 0;
@@ -209,25 +209,23 @@ static unsigned enough_alike(const struct shape *shape, const struct need *need,
         size_t count = 0, at = 0;
         bitset_each (number, &need->nodes) {
             if (bitset_has(&need->alike[g], number))
-                some[count++] = tasks[at];
+                some[count++] = amounts[at];
             at++;
         }
-        unsigned nodes = enough_nodes(shape, some, count, listed);
+        unsigned nodes = enough_nodes(shape, total, some, count, listed);
         least = least && nodes ? MIN(least, nodes) : MAX(least, nodes);
     }
     free(some);
     return least;
 }
 
-/* The fewest nodes that could run it; 0: it does not fit. `tasks` go with need->nodes. */
-static unsigned whole_job_fits(const struct state *state, const struct shape *shape,
-                               const struct need *need, uint32_t *tasks, size_t listed)
+/* The fewest nodes that have so much of it; 0: it does not fit. `amounts` go with need->nodes. */
+static unsigned least_for(const struct shape *shape, const struct need *need, uint64_t total,
+                          uint32_t *amounts, size_t listed)
 {
     if (shape->features.one_of)
-        return enough_alike(shape, need, tasks, listed);
-    if (shape->features.group_count && !enough_counted(state, shape, need))
-        return 0;
-    return enough_nodes(shape, tasks, need->node_count, listed);
+        return enough_alike(shape, need, total, amounts, listed);
+    return enough_nodes(shape, total, amounts, need->node_count, listed);
 }
 
 static void need_rules(const struct state *state, const struct shape *shape, struct need *need)
@@ -249,9 +247,27 @@ static void need_rules(const struct state *state, const struct shape *shape, str
 struct finding {
     struct bitset listed, excluded;
     struct alike alike;
-    uint32_t *tasks; /* that go with need->nodes */
+    uint32_t *amounts[TAKE_GRES + 1]; /* with need->nodes: units, then of each of shape->also */
     size_t groups;
 };
+
+/* The fewest nodes that could run it; 0: it does not fit. */
+static unsigned whole_job_fits(const struct state *state, const struct shape *shape,
+                               const struct need *need, const struct finding *finding)
+{
+    size_t listed = finding->listed.words ? bitset_count(&finding->listed) : 0;
+
+    if (!shape->features.one_of && shape->features.group_count &&
+        !enough_counted(state, shape, need))
+        return 0;
+    unsigned least = least_for(shape, need, shape->units, finding->amounts[0], listed);
+    for (size_t i = 0; least && i < shape->also_count; i++) {
+        unsigned nodes =
+            least_for(shape, need, shape->also[i].total, finding->amounts[i + 1], listed);
+        least = nodes ? MAX(least, nodes) : 0;
+    }
+    return least;
+}
 
 static void find_nodes(const struct state *state, const struct shape *shape, struct need *need,
                        struct finding *finding, const struct bitset *among)
@@ -262,9 +278,11 @@ static void find_nodes(const struct state *state, const struct shape *shape, str
         uint32_t able = could_run(shape, need, state->nodes.items[number], &finding->alike);
         if (!able)
             continue;
+        bool named = finding->listed.words && bitset_has(&finding->listed, number);
         bitset_add(&need->nodes, number);
-        finding->tasks[need->node_count++] =
-            tasks_of(able, finding->listed.words && bitset_has(&finding->listed, number));
+        for (size_t i = 0; i < shape->also_count; i++)
+            finding->amounts[i + 1][need->node_count] = amount_of(finding->alike.also[i], named);
+        finding->amounts[0][need->node_count++] = amount_of(able, named);
         for (size_t g = 0; g < finding->groups; g++) {
             if (finding->alike.features.groups >> g & 1)
                 bitset_add(&need->alike[g], number);
@@ -300,8 +318,10 @@ static bool find_all(const struct state *state, const struct shape *shape, struc
 
 static void work_out(const struct state *state, const struct shape *shape, struct need *need)
 {
-    struct finding finding = { .tasks = NEW_ARRAY(uint32_t, state->nodes.len + 1) };
+    struct finding finding = { 0 };
 
+    for (size_t i = 0; i <= shape->also_count; i++)
+        finding.amounts[i] = NEW_ARRAY(uint32_t, state->nodes.len + 1);
     bitset_init(&need->nodes, state->nodes.len);
     finding.groups = shape->features.one_of ? shape->features.group_count : 0;
     if (finding.groups)
@@ -314,17 +334,17 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         state_node_set(state, shape->exclude, &finding.excluded, NULL);
     need_rules(state, shape, need);
     good = find_all(state, shape, need, &finding) && good;
+    bool together = reach_has(state, shape, need, &finding.listed, finding.amounts);
     if (good)
-        need->least_nodes =
-            whole_job_fits(state, shape, need, finding.tasks,
-                           finding.listed.words ? bitset_count(&finding.listed) : 0);
-    need->apart = need->least_nodes && !reach_has(state, shape, need, &finding.listed);
+        need->least_nodes = whole_job_fits(state, shape, need, &finding);
+    need->apart = need->least_nodes && !together;
     if (need->apart)
         need->least_nodes = 0;
     need->fits = need->least_nodes > 0;
     bitset_done(&finding.listed);
     bitset_done(&finding.excluded);
-    free(finding.tasks);
+    for (size_t i = 0; i <= shape->also_count; i++)
+        free(finding.amounts[i]);
 }
 
 uint64_t state_generation(const struct state *state)
@@ -332,10 +352,8 @@ uint64_t state_generation(const struct state *state)
     return state->generation;
 }
 
-static bool work_out_all(const struct state *state, struct shape *shape)
+static void work_out_all(const struct state *state, struct shape *shape)
 {
-    bool fits = false;
-
     needs_free(shape);
     shape->needs = NEW_ARRAY(struct need, shape->partition_count);
     for (size_t i = 0; i < shape->partition_count; i++) {
@@ -345,49 +363,19 @@ static bool work_out_all(const struct state *state, struct shape *shape)
             work_out(state, shape, need);
         else
             bitset_init(&need->nodes, state->nodes.len);
-        fits = fits || need->fits;
     }
-    return fits;
 }
 
-/* The most that one node has of it. */
-static uint64_t gres_most_of_nodes(const struct state *state, const char *name)
+/* In the partition where it is of the fewest; 0: it fits nowhere. */
+static unsigned fewest_nodes(const struct shape *shape)
 {
-    uint64_t most = 0;
+    unsigned least = 0;
 
-    vec_each (struct node *, node, &state->nodes) {
-        uint64_t sum = 0;
-        for (size_t i = 0; i < (*node)->gres_count; i++)
-            sum += str_eq((*node)->gres[i].name, name) ? gres_most(&(*node)->gres[i]) : 0;
-        most = MAX(most, sum);
+    for (size_t i = 0; i < shape->partition_count; i++) {
+        unsigned nodes = shape->needs[i].least_nodes;
+        least = least && nodes ? MIN(least, nodes) : MAX(least, nodes);
     }
-    return most;
-}
-
-/*
- * The fewest nodes that could hold the devices of the job: with as many on each as the roomiest
- * has, else with one less on each, and so on.
- */
-static void span_nodes(const struct state *state, struct shape *shape)
-{
-    uint64_t count = 0, most = 0;
-
-    for (size_t i = 0; i < shape->gres_count; i++) {
-        if (shape->gres[i].scope != GRES_PER_JOB || shape->gres[i].count <= count)
-            continue;
-        count = shape->gres[i].count;
-        most = gres_most_of_nodes(state, shape->gres[i].name);
-    }
-    for (uint64_t each = MIN(most, SPAN_MOST); each > 0; each--) {
-        uint64_t nodes = (count + each - 1) / each;
-        if (nodes > MIN(shape->max_nodes, state->nodes.len))
-            break;
-        shape_set_nodes(shape, (uint32_t)MAX(nodes, shape->asked_nodes));
-        if (work_out_all(state, shape))
-            return;
-    }
-    shape_set_nodes(shape, shape->asked_nodes); /* whatever the number: say why of what was asked */
-    work_out_all(state, shape);
+    return least;
 }
 
 const struct need *shape_needs(const struct state *state, struct shape *shape)
@@ -395,9 +383,13 @@ const struct need *shape_needs(const struct state *state, struct shape *shape)
     if (shape->needs && shape->generation == state->generation)
         return shape->needs;
     shape_set_nodes(shape, shape->asked_nodes);
-    if (!work_out_all(state, shape) && shape->max_nodes > shape->asked_nodes &&
-        shape_has_job_gres(shape))
-        span_nodes(state, shape);
+    work_out_all(state, shape);
+    /* GPUs of the whole job are of so many nodes at least, and everything else is as if that was asked for. */
+    unsigned least = shape->dealt ? fewest_nodes(shape) : 0;
+    if (least > shape->asked_nodes) {
+        shape_set_nodes(shape, least);
+        work_out_all(state, shape);
+    }
     shape->generation = state->generation;
     return shape->needs;
 }
@@ -414,7 +406,7 @@ static bool one_runs_all(const struct state *state, const struct shape *shape,
     unsigned looks = 0;
 
     bitset_each (number, &need->nodes) {
-        if (could_run(shape, need, state->nodes.items[number], &alike) >= shape->tasks)
+        if (could_run(shape, need, state->nodes.items[number], &alike) >= shape->units)
             return true;
         if (++looks == LOOKS)
             break;
@@ -430,7 +422,7 @@ static bool least_is_known(const struct state *state, const struct shape *shape,
 
     if (!did_fit || need->node_count < least)
         need->least_nodes = 0;
-    else if (shape->tasks <= least || (least == 1 && one_runs_all(state, shape, need)))
+    else if (shape->units <= least || (least == 1 && one_runs_all(state, shape, need)))
         need->least_nodes = least;
     else
         return false;

@@ -157,12 +157,44 @@ static uint64_t in_blocks(const struct reach *reach, const struct shape *shape,
     return sum;
 }
 
+/* Have those of the need's nodes that are among these so much of everything together? */
+static bool has_all(const struct shape *shape, const struct need *need, const struct bitset *within,
+                    uint32_t *const *amounts)
+{
+    for (size_t k = 0; k <= shape->also_count; k++) {
+        uint64_t sum = 0, total = k ? shape->also[k - 1].total : shape->units;
+        size_t at = 0;
+        bitset_each (number, &need->nodes) {
+            sum += bitset_has(within, number) ? amounts[k][at] & NEED_AMOUNT : 0;
+            at++;
+        }
+        if (sum < total)
+            return false;
+    }
+    return true;
+}
+
+/* Does one node do? */
+static bool one_has_all(const struct shape *shape, const struct need *need,
+                        uint32_t *const *amounts)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < need->node_count && !any; i++) {
+        any = (amounts[0][i] & NEED_AMOUNT) >= shape->units;
+        for (size_t k = 0; k < shape->also_count; k++)
+            any = any && (amounts[k + 1][i] & NEED_AMOUNT) >= shape->also[k].total;
+    }
+    return any;
+}
+
 bool reach_has(const struct state *state, const struct shape *shape, const struct need *need,
-               const struct bitset *named)
+               const struct bitset *named, uint32_t *const *amounts)
 {
     const struct reach *reach = reach_of(state);
 
-    if (!reach->count || shape->min_nodes < 2 || shape->spread || shape->contiguous)
+    if (!reach->count || shape->spread || shape->contiguous ||
+        (shape->min_nodes < 2 && one_has_all(shape, need, amounts)))
         return true;
     if (reach->blocks) {
         size_t within = 0;
@@ -173,7 +205,8 @@ bool reach_has(const struct state *state, const struct shape *shape, const struc
     }
     for (size_t i = 0; i < reach->count; i++) {
         if (bitset_count_both(&reach->sets[i], &need->nodes) >= shape->min_nodes &&
-            (!named->words || bitset_within(named, &reach->sets[i])))
+            (!named->words || bitset_within(named, &reach->sets[i])) &&
+            has_all(shape, need, &reach->sets[i], amounts))
             return true;
     }
     return false;

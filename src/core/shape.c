@@ -317,6 +317,8 @@ static int read_resources(struct shape *shape, const JobSpec *spec, struct err *
         code = read_counts(shape, spec, err);
     if (code == 0)
         code = shape_read_spares(shape, spec, err);
+    if (code == 0)
+        code = shape_settle_units(shape, err);
     shape->asked_nodes = shape->min_nodes;
     shape->asked_tasks = shape->tasks;
     shape->asked_wish = shape->wish_nodes;

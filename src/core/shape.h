@@ -7,7 +7,7 @@
  * worked out when they are first wanted and again after nodes or partitions changed.
  *
  * The same arithmetic answers "could this node ever run it" (admission, with all a node has) and
- * "does it fit now" (planner, with what is free): fit_tasks() and fit_part().
+ * "does it fit now" (planner, with what is free): fit_units() and fit_part().
  */
 #ifndef CORE_SHAPE_H
 #define CORE_SHAPE_H
@@ -20,10 +20,19 @@
 #include "core/state.h"
 #include "proto/job.pb-c.h"
 
+/* A node has no more kinds of generic resources than this. */
+enum { TAKE_GRES = 16 };
+
 struct shape_gres {
     const char *name, *type; /* type may be NULL: any */
     uint64_t count;
     GresScope scope;
+};
+
+/* Of the whole job: tasks (gres is TAKE_GRES), or devices of another type. */
+struct shape_total {
+    size_t gres; /* in shape->gres */
+    uint64_t total;
 };
 
 struct shape_licence {
@@ -63,6 +72,12 @@ struct shape {
     const uint32_t *sizes;         /* the numbers that will do, ascending; all between where none */
     size_t size_count;
     uint32_t tasks, cpus_per_task;
+    /* What its nodes have together, each at least one: tasks, or GPUs of the whole job. fit.c (3) */
+    uint32_t units;
+    size_t dealt;           /* 0: tasks; else where in `gres` they are, + 1 */
+    uint32_t tasks_per_gpu; /* of those: tasks that are where a GPU is; 0: anywhere */
+    size_t also_count;      /* and what they must have together besides */
+    struct shape_total *also;
     uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
     uint32_t spare;      /* of these, nodes in reserve; spare.c */
     uint32_t wish_nodes; /* as many as this when they are free now; min_nodes at least */
@@ -146,21 +161,34 @@ struct room {
     bool empty; /* nobody has anything there */
 };
 
-/* How many tasks of the job a node with such room could run; 0: none. */
-uint32_t fit_tasks(const struct shape *shape, const struct need *need, const struct node *node,
+/* How many units of the job (shape->units) a node with such room could have; 0: none. */
+uint32_t fit_units(const struct shape *shape, const struct need *need, const struct node *node,
                    const struct room *room);
+/* And how much of each of shape->also, into `out`. */
+void fit_also(const struct shape *shape, const struct need *need, const struct node *node,
+              const struct room *room, uint32_t *out);
 
-/* A node has no more kinds of generic resources than this. */
-enum { TAKE_GRES = 16 };
 struct take {
     uint32_t cpus, tasks;
     uint64_t mem_mb;
     uint64_t gres[TAKE_GRES]; /* as node->gres */
     uint32_t share_devices;   /* that shares are of, as many of each; 0: one */
 };
-/* What `tasks` tasks (at least 1) take of that node when `before` are on the job's other nodes. */
+/* What one node has of a job. */
+struct portion {
+    uint32_t tasks;
+    uint64_t gres[TAKE_GRES]; /* of those for the whole job, as shape->gres; else not set */
+};
+/* With so many units: of what the job has besides the same part, or the least. */
+void portion_of(const struct shape *shape, uint32_t units, bool least, struct portion *out);
+bool fit_holds(const struct shape *shape, const struct need *need, const struct node *node,
+               const struct room *room, const struct portion *portion);
+/* What that takes of the node; it must have room for it. */
+void fit_portion(const struct shape *shape, const struct need *need, const struct node *node,
+                 const struct room *room, const struct portion *portion, struct take *out);
+/* The same for so many units and an equal part of everything else. */
 void fit_part(const struct shape *shape, const struct need *need, const struct node *node,
-              const struct room *room, uint32_t before, uint32_t tasks, struct take *out);
+              const struct room *room, uint32_t units, struct take *out);
 
 /* CPUs of a socket that so many tasks there take. */
 uint32_t fit_socket_cpus(const struct shape *shape, const struct need *need,
@@ -180,7 +208,7 @@ bool shape_by_socket(const struct shape *shape);
 bool fit_sockets(const struct shape *shape, const struct node *node, const struct bitset *unused,
                  struct socket_quota *out);
 
-/* What `tasks` tasks of the job take of an empty node, and what it has. */
+/* The least that the job takes of an empty node, and what the node has. */
 struct node_amounts {
     bool structure, features; /* it has enough sockets and so on; the features */
     bool sockets;             /* its devices are on sockets as asked for */
@@ -189,7 +217,7 @@ struct node_amounts {
     uint64_t gres[TAKE_GRES], gres_have[TAKE_GRES]; /* as shape->gres */
 };
 void fit_amounts(const struct shape *shape, const struct need *need, const struct node *node,
-                 uint32_t tasks, struct node_amounts *out);
+                 struct node_amounts *out);
 /* Why even all nodes of the partition, empty, would not run the job: a sentence. fit_why.c */
 void fit_why(const struct state *state, const struct shape *shape, const struct need *need,
              struct str *out);

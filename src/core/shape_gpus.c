@@ -4,8 +4,8 @@
  *
  * (1) --gpus beside --gpus-per-node or --gpus-per-task says how many nodes or tasks there are; the
  *     request that is counted is then the smaller one. They are never added up.
- * (2) --gpus without a highest number of nodes may be of several: as few as could ever hold them. How
- *     many that is depends on the nodes there are, so it is worked out with the needs.
+ * (2) --gpus are of as few nodes as could ever hold them, at least one on each. How many that is depends on
+ *     the nodes there are, so it is worked out with the needs.
  */
 #include "core/state_priv.h"
 
@@ -111,6 +111,7 @@ static int tasks_of_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tas
 {
     const struct shape_gres *node = gpus_of(shape, GRES_PER_NODE);
     uint64_t each = spec->ntasks_per_gpu, gpus = shape_gpus(shape);
+    bool whole = gpus_of(shape, GRES_PER_JOB) && !node;
 
     if (!each)
         return 0;
@@ -120,11 +121,13 @@ static int tasks_of_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tas
         return refuse(err, "--ntasks-per-gpu needs GPUs or a number of tasks");
     if (!gpus && *tasks % each)
         return refuse(err, "--ntasks is not a multiple of --ntasks-per-gpu");
-    if (!*tasks)
+    if (!*tasks || whole) /* they decide, whatever --ntasks says */
         *tasks = gpus * each;
     if (!gpus && shape->gres_count < TAKE_GRES)
         shape->gres[shape->gres_count++] =
             (struct shape_gres){ .name = "gpu", .count = *tasks / each, .scope = GRES_PER_JOB };
+    if (whole || !gpus)
+        shape->tasks_per_gpu = (uint32_t)MIN(each, LIMIT_CPUS_PER_NODE);
     if (node && !shape->tasks_per_node)
         shape->tasks_per_node = (uint32_t)MIN(node->count * each, UINT32_MAX);
     return 0;
@@ -192,20 +195,10 @@ int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks,
         code = gpus_of_tasks(shape, spec, tasks, err);
     if (code == 0)
         code = gpus_of_nodes(shape, err);
-    const struct shape_gres *all = gpus_of(shape, GRES_PER_JOB);
-    if (code == 0 && all && all->count < shape->min_nodes)
-        code = refuse(err, "--gpus are fewer than --nodes");
     return code;
 }
 
-/* ---- (2) ---- */
-
-void shape_set_nodes(struct shape *shape, uint32_t nodes)
-{
-    shape->min_nodes = nodes;
-    shape->tasks = MAX(shape->asked_tasks, nodes);
-    shape->wish_nodes = MAX(shape->asked_wish, nodes);
-}
+/* ---- what is dealt to the nodes ---- */
 
 bool shape_has_job_gres(const struct shape *shape)
 {
@@ -214,4 +207,56 @@ bool shape_has_job_gres(const struct shape *shape)
             return true;
     }
     return false;
+}
+
+void shape_set_nodes(struct shape *shape, uint32_t nodes)
+{
+    uint32_t each = shape->tasks_given ? 1 : MAX(shape->tasks_per_node, 1);
+
+    shape->min_nodes = nodes;
+    shape->tasks = (uint32_t)MAX(shape->asked_tasks, MIN((uint64_t)nodes * each, UINT32_MAX));
+    shape->wish_nodes = MAX(shape->asked_wish, nodes);
+    if (!shape->dealt)
+        shape->units = shape->tasks;
+}
+
+static void add_also(struct shape *shape, size_t gres, uint64_t total)
+{
+    shape->also[shape->also_count++] = (struct shape_total){ gres, total };
+}
+
+/* GPUs of the whole job, if there are any: of the type that it has most of. Each node has some of all types. */
+int shape_settle_units(struct shape *shape, struct err *err)
+{
+    struct shape_gres *most = NULL, *all = shape->gres;
+
+    shape->units = shape->tasks;
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (all[i].scope != GRES_PER_JOB)
+            continue;
+        if (all[i].count < shape->min_nodes)
+            return refuse(err, "--gpus are fewer than --nodes");
+        if (all[i].count > LIMIT_NODES * LIMIT_GRES_PER_NODE)
+            return refuse(err, "--gpus are more than any cluster has");
+        shape->max_nodes = (uint32_t)MIN(shape->max_nodes, all[i].count);
+        if (!most || all[i].count > most->count)
+            most = &all[i];
+    }
+    if (!most)
+        return 0;
+    shape->dealt = (size_t)(most - all) + 1;
+    shape->units = (uint32_t)most->count;
+    shape->also = ARENA_ARRAY(shape->arena, struct shape_total, shape->gres_count + 1);
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (all[i].scope == GRES_PER_JOB && &all[i] != most)
+            add_also(shape, i, all[i].count);
+    }
+    shape->wish_nodes = MIN(shape->wish_nodes, shape->max_nodes);
+    if (shape->tasks_per_gpu && shape->also_count) { /* they are where GPUs of any type are */
+        shape->tasks_per_gpu = 0;
+        shape->tasks_given = true;
+    }
+    if (!shape->tasks_per_gpu && shape->tasks_given && shape->tasks > shape->min_nodes)
+        add_also(shape, TAKE_GRES, shape->tasks);
+    return 0;
 }

@@ -477,9 +477,13 @@ void backoff_exclude(const struct job_more *more, JobSpec *spec, struct arena *a
 
 /* shape.c */
 struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena);
-/* reach.c: are as many of the need's nodes, and all that are named, below one switch or in blocks? */
+/*
+ * reach.c: are as many of the need's nodes, and all that are named, below one switch or in blocks? `amounts` are
+ * what each of them has room for: of units, then of shape->also.
+ */
+enum { NEED_AMOUNT = INT32_MAX }; /* the bits of an amount that say how much */
 bool reach_has(const struct state *state, const struct shape *shape, const struct need *need,
-               const struct bitset *named);
+               const struct bitset *named, uint32_t *const *amounts);
 struct reach *reach_new(void);
 void reach_free(struct reach *reach);
 /* One more reference to the shape of an admitted job, putting it into the table if it is new. */
@@ -503,6 +507,7 @@ bool fit_sockets_empty(const struct shape *shape, const struct node *node);
 
 /* shape_gpus.c */
 int shape_settle_gpus(struct shape *shape, const JobSpec *spec, uint64_t *tasks, struct err *err);
+int shape_settle_units(struct shape *shape, struct err *err);
 void shape_set_nodes(struct shape *shape, uint32_t nodes);
 
 int shape_read_gres(struct shape *shape, const JobSpec *spec, struct err *err);

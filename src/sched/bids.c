@@ -99,7 +99,7 @@ bool bids_ask(struct hunt *hunt, const struct hunter *hunter, unsigned *budget)
     struct chase *chase = hunt->chase;
     const struct shape *shape = hunter->family->shape;
     const struct bitset *nodes = &hunter->need->nodes;
-    uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
+    uint32_t share = (shape->units + shape->min_nodes - 1) / shape->min_nodes;
     struct asking ask = { .hunt = hunt, .hunter = hunter };
     unsigned asked = 0;
 
@@ -165,12 +165,12 @@ bool bids_best(struct hunt *hunt, const struct hunter *hunter)
         qsort_r(chase->bids.items, chase->bids.len, sizeof(struct bid), by_jobs,
                 (void *)(uintptr_t)config);
     for (; count < chase->bids.len; count++) {
-        if (count >= least && tasks >= (uint64_t)shape->tasks * 2)
+        if (count >= least && tasks >= (uint64_t)shape->units * 2)
             break;
         vec_push(&chase->hosts, chase->bids.items[count].host);
         tasks += chase->bids.items[count].tasks;
     }
     vec_push(&chase->ends, chase->hosts.len);
     vec_clear(&chase->bids);
-    return count >= shape->min_nodes && tasks >= shape->tasks;
+    return count >= shape->min_nodes && tasks >= shape->units;
 }

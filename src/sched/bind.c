@@ -49,17 +49,17 @@ bool bound_suits(const struct chooser *c, const struct host *host, const struct 
     return good;
 }
 
-uint32_t bound_tasks(const struct chooser *c, const struct host *host, const struct room *room,
-                     uint32_t tasks)
+uint32_t bound_units(const struct chooser *c, const struct host *host, const struct room *room,
+                     uint32_t units)
 {
     struct take take;
 
-    for (; tasks; tasks--) {
-        fit_part(c->shape, c->need, host->node, room, 0, tasks, &take);
+    for (; units; units--) {
+        fit_part(c->shape, c->need, host->node, room, units, &take);
         if (bound_suits(c, host, &take))
             break;
     }
-    return tasks;
+    return units;
 }
 
 /* ---- --gpus-per-socket ---- */

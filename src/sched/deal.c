@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * deal.c - which of the chosen hosts runs how many tasks of a job
+ * deal.c - which of the chosen hosts runs how many tasks of a job, and has how many of its GPUs
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,18 +39,25 @@ static void sort_by_number(struct sched *sched)
     free(was);
 }
 
-/* The smallest bound on tasks of one host under which all find a place. */
-static uint32_t even_share(const struct chooser *c, uint32_t tasks)
+/* What a candidate has room for: of units, or of one of shape->also. */
+enum { UNITS = TAKE_GRES };
+
+static uint64_t has(const struct chosen *one, size_t k)
+{
+    return k == UNITS ? one->take.tasks : one->take.gres[k];
+}
+
+/* The smallest bound on what one host has of it under which all of it finds a place. */
+static uint64_t even_share(const struct chooser *c, size_t k, uint64_t total)
 {
     size_t count = c->sched->candidates.len;
-    uint32_t lo = (uint32_t)((tasks + count - 1) / count), hi = tasks;
+    uint64_t lo = (total + count - 1) / count, hi = total;
 
     while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        uint64_t sum = 0;
+        uint64_t mid = lo + (hi - lo) / 2, sum = 0;
         for (size_t i = 0; i < count; i++)
-            sum += MIN(c->sched->candidates.items[i].take.tasks, mid);
-        if (sum >= tasks)
+            sum += MIN(has(&c->sched->candidates.items[i], k), mid);
+        if (sum >= total)
             hi = mid;
         else
             lo = mid + 1;
@@ -113,46 +120,115 @@ static uint32_t deal_one(const struct chooser *c, size_t at, uint32_t left, uint
     return MIN(one->take.tasks, MIN(want, left - MIN(left - 1, others)));
 }
 
+/* What the host gives for that portion; false when it is not there in the right places. */
+static bool give(struct chooser *c, uint32_t number, const struct portion *portion,
+                 struct parts *parts)
+{
+    const struct host *host = &c->sched->hosts.items[number];
+    struct chosen chosen = { .host = number };
+    struct room_at at;
+
+    place_room(c, number, &at);
+    struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
+    if (c->shape->also_count && !fit_holds(c->shape, c->need, host->node, &room, portion))
+        return false; /* of two types it has as many of each, but not CPUs for both */
+    fit_portion(c->shape, c->need, host->node, &room, portion, &chosen.take);
+    if (c->family->by_socket && !sockets_suit(c, host, &chosen.take))
+        return false;
+    if (c->need->bound && !bound_suits(c, host, &chosen.take))
+        return false;
+    vec_push(&parts->list, chosen);
+    return true;
+}
+
 /* Tasks are dealt to the candidates in order; each host gets at least one. */
-bool deal(struct chooser *c, struct parts *parts)
+static bool deal_tasks(struct chooser *c, struct parts *parts)
 {
     const struct shape *shape = c->shape;
     size_t count = c->sched->candidates.len;
-    uint32_t least = shape->tasks_given ? 1 : MAX(shape->tasks_per_node, 1), before = 0;
-    uint32_t left = MAX(shape->tasks, (uint32_t)count * least);
-    /* Devices for the whole job go by tasks. */
-    bool even = count > 1 && (shape->spread || shape_has_job_gres(shape));
-    uint32_t most = even ? even_share(c, left) : UINT32_MAX;
-    struct room_at at;
+    uint32_t least = shape->tasks_given ? 1 : MAX(shape->tasks_per_node, 1);
+    uint32_t left = MAX(shape->units, (uint32_t)count * least);
+    uint64_t most = count > 1 && shape->spread ? even_share(c, UNITS, left) : UINT32_MAX;
+    struct portion portion;
     uint64_t rest = 0;
 
-    if (count > 1)
-        sort_by_number(c->sched);
-    if (count > 1 && shape->batch)
-        batch_first(c);
-    vec_clear(&parts->list);
     for (size_t i = 1; i < count; i++)
         rest += filled(c, i, least);
     for (size_t i = 0; i < count; i++) {
-        struct chosen *from = &c->sched->candidates.items[i];
-        uint32_t here = MIN(deal_one(c, i, left, least, rest), most);
-        struct chosen chosen = { .host = from->host };
-        place_room(c, from->host, &at);
-        struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
-        fit_part(shape, c->need, c->sched->hosts.items[from->host].node, &room, before, here,
-                 &chosen.take);
-        if (c->family->by_socket &&
-            !sockets_suit(c, &c->sched->hosts.items[from->host], &chosen.take))
+        portion.tasks = (uint32_t)MIN(deal_one(c, i, left, least, rest), most);
+        if (!give(c, c->sched->candidates.items[i].host, &portion, parts))
             return false;
-        if (c->need->bound && !bound_suits(c, &c->sched->hosts.items[from->host], &chosen.take))
-            return false;
-        vec_push(&parts->list, chosen);
-        before += here;
-        left -= here;
+        left -= portion.tasks;
         if (i + 1 < count)
             rest -= filled(c, i + 1, least);
     }
+    return left == 0;
+}
+
+/* ---- GPUs of the whole job, and tasks where these are ---- */
+
+/* Something of which each candidate gets one at least. */
+struct dealt {
+    uint64_t left;
+    uint64_t even; /* no more than this on one */
+};
+
+static uint64_t deal_some(struct dealt *dealt, uint64_t most, size_t others)
+{
+    uint64_t spare = dealt->left > others ? dealt->left - others : 0;
+    uint64_t some = MIN(MIN(most, dealt->even), spare);
+
+    dealt->left -= some;
+    return some;
+}
+
+/*
+ * In equal shares where the hosts have as many, else more on those that have. Tasks go where they find CPUs, in
+ * equal shares too; with so many for each GPU they are where these are.
+ */
+static bool deal_gpus(struct chooser *c, struct parts *parts)
+{
+    const struct shape *shape = c->shape;
+    size_t count = c->sched->candidates.len;
+    struct dealt units = { shape->units, even_share(c, UNITS, shape->units) }, also[TAKE_GRES];
+
+    for (size_t k = 0; k < shape->also_count; k++) {
+        uint64_t total = MAX(shape->also[k].total, count);
+        also[k] = (struct dealt){ total, even_share(c, k, total) };
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct chosen *from = &c->sched->candidates.items[i];
+        size_t others = count - i - 1;
+        uint32_t here = (uint32_t)deal_some(&units, from->take.tasks, others);
+        struct portion portion;
+        portion_of(shape, here, true, &portion);
+        for (size_t k = 0; k < shape->also_count; k++) {
+            uint64_t some = deal_some(&also[k], from->take.gres[k], others);
+            if (shape->also[k].gres == TAKE_GRES)
+                portion.tasks = (uint32_t)some;
+            else
+                portion.gres[shape->also[k].gres] = some;
+            if (!some)
+                return false;
+        }
+        if (!here || !give(c, from->host, &portion, parts))
+            return false;
+    }
+    for (size_t k = 0; k < shape->also_count; k++)
+        units.left += also[k].left;
+    return units.left == 0;
+}
+
+bool deal(struct chooser *c, struct parts *parts)
+{
+    size_t count = c->sched->candidates.len;
+
+    if (count > 1)
+        sort_by_number(c->sched);
+    if (count > 1 && c->shape->batch)
+        batch_first(c);
+    vec_clear(&parts->list);
     parts->need = c->need;
     parts->resv = c->resv;
-    return left == 0;
+    return c->shape->dealt ? deal_gpus(c, parts) : deal_tasks(c, parts);
 }

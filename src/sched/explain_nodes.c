@@ -193,7 +193,7 @@ static bool has_room(const struct sched *sched, const struct family *family,
     /* So many of its tasks one of its nodes has at least. */
     uint32_t least = shape->max_nodes == UINT32_MAX || !shape->max_nodes
                          ? 1
-                         : MAX((shape->tasks + shape->max_nodes - 1) / shape->max_nodes, 1);
+                         : MAX((shape->units + shape->max_nodes - 1) / shape->max_nodes, 1);
 
     for (size_t p = 0; p < family->shape->partition_count; p++) {
         const struct need *need = &needs[p];
@@ -201,7 +201,7 @@ static bool has_room(const struct sched *sched, const struct family *family,
             (need->whole_nodes && !room.empty) || host->node->jobs_whole)
             continue;
         room.cpus = at->cpus / need_unit(need, host->node) * need_unit(need, host->node);
-        if (fit_tasks(family->shape, need, host->node, &room) >= least)
+        if (fit_units(family->shape, need, host->node, &room) >= least)
             return true;
     }
     return false;

@@ -201,7 +201,7 @@ static bool is_particular(const struct sched *sched, const struct shape *shape)
            shape->reservation || shape->prefer.plain || has_lone_shares(sched, shape) ||
            shape->resv_warn_s || shape->prefer.group_count || shape->features.group_count ||
            (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
-                                   (shape->max_nodes > 1 && shape->tasks > 1)));
+                                   (shape->max_nodes > 1 && shape->units > 1)));
 }
 
 /*
@@ -294,7 +294,7 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     family->by_socket = shape_by_socket(shape);
     family->particular = is_bound(sched, job);
     family->single = !family->particular && shape->min_nodes <= 1 &&
-                     (shape->max_nodes <= 1 || shape->tasks <= 1);
+                     (shape->max_nodes <= 1 || shape->units <= 1);
     family->end_by_us = INT64_MAX;
     family->lane_count = (uint32_t)shape->partition_count;
     family->lane_at = NEW_ARRAY(uint32_t, family->lane_count);

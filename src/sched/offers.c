@@ -21,9 +21,9 @@ int offers_by_time(const void *a, const void *b)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* What `tasks` tasks take of an empty host of the kind. */
+/* What so many units take of an empty host of the kind. */
 static bool amount_for(const struct family *family, const struct need *need,
-                       const struct kind *kind, const struct ask *ask, uint32_t tasks,
+                       const struct kind *kind, const struct ask *ask, uint32_t units,
                        struct amount *out)
 {
     const struct node *node = kind->sample;
@@ -31,12 +31,12 @@ static bool amount_for(const struct family *family, const struct need *need,
     struct take take;
 
     *out = (struct amount){ 0 };
-    if (!ask->able || ask->most < tasks)
+    if (!ask->able || ask->most < units)
         return false;
     for (size_t i = 0; i < node->gres_count && i < TAKE_GRES; i++)
         gres[i] = gres_most(&node->gres[i]);
     struct room room = { node->cpus, kind->most_mem_mb, gres, true };
-    fit_part(family->shape, need, node, &room, 0, tasks, &take);
+    fit_part(family->shape, need, node, &room, units, &take);
     out->whole = need->whole_nodes || need->mem_all;
     out->cpus = need->share > 1 ? 1 : take.cpus;
     out->mem_mb = out->whole && need->mem_all ? 0 : take.mem_mb;

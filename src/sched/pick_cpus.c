@@ -148,7 +148,7 @@ uint32_t pick_socket_tasks(const struct host *host, const struct shape *shape,
         sum += tasks_of_socket(node, shape, need, &unused, s * wide, (s + 1) * wide);
     scratch_done(&unused, words);
     tasks = MIN(tasks, sum);
-    /* As fit_tasks() has it: what each node must run. */
+    /* As fit_units() has it: what each node must run. */
     return !shape->tasks_given && tasks < MIN(shape->tasks_per_node, shape->tasks) ? 0 : tasks;
 }
 

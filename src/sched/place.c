@@ -6,7 +6,7 @@
  * share; else those with most room first until it is enough. Kinds in their order, and of a kind
  * the host that has least left, so that what is free stays in one piece.
  *
- * (1) A host is taken only after fit_tasks() said yes to its exact room: grids only order and skip.
+ * (1) A host is taken only after fit_units() said yes to its exact room: grids only order and skip.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ void place_room(const struct chooser *c, uint32_t number, struct room_at *at)
     const struct seen_room *seen = seen_of(c, number);
     struct view view = c->view;
 
-    if (seen && seen->turn == view.search->seen_turn && seen->tasks) {
+    if (seen && seen->turn == view.search->seen_turn && seen->units) {
         *at = seen->room;
         return;
     }
@@ -117,8 +117,16 @@ void place_room(const struct chooser *c, uint32_t number, struct room_at *at)
         at->cpus = MIN(at->cpus, partition_room(c, host));
 }
 
+/* Of so many tasks, those that sockets have room for now. */
+static uint32_t on_sockets(const struct chooser *c, const struct host *host, uint32_t tasks)
+{
+    bool now = c->view.start_us <= c->view.now_us && !c->view.without;
+
+    return now ? pick_socket_tasks(host, c->shape, c->need, tasks) : tasks;
+}
+
 /* (1) */
-static uint32_t ask_tasks(struct chooser *c, uint32_t number, struct room_at *at)
+static uint32_t ask_units(struct chooser *c, uint32_t number, struct room_at *at)
 {
     const struct host *host = &c->sched->hosts.items[number];
     const struct view *view = &c->view;
@@ -135,138 +143,69 @@ static uint32_t ask_tasks(struct chooser *c, uint32_t number, struct room_at *at
         return 0;
     place_room(c, number, at);
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
-    uint32_t tasks = fit_tasks(c->shape, c->need, host->node, &room);
-    if (tasks && c->need->lone && view->start_us <= view->now_us)
-        tasks = lone_tasks(c, host, tasks);
-    if (tasks && c->family->by_socket && !sockets_suit(c, host, NULL))
+    uint32_t units = fit_units(c->shape, c->need, host->node, &room);
+    if (units && c->need->lone && view->start_us <= view->now_us)
+        units = lone_tasks(c, host, units);
+    if (units && c->family->by_socket && !sockets_suit(c, host, NULL))
         return 0;
-    if (tasks && view->start_us <= view->now_us && !view->without)
-        tasks = pick_socket_tasks(host, c->shape, c->need, tasks);
-    return tasks && c->need->bound ? bound_tasks(c, host, &room, tasks) : tasks;
+    if (units && !c->shape->dealt)
+        units = on_sockets(c, host, units);
+    return units && c->need->bound ? bound_units(c, host, &room, units) : units;
 }
 
-uint32_t tasks_at(struct chooser *c, uint32_t number, struct room_at *at)
+uint32_t units_at(struct chooser *c, uint32_t number, struct room_at *at)
 {
     struct seen_room *seen = seen_of(c, number);
 
     if (seen && seen->turn == c->view.search->seen_turn) {
         *at = seen->room;
-        return seen->tasks;
+        return seen->units;
     }
     if (!minds_leaf(c) && !search_may(c->view.search, host_effort(&c->sched->hosts.items[number])))
         return 0;
-    uint32_t tasks = ask_tasks(c, number, at);
+    uint32_t units = ask_units(c, number, at);
     if (seen) {
-        seen->tasks = tasks;
-        if (tasks)
+        seen->units = units;
+        if (units)
             seen->room = *at;
         seen->turn = c->view.search->seen_turn;
     }
-    return tasks;
+    return units;
 }
 
 void candidates_clear(struct chooser *c)
 {
     vec_clear(&c->sched->candidates);
-    c->tasks = 0;
+    sums_init(&c->sums, c->shape);
 }
 
-void candidate(struct chooser *c, uint32_t number, uint32_t tasks)
+/* How much it has room for of what the job wants besides. */
+static void also_at(const struct chooser *c, uint32_t number, struct take *out)
 {
-    vec_push(&c->sched->candidates, (struct chosen){ .host = number, .take = { .tasks = tasks } });
-    c->tasks += tasks;
-}
-
-/* ---- walking hosts that may have `tasks` tasks' room ---- */
-
-struct hosts_walk {
-    struct grid_walk grid;
-    uint32_t kind, row, col, tasks;
-    uint64_t mem_mb;
-    enum { WALK_NEXT_KIND, WALK_BOUND, WALK_SPARE } at;
-    bool down;
-};
-
-/* What so many tasks take of a host of the kind; false when none could run them. */
-static bool walk_kind(const struct chooser *c, struct hosts_walk *walk)
-{
-    const struct ask *ask = &c->asks[walk->kind];
-    const struct kind *kind = c->sched->kinds.items[walk->kind];
-
-    if (!ask->able || ask->most < walk->tasks)
-        return false;
-    walk->row = ask->row;
-    walk->col = ask->col;
-    walk->mem_mb = ask->mem_mb;
-    if (walk->tasks == ask->unit_tasks || c->need->whole_nodes || c->need->mem_all)
-        return true;
-    struct room_at has = { .cpus = kind->sample->cpus, .mem_mb = kind->most_mem_mb };
-    struct take take;
-    for (size_t i = 0; i < kind->sample->gres_count && i < TAKE_GRES; i++)
-        has.gres[i] = gres_most(&kind->sample->gres[i]);
-    struct room room = { has.cpus, has.mem_mb, has.gres, true };
-    fit_part(c->shape, c->need, kind->sample, &room, 0, walk->tasks, &take);
-    has.cpus = take.cpus;
-    memcpy(has.gres, take.gres, sizeof(has.gres));
-    uint32_t cell = kind_cell(kind, &has);
-    walk->row = cell / kind->spare.cols;
-    walk->col = cell % kind->spare.cols;
-    walk->mem_mb = take.mem_mb;
-    return true;
-}
-
-static uint32_t walk_next(struct chooser *c, struct hosts_walk *walk)
-{
-    for (;;) {
-        if (walk->at == WALK_NEXT_KIND) {
-            if (walk->kind >= c->sched->kinds.len)
-                return UINT32_MAX;
-            if (!walk_kind(c, walk)) {
-                walk->kind++;
-                continue;
-            }
-            walk->at = c->bound ? WALK_BOUND : WALK_SPARE;
-            const struct kind *kind = c->sched->kinds.items[walk->kind];
-            grid_walk_begin(&walk->grid, c->bound ? &kind->bound : &kind->spare,
-                            c->need->nodes.words, walk->row, walk->col, walk->down);
-        }
-        uint32_t number = grid_walk_next(&walk->grid);
-        if (number == UINT32_MAX && walk->at == WALK_BOUND) {
-            walk->at = WALK_SPARE;
-            grid_walk_begin(&walk->grid, &c->sched->kinds.items[walk->kind]->spare,
-                            c->need->nodes.words, walk->row, walk->col, walk->down);
-            continue;
-        }
-        if (number == UINT32_MAX) {
-            walk->at = WALK_NEXT_KIND;
-            walk->kind++;
-            continue;
-        }
-        const struct host *host = &c->sched->hosts.items[number];
-        if (walk->at == WALK_SPARE && c->bound && host->bound)
-            continue; /* was looked at among the bound */
-        if (host->free.mem_mb >= walk->mem_mb)
-            return number;
-    }
-}
-
-/* As many as are wanted, each for at least `tasks` tasks. */
-static bool collect(struct chooser *c, uint32_t tasks, uint32_t hosts, bool down)
-{
-    struct hosts_walk walk = { .tasks = tasks, .down = down };
-    uint32_t number;
+    const struct host *host = &c->sched->hosts.items[number];
+    uint32_t also[TAKE_GRES];
     struct room_at at;
 
-    candidates_clear(c);
-    while (c->sched->candidates.len < hosts && (number = walk_next(c, &walk)) != UINT32_MAX) {
-        uint32_t able = tasks_at(c, number, &at);
-        if (able >= tasks)
-            candidate(c, number, able);
+    place_room(c, number, &at);
+    struct room room = { at.cpus, at.mem_mb, at.gres, at.empty };
+    fit_also(c->shape, c->need, host->node, &room, also);
+    for (size_t i = 0; i < c->shape->also_count; i++) {
+        bool tasks = c->shape->also[i].gres == TAKE_GRES;
+        out->gres[i] = tasks ? on_sockets(c, host, also[i]) : also[i];
     }
-    return c->sched->candidates.len >= c->shape->min_nodes && c->tasks >= c->shape->tasks;
 }
 
-int chosen_by_tasks(const void *a, const void *b)
+void candidate(struct chooser *c, uint32_t number, uint32_t units)
+{
+    struct chosen one = { .host = number, .take = { .tasks = units } };
+
+    if (c->shape->also_count)
+        also_at(c, number, &one.take);
+    vec_push(&c->sched->candidates, one);
+    sums_add(&c->sums, c->shape, &one);
+}
+
+int chosen_by_units(const void *a, const void *b)
 {
     const struct chosen *x = a, *y = b;
 
@@ -279,59 +218,15 @@ bool enough(struct chooser *c, size_t must)
 {
     const struct shape *shape = c->shape;
     size_t used = 0, most = MIN(c->sched->candidates.len, (size_t)shape->max_nodes);
-    uint64_t tasks = 0;
+    struct sums sums;
 
-    while (used < most && (used < MAX(must, (size_t)shape->wish_nodes) || tasks < shape->tasks))
-        tasks += c->sched->candidates.items[used++].take.tasks;
-    if (used < MAX(must, (size_t)shape->min_nodes) || tasks < shape->tasks)
+    sums_init(&sums, shape);
+    while (used < most && (used < MAX(must, (size_t)shape->wish_nodes) || !sums_do(&sums, shape)))
+        sums_add(&sums, shape, &c->sched->candidates.items[used++]);
+    if (used < MAX(must, (size_t)shape->min_nodes) || !sums_do(&sums, shape))
         return false;
     c->sched->candidates.len = used;
     return true;
-}
-
-/* The roomiest of each kind until it is enough; when there are too many then, the roomiest of all. */
-static bool accumulate(struct chooser *c)
-{
-    struct hosts_walk walk = { .tasks = UINT32_MAX, .down = true };
-    const struct shape *shape = c->shape;
-    uint32_t number;
-    struct room_at at;
-
-    for (size_t k = 0; k < c->sched->kinds.len; k++)
-        walk.tasks = MIN(walk.tasks, c->asks[k].able ? c->asks[k].unit_tasks : UINT32_MAX);
-    candidates_clear(c);
-    while ((c->sched->candidates.len < shape->min_nodes || c->tasks < shape->tasks ||
-            c->sched->candidates.len > shape->max_nodes) &&
-           (number = walk_next(c, &walk)) != UINT32_MAX) {
-        uint32_t able = tasks_at(c, number, &at);
-        if (able >= walk.tasks)
-            candidate(c, number, able);
-    }
-    if (c->sched->candidates.len > shape->max_nodes)
-        qsort(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen),
-              chosen_by_tasks);
-    return enough(c, 0);
-}
-
-static bool choose_by_grid(struct chooser *c)
-{
-    const struct shape *shape = c->shape;
-    bool down = c->down || shape->spread;
-
-    /* As many as are wished for, if they are there. */
-    if (shape->wish_nodes > shape->min_nodes &&
-        collect(c, (shape->tasks + shape->wish_nodes - 1) / shape->wish_nodes, shape->wish_nodes,
-                down))
-        return true;
-    if (shape->min_nodes == 1) {
-        if (collect(c, shape->tasks, 1, down))
-            return true;
-        return shape->max_nodes > 1 && shape->tasks > 1 && accumulate(c);
-    }
-    uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
-    if (collect(c, share, shape->min_nodes, down))
-        return true;
-    return (share > 1 || shape->max_nodes > shape->min_nodes) && accumulate(c);
 }
 
 /* What must be freed at least before it can fit. */
@@ -341,11 +236,11 @@ static uint32_t missing(const struct chooser *c, struct family *family)
     size_t hosts = c->sched->candidates.len;
 
     family->by_tasks = hosts >= shape->min_nodes;
-    if (shape->min_nodes <= 1 && (shape->max_nodes <= 1 || shape->tasks <= 1))
+    if (shape->min_nodes <= 1 && (shape->max_nodes <= 1 || shape->units <= 1))
         return 1;
     if (!family->by_tasks)
         return (uint32_t)(shape->min_nodes - hosts);
-    return c->tasks < shape->tasks ? (uint32_t)(shape->tasks - c->tasks) : 1;
+    return c->sums.units < shape->units ? (uint32_t)(shape->units - c->sums.units) : 1;
 }
 
 /*
@@ -387,7 +282,7 @@ uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t parti
     struct room_at at;
 
     chooser_init(&c, sched, family, partition, job, view);
-    return tasks_at(&c, host, &at);
+    return units_at(&c, host, &at);
 }
 
 static bool place_one(struct chooser *c)
@@ -466,6 +361,24 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
     return false;
 }
 
+/* GPUs are to be of few nodes: the roomiest of these. */
+static bool few_among(struct chooser *c, const uint32_t *hosts, size_t count)
+{
+    struct room_at at;
+
+    for (size_t i = 0; i < count && !search_paused(c->view.search); i++) {
+        uint32_t able = units_at(c, hosts[i], &at);
+        if (able)
+            candidate(c, hosts[i], able);
+    }
+    c->sched->looked += c->looked;
+    if (search_paused(c->view.search) || !sums_do(&c->sums, c->shape))
+        return false;
+    qsort(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen),
+          chosen_by_units);
+    return enough(c, 0);
+}
+
 bool place_among(struct sched *sched, struct family *family, size_t partition,
                  const struct job *job, const struct view *view, const uint32_t *hosts,
                  size_t count, struct parts *parts)
@@ -478,17 +391,21 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
     if (family->particular)
         return place_in(&c) && deal(&c, parts);
     candidates_clear(&c);
+    if (shape->dealt && shape->max_nodes > 1)
+        return few_among(&c, hosts, count) && deal(&c, parts);
     /* First one host for all of it, if that is allowed. */
     for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count &&
                        !search_paused(view->search);
          i++) {
-        if (tasks_at(&c, hosts[i], &at) >= shape->tasks)
-            candidate(&c, hosts[i], shape->tasks);
+        if (units_at(&c, hosts[i], &at) >= shape->units)
+            candidate(&c, hosts[i], shape->units);
+        if (sched->candidates.len && !sums_do(&c.sums, shape))
+            candidates_clear(&c);
     }
-    for (size_t i = 0; c.tasks < shape->tasks || sched->candidates.len < shape->min_nodes; i++) {
+    for (size_t i = 0; !sums_do(&c.sums, shape) || sched->candidates.len < shape->min_nodes; i++) {
         if (i == count || sched->candidates.len == shape->max_nodes || search_paused(view->search))
             return false;
-        uint32_t able = tasks_at(&c, hosts[i], &at);
+        uint32_t able = units_at(&c, hosts[i], &at);
         if (able)
             candidate(&c, hosts[i], able);
     }

@@ -213,6 +213,9 @@ static bool stage_is_due(const struct question *q, const struct need *need, bool
 {
     const struct shape *shape = q->family->shape;
 
+    /* More GPUs of one host and fewer of another are as good as so many of each. */
+    if (shape->dealt && shape->max_nodes > 1)
+        return q->at->stage == STAGE_UNEVEN;
     if (q->at->stage == STAGE_ALL) /* the first ones alone would not do */
         return few && (shape->min_nodes > 1 || shape->licence_count);
     if (q->at->stage == STAGE_FEW)
@@ -227,7 +230,7 @@ static int64_t start_in(const struct question *q, struct parts *parts)
 {
     const struct shape *shape = q->family->shape;
     const struct need *need = &shape_needs(q->sched->state, q->family->shape)[q->partition];
-    uint32_t share = (shape->tasks + shape->min_nodes - 1) / shape->min_nodes;
+    uint32_t share = (shape->units + shape->min_nodes - 1) / shape->min_nodes;
     bool few = !q->family->particular && shape->min_nodes < need->node_count;
 
     for (; q->at->stage < STAGE_OVER; stage_next(q)) {

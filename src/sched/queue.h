@@ -109,8 +109,8 @@ struct class
 struct ask {
     bool able;
     uint32_t most;       /* tasks that an empty host of the kind could run */
-    uint32_t unit_tasks; /* a host that cannot run these is of no use */
-    uint32_t row, col;   /* for unit_tasks */
+    uint32_t least_units; /* a host that cannot have these is of no use */
+    uint32_t row, col;   /* for least_units */
     uint64_t mem_mb;
     uint32_t cpus;
 };

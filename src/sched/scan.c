@@ -49,7 +49,9 @@ static void sort_by_fit(struct chooser *c)
         uint32_t cell = kind_cell(host->kind, &host->free);
         if (c->down || c->shape->spread)
             cell = ~cell;
-        fits[i].first = (uint64_t)host->kind->number << 32 | (uint32_t)~list[i].take.tasks;
+        /* GPUs of the whole job are to be of few hosts, whatever kind these are. */
+        uint32_t kind = c->shape->dealt ? host->kind->weight : host->kind->number;
+        fits[i].first = (uint64_t)kind << 32 | (uint32_t)~list[i].take.tasks;
         fits[i].then = (uint64_t)cell << 32 | list[i].host;
         fits[i].at = i;
     }
@@ -73,7 +75,7 @@ static bool scan(struct chooser *c, const struct rule *rule)
         bool suits = (!rule->within || bitset_has(rule->within, number)) &&
                      (!rule->each.words || bitset_has(&rule->each, number)) &&
                      (!rule->alike.words || bitset_has(&rule->alike, number));
-        uint32_t able = suits ? tasks_at(c, (uint32_t)number, &at) : 0;
+        uint32_t able = suits ? units_at(c, (uint32_t)number, &at) : 0;
         if (able)
             candidate(c, (uint32_t)number, able);
         else if (listed || search_paused(c->view.search))
@@ -98,15 +100,27 @@ static bool has_counts(const struct chooser *c, const struct rule *rule, const s
 /* Neighbours: a run of candidates. */
 struct run_of {
     size_t first;
-    int64_t len, must, tasks;
+    int64_t len, must;
+    struct sums sums;
 };
 
-static void run_grow(struct run_of *run, const struct chosen *one, const struct bitset *must,
-                     int64_t by)
+static void run_grow(struct run_of *run, const struct shape *shape, const struct chosen *one,
+                     const struct bitset *must)
 {
-    run->len += by;
-    run->must += must->words && bitset_has(must, one->host) ? by : 0;
-    run->tasks += by * (int64_t)one->take.tasks;
+    run->len++;
+    run->must += must->words && bitset_has(must, one->host);
+    sums_add(&run->sums, shape, one);
+}
+
+/* By its first. */
+static void run_shrink(struct run_of *run, const struct shape *shape, const struct chosen *list,
+                       const struct bitset *must)
+{
+    const struct chosen *one = &list[run->first++];
+
+    run->len--;
+    run->must -= must->words && bitset_has(must, one->host);
+    sums_del(&run->sums, shape, one);
 }
 
 /*
@@ -125,17 +139,17 @@ static bool enough_contiguous(struct chooser *c, const struct rule *rule)
     for (size_t i = 0; i < count; i++) {
         if (run.len && list[i].host != list[i - 1].host + 1)
             run = (struct run_of){ .first = i };
-        run_grow(&run, &list[i], &rule->must, 1);
-        while (run.len >= shape->min_nodes && run.tasks >= shape->tasks && run.must == named &&
+        run_grow(&run, shape, &list[i], &rule->must);
+        while (run.len >= shape->min_nodes && sums_do(&run.sums, shape) && run.must == named &&
                has_counts(c, rule, list + run.first, (size_t)run.len)) {
             if (run.len <= shape->max_nodes && run.len < best_len) {
                 best = run.first;
                 best_len = run.len;
             }
-            run_grow(&run, &list[run.first++], &rule->must, -1);
+            run_shrink(&run, shape, list, &rule->must);
         }
         while (run.len && run.len >= MIN(best_len, (int64_t)shape->max_nodes + 1))
-            run_grow(&run, &list[run.first++], &rule->must, -1);
+            run_shrink(&run, shape, list, &rule->must);
     }
     if (best_len == INT64_MAX)
         return false;
@@ -201,14 +215,15 @@ static bool roomiest_first(struct chooser *c, size_t first)
 {
     struct chosen *list = c->sched->candidates.items;
     size_t count = c->sched->candidates.len, most = MIN(count, (size_t)c->shape->max_nodes);
-    uint64_t tasks = 0;
+    struct sums sums;
 
-    if (most <= first || most == count || c->shape->tasks <= most)
+    if (most <= first || most == count || c->shape->units <= most)
         return false;
-    qsort(list + first, count - first, sizeof(*list), chosen_by_tasks);
+    qsort(list + first, count - first, sizeof(*list), chosen_by_units);
+    sums_init(&sums, c->shape);
     for (size_t i = 0; i < most; i++)
-        tasks += list[i].take.tasks;
-    return tasks >= c->shape->tasks;
+        sums_add(&sums, c->shape, &list[i]);
+    return sums_do(&sums, c->shape);
 }
 
 static bool try_rule(struct chooser *c, const struct rule *rule)

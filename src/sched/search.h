@@ -31,7 +31,7 @@ struct said {
 /* What there is at the start that is tried, and for how many tasks. */
 struct seen_room {
     struct room_at room;
-    uint32_t tasks, turn;
+    uint32_t units, turn;
 };
 
 /* ---- moments: the first good one, as if all behind it were good too ---- */

@@ -31,7 +31,7 @@ static void bounds(const struct chooser *c, uint32_t *least, uint32_t *most)
 bool sizes_bind(const struct shape *shape, const struct need *need)
 {
     const PartitionSpec *part = need->partition ? need->partition->spec : NULL;
-    bool wide = shape->tasks > 1 || shape->wish_nodes > 1;
+    bool wide = shape->units > 1 || shape->wish_nodes > 1;
 
     return shape->size_count || (part && part->min_nodes > shape->min_nodes) ||
            (part && part->has_max_nodes && wide && part->max_nodes < shape->max_nodes &&

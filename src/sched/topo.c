@@ -179,10 +179,10 @@ struct near {
     uint32_t *first;     /* where each leaf begins there; one more at the end */
     bool *used_leaf;     /* has one that must be used */
     uint32_t *hosts;     /* by leaf: how many may be taken */
-    uint64_t *tasks;
+    uint64_t *units;
     uint32_t nodes_left; /* to be found still */
-    uint64_t tasks_left;
-    size_t used; /* hosts taken */
+    struct sums have;    /* those that are taken */
+    size_t used;         /* hosts taken */
     uint32_t leaves;
 };
 
@@ -197,10 +197,15 @@ static void take_one(struct near *near, size_t i)
 
     near->taken[i] = true;
     near->hosts[leaf]--;
-    near->tasks[leaf] -= near->list[i].take.tasks;
+    near->units[leaf] -= near->list[i].take.tasks;
     near->used++;
     near->nodes_left -= near->nodes_left > 0;
-    near->tasks_left -= MIN(near->tasks_left, near->list[i].take.tasks);
+    sums_add(&near->have, near->c->shape, &near->list[i]);
+}
+
+static bool lacks(const struct near *near)
+{
+    return near->nodes_left || !sums_do(&near->have, near->c->shape);
 }
 
 /* A leaf gives whole segments. */
@@ -221,13 +226,13 @@ static uint64_t word_of(const struct bitset *set, size_t word)
 static void count_leaves(struct near *near, const struct topo_switch *within)
 {
     memset(near->hosts, 0, near->c->sched->topo.leaves * sizeof(*near->hosts));
-    memset(near->tasks, 0, near->c->sched->topo.leaves * sizeof(*near->tasks));
+    memset(near->units, 0, near->c->sched->topo.leaves * sizeof(*near->units));
     for (size_t word = 0; word * 64 < near->among.bits; word++) {
         uint64_t bits = word_of(&near->among, word) & word_of(&within->hosts, word);
         for (; bits; bits &= bits - 1) {
             uint32_t i = near->by_host[word * 64 + (size_t)__builtin_ctzll(bits)];
             near->hosts[leaf_of(near, i)]++;
-            near->tasks[leaf_of(near, i)] += near->list[i].take.tasks;
+            near->units[leaf_of(near, i)] += near->list[i].take.tasks;
         }
     }
 }
@@ -235,12 +240,12 @@ static void count_leaves(struct near *near, const struct topo_switch *within)
 /* The smallest leaf that is enough alone, or else the one that has most. */
 static uint32_t best_leaf(const struct near *near)
 {
-    uint32_t best = UINT32_MAX;
+    uint32_t best = UINT32_MAX, units = near->c->shape->units;
     bool best_does = false;
 
     for (uint32_t leaf = 0; leaf < near->c->sched->topo.leaves; leaf++) {
         uint32_t hosts = in_segments(near, near->hosts[leaf]);
-        bool does = hosts >= near->nodes_left && near->tasks[leaf] >= near->tasks_left;
+        bool does = hosts >= near->nodes_left && near->have.units + near->units[leaf] >= units;
         if (!hosts || (best_does && !does))
             continue;
         if (best == UINT32_MAX || (does && !best_does) ||
@@ -260,7 +265,7 @@ static void take_leaf(struct near *near, uint32_t leaf, const struct topo_switch
     for (uint32_t k = near->first[leaf];
          k < near->first[leaf + 1] && taken < room && near->used < most; k++) {
         uint32_t i = near->by_leaf[k];
-        bool more = near->nodes_left || near->tasks_left || (segment && taken % segment);
+        bool more = lacks(near) || (segment && taken % segment);
         if (!more)
             break;
         if (near->taken[i] || !bitset_has(&within->hosts, near->list[i].host))
@@ -285,7 +290,7 @@ static bool take_must(struct near *near, size_t must, const struct topo_switch *
         near->used_leaf[leaf_of(near, i)] = true;
         take_one(near, i);
     }
-    for (size_t i = 0; i < must && (near->nodes_left || near->tasks_left); i++) {
+    for (size_t i = 0; i < must && lacks(near); i++) {
         uint32_t before = near->leaves;
         take_leaf(near, leaf_of(near, i), within);
         near->leaves = before;
@@ -301,18 +306,18 @@ static bool take_within(struct near *near, size_t must, const struct topo_switch
     memset(near->taken, 0, near->count * sizeof(*near->taken));
     memset(near->used_leaf, 0, near->c->sched->topo.leaves * sizeof(*near->used_leaf));
     near->nodes_left = nodes;
-    near->tasks_left = shape->tasks;
+    sums_init(&near->have, shape);
     near->used = near->leaves = 0;
     count_leaves(near, within);
     if (!take_must(near, must, within))
         return false;
-    while ((near->nodes_left || near->tasks_left) && near->used < shape->max_nodes) {
+    while (lacks(near) && near->used < shape->max_nodes) {
         uint32_t leaf = best_leaf(near);
         if (leaf == UINT32_MAX)
             break;
         take_leaf(near, leaf, within);
     }
-    return !near->nodes_left && !near->tasks_left;
+    return !lacks(near);
 }
 
 int64_t topo_waits_until(const struct sched *sched, const struct job *job)
@@ -384,7 +389,7 @@ static void near_init(struct near *near, struct chooser *c)
     near->taken = NEW_ARRAY(bool, near->count + 1);
     near->hosts = NEW_ARRAY(uint32_t, topo->leaves + 1);
     near->used_leaf = NEW_ARRAY(bool, topo->leaves + 1);
-    near->tasks = NEW_ARRAY(uint64_t, topo->leaves + 1);
+    near->units = NEW_ARRAY(uint64_t, topo->leaves + 1);
     near->by_host = NEW_ARRAY(uint32_t, hosts + 1);
     near->by_leaf = NEW_ARRAY(uint32_t, near->count + 1);
     near->first = NEW_ARRAY(uint32_t, topo->leaves + 2);
@@ -412,7 +417,7 @@ static void near_done(struct near *near)
     free(near->taken);
     free(near->hosts);
     free(near->used_leaf);
-    free(near->tasks);
+    free(near->units);
     free(near->by_host);
     free(near->by_leaf);
     free(near->first);
@@ -427,7 +432,10 @@ bool choose_near(struct chooser *c, size_t must)
     /* One host is near itself. */
     if (shape->min_nodes == 1 && shape->wish_nodes == 1 && must <= 1) {
         for (size_t i = 0; i < (must ? must : near.count); i++) {
-            if (c->sched->candidates.items[i].take.tasks >= shape->tasks) {
+            struct sums alone;
+            sums_init(&alone, shape);
+            sums_add(&alone, shape, &c->sched->candidates.items[i]);
+            if (sums_do(&alone, shape)) {
                 c->sched->candidates.items[0] = c->sched->candidates.items[i];
                 c->sched->candidates.len = 1;
                 return true;

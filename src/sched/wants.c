@@ -32,17 +32,17 @@ static void ask_most(const struct shape *shape, const struct need *need, const s
     room_of_kind(kind, &has);
     struct room room = { has.cpus, has.mem_mb, has.gres, true };
 
-    ask->most = fit_tasks(shape, need, kind->sample, &room);
+    ask->most = fit_units(shape, need, kind->sample, &room);
     ask->able = ask->most > 0;
 }
 
-/* With at most max_nodes hosts, one that runs fewer tasks than this helps nobody. */
-static uint32_t least_tasks(const struct shape *shape, uint32_t most)
+/* With at most max_nodes hosts, one that has room for fewer units than this helps nobody. */
+static uint32_t least_units(const struct shape *shape, uint32_t most)
 {
     if (shape->max_nodes == UINT32_MAX)
         return 1;
     uint64_t others = (uint64_t)(shape->max_nodes - 1) * most;
-    return others >= shape->tasks ? 1 : (uint32_t)(shape->tasks - others);
+    return others >= shape->units ? 1 : (uint32_t)(shape->units - others);
 }
 
 static void ask_amounts(const struct shape *shape, const struct need *need, const struct kind *kind,
@@ -57,7 +57,9 @@ static void ask_amounts(const struct shape *shape, const struct need *need, cons
         ask->cpus = has.cpus;
         ask->mem_mb = 0;
     } else {
-        fit_part(shape, need, kind->sample, &room, 0, ask->unit_tasks, &take);
+        struct portion portion;
+        portion_of(shape, ask->least_units, true, &portion);
+        fit_portion(shape, need, kind->sample, &room, &portion, &take);
         ask->cpus = take.cpus;
         ask->mem_mb = take.mem_mb;
         memcpy(has.gres, take.gres, sizeof(has.gres));
@@ -111,8 +113,8 @@ static void work_out(struct sched *sched, struct family *family)
             most = MAX(most, asks[k].most);
         }
         for (size_t k = 0; k < family->kinds; k++) {
-            asks[k].unit_tasks = least_tasks(shape, most);
-            asks[k].able = asks[k].able && asks[k].most >= asks[k].unit_tasks;
+            asks[k].least_units = least_units(shape, most);
+            asks[k].able = asks[k].able && asks[k].most >= asks[k].least_units;
             if (asks[k].able)
                 ask_amounts(shape, &needs[p], sched->kinds.items[k], &asks[k]);
         }

@@ -49,9 +49,10 @@ static uint32_t asked_cpus(struct ctl *ctl, const JobSpec *const *specs, size_t 
         struct err ignored = { 0 };
         struct shape *shape =
             shape_parse(ctl->state, specs[i], &ignored); /* admitted: can be read */
-        cpus += shape ? shape_cpus(shape) : 0;
         if (shape)
-            shape_free(shape);
+            shape_needs(ctl->state, shape); /* how many nodes it takes */
+        cpus += shape ? shape_cpus(shape) : 0;
+        shape_free(shape);
     }
     return (uint32_t)MIN(cpus, UINT32_MAX);
 }

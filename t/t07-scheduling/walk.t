@@ -50,12 +50,12 @@ like 'how many are free' "$text" 'needs 2 CPUs on 1 node; of 1 node that could r
 like 'which node is partly reserved' "$text" '1 partly reserved for others \(n1: part\)'
 like 'for whom, how much and how long' "$text" 'reservation part keeps 3 CPUs of n1 for (59:|1:00:00)'
 like 'when it starts' "$text" 'expected start: 20[0-9T:-]+ \(in (59:|1:00:00)'
-b=$(sub -w n2 --gpus=2 -t 5)
+b=$(sub -N1 -w n2 --gpus=2 -t 5)
 ok 'GPUs are kept for others' wait_for 20 eval '[[ $(squeue -h -j '"$b"' -o %r) = @(Resources|Priority) ]]'
 like 'how many, and by whom' "$(spur explain "$b")" 'and 1 of 4 gpu free.*
 .*partly reserved for others \(n2: gpus\).*
 .*reservation gpus keeps 3 gpu of n2 for'
-c=$(sub -w n2 --gpus=1 -t 5)
+c=$(sub -N1 -w n2 --gpus=1 -t 5)
 ok 'what is left is given' wait_for 20 job_is "$c" RUNNING
 scontrol create reservation=whole starttime=now duration=60 users=daemon nodes=n1 flags=ignore_jobs,overlap >/dev/null
 d=$(sub -w n1 -t 5)

@@ -92,7 +92,7 @@ like "mixed: sockets are worked out" "$(given "$two")" 'GRES=gpu:a100:2\(IDX:[0-
 drop "$two"
 refused "no socket has so many" 'so many devices on each of so many sockets' \
     sbatch --gpus-per-socket=5 --sockets-per-node=1 --wrap true
-refused "more than all nodes have" '99 gpu are needed, and no number of its nodes has as many of them on each as that takes; one has 8 at most' \
+refused "more than all nodes have" '99 gpu are needed, and its nodes have 30 together' \
     sbatch --gpus=99 --wrap true
 refused "sockets must be known" '--gpus-per-socket needs --sockets-per-node' \
     sbatch --gpus-per-socket=3 --wrap true

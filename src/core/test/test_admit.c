@@ -714,23 +714,27 @@ static void what_fits_is_what_is_taken(void **unused)
     uint64_t free_gpus[TAKE_GRES] = { 2 };
     struct room room = { .cpus = 4, .mem_mb = 4000, .gres = free_gpus, .empty = true };
     struct take take;
+    uint32_t tasks;
 
-    assert_int_equal(fit_tasks(shape, need, node, &room), 3);
-    fit_part(shape, need, node, &room, 0, 3, &take);
+    assert_int_equal(fit_units(shape, need, node, &room), 2);
+    fit_also(shape, need, node, &room, &tasks);
+    assert_int_equal(tasks, 3);
+    fit_part(shape, need, node, &room, 2, &take);
     assert_int_equal(take.cpus, 4); /* whole cores */
     assert_int_equal(take.mem_mb, 400);
     assert_int_equal(take.gres[0], 2);
-    /* Two tasks here and one elsewhere: together they have what the job asked for. */
-    fit_part(shape, need, node, &room, 0, 2, &take);
-    uint64_t first = take.gres[0];
-    fit_part(shape, need, node, &room, 2, 1, &take);
-    assert_int_equal(first + take.gres[0], 2);
+    /* One here and one elsewhere: tasks may be where they like. */
+    fit_part(shape, need, node, &room, 1, &take);
+    assert_int_equal(take.gres[0], 1);
+    assert_int_equal(take.tasks, 1);
     room.cpus = 2;
-    assert_int_equal(fit_tasks(shape, need, node, &room), 2);
+    assert_int_equal(fit_units(shape, need, node, &room), 2);
+    fit_also(shape, need, node, &room, &tasks);
+    assert_int_equal(tasks, 2);
     free_gpus[0] = 1;
-    assert_int_equal(fit_tasks(shape, need, node, &room), 1);
+    assert_int_equal(fit_units(shape, need, node, &room), 1);
     room.mem_mb = 199;
-    assert_int_equal(fit_tasks(shape, need, node, &room), 0);
+    assert_int_equal(fit_units(shape, need, node, &room), 0);
     shape_free(shape);
     fix_free(fix);
 }

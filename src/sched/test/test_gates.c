@@ -125,7 +125,7 @@ static bool fits(const struct rig *rig, const struct job *job)
         uint64_t gres[TAKE_GRES] = { node->gres[0].total - node->gres[0].used };
         struct room room = { node->cpus - node->cpus_used, node->mem_mb - node->mem_used_mb, gres,
                              node->jobs.len == 0 };
-        if (node_is_usable(node) && fit_tasks(job->shape, need, node, &room) >= job->shape->tasks)
+        if (node_is_usable(node) && fit_units(job->shape, need, node, &room) >= job->shape->units)
             return true;
     }
     return false;

@@ -45,6 +45,12 @@ static const char *const shapes[] = {
     "gres=gpu:2 c=4",
     "gres=gpu:h100:4",
     "gpus=gpu:6 n=6",
+    "gpus=gpu:9 n=20",
+    "gpus=gpu:13",
+    "gpus=gpu:35 cpg=2",
+    "gpus=gpu:7 N=2-3",
+    "gpus=gpu:mi300x:5 gpus=gpu:mi250x:2",
+    "gpus=gpu:5 tpg=3",
     "N=2 gres=gpu:8",
     "gpt=gpu:1 n=3",
     "mem=3000",
@@ -145,7 +151,7 @@ static uint32_t tasks_on(const struct rig *rig, const struct job *job, const str
             !str_eq(job->shape->mcs_label, other->shape->mcs_label))
             return 0;
     }
-    return fit_tasks(job->shape, need, node, &room);
+    return fit_units(job->shape, need, node, &room);
 }
 
 static int most_first(const void *a, const void *b)
@@ -191,7 +197,7 @@ static bool could_start(const struct rig *rig, const struct job *job)
             sum += (uint64_t)tasks[n];
             hosts++;
         }
-        if (hosts >= shape->min_nodes && sum >= shape->tasks)
+        if (hosts >= shape->min_nodes && sum >= shape->units)
             return true;
     }
     return false;

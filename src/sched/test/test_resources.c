@@ -529,6 +529,9 @@ static void nodes_that_are_never_together_are_refused(void **state)
         { APART("tree", "switches"), "N=2 w=n4,n5", true },
         { APART("tree", "switches"), "N=2 w=n6,n7", false },
         { APART("tree", "switches"), "w=n7", true },
+        { APART("tree", "switches"), "n=24", true }, /* of three nodes */
+        { APART("tree", "switches"), "n=25", false },
+        { APART("tree", "switches"), "n=25 spread", true },
         { APART("block", "blocks"), "N=5", true },
         { APART("block", "blocks"), "N=6", false },
         { APART("block", "blocks"), "N=4 segment=2", true },
