@@ -211,6 +211,8 @@ struct charge {
 /* What a waiting job asks for in one of its partitions, at least. */
 void charge_asked(const struct state *state, const struct job *job, size_t partition,
                   struct charge *out);
+/* What a running job has. */
+void charge_given(const struct state *state, const struct job *job, struct charge *out);
 /* What is said here of one node of an allocation is added. */
 void charge_add(const struct state *state, struct charge *charge, const char *gres,
                 const char *type, uint64_t count);
@@ -221,8 +223,8 @@ void charge_close(const struct state *state, struct charge *charge, const struct
                   const struct partition *partition);
 
 /*
- * What the planner has decided and core has not applied, by the number of the holder. Empty at
- * first; free with tallies_done(), also when a configuration gave the holders other numbers.
+ * What the planner has decided and core has not applied, by the number of the holder; less than nothing
+ * for what is taken to have ended. Empty at first; free with tallies_done(), also when a configuration gave the holders other numbers.
  */
 struct planned {
     uint32_t jobs;

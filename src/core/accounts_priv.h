@@ -259,7 +259,6 @@ int admit_account(const struct state *state, const JobOwner *owner, JobSpec *spe
 int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec *spec,
                  struct shape *shape, int64_t *time_limit_s, uint64_t count, const struct job *self,
                  struct err *err);
-void charge_given(const struct state *state, const struct job *job, struct charge *out);
 /* It begins, or gives up a node: what it is billed by the weights of now; between counting it out and in. */
 void charge_bill(const struct state *state, const struct job *job);
 uint64_t holder_run_secs(const struct state *state, const struct holder *holder, size_t tres);

@@ -61,6 +61,13 @@ uint64_t core_digest(const struct state *state);
 unsigned core_job_reason(const struct state *state, const struct job *job);
 /* What is left of its dependency: which jobs, in which state, what they have to do. */
 void core_dependency_words(const struct state *state, const struct job *job, struct str *out);
+/*
+ * When nothing of it is left, at the latest, if each job that it waits for starts, or ends, when `when` says; INT64_MAX:
+ * that is not foreseen. A job may be given that has started or ended.
+ */
+typedef int64_t core_when_fn(void *ctx, const struct job *job, bool end);
+int64_t core_dependency_us(const struct state *state, const struct job *job, core_when_fn *when,
+                           void *ctx);
 
 /*
  * Writes the state as a stream of length-prefixed SnapshotRecords (4 bytes little-endian, then the

@@ -76,7 +76,7 @@ static bool check_jobs(struct look *look, const struct owner_of *of, enum bound 
     if (most == NO_LIMIT || look->done[bound])
         return false;
     uint64_t used =
-        holder && !look->alone ? holder->jobs + (uint64_t)planned_of(look, holder)->jobs : 0;
+        holder && !look->alone ? (uint32_t)(holder->jobs + planned_of(look, holder)->jobs) : 0;
     if (used + 1 <= most)
         return false;
     hit(look, of, why_bound(of->qos, bound), why_bound_name(of->qos, bound), NULL,
@@ -110,6 +110,14 @@ struct amounts {
     const struct holder *holder; /* whose counters; NULL: the job alone */
     uint64_t used, asks;
 };
+
+/* What those that run will use yet, and those that are planned. */
+static uint64_t coming_secs(const struct look *look, const struct holder *holder, size_t k)
+{
+    uint64_t secs = holder_run_secs(look->state, holder, k) + planned_of(look, holder)->secs[k];
+
+    return (int64_t)secs < 0 ? 0 : secs; /* of what is taken to have ended, see accounts.h */
+}
 
 static void amounts_of(const struct look *look, const struct owner_of *of, enum tres_bound bound,
                        size_t k, struct amounts *out)
@@ -153,7 +161,7 @@ static void amounts_of(const struct look *look, const struct owner_of *of, enum 
         return;
     const struct planned *planned = planned_of(look, holder);
     if (run_mins)
-        out->used = (holder_run_secs(state, holder, k) + planned->secs[k]) / 60;
+        out->used = coming_secs(look, holder, k) / 60;
     else if (bound == GRP_TRES_MINS)
         out->used = holder_usage(state, holder, k) / 60;
     else
@@ -167,9 +175,7 @@ static bool over_minutes(const struct look *look, size_t k, uint64_t most, struc
         return false;
     if (!(look->state->accounts->enforce & ENFORCE_SAFE))
         return amounts->used >= most;
-    uint64_t coming = holder_run_secs(look->state, amounts->holder, k) +
-                      planned_of(look, amounts->holder)->secs[k];
-    amounts->used += coming / 60;
+    amounts->used += coming_secs(look, amounts->holder, k) / 60;
     return amounts->used + amounts->asks > most;
 }
 

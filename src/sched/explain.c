@@ -242,25 +242,29 @@ static bool never_beside(const struct sched *sched, const struct job *first)
     return never;
 }
 
-/* One that is only asked about: it is nowhere yet. */
-static void explain_asked(struct sched *sched, struct family *family, const struct job *job,
-                          int64_t now_us, struct arena *arena, struct explanation *out)
+void explain_from(struct sched *sched, const struct job *job, int64_t from_us, int64_t now_us,
+                  struct arena *arena, struct explanation *out)
 {
-    struct view view = { .now_us = now_us, .forecast = true };
+    const struct job *first = het_first(sched, job);
+    struct view view = { .now_us = now_us, .start_us = from_us, .forecast = true };
     struct booked *of;
-    int64_t start = start_of(sched, family, job, &view, &of, NULL);
 
+    if (out->never || from_us == INT64_MAX)
+        return;
+    struct family *family = family_for(sched, first);
+    int64_t start = start_of(sched, family, first, &view, &of, NULL);
     if (start != INT64_MAX) {
         out->planned_start_us = start;
         out->planned_nodes = explain_node_list(sched, &of[offset_of(job)].parts, arena);
     }
-    booked_free(sched, of, het_count(job));
+    booked_free(sched, of, het_count(first));
+    family_free(family);
 }
 
 /* *late_id: the component that the others wait for; *later: the start is not known yet. */
-static void explain_start(struct sched *sched, struct family *family, const struct job *job,
-                          int64_t now_us, struct arena *arena, struct explanation *out,
-                          uint32_t *late_id, bool *later)
+static void explain_start(struct sched *sched, const struct job *job, int64_t now_us,
+                          struct arena *arena, struct explanation *out, uint32_t *late_id,
+                          bool *later)
 {
     const struct job *first = het_first(sched, job);
     const struct booking *booking = first->id ? booking_of(sched, first->id) : NULL;
@@ -274,7 +278,7 @@ static void explain_start(struct sched *sched, struct family *family, const stru
         str_done(&names);
     } else if (!first->id) {
         if (!out->never)
-            explain_asked(sched, family, first, now_us, arena, out);
+            explain_from(sched, first, now_us, now_us, arena, out);
     } else if (!out->never && (forecast = answer_for(sched, first, now_us))) {
         bool never = forecast->start_us == INT64_MAX;
         out->planned_start_us = never ? 0 : MAX(forecast->start_us, now_us);
@@ -347,7 +351,7 @@ void explain_waiting(struct sched *sched, const struct job *job, int64_t now_us,
     out->unusable = family->missing != NULL;
     out->jobs_ahead = explain_ahead(sched, family, job, &text);
     explain_add(out, arena, &text);
-    explain_start(sched, family, job, now_us, arena, out, &late_id, &later);
+    explain_start(sched, job, now_us, arena, out, &late_id, &later);
     explain_nodes(sched, family, job, &text);
     explain_add(out, arena, &text);
     explain_kept(sched, family, now_us, &text);
@@ -431,7 +435,7 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
         return;
     }
     explain_waiting(sched, job, now_us, arena, out);
-    if (explain_limit(sched, job, arena, out))
+    if (explain_limit(sched, job, now_us, arena, out))
         return;
     if (reason == REASON_ARRAY_TASK_LIMIT)
         explain_throttle(sched, job, now_us, arena, out);

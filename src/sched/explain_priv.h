@@ -35,6 +35,18 @@ const char *explain_node_list(const struct sched *sched, const struct parts *par
 bool explain_never_together(const struct sched *sched, const struct job *const *jobs,
                             uint32_t count);
 
+/* When and where it starts if nothing but room is missing from then on; INT64_MAX: that is not foreseen. */
+void explain_from(struct sched *sched, const struct job *job, int64_t from_us, int64_t now_us,
+                  struct arena *arena, struct explanation *out);
+
+/* ---- foresee.c: from when on nothing but room is missing ---- */
+
+/* There is room within its limits; INT64_MAX: that is not foreseen. `out`: because of whom. */
+int64_t foresee_limit(struct sched *sched, const struct job *job, const struct limit_hit *hit,
+                      int64_t now_us, struct str *out);
+/* What it depends on is there at the latest, and its time has come; INT64_MAX: that is not foreseen. */
+int64_t foresee_eligible(struct sched *sched, const struct job *job);
+
 /* ---- explain_jobs.c: which other jobs ---- */
 
 /* How many go before it in its partitions. `out`: the first of them in words. */
@@ -58,7 +70,7 @@ void explain_gone(const struct job *job, struct arena *arena, struct explanation
 /* How far the job's array is; nothing when it is of none. */
 void explain_array(const struct job *job, struct str *out);
 /* A limit is in the way: which, how much, whose. False: none is. */
-bool explain_limit(const struct sched *sched, const struct job *job, struct arena *arena,
+bool explain_limit(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
                    struct explanation *out);
 /* Its age does not count: which limit. */
 void explain_age(const struct sched *sched, const struct job *job, struct str *out);
@@ -66,10 +78,10 @@ void explain_age(const struct sched *sched, const struct job *job, struct str *o
 void explain_partitions(const struct sched *sched, const struct job *job, struct arena *arena,
                         struct explanation *out);
 /* Holds, dependencies, begin times. */
-void explain_not_eligible(const struct sched *sched, const struct job *job, unsigned reason,
+void explain_not_eligible(struct sched *sched, const struct job *job, unsigned reason,
                           int64_t now_us, struct arena *arena, struct explanation *out);
 /* As many tasks of its array run as may. */
-void explain_throttle(const struct sched *sched, const struct job *job, int64_t now_us,
+void explain_throttle(struct sched *sched, const struct job *job, int64_t now_us,
                       struct arena *arena, struct explanation *out);
 /* Its reservation has not begun, or is not there any more. */
 void explain_reservation(const struct sched *sched, const struct job *job, int64_t now_us,

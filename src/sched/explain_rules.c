@@ -40,21 +40,26 @@ static void no_start(struct explanation *out)
 }
 
 /* A limit is in the way: which, how much, whose. */
-bool explain_limit(const struct sched *sched, const struct job *job, struct arena *arena,
+bool explain_limit(struct sched *sched, const struct job *job, int64_t now_us, struct arena *arena,
                    struct explanation *out)
 {
     struct limit_hit hit;
     struct str text = { 0 };
+    int64_t from_us = INT64_MAX;
 
     if (limits_allow_any(sched->state, job, NULL, &hit))
         return false;
     limit_hit_text(&hit, &text);
     out->sentence = arena_printf(arena, "%s: %s", reason_word(hit.reason), str_text(&text));
-    out->never = !hit.holder && hit.limit;
+    out->never = out->never || (!hit.holder && hit.limit);
     no_start(out);
     str_clear(&text);
     explain_holders(sched, &hit, &text);
     explain_add(out, arena, &text);
+    if (!out->never)
+        from_us = foresee_limit(sched, job, &hit, now_us, &text);
+    explain_add(out, arena, &text);
+    explain_from(sched, job, from_us, now_us, arena, out);
     str_done(&text);
     return true;
 }
@@ -157,7 +162,7 @@ void explain_partitions(const struct sched *sched, const struct job *job, struct
 }
 
 /* What has nothing to do with resources. */
-void explain_not_eligible(const struct sched *sched, const struct job *job, unsigned reason,
+void explain_not_eligible(struct sched *sched, const struct job *job, unsigned reason,
                           int64_t now_us, struct arena *arena, struct explanation *out)
 {
     struct str text = { 0 };
@@ -187,16 +192,17 @@ void explain_not_eligible(const struct sched *sched, const struct job *job, unsi
         else
             str_add(&text, "may not start before its time, which is in ");
         timefmt_write_duration(&text, (job_begin_us(job) - now_us) / 1000000, TIMEFMT_SHORT);
-        out->planned_start_us = job_begin_us(job);
     } else {
         str_addf(&text, "waits for %s: %s", reason_word(reason), help ? help : "not eligible yet");
     }
     out->sentence = arena_strdup(arena, str_text(&text));
+    sched_forecast(sched, now_us);
+    explain_from(sched, job, foresee_eligible(sched, job), now_us, arena, out);
     str_done(&text);
 }
 
 /* No task of it starts before one that runs ends. */
-void explain_throttle(const struct sched *sched, const struct job *job, int64_t now_us,
+void explain_throttle(struct sched *sched, const struct job *job, int64_t now_us,
                       struct arena *arena, struct explanation *out)
 {
     const struct array *array = job->array;
@@ -210,8 +216,7 @@ void explain_throttle(const struct sched *sched, const struct job *job, int64_t 
             end_us = MIN(end_us, job_end_by(task, task->run->start_us));
     }
     no_start(out);
-    if (end_us != INT64_MAX)
-        out->planned_start_us = MAX(end_us, now_us);
+    explain_from(sched, job, end_us, now_us, arena, out);
     out->sentence =
         arena_printf(arena, "%u of its array's tasks run, and no more than %u may at once",
                      array->running, array->max_running);

@@ -21,6 +21,7 @@ enum {
     FORECAST_TURN = 2048,
     FORECAST_CHEAP = 1000,
     LONG_HOSTS = 256,
+    LONG_JOBS = 1000, /* where some wait for limits, foresee.c */
 };
 
 /* How long an answer about one job is given again. */
@@ -201,7 +202,10 @@ void forecast_on(struct sched *sched, uint64_t effort)
 
 bool sched_is_long_to_ask(const struct sched *sched, size_t components)
 {
-    return sched->hosts.len * components > LONG_HOSTS;
+    struct state_counts counts = state_counts(sched->state);
+
+    return sched->hosts.len * components > LONG_HOSTS ||
+           (map_len(&sched->wait_keys) && counts.pending + counts.running > LONG_JOBS);
 }
 
 void sched_take_time(struct sched *sched)

@@ -7,8 +7,8 @@
  * (2) A gate knows the least that any of its lines needs. While that is not there a fall of its
  *     counter costs a comparison: no line and no job is looked at.
  * (3) Otherwise its lines are taken in the order of their first jobs. Once one has let a job out,
- *     the gate waits until that was tried: then the others have what is left. Jobs that would not be
- *     tried are let out only when no line has one that would.
+ *     the gate waits until that was tried, and goes on with whose turn it is: the others have what is
+ *     left. Jobs that would not be tried are let out only when no line has one that would.
  * (4) When the rules are others (limits, holders), all gates are: what was needed to pass the old ones
  *     is of no use. A line that is looked at forgets them; then they are freed. Of an old one nothing
  *     is read but its heaps: its holder may be no more.
@@ -226,6 +226,21 @@ static struct hang *gate_next(const struct sched *sched, const struct gate *gate
     return top ? CONTAINER_OF(top->at, struct hang, at) : NULL;
 }
 
+bool gate_has_before(const struct sched *sched, const struct gate *gate, struct order order)
+{
+    const struct hang *hang = gate_next(sched, gate);
+
+    return hang && order_before(line_first(sched, hang->line), order);
+}
+
+void gate_again(struct sched *sched, struct gate *gate, struct waiting *line)
+{
+    line->again = true;
+    line->turn = 0;
+    gate_hang(sched, line, gate->holder, FOR_ANY, 0);
+    gate_review(sched, gate);
+}
+
 /* One look at a gate. */
 struct gate_look {
     VEC(struct hang *) aside;
@@ -243,6 +258,7 @@ static void look_line(struct sched *sched, struct gate *gate, struct waiting *li
     unsigned looked = 0;
 
     line->turn = look->turn;
+    line->again = false;
     line->outs++; /* so that it stays */
     bool out = line_look(sched, line, fell, show, &looked) == LINE_OUT;
     line->outs--;
@@ -274,7 +290,7 @@ void gate_look(struct sched *sched, struct gate *gate, unsigned *budget)
             budget_take(budget, !was && look.aside.len % ITEMS_PER_COST == 0);
             continue;
         }
-        if (hang->why >= FOR_ANY && ++look.looks > LOOKS_MOST)
+        if (hang->why >= FOR_ANY && !line->again && ++look.looks > LOOKS_MOST)
             break;
         look_line(sched, gate, line, &look, false, budget);
     }

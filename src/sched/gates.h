@@ -81,6 +81,7 @@ struct waiting {
     uint64_t first_turn; /* of the priorities, when that was so */
     struct hang *hangs;
     struct gate *via;  /* that goes on when the job that it let out was tried */
+    bool again;        /* it hangs there only to be looked at in its turn */
     uint32_t outs;     /* jobs that are out and were not tried yet */
     bool review, fell; /* is in sched->line_reviews; because a counter fell */
     bool woken;        /* to be looked at for no other reason than looks.c (3) */
@@ -120,6 +121,10 @@ void gate_unhang(struct waiting *line, unsigned why, unsigned last);
 void hangs_free(struct waiting *line);
 void line_renew(struct sched *sched, struct waiting *line); /* before it is looked at, or hung */
 void gate_review(struct sched *sched, struct gate *gate);
+/* Is it the turn of another line, whose first job is before that one? */
+bool gate_has_before(const struct sched *sched, const struct gate *gate, struct order order);
+/* The line that has let a job out there is looked at when it is its turn. */
+void gate_again(struct sched *sched, struct gate *gate, struct waiting *line);
 void gate_look(struct sched *sched, struct gate *gate, unsigned *budget);
 void gates_done(struct sched *sched);
 

@@ -367,11 +367,11 @@ int64_t het_start(struct sched *sched, const struct job *const *jobs, uint32_t c
     bool able = true;
 
     t.view = *from;
-    t.view.start_us = from->now_us;
+    t.view.start_us = MAX(from->start_us, from->now_us);
     t.view.forecast = true;
     t.view.mine = jobs[0]->id;
     t.at = from->search ? &from->search->het : &own;
-    het_at_begin(t.at, count, from->now_us);
+    het_at_begin(t.at, count, t.view.start_us);
     t.families = NEW_ARRAY(struct family *, count);
     for (uint32_t i = 0; i < count; i++) {
         struct mask mask;

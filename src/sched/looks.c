@@ -302,8 +302,12 @@ static void review_line(struct sched *sched, uint32_t number, unsigned *budget)
     line->review = false;
     if (line->outs)
         return; /* when that was tried */
-    line->fell = false;
     line->via = NULL;
+    if (via && line->bins.len && gate_has_before(sched, via, line_first(sched, line))) {
+        gate_again(sched, via, line);
+        return;
+    }
+    line->fell = false;
     line->outs++;
     bool out = line_look(sched, line, fell, show, &looked) == LINE_OUT;
     line->outs--;
