@@ -167,6 +167,7 @@ void load_begin(struct load *load, const struct setting *of)
                       "[[partitions]]\nname = \"first\"\nnodes = \"ALL\"\npriority_tier = 1\n"
                       "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n");
     load->rig = new_rig(str_text(toml));
+    load->rig->budget = PLAN_BUDGET;
     load->rig->check = false;
 }
 

@@ -9,6 +9,7 @@
 #include "sched/test/rig.h"
 
 #define US_PER_S INT64_C(1000000)
+enum { PLAN_BUDGET = 512 }; /* as ctl_plan.c, at most */
 
 /* One run: how long the queue is, on what, and what is asked. */
 struct setting {

@@ -19,8 +19,7 @@
 #include "bench_wide.h"
 
 enum {
-    FREED = 50,        /* jobs that end before it: there is room for others */
-    PLAN_BUDGET = 512, /* as ctl_plan.c, at most */
+    FREED = 50, /* jobs that end before it: there is room for others */
     GOAL_MS = 5,
 };
 
@@ -178,7 +177,6 @@ static unsigned run_shocks(const struct setting *of, const char *only)
         return 0;
     load_begin(&load, of);
     load_fill(&load);
-    load.rig->budget = PLAN_BUDGET;
     rig_plan(load.rig);
     load.rig->watch = true;
     for (size_t i = 0; i < ARRAY_LEN(shocks); i++) {
