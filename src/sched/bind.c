@@ -4,7 +4,67 @@
  */
 #include <stdlib.h>
 
+#include "sched/pick_priv.h"
 #include "sched/place_priv.h"
+
+/* ---- what is free at the start of the view, as far as it is known who has which ---- */
+
+static void add_devices_of(const struct job *job, const struct node *node, size_t gres,
+                           struct bitset *out)
+{
+    for (unsigned k = 0; k < job->run->count; k++) {
+        const struct job_part *part = &job->run->parts[k];
+        for (size_t i = 0; part->node == node && i < part->gres_count; i++) {
+            const struct part_gres *held = &part->gres[i];
+            if (held->index.bits == out->bits && str_eq(held->name, node->gres[gres].name) &&
+                str_eq(held->type, node->gres[gres].type))
+                bitset_or(out, &held->index);
+        }
+    }
+}
+
+/* What of the run is still there in the view. */
+static bool run_holds(const struct chooser *c, const struct host *host, const struct job *job)
+{
+    if (c->view.without)
+        return !run_is_out(host, job->id);
+    return c->view.start_us <= c->view.now_us || job_runs_until(job) > c->view.start_us;
+}
+
+/* Devices that nobody has then. */
+static void unused_then(const struct chooser *c, const struct host *host, struct bitset *out)
+{
+    const struct node *node = host->node;
+
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+        host_unused(host, g, &out[g]);
+        if (!out[g].words || (c->view.start_us <= c->view.now_us && !c->view.without))
+            continue;
+        /* Who goes leaves what it has. */
+        for (size_t i = 0; i < node->jobs.len; i++) {
+            const struct job *job = node->jobs.items[i];
+            if (!run_holds(c, host, job))
+                add_devices_of(job, node, g, &out[g]);
+        }
+    }
+}
+
+/* CPUs that nobody has then. */
+static void cpus_then(const struct chooser *c, const struct host *host, struct bitset *out)
+{
+    const struct node *node = host->node;
+
+    bitset_init(out, node->cpu_span);
+    pick_free_cpus(host, c->need->share, out);
+    for (size_t i = 0; i < node->jobs.len; i++) {
+        const struct job *job = node->jobs.items[i];
+        for (unsigned k = 0; !run_holds(c, host, job) && k < job->run->count; k++) {
+            const struct job_part *part = &job->run->parts[k];
+            if (part->node == node && part->cpu_ids.bits == out->bits)
+                bitset_or(out, &part->cpu_ids);
+        }
+    }
+}
 
 /* ---- --gres-flags=enforce-binding ---- */
 
@@ -26,6 +86,64 @@ static bool near_cpus(const struct host *host, const struct claim *claim, struct
     return known;
 }
 
+/* The device that has most of these CPUs near it adds them; false: none has any more. */
+static bool add_widest(const struct devices *devices, const struct bitset *unused,
+                       const struct bitset *cpus, struct bitset *have)
+{
+    size_t most = 0, best = 0;
+    struct bitset near;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        if (unused->words && !bitset_has(unused, i))
+            continue;
+        bitset_init_copy(&near, &devices->near[i]);
+        bitset_and(&near, cpus);
+        bitset_minus(&near, have);
+        size_t more = bitset_count(&near);
+        bitset_done(&near);
+        if (more > most) {
+            most = more;
+            best = i;
+        }
+    }
+    if (!most)
+        return false;
+    bitset_init_copy(&near, &devices->near[best]);
+    bitset_and(&near, cpus);
+    bitset_or(have, &near);
+    bitset_done(&near);
+    return true;
+}
+
+/* Will there be so many CPUs near devices that are free? */
+static bool near_then(const struct chooser *c, const struct host *host, const struct take *take)
+{
+    const struct node *node = host->node;
+    struct bitset unused[TAKE_GRES] = { { 0 } }, cpus, have;
+    const struct bitset any = { 0 };
+    bool known = false;
+
+    unused_then(c, host, unused);
+    cpus_then(c, host, &cpus);
+    bitset_init(&have, node->cpu_span);
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+        size_t base = node->gres[g].base_at;
+        const struct devices *devices = &host->kind->devices[base ? base - 1 : g];
+        uint64_t count = base ? MAX(take->share_devices, 1) : take->gres[g];
+        if (!devices->near || !take->gres[g])
+            continue;
+        known = true;
+        while (count-- && add_widest(devices, base ? &any : &unused[g], &cpus, &have))
+            ;
+    }
+    bool good = !known || bitset_count(&have) >= take->cpus;
+    for (size_t g = 0; g < TAKE_GRES; g++)
+        bitset_done(&unused[g]);
+    bitset_done(&cpus);
+    bitset_done(&have);
+    return good;
+}
+
 bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take)
 {
     struct claim claim = { 0 };
@@ -34,8 +152,8 @@ bool bound_suits(const struct chooser *c, const struct host *host, const struct 
 
     if (take->cpus > near_most(host->node, take))
         return false;
-    if (c->view.start_us > c->view.now_us) /* what is used then is not known */
-        return true;
+    if (c->view.start_us > c->view.now_us || c->view.without)
+        return near_then(c, host, take);
     pick(host, c->shape, c->need, take, &claim);
     if (near_cpus(host, &claim, &near)) {
         bitset_minus(&claim.cpus, &near);
@@ -71,46 +189,6 @@ static bool is_by_socket(const struct shape *shape, const struct node_gres *gres
             return true;
     }
     return false;
-}
-
-static void add_devices_of(const struct job *job, const struct node *node, size_t gres,
-                           struct bitset *out)
-{
-    for (unsigned k = 0; k < job->run->count; k++) {
-        const struct job_part *part = &job->run->parts[k];
-        for (size_t i = 0; part->node == node && i < part->gres_count; i++) {
-            const struct part_gres *held = &part->gres[i];
-            if (held->index.bits == out->bits && str_eq(held->name, node->gres[gres].name) &&
-                str_eq(held->type, node->gres[gres].type))
-                bitset_or(out, &held->index);
-        }
-    }
-}
-
-/* What of the run is still there in the view. */
-static bool run_holds(const struct chooser *c, const struct host *host, const struct job *job)
-{
-    if (c->view.without)
-        return !run_is_out(host, job->id);
-    return c->view.start_us <= c->view.now_us || job_runs_until(job) > c->view.start_us;
-}
-
-/* Devices that nobody has then, as far as it is known who has which. */
-static void unused_then(const struct chooser *c, const struct host *host, struct bitset *out)
-{
-    const struct node *node = host->node;
-
-    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
-        host_unused(host, g, &out[g]);
-        if (!out[g].words || (c->view.start_us <= c->view.now_us && !c->view.without))
-            continue;
-        /* Who goes leaves what it has. */
-        for (size_t i = 0; i < node->jobs.len; i++) {
-            const struct job *job = node->jobs.items[i];
-            if (!run_holds(c, host, job))
-                add_devices_of(job, node, g, &out[g]);
-        }
-    }
 }
 
 bool sockets_suit(const struct chooser *c, const struct host *host, struct take *take)

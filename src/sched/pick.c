@@ -3,8 +3,10 @@
  * pick.c - which devices of a host, and CPUs near them
  *
  * The set of devices with the best links inside; among equals the one that leaves the devices that
- * are still free best linked to each other, so that the next job finds a good set too.
+ * are still free best linked to each other, so that the next job finds a good set too. Where CPUs must be
+ * near them, a set that has these comes before all others, however it is linked.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,54 @@ static unsigned links_within(const struct devices *devices, const struct bitset 
     bitset_each (device, set)
         sum += links_to(devices, set, device);
     return sum / 2;
+}
+
+/* ---- CPUs that must be near ---- */
+
+struct ties {
+    uint32_t want, unit;       /* CPUs, given in such units; no want: they may be anywhere */
+    const struct bitset *cpus; /* nobody has them */
+    const struct bitset *near; /* devices of other kinds that are taken already */
+};
+
+/* Of the CPUs that are wanted, those that are near the set and free. */
+static uint32_t tied(const struct ties *ties, const struct devices *devices,
+                     const struct bitset *set)
+{
+    uint64_t words[SCRATCH_WORDS];
+    struct bitset near;
+    uint32_t count = 0;
+
+    if (!ties->want || !devices->near)
+        return 0;
+    scratch_init(&near, words, ties->cpus->bits);
+    if (ties->near->words)
+        bitset_or(&near, ties->near);
+    bitset_each (device, set)
+        bitset_or(&near, &devices->near[device]);
+    bitset_and(&near, ties->cpus);
+    for (size_t cpu = bitset_next(&near, 0); cpu < near.bits; cpu = bitset_next(&near, cpu + 1)) {
+        size_t core = cpu - cpu % ties->unit, last = core + ties->unit - 1;
+        bool whole = cpu == core && last < near.bits;
+        for (size_t i = core; whole && i <= last; i++)
+            whole = bitset_has(&near, i);
+        count += whole ? ties->unit : 0;
+    }
+    scratch_done(&near, words);
+    return MIN(count, ties->want);
+}
+
+/* What is good about a set. */
+struct merit {
+    uint32_t tied;
+    unsigned in, rest; /* links inside, and between what is left */
+};
+
+static bool is_better(const struct merit *a, const struct merit *b)
+{
+    if (a->tied != b->tied)
+        return a->tied > b->tied;
+    return a->in != b->in ? a->in > b->in : a->rest > b->rest;
 }
 
 /* ---- how many of which socket, where that is asked for ---- */
@@ -80,20 +130,22 @@ static bool quota_has(const struct quota *quota, const uint8_t *at, unsigned n, 
 
 /* Adds, one after the other, the device with the best links to the set; the loneliest of equals. */
 static void grow(const struct devices *devices, const struct bitset *unused, uint64_t count,
-                 const struct quota *quota, struct bitset *set)
+                 const struct quota *quota, const struct ties *ties, struct bitset *set)
 {
     for (uint64_t have = bitset_count(set); have < count; have++) {
         size_t best = SIZE_MAX;
-        unsigned best_in = 0, best_out = 0;
+        struct merit most = { 0 };
         bitset_each (device, unused) {
             if (bitset_has(set, device) || !quota_takes(quota, set, device))
                 continue;
-            unsigned in = links_to(devices, set, device);
-            unsigned out = links_to(devices, unused, device) - in;
-            if (best == SIZE_MAX || in > best_in || (in == best_in && out < best_out)) {
+            struct merit one = { .in = links_to(devices, set, device) };
+            one.rest = UINT_MAX - (links_to(devices, unused, device) - one.in);
+            bitset_add(set, device);
+            one.tied = tied(ties, devices, set);
+            bitset_del(set, device);
+            if (best == SIZE_MAX || is_better(&one, &most)) {
                 best = device;
-                best_in = in;
-                best_out = out;
+                most = one;
             }
         }
         if (best == SIZE_MAX)
@@ -115,10 +167,11 @@ static void lowest(const struct bitset *unused, uint64_t count, const struct quo
 }
 
 static void best_linked(const struct devices *devices, const struct bitset *unused, uint64_t count,
-                        const struct quota *quota, struct bitset *out)
+                        const struct quota *quota, const struct ties *ties, struct bitset *out)
 {
     struct bitset set, rest;
-    unsigned best_in = 0, best_rest = 0, seeds = 0;
+    struct merit best = { 0 };
+    unsigned seeds = 0;
     bool any = false;
 
     bitset_init(&set, unused->bits);
@@ -130,15 +183,15 @@ static void best_linked(const struct devices *devices, const struct bitset *unus
         if (!quota_takes(quota, &set, seed))
             continue;
         bitset_add(&set, seed);
-        grow(devices, unused, count, quota, &set);
+        grow(devices, unused, count, quota, ties, &set);
         bitset_clear(&rest);
         bitset_or(&rest, unused);
         bitset_minus(&rest, &set);
-        unsigned in = links_within(devices, &set), left = links_within(devices, &rest);
-        if (!any || in > best_in || (in == best_in && left > best_rest)) {
+        struct merit one = { tied(ties, devices, &set), links_within(devices, &set),
+                             links_within(devices, &rest) };
+        if (!any || is_better(&one, &best)) {
             any = true;
-            best_in = in;
-            best_rest = left;
+            best = one;
             bitset_clear(out);
             bitset_or(out, &set);
         }
@@ -163,13 +216,30 @@ static void take_off_shared(const struct host *host, size_t gres, struct bitset 
     }
 }
 
+static uint32_t tied_of(const struct ties *ties, const struct devices *devices, const uint8_t *at,
+                        unsigned n, unsigned which)
+{
+    uint64_t words[SCRATCH_WORDS];
+    struct bitset set;
+
+    scratch_init(&set, words, devices->count);
+    for (unsigned i = 0; i < n; i++) {
+        if (which >> i & 1)
+            bitset_add(&set, at[i]);
+    }
+    uint32_t count = tied(ties, devices, &set);
+    scratch_done(&set, words);
+    return count;
+}
+
 /* Of few devices every set is looked at: the same aim as best_linked(), and never missed. */
 static void best_of_all(const struct devices *devices, const struct bitset *unused, uint64_t count,
-                        const struct quota *quota, struct bitset *out)
+                        const struct quota *quota, const struct ties *ties, struct bitset *out)
 {
     uint8_t at[EXACT_MOST];
     uint16_t link[EXACT_MOST][EXACT_MOST];
-    unsigned n = 0, best_in = 0, best_rest = 0, best = 0;
+    struct merit most = { 0 };
+    unsigned n = 0, best = 0;
 
     bitset_each (device, unused)
         at[n++] = (uint8_t)device;
@@ -178,19 +248,20 @@ static void best_of_all(const struct devices *devices, const struct bitset *unus
             link[a][b] = a == b ? 0 : (uint16_t)link_between(devices, at[a], at[b]);
     }
     for (unsigned set = 1; set < 1U << n; set++) {
-        unsigned in = 0, rest = 0;
+        struct merit one = { 0 };
         if ((unsigned)__builtin_popcount(set) != count || !quota_has(quota, at, n, set))
             continue;
         for (unsigned a = 0; a < n; a++) {
             for (unsigned b = 0; b < a; b++) {
-                in += set >> a & set >> b & 1 ? link[a][b] : 0;
-                rest += ~set >> a & ~set >> b & 1 ? link[a][b] : 0;
+                one.in += set >> a & set >> b & 1 ? link[a][b] : 0;
+                one.rest += ~set >> a & ~set >> b & 1 ? link[a][b] : 0;
             }
         }
-        if (!best || in > best_in || (in == best_in && rest > best_rest)) {
+        if (ties->want)
+            one.tied = tied_of(ties, devices, at, n, set);
+        if (!best || is_better(&one, &most)) {
             best = set;
-            best_in = in;
-            best_rest = rest;
+            most = one;
         }
     }
     for (unsigned a = 0; a < n; a++) {
@@ -219,10 +290,37 @@ void host_unused(const struct host *host, size_t gres, struct bitset *out)
     take_off_used(host, gres, out);
 }
 
+/* Devices that shares of are one whose CPUs are near, if that is wanted and there is one. */
+static uint32_t pick_shared(const struct host *host, size_t gres, uint64_t count,
+                            const struct need *need, const struct ties *ties,
+                            const struct bitset *out)
+{
+    const struct devices *devices = &host->kind->devices[host->node->gres[gres].base_at - 1];
+    struct bitset one, except;
+    uint32_t best = UINT32_MAX, device;
+
+    if (!ties->want || !devices->near)
+        return shares_device(host, gres, count, need->least, out);
+    bitset_init(&one, out->bits);
+    bitset_init_copy(&except, out);
+    while (best == UINT32_MAX &&
+           (device = shares_device(host, gres, count, need->least, &except)) != UINT32_MAX) {
+        bitset_clear(&one);
+        bitset_or(&one, out);
+        bitset_add(&one, device);
+        bitset_add(&except, device);
+        if (tied(ties, devices, &one) >= ties->want)
+            best = device;
+    }
+    bitset_done(&one);
+    bitset_done(&except);
+    return best != UINT32_MAX ? best : shares_device(host, gres, count, need->least, out);
+}
+
 /* `of`: devices that shares are of. */
 static void pick_devices(const struct host *host, size_t gres, uint64_t count,
                          const struct need *need, uint32_t of, const struct quota *quota,
-                         struct bitset *out)
+                         const struct ties *ties, struct bitset *out)
 {
     const struct bitset *used = &host->node->gres[gres].index;
     const struct devices *devices = &host->kind->devices[gres];
@@ -233,7 +331,7 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count,
     if (count && host->node->gres[gres].base_at) {
         bitset_init(out, gres_base(host->node, &host->node->gres[gres])->total);
         for (uint32_t i = 0; i < MAX(of, 1); i++) {
-            uint32_t device = shares_device(host, gres, count / MAX(of, 1), need->least, out);
+            uint32_t device = pick_shared(host, gres, count / MAX(of, 1), need, ties, out);
             if (device != UINT32_MAX)
                 bitset_add(out, device);
         }
@@ -247,9 +345,9 @@ static void pick_devices(const struct host *host, size_t gres, uint64_t count,
     if ((!devices->links && !devices->near) || bitset_count(&unused) <= count)
         lowest(&unused, count, quota, out);
     else if (bitset_count(&unused) <= EXACT_MOST)
-        best_of_all(devices, &unused, count, quota, out);
+        best_of_all(devices, &unused, count, quota, ties, out);
     else
-        best_linked(devices, &unused, count, quota, out);
+        best_linked(devices, &unused, count, quota, ties, out);
     scratch_done(&unused, words);
 }
 
@@ -281,11 +379,18 @@ void pick(const struct host *host, const struct shape *shape, const struct need 
           const struct take *take, struct claim *claim)
 {
     const struct node *node = host->node;
-    uint64_t words[SCRATCH_WORDS];
-    struct bitset near = { 0 };
+    uint64_t words[SCRATCH_WORDS], free_words[SCRATCH_WORDS];
+    struct bitset near = { 0 }, cpus = { 0 };
+    struct ties ties = { .cpus = &cpus, .near = &near };
     struct socket_quota quotas;
     bool by_socket = pick_sockets(host, shape, need, &quotas);
 
+    if (need->bound) {
+        scratch_init(&cpus, free_words, node->cpu_span);
+        pick_free_cpus(host, need->share, &cpus);
+        ties.want = take->cpus;
+        ties.unit = need_unit(need, node);
+    }
     claim->device_kinds = MIN(node->gres_count, (size_t)TAKE_GRES);
     claim->devices = claim->device_kinds ? NEW_ARRAY(struct bitset, claim->device_kinds) : NULL;
     for (size_t i = 0; i < claim->device_kinds; i++) {
@@ -294,7 +399,8 @@ void pick(const struct host *host, const struct shape *shape, const struct need 
         struct quota quota = { NULL, node->gres[i].socket };
         if (by_socket && is_of_sockets(quotas.of[i], take->gres[i]))
             quota.of = quotas.of[i];
-        pick_devices(host, i, take->gres[i], need, take->share_devices, &quota, &claim->devices[i]);
+        pick_devices(host, i, take->gres[i], need, take->share_devices, &quota, &ties,
+                     &claim->devices[i]);
         if (!devices->near || !claim->devices[i].words)
             continue;
         if (!near.words)
@@ -311,4 +417,6 @@ void pick(const struct host *host, const struct shape *shape, const struct need 
             claim->fresh_cpus += host_cpu_is_free(host, cpu, 1);
     }
     scratch_done(&near, words);
+    if (need->bound)
+        scratch_done(&cpus, free_words);
 }

@@ -26,7 +26,7 @@ bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share)
     return shares < MAX(share, 1);
 }
 
-static void free_cpus(const struct host *host, unsigned share, struct bitset *out)
+void pick_free_cpus(const struct host *host, unsigned share, struct bitset *out)
 {
     if (share > 1) {
         for (size_t cpu = 0; cpu < out->bits; cpu++) {
@@ -143,7 +143,7 @@ uint32_t pick_socket_tasks(const struct host *host, const struct shape *shape,
     if (!counts_by_socket(shape, need))
         return tasks;
     scratch_init(&unused, words, node->cpu_span);
-    free_cpus(host, need->share, &unused);
+    pick_free_cpus(host, need->share, &unused);
     for (size_t s = 0; s < sockets && sum < tasks; s++)
         sum += tasks_of_socket(node, shape, need, &unused, s * wide, (s + 1) * wide);
     scratch_done(&unused, words);
@@ -190,7 +190,7 @@ void pick_cpus(const struct host *host, const struct shape *shape, const struct 
     struct bitset unused;
 
     scratch_init(&unused, words, node->cpu_span);
-    free_cpus(host, need->share, &unused);
+    pick_free_cpus(host, need->share, &unused);
     bitset_init(out, node->cpu_span);
     struct bitset close = { 0 };
     if (near->words) {

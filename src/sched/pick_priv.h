@@ -28,6 +28,8 @@ static inline void scratch_done(struct bitset *set, const uint64_t *words)
         bitset_done(set);
 }
 
+/* Those that nobody has, into an empty set. */
+void pick_free_cpus(const struct host *host, unsigned share, struct bitset *out);
 /* CPUs for what is taken, near those in `near` (no words: anywhere); `by_socket`: of all its sockets. */
 void pick_cpus(const struct host *host, const struct shape *shape, const struct need *need,
                const struct take *take, const struct bitset *near, bool by_socket,

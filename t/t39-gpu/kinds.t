@@ -68,6 +68,15 @@ wide=$(sub -w m1 -n 17 --gres=gpu:4 --gres-flags=disable-binding)
 is "disable-binding: others too" "$(given "$wide")" "CPU_IDs=15-31 GRES=gpu:mi300x:4(IDX:4-7)"
 drop "$busy" "$wide"
 
+nine=$(sub -w c1 -c 9 --gres=gpu:2 --gres-flags=enforce-binding)
+like "enforce-binding: of two cards, where one has too few CPUs" "$(given "$nine")" 'GRES=gpu:mi250x:2\(IDX:([01],[23]|[01],[67]|[23],[45]|[45],[67]|[01],[45]|[23],[67])\)$'
+drop "$nine"
+busy=$(sub -w c1 -n 20)
+wait_for 20 job_is "$busy" RUNNING
+near=$(sub -w c1 -c 8 --gres=gpu:2 --gres-flags=enforce-binding)
+is "enforce-binding: a card whose CPUs are free" "$(given "$near")" "CPU_IDs=24-31 GRES=gpu:mi250x:2(IDX:6-7)"
+drop "$busy" "$near"
+
 refused() { local name=$1 text=$2; shift 2; run "$@"; like "$name" "$code $err" "^1 .*$text"; }
 # so many of each socket, CPUs of both
 for kind in 'm1 mi300x' 'h1 h100'; do
@@ -96,6 +105,8 @@ refused "more than all nodes have" '99 gpu are needed, and its nodes have 30 tog
     sbatch --gpus=99 --wrap true
 refused "sockets must be known" '--gpus-per-socket needs --sockets-per-node' \
     sbatch --gpus-per-socket=3 --wrap true
+refused "enforce-binding: two have sixteen near them" 'with CPUs near their devices|CPUs near so many devices' \
+    sbatch -w c1 -c 17 --gres=gpu:2 --gres-flags=enforce-binding --wrap true
 refused "enforce-binding: never near enough" 'with CPUs near their devices' \
     sbatch -N 1-1 -n 17 --gres=gpu:1 --gres-flags=enforce-binding --wrap true
 refused "nor for one task" 'at most 16 CPUs near so many devices, and 17 are needed' \

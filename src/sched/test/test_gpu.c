@@ -12,9 +12,9 @@
     "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
 
 /* Two groups of four: linked inside, over the host between; each near one socket. */
-static struct rig *two_groups(void)
+static struct rig *two_groups_of(const char *toml)
 {
-    struct rig *rig = rig_new(GPUS);
+    struct rig *rig = rig_new(toml);
     uint32_t links[64];
     char *cpus[8];
     NodeInventory found = NODE_INVENTORY__INIT;
@@ -45,6 +45,11 @@ static struct rig *two_groups(void)
     rig_inventory(rig, "g1", &found);
     rig_inventory(rig, "g2", &found);
     return rig;
+}
+
+static struct rig *two_groups(void)
+{
+    return two_groups_of(GPUS);
 }
 
 static void gpus_of_one_job_are_linked(void **state)
@@ -405,6 +410,102 @@ static void a_full_socket_is_waited_for(void **state)
     rig_free(rig);
 }
 
+/* The best linked set is of no use when its CPUs are too few, or not free; another may be. */
+static void a_set_with_cpus_goes_first(void **state)
+{
+    struct rig *rig = node_of(&kinds[2]);
+
+    (void)state;
+    rig->check = true;
+    /* A card has eight CPUs near it. */
+    uint32_t card = rig_submit(rig, "gres=gpu:2 c=8 bound"),
+             wide = rig_submit(rig, "gres=gpu:2 c=9 bound");
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, card), "g1:0-7 gpu=0-1");
+    assert_int_equal(bits(set_of(rig_job(rig, wide))), 2);
+    assert_int_equal(rig_admit(rig, "gres=gpu:2 c=16 bound"), 0);
+    assert_int_equal(rig_admit(rig, "gres=gpu:2 c=17 bound"), ERR_NODE_CONFIG_UNAVAILABLE);
+    assert_int_equal(rig_admit(rig, "gres=gpu:4 c=32 bound"), 0);
+    rig_end(rig, card);
+    rig_end(rig, wide);
+    /* One of each. */
+    uint32_t all = rig_submit(rig, "gres=gpu:4 c=32 bound");
+    assert_int_equal(rig_plan(rig), 1);
+    unsigned set = set_of(rig_job(rig, all));
+    for (unsigned pair = 0; pair < 8; pair += 2)
+        assert_int_equal(bits(set >> pair & 3), 1);
+    rig_end(rig, all);
+    /* CPUs of the first cards are in use: by whom does not matter. */
+    uint32_t busy = rig_submit(rig, "c=20");
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t four = rig_submit(rig, "gres=gpu:2 c=4 bound"),
+             eight = rig_submit(rig, "gres=gpu:2 c=8 bound");
+    assert_int_equal(rig_plan(rig), 2);
+    assert_string_equal(rig_where(rig, eight), "g1:24-31 gpu=6-7");
+    assert_string_equal(rig_where(rig, four), "g1:20-23 gpu=4-5");
+    uint32_t none = rig_submit(rig, "gres=gpu:1 bound"), more = rig_submit(rig, "gres=gpu:1");
+    assert_int_equal(rig_plan(rig), 0); /* no CPU is free at all */
+    rig_end(rig, busy);
+    assert_int_equal(rig_plan(rig), 2);
+    assert_true(rig_runs(rig, none) && rig_runs(rig, more));
+    rig_free(rig);
+}
+
+/* Who goes leaves CPUs that are near, or nobody goes. */
+static void room_is_made_near(void **state)
+{
+    struct rig *rig =
+        two_groups_of(GPUS "[[partitions]]\nname = \"high\"\nnodes = \"g1\"\npriority_tier = 2\n"
+                           "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n");
+
+    (void)state;
+    rig->check = true;
+    uint32_t first = rig_submit(rig, "w=g1 gres=gpu:4 c=16 bound t=1000");
+    uint32_t second = rig_submit(rig, "w=g1 c=12 t=1000 p=high"),
+             third = rig_submit(rig, "w=g1 c=4 t=1000");
+    assert_int_equal(rig_plan(rig), 3);
+    assert_string_equal(rig_where(rig, third), "g1:12-15");
+    /* The GPUs that are free have four CPUs near that may become so. */
+    uint32_t four = rig_submit(rig, "p=high gres=gpu:4 c=4 bound t=10");
+    rig_plan(rig);
+    rig_release_all(rig);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, four));
+    assert_false(rig_runs(rig, third));
+    assert_true(rig_runs(rig, first) && rig_runs(rig, second));
+    /* Twelve are of somebody who stays: those near the other GPUs do. */
+    rig_end(rig, four);
+    third = rig_submit(rig, "w=g1 c=4 t=1000");
+    assert_int_equal(rig_plan(rig), 1);
+    uint32_t eight = rig_submit(rig, "p=high gres=gpu:2 c=8 bound t=10");
+    rig_plan(rig);
+    rig_release_all(rig);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, eight));
+    assert_false(rig_runs(rig, first));
+    assert_true(rig_runs(rig, second) && rig_runs(rig, third));
+    rig_free(rig);
+}
+
+/* Its start is when CPUs near GPUs are free, not when some are. */
+static void near_cpus_are_foreseen(void **state)
+{
+    struct rig *rig = two_groups();
+    int64_t begin_us = rig->now_us;
+
+    (void)state;
+    rig->check = true;
+    rig_submit(rig, "w=g[1-2] N=2 gres=gpu:4 c=4 bound t=500");  /* GPUs of the first group */
+    rig_submit(rig, "w=g[1-2] N=2 gres=gpu:1 c=16 bound t=100"); /* CPUs of the second */
+    assert_int_equal(rig_plan(rig), 2);
+    /* Of 32 CPUs 12 are free, but near GPUs of which none is. */
+    uint32_t id = rig_submit(rig, "gres=gpu:1 c=8 bound t=10");
+    assert_int_equal(rig_plan(rig), 0);
+    assert_int_equal((sched_planned_start(rig->sched, rig_job(rig, id)) - begin_us) / 1000000, 100);
+    assert_int_equal((rig_test(rig, "gres=gpu:1 c=8 bound t=10") - begin_us) / 1000000, 100);
+    rig_free(rig);
+}
+
 /* --gpus, --gpus-per-node and --gpus-per-task beside it are about the same GPUs. */
 static void other_ways_agree(void **state)
 {
@@ -454,5 +555,6 @@ static void unknown_sockets_are_no_bound(void **state)
 UNIT_MAIN(UNIT(gpus_of_one_job_are_linked), UNIT(whole_groups_are_spared),
           UNIT(nodes_are_filled_up), UNIT(the_best_set_on_every_kind), UNIT(cards_stay_whole),
           UNIT(shares_are_of_one_device), UNIT(profiles_are_types), UNIT(cpus_must_be_near),
+          UNIT(a_set_with_cpus_goes_first), UNIT(room_is_made_near), UNIT(near_cpus_are_foreseen),
           UNIT(each_socket_has_as_many), UNIT(a_full_socket_is_waited_for), UNIT(other_ways_agree),
           UNIT(unknown_sockets_are_no_bound))
