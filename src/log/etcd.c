@@ -60,8 +60,21 @@ bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct s
     struct err err;
 
     etcd_taken(self, batch, value);
-    if (log_deliver(&self->log, batch, &err) < 0)
+    self->delivering = true;
+    int rc = log_deliver_some(&self->log, batch, &err);
+    self->delivering = false;
+    if (rc < 0)
         log_fail(&self->log, &err);
+    if (rc == LOG_APPLY_MORE) {
+        struct batch *rest = NEW(struct batch);
+        *rest = (struct batch){
+            .first = batch->first, .count = batch->count, .epoch = batch->epoch, .crc = batch->crc
+        };
+        str_add_len(&rest->bytes, batch->bytes.ptr, batch->bytes.len);
+        self->applying = rest;
+        self->applying_own = false;
+        self->log.owner->wake(self->log.ctx);
+    }
     return !etcd_over(self);
 }
 
@@ -128,6 +141,7 @@ static int etcd_snapshot_fetched(struct log *log, uint64_t index, struct err *er
     struct snapshot_reader *reader = NULL;
 
     etcd_settle(self);
+    etcd_inbox_clear(self);
     int rc = self->memory ? memory_disk_open_snapshot(self->memory, &reader, err)
                           : snapshot_open(log->dir, index, &reader, err);
 
@@ -151,8 +165,13 @@ static int etcd_snapshot_fetched(struct log *log, uint64_t index, struct err *er
 
 static void etcd_poll(struct log *log)
 {
-    etcd_apply_on(etcd_self(log));
-    etcd_keep_poll(etcd_self(log));
+    struct etcd_log *self = etcd_self(log);
+
+    if (self->applying)
+        etcd_apply_on(self);
+    else
+        etcd_sync_poll(self);
+    etcd_keep_poll(self);
 }
 
 /*

@@ -5,8 +5,8 @@
  * See etcd.h (1) and (2). The batch in flight keeps its bytes until it is decided: sent again, it
  * is the same transaction, of which at most one can succeed.
  *
- * A batch of ours that is committed is applied in as many turns of the loop as the owner wants. The next
- * one is sent when that is done; whoever must know where the log stands, or has to say something to
+ * A batch that is committed is applied in as many turns of the loop as the owner wants. The next one of ours
+ * is sent when that is done; whoever must know where the log stands, or has to say something to
  * the owner, applies the rest of it first (etcd_settle).
  */
 #include <string.h>
@@ -167,7 +167,8 @@ static void go_on(struct etcd_log *self)
 /* As much of it as the owner takes now, or all. */
 static void apply_on(struct etcd_log *self, bool all)
 {
-    struct log_batch view = batch_view(self->applying, true);
+    bool own = self->applying_own;
+    struct log_batch view = batch_view(self->applying, own);
     struct err err;
     int rc;
 
@@ -181,13 +182,16 @@ static void apply_on(struct etcd_log *self, bool all)
     struct batch *batch = TAKE(self->applying);
     if (rc < 0)
         log_fail(&self->log, &err);
-    bool going = !etcd_over(self);
-    expect(self, going ? batch->count : 0);
+    bool going = own && !etcd_over(self);
+    if (own)
+        expect(self, going ? batch->count : 0);
     batch_free(batch);
-    if (going) {
+    if (going) { /* after another's, ours may still be in flight */
         go_on(self);
         etcd_trim(self);
     }
+    if (self->inbox || self->page)
+        self->log.owner->wake(self->log.ctx);
 }
 
 void etcd_apply_on(struct etcd_log *self)
@@ -207,6 +211,7 @@ static void committed(struct etcd_log *self)
     struct log_batch view;
 
     self->applying = land(self);
+    self->applying_own = true;
     self->disk_full = false;
     view = batch_view(self->applying, true);
     etcd_taken(self, &view, (struct span){ self->flying_value.data, self->flying_value.len });

@@ -4,6 +4,7 @@
  *
  *     etcd.c          starts and stops it, answers the interface
  *     etcd_sync.c     reads entries and watches for more
+ *     etcd_inbox.c    what was read and waits to be looked at
  *     etcd_elect.c    lease, campaign, deposing, confirming
  *     etcd_append.c   writes entries and finds out what became of them
  *     etcd_keep.c     payloads and snapshots on this controller's disk
@@ -22,7 +23,8 @@
 enum {
     ETCD_CALL_MS = 1000, /* longer than etcd needs to find itself a leader */
     ETCD_NAME_BYTES = 256,
-    ETCD_PAGE = 32, /* entries per read */
+    ETCD_PAGE = 32,                      /* entries per read */
+    ETCD_INBOX_BYTES = 16 * 1024 * 1024, /* more is forgotten, and read in pages */
 };
 
 struct etcd_confirm {
@@ -38,6 +40,26 @@ struct etcd_member_note {
 struct etcd_held {
     uint64_t row; /* each one more than the one before */
     struct str value;
+};
+
+struct etcd_item {
+    struct etcd_item *next;
+    EtcdKeyValue kv; /* of bytes in `space` */
+    bool gone;       /* it was deleted */
+    size_t bytes;
+    uint8_t space[];
+};
+
+/* How a read ended, for when its entries are applied. */
+struct etcd_page {
+    bool more;             /* entries follow */
+    uint64_t reaches;      /* where we stand after its entries, if we append nothing meanwhile */
+    struct log_point end;  /* of the newest entry then, or where the log was trimmed */
+    uint64_t newest_first; /* 0: there was none */
+    int64_t revision;
+    const EtcdKeyValue *leader; /* leader_kv, or NULL: nobody led */
+    EtcdKeyValue leader_kv;
+    uint8_t space[];
 };
 
 struct digest_note {
@@ -63,6 +85,9 @@ struct etcd_log {
     uint64_t sync_from;   /* where we stood when the read was sent */
     uint64_t last_first;  /* first index of the newest entry; 0: etcd holds none */
     struct log_point trimmed;
+    struct etcd_item *inbox, *inbox_last;
+    size_t inbox_bytes;
+    struct etcd_page *page; /* follows the inbox; NULL: that is of a watch */
 
     /* etcd_elect.c */
     struct {
@@ -84,7 +109,8 @@ struct etcd_log {
     bool released, disk_full;
     struct batch *flying;
     struct batch *applying; /* committed, and applied in part */
-    bool delivering;        /* the owner is just doing so */
+    bool applying_own;
+    bool delivering; /* the owner is just doing so */
     struct str flying_value;
     int64_t flying_term;
     bool flying_repeated; /* sent more than once, or without an answer */
@@ -133,6 +159,13 @@ void etcd_untimer(struct etcd_log *self, void **timer);
 void etcd_sync(struct etcd_log *self);       /* read everything we lack, then watch */
 void etcd_sync_later(struct etcd_log *self); /* after a pause that grows */
 void etcd_sync_stop(struct etcd_log *self);
+void etcd_sync_poll(struct etcd_log *self); /* the next entry of the inbox */
+
+void etcd_inbox_push(struct etcd_log *self, const EtcdKeyValue *kv, bool gone); /* copies it */
+struct etcd_item *etcd_inbox_pop(struct etcd_log *self); /* of one that is not empty */
+void etcd_inbox_page(struct etcd_log *self, const struct etcd_page *page,
+                     const EtcdKeyValue *leader);
+void etcd_inbox_clear(struct etcd_log *self);
 
 /* The leader key as it is now; NULL: there is none. */
 void etcd_leader_seen(struct etcd_log *self, const EtcdKeyValue *kv);
@@ -153,13 +186,13 @@ bool etcd_append_met(struct etcd_log *self, const struct log_batch *batch);
 void etcd_append_refuse_queue(struct etcd_log *self, const struct err *why);
 void etcd_append_stop(struct etcd_log *self);
 
-/* Of a batch of ours: the owner gets more of it; the rest of it. */
+/* Of the batch that is applied in part: the owner gets more of it; the rest of it. */
 void etcd_apply_on(struct etcd_log *self);
 void etcd_settle(struct etcd_log *self);
 
 /* It is in the log: its payloads stay available from now on. */
 void etcd_taken(struct etcd_log *self, const struct log_batch *batch, struct span value);
-/* Gives a committed batch to the owner, all of it. */
+/* Gives a committed batch of another one to the owner, as much as it takes now. */
 bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct span value);
 
 int etcd_keep_start(struct etcd_log *self, struct err *err);

@@ -10,6 +10,8 @@
  * (1) Every entry must continue the checksum of the one before. One that does not, or an etcd that
  *     ends before our own state, is damage: this replica stops.
  * (2) No watch is open while a read is under way, so what is seen never goes back in time.
+ * (3) At most one entry is applied in a turn of the loop, or as much of one as the owner takes; what was told
+ *     after it waits in the inbox, also that a leader came or went.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,15 +77,16 @@ static void want_snapshot(struct etcd_log *self)
         self->log.owner->need_snapshot(self->log.ctx, self->trimmed.index);
 }
 
-static void on_event(struct etcd_log *self, const EtcdEvent *event)
+static void look_at(struct etcd_log *self, const EtcdKeyValue *kv, bool gone)
 {
-    const EtcdKeyValue *kv = event->kv;
-    bool gone = event->type == ETCD_DELETE;
-
     if (etcd_key_is(kv, self->keys.leader))
         etcd_leader_seen(self, gone ? NULL : kv);
     else if (!gone && etcd_key_under(kv, self->keys.log)) {
-        if (take_entry(self, kv) == ENTRY_GAP)
+        if (take_entry(self, kv) != ENTRY_GAP)
+            return;
+        if (self->page)
+            fail_corrupt(self, "is missing", self->log.point.index + 1);
+        else
             etcd_sync(self);
     } else if (!gone && etcd_key_is(kv, self->keys.trim))
         take_trim(self, kv);
@@ -101,9 +104,12 @@ static void on_watch(void *arg, const EtcdWatchResponse *message)
         return;
     }
     self->sync_failures = 0;
-    void *watch = self->watch;
-    for (size_t i = 0; i < message->n_events && self->watch == watch && !etcd_over(self); i++)
-        on_event(self, message->events[i]);
+    for (size_t i = 0; i < message->n_events; i++)
+        etcd_inbox_push(self, message->events[i]->kv, message->events[i]->type == ETCD_DELETE);
+    if (self->inbox_bytes > ETCD_INBOX_BYTES)
+        etcd_sync(self);
+    else if (!self->applying)
+        etcd_sync_poll(self);
 }
 
 static void on_watch_end(void *arg, const struct err *err)
@@ -157,28 +163,21 @@ static void bootstrap(struct etcd_log *self)
     self->sync_call = etcd_send(self, &txn, on_bootstrap);
 }
 
-/* Do we stand where etcd's log ends? False: not yet, or never. */
-static bool at_the_end(struct etcd_log *self, const EtcdKeyValue *newest)
+/* Do we stand where etcd's log ended? False: not yet, or never. */
+static bool at_the_end(struct etcd_log *self, const struct etcd_page *page)
 {
-    struct log_point point = self->log.point;
-    struct log_batch batch;
+    struct log_point point = self->log.point, end = page->end;
     struct err err;
 
-    if (newest && !etcd_value_head(newest, &batch)) {
-        fail_corrupt(self, "cannot be read", 0);
-        return false;
-    }
-    struct log_point end =
-        newest ? (struct log_point){ batch.first + batch.count - 1, batch.crc } : self->trimmed;
     if (end.index > point.index) {
         etcd_sync(self); /* it grew meanwhile */
         return false;
     }
     if (end.index == point.index && end.crc == point.crc) {
-        self->last_first = newest ? batch.first : 0;
+        self->last_first = page->newest_first;
         return true;
     }
-    if (!newest && self->trimmed.index == 0 && self->bootstrap) {
+    if (!page->newest_first && self->trimmed.index == 0 && self->bootstrap) {
         bootstrap(self);
         return false;
     }
@@ -191,10 +190,48 @@ static bool at_the_end(struct etcd_log *self, const EtcdKeyValue *newest)
     return false;
 }
 
+/* All its entries are applied. */
+static void end_page(struct etcd_log *self)
+{
+    CLEANUP(freep) struct etcd_page *page = TAKE(self->page);
+
+    if (page->more || self->log.point.index != page->reaches) { /* or older than we are now */
+        etcd_sync(self);
+        return;
+    }
+    if (!at_the_end(self, page))
+        return;
+    self->sync_failures = 0;
+    self->caught_up = true;
+    start_watch(self, page->revision);
+    etcd_leader_seen(self, page->leader);
+    etcd_trim_announce(self);
+}
+
+void etcd_sync_poll(struct etcd_log *self)
+{
+    uint64_t before = self->log.point.index;
+
+    while (self->inbox && !self->applying && !etcd_over(self) &&
+           self->log.point.index == before) { /* (3) */
+        CLEANUP(freep) struct etcd_item *item = etcd_inbox_pop(self);
+        look_at(self, &item->kv, item->gone);
+    }
+    if (etcd_over(self) || self->applying)
+        return;
+    if (self->inbox)
+        self->log.owner->wake(self->log.ctx);
+    else if (self->page)
+        end_page(self);
+}
+
 static void take_reply(struct etcd_log *self, const EtcdTxnResponse *reply)
 {
-    const EtcdRangeResponse *page = etcd_reply_range(reply, AT_PAGE);
+    const EtcdRangeResponse *entries = etcd_reply_range(reply, AT_PAGE);
     const EtcdRangeResponse *members = etcd_reply_range(reply, AT_MEMBERS);
+    const EtcdKeyValue *newest = etcd_reply_first(reply, AT_NEWEST);
+    struct etcd_page page = { .more = entries->more, .revision = etcd_reply_revision(reply) };
+    struct log_batch batch;
 
     take_trim(self, etcd_reply_first(reply, AT_TRIM));
     for (size_t i = 0; i < members->n_kvs; i++)
@@ -203,27 +240,21 @@ static void take_reply(struct etcd_log *self, const EtcdTxnResponse *reply)
         want_snapshot(self);
         return;
     }
-    for (size_t i = 0; i < page->n_kvs; i++) {
-        enum verdict verdict = take_entry(self, page->kvs[i]);
-        if (verdict == ENTRY_GAP)
-            fail_corrupt(self, "is missing", self->log.point.index + 1);
-        if (verdict != ENTRY_TAKEN)
-            return;
-    }
-    if (self->sync_call) /* delivering made somebody begin again */
-        return;
-    if (page->more) {
-        etcd_sync(self);
+    if (newest && !etcd_value_head(newest, &batch)) {
+        fail_corrupt(self, "cannot be read", 0);
         return;
     }
-    etcd_settle(self);
-    if (!at_the_end(self, etcd_reply_first(reply, AT_NEWEST)))
-        return;
-    self->sync_failures = 0;
-    self->caught_up = true;
-    start_watch(self, etcd_reply_revision(reply));
-    etcd_leader_seen(self, etcd_reply_first(reply, AT_LEADER));
-    etcd_trim_announce(self);
+    page.end =
+        newest ? (struct log_point){ batch.first + batch.count - 1, batch.crc } : self->trimmed;
+    page.newest_first = newest ? batch.first : 0;
+    page.reaches = self->log.point.index;
+    for (size_t i = 0; i < entries->n_kvs; i++) {
+        etcd_inbox_push(self, entries->kvs[i], false);
+        if (etcd_value_head(entries->kvs[i], &batch))
+            page.reaches = MAX(page.reaches, batch.first + batch.count - 1);
+    }
+    etcd_inbox_page(self, &page, etcd_reply_first(reply, AT_LEADER));
+    etcd_sync_poll(self);
 }
 
 static void on_sync(void *arg, const ProtobufCMessage *reply, const struct err *err)
@@ -260,6 +291,7 @@ void etcd_sync(struct etcd_log *self)
     etcd_settle(self);
     if (etcd_over(self) || self->sync_call)
         return;
+    etcd_inbox_clear(self);
     etcd_untimer(self, &self->sync_timer);
     drop_watch(self); /* (2) */
     self->sync_from = self->log.point.index;
@@ -294,6 +326,7 @@ void etcd_sync_later(struct etcd_log *self)
 void etcd_sync_stop(struct etcd_log *self)
 {
     drop_watch(self);
+    etcd_inbox_clear(self);
     etcd_cancel(self, &self->sync_call);
     etcd_untimer(self, &self->sync_timer);
 }
