@@ -14,20 +14,6 @@
 
 enum { DEFAULT_MAX_ARRAY_SIZE = 1001 };
 
-static bool in_blocks(const struct state *state)
-{
-    const char *plugin = state->config->topology_plugin;
-
-    return plugin && str_ieq(plugin, "block") && state->config->n_blocks;
-}
-
-static bool in_tree(const struct state *state)
-{
-    const char *plugin = state->config->topology_plugin;
-
-    return plugin && str_ieq(plugin, "tree") && state->config->n_switches;
-}
-
 /* What is asked for and would not happen: refused, never ignored. */
 static int check_supported(const struct state *state, const JobSpec *spec, struct err *err)
 {
@@ -36,14 +22,9 @@ static int check_supported(const struct state *state, const JobSpec *spec, struc
         const char *option;
     } not_there[] = {
         { spec->burst_buffer, "--burst-buffer" },
-        { spec->segment && !in_blocks(state), "--segment without a topology of blocks" },
         { spec->reboot && spec->no_allocate, "--reboot with --no-allocate" },
         { spec->clusters, "--clusters" },
         { spec->immediate, "--immediate" },
-        { spec->exclusive == EXCLUSIVE_TOPO && !in_blocks(state) && !in_tree(state),
-          "--exclusive=topo without a topology" },
-        { (spec->spread_segments || spec->consolidate_segments) && !spec->segment,
-          "--spread-segments or --consolidate-segments without --segment" },
     };
 
     if (spec->reboot && str_is_empty(state->config->reboot_program))

@@ -333,7 +333,7 @@ int admit_check_shape(const struct state *state, struct shape *shape, const JobO
 
     if (code == 0 && shape->batch)
         code = check_batch(shape, spec, err);
-    if (code == 0 && shape->segment && shape->min_nodes % shape->segment)
+    if (code == 0 && state_has_blocks(state) && shape->segment && shape->min_nodes % shape->segment)
         code = err_set(err, ERR_NODE_COUNT, "%u nodes are not whole segments of %u",
                        shape->min_nodes, shape->segment);
     if (code == 0)

@@ -185,7 +185,7 @@ void fit_why(const struct state *state, const struct shape *shape, const struct 
     else if (need->node_count < shape->min_nodes)
         str_addf(out, "%u nodes are needed, and %u of it could ever serve", shape->min_nodes,
                  need->node_count);
-    else if (need->apart && shape->segment)
+    else if (need->apart && shape->segment && state_has_blocks(state))
         str_addf(out, "%u nodes in segments of %u are needed, and its blocks have not so many",
                  shape->min_nodes, shape->segment);
     else if (need->apart && (shape->min_nodes < 2 || shape->dealt))

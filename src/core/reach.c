@@ -127,6 +127,11 @@ static void read_blocks(const struct state *state, struct reach *reach)
     }
 }
 
+bool state_has_blocks(const struct state *state)
+{
+    return str_ieq(state->config->topology_plugin, "block") && state->config->n_blocks;
+}
+
 /* (2) */
 static const struct reach *reach_of(const struct state *state)
 {
@@ -137,7 +142,7 @@ static const struct reach *reach_of(const struct state *state)
         return reach;
     clear(reach);
     reach->stamp = state->generation + 1;
-    if (str_ieq(config->topology_plugin, "block") && config->n_blocks)
+    if (state_has_blocks(state))
         read_blocks(state, reach);
     else if (str_ieq(config->topology_plugin, "tree") && config->n_switches)
         read_tree(state, reach);
@@ -152,7 +157,7 @@ static uint64_t in_blocks(const struct reach *reach, const struct shape *shape,
 
     for (size_t i = 0; i < reach->count; i++) {
         uint64_t have = bitset_count_both(&reach->sets[i], nodes) / segment * segment;
-        sum += shape->spread_segments ? MIN(have, segment) : have;
+        sum += shape->segment && shape->spread_segments ? MIN(have, segment) : have;
     }
     return sum;
 }

@@ -36,6 +36,8 @@ const struct partition *state_partition(const struct state *state, const char *n
 const struct partition *state_partition_at(const struct state *state, size_t number);
 size_t state_partition_count(const struct state *state);
 const struct partition *state_default_partition(const struct state *state);
+/* Is its topology one of blocks? Only then nodes come in segments (--segment). */
+bool state_has_blocks(const struct state *state);
 
 const struct reservation *state_reservation(const struct state *state, const char *name);
 const struct reservation *state_reservation_at(const struct state *state, size_t number);

@@ -213,6 +213,7 @@ struct topo {
     uint32_t count, leaves;
     uint32_t *leaf_of; /* by host; UINT32_MAX: none */
     int64_t wake_us;   /* when a job has waited long enough for few switches */
+    bool blocks;       /* leaves are blocks */
 };
 void topo_read(struct sched *sched);
 void topo_done(struct sched *sched);

@@ -141,8 +141,8 @@ void topo_read(struct sched *sched)
     const Config *config = state_config(sched->state);
     struct topo *topo = &sched->topo;
 
-    *topo = (struct topo){ .wake_us = INT64_MAX };
-    if (config->topology_plugin && str_ieq(config->topology_plugin, "block") && config->n_blocks)
+    *topo = (struct topo){ .wake_us = INT64_MAX, .blocks = state_has_blocks(sched->state) };
+    if (topo->blocks)
         read_blocks(sched, topo, config);
     else if (config->topology_plugin && str_ieq(config->topology_plugin, "tree") &&
              config->n_switches)
@@ -208,10 +208,15 @@ static bool lacks(const struct near *near)
     return near->nodes_left || !sums_do(&near->have, near->c->shape);
 }
 
-/* A leaf gives whole segments. */
+/* Nodes come in segments only where there are blocks, as in Slurm; a leaf gives whole ones then. */
+static uint32_t segment_of(const struct near *near)
+{
+    return near->c->sched->topo.blocks ? near->c->shape->segment : 0;
+}
+
 static uint32_t in_segments(const struct near *near, uint32_t hosts)
 {
-    uint32_t segment = near->c->shape->segment;
+    uint32_t segment = segment_of(near);
 
     if (segment && near->c->shape->spread_segments)
         return hosts >= segment ? segment : 0;
@@ -259,7 +264,7 @@ static uint32_t best_leaf(const struct near *near)
 
 static void take_leaf(struct near *near, uint32_t leaf, const struct topo_switch *within)
 {
-    uint32_t room = in_segments(near, near->hosts[leaf]), segment = near->c->shape->segment;
+    uint32_t room = in_segments(near, near->hosts[leaf]), segment = segment_of(near);
     uint32_t most = near->c->shape->max_nodes, taken = 0;
 
     for (uint32_t k = near->first[leaf];
@@ -274,7 +279,7 @@ static void take_leaf(struct near *near, uint32_t leaf, const struct topo_switch
         taken++;
     }
     near->leaves += taken > 0;
-    if (taken && near->c->shape->spread_segments) /* it gives no other one */
+    if (taken && segment && near->c->shape->spread_segments) /* it gives no other one */
         near->hosts[leaf] = 0;
 }
 

@@ -43,6 +43,7 @@ is "the tree" "$(scontrol show topology)" "SwitchName=s1 Level=0 LinkSpeed=1 Nod
 SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n[4-6]
 SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-6] Switches=s[1-2]"
 is "one switch" "$(scontrol show topology s2)" "SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n[4-6]"
-run sbatch -N 2 --segment=2 --wrap true
-like "segments need blocks" "$err" 'segment'
+scancel "$soon"
+three=$(sub -N 3 --exclusive --segment=2)
+is "segments are of blocks: a tree has none" "$(runs "$three" | wc -l) $(squeue -h -j "$three" -o %D)" '1 3'
 done_testing

@@ -489,7 +489,7 @@ static void submissions(void **unused)
         ROW(one_kind_of_three, ERR_NODE_CONFIG_UNAVAILABLE),
         ROW(open_bracket, ERR_FEATURE),
         ROW(mixed_brackets, ERR_FEATURE),
-        ROW(half_a_segment, ERR_UNSUPPORTED),
+        ROW(half_a_segment, ERR_OK),
         ROW(tres_of_tasks, ERR_OK),
         ROW(prefers_nothing_known, ERR_PREFER),
         ROW(tres_of_no_tasks, ERR_GRES),

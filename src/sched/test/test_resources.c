@@ -529,6 +529,12 @@ static void nodes_that_are_never_together_are_refused(void **state)
         { APART("tree", "switches"), "N=2 w=n4,n5", true },
         { APART("tree", "switches"), "N=2 w=n6,n7", false },
         { APART("tree", "switches"), "w=n7", true },
+        { APART("tree", "switches"), "N=3 segment=2", true }, /* these are of blocks */
+        { APART("tree", "switches"), "N=3 spreadseg", true },
+        { APART("block", "blocks"), "N=3 segment=2", false },
+        { APART("block", "blocks"), "N=4 spreadseg", true },
+        { "cluster_name = \"t\"\n[[nodes]]\nnames = \"n[1-7]\"\n" SOCKETS MAIN, "N=3 segment=2",
+          true },
         { APART("tree", "switches"), "n=24", true }, /* of three nodes */
         { APART("tree", "switches"), "n=25", false },
         { APART("tree", "switches"), "n=25 spread", true },
@@ -614,7 +620,7 @@ static void segments_apart(void **state)
     assert_string_equal(rig_where(rig, apart), "n1:0-7;n2:0-7;n5:0-7;n6:0-7");
     rig_end(rig, apart);
     assert_int_equal(rig_submit(rig, "N=6 ex segment=2 spreadseg"), 0); /* in three blocks */
-    assert_int_equal(rig_submit(rig, "N=4 spreadseg"), 0);
+    assert_int_not_equal(rig_submit(rig, "N=4 spreadseg"), 0); /* of no segments */
     rig_free(rig);
 }
 
@@ -642,6 +648,29 @@ static void a_block_alone(void **state)
     rig_end(rig, here);
     rig_plan(rig);
     assert_true(rig_runs(rig, second));
+    rig_free(rig);
+}
+
+/* Without a topology each node stands for itself. */
+static void nodes_alone(void **state)
+{
+    struct rig *rig = rig_new("cluster_name = \"t\"\n[[nodes]]\nnames = \"n[1-3]\"\n" SOCKETS MAIN);
+    uint32_t first = rig_submit(rig, "c=1 w=n1"), alone = rig_submit(rig, "N=2 c=1 extopo");
+
+    (void)state;
+    rig->check = true;
+    rig_plan(rig);
+    assert_true(rig_runs(rig, first));
+    assert_string_equal(rig_where(rig, alone), "n2:0;n3:0");
+    uint32_t there = rig_submit(rig, "c=1 w=n2"), here = rig_submit(rig, "c=1 w=n1");
+    uint32_t next = rig_submit(rig, "c=1 extopo");
+    rig_plan(rig);
+    assert_true(rig_runs(rig, here));
+    assert_false(rig_runs(rig, there) || rig_runs(rig, next));
+    rig_end(rig, alone);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, there));
+    assert_string_equal(rig_where(rig, next), "n3:0");
     rig_free(rig);
 }
 
@@ -697,4 +726,4 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(roomier_nodes_than_those_liked_best),
           UNIT(what_the_named_nodes_could_never_run_is_refused), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
-          UNIT(the_shortest_run_of_neighbours))
+          UNIT(nodes_alone), UNIT(the_shortest_run_of_neighbours))
