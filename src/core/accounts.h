@@ -264,6 +264,7 @@ struct limit_hit {
     const char *limit;       /* "GrpTRES" */
     const struct tres *tres; /* NULL when it is not about one */
     uint64_t most, used, asks;
+    bool past;                   /* it is what was used so far, which decays */
     const struct holder *holder; /* when this one counts less, it may be another answer; or NULL */
 };
 /*
@@ -278,6 +279,11 @@ bool limits_allow_any(const struct state *state, const struct job *job,
                       const struct tallies *planned, struct limit_hit *hit);
 /* Which limit keeps the age of a waiting job from counting; false when none does. */
 bool state_accrue_limit(const struct state *state, const struct job *job, struct limit_hit *hit);
+/*
+ * When what was used so far has decayed below the limit, or is forgotten, if nothing more is used until then; INT64_MAX:
+ * it does not, or the limit is about something else.
+ */
+int64_t limit_decays_us(const struct state *state, const struct limit_hit *hit);
 /* The limit, what is in use and whose it is, as a sentence. */
 void limit_hit_text(const struct limit_hit *hit, struct str *out);
 

@@ -99,8 +99,10 @@ static bool check_wall(struct look *look, const struct owner_of *of, bool leaf)
     bool safe = look->state->accounts->enforce & ENFORCE_SAFE;
     if (used < group && (!safe || used + look->seconds <= group))
         return false;
-    return hit(look, of, why_bound(of->qos, GRP_WALL), "GrpWall", NULL, of->holder, group, used,
-               look->seconds);
+    hit(look, of, why_bound(of->qos, GRP_WALL), "GrpWall", NULL, of->holder, group, used,
+        look->seconds);
+    look->hit->past = true;
+    return true;
 }
 
 /* ---- TRES ---- */
@@ -229,6 +231,7 @@ static bool check_tres(struct look *look, const struct owner_of *of, enum tres_b
             alone ? NULL : amounts.holder, most, amounts.used, amounts.asks);
         if (bound == GRP_TRES || bound == MAX_TRES_USER || bound == MAX_TRES_ACCT)
             look->hit->is = LIMIT_TRES;
+        look->hit->past = bound == GRP_TRES_MINS;
         return true;
     }
     return false;

@@ -133,6 +133,37 @@ static bool is_reset(const struct state *state, int64_t before_us)
     return period_begin(word, state->time_us / day) != period_begin(word, before_us / day);
 }
 
+/* The first day after this one on which all is forgotten. */
+static int64_t reset_us(const struct state *state)
+{
+    const char *word = state->config->priority_usage_reset;
+    int64_t day_us = US_PER_S * 86400, day = state->time_us / day_us, next = day + 1;
+
+    if (str_is_empty(word) || str_ieq(word, "NONE") || str_ieq(word, "NOW"))
+        return NEVER;
+    while (period_begin(word, next) == period_begin(word, day))
+        next++;
+    return next * day_us;
+}
+
+int64_t limit_decays_us(const struct state *state, const struct limit_hit *hit)
+{
+    uint64_t half_s = (uint64_t)MAX(state->config->priority_decay_half_life_s, 0);
+    bool safe = state->accounts->enforce & ENFORCE_SAFE;
+    uint64_t room = safe ? hit->most - MIN(hit->asks, hit->most) + 1 : hit->most;
+    uint64_t low = 0, high = half_s * 64;
+
+    if (!hit->past || !room)
+        return NEVER;
+    if (!half_s || hit->holder->no_decay)
+        return reset_us(state);
+    while (low + 1 < high) { /* it is too much after `low` seconds, and not after `high` */
+        uint64_t middle = low + (high - low) / 2;
+        *(mul_fraction(hit->used, exp2_minus(middle, half_s)) < room ? &high : &low) = middle;
+    }
+    return MIN(reset_us(state), state->time_us + ((int64_t)high + period_s(state)) * US_PER_S);
+}
+
 static bool is_idle(const struct holder *holder)
 {
     return !holder->wall_rate && !holder->wall && !holder->usage[TRES_BILLING];

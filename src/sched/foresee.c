@@ -56,9 +56,7 @@ struct foresight {
 
 static int64_t ends_by(const struct job *job)
 {
-    const struct job_run *run = job->run;
-
-    return job_end_by(job, run->start_us + run->suspended_total_us + run->skipped_us);
+    return job_end_by(job, job->run->start_us + job->run->suspended_total_us);
 }
 
 static void add_end(struct foresight *f, struct ending one)
@@ -214,11 +212,30 @@ static bool go_on(struct foresight *f)
     return true;
 }
 
+/* Nobody has to end. */
+static int64_t foresee_usage(const struct sched *sched, const struct limit_hit *hit, int64_t now_us,
+                             struct str *out)
+{
+    int64_t until_us = limit_decays_us(sched->state, hit);
+
+    if (until_us == INT64_MAX) {
+        str_add(out, "what was used is not forgotten: PriorityDecayHalfLife and "
+                     "PriorityUsageResetPeriod say how it could");
+    } else {
+        str_add(out, "what was used is forgotten bit by bit: the limit has room for it in ");
+        timefmt_write_duration(out, (until_us - now_us) / US_PER_S, TIMEFMT_SHORT);
+        str_add(out, " if nothing more is used until then");
+    }
+    return until_us;
+}
+
 int64_t foresee_limit(struct sched *sched, const struct job *job, const struct limit_hit *hit,
                       int64_t now_us, struct str *out)
 {
     struct foresight f = { .sched = sched, .now_us = now_us };
 
+    if (hit->past)
+        return foresee_usage(sched, hit, now_us, out);
     f.asks = sched->takes_time ? ASKS_LONG : ASKS;
     bool known = hit->holder && add_waiters(&f, job);
     if (known)

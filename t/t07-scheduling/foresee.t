@@ -6,6 +6,7 @@ me=$(id -un)
 cat >"$T/conf" <<END
 [scheduler]
 config_overrides = true
+fairshare_halflife_days = 1
 licenses = ["matlab:2"]
 [accounting]
 enforce = ["limits", "qos"]
@@ -25,6 +26,13 @@ max_jobs_per_user = 1
 [[qos]]
 name = "minutes"
 grp_tres_run_mins = "cpu=100"
+[[qos]]
+name = "spent"
+grp_tres_mins = "cpu=0"
+[[qos]]
+name = "kept"
+flags = ["NoDecay"]
+grp_wall = 0
 [[accounts]]
 name = "sci"
 [[accounts]]
@@ -81,6 +89,10 @@ runs "$j" >"$T/where"
 k=$(sub -q minutes -n 2 -t 40)
 waits "$k" QOSGrpCPURunMinutesLimit
 is 'and for CPU minutes to come' "$(within "$k")" 40
+
+spent=$(sub -q spent) kept=$(sub -q kept)
+waits "$spent" QOSGrpCPUMinutesLimit
+is 'nothing gives back more than there ever was' "$(within "$spent") $(within "$kept")" 'expected start: not known expected start: not known'
 
 l=$(sub -d "afterok:$a" -t 10) m=$(sub -d "afterok:$l" -t 10) o=$(sub -d "after:$m+15")
 waits "$o" Dependency

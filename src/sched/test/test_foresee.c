@@ -143,10 +143,44 @@ static void limits_let_jobs_go_in_their_order(void **unused)
     rig_free(rig);
 }
 
+/* Two days after 240 CPU minutes were used there are less than 61 of them left. */
+static void usage_decays_until_there_is_room(void **unused)
+{
+    struct rig *rig = rig_new(
+        "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\nfairshare_halflife_days = 1\n"
+        "[accounting]\nenforce = [\"limits\"]\n[priority]\ntype = \"multifactor\"\ncalc_period = 5\n"
+        "[[nodes]]\nnames = \"n[1-4]\"\ncpus = 16\nmemory_mb = 8000\n"
+        "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+        "[[qos]]\nname = \"normal\"\ngrp_tres_mins = \"cpu=61\"\n[[accounts]]\nname = \"a\"\n"
+        "[[users]]\nname = \"u1\"\naccount = \"a\"\n");
+    uint32_t spends = rig_submit(rig, "n=4 t=7200 uid=1");
+
+    (void)unused;
+    rig_plan(rig);
+    rig_wait(rig, 3600);
+    rig_end(rig, spends);
+    uint32_t waits = rig_submit(rig, "n=1 t=60 uid=1");
+    rig_plan(rig);
+    int64_t left_s = (foreseen(rig, waits) - rig->now_us) / 1000000;
+    assert_in_range(left_s, 47 * 3600, 49 * 3600);
+    for (int64_t s = 0; s < left_s - 3600; s += 600) {
+        rig_wait(rig, 600);
+        rig_plan(rig);
+        assert_false(rig_runs(rig, waits));
+    }
+    for (unsigned i = 0; i < 8 && !rig_runs(rig, waits); i++) {
+        rig_wait(rig, 600);
+        rig_plan(rig);
+    }
+    assert_true(rig_runs(rig, waits));
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(limits_let_jobs_go_in_their_order),
-                                        cmocka_unit_test(jobs_start_when_foreseen) };
+                                        cmocka_unit_test(jobs_start_when_foreseen),
+                                        cmocka_unit_test(usage_decays_until_there_is_room) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
