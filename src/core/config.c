@@ -8,6 +8,7 @@
  * (1) Partitions whose nodes are the same keep what was worked out of them.
  * (2) Who follows the state is told what is not as it was. Where partitions have the names that they
  *     had, in the same order, they stay in their places; what is the same is not touched at all.
+ * (3) Nodes that a partition names are looked for unless it named the same before and all are there.
  */
 #include "core/config_priv.h"
 
@@ -20,8 +21,38 @@
 #include "core/sections.h"
 #include "schema/conf.h"
 
-static int look_partitions(const Config *config, struct err *err)
+static uint64_t nodesets_hash(const Config *config)
 {
+    uint64_t hash = config->n_nodesets;
+
+    for (size_t i = 0; i < config->n_nodesets; i++)
+        hash = message_hash(&config->nodesets[i]->base, hash);
+    return hash;
+}
+
+/* No node that there was is missing, and node sets are the same. */
+static bool has_all_nodes(const Config *old, const Config *config, const struct sections *sections)
+{
+    const struct sections_of *of = &sections->of[SECTION_NODES];
+    bool all = nodesets_hash(old) == nodesets_hash(config);
+
+    for (size_t i = 0; all && i < of->old_count; i++)
+        all = of->now[i];
+    return all;
+}
+
+/* (3) */
+static bool was_there(const Config *old, size_t i, const PartitionSpec *spec)
+{
+    return i < old->n_partitions && str_eq(old->partitions[i]->name, spec->name) &&
+           str_eq(old->partitions[i]->nodes, spec->nodes);
+}
+
+static int look_partitions(const Config *old, const Config *config, const struct sections *sections,
+                           struct err *err)
+{
+    bool known = old && has_all_nodes(old, config, sections);
+
     for (size_t i = 0; i < config->n_partitions; i++) {
         const PartitionSpec *spec = config->partitions[i];
         CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
@@ -31,7 +62,7 @@ static int look_partitions(const Config *config, struct err *err)
             if (str_eq(config->partitions[k]->name, spec->name))
                 return err_set(err, ERR_CONFIG, "partition '%.100s' is there twice", spec->name);
         }
-        if (!str_is_empty(spec->nodes)) {
+        if (!str_is_empty(spec->nodes) && !(known && was_there(old, i, spec))) {
             int code = conf_hosts(config, spec->nodes, &hosts, err);
             if (code < 0)
                 return code;
@@ -46,7 +77,7 @@ static int look_at(struct node_change *change, struct state *state, const Config
     int code = node_change_look(change, state, config, sections, err);
 
     if (code == 0)
-        code = look_partitions(config, err);
+        code = look_partitions(state ? state->config : NULL, config, sections, err);
     return code < 0 ? code : accounts_look(state, config, sections, err);
 }
 
@@ -131,15 +162,6 @@ static bool same_spec(const PartitionSpec *a, const PartitionSpec *b)
 static bool keeps(const Config *config, const char *flag)
 {
     return config->reconfig_flags && strcasestr(config->reconfig_flags, flag);
-}
-
-static uint64_t nodesets_hash(const Config *config)
-{
-    uint64_t hash = config->n_nodesets;
-
-    for (size_t i = 0; i < config->n_nodesets; i++)
-        hash = message_hash(&config->nodesets[i]->base, hash);
-    return hash;
 }
 
 /* (1) */
@@ -284,7 +306,7 @@ static void take_config(struct state *state, struct node_change *nodes, const Co
     nodes->reconfigure = reconfigure;
     node_change_do(nodes, state->config);
     unsigned changed = config_differs(old, state->config);
-    changed |= nodes->renumbered ? CHANGED_ALL : nodes->changed ? CHANGED_NODES : 0;
+    changed |= (nodes->changed ? CHANGED_NODES : 0) | (nodes->renumbered ? CHANGED_NUMBERS : 0);
     changed |= put_partitions(state, old, reconfigure,
                               nodes->changed || nodesets_hash(old) != nodesets_hash(state->config));
     if (nodes->changed)

@@ -16,6 +16,8 @@
 #include "core/pb.h"
 #include "schema/conf.h"
 
+enum { FETCH_AHEAD = 16 };
+
 static uint64_t spec_hash(const NodeSpec *spec)
 {
     return message_hash(&spec->base, 0);
@@ -187,6 +189,10 @@ static void put_section(struct node_change *change, const Config *config, size_t
     const struct state *state = change->state;
     const struct node_section *same =
         change->same[i] ? &state->sections.items[change->same[i] - 1] : NULL;
+
+    /* They lie all over the memory. */
+    if (same && same->first + FETCH_AHEAD < state->nodes.len)
+        __builtin_prefetch(&state->nodes.items[same->first + FETCH_AHEAD]->spec_hash);
 
     if (!same || (change->reconfigure && is_edited(state, same))) {
         each_of(config, i, put_node, change, NULL);

@@ -68,7 +68,8 @@ enum changed {
     CHANGED_ACCOUNTS = 1,   /* limits, shares, QOS; who counts which job */
     CHANGED_PARTITIONS = 2, /* what some of them say, or which nodes they have */
     CHANGED_NODES = 4,      /* what some of them have */
-    CHANGED_ALL = 8,        /* numbers of nodes or partitions, TRES, or how jobs are placed */
+    CHANGED_ALL = 8,        /* numbers of partitions, TRES, or how jobs are placed */
+    CHANGED_NUMBERS = 16,   /* those of nodes: some came or went, or stand elsewhere */
 };
 
 struct event {

@@ -111,8 +111,8 @@ int partition_resolve(const struct state *state, struct partition *partition, st
 
     bitset_done(&partition->nodes);
     bitset_init(&partition->nodes, state->nodes.len);
-    if (!str_is_empty(text)) {
-        int code = conf_hosts(state->config, text, &hosts, err);
+    if (!str_is_empty(text)) { /* who does not ask for an error has looked at it */
+        int code = (err ? conf_hosts : conf_hosts_named)(state->config, text, &hosts, err);
         if (code < 0)
             return code;
     }

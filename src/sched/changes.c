@@ -9,7 +9,7 @@
  *     is looked at before it is tried.
  * (2) Other limits, or others who count: all lines are looked at, with new gates (gates.c).
  * (3) Other partitions or nodes: what is promised and held there is given up, and promised again.
- * (4) Other nodes: hosts are read again, in slices; and what shapes need of nodes, with other
+ * (4) Other nodes, or of other numbers (renumber.c): hosts are read again, in slices; and what shapes need of nodes, with other
  *     partitions too. Nothing is planned until that is done, which takes some hundredths of a second.
  */
 #include "core/preempt.h"
@@ -42,23 +42,27 @@ bool change_follow(struct sched *sched, unsigned changed)
 {
     if (changed & CHANGED_ALL || sched->preempting != preempt_is_on(sched->state))
         return false;
+    if (changed & CHANGED_NUMBERS && sched->reading.left & (READ_HOSTS | READ_ROOM))
+        return false; /* that begins again */
     if (!changed)
         return true;
     for (unsigned i = 0; i < SEARCHES; i++)
         search_end(sched, &sched->searches[i]);
     answer_done(sched);
     forecasts_done(sched);
+    if (changed & (CHANGED_NODES | CHANGED_NUMBERS))
+        reading_nodes(sched); /* (4); first: nodes that are no more may not be looked at */
     if (changed & (CHANGED_ACCOUNTS | CHANGED_PARTITIONS))
         limits_renew(sched); /* (2); first: some of those who counted are no more */
-    if (changed & (CHANGED_PARTITIONS | CHANGED_NODES)) {
+    if (changed & (CHANGED_PARTITIONS | CHANGED_NODES | CHANGED_NUMBERS)) {
         give_up(sched);
         reading_needs(sched);
     }
+    if (changed & CHANGED_NUMBERS)
+        hosts_renumber(sched);
     preempts_renew(sched);
     if (changed & CHANGED_PARTITIONS)
         partitions_changed(sched);
-    if (changed & CHANGED_NODES)
-        reading_nodes(sched); /* (4) */
     sched->refused_until_us = 0;
     sched->epoch++;
     sched->stop_news = true;

@@ -168,6 +168,8 @@ void host_blocked(struct sched *sched, uint32_t number)
 {
     struct host *host = &sched->hosts.items[number];
 
+    if (reading_is_due(sched, number))
+        return;
     read_spare(sched, host);
     regrid(host, number);
     search_touch(sched, number);
@@ -178,6 +180,8 @@ void host_unblocked(struct sched *sched, uint32_t number)
     const struct host *host = &sched->hosts.items[number];
     struct room_at was = host->spare;
 
+    if (reading_is_due(sched, number))
+        return;
     host_blocked(sched, number);
     if (is_roomier(host, &host->spare, &was) || is_roomier(host, &host->free, &host->spare))
         host_freed(sched, number);
@@ -199,6 +203,7 @@ void host_refresh(struct sched *sched, uint32_t number)
     bool roomier = !was_usable || (was_minded && !host->minded) ||
                    is_roomier(host, &host->free, &free_was) ||
                    is_roomier(host, &host->spare, &spare_was);
+    sched->hosts_news = sched->hosts_news || (!was_usable && host->usable);
     if (roomier)
         host_freed(sched, number);
 }
@@ -236,7 +241,7 @@ void host_changed(struct sched *sched, const struct node *node)
     host_refresh(sched, node->number);
 }
 
-static void host_done(struct sched *sched, struct host *host)
+void host_free(struct sched *sched, struct host *host)
 {
     for (size_t i = 0; i < host->runs.len; i++)
         amount_drop(sched, host->runs.items[i].amount);
@@ -250,14 +255,14 @@ static void host_done(struct sched *sched, struct host *host)
 bool hosts_done_some(struct sched *sched, unsigned *budget)
 {
     for (; sched->hosts.len && *budget; budget_take(budget, 1))
-        host_done(sched, &sched->hosts.items[--sched->hosts.len]);
+        host_free(sched, &sched->hosts.items[--sched->hosts.len]);
     return !sched->hosts.len;
 }
 
 void hosts_done(struct sched *sched)
 {
     vec_each (struct host, host, &sched->hosts)
-        host_done(sched, host);
+        host_free(sched, host);
     vec_done(&sched->hosts);
     vec_done(&sched->glances);
     vec_done(&sched->outlooks);

@@ -192,6 +192,47 @@ void kind_leave(struct sched *sched, struct kind *kind, const struct node *node)
     }
 }
 
+static void grid_anew(struct grid *grid, size_t hosts)
+{
+    uint32_t rows = grid->rows, cols = grid->cols;
+
+    grid_done(grid);
+    grid_init(grid, rows, cols, hosts);
+}
+
+/* Samples of who is no more may not be looked at. */
+void kinds_renumber(struct sched *sched)
+{
+    vec_each (struct kind *, at, &sched->kinds) {
+        (*at)->hosts = 0;
+        (*at)->most_mem_mb = 0; /* host_changed() */
+    }
+    vec_each (struct host, host, &sched->hosts) {
+        if (host->kind && !host->kind->hosts++)
+            host->kind->sample = host->node;
+    }
+    for (size_t i = sched->kinds.len; i-- > 0;) {
+        struct kind *kind = sched->kinds.items[i];
+        if (kind->hosts) {
+            grid_anew(&kind->spare, sched->hosts.len);
+            grid_anew(&kind->bound, sched->hosts.len);
+        } else {
+            vec_remove(&sched->kinds, i);
+            kind_free(kind);
+        }
+    }
+    for (size_t i = 1; i < sched->kinds.len; i++) { /* mostly they are in order */
+        struct kind *kind = sched->kinds.items[i];
+        size_t at = i;
+        for (; at > 0 && preferred(kind, sched->kinds.items[at - 1]); at--)
+            sched->kinds.items[at] = sched->kinds.items[at - 1];
+        sched->kinds.items[at] = kind;
+    }
+    for (size_t i = 0; i < sched->kinds.len; i++)
+        sched->kinds.items[i]->number = (uint32_t)i;
+    sched->kinds_version++;
+}
+
 uint64_t kind_devices(const struct kind *kind, const uint64_t *gres)
 {
     uint64_t devices = 0;

@@ -193,6 +193,10 @@ void limits_sweep(struct sched *sched, unsigned *budget)
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
         waits_review_all(sched);
     }
+    if (sched->hosts_news && !sched->line_sweep) {
+        sched->hosts_news = false;
+        waits_review_all(sched);
+    }
     unsigned half = *budget / 2 + 1, lines = half / 2 + 1; /* the rest is for who can start */
     unsigned left = lines;
     waits_sweep(sched, &left);

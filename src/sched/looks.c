@@ -13,7 +13,7 @@
  *     first jobs of these bins, until one lets a job out. So are those whose first job goes before
  *     the one that is about to be tried. Nobody is shown then, unless all go strictly in order.
  * (4) A job that would be given more than it asks for, and more than there is room for, is over: it
- *     is not let out again until a counter falls.
+ *     is not let out again until a counter falls, or hosts can be used that could not.
  * (5) When all lines are to be looked at, that is done some in each slice, and others are planned
  *     meanwhile: who has to wait for it waited before.
  */

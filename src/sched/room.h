@@ -202,6 +202,11 @@ void host_take_new(struct sched *sched, const struct node *node); /* the next on
 void host_read_runs(struct sched *sched, uint32_t number);
 bool hosts_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 void hosts_done(struct sched *sched);
+void host_free(struct sched *sched, struct host *host);
+/* renumber.c: as the nodes are now. All hosts are to be read again (reading_nodes()), what is promised
+   and held was given up. */
+void hosts_renumber(struct sched *sched);
+void kinds_renumber(struct sched *sched); /* the part of it that is about kinds */
 void host_changed(struct sched *sched, const struct node *node); /* kind, amounts, state */
 void host_refresh(struct sched *sched, uint32_t number);         /* (1), (4) */
 /* There is a block more: all else is as it was. */

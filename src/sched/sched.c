@@ -160,7 +160,7 @@ void sched_free(struct sched *sched)
 
 /* ---- planned starts that come to nothing ---- */
 
-static void again(struct sched *sched, uint32_t job_id)
+void sched_again(struct sched *sched, uint32_t job_id)
 {
     const struct job *job = state_job(sched->state, job_id);
 
@@ -176,7 +176,7 @@ void sched_abandon(struct sched *sched, const CmdStart *start)
         const JobStart *one = start->starts[i];
         flight_land(sched, one->job_id, one->has_array_task_id ? one->array_task_id : NO_TASK,
                     NULL);
-        again(sched, one->job_id);
+        sched_again(sched, one->job_id);
     }
 }
 
@@ -190,7 +190,7 @@ void sched_abandon_all(struct sched *sched)
         struct flights *flights;
         while ((flights = map_get_num(&sched->flights, *id)))
             flight_land(sched, *id, flights->first->task, NULL);
-        again(sched, *id);
+        sched_again(sched, *id);
     }
     vec_done(&ids);
 }

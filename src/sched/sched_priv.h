@@ -610,6 +610,8 @@ void reading_all(struct sched *sched);
 bool reading_passes(struct sched *sched, const struct event *event);
 /* To work out what it needs, if that must be done. */
 uint64_t shape_cost(const struct sched *sched, const struct shape *shape);
+/* sched.c: it waits again, or is no more. */
+void sched_again(struct sched *sched, uint32_t job_id);
 /* sched.c: some of what was set aside is freed. */
 void trash_some(struct sched *sched, unsigned *budget);
 
@@ -681,6 +683,8 @@ struct sched {
     uint64_t rules;               /* grows when limits, or who counts what, are others */
     size_t old_lines;             /* that know older ones */
     VEC(uint32_t) line_reviews;   /* lines and gates that are looked at again */
+    bool
+        hosts_news; /* some can be used that could not: who is over may get less there; looks.c (4) */
     uint32_t line_sweep; /* of all lines those up to this number are still to be; 0: none */
     VEC(uint32_t) gate_reviews;
     VEC(struct family *) woken;

@@ -23,7 +23,7 @@ static void read_hosts(const struct sched *sched, const char *text, struct bitse
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
 
     bitset_init(out, sched->hosts.len ? sched->hosts.len : state_node_count(sched->state));
-    if (str_is_empty(text) || conf_hosts(state_config(sched->state), text, &hosts, NULL) < 0)
+    if (str_is_empty(text) || conf_hosts_named(state_config(sched->state), text, &hosts, NULL) < 0)
         return;
     hostlist_each (host, &hosts) {
         char name[LIMIT_NAME_BYTES + 1];

@@ -106,6 +106,8 @@ void conf_write_toml(const struct conf *conf, struct str *out);
  * Appends to `out`. ERR_INVALID_NODE_NAME names what no node or set is called.
  */
 int conf_hosts(const Config *config, const char *text, struct hostlist *out, struct err *err);
+/* The same without a look at all nodes: there may be names of none. For a text that was looked at before. */
+int conf_hosts_named(const Config *config, const char *text, struct hostlist *out, struct err *err);
 
 /*
  * Calls `each` for every node with a NodeSpec of its own: one name, its address, the devices of its

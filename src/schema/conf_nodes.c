@@ -108,7 +108,8 @@ static int refuse_unknown(const struct hostlist *unknown, struct err *err)
     return code;
 }
 
-int conf_hosts(const Config *config, const char *text, struct hostlist *out, struct err *err)
+static int find_hosts(const Config *config, const char *text, bool check, struct hostlist *out,
+                      struct err *err)
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 }, known = { 0 }, found = { 0 };
     int result;
@@ -116,9 +117,9 @@ int conf_hosts(const Config *config, const char *text, struct hostlist *out, str
     if (!text || !*text)
         return 0;
     if ((result = split_words(config, text, &hosts, &found, err)) < 0 ||
-        (result = add_all(config, &known, err)) < 0)
+        (check && (result = add_all(config, &known, err)) < 0))
         return result;
-    if (!hostlist_within(&hosts, &known)) {
+    if (check && !hostlist_within(&hosts, &known)) {
         if ((result = hostlist_minus(&hosts, &known, err)) < 0)
             return result;
         return refuse_unknown(&hosts, err);
@@ -126,6 +127,16 @@ int conf_hosts(const Config *config, const char *text, struct hostlist *out, str
     if ((result = hostlist_union(&found, &hosts, err)) < 0)
         return result;
     return hostlist_union(out, &found, err);
+}
+
+int conf_hosts(const Config *config, const char *text, struct hostlist *out, struct err *err)
+{
+    return find_hosts(config, text, true, out, err);
+}
+
+int conf_hosts_named(const Config *config, const char *text, struct hostlist *out, struct err *err)
+{
+    return find_hosts(config, text, false, out, err);
 }
 
 /* What [[gres]] and [[down]] say, by node; built once per walk. */

@@ -18,7 +18,7 @@
 #include "schema/conf.h"
 #include "test/unit.h"
 
-enum { USERS = 6, ACCOUNTS = 3, QOSES = 3, PARTS = 3, KINDS = 3 };
+enum { USERS = 6, ACCOUNTS = 3, QOSES = 3, PARTS = 3, KINDS = 3, EXTRAS = 4 };
 
 static uint64_t seed, first_seed;
 
@@ -51,7 +51,7 @@ struct site {
         bool feature;
         uint32_t weight, cpus;
     } kinds[KINDS];
-    uint32_t kill_wait, extra_nodes;
+    uint32_t kill_wait, extra[EXTRAS]; /* nodes before, between and after the others */
     bool preempt, prio;
 };
 
@@ -101,11 +101,19 @@ static void write_accounts(const struct site *site, struct str *toml)
     }
 }
 
+static void write_extra(const struct site *site, struct str *toml, unsigned place)
+{
+    if (place < EXTRAS && site->extra[place])
+        str_addf(toml, "[[nodes]]\nnames = \"x%u[1-%u]\"\ncpus = %u\nmemory_mb = 4000\n", place,
+                 site->extra[place], 4 + 4 * place);
+}
+
 static void write_parts(const struct site *site, struct str *toml)
 {
     static const char *const nodes[] = { "ALL", "n[1-12]", "n[7-18]", "m[1-6],n[1-3]" };
 
     for (unsigned i = 0; i < KINDS; i++) {
+        write_extra(site, toml, i);
         str_addf(toml, "[[nodes]]\nnames = \"%s\"\ncpus = %u\nmemory_mb = 8000\nweight = %u\n",
                  i == 0   ? "n[1-10]"
                  : i == 1 ? "n[11-20]"
@@ -116,9 +124,7 @@ static void write_parts(const struct site *site, struct str *toml)
         if (i == 2)
             str_add(toml, "gres = [\"gpu:2\"]\n");
     }
-    if (site->extra_nodes)
-        str_addf(toml, "[[nodes]]\nnames = \"x[1-%u]\"\ncpus = 4\nmemory_mb = 4000\n",
-                 site->extra_nodes);
+    write_extra(site, toml, KINDS);
     for (unsigned i = 0; i < PARTS; i++) {
         if (site->parts[i].gone && i)
             continue;
@@ -273,26 +279,41 @@ static void change_site(struct site *site)
 {
     uint32_t what = dice(100);
 
-    if (what < 30)
+    if (what < 25)
         change_user(site);
-    else if (what < 45)
+    else if (what < 40)
         change_account(site);
-    else if (what < 65)
+    else if (what < 55)
         change_qos(site);
-    else if (what < 85)
+    else if (what < 72)
         change_part(site);
-    else if (what < 88)
+    else if (what < 75)
         site->kinds[dice(KINDS)].weight = 1 + dice(5);
-    else if (what < 91)
+    else if (what < 78)
         site->kinds[dice(KINDS)].feature = dice(2);
-    else if (what < 93)
+    else if (what < 81)
         site->kinds[dice(KINDS)].cpus = 4 + dice(3) * 2;
-    else if (what < 96)
+    else if (what < 83)
         site->kill_wait = dice(20);
     else if (what < 98)
-        site->extra_nodes = dice(3);
+        site->extra[dice(EXTRAS)] = dice(4);
     else
         site->parts[1 + dice(PARTS - 1)].gone = dice(2);
+}
+
+/* Nodes that came say hello. */
+static void extras_up(struct rig *rig)
+{
+    for (size_t i = 0; i < state_node_count(rig->state); i++) {
+        const struct node *node = state_node_at(rig->state, i);
+        NodeInventory found = NODE_INVENTORY__INIT;
+        if (node->spec->name[0] != 'x' || node->found)
+            continue;
+        found.has_cpus = found.has_memory_mb = true;
+        found.cpus = node->spec->cpus;
+        found.memory_mb = node->spec->memory_mb;
+        rig_inventory(rig, node->spec->name, &found);
+    }
 }
 
 static void configure(struct rig *rig, const struct site *site)
@@ -382,6 +403,8 @@ static void happen(struct rig *rig, struct site *site)
     } else {
         change_site(site);
         configure(rig, site);
+        if (dice(2))
+            extras_up(rig);
     }
 }
 
@@ -495,4 +518,51 @@ static void follows_as_if_made_anew(void **state)
         live(from);
 }
 
-UNIT_MAIN(UNIT(follows_as_if_made_anew))
+/* Starts are under way while nodes before, between and below them come and go. */
+static void starts_go_on_when_nodes_have_other_numbers(void **state)
+{
+#define NODES(names) "[[nodes]]\nnames = \"" names "\"\ncpus = 4\nmemory_mb = 4000\n"
+#define MAIN \
+    "cluster_name = \"t\"\n[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+    static const char *const after = MAIN NODES("a[1-3]") NODES("n[1-2]") NODES("b1") NODES("n4");
+    struct rig *rig = rig_new(MAIN NODES("n1") NODES("n2") NODES("n3") NODES("n4"));
+    Config *config = NULL;
+    CLEANUP(conf_freep) struct conf *conf = conf_read("t", after, strlen(after), NULL);
+    uint32_t ids[4];
+    VEC(CmdStart *) starts = { 0 };
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        ids[i] = rig_submit(rig, "c=4 t=600");
+    const struct plan *plan = sched_plan(rig->sched, rig->now_us, 2000);
+    for (size_t i = 0; i < plan->count; i++) {
+        size_t len = cmd_start__get_packed_size(plan->starts[i]);
+        uint8_t *bytes = mem_new(len + 1);
+        cmd_start__pack(plan->starts[i], bytes);
+        vec_push(&starts, cmd_start__unpack(NULL, len, bytes));
+        free(bytes);
+    }
+    assert_true(starts.len > 0);
+    assert_int_equal(conf_expand(conf, &config, NULL), 0);
+    assert_int_equal(rig_configure(rig, config, true, 2), ERR_OK);
+    config__free_unpacked(config, NULL);
+    assert_int_equal(map_len(&rig->sched->flights), 3); /* all but what was on n3 */
+    vec_each (CmdStart *, at, &starts) {
+        Command cmd = COMMAND__INIT;
+        cmd.what_case = COMMAND__WHAT_START;
+        cmd.start = *at;
+        rig_apply(rig, &cmd);
+        cmd_start__free_unpacked(*at, NULL);
+    }
+    vec_done(&starts);
+    rig_plan(rig);
+    rig_wait(rig, 2); /* what was refused is tried again */
+    rig_plan(rig);
+    unsigned running = 0;
+    for (unsigned i = 0; i < 4; i++)
+        running += rig_runs(rig, ids[i]);
+    assert_int_equal(running, 3); /* n3 is no more, new nodes have not said hello */
+    rig_free(rig);
+}
+
+UNIT_MAIN(UNIT(follows_as_if_made_anew), UNIT(starts_go_on_when_nodes_have_other_numbers))
