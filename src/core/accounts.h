@@ -211,6 +211,10 @@ struct charge {
 /* What a waiting job asks for in one of its partitions, at least. */
 void charge_asked(const struct state *state, const struct job *job, size_t partition,
                   struct charge *out);
+/* The same when of "a or b" that licence is chosen; else neither is counted. */
+#define LICENCE_OPEN UINT32_MAX
+void charge_asked_with(const struct state *state, const struct job *job, size_t partition,
+                       uint32_t licence, struct charge *out);
 /* What a running job has. */
 void charge_given(const struct state *state, const struct job *job, struct charge *out);
 /* What is said here of one node of an allocation is added. */
@@ -218,9 +222,9 @@ void charge_add(const struct state *state, struct charge *charge, const char *gr
                 const char *type, uint64_t count);
 void charge_add_node(const struct state *state, struct charge *charge, uint32_t cpus,
                      uint64_t mem_mb);
-/* Licences and billing, when all nodes are added. */
+/* Licences (of "a or b" that one) and billing, when all nodes are added. */
 void charge_close(const struct state *state, struct charge *charge, const struct shape *shape,
-                  const struct partition *partition);
+                  uint32_t licence, const struct partition *partition);
 
 /*
  * What the planner has decided and core has not applied, by the number of the holder; less than nothing

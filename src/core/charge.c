@@ -56,13 +56,15 @@ void charge_add_node(const struct state *state, struct charge *charge, uint32_t 
     add_one(charge, TRES_NODE, 1);
 }
 
+/* `choice`: of "a or b", which; LICENCE_OPEN: neither yet. */
 static void add_licences(const struct state *state, struct charge *charge,
-                         const struct shape *shape)
+                         const struct shape *shape, uint32_t choice)
 {
     const struct accounts *accounts = state->accounts;
 
-    /* Of "a or b" it is not known here which: such licences are not limited. */
-    for (size_t l = 0; l < shape->licence_count && !shape->licence_any; l++) {
+    for (size_t l = 0; l < shape->licence_count; l++) {
+        if (shape->licence_any && l != choice)
+            continue;
         for (size_t i = TRES_FIXED; i < accounts->tres_count; i++) {
             if (tres_is_licence(&accounts->tres[i], shape->licences[l].name))
                 charge->tres[i] += shape->licences[l].count;
@@ -71,14 +73,20 @@ static void add_licences(const struct state *state, struct charge *charge,
 }
 
 void charge_close(const struct state *state, struct charge *charge, const struct shape *shape,
-                  const struct partition *partition)
+                  uint32_t licence, const struct partition *partition)
 {
-    add_licences(state, charge, shape);
+    add_licences(state, charge, shape, licence);
     charge->tres[TRES_BILLING] = billing_of(state, partition, charge->tres);
 }
 
 void charge_asked(const struct state *state, const struct job *job, size_t partition,
                   struct charge *out)
+{
+    charge_asked_with(state, job, partition, LICENCE_OPEN, out);
+}
+
+void charge_asked_with(const struct state *state, const struct job *job, size_t partition,
+                       uint32_t licence, struct charge *out)
 {
     const struct shape *shape = job->shape;
     const struct need *need = &shape_needs(state, job->shape)[partition];
@@ -97,7 +105,7 @@ void charge_asked(const struct state *state, const struct job *job, size_t parti
     }
     for (size_t i = 0; i < state->accounts->tres_count; i++)
         out->node[i] = (out->tres[i] + nodes - 1) / nodes;
-    charge_close(state, out, shape, need->partition);
+    charge_close(state, out, shape, licence, need->partition);
 }
 
 void charge_given(const struct state *state, const struct job *job, struct charge *out)
@@ -115,7 +123,7 @@ void charge_given(const struct state *state, const struct job *job, struct charg
         for (size_t g = 0; g < part->gres_count; g++)
             charge_add(state, out, part->gres[g].name, part->gres[g].type, part->gres[g].count);
     }
-    add_licences(state, out, job->shape);
+    add_licences(state, out, job->shape, run->licence);
     out->tres[TRES_BILLING] = run->has_billing ? run->billing : out->tres[TRES_CPU];
 }
 

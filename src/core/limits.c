@@ -347,6 +347,12 @@ bool limits_allow(const struct state *state, const struct job *job,
     return !(state->accounts->enforce & ENFORCE_LIMITS) || check(&look, partition);
 }
 
+/* Of "a or b" any will do. */
+static uint32_t choices(const struct shape *shape)
+{
+    return shape->licence_any ? (uint32_t)shape->licence_count : 1;
+}
+
 bool limits_allow_any(const struct state *state, const struct job *job,
                       const struct tallies *planned, struct limit_hit *out)
 {
@@ -358,11 +364,14 @@ bool limits_allow_any(const struct state *state, const struct job *job,
         return false;
     if (!(state->accounts->enforce & ENFORCE_LIMITS))
         return true;
+    uint32_t licences = choices(job->shape);
     for (size_t i = 0; i < job->shape->partition_count; i++) {
         const struct partition *partition = partition_at(state, job->shape->partitions[i]);
-        charge_asked(state, job, i, &charge);
-        if (limits_allow(state, job, partition, &charge, planned, i ? &other : out))
-            return true;
+        for (uint32_t l = 0; l < licences; l++) {
+            charge_asked_with(state, job, i, l, &charge);
+            if (limits_allow(state, job, partition, &charge, planned, i || l ? &other : out))
+                return true;
+        }
     }
     return false;
 }
@@ -379,8 +388,13 @@ bool limits_ever(const struct state *state, const struct job *job,
                   (qos[1] && qos[1]->flags & QOS_DENY_ON_LIMIT);
     if (!(state->accounts->enforce & ENFORCE_LIMITS) || !strict)
         return true;
-    charge_asked(state, job, 0, &charge);
-    return check(&look, partition);
+    for (uint32_t l = 0; l < choices(job->shape); l++) {
+        charge_asked_with(state, job, 0, l, &charge);
+        struct look again = look;
+        if (check(&again, partition))
+            return true;
+    }
+    return false;
 }
 
 /* ---- how many may be submitted ---- */

@@ -104,7 +104,10 @@ static void charge_start(const struct state *state, const struct job *job, const
         for (size_t g = 0; g < node->n_gres; g++)
             charge_add(state, out, node->gres[g]->name, node->gres[g]->type, node->gres[g]->count);
     }
-    charge_close(state, out, job->shape, partition_at(state, allocation->partition));
+    uint32_t licence;
+    if (!licences_choose(state, job->shape, allocation, &licence))
+        licence = LICENCE_OPEN; /* it is refused for that */
+    charge_close(state, out, job->shape, licence, partition_at(state, allocation->partition));
 }
 
 /*

@@ -173,9 +173,11 @@ static void add_things(struct state *state, struct tab_run *run, const struct jo
             sum_add(sum_of(state, run, part->gres[g].name, part->gres[g].type, false),
                     part->gres[g].count, adding);
     }
-    for (size_t l = 0; l < shape->licence_count && !shape->licence_any; l++)
-        sum_add(sum_of(state, run, shape->licences[l].name, NULL, true), shape->licences[l].count,
-                adding);
+    for (size_t l = 0; l < shape->licence_count; l++) {
+        if (!shape->licence_any || l == job->run->licence)
+            sum_add(sum_of(state, run, shape->licences[l].name, NULL, true),
+                    shape->licences[l].count, adding);
+    }
 }
 
 void tab_run_add(struct state *state, const struct job *job, uint64_t by)

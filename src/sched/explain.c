@@ -69,7 +69,9 @@ unsigned sched_reason(const struct sched *sched, const struct job *job)
         return REASON_RESOURCES;
     if (family->missing)
         return REASON_NODE_NOT_AVAIL;
-    if (licences_lacking(sched, family->shape))
+    /* Of "a or b": a limit keeps it from those that are free. */
+    if (licences_lacking(sched, family->shape) ||
+        (family->shape->licence_any && pend->place == PEND_LIMITED))
         return REASON_LICENSES;
     uint32_t first = job->more && job->more->het_job_id ? job->more->het_job_id : job->id;
     return pend->booked || is_first(sched, family, first) ? REASON_RESOURCES : REASON_PRIORITY;

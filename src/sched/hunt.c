@@ -339,7 +339,7 @@ bool hunt_is_allowed(struct hunt *hunt)
         return true;
     struct held **held = NEW_ARRAY(struct held *, hunt->count);
     for (; at < hunt->count; at++) {
-        const struct hunter *hunter = &hunt->hunters[at];
+        struct hunter *hunter = &hunt->hunters[at];
         if (limits_in_way_of(hunt->sched, hunter->job, &hunter->of.parts, &hit))
             break;
         held[at] = limits_plan(hunt->sched, hunter->job, &hunter->of.parts);

@@ -95,6 +95,9 @@ static void take_off(struct sched *sched, struct licence_use *use, bool given)
     last->at = use->at;
     if (given && pool->lacking)
         heat_waiting(sched, pool);
+    if (given && pool->limited)
+        waits_review_all(sched);
+    pool->limited = pool->limited && !given;
     free(use);
 }
 
@@ -283,6 +286,19 @@ static bool have(const struct sched *sched, const struct shape *shape, const str
             return false;
     }
     return !shape->licence_any;
+}
+
+bool licences_free(struct sched *sched, const struct job *job, uint32_t at)
+{
+    const struct shape_licence *licence = &job->shape->licences[at];
+    struct licence_pool *pool = pool_of(sched, licence->name);
+    struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
+
+    view.end_us = job_end_by(job, sched->now_us);
+    bool good = pool && pool_has(pool, &view, licence->count);
+    if (pool && !good)
+        pool->limited = true;
+    return good;
 }
 
 bool licences_fit(struct sched *sched, const struct family *family, const struct view *view,

@@ -69,20 +69,35 @@ static void charge_parts(const struct sched *sched, const struct job *job,
                            part->take.gres[g]);
         }
     }
-    charge_close(sched->state, out, job->shape, parts->need->partition);
+    charge_close(sched->state, out, job->shape, parts->licence, parts->need->partition);
 }
 
-bool limits_in_way_of(struct sched *sched, const struct job *job, const struct parts *parts,
-                      struct limit_hit *hit)
+static bool allow_parts(struct sched *sched, const struct job *job, const struct parts *parts,
+                        struct limit_hit *hit)
 {
     struct charge charge;
 
+    charge_parts(sched, job, parts, &charge);
+    return limits_allow(sched->state, job, parts->need->partition, &charge, &sched->planned, hit);
+}
+
+bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *parts,
+                      struct limit_hit *hit)
+{
+    struct limit_hit other;
+    uint32_t first = parts->licence;
+
     if (!state_enforce(sched->state))
         return false;
-    charge_parts(sched, job, parts, &charge);
     hold_lift(sched, job, -1);
-    bool good =
-        limits_allow(sched->state, job, parts->need->partition, &charge, &sched->planned, hit);
+    bool good = allow_parts(sched, job, parts, hit);
+    /* Of "a or b" another may be free too, and not limited. */
+    for (uint32_t i = 0; !good && job->shape->licence_any && i < job->shape->licence_count; i++) {
+        parts->licence = i;
+        good = i != first && allow_parts(sched, job, parts, &other) && licences_free(sched, job, i);
+    }
+    if (!good)
+        parts->licence = first;
     hold_lift(sched, job, 1);
     return !good;
 }

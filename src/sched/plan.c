@@ -60,7 +60,7 @@ struct attempt {
 
 /* Holds what it is to be given, unless a limit is in the way: NULL then. */
 static JobStart *hold_parts(struct sched *sched, struct attempt *try, const struct job *part,
-                            const struct family *family, const struct parts *parts)
+                            const struct family *family, struct parts *parts)
 {
     int64_t end = job_end_by(part, sched->now_us);
 
@@ -114,7 +114,8 @@ static bool take_parts(struct sched *sched, struct attempt *try, CmdStart *comma
         uint32_t offset = offsets ? offsets[done] : done;
         const struct job *part = state_job(sched->state, try->job->id + offset);
         struct family *own = family_for(sched, part);
-        command->starts[offset] = hold_parts(sched, try, part, own, &of[offset].parts);
+        struct parts parts = of[offset].parts; /* the list stays theirs */
+        command->starts[offset] = hold_parts(sched, try, part, own, &parts);
         family_free(own);
         if (!command->starts[offset])
             break;

@@ -177,10 +177,13 @@ struct licence_pool {
     char *name;
     uint32_t total;
     bool lacking; /* somebody waits for it */
+    bool limited; /* or would take it because a limit keeps it from another */
     VEC(struct licence_use *) uses;
 };
 void licences_read(struct sched *sched);
 void licences_done(struct sched *sched);
+/* Is the one at `at` of its licences free now? If not, jobs that wait for limits are looked at when it is. */
+bool licences_free(struct sched *sched, const struct job *job, uint32_t at);
 /* Are they there for all of the view's time? *choice: which of several. */
 bool licences_fit(struct sched *sched, const struct family *family, const struct view *view,
                   uint32_t *choice);
@@ -330,7 +333,7 @@ bool limits_in_way(struct sched *sched, const struct job *job);
 /* The same; changes nothing. */
 bool limits_stop(struct sched *sched, uint32_t job_id);
 /* The same with what it would be given. Changes nothing. */
-bool limits_in_way_of(struct sched *sched, const struct job *job, const struct parts *parts,
+bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *parts,
                       struct limit_hit *hit);
 /* A start is planned; it came back. */
 struct held *limits_plan(struct sched *sched, const struct job *job, const struct parts *parts);

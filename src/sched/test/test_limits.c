@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "core/state_priv.h"
 #include "sched/test/rig.h"
 #include "schema/reasons.h"
 #include "test/unit.h"
@@ -235,6 +236,61 @@ static void all_that_is_asked_for_counts(void **state)
     rig_free(rig);
 }
 
+/* Of "a or b" the one that was taken counts, and one that is not limited is taken. */
+#define LICENCES(limits)                                                                         \
+    "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\nlicenses = [\"a:4\", \"b:1\"]\n" \
+    "[accounting]\nenforce = [\"limits\"]\n[[nodes]]\nnames = \"n1\"\ncpus = 64\n"               \
+    "memory_mb = 8000\n[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"       \
+    "[[qos]]\nname = \"normal\"\n" limits "[[accounts]]\nname = \"all\"\n"                       \
+    "[[users]]\nname = \"u1\"\naccount = \"all\"\n"
+
+static const char *licence_of(const struct rig *rig, uint32_t id)
+{
+    const struct job *job = rig_job(rig, id);
+
+    return rig_runs(rig, id) ? job->shape->licences[job->run->licence].name : "-";
+}
+
+static void one_of_several_licences_counts(void **state)
+{
+    struct rig *rig = rig_new(LICENCES("grp_tres = \"license/a=1\"\n"));
+    uint32_t ids[5];
+
+    (void)state;
+    rig->check = true;
+    for (size_t i = 0; i < 5; i++)
+        ids[i] = rig_submit(rig, i == 4 ? "uid=1 lic=a:3" : "uid=1 lic=a|b");
+    rig_plan(rig);
+    assert_string_equal(licence_of(rig, ids[0]), "a");
+    assert_string_equal(licence_of(rig, ids[1]),
+                        "b"); /* three of the other are free, but not for it */
+    assert_string_equal(licence_of(rig, ids[2]), "-");
+    assert_string_equal(licence_of(rig, ids[4]), "-");
+    rig_end(rig, ids[1]);
+    rig_plan(rig);
+    assert_string_equal(licence_of(rig, ids[2]), "b");
+    assert_string_equal(licence_of(rig, ids[3]), "-");
+    rig_end(rig, ids[0]);
+    rig_plan(rig);
+    assert_string_equal(licence_of(rig, ids[3]), "a");
+    assert_int_equal(rig->refused, 0);
+    rig_free(rig);
+    /* Who may have neither waits, and is told why. */
+    rig = rig_new(LICENCES("grp_tres = \"license/a=0,license/b=0\"\n"));
+    ids[0] = rig_submit(rig, "uid=1 lic=a|b");
+    rig_plan(rig);
+    assert_false(rig_runs(rig, ids[0]));
+    assert_int_equal(core_job_reason(rig->state, rig_job(rig, ids[0])), REASON_QOS_GRP_LIC);
+    rig_free(rig);
+    /* One that is refused for its own size: not when another will do. */
+    rig = rig_new(LICENCES("max_tres_per_job = \"license/a=1\"\nflags = [\"DenyOnLimit\"]\n"));
+    assert_int_equal(rig_submit(rig, "uid=1 lic=a:2"), 0);
+    ids[0] = rig_submit(rig, "uid=1 lic=a:2|b");
+    rig_plan(rig);
+    assert_string_equal(licence_of(rig, ids[0]), "b");
+    rig_free(rig);
+}
+
 UNIT_MAIN(UNIT(all_that_is_asked_for_counts), UNIT(a_limit_stops_who_is_behind),
           UNIT(a_limit_holds_nobody_else_back), UNIT(one_that_fits_goes_past_its_line),
-          UNIT(everybody_runs_within_limits))
+          UNIT(one_of_several_licences_counts), UNIT(everybody_runs_within_limits))
