@@ -25,6 +25,7 @@ struct background {
     char *dir;
     void (*wake)(void *ctx);
     void *wake_ctx;
+    int64_t list_cursor; /* the thread's */
 
     /* under the lock */
     bool stopping, want_checkpoint, checkpointing, checkpointed, want_verify, want_list;
@@ -91,24 +92,17 @@ static void do_verify(struct background *bg)
 
 static void do_list(struct background *bg)
 {
-    uint8_t(*digests)[LOG_DIGEST_BYTES] = NULL;
-    size_t count = 0;
-    int64_t cursor = 0;
+    uint8_t(*digests)[LOG_DIGEST_BYTES] = mem_new((size_t)LIST_CHUNK * LOG_DIGEST_BYTES);
     struct err err;
-    int got;
 
     bg->want_list = false;
     pthread_mutex_unlock(&bg->lock);
-    do {
-        digests = mem_resize(digests, (count + LIST_CHUNK) * LOG_DIGEST_BYTES);
-        got = payload_list(&bg->store->payloads, &cursor, digests + count, LIST_CHUNK, &err);
-        count += (size_t)MAX(got, 0);
-    } while (got > 0);
+    int got = payload_list(&bg->store->payloads, &bg->list_cursor, digests, LIST_CHUNK, &err);
     pthread_mutex_lock(&bg->lock);
     note_broken(bg, MIN(got, 0), &err);
     free(bg->news.digests);
     bg->news.digests = digests;
-    bg->news.digest_count = count;
+    bg->news.digest_count = (size_t)MAX(got, 0);
     tell(bg);
 }
 

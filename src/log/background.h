@@ -24,7 +24,7 @@ void background_after_commit(struct background *background, struct store *writer
 
 /* Reads the snapshot back. If it is whole, removes those before `keeps`: a large file takes a while. */
 void background_verify(struct background *background, struct log_point point, uint64_t keeps);
-/* The digests of all payloads in the table. */
+/* Some digests of payloads in the table; each call goes on after those of the last one. None: that was all. */
 void background_list(struct background *background);
 
 struct background_news {

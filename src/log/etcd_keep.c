@@ -24,6 +24,7 @@ enum {
     HELD_BYTES = 8 * 1024 * 1024,
     HELD_BYTES_MOST = 64 * 1024 * 1024,
     DROPS = 1024,
+    MOVES = 4096, /* payloads of segments that go, in one job */
     DISK_RETRY_MS = 2000,
 };
 
@@ -67,9 +68,8 @@ int etcd_keep_load(struct etcd_log *self, struct err *err)
     int rc = payload_disk_scan(self->disk, load_segment, self, err);
     if (rc < 0)
         return rc;
-    self->job = NEW(struct payload_job);
-    self->job->list = true; /* whatever nobody refers to any more goes */
-    payload_disk_run(self->disk, self->job);
+    self->listing = true; /* whatever nobody refers to any more goes */
+    wake_owner(self);
     return 0;
 }
 
@@ -132,17 +132,17 @@ static void collect_segments(struct etcd_log *self, struct payload_job *job)
     self->job_row = self->row;
 }
 
-/* With every snapshot: segments from before the last one go, what lives in them moves. */
+/* With every snapshot: segments from before the last one go, some at a time; what lives in them moves. */
 static void collect_moves(struct etcd_log *self, struct payload_job *job)
 {
-    const struct payload_place *place;
-
-    if (!self->taken.index || self->old_row == 0)
+    if (!self->trim_row)
         return;
-    job->trim_upto = MIN(self->old_row, self->disk_row);
-    size_t count = payload_index_upto(&self->index, job->trim_upto, &place);
+    size_t count = payload_index_upto(&self->index, self->trim_row, MOVES, &job->trim_upto);
+    if (job->trim_upto == self->trim_row)
+        self->trim_row = 0;
     job->moves = NEW_ARRAY(struct payload_place, count + 1);
-    for (; count; count--, place++) {
+    for (size_t i = 0; i < count; i++) {
+        const struct payload_place *place = payload_index_nth(&self->index, i);
         if (!place->dead && self->log.owner->payload_live(self->log.ctx, place->digest))
             job->moves[job->move_count++] = *place;
     }
@@ -150,21 +150,35 @@ static void collect_moves(struct etcd_log *self, struct payload_job *job)
 
 static void collect_drops(struct etcd_log *self, struct payload_job *job)
 {
-    job->drops = mem_new((self->drops.len + 1) * LOG_DIGEST_BYTES);
-    for (size_t i = 0; i < self->drops.len; i++) {
-        const uint8_t *digest = self->drops.items[i].bytes;
+    size_t count = MIN(self->drops.len, (size_t)MOVES);
+
+    job->drops = mem_new((count + 1) * LOG_DIGEST_BYTES);
+    for (; count; count--) {
+        const uint8_t *digest = self->drops.items[--self->drops.len].bytes;
         if (!self->log.owner->payload_live(self->log.ctx, digest))
             memcpy(job->drops[job->drop_count++], digest, LOG_DIGEST_BYTES);
     }
-    vec_clear(&self->drops);
+}
+
+/* When there is nothing else to do. */
+static void list_next(struct etcd_log *self)
+{
+    self->job = NEW(struct payload_job);
+    self->job->list = true;
+    self->job->cursor = self->list_cursor;
+    payload_disk_run(self->disk, self->job);
 }
 
 static void write_next(struct etcd_log *self)
 {
     if (self->job || self->disk_blocked || etcd_over(self))
         return;
-    if (!self->flush && self->held_bytes < HELD_BYTES && self->drops.len < DROPS)
+    if (!self->flush && self->held_bytes < HELD_BYTES && self->drops.len < DROPS &&
+        !self->trim_row) {
+        if (self->listing)
+            list_next(self);
         return;
+    }
     self->job = NEW(struct payload_job);
     collect_segments(self, self->job);
     collect_moves(self, self->job);
@@ -225,7 +239,12 @@ static void job_done(struct etcd_log *self, struct payload_job *job)
         if (!self->log.owner->payload_live(self->log.ctx, job->listed[i]))
             etcd_payload_drop(&self->log, job->listed[i]);
     }
+    if (job->list) {
+        self->listing = job->rc == 0 && job->listed_count > 0;
+        self->list_cursor = job->cursor;
+    }
     if (job->rc < 0) {
+        self->trim_row = MAX(self->trim_row, job->trim_upto);
         job_failed(self, job);
     } else if (!job->list) {
         self->disk_row = self->job_row;
@@ -290,6 +309,7 @@ int etcd_snapshot_taken(struct log *log, struct log_point point, struct err *err
                        "snapshot at %" PRIu64 ", the log is at %" PRIu64 " and has one at %" PRIu64,
                        point.index, log->point.index, log->snapshot.index);
     self->taken = point;
+    self->trim_row = MAX(self->trim_row, MIN(self->old_row, self->disk_row));
     if (self->memory) {
         snapshot_is_good(self, point);
         return 0;

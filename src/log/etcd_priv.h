@@ -131,6 +131,9 @@ struct etcd_log {
     struct payload_job *job;
     uint64_t job_row;
     bool flush, disk_blocked;
+    bool listing;        /* what nobody refers to any more is looked for, */
+    int64_t list_cursor; /* from here on */
+    uint64_t trim_row;   /* segments up to it go */
     void *disk_timer;
     VEC(struct digest_note) drops;
     struct log_point taken;    /* a snapshot that the owner took, not yet verified */

@@ -287,27 +287,28 @@ void journal_synced(struct journal *journal, uint64_t index)
 
 /* ---- its end ---- */
 
-uint64_t journal_trim(struct journal *journal, uint64_t acked, int64_t now_us)
+bool journal_trim(struct journal *journal, uint64_t acked, int64_t now_us, uint64_t *lost)
 {
-    uint64_t total = 0, lost = 0;
+    uint64_t total = 0;
 
+    if (journal->segments.len <= (size_t)(journal->fd >= 0))
+        return false;
     vec_each (struct segment, segment, &journal->segments)
         total += segment->bytes;
-    while (journal->segments.len > (size_t)(journal->fd >= 0)) {
-        struct segment *oldest = &journal->segments.items[0];
-        if (oldest->last > acked && total <= journal->limits.keep_bytes &&
-            oldest->last_us >= now_us - journal->limits.keep_us)
-            break;
-        if (oldest->last > acked)
-            lost += oldest->last - MAX(oldest->first - 1, acked);
-        CLEANUP(freep) char *path = segment_path(journal, oldest);
-        if (file_unlink(path) < 0 && errno != ENOENT)
-            break;
-        total -= oldest->bytes;
-        vec_remove(&journal->segments, 0);
+    struct segment *oldest = &journal->segments.items[0];
+    if (oldest->last > acked && total <= journal->limits.keep_bytes &&
+        oldest->last_us >= now_us - journal->limits.keep_us)
+        return false;
+    CLEANUP(freep) char *path = segment_path(journal, oldest);
+    if (file_unlink(path) < 0 && errno != ENOENT)
+        return false;
+    if (oldest->last > acked) {
+        uint64_t count = oldest->last - MAX(oldest->first - 1, acked);
+        journal->dropped += count;
+        *lost += count;
     }
-    journal->dropped += lost;
-    return lost;
+    vec_remove(&journal->segments, 0);
+    return true;
 }
 
 uint64_t journal_first(const struct journal *journal)

@@ -78,10 +78,10 @@ int journal_sync_files(const struct journal *journal, struct err *err);
 void journal_synced(struct journal *journal, uint64_t index);
 
 /*
- * Removes segments that are acknowledged, or too many or too old: then it returns how many indexes
- * nobody had acknowledged.
+ * Removes a segment that is acknowledged, or one of too many or too old: then *lost grows by the indexes that
+ * nobody had acknowledged. True: there may be more to remove, later; a large file takes a while.
  */
-uint64_t journal_trim(struct journal *journal, uint64_t acked, int64_t now_us);
+bool journal_trim(struct journal *journal, uint64_t acked, int64_t now_us, uint64_t *lost);
 
 /* ---- reading ---- */
 

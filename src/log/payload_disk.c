@@ -98,17 +98,12 @@ static void disconnect(struct connection *conn)
     sqlite3_close(conn->db);
 }
 
-static int list_all(struct payload_table *table, struct payload_job *job, struct err *err)
+static int list_some(struct payload_table *table, struct payload_job *job, struct err *err)
 {
-    int64_t cursor = 0;
-    int got;
-
-    do {
-        job->listed = mem_resize(job->listed, (job->listed_count + LIST_CHUNK) * LOG_DIGEST_BYTES);
-        got = payload_list(table, &cursor, job->listed + job->listed_count, LIST_CHUNK, err);
-        job->listed_count += (size_t)MAX(got, 0);
-    } while (got > 0);
-    return got;
+    job->listed = mem_new((size_t)LIST_CHUNK * LOG_DIGEST_BYTES);
+    int got = payload_list(table, &job->cursor, job->listed, LIST_CHUNK, err);
+    job->listed_count = (size_t)MAX(got, 0);
+    return MIN(got, 0);
 }
 
 static int read_segment(struct connection *conn, uint64_t row, struct str *out, struct err *err)
@@ -204,7 +199,7 @@ static void verify(struct payload_job *job)
 
 static int do_job(struct connection *conn, struct payload_job *job)
 {
-    int rc = job->list ? list_all(&conn->table, job, &job->err) : 0;
+    int rc = job->list ? list_some(&conn->table, job, &job->err) : 0;
 
     if (job->verify_dir)
         verify(job);

@@ -29,7 +29,8 @@ struct payload_job {
     uint64_t trim_upto; /* 0: none */
     uint8_t (*drops)[LOG_DIGEST_BYTES];
     size_t drop_count;
-    bool list; /* also give every digest that is there (before anything else is done) */
+    bool list; /* give some digests that are there, after `cursor`, which moves on */
+    int64_t cursor;
     uint8_t (*listed)[LOG_DIGEST_BYTES];
     size_t listed_count;
     const char *verify_dir; /* also read the snapshot of `verify` in it back; NULL: none */

@@ -7,93 +7,99 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BLOCK = 1024, SLOTS_FIRST = 16 };
+
 void payload_index_done(struct payload_index *index)
 {
-    free(index->places);
-    free(index->slots);
+    vec_each (struct payload_place *, block, &index->blocks)
+        free(*block);
+    vec_done(&index->blocks);
+    for (size_t i = 0; i < PAYLOAD_SHARDS; i++)
+        free(index->shards[i].slots);
     *index = (struct payload_index){ 0 };
 }
 
-/* A digest is spread evenly as it is. */
-static size_t home_of(const struct payload_index *index, const uint8_t *digest)
+static struct payload_place *place_of(const struct payload_index *index, uint64_t number)
+{
+    uint64_t at = number - index->base;
+
+    return &index->blocks.items[at / BLOCK][at % BLOCK];
+}
+
+static const struct payload_shard *shard_of(const struct payload_index *index,
+                                            const uint8_t *digest)
+{
+    return &index->shards[digest[0]];
+}
+
+/* A digest is spread evenly as it is; its first byte has chosen the shard. */
+static size_t home_of(const struct payload_shard *shard, const uint8_t *digest)
 {
     uint64_t word;
 
-    memcpy(&word, digest, sizeof(word));
-    return (size_t)word & (index->slot_count - 1);
+    memcpy(&word, digest + sizeof(word), sizeof(word));
+    return (size_t)word & (shard->slot_count - 1);
 }
 
-static size_t find_slot(const struct payload_index *index, const uint8_t *digest)
+static size_t find_slot(const struct payload_index *index, const struct payload_shard *shard,
+                        const uint8_t *digest)
 {
-    size_t at = home_of(index, digest);
+    size_t at = home_of(shard, digest);
 
-    while (index->slots[at] &&
-           memcmp(index->places[index->slots[at] - 1].digest, digest, LOG_DIGEST_BYTES) != 0)
-        at = (at + 1) & (index->slot_count - 1);
+    while (shard->slots[at] &&
+           memcmp(place_of(index, shard->slots[at] - 1)->digest, digest, LOG_DIGEST_BYTES) != 0)
+        at = (at + 1) & (shard->slot_count - 1);
     return at;
 }
 
 /* Moves later members of the same run up, so that no search stops at the hole. */
-static void clear_slot(struct payload_index *index, size_t hole)
+static void clear_slot(const struct payload_index *index, struct payload_shard *shard, size_t hole)
 {
-    size_t mask = index->slot_count - 1;
+    size_t mask = shard->slot_count - 1;
 
-    index->used--;
-    for (size_t at = (hole + 1) & mask; index->slots[at]; at = (at + 1) & mask) {
-        size_t home = home_of(index, index->places[index->slots[at] - 1].digest);
+    shard->used--;
+    for (size_t at = (hole + 1) & mask; shard->slots[at]; at = (at + 1) & mask) {
+        size_t home = home_of(shard, place_of(index, shard->slots[at] - 1)->digest);
         if (((at - home) & mask) >= ((at - hole) & mask)) {
-            index->slots[hole] = index->slots[at];
+            shard->slots[hole] = shard->slots[at];
             hole = at;
         }
     }
-    index->slots[hole] = 0;
+    shard->slots[hole] = 0;
 }
 
-static void rebuild(struct payload_index *index)
+static void grow(const struct payload_index *index, struct payload_shard *shard)
 {
-    size_t live = 0, want = 1024;
+    struct payload_shard old = *shard;
 
-    /* Close up: forget the front and the dead. */
-    for (size_t i = index->head; i < index->len; i++) {
-        if (!index->places[i].dead)
-            index->places[live++] = index->places[i];
+    shard->slot_count = old.slot_count ? old.slot_count * 2 : SLOTS_FIRST;
+    shard->slots = NEW_ARRAY(uint64_t, shard->slot_count);
+    for (size_t i = 0; i < old.slot_count; i++) {
+        if (old.slots[i])
+            shard->slots[find_slot(index, shard, place_of(index, old.slots[i] - 1)->digest)] =
+                old.slots[i];
     }
-    index->head = 0;
-    index->len = live;
-    while (want < live * 3)
-        want *= 2;
-    free(index->slots);
-    index->slots = NEW_ARRAY(uint32_t, want);
-    index->slot_count = want;
-    index->used = live;
-    for (size_t i = 0; i < live; i++)
-        index->slots[find_slot(index, index->places[i].digest)] = (uint32_t)i + 1;
-}
-
-static void make_room(struct payload_index *index)
-{
-    if (index->len == index->cap || index->slot_count == 0 || index->used * 2 >= index->slot_count)
-        rebuild(index);
-    if (index->len * 2 >= index->cap) {
-        index->cap = MAX(index->len * 2, (size_t)1024);
-        index->places = mem_resize(index->places, index->cap * sizeof(*index->places));
-    }
+    free(old.slots);
 }
 
 static void put(struct payload_index *index, const uint8_t *digest, uint64_t row, size_t offset,
                 size_t len)
 {
-    if (index->len == index->cap || index->used * 2 >= index->slot_count)
-        make_room(index);
-    size_t slot = find_slot(index, digest);
-    if (index->slots[slot])
-        index->places[index->slots[slot] - 1].dead = true;
+    struct payload_shard *shard = &index->shards[digest[0]];
+
+    if (shard->used * 2 >= shard->slot_count)
+        grow(index, shard);
+    if (index->end - index->base == index->blocks.len * BLOCK)
+        vec_push(&index->blocks, NEW_ARRAY(struct payload_place, BLOCK));
+    size_t slot = find_slot(index, shard, digest);
+    if (shard->slots[slot])
+        place_of(index, shard->slots[slot] - 1)->dead = true;
     else
-        index->used++;
-    struct payload_place *place = &index->places[index->len++];
+        shard->used++;
+    struct payload_place *place = place_of(index, index->end++);
     *place = (struct payload_place){ .row = row, .offset = (uint32_t)offset, .len = (uint32_t)len };
     memcpy(place->digest, digest, LOG_DIGEST_BYTES);
-    index->slots[slot] = (uint32_t)index->len;
+    shard->slots[slot] = index->end;
 }
 
 void payload_index_add(struct payload_index *index, const struct log_batch *batch)
@@ -113,40 +119,64 @@ void payload_index_add(struct payload_index *index, const struct log_batch *batc
 const struct payload_place *payload_index_get(const struct payload_index *index,
                                               const uint8_t digest[LOG_DIGEST_BYTES])
 {
-    if (index->slot_count == 0)
+    const struct payload_shard *shard = shard_of(index, digest);
+
+    if (shard->slot_count == 0)
         return NULL;
-    uint32_t at = index->slots[find_slot(index, digest)];
-    return at ? &index->places[at - 1] : NULL;
+    uint64_t at = shard->slots[find_slot(index, shard, digest)];
+    return at ? place_of(index, at - 1) : NULL;
 }
 
 bool payload_index_drop(struct payload_index *index, const uint8_t digest[LOG_DIGEST_BYTES])
 {
-    if (index->slot_count == 0)
+    struct payload_shard *shard = &index->shards[digest[0]];
+
+    if (shard->slot_count == 0)
         return false;
-    size_t slot = find_slot(index, digest);
-    if (!index->slots[slot])
+    size_t slot = find_slot(index, shard, digest);
+    if (!shard->slots[slot])
         return false;
-    index->places[index->slots[slot] - 1].dead = true;
-    clear_slot(index, slot);
+    place_of(index, shard->slots[slot] - 1)->dead = true;
+    clear_slot(index, shard, slot);
     return true;
 }
 
-size_t payload_index_upto(const struct payload_index *index, uint64_t row,
-                          const struct payload_place **first)
+const struct payload_place *payload_index_nth(const struct payload_index *index, size_t n)
 {
-    size_t count = 0;
+    return place_of(index, index->head + n);
+}
 
-    while (index->head + count < index->len && index->places[index->head + count].row <= row)
-        count++;
-    *first = index->places ? index->places + index->head : NULL;
+size_t payload_index_upto(const struct payload_index *index, uint64_t row, size_t most,
+                          uint64_t *upto)
+{
+    size_t all = (size_t)(index->end - index->head), count = 0;
+    uint64_t last = 0;
+
+    for (; count < all && payload_index_nth(index, count)->row <= row; count++) {
+        uint64_t next = payload_index_nth(index, count)->row;
+        if (count >= most && next != last) {
+            *upto = last;
+            return count;
+        }
+        last = next;
+    }
+    *upto = row;
     return count;
 }
 
 void payload_index_forget(struct payload_index *index, uint64_t row)
 {
-    for (; index->head < index->len && index->places[index->head].row <= row; index->head++) {
-        struct payload_place *place = &index->places[index->head];
+    while (index->head < index->end && place_of(index, index->head)->row <= row) {
+        struct payload_place *place = place_of(index, index->head);
         if (!place->dead)
             payload_index_drop(index, place->digest);
+        index->head++;
     }
+    size_t gone = (size_t)((index->head - index->base) / BLOCK);
+    for (size_t i = 0; i < gone; i++)
+        free(index->blocks.items[i]);
+    index->blocks.len -= gone;
+    memmove(index->blocks.items, index->blocks.items + gone,
+            index->blocks.len * sizeof(*index->blocks.items));
+    index->base += gone * BLOCK;
 }

@@ -150,6 +150,8 @@ static void hear_background(struct sqlite_log *self)
         }
     }
     free(news.digests);
+    if (news.digest_count)
+        background_list(self->background);
 }
 
 static void sqlite_poll(struct log *log)

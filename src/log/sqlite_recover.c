@@ -335,10 +335,11 @@ static int begin_service(struct sqlite_log *self, const struct recovery *rec, st
 
 static void drop_dead_payloads(struct sqlite_log *self)
 {
-    const struct payload_place *place;
-    size_t count = payload_index_upto(&self->index, UINT64_MAX, &place);
+    uint64_t upto;
+    size_t count = payload_index_upto(&self->index, UINT64_MAX, SIZE_MAX, &upto);
 
-    for (; count; count--, place++) {
+    for (size_t i = 0; i < count; i++) {
+        const struct payload_place *place = payload_index_nth(&self->index, i);
         if (!place->dead && !self->log.owner->payload_live(self->log.ctx, place->digest))
             payload_index_drop(&self->index, place->digest);
     }

@@ -20,11 +20,12 @@ enum { SLICE_BYTES = 2 * 1024 * 1024, SLICE_DROPS = 1024 };
 /* (3) */
 static void collect_moves(struct sqlite_log *self, struct chore *chore)
 {
-    const struct payload_place *place;
-    size_t count = payload_index_upto(&self->index, chore->what.trim_upto, &place);
+    uint64_t upto;
+    size_t count = payload_index_upto(&self->index, chore->what.trim_upto, SIZE_MAX, &upto);
 
     chore->moves = NEW_ARRAY(struct store_move, count + 1);
-    for (size_t i = 0; i < count; i++, place++) {
+    for (size_t i = 0; i < count; i++) {
+        const struct payload_place *place = payload_index_nth(&self->index, i);
         if (place->dead || !self->log.owner->payload_live(self->log.ctx, place->digest))
             continue;
         struct store_move *move = &chore->moves[chore->what.move_count++];

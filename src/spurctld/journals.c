@@ -110,9 +110,13 @@ static void trim(struct server *server)
 
     if (head.journal_acked == server->journal_acked && now_us < server->journal_trim_us)
         return;
-    server->journal_acked = head.journal_acked;
-    server->journal_trim_us = now_us + TRIM_US;
-    uint64_t lost = journal_trim(server->journal, head.journal_acked, head.time_us);
+    uint64_t lost = 0;
+    if (journal_trim(server->journal, head.journal_acked, head.time_us, &lost)) {
+        wake_send(&server->wake); /* the next one in the next turn */
+    } else {
+        server->journal_acked = head.journal_acked;
+        server->journal_trim_us = now_us + TRIM_US;
+    }
     if (lost)
         log_warn("journal.dropped", "indexes=%llu before=%llu why=nobody has acknowledged them",
                  (unsigned long long)lost, (unsigned long long)journal_first(server->journal));

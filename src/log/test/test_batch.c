@@ -102,6 +102,7 @@ static void the_index_follows_rows(void **state)
     enum { ROWS = 3000 };
     struct payload_index index = { 0 };
     const struct payload_place *place;
+    uint64_t upto;
     uint8_t(*digests)[LOG_DIGEST_BYTES] = mem_new((size_t)ROWS * LOG_DIGEST_BYTES);
 
     (void)state;
@@ -130,11 +131,61 @@ static void the_index_follows_rows(void **state)
         }
     }
     assert_false(payload_index_drop(&index, digests[0]));
-    assert_true(payload_index_upto(&index, 1003, &place) >= 2);
+    assert_int_equal(payload_index_upto(&index, 1003, SIZE_MAX, &upto), 3);
+    assert_int_equal(upto, 1003);
+    assert_int_equal(payload_index_nth(&index, 2)->row, 1003);
+    assert_int_equal(payload_index_upto(&index, 2000, 10, &upto), 10);
+    assert_int_equal(upto, 1010);
+    payload_index_forget(&index, upto);
+    assert_null(payload_index_get(&index, digests[1009]));
+    assert_int_equal(payload_index_get(&index, digests[1010])->row, 1011);
     payload_index_forget(&index, UINT64_MAX);
     assert_null(payload_index_get(&index, digests[ROWS - 1]));
     payload_index_done(&index);
     free(digests);
+    rng_unseed();
+}
+
+/* Rows of several payloads go whole, and one that comes again is where it came last. */
+static void the_index_takes_whole_rows(void **state)
+{
+    enum { ROWS = 400, EACH = 7, SAME = 3 };
+    struct payload_index index = { 0 };
+    uint8_t digests[ROWS * EACH][LOG_DIGEST_BYTES];
+    uint64_t upto;
+
+    (void)state;
+    rng_seed(4);
+    for (uint64_t row = 0; row < ROWS; row++) {
+        struct batch batch = { .first = row + 1 };
+        for (size_t i = 0; i < EACH; i++) {
+            uint8_t *digest = digests[row * EACH + i];
+            if (i == SAME)
+                memset(digest, 0x77, LOG_DIGEST_BYTES);
+            else
+                rng_bytes(digest, LOG_DIGEST_BYTES);
+            struct log_payload payload = { digest, { "x", 1 } };
+            batch_add(&batch, (struct span){ "c", 1 }, &payload, 1);
+        }
+        struct log_batch view = batch_view(&batch, true);
+        payload_index_add(&index, &view);
+        str_done(&batch.bytes);
+    }
+    for (uint64_t from = 1; from <= ROWS; from = upto + 1) {
+        size_t count = payload_index_upto(&index, ROWS, 10, &upto);
+        assert_int_equal(count, (upto - from + 1) * EACH);
+        assert_in_range(count, EACH, 2 * EACH);
+        assert_int_equal(payload_index_get(&index, digests[SAME])->row, ROWS);
+        payload_index_forget(&index, upto);
+        for (uint64_t row = from; row <= MIN(upto + 1, ROWS); row++) {
+            const struct payload_place *place =
+                payload_index_get(&index, digests[(row - 1) * EACH]);
+            assert_true(row <= upto ? !place : place && place->row == row);
+        }
+    }
+    assert_null(payload_index_get(&index, digests[SAME]));
+    assert_int_equal(payload_index_upto(&index, UINT64_MAX, 10, &upto), 0);
+    payload_index_done(&index);
     rng_unseed();
 }
 
@@ -224,4 +275,5 @@ static void a_torn_watermark_leaves_the_other(void **state)
 
 UNIT_MAIN(UNIT(what_goes_in_comes_out), UNIT(damaged_bytes_are_never_followed_outside),
           UNIT(the_checksum_covers_place_and_past), UNIT(the_index_follows_rows),
-          UNIT(a_snapshot_is_whole_or_refused), UNIT(a_torn_watermark_leaves_the_other))
+          UNIT(the_index_takes_whole_rows), UNIT(a_snapshot_is_whole_or_refused),
+          UNIT(a_torn_watermark_leaves_the_other))

@@ -212,6 +212,60 @@ static void dead_payloads_leave_with_their_rows(void **state)
     recorder_done(&rec);
 }
 
+static bool has_payload(struct log *log, uint64_t number, size_t len)
+{
+    uint8_t digest[DIGEST_BYTES];
+    char bytes[256];
+
+    payload_of(number, bytes, len);
+    digest_sha256(bytes, len, digest);
+    return log_payload_has(log, digest);
+}
+
+/* A start looks through the table, some payloads at a time, for those that nobody refers to any more. */
+static void what_died_before_a_start_leaves_the_table(void **state)
+{
+    enum { ALL = 4000, LEN = 100, AT_A_TIME = 1024 };
+    struct recorder rec;
+    struct log_status status;
+    size_t left = ALL;
+    char byte;
+
+    (void)state;
+    recorder_init(&rec);
+    struct log *log = open_log(test_dir, &rec, 0);
+    assert_int_equal(log_start(log, NULL), 0);
+    for (uint64_t i = 1; i <= ALL; i++) {
+        assert_int_equal(append_number(log, i, LEN, NULL), 0);
+        if (i % (ALL / 2) == 0) {
+            settle(log, &rec, i);
+            take_snapshot(log, &rec);
+        }
+    }
+    append_number(log, ALL + 1, 0, NULL);
+    settle(log, &rec, ALL + 1);
+    take_snapshot(log, &rec);
+    for (log_status(log, &status); status.first <= ALL; log_status(log, &status)) {
+        assert_int_equal(read(rec.wake[0], &byte, 1), 1);
+        log_poll(log);
+    }
+    log_free(log);
+    recorder_done(&rec);
+    recorder_init(&rec);
+    rec.keep_payloads = false;
+    log = open_log(test_dir, &rec, 0);
+    assert_int_equal(log_start(log, NULL), 0);
+    while (left >= AT_A_TIME) { /* a rest that is not worth a transaction may stay */
+        assert_int_equal(read(rec.wake[0], &byte, 1), 1);
+        log_poll(log);
+        left = 0;
+        for (uint64_t i = 1; i <= ALL; i++)
+            left += has_payload(log, i, LEN);
+    }
+    log_free(log);
+    recorder_done(&rec);
+}
+
 static void damage_snapshot(uint64_t index)
 {
     char path[128];
@@ -381,5 +435,6 @@ UNIT_MAIN(T(the_write_ahead_log_grows_ahead_of_small_commits),
           T(everything_comes_back_after_a_restart), T(the_next_batch_fills_while_one_is_written),
           T(a_batch_is_taken_in_parts), T(large_commands_get_rows_of_their_own),
           T(payloads_outlive_restart_and_trimming), T(dead_payloads_leave_with_their_rows),
-          T(a_damaged_snapshot_is_made_up_for), T(a_start_begins_at_the_end_of_the_last_run),
-          T(one_directory_has_one_owner), T(a_stopped_log_answers))
+          T(what_died_before_a_start_leaves_the_table), T(a_damaged_snapshot_is_made_up_for),
+          T(a_start_begins_at_the_end_of_the_last_run), T(one_directory_has_one_owner),
+          T(a_stopped_log_answers))
