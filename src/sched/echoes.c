@@ -10,7 +10,8 @@
  * (2) It is booked once: of its places that are among the first, for the one that lets it start first. Another one
  *     is compared with that when so much was released since that it may be worth it.
  * (3) Waiting for a limit, or in the line of its owner, it has one place only.
- * (4) A heterogeneous job has one place, the best of those of its first component.
+ * (4) A heterogeneous job has one place. Each component could be at the best of its places; the job is where the
+ *     last of them would be: it does not overtake in one partition because of what it is in another.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,18 @@ static uint64_t rank_in(const struct sched *sched, const struct job *job,
     return (uint64_t)(UINT16_MAX - tier) << 48 | predict_place(sched, job, partition, own);
 }
 
-/* Into the list by rank; what does not find room there is at the last place. */
+/* There are too many: the last two become one, behind all that either was behind. */
+static unsigned join_last(struct place_in_line *list, unsigned count)
+{
+    struct place_in_line *one = &list[count - 2], *last = &list[count - 1];
+
+    for (size_t i = 0; i < sizeof(one->mask.bits) / sizeof(one->mask.bits[0]); i++)
+        one->mask.bits[i] |= last->mask.bits[i];
+    one->rank = last->rank;
+    return count - 1;
+}
+
+/* Into the list by rank; there is room for one more than there may be. */
 static unsigned add_place(struct place_in_line *list, unsigned count, uint64_t rank,
                           size_t partition)
 {
@@ -33,16 +45,41 @@ static unsigned add_place(struct place_in_line *list, unsigned count, uint64_t r
 
     while (at < count && list[at].rank < rank)
         at++;
-    if ((at == count || list[at].rank != rank) && count == PLACES_MOST) {
-        list[count - 1].rank = MAX(list[count - 1].rank, rank);
-        at = count - 1;
-    } else if (at == count || list[at].rank != rank) {
+    if (at == count || list[at].rank != rank) {
         memmove(&list[at + 1], &list[at], (count - at) * sizeof(*list));
         list[at] = (struct place_in_line){ .rank = rank };
         count++;
     }
     list[at].mask.bits[partition / 64] |= UINT64_C(1) << (partition % 64);
     return count;
+}
+
+/* The best of those that a component would have. */
+static uint64_t best_rank(const struct sched *sched, const struct job *job, const struct mask *mask,
+                          bool own)
+{
+    const struct need *needs = shape_needs(sched->state, job->shape);
+    uint64_t best = UINT64_MAX;
+
+    for (size_t i = 0; i < job->shape->partition_count; i++) {
+        if (mask_has(mask, i))
+            best = MIN(best, rank_in(sched, job, needs[i].partition, own));
+    }
+    return best;
+}
+
+/* (4) */
+static unsigned het_place(const struct sched *sched, const struct job *first,
+                          const struct mask *mask, bool own, struct place_in_line *out)
+{
+    out[0] = (struct place_in_line){ best_rank(sched, first, mask, own), *mask };
+    for (uint32_t i = 1; i < het_count(first); i++) {
+        const struct job *job = state_job(sched->state, first->id + i);
+        struct mask where;
+        if (job && job_mask(sched, job, &where))
+            out[0].rank = MAX(out[0].rank, best_rank(sched, job, &where, own));
+    }
+    return 1;
 }
 
 unsigned echo_places(const struct sched *sched, const struct job *job, bool own,
@@ -54,13 +91,14 @@ unsigned echo_places(const struct sched *sched, const struct job *job, bool own,
 
     if (!job_mask(sched, job, &mask))
         return 0;
+    if (het_count(job) > 1)
+        return het_place(sched, job, &mask, own, out);
     for (size_t i = 0; i < job->shape->partition_count; i++) {
-        if (mask_has(&mask, i))
-            count = add_place(out, count, rank_in(sched, job, needs[i].partition, own), i);
-    }
-    if (het_count(job) > 1) { /* (4) */
-        out[0].mask = mask;
-        count = 1;
+        if (!mask_has(&mask, i))
+            continue;
+        count = add_place(out, count, rank_in(sched, job, needs[i].partition, own), i);
+        if (count == PLACES_MOST)
+            count = join_last(out, count);
     }
     return count;
 }

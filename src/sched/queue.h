@@ -187,7 +187,7 @@ struct pend {
 
 /* ---- echoes.c: a job of several partitions has a place for each tier and priority ---- */
 
-enum { PLACES_MOST = 8 };
+enum { PLACES_MOST = 64 };
 struct echo {
     uint64_t rank;
     uint32_t class;    /* number + 1 */

@@ -55,6 +55,80 @@ static void a_lower_tier_is_not_overtaken_from_above(void **state)
     rig_free(rig);
 }
 
+/* Of many places none is lost, whatever order the partitions are named in. */
+static void many_tiers(void **state)
+{
+    enum { TIERS_MOST = 80 };
+    static const struct {
+        unsigned count;
+        bool up;
+    } rows[] = {
+        { 9, true }, { 9, false }, { 20, true }, { TIERS_MOST, true }, { TIERS_MOST, false }
+    };
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct str toml = { 0 }, words = { 0 };
+        str_add(&toml, CLUSTER "[[nodes]]\nnames = \"n1\"\ncpus = 4\nmemory_mb = 4000\n");
+        str_add(&words, "c=4 t=60 p=");
+        for (unsigned i = 0; i < rows[row].count; i++) {
+            unsigned tier = (rows[row].up ? i + 1 : rows[row].count - i) * 10;
+            str_addf(&toml, "[[partitions]]\nname = \"p%u\"\nnodes = \"ALL\"\npriority_tier = %u\n",
+                     tier, tier);
+            str_addf(&words, "%sp%u", i ? "," : "", tier);
+        }
+        unsigned top = rows[row].count * 10;
+        str_addf(&toml, "[[partitions]]\nname = \"near\"\nnodes = \"ALL\"\npriority_tier = %u\n",
+                 top - 5);
+        struct rig *rig = rig_new(str_text(&toml));
+        rig->check = true;
+        uint32_t full = rig_submit(rig, "p=near c=4 t=60");
+        assert_int_equal(rig_plan(rig), 1);
+        uint32_t near = rig_submit(rig, "p=near c=4 t=60"),
+                 many = rig_submit(rig, str_text(&words));
+        rig_plan(rig);
+        rig_end(rig, full);
+        assert_int_equal(rig_plan(rig), 1);
+        assert_true(rig_runs(rig, many));
+        rig_end(rig, many);
+        assert_int_equal(rig_plan(rig), 1);
+        assert_true(rig_runs(rig, near));
+        rig_free(rig);
+        str_done(&toml);
+        str_done(&words);
+    }
+}
+
+/* A component in a high partition does not let the others overtake where they are. */
+static void a_component_overtakes_nobody(void **state)
+{
+    static const char *hets[] = { "p=top c=1 t=60 : p=low c=4 t=60 w=n2",
+                                  "p=low c=4 t=60 w=n2 : p=top c=1 t=60" };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig *rig = rig_new(CLUSTER NODES TIERS);
+        rig->check = true;
+        uint32_t full = rig_submit(rig, "N=6 ex t=3600");
+        assert_int_equal(rig_plan(rig), 1);
+        uint32_t high = rig_submit(rig, "p=high c=4 t=60 w=n2"),
+                 low = rig_submit(rig, "p=low c=4 t=60 w=n2");
+        uint32_t het = rig_submit(rig, hets[i]), last = rig_submit(rig, "p=low c=4 t=60 w=n2");
+        rig_plan(rig);
+        rig_end(rig, full);
+        uint32_t turns[] = { high, low, het, last };
+        for (size_t k = 0; k < 4; k++) {
+            rig_plan(rig);
+            for (size_t other = 0; other < 4; other++)
+                assert_int_equal(rig_runs(rig, turns[other]), other == k);
+            if (turns[k] == het)
+                rig_end(rig, het + 1);
+            rig_end(rig, turns[k]);
+        }
+        rig_free(rig);
+    }
+}
+
 /* The same by the priority that partitions give. */
 static void each_partition_has_its_priority(void **state)
 {
@@ -278,7 +352,8 @@ static void random_histories(void **state)
     assert_true(live(3) == live(3)); /* the same input, the same plan */
 }
 
-UNIT_MAIN(UNIT(a_lower_tier_is_not_overtaken_from_above), UNIT(each_partition_has_its_priority),
+UNIT_MAIN(UNIT(many_tiers), UNIT(a_component_overtakes_nobody),
+          UNIT(a_lower_tier_is_not_overtaken_from_above), UNIT(each_partition_has_its_priority),
           UNIT(it_is_booked_once), UNIT(it_is_promised_the_first_start),
           UNIT(its_promise_is_not_in_its_way), UNIT(it_is_said_who_is_ahead),
           UNIT(random_histories))
