@@ -278,9 +278,10 @@ uint32_t host_cpus_without(const struct host *host, const struct view *view, int
     for (size_t i = 0; i < node->jobs.len; i++) {
         const struct job_run *of = node->jobs.items[i]->run;
         const struct run *run = run_of(host, node->jobs.items[i]->id);
-        bool returns = run && run->out == RUN_RETURNS;
+        bool marked = view->without && run && run->out != RUN_STAYS;
+        bool returns = marked && run->out == RUN_RETURNS;
         bool ends = run && when_us > view->now_us + 1 && run->end_us <= when_us;
-        if (!returns && (of->lent || ends || (run && run->out != RUN_STAYS)))
+        if (!returns && (of->lent || ends || marked))
             continue;
         for (unsigned k = 0; k < of->count; k++) {
             if (of->parts[k].node == node)

@@ -37,6 +37,29 @@ static void judge(const struct rig *rig)
     }
 }
 
+/* Where CPUs have as many jobs as they may, the next starts when one of these ends, and nobody goes before it for longer. */
+static void a_start_is_foreseen_on_shared_cpus(void **state)
+{
+    struct rig *rig = rig_new(conf);
+    uint32_t waits, small;
+
+    (void)state;
+    rig->check = true;
+    for (int i = 0; i < 3; i++)
+        rig_submit(rig, i ? "N=3 n=24 t=2000" : "N=3 n=24 t=600");
+    rig_plan(rig);
+    waits = rig_submit(rig, "N=3 n=24 t=100");
+    small = rig_submit(rig, "n=1 t=100");
+    rig_plan(rig);
+    assert_int_equal(rig_job(rig, waits)->state, JOB_PENDING);
+    assert_in_range((sched_planned_start(rig->sched, rig_job(rig, waits)) - rig->now_us) / 1000000,
+                    598, 600);
+    sched_forecast(rig->sched, rig->now_us);
+    assert_in_range((sched_planned_start(rig->sched, rig_job(rig, small)) - rig->now_us) / 1000000,
+                    598, 701);
+    rig_free(rig);
+}
+
 static void two_take_turns(void **state)
 {
     struct rig *rig = rig_new(conf);
@@ -163,6 +186,7 @@ static void never_two_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_start_is_foreseen_on_shared_cpus),
         cmocka_unit_test(two_take_turns),
         cmocka_unit_test(by_hand_it_stays),
         cmocka_unit_test(never_two_at_once),
