@@ -229,20 +229,36 @@ uint32_t lone_tasks(const struct chooser *c, const struct host *host, uint32_t t
 
 /* ---- --exclusive=topo ---- */
 
+/* Bookings of others that are there while the job would be. */
+static bool host_has_booked(const struct chooser *c, const struct host *host)
+{
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *block = &host->blocks.items[i];
+        if (block->job_id && block->start_us < c->view.end_us && block->end_us > c->view.start_us &&
+            block_hinders(block, &c->view))
+            return true;
+    }
+    return false;
+}
+
+/* What has ended by then is there no more. */
 static bool host_has_others(const struct chooser *c, const struct host *host)
 {
-    bool mine = c->shape->exclusive_topo;
+    bool mine = c->shape->exclusive_topo, later = c->view.start_us > c->view.now_us;
 
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (claim->job_id != c->job->id && (mine || claim->minds & MINDS_TOPO))
+        if (claim->job_id != c->job->id && (mine || claim->minds & MINDS_TOPO) &&
+            !(later && claim->end_us <= c->view.start_us))
             return true;
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
         const struct job *other = host->node->jobs.items[i];
-        if (other->id != c->job->id && !other->run->lent && (mine || other->shape->exclusive_topo))
+        if (other->id != c->job->id && !other->run->lent &&
+            (mine || other->shape->exclusive_topo) &&
+            !(later && job_runs_until(other) <= c->view.start_us))
             return true;
     }
-    return false;
+    return mine && later && host_has_booked(c, host);
 }
 
 bool leaf_suits(const struct chooser *c, uint32_t number)

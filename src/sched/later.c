@@ -220,7 +220,8 @@ void host_room(const struct sched *sched, const struct host *host, const struct 
         *out = host->free;
     else
         room_of_runs(host, view->now_us, view->start_us, out);
-    if (view->start_us > view->now_us && host->node->cpu_shares && !host->whole && !view->without)
+    if (view->start_us > view->now_us && (view->share > 1 || host->node->cpu_shares) &&
+        !host->whole && !view->without)
         out->cpus = host_cpus_without(host, view, view->start_us);
     else if (view->share > 1 && !host->whole && !view->without)
         out->cpus = shared_cpus(host, view->share);

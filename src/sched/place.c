@@ -81,10 +81,10 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
     return used < most ? most - (uint32_t)used : 0;
 }
 
-/* Nobody on its leaf switch minds others now; that is not known of later. */
+/* Does it matter who is on its leaf switch? For the others only now: who minds them later is not looked at. */
 static bool minds_leaf(const struct chooser *c)
 {
-    return (c->shape->exclusive_topo || c->sched->topo_minds) && c->view.start_us <= c->view.now_us;
+    return c->shape->exclusive_topo || (c->sched->topo_minds && c->view.start_us <= c->view.now_us);
 }
 
 /* What is known of the host in a search; NULL: nothing is kept, or other hosts matter too. */

@@ -217,13 +217,14 @@ static bool stage_is_due(const struct question *q, const struct need *need, bool
     if (shape->dealt && shape->max_nodes > 1)
         return q->at->stage == STAGE_UNEVEN;
     if (q->at->stage == STAGE_ALL) /* the first ones alone would not do */
-        return few && (shape->min_nodes > 1 || shape->licence_count);
+        return few && (shape->min_nodes > 1 || shape->licence_count || shape->exclusive_topo);
     if (q->at->stage == STAGE_FEW)
         return true;
     /* Not in equal shares, not on one host, or not when each of the hosts has it first. */
     bool uneven = shape->max_nodes > 1 && (share > 1 || shape->min_nodes > 1);
-    /* What is free first may be in the wrong places. */
-    return uneven || q->family->by_socket || need->bound || shape->tasks_per_socket;
+    /* What is free first may be in the wrong places, or beside others. */
+    return uneven || q->family->by_socket || need->bound || shape->tasks_per_socket ||
+           shape->exclusive_topo;
 }
 
 static int64_t start_in(const struct question *q, struct parts *parts)

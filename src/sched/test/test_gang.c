@@ -60,6 +60,27 @@ static void a_start_is_foreseen_on_shared_cpus(void **state)
     rig_free(rig);
 }
 
+/* Also behind jobs that share with nobody. */
+static void a_sharing_job_waits_for_others(void **state)
+{
+    struct rig *rig =
+        rig_new("cluster_name = \"t\"\n[[nodes]]\nnames = \"n[1-2]\"\ncpus = 8\nmemory_mb = 8000\n"
+                "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+                "oversubscribe = \"YES:2\"\n");
+    uint32_t waits;
+
+    (void)state;
+    rig->check = true;
+    rig_submit(rig, "c=8 t=600 w=n1");
+    rig_submit(rig, "c=8 t=900 w=n2");
+    rig_plan(rig);
+    waits = rig_submit(rig, "c=8 t=100 share");
+    rig_plan(rig);
+    assert_in_range((sched_planned_start(rig->sched, rig_job(rig, waits)) - rig->now_us) / 1000000,
+                    598, 600);
+    rig_free(rig);
+}
+
 static void two_take_turns(void **state)
 {
     struct rig *rig = rig_new(conf);
@@ -187,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_start_is_foreseen_on_shared_cpus),
+        cmocka_unit_test(a_sharing_job_waits_for_others),
         cmocka_unit_test(two_take_turns),
         cmocka_unit_test(by_hand_it_stays),
         cmocka_unit_test(never_two_at_once),

@@ -620,7 +620,7 @@ static void segments_apart(void **state)
     assert_string_equal(rig_where(rig, apart), "n1:0-7;n2:0-7;n5:0-7;n6:0-7");
     rig_end(rig, apart);
     assert_int_equal(rig_submit(rig, "N=6 ex segment=2 spreadseg"), 0); /* in three blocks */
-    assert_int_not_equal(rig_submit(rig, "N=4 spreadseg"), 0); /* of no segments */
+    assert_int_not_equal(rig_submit(rig, "N=4 spreadseg"), 0);          /* of no segments */
     rig_free(rig);
 }
 
@@ -648,6 +648,25 @@ static void a_block_alone(void **state)
     rig_end(rig, here);
     rig_plan(rig);
     assert_true(rig_runs(rig, second));
+    rig_free(rig);
+}
+
+/* It is foreseen for when all have left one of the blocks. */
+static void a_block_alone_later(void **state)
+{
+    struct rig *rig = rig_new(TWO_BLOCKS);
+
+    (void)state;
+    rig->check = true;
+    rig_submit(rig, "c=1 w=n1 t=600");
+    rig_submit(rig, "c=1 w=n2 t=1200");
+    rig_submit(rig, "c=1 w=n5 t=1800");
+    rig_plan(rig);
+    uint32_t alone = rig_submit(rig, "c=1 t=60 extopo");
+    rig_plan(rig);
+    assert_false(rig_runs(rig, alone));
+    assert_in_range((sched_planned_start(rig->sched, rig_job(rig, alone)) - rig->now_us) / 1000000,
+                    1198, 1200);
     rig_free(rig);
 }
 
@@ -726,4 +745,4 @@ UNIT_MAIN(UNIT(counted_features), UNIT(some_of_the_nodes_have_the_feature),
           UNIT(roomier_nodes_than_those_liked_best),
           UNIT(what_the_named_nodes_could_never_run_is_refused), UNIT(segments_stay_in_their_block),
           UNIT(spares_take_the_place_of_nodes), UNIT(segments_apart), UNIT(a_block_alone),
-          UNIT(nodes_alone), UNIT(the_shortest_run_of_neighbours))
+          UNIT(a_block_alone_later), UNIT(nodes_alone), UNIT(the_shortest_run_of_neighbours))
