@@ -47,7 +47,7 @@ void changes_partition_billing(struct load *load)
 
 static void configure(struct load *load, const char *toml)
 {
-    enum { MOST = 400 }; /* as CTL_CONFIG_SECTIONS */
+    enum { MOST = 200 /* as CTL_CONFIG_SECTIONS */, SETTLES = 100 };
     CLEANUP(conf_freep) struct conf *conf = conf_read("shock", toml, strlen(toml), NULL);
     Config *config = NULL;
 
@@ -56,6 +56,9 @@ static void configure(struct load *load, const char *toml)
     if (rig_configure(load->rig, config, true, MOST) != ERR_OK)
         die("the configuration is not taken");
     config__free_unpacked(config, NULL);
+    conf_free(TAKE(conf));
+    for (unsigned i = 0; i < SETTLES; i++) /* that is no part of it: a worker does it */
+        mem_settle();
 }
 
 void changes_nothing(struct load *load)
@@ -73,6 +76,34 @@ static void configure_more(struct load *load, const char *more)
 void changes_add_nodes(struct load *load)
 {
     configure_more(load, "[[nodes]]\nnames = \"new[1-100]\"\ncpus = 64\nmemory_mb = 256000\n");
+}
+
+/* Everywhere the one text for the other. */
+static void configure_with(struct load *load, const char *text, const char *instead)
+{
+    struct str toml = { 0 };
+    const char *at = str_text(&load->toml), *next;
+
+    for (; (next = strstr(at, text)); at = next + strlen(text)) {
+        str_add_len(&toml, at, (size_t)(next - at));
+        str_add(&toml, instead);
+    }
+    str_add(&toml, at);
+    str_done(&load->toml);
+    load->toml = toml;
+    changes_nothing(load);
+}
+
+/* All behind them have other numbers. */
+void changes_nodes_between(struct load *load)
+{
+    configure_with(load, "c[1-6000]", "c[1-6050]");
+}
+
+/* Six thousand have something else. */
+void changes_nodes(struct load *load)
+{
+    configure_with(load, "memory_mb = 256000", "memory_mb = 255000");
 }
 
 void changes_add_qos(struct load *load)
@@ -131,6 +162,11 @@ static void configure_less(struct load *load, const char *line, const char *othe
     str_done(&load->toml);
     load->toml = toml;
     changes_nothing(load);
+}
+
+void changes_remove_nodes(struct load *load)
+{
+    configure_less(load, "names = \"new[1-100]\"\n", "names = \"new[1-100]\"\n");
 }
 
 void changes_remove_user(struct load *load)

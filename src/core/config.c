@@ -247,7 +247,7 @@ static void put_anew(struct state *state, const partition_list *list)
 
 /* Partitions that scontrol made are not in the file: they go with a reconfigure, as in Slurm. */
 static unsigned put_partitions(struct state *state, const Config *old, bool reconfigure,
-                               bool nodes_changed)
+                               bool nodes_changed, bool numbers_changed)
 {
     const Config *config = state->config;
     partition_list then = { 0 }, now = { 0 };
@@ -259,13 +259,16 @@ static unsigned put_partitions(struct state *state, const Config *old, bool reco
         vec_push(&now, *at);
     for (size_t i = 0; i < config->n_partitions; i++) {
         struct partition *at = partition_then(state, old, config->partitions[i], reconfigure);
-        const struct partition *like = nodes_changed ? NULL : with_nodes(&now, at->spec->nodes);
+        const struct partition *like = numbers_changed ? NULL : with_nodes(&now, at->spec->nodes);
+        bool counts = like && nodes_changed;
         if (!like)
             like = with_nodes(&then, at->spec->nodes);
         if (like)
             take_nodes(at, like);
         else
             partition_resolve(state, at, NULL);
+        if (counts) /* they may have other CPUs */
+            partition_count(state, at);
         vec_push(&then, at);
     }
     if (have_places(state, &then))
@@ -307,8 +310,10 @@ static void take_config(struct state *state, struct node_change *nodes, const Co
     node_change_do(nodes, state->config);
     unsigned changed = config_differs(old, state->config);
     changed |= (nodes->changed ? CHANGED_NODES : 0) | (nodes->renumbered ? CHANGED_NUMBERS : 0);
-    changed |= put_partitions(state, old, reconfigure,
-                              nodes->changed || nodesets_hash(old) != nodesets_hash(state->config));
+    bool sets = nodesets_hash(old) != nodesets_hash(state->config);
+    bool numbers =
+        nodes->renumbered || nodes->back || sets || (nodes->changed && state->config->n_nodesets);
+    changed |= put_partitions(state, old, reconfigure, nodes->changed || sets, numbers);
     if (nodes->changed)
         reservations_renumber(state);
     reboots_next(state);

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "base/hostlist.h"
 #include "core/pb.h"
 #include "schema/conf.h"
 
@@ -67,9 +68,11 @@ static void find_same(const struct state *state, const Config *config,
                                              : message_hash(&config->nodes[i]->base, common);
         change->hashes[i] = hash;
         if (next >= state->sections.len || state->sections.items[next].hash != hash) {
-            for (size_t k = 0; !map_len(&by_hash) && k < state->sections.len; k++)
+            bool is_made = map_len(&by_hash);
+            for (size_t k = 0; !known && !is_made && k < state->sections.len; k++)
                 map_put_num(&by_hash, state->sections.items[k].hash, (void *)(k + 1));
-            size_t found = (size_t)map_get_num(&by_hash, hash);
+            size_t found =
+                known ? (of->same[i] ? of->was[i] : 0) : (size_t)map_get_num(&by_hash, hash);
             if (!found || change->kept[found - 1])
                 continue;
             next = found - 1;
@@ -163,6 +166,7 @@ static int put_node(void *ctx, const NodeSpec *spec)
     } else {
         if (change->reconfigure || node->conf_hash != hash || node->removed)
             node_set_spec(node, spec);
+        change->back = change->back || node->removed;
         node->removed = false;
         node_amounts(node);
     }
@@ -283,20 +287,52 @@ void node_change_do(struct node_change *change, const Config *config)
 
 /* ---- after a restore ---- */
 
+struct marking {
+    struct state *state;
+    uint32_t next;
+    bool in_order; /* nodes stand as they are configured: (1) */
+};
+
 static int mark_node(void *ctx, const NodeSpec *spec)
 {
-    struct node *node = node_at(ctx, spec->name);
+    struct marking *marking = ctx;
+    struct node *node = node_at(marking->state, spec->name);
 
     if (node) {
         node->conf_hash = spec_hash(spec);
         node->removed = false;
     }
+    marking->in_order = marking->in_order && node && node->number == marking->next++;
     return 0;
+}
+
+/* (2) holds for the next configuration too. */
+static void find_sections(struct state *state, uint32_t nodes)
+{
+    const Config *config = state->config;
+    uint32_t first = 0;
+
+    state->sections_common = common_hash(config);
+    vec_reserve(&state->sections, config->n_nodes);
+    for (size_t i = 0; i < config->n_nodes; i++) {
+        const NodeSpec *section = config->nodes[i];
+        uint64_t hash = message_hash(&section->base, state->sections_common), count = 0;
+        if (hostlist_count_text(section->name ? section->name : "", &count, NULL) < 0)
+            break;
+        vec_push(&state->sections, (struct node_section){ hash, first, (uint32_t)count });
+        first += (uint32_t)count;
+    }
+    if (first != nodes || state->sections.len != config->n_nodes)
+        vec_clear(&state->sections);
 }
 
 void config_mark_removed(struct state *state)
 {
+    struct marking marking = { .state = state, .in_order = true };
+
     vec_each (struct node *, at, &state->nodes)
         (*at)->removed = (*at)->named = true;
-    conf_each_node(state->config, mark_node, state, NULL);
+    conf_each_node(state->config, mark_node, &marking, NULL);
+    if (marking.in_order)
+        find_sections(state, marking.next);
 }

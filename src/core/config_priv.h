@@ -15,6 +15,7 @@ struct node_change {
     bool reconfigure;
     bool changed;    /* some node is another, or has another number */
     bool renumbered; /* the latter */
+    bool back;       /* one that was removed is there again */
     struct err *err;
     struct map names; /* of nodes in sections that are new */
     uint32_t count;

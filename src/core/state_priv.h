@@ -154,7 +154,7 @@ struct state {
 
     VEC(struct node *) nodes;
     struct map node_names;
-    VEC(struct node_section) sections; /* of the configuration; none after a restore */
+    VEC(struct node_section) sections; /* of the configuration; none: they are not known */
     uint64_t sections_common;          /* of what they have in common */
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;

@@ -135,7 +135,7 @@ void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure, ctl
  * The same of what was worked out before (core/config_change.h). `done` hears of the first command that
  * was refused: ERR_TRANSITION when the cluster has another configuration by now. Not when we end.
  */
-enum { CTL_CONFIG_SECTIONS = 400 }; /* that a command changes at most: a millisecond or two */
+enum { CTL_CONFIG_SECTIONS = 200 }; /* that a command changes at most: a millisecond or two */
 struct config_changes;
 void ctl_change_config(struct ctl *ctl, const struct config_changes *changes, ctl_agreed_fn *done,
                        void *arg);

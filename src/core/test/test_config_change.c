@@ -105,8 +105,15 @@ static void same(const struct state *a, const struct state *b)
         assert_int_equal(a->nodes.items[i]->removed, b->nodes.items[i]->removed);
     }
     assert_int_equal(a->partitions.len, b->partitions.len);
-    for (size_t i = 0; i < a->partitions.len; i++)
-        assert_int_equal(a->partitions.items[i]->hash, b->partitions.items[i]->hash);
+    for (size_t i = 0; i < a->partitions.len; i++) {
+        const struct partition *x = a->partitions.items[i], *y = b->partitions.items[i];
+        assert_int_equal(x->hash, y->hash);
+        assert_int_equal(x->total_nodes, y->total_nodes);
+        assert_int_equal(x->total_cpus, y->total_cpus);
+        assert_int_equal(x->nodes.bits, y->nodes.bits);
+        bitset_each (number, &x->nodes)
+            assert_true(bitset_has(&y->nodes, number));
+    }
     assert_int_equal(a->accounts->assocs.len, b->accounts->assocs.len);
     for (size_t i = 0; i < a->accounts->assocs.len; i++) {
         const struct assoc *x = state_assoc_at(a, i), *y = state_assoc_at(b, i);
@@ -205,6 +212,30 @@ static void a_change_of_another_configuration_is_refused(void **unused)
     fix_free(fix);
 }
 
+/* A controller that was started anew looks at what is another, not at all nodes. */
+static void what_was_restored_knows_its_sections(void **unused)
+{
+    struct fix *fix = fix_new(NODES);
+    Config *config = fix_config(NODES);
+
+    (void)unused;
+    state_free(fix->mirror);
+    fix->mirror = NULL;
+    struct state *copy = fix_copy(fix);
+    state_free(fix->state);
+    fix->state = copy;
+    copy->looked_nodes = 0;
+    assert_int_equal(fix_change(fix, config, true, 5), ERR_OK);
+    assert_int_equal(copy->looked_nodes, 0);
+    config->nodes[3]->cpus++;
+    assert_int_equal(fix_change(fix, config, true, 5), ERR_OK);
+    assert_int_equal(copy->looked_nodes, 1);
+    assert_int_equal(state_node(copy, "n4")->cpus, config->nodes[3]->cpus);
+    assert_int_equal(state_partition(copy, "main")->total_cpus, 4 * NODES + 1);
+    config__free_unpacked(config, NULL);
+    fix_free(fix);
+}
+
 static void damaged_changes_are_refused(void **unused)
 {
     static const struct {
@@ -249,4 +280,5 @@ static void damaged_changes_are_refused(void **unused)
 }
 
 UNIT_MAIN(UNIT(parts_give_what_the_whole_gives), UNIT(a_command_changes_few_sections),
-          UNIT(a_change_of_another_configuration_is_refused), UNIT(damaged_changes_are_refused))
+          UNIT(a_change_of_another_configuration_is_refused),
+          UNIT(what_was_restored_knows_its_sections), UNIT(damaged_changes_are_refused))
