@@ -92,29 +92,114 @@ int64_t book_start_before(const struct sched *sched, int64_t when_us)
 
 /* ---- blocks ---- */
 
+static bool is_blocked_for(const struct host *host, uint32_t job_id)
+{
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        if (host->blocks.items[i].job_id == job_id)
+            return true;
+    }
+    return false;
+}
+
+/* The other hosts of the leaf switch of that one; NULL: it has none. */
+static const struct bitset *leaf_hosts(const struct sched *sched, uint32_t host)
+{
+    const struct topo *topo = &sched->topo;
+    uint32_t leaf = topo->leaf_of ? topo->leaf_of[host] : UINT32_MAX;
+
+    return leaf == UINT32_MAX ? NULL : &topo->switches[leaf].hosts;
+}
+
+/* --exclusive=topo */
+static void unblock_leaf(struct sched *sched, const struct booking *booking, uint32_t host)
+{
+    const struct bitset *hosts = booking->leaves ? leaf_hosts(sched, host) : NULL;
+
+    if (!hosts)
+        return;
+    bitset_each (other, hosts) {
+        if (is_blocked_for(&sched->hosts.items[other], booking->job_id))
+            host_block_del(sched, (uint32_t)other, booking->job_id);
+    }
+}
+
 void book_unkeep(struct sched *sched, const struct booking *booking)
 {
     for (uint32_t k = 0; k < booking->count; k++) {
         const struct parts *parts = &booking->of[k].parts;
-        for (size_t i = 0; i < parts->list.len; i++)
+        for (size_t i = 0; i < parts->list.len; i++) {
             host_block_del(sched, parts->list.items[i].host, booking->job_id);
+            unblock_leaf(sched, booking, parts->list.items[i].host);
+        }
     }
     start_del(sched, booking->start_us);
     if (sched->keeping.job_id == booking->job_id)
         sched->keeping.job_id = 0;
 }
 
+/* Nobody but the job is there then, as far as is known. */
+static bool is_empty_then(const struct host *host, const struct booking *booking, int64_t end_us)
+{
+    int64_t start_us = booking->start_us;
+
+    for (size_t i = 0; i < host->runs.len; i++) {
+        if (host->runs.items[i].end_us > start_us)
+            return false;
+    }
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (claim->end_us > start_us)
+            return false;
+    }
+    for (size_t i = 0; i < host->blocks.len; i++) {
+        const struct block *other = &host->blocks.items[i];
+        if (other->start_us < end_us && other->end_us > start_us)
+            return false;
+    }
+    return true;
+}
+
+/* Beside some others it would not start: where it is alone nobody else is to come. */
+static bool minds_others(const struct sched *sched, const struct booking *booking,
+                         const struct booked *of)
+{
+    const struct job *job = state_job(sched->state, booking->job_id + (uint32_t)(of - booking->of));
+
+    return job->shape->exclusive_user || job->shape->exclusive_mcs || job->shape->exclusive_topo ||
+           of->parts.need->partition->spec->exclusive_user;
+}
+
+/* Nobody comes to its leaf switch either. Where it is on two hosts of one, each is blocked for itself too. */
+static void block_leaf(struct sched *sched, const struct booking *booking, struct block block,
+                       uint32_t host)
+{
+    const struct bitset *hosts = booking->leaves ? leaf_hosts(sched, host) : NULL;
+    const struct take none = { 0 };
+
+    if (!hosts)
+        return;
+    bitset_each (other, hosts) {
+        if (is_blocked_for(&sched->hosts.items[other], booking->job_id))
+            continue;
+        block.amount = amount_take(sched, &none, true);
+        host_block_add(sched, (uint32_t)other, block);
+    }
+}
+
 static void block(struct sched *sched, const struct booking *booking, const struct booked *of,
                   size_t part)
 {
     const struct chosen *chosen = &of->parts.list.items[part];
+    const struct host *host = &sched->hosts.items[chosen->host];
     struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
+    bool whole = of->parts.need->whole_nodes ||
+                 (minds_others(sched, booking, of) && is_empty_then(host, booking, of->end_us));
 
     block.order = booking->order;
     block.end_us = of->end_us;
     block.resv = resv_hash(of->parts.resv ? of->parts.resv->spec->name : NULL);
-    block.amount = amount_take(sched, &chosen->take, of->parts.need->whole_nodes);
+    block.amount = amount_take(sched, &chosen->take, whole);
     host_block_add(sched, chosen->host, block);
+    block_leaf(sched, booking, block, chosen->host);
 }
 
 static void keep_licences(struct sched *sched, const struct booking *booking)
@@ -182,7 +267,11 @@ bool book_keep(struct sched *sched, uint32_t job_id)
     while (sched->keeping.job_id) /* of another one, on hosts that are not known here */
         book_keep_on(sched);
     booking = booking_find(sched, job_id);
-    booking->kept = false;
+    booking->kept = booking->leaves = false;
+    for (uint32_t i = 0; i < booking->count; i++) {
+        const struct job *job = state_job(sched->state, job_id + i);
+        booking->leaves = booking->leaves || job->shape->exclusive_topo;
+    }
     keep_licences(sched, booking);
     start_add(sched, booking->start_us);
     sched->keeping = (struct keeping){ .job_id = job_id, .order = booking->order };

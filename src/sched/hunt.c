@@ -288,8 +288,10 @@ uint32_t host_cpus_without(const struct host *host, const struct view *view, int
                 count_users(host, &of->parts[k].cpu_ids, of->shared && !returns, users);
         }
     }
-    for (const struct claim *claim = host->claims; claim; claim = claim->next)
-        count_users(host, &claim->cpus, claim->shared, users);
+    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (when_us <= view->now_us + 1 || claim->end_us > when_us)
+            count_users(host, &claim->cpus, claim->shared, users);
+    }
     for (uint32_t cpu = 0; cpu < node->cpu_span; cpu++)
         count += !node_keeps(node, cpu) && users[cpu] < MAX(view->share, 1);
     free(users);

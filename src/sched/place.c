@@ -35,17 +35,21 @@ bool run_is_out(const struct host *host, uint32_t job_id)
 static bool company_suits(const struct chooser *c, const struct host *host)
 {
     unsigned mind = c->family->minds;
+    bool later = c->view.start_us > c->view.now_us;
 
     if (!mind && !host->minded)
         return true;
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
+        if (later && claim->end_us <= c->view.start_us)
+            continue;
         if (((mind | claim->minds) & MINDS_USER && claim->uid != c->job->owner->uid) ||
             ((mind | claim->minds) & MINDS_MCS && claim->mcs != mcs_hash(c->shape->mcs_label)))
             return false;
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
         const struct job *other = host->node->jobs.items[i];
-        if (other->run->lent || (c->view.without && run_is_out(host, other->id)))
+        if (other->run->lent || (c->view.without && run_is_out(host, other->id)) ||
+            (later && job_runs_until(other) <= c->view.start_us))
             continue;
         unsigned both = mind | job_minds(c->sched, other);
         if ((both & MINDS_USER && other->owner->uid != c->job->owner->uid) ||
@@ -134,10 +138,9 @@ static uint32_t ask_units(struct chooser *c, uint32_t number, struct room_at *at
     c->looked++;
     if (!host->usable)
         return 0;
-    /* Who is there later is not known. */
     if (view->start_us <= view->now_us && host->whole)
         return 0;
-    if ((view->start_us <= view->now_us || view->without) && !company_suits(c, host))
+    if (!company_suits(c, host))
         return 0;
     if (minds_leaf(c) && !leaf_suits(c, number))
         return 0;

@@ -212,19 +212,19 @@ static bool stage_is_due(const struct question *q, const struct need *need, bool
                          uint32_t share)
 {
     const struct shape *shape = q->family->shape;
+    bool minds = shape->exclusive_topo || q->sched->minds; /* who else is there */
 
     /* More GPUs of one host and fewer of another are as good as so many of each. */
     if (shape->dealt && shape->max_nodes > 1)
         return q->at->stage == STAGE_UNEVEN;
     if (q->at->stage == STAGE_ALL) /* the first ones alone would not do */
-        return few && (shape->min_nodes > 1 || shape->licence_count || shape->exclusive_topo);
+        return few && (shape->min_nodes > 1 || shape->licence_count || minds);
     if (q->at->stage == STAGE_FEW)
         return true;
     /* Not in equal shares, not on one host, or not when each of the hosts has it first. */
     bool uneven = shape->max_nodes > 1 && (share > 1 || shape->min_nodes > 1);
     /* What is free first may be in the wrong places, or beside others. */
-    return uneven || q->family->by_socket || need->bound || shape->tasks_per_socket ||
-           shape->exclusive_topo;
+    return uneven || q->family->by_socket || need->bound || shape->tasks_per_socket || minds;
 }
 
 static int64_t start_in(const struct question *q, struct parts *parts)

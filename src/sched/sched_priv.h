@@ -277,6 +277,7 @@ struct booking {
     bool kept;         /* on all of its hosts */
     uint32_t late_id;  /* the component that the others wait for; 0: none */
     struct booked *of; /* one for each */
+    bool leaves;       /* of its leaf switches all hosts are blocked */
 };
 /* The booking whose hosts are being blocked, and which is the next. */
 struct keeping {
