@@ -2,7 +2,8 @@
 /*
  * test_starve.c - whatever a job asks for, a stream of smaller ones behind it does not keep it waiting
  *
- * Once nobody is ahead of it, it starts when all that runs then has reached its time limit, or before.
+ * Once nobody is ahead of it, it starts when all that runs then has reached its time limit, or before; and not later
+ * than it was promised then.
  */
 #include <stdio.h>
 
@@ -56,6 +57,24 @@ static const struct {
     { tree, "extopo", "n=1" },
     { tree, "N=4 extopo", "n=1" },
     { tree, "N=1 n=8", "extopo" },
+    { plain, "N=2-4 n=30", "n=3" },
+    { plain, "n=30", "n=3" },
+    { plain, "N=4 spread n=16", "n=3" },
+    { plain, "N=2 gres=gpu:4 bound", "gres=gpu:1 n=2" },
+    { plain, "N=3 n=3 mem=7000", "mem=3000" },
+    { plain, "N=2 ex : N=2 ex", "n=1" },
+    { plain, "N=1 exuser : N=2 exuser", "n=1" },
+    { plain, "n=8 w=n2", "n=3" },
+    { plain, "N=3 ex x=n1", "n=3" },
+    { plain, "n=8 tpn=4 N=2 lic=m:3", "n=2 lic=m:1" },
+    { plain, "N=4 n=4 over ex", "n=2" },
+    { shares, "N=4 share ex", "share n=2" },
+    { shares, "N=2 share exuser", "share n=2" },
+    { forces, "N=2 exuser n=4", "n=3" },
+    { tree, "N=2 switches=1 n=16", "n=3" },
+    { tree, "N=4 ex", "extopo" },
+    { tree, "N=2 extopo", "exuser n=2" },
+    { own, "N=4 n=32", "n=5" },
 };
 
 static void two_more(struct rig *rig, const char *small)
@@ -90,7 +109,7 @@ static unsigned ahead_of(struct rig *rig, uint32_t id)
 static void row(size_t at)
 {
     struct rig *rig = rig_new(rows[at].conf);
-    int64_t first_us = INT64_MAX;
+    int64_t first_us = INT64_MAX, said_us = 0;
     char words[64];
 
     rig->check = true;
@@ -107,11 +126,17 @@ static void row(size_t at)
         rig_plan(rig);
         if (first_us == INT64_MAX && !ahead_of(rig, id))
             first_us = rig->now_us;
+        if (first_us != INT64_MAX && !said_us)
+            said_us = sched_planned_start(rig->sched, rig_job(rig, id));
         rig_wait(rig, STEP_S);
         end_all(rig);
         rig_plan(rig);
     }
     int64_t waited_s = (rig->now_us - first_us) / 1000000;
+    int64_t late_s = said_us ? (rig->now_us - said_us) / 1000000 : 0;
+    if (late_s > 2 * STEP_S)
+        fail_msg("row %zu: '%s' behind '%s' starts %lld s later than promised", at, rows[at].wide,
+                 rows[at].small, (long long)late_s);
     if (!rig_runs(rig, id) || waited_s > LIMIT_S + 2 * STEP_S)
         fail_msg("row %zu: '%s' behind '%s' waited %lld s%s", at, rows[at].wide, rows[at].small,
                  (long long)waited_s, rig_runs(rig, id) ? "" : " and does not run");
