@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "schema/conf.h"
+#include "sys/heap.h"
 
 static uint64_t seed = 1;
 
@@ -142,6 +143,16 @@ static struct rig *new_rig(const char *toml)
     return rig;
 }
 
+/* The controller's heap is in huge pages, which workers fill while it grows (sys/heap.h). */
+static void turn_as_spurctld(void)
+{
+    struct heap_range grown;
+
+    mem_settle();
+    if (heap_ahead(&grown))
+        heap_fill(grown, NULL);
+}
+
 void load_begin(struct load *load, const struct setting *of)
 {
     struct str *toml = &load->toml;
@@ -168,6 +179,7 @@ void load_begin(struct load *load, const struct setting *of)
                       "[preemption]\ntype = \"partition_prio\"\nmode = \"CANCEL\"\n");
     load->rig = new_rig(str_text(toml));
     load->rig->budget = PLAN_BUDGET;
+    load->rig->turn = turn_as_spurctld;
     load->rig->check = false;
 }
 

@@ -78,17 +78,6 @@ static uint64_t placements(const struct setting *of)
     return of->nodes < 1000 ? 20000 : 100000;
 }
 
-/* The controller's heap is in huge pages, which workers see to while it grows (sys/heap.h). */
-static void heap_as_spurctld(void)
-{
-    struct heap_range grown;
-    bool stop = false;
-
-    if (heap_ahead(&grown))
-        heap_fill(grown, &stop);
-    heap_mend(&stop);
-}
-
 static struct result run(const struct setting *of)
 {
     struct load load;
@@ -109,7 +98,7 @@ static struct result run(const struct setting *of)
     rig_plan(rig); /* it is read in slices, then planned */
     out.first_pass_ms = cpu_ms() - begin;
     out.first_slice_ms = rig->slice_ms;
-    heap_as_spurctld();
+    heap_mend(NULL); /* as at the end of a start */
     churn(&load, most / 5);
     rig->plan_ms = rig->feed_ms = rig->core_ms = rig->slice_ms = 0;
     uint64_t placed = rig->started, refused = rig->refused;

@@ -38,6 +38,8 @@ static double now_ms(clockid_t clock)
 enum err_code rig_apply(struct rig *rig, Command *cmd)
 {
     struct err err = { 0 };
+    if (rig->turn)
+        rig->turn();
     double begin = now_ms(CLOCK_MONOTONIC);
     double busy = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) : 0;
 
@@ -54,8 +56,6 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
     rig->core_ms += applied - begin;
     rig->feed_ms += now_ms(CLOCK_MONOTONIC) - applied;
     rig->fed_ms = took > rig->fed_ms ? took : rig->fed_ms;
-    if (rig->watch)
-        mem_settle(); /* as the controller after each turn of its loop */
     if (rig->check && core_check(rig->state, &err) < 0)
         die("core", err.text);
     if (rig->check && rig->sched && sched_check(rig->sched, &err) < 0)
@@ -470,6 +470,8 @@ int64_t rig_test(struct rig *rig, const char *text)
 size_t rig_slice(struct rig *rig, bool *more)
 {
     VEC(CmdStart *) starts = { 0 };
+    if (rig->turn)
+        rig->turn();
     double cpu = now_ms(CLOCK_THREAD_CPUTIME_ID), begin = now_ms(CLOCK_MONOTONIC);
     const struct plan *plan = sched_plan(rig->sched, rig->now_us, rig->budget);
     rig->plan_ms += now_ms(CLOCK_MONOTONIC) - begin;

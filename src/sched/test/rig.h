@@ -23,9 +23,10 @@ struct rig {
     double core_ms, feed_ms, plan_ms; /* spent so far */
     double slice_ms, fed_ms; /* the longest sched_plan(), sched_feed_all(), in time of the CPU */
     uint64_t started, refused, preempts;
-    unsigned budget;   /* of a slice */
-    double applied_ms; /* the longest core_apply(), in time of the CPU */
-    bool watch;        /* fed_ms and applied_ms are worked out */
+    unsigned budget;    /* of a slice */
+    void (*turn)(void); /* before each slice and command, not counted; NULL: nothing */
+    double applied_ms;  /* the longest core_apply(), in time of the CPU */
+    bool watch;         /* fed_ms and applied_ms are worked out */
     void (*on_start)(struct rig *rig, const struct job *job);
     void *ctx;
 };
