@@ -135,6 +135,7 @@ struct accounts *accounts_new(const Config *config)
     arena_init(&accounts->arena);
     map_init(&accounts->assoc_keys);
     map_init(&accounts->defaults);
+    map_init(&accounts->by_user);
     map_init(&accounts->qos_names);
     map_init(&accounts->part_qos);
     map_init(&accounts->accrue_lines);
@@ -162,6 +163,7 @@ void accounts_free(struct accounts *accounts)
     vec_done(&accounts->totals);
     map_done(&accounts->assoc_keys);
     map_done(&accounts->defaults);
+    map_done(&accounts->by_user);
     map_done(&accounts->qos_names);
     map_done(&accounts->part_qos);
     arena_done(&accounts->arena);

@@ -125,6 +125,7 @@ struct assoc {
     uint32_t qos_words, own_words;
     const struct qos *default_qos;
     VEC(struct assoc *) children; /* in no order that means anything */
+    struct assoc *next_of_user;   /* the same */
     bool ages;                    /* has limits on how many may age */
     uint8_t mark;                 /* while a configuration is taken; accounts_change.c */
     char names[];

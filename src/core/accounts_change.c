@@ -31,7 +31,7 @@ static void find_qos(struct change *change)
             continue;
         qos->mark |= MARK_GONE;
         vec_push(&change->gone_qos, qos);
-        change->binds = true;
+        change->binds = change->binds_any = true;
     }
     for (size_t i = 0; i < of->count; i++) {
         const ConfQos *conf = change->config->qos[i];
@@ -42,7 +42,7 @@ static void find_qos(struct change *change)
             qos->mark |= MARK_MOVED;
         else
             continue;
-        change->binds = true;
+        change->binds = change->binds_any = true;
     }
     const struct qos *normal = map_get(&change->accounts->qos_names, "normal");
     bool configured = false;
@@ -50,7 +50,7 @@ static void find_qos(struct change *change)
         configured = configured || str_eq(change->config->qos[i]->name, "normal");
     if (normal && !configured && normal->usage_factor != 1000) {
         ((struct qos *)(uintptr_t)normal)->mark |= MARK_MOVED;
-        change->binds = true;
+        change->binds = change->binds_any = true;
     }
 }
 
@@ -67,7 +67,7 @@ static void goes(struct change *change, struct assoc *assoc)
 static void moves(struct change *change, struct assoc *assoc)
 {
     change_mark(change, assoc, MARK_MOVED);
-    change->binds = change->shares = change->assocs = true;
+    change->binds = change->binds_any = change->shares = change->assocs = true;
     vec_each (struct assoc *, at, &assoc->children)
         moves(change, *at);
 }
@@ -95,20 +95,23 @@ static void find_users(struct change *change)
 {
     const struct sections_of *of = sections_of(change, SECTION_USERS);
     struct assoc *root = assoc_get(change->accounts, "root", "root", NULL);
+    uint32_t *roots = &change->accounts->roots;
 
     for (size_t i = 0; i < of->old_count; i++) {
         if (!of->now[i])
             goes(change, change->accounts->of_users.items[i]);
+        *roots -= !of->old_same[i] && str_eq(change->old->users[i]->name, "root");
     }
     for (size_t i = 0; i < of->count; i++) {
         const ConfUser *conf = change->config->users[i];
-        change->has_root = change->has_root || str_eq(conf->name, "root");
-        if (of->same[i])
+        if (of->same[i]) /* there are many: they are not looked at */
             continue;
+        *roots += str_eq(conf->name, "root");
         if (!of->in_order[i] || conf->is_default != change->old->users[of->was[i] - 1]->is_default)
             map_put(&change->users, conf->name, change);
         change->binds = change->binds || !of->was[i];
     }
+    change->has_root = *roots > 0;
     /* The one that is there of itself goes when another is, unless that is the same. */
     if (root && !root->conf && change->has_root) {
         bool taken = false;
@@ -147,6 +150,7 @@ static void find_partitions(struct change *change)
             map_put(&change->parts, entry->key, change);
     }
     change->binds = change->binds || map_len(&change->parts);
+    change->binds_any = change->binds_any || map_len(&change->parts);
 }
 
 /* ---- jobs that belong to others ---- */
@@ -189,18 +193,31 @@ static unsigned what_moves(const struct change *change, const struct tab_record 
     return holds | (part ? HOLDS_PART : 0);
 }
 
+static void count_out_tab(struct change *change, struct tab_record *tab)
+{
+    unsigned holds = what_moves(change, tab);
+
+    if (!holds)
+        return;
+    limits_count_tab(change->state, tab, holds, UINT64_MAX);
+    accrue_leave(change->accounts, tab);
+    tab->moves = holds;
+    vec_push(&change->moving, tab);
+}
+
 static void count_out(struct change *change)
 {
     if (!change->state || !change->binds)
         return;
-    vec_each (struct tab_record *, at, &change->state->tabs) {
-        unsigned holds = what_moves(change, *at);
-        if (!holds)
-            continue;
-        limits_count_tab(change->state, *at, holds, UINT64_MAX);
-        accrue_leave(change->accounts, *at);
-        (*at)->moves = holds;
-        vec_push(&change->moving, *at);
+    if (change->binds_any) {
+        vec_each (struct tab_record *, at, &change->state->tabs)
+            count_out_tab(change, *at);
+        return;
+    }
+    map_each (entry, &change->users) {
+        struct tab_record *tab = map_get(&change->state->user_tabs, entry->key);
+        for (; tab; tab = tab->next_of_user)
+            count_out_tab(change, tab);
     }
 }
 

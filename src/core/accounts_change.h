@@ -24,6 +24,7 @@ struct change {
     const struct sections *sections; /* NULL: the configuration is what it was */
     bool all;                        /* the TRES are others: everything is read again */
     bool binds;                      /* some jobs belong to others */
+    bool binds_any;                  /* and not only those of `users` */
     bool assocs;                     /* some of the associations there were are gone or moved */
     uint32_t new_tres;               /* bits of TRES that were not counted */
     bool shares, priorities;         /* some of these are others */

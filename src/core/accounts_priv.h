@@ -59,6 +59,7 @@ struct tab_record {
     struct accrue_line *line; /* that it is a part of, or NULL */
     unsigned moves;           /* HOLDS_* that are others, while a configuration is taken */
     const struct owner *owner;
+    struct tab_record *next_of_user, *prev_of_user; /* of a name, in no order */
     const char *account, *qos;
     uint32_t key_len;
     char key[]; /* its partitions, after who it is */
@@ -85,6 +86,8 @@ struct accounts {
     assoc_list of_accounts, of_users; /* of each section of the configuration, in its order */
     struct map assoc_keys;            /* account|user|partition → struct assoc */
     struct map defaults;              /* user → struct assoc of the account that is the default */
+    struct map by_user;               /* user → the first of his; assoc->next_of_user */
+    uint32_t roots;                   /* sections of a user root */
     VEC(struct qos *) qos;
     VEC(struct qos *) of_qos; /* of each section */
     struct map qos_names;

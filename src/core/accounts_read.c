@@ -188,6 +188,8 @@ struct assoc *assoc_make(struct accounts *accounts, const char *account, const c
     assoc->share_of = assoc;
     if (parent)
         vec_push(&parent->children, assoc);
+    if (user)
+        assoc->next_of_user = map_put(&accounts->by_user, user, assoc);
     assoc_key(&key, account, user, partition);
     map_put(&accounts->assoc_keys, str_text(&key), assoc);
     assoc->holder.seed = hash_bytes(str_text(&key), key.len, 2);
@@ -195,8 +197,25 @@ struct assoc *assoc_make(struct accounts *accounts, const char *account, const c
     return assoc;
 }
 
+static void user_leave(struct accounts *accounts, const struct assoc *assoc)
+{
+    struct assoc *at = map_get(&accounts->by_user, assoc->user);
+
+    if (at == assoc && assoc->next_of_user) {
+        map_put(&accounts->by_user, assoc->user, assoc->next_of_user);
+    } else if (at == assoc) {
+        map_del(&accounts->by_user, assoc->user);
+    } else {
+        while (at->next_of_user != assoc)
+            at = at->next_of_user;
+        at->next_of_user = assoc->next_of_user;
+    }
+}
+
 void assoc_free(struct accounts *accounts, struct assoc *assoc)
 {
+    if (assoc->user)
+        user_leave(accounts, assoc);
     accounts->accrue_bounds -= assoc->ages;
     holder_done(accounts, &assoc->holder);
     free(assoc->own_qos);

@@ -9,6 +9,8 @@
 
 #include "core/accounts_change.h"
 
+enum { FETCH_AHEAD = 8 };
+
 /* ---- QOS ---- */
 
 static void add_fresh(struct change *change, struct holder *holder)
@@ -210,14 +212,26 @@ static void take_defaults(struct change *change, struct assoc *root_user)
 {
     struct accounts *accounts = change->accounts;
 
-    map_each (entry, &change->users)
+    struct map several; /* associations of users who have more than one */
+
+    map_init(&several);
+    map_each (entry, &change->users) {
+        struct assoc *first = map_get(&accounts->by_user, entry->key), *at = first;
         map_del(&accounts->defaults, entry->key);
-    for (size_t i = 0; i < change->config->n_users && map_len(&change->users); i++) {
-        const ConfUser *conf = change->config->users[i];
-        if (map_has(&change->users, conf->name) &&
-            (conf->is_default || !map_has(&accounts->defaults, conf->name)))
-            map_put(&accounts->defaults, conf->name, accounts->of_users.items[i]);
+        if (first && !first->next_of_user && first->conf && !(first->mark & MARK_GONE))
+            map_put(&accounts->defaults, entry->key, first);
+        for (; first && first->next_of_user && at; at = at->next_of_user)
+            map_put_num(&several, (uintptr_t)at, at);
     }
+    for (size_t i = 0; i < change->config->n_users && map_len(&several); i++) {
+        struct assoc *assoc = accounts->of_users.items[i];
+        if (!map_get_num(&several, (uintptr_t)assoc))
+            continue;
+        const ConfUser *conf = change->config->users[i];
+        if (conf->is_default || !map_has(&accounts->defaults, conf->name))
+            map_put(&accounts->defaults, conf->name, assoc);
+    }
+    map_done(&several);
     if (root_user)
         map_put(&accounts->defaults, "root", root_user);
 }
@@ -309,8 +323,13 @@ static void find_shares(const struct change *change)
     struct accounts *accounts = change->accounts;
 
     if (change->shares) {
-        vec_each (struct assoc *, at, &accounts->assocs)
-            (*at)->shares_below = 0;
+        for (size_t i = 0; i < accounts->assocs.len; i++) {
+            const struct assoc *soon =
+                accounts->assocs.items[MIN(i + FETCH_AHEAD, accounts->assocs.len - 1)];
+            __builtin_prefetch(&soon->shares_below, 1); /* they lie all over the memory */
+            __builtin_prefetch(&soon->parent);
+            accounts->assocs.items[i]->shares_below = 0;
+        }
         vec_each (struct assoc *, at, &accounts->assocs)
             find_share(*at);
     }

@@ -37,6 +37,18 @@ uint64_t exp2_minus(uint64_t num, uint64_t den)
     return out;
 }
 
+enum { FETCH_AHEAD = 8 };
+
+/* They lie all over the memory. */
+static void assoc_fetch(const struct assoc *assoc)
+{
+    __builtin_prefetch(&assoc->norm_shares, 1);
+    __builtin_prefetch(&assoc->parent);
+    __builtin_prefetch(&assoc->holder.usage[TRES_BILLING]);
+    __builtin_prefetch(&assoc->holder.usage_us);
+    __builtin_prefetch(&assoc->holder.rate[TRES_BILLING]);
+}
+
 static uint64_t used(const struct assoc *assoc)
 {
     return assoc->share_of->share_used;
@@ -44,30 +56,37 @@ static uint64_t used(const struct assoc *assoc)
 
 /* ---- fair tree ---- */
 
-/* Positive when a has used less of its share than b: share / usage compared without dividing. */
-static int level_compare(const struct assoc *a, const struct assoc *b)
-{
-    unsigned __int128 left = (unsigned __int128)a->norm_shares * used(b);
-    unsigned __int128 right = (unsigned __int128)b->norm_shares * used(a);
+/* What decides the place of one, beside each other in memory: there may be many. */
+struct level {
+    uint64_t shares, used;
+    struct assoc *assoc;
+    bool user;
+};
+typedef VEC(struct level) level_list;
 
-    if (!used(a) || !used(b)) { /* who has used nothing goes first, unless he has no share */
-        bool a_first = !used(a) && a->norm_shares, b_first = !used(b) && b->norm_shares;
+/* Positive when a has used less of its share than b: share / usage compared without dividing. */
+static int level_compare(const struct level *a, const struct level *b)
+{
+    if (!a->used || !b->used) { /* who has used nothing goes first, unless he has no share */
+        bool a_first = !a->used && a->shares, b_first = !b->used && b->shares;
         if (a_first != b_first)
             return a_first ? 1 : -1;
         if (a_first)
             return 0;
     }
+    unsigned __int128 left = (unsigned __int128)a->shares * b->used;
+    unsigned __int128 right = (unsigned __int128)b->shares * a->used;
     return left > right ? 1 : left < right ? -1 : 0;
 }
 
 static int by_level(const void *a, const void *b)
 {
-    const struct assoc *x = *(const struct assoc *const *)a, *y = *(const struct assoc *const *)b;
+    const struct level *x = a, *y = b;
     int order = level_compare(y, x);
 
     if (order)
         return order;
-    if (!x->user != !y->user)
+    if (x->user != y->user)
         return x->user ? -1 : 1;
     return 0; /* they are ranked together */
 }
@@ -76,48 +95,50 @@ struct ranking {
     uint64_t rank, seen, users;
 };
 
-static void rank_level(struct ranking *ranking, struct assoc **list, size_t count, bool tied);
+static void rank_level(struct ranking *ranking, struct level *list, size_t count, bool tied);
 
 /* An account that uses the share above is not there: its children take its place. */
-static void add_children(const struct assoc *parent, assoc_list *all)
+static void add_children(const struct assoc *parent, level_list *all)
 {
     for (size_t i = 0; i < parent->children.len; i++) {
         struct assoc *child = parent->children.items[i];
+        if (i + FETCH_AHEAD < parent->children.len)
+            __builtin_prefetch(&parent->children.items[i + FETCH_AHEAD]->norm_shares);
         if (!child->user && child->share_of != child)
             add_children(child, all);
         else
-            vec_push(all, child);
+            vec_push(all, (struct level){ child->norm_shares, used(child), child, child->user });
     }
 }
 
 /* The children of accounts that are level, ranked together. */
-static void rank_below(struct ranking *ranking, struct assoc **list, size_t count, bool tied)
+static void rank_below(struct ranking *ranking, const struct level *list, size_t count, bool tied)
 {
-    assoc_list all = { 0 };
+    level_list all = { 0 };
 
     for (size_t i = 0; i < count; i++)
-        add_children(list[i], &all);
+        add_children(list[i].assoc, &all);
     if (all.len)
         rank_level(ranking, all.items, all.len, tied);
     vec_done(&all);
 }
 
 /* `tied`: the first of them have the rank of the user that their account is level with. */
-static void rank_level(struct ranking *ranking, struct assoc **list, size_t count, bool tied)
+static void rank_level(struct ranking *ranking, struct level *list, size_t count, bool tied)
 {
     size_t end;
 
-    qsort(list, count, sizeof(struct assoc *), by_level);
+    qsort(list, count, sizeof(*list), by_level);
     for (size_t i = 0; i < count; i = end, tied = false) {
         size_t users = i;
-        for (end = i + 1; end < count && level_compare(list[i], list[end]) == 0; end++)
+        for (end = i + 1; end < count && level_compare(&list[i], &list[end]) == 0; end++)
             ;
-        while (users < end && list[users]->user)
+        while (users < end && list[users].user)
             users++;
         if (!tied)
             ranking->rank = ranking->users - ranking->seen;
         for (size_t k = i; k < users; k++)
-            list[k]->factor = ranking->rank * FRACTION / ranking->users;
+            list[k].assoc->factor = ranking->rank * FRACTION / ranking->users;
         ranking->seen += users - i;
         if (users < end)
             rank_below(ranking, list + users, end - users, tied || users > i);
@@ -162,8 +183,12 @@ static void classic(struct state *state)
 
 static void norm_shares(const struct state *state)
 {
-    vec_each (struct assoc *, at, &state->accounts->assocs) {
-        struct assoc *assoc = *at;
+    const assoc_list *all = &state->accounts->assocs;
+
+    for (size_t i = 0; i < all->len; i++) {
+        struct assoc *assoc = all->items[i];
+        if (i + FETCH_AHEAD < all->len)
+            assoc_fetch(all->items[i + FETCH_AHEAD]);
         const struct assoc *from = assoc->parent ? assoc->parent->share_of : NULL;
         uint64_t above = from ? from->norm_shares : FRACTION;
         uint64_t below = from ? MAX(from->shares_below, 1) : 1;
@@ -185,7 +210,7 @@ static void work_out(struct state *state)
         return;
     }
     struct ranking ranking = { .users = MAX(accounts->users, 1) };
-    rank_below(&ranking, &accounts->assocs.items[0], 1, false);
+    rank_below(&ranking, &(struct level){ .assoc = accounts->assocs.items[0] }, 1, false);
 }
 
 /* INCR_ONLY: who has jobs that wait keeps the factor they had. All of his have the same. */

@@ -50,6 +50,7 @@ struct state *state_new(void)
     state->next_reservation_us = NEVER;
     state->next_reboot_us = NEVER;
     map_init(&state->node_names);
+    map_init(&state->user_tabs);
     map_init(&state->lent_for);
     map_init(&state->keys);
     map_init(&state->resv_jobs);
@@ -117,6 +118,7 @@ void state_free(struct state *state)
     requests_done(&state->requests);
     intern_done(&state->tab_keys);
     vec_done(&state->tabs);
+    map_done(&state->user_tabs);
     intern_done(&state->owners);
     intern_done(&state->payloads);
     intern_done(&state->shapes);

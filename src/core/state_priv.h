@@ -162,6 +162,7 @@ struct state {
     struct map keys; /* node name → struct node_key */
     struct intern owners, shapes, words, payloads, tab_keys;
     VEC(struct tab_record *) tabs;  /* in no order that means anything */
+    struct map user_tabs;           /* user → the first of his */
     VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
     struct requests requests;
 

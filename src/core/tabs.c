@@ -48,6 +48,28 @@ void tab_bind(const struct state *state, struct tab_record *tab, unsigned holds)
     }
 }
 
+static void user_join(struct state *state, struct tab_record *tab)
+{
+    struct tab_record *first = map_get(&state->user_tabs, tab->owner->user);
+
+    tab->next_of_user = first;
+    if (first)
+        first->prev_of_user = tab;
+    map_put(&state->user_tabs, tab->owner->user, tab);
+}
+
+static void user_leave(struct state *state, struct tab_record *tab)
+{
+    if (tab->next_of_user)
+        tab->next_of_user->prev_of_user = tab->prev_of_user;
+    if (tab->prev_of_user)
+        tab->prev_of_user->next_of_user = tab->next_of_user;
+    else if (tab->next_of_user)
+        map_put(&state->user_tabs, tab->owner->user, tab->next_of_user);
+    else
+        map_del(&state->user_tabs, tab->owner->user);
+}
+
 static struct tab_record *tab_new(struct state *state, const struct job *job, struct span key)
 {
     struct tab_record *tab = mem_new(sizeof(*tab) + key.len);
@@ -60,6 +82,7 @@ static struct tab_record *tab_new(struct state *state, const struct job *job, st
     intern_put(&state->tab_keys, &tab->head);
     tab->at = (uint32_t)state->tabs.len;
     vec_push(&state->tabs, tab);
+    user_join(state, tab);
     tab_bind(state, tab, HOLDS_ALL);
     return tab;
 }
@@ -80,6 +103,7 @@ static void tab_free(struct state *state, struct tab_record *tab)
 
     state->tabs.items[tab->at] = last;
     last->at = tab->at;
+    user_leave(state, tab);
     accrue_leave(state->accounts, tab);
     vec_done(&tab->ageless);
     vec_each (struct tab_run, run, &tab->runs)
