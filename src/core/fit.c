@@ -177,7 +177,8 @@ static uint32_t cpus_for(const struct shape *shape, const struct need *need,
         cpus = MAX(MAX(cpus, apart_cpus(need, node, tasks, task_cpus(shape, node))),
                    cpus_by_socket(shape, need, node, tasks));
     cpus = MAX(cpus, shape->min_cpus_per_node);
-    cpus = MAX(cpus, gpus_for(shape, portion) * need->cpus_per_gpu);
+    cpus = MAX(cpus, gpus_for(shape, portion) * need->cpus_per_gpu *
+                         (shape->one_thread ? node->threads : 1));
     return whole_cores(need, node, cpus); /* (1) */
 }
 

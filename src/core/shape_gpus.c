@@ -84,7 +84,7 @@ static int gpus_of_tasks(struct shape *shape, const JobSpec *spec, uint64_t *tas
 
     if (!task)
         return 0;
-    if (!all && !spec->ntasks && !spec->ntasks_per_node)
+    if (!all && !node && !spec->ntasks && !spec->ntasks_per_node)
         return refuse(err, "--gpus-per-task needs the number of tasks: --ntasks, or --gpus");
     if (all && (all->count % task->count || (*tasks && *tasks != all->count / task->count)))
         return refuse(err, "--gpus and --gpus-per-task make another number of tasks than --ntasks");
@@ -101,6 +101,8 @@ static int gpus_of_tasks(struct shape *shape, const JobSpec *spec, uint64_t *tas
         return refuse(err, "--gpus-per-node is not a multiple of --gpus-per-task");
     uint32_t most = (uint32_t)(node->count / task->count);
     shape->tasks_per_node = shape->tasks_per_node ? MIN(shape->tasks_per_node, most) : most;
+    if (!*tasks)
+        *tasks = (uint64_t)shape->min_nodes * shape->tasks_per_node;
     same_type(node, task);
     drop_gres(shape, task);
     return 0;
@@ -244,6 +246,8 @@ int shape_settle_units(struct shape *shape, struct err *err)
     }
     if (!most)
         return 0;
+    if (shape->tasks_given) /* each node runs one at least */
+        shape->max_nodes = MIN(shape->max_nodes, MAX(shape->tasks, shape->min_nodes));
     shape->dealt = (size_t)(most - all) + 1;
     shape->units = (uint32_t)most->count;
     shape->also = ARENA_ARRAY(shape->arena, struct shape_total, shape->gres_count + 1);

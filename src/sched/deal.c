@@ -173,10 +173,12 @@ struct dealt {
     uint64_t even; /* no more than this on one */
 };
 
-static uint64_t deal_some(struct dealt *dealt, uint64_t most, size_t others)
+/* Given in such units, if there are as many. */
+static uint64_t deal_some(struct dealt *dealt, uint64_t most, size_t others, uint32_t unit)
 {
     uint64_t spare = dealt->left > others ? dealt->left - others : 0;
-    uint64_t some = MIN(MIN(most, dealt->even), spare);
+    uint64_t even = (dealt->even + unit - 1) / unit * unit;
+    uint64_t some = MIN(MIN(most, even), spare);
 
     dealt->left -= some;
     return some;
@@ -199,12 +201,14 @@ static bool deal_gpus(struct chooser *c, struct parts *parts)
     for (size_t i = 0; i < count; i++) {
         const struct chosen *from = &c->sched->candidates.items[i];
         size_t others = count - i - 1;
-        uint32_t here = (uint32_t)deal_some(&units, from->take.tasks, others);
+        uint32_t here = (uint32_t)deal_some(&units, from->take.tasks, others, 1);
         struct portion portion;
         portion_of(shape, here, true, &portion);
         for (size_t k = 0; k < shape->also_count; k++) {
-            uint64_t some = deal_some(&also[k], from->take.gres[k], others);
-            if (shape->also[k].gres == TAKE_GRES)
+            bool tasks = shape->also[k].gres == TAKE_GRES; /* they fill cores */
+            uint32_t unit = tasks ? unit_tasks(c, c->sched->hosts.items[from->host].node) : 1;
+            uint64_t some = deal_some(&also[k], from->take.gres[k], others, unit);
+            if (tasks)
                 portion.tasks = (uint32_t)some;
             else
                 portion.gres[shape->also[k].gres] = some;

@@ -65,7 +65,7 @@ static void gpus_of_a_job_are_of_few_nodes(void **unused)
     static const struct {
         uint32_t gpus, nodes, tasks, tasks_given;
     } rows[] = { { 1, 1, 1, 0 }, { 2, 1, 1, 0 }, { 3, 2, 2, 0 }, { 4, 2, 2, 0 },
-                 { 4, 2, 2, 1 }, { 5, 1, 1, 0 }, { 4, 2, 4, 4 } };
+                 { 4, 2, 2, 2 }, { 5, 1, 1, 0 }, { 4, 2, 4, 4 } };
     struct fix *fix = fix_new(4);
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -98,6 +98,14 @@ static void tasks_are_where_cpus_are(void **state)
         { "n=40 gpus=gpu:4", "s1=2/20 s2=2/20" }, /* one node has GPUs for it, but not CPUs */
         { "n=40 gpus=gpu:2", "s1=1/20 s2=1/20" },
         { "n=40 N=1 gpus=gpu:4", NULL },
+        { "n=1 gpus=gpu:8", "e1=8/1" },
+        { "n=1 gpus=gpu:9", NULL }, /* two nodes, and one would be without a task */
+        { "n=2 gpus=gpu:16", "e1=8/1 e2=8/1" },
+        { "n=2 gpus=gpu:17", NULL },
+        { "N=2 gpt=gpu:2 gres=gpu:4", "s1=4/2 s2=4/2" },
+        { "gpt=gpu:2 gres=gpu:4", "s1=4/2" },
+        { "gpt=gpu:3 gres=gpu:4", NULL },
+        { "gpt=gpu:3", NULL },
         { "n=70 gpus=gpu:2", NULL }, /* two nodes have not the CPUs */
         { "n=70 gpus=gpu:3", "e1=1/24 s1=1/24 s2=1/22" },
         { "n=64 gpus=gpu:9", "s1=5/32 s2=4/32" },
@@ -140,6 +148,38 @@ static void each_node_has_all_types(void **state)
 
     (void)state;
     answers(TYPES, rows, ARRAY_LEN(rows));
+}
+
+/* Cores of two threads are given whole: tasks fill them, and with one task a core it is one GPU a core too. */
+static void cores_are_filled(void **state)
+{
+    static const struct {
+        const char *words;
+        uint64_t cpus;
+    } rows[] = {
+        { "n=70 gpus=gpu:4", 70 },
+        { "N=2 n=6 gpus=gpu:12", 6 },
+        { "n=5 gpus=gpu:10", 6 },
+        { "gpus=gpu:4 cpg=2", 8 },
+        { "gpus=gpu:4 cpg=2 hint=nomultithread", 16 },
+        { "gres=gpu:4 cpg=3 hint=nomultithread", 24 },
+    };
+    struct rig *rig = rig_new(
+        HEAD "[[nodes]]\nnames = \"n[1-4]\"\ncpus = 64\nsockets = 2\ncores_per_socket = 16\n"
+             "threads_per_core = 2\nmemory_mb = 8000\ngres = [\"gpu:8\"]\n" MAIN);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint32_t id = rig_submit(rig, rows[i].words);
+        uint64_t cpus = 0;
+        assert_int_equal(rig_plan(rig), 1);
+        for (unsigned k = 0; k < rig_job(rig, id)->run->count; k++)
+            cpus += rig_job(rig, id)->run->parts[k].cpus;
+        if (cpus != rows[i].cpus)
+            fail_msg("%s: %u CPUs", rows[i].words, (unsigned)cpus);
+        rig_end(rig, id);
+    }
+    rig_free(rig);
 }
 
 /* 3, 5 and 1 are free; the rest is not. */
@@ -242,5 +282,5 @@ static void room_is_made_for_it(void **state)
 }
 
 UNIT_MAIN(UNIT(each_node_gives_what_it_has), UNIT(tasks_are_where_cpus_are),
-          UNIT(each_node_has_all_types), UNIT(what_is_free_does), UNIT(its_start_is_foreseen),
-          UNIT(room_is_made_for_it))
+          UNIT(each_node_has_all_types), UNIT(cores_are_filled), UNIT(what_is_free_does),
+          UNIT(its_start_is_foreseen), UNIT(room_is_made_for_it))
