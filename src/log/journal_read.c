@@ -192,6 +192,9 @@ static int fill_write(struct journal_fill *fill, struct err *err)
 {
     int rc = file_write_all(fill->fd, fill->waiting.data, fill->waiting.len, err);
 
+    /* The disk begins with it now: at the end, a sync of all would keep the loop waiting. */
+    sync_file_range(fill->fd, (off_t)fill->segment.bytes, (off_t)fill->waiting.len,
+                    SYNC_FILE_RANGE_WRITE);
     fill->segment.bytes += fill->waiting.len;
     str_clear(&fill->waiting);
     return rc;
