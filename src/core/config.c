@@ -8,7 +8,7 @@
  * (1) Partitions whose nodes are the same keep what was worked out of them.
  * (2) Who follows the state is told what is not as it was. Where partitions have the names that they
  *     had, in the same order, they stay in their places; what is the same is not touched at all.
- * (3) Nodes that a partition names are looked for unless it named the same before and all are there.
+ * (3) Nodes that a partition names are looked for unless it named the same before and they are there.
  */
 #include "core/config_priv.h"
 
@@ -30,11 +30,11 @@ static uint64_t nodesets_hash(const Config *config)
     return hash;
 }
 
-/* No node that there was is missing, and node sets are the same. */
-static bool has_all_nodes(const Config *old, const Config *config, const struct sections *sections)
+/* No node that there was is missing. */
+static bool has_all_nodes(const struct sections *sections)
 {
     const struct sections_of *of = &sections->of[SECTION_NODES];
-    bool all = nodesets_hash(old) == nodesets_hash(config);
+    bool all = true;
 
     for (size_t i = 0; all && i < of->old_count; i++)
         all = of->now[i];
@@ -48,10 +48,31 @@ static bool was_there(const Config *old, size_t i, const PartitionSpec *spec)
            str_eq(old->partitions[i]->nodes, spec->nodes);
 }
 
-static int look_partitions(const Config *old, const Config *config, const struct sections *sections,
-                           struct err *err)
+/* Does the partition, as it is, have a node that will be no more? In doubt it does. */
+static bool loses_nodes(const struct state *state, const PartitionSpec *spec,
+                        const struct sections *sections)
 {
-    bool known = old && has_all_nodes(old, config, sections);
+    const struct sections_of *of = &sections->of[SECTION_NODES];
+    const struct partition *is = partition_at(state, spec->name);
+
+    if (!is || !str_eq(is->spec->nodes, spec->nodes) || state->sections.len != of->old_count)
+        return true;
+    for (size_t i = 0; i < of->old_count; i++) {
+        const struct node_section *section = &state->sections.items[i];
+        for (uint32_t k = 0; !of->now[i] && k < section->count; k++) {
+            if (bitset_has(&is->nodes, section->first + k))
+                return true;
+        }
+    }
+    return false;
+}
+
+static int look_partitions(const struct state *state, const Config *config,
+                           const struct sections *sections, struct err *err)
+{
+    const Config *old = state ? state->config : NULL;
+    bool same_sets = old && nodesets_hash(old) == nodesets_hash(config);
+    bool known = same_sets && has_all_nodes(sections);
 
     for (size_t i = 0; i < config->n_partitions; i++) {
         const PartitionSpec *spec = config->partitions[i];
@@ -62,7 +83,9 @@ static int look_partitions(const Config *old, const Config *config, const struct
             if (str_eq(config->partitions[k]->name, spec->name))
                 return err_set(err, ERR_CONFIG, "partition '%.100s' is there twice", spec->name);
         }
-        if (!str_is_empty(spec->nodes) && !(known && was_there(old, i, spec))) {
+        bool was = same_sets && was_there(old, i, spec);
+        if (!str_is_empty(spec->nodes) &&
+            !(was && (known || !loses_nodes(state, spec, sections)))) {
             int code = conf_hosts(config, spec->nodes, &hosts, err);
             if (code < 0)
                 return code;
@@ -77,7 +100,7 @@ static int look_at(struct node_change *change, struct state *state, const Config
     int code = node_change_look(change, state, config, sections, err);
 
     if (code == 0)
-        code = look_partitions(state ? state->config : NULL, config, sections, err);
+        code = look_partitions(state, config, sections, err);
     return code < 0 ? code : accounts_look(state, config, sections, err);
 }
 
@@ -174,6 +197,26 @@ static void take_nodes(struct partition *to, const struct partition *from)
     to->total_cpus = from->total_cpus;
 }
 
+/* The same nodes, which have other numbers. */
+static void move_nodes(const struct state *state, struct partition *to,
+                       const struct partition *from, const uint32_t *moved)
+{
+    bitset_done(&to->nodes);
+    bitset_init(&to->nodes, state->nodes.len);
+    bitset_each (number, &from->nodes) {
+        uint32_t at = moved[number];
+        if (at != UINT32_MAX && !state->nodes.items[at]->removed)
+            bitset_add(&to->nodes, at);
+    }
+    partition_count(state, to);
+}
+
+/* It was configured so before, each node by its name. */
+static bool names_each(const Config *old, size_t i, const PartitionSpec *spec)
+{
+    return was_there(old, i, spec) && spec->nodes && !strcasestr(spec->nodes, "all");
+}
+
 typedef VEC(struct partition *) partition_list;
 
 /* Another of the same nodes that has been worked out, or NULL. */
@@ -247,11 +290,14 @@ static void put_anew(struct state *state, const partition_list *list)
 
 /* Partitions that scontrol made are not in the file: they go with a reconfigure, as in Slurm. */
 static unsigned put_partitions(struct state *state, const Config *old, bool reconfigure,
-                               bool nodes_changed, bool numbers_changed)
+                               const struct node_change *nodes)
 {
     const Config *config = state->config;
     partition_list then = { 0 }, now = { 0 };
     unsigned changed = CHANGED_ALL;
+    bool other_sets = nodesets_hash(old) != nodesets_hash(config);
+    bool nodes_changed = nodes->changed || other_sets; /* and so may be what names mean: */
+    bool names_changed = nodes->back || other_sets || (nodes->changed && config->n_nodesets);
 
     if (keeps(config, "KeepPartInfo"))
         reconfigure = false;
@@ -259,16 +305,19 @@ static unsigned put_partitions(struct state *state, const Config *old, bool reco
         vec_push(&now, *at);
     for (size_t i = 0; i < config->n_partitions; i++) {
         struct partition *at = partition_then(state, old, config->partitions[i], reconfigure);
-        const struct partition *like = numbers_changed ? NULL : with_nodes(&now, at->spec->nodes);
-        bool counts = like && nodes_changed;
-        if (!like)
-            like = with_nodes(&then, at->spec->nodes);
-        if (like)
+        const struct partition *was = names_changed ? NULL : with_nodes(&now, at->spec->nodes);
+        const struct partition *like = with_nodes(&then, at->spec->nodes);
+        if (like) {
             take_nodes(at, like);
-        else
+        } else if (was && !nodes->renumbered) {
+            take_nodes(at, was);
+            if (nodes_changed) /* they may have other CPUs */
+                partition_count(state, at);
+        } else if (was && names_each(old, i, at->spec)) {
+            move_nodes(state, at, was, nodes->moved);
+        } else {
             partition_resolve(state, at, NULL);
-        if (counts) /* they may have other CPUs */
-            partition_count(state, at);
+        }
         vec_push(&then, at);
     }
     if (have_places(state, &then))
@@ -310,10 +359,7 @@ static void take_config(struct state *state, struct node_change *nodes, const Co
     node_change_do(nodes, state->config);
     unsigned changed = config_differs(old, state->config);
     changed |= (nodes->changed ? CHANGED_NODES : 0) | (nodes->renumbered ? CHANGED_NUMBERS : 0);
-    bool sets = nodesets_hash(old) != nodesets_hash(state->config);
-    bool numbers =
-        nodes->renumbered || nodes->back || sets || (nodes->changed && state->config->n_nodesets);
-    changed |= put_partitions(state, old, reconfigure, nodes->changed || sets, numbers);
+    changed |= put_partitions(state, old, reconfigure, nodes);
     if (nodes->changed)
         reservations_renumber(state);
     reboots_next(state);

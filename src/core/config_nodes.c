@@ -146,6 +146,7 @@ void node_change_done(struct node_change *change)
     map_done(&change->names);
     vec_done(&change->nodes);
     free(change->hashes);
+    free(change->moved);
     free(change->same);
     free(change->kept);
 }
@@ -255,9 +256,13 @@ static void renumber(struct node_change *change)
         return;
     change->changed = change->renumbered = true;
     keep_or_forget(change);
+    change->moved = NEW_ARRAY(uint32_t, before + 1);
+    memset(change->moved, 0xff, before * sizeof(uint32_t));
     vec_clear(&state->nodes);
     for (size_t i = 0; i < change->nodes.len; i++) {
         struct node *node = change->nodes.items[i];
+        if (node->named)
+            change->moved[node->number] = (uint32_t)i;
         node->number = (uint32_t)i;
         vec_push(&state->nodes, node);
         if (!node->named)

@@ -16,6 +16,7 @@ struct node_change {
     bool changed;    /* some node is another, or has another number */
     bool renumbered; /* the latter */
     bool back;       /* one that was removed is there again */
+    uint32_t *moved; /* of each there was: its number then; UINT32_MAX: it is no more */
     struct err *err;
     struct map names; /* of nodes in sections that are new */
     uint32_t count;
