@@ -10,13 +10,19 @@
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 
-enum { SOON_UNTIL_US = 2500 };
+enum { SOON_UNTIL_US = 2500, SHARED_US = 1000 };
+
+/* A child has our memory: each page that is written is copied, and what we do takes longer than we think. */
+static bool is_shared(const struct server *server)
+{
+    return server->snapshot || server->asides.children.len;
+}
 
 int64_t server_busy_us(void *ctx)
 {
     struct server *server = ctx;
 
-    return rpc_loop_busy_us(server->rpc_loop);
+    return rpc_loop_busy_us(server->rpc_loop) + (is_shared(server) ? SHARED_US : 0);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -45,7 +51,7 @@ static void on_soon(uv_idle_t *idle)
         server->due_soon &= ~bit;
         ctl_timer(server->ctl, (enum ctl_timer)which);
         server->soon_at = which + 1;
-        if (rpc_loop_busy_us(server->rpc_loop) > SOON_UNTIL_US)
+        if (server_busy_us(server) > SOON_UNTIL_US)
             break;
     }
     if (!server->due_soon)
