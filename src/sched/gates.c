@@ -7,8 +7,9 @@
  * (2) A gate knows the least that any of its lines needs. While that is not there a fall of its
  *     counter costs a comparison: no line and no job is looked at.
  * (3) Otherwise its lines are taken in the order of their first jobs. Once one has let a job out,
- *     the gate waits until that was tried, and goes on with whose turn it is: the others have what is
- *     left. Jobs that would not be tried are let out only when no line has one that would.
+ *     a few more are looked at whose first jobs are before that one: they may be stuck elsewhere, or go
+ *     before it. Then the gate waits until these were tried, and goes on with whose turn it is: the
+ *     others have what is left. Jobs that would not be tried are let out only when no line has one that would.
  * (4) When the rules are others (limits, holders), all gates are: what was needed to pass the old ones
  *     is of no use. A line that is looked at forgets them; then they are freed. Of an old one nothing
  *     is read but its heaps: its holder may be no more.
@@ -17,8 +18,8 @@
 
 #include <stdlib.h>
 
-/* Lines of which only a look can tell, and lines that are passed over, in one look at a gate. */
-enum { LOOKS_MOST = 8, SHOWS_MOST = 2 };
+/* Lines of which only a look can tell, that are passed over, and that may go before one, in one look at a gate. */
+enum { LOOKS_MOST = 8, SHOWS_MOST = 2, MORE_MOST = 2 };
 
 static uint64_t in_use(const struct sched *sched, const struct gate *gate, unsigned why)
 {
@@ -249,6 +250,8 @@ struct gate_look {
     unsigned looks;
     uint64_t turn;
     bool out;
+    struct order first; /* of those that were let out */
+    unsigned more;      /* lines that were looked at after one had let a job out */
 };
 
 static void look_line(struct sched *sched, struct gate *gate, struct waiting *line,
@@ -264,12 +267,22 @@ static void look_line(struct sched *sched, struct gate *gate, struct waiting *li
     line->outs--;
     if (out) {
         line->via = gate;
+        if (!look->out || order_before(line->let, look->first))
+            look->first = line->let;
         look->out = true;
     } else if (!show && line->colds && look->colds < SHOWS_MOST) {
         look->cold[look->colds++] = line;
     }
     line_tidy(sched, line);
     budget_take(budget, COST_LINE + looked / JOBS_PER_COST);
+}
+
+/* Nobody was let out, or one who may be behind the first of that line. */
+static bool may_go_on(const struct sched *sched, const struct gate_look *look,
+                      const struct hang *hang)
+{
+    return !look->out ||
+           (look->more < MORE_MOST && order_before(line_first(sched, hang->line), look->first));
 }
 
 /* (3) */
@@ -280,7 +293,7 @@ void gate_look(struct sched *sched, struct gate *gate, unsigned *budget)
 
     gate->review = false;
     gate->turn = 0;
-    while (!look.out && *budget && (hang = gate_next(sched, gate))) {
+    while (*budget && (hang = gate_next(sched, gate)) && may_go_on(sched, &look, hang)) {
         struct waiting *line = hang->line;
         bool was = line->turn == look.turn || hang->turn == look.turn;
         if (was || line->outs || is_shut(sched, hang)) {
@@ -292,6 +305,7 @@ void gate_look(struct sched *sched, struct gate *gate, unsigned *budget)
         }
         if (hang->why >= FOR_ANY && !line->again && ++look.looks > LOOKS_MOST)
             break;
+        look.more += look.out;
         look_line(sched, gate, line, &look, false, budget);
     }
     bool all = !heap_top(&gate->known);

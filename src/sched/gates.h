@@ -81,6 +81,7 @@ struct waiting {
     uint64_t first_turn; /* of the priorities, when that was so */
     struct hang *hangs;
     struct gate *via;  /* that goes on when the job that it let out was tried */
+    struct order let;  /* that job */
     bool again;        /* it hangs there only to be looked at in its turn */
     uint32_t outs;     /* jobs that are out and were not tried yet */
     bool review, fell; /* is in sched->line_reviews; because a counter fell */

@@ -184,6 +184,8 @@ static bool look_hot(struct sched *sched, struct waiting *line, struct look *loo
 
     while (!look->shut && (at = next_bin(sched, line, look, true))) {
         const struct job *job = look_in(sched, line, at, look, true);
+        if (job)
+            line->let = class_order(sched, job);
         if (job && class_let_out(sched, job, true))
             return true;
         if (job) /* it is in its queue and not hot after all */

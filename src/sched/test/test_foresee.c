@@ -143,6 +143,34 @@ static void limits_let_jobs_go_in_their_order(void **unused)
     rig_free(rig);
 }
 
+/* One who waits for a limit of his own lends his place to nobody else: not to his own later jobs either. */
+static void a_stuck_job_is_no_help_to_others(void **unused)
+{
+    struct rig *rig = rig_new(
+        "cluster_name = \"t\"\n[scheduler]\nselect = [\"CR_Core\"]\n"
+        "[accounting]\nenforce = [\"limits\"]\n"
+        "[[nodes]]\nnames = \"n[1-4]\"\ncpus = 16\nmemory_mb = 8000\n"
+        "[[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n"
+        "[[qos]]\nname = \"normal\"\ngrp_jobs = 2\n[[accounts]]\nname = \"a\"\n"
+        "[[users]]\nname = \"u1\"\naccount = \"a\"\ngrp_tres = \"cpu=8\"\n"
+        "[[users]]\nname = \"u2\"\naccount = \"a\"\n[[users]]\nname = \"u3\"\naccount = \"a\"\n");
+    uint32_t ends;
+
+    (void)unused;
+    rig_submit(rig, "n=4 t=600 uid=1");
+    ends = rig_submit(rig, "t=600 uid=3");
+    rig_plan(rig);
+    uint32_t stuck = rig_submit(rig, "n=6 t=60 uid=1"), next = rig_submit(rig, "n=2 t=60 uid=2");
+    uint32_t small = rig_submit(rig, "n=2 t=60 uid=1");
+    rig_plan(rig);
+    rig_end(rig, ends);
+    rig_plan(rig);
+    assert_false(rig_runs(rig, stuck));
+    assert_true(rig_runs(rig, next));
+    assert_false(rig_runs(rig, small));
+    rig_free(rig);
+}
+
 /* Two days after 240 CPU minutes were used there are less than 61 of them left. */
 static void usage_decays_until_there_is_room(void **unused)
 {
@@ -179,6 +207,7 @@ static void usage_decays_until_there_is_room(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(limits_let_jobs_go_in_their_order),
+                                        cmocka_unit_test(a_stuck_job_is_no_help_to_others),
                                         cmocka_unit_test(jobs_start_when_foreseen),
                                         cmocka_unit_test(usage_decays_until_there_is_room) };
 
