@@ -302,6 +302,13 @@ static bool fitting_init(struct fitting *f, const struct shape *shape, const str
     return f->most_tasks >= f->portion.tasks;
 }
 
+static uint64_t most_devices(const struct fitting *f, size_t gres)
+{
+    const struct shape_gres *want = &f->shape->gres[gres];
+
+    return MIN(want->count, gres_room(want, f->node, f->room));
+}
+
 uint32_t fit_units(const struct shape *shape, const struct need *need, const struct node *node,
                    const struct room *room)
 {
@@ -310,7 +317,7 @@ uint32_t fit_units(const struct shape *shape, const struct need *need, const str
     if (!fitting_init(&f, shape, need, node, room))
         return 0;
     if (shape->dealt)
-        return most_held(&f, shape->dealt - 1, shape->units);
+        return most_held(&f, shape->dealt - 1, most_devices(&f, shape->dealt - 1));
     uint32_t least = f.portion.tasks, tasks = most_held(&f, TASKS, f.most_tasks);
     return tasks < least ? 0 : tasks;
 }
@@ -323,7 +330,7 @@ void fit_also(const struct shape *shape, const struct need *need, const struct n
         size_t gres = shape->also[i].gres;
         out[i] = 0;
         if (fitting_init(&f, shape, need, node, room))
-            out[i] = most_held(&f, gres, gres == TASKS ? f.most_tasks : shape->also[i].total);
+            out[i] = most_held(&f, gres, gres == TASKS ? f.most_tasks : most_devices(&f, gres));
     }
 }
 

@@ -364,6 +364,12 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
     return false;
 }
 
+/* Of many hosts that takes as long as looking at them: in a search it may have a slice of its own. */
+static bool deal_in_time(struct chooser *c, struct parts *parts)
+{
+    return search_may(c->view.search, c->sched->candidates.len) && deal(c, parts);
+}
+
 /* GPUs are to be of few nodes: the roomiest of these. */
 static bool few_among(struct chooser *c, const uint32_t *hosts, size_t count)
 {
@@ -395,7 +401,7 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
         return place_in(&c) && deal(&c, parts);
     candidates_clear(&c);
     if (shape->dealt && shape->max_nodes > 1)
-        return few_among(&c, hosts, count) && deal(&c, parts);
+        return few_among(&c, hosts, count) && deal_in_time(&c, parts);
     /* First one host for all of it, if that is allowed. */
     for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count &&
                        !search_paused(view->search);
@@ -413,5 +419,5 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
             candidate(&c, hosts[i], able);
     }
     sched->looked += c.looked;
-    return deal(&c, parts);
+    return deal_in_time(&c, parts);
 }
