@@ -64,6 +64,24 @@ static void push_line(line_list *lines, const char *name, size_t len, const char
     vec_push(lines, str_take(&line));
 }
 
+/* "affinity,cgroup" as "task/affinity,task/cgroup". */
+static void add_kinds(struct str *value, const char *kind)
+{
+    struct str out = { 0 };
+    struct span rest = { str_text(value), value->len };
+
+    while (rest.len) {
+        size_t len = 0;
+        while (len < rest.len && rest.ptr[len] != ',')
+            len++;
+        str_addf(&out, "%s%s/%.*s", out.len ? "," : "", kind, (int)len, rest.ptr);
+        len += len < rest.len;
+        rest = (struct span){ rest.ptr + len, rest.len - len };
+    }
+    str_done(value);
+    *value = out;
+}
+
 static void push_section(line_list *lines, const struct conf_section *section,
                          const GetConfigReply *reply)
 {
@@ -76,6 +94,8 @@ static void push_section(line_list *lines, const struct conf_section *section,
         if (!key->slurm || !message)
             continue;
         add_value(&value, message, field, key);
+        if (key->kind && *str_text(&value) != '(')
+            add_kinds(&value, key->kind);
         push_line(lines, key->slurm, strcspn(key->slurm, ","), str_text(&value));
         str_done(&value);
     }

@@ -39,7 +39,6 @@ enum conf_flag {
     CONF_LOCAL = 1,     /* in ConfLocal: never leaves the process that read it */
     CONF_REQUIRED = 2,  /* its section is nothing without it */
     CONF_UNLIMITED = 4, /* UNLIMITED is a value too */
-    CONF_PLUGIN = 8,    /* Slurm writes "sched/" and the like before it */
     CONF_SECRET = 16,   /* may hold a password, which `config show` does not print */
     CONF_PARENT = 64,   /* "parent" is a value too: the largest there is */
     CONF_LATER = 32,    /* nothing acts on it yet; whoever gives it is told */
@@ -55,6 +54,7 @@ struct conf_key {
     const char *const *words; /* ended by NULL */
     const char *const
         *later;        /* those of them that nothing acts on yet: whoever gives one is told */
+    const char *kind;  /* what Slurm writes before it: "sched" for sched/backfill */
     const char *slurm; /* what slurm.conf calls it, comma list, newest name first */
     const char *help;
     const char *instead; /* of CONF_LATER: what is done instead, and nothing will ever act on it */

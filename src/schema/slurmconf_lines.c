@@ -57,7 +57,7 @@ int slurmconf_put_key(struct slurmconf *sc, struct conf_item *item, const struct
                          conf_key_field(item->section, key));
         return 0;
     }
-    if (key->flags & CONF_PLUGIN)
+    if (key->kind)
         value = without_kind(sc, value);
     if (key->type == CONF_PATH && *value != '/' && *sc->dir)
         value = arena_printf(&sc->conf->arena, "%s/%s", sc->dir, value);

@@ -125,6 +125,9 @@ check 0 'Reservation updated.' '' scontrol update reservation=class duration=30
 check 0 '' '' scontrol delete reservation=class
 
 run scontrol show config
+for line in SchedulerType=sched/backfill PriorityType=priority/multifactor PreemptType=preempt/none TaskPlugin=task/affinity,task/cgroup TopologyPlugin=topology/flat; do
+    like "the kind of a plugin goes before it: $line" "$out" "${line%%=*} += ${line#*=}"
+done
 like "config" "$out" '^Configuration data as of 20.*
 ClusterName             = spur
 '
