@@ -62,7 +62,8 @@ void server_heap_grown(void *ctx)
 void server_heap_ready(struct server *server)
 {
     server_heap_grown(server);
-    heap_mend(NULL);
+    if (!heap_mend(NULL))
+        server_heap_mend(server);
 }
 
 void server_heap_turn(struct server *server)

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -47,6 +48,8 @@ enum {
     TRIM_BYTES = 256 << 20, /* unused at the end goes back to the kernel when it is that much */
     LARGE_BYTES = 16 << 20, /* (3) more than a stack */
     WORKED_US = 100,
+    START_US = 500000, /* of a start, for putting pages together; it may be more */
+    EACH_US = 20000,   /* while each takes less: a half is usual, in a virtual machine five */
     PAUSE_US = 2000,
     NEVER_APART = 0,
     APART_MOST = 65536, /* mappings; libc's own value */
@@ -56,7 +59,8 @@ static struct {
     char *begin, *end; /* of the region, as we last saw it */
     char *tried; /* how far it was used when we asked for more and there was a hole; or NULL */
     bool large, never;
-    unsigned at_work; /* (4) */
+    unsigned at_work;              /* (4) */
+    int64_t start_us, start_pages; /* what a start took for how many */
 } heap;
 
 void heap_begin(void)
@@ -142,15 +146,36 @@ static int advise(char *at, int advice)
     return rc;
 }
 
-/* Who touches a page of it meanwhile waits, so one at a time and with a pause. What cannot be is left. */
-static void collapse(char *from, char *to, const bool *stop)
+/* At a start; other processes do not count. */
+static int64_t cpu_us(void)
 {
-    for (char *at = from; at < to && goes_on(stop); at += HUGE_BYTES) {
-        int64_t began = clock_mono_us();
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static bool is_hard(void)
+{
+    return heap.start_us > START_US && heap.start_us > heap.start_pages * EACH_US;
+}
+
+/* Who touches a page of it meanwhile waits, so one at a time and with a pause. What cannot be is left. */
+static bool collapse(char *from, char *to, const bool *stop)
+{
+    for (char *at = from; at < to; at += HUGE_BYTES) {
+        if (stop ? !goes_on(stop) : is_hard())
+            return false;
+        int64_t began = stop ? clock_mono_us() : cpu_us();
         advise(at, MADV_COLLAPSE);
-        if (stop && clock_mono_us() - began > WORKED_US)
+        if (!stop) {
+            heap.start_us += cpu_us() - began;
+            heap.start_pages++;
+        } else if (clock_mono_us() - began > WORKED_US) {
             usleep(PAUSE_US);
+        }
     }
+    return true;
 }
 
 void heap_fill(struct heap_range range, const bool *stop)
@@ -163,22 +188,24 @@ void heap_fill(struct heap_range range, const bool *stop)
     collapse(range.from, range.to, stop); /* where the loop was first */
 }
 
-void heap_mend(const bool *stop)
+bool heap_mend(const bool *stop)
 {
+    bool all = true;
     FILE *maps =
         __atomic_load_n(&heap.large, __ATOMIC_RELAXED) ? fopen("/proc/self/maps", "re") : NULL;
     char line[512], access[5];
     uintptr_t from, to;
 
-    while (maps && fgets(line, sizeof(line), maps)) {
+    while (maps && all && fgets(line, sizeof(line), maps)) {
         int at = 0;
         sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s 00:00 0 %n", &from, &to, access, &at);
         if (!at || strcmp(access, "rw-p") != 0 || to - from < LARGE_BYTES ||
             (line[at] && !str_starts(line + at, "[heap]"))) /* a file's, a stack */
             continue;
         char *first = up((char *)from), *last = down((char *)to);
-        collapse(first, last, stop);
+        all = collapse(first, last, stop);
     }
     if (maps)
         fclose(maps);
+    return all;
 }

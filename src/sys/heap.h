@@ -31,9 +31,10 @@ bool heap_ahead(struct heap_range *out);
 
 /*
  * On any thread. They stop early when *stop, and rest so that others have their turn; NULL: the process
- * does not serve yet, nothing is to be spared.
+ * does not serve yet, nobody is to be spared; but where huge pages are hard to find, a start does not wait for
+ * them longer than half a second. heap_mend(): false when it stopped early.
  */
 void heap_fill(struct heap_range range, const bool *stop);
-void heap_mend(const bool *stop); /* when the child has ended, and at the end of a start */
+bool heap_mend(const bool *stop); /* when the child has ended, and at the end of a start */
 
 #endif
