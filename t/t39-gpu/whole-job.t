@@ -55,6 +55,8 @@ tasks=$(sbatch --parsable -o tasks --ntasks-per-gpu=2 --gpus=16 --wrap 'srun bas
 like "two tasks for each" "$(given "$tasks")" '=8 .*=8$'
 ok "run where the GPUs are" wait_for 20 eval '[ "$(grep -c "^ 16 " tasks)" = 2 ]'
 drop "$tasks"
+run srun --gpus=38 bash -c 'echo $SLURM_GPUS_ON_NODE'
+is "a step has them all" "$(sort <<<"$out" | xargs)" '6 8 8 8 8'
 # of two types
 both=$(sub -p t --gpus=a:6,b:2)
 is "of both types on each" "$(given "$both")" 'm1=3+1 m2=3+1'

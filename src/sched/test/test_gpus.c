@@ -130,6 +130,33 @@ static void tasks_are_where_cpus_are(void **state)
     answers(UNEVEN, rows, ARRAY_LEN(rows));
 }
 
+/* Below switches: all of it below one, and on few leaves. */
+static void switches_are_kept_to(void **state)
+{
+#define LEAVES                                                                         \
+    "[topology]\nplugin = \"tree\"\n[[switches]]\nname = \"l1\"\nnodes = \"e[1-4]\"\n" \
+    "[[switches]]\nname = \"l2\"\nnodes = \"s[1-2]\"\n"
+    static const struct row joined[] = {
+        { "gpus=gpu:38", "e1=8/1 e2=8/1 e3=8/1 e4=8/1 s1=6/1" },
+        { "gpus=gpu:12", "s1=6/1 s2=6/1" },
+        { "gpus=gpu:20", "e1=7/1 e2=7/1 e3=6/1" },
+        { "n=40 gpus=gpu:4", "s1=2/20 s2=2/20" },
+        { "n=70 gpus=gpu:3", "e1=1/24 e2=1/24 e3=1/22" },
+    };
+    static const struct row apart[] = {
+        { "gpus=gpu:32", "e1=8/1 e2=8/1 e3=8/1 e4=8/1" },
+        { "gpus=gpu:33", NULL },
+        { "gpus=gpu:12", "s1=6/1 s2=6/1" },
+        { "n=128 gpus=gpu:12", "e1=3/32 e2=3/32 e3=3/32 e4=3/32" },
+        { "n=129 gpus=gpu:12", NULL },
+    };
+
+    (void)state;
+    answers(UNEVEN LEAVES "[[switches]]\nname = \"top\"\nswitches = \"l[1-2]\"\n", joined,
+            ARRAY_LEN(joined));
+    answers(UNEVEN LEAVES, apart, ARRAY_LEN(apart));
+}
+
 static void each_node_has_all_types(void **state)
 {
     static const struct row rows[] = {
@@ -282,5 +309,5 @@ static void room_is_made_for_it(void **state)
 }
 
 UNIT_MAIN(UNIT(each_node_gives_what_it_has), UNIT(tasks_are_where_cpus_are),
-          UNIT(each_node_has_all_types), UNIT(cores_are_filled), UNIT(what_is_free_does),
-          UNIT(its_start_is_foreseen), UNIT(room_is_made_for_it))
+          UNIT(switches_are_kept_to), UNIT(each_node_has_all_types), UNIT(cores_are_filled),
+          UNIT(what_is_free_does), UNIT(its_start_is_foreseen), UNIT(room_is_made_for_it))
