@@ -21,11 +21,13 @@
 enum {
     FREED = 50, /* jobs that end before it: there is room for others */
     GOAL_MS = 5,
+    MANY = 20000, /* users */
 };
 
 /* ---- the table ---- */
 
 enum { PLAIN = 1, LIMITED = 2, PREEMPTS = 4, WIDE = 8, TREE = 16, BOTH = PLAIN | LIMITED };
+enum { MANY_USERS = 64 /* ten times as many, with limits */ };
 enum { ROOM = 32 }; /* some jobs have just ended: how soon do others start in their place? */
 
 /* In this order: some go on from what happened before them. */
@@ -42,14 +44,14 @@ static const struct {
     { "slices.nodes_between", changes_nodes_between, BOTH | ROOM },
     { "slices.nodes_changed", changes_nodes, BOTH | ROOM },
     { "slices.nodes_removed", changes_remove_nodes, BOTH | ROOM },
-    { "slices.qos_added", changes_add_qos, BOTH | ROOM },
-    { "slices.limits_raised", changes_raise_limits, LIMITED | ROOM },
+    { "slices.qos_added", changes_add_qos, BOTH | MANY_USERS | ROOM },
+    { "slices.limits_raised", changes_raise_limits, LIMITED | MANY_USERS | ROOM },
     { "slices.qos_used", many_use_qos, LIMITED },
-    { "slices.qos_removed", changes_remove_qos, LIMITED | ROOM },
-    { "slices.user_added", changes_add_user, LIMITED | ROOM },
-    { "slices.user_removed", changes_remove_user, LIMITED | ROOM },
-    { "slices.share_changed", changes_share, LIMITED | ROOM },
-    { "slices.acct_removed", changes_remove_account, LIMITED | ROOM },
+    { "slices.qos_removed", changes_remove_qos, LIMITED | MANY_USERS | ROOM },
+    { "slices.user_added", changes_add_user, LIMITED | MANY_USERS | ROOM },
+    { "slices.user_removed", changes_remove_user, LIMITED | MANY_USERS | ROOM },
+    { "slices.share_changed", changes_share, LIMITED | MANY_USERS | ROOM },
+    { "slices.acct_removed", changes_remove_account, LIMITED | MANY_USERS | ROOM },
     { "slices.licences", changes_licences, BOTH | ROOM },
     { "slices.priority_turn", changes_turn, LIMITED },
     { "slices.resv_create", changes_make_reservation, BOTH },
@@ -154,7 +156,10 @@ static bool print_one(struct load *load, size_t i)
     bool over = !aside && (rig->applied_ms + rig->fed_ms > GOAL_MS || rig->slice_ms > GOAL_MS);
     printf("%-20s %8u %6u %10.2f %8.2f %8.2f %8u %8s %9.0f %9.0f%s%s\n", shocks[i].name, of->jobs,
            of->nodes, rig->applied_ms, rig->fed_ms, rig->slice_ms, slices, first,
-           rig->plan_ms + rig->feed_ms, rig->core_ms, of->limits ? "  limits" : "",
+           rig->plan_ms + rig->feed_ms, rig->core_ms,
+           !of->limits        ? ""
+           : of->users < MANY ? "  limits"
+                              : "  limits, 20,000 users",
            over    ? "  OVER 5 ms"
            : aside ? "  by a copy, not in the loop"
                    : "");
@@ -166,7 +171,9 @@ static unsigned is_in(const struct setting *of)
 {
     if (of->wide)
         return of->switches ? TREE : WIDE;
-    return of->limits ? LIMITED : of->preempts ? PREEMPTS : PLAIN;
+    if (of->limits)
+        return of->users < MANY ? LIMITED : MANY_USERS;
+    return of->preempts ? PREEMPTS : PLAIN;
 }
 
 static unsigned run_shocks(const struct setting *of, const char *only)
@@ -193,6 +200,7 @@ static unsigned run_shocks(const struct setting *of, const char *only)
 static const struct setting shocked[] = {
     { "slices", 1000000, 10000, 100, 100, 8 },
     { "slices", 1000000, 10000, 100, 2000, 200, .limits = true },
+    { "slices", 100000, 10000, 100, MANY, 200, .limits = true },
     { "slices", 1000000, 10000, 100, 100, 8, .preempts = true },
     { "slices", 1000000, 10000, 100, 100, 8, .bookings = 80, .wide = true },
     { "slices", 1000000, 10000, 100, 100, 8, .bookings = 80, .wide = true, .switches = true },
@@ -209,7 +217,7 @@ unsigned shocks_print(const char *only, unsigned jobs)
         struct setting of = shocked[i];
         if (jobs)
             of.jobs = jobs;
-        if (users && of.limits)
+        if (users && of.limits && of.users < MANY)
             of.users = (unsigned)atoi(users);
         over += run_shocks(&of, only);
     }
