@@ -80,7 +80,7 @@ a@b: quick Array Summary Job_id=${arr}_* ($arr) Name=bulk Ended, Mixed, ExitCode
 arr=$(sub -a 1-2%1 -J each --mail-type=END,ARRAY_TASKS --mail-user=a@b --wrap true)
 ok 'or one for each task' mails 2
 ok 'that has ended' become "$arr" '1:CD 2:CD'
-like 'by name' "$(sed -n 1p "$T/mails")" "^a@b: quick Array Task Job_id=${arr}_1 \([0-9]+\) Name=each Ended, Run time 00:00:0[0-9], COMPLETED, ExitCode 0$"
+like 'by name' "$(sort "$T/mails" | sed -n 1p)" "^a@b: quick Array Task Job_id=${arr}_1 \([0-9]+\) Name=each Ended, Run time 00:00:0[0-9], COMPLETED, ExitCode 0$"
 : >"$T/mails"
 arr=$(sub -a 1-2 -H -J gone --mail-type=END --mail-user=a@b --wrap true)
 scancel "$arr"
