@@ -58,6 +58,7 @@ static uint64_t used(const struct assoc *assoc)
 
 /* What decides the place of one, beside each other in memory: there may be many. */
 struct level {
+    uint64_t about; /* share / usage, rounded down: who has more of it goes first */
     uint64_t shares, used;
     struct assoc *assoc;
     bool user;
@@ -82,6 +83,9 @@ static int level_compare(const struct level *a, const struct level *b)
 static int by_level(const void *a, const void *b)
 {
     const struct level *x = a, *y = b;
+
+    if (x->about != y->about)
+        return x->about > y->about ? -1 : 1;
     int order = level_compare(y, x);
 
     if (order)
@@ -107,7 +111,8 @@ static void add_children(const struct assoc *parent, level_list *all)
         if (!child->user && child->share_of != child)
             add_children(child, all);
         else
-            vec_push(all, (struct level){ child->norm_shares, used(child), child, child->user });
+            vec_push(all,
+                     ((struct level){ 0, child->norm_shares, used(child), child, child->user }));
     }
 }
 
@@ -123,11 +128,23 @@ static void rank_below(struct ranking *ranking, const struct level *list, size_t
     vec_done(&all);
 }
 
+/* Where somebody has neither share nor usage nothing is said: he is level with all. */
+static void set_about(struct level *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].shares && !list[i].used)
+            return;
+    }
+    for (size_t i = 0; i < count; i++)
+        list[i].about = list[i].used ? (list[i].shares << 31) / list[i].used : UINT64_MAX;
+}
+
 /* `tied`: the first of them have the rank of the user that their account is level with. */
 static void rank_level(struct ranking *ranking, struct level *list, size_t count, bool tied)
 {
     size_t end;
 
+    set_about(list, count);
     qsort(list, count, sizeof(*list), by_level);
     for (size_t i = 0; i < count; i = end, tied = false) {
         size_t users = i;
