@@ -20,6 +20,7 @@ void wide_switch(struct load *load);   /* below one leaf, if it has to wait for 
 void wide_leaves(struct load *load);   /* as few leaves as there can be */
 void wide_explain(struct load *load);  /* why the first of these wait */
 void wide_start(struct load *load);    /* when each job starts */
-void wide_test(struct load *load);     /* when a heterogeneous one would, were it submitted */
+void wide_begins(struct load *load);
+void wide_test(struct load *load); /* when a heterogeneous one would, were it submitted */
 
 #endif

@@ -129,18 +129,6 @@ void bitset_minus(struct bitset *set, const struct bitset *with)
         set->words[i] &= ~with->words[i];
 }
 
-size_t bitset_next(const struct bitset *set, size_t from)
-{
-    for (size_t i = from / 64; i < words(set); i++) {
-        uint64_t word = set->words[i];
-        if (i == from / 64)
-            word &= UINT64_MAX << (from % 64);
-        if (word)
-            return i * 64 + (size_t)__builtin_ctzll(word);
-    }
-    return set->bits;
-}
-
 void bitset_format(const struct bitset *set, struct str *out)
 {
     bool first = true;

@@ -48,7 +48,19 @@ void bitset_or(struct bitset *set, const struct bitset *with);
 void bitset_minus(struct bitset *set, const struct bitset *with);
 
 /* The first member at or after `from`, or bits when there is none. */
-size_t bitset_next(const struct bitset *set, size_t from);
+static inline size_t bitset_next(const struct bitset *set, size_t from)
+{
+    size_t words = (set->bits + 63) / 64;
+
+    for (size_t i = from / 64; i < words; i++) {
+        uint64_t word = set->words[i];
+        if (i == from / 64)
+            word &= UINT64_MAX << (from % 64);
+        if (word)
+            return i * 64 + (size_t)__builtin_ctzll(word);
+    }
+    return set->bits;
+}
 
 #define bitset_each(bit, set) \
     for (size_t bit = bitset_next((set), 0); bit < (set)->bits; bit = bitset_next((set), bit + 1))

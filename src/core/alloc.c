@@ -53,6 +53,8 @@ static bool choose_cpus(const struct node *node, const NodeAlloc *alloc, unsigne
     if (!str_is_empty(alloc->cpu_ids)) {
         if (!bitset_parse(out, alloc->cpu_ids))
             return false;
+        if (share <= 1)
+            return !bitset_meets(out, &node->cpu_ids) && bitset_count(out) == alloc->cpus;
         bitset_each (cpu, out) {
             if (!cpu_is_free(node, cpu, share))
                 return false;
@@ -284,6 +286,12 @@ static void remove_job(struct node *node, const struct job *job)
 
 static void hold_cpus(struct node *node, const struct job_run *run, const struct job_part *part)
 {
+    if (!run->shared && part->cpu_ids.bits == node->cpu_ids.bits) {
+        size_t both = bitset_count_both(&part->cpu_ids, &node->cpu_ids);
+        node->cpus_used += (uint32_t)(bitset_count(&part->cpu_ids) - both);
+        bitset_or(&node->cpu_ids, &part->cpu_ids);
+        return;
+    }
     bitset_each (cpu, &part->cpu_ids) {
         if (cpu >= node->cpu_span)
             break;

@@ -41,10 +41,51 @@ void pick_free_cpus(const struct host *host, unsigned share, struct bitset *out)
         bitset_minus(out, &claim->cpus);
 }
 
+/* The bits of a word that are within [first, last). */
+static uint64_t mask_within(size_t word, size_t first, size_t last)
+{
+    uint64_t bits = ~UINT64_C(0);
+
+    if (word == first / 64)
+        bits &= ~UINT64_C(0) << (first % 64);
+    if (last < (word + 1) * 64)
+        bits &= (UINT64_C(1) << (last % 64)) - 1;
+    return bits;
+}
+
+static size_t count_within(const struct bitset *set, size_t first, size_t last)
+{
+    size_t count = 0;
+
+    for (size_t word = first / 64; word * 64 < last; word++)
+        count += (size_t)__builtin_popcountll(set->words[word] & mask_within(word, first, last));
+    return count;
+}
+
+/* All of them are wanted, and no core is there in part: no need to look at each. */
+static bool take_all(struct bitset *from, uint32_t unit, size_t first, size_t last, uint32_t *left,
+                     struct bitset *out)
+{
+    size_t count = count_within(from, first, last);
+    bool whole = unit == 1 || (count == last - first && first % unit == 0 && count % unit == 0);
+
+    if (!whole || count > *left)
+        return false;
+    for (size_t word = first / 64; word * 64 < last; word++) {
+        uint64_t bits = from->words[word] & mask_within(word, first, last);
+        out->words[word] |= bits;
+        from->words[word] &= ~bits;
+    }
+    *left -= (uint32_t)count;
+    return true;
+}
+
 /* Takes whole cores (or CPUs) of `from` within [first, last) until there are enough. */
 static void take_cpus(struct bitset *from, uint32_t unit, size_t first, size_t last, uint32_t *left,
                       struct bitset *out)
 {
+    if (take_all(from, unit, first, last, left, out))
+        return;
     for (size_t cpu = bitset_next(from, first); cpu < last && *left; cpu = bitset_next(from, cpu)) {
         size_t core = cpu - cpu % unit;
         bool whole = core + unit <= last;
@@ -61,21 +102,6 @@ static void take_cpus(struct bitset *from, uint32_t unit, size_t first, size_t l
         *left -= MIN(*left, unit);
         cpu = core + unit;
     }
-}
-
-static size_t count_within(const struct bitset *set, size_t first, size_t last)
-{
-    size_t count = 0;
-
-    for (size_t word = first / 64; word * 64 < last; word++) {
-        uint64_t bits = set->words[word];
-        if (word == first / 64)
-            bits &= ~UINT64_C(0) << (first % 64);
-        if (last < (word + 1) * 64)
-            bits &= (UINT64_C(1) << (last % 64)) - 1;
-        count += (size_t)__builtin_popcountll(bits);
-    }
-    return count;
 }
 
 /* The socket that has enough and least too much; else the one that has most. */

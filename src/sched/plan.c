@@ -67,6 +67,7 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
     if (limits_in_way_of(sched, part, parts, &try->hit))
         return NULL;
     pend_fetch_line(sched, part->id, 1);
+    sched->given += parts->list.len;
     struct flight *flight = flight_begin(sched, part, try->task, parts, family,
                                          end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
     if (try->over.id)
@@ -406,9 +407,11 @@ static void plan_on(struct sched *sched, unsigned *budget)
             continue; /* somebody was let out */
         if (waits_ahead(sched, family, order) || change_moves(sched, order.id))
             continue;
-        uint64_t looked = sched->looked, cost = shape_cost(sched, family->shape);
+        uint64_t looked = sched->looked, given = sched->given;
+        uint64_t cost = shape_cost(sched, family->shape) + COST_TRY;
         try_next(sched, family, order, host);
-        budget_take(budget, cost + COST_TRY + (sched->looked - looked) / HOSTS_PER_COST);
+        cost += (sched->looked - looked) / HOSTS_PER_COST + (sched->given - given) / GIVEN_PER_COST;
+        budget_take(budget, cost);
     }
 }
 

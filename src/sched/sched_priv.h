@@ -564,6 +564,7 @@ enum {
     COST_TRY = 4,          /* to place a job; and one for so many hosts that were looked at: */
     HOSTS_PER_COST = 64,   /* closely, or */
     STARTS_PER_COST = 2,   /* for when they could start it */
+    GIVEN_PER_COST = 2,    /* that it was given */
     COST_LINE = 2,         /* to look at a line that waits for limits; and for its jobs: */
     JOBS_PER_COST = 2,     /* looked at closely, or put to another place in the order */
     ITEMS_PER_COST = 8,    /* that are only passed */
@@ -718,6 +719,7 @@ struct sched {
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */
     uint64_t looked;   /* hosts looked at closely, ever */
+    uint64_t given;    /* hosts of all starts, ever */
     struct arena plan_arena;
     struct plan plan;
     VEC(CmdStart *) starts;
