@@ -321,12 +321,26 @@ void stub_wait_quiet(struct bench *bench)
     }
 }
 
+/* Time that the host of a virtual machine took from its CPUs, as ticks of 10 ms: it counts as ours. */
+static long stolen_ms(void)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    long ticks = 0;
+
+    if (file && fscanf(file, "cpu %*d %*d %*d %*d %*d %*d %*d %ld", &ticks) != 1)
+        ticks = 0;
+    if (file)
+        fclose(file);
+    return ticks * 1000 / sysconf(_SC_CLK_TCK);
+}
+
 static bool run_event(struct bench *bench, const struct event *event, bool stopped)
 {
     read_log(bench);
     if (!stopped)
         stub_ask_diag(bench, true);
     int64_t began = clock_mono_us();
+    long stolen = stolen_ms();
     bench->failed = false;
     if (event->act)
         event->act(bench);
@@ -340,8 +354,9 @@ static bool run_event(struct bench *bench, const struct event *event, bool stopp
     struct slow_turns turns = read_log(bench);
     uint64_t longest = event->stopped ? turns.longest_us : bench->diag.turn_cpu_us_max;
     bool over = turns.over > 0;
-    printf("%-36s %9.1f %9.2f %9.2f %7u %s%s\n", event->name, (double)longest / 1e3, took, quiet,
-           turns.over, over ? "OVER 5 ms" : "", failed ? " FAILED" : "");
+    printf("%-36s %9.1f %9.2f %9.2f %7u %9ld %s%s\n", event->name, (double)longest / 1e3, took,
+           quiet, turns.over, stolen_ms() - stolen, over ? "OVER 5 ms" : "",
+           failed ? " FAILED" : "");
     fflush(stdout);
     return over;
 }
@@ -360,7 +375,8 @@ unsigned stub_events(struct bench *bench, char **names, size_t count)
     unsigned over = 0;
     bool stopped = false;
 
-    printf("%-36s %9s %9s %9s %7s\n", "event", "turn ms", "took s", "quiet s", "over");
+    printf("%-36s %9s %9s %9s %7s %9s\n", "event", "turn ms", "took s", "quiet s", "over",
+           "stolen ms");
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         bool chosen = i == 0 || (is_chosen(events[i].name, names, count) && !events[i - 1].stopped);
         if (!chosen && !stopped) /* what starts it again goes with what stops it */
