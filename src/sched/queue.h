@@ -108,9 +108,9 @@ struct class
 /* What a family wants of one host of a kind, for one of its partitions. */
 struct ask {
     bool able;
-    uint32_t most;       /* tasks that an empty host of the kind could run */
+    uint32_t most;        /* tasks that an empty host of the kind could run */
     uint32_t least_units; /* a host that cannot have these is of no use */
-    uint32_t row, col;   /* for least_units */
+    uint32_t row, col;    /* for least_units */
     uint64_t mem_mb;
     uint32_t cpus;
 };
