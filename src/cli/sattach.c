@@ -20,6 +20,7 @@
 #include "cli/steps.h"
 #include "cli/terminal.h"
 #include "client/client.h"
+#include "sys/files.h"
 
 struct sattach_args {
     bool label, layout, quiet, help, usage, version, pty;
@@ -230,8 +231,10 @@ static void send_input(struct srun *srun)
     uint8_t bytes[4096];
     RunStepIn in = RUN_STEP_IN__INIT;
     StepData data = STEP_DATA__INIT;
-    ssize_t len = read(srun->input_fd, bytes, sizeof(bytes));
+    ssize_t len = file_read_soon(srun->input_fd, bytes, sizeof(bytes));
 
+    if (len < 0 && errno == EAGAIN)
+        return;
     if (len <= 0) { /* the tasks' input ends when srun's does */
         srun->input_fd = -1;
         return;

@@ -12,6 +12,7 @@
 
 #include "cli/srun.h"
 #include "client/client.h"
+#include "sys/files.h"
 
 static bool takes_input(const struct srun *srun, const struct srun_node *node)
 {
@@ -93,8 +94,8 @@ void srun_read_input(struct srun *srun)
     size_t room = MIN(srun_input_room(srun), SRUN_CREDIT + SRUN_INPUT_BYTES - srun->input_len);
     if (room == 0)
         return;
-    ssize_t len = read(srun->input_fd, srun->input + srun->input_len, room);
-    if (len < 0 && (errno == EINTR || errno == EAGAIN))
+    ssize_t len = file_read_soon(srun->input_fd, srun->input + srun->input_len, room);
+    if (len < 0 && errno == EAGAIN)
         return;
     if (len > 0)
         srun->input_len += (size_t)len;

@@ -69,6 +69,12 @@ int file_lock(const char *path, struct err *err);
 void file_close(int *fd); /* closes when >= 0, leaves -1; for CLEANUP(file_close) */
 
 /*
+ * As read(), of what poll() said is readable. When somebody who shares it was faster, or a signal came:
+ * -1 and EAGAIN, some milliseconds later.
+ */
+ssize_t file_read_soon(int fd, void *bytes, size_t len);
+
+/*
  * First thing in a program: standard input, output and error that whoever started us has closed are
  * /dev/null, so that no socket or file becomes one of them.
  */

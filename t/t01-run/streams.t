@@ -30,6 +30,19 @@ step bash -c 'for i in 1 2 3 4 5 6 7 8; do echo line; sleep 0.1; done; touch don
 is "a reader who leaves gets what he wanted" "$(cat first)" line
 ok "and the program goes on" test -e done
 
+# Several share an input that stays open: who finds that another has taken what there was goes on.
+cat >share.py <<'END'
+import os, subprocess, sys, time
+r, w = os.pipe()
+all = [subprocess.Popen(sys.argv[1:], stdin=r) for i in range(8)]
+for i in range(20):
+    time.sleep(0.05)
+    os.write(w, b"x")
+print(*[p.wait() for p in all])
+END
+chmod a+r share.py
+is "who shares an input with others ends" "$(as_user timeout 30 python3 share.py timeout 20 srun -Q -c1 --overlap sleep 1)" "0 0 0 0 0 0 0 0"
+
 # A terminal or a pipe that another process has set to O_NONBLOCK.
 cat >slow.py <<'END'
 import fcntl, os, subprocess, sys, time

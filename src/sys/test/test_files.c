@@ -243,8 +243,29 @@ static void a_name_goes_at_once(void **state)
     assert_int_equal(file_unlink("fifo"), 0);
 }
 
+/* poll() said that there is something, and somebody else was faster. */
+static void a_shared_file_may_be_empty(void **state)
+{
+    int ends[2];
+    char bytes[8];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(file_read_soon(ends[0], bytes, sizeof(bytes)), -1);
+        assert_int_equal(errno, EAGAIN);
+    }
+    assert_int_equal(write(ends[1], "hi", 2), 2);
+    assert_int_equal(file_read_soon(ends[0], bytes, sizeof(bytes)), 2);
+    close(ends[1]);
+    assert_int_equal(file_read_soon(ends[0], bytes, sizeof(bytes)), 0);
+    close(ends[0]);
+    assert_int_equal(file_read_soon(ends[0], bytes, sizeof(bytes)), -1);
+    assert_int_equal(errno, EBADF);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, enter, leave)
 UNIT_MAIN(T(reading_is_bounded), T(a_failed_write_leaves_the_old_content),
           T(secrets_must_be_closed), T(directories_are_made_and_removed),
           T(links_lead_nobody_astray), T(truncation_waits_for_the_checks), T(a_lock_has_one_holder),
-          T(a_name_goes_at_once))
+          T(a_name_goes_at_once), T(a_shared_file_may_be_empty))
