@@ -22,8 +22,11 @@ static uint8_t *wire_copy(const uint8_t *bytes, size_t len)
     return copy;
 }
 
-static void heard(struct world *world, struct machine *machine)
+/* What a leader hears that another has followed, and does not know it yet, helps nobody. */
+static void heard(struct world *world, struct machine *machine, const struct host *by)
 {
+    if (by != world_leader(world))
+        return;
     if (world->now_us - machine->heard_us >= AGENT_TIMEOUT_S * SEC)
         machine->back_us = world->now_us;
     machine->heard_us = world->now_us;
@@ -232,7 +235,7 @@ static void arrives(struct world *world, const struct happening *what)
     uint64_t id = session->id;
     TRACE(world, "session %llu of %s opens at %s", (unsigned long long)id, machine->name,
           host->name);
-    heard(world, machine);
+    heard(world, machine, host);
     ctl_session_open(host->ctl, id, machine->name);
     host_leave(host);
     session = session_at(world, id);
@@ -275,7 +278,7 @@ static void at_ctl(struct world *world, const struct happening *what)
     if (!host_enter(host))
         return;
     NodeMessage *message = node_message__unpack(NULL, what->len, what->bytes);
-    heard(world, machine);
+    heard(world, machine, host);
     ctl_session_message(host->ctl, what->a, message);
     node_message__free_unpacked(message, NULL);
     host_leave(host);

@@ -210,7 +210,7 @@ struct machine {
     uint64_t connect_turn;
     unsigned controller;   /* which one it tries */
     uint64_t epoch;        /* highest seen; on disk */
-    int64_t heard_us;      /* when the controller last got a message from it */
+    int64_t heard_us;      /* when who leads last got a message from it */
     int64_t back_us;       /* when that ended a silence of agent_timeout */
     int64_t off_us, on_us; /* when it last lost power and got it back */
     uint64_t met_boot;     /* hash of the boot id that the state has */
