@@ -214,23 +214,23 @@ static uint32_t *place_of(struct job *job, enum due_in in)
 
 static void put(struct due_heap *heap, enum due_in in, size_t at, struct due due)
 {
-    heap->items[at] = due;
+    *paged_at(heap, at) = due;
     *place_of(due.job, in) = (uint32_t)at + 1;
 }
 
 static void sift(struct due_heap *heap, enum due_in in, size_t at)
 {
-    struct due due = heap->items[at];
+    struct due due = *paged_at(heap, at);
 
-    for (; at > 0 && sooner(&due, &heap->items[(at - 1) / 2]); at = (at - 1) / 2)
-        put(heap, in, at, heap->items[(at - 1) / 2]);
+    for (; at > 0 && sooner(&due, paged_at(heap, (at - 1) / 2)); at = (at - 1) / 2)
+        put(heap, in, at, *paged_at(heap, (at - 1) / 2));
     for (;;) {
         size_t child = at * 2 + 1;
-        if (child + 1 < heap->len && sooner(&heap->items[child + 1], &heap->items[child]))
+        if (child + 1 < heap->len && sooner(paged_at(heap, child + 1), paged_at(heap, child)))
             child++;
-        if (child >= heap->len || !sooner(&heap->items[child], &due))
+        if (child >= heap->len || !sooner(paged_at(heap, child), &due))
             break;
-        put(heap, in, at, heap->items[child]);
+        put(heap, in, at, *paged_at(heap, child));
         at = child;
     }
     put(heap, in, at, due);
@@ -245,7 +245,8 @@ static void leave(struct state *state, struct job *job, enum due_in in)
         return;
     size_t at = *place - 1;
     *place = 0;
-    struct due last = heap->items[--heap->len];
+    struct due last = *paged_at(heap, heap->len - 1);
+    paged_pop(heap);
     if (at < heap->len) {
         put(heap, in, at, last);
         sift(heap, in, at);
@@ -258,10 +259,10 @@ static void enter(struct state *state, struct job *job, enum due_in in, int64_t 
     uint32_t *place = place_of(job, in);
 
     if (*place) {
-        heap->items[*place - 1].us = us;
+        paged_at(heap, *place - 1)->us = us;
         sift(heap, in, *place - 1);
     } else {
-        vec_push(heap, (struct due){ us, job });
+        paged_push(heap, (struct due){ us, job });
         *place = (uint32_t)heap->len;
         sift(heap, in, heap->len - 1);
     }
@@ -330,9 +331,9 @@ static const struct due *first_due(const struct state *state, int64_t *us)
 
     *us = NEVER;
     for (enum due_in in = 0; in < DUE_HEAPS; in++) {
-        const struct due *top = state->due[in].items;
         if (!state->due[in].len)
             continue;
+        const struct due *top = paged_at(&state->due[in], 0);
         int64_t at = plus(top->us, added(state, in));
         if (at < *us || (first && at == *us && top->job->id < first->job->id)) {
             *us = at;
@@ -368,16 +369,17 @@ int due_check(const struct state *state, struct err *err)
     for (enum due_in in = 0; in < DUE_HEAPS; in++) {
         const struct due_heap *heap = &state->due[in];
         for (size_t i = 0; i < heap->len; i++) {
-            struct job *job = heap->items[i].job;
+            const struct due *item = paged_at(heap, i);
+            struct job *job = item->job;
             enum due_in is;
             int64_t besides, us = due_of(state, job, &is, &besides);
             bool right = state->untold.first && job->deps ? true /* (3) */
-                         : in == DUE_BESIDES              ? heap->items[i].us == besides
-                                                          : heap->items[i].us == us && is == in;
+                         : in == DUE_BESIDES              ? item->us == besides
+                                                          : item->us == us && is == in;
             if (!right || *place_of(job, in) != i + 1)
                 return err_set(err, ERR_INTERNAL, "core: job %u: its due time is not right",
                                job->id);
-            if (i && sooner(&heap->items[i], &heap->items[(i - 1) / 2]))
+            if (i && sooner(item, paged_at(heap, (i - 1) / 2)))
                 return err_set(err, ERR_INTERNAL, "core: due: not a heap at %zu", i);
         }
     }
@@ -425,9 +427,9 @@ struct below {
 
 static void limits_below(const struct below *below, size_t at)
 {
-    if (at >= below->heap->len || below->heap->items[at].us > below->until_us)
+    if (at >= below->heap->len || paged_at(below->heap, at)->us > below->until_us)
         return;
-    below->each(below->ctx, below->heap->items[at].job);
+    below->each(below->ctx, paged_at(below->heap, at)->job);
     limits_below(below, at * 2 + 1); /* as deep as the heap */
     limits_below(below, at * 2 + 2);
 }

@@ -36,7 +36,9 @@ static char *set_text(const struct bitset *set, struct arena *arena)
     return copy;
 }
 
-void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, NodeAlloc *out)
+/* `like`, of the part before, has the same CPUs when they are the same set: sets are interned. */
+static void fill_node(const struct job *job, size_t index, const NodeAlloc *like,
+                      struct arena *arena, NodeAlloc *out)
 {
     const struct job_part *part = &job->run->parts[index];
 
@@ -49,7 +51,9 @@ void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, No
         SET(left, true);
     if (part->spare)
         SET(spare, true);
-    out->cpu_ids = set_text(&part->cpu_ids, arena);
+    bool same = like && part[-1].cpu_ids.words == part->cpu_ids.words &&
+                part[-1].cpu_ids.bits == part->cpu_ids.bits;
+    out->cpu_ids = same ? like->cpu_ids : set_text(&part->cpu_ids, arena);
     out->n_gres = part->gres_count;
     out->gres = ARENA_ARRAY(arena, GresAlloc *, part->gres_count);
     for (size_t i = 0; i < part->gres_count; i++) {
@@ -64,6 +68,11 @@ void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, No
     }
 }
 
+void alloc_node_msg(const struct job *job, size_t index, struct arena *arena, NodeAlloc *out)
+{
+    fill_node(job, index, NULL, arena, out);
+}
+
 static void fill_alloc(const struct job *job, bool left_too, struct arena *arena, Allocation *out)
 {
     allocation__init(out);
@@ -72,11 +81,14 @@ static void fill_alloc(const struct job *job, bool left_too, struct arena *arena
     if (job->shape->licence_any)
         out->licenses = borrowed(job->shape->licences[job->run->licence].name);
     out->nodes = ARENA_ARRAY(arena, NodeAlloc *, job->run->count);
+    const NodeAlloc *before = NULL; /* of the part before this one */
     for (unsigned i = 0; i < job->run->count; i++) {
-        if ((job->run->parts[i].left || job->run->parts[i].spare) && !left_too)
-            continue;
-        NodeAlloc *node = out->nodes[out->n_nodes++] = ARENA_NEW(arena, NodeAlloc);
-        alloc_node_msg(job, i, arena, node);
+        NodeAlloc *node = NULL;
+        if (left_too || (!job->run->parts[i].left && !job->run->parts[i].spare)) {
+            node = out->nodes[out->n_nodes++] = ARENA_NEW(arena, NodeAlloc);
+            fill_node(job, i, before, arena, node);
+        }
+        before = node;
     }
 }
 

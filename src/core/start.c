@@ -233,13 +233,32 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
     return ERR_OK;
 }
 
+/* Where it has that node; its count: nowhere. Names come in the order of its nodes, so begin where the last one was. */
+static unsigned part_named(const struct job *job, const char *name, unsigned from)
+{
+    unsigned count = job->run->count;
+
+    for (unsigned i = 0; i < count; i++) {
+        unsigned part = (from + i) % count;
+        if (str_eq(job->run->parts[part].name, name))
+            return part;
+    }
+    return count;
+}
+
 static void release_named(struct state *state, struct job *job, char **names, size_t count,
                           struct events *out)
 {
+    unsigned part = state->released.job_id == job->id ? state->released.part : 0;
+
     for (size_t n = 0; n < count; n++) {
-        for (unsigned i = 0; i < job->run->count; i++) {
-            if (str_eq(job->run->parts[i].name, names[n]))
-                job_release(state, job, &job->run->parts[i], out);
+        part = part_named(job, names[n], part);
+        if (part < job->run->count) {
+            job_release(state, job, &job->run->parts[part], out);
+            state->released.job_id = job->id;
+            state->released.part = part;
+        } else {
+            part = 0;
         }
     }
 }
@@ -247,11 +266,11 @@ static void release_named(struct state *state, struct job *job, char **names, si
 /* Are these nodes that the job gave up? */
 static bool has_left(const struct job *job, char **names, size_t count)
 {
+    unsigned part = 0;
+
     for (size_t n = 0; n < count; n++) {
-        unsigned i = 0;
-        while (i < job->run->count && !str_eq(job->run->parts[i].name, names[n]))
-            i++;
-        if (i == job->run->count || !job->run->parts[i].left)
+        part = part_named(job, names[n], part);
+        if (part == job->run->count || !job->run->parts[part].left)
             return false;
     }
     return count > 0;

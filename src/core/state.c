@@ -106,7 +106,7 @@ void state_free(struct state *state)
     vec_done(&state->reservations);
     vec_done(&state->licences);
     for (size_t i = 0; i < DUE_HEAPS; i++)
-        vec_done(&state->due[i]);
+        paged_done(&state->due[i]);
     lent_done(state);
     vec_done(&state->gang);
     vec_done(&state->touched);

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/paged.h"
 #include "base/slots.h"
 #include "base/vec.h"
 #include "core/accounts_priv.h"
@@ -56,8 +57,7 @@ struct due {
     struct job *job;
 };
 struct due_heap {
-    struct due *items;
-    size_t len, cap;
+    PAGED(struct due);
 };
 
 struct request {
@@ -105,10 +105,9 @@ struct waiters {
 
 /* By key; grows a little at a time, as slots do. */
 struct wait_map {
-    struct slots slots; /* hash of the key → number */
-    VEC(struct waiters **)
-    pages; /* by number - 1; a free one has the number of the next free one */
-    uint32_t made, free;
+    struct slots slots;           /* hash of the key → number */
+    PAGED(struct waiters *) made; /* by number - 1; a free one has that of the next free one */
+    uint32_t free;
 };
 
 struct owner_record {
@@ -178,6 +177,10 @@ struct state {
     uint64_t generation; /* of nodes and partitions, for needs */
     struct reach *reach; /* which nodes are below one switch; reach.c */
     struct accounts *accounts;
+    struct {
+        uint32_t job_id;
+        unsigned part;
+    } released;             /* the last node that a job gave back: where to look for the next */
     int64_t skipped_us;     /* of all time so far: what did not pass for running jobs; due.c (4) */
     int64_t priority_us;    /* when usage decayed and shares were worked out last */
     uint64_t priority_turn; /* grows with it */

@@ -102,8 +102,6 @@ void wait_list_done(struct wait_list *list)
 
 /* ---- registering; (1) ---- */
 
-enum { PER_PAGE = 1024 };
-
 static uint32_t slot_hash(uint64_t key)
 {
     return (uint32_t)hash_mix(key);
@@ -111,7 +109,7 @@ static uint32_t slot_hash(uint64_t key)
 
 static struct waiters **cell(const struct wait_map *map, uint32_t number)
 {
-    return &map->pages.items[(number - 1) / PER_PAGE][(number - 1) % PER_PAGE];
+    return paged_at(&map->made, number - 1);
 }
 
 /* A free cell has a number where others have a pointer, so its lowest bit is set. */
@@ -140,9 +138,8 @@ static uint32_t take_number(struct wait_map *map)
         map->free = (uint32_t)((uintptr_t)*cell(map, number) >> 1);
         return number;
     }
-    if (map->made == map->pages.len * PER_PAGE)
-        vec_push(&map->pages, NEW_ARRAY(struct waiters *, PER_PAGE));
-    return ++map->made;
+    paged_push(&map->made, NULL);
+    return (uint32_t)map->made.len;
 }
 
 struct waiters *waiters_make(struct wait_map *map, uint64_t key)
@@ -274,13 +271,11 @@ void deps_follow(struct state *state, struct job *task, const struct job *meta)
 
 static void free_map(struct wait_map *map)
 {
-    for (uint32_t number = 1; number <= map->made; number++) {
+    for (uint32_t number = 1; number <= map->made.len; number++) {
         if (!is_free(*cell(map, number)))
             waiters_free(*cell(map, number));
     }
-    vec_each (struct waiters **, page, &map->pages)
-        free(*page);
-    vec_done(&map->pages);
+    paged_done(&map->made);
     slots_done(&map->slots);
 }
 
@@ -352,7 +347,7 @@ static int check_map(const struct state *state, const struct wait_map *map, size
     size_t count = 0;
     int code = 0;
 
-    for (uint32_t number = 1; number <= map->made; number++) {
+    for (uint32_t number = 1; number <= map->made.len; number++) {
         const struct waiters *waiters = *cell(map, number);
         if (is_free(waiters))
             continue;

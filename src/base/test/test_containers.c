@@ -6,6 +6,7 @@
 #include "base/bitset.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/paged.h"
 #include "base/slots.h"
 #include "base/vec.h"
 
@@ -47,6 +48,34 @@ static void vec_keeps_order(void **state)
     vec_done(&numbers);
     vec_each (int, n, &numbers)
         fail();
+}
+
+static void paged_moves_nothing(void **state)
+{
+    (void)state;
+    PAGED(long) numbers = { 0 };
+
+    paged_push(&numbers, 0);
+    const long *first = paged_at(&numbers, 0);
+    for (long i = 1; i < 10 * PAGED_ITEMS; i++)
+        paged_push(&numbers, i);
+    assert_ptr_equal(paged_at(&numbers, 0), first);
+    for (size_t i = 0; i < numbers.len; i++)
+        assert_int_equal(*paged_at(&numbers, i), i);
+    /* To and fro at the end of a page costs no memory each time; what is not used is given back. */
+    while (numbers.len > PAGED_ITEMS)
+        paged_pop(&numbers);
+    assert_int_equal(numbers.pages.len, 2);
+    paged_push(&numbers, 7);
+    paged_pop(&numbers);
+    assert_int_equal(numbers.pages.len, 2);
+    while (numbers.len)
+        paged_pop(&numbers);
+    assert_int_equal(numbers.pages.len, 1);
+    paged_push(&numbers, 8);
+    assert_int_equal(*paged_at(&numbers, 0), 8);
+    paged_done(&numbers);
+    paged_done(&numbers);
 }
 
 static void map_walks_in_insertion_order(void **state)
@@ -221,7 +250,7 @@ static void checksums_match_published_values(void **state)
     assert_true(hash_bytes("a\0", 2, 0) != hash_bytes("a", 1, 0));
 }
 
-UNIT_MAIN(UNIT(arena_gives_zeroed_aligned_memory), UNIT(vec_keeps_order),
+UNIT_MAIN(UNIT(arena_gives_zeroed_aligned_memory), UNIT(vec_keeps_order), UNIT(paged_moves_nothing),
           UNIT(map_walks_in_insertion_order), UNIT(map_numbers_and_text_do_not_meet),
           UNIT(slots_keep_what_they_are_given), UNIT(slots_grow_little_by_little),
           UNIT(bitset_formats_and_parses), UNIT(bitset_algebra),
