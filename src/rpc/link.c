@@ -13,6 +13,8 @@
  *     one at least; the others wait in the kernel for the next.
  *     Nobody is read twice before all who wait have been read once (a round), so that many who talk
  *     a lot hold up neither timers and answers nor those who come after them.
+ * (6) To read that a peer has gone takes nothing, to give up all that it had does, at the end of the turn:
+ *     after ENDS_MOST of them the others wait too.
  */
 #include "rpc/link.h"
 
@@ -28,6 +30,7 @@ enum {
     FLUSH_NS = 800000,
     READ_NS = 1200000, /* (5) */
     READ_UNTIL_NS = 2000000,
+    ENDS_MOST = 64, /* (6) */
 };
 
 static void flush(struct link *link);
@@ -118,7 +121,7 @@ static void on_prepare(uv_prepare_t *handle)
     loop->behind = loop->late;
     loop->late = false;
     loop->read_until_ns = 0;
-    loop->accepted = 0;
+    loop->accepted = loop->ends = 0;
     for (bool more = last != NULL; more;) {
         struct link *link = loop->dirty;
         more = link != last && uv_hrtime() - loop->turn_ns < FLUSH_NS;
@@ -330,7 +333,7 @@ static bool may_read(struct link *link)
     if (!loop->read_until_ns) {
         uint64_t busy = busy_ns(loop);
         loop->read_until_ns = now + (busy < READ_UNTIL_NS ? MIN(READ_NS, READ_UNTIL_NS - busy) : 0);
-    } else if (now > loop->read_until_ns) {
+    } else if (now > loop->read_until_ns || loop->ends >= ENDS_MOST) {
         loop->late = true;
         return false;
     }
@@ -441,6 +444,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     if (link->closing || got == 0 || got == UV_ENOBUFS)
         return;
     if (got < 0) {
+        link->loop->ends++;
         err_set(&err, ERR_CONNECTION_LOST, "%s",
                 got == UV_EOF ? "the peer closed the connection" : uv_strerror((int)got));
         link_close(link, &err);

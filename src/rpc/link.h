@@ -62,7 +62,7 @@ struct rpc_loop {
     struct timers timers;
     int64_t armed_ms;
     struct link *dirty, *dirty_last; /* first and last of those that have something to send */
-    unsigned accepted;               /* connections, in this turn */
+    unsigned accepted, ends; /* connections that came, that the peers closed, in this turn */
     uint64_t turn_ns,
         turn_idle_ns;              /* when this turn began, and how long we had waited until then */
     uint64_t read_until_ns, round; /* in this turn, 0 none was read yet; see link.c (5) */

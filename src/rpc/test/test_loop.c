@@ -2,6 +2,9 @@
 /* Server and loop client on one loop: every kind of call, and every way it can end. */
 #include "harness.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "rpc/wake.h"
 
 static void on_message(struct rpc_request *request, const ProtobufCMessage *message)
@@ -474,6 +477,46 @@ static void long_turns_go_on(void **state)
     uv_run(uv_default_loop(), UV_RUN_NOWAIT);
 }
 
+static unsigned connections(void)
+{
+    struct rpc_server_stats stats;
+
+    rpc_server_stats(echo.server, &stats);
+    return stats.connections;
+}
+
+/* Many peers that go at once are given up some in each turn. */
+static void ends_come_bit_by_bit(void **state)
+{
+    enum { PEERS = 500, TURN_MOST = 70 };
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    int peers[PEERS];
+
+    (void)state;
+    snprintf(to.sun_path, sizeof(to.sun_path), "%s/s", dir);
+    for (int i = 0; i < PEERS; i++) {
+        peers[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true(peers[i] >= 0);
+        while (connect(peers[i], (struct sockaddr *)&to, sizeof(to)) < 0) /* the row is full */
+            uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+    }
+    for (int turns = 0; connections() < PEERS && turns < 1000; turns++)
+        uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+    unsigned left = connections();
+    assert_true(left >= PEERS);
+    for (int i = 0; i < PEERS; i++)
+        close(peers[i]);
+    unsigned most = 0, first = left;
+    for (int turns = 0; first - left < PEERS && turns < 1000; turns++) {
+        uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+        unsigned now = connections();
+        most = MAX(most, left - now);
+        left = now;
+    }
+    assert_int_equal(first - left, PEERS);
+    assert_in_range(most, 1, TURN_MOST);
+}
+
 enum { WAKES = 200000 };
 struct woken {
     struct wake wake;
@@ -544,4 +587,5 @@ LOOP_MAIN(LOOP(no_wake_is_lost), LOOP(unary_calls_are_answered), LOOP(errors_arr
           LOOP(a_message_over_the_limit_is_refused), LOOP(large_messages_go_both_ways),
           LOOP(followers_name_the_leader), LOOP(stopping_lets_calls_end),
           LOOP(the_client_comes_back), LOOP(tcp_on_any_free_port), LOOP(the_client_tells_its_state),
-          LOOP(waiting_is_not_work), LOOP(long_turns_go_on), LOOP(a_long_stream_takes_no_memory))
+          LOOP(waiting_is_not_work), LOOP(long_turns_go_on), LOOP(ends_come_bit_by_bit),
+          LOOP(a_long_stream_takes_no_memory))
