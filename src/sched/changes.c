@@ -6,7 +6,8 @@
  * planning goes on. What jobs run is not touched; starts that are under way stay so.
  *
  * (1) Each waiting job goes to where it belongs now, some in each slice. One whose turn has not come
- *     is looked at before it is tried.
+ *     is looked at before it is tried. Where partitions are others nothing starts until all have had
+ *     their turn: the first of those that may start now may be the last to be looked at.
  * (2) Other limits, or others who count: all lines are looked at, with new gates (gates.c).
  * (3) Other partitions or nodes: what is promised and held there is given up, and promised again.
  * (4) Other nodes, or of other numbers (renumber.c): hosts are read again, in slices; and what shapes need of nodes, with other
@@ -63,6 +64,7 @@ bool change_follow(struct sched *sched, unsigned changed)
     preempts_renew(sched);
     if (changed & CHANGED_PARTITIONS)
         partitions_changed(sched);
+    sched->reclass_first = sched->reclass_first || changed & CHANGED_PARTITIONS;
     sched->refused_until_us = 0;
     sched->epoch++;
     sched->stop_news = true;
@@ -93,7 +95,7 @@ static bool put_right(struct sched *sched, const struct job *job)
 
 void change_on(struct sched *sched, unsigned *budget)
 {
-    unsigned half = *budget / 2 + 1, left = half;
+    unsigned half = sched->reclass_first ? *budget : *budget / 2 + 1, left = half;
 
     if (sched->reclass)
         sched->reclass_id = 1;
@@ -106,6 +108,7 @@ void change_on(struct sched *sched, unsigned *budget)
         budget_take(&left, cost + (moved ? COST_TRY : done % JOBS_PER_COST == 0));
     }
     *budget = MAX(*budget - MIN(*budget, half - left), 1);
+    sched->reclass_first = sched->reclass_first && sched->reclass_id;
 }
 
 bool change_moves(struct sched *sched, uint32_t job_id)

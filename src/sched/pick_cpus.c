@@ -235,7 +235,8 @@ void pick_cpus(const struct host *host, const struct shape *shape, const struct 
     }
     if (need->scattered && sockets > 1)
         scatter(&unused, sockets, unit, MAX(take->cpus / MAX(take->tasks, 1), unit), &left, out);
-    for (uint32_t i = 0; left && i < sockets; i++) {
+    bool rest = left && !take_all(&unused, unit, 0, node->cpu_span, &left, out);
+    for (uint32_t i = 0; rest && left && i < sockets; i++) {
         uint32_t socket = best_socket(&unused, sockets, left);
         size_t each = node->cpu_span / sockets;
         take_cpus(&unused, unit, socket * each, (socket + 1) * each, &left, out);

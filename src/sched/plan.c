@@ -431,7 +431,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     vec_clear(&sched->preempts);
     sched->now_us = now_us;
     if (!reading_on(sched, &budget) || !budget) {
-        sched->plan = (struct plan){ .more = true, .wake_us = INT64_MAX };
+        sched->plan = (struct plan){ .more = true, .works = true, .wake_us = INT64_MAX };
         return &sched->plan;
     }
     if (sched->reclass || sched->reclass_id)
@@ -443,7 +443,8 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     review_bookings(sched, &budget);
     int64_t waits_us = completing_until(sched);
     bool hunts = false;
-    if (!waits_us) {
+    bool moves = sched->reclass_first && sched->reclass_id;
+    if (!waits_us && !moves) {
         plan_on(sched, &budget);
         hunts = preempt_plan(sched, &budget);
     }
@@ -457,6 +458,7 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
                                    heap_top(&sched->offers) || sched->unsure.len);
     sched->plan.works = sched->searches[SEARCH_BOOK].paused ||
                         sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
+                        sched->reclass_id || sched->sweep_id || sched->trash ||
                         sched_is_asked(sched);
     sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
                        hunts || limits_to_review(sched) || sched->line_sweep ||

@@ -19,7 +19,7 @@ static void read_config(struct sched *sched)
     sched->in_order = config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
     sched->least_loaded = select && strcasestr(select, "CR_LLN");
     predict_read_config(sched);
-    sched->minds = sched->reclass = false;
+    sched->minds = sched->reclass = sched->reclass_first = false;
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
         sched->minds = sched->minds || state_partition_at(sched->state, i)->spec->exclusive_user;
 }

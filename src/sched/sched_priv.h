@@ -633,6 +633,7 @@ struct sched {
     bool minds;                      /* some job minds who shares its hosts: families go by user */
     bool reclass;                    /* that is new: all families anew */
     uint64_t reclass_id;             /* the next job that goes to its new one; 0: none */
+    bool reclass_first;              /* nothing starts before that; changes.c (1) */
     VEC(uint32_t) freed;             /* hosts with more room than before */
     struct map amounts;              /* hash → struct amount, chained */
     struct amount *last_amount;      /* that was taken: the next one is often the same */

@@ -565,4 +565,53 @@ static void starts_go_on_when_nodes_have_other_numbers(void **state)
     rig_free(rig);
 }
 
-UNIT_MAIN(UNIT(follows_as_if_made_anew), UNIT(starts_go_on_when_nodes_have_other_numbers))
+static void set_state(struct rig *rig, PartitionState to)
+{
+    Command cmd = COMMAND__INIT;
+    CmdPartition msg = CMD_PARTITION__INIT;
+    PartitionSpec spec = PARTITION_SPEC__INIT;
+
+    spec.name = (char *)"main";
+    spec.has_state = true;
+    spec.state = to;
+    msg.change = &spec;
+    cmd.what_case = COMMAND__WHAT_PARTITION;
+    cmd.partition = &msg;
+    assert_int_equal(rig_apply(rig, &cmd), ERR_OK);
+}
+
+/* Others were submitted before it and are looked at before it, but it is the first in the order. */
+static void the_first_goes_first_when_a_partition_opens(void **state)
+{
+    enum { JOBS = 600, BUDGET = 64 };
+    struct rig *rig = rig_new(MAIN NODES("n[1-4]"));
+    uint32_t ids[JOBS];
+    unsigned idle = 0, slices = 0;
+
+    (void)state;
+    rig->check = false;
+    for (unsigned i = 0; i < JOBS; i++)
+        ids[i] = rig_submit(rig, "c=1 t=600");
+    rig_plan(rig);
+    uint32_t first = rig_submit(rig, "N=4 ex t=3600 prio=4294967000");
+    rig_plan(rig);
+    set_state(rig, PARTITION_DOWN);
+    rig_plan(rig);
+    for (unsigned i = 0; i < JOBS; i++) {
+        if (rig_runs(rig, ids[i]))
+            rig_end(rig, ids[i]);
+    }
+    rig_plan(rig);
+    set_state(rig, PARTITION_UP);
+    rig->budget = BUDGET;
+    for (bool more = true; more && !rig_slice(rig, &more); slices++)
+        idle += !rig->sched->plan.works; /* after many of these the controller waits */
+    assert_in_range(slices, 4, 1000);
+    assert_in_range(idle, 0, 2);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, first));
+    rig_free(rig);
+}
+
+UNIT_MAIN(UNIT(follows_as_if_made_anew), UNIT(the_first_goes_first_when_a_partition_opens),
+          UNIT(starts_go_on_when_nodes_have_other_numbers))
