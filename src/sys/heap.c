@@ -11,12 +11,14 @@
  *     it grows: 16 MiB would take 10 ms. libc takes it from the rest when that is large enough, so the
  *     rest is always less. These mappings are found in /proc when they are mended.
  * (4) While the kernel puts a huge page together nobody's memory can grow: the loop would spin for a
- *     millisecond or five. The worker says when it is at it, and growing is left to a later turn.
+ *     millisecond or five. So a worker that is at it holds a lock; the loop leaves growing to a later turn
+ *     then, and says that it waits: before its next page the worker lets it go first.
  */
 #include "sys/heap.h"
 
 #include <inttypes.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +43,6 @@ enum {
     HUGE_BYTES = 2 << 20,
     SMALL_HEAP = 64 << 20, /* less is left alone */
     AHEAD_BYTES = HUGE_BYTES / 4 * 3,
-    SPARE_BYTES = HUGE_BYTES / 4, /* (4): less is no time to wait */
     PAGE_BYTES = 4096,
     AGAIN_BYTES = 1 << 20,  /* used since a try that found a hole in the heap */
     APART_BYTES = 4 << 20,  /* (3) */
@@ -51,6 +52,8 @@ enum {
     START_US = 500000, /* of a start, for putting pages together; it may be more */
     EACH_US = 20000,   /* while each takes less: a half is usual, in a virtual machine five */
     PAUSE_US = 2000,
+    FIRST_US = 100, /* (4): the worker looks again after this, so often */
+    FIRST_MOST = 100,
     NEVER_APART = 0,
     APART_MOST = 65536, /* mappings; libc's own value */
 };
@@ -59,9 +62,10 @@ static struct {
     char *begin, *end; /* of the region, as we last saw it */
     char *tried; /* how far it was used when we asked for more and there was a hole; or NULL */
     bool large, never;
-    unsigned at_work;              /* (4) */
+    pthread_mutex_t lock;          /* (4) */
+    bool wanted;                   /* (4): the loop waits for it */
     int64_t start_us, start_pages; /* what a start took for how many */
-} heap;
+} heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void heap_begin(void)
 {
@@ -99,6 +103,19 @@ static void grow(char *high, char *end)
     mallopt(M_MMAP_MAX, APART_MOST);
 }
 
+/* (4): false when a worker is at it. */
+static bool grow_soon(char *high, char *end)
+{
+    bool now = pthread_mutex_trylock(&heap.lock) == 0;
+
+    __atomic_store_n(&heap.wanted, !now, __ATOMIC_RELAXED);
+    if (!now)
+        return false;
+    grow(high, end);
+    pthread_mutex_unlock(&heap.lock);
+    return true;
+}
+
 bool heap_ahead(struct heap_range *out)
 {
     char *high = mem_high(), *end = sbrk(0);
@@ -114,10 +131,11 @@ bool heap_ahead(struct heap_range *out)
     }
     if (high < heap.begin || high >= end)
         high = end;
-    bool waits = __atomic_load_n(&heap.at_work, __ATOMIC_RELAXED) && end - high > SPARE_BYTES;
-    if (down(end) - high < AHEAD_BYTES && !waits && /* (4) */
-        (!heap.tried || high < heap.tried || high - heap.tried >= AGAIN_BYTES)) {
-        grow(high, end);
+    bool needs = down(end) - high < AHEAD_BYTES &&
+                 (!heap.tried || high < heap.tried || high - heap.tried >= AGAIN_BYTES);
+    if (!needs)
+        __atomic_store_n(&heap.wanted, false, __ATOMIC_RELAXED);
+    if (needs && grow_soon(high, end)) {
         heap.tried = sbrk(0) == end ? high : NULL;
         end = sbrk(0);
     }
@@ -140,9 +158,11 @@ static bool goes_on(const bool *stop)
 /* (4) */
 static int advise(char *at, int advice)
 {
-    __atomic_add_fetch(&heap.at_work, 1, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < FIRST_MOST && __atomic_load_n(&heap.wanted, __ATOMIC_RELAXED); i++)
+        usleep(FIRST_US);
+    pthread_mutex_lock(&heap.lock);
     int rc = madvise(at, HUGE_BYTES, advice);
-    __atomic_sub_fetch(&heap.at_work, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&heap.lock);
     return rc;
 }
 
