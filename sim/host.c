@@ -433,9 +433,11 @@ void host_start(struct host *host)
         .wake = io_wake,
         .fence = io_fence,
     };
-    struct ctl_options options = {
-        .name = host->name, .address = host->name, .cluster_id = cluster_id, .ids_per_command = 3
-    };
+    struct ctl_options options = { .name = host->name,
+                                   .address = host->name,
+                                   .cluster_id = cluster_id,
+                                   .ids_per_command = 3,
+                                   .wide_from = 1 };
     struct err err = { 0 };
 
     if (host->ctl || world->violated)

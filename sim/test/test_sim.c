@@ -11,7 +11,7 @@
 #include "sim/sim.h"
 #include "test/unit.h"
 
-enum { SEEDS = 40 };
+enum { SEEDS = 160 };
 
 static const struct {
     enum sim_mutation mutation;

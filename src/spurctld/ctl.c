@@ -64,6 +64,9 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     case CTL_TIMER_TELL:
         ctl_tell_timer(ctl);
         break;
+    case CTL_TIMER_WIDE:
+        ctl_wide_timer(ctl);
+        break;
     case CTL_TIMERS:
         break;
     }
@@ -95,6 +98,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     if (options->step_secret)
         memcpy(ctl->step_secret, options->step_secret, sizeof(ctl->step_secret));
     ctl->ids_per_command = options->ids_per_command;
+    ctl->wide_from = options->wide_from;
     ctl->journaled = options->journaled;
     ctl->state = state_new();
     ctl->counts.start_us = ctl_now(ctl);
@@ -142,6 +146,7 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->agents);
     map_done(&ctl->sessions);
     map_done(&ctl->granting);
+    ctl_wide_done(ctl);
     map_done(&ctl->site);
     ctl_resv_done(ctl);
     ctl_steps_done(ctl);

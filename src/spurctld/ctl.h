@@ -42,6 +42,7 @@ enum ctl_timer {
     CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_awake.c */
     CTL_TIMER_LISTS, /* lists that are not finished, and jobs that a filter has yet to find */
     CTL_TIMER_TELL,  /* agents that have yet to hear what all are told */
+    CTL_TIMER_WIDE,  /* nodes of wide jobs that have yet to hear what is due */
     CTL_TIMERS
 };
 
@@ -105,7 +106,8 @@ struct ctl_options {
     const uint8_t *step_secret; /* 32 bytes that only controllers know, or NULL */
     bool several;               /* there are other controllers: nodes have leases */
     unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
-    uint64_t journaled;         /* up to here the journal has what entries meant */
+    unsigned wide_from; /* jobs of more nodes tell them one by one; 0: as is good (ctl_wide.c) */
+    uint64_t journaled; /* up to here the journal has what entries meant */
 };
 
 /*
@@ -221,7 +223,7 @@ void ctl_aside_done(struct ctl_aside *aside, struct span said);
 bool ctl_aside_is_wanted(const struct ctl_aside *aside); /* somebody still waits for it */
 void ctl_aside_drop(struct ctl_aside *aside);
 
-/* The loop went round once: how long it was busy, and its thread's share of that. */
-void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us);
+/* The loop went round once: how long it was busy, its thread's share of that, and page faults. */
+void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us, uint64_t faults);
 
 #endif

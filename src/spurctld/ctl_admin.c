@@ -224,17 +224,18 @@ void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     ask->ops->reply(ask, &reply.base);
 }
 
-void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us)
+void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us, uint64_t faults)
 {
     struct ctl_counts *counts = &ctl->counts;
 
     counts->turns++;
     if (us > LONG_TURN_US) {
         counts->turns_long++;
-        log_verbose("loop.slow", "us=%llu cpu_us=%llu commands=%llu plan_us=%llu",
+        log_verbose("loop.slow", "us=%llu cpu_us=%llu commands=%llu plan_us=%llu faults=%llu",
                     (unsigned long long)us, (unsigned long long)cpu_us,
                     (unsigned long long)(counts->commands - counts->turn_commands),
-                    (unsigned long long)(counts->plan_us_total - counts->turn_plan_us));
+                    (unsigned long long)(counts->plan_us_total - counts->turn_plan_us),
+                    (unsigned long long)faults);
     }
     counts->turn_commands = counts->commands;
     counts->turn_plan_us = counts->plan_us_total;

@@ -6,7 +6,8 @@
  *
  * (1) An effect is a function of one event and the state, nothing else.
  * (2) Running an effect twice equals running it once: agents compare (epoch, job, attempt).
- * (3) Nothing is queued here. A node that is not connected gets what is due when it says hello.
+ * (3) Nothing is queued here. A node that is not connected gets what is due when it says hello; those of
+ *     a wide job hear it bit by bit (ctl_wide.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 static const int64_t GRANT_VALID_US = INT64_C(600) * 1000000;
 
 /* Of proto/agent.proto; the most that is kept of a launch that is over. */
-enum { FIELD_GRANT_SPEC = 9, FIELD_LAUNCH_SPEC = 3, LAUNCHED_BYTES = 1024 * 1024 };
+enum { FIELD_GRANT_ALLOCATION = 7, FIELD_GRANT_SPEC = 9, FIELD_LAUNCH_SPEC = 3 };
+enum { LAUNCHED_BYTES = 1024 * 1024 };
 
 static struct agent *part_agent(struct ctl *ctl, const struct job *job, size_t part)
 {
@@ -67,13 +69,26 @@ static bool take_payload(struct ctl *ctl, const struct job *job)
 }
 
 /*
- * The spec goes as it is packed in the state: a field that the message does not know is written as it
- * stands, and is the field that it should be for who reads it.
+ * Bytes that are packed already: a field that the message does not know is written as it stands, and is
+ * the field that it should be for who reads it. Others may follow it in the same bytes.
  */
+static void splice(ProtobufCMessage *into, unsigned field, const char *data, size_t len,
+                   struct arena *arena)
+{
+    ProtobufCMessageUnknownField *unknown = ARENA_NEW(arena, ProtobufCMessageUnknownField);
+
+    unknown->tag = field;
+    unknown->wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
+    unknown->len = len;
+    unknown->data = (uint8_t *)(uintptr_t)data;
+    into->n_unknown_fields = 1;
+    into->unknown_fields = unknown;
+}
+
+/* The spec goes as it is packed in the state. */
 static void splice_spec(const struct job *job, unsigned field, struct arena *arena,
                         ProtobufCMessage *into)
 {
-    ProtobufCMessageUnknownField *spec = ARENA_NEW(arena, ProtobufCMessageUnknownField);
     uint8_t *data = arena_alloc(arena, job->spec->len + 10);
     size_t at = 0;
 
@@ -83,12 +98,7 @@ static void splice_spec(const struct job *job, unsigned field, struct arena *are
             break;
     }
     memcpy(data + at, job->spec->data, job->spec->len);
-    spec->tag = field;
-    spec->wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
-    spec->len = at + job->spec->len;
-    spec->data = data;
-    into->n_unknown_fields = 1;
-    into->unknown_fields = spec;
+    splice(into, field, (char *)data, at + job->spec->len, arena);
 }
 
 static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *arena, Launch *launch)
@@ -195,7 +205,27 @@ static void fill_step_keys(struct ctl *ctl, const struct job *job, size_t part, 
         grant->step_keys[i] = step_key(ctl, job, i, arena);
 }
 
-void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
+/* All that is the same for each node; its first field is the allocation. */
+static void pack_common(struct ctl *ctl, const struct job *job, struct str *out)
+{
+    Grant grant = GRANT__INIT;
+    Allocation allocation = ALLOCATION__INIT;
+    struct arena arena;
+
+    arena_init(&arena);
+    alloc_all_msg(job, &arena, &allocation);
+    grant.allocation = &allocation;
+    fill_addresses(ctl, job, &arena, &grant);
+    if (!ctl_launches_with_grant(job))
+        splice_spec(job, FIELD_GRANT_SPEC, &arena, &grant.base);
+    size_t len = grant__get_packed_size(&grant);
+    str_reserve(out, len);
+    out->len = grant__pack(&grant, (uint8_t *)out->data);
+    out->data[out->len] = '\0';
+    arena_done(&arena);
+}
+
+void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part, struct str *common)
 {
     struct agent *agent = part_agent(ctl, job, part);
     struct arena arena;
@@ -203,14 +233,16 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     Launch launch = LAUNCH__INIT;
     JobOwner owner = JOB_OWNER__INIT;
     NodeAlloc alloc = NODE_ALLOC__INIT;
-    Allocation allocation = ALLOCATION__INIT;
     CtlMessage message = CTL_MESSAGE__INIT;
+    struct str own = { 0 };
 
     if (!agent || job->run->prolog == SITE_DUE || job->run->boot == SITE_DUE)
         return; /* (3); and not before the site's program is done and its nodes are back */
+    common = common ? common : &own;
+    if (!common->len)
+        pack_common(ctl, job, common);
     arena_init(&arena);
     job_owner_msg(job->owner, &owner);
-    alloc_all_msg(job, &arena, &allocation);
     alloc_node_msg(job, part, &arena, &alloc);
     grant.has_job_id = grant.has_attempt = grant.has_version = true;
     grant.job_id = job->id;
@@ -221,7 +253,6 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.version = ctl_grant_version(job);
     grant.owner = &owner;
     grant.alloc = &alloc;
-    grant.allocation = &allocation;
     grant.manager = (char *)job->run->parts[manager].name;
     grant.has_lease_bound = true;
     grant.lease_bound = job_is_bound(ctl->state, job);
@@ -230,13 +261,12 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
     grant.start_us = job->run->start_us;
     grant.expires_us = ctl_now(ctl) + GRANT_VALID_US;
     fill_step_keys(ctl, job, part, &arena, &grant);
-    fill_addresses(ctl, job, &arena, &grant);
+    /* Its tag is one byte, which is written for it. */
+    splice(&grant.base, FIELD_GRANT_ALLOCATION, common->data + 1, common->len - 1, &arena);
     bool good = true;
     if (ctl_launches_with_grant(job)) {
         good = fill_launch(ctl, job, &arena, &launch);
         grant.launch = &launch;
-    } else {
-        splice_spec(job, FIELD_GRANT_SPEC, &arena, &grant.base);
     }
     message.what_case = CTL_MESSAGE__WHAT_GRANT;
     message.grant = &grant;
@@ -247,6 +277,7 @@ void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part)
         ctl_finish_lost(ctl, job, NULL, "the job's script is not in the store", false, false);
     }
     arena_done(&arena);
+    str_done(&own);
 }
 
 void ctl_send_launch(struct ctl *ctl, const struct job *job)
@@ -318,35 +349,33 @@ void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part)
 static void revoke_all(struct ctl *ctl, const struct job *job)
 {
     ctl_granting_end(ctl, job->id);
-    for (size_t i = 0; job->run && i < job->run->count; i++) {
-        if (job->run->parts[i].node)
-            ctl_send_revoke(ctl, job, i);
-    }
-}
-
-static void grant_all(struct ctl *ctl, const struct job *job)
-{
-    for (size_t i = 0; job->run && i < job->run->count; i++)
-        ctl_send_grant(ctl, job, i);
+    ctl_wide_tell(ctl, job, WIDE_REVOKE, NULL);
 }
 
 static void started(struct ctl *ctl, const struct job *job)
 {
     ctl_granting_start(ctl, job)->own = true;
-    grant_all(ctl, job);
+    ctl_wide_tell(ctl, job, WIDE_GRANT, NULL);
 }
 
 /* ---- signals, freezing, limits ---- */
 
 enum { ALL_PARTS = -1 };
 
+void ctl_send_part(struct ctl *ctl, const struct job *job, size_t part, CtlMessage *message)
+{
+    struct agent *agent = part_agent(ctl, job, part);
+
+    if (agent && job->run->parts[part].node)
+        ctl_send(ctl, agent, message);
+}
+
 static void each_node(struct ctl *ctl, const struct job *job, int part, CtlMessage *message)
 {
-    for (size_t i = 0; job->run && i < job->run->count; i++) {
-        struct agent *agent = part_agent(ctl, job, i);
-        if (agent && job->run->parts[i].node && (part == ALL_PARTS || (size_t)part == i))
-            ctl_send(ctl, agent, message);
-    }
+    if (part == ALL_PARTS)
+        ctl_wide_tell(ctl, job, WIDE_MESSAGE, message);
+    else if (job->run && (unsigned)part < job->run->count)
+        ctl_send_part(ctl, job, (size_t)part, message);
 }
 
 static void signal_job(struct ctl *ctl, const struct event *event)
@@ -408,14 +437,8 @@ void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part)
  */
 static void tell_smaller(struct ctl *ctl, const struct job *job)
 {
-    if (ctl_grant_version(job) == 1)
-        return;
-    for (size_t i = 0; i < job->run->count; i++) {
-        if (job->run->parts[i].node && job->run->parts[i].left)
-            ctl_send_revoke(ctl, job, i);
-        else if (job->run->parts[i].node && job_phase(job) != PHASE_CONFIGURING)
-            ctl_send_grant(ctl, job, i);
-    }
+    if (ctl_grant_version(job) > 1)
+        ctl_wide_tell(ctl, job, WIDE_SMALLER, NULL);
 }
 
 void ctl_send_reboot(struct ctl *ctl, const struct node *node)
@@ -440,7 +463,7 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
         started(ctl, event->job);
         break;
     case EVENT_JOB_PREPARED:
-        grant_all(ctl, event->job);
+        ctl_wide_tell(ctl, event->job, WIDE_GRANT, NULL);
         break;
     case EVENT_JOB_READY:
         ready(ctl, event->job);

@@ -64,11 +64,18 @@ uint32_t *ctl_unstarted(struct ctl *ctl, const struct node *node, int64_t boot_u
     *count = 0;
     vec_each (struct job *, at, &node->jobs) {
         const struct job *job = *at;
-        size_t part = ctl_part_of(job, node->spec->name);
+        size_t part = ctl_part_of(ctl, job, node->spec->name);
         if (part < job->run->count && never_sent(ctl, job, part, boot_us))
             ids[(*count)++] = job->id;
     }
     return ids;
+}
+
+size_t ctl_granting_acked(struct ctl *ctl, uint32_t job_id)
+{
+    const struct granting *granting = map_get_num(&ctl->granting, job_id);
+
+    return granting ? granting->acks : 0;
 }
 
 static void ready_done(struct ctl *ctl, void *arg, const struct events *events,
@@ -106,11 +113,12 @@ void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node)
             return;
         granting = ctl_granting_start(ctl, job); /* a leader that came later */
     }
-    for (size_t i = 0; i < job->run->count; i++) {
-        if (strcmp(job->run->parts[i].name, node) == 0)
-            bitset_add(&granting->acked, i);
+    size_t part = ctl_part_of(ctl, job, node);
+    if (part < job->run->count && !bitset_has(&granting->acked, part)) {
+        bitset_add(&granting->acked, part);
+        granting->acks++;
     }
-    if (bitset_count(&granting->acked) < job->run->count || granting->ready_proposed)
+    if (granting->acks < job->run->count || granting->ready_proposed)
         return;
     granting->ready_proposed = true;
     if (job_phase(job) == PHASE_CONFIGURING)

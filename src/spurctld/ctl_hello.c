@@ -149,12 +149,12 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
                           const NodeHello *hello)
 {
     const HeldGrant *grant = held(hello, job);
-    size_t part = ctl_part_of(job, node);
+    size_t part = ctl_part_of(ctl, job, node);
 
     switch (job_phase(job)) {
     case PHASE_CONFIGURING:
         if (!grant || !grant->ready) /* it may have become ready since: it is to say so */
-            ctl_send_grant(ctl, job, part);
+            ctl_send_grant(ctl, job, part, NULL);
         if (grant && !grant->launched && ctl_launches_with_grant(job))
             ctl_send_launch(ctl, job); /* the script that came with the grant was not kept */
         if (grant && grant->ready)
@@ -167,7 +167,7 @@ static void reconcile_job(struct ctl *ctl, const struct job *job, const char *no
             break;
         }
         if (!grant || ctl_grant_version(job) > 1)
-            ctl_send_grant(ctl, job, part);
+            ctl_send_grant(ctl, job, part, NULL);
         else if (part == 0 && job->batch && !grant->launched)
             ctl_send_launch(ctl, job);
         ctl_send_condition(ctl, job, part);

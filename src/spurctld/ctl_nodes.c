@@ -301,6 +301,7 @@ void ctl_nodes_following(struct ctl *ctl)
         *agent = (struct agent){ .name = agent->name };
     }
     vec_clear(&ctl->telling);
+    ctl_wide_done(ctl);
     map_each (entry, &ctl->granting)
         ctl_granting_end(ctl, (uint32_t)entry->num);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, 0);

@@ -5,7 +5,8 @@
  * (1) Nothing waits for a tick: every applied batch asks for a plan at once.
  * (2) A slice looks at so many candidates as take SLICE_US by what earlier ones took, so a call that
  *     came meanwhile waits a few milliseconds at most; what is left is looked at in the next turn
- *     of the loop. Where time does not pass (simulation) it grows to PLAN_BUDGET.
+ *     of the loop. Where time does not pass (simulation) it grows to PLAN_BUDGET. It is smaller when
+ *     the turn has taken long already, or takes longer because a child shares our memory.
  * (3) No more than STARTS_IN_FLIGHT starts wait to be committed; more would only fill the batch.
  * (4) When several passes over all jobs started nothing and the planner still wants to go on, it
  *     is asked again in IDLE_WAIT_US, or when something happens; the loop must not spin. What it
@@ -54,15 +55,25 @@ static void adapt(struct ctl *ctl, unsigned budget, int64_t took)
         budget /= 2;
     else if (took > SLICE_US)
         budget -= budget / 4;
+    else if (budget < ctl->plan_budget)
+        return;
     else if (took < SLICE_US / 2)
         budget += budget / 8;
     ctl->plan_budget = MIN(MAX(budget, PLAN_BUDGET_LEAST), PLAN_BUDGET);
 }
 
+static unsigned budget_of_turn(const struct ctl *ctl)
+{
+    int64_t left = MAX(UNTIL_US - ctl_busy_us(ctl), 0);
+    unsigned budget = ctl->plan_budget ? ctl->plan_budget : PLAN_BUDGET_FIRST;
+
+    return MAX(MIN(budget, (unsigned)(PLAN_BUDGET * left / UNTIL_US)), PLAN_BUDGET_LEAST);
+}
+
 static void plan_slice(struct ctl *ctl)
 {
     int64_t begin = clock_mono_us(), mono = ctl_mono(ctl);
-    unsigned budget = ctl->plan_budget ? ctl->plan_budget : PLAN_BUDGET_FIRST;
+    unsigned budget = budget_of_turn(ctl);
     const struct plan *plan = sched_plan(ctl->sched, ctl_now(ctl), budget);
 
     for (size_t i = 0; i < plan->count; i++) {

@@ -55,10 +55,34 @@ void ctl_fence_done(struct ctl *ctl, uint32_t fence, int exit_status);
 struct granting {
     uint32_t job_id, attempt;
     struct bitset acked; /* by part */
+    size_t acks;         /* how many of them */
     bool ready_proposed;
     bool own;          /* made at the start, not by a leader that came later */
     bool unsure;       /* the clock was set or the process stood still: times cannot be compared */
     int64_t sent_us[]; /* by part: when the grant was first sent, monotonic; 0: not yet */
+};
+
+/* What all nodes of a job are to hear; ctl_wide.c. */
+enum wide_what {
+    WIDE_GRANT,
+    WIDE_REVOKE,
+    WIDE_SMALLER, /* it has fewer nodes: those that it gave up end, the others hear which are left */
+    WIDE_MESSAGE,
+};
+struct wide {
+    uint32_t job_id, attempt;
+    enum wide_what what;
+    size_t next;       /* the part that hears it next */
+    struct str common; /* of all grants, packed; empty: not yet */
+    uint32_t version;  /* of the grants that it was packed for */
+    CtlMessage message;
+    union {
+        SignalJob signal;
+        FreezeJob freeze;
+        UpdateLimit limit;
+    } about;
+    size_t answered, lost; /* grants that were; of those, that are not waited for */
+    int64_t moved_us;      /* when that was another */
 };
 
 struct ctl_counts {
@@ -102,7 +126,7 @@ struct ctl {
     uint8_t verify_key[32];
     bool has_verify_key;
     uint8_t step_secret[CTL_STEP_KEY_BYTES];
-    unsigned ids_per_command;
+    unsigned ids_per_command, wide_from;
     uint64_t journaled;
     struct str journal;                     /* of the entry that is applied */
     struct str journal_record, journal_job; /* while it is written */
@@ -145,9 +169,14 @@ struct ctl {
     struct map sessions;         /* session id → agent */
     VEC(struct agent *) telling; /* those with news, ctl_hello.c */
     struct map granting;         /* job id → struct granting */
-    int64_t awake_us;            /* when anything was last heard or done */
-    int64_t late_until_us;       /* what is asked until then may have waited here for long */
-    int64_t nodes_due_us;        /* when CTL_TIMER_NODES is due, monotonic; 0: never */
+    VEC(struct wide *) wide;     /* what nodes of wide jobs have yet to hear; ctl_wide.c */
+    struct {
+        uint32_t job_id;
+        size_t part;
+    } last_part;           /* that was looked for: the next one is often behind it */
+    int64_t awake_us;      /* when anything was last heard or done */
+    int64_t late_until_us; /* what is asked until then may have waited here for long */
+    int64_t nodes_due_us;  /* when CTL_TIMER_NODES is due, monotonic; 0: never */
 
     uint32_t fences;                    /* that were begun */
     VEC(struct resv_seen) reservations; /* that hold; ctl_resv.c */
@@ -220,7 +249,10 @@ ProtobufCAllocator ctl_allocator(struct arena *arena);
 
 /* ---- ctl_effects.c ---- */
 void ctl_effect(struct ctl *ctl, const struct event *event);
-void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part);
+/* What all grants of the job have in common is packed into `common` when that is empty; NULL: for this one alone. */
+void ctl_send_grant(struct ctl *ctl, const struct job *job, size_t part, struct str *common);
+/* If the job has the node of that part and the node is connected. */
+void ctl_send_part(struct ctl *ctl, const struct job *job, size_t part, CtlMessage *message);
 void ctl_send_launch(struct ctl *ctl, const struct job *job);
 void ctl_send_reboot(struct ctl *ctl, const struct node *node); /* if it is to be */
 void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part);
@@ -305,7 +337,8 @@ void ctl_tell(struct ctl *ctl, struct agent *agent); /* what it has yet to hear,
 void ctl_tell_timer(struct ctl *ctl);
 
 /* ---- ctl_reports.c ---- */
-size_t ctl_part_of(const struct job *job, const char *node); /* its count when it has none there */
+size_t ctl_part_of(struct ctl *ctl, const struct job *job,
+                   const char *node); /* its count when it has none there */
 void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node);
 
 /* ---- ctl_grants.c ---- */
@@ -320,6 +353,15 @@ void ctl_granting_unsure(struct ctl *ctl);
  */
 uint32_t *ctl_unstarted(struct ctl *ctl, const struct node *node, int64_t boot_us, size_t *count);
 void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);
+size_t ctl_granting_acked(struct ctl *ctl, uint32_t job_id); /* how many nodes */
+
+/* ---- ctl_wide.c ---- */
+
+void ctl_wide_tell(struct ctl *ctl, const struct job *job, enum wide_what what,
+                   const CtlMessage *message);
+void ctl_wide_forget(struct ctl *ctl, uint32_t job_id);
+void ctl_wide_timer(struct ctl *ctl);
+void ctl_wide_done(struct ctl *ctl);
 
 /* ---- ctl_plan.c ---- */
 void ctl_plan_kick(struct ctl *ctl);

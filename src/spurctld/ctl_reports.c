@@ -12,13 +12,21 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-size_t ctl_part_of(const struct job *job, const char *node)
+/* Nodes speak about in the order in which they were spoken to. */
+size_t ctl_part_of(struct ctl *ctl, const struct job *job, const char *node)
 {
-    size_t i = 0;
+    size_t count = job->run->count;
+    size_t first = ctl->last_part.job_id == job->id ? ctl->last_part.part : 0;
 
-    while (i < job->run->count && strcmp(job->run->parts[i].name, node) != 0)
-        i++;
-    return i;
+    for (size_t i = 0; i < count; i++) {
+        size_t part = (first + i) % count;
+        if (strcmp(job->run->parts[part].name, node) != 0)
+            continue;
+        ctl->last_part.job_id = job->id;
+        ctl->last_part.part = part;
+        return part;
+    }
+    return count;
 }
 
 void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node)
@@ -70,12 +78,12 @@ static void report_done(struct ctl *ctl, void *arg, const struct events *events,
 }
 
 /* (1): whether the node has a part of the job's present attempt. What is late is common, the rest is not. */
-static bool has_part(const struct job *job, const struct agent *agent, uint32_t attempt,
-                     const char *what)
+static bool has_part(struct ctl *ctl, const struct job *job, const struct agent *agent,
+                     uint32_t attempt, const char *what)
 {
     if (!job || !job->run || job->attempt != attempt)
         return false;
-    if (ctl_part_of(job, agent->name) < job->run->count)
+    if (ctl_part_of(ctl, job, agent->name) < job->run->count)
         return true;
     log_warn("report.refused",
              "node=%s what=%s job=%u attempt=%u why=\"the job is not on that node\"", agent->name,
@@ -84,9 +92,10 @@ static bool has_part(const struct job *job, const struct agent *agent, uint32_t 
 }
 
 /* The first node runs the script and nobody else speaks of its end. */
-static bool runs_script(const struct job *job, const struct agent *agent, uint32_t attempt)
+static bool runs_script(struct ctl *ctl, const struct job *job, const struct agent *agent,
+                        uint32_t attempt)
 {
-    if (!has_part(job, agent, attempt, "ended"))
+    if (!has_part(ctl, job, agent, attempt, "ended"))
         return false;
     if (strcmp(job->run->parts[0].name, agent->name) == 0)
         return true;
@@ -105,7 +114,7 @@ static void on_ended(struct ctl *ctl, struct agent *agent, const StepEnded *ende
     struct report *report = NEW(struct report);
 
     *report = (struct report){ mem_strdup(agent->name), id->job_id, id->attempt, id->step };
-    if (!runs_script(state_job(ctl->state, id->job_id), agent, id->attempt)) {
+    if (!runs_script(ctl, state_job(ctl->state, id->job_id), agent, id->attempt)) {
         report_done(ctl, report, NULL, NULL);
         return;
     }
@@ -134,7 +143,7 @@ static void on_released(struct ctl *ctl, struct agent *agent, const Released *re
 {
     const struct job *job = state_job(ctl->state, released->job_id);
 
-    if (!has_part(job, agent, released->attempt, "released"))
+    if (!has_part(ctl, job, agent, released->attempt, "released"))
         return;
     ctl_propose_release(ctl, released->job_id, released->attempt, agent->name);
 }
@@ -161,7 +170,7 @@ static void on_grant_ack(struct ctl *ctl, struct agent *agent, const GrantAck *a
 
     if (answer->refused && answer->drain)
         propose_drain(ctl, agent->name, answer->text);
-    if (!has_part(job, agent, answer->attempt, "grant_ack") || job_has_ended(job))
+    if (!has_part(ctl, job, agent, answer->attempt, "grant_ack") || job_has_ended(job))
         return;
     if (answer->refused && answer->code == ERR_STALE_EPOCH) {
         /* The node knows a later leader: whatever it refused was not said by who leads now. */

@@ -61,6 +61,7 @@ struct server {
     unsigned soon_at;  /* which of them is first */
     uv_prepare_t prepare;
     uint64_t turn_cpu_ns; /* at the end of the last turn of the loop; 0: there was none */
+    uint64_t turn_faults;
     uv_signal_t signals[4];
 
     struct map sessions; /* id → struct rpc_call */

@@ -5,12 +5,13 @@
  * The slices of one turn together are to stay below 5 ms. Each is about a millisecond, and who comes when
  * the turn has taken long already leaves its work to the next one (rpc_loop_busy_us()).
  */
+#include <sys/resource.h>
 #include <time.h>
 
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 
-enum { SOON_UNTIL_US = 2500, SHARED_US = 1000 };
+enum { SOON_UNTIL_US = 2500, SHARED_US = 1500 };
 
 /* A child has our memory: each page that is written is copied, and what we do takes longer than we think. */
 static bool is_shared(const struct server *server)
@@ -97,15 +98,25 @@ static uint64_t cpu_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* Memory that the kernel had to find for it, or to copy because a child shares it. */
+static uint64_t faults(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt;
+}
+
 /* All that was done in this turn; the next one begins after it, with what is written to the links. */
 static void count_turn(struct server *server)
 {
-    uint64_t cpu = cpu_ns();
+    uint64_t cpu = cpu_ns(), faulted = faults();
 
     if (server->turn_cpu_ns)
         ctl_count_turn(server->ctl, (uint64_t)rpc_loop_busy_us(server->rpc_loop),
-                       (cpu - server->turn_cpu_ns) / 1000);
+                       (cpu - server->turn_cpu_ns) / 1000, faulted - server->turn_faults);
     server->turn_cpu_ns = cpu;
+    server->turn_faults = faulted;
 }
 
 static void on_prepare(uv_prepare_t *prepare)
