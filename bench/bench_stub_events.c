@@ -3,8 +3,7 @@
  * bench_stub_events.c - what happens rarely and touches much, and how long it holds up the loop
  *
  * One row for each thing: the real command as a process, or something that this process does. The
- * controller counts the turns of its loop (Diag, reset before each event) until it is quiet again after it,
- * and logs those over 5 ms. None is left out: not that in which it becomes the leader, nor those in which a
+ * controller counts the turns of its loop until it is quiet again after it (bench_stub_turns.c). None is left out: not that in which it becomes the leader, nor those in which a
  * snapshot is forked or shares our pages.
  */
 #include <errno.h>
@@ -18,7 +17,6 @@
 #include "sys/clock.h"
 
 enum {
-    LONG_US = 5000,
     QUIET_LOOK_MS = 100,
     QUIET_LOOKS = 2,
     QUIET_MOST_MS = 30000,
@@ -60,6 +58,23 @@ static void act_turnover(struct bench *bench)
 
     while (bench->started < want && clock_mono_us() < until)
         stub_wait(bench, QUIET_LOOK_MS);
+}
+
+static void act_end_all(struct bench *bench)
+{
+    stub_nodes_end(bench);
+}
+
+/* It ends, and others start in its place. */
+static void act_after_widest(struct bench *bench)
+{
+    long want = bench->started + bench->nodes;
+    int64_t until = clock_mono_us() + STUB_STUCK_MS * INT64_C(1000);
+
+    stub_nodes_end(bench);
+    while (bench->started < want && clock_mono_us() < until)
+        stub_wait(bench, 10);
+    bench->failed = bench->started < want;
 }
 
 static void act_silence(struct bench *bench)
@@ -170,6 +185,17 @@ static const struct event {
     { "partition down", "scontrol update PartitionName=all State=DOWN" },
     { "partition up again", "scontrol update PartitionName=all State=UP" },
     { "all jobs end, others start", NULL, act_turnover },
+    { "job of all nodes waits",
+      "echo '#!/bin/sh' >$DIR/job; sbatch --parsable -N $NODES --exclusive -t 60 "
+      "--priority=4294967000 -D /tmp $DIR/job >$DIR/widest; "
+      "scontrol update PartitionName=all State=DOWN" },
+    { "job of all nodes: others end", NULL, act_end_all },
+    { "job of all nodes starts",
+      "scontrol update PartitionName=all State=UP; "
+      "for i in $(seq 200); do "
+      "[ \"$(squeue -h -o %t -j $(cat $DIR/widest))\" = R ] && exit; sleep 0.05; done; exit 1" },
+    { "job of all nodes is signalled", "scancel -s USR1 $(cat $DIR/widest)" },
+    { "job of all nodes ends", NULL, act_after_widest },
     { "reservation create", "scontrol create ReservationName=r1 StartTime=now+1days Duration=60 "
                             "Nodes=n[1-10] Users=root" },
     { "reservation update", "scontrol update ReservationName=r1 Nodes=n[1-20] Duration=120" },
@@ -225,57 +251,6 @@ static const struct event {
                      "until squeue -h -j $JOBS >/dev/null 2>&1; do sleep 0.02; done" },
 };
 
-/* ---- the log ---- */
-
-struct slow_turns {
-    unsigned over;
-    uint64_t longest_us;
-};
-
-static struct {
-    int fd;
-    struct str rest; /* of the line that was not whole */
-} ctl_log = { .fd = -1 };
-
-static void read_line(const char *line, struct slow_turns *out)
-{
-    const char *slow = strstr(line, " loop.slow "), *cpu = slow ? strstr(slow, "cpu_us=") : NULL;
-    uint64_t us = cpu ? strtoull(cpu + 7, NULL, 10) : 0;
-
-    if (us <= LONG_US)
-        return;
-    out->over++;
-    out->longest_us = MAX(out->longest_us, us);
-}
-
-/* What was logged since the last time. */
-static struct slow_turns read_log(const struct bench *bench)
-{
-    struct slow_turns out = { 0 };
-    char bytes[65536];
-    ssize_t got;
-
-    if (ctl_log.fd < 0) {
-        char *path = mem_printf("%s/log", bench->dir);
-        ctl_log.fd = open(path, O_RDONLY | O_CLOEXEC);
-        free(path);
-    }
-    while ((got = read(ctl_log.fd, bytes, sizeof(bytes))) > 0) {
-        str_add_len(&ctl_log.rest, bytes, (size_t)got);
-        char *line = ctl_log.rest.data, *end;
-        while ((end = strchr(line, '\n'))) {
-            *end = '\0';
-            read_line(line, &out);
-            line = end + 1;
-        }
-        struct str rest = { 0 };
-        str_add(&rest, line);
-        str_done(&ctl_log.rest);
-        ctl_log.rest = rest;
-    }
-    return out;
-}
-
 /* ---- one event ---- */
 
 static void on_exit_of(uv_process_t *process, int64_t status, int signal)
@@ -321,26 +296,10 @@ void stub_wait_quiet(struct bench *bench)
     }
 }
 
-/* Time that the host of a virtual machine took from its CPUs, as ticks of 10 ms: it counts as ours. */
-static long stolen_ms(void)
-{
-    FILE *file = fopen("/proc/stat", "re");
-    long ticks = 0;
-
-    if (file && fscanf(file, "cpu %*d %*d %*d %*d %*d %*d %*d %ld", &ticks) != 1)
-        ticks = 0;
-    if (file)
-        fclose(file);
-    return ticks * 1000 / sysconf(_SC_CLK_TCK);
-}
-
 static bool run_event(struct bench *bench, const struct event *event, bool stopped)
 {
-    read_log(bench);
-    if (!stopped)
-        stub_ask_diag(bench, true);
+    stub_turns_begin(bench, !stopped);
     int64_t began = clock_mono_us();
-    long stolen = stolen_ms();
     bench->failed = false;
     if (event->act)
         event->act(bench);
@@ -351,11 +310,10 @@ static bool run_event(struct bench *bench, const struct event *event, bool stopp
     if (!event->stopped)
         stub_wait_quiet(bench);
     double quiet = (double)(clock_mono_us() - began) / 1e6;
-    struct slow_turns turns = read_log(bench);
-    uint64_t longest = event->stopped ? turns.longest_us : bench->diag.turn_cpu_us_max;
+    struct stub_turns turns = stub_turns_end(bench, !event->stopped);
     bool over = turns.over > 0;
-    printf("%-36s %9.1f %9.2f %9.2f %7u %9ld %s%s\n", event->name, (double)longest / 1e3, took,
-           quiet, turns.over, stolen_ms() - stolen, over ? "OVER 5 ms" : "",
+    printf("%-36s %9.1f %9.2f %9.2f %7u %9.1f %s%s\n", event->name, (double)turns.longest_us / 1e3,
+           took, quiet, turns.over, (double)turns.stopped_us / 1e3, over ? "OVER 5 ms" : "",
            failed ? " FAILED" : "");
     fflush(stdout);
     return over;
@@ -376,7 +334,7 @@ unsigned stub_events(struct bench *bench, char **names, size_t count)
     bool stopped = false;
 
     printf("%-36s %9s %9s %9s %7s %9s\n", "event", "turn ms", "took s", "quiet s", "over",
-           "stolen ms");
+           "still ms");
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         bool chosen = i == 0 || (is_chosen(events[i].name, names, count) && !events[i - 1].stopped);
         if (!chosen && !stopped) /* what starts it again goes with what stops it */

@@ -3,7 +3,8 @@
  * bench_stub_nodes.c - nodes that answer as spurd does, all in this process
  *
  * A node joins once, says hello with what it holds whenever it has a connection, and answers a grant:
- * taken, started and, after run_ms or when it is told, ended. What is revoked is released at once.
+ * taken, started and, after run_ms or when it is told, ended. What is revoked is released at once. Of a job of
+ * several nodes the first one starts the script when it is told that all have taken their grants.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,16 +99,22 @@ static StepId batch_step(struct held job)
     return id;
 }
 
+static struct held *find_held(struct stub *stub, uint32_t job_id, uint32_t attempt)
+{
+    vec_each (struct held, held, &stub->held) {
+        if (held->job_id == job_id && held->attempt == attempt)
+            return held;
+    }
+    return NULL;
+}
+
 static bool drop_held(struct stub *stub, struct held job)
 {
-    for (size_t i = 0; i < stub->held.len; i++) {
-        if (stub->held.items[i].job_id == job.job_id &&
-            stub->held.items[i].attempt == job.attempt) {
-            vec_remove(&stub->held, i);
-            return true;
-        }
-    }
-    return false;
+    struct held *held = find_held(stub, job.job_id, job.attempt);
+
+    if (held)
+        vec_remove(&stub->held, (size_t)(held - stub->held.items));
+    return held != NULL;
 }
 
 static void end_job(struct bench *bench, struct stub *stub, struct held job)
@@ -121,30 +128,46 @@ static void end_job(struct bench *bench, struct stub *stub, struct held job)
         uv_stop(&bench->uv);
 }
 
-static void on_grant(struct stub *stub, const Grant *grant)
+static void start_script(struct stub *stub, struct held *held)
 {
     struct bench *bench = stub->bench;
-    struct held job = { grant->job_id, grant->attempt };
-    StepId id = batch_step(job);
+    StepId id = batch_step(*held);
 
-    drop_held(stub, job); /* it may come twice */
-    vec_push(&stub->held, job);
-    say_taken(stub, job);
+    held->script = true;
     say_started(stub, &id);
     bench->started++;
     bench->last_start_us = bench->last_news_us = clock_mono_us();
-    struct running it = { bench->last_start_us / 1000 + bench->run_ms, stub, job };
+    struct running it = { bench->last_start_us / 1000 + bench->run_ms, stub, *held };
     if (bench->holding)
         return;
     if (bench->run_ms)
         vec_push(&bench->running, it);
     else
-        end_job(bench, stub, job);
+        end_job(bench, stub, *held);
+}
+
+static void on_grant(struct stub *stub, const Grant *grant)
+{
+    struct held job = { grant->job_id, grant->attempt, false };
+
+    drop_held(stub, job); /* it may come twice */
+    vec_push(&stub->held, job);
+    say_taken(stub, job);
+    if (grant->launch)
+        start_script(stub, &stub->held.items[stub->held.len - 1]);
+}
+
+static void on_launch(struct stub *stub, const Launch *launch)
+{
+    struct held *held = find_held(stub, launch->job_id, launch->attempt);
+
+    if (held && !held->script)
+        start_script(stub, held);
 }
 
 static void on_revoke(struct stub *stub, const Revoke *revoke)
 {
-    struct held job = { revoke->job_id, revoke->attempt };
+    struct held job = { revoke->job_id, revoke->attempt, false };
 
     drop_held(stub, job);
     say_released(stub, job);
@@ -168,8 +191,11 @@ long stub_nodes_end(struct bench *bench)
 
     for (uint32_t i = 0; i < bench->nodes; i++) {
         struct stub *stub = &bench->stubs[i];
-        for (; stub->held.len; count++)
-            end_job(bench, stub, stub->held.items[stub->held.len - 1]);
+        for (size_t k = stub->held.len; k-- > 0;) {
+            count += stub->held.items[k].script;
+            if (stub->held.items[k].script)
+                end_job(bench, stub, stub->held.items[k]);
+        }
     }
     return count;
 }
@@ -196,6 +222,8 @@ static void on_message(struct rpc_request *request, const ProtobufCMessage *base
             uv_stop(&stub->bench->uv);
     } else if (message->what_case == CTL_MESSAGE__WHAT_GRANT) {
         on_grant(stub, message->grant);
+    } else if (message->what_case == CTL_MESSAGE__WHAT_LAUNCH) {
+        on_launch(stub, message->launch);
     } else if (message->what_case == CTL_MESSAGE__WHAT_REVOKE) {
         on_revoke(stub, message->revoke);
     }
@@ -222,8 +250,8 @@ static void add_held(const struct stub *stub, NodeHello *hello)
         PUT(grant, job_id, stub->held.items[i].job_id);
         PUT(grant, attempt, stub->held.items[i].attempt);
         PUT(grant, ready, true);
-        PUT(grant, running, true);
-        PUT(grant, launched, true);
+        PUT(grant, running, stub->held.items[i].script);
+        PUT(grant, launched, stub->held.items[i].script);
     }
 }
 

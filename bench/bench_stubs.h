@@ -6,6 +6,7 @@
  *   bench_stub_nodes.c   nodes that are played here
  *   bench_stub_jobs.c    jobs that are submitted
  *   bench_stub_events.c  what happens rarely and touches much, and the table of it
+ *   bench_stub_turns.c   how long the turns of the controller's loop were
  */
 #ifndef BENCH_BENCH_STUBS_H
 #define BENCH_BENCH_STUBS_H
@@ -28,6 +29,7 @@ enum { STUB_SHAPES = 24, STUB_STUCK_MS = 30000, STUB_OTHER_UID = 65534 };
 
 struct held {
     uint32_t job_id, attempt;
+    bool script; /* it runs here; on the first node of a job */
 };
 
 struct stub {
@@ -109,6 +111,18 @@ void stub_ask(struct bench *bench, const char *path, const ProtobufCMessage *mes
 /* What the controller counted; with `reset` it begins anew. */
 void stub_ask_diag(struct bench *bench, bool reset);
 int stub_controller_pid(const struct bench *bench);
+
+/* ---- turns ---- */
+
+struct stub_turns {
+    unsigned over;      /* 5 ms */
+    int64_t longest_us; /* of CPU */
+    int64_t stopped_us; /* the machine stood still, in all */
+};
+void stub_watch_start(void);
+/* Between these; the first ones begin with the controller. Not running: there is nobody to ask. */
+void stub_turns_begin(struct bench *bench, bool running);
+struct stub_turns stub_turns_end(struct bench *bench, bool running);
 
 /* ---- events ---- */
 
