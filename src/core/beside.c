@@ -46,7 +46,7 @@ int beside_admit(const struct state *state, const JobSpec *spec, struct err *err
 
 static void fill_part(struct state *state, struct node *node, struct job_part *part)
 {
-    part->name = words_take(&state->words, node->spec->name);
+    part->name = node_word(state, node);
     part->node = node;
     part->cpus = node->cpus;
     part->tasks = 1;
@@ -79,5 +79,6 @@ void beside_start(struct state *state, struct job *job, const JobSpec *spec, str
         alloc_hold(state, job, &run->parts[run->count++]);
         node_touch(state, node);
     }
+    run->parts_hash = run_hash_parts(run);
     job_begin(state, job, out);
 }

@@ -204,6 +204,8 @@ static int check_job(const struct state *state, const struct job *job, struct er
         return wrong(err, "job%s %llu has ended and waits", "", job->id);
     if (job->touched)
         return wrong(err, "job%s %llu: a change was not settled", "", job->id);
+    if (job->run && job->run->parts_hash != run_hash_parts(job->run))
+        return wrong(err, "job%s %llu: a change of a part was not noted", "", job->id);
     if (job->hash != job_hash(job))
         return wrong(err, "job%s %llu: a change was not touched", "", job->id);
     return job->array && job->array->id == job->id ? check_array(state, job, err) : 0;

@@ -217,7 +217,7 @@ static void forget_node(struct state *state, struct node *node)
     }
     map_del(&state->node_names, node->spec->name);
     state->digest -= node->hash;
-    node_free(node);
+    node_free(state, node);
 }
 
 static void keep_or_forget(struct node_change *change)

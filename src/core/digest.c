@@ -4,6 +4,10 @@
  *
  * The hash of a record covers everything a snapshot holds of it and nothing that follows from
  * something else. The digest is the sum of the hashes, so it can follow single changes.
+ *
+ * (1) So is what the nodes of a wide job add to its hash: with thousands of them each that is given
+ *     back would cost a walk over all. The run keeps the sum; who changes a part calls part_changes() before
+ *     and part_changed() after it.
  */
 #include "core/state_priv.h"
 
@@ -38,6 +42,7 @@ static uint64_t fold_set(uint64_t hash, const struct bitset *set)
     return hash;
 }
 
+/* As it was for all jobs, and is for those of a few nodes. */
 static uint64_t fold_part(uint64_t hash, const struct job_part *part)
 {
     hash = fold_text(hash, part->name);
@@ -57,7 +62,62 @@ static uint64_t fold_part(uint64_t hash, const struct job_part *part)
     return hash;
 }
 
-static uint64_t fold_run(uint64_t hash, const struct job_run *run)
+/* (1) */
+
+static bool is_wide(const struct job_run *run)
+{
+    return run->count > WIDE_PARTS;
+}
+
+/* Words without any are left out: a set that was read again may have less room. */
+static uint64_t fold_words(uint64_t hash, const struct bitset *set)
+{
+    for (size_t i = 0; i < (set->bits + 63) / 64; i++) {
+        if (set->words[i])
+            hash = fold(hash ^ i, set->words[i]);
+    }
+    return hash;
+}
+
+static uint64_t part_hash(const struct job_run *run, const struct job_part *part)
+{
+    uint64_t hash = fold((uint64_t)(part - run->parts) + 1, words_hash(part->name));
+
+    hash = fold(hash, (uint64_t)part->cpus << 32 | part->tasks);
+    hash =
+        fold(hash, part->mem_mb << 3 | part->spare << 2 | part->left << 1 | (part->node != NULL));
+    hash = fold_words(hash, &part->cpu_ids);
+    for (size_t i = 0; i < part->gres_count; i++) {
+        hash = fold(hash, words_hash(part->gres[i].name));
+        hash = fold(hash, words_hash(part->gres[i].type));
+        hash = fold(hash, part->gres[i].count);
+        hash = fold_words(hash, &part->gres[i].index);
+    }
+    return hash;
+}
+
+void part_changes(struct job_run *run, const struct job_part *part)
+{
+    if (is_wide(run))
+        run->parts_hash -= part_hash(run, part);
+}
+
+void part_changed(struct job_run *run, const struct job_part *part)
+{
+    if (is_wide(run))
+        run->parts_hash += part_hash(run, part);
+}
+
+uint64_t run_hash_parts(const struct job_run *run)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; is_wide(run) && i < run->count; i++)
+        sum += part_hash(run, &run->parts[i]);
+    return sum;
+}
+
+static uint64_t fold_run(uint64_t hash, const struct job_run *run, bool summed)
 {
     hash = fold(hash, (uint64_t)run->start_us);
     hash = fold(hash, (uint64_t)run->suspend_us);
@@ -80,6 +140,8 @@ static uint64_t fold_run(uint64_t hash, const struct job_run *run)
         hash = fold(hash, hash_mix(run->billing));
     if (run->boot)
         hash = fold(hash, 32 + run->boot);
+    if (summed && is_wide(run))
+        return fold(hash, run->parts_hash);
     for (unsigned i = 0; i < run->count; i++)
         hash = fold_part(hash, &run->parts[i]);
     return hash;
@@ -113,7 +175,7 @@ static uint64_t fold_more(uint64_t hash, const struct job_more *more)
     return fold(hash, more->het_count);
 }
 
-uint64_t job_hash(const struct job *job)
+static uint64_t hash_job(const struct job *job, bool summed)
 {
     static const struct job_more nothing;
     uint64_t hash = fold(SEED_JOB, (uint64_t)job->id << 32 | job->flags);
@@ -139,7 +201,7 @@ uint64_t job_hash(const struct job *job)
     if (job->payload)
         hash = hash_bytes(job->payload->digest, PAYLOAD_DIGEST_BYTES, hash);
     if (job->run)
-        hash = fold_run(hash, job->run);
+        hash = fold_run(hash, job->run, summed);
     if (job->deps)
         hash = fold(hash, deps_hash(job->deps));
     if (job->array && job->array->id == job->id) {
@@ -148,6 +210,11 @@ uint64_t job_hash(const struct job *job)
         hash = fold(hash, (uint64_t)job->array->last_start_us);
     }
     return fold_more(hash, job->more ? job->more : &nothing);
+}
+
+uint64_t job_hash(const struct job *job)
+{
+    return hash_job(job, true);
 }
 
 static uint64_t fold_message(uint64_t hash, const ProtobufCMessage *message)
@@ -230,4 +297,16 @@ uint64_t core_digest(const struct state *state)
     if (state->controllers)
         hash = fold(hash, message_hash(&state->controllers->base, 0));
     return state->digest + hash;
+}
+
+uint64_t core_digest_level(const struct state *state, uint32_t level)
+{
+    uint64_t digest = core_digest(state);
+
+    for (const struct job *job = level < DIGEST_LEVEL ? state_job_from(state, 0) : NULL; job;
+         job = state_job_from(state, (uint64_t)job->id + 1)) {
+        if (job->run && is_wide(job->run))
+            digest += hash_job(job, false) - job->hash;
+    }
+    return digest;
 }

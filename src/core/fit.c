@@ -35,20 +35,11 @@ static uint64_t gres_room(const struct shape_gres *want, const struct node *node
     return sum;
 }
 
-uint32_t node_socket_count(const struct node *node)
-{
-    uint32_t sockets = node->spec->sockets                   ? node->spec->sockets
-                       : node->found && node->found->sockets ? node->found->sockets
-                                                             : 1;
-
-    return node->cpu_span % sockets ? 1 : sockets;
-}
-
 uint32_t need_unit(const struct need *need, const struct node *node)
 {
     /* A socket of which the system keeps a part cannot be given whole. */
     if (need->by_socket && !need->whole_nodes && !node->kept.words)
-        return node->cpus / node_socket_count(node);
+        return node->cpus / node->sockets;
     return need->by_core || need->by_socket ? node->threads : 1;
 }
 
@@ -59,7 +50,7 @@ uint32_t need_cpus(const struct need *need, const struct node *node)
     if (need->max_cpus_per_node)
         most = MIN(most, need->max_cpus_per_node);
     if (need->max_cpus_per_socket)
-        most = MIN(most, (uint64_t)need->max_cpus_per_socket * node_socket_count(node));
+        most = MIN(most, (uint64_t)need->max_cpus_per_socket * node->sockets);
     return (uint32_t)most;
 }
 
@@ -230,7 +221,7 @@ static uint64_t most_tasks(const struct shape *shape, const struct need *need,
     if (need->max_tasks)
         most = MIN(most, need->max_tasks);
     if (shape->tasks_per_socket)
-        most = MIN(most, (uint64_t)shape->tasks_per_socket * node_socket_count(node));
+        most = MIN(most, (uint64_t)shape->tasks_per_socket * node->sockets);
     if (need->tasks_per_core && !shape->overcommit)
         most = MIN(most, (uint64_t)need->tasks_per_core * (cpus / node->threads));
     return most;
@@ -415,7 +406,7 @@ bool fit_structure(const struct shape *shape, const struct node *node)
 {
     const NodeSpec *spec = node->spec;
 
-    return shape->sockets <= node_socket_count(node) &&
+    return shape->sockets <= node->sockets &&
            (!shape->cores || shape->cores <= MAX(spec->cores_per_socket, 1)) &&
            (!shape->threads || shape->threads <= node->threads) && shape->tmp_mb <= node->tmp_mb;
 }

@@ -181,11 +181,28 @@ const char *words_take(struct intern *words, const char *text)
     return word->text;
 }
 
+static struct word *word_of(const char *text)
+{
+    return CONTAINER_OF((uintptr_t)text, struct word, text);
+}
+
+const char *words_again(const char *text)
+{
+    if (text)
+        word_of(text)->head.refs++;
+    return text;
+}
+
+uint32_t words_hash(const char *text)
+{
+    return text ? word_of(text)->head.hash : 0;
+}
+
 void words_drop(struct intern *words, const char *text)
 {
     if (!text)
         return;
-    struct word *word = CONTAINER_OF(text, struct word, text);
+    struct word *word = word_of(text);
     if (intern_drop(words, &word->head))
         free(word);
 }

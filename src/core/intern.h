@@ -38,6 +38,8 @@ bool intern_drop(struct intern *table, struct interned *value);
 /* Text, kept once. */
 void words_init(struct intern *words);
 const char *words_take(struct intern *words, const char *text); /* NULL gives NULL */
-void words_drop(struct intern *words, const char *word);        /* NULL is nothing */
+uint32_t words_hash(const char *word);     /* of one that was taken: of its text; 0 for NULL */
+const char *words_again(const char *word); /* one that was taken, once more; NULL gives NULL */
+void words_drop(struct intern *words, const char *word); /* NULL is nothing */
 
 #endif

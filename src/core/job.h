@@ -90,6 +90,7 @@ struct job_run {
     enum run_site boot;           /* its nodes are started anew; reboot.c */
     uint32_t licence;             /* where one of several was asked for: which it has */
     unsigned count, held;         /* parts; parts with a node */
+    uint64_t parts_hash;          /* of a wide one: the sum over its parts; digest.c (1) */
     struct job_part parts[];
 };
 

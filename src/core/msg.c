@@ -36,7 +36,7 @@ static char *set_text(const struct bitset *set, struct arena *arena)
     return copy;
 }
 
-/* `like`, of the part before, has the same CPUs when they are the same set: sets are interned. */
+/* `like`, of the part before, mostly has the same CPUs: they are written once. */
 static void fill_node(const struct job *job, size_t index, const NodeAlloc *like,
                       struct arena *arena, NodeAlloc *out)
 {
@@ -51,8 +51,8 @@ static void fill_node(const struct job *job, size_t index, const NodeAlloc *like
         SET(left, true);
     if (part->spare)
         SET(spare, true);
-    bool same = like && part[-1].cpu_ids.words == part->cpu_ids.words &&
-                part[-1].cpu_ids.bits == part->cpu_ids.bits;
+    bool same = like && part[-1].cpu_ids.bits == part->cpu_ids.bits &&
+                bitset_eq(&part[-1].cpu_ids, &part->cpu_ids);
     out->cpu_ids = same ? like->cpu_ids : set_text(&part->cpu_ids, arena);
     out->n_gres = part->gres_count;
     out->gres = ARENA_ARRAY(arena, GresAlloc *, part->gres_count);

@@ -35,7 +35,7 @@ const GresInventory *gres_inventory(const struct node *node, const struct node_g
 /* The one socket that all these CPUs are of. */
 static uint8_t socket_of(const struct node *node, const struct bitset *cpus)
 {
-    size_t sockets = node_socket_count(node), each = node->cpu_span / sockets;
+    size_t sockets = node->sockets, each = node->cpu_span / sockets;
     size_t first = bitset_next(cpus, 0) / each;
 
     if (sockets > SOCKETS_MOST)

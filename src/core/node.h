@@ -54,6 +54,7 @@ struct node {
     bool touched;
     bool named, configured; /* of config_nodes.c */
     uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
+    uint32_t sockets;       /* that they divide among, 1 at least */
     uint32_t cpu_span;      /* their ids are below this: with those that are left to the system */
     struct bitset kept;     /* these; no words where there are none. (4) */
     uint32_t cpus_used;     /* CPUs in use, each counted once */
@@ -67,6 +68,7 @@ struct node {
     struct node_gres *gres;
     size_t gres_count;
     VEC(struct job *) jobs; /* that hold something here, by job id */
+    const char *word;       /* its name as parts of jobs have it, or NULL; node_word() */
     NodeSpec *spec;         /* configuration with scontrol's changes */
     NodeInventory *found;   /* NULL before the first registration */
     char *reason, *reason_user;

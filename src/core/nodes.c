@@ -39,10 +39,18 @@ static void free_amounts(struct node *node)
     node->gres_count = 0;
 }
 
-void node_free(struct node *node)
+const char *node_word(struct state *state, struct node *node)
+{
+    if (!node->word)
+        node->word = words_take(&state->words, node->spec->name);
+    return words_again(node->word);
+}
+
+void node_free(struct state *state, struct node *node)
 {
     if (!node)
         return;
+    words_drop(&state->words, node->word);
     free_amounts(node);
     vec_done(&node->jobs);
     pb_free(node->spec);
@@ -188,14 +196,9 @@ static uint64_t amounts_hash(const struct node *node)
 /* Of what fit.c, sockets.c and near.c read of an empty node. */
 static uint64_t fit_hash(const struct node *node)
 {
-    uint64_t parts[] = { node->built_hash,
-                         node->cpus,
-                         node->cpu_span,
-                         node->threads,
-                         node_socket_count(node),
-                         node->spec->cores_per_socket,
-                         node->mem_mb,
-                         node->tmp_mb };
+    uint64_t parts[] = { node->built_hash, node->cpus,    node->cpu_span,
+                         node->threads,    node->sockets, node->spec->cores_per_socket,
+                         node->mem_mb,     node->tmp_mb };
     uint64_t hash = hash_bytes(parts, sizeof(parts), node->gres_count);
 
     for (size_t i = 0; i < node->gres_count; i++) {
@@ -215,7 +218,7 @@ static void keep_cpus(struct node *node)
     node->cpus = node->cpu_span;
     if (!spec->core_spec && str_is_empty(spec->cpu_spec_list))
         return;
-    if (node_kept_cpus(spec, node->cpu_span, node_socket_count(node), node->threads, &node->kept)) {
+    if (node_kept_cpus(spec, node->cpu_span, node->sockets, node->threads, &node->kept)) {
         node->cpus -= (uint32_t)bitset_count(&node->kept);
     } else {
         bitset_done(&node->kept);
@@ -236,6 +239,8 @@ bool node_amounts(struct node *node)
     uint64_t cpus = first_known(spec->cpus ? spec->cpus : built, found->cpus, 1);
     node->cpu_span = (uint32_t)MIN(cpus, LIMIT_CPUS_PER_NODE);
     node->threads = MIN(node->threads, node->cpu_span);
+    node->sockets = (uint32_t)first_known(spec->sockets, found->sockets, 1);
+    node->sockets = node->cpu_span % node->sockets ? 1 : node->sockets;
     keep_cpus(node);
     node->mem_mb = first_known(spec->memory_mb, found->memory_mb, 1);
     node->mem_mb -= MIN(spec->mem_spec_mb, node->mem_mb);

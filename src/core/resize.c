@@ -16,7 +16,9 @@
 void job_leave(struct state *state, struct job *job, struct job_part *part)
 {
     job_count(state, job, -1); /* (2) */
+    part_changes(job->run, part);
     part->left = true;
+    part_changed(job->run, part);
     charge_bill(state, job);
     job_count(state, job, 1);
     job_touch(state, job);

@@ -15,6 +15,7 @@ struct restore {
     struct state *state;
     struct str pending; /* bytes of an incomplete record */
     uint64_t records, digest, seen;
+    uint32_t level; /* of the digest */
     bool has_head, has_partitions;
     int code;
     struct err err;
@@ -42,6 +43,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     restore->has_head = true;
     restore->records = head->records;
     restore->digest = head->digest;
+    restore->level = head->feature_level;
     state->index = state->changes.since = head->index;
     state->epoch = head->epoch;
     state->time_us = head->time_us;
@@ -319,7 +321,7 @@ static int verdict(struct restore *restore, struct err *err)
     restore->state->generation++;
     restore->state->restoring = false;
     settle(restore->state);
-    if (core_digest(restore->state) != restore->digest)
+    if (core_digest_level(restore->state, restore->level) != restore->digest)
         return damaged(err, "its digest differs");
     return 0;
 }

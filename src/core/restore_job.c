@@ -30,22 +30,22 @@ static void take_set(struct bitset *set, const char *text, size_t at_least)
         bitset_parse(set, text);
 }
 
-static bool is_releasing(const SnapshotJob *msg, const char *node)
+/* They are in the order of the nodes: *next is the one behind the last that was found. */
+static bool is_releasing(const SnapshotJob *msg, const char *node, size_t *next)
 {
-    for (size_t i = 0; i < msg->n_releasing; i++) {
-        if (str_eq(msg->releasing[i], node))
-            return true;
-    }
-    return false;
+    bool is = *next < msg->n_releasing && str_eq(msg->releasing[*next], node);
+
+    *next += is;
+    return is;
 }
 
 static void take_part(struct state *state, const SnapshotJob *msg, const NodeAlloc *alloc,
-                      struct job_part *part)
+                      size_t *next, struct job_part *part)
 {
     struct node *node = node_at(state, alloc->node);
 
     part->name = words_take(&state->words, alloc->node ? alloc->node : "");
-    part->node = node && is_releasing(msg, alloc->node) ? node : NULL;
+    part->node = node && is_releasing(msg, alloc->node, next) ? node : NULL;
     part->spare = alloc->spare;
     part->left = alloc->left && !alloc->spare;
     part->cpus = alloc->cpus;
@@ -93,11 +93,13 @@ static void take_run(struct state *state, struct job *job, const SnapshotJob *ms
             run->licence = (uint32_t)i;
     }
     job->run = run;
+    size_t next = 0;
     for (unsigned i = 0; i < run->count; i++) {
-        take_part(state, msg, allocation->nodes[i], &run->parts[i]);
+        take_part(state, msg, allocation->nodes[i], &next, &run->parts[i]);
         if (run->parts[i].node)
             alloc_hold(state, job, &run->parts[i]);
     }
+    run->parts_hash = run_hash_parts(run);
 }
 
 static void take_more(struct job *job, const SnapshotJob *msg)

@@ -83,8 +83,9 @@ bool resv_next_time(unsigned flags, int64_t *start_us, int64_t *end_us);
 /* MaxStartDelay: may the job use its nodes until its own jobs want them? (--signal=R:) */
 bool resv_lends(const struct reservation *resv, const struct shape *shape);
 /* Does the allocation keep to the reservations that hold now, its own and those of others? */
+struct alloc_parts;
 int resv_check_start(const struct state *state, const struct job *job, const Allocation *allocation,
-                     struct err *err);
+                     const struct alloc_parts *parts, struct err *err);
 /* NODE_FLAG_MAINT or NODE_FLAG_RESERVED of a node that belongs to one now. */
 uint32_t resv_node_flags(const struct state *state, const struct node *node);
 /* The name of the first that has it now; NULL: none. */

@@ -294,15 +294,14 @@ static int own_of(const struct state *state, const struct job *job, const Alloca
 }
 
 int resv_check_start(const struct state *state, const struct job *job, const Allocation *allocation,
-                     struct err *err)
+                     const struct alloc_parts *parts, struct err *err)
 {
     const struct reservation *own;
     int code = own_of(state, job, allocation, &own, err);
 
-    for (size_t i = 0; code == 0 && i < allocation->n_nodes && state->reservations.len; i++) {
-        const struct node *node = node_at(state, allocation->nodes[i]->node);
-        if (node) /* said elsewhere */
-            code = check_node(state, job, own, node, allocation->nodes[i], err);
+    for (size_t i = 0; code == 0 && i < parts->count && state->reservations.len; i++) {
+        if (parts->of[i].node) /* said elsewhere */
+            code = check_node(state, job, own, parts->of[i].node, parts->of[i].alloc, err);
     }
     return code;
 }

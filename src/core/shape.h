@@ -148,7 +148,6 @@ unsigned core_partition_reason(const struct job *job, const struct need *need);
 
 /* CPUs are given in units of so many: threads of a core, a socket, or single ones. */
 uint32_t need_unit(const struct need *need, const struct node *node);
-uint32_t node_socket_count(const struct node *node); /* that its CPUs divide among; 1 at least */
 
 /* CPUs of the node that the partition's jobs may have together. */
 uint32_t need_cpus(const struct need *need, const struct node *node);

@@ -48,6 +48,8 @@ static void put_head(struct writer *writer, const struct state *state)
     head.time_us = state->time_us;
     head.next_job_id = state->next_job_id;
     head.digest = core_digest(state);
+    head.has_feature_level = true;
+    head.feature_level = DIGEST_LEVEL;
     head.journal_acked = state->journal_acked;
     head.leader = state->leader;
     head.leader_address = state->leader_address;

@@ -107,7 +107,7 @@ static void rank(const struct shape *shape, const struct node *node,
 bool fit_sockets(const struct shape *shape, const struct node *node, const struct bitset *unused,
                  struct socket_quota *out)
 {
-    unsigned sockets = MIN(node_socket_count(node), SOCKETS_MOST), want = MAX(shape->sockets, 1);
+    unsigned sockets = MIN(node->sockets, SOCKETS_MOST), want = MAX(shape->sockets, 1);
     struct socket_rank ranks[SOCKETS_MOST];
     struct socket_quota left;
 

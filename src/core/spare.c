@@ -35,10 +35,17 @@ int shape_read_spares(struct shape *shape, const JobSpec *spec, struct err *err)
     return 0;
 }
 
+static void set_spare(struct job *job, struct job_part *part, bool spare)
+{
+    part_changes(job->run, part);
+    part->spare = spare;
+    part_changed(job->run, part);
+}
+
 void spare_mark(struct job *job)
 {
     for (unsigned i = 0; i < job->shape->spare && i + 1 < job->run->count; i++)
-        job->run->parts[job->run->count - 1 - i].spare = true;
+        set_spare(job, &job->run->parts[job->run->count - 1 - i], true);
 }
 
 static struct job_part *spare_of(const struct job *job, const struct job_part *but)
@@ -61,8 +68,8 @@ void spare_take(struct state *state, struct job *job, struct job_part *lost)
 {
     struct job_part *part = lost->spare ? NULL : spare_of(job, lost);
 
-    lost->spare = false;
+    set_spare(job, lost, false);
     if (part)
-        part->spare = false;
+        set_spare(job, part, false);
     job_touch(state, job);
 }

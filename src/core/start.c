@@ -93,13 +93,13 @@ void job_begin(struct state *state, struct job *job, struct events *out)
 }
 
 static void charge_start(const struct state *state, const struct job *job, const JobStart *start,
-                         struct charge *out)
+                         const struct alloc_parts *parts, struct charge *out)
 {
     const Allocation *allocation = start->allocation;
 
     memset(out, 0, sizeof(*out));
-    for (size_t i = 0; i < allocation->n_nodes; i++) {
-        const NodeAlloc *node = allocation->nodes[i];
+    for (size_t i = 0; i < parts->count; i++) {
+        const NodeAlloc *node = parts->of[i].alloc;
         charge_add_node(state, out, node->cpus, node->mem_mb);
         for (size_t g = 0; g < node->n_gres; g++)
             charge_add(state, out, node->gres[g]->name, node->gres[g]->type, node->gres[g]->count);
@@ -115,7 +115,7 @@ static void charge_start(const struct state *state, const struct job *job, const
  * the components before it, or NULL.
  */
 static bool within_limits(struct state *state, const struct job *job, const JobStart *start,
-                          struct tallies *others, struct err *err)
+                          const struct alloc_parts *parts, struct tallies *others, struct err *err)
 {
     const struct holder *holders[HOLDERS_MOST];
     const struct partition *partition = partition_at(state, start->allocation->partition);
@@ -124,7 +124,7 @@ static bool within_limits(struct state *state, const struct job *job, const JobS
 
     if (!state->accounts->enforce)
         return true;
-    charge_start(state, job, start, &charge);
+    charge_start(state, job, start, parts, &charge);
     if (!limits_allow(state, job, partition, &charge, others, &hit)) {
         err_set(err, ERR_ACCOUNTING_POLICY, "%s", reason_word(hit.reason));
         return false;
@@ -174,15 +174,16 @@ enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *
     for (; done < cmd->n_starts; done++) {
         const JobStart *start = cmd->starts[done];
         struct job *job = startable(state, start, err);
+        struct alloc_parts parts;
         uint32_t number;
-        if (!job || alloc_check(state, job, start, err) < 0 ||
-            !within_limits(state, job, start, cmd->n_starts > 1 ? &others : NULL, err))
+        if (!job || alloc_check(state, job, start, &parts, err) < 0 ||
+            !within_limits(state, job, start, &parts, cmd->n_starts > 1 ? &others : NULL, err))
             break;
         if (job_is_meta(job)) {
             array_find(job->array, start->array_task_id, &number);
             job = array_split(state, job, number, out);
         }
-        alloc_take(state, job, start);
+        alloc_take(state, job, start, &parts);
         jobs[done] = job;
     }
     tallies_done(&others);

@@ -92,7 +92,7 @@ void state_free(struct state *state)
         free(state->jobs.pages[i]);
     free(state->jobs.pages);
     vec_each (struct node *, node, &state->nodes)
-        node_free(*node);
+        node_free(state, *node);
     vec_each (struct partition *, partition, &state->partitions)
         partition_free(*partition);
     vec_each (struct reservation *, reservation, &state->reservations)

@@ -391,10 +391,19 @@ int64_t deps_due(const struct state *state, const struct job *job);
 void deps_format(const struct deps *deps, struct str *out);
 uint64_t deps_hash(const struct deps *deps);
 
-/* alloc.c: what jobs hold on nodes */
-int alloc_check(struct state *state, const struct job *job, const JobStart *start, struct err *err);
+/* alloc.c, alloc_check.c: what jobs hold on nodes. */
+struct alloc_parts { /* that a start names; as long as the command */
+    struct alloc_part {
+        const NodeAlloc *alloc;
+        struct node *node; /* NULL: there is none of that name */
+    } * of;
+    size_t count;
+};
+int alloc_check(struct state *state, const struct job *job, const JobStart *start,
+                struct alloc_parts *parts, struct err *err);
 void alloc_undo(struct state *state, struct job *job);
-void alloc_take(struct state *state, struct job *job, const JobStart *start);
+void alloc_take(struct state *state, struct job *job, const JobStart *start,
+                const struct alloc_parts *parts);
 /* start.c: it has what it needs. */
 void job_begin(struct state *state, struct job *job, struct events *out);
 /* beside.c */
@@ -535,6 +544,12 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err);
 
 /* digest.c */
 uint64_t job_hash(const struct job *job);
+enum { WIDE_PARTS = 64, DIGEST_LEVEL = 1 };
+void part_changes(struct job_run *run, const struct job_part *part); /* digest.c (1) */
+void part_changed(struct job_run *run, const struct job_part *part);
+uint64_t run_hash_parts(const struct job_run *run); /* 0 when it is not wide */
+/* As builds wrote it that knew this level; 0: each node of a wide job after the other. */
+uint64_t core_digest_level(const struct state *state, uint32_t level);
 uint64_t node_hash(const struct node *node);
 uint64_t partition_hash(const struct partition *partition);
 uint64_t reservation_hash(const struct reservation *reservation);
@@ -552,7 +567,8 @@ uint64_t gres_hash(const struct node_gres *gres, uint64_t seed);
 
 /* nodes.c */
 struct node *node_new(const NodeSpec *spec);
-void node_free(struct node *node);
+void node_free(struct state *state, struct node *node);
+const char *node_word(struct state *state, struct node *node); /* a reference more; words_drop() */
 void node_set_spec(struct node *node, const NodeSpec *spec);
 void node_set_found(struct node *node, const NodeInventory *found);
 /* Totals from spec and inventory; use is counted again. True when something changed. */
