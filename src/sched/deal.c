@@ -26,7 +26,12 @@ static void sort_by_number(struct sched *sched)
         qsort(list, count, sizeof(*list), by_number);
         return;
     }
-    struct chosen *was = NEW_ARRAY(struct chosen, count);
+    size_t sorted = 1;
+    while (sorted < count && list[sorted - 1].host < list[sorted].host)
+        sorted++;
+    if (sorted == count)
+        return;
+    struct chosen *was = mem_resize(NULL, count * sizeof(*was));
     uint32_t *by_host = NEW_ARRAY(uint32_t, sched->hosts.len); /* which it is, + 1 */
     memcpy(was, list, count * sizeof(*was));
     for (uint32_t i = 0; i < count; i++)

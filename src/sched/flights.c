@@ -122,6 +122,8 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
     flight->held = limits_plan(sched, job, parts);
     flight->array_id = job->array ? job->array->id : 0;
     flight->count = count;
+    uint64_t resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
+    uint64_t mcs = mcs_hash(family->shape->mcs_label);
     for (size_t i = 0; i < count; i++) {
         const struct chosen *part = &parts->list.items[i];
         struct claim *claim = &flight->claims[i];
@@ -131,8 +133,8 @@ struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t
         claim->uid = job->owner->uid;
         claim->minds = family->minds | (family->shape->exclusive_topo ? MINDS_TOPO : 0);
         claim->partition = parts->need->partition->number;
-        claim->resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
-        claim->mcs = mcs_hash(family->shape->mcs_label);
+        claim->resv = resv;
+        claim->mcs = mcs;
         claim->amount = amount_take(sched, &part->take, parts->need->whole_nodes);
         pick(&sched->hosts.items[part->host], family->shape, parts->need, &part->take, claim);
         claim_link(sched, claim);

@@ -80,12 +80,43 @@ static bool take_all(struct bitset *from, uint32_t unit, size_t first, size_t la
     return true;
 }
 
+/* So many of the lowest bits. */
+static uint64_t lowest_bits(uint64_t bits, size_t count)
+{
+    uint64_t rest = bits;
+
+    while (rest && count--)
+        rest &= rest - 1;
+    return bits & ~rest;
+}
+
+/* Cores of one CPU or two, a word at a time: no word ends within one. */
+static void take_words(struct bitset *from, uint32_t unit, size_t first, size_t last,
+                       uint32_t *left, struct bitset *out)
+{
+    const uint64_t even = UINT64_C(0x5555555555555555);
+
+    for (size_t word = first / 64; word * 64 < last && *left; word++) {
+        uint64_t bits = from->words[word] & mask_within(word, first, last);
+        uint64_t cores = unit == 1 ? bits : bits & bits >> 1 & even; /* by their first CPU */
+        cores = lowest_bits(cores, (*left + unit - 1) / unit);
+        bits = unit == 1 ? cores : cores | cores << 1;
+        out->words[word] |= bits;
+        from->words[word] &= ~bits;
+        *left -= MIN(*left, (uint32_t)__builtin_popcountll(bits));
+    }
+}
+
 /* Takes whole cores (or CPUs) of `from` within [first, last) until there are enough. */
 static void take_cpus(struct bitset *from, uint32_t unit, size_t first, size_t last, uint32_t *left,
                       struct bitset *out)
 {
     if (take_all(from, unit, first, last, left, out))
         return;
+    if (unit <= 2 && first % unit == 0 && last % unit == 0) {
+        take_words(from, unit, first, last, left, out);
+        return;
+    }
     for (size_t cpu = bitset_next(from, first); cpu < last && *left; cpu = bitset_next(from, cpu)) {
         size_t core = cpu - cpu % unit;
         bool whole = core + unit <= last;
@@ -161,7 +192,7 @@ uint32_t pick_socket_tasks(const struct host *host, const struct shape *shape,
                            const struct need *need, uint32_t tasks)
 {
     const struct node *node = host->node;
-    uint32_t sockets = node_socket_count(node), sum = 0;
+    uint32_t sockets = node->sockets, sum = 0;
     size_t wide = node->cpu_span / sockets;
     uint64_t words[SCRATCH_WORDS];
     struct bitset unused;
@@ -183,7 +214,7 @@ static void fill_sockets(const struct node *node, const struct shape *shape,
                          const struct need *need, const struct take *take, struct bitset *unused,
                          struct bitset *close, uint32_t *left, struct bitset *out)
 {
-    uint32_t unit = need_unit(need, node), sockets = node_socket_count(node), tasks = take->tasks;
+    uint32_t unit = need_unit(need, node), sockets = node->sockets, tasks = take->tasks;
     size_t wide = node->cpu_span / sockets;
 
     for (size_t i = 0; i < (size_t)sockets * 2 && tasks && *left; i++) {
@@ -210,7 +241,7 @@ void pick_cpus(const struct host *host, const struct shape *shape, const struct 
                struct bitset *out)
 {
     const struct node *node = host->node;
-    uint32_t unit = need_unit(need, node), sockets = node_socket_count(node);
+    uint32_t unit = need_unit(need, node), sockets = node->sockets;
     uint32_t left = take->cpus;
     uint64_t words[SCRATCH_WORDS], close_words[SCRATCH_WORDS];
     struct bitset unused;

@@ -2,8 +2,11 @@
 /*
  * starts.c - a start that is planned, as the command says it
  *
- * All of it is of sched->plan_arena, or borrowed from nodes and shapes: valid as long as the plan.
+ * All of it is of sched->plan_arena, or borrowed from nodes and shapes: valid as long as the plan. Nodes
+ * that have just the same are named together: a job of 10,000 is written, logged and read at once.
  */
+#include <string.h>
+
 #include "sched/sched_priv.h"
 
 static char *set_text(struct sched *sched, const struct bitset *set)
@@ -37,6 +40,46 @@ static char *set_text(struct sched *sched, const struct bitset *set)
     }
     *at = '\0';
     return text;
+}
+
+static bool are_same(const struct bitset *a, const struct bitset *b)
+{
+    return a->bits == b->bits && (!a->words == !b->words) && (!a->words || bitset_eq(a, b));
+}
+
+/* Has a part just the same as the one before it? */
+static bool is_like(const struct sched *sched, const struct chosen *part, const struct claim *claim)
+{
+    const struct node *node = sched->hosts.items[part->host].node;
+    const struct node *before = sched->hosts.items[part[-1].host].node;
+
+    if (part->take.cpus != part[-1].take.cpus || part->take.mem_mb != part[-1].take.mem_mb ||
+        part->take.tasks != part[-1].take.tasks || node->gres_count != before->gres_count ||
+        !are_same(&claim->cpus, &claim[-1].cpus))
+        return false;
+    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
+        if (part->take.gres[g] != part[-1].take.gres[g])
+            return false;
+        if (part->take.gres[g] && (!str_eq(node->gres[g].name, before->gres[g].name) ||
+                                   !str_eq(node->gres[g].type, before->gres[g].type) ||
+                                   !are_same(&claim->devices[g], &claim[-1].devices[g])))
+            return false;
+    }
+    return true;
+}
+
+/* Names of nodes that have the same, behind it. */
+static void add_also(struct sched *sched, NodeAlloc *to, const struct chosen *parts, size_t count)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < count; i++)
+        len += strlen(sched->hosts.items[parts[i].host].node->spec->name) + 1;
+    char *at = to->also = len ? arena_alloc(&sched->plan_arena, len) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        at = stpcpy(at, sched->hosts.items[parts[i].host].node->spec->name);
+        *at++ = i + 1 < count ? ',' : '\0';
+    }
 }
 
 static NodeAlloc *node_alloc(struct sched *sched, const struct chosen *part,
@@ -91,8 +134,15 @@ JobStart *start_message(struct sched *sched, const struct job *job, uint32_t tas
     if (job->shape->licence_any)
         allocation->licenses = (char *)(uintptr_t)job->shape->licences[parts->licence].name;
     allocation->nodes = ARENA_ARRAY(arena, NodeAlloc *, parts->list.len);
-    for (size_t i = 0; i < parts->list.len; i++)
-        allocation->nodes[allocation->n_nodes++] =
-            node_alloc(sched, &parts->list.items[i], &flight->claims[i]);
+    for (size_t i = 0, like; i < parts->list.len; i += 1 + like) {
+        const struct chosen *part = &parts->list.items[i];
+        const struct claim *claim = &flight->claims[i];
+        for (like = 0; i + like + 1 < parts->list.len; like++) {
+            if (!is_like(sched, part + like + 1, claim + like + 1))
+                break;
+        }
+        NodeAlloc *node = allocation->nodes[allocation->n_nodes++] = node_alloc(sched, part, claim);
+        add_also(sched, node, part + 1, like);
+    }
     return start;
 }

@@ -130,16 +130,13 @@ struct rig *rig_new(const char *toml)
 }
 
 /* What comes from the log is unpacked in the same turn. */
-static enum err_code apply_packed(struct rig *rig, CmdConfigChange *change)
+static enum err_code apply_packed(struct rig *rig, const Command *cmd)
 {
-    Command cmd = COMMAND__INIT;
     double longest = rig->applied_ms;
     struct arena arena;
 
-    cmd.what_case = COMMAND__WHAT_CONFIG_CHANGE;
-    cmd.config_change = change;
     arena_init(&arena);
-    struct span bytes = pb_pack(&cmd, &arena);
+    struct span bytes = pb_pack(cmd, &arena);
     ProtobufCAllocator allocator = pb_arena(&arena);
     double begin = now_ms(CLOCK_THREAD_CPUTIME_ID);
     Command *copy = command__unpack(&allocator, bytes.len, (const uint8_t *)bytes.ptr);
@@ -159,8 +156,12 @@ enum err_code rig_configure(struct rig *rig, const Config *config, bool reconfig
 
     config_base_take(rig->state, &base);
     config_changes_make(&changes, &base, config, reconfigure, most);
-    for (size_t i = 0; code == ERR_OK && i < changes.list.len; i++)
-        code = apply_packed(rig, changes.list.items[i]);
+    for (size_t i = 0; code == ERR_OK && i < changes.list.len; i++) {
+        Command cmd = COMMAND__INIT;
+        cmd.what_case = COMMAND__WHAT_CONFIG_CHANGE;
+        cmd.config_change = changes.list.items[i];
+        code = apply_packed(rig, &cmd);
+    }
     config_changes_done(&changes);
     config_base_done(&base);
     return code;
@@ -486,7 +487,7 @@ size_t rig_slice(struct rig *rig, bool *more)
         Command cmd = COMMAND__INIT;
         cmd.what_case = COMMAND__WHAT_START;
         cmd.start = starts.items[i];
-        if (rig_apply(rig, &cmd) == ERR_OK)
+        if ((rig->watch ? apply_packed(rig, &cmd) : rig_apply(rig, &cmd)) == ERR_OK)
             rig->started += starts.items[i]->n_starts;
         else
             rig->refused++;
