@@ -8,6 +8,7 @@
  *     what the leader itself must still say is found again from the state.
  * (4) A batch whose commands take long, or that comes late in a turn of the loop, is applied in several
  *     turns, at least one command in each.
+ * (5) One that is large (a job of thousands of nodes starts) is read in a turn and applied in the next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,12 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-enum { SLICE_US = 1000, UNTIL_US = 2800 };
+enum {
+    SLICE_US = 1000,
+    UNTIL_US = 2800,
+    LARGE_BYTES = 64 * 1024, /* (5) */
+    LARGE_BYTES_TRIED = 256, /* where every job of two nodes is wide: in the simulator */
+};
 
 static void *arena_take(void *data, size_t size)
 {
@@ -146,27 +152,49 @@ static void handle_events(struct ctl *ctl)
     notify_watchers(ctl);
 }
 
-static int apply_one(struct ctl *ctl, const struct log_entry *entry,
-                     const struct proposal *proposal, struct err *err)
+/* Reads what comes next, if it is not read yet. 0: nothing does; LOG_APPLY_MORE: something. */
+static int open_next(struct ctl *ctl, struct log_walk *walk, struct err *err)
 {
     ProtobufCAllocator allocator = ctl_allocator(&ctl->apply_arena);
-    Command *command =
-        command__unpack(&allocator, entry->command.len, (const uint8_t *)entry->command.ptr);
+    struct opened *opened = &ctl->opened;
+    struct log_entry entry;
 
-    if (!command)
-        return err_set(err, ERR_CORRUPT, "entry %llu of the log is no command",
-                       (unsigned long long)entry->index);
+    opened->fresh = !opened->command;
+    if (opened->command)
+        return LOG_APPLY_MORE;
+    if (!log_walk_next(walk, &entry))
+        return 0;
+    opened->index = entry.index;
+    opened->len = entry.command.len;
+    opened->command =
+        command__unpack(&allocator, entry.command.len, (const uint8_t *)entry.command.ptr);
+    return opened->command ? LOG_APPLY_MORE
+                           : err_set(err, ERR_CORRUPT, "entry %llu of the log is no command",
+                                     (unsigned long long)entry.index);
+}
+
+/* (5) */
+static bool is_large(const struct ctl *ctl)
+{
+    return ctl->opened.fresh &&
+           ctl->opened.len > (ctl->wide_from ? LARGE_BYTES_TRIED : LARGE_BYTES);
+}
+
+static void apply_one(struct ctl *ctl, const struct proposal *proposal)
+{
+    struct opened *opened = &ctl->opened;
+
     events_clear(&ctl->events);
-    core_apply(ctl->state, entry->index, command, &ctl->events); /* (1) */
-    ctl_journal(ctl, entry->index, command->time_us);
-    ctl->skipped_us -= MIN(ctl->skipped_us, command->skipped_us);
+    core_apply(ctl->state, opened->index, opened->command, &ctl->events); /* (1) */
+    ctl_journal(ctl, opened->index, opened->command->time_us);
+    ctl->skipped_us -= MIN(ctl->skipped_us, opened->command->skipped_us);
+    opened->command = NULL;
     if (ctl->sched)
         handle_events(ctl);
     if (proposal && proposal->done)
         proposal->done(ctl, proposal->arg, &ctl->events, NULL); /* (2) */
     arena_reset(&ctl->apply_arena);
     ctl->counts.commands++;
-    return 0;
 }
 
 /* (4) */
@@ -185,20 +213,21 @@ static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
 {
     struct ctl *ctl = ctx;
     struct log_walk *walk = &ctl->applying;
-    struct log_entry entry;
     int64_t begin = ctl_mono(ctl);
-    int code = 0;
+    int code;
 
     if (!walk->batch)
         log_walk_init(walk, batch);
     walk->batch = batch;
-    while (code == 0 && log_walk_next(walk, &entry)) {
+    while ((code = open_next(ctl, walk, err)) == LOG_APPLY_MORE && !is_large(ctl)) {
         struct proposal proposal = { 0 };
         if (batch->own)
             proposal = queue_take(ctl);
-        code = apply_one(ctl, &entry, &proposal, err);
-        if (code == 0 && walk->done < batch->count && is_enough(ctl, begin))
+        apply_one(ctl, &proposal);
+        if (walk->done < batch->count && is_enough(ctl, begin)) {
             code = LOG_APPLY_MORE;
+            break;
+        }
     }
     if (code != LOG_APPLY_MORE) {
         *walk = (struct log_walk){ 0 };

@@ -147,6 +147,12 @@ struct ctl {
     int64_t clock_wall_us, clock_mono_us; /* when the clock was last looked at */
     int64_t skipped_us; /* by which it was set forward, until a command that says so is applied */
     struct log_walk applying; /* how far the present batch is applied */
+    struct opened {
+        uint64_t index;
+        size_t len;
+        Command *command; /* of apply_arena; NULL: there is none */
+        bool fresh;       /* it was read in this turn; ctl_apply.c (5) */
+    } opened;             /* the next one */
     struct events events;
     struct arena apply_arena;
     struct str packed;
