@@ -97,6 +97,7 @@ static const struct {
     { "slices.wide_start", wide_start, WIDE },
     { "slices.wide_test", wide_test, WIDE },
     { "slices.wide_begins", wide_begins, WIDE },
+    { "slices.wide_widest", wide_widest, WIDE },
     { "slices.tree_before", wide_before, TREE },
     { "slices.tree_switch", wide_switch, TREE },
     { "slices.tree_leaves", wide_leaves, TREE },

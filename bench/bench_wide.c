@@ -138,15 +138,66 @@ void wide_start(struct load *load)
     as_slice(load, from_ms);
 }
 
-/* All nodes are free: those that waited for thousands of them start. */
-void wide_begins(struct load *load)
+static void end_all(struct rig *rig)
 {
-    struct rig *rig = load->rig;
-
     for (const struct job *job = state_job_from(rig->state, 1); job;
          job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
         if (rig_runs(rig, job->id))
             rig_end(rig, job->id);
+    }
+    rig_release_all(rig); /* components that ended with the first */
+}
+
+/* All nodes are free: those that waited for thousands of them start. */
+void wide_begins(struct load *load)
+{
+    end_all(load->rig);
+}
+
+static void set_partition(struct rig *rig, PartitionState state)
+{
+    Command cmd = COMMAND__INIT;
+    CmdPartition msg = CMD_PARTITION__INIT;
+    PartitionSpec spec = PARTITION_SPEC__INIT;
+
+    spec.name = (char *)(uintptr_t)state_default_partition(rig->state)->spec->name;
+    spec.has_state = true;
+    spec.state = state;
+    msg.change = &spec;
+    cmd.what_case = COMMAND__WHAT_PARTITION;
+    cmd.partition = &msg;
+    rig_apply(rig, &cmd);
+}
+
+static void cancel_waiting(struct rig *rig)
+{
+    enum { NARROW = 8 }; /* as those of the load */
+
+    for (const struct job *job = state_job_from(rig->state, 1); job;
+         job = state_job_from(rig->state, (uint64_t)job->id + 1)) {
+        if (job->state == JOB_PENDING && job->shape->min_nodes > NARROW)
+            rig_cancel(rig, job->id);
+    }
+}
+
+/* All nodes are free, and one job wants them all. */
+void wide_widest(struct load *load)
+{
+    struct rig *rig = load->rig;
+    bool more = true;
+
+    set_partition(rig, PARTITION_DOWN);
+    end_all(rig);
+    cancel_waiting(rig);
+    uint32_t id = rig_submit(rig, "prio=4294967200 N=10000 ex t=600 uid=1");
+    while (more)
+        rig_slice(rig, &more);
+    set_partition(rig, PARTITION_UP);
+    for (more = true; more && !rig_runs(rig, id);)
+        rig_slice(rig, &more);
+    if (!rig_runs(rig, id)) {
+        fprintf(stderr, "bench-sched: the job of all nodes does not start\n");
+        exit(1);
     }
 }
 

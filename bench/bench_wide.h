@@ -21,6 +21,7 @@ void wide_leaves(struct load *load);   /* as few leaves as there can be */
 void wide_explain(struct load *load);  /* why the first of these wait */
 void wide_start(struct load *load);    /* when each job starts */
 void wide_begins(struct load *load);
+void wide_widest(struct load *load);
 void wide_test(struct load *load); /* when a heterogeneous one would, were it submitted */
 
 #endif
