@@ -34,7 +34,8 @@ static void remove_job(struct node *node, const struct job *job)
 static void hold_cpus(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     if (!run->shared && part->cpu_ids.bits == node->cpu_ids.bits) {
-        size_t both = bitset_count_both(&part->cpu_ids, &node->cpu_ids);
+        size_t both =
+            node_has_cpu_ids(node) ? bitset_count_both(&part->cpu_ids, &node->cpu_ids) : 0;
         node->cpus_used += (uint32_t)(bitset_count(&part->cpu_ids) - both);
         bitset_or(&node->cpu_ids, &part->cpu_ids);
         return;
@@ -117,7 +118,7 @@ static void hold_amounts(struct node *node, const struct job_run *run, const str
         hold_cores(node, run, part);
     node->mem_used_mb += part->mem_mb;
     for (size_t i = 0; i < part->gres_count; i++) {
-        struct node_gres *gres = alloc_gres_at(node, part->gres[i].name, part->gres[i].type);
+        struct node_gres *gres = node_gres_at(node, part->gres[i].name, part->gres[i].type);
         if (!gres)
             continue;
         gres->used += part->gres[i].count;
@@ -159,7 +160,7 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
         free_cores(node, job->run, part);
     node->mem_used_mb -= MIN(part->mem_mb, node->mem_used_mb);
     for (size_t i = 0; i < part->gres_count; i++) {
-        struct node_gres *gres = alloc_gres_at(node, part->gres[i].name, part->gres[i].type);
+        struct node_gres *gres = node_gres_at(node, part->gres[i].name, part->gres[i].type);
         if (!gres)
             continue;
         gres->used -= MIN(part->gres[i].count, gres->used);
@@ -174,6 +175,7 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
     if (node->jobs.len == 0)
         node->last_busy_us = state->time_us;
     part_changes(job->run, part);
+    part->name = words_again(part->name);
     part->node = NULL; /* (2) */
     part_changed(job->run, part);
     if (--job->run->held == 0) {
@@ -185,11 +187,20 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
     job_touch(state, job);
 }
 
-/* As another part has it, mostly. */
+/* As the part before has it, when it is of the same. */
 static const char *word_like(struct state *state, const char *like, const char *text)
 {
-    return like && text && strcmp(like, text) == 0 ? words_again(like)
-                                                   : words_take(&state->words, text);
+    return like ? words_again(like) : words_take(&state->words, text);
+}
+
+static void keep_set(struct job_run *run, struct bitset *out, const struct bitset *from)
+{
+    if (!run->pool) {
+        bitset_init_copy(out, from);
+        return;
+    }
+    out->bits = from->bits;
+    out->words = arena_copy(run->pool, from->words, (from->bits + 63) / 64 * sizeof(uint64_t));
 }
 
 static void fill_part(struct state *state, struct job_run *run, struct job_part *part,
@@ -197,8 +208,7 @@ static void fill_part(struct state *state, struct job_run *run, struct job_part 
 {
     const NodeAlloc *alloc = of->alloc;
     struct node *node = of->node;
-    static const struct part_gres nothing;
-    const struct job_part *before = part - (part != run->parts);
+    bool same = part != run->parts && of[-1].alloc == alloc;
 
     part->name = node_word(state, node);
     part->node = node;
@@ -206,20 +216,24 @@ static void fill_part(struct state *state, struct job_run *run, struct job_part 
     part->tasks = alloc->tasks;
     part->mem_mb = alloc->mem_mb;
     alloc_choose_cpus(node, alloc, share, choice);
-    bitset_init_copy(&part->cpu_ids, &choice->cpus.set);
-    part->gres = alloc->n_gres ? NEW_ARRAY(struct part_gres, alloc->n_gres) : NULL;
+    keep_set(run, &part->cpu_ids, &choice->cpus.set);
     part->gres_count = alloc->n_gres;
+    if (alloc->n_gres)
+        part->gres = run->pool ? ARENA_ARRAY(run->pool, struct part_gres, alloc->n_gres)
+                               : NEW_ARRAY(struct part_gres, alloc->n_gres);
     for (size_t i = 0; i < alloc->n_gres; i++) {
         const GresAlloc *from = alloc->gres[i];
-        struct node_gres *gres = alloc_gres_at(node, from->name, from->type);
-        const struct part_gres *like = i < before->gres_count ? &before->gres[i] : &nothing;
-        part->gres[i].name = word_like(state, like->name, gres->name);
-        part->gres[i].type = word_like(state, like->type, gres->type);
-        part->gres[i].count = from->count;
         const struct bitset *devices;
-        alloc_choose_devices(node, gres, from, choice, &devices);
+        part->gres[i].name = word_like(state, same ? part[-1].gres[i].name : NULL, from->name);
+        part->gres[i].type =
+            str_is_empty(from->type)
+                ? NULL
+                : word_like(state, same ? part[-1].gres[i].type : NULL, from->type);
+        part->gres[i].count = from->count;
+        alloc_choose_devices(node, node_gres_at(node, from->name, from->type), from, choice,
+                             &devices);
         if (devices)
-            bitset_init_copy(&part->gres[i].index, devices);
+            keep_set(run, &part->gres[i].index, devices);
     }
 }
 
@@ -238,6 +252,10 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start,
     run->whole_nodes = need->whole_nodes;
     run->shared = need->share > 1;
     run->count = (unsigned)parts->count;
+    if (run->count > WIDE_PARTS) {
+        run->pool = NEW(struct arena);
+        arena_init(run->pool);
+    }
     licences_choose(state, job->shape, allocation, &run->licence);
     job->run = run;
     for (size_t i = 0; i < run->count; i++) {

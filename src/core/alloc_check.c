@@ -76,7 +76,7 @@ bool alloc_choose_cpus(const struct node *node, const NodeAlloc *alloc, unsigned
         if (!cpus->good)
             return false;
         if (share <= 1)
-            return !bitset_meets(&cpus->set, &node->cpu_ids) &&
+            return !(node_has_cpu_ids(node) && bitset_meets(&cpus->set, &node->cpu_ids)) &&
                    bitset_count(&cpus->set) == alloc->cpus;
         bitset_each (cpu, &cpus->set) {
             if (!alloc_cpu_is_free(node, cpu, share))
@@ -92,17 +92,6 @@ bool alloc_choose_cpus(const struct node *node, const NodeAlloc *alloc, unsigned
         }
     }
     return found == alloc->cpus;
-}
-
-struct node_gres *alloc_gres_at(const struct node *node, const char *name, const char *type)
-{
-    for (size_t i = 0; i < node->gres_count; i++) {
-        struct node_gres *gres = &node->gres[i];
-        if (str_eq(gres->name, name) &&
-            (str_is_empty(type) ? str_is_empty(gres->type) : str_eq(gres->type, type)))
-            return gres;
-    }
-    return NULL;
 }
 
 /*
@@ -150,7 +139,7 @@ bool alloc_choose_devices(const struct node *node, const struct node_gres *gres,
     read_named(devices, gres->index.bits, alloc->index);
     if (devices->text) {
         return devices->good && bitset_count(&devices->set) == alloc->count &&
-               !bitset_meets(&devices->set, &gres->index) &&
+               !(gres->used && bitset_meets(&devices->set, &gres->index)) &&
                !(gres->lent.words && bitset_meets(&devices->set, &gres->lent));
     }
     for (size_t i = 0; i < gres->index.bits && found < alloc->count; i++) {
@@ -167,12 +156,12 @@ static int check_gres(const struct node *node, const NodeAlloc *alloc, struct ch
 {
     for (size_t i = 0; i < alloc->n_gres; i++) {
         const GresAlloc *want = alloc->gres[i];
-        const struct node_gres *gres = alloc_gres_at(node, want->name, want->type);
+        const struct node_gres *gres = node_gres_at(node, want->name, want->type);
         const struct bitset *devices;
         if (!gres)
             return no_room(err, node->spec->name, "it has no such generic resource");
         for (size_t k = 0; k < i; k++) {
-            if (alloc_gres_at(node, alloc->gres[k]->name, alloc->gres[k]->type) == gres)
+            if (node_gres_at(node, alloc->gres[k]->name, alloc->gres[k]->type) == gres)
                 return no_room(err, node->spec->name, "a generic resource is named twice");
         }
         if (!alloc_choose_devices(node, gres, want, choice, &devices))

@@ -24,7 +24,6 @@ bool alloc_choose_cpus(const struct node *node, const NodeAlloc *alloc, unsigned
 /* The same of devices; *out is NULL where these are only counted. */
 bool alloc_choose_devices(const struct node *node, const struct node_gres *gres,
                           const GresAlloc *alloc, struct choice *choice, const struct bitset **out);
-struct node_gres *alloc_gres_at(const struct node *node, const char *name, const char *type);
 bool alloc_cpu_is_free(const struct node *node, size_t cpu, unsigned share);
 
 /* What the job needs in that partition, or NULL. */

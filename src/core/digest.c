@@ -81,7 +81,8 @@ static uint64_t fold_words(uint64_t hash, const struct bitset *set)
 
 static uint64_t part_hash(const struct job_run *run, const struct job_part *part)
 {
-    uint64_t hash = fold((uint64_t)(part - run->parts) + 1, words_hash(part->name));
+    uint32_t name = part->node ? part->node->word_hash : words_hash(part->name);
+    uint64_t hash = fold((uint64_t)(part - run->parts) + 1, name);
 
     hash = fold(hash, (uint64_t)part->cpus << 32 | part->tasks);
     hash =

@@ -14,6 +14,7 @@
  *     its resources; it is NULL once that node has said released.
  * (3) A part that has left was given up or lost while the job went on. It keeps its place, so that
  *     numbers of parts stay what they are for the whole attempt, but is shown to nobody.
+ * (4) The name of a part is its node's word while it has one, and then a word of its own.
  */
 #ifndef CORE_JOB_H
 #define CORE_JOB_H
@@ -56,7 +57,7 @@ struct part_gres {
 
 /* What a job holds on one node. */
 struct job_part {
-    const char *name;  /* of the node */
+    const char *name;  /* of the node; (4) */
     struct node *node; /* (2) */
     bool left;         /* (3) */
     bool spare;        /* held in reserve; spare.c */
@@ -91,6 +92,7 @@ struct job_run {
     uint32_t licence;             /* where one of several was asked for: which it has */
     unsigned count, held;         /* parts; parts with a node */
     uint64_t parts_hash;          /* of a wide one: the sum over its parts; digest.c (1) */
+    struct arena *pool;           /* of a wide one, or NULL: what its parts point to */
     struct job_part parts[];
 };
 

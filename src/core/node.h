@@ -26,7 +26,8 @@ struct job;
 enum { SOCKETS_MOST = 32, SOCKET_ANY = 255 };
 
 struct node_gres {
-    const char *name, *type; /* type may be NULL; both live as long as the node's spec */
+    const char *name, *type;     /* type may be NULL; both live as long as the node's spec */
+    uint64_t name_key, type_key; /* text_key() of them */
     uint64_t total, used;
     bool shared;         /* counted in shares; has no index */
     struct bitset index; /* devices in use; no words when they are only counted */
@@ -69,6 +70,7 @@ struct node {
     size_t gres_count;
     VEC(struct job *) jobs; /* that hold something here, by job id */
     const char *word;       /* its name as parts of jobs have it, or NULL; node_word() */
+    uint32_t word_hash;     /* words_hash() of it */
     NodeSpec *spec;         /* configuration with scontrol's changes */
     NodeInventory *found;   /* NULL before the first registration */
     char *reason, *reason_user;
@@ -89,6 +91,15 @@ static inline bool node_keeps(const struct node *node, size_t cpu)
 {
     return bitset_has(&node->kept, cpu);
 }
+
+/* Is any in cpu_ids? To know that of thousands without looking at their sets. */
+static inline bool node_has_cpu_ids(const struct node *node)
+{
+    return node->cpus_used || node->kept.words;
+}
+
+/* Those of exactly that name and type, or NULL. */
+struct node_gres *node_gres_at(const struct node *node, const char *name, const char *type);
 
 /* What gres is shares of, or NULL. */
 static inline const struct node_gres *gres_base(const struct node *node,

@@ -41,9 +41,11 @@ static void free_amounts(struct node *node)
 
 const char *node_word(struct state *state, struct node *node)
 {
-    if (!node->word)
+    if (!node->word) {
         node->word = words_take(&state->words, node->spec->name);
-    return words_again(node->word);
+        node->word_hash = words_hash(node->word);
+    }
+    return node->word;
 }
 
 void node_free(struct state *state, struct node *node)
@@ -118,6 +120,19 @@ static void find_base(struct node *node, struct node_gres *gres)
         bitset_init(&base->lent, base->total);
 }
 
+/* A short text as a number: to compare those of thousands of nodes without looking at the text of each. */
+#define LONG_KEY UINT64_MAX
+static uint64_t text_key(const char *text)
+{
+    size_t len = text ? strnlen(text, sizeof(uint64_t)) : 0;
+    uint64_t key = 0;
+
+    if (len == sizeof(key))
+        return LONG_KEY;
+    memcpy(&key, text ? text : "", len);
+    return key;
+}
+
 static struct node_gres *add_gres(struct node *node, const char *name, const char *type,
                                   uint64_t total)
 {
@@ -125,8 +140,24 @@ static struct node_gres *add_gres(struct node *node, const char *name, const cha
 
     gres->name = name ? name : "";
     gres->type = str_is_empty(type) ? NULL : type;
+    gres->name_key = text_key(gres->name);
+    gres->type_key = text_key(gres->type);
     gres->total = total;
     return gres;
+}
+
+struct node_gres *node_gres_at(const struct node *node, const char *name, const char *type)
+{
+    uint64_t name_key = text_key(name), type_key = text_key(type);
+
+    for (size_t i = 0; i < node->gres_count; i++) {
+        struct node_gres *gres = &node->gres[i];
+        if (gres->name_key == name_key && gres->type_key == type_key &&
+            (name_key != LONG_KEY || str_eq(gres->name, name)) &&
+            (type_key != LONG_KEY || str_eq(gres->type, type)))
+            return gres;
+    }
+    return NULL;
 }
 
 static bool is_shared(const GresInventory *gres)

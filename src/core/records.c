@@ -165,14 +165,21 @@ void run_free(struct state *state, struct job_run *run)
         for (size_t g = 0; g < part->gres_count; g++) {
             words_drop(&state->words, part->gres[g].name);
             words_drop(&state->words, part->gres[g].type);
-            bitset_done(&part->gres[g].index);
+            if (!run->pool)
+                bitset_done(&part->gres[g].index);
         }
-        free(part->gres);
-        bitset_done(&part->cpu_ids);
-        words_drop(&state->words, part->name);
+        if (!run->pool) {
+            free(part->gres);
+            bitset_done(&part->cpu_ids);
+        }
+        if (!part->node) /* job.h (4) */
+            words_drop(&state->words, part->name);
     }
     words_drop(&state->words, run->reservation);
     words_drop(&state->words, run->partition);
+    if (run->pool)
+        arena_done(run->pool);
+    free(run->pool);
     free(run);
 }
 

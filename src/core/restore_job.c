@@ -44,8 +44,9 @@ static void take_part(struct state *state, const SnapshotJob *msg, const NodeAll
 {
     struct node *node = node_at(state, alloc->node);
 
-    part->name = words_take(&state->words, alloc->node ? alloc->node : "");
     part->node = node && is_releasing(msg, alloc->node, next) ? node : NULL;
+    part->name = part->node ? node_word(state, node)
+                            : words_take(&state->words, alloc->node ? alloc->node : "");
     part->spare = alloc->spare;
     part->left = alloc->left && !alloc->spare;
     part->cpus = alloc->cpus;

@@ -568,7 +568,7 @@ uint64_t gres_hash(const struct node_gres *gres, uint64_t seed);
 /* nodes.c */
 struct node *node_new(const NodeSpec *spec);
 void node_free(struct state *state, struct node *node);
-const char *node_word(struct state *state, struct node *node); /* a reference more; words_drop() */
+const char *node_word(struct state *state, struct node *node); /* the node keeps it: (4) of job.h */
 void node_set_spec(struct node *node, const NodeSpec *spec);
 void node_set_found(struct node *node, const NodeInventory *found);
 /* Totals from spec and inventory; use is counted again. True when something changed. */

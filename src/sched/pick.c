@@ -273,7 +273,8 @@ static void best_of_all(const struct devices *devices, const struct bitset *unus
 static void take_off_used(const struct host *host, size_t gres, struct bitset *unused)
 {
     bitset_fill(unused);
-    bitset_minus(unused, &host->node->gres[gres].index);
+    if (host->node->gres[gres].used)
+        bitset_minus(unused, &host->node->gres[gres].index);
     take_off_shared(host, gres, unused);
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
         if (gres < claim->device_kinds && claim->devices[gres].words)

@@ -36,7 +36,8 @@ void pick_free_cpus(const struct host *host, unsigned share, struct bitset *out)
         return;
     }
     bitset_fill(out);
-    bitset_minus(out, &host->node->cpu_ids);
+    if (node_has_cpu_ids(host->node))
+        bitset_minus(out, &host->node->cpu_ids);
     for (const struct claim *claim = host->claims; claim; claim = claim->next)
         bitset_minus(out, &claim->cpus);
 }

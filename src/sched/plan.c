@@ -14,6 +14,9 @@
 /* Effort in a slice for what somebody asked about, however much else there is to do. */
 enum { ASKED_LEAST = 256 };
 
+/* Hosts of a job that is found and held in two slices. */
+enum { PUT_OFF_HOSTS = 2048 };
+
 /* ---- one job ---- */
 
 /* The task of an array that is next, among those that are not planned. */
@@ -56,6 +59,7 @@ struct attempt {
     uint32_t task, short_of;
     struct order over; /* what is booked behind this makes way; NO_ORDER: nothing does */
     struct limit_hit hit;
+    bool put_off;
 };
 
 /* Holds what it is to be given, unless a limit is in the way: NULL then. */
@@ -76,6 +80,34 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
     return start_message(sched, part, try->task, parts, flight);
 }
 
+/*
+ * To find thousands of hosts takes as long as to hold them: that is left to the next slice. What was found is
+ * worth nothing when a host has changed until then; after that it is done in one slice.
+ */
+static bool put_off(struct sched *sched, struct attempt *try)
+{
+    const struct shape *shape = try->job->shape;
+
+    if (sched->scratch.list.len < PUT_OFF_HOSTS || het_count(try->job) > 1 ||
+        shape->licence_count || sched->placed.last_id == try->job->id)
+        return false;
+    struct parts was = sched->placed.parts;
+    sched->placed.parts = sched->scratch;
+    sched->scratch = was;
+    sched->placed.job_id = sched->placed.last_id = try->job->id;
+    sched->placed.at = sched->host_changes;
+    sched->placed.epoch = sched->epoch;
+    sched->placed.over = try->over;
+    sched->placed.now = try->put_off = true;
+    return true;
+}
+
+static bool is_placed(const struct sched *sched, const struct attempt *try)
+{
+    return sched->placed.job_id == try->job->id && sched->placed.at == sched->host_changes &&
+           sched->placed.epoch == sched->epoch && sched->placed.over.id == try->over.id;
+}
+
 /* Plans a start of one of them; NULL when it cannot be. */
 static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_t offset)
 {
@@ -91,7 +123,10 @@ static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_
     view.order = try->over;
     view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
     pend_fetch_line(sched, part->id, 0);
-    if (place(sched, own, part, &view, &sched->scratch, &try->short_of))
+    if (is_placed(sched, try))
+        start = hold_parts(sched, try, part, own, &sched->placed.parts);
+    else if (place(sched, own, part, &view, &sched->scratch, &try->short_of) &&
+             !put_off(sched, try))
         start = hold_parts(sched, try, part, own, &sched->scratch);
     if (offset)
         family_free(own);
@@ -199,6 +234,8 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     search_unhold(sched, good);
     if (!good) {
         *short_of = try.short_of;
+        if (try.put_off)
+            return true;
         if (try.hit.reason) /* what it would be given is more than it asks for */
             class_limit_job(sched, job, &try.hit, true);
         return try.hit.reason != 0;
@@ -412,6 +449,9 @@ static void plan_on(struct sched *sched, unsigned *budget)
         try_next(sched, family, order, host);
         cost += (sched->looked - looked) / HOSTS_PER_COST + (sched->given - given) / GIVEN_PER_COST;
         budget_take(budget, cost);
+        if (sched->placed.now)
+            *budget = 0;
+        sched->placed.now = false;
     }
 }
 

@@ -43,11 +43,9 @@ static void part_take(const struct job_part *part, struct take *out)
 
     *out = (struct take){ .cpus = part->cpus, .mem_mb = part->mem_mb };
     for (size_t i = 0; i < part->gres_count; i++) {
-        for (size_t k = 0; k < node->gres_count && k < TAKE_GRES; k++) {
-            if (str_eq(part->gres[i].name, node->gres[k].name) &&
-                str_eq(part->gres[i].type, node->gres[k].type))
-                out->gres[k] += part->gres[i].count;
-        }
+        const struct node_gres *gres = node_gres_at(node, part->gres[i].name, part->gres[i].type);
+        if (gres)
+            out->gres[gres - node->gres] += part->gres[i].count;
     }
 }
 

@@ -81,7 +81,9 @@ static void trash_free(struct sched *old)
     vec_done(&old->starts);
     vec_done(&old->preempts);
     vec_done(&old->candidates);
+    str_done(&old->names);
     vec_done(&old->scratch.list);
+    vec_done(&old->placed.parts.list);
     free(old);
 }
 

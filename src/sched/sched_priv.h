@@ -722,6 +722,16 @@ struct sched {
     uint64_t looked;   /* hosts looked at closely, ever */
     uint64_t given;    /* hosts of all starts, ever */
     struct arena plan_arena;
+    struct str names; /* while a start is written */
+    struct {
+        uint32_t job_id;    /* 0: none */
+        uint32_t last_id;   /* that was put off: once is enough */
+        uint64_t at, epoch; /* host_changes and epoch then */
+        struct order over;
+        struct parts parts;
+        bool now;          /* in this slice */
+    } placed;              /* a wide job that has its hosts and starts in the next slice; plan.c */
+    uint64_t host_changes; /* grows when what a host has, or has promised, changes */
     struct plan plan;
     VEC(CmdStart *) starts;
     struct parts scratch;

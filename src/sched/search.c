@@ -147,6 +147,7 @@ void search_unhold(struct sched *sched, bool happened)
 
 void search_touch(struct sched *sched, uint32_t number)
 {
+    sched->host_changes++;
     if (sched->touches_held) {
         vec_push(&sched->touches, number);
         return;

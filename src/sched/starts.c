@@ -47,39 +47,52 @@ static bool are_same(const struct bitset *a, const struct bitset *b)
     return a->bits == b->bits && (!a->words == !b->words) && (!a->words || bitset_eq(a, b));
 }
 
-/* Has a part just the same as the one before it? */
-static bool is_like(const struct sched *sched, const struct chosen *part, const struct claim *claim)
+/* Are the generic resources of the two nodes called the same, in the same order? */
+static bool has_same_gres(const struct host *a, const struct host *b)
 {
-    const struct node *node = sched->hosts.items[part->host].node;
-    const struct node *before = sched->hosts.items[part[-1].host].node;
-
-    if (part->take.cpus != part[-1].take.cpus || part->take.mem_mb != part[-1].take.mem_mb ||
-        part->take.tasks != part[-1].take.tasks || node->gres_count != before->gres_count ||
-        !are_same(&claim->cpus, &claim[-1].cpus))
+    if (a->kind == b->kind || (!a->node->gres_count && !b->node->gres_count))
+        return true;
+    if (a->node->gres_count != b->node->gres_count)
         return false;
-    for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
-        if (part->take.gres[g] != part[-1].take.gres[g])
-            return false;
-        if (part->take.gres[g] && (!str_eq(node->gres[g].name, before->gres[g].name) ||
-                                   !str_eq(node->gres[g].type, before->gres[g].type) ||
-                                   !are_same(&claim->devices[g], &claim[-1].devices[g])))
+    for (size_t g = 0; g < a->node->gres_count; g++) {
+        if (!str_eq(a->node->gres[g].name, b->node->gres[g].name) ||
+            !str_eq(a->node->gres[g].type, b->node->gres[g].type))
             return false;
     }
     return true;
 }
 
-/* Names of nodes that have the same, behind it. */
-static void add_also(struct sched *sched, NodeAlloc *to, const struct chosen *parts, size_t count)
+/* Has a part just the same as the one before it? */
+static bool is_like(const struct sched *sched, const struct chosen *part, const struct claim *claim)
 {
-    size_t len = 0;
-
-    for (size_t i = 0; i < count; i++)
-        len += strlen(sched->hosts.items[parts[i].host].node->spec->name) + 1;
-    char *at = to->also = len ? arena_alloc(&sched->plan_arena, len) : NULL;
-    for (size_t i = 0; i < count; i++) {
-        at = stpcpy(at, sched->hosts.items[parts[i].host].node->spec->name);
-        *at++ = i + 1 < count ? ',' : '\0';
+    if (part->take.cpus != part[-1].take.cpus || part->take.mem_mb != part[-1].take.mem_mb ||
+        part->take.tasks != part[-1].take.tasks || claim->device_kinds != claim[-1].device_kinds ||
+        memcmp(part->take.gres, part[-1].take.gres, sizeof(part->take.gres)) != 0 ||
+        !are_same(&claim->cpus, &claim[-1].cpus))
+        return false;
+    for (size_t g = 0; g < claim->device_kinds; g++) {
+        if (part->take.gres[g] && !are_same(&claim->devices[g], &claim[-1].devices[g]))
+            return false;
     }
+    return has_same_gres(&sched->hosts.items[part->host], &sched->hosts.items[part[-1].host]);
+}
+
+/* So many of the parts behind it have the same: their names. */
+static size_t add_also(struct sched *sched, NodeAlloc *to, const struct chosen *part,
+                       const struct claim *claim, size_t most)
+{
+    struct str *names = &sched->names;
+    size_t count = 0;
+
+    str_clear(names);
+    for (; count < most && is_like(sched, part + count + 1, claim + count + 1); count++) {
+        if (count)
+            str_add_char(names, ',');
+        str_add(names, sched->hosts.items[part[count + 1].host].node->spec->name);
+    }
+    if (count)
+        to->also = arena_copy(&sched->plan_arena, names->data, names->len + 1);
+    return count;
 }
 
 static NodeAlloc *node_alloc(struct sched *sched, const struct chosen *part,
@@ -137,12 +150,8 @@ JobStart *start_message(struct sched *sched, const struct job *job, uint32_t tas
     for (size_t i = 0, like; i < parts->list.len; i += 1 + like) {
         const struct chosen *part = &parts->list.items[i];
         const struct claim *claim = &flight->claims[i];
-        for (like = 0; i + like + 1 < parts->list.len; like++) {
-            if (!is_like(sched, part + like + 1, claim + like + 1))
-                break;
-        }
         NodeAlloc *node = allocation->nodes[allocation->n_nodes++] = node_alloc(sched, part, claim);
-        add_also(sched, node, part + 1, like);
+        like = add_also(sched, node, part, claim, parts->list.len - i - 1);
     }
     return start;
 }

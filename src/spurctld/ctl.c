@@ -31,6 +31,7 @@ static void propose_due(struct ctl *ctl)
 
 void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
 {
+    ctl_settle(ctl);
     ctl_look_at_clock(ctl);
     ctl_awake(ctl);
     switch (timer) {

@@ -8,7 +8,9 @@
  *     what the leader itself must still say is found again from the state.
  * (4) A batch whose commands take long, or that comes late in a turn of the loop, is applied in several
  *     turns, at least one command in each.
- * (5) One that is large (a job of thousands of nodes starts) is read in a turn and applied in the next.
+ * (5) One that is large (a job of thousands of nodes starts) is read in a turn and applied in the next. When that
+ *     took long, what follows from it (the planner, effects, the answer) is done in the turn after that, or as
+ *     soon as anybody comes who could tell: ctl_settle(). Nobody sees the one without the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@ enum {
     UNTIL_US = 2800,
     LARGE_BYTES = 64 * 1024, /* (5) */
     LARGE_BYTES_TRIED = 256, /* where every job of two nodes is wide: in the simulator */
+    LONG_US = 1000,
 };
 
 static void *arena_take(void *data, size_t size)
@@ -180,7 +183,7 @@ static bool is_large(const struct ctl *ctl)
            ctl->opened.len > (ctl->wide_from ? LARGE_BYTES_TRIED : LARGE_BYTES);
 }
 
-static void apply_one(struct ctl *ctl, const struct proposal *proposal)
+static void apply_one(struct ctl *ctl, bool own)
 {
     struct opened *opened = &ctl->opened;
 
@@ -189,12 +192,32 @@ static void apply_one(struct ctl *ctl, const struct proposal *proposal)
     ctl_journal(ctl, opened->index, opened->command->time_us);
     ctl->skipped_us -= MIN(ctl->skipped_us, opened->command->skipped_us);
     opened->command = NULL;
+    opened->applied = true;
+    opened->own = own;
+}
+
+void ctl_settle(struct ctl *ctl)
+{
+    struct proposal proposal = { 0 };
+
+    if (!ctl->opened.applied)
+        return;
+    ctl->opened.applied = false;
+    if (ctl->opened.own)
+        proposal = queue_take(ctl);
     if (ctl->sched)
         handle_events(ctl);
-    if (proposal && proposal->done)
-        proposal->done(ctl, proposal->arg, &ctl->events, NULL); /* (2) */
+    if (proposal.done)
+        proposal.done(ctl, proposal.arg, &ctl->events, NULL); /* (2) */
     arena_reset(&ctl->apply_arena);
     ctl->counts.commands++;
+}
+
+/* (5) */
+static bool took_long(const struct ctl *ctl, int64_t begin_us)
+{
+    return ctl->sched && (ctl_mono(ctl) - begin_us > LONG_US ||
+                          (ctl->wide_from && ctl->opened.len > LARGE_BYTES_TRIED));
 }
 
 /* (4) */
@@ -216,18 +239,18 @@ static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
     int64_t begin = ctl_mono(ctl);
     int code;
 
+    ctl_settle(ctl);
     if (!walk->batch)
         log_walk_init(walk, batch);
     walk->batch = batch;
     while ((code = open_next(ctl, walk, err)) == LOG_APPLY_MORE && !is_large(ctl)) {
-        struct proposal proposal = { 0 };
-        if (batch->own)
-            proposal = queue_take(ctl);
-        apply_one(ctl, &proposal);
-        if (walk->done < batch->count && is_enough(ctl, begin)) {
-            code = LOG_APPLY_MORE;
+        int64_t from = ctl_mono(ctl);
+        apply_one(ctl, batch->own);
+        if (took_long(ctl, from))
             break;
-        }
+        ctl_settle(ctl);
+        if (walk->done < batch->count && is_enough(ctl, begin))
+            break;
     }
     if (code != LOG_APPLY_MORE) {
         *walk = (struct log_walk){ 0 };
@@ -237,7 +260,7 @@ static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
         has_grown(ctl);
     queue_settle(ctl);
     ctl->refused = false;
-    if (ctl->leading) {
+    if (ctl->leading && !ctl->opened.applied) {
         ctl_plan_kick(ctl);
         ctl_arm_due(ctl);
     }
@@ -249,6 +272,7 @@ static void on_refused(void *ctx, uint32_t count, const struct err *why)
 {
     struct ctl *ctl = ctx;
 
+    ctl_settle(ctl);
     log_error("log.refused", "commands=%u text=%s", count, why->text);
     while (count--) {
         struct proposal proposal = queue_take(ctl);
@@ -270,6 +294,7 @@ static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *e
     ssize_t got = 0;
     int code = 0;
 
+    ctl_settle(ctl);
     while (code == 0 && (got = snapshot_read(snapshot, bytes, sizeof(bytes), err)) > 0) {
         code = core_restore_feed(restore, bytes, (size_t)got, err);
         has_grown(ctl);
@@ -300,6 +325,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
 {
     struct ctl *ctl = ctx;
 
+    ctl_settle(ctl);
     if (role == LOG_FOLLOWS) {
         if (ctl->leading)
             log_warn("ctl.follows", "leader=%s", leader);

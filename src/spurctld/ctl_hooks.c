@@ -115,6 +115,7 @@ void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t 
     const struct job *job = state_job(ctl->state, job_id);
     bool before = strcmp(what, prolog) == 0, after = strcmp(what, epilog) == 0;
 
+    ctl_settle(ctl);
     if (exit_status != 0)
         log_warn("hook.failed", "what=%s job=%u attempt=%u status=%d%s", what, job_id, attempt,
                  exit_status, before ? "" : " ignored");

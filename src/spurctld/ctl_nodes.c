@@ -344,9 +344,9 @@ void ctl_stop_agents(struct ctl *ctl, const char *reason)
 
 void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
 {
-    struct agent *agent = agent_of(ctl, node);
-
+    ctl_settle(ctl);
     ctl_awake(ctl);
+    struct agent *agent = agent_of(ctl, node);
     if (agent->session) {
         /* The agent was restarted, or its old connection is half dead: the newer one counts. */
         uint64_t old = agent->session;
@@ -365,6 +365,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
 
 void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
 {
+    ctl_settle(ctl);
     ctl_awake(ctl);
     struct agent *agent = map_del_num(&ctl->sessions, session);
     if (!agent || agent->session != session)

@@ -152,6 +152,8 @@ struct ctl {
         size_t len;
         Command *command; /* of apply_arena; NULL: there is none */
         bool fresh;       /* it was read in this turn; ctl_apply.c (5) */
+        bool applied;     /* and ctl->events have what happened, which is not handled yet; (5) */
+        bool own;         /* somebody here proposed it */
     } opened;             /* the next one */
     struct events events;
     struct arena apply_arena;
@@ -252,6 +254,10 @@ void ctl_propose_lead(struct ctl *ctl);
 /* ---- ctl_apply.c ---- */
 extern const struct log_owner ctl_log_owner;
 ProtobufCAllocator ctl_allocator(struct arena *arena);
+
+/* ---- ctl_apply.c ---- */
+/* Whoever comes from outside begins with this: what was applied last is known to all then. */
+void ctl_settle(struct ctl *ctl);
 
 /* ---- ctl_effects.c ---- */
 void ctl_effect(struct ctl *ctl, const struct event *event);

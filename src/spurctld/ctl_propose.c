@@ -64,6 +64,7 @@ static void propose(struct ctl *ctl, Command *command, const struct log_payload 
 {
     struct err err = { 0 };
 
+    ctl_settle(ctl);
     stamp(ctl, command);
     size_t len = command__get_packed_size(command);
     str_clear(&ctl->packed);

@@ -206,6 +206,7 @@ void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask)
 
     if (!listing)
         return;
+    ctl_settle(ctl);
     listing->ready = true;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }

@@ -35,6 +35,7 @@ static void on_confirmed(void *arg, int rc)
     struct reading *reading = arg;
     struct reading copy = *reading;
 
+    ctl_settle(copy.ctl);
     reading_drop(copy.ctl, reading);
     free(reading);
     if (!copy.ask)
@@ -48,6 +49,7 @@ static void on_confirmed(void *arg, int rc)
 void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
               const ProtobufCMessage *request, bool stale)
 {
+    ctl_settle(ctl);
     if (stale) {
         handler(ctl, ask, request);
         return;

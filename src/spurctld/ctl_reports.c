@@ -201,9 +201,9 @@ static void answer_beat(struct ctl *ctl, struct agent *agent, uint64_t seq)
 
 void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
 {
-    struct agent *agent = map_get_num(&ctl->sessions, session);
-
+    ctl_settle(ctl);
     ctl_awake(ctl);
+    struct agent *agent = map_get_num(&ctl->sessions, session);
     if (!agent || agent->session != session || !ctl->leading)
         return;
     agent->seen_us = ctl_mono(ctl);

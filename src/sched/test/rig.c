@@ -49,13 +49,16 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
     core_apply(rig->state, ++rig->index, cmd, &rig->events);
     double applied = now_ms(CLOCK_MONOTONIC);
     double cpu = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) : 0;
-    rig->applied_ms = cpu - busy > rig->applied_ms ? cpu - busy : rig->applied_ms;
+    double took_core = cpu - busy + rig->unpack_ms;
+    rig->applied_ms = MAX(rig->applied_ms, took_core);
     if (rig->sched)
         sched_feed_all(rig->sched, &rig->events);
     double took = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) - cpu : 0;
     rig->core_ms += applied - begin;
     rig->feed_ms += now_ms(CLOCK_MONOTONIC) - applied;
-    rig->fed_ms = took > rig->fed_ms ? took : rig->fed_ms;
+    rig->fed_ms = MAX(rig->fed_ms, took);
+    rig->turn_ms =
+        MAX(rig->turn_ms, took_core > RIG_LONG_MS ? MAX(took_core, took) : took_core + took);
     if (rig->check && core_check(rig->state, &err) < 0)
         die("core", err.text);
     if (rig->check && rig->sched && sched_check(rig->sched, &err) < 0)
@@ -132,7 +135,6 @@ struct rig *rig_new(const char *toml)
 /* What comes from the log is unpacked in the same turn. */
 static enum err_code apply_packed(struct rig *rig, const Command *cmd)
 {
-    double longest = rig->applied_ms;
     struct arena arena;
 
     arena_init(&arena);
@@ -140,10 +142,9 @@ static enum err_code apply_packed(struct rig *rig, const Command *cmd)
     ProtobufCAllocator allocator = pb_arena(&arena);
     double begin = now_ms(CLOCK_THREAD_CPUTIME_ID);
     Command *copy = command__unpack(&allocator, bytes.len, (const uint8_t *)bytes.ptr);
-    double took = now_ms(CLOCK_THREAD_CPUTIME_ID) - begin;
-    rig->applied_ms = 0;
+    rig->unpack_ms = now_ms(CLOCK_THREAD_CPUTIME_ID) - begin;
     enum err_code code = rig_apply(rig, copy);
-    rig->applied_ms = MAX(rig->applied_ms + took, longest);
+    rig->unpack_ms = 0;
     arena_done(&arena);
     return code;
 }

@@ -13,6 +13,9 @@
 #include "core/shape.h"
 #include "sched/sched.h"
 
+/* The controller feeds the planner in the next turn when applying took longer (ctl_apply.c). */
+#define RIG_LONG_MS 1.0
+
 struct rig {
     struct state *state;
     struct sched *sched;
@@ -26,7 +29,9 @@ struct rig {
     unsigned budget;    /* of a slice */
     void (*turn)(void); /* before each slice and command, not counted; NULL: nothing */
     double applied_ms;  /* the longest core_apply(), in time of the CPU */
-    bool watch;         /* fed_ms and applied_ms are worked out */
+    double turn_ms;     /* the longest of both together, as the controller has them in a turn */
+    double unpack_ms;   /* of the command that is applied next */
+    bool watch;         /* fed_ms, applied_ms and turn_ms are worked out */
     void (*on_start)(struct rig *rig, const struct job *job);
     void *ctx;
 };
