@@ -82,7 +82,7 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
 
 /*
  * To find thousands of hosts takes as long as to hold them: that is left to the next slice. What was found is
- * worth nothing when a host has changed until then; after that it is done in one slice.
+ * worth nothing when a host or the job has changed until then; after that it is done in one slice.
  */
 static bool put_off(struct sched *sched, struct attempt *try)
 {
@@ -97,6 +97,7 @@ static bool put_off(struct sched *sched, struct attempt *try)
     sched->placed.job_id = sched->placed.last_id = try->job->id;
     sched->placed.at = sched->host_changes;
     sched->placed.epoch = sched->epoch;
+    sched->placed.changed = try->job->changed;
     sched->placed.over = try->over;
     sched->placed.now = try->put_off = true;
     return true;
@@ -105,7 +106,8 @@ static bool put_off(struct sched *sched, struct attempt *try)
 static bool is_placed(const struct sched *sched, const struct attempt *try)
 {
     return sched->placed.job_id == try->job->id && sched->placed.at == sched->host_changes &&
-           sched->placed.epoch == sched->epoch && sched->placed.over.id == try->over.id;
+           sched->placed.epoch == sched->epoch && sched->placed.over.id == try->over.id &&
+           sched->placed.changed == try->job->changed;
 }
 
 /* Plans a start of one of them; NULL when it cannot be. */

@@ -724,9 +724,9 @@ struct sched {
     struct arena plan_arena;
     struct str names; /* while a start is written */
     struct {
-        uint32_t job_id;    /* 0: none */
-        uint32_t last_id;   /* that was put off: once is enough */
-        uint64_t at, epoch; /* host_changes and epoch then */
+        uint32_t job_id;             /* 0: none */
+        uint32_t last_id;            /* that was put off: once is enough */
+        uint64_t at, epoch, changed; /* host_changes, epoch and the job's `changed` then */
         struct order over;
         struct parts parts;
         bool now;          /* in this slice */

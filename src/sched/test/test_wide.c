@@ -108,6 +108,33 @@ static void the_job_may_go_meanwhile(void **unused)
     rig_free(rig);
 }
 
+/* It asks for less then: what was found for more is not what it gets. */
+static void the_job_may_change_meanwhile(void **unused)
+{
+    struct rig *rig = wide();
+    uint32_t id = rig_submit(rig, "N=3000 ex t=600");
+    Command cmd = COMMAND__INIT;
+    CmdUpdateJob msg = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = JOB_SELECT__INIT;
+    JobSpec change = JOB_SPEC__INIT;
+
+    find(rig);
+    jobs.job_ids = &id;
+    jobs.n_job_ids = 1;
+    change.has_min_nodes = change.has_max_nodes = change.has_ntasks = true;
+    change.min_nodes = change.max_nodes = change.ntasks = 2100;
+    msg.jobs = &jobs;
+    msg.change = &change;
+    cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
+    cmd.update_job = &msg;
+    assert_int_equal(rig_apply(rig, &cmd), ERR_OK);
+    rig_plan(rig);
+    assert_true(rig_runs(rig, id));
+    assert_int_equal(rig_job(rig, id)->run->count, 2100);
+    checks(rig);
+    rig_free(rig);
+}
+
 /* One that goes before it came: it starts, and the wide one waits. */
 static void who_comes_before_it_goes_first(void **unused)
 {
@@ -129,4 +156,4 @@ static void who_comes_before_it_goes_first(void **unused)
 
 UNIT_MAIN(UNIT(it_starts_in_the_next_slice), UNIT(a_few_thousand_cpus_too),
           UNIT(hosts_that_change_meanwhile_are_not_used), UNIT(the_job_may_go_meanwhile),
-          UNIT(who_comes_before_it_goes_first))
+          UNIT(the_job_may_change_meanwhile), UNIT(who_comes_before_it_goes_first))
