@@ -42,9 +42,10 @@ static size_t place_of(const struct sched *sched, struct order order)
 
 struct booking *booking_find(const struct sched *sched, uint32_t job_id)
 {
-    const struct pend *pend = pend_find(sched, job_id);
-    size_t at = pend && pend->booked ? place_of(sched, echo_booked(sched, pend, job_id))
-                                     : sched->bookings.len;
+    const struct pending *pending = pending_find(sched, job_id);
+    size_t at = pending && pending->booked
+                    ? place_of(sched, position_booked(sched, pending, job_id))
+                    : sched->bookings.len;
 
     if (at == sched->bookings.len || sched->bookings.items[at].job_id != job_id)
         return NULL;
@@ -59,7 +60,7 @@ const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
 static void drop_at(struct sched *sched, size_t at)
 {
     struct booking booking = sched->bookings.items[at];
-    struct pend *pend = pend_find(sched, booking.job_id);
+    struct pending *pending = pending_find(sched, booking.job_id);
     bool held = sched->touches_held;
 
     vec_remove(&sched->bookings, at);
@@ -67,19 +68,19 @@ static void drop_at(struct sched *sched, size_t at)
     book_unkeep(sched, &booking);
     sched->touches_held = held;
     booked_free(sched, booking.of, booking.count);
-    if (pend) {
-        echoes_booked(sched, pend, booking.job_id, -1);
-        pend->booked = 0;
+    if (pending) {
+        positions_booked(sched, pending, booking.job_id, -1);
+        pending->booked = 0;
     }
-    for (uint32_t n = 0; n < sched->lanes.len && booking.refs; n++) {
-        if (lane_uncount(&sched->lanes.items[n], booking.order)) {
+    for (uint32_t n = 0; n < sched->partition_queues.len && booking.refs; n++) {
+        if (partition_queue_uncount(&sched->partition_queues.items[n], booking.order)) {
             booking.refs--;
-            lane_doubt(sched, n, booking.order);
+            partition_queue_needs_booking(sched, n, booking.order);
         }
     }
-    if (pend && pend->echoes)
-        echoes_doubt(sched, pend, booking.job_id);
-    book_bounds_doubt(sched);
+    if (pending && pending->positions)
+        positions_need_booking(sched, pending, booking.job_id);
+    book_bounds_changed(sched);
 }
 
 void book_drop(struct sched *sched, uint32_t job_id)
@@ -162,7 +163,7 @@ static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct o
 
 static struct family *family_of(const struct sched *sched, const struct booking *booking)
 {
-    return echo_class(sched, pend_find(sched, booking->job_id), booking->order)->family;
+    return position_class(sched, pending_find(sched, booking->job_id), booking->order)->family;
 }
 
 static bool licences_hold(struct sched *sched, const struct booking *booking, int64_t from_us,
@@ -208,11 +209,11 @@ static bool is_simple(const struct sched *sched, const struct booking *booking)
             job->shape->exclusive_user || job->shape->exclusive_mcs || job->shape->exclusive_topo)
             return false;
         for (size_t i = 0; i < parts->list.len; i++) {
-            if (sched->hosts.items[parts->list.items[i].host].minded)
+            if (sched->hosts.items[parts->list.items[i].host].exclusive)
                 return false;
         }
     }
-    return !sched->topo_minds;
+    return !sched->topo_exclusive;
 }
 
 const struct booked *book_seats(struct sched *sched, uint32_t job_id)
@@ -272,7 +273,7 @@ static uint64_t hope(const struct sched *sched, const struct family *family)
     return sched->epoch + 1 + (family->het ? sched->releases : 0);
 }
 
-/* That one before it was in vain: with more before it, it is so too. */
+/* That one before it was in in vain: with more before it, it is so too. */
 static bool is_hopeless(const struct sched *sched, const struct family *family, struct order order)
 {
     return family->hopeless == hope(sched, family) && !order_before(order, family->hopeless_at);
@@ -309,12 +310,12 @@ static int64_t search_start(struct sched *sched, unsigned which, struct order or
     return start;
 }
 
-/* echoes.c (2): what it has for another of its places is no worse. */
-static bool stays(struct sched *sched, const struct pend *pend, const struct booking *found)
+/* position.c (2): what it has for another of its places is no worse. */
+static bool stays(struct sched *sched, const struct pending *pending, const struct booking *found)
 {
     const struct booking *has = booking_find(sched, found->job_id);
 
-    echo_compared(sched, pend, found->order, found->cost);
+    position_compared(sched, pending, found->order, found->cost);
     return has->start_us < found->start_us ||
            (has->start_us == found->start_us && order_before(has->order, found->order));
 }
@@ -325,7 +326,7 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
     struct search *search = &sched->searches[SEARCH_BOOK];
     struct booking booking = { .job_id = order.id, .order = order };
 
-    if (is_hopeless(sched, family, order) || hold_of(sched, order.id) ||
+    if (is_hopeless(sched, family, order) || preempt_hold_of(sched, order.id) ||
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
     booking.count = het_count(job);
@@ -344,16 +345,16 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
         booked_free(sched, booking.of, booking.count);
         return false;
     }
-    struct pend *pend = pend_find(sched, order.id);
-    if (pend->booked && stays(sched, pend, &booking)) {
+    struct pending *pending = pending_find(sched, order.id);
+    if (pending->booked && stays(sched, pending, &booking)) {
         booked_free(sched, booking.of, booking.count);
         return true;
     }
-    if (pend->booked)
+    if (pending->booked)
         book_drop(sched, order.id);
     booking_put(sched, &booking);
-    pend->booked = echo_number(sched, pend, order);
-    echoes_booked(sched, pend, order.id, 1);
+    pending->booked = position_number(sched, pending, order);
+    positions_booked(sched, pending, order.id, 1);
     search->paused = !book_keep(sched, order.id);
     return true;
 }
@@ -418,7 +419,7 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
         holds_from(sched, booking, booking->start_us, US_PER_S)) {
         if (booking->start_us < sched->now_us) { /* it is to be tried there */
             booking->due_us = sched->now_us + US_PER_S;
-            family_heat(sched, family, INT64_MAX);
+            family_mark_ready(sched, family, INT64_MAX);
         }
         same = true;
     }
@@ -497,8 +498,8 @@ void bookings_done(struct sched *sched)
     vec_done(&sched->bookings);
     vec_done(&sched->block_starts);
     sched->last_block_us = INT64_MIN;
-    for (size_t i = 0; i < sched->lanes.len; i++) {
-        vec_done(&sched->lanes.items[i].booked);
-        vec_done(&sched->lanes.items[i].front);
+    for (size_t i = 0; i < sched->partition_queues.len; i++) {
+        vec_done(&sched->partition_queues.items[i].booked);
+        vec_done(&sched->partition_queues.items[i].front);
     }
 }

@@ -35,19 +35,20 @@ bool book_is_bounded(struct sched *sched, struct order order)
     if ((!config->bookings_per_user || of_user < config->bookings_per_user) &&
         (!config->bookings_per_account || of_account < config->bookings_per_account))
         return false;
-    if (echo_booked(sched, pend_find(sched, order.id), order.id).rank == order.rank)
+    if (position_booked(sched, pending_find(sched, order.id), order.id).rank == order.rank)
         book_drop(sched, order.id); /* others of his came before it */
     return true;
 }
 
-void book_bounds_doubt(struct sched *sched)
+void book_bounds_changed(struct sched *sched)
 {
     if (!has_bounds(state_config(sched->state)))
         return;
-    for (uint32_t n = 0; n < sched->lanes.len; n++) {
-        const struct lane *lane = &sched->lanes.items[n];
-        lane_doubt(sched, n, NO_ORDER);
-        if (lane->booked.len)
-            lane_doubt(sched, n, lane->booked.items[lane->booked.len - 1]);
+    for (uint32_t n = 0; n < sched->partition_queues.len; n++) {
+        const struct partition_queue *partition_queue = &sched->partition_queues.items[n];
+        partition_queue_needs_booking(sched, n, NO_ORDER);
+        if (partition_queue->booked.len)
+            partition_queue_needs_booking(
+                sched, n, partition_queue->booked.items[partition_queue->booked.len - 1]);
     }
 }

@@ -142,8 +142,8 @@ static bool is_empty_then(const struct host *host, const struct booking *booking
 {
     int64_t start_us = booking->start_us;
 
-    for (size_t i = 0; i < host->runs.len; i++) {
-        if (host->runs.items[i].end_us > start_us)
+    for (size_t i = 0; i < host->running.len; i++) {
+        if (host->running.items[i].end_us > start_us)
             return false;
     }
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
@@ -159,8 +159,8 @@ static bool is_empty_then(const struct host *host, const struct booking *booking
 }
 
 /* Beside some others it would not start: where it is alone nobody else is to come. */
-static bool minds_others(const struct sched *sched, const struct booking *booking,
-                         const struct booked *of)
+static bool exclusive_of_others(const struct sched *sched, const struct booking *booking,
+                                const struct booked *of)
 {
     const struct job *job = state_job(sched->state, booking->job_id + (uint32_t)(of - booking->of));
 
@@ -191,8 +191,8 @@ static void block(struct sched *sched, const struct booking *booking, const stru
     const struct chosen *chosen = &of->parts.list.items[part];
     const struct host *host = &sched->hosts.items[chosen->host];
     struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
-    bool whole = of->parts.need->whole_nodes ||
-                 (minds_others(sched, booking, of) && is_empty_then(host, booking, of->end_us));
+    bool whole = of->parts.need->whole_nodes || (exclusive_of_others(sched, booking, of) &&
+                                                 is_empty_then(host, booking, of->end_us));
 
     block.order = booking->order;
     block.end_us = of->end_us;
@@ -232,7 +232,7 @@ static size_t keep_most(const struct sched *sched)
     return sched->search_looks ? sched->search_looks : KEEP_MOST;
 }
 
-bool book_keep_on(struct sched *sched)
+bool book_keep_continue(struct sched *sched)
 {
     struct keeping *at = &sched->keeping;
     struct booking booking = *booking_find(sched, at->job_id);
@@ -265,7 +265,7 @@ bool book_keep(struct sched *sched, uint32_t job_id)
     struct booking *booking = booking_find(sched, job_id);
 
     while (sched->keeping.job_id) /* of another one, on hosts that are not known here */
-        book_keep_on(sched);
+        book_keep_continue(sched);
     booking = booking_find(sched, job_id);
     booking->kept = booking->leaves = false;
     for (uint32_t i = 0; i < booking->count; i++) {
@@ -282,5 +282,5 @@ bool book_keep(struct sched *sched, uint32_t job_id)
         sched->keeping.slices = 1;
         return false;
     }
-    return book_keep_on(sched);
+    return book_keep_continue(sched);
 }

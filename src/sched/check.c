@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "sched/gates.h"
+#include "sched/limit_counter.h"
 #include "sched/sched_priv.h"
 
 static int broken(struct err *err, const char *what, uint32_t number)
@@ -41,7 +41,7 @@ static int check_host(const struct sched *sched, uint32_t number, struct err *er
         return broken(err, "a host counts CPUs that are in use", number);
     if (host->free.mem_mb > node->mem_mb - MIN(mem, node->mem_mb))
         return broken(err, "a host counts memory that is in use", number);
-    if (host->jobs != jobs || host->runs.len != node->jobs.len)
+    if (host->jobs != jobs || host->running.len != node->jobs.len)
         return broken(err, "a host does not know its jobs", number);
     if (host->spare.cpus > host->free.cpus || host->spare.mem_mb > host->free.mem_mb)
         return broken(err, "a host has more to spare than is free", number);
@@ -49,24 +49,26 @@ static int check_host(const struct sched *sched, uint32_t number, struct err *er
         return broken(err, "a host is not as usable as its node", number);
     if (host->usable && host->spare_cell != kind_cell(host->kind, &host->spare))
         return broken(err, "a host is in the wrong cell", number);
-    for (size_t i = 1; i < host->runs.len; i++) {
-        if (host->runs.items[i].end_us < host->runs.items[i - 1].end_us)
+    for (size_t i = 1; i < host->running.len; i++) {
+        if (host->running.items[i].end_us < host->running.items[i - 1].end_us)
             return broken(err, "ends are not in order", number);
     }
     return 0;
 }
 
 /* What is said of hosts side by side is not less than one of them has. */
-static int check_outlook(const struct sched *sched, uint32_t number, struct err *err)
+static int check_summary_block(const struct sched *sched, uint32_t number, struct err *err)
 {
-    const struct outlook *outlook = &sched->outlooks.items[number / GLANCES];
-    const struct glance *best = &outlook->best, *glance = &sched->glances.items[number];
+    const struct summary_block *summary_block =
+        &sched->summary_blocks.items[number / SUMMARY_BLOCK];
+    const struct host_summary *best = &summary_block->best,
+                              *host_summary = &sched->host_summaries.items[number];
 
-    if (outlook->stale || glance->kind == UINT32_MAX)
+    if (summary_block->stale || host_summary->kind == UINT32_MAX)
         return 0;
-    if (best->first_end_us > glance->first_end_us || best->last_end_us > glance->last_end_us ||
-        best->mem_mb < glance->mem_mb || best->cpus < glance->cpus ||
-        best->devices < glance->devices)
+    if (best->first_end_us > host_summary->first_end_us ||
+        best->last_end_us > host_summary->last_end_us || best->mem_mb < host_summary->mem_mb ||
+        best->cpus < host_summary->cpus || best->devices < host_summary->devices)
         return broken(err, "a host has more than is said of it", number);
     return 0;
 }
@@ -81,7 +83,7 @@ static int check_tree(const struct class *class, const struct class *parent, siz
     ++*classes;
     if (class->parent != parent)
         return broken(err, "a class has another parent", class->number);
-    best = line_head(&class->queue);
+    best = job_list_head(&class->queue);
     if (class->left && order_before(class->left->best, best))
         best = class->left->best;
     if (class->right && order_before(class->right->best, best))
@@ -107,7 +109,7 @@ static int check_families(const struct sched *sched, struct err *err)
             if (classes != family->class_count || !classes)
                 return broken(err, "a family has lost classes", family->class_count);
             /* A family that may fit must be found, unless it is held up by others. */
-            if (family->end_by_us == INT64_MAX && !sched->in_order && !stops && !family->hot_at &&
+            if (family->end_by_us == INT64_MAX && !sched->in_order && !stops && !family->ready_at &&
                 !order_is_last(family->root->best))
                 return broken(err, "a hot family is not in the heap", family->root->best.id);
         }
@@ -115,19 +117,20 @@ static int check_families(const struct sched *sched, struct err *err)
     return count == sched->family_count ? 0 : broken(err, "families are miscounted", 0);
 }
 
-/* A job that waits for a limit is in its owner's line, where it would be by its rank. */
-static bool is_in_its_line(const struct sched *sched, const struct pend *pend, uint32_t job_id)
+/* A job that waits for a limit is in its owner's limit queue, where it would be by its rank. */
+static bool is_in_its_limit_queue(const struct sched *sched, const struct pending *pending,
+                                  uint32_t job_id)
 {
-    const struct waiting *line = sched->waits.items[pend->line - 1];
-    const struct family *family = class_of(sched, pend)->family;
-    struct order order = { pend->rank, job_id };
+    const struct limit_queue *queue = sched->limit_queues.items[pending->limit_queue - 1];
+    const struct family *family = class_of(sched, pending)->family;
+    struct order order = { pending->rank, job_id };
 
-    for (size_t i = 0; line && i < line->bins.len; i++) {
-        const struct bin *bin = line->bins.items[i].bin;
-        struct line_cursor cursor = { 0 };
-        struct order at = line->heads.items[i];
+    for (size_t i = 0; queue && i < queue->bins.len; i++) {
+        const struct bin *bin = queue->bins.items[i].bin;
+        struct job_list_cursor cursor = { 0 };
+        struct order at = queue->heads.items[i];
         while (bin->family == family && !order_is_last(at)) {
-            at = line_next(&bin->jobs, &cursor);
+            at = job_list_next(&bin->jobs, &cursor);
             if (at.id == order.id && at.rank == order.rank)
                 return true;
         }
@@ -135,32 +138,32 @@ static bool is_in_its_line(const struct sched *sched, const struct pend *pend, u
     return false;
 }
 
-static int check_bins(const struct waiting *line, struct err *err)
+static int check_bins(const struct limit_queue *queue, struct err *err)
 {
-    for (size_t i = 0; i < line->bins.len; i++) {
-        const struct bin_at *at = &line->bins.items[i];
-        if (line->heads.items[i].id != line_head(&at->bin->jobs).id)
-            return broken(err, "a bin begins with another job", line->number);
-        if (at->shut ? at->bin->open_at : !line->open)
-            return broken(err, "a bin is open and is not", line->number);
+    for (size_t i = 0; i < queue->bins.len; i++) {
+        const struct bin_at *at = &queue->bins.items[i];
+        if (queue->heads.items[i].id != job_list_head(&at->bin->jobs).id)
+            return broken(err, "a bin begins with another job", queue->number);
+        if (at->shut ? at->bin->open_at : !queue->open)
+            return broken(err, "a bin is open and is not", queue->number);
     }
     return 0;
 }
 
-/* Somebody will look at every line again. */
-static int check_lines(const struct sched *sched, struct err *err)
+/* Somebody will look at every limit queue again. */
+static int check_limit_queues(const struct sched *sched, struct err *err)
 {
-    for (size_t i = 0; i < sched->waits.len; i++) {
-        const struct waiting *line = sched->waits.items[i];
-        bool known = !line || line->outs || line->review;
-        for (const struct hang *at = line ? line->hangs : NULL; at; at = at->next) {
+    for (size_t i = 0; i < sched->limit_queues.len; i++) {
+        const struct limit_queue *queue = sched->limit_queues.items[i];
+        bool known = !queue || queue->outs || queue->review;
+        for (const struct limit_waiter *at = queue ? queue->waiters : NULL; at; at = at->next) {
             if (at->here != (at->at != 0))
-                return broken(err, "a line is not at its gate", line->number);
+                return broken(err, "a line is not at its gate", queue->number);
             known = known || at->here;
         }
         if (!known)
-            return broken(err, "a line waits for nothing", line->number);
-        if (line && check_bins(line, err) < 0)
+            return broken(err, "a line waits for nothing", queue->number);
+        if (queue && check_bins(queue, err) < 0)
             return -1;
     }
     return 0;
@@ -176,15 +179,15 @@ static int check_jobs(const struct sched *sched, struct err *err)
 
     for (const struct job *job = state_job_from(sched->state, 1); job;
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
-        const struct pend *pend = pend_find(sched, job->id);
+        const struct pending *pending = pending_find(sched, job->id);
         bool het = job->more && job->more->het_job_id && job->more->het_offset > 0;
-        if (pend && !job_is_eligible(job))
+        if (pending && !job_is_eligible(job))
             return broken(err, "a job is in the queue that may not start", job->id);
-        if (!pend && job_is_eligible(job) && !het && settled &&
+        if (!pending && job_is_eligible(job) && !het && settled &&
             core_partition_reason(job, &shape_needs(sched->state, job->shape)[0]) == 0)
             return broken(err, "a job is not in the queue", job->id);
-        if (pend && pend->place == PEND_LIMITED && pend->line &&
-            !is_in_its_line(sched, pend, job->id))
+        if (pending && pending->place == PENDING_LIMITED && pending->limit_queue &&
+            !is_in_its_limit_queue(sched, pending, job->id))
             return broken(err, "a job is not in its line", job->id);
     }
     return 0;
@@ -196,7 +199,7 @@ static int check_bookings(const struct sched *sched, struct err *err)
         const struct booking *booking = &sched->bookings.items[i];
         if (i && order_before(booking->order, sched->bookings.items[i - 1].order))
             return broken(err, "bookings are not in order", booking->job_id);
-        if (!pend_find(sched, booking->job_id))
+        if (!pending_find(sched, booking->job_id))
             return broken(err, "a job is booked that does not wait", booking->job_id);
     }
     return 0;
@@ -204,15 +207,16 @@ static int check_bookings(const struct sched *sched, struct err *err)
 
 int sched_check(const struct sched *sched, struct err *err)
 {
-    if (!reading_is_done(sched))
+    if (!rebuild_is_done(sched))
         return 0;
     if (sched->hosts.len != state_node_count(sched->state))
         return broken(err, "hosts are not the nodes", (uint32_t)sched->hosts.len);
     for (uint32_t n = 0; n < sched->hosts.len; n++) {
-        if (check_host(sched, n, err) < 0 || check_outlook(sched, n, err) < 0)
+        if (check_host(sched, n, err) < 0 || check_summary_block(sched, n, err) < 0)
             return -1;
     }
-    if (check_families(sched, err) < 0 || check_jobs(sched, err) < 0 || check_lines(sched, err) < 0)
+    if (check_families(sched, err) < 0 || check_jobs(sched, err) < 0 ||
+        check_limit_queues(sched, err) < 0)
         return -1;
     return check_bookings(sched, err);
 }

@@ -105,22 +105,22 @@ static void class_drop(struct sched *sched, struct class *class)
     class_unlink(family, class);
     sched->classes.items[class->number] = NULL;
     vec_push(&sched->free_classes, class->number);
-    line_done(&class->queue);
+    job_list_done(&class->queue);
     if (--family->class_count == 0) /* (2) */
         family_drop(sched, family);
 }
 
-/* Is it in the line of its owner? */
-static bool is_in_line(const struct pend *pend)
+/* Is it in the limit queue of its owner? */
+static bool is_in_limit_queue(const struct pending *pending)
 {
-    return pend->place == PEND_LIMITED && pend->line;
+    return pending->place == PENDING_LIMITED && pending->limit_queue;
 }
 
-/* Its place in the queue, or in the line of its owner: waits.c (1). */
+/* Its place in the queue, or in the limit queue of its owner: limit_queue.c (1). */
 static bool job_rank(const struct sched *sched, const struct job *job, bool own, uint64_t *rank)
 {
-    struct place_in_line places[PLACES_MOST];
-    bool any = echo_places(sched, job, own, places) > 0;
+    struct queue_place places[POSITIONS_MOST];
+    bool any = positions_of_job(sched, job, own, places) > 0;
 
     if (any)
         *rank = places[0].rank;
@@ -133,14 +133,14 @@ static bool follows_another(const struct job *job)
     return job->more && job->more->het_job_id && job->more->het_offset > 0;
 }
 
-enum pend_place class_place(const struct sched *sched, const struct job *job)
+enum pending_place class_place(const struct sched *sched, const struct job *job)
 {
-    const struct flights *flights = flights_of(sched, job->id);
-    uint32_t planned = flights ? flights->count : 0;
+    const struct inflight_list *inflights = inflights_of(sched, job->id);
+    uint32_t planned = inflights ? inflights->count : 0;
 
     if (planned >= (job_is_meta(job) ? job->array->waiting : 1))
-        return PEND_IDLE;
-    return job->array && !array_left(sched, job->array) ? PEND_PARKED : PEND_QUEUED;
+        return PENDING_IDLE;
+    return job->array && !array_left(sched, job->array) ? PENDING_PARKED : PENDING_QUEUED;
 }
 
 /* Into the queue of the class, or out of it. */
@@ -149,121 +149,121 @@ static void queue_move(struct sched *sched, struct class *class, struct order or
     struct order was = class->head;
 
     if (in) {
-        line_put(&class->queue, order);
+        job_list_put(&class->queue, order);
         class->head = order_before(order, was) ? order : was;
     } else {
-        line_del(&class->queue, order);
-        class->head = line_head(&class->queue);
+        job_list_del(&class->queue, order);
+        class->head = job_list_head(&class->queue);
     }
     if (class->head.id != was.id || class->head.rank != was.rank) {
         if (class->family->het && in)
-            family_heat(sched, class->family, INT64_MAX);
+            family_mark_ready(sched, class->family, INT64_MAX);
         class_pull_up(class, was);
         family_rekey(sched, class->family, order);
         /* Freed hosts that are being offered may have passed it already. */
         if (in && wants_may_offer(sched, class->family))
-            family_heat(sched, class->family, INT64_MAX);
+            family_mark_ready(sched, class->family, INT64_MAX);
     }
     if (in)
         family_joined(sched, class->family, order);
 }
 
-static void set_place(struct sched *sched, struct pend *pend, uint32_t job_id,
-                      enum pend_place place)
+static void set_place(struct sched *sched, struct pending *pending, uint32_t job_id,
+                      enum pending_place place)
 {
-    struct class *class = class_of(sched, pend);
-    struct order order = { pend->rank, job_id };
-    enum pend_place from = pend->place;
+    struct class *class = class_of(sched, pending);
+    struct order order = { pending->rank, job_id };
+    enum pending_place from = pending->place;
 
     if (from == place)
         return;
-    pend->place = (uint8_t)place;
-    if (from == PEND_PARKED) {
-        line_del(&throttle_of(sched, pend->array_id)->parked, order);
-        throttle_tidy(sched, pend->array_id);
-    } else if (place == PEND_PARKED) {
-        line_put(&throttle_of(sched, pend->array_id)->parked, order);
+    pending->place = (uint8_t)place;
+    if (from == PENDING_PARKED) {
+        job_list_del(&throttle_of(sched, pending->array_id)->parked, order);
+        throttle_tidy(sched, pending->array_id);
+    } else if (place == PENDING_PARKED) {
+        job_list_put(&throttle_of(sched, pending->array_id)->parked, order);
     }
-    if (from == PEND_QUEUED && pend->out) {
-        bool tried = pend->out == OUT_TO_BE_TRIED;
-        pend->out = OUT_NOT;
+    if (from == PENDING_QUEUED && pending->out) {
+        bool tried = pending->out == OUT_TO_BE_TRIED;
+        pending->out = OUT_NOT;
         if (tried)
-            waits_out(sched, pend->line, -1);
+            limit_queue_out(sched, pending->limit_queue, -1);
         else
-            waits_review(sched, pend->line, false);
+            limit_queue_review(sched, pending->limit_queue, false);
     }
-    sched->stop_news = sched->stop_news || from == PEND_LIMITED;
-    if (from == PEND_LIMITED)
-        waits_del(sched, pend->line, class, order);
-    if (place == PEND_LIMITED)
-        waits_put(sched, pend->line, class, order);
-    if (from != PEND_QUEUED && place != PEND_QUEUED)
+    sched->limit_stop_changed = sched->limit_stop_changed || from == PENDING_LIMITED;
+    if (from == PENDING_LIMITED)
+        limit_queue_del(sched, pending->limit_queue, class, order);
+    if (place == PENDING_LIMITED)
+        limit_queue_put(sched, pending->limit_queue, class, order);
+    if (from != PENDING_QUEUED && place != PENDING_QUEUED)
         return;
-    const struct echo *echo;
-    queue_move(sched, class, order, place == PEND_QUEUED);
-    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
-        queue_move(sched, sched->classes.items[echo->class - 1],
-                   (struct order){ echo->rank, job_id }, place == PEND_QUEUED);
-    if (place != PEND_QUEUED && pend->booked)
+    const struct position *position;
+    queue_move(sched, class, order, place == PENDING_QUEUED);
+    for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++)
+        queue_move(sched, sched->classes.items[position->class - 1],
+                   (struct order){ position->rank, job_id }, place == PENDING_QUEUED);
+    if (place != PENDING_QUEUED && pending->booked)
         book_drop(sched, job_id);
-    else if (place != PEND_QUEUED)
+    else if (place != PENDING_QUEUED)
         search_forget(sched, job_id);
 }
 
-/* To where it belongs; out of the line of a holder it has another rank. */
-static void settle(struct sched *sched, struct pend *pend, const struct job *job)
+/* To where it belongs; out of the limit queue of a holder it has another rank. */
+static void settle(struct sched *sched, struct pending *pending, const struct job *job)
 {
-    if (pend->place == PEND_LIMITED) {
-        set_place(sched, pend, job->id, PEND_IDLE);
-        pend->over = false;
-        job_rank(sched, job, false, &pend->rank);
-        echoes_rank(sched, pend, job);
+    if (pending->place == PENDING_LIMITED) {
+        set_place(sched, pending, job->id, PENDING_IDLE);
+        pending->over = false;
+        job_rank(sched, job, false, &pending->rank);
+        positions_rank(sched, pending, job);
     }
-    set_place(sched, pend, job->id, class_place(sched, job));
+    set_place(sched, pending, job->id, class_place(sched, job));
 }
 
 void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit,
                      bool over)
 {
-    struct pend *pend = pend_find(sched, job->id);
+    struct pending *pending = pending_find(sched, job->id);
 
-    if (!pend)
+    if (!pending)
         return;
-    if (pend->booked)
+    if (pending->booked)
         book_drop(sched, job->id);
-    set_place(sched, pend, job->id, PEND_IDLE);
-    pend->over = over;
-    pend->line = hit->holder ? waits_line(sched, job) : 0;
-    job_rank(sched, job, pend->line != 0, &pend->rank);
-    set_place(sched, pend, job->id, PEND_LIMITED);
-    if (pend->line)
-        waits_hit(sched, pend->line, class_of(sched, pend), hit, over);
+    set_place(sched, pending, job->id, PENDING_IDLE);
+    pending->over = over;
+    pending->limit_queue = hit->holder ? limit_queue_of(sched, job) : 0;
+    job_rank(sched, job, pending->limit_queue != 0, &pending->rank);
+    set_place(sched, pending, job->id, PENDING_LIMITED);
+    if (pending->limit_queue)
+        limit_queue_hit(sched, pending->limit_queue, class_of(sched, pending), hit, over);
 }
 
 bool class_let_out(struct sched *sched, const struct job *job, bool out)
 {
-    struct pend *pend = pend_find(sched, job->id);
+    struct pending *pending = pending_find(sched, job->id);
 
-    settle(sched, pend, job);
-    const struct class *class = class_of(sched, pend);
-    if (pend->place != PEND_QUEUED)
+    settle(sched, pending, job);
+    const struct class *class = class_of(sched, pending);
+    if (pending->place != PENDING_QUEUED)
         return false;
     if (!out || !family_will_try(sched, class->family, class->limit_us)) {
-        pend->out = OUT_SHOWN;
+        pending->out = OUT_SHOWN;
         return false;
     }
-    pend->out = OUT_TO_BE_TRIED;
-    waits_out(sched, pend->line, 1);
+    pending->out = OUT_TO_BE_TRIED;
+    limit_queue_out(sched, pending->limit_queue, 1);
     vec_push(&class->family->outs, job->id);
     return true;
 }
 
-bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_id)
+bool class_would_try(struct sched *sched, const struct pending *pending, uint32_t job_id)
 {
-    const struct class *class = class_of(sched, pend);
+    const struct class *class = class_of(sched, pending);
 
     const struct family *family = class->family;
-    if (pend->echoes || family_is_hot(sched, family, class->limit_us))
+    if (pending->positions || family_is_ready(sched, family, class->limit_us))
         return true; /* one of its other places may be tried */
     /* A freed host goes to the first job of the family. */
     return family_would_try(sched, class->family, class->limit_us) &&
@@ -273,25 +273,25 @@ bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_
 /* Where it is now, or would be if no limit were in its way. */
 struct order class_order(const struct sched *sched, const struct job *job)
 {
-    const struct pend *pend = pend_find(sched, job->id);
-    uint64_t rank = pend ? pend->rank : 0;
+    const struct pending *pending = pending_find(sched, job->id);
+    uint64_t rank = pending ? pending->rank : 0;
 
-    if (pend && pend->place == PEND_LIMITED)
+    if (pending && pending->place == PENDING_LIMITED)
         job_rank(sched, job, false, &rank);
     return (struct order){ rank, job->id };
 }
 
-static bool echoes_are_right(const struct sched *sched, const struct pend *pend,
-                             const struct job *job, const struct place_in_line *places,
-                             unsigned count)
+static bool positions_are_right(const struct sched *sched, const struct pending *pending,
+                                const struct job *job, const struct queue_place *places,
+                                unsigned count)
 {
-    const struct echo *echo;
+    const struct position *position;
 
-    if (count != pend->echoes + 1U)
+    if (count != pending->positions + 1U)
         return false;
-    for (unsigned i = 0; (echo = echo_at(sched, pend, job->id, i)); i++) {
-        const struct family *family = sched->classes.items[echo->class - 1]->family;
-        if (echo->rank != places[i + 1].rank ||
+    for (unsigned i = 0; (position = position_at(sched, pending, job->id, i)); i++) {
+        const struct family *family = sched->classes.items[position->class - 1]->family;
+        if (position->rank != places[i + 1].rank ||
             memcmp(&family->mask, &places[i + 1].mask, sizeof(struct mask)) != 0)
             return false;
     }
@@ -300,12 +300,13 @@ static bool echoes_are_right(const struct sched *sched, const struct pend *pend,
 
 bool class_rank_is_old(struct sched *sched, const struct job *job)
 {
-    const struct pend *pend = pend_find(sched, job->id);
-    struct place_in_line places[PLACES_MOST];
-    unsigned count = pend ? echo_places(sched, job, is_in_line(pend), places) : 0;
+    const struct pending *pending = pending_find(sched, job->id);
+    struct queue_place places[POSITIONS_MOST];
+    unsigned count = pending ? positions_of_job(sched, job, is_in_limit_queue(pending), places) : 0;
 
-    return count && (places[0].rank != pend->rank ||
-                     (!is_in_line(pend) && !echoes_are_right(sched, pend, job, places, count)));
+    return count && (places[0].rank != pending->rank ||
+                     (!is_in_limit_queue(pending) &&
+                      !positions_are_right(sched, pending, job, places, count)));
 }
 
 void throttle_release(struct sched *sched, uint32_t array_id)
@@ -316,7 +317,7 @@ void throttle_release(struct sched *sched, uint32_t array_id)
     if (!throttle || !first || !first->array)
         return;
     for (uint32_t room = array_left(sched, first->array); room && throttle; room--) {
-        uint32_t id = line_head(&throttle->parked).id;
+        uint32_t id = job_list_head(&throttle->parked).id;
         const struct job *job = state_job(sched->state, id);
         if (!job)
             break;
@@ -333,28 +334,28 @@ static void leave(struct sched *sched, struct class *class)
 
 void class_remove(struct sched *sched, uint32_t job_id)
 {
-    struct pend *pend = pend_find(sched, job_id);
+    struct pending *pending = pending_find(sched, job_id);
 
-    if (!pend)
+    if (!pending)
         return;
-    if (pend->booked)
+    if (pending->booked)
         book_drop(sched, job_id);
-    set_place(sched, pend, job_id, PEND_IDLE);
-    struct class *class = class_of(sched, pend);
-    const struct echo *echo;
-    for (unsigned i = 0; (echo = echo_at(sched, pend, job_id, i)); i++)
-        leave(sched, sched->classes.items[echo->class - 1]);
-    echoes_del(sched, pend, job_id);
-    pend_free(sched, job_id);
+    set_place(sched, pending, job_id, PENDING_IDLE);
+    struct class *class = class_of(sched, pending);
+    const struct position *position;
+    for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++)
+        leave(sched, sched->classes.items[position->class - 1]);
+    positions_del(sched, pending, job_id);
+    pending_free(sched, job_id);
     leave(sched, class);
 }
 
 void class_settle(struct sched *sched, const struct job *job)
 {
-    struct pend *pend = pend_find(sched, job->id);
+    struct pending *pending = pending_find(sched, job->id);
 
-    if (pend)
-        settle(sched, pend, job);
+    if (pending)
+        settle(sched, pending, job);
 }
 
 /* One of its other components is not what it was. */
@@ -362,7 +363,7 @@ static void refresh_first(struct sched *sched, const struct job *job)
 {
     const struct job *first = het_first(sched, job);
 
-    if (first == job || !pend_find(sched, first->id))
+    if (first == job || !pending_find(sched, first->id))
         return;
     book_drop(sched, first->id);
     class_refresh(sched, first);
@@ -370,73 +371,75 @@ static void refresh_first(struct sched *sched, const struct job *job)
 
 bool class_is_right(struct sched *sched, const struct job *job)
 {
-    const struct pend *pend = pend_find(sched, job->id);
-    struct place_in_line places[PLACES_MOST];
+    const struct pending *pending = pending_find(sched, job->id);
+    struct queue_place places[POSITIONS_MOST];
 
     bool goes = job_is_eligible(job) && !follows_another(job);
-    unsigned count = goes ? echo_places(sched, job, false, places) : 0;
-    if (!pend || !count)
-        return !pend && !count;
-    return class_get(sched, job, &places[0].mask) == class_of(sched, pend) &&
-           echoes_are_right(sched, pend, job, places, count) &&
-           (pend->place != PEND_LIMITED || (pend->line && waits_is_of(sched, pend->line, job)));
+    unsigned count = goes ? positions_of_job(sched, job, false, places) : 0;
+    if (!pending || !count)
+        return !pending && !count;
+    return class_get(sched, job, &places[0].mask) == class_of(sched, pending) &&
+           positions_are_right(sched, pending, job, places, count) &&
+           (pending->place != PENDING_LIMITED ||
+            (pending->limit_queue && limit_queue_has(sched, pending->limit_queue, job)));
 }
 
 /* In the classes of its other places too. */
-static void add_echoes(struct sched *sched, struct pend *pend, const struct job *job,
-                       const struct place_in_line *places, unsigned count)
+static void add_positions(struct sched *sched, struct pending *pending, const struct job *job,
+                          const struct queue_place *places, unsigned count)
 {
-    struct echo list[PLACES_MOST];
+    struct position list[POSITIONS_MOST];
 
     for (unsigned i = 1; i < count; i++) {
         struct class *class = class_get(sched, job, &places[i].mask);
         class->members++;
-        list[i - 1] = (struct echo){ .rank = places[i].rank, .class = class->number + 1 };
+        list[i - 1] = (struct position){ .rank = places[i].rank, .class = class->number + 1 };
     }
     if (count > 1)
-        echoes_put(sched, pend, job->id, list, count - 1);
+        positions_put(sched, pending, job->id, list, count - 1);
 }
 
 void class_refresh(struct sched *sched, const struct job *job)
 {
-    struct pend *pend = pend_find(sched, job->id);
-    struct place_in_line places[PLACES_MOST];
+    struct pending *pending = pending_find(sched, job->id);
+    struct queue_place places[POSITIONS_MOST];
     unsigned count;
 
     if (follows_another(job))
         refresh_first(sched, job);
     if (!job_is_eligible(job) || follows_another(job) ||
-        !(count = echo_places(sched, job, false, places))) {
+        !(count = positions_of_job(sched, job, false, places))) {
         class_remove(sched, job->id);
         return;
     }
     uint64_t rank = places[0].rank;
-    if (pend && is_in_line(pend))
+    if (pending && is_in_limit_queue(pending))
         job_rank(sched, job, true, &rank);
     struct class *class = class_get(sched, job, &places[0].mask);
-    if (pend && (class_of(sched, pend) != class || pend->rank != rank ||
-                 (!is_in_line(pend) && !echoes_are_right(sched, pend, job, places, count)))) {
+    if (pending && (class_of(sched, pending) != class || pending->rank != rank ||
+                    (!is_in_limit_queue(pending) &&
+                     !positions_are_right(sched, pending, job, places, count)))) {
         class->members++; /* it may be its last one */
         class_remove(sched, job->id);
         class->members--;
-        pend = NULL;
+        pending = NULL;
     }
-    if (!pend) {
-        pend = pend_new(sched, job->id);
-        pend->rank = places[0].rank;
-        pend->class = class->number + 1;
-        pend->array_id = job->array ? job->array->id : 0;
+    if (!pending) {
+        pending = pending_new(sched, job->id);
+        pending->rank = places[0].rank;
+        pending->class = class->number + 1;
+        pending->array_id = job->array ? job->array->id : 0;
         class->members++;
-        add_echoes(sched, pend, job, places, count);
+        add_positions(sched, pending, job, places, count);
     }
-    if (class_place(sched, job) != PEND_QUEUED || !limits_in_way(sched, job))
-        settle(sched, pend, job);
+    if (class_place(sched, job) != PENDING_QUEUED || !limits_in_way(sched, job))
+        settle(sched, pending, job);
 }
 
 static void class_free(struct class *class)
 {
     if (class)
-        line_done(&class->queue);
+        job_list_done(&class->queue);
 }
 
 static void slabs_done(struct sched *sched)
@@ -452,10 +455,10 @@ bool classes_done_some(struct sched *sched, unsigned *budget)
         class_free(sched->classes.items[--sched->classes.len]);
     for (; sched->classes.len == 0 && sched->families.entries && *budget; budget_take(budget, 1)) {
         struct map_entry *entry =
-            map_live_from(&sched->families, sched->families.entries + sched->reading.host);
+            map_live_from(&sched->families, sched->families.entries + sched->rebuild.host);
         if (!entry)
             break;
-        sched->reading.host = (uint32_t)(entry - sched->families.entries) + 1;
+        sched->rebuild.host = (uint32_t)(entry - sched->families.entries) + 1;
         for (struct family *family = entry->value, *next; family; family = next) {
             next = family->same;
             family_free(family);
@@ -475,18 +478,18 @@ void classes_done(struct sched *sched)
             family_free(family);
         }
     }
-    pends_done(sched);
+    pendings_done(sched);
     vec_done(&sched->classes);
     slabs_done(sched);
     map_done(&sched->class_keys);
     vec_done(&sched->free_classes);
     map_done(&sched->families);
-    vec_done(&sched->hot.items);
+    vec_done(&sched->ready.items);
     vec_done(&sched->offers.items);
-    for (size_t i = 0; i < sched->lanes.len; i++)
-        vec_done(&sched->lanes.items[i].heap.items);
-    vec_done(&sched->lanes);
-    vec_done(&sched->unsure);
+    for (size_t i = 0; i < sched->partition_queues.len; i++)
+        vec_done(&sched->partition_queues.items[i].heap.items);
+    vec_done(&sched->partition_queues);
+    vec_done(&sched->needs_booking);
     vec_done(&sched->hets);
     sched->family_count = 0;
 }

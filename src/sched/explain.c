@@ -14,10 +14,11 @@
 /* Is one of its partitions waiting for this job before all others? */
 static bool is_first(const struct sched *sched, const struct family *family, uint32_t job_id)
 {
-    for (uint32_t i = 0; i < family->lane_count; i++) {
-        if (family->lanes[i] >= sched->lanes.len)
+    for (uint32_t i = 0; i < family->partition_queue_count; i++) {
+        if (family->partition_queues[i] >= sched->partition_queues.len)
             continue;
-        const struct heap_item *top = heap_top(&sched->lanes.items[family->lanes[i]].heap);
+        const struct heap_item *top =
+            heap_top(&sched->partition_queues.items[family->partition_queues[i]].heap);
         if (!top || top->key.id == job_id)
             return true;
     }
@@ -26,22 +27,24 @@ static bool is_first(const struct sched *sched, const struct family *family, uin
 
 /* The family of what it waits for; of a het job that of its first component. */
 static struct family *family_of(const struct sched *sched, const struct job *job,
-                                const struct pend **out)
+                                const struct pending **out)
 {
-    const struct pend *pend = pend_find(sched, job->id);
+    const struct pending *pending = pending_find(sched, job->id);
 
-    if (!pend && job->more && job->more->het_job_id) {
+    if (!pending && job->more && job->more->het_job_id) {
         const struct job *first = state_job(sched->state, job->more->het_job_id);
-        pend = first ? pend_find(sched, first->id) : NULL;
+        pending = first ? pending_find(sched, first->id) : NULL;
     }
-    *out = pend;
-    if (!pend || !pend->class)
+    *out = pending;
+    if (!pending || !pending->class)
         return NULL;
-    struct family *family = class_of(sched, pend)->family;
-    const struct echo *echo;
+    struct family *family = class_of(sched, pending)->family;
+    const struct position *position;
     explain_count(sched, family);
-    for (unsigned i = 0; family->missing && (echo = echo_at(sched, pend, job->id, i)); i++) {
-        family = sched->classes.items[echo->class - 1]->family; /* elsewhere there may be enough */
+    for (unsigned i = 0; family->missing && (position = position_at(sched, pending, job->id, i));
+         i++) {
+        family =
+            sched->classes.items[position->class - 1]->family; /* elsewhere there may be enough */
         explain_count(sched, family);
     }
     return family;
@@ -57,8 +60,8 @@ static bool waits_for_reservation(const struct sched *sched, const struct shape 
 
 unsigned sched_reason(const struct sched *sched, const struct job *job)
 {
-    const struct pend *pend;
-    struct family *family = family_of(sched, job, &pend);
+    const struct pending *pending;
+    struct family *family = family_of(sched, job, &pending);
     unsigned other = het_reason(sched, job);
 
     if (other)
@@ -71,17 +74,17 @@ unsigned sched_reason(const struct sched *sched, const struct job *job)
         return REASON_NODE_NOT_AVAIL;
     /* Of "a or b": a limit keeps it from those that are free. */
     if (licences_lacking(sched, family->shape) ||
-        (family->shape->licence_any && pend->place == PEND_LIMITED))
+        (family->shape->licence_any && pending->place == PENDING_LIMITED))
         return REASON_LICENSES;
     uint32_t first = job->more && job->more->het_job_id ? job->more->het_job_id : job->id;
-    return pend->booked || is_first(sched, family, first) ? REASON_RESOURCES : REASON_PRIORITY;
+    return pending->booked || is_first(sched, family, first) ? REASON_RESOURCES : REASON_PRIORITY;
 }
 
 const char *sched_reason_text(const struct sched *sched, const struct job *job)
 {
-    const struct pend *pend;
+    const struct pending *pending;
     const struct family *family =
-        waits_for_reservation(sched, job->shape) ? NULL : family_of(sched, job, &pend);
+        waits_for_reservation(sched, job->shape) ? NULL : family_of(sched, job, &pending);
 
     return family ? family->missing : NULL;
 }
@@ -89,13 +92,13 @@ const char *sched_reason_text(const struct sched *sched, const struct job *job)
 int64_t sched_planned_start(const struct sched *sched, const struct job *job)
 {
     job = het_first(sched, job);
-    const struct pend *pend = pend_find(sched, job->id);
-    const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
-    const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
-    const struct hold *hold = pend ? hold_of(sched, job->id) : NULL;
+    const struct pending *pending = pending_find(sched, job->id);
+    const struct booking *booking = pending && pending->booked ? booking_of(sched, job->id) : NULL;
+    const struct forecast *forecast = pending && !booking ? forecast_of(sched, job->id) : NULL;
+    const struct preempt_hold *hold = pending ? preempt_hold_of(sched, job->id) : NULL;
 
     if (hold)
-        return hold_start_us(sched, hold);
+        return preempt_hold_start_us(sched, hold);
     return booking ? booking->start_us : forecast ? MAX(forecast->start_us, sched->now_us) : 0;
 }
 
@@ -201,13 +204,13 @@ void sched_planned_nodes(const struct sched *sched, const struct job *job, struc
     uint32_t offset = offset_of(job);
 
     job = het_first(sched, job);
-    const struct pend *pend = pend_find(sched, job->id);
-    const struct booking *booking = pend && pend->booked ? booking_of(sched, job->id) : NULL;
-    const struct forecast *forecast = pend && !booking ? forecast_of(sched, job->id) : NULL;
-    const struct hold *hold = pend ? hold_of(sched, job->id) : NULL;
+    const struct pending *pending = pending_find(sched, job->id);
+    const struct booking *booking = pending && pending->booked ? booking_of(sched, job->id) : NULL;
+    const struct forecast *forecast = pending && !booking ? forecast_of(sched, job->id) : NULL;
+    const struct preempt_hold *hold = pending ? preempt_hold_of(sched, job->id) : NULL;
 
     if (hold)
-        hold_names(sched, hold, offset, out);
+        preempt_hold_names(sched, hold, offset, out);
     else if (booking && offset < booking->count)
         parts_names(sched, &booking->of[offset].parts, out);
     else if (forecast && offset < forecast->count)
@@ -273,7 +276,7 @@ static void explain_start(struct sched *sched, const struct job *job, int64_t no
     const struct forecast *forecast = first->id ? forecast_of(sched, first->id) : NULL;
     struct str names = { 0 };
 
-    if (booking || forecast || (first->id && hold_of(sched, first->id))) {
+    if (booking || forecast || (first->id && preempt_hold_of(sched, first->id))) {
         out->planned_start_us = MAX(sched_planned_start(sched, job), now_us);
         sched_planned_nodes(sched, job, &names);
         out->planned_nodes = arena_strdup(arena, str_text(&names));
@@ -307,7 +310,8 @@ static void add_het(const struct sched *sched, const struct job *job, uint32_t l
 
 static void add_hold(const struct sched *sched, const struct job *job, struct str *out)
 {
-    const struct hold *hold = job->id ? hold_of(sched, het_first(sched, job)->id) : NULL;
+    const struct preempt_hold *hold =
+        job->id ? preempt_hold_of(sched, het_first(sched, job)->id) : NULL;
 
     if (!hold)
         return;
@@ -422,7 +426,7 @@ void sched_explain(struct sched *sched, const struct job *job, int64_t now_us, s
                    struct explanation *out)
 {
     *out = (struct explanation){ 0 };
-    reading_all(sched);
+    rebuild_all(sched);
     unsigned reason = core_job_reason(sched->state, job);
     const struct job *barred = barred_component(sched, job);
 

@@ -16,11 +16,12 @@ static void add_job(const struct job *job, struct str *out)
     str_addf(out, " (%s)", job->owner->user);
 }
 
-static bool shares_lane(const struct family *a, const struct family *b)
+static bool shares_partition_queue(const struct family *a, const struct family *b)
 {
-    for (uint32_t i = 0; i < a->lane_count; i++) {
-        for (uint32_t k = 0; k < b->lane_count; k++) {
-            if (a->lanes[i] == b->lanes[k] && a->lanes[i] != UINT32_MAX)
+    for (uint32_t i = 0; i < a->partition_queue_count; i++) {
+        for (uint32_t k = 0; k < b->partition_queue_count; k++) {
+            if (a->partition_queues[i] == b->partition_queues[k] &&
+                a->partition_queues[i] != UINT32_MAX)
                 return true;
         }
     }
@@ -57,19 +58,19 @@ uint32_t explain_ahead(const struct sched *sched, const struct family *family,
     struct first_jobs first = { .count = 0 };
     uint64_t count = 0;
 
-    const struct pend *pend = pend_find(sched, job->id);
-    if (!pend)
+    const struct pending *pending = pending_find(sched, job->id);
+    if (!pending)
         return 0;
-    if (pend->echoes) /* where it comes first */
-        family = class_of(sched, pend)->family;
+    if (pending->positions) /* where it comes first */
+        family = class_of(sched, pending)->family;
     struct order own = class_order(sched, job);
     vec_each (struct class *, at, &sched->classes) {
-        if (!*at || !shares_lane((*at)->family, family))
+        if (!*at || !shares_partition_queue((*at)->family, family))
             continue;
-        struct line_cursor cursor = { 0 };
-        count += line_count_before(&(*at)->queue, own);
+        struct job_list_cursor cursor = { 0 };
+        count += job_list_count_before(&(*at)->queue, own);
         for (size_t i = 0; i < JOBS_SHOWN; i++) {
-            struct order order = line_next(&(*at)->queue, &cursor);
+            struct order order = job_list_next(&(*at)->queue, &cursor);
             if (!order_before(order, own))
                 break;
             keep_first(&first, order);
@@ -123,10 +124,10 @@ void explain_ends(const struct sched *sched, const struct family *family, int64_
     explain_hosts(sched, family, &hosts);
     bitset_each (n, &hosts) {
         const struct host *host = &sched->hosts.items[n];
-        for (size_t i = 0; i < host->runs.len; i++) { /* by end: most hosts are passed over */
-            if (count == JOBS_SHOWN && host->runs.items[i].end_us > items[count - 1].end_us)
+        for (size_t i = 0; i < host->running.len; i++) { /* by end: most hosts are passed over */
+            if (count == JOBS_SHOWN && host->running.items[i].end_us > items[count - 1].end_us)
                 break;
-            const struct job *job = state_job(sched->state, host->runs.items[i].job_id);
+            const struct job *job = state_job(sched->state, host->running.items[i].job_id);
             if (job && job->run)
                 keep_ending(
                     items, &count,

@@ -116,7 +116,7 @@ int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const 
                                       .group = owner->group } };
     int code = 0;
 
-    reading_all(sched);
+    rebuild_all(sched);
     asked.jobs = NEW_ARRAY(struct job, count);
     asked.tabs = NEW_ARRAY(struct tab, count);
     for (size_t i = 0; i < count && code == 0; i++)

@@ -173,14 +173,15 @@ bool job_mask(const struct sched *sched, const struct job *job, struct mask *mas
     return any;
 }
 
-static uint8_t minds_of(const struct sched *sched, const struct job *job, const struct mask *mask)
+static uint8_t exclusive_kind_of(const struct sched *sched, const struct job *job,
+                                 const struct mask *mask)
 {
     const struct need *needs = shape_needs(sched->state, job->shape);
     bool user = job->shape->exclusive_user;
 
     for (size_t i = 0; i < job->shape->partition_count; i++)
         user = user || (mask_has(mask, i) && needs[i].partition->spec->exclusive_user);
-    return (uint8_t)((user ? MINDS_USER : 0) | (job->shape->exclusive_mcs ? MINDS_MCS : 0));
+    return (uint8_t)((user ? EXCLUDES_USER : 0) | (job->shape->exclusive_mcs ? EXCLUDES_MCS : 0));
 }
 
 /* Shares of each task of a device of its own. */
@@ -225,17 +226,17 @@ static uint64_t het_hash(const struct sched *sched, const struct job *job)
     return hash;
 }
 
-static bool is_in_lane(const struct family *family, uint32_t number)
+static bool is_in_partition_queue(const struct family *family, uint32_t number)
 {
-    for (uint32_t i = 0; i < family->lane_count; i++) {
-        if (family->lanes[i] == number)
+    for (uint32_t i = 0; i < family->partition_queue_count; i++) {
+        if (family->partition_queues[i] == number)
             return true;
     }
     return false;
 }
 
 /* It waits in the partitions of all components, and is booked when it is among the first of one. */
-static void add_lanes(struct sched *sched, struct family *family, const struct job *job)
+static void add_partition_queues(struct sched *sched, struct family *family, const struct job *job)
 {
     for (uint32_t k = 1; k < job->more->het_count; k++) {
         const struct job *part = state_job(sched->state, job->id + k);
@@ -244,13 +245,15 @@ static void add_lanes(struct sched *sched, struct family *family, const struct j
             continue;
         const struct need *needs = shape_needs(sched->state, part->shape);
         for (size_t p = 0; p < part->shape->partition_count; p++) {
-            if (!mask_has(&mask, p) || is_in_lane(family, needs[p].partition->number))
+            if (!mask_has(&mask, p) || is_in_partition_queue(family, needs[p].partition->number))
                 continue;
-            uint32_t at = family->lane_count++;
-            family->lanes = mem_resize(family->lanes, family->lane_count * sizeof(uint32_t));
-            family->lane_at = mem_resize(family->lane_at, family->lane_count * sizeof(uint32_t));
-            family->lanes[at] = needs[p].partition->number;
-            family->lane_at[at] = 0;
+            uint32_t at = family->partition_queue_count++;
+            family->partition_queues = mem_resize(family->partition_queues,
+                                                  family->partition_queue_count * sizeof(uint32_t));
+            family->partition_queue_at = mem_resize(
+                family->partition_queue_at, family->partition_queue_count * sizeof(uint32_t));
+            family->partition_queues[at] = needs[p].partition->number;
+            family->partition_queue_at[at] = 0;
         }
     }
 }
@@ -262,7 +265,7 @@ static bool is_bound(const struct sched *sched, const struct job *job)
     bool bound = is_particular(sched, job->shape);
 
     for (size_t i = 0; i < job->shape->partition_count; i++)
-        bound = bound || sizes_bind(job->shape, &needs[i]);
+        bound = bound || place_sizes_limited(job->shape, &needs[i]);
     return bound;
 }
 
@@ -271,7 +274,7 @@ static bool is_as_made(const struct sched *sched, struct family *family, const s
 {
     if (family->made == state_generation(sched->state))
         return true;
-    if (family->minds != minds_of(sched, job, &family->mask) ||
+    if (family->exclusive != exclusive_kind_of(sched, job, &family->mask) ||
         family->particular != is_bound(sched, job))
         return false;
     family->made = state_generation(sched->state);
@@ -289,18 +292,18 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     family->shape = job->shape;
     family->shape_hash = shape->head.hash;
     family->mask = *mask;
-    family->minds = minds_of(sched, job, mask);
-    family->uid = sched->minds || family->minds ? job->owner->uid : UINT32_MAX;
+    family->exclusive = exclusive_kind_of(sched, job, mask);
+    family->uid = sched->exclusive || family->exclusive ? job->owner->uid : UINT32_MAX;
     family->by_socket = shape_by_socket(shape);
     family->particular = is_bound(sched, job);
     family->single = !family->particular && shape->min_nodes <= 1 &&
                      (shape->max_nodes <= 1 || shape->units <= 1);
     family->end_by_us = INT64_MAX;
-    family->lane_count = (uint32_t)shape->partition_count;
-    family->lane_at = NEW_ARRAY(uint32_t, family->lane_count);
-    family->lanes = NEW_ARRAY(uint32_t, family->lane_count);
-    for (uint32_t i = 0; i < family->lane_count; i++)
-        family->lanes[i] = mask_has(mask, i) ? needs[i].partition->number : UINT32_MAX;
+    family->partition_queue_count = (uint32_t)shape->partition_count;
+    family->partition_queue_at = NEW_ARRAY(uint32_t, family->partition_queue_count);
+    family->partition_queues = NEW_ARRAY(uint32_t, family->partition_queue_count);
+    for (uint32_t i = 0; i < family->partition_queue_count; i++)
+        family->partition_queues[i] = mask_has(mask, i) ? needs[i].partition->number : UINT32_MAX;
     return family;
 }
 
@@ -320,14 +323,14 @@ void family_free(struct family *family)
     free(family->charge);
     free(family->asks);
     free(family->turns);
-    free(family->lane_at);
-    free(family->lanes);
+    free(family->partition_queue_at);
+    free(family->partition_queues);
     free(family->missing);
     free(family);
 }
 
 /* Does one of its other components mind who shares its hosts? */
-static bool parts_mind(const struct sched *sched, const struct job *job)
+static bool parts_are_exclusive(const struct sched *sched, const struct job *job)
 {
     for (uint32_t i = 1; het_of(job) && i < job->more->het_count; i++) {
         const struct job *part = state_job(sched->state, job->id + i);
@@ -339,9 +342,10 @@ static bool parts_mind(const struct sched *sched, const struct job *job)
 
 struct family *family_get(struct sched *sched, const struct job *job, const struct mask *mask)
 {
-    if (!sched->minds && (minds_of(sched, job, mask) || parts_mind(sched, job)))
-        sched->minds = sched->reclass = true;
-    uint32_t uid = sched->minds ? job->owner->uid : UINT32_MAX;
+    if (!sched->exclusive &&
+        (exclusive_kind_of(sched, job, mask) || parts_are_exclusive(sched, job)))
+        sched->exclusive = sched->reclass = true;
+    uint32_t uid = sched->exclusive ? job->owner->uid : UINT32_MAX;
     uint32_t het = het_of(job);
     uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32) ^
                    (het ? hash_mix(het + het_hash(sched, job)) : 0);
@@ -357,7 +361,7 @@ struct family *family_get(struct sched *sched, const struct job *job, const stru
     family->key = key;
     family->het = het;
     if (het) {
-        add_lanes(sched, family, job);
+        add_partition_queues(sched, family, job);
         vec_push(&sched->hets, family);
     }
     family->same = chain;
@@ -374,10 +378,11 @@ void family_drop(struct sched *sched, struct family *family)
         if (sched->hets.items[i] == family)
             vec_remove(&sched->hets, i);
     }
-    heap_del(&sched->hot, &family->hot_at);
-    for (uint32_t i = 0; i < family->lane_count; i++) {
-        if (family->lanes[i] < sched->lanes.len)
-            heap_del(&sched->lanes.items[family->lanes[i]].heap, &family->lane_at[i]);
+    heap_del(&sched->ready, &family->ready_at);
+    for (uint32_t i = 0; i < family->partition_queue_count; i++) {
+        if (family->partition_queues[i] < sched->partition_queues.len)
+            heap_del(&sched->partition_queues.items[family->partition_queues[i]].heap,
+                     &family->partition_queue_at[i]);
     }
     wants_del(sched, family);
     for (size_t i = 0; i < sched->woken.len && family->waking; i++) {
@@ -400,14 +405,14 @@ void family_drop(struct sched *sched, struct family *family)
 }
 
 /* By its very first job: whether that one is short enough is looked at when its turn comes. */
-static void set_hot(struct sched *sched, struct family *family)
+static void set_ready(struct sched *sched, struct family *family)
 {
     if (family->end_by_us == INT64_MIN || !family->root)
-        heap_del(&sched->hot, &family->hot_at);
+        heap_del(&sched->ready, &family->ready_at);
     else
-        heap_set(&sched->hot, &family->hot_at, family, family->root->best);
-    if (family_is_open(family) && !family->hot_at && family->end_by_us != INT64_MIN)
-        waits_wake(sched, family);
+        heap_set(&sched->ready, &family->ready_at, family, family->root->best);
+    if (family_is_open(family) && !family->ready_at && family->end_by_us != INT64_MIN)
+        limit_queue_wake(sched, family);
 }
 
 /* The first job of some class changed, `order` came or went. */
@@ -415,33 +420,34 @@ void family_rekey(struct sched *sched, struct family *family, struct order order
 {
     struct order first = family->root ? family->root->best : ORDER_LAST;
 
-    for (uint32_t i = 0; i < family->lane_count; i++) {
-        if (family->lanes[i] >= sched->lanes.len)
+    for (uint32_t i = 0; i < family->partition_queue_count; i++) {
+        if (family->partition_queues[i] >= sched->partition_queues.len)
             continue;
-        struct lane *lane = &sched->lanes.items[family->lanes[i]];
-        heap_set(&lane->heap, &family->lane_at[i], family, first);
-        const struct heap_item *top = sched->in_order ? heap_top(&lane->heap) : NULL;
+        struct partition_queue *partition_queue =
+            &sched->partition_queues.items[family->partition_queues[i]];
+        heap_set(&partition_queue->heap, &family->partition_queue_at[i], family, first);
+        const struct heap_item *top = sched->in_order ? heap_top(&partition_queue->heap) : NULL;
         if (top && top->family != family) /* it may be its turn now */
-            set_hot(sched, top->family);
+            set_ready(sched, top->family);
     }
-    set_hot(sched, family);
+    set_ready(sched, family);
 }
 
-void family_heat(struct sched *sched, struct family *family, int64_t end_by_us)
+void family_mark_ready(struct sched *sched, struct family *family, int64_t end_by_us)
 {
     if (family->end_by_us >= end_by_us)
         return;
     family->end_by_us = end_by_us;
-    set_hot(sched, family);
+    set_ready(sched, family);
 }
 
 bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us)
 {
-    return family->hot_at && !sched->in_order &&
+    return family->ready_at && !sched->in_order &&
            (family->end_by_us == INT64_MAX || limit_us <= family->end_by_us - sched->now_us);
 }
 
-bool family_is_hot(const struct sched *sched, const struct family *family, int64_t limit_us)
+bool family_is_ready(const struct sched *sched, const struct family *family, int64_t limit_us)
 {
     return !sched->in_order &&
            (family->end_by_us == INT64_MAX ||
@@ -450,64 +456,64 @@ bool family_is_hot(const struct sched *sched, const struct family *family, int64
 
 bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us)
 {
-    return family_is_hot(sched, family, limit_us) ||
+    return family_is_ready(sched, family, limit_us) ||
            (!sched->in_order && wants_may_offer(sched, family));
 }
 
 void family_tried(struct sched *sched, struct family *family)
 {
     while (family->outs.len) {
-        struct pend *pend = pend_find(sched, family->outs.items[--family->outs.len]);
-        if (!pend || pend->out != OUT_TO_BE_TRIED)
+        struct pending *pending = pending_find(sched, family->outs.items[--family->outs.len]);
+        if (!pending || pending->out != OUT_TO_BE_TRIED)
             continue;
-        pend->out = OUT_SHOWN;
-        waits_out(sched, pend->line, -1);
+        pending->out = OUT_SHOWN;
+        limit_queue_out(sched, pending->limit_queue, -1);
     }
 }
 
 void family_joined(struct sched *sched, const struct family *family, struct order order)
 {
-    for (uint32_t i = 0; i < family->lane_count; i++) {
-        lane_joined(sched, family->lanes[i], order);
-        lane_doubt_at(sched, family->lanes[i], order);
+    for (uint32_t i = 0; i < family->partition_queue_count; i++) {
+        partition_queue_joined(sched, family->partition_queues[i], order);
+        partition_queue_needs_booking_at(sched, family->partition_queues[i], order);
     }
 }
 
-void family_doubt(struct sched *sched, const struct family *family, struct order order)
+void family_needs_booking(struct sched *sched, const struct family *family, struct order order)
 {
-    for (uint32_t i = 0; i < family->lane_count; i++)
-        lane_doubt_at(sched, family->lanes[i], order);
+    for (uint32_t i = 0; i < family->partition_queue_count; i++)
+        partition_queue_needs_booking_at(sched, family->partition_queues[i], order);
 }
 
-void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
-                 struct order tried)
+void family_mark_blocked(struct sched *sched, struct family *family, int64_t end_by_us,
+                         uint32_t lacking, struct order tried)
 {
     family->end_by_us = end_by_us;
     family->lacking = lacking;
     if (family->het)
-        family->end_by_us = INT64_MIN; /* until families_heat_hets() */
+        family->end_by_us = INT64_MIN; /* until families_mark_het_ready() */
     else
         wants_add(sched, family);
     family_tried(sched, family);
-    family_doubt(sched, family, tried);
-    set_hot(sched, family);
+    family_needs_booking(sched, family, tried);
+    set_ready(sched, family);
 }
 
-void families_heat_hets(struct sched *sched)
+void families_mark_het_ready(struct sched *sched)
 {
     if (sched->het_seen == sched->het_news)
         return;
     sched->het_seen = sched->het_news;
     vec_each (struct family *, family, &sched->hets)
-        family_heat(sched, *family, INT64_MAX);
+        family_mark_ready(sched, *family, INT64_MAX);
 }
 
-void families_heat_all(struct sched *sched)
+void families_mark_ready(struct sched *sched)
 {
     map_each (entry, &sched->families) {
         for (struct family *family = entry->value; family; family = family->same) {
             family->end_by_us = INT64_MIN; /* so that it is keyed anew */
-            family_heat(sched, family, INT64_MAX);
+            family_mark_ready(sched, family, INT64_MAX);
         }
     }
 }

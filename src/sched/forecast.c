@@ -29,8 +29,8 @@ enum {
 
 const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id)
 {
-    const struct pend *pend = pend_find(sched, job_id);
-    size_t at = pend ? pend->foreseen : 0;
+    const struct pending *pending = pending_find(sched, job_id);
+    size_t at = pending ? pending->foreseen : 0;
 
     if (at && at <= sched->forecasts.len && sched->forecasts.items[at - 1].job_id == job_id)
         return &sched->forecasts.items[at - 1];
@@ -112,7 +112,7 @@ static void keep(struct sched *sched, struct forecast forecast)
 {
     forecast_put(sched, &forecast);
     vec_push(&sched->forecasts, forecast);
-    pend_find(sched, forecast.job_id)->foreseen = (uint32_t)sched->forecasts.len;
+    pending_find(sched, forecast.job_id)->foreseen = (uint32_t)sched->forecasts.len;
 }
 
 /* False: it goes on in the next turn. */
@@ -140,35 +140,37 @@ static bool foresee_job(struct sched *sched, struct family *family, struct order
     return start != LATER;
 }
 
-/* Jobs of the lane from where it was left; false: it goes on in the next turn. */
-static bool foresee_lane(struct sched *sched, const struct lane *lane, uint64_t until,
-                         uint64_t *effort)
+/* Jobs of the partition queue from where it was left; false: it goes on in the next turn. */
+static bool foresee_partition_queue(struct sched *sched,
+                                    const struct partition_queue *partition_queue, uint64_t until,
+                                    uint64_t *effort)
 {
     struct foresees *at = &sched->foresees;
-    struct lane_walk walk;
+    struct partition_queue_walk walk;
     struct class *class;
     bool all = true;
 
-    lane_walk_begin(&walk, lane);
+    partition_queue_walk_begin(&walk, partition_queue);
     for (unsigned count = 0; all && count < FORECAST_MOST && at->cost < until; count++) {
-        struct order order = lane_walk_next(&walk, &class);
+        struct order order = partition_queue_walk_next(&walk, &class);
         if (order_is_last(order))
             break;
         if (!order_before(at->order, order))
             continue;
-        const struct pend *pend = pend_find(sched, order.id);
-        uint32_t seen = pend->foreseen;
+        const struct pending *pending = pending_find(sched, order.id);
+        uint32_t seen = pending->foreseen;
         bool done = seen && seen <= sched->forecasts.len &&
                     sched->forecasts.items[seen - 1].job_id == order.id;
-        all = pend->booked || done || (*effort && foresee_job(sched, class->family, order, effort));
+        all = pending->booked || done ||
+              (*effort && foresee_job(sched, class->family, order, effort));
         if (all)
             at->order = order;
     }
-    lane_walk_done(&walk);
+    partition_queue_walk_done(&walk);
     return all;
 }
 
-void forecast_on(struct sched *sched, uint64_t effort)
+void forecast_continue(struct sched *sched, uint64_t effort)
 {
     struct foresees *at = &sched->foresees;
     bool all = true;
@@ -181,10 +183,11 @@ void forecast_on(struct sched *sched, uint64_t effort)
     }
     vec_each (struct forecast, forecast, &sched->forecasts)
         forecast_put(sched, forecast);
-    while (all && at->lane < sched->lanes.len) {
-        all = foresee_lane(sched, &sched->lanes.items[at->lane],
-                           (FORECAST_LOOKS * (at->lane + 1)) / sched->lanes.len, &effort);
-        at->lane += all;
+    while (all && at->partition_queue < sched->partition_queues.len) {
+        all = foresee_partition_queue(
+            sched, &sched->partition_queues.items[at->partition_queue],
+            (FORECAST_LOOKS * (at->partition_queue + 1)) / sched->partition_queues.len, &effort);
+        at->partition_queue += all;
         at->order = all ? NO_ORDER : at->order;
     }
     for (size_t i = sched->forecasts.len; i-- > 0;)
@@ -205,7 +208,7 @@ bool sched_is_long_to_ask(const struct sched *sched, size_t components)
     struct state_counts counts = state_counts(sched->state);
 
     return sched->hosts.len * components > LONG_HOSTS ||
-           (map_len(&sched->wait_keys) && counts.pending + counts.running > LONG_JOBS);
+           (map_len(&sched->limit_queue_keys) && counts.pending + counts.running > LONG_JOBS);
 }
 
 void sched_take_time(struct sched *sched)
@@ -221,8 +224,8 @@ static uint64_t effort_of_turn(const struct sched *sched)
 void sched_forecast(struct sched *sched, int64_t now_us)
 {
     if (sched->foresees.under_way) /* who does not plan has no slices */
-        forecast_on(sched, effort_of_turn(sched));
-    if (!reading_is_done(sched) || sched->foresees.under_way ||
+        forecast_continue(sched, effort_of_turn(sched));
+    if (!rebuild_is_done(sched) || sched->foresees.under_way ||
         sched->forecast_at == sched->changes + 1 ||
         (sched->forecast_at && sched->forecast_cost > FORECAST_CHEAP &&
          now_us < sched->forecast_us + US_PER_S))
@@ -235,7 +238,7 @@ void sched_forecast(struct sched *sched, int64_t now_us)
     sched->forecast_us = now_us;
     sched->foresees = (struct foresees){ .under_way = true };
     sched->foresees.generation = state_generation(sched->state);
-    forecast_on(sched, effort_of_turn(sched));
+    forecast_continue(sched, effort_of_turn(sched));
 }
 
 /* ---- one job that somebody asks about ---- */
@@ -268,7 +271,7 @@ static void answer_search(struct sched *sched, const struct job *job, uint64_t e
     family_free(family);
 }
 
-void answer_on(struct sched *sched, uint64_t effort)
+void answer_continue(struct sched *sched, uint64_t effort)
 {
     struct search *search = &sched->searches[SEARCH_EXPLAIN];
     const struct job *job = search->job_id ? state_job(sched->state, search->job_id) : NULL;

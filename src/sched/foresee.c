@@ -14,7 +14,7 @@
 #include "base/timefmt.h"
 #include "core/core.h"
 #include "sched/explain_priv.h"
-#include "sched/gates.h"
+#include "sched/limit_counter.h"
 #include "schema/reasons.h"
 
 /* Questions to limits; jobs that are looked at; jobs that wait for each other, in a chain. */
@@ -48,7 +48,7 @@ struct foresight {
     struct tallies tallies;
     VEC(struct ending) ends; /* the first to end is the last */
     VEC(struct waiter) waiters;
-    struct map groups;      /* line and class → number + 1 */
+    struct map groups;      /* limit queue and class → number + 1 */
     VEC(bool) refused;      /* by group, at this time */
     size_t asks, gone;      /* left; jobs that went before it */
     const struct job *last; /* that has to end */
@@ -126,10 +126,10 @@ static uint32_t tasks_of(const struct job *job)
     return job_is_meta(job) ? MAX(job->array->waiting, 1) : 1;
 }
 
-static void add_waiter(struct foresight *f, const struct job *job, uint32_t line)
+static void add_waiter(struct foresight *f, const struct job *job, uint32_t queue)
 {
-    const struct pend *pend = pend_find(f->sched, job->id);
-    uint64_t key = (uint64_t)line << 32 | (pend ? pend->class : 0);
+    const struct pending *pending = pending_find(f->sched, job->id);
+    uint64_t key = (uint64_t)queue << 32 | (pending ? pending->class : 0);
     uintptr_t group = (uintptr_t)map_get_num(&f->groups, key);
 
     if (!group) {
@@ -155,15 +155,15 @@ static bool add_waiters(struct foresight *f, const struct job *asked)
     struct order order;
 
     add_waiter(f, asked, UINT32_MAX);
-    vec_each (struct waiting *, line, &f->sched->waits) {
-        for (size_t i = 0; *line && i < (*line)->bins.len; i++) {
-            const struct bin *bin = (*line)->bins.items[i].bin;
-            struct line_cursor cursor = { 0 };
-            while (!order_is_last(order = line_next(&bin->jobs, &cursor))) {
+    vec_each (struct limit_queue *, queue, &f->sched->limit_queues) {
+        for (size_t i = 0; *queue && i < (*queue)->bins.len; i++) {
+            const struct bin *bin = (*queue)->bins.items[i].bin;
+            struct job_list_cursor cursor = { 0 };
+            while (!order_is_last(order = job_list_next(&bin->jobs, &cursor))) {
                 if (f->waiters.len > WAITERS_MOST)
                     return false;
                 if (order.id != asked->id)
-                    add_waiter(f, state_job(state, order.id), (*line)->number);
+                    add_waiter(f, state_job(state, order.id), (*queue)->number);
             }
         }
     }

@@ -200,8 +200,8 @@ static void put_back(const struct together *t)
     if (at->at < placed) {
         take_all(t);
         at->at = 0;
-        profile_at_done(&t->view.search->profile);
-        t->view.search->profile = (struct profile_at){ 0 };
+        earliest_start_at_done(&t->view.search->earliest);
+        t->view.search->earliest = (struct earliest_start_at){ 0 };
         search_lost(t->sched, t->view.search);
     }
     if (t->view.search->keeps)
@@ -221,8 +221,7 @@ static int64_t try_all(const struct together *t, uint32_t *failed)
         put_back(t);
     for (; at->at < at->turns.count; at->at++) {
         uint32_t i = at->turns.order[at->at];
-        start =
-            profile_start_from(t->sched, t->families[i], t->jobs[i], &t->view, &at->of[i].parts);
+        start = earliest_start(t->sched, t->families[i], t->jobs[i], &t->view, &at->of[i].parts);
         if (start != t->view.start_us)
             break;
         try_add(t, i);
@@ -281,8 +280,8 @@ static bool gather_moments(const struct together *t)
         const struct host *host = &t->sched->hosts.items[halving->next];
         if (!search_may(t->view.search, host_effort(host)))
             return false;
-        for (size_t k = 0; k < host->runs.len; k++)
-            moment_add(t, host->runs.items[k].end_us);
+        for (size_t k = 0; k < host->running.len; k++)
+            moment_add(t, host->running.items[k].end_us);
         for (size_t k = 0; k < host->blocks.len; k++) {
             if (block_hinders(&host->blocks.items[k], &t->view))
                 moment_add(t, host->blocks.items[k].end_us);
@@ -438,7 +437,7 @@ int64_t start_of(struct sched *sched, struct family *family, const struct job *j
     *of = NEW_ARRAY(struct booked, count);
     if (count == 1) {
         view.mine = job->id;
-        int64_t start = profile_start_from(sched, family, job, &view, &(*of)->parts);
+        int64_t start = earliest_start(sched, family, job, &view, &(*of)->parts);
         if (start != INT64_MAX && start != LATER)
             (*of)->end_us = job_ends_us(job, start);
         return start;

@@ -20,24 +20,24 @@ uint64_t mcs_hash(const char *label)
     return label ? hash_bytes(label, strlen(label), 1) | 1 : 0;
 }
 
-unsigned job_minds(const struct sched *sched, const struct job *job)
+unsigned job_exclusive_kind(const struct sched *sched, const struct job *job)
 {
     const struct partition *partition = state_partition(sched->state, job->run->partition);
     bool user = job->shape->exclusive_user || (partition && partition->spec->exclusive_user);
 
-    return (user ? MINDS_USER : 0) | (job->shape->exclusive_mcs ? MINDS_MCS : 0);
+    return (user ? EXCLUDES_USER : 0) | (job->shape->exclusive_mcs ? EXCLUDES_MCS : 0);
 }
 
-static bool is_minded(const struct sched *sched, const struct host *host)
+static bool is_exclusive(const struct sched *sched, const struct host *host)
 {
-    if (!sched->minds)
+    if (!sched->exclusive)
         return false;
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (claim->minds)
+        if (claim->exclusive)
             return true;
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
-        if (job_minds(sched, host->node->jobs.items[i]))
+        if (job_exclusive_kind(sched, host->node->jobs.items[i]))
             return true;
     }
     return false;
@@ -63,7 +63,7 @@ static void read_free(const struct sched *sched, struct host *host)
         for (size_t i = 0; i < kinds; i++)
             gres[i] += claim->amount->gres[i];
     }
-    host->minded = is_minded(sched, host);
+    host->exclusive = is_exclusive(sched, host);
     room->cpus = host->whole ? 0 : (uint32_t)less(node->cpus, cpus);
     room->cpus -= room->cpus % node->threads;
     room->mem_mb = less(node->mem_mb, mem);
@@ -71,7 +71,7 @@ static void read_free(const struct sched *sched, struct host *host)
         room->gres[i] = less(node->gres[i].total, gres[i]);
     for (size_t i = 0; i < kinds; i++) {
         if (node->gres[i].base_at)
-            shares_room(host, i, room->gres);
+            gres_shares_room(host, i, room->gres);
     }
     room->empty = host->jobs == 0;
 }
@@ -97,51 +97,51 @@ static void regrid(struct host *host, uint32_t number)
               host->usable && host->bound ? kind_cell(kind, &host->free) : NO_CELL);
 }
 
-void host_glance(struct sched *sched, uint32_t number)
+void host_summarise(struct sched *sched, uint32_t number)
 {
     const struct host *host = &sched->hosts.items[number];
-    struct glance *glance = &sched->glances.items[number];
+    struct host_summary *host_summary = &sched->host_summaries.items[number];
 
-    glance->first_end_us = host->claims     ? INT64_MIN
-                           : host->runs.len ? host->runs.items[0].end_us
-                                            : INT64_MAX;
-    glance->last_end_us = host->claims ? INT64_MIN : host_last_end(host);
-    glance->cpus = host->free.cpus;
-    glance->mem_mb = host->free.mem_mb;
-    glance->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
-    glance->kind = host->usable ? host->kind->number : UINT32_MAX;
-    sched->outlooks.items[number / GLANCES].stale = true;
+    host_summary->first_end_us = host->claims        ? INT64_MIN
+                                 : host->running.len ? host->running.items[0].end_us
+                                                     : INT64_MAX;
+    host_summary->last_end_us = host->claims ? INT64_MIN : host_last_end(host);
+    host_summary->cpus = host->free.cpus;
+    host_summary->mem_mb = host->free.mem_mb;
+    host_summary->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
+    host_summary->kind = host->usable ? host->kind->number : UINT32_MAX;
+    sched->summary_blocks.items[number / SUMMARY_BLOCK].stale = true;
     search_touch(sched, number);
 }
 
-const struct glance *hosts_outlook(struct sched *sched, size_t first)
+const struct host_summary *hosts_summary_block(struct sched *sched, size_t first)
 {
-    struct outlook *outlook = &sched->outlooks.items[first / GLANCES];
-    struct glance best = { .first_end_us = INT64_MAX, .last_end_us = INT64_MAX };
+    struct summary_block *summary_block = &sched->summary_blocks.items[first / SUMMARY_BLOCK];
+    struct host_summary best = { .first_end_us = INT64_MAX, .last_end_us = INT64_MAX };
 
-    if (!outlook->stale)
-        return &outlook->best;
-    for (size_t n = first; n < MIN(first + GLANCES, sched->glances.len); n++) {
-        const struct glance *glance = &sched->glances.items[n];
-        if (glance->kind == UINT32_MAX)
+    if (!summary_block->stale)
+        return &summary_block->best;
+    for (size_t n = first; n < MIN(first + SUMMARY_BLOCK, sched->host_summaries.len); n++) {
+        const struct host_summary *host_summary = &sched->host_summaries.items[n];
+        if (host_summary->kind == UINT32_MAX)
             continue;
-        best.first_end_us = MIN(best.first_end_us, glance->first_end_us);
-        best.last_end_us = MIN(best.last_end_us, glance->last_end_us);
-        best.mem_mb = MAX(best.mem_mb, glance->mem_mb);
-        best.cpus = MAX(best.cpus, glance->cpus);
-        best.devices = MAX(best.devices, glance->devices);
+        best.first_end_us = MIN(best.first_end_us, host_summary->first_end_us);
+        best.last_end_us = MIN(best.last_end_us, host_summary->last_end_us);
+        best.mem_mb = MAX(best.mem_mb, host_summary->mem_mb);
+        best.cpus = MAX(best.cpus, host_summary->cpus);
+        best.devices = MAX(best.devices, host_summary->devices);
     }
-    *outlook = (struct outlook){ .best = best };
-    return &outlook->best;
+    *summary_block = (struct summary_block){ .best = best };
+    return &summary_block->best;
 }
 
-void hosts_glance(struct sched *sched)
+void hosts_summarise(struct sched *sched)
 {
-    if (sched->glanced == sched->kinds_version)
+    if (sched->summarised == sched->kinds_version)
         return;
-    sched->glanced = sched->kinds_version;
+    sched->summarised = sched->kinds_version;
     for (uint32_t n = 0; n < sched->hosts.len; n++)
-        host_glance(sched, n);
+        host_summarise(sched, n);
 }
 
 static void host_freed(struct sched *sched, uint32_t number)
@@ -168,7 +168,7 @@ void host_blocked(struct sched *sched, uint32_t number)
 {
     struct host *host = &sched->hosts.items[number];
 
-    if (reading_is_due(sched, number))
+    if (rebuild_is_due(sched, number))
         return;
     read_spare(sched, host);
     regrid(host, number);
@@ -180,7 +180,7 @@ void host_unblocked(struct sched *sched, uint32_t number)
     const struct host *host = &sched->hosts.items[number];
     struct room_at was = host->spare;
 
-    if (reading_is_due(sched, number))
+    if (rebuild_is_due(sched, number))
         return;
     host_blocked(sched, number);
     if (is_roomier(host, &host->spare, &was) || is_roomier(host, &host->free, &host->spare))
@@ -191,16 +191,16 @@ void host_refresh(struct sched *sched, uint32_t number)
 {
     struct host *host = &sched->hosts.items[number];
     struct room_at free_was = host->free, spare_was = host->spare;
-    bool was_usable = host->usable, was_minded = host->minded;
+    bool was_usable = host->usable, was_exclusive = host->exclusive;
 
-    if (reading_is_due(sched, number))
+    if (rebuild_is_due(sched, number))
         return;
     host->usable = node_is_usable(host->node);
     read_free(sched, host);
-    host_glance(sched, number);
+    host_summarise(sched, number);
     read_spare(sched, host);
     regrid(host, number);
-    bool roomier = !was_usable || (was_minded && !host->minded) ||
+    bool roomier = !was_usable || (was_exclusive && !host->exclusive) ||
                    is_roomier(host, &host->free, &free_was) ||
                    is_roomier(host, &host->spare, &spare_was);
     sched->hosts_news = sched->hosts_news || (!was_usable && host->usable);
@@ -218,10 +218,10 @@ void host_take_new(struct sched *sched, const struct node *node)
     host.kind->hosts++;
     host.kind->most_mem_mb = MAX(host.kind->most_mem_mb, node->mem_mb);
     vec_push(&sched->hosts, host);
-    vec_push(&sched->glances, (struct glance){ .kind = UINT32_MAX });
-    if (sched->glances.len > sched->outlooks.len * GLANCES)
-        vec_push(&sched->outlooks, (struct outlook){ 0 });
-    sched->outlooks.items[sched->outlooks.len - 1].stale = true;
+    vec_push(&sched->host_summaries, (struct host_summary){ .kind = UINT32_MAX });
+    if (sched->host_summaries.len > sched->summary_blocks.len * SUMMARY_BLOCK)
+        vec_push(&sched->summary_blocks, (struct summary_block){ 0 });
+    sched->summary_blocks.items[sched->summary_blocks.len - 1].stale = true;
 }
 
 void host_changed(struct sched *sched, const struct node *node)
@@ -243,11 +243,11 @@ void host_changed(struct sched *sched, const struct node *node)
 
 void host_free(struct sched *sched, struct host *host)
 {
-    for (size_t i = 0; i < host->runs.len; i++)
-        amount_drop(sched, host->runs.items[i].amount);
+    for (size_t i = 0; i < host->running.len; i++)
+        amount_drop(sched, host->running.items[i].amount);
     for (size_t i = 0; i < host->blocks.len; i++)
         amount_drop(sched, host->blocks.items[i].amount);
-    vec_done(&host->runs);
+    vec_done(&host->running);
     vec_done(&host->forecasts);
     vec_done(&host->blocks);
 }
@@ -264,8 +264,8 @@ void hosts_done(struct sched *sched)
     vec_each (struct host, host, &sched->hosts)
         host_free(sched, host);
     vec_done(&sched->hosts);
-    vec_done(&sched->glances);
-    vec_done(&sched->outlooks);
+    vec_done(&sched->host_summaries);
+    vec_done(&sched->summary_blocks);
     vec_clear(&sched->freed);
     kinds_done(sched);
 }

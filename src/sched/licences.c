@@ -75,13 +75,13 @@ static bool asks_for(const struct shape *shape, const char *name)
     return false;
 }
 
-static void heat_waiting(struct sched *sched, struct licence_pool *pool)
+static void mark_waiting_ready(struct sched *sched, struct licence_pool *pool)
 {
     pool->lacking = false;
     map_each (entry, &sched->families) {
         for (struct family *family = entry->value; family; family = family->same) {
             if (asks_for(family->shape, pool->name))
-                family_heat(sched, family, INT64_MAX);
+                family_mark_ready(sched, family, INT64_MAX);
         }
     }
 }
@@ -94,9 +94,9 @@ static void take_off(struct sched *sched, struct licence_use *use, bool given)
     pool->uses.items[use->at] = last;
     last->at = use->at;
     if (given && pool->lacking)
-        heat_waiting(sched, pool);
+        mark_waiting_ready(sched, pool);
     if (given && pool->limited)
-        waits_review_all(sched);
+        limit_queues_review_all(sched);
     pool->limited = pool->limited && !given;
     free(use);
 }

@@ -3,13 +3,13 @@
  * limits.c - jobs that a limit of their association or QOS keeps from starting
  *
  * core says in the depth of the account tree whether a job may start (limits_allow). Here is what
- * the planner asks before it tries a job; who may not start waits at a gate (waits.c, looks.c, gates.c).
+ * the planner asks before it tries a job; who may not start waits at a counter (limit_queue.c, limit_review.c, limit_counter.c).
  *
  * (1) Starts that are planned and not applied are counted in sched->planned, so that no more are
  *     planned than the limit has room for.
- * (2) Limits on past usage fall with time; each turn of the priorities looks at all lines.
+ * (2) Limits on past usage fall with time; each turn of the priorities looks at all limit queues.
  * (3) Where accounts, QOS or partitions are others, what is planned is counted by those who count it
- *     now, and all lines are looked at. Some who counted it before are no more.
+ *     now, and all limit queues are looked at. Some who counted it before are no more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +32,9 @@ struct held {
 /* Beside all that is planned, but for what is held for itself. */
 static bool allow_any(struct sched *sched, const struct job *job, struct limit_hit *hit)
 {
-    hold_lift(sched, job, -1);
+    preempt_hold_lift(sched, job, -1);
     bool good = limits_allow_any(sched->state, job, &sched->planned, hit);
-    hold_lift(sched, job, 1);
+    preempt_hold_lift(sched, job, 1);
     return good;
 }
 
@@ -89,7 +89,7 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *
 
     if (!state_enforce(sched->state))
         return false;
-    hold_lift(sched, job, -1);
+    preempt_hold_lift(sched, job, -1);
     bool good = allow_parts(sched, job, parts, hit);
     /* Of "a or b" another may be free too, and not limited. */
     for (uint32_t i = 0; !good && job->shape->licence_any && i < job->shape->licence_count; i++) {
@@ -98,7 +98,7 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *
     }
     if (!good)
         parts->licence = first;
-    hold_lift(sched, job, 1);
+    preempt_hold_lift(sched, job, 1);
     return !good;
 }
 
@@ -140,7 +140,7 @@ void limits_unplan(struct sched *sched, struct held *held, bool started)
     tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
                 held->seconds, -1);
     for (size_t i = 0; i < held->count && !started; i++) /* else core counts it now */
-        gate_fell(sched, held->holders[i]);
+        limit_counter_fell(sched, held->holders[i]);
     free(held);
 }
 
@@ -148,13 +148,13 @@ void limits_freed(struct sched *sched, const struct job *job)
 {
     const struct holder *holders[HOLDERS_MOST];
 
-    if (!map_len(&sched->wait_keys))
+    if (!map_len(&sched->limit_queue_keys))
         return;
     const char *partition = job->run ? job->run->partition : job->shape->partitions[0];
     size_t count =
         limits_holders(sched->state, job, state_partition(sched->state, partition), holders);
     for (size_t i = 0; i < count; i++)
-        gate_fell(sched, holders[i]);
+        limit_counter_fell(sched, holders[i]);
 }
 
 /* ---- (3) ---- */
@@ -173,17 +173,17 @@ static void hold_again(struct sched *sched, struct held *held, const struct job 
 
 static void hold_all(struct sched *sched, bool counts)
 {
-    map_each (entry, &sched->flights) {
-        const struct flights *flights = entry->value;
+    map_each (entry, &sched->inflights) {
+        const struct inflight_list *inflights = entry->value;
         const struct job *job = state_job(sched->state, (uint32_t)entry->num);
-        for (struct flight *flight = flights->first; flight; flight = flight->next)
-            hold_again(sched, flight->held, job, flight->count ? flight->claims[0].partition : 0,
-                       counts);
+        for (struct inflight *inflight = inflights->first; inflight; inflight = inflight->next)
+            hold_again(sched, inflight->held, job,
+                       inflight->count ? inflight->claims[0].partition : 0, counts);
     }
-    vec_each (struct hold, hold, &sched->holds) {
+    vec_each (struct preempt_hold, hold, &sched->holds) {
         for (uint32_t i = 0; i < hold->components; i++)
             hold_again(sched, hold->held[i], state_job(sched->state, hold->job_id + i),
-                       hold->lanes[i], counts);
+                       hold->partition_queues[i], counts);
     }
 }
 
@@ -191,8 +191,8 @@ void limits_renew(struct sched *sched)
 {
     hold_all(sched, false);
     hold_all(sched, true);
-    gates_renew(sched);
-    waits_review_all(sched);
+    limit_counters_renew(sched);
+    limit_queues_review_all(sched);
 }
 
 /* ---- turns of the priorities ---- */
@@ -202,28 +202,29 @@ void limits_sweep(struct sched *sched, unsigned *budget)
 {
     uint64_t turn = state_priority_turn(sched->state);
 
-    gates_tidy(sched, budget);
+    limit_counters_tidy(sched, budget);
     if (sched->turn != turn) {
         sched->turn = turn;
         sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
-        waits_review_all(sched);
+        limit_queues_review_all(sched);
     }
-    if (sched->hosts_news && !sched->line_sweep) {
+    if (sched->hosts_news && !sched->limit_queue_sweep) {
         sched->hosts_news = false;
-        waits_review_all(sched);
+        limit_queues_review_all(sched);
     }
-    unsigned half = *budget / 2 + 1, lines = half / 2 + 1; /* the rest is for who can start */
-    unsigned left = lines;
-    waits_sweep(sched, &left);
-    left = half - MIN(half, lines - left);
+    unsigned half = *budget / 2 + 1,
+             limit_queues = half / 2 + 1; /* the rest is for who can start */
+    unsigned left = limit_queues;
+    limit_queues_sweep(sched, &left);
+    left = half - MIN(half, limit_queues - left);
     for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && left; done++) {
         const struct job *job = state_job_from(sched->state, sched->sweep_id);
         sched->sweep_id = job && job->id < UINT32_MAX ? job->id + 1 : 0;
         if (!job)
             break;
-        pend_fetch(sched, job->id + SWEEP_AHEAD);
-        const struct pend *pend = pend_find(sched, job->id);
-        bool moves = pend && pend->class && class_rank_is_old(sched, job);
+        pending_prefetch(sched, job->id + SWEEP_AHEAD);
+        const struct pending *pending = pending_find(sched, job->id);
+        bool moves = pending && pending->class && class_rank_is_old(sched, job);
         if (moves)
             class_refresh(sched, job);
         budget_take(&left, moves ? COST_MOVE : done % JOBS_PER_COST == 0);
@@ -233,6 +234,6 @@ void limits_sweep(struct sched *sched, unsigned *budget)
 
 void limits_done(struct sched *sched)
 {
-    waits_done(sched);
+    limit_queues_done(sched);
     tallies_done(&sched->planned);
 }

@@ -232,7 +232,7 @@ static uint32_t tied_of(const struct ties *ties, const struct devices *devices, 
     return count;
 }
 
-/* Of few devices every set is looked at: the same aim as best_linked(), and never missed. */
+/* Of few devices every set is looked at: the same entry as best_linked(), and never missed. */
 static void best_of_all(const struct devices *devices, const struct bitset *unused, uint64_t count,
                         const struct quota *quota, const struct ties *ties, struct bitset *out)
 {
@@ -301,11 +301,11 @@ static uint32_t pick_shared(const struct host *host, size_t gres, uint64_t count
     uint32_t best = UINT32_MAX, device;
 
     if (!ties->want || !devices->near)
-        return shares_device(host, gres, count, need->least, out);
+        return gres_shares_device(host, gres, count, need->least, out);
     bitset_init(&one, out->bits);
     bitset_init_copy(&except, out);
     while (best == UINT32_MAX &&
-           (device = shares_device(host, gres, count, need->least, &except)) != UINT32_MAX) {
+           (device = gres_shares_device(host, gres, count, need->least, &except)) != UINT32_MAX) {
         bitset_clear(&one);
         bitset_or(&one, out);
         bitset_add(&one, device);
@@ -315,7 +315,7 @@ static uint32_t pick_shared(const struct host *host, size_t gres, uint64_t count
     }
     bitset_done(&one);
     bitset_done(&except);
-    return best != UINT32_MAX ? best : shares_device(host, gres, count, need->least, out);
+    return best != UINT32_MAX ? best : gres_shares_device(host, gres, count, need->least, out);
 }
 
 /* `of`: devices that shares are of. */

@@ -16,11 +16,11 @@
 
 static unsigned run_out(const struct host *host, uint32_t job_id)
 {
-    for (size_t i = 0; i < host->runs.len; i++) {
-        if (host->runs.items[i].job_id == job_id)
-            return host->runs.items[i].out;
+    for (size_t i = 0; i < host->running.len; i++) {
+        if (host->running.items[i].job_id == job_id)
+            return host->running.items[i].out;
     }
-    return RUN_STAYS;
+    return HOST_JOB_STAYS;
 }
 
 /* It is no company then; one that lends its CPUs is none either. */
@@ -28,22 +28,23 @@ bool run_is_out(const struct host *host, uint32_t job_id)
 {
     unsigned out = run_out(host, job_id);
 
-    return out == RUN_GONE || out == RUN_LENDS;
+    return out == HOST_JOB_GONE || out == HOST_JOB_LENDS;
 }
 
 /* Somebody there minds the company of others, or the job does, and they are not alike. */
 static bool company_suits(const struct chooser *c, const struct host *host)
 {
-    unsigned mind = c->family->minds;
+    unsigned mind = c->family->exclusive;
     bool later = c->view.start_us > c->view.now_us;
 
-    if (!mind && !host->minded)
+    if (!mind && !host->exclusive)
         return true;
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
         if (later && claim->end_us <= c->view.start_us)
             continue;
-        if (((mind | claim->minds) & MINDS_USER && claim->uid != c->job->owner->uid) ||
-            ((mind | claim->minds) & MINDS_MCS && claim->mcs != mcs_hash(c->shape->mcs_label)))
+        if (((mind | claim->exclusive) & EXCLUDES_USER && claim->uid != c->job->owner->uid) ||
+            ((mind | claim->exclusive) & EXCLUDES_MCS &&
+             claim->mcs != mcs_hash(c->shape->mcs_label)))
             return false;
     }
     for (size_t i = 0; i < host->node->jobs.len; i++) {
@@ -51,9 +52,9 @@ static bool company_suits(const struct chooser *c, const struct host *host)
         if (other->run->lent || (c->view.without && run_is_out(host, other->id)) ||
             (later && job_runs_until(other) <= c->view.start_us))
             continue;
-        unsigned both = mind | job_minds(c->sched, other);
-        if ((both & MINDS_USER && other->owner->uid != c->job->owner->uid) ||
-            (both & MINDS_MCS && !str_eq(other->shape->mcs_label, c->shape->mcs_label)))
+        unsigned both = mind | job_exclusive_kind(c->sched, other);
+        if ((both & EXCLUDES_USER && other->owner->uid != c->job->owner->uid) ||
+            (both & EXCLUDES_MCS && !str_eq(other->shape->mcs_label, c->shape->mcs_label)))
             return false;
     }
     return true;
@@ -86,16 +87,18 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
 }
 
 /* Does it matter who is on its leaf switch? For the others only now: who minds them later is not looked at. */
-static bool minds_leaf(const struct chooser *c)
+static bool exclusive_leaf(const struct chooser *c)
 {
-    return c->shape->exclusive_topo || (c->sched->topo_minds && c->view.start_us <= c->view.now_us);
+    return c->shape->exclusive_topo ||
+           (c->sched->topo_exclusive && c->view.start_us <= c->view.now_us);
 }
 
 /* What is known of the host in a search; NULL: nothing is kept, or other hosts matter too. */
 static struct seen_room *seen_of(const struct chooser *c, uint32_t number)
 {
     struct search *search = c->view.search;
-    bool kept = search && search->keeps && c->view.start_us == search->seen_us && !minds_leaf(c);
+    bool kept =
+        search && search->keeps && c->view.start_us == search->seen_us && !exclusive_leaf(c);
 
     return kept ? &search->seen.items[number] : NULL;
 }
@@ -142,7 +145,7 @@ static uint32_t ask_units(struct chooser *c, uint32_t number, struct room_at *at
         return 0;
     if (!company_suits(c, host))
         return 0;
-    if (minds_leaf(c) && !leaf_suits(c, number))
+    if (exclusive_leaf(c) && !leaf_suits(c, number))
         return 0;
     place_room(c, number, at);
     struct room room = { at->cpus, at->mem_mb, at->gres, at->empty };
@@ -164,7 +167,8 @@ uint32_t units_at(struct chooser *c, uint32_t number, struct room_at *at)
         *at = seen->room;
         return seen->units;
     }
-    if (!minds_leaf(c) && !search_may(c->view.search, host_effort(&c->sched->hosts.items[number])))
+    if (!exclusive_leaf(c) &&
+        !search_may(c->view.search, host_effort(&c->sched->hosts.items[number])))
         return 0;
     uint32_t units = ask_units(c, number, at);
     if (seen) {
@@ -293,8 +297,8 @@ static bool place_one(struct chooser *c)
     /* The grids know what is free now. */
     if (!c->family->particular && !c->resv && c->need->share <= 1 &&
         c->view.start_us <= c->view.now_us)
-        return choose_by_grid(c);
-    return choose_by_scan(c);
+        return place_by_grid(c);
+    return place_by_scan(c);
 }
 
 static bool place_in(struct chooser *c)
@@ -326,14 +330,14 @@ static bool place_with(struct chooser *c, int64_t end_us, struct parts *parts)
         use_reservation(c, resv, end_us);
         c->bound = true;
         if (!resv->over && resv_is_open(c) && has_licences(c, parts) && place_in(c) &&
-            deal(c, parts))
+            place_distribute(c, parts))
             return true;
     }
     if (c->shape->reservation)
         return false;
     use_reservation(c, NULL, end_us);
     c->bound = c->view.mine || c->view.order.id || c->view.end_us <= c->sched->last_block_us;
-    return has_licences(c, parts) && place_in(c) && deal(c, parts);
+    return has_licences(c, parts) && place_in(c) && place_distribute(c, parts);
 }
 
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition)
@@ -365,9 +369,9 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
 }
 
 /* Of many hosts that takes as long as looking at them: in a search it may have a slice of its own. */
-static bool deal_in_time(struct chooser *c, struct parts *parts)
+static bool distribute_in_time(struct chooser *c, struct parts *parts)
 {
-    return search_may(c->view.search, c->sched->candidates.len) && deal(c, parts);
+    return search_may(c->view.search, c->sched->candidates.len) && place_distribute(c, parts);
 }
 
 /* GPUs are to be of few nodes: the roomiest of these. */
@@ -398,10 +402,10 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
 
     chooser_init(&c, sched, family, partition, job, view);
     if (family->particular)
-        return place_in(&c) && deal(&c, parts);
+        return place_in(&c) && place_distribute(&c, parts);
     candidates_clear(&c);
     if (shape->dealt && shape->max_nodes > 1)
-        return few_among(&c, hosts, count) && deal_in_time(&c, parts);
+        return few_among(&c, hosts, count) && distribute_in_time(&c, parts);
     /* First one host for all of it, if that is allowed. */
     for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count &&
                        !search_paused(view->search);
@@ -419,5 +423,5 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
             candidate(&c, hosts[i], able);
     }
     sched->looked += c.looked;
-    return deal_in_time(&c, parts);
+    return distribute_in_time(&c, parts);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_priv.h - choosing hosts: what place.c, by_grid.c, scan.c and topo.c share
+ * place_priv.h - choosing hosts: what place.c, place_grid.c, place_scan.c and topo.c share
  */
 #ifndef SCHED_PLACE_PRIV_H
 #define SCHED_PLACE_PRIV_H
@@ -74,13 +74,13 @@ int chosen_by_units(const void *a, const void *b); /* for qsort: the roomiest fi
 /* The list is cut to what is used; the first `must` are used in any case. */
 bool enough(struct chooser *c, size_t must);
 
-/* ---- sizes.c ---- */
+/* ---- place_sizes.c ---- */
 
 typedef bool place_fn(struct chooser *c);
 /* Tries the numbers of nodes that job and partition allow. */
 bool place_sized(struct chooser *c, place_fn *choose);
 
-/* ---- bind.c ---- */
+/* ---- place_constraints.c ---- */
 
 /* Would the CPUs of that part be near its GPUs? */
 bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take);
@@ -93,22 +93,22 @@ bool sockets_suit(const struct chooser *c, const struct host *host, struct take 
 /* Nobody on its leaf switch minds others, or is there if the job does. */
 bool leaf_suits(const struct chooser *c, uint32_t number);
 
-/* ---- by_grid.c ---- */
+/* ---- place_grid.c ---- */
 
 /* By what they have free: for what the grids know all of. */
-bool choose_by_grid(struct chooser *c);
+bool place_by_grid(struct chooser *c);
 
-/* ---- scan.c ---- */
+/* ---- place_scan.c ---- */
 
 /* Host by host: for what the grid knows nothing of. */
-bool choose_by_scan(struct chooser *c);
+bool place_by_scan(struct chooser *c);
 
 /* ---- topo.c ---- */
 
 /* Cuts the candidates to those on the fewest switches; the first `must` are used in any case. */
-bool choose_near(struct chooser *c, size_t must);
+bool place_near(struct chooser *c, size_t must);
 
-/* deal.c: tasks and GPUs to the candidates; false when they do not find room. */
-bool deal(struct chooser *c, struct parts *parts);
+/* place_distribute.c: tasks and GPUs to the candidates; false when they do not find room. */
+bool place_distribute(struct chooser *c, struct parts *parts);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * plan.c - which jobs start now
  *
- * The hot family whose first job goes first is tried, again and again. What fits is put into the
+ * The ready family whose first job goes first is tried, again and again. What fits is put into the
  * plan and claimed; what does not cools its family down, and is booked when it is among the first
  * of its partition, before anything behind it is tried.
  */
@@ -22,11 +22,11 @@ enum { PUT_OFF_HOSTS = 2048 };
 /* The task of an array that is next, among those that are not planned. */
 static uint32_t next_task(struct sched *sched, const struct job *job)
 {
-    const struct flights *flights = flights_of(sched, job->id);
+    const struct inflight_list *inflights = inflights_of(sched, job->id);
 
     if (!job_is_meta(job))
         return NO_TASK;
-    uint32_t number = array_next_waiting(job->array, flights ? flights->next_task : 0);
+    uint32_t number = array_next_waiting(job->array, inflights ? inflights->next_task : 0);
     if (number == job->array->count)
         number = array_next_waiting(job->array, 0);
     return array_task_id(job->array, number);
@@ -34,9 +34,9 @@ static uint32_t next_task(struct sched *sched, const struct job *job)
 
 static bool is_planned(const struct sched *sched, uint32_t job_id, uint32_t task)
 {
-    const struct flights *flights = flights_of(sched, job_id);
+    const struct inflight_list *inflights = inflights_of(sched, job_id);
 
-    for (const struct flight *at = flights ? flights->first : NULL; at; at = at->next) {
+    for (const struct inflight *at = inflights ? inflights->first : NULL; at; at = at->next) {
         if (at->task == task)
             return true;
     }
@@ -45,11 +45,11 @@ static bool is_planned(const struct sched *sched, uint32_t job_id, uint32_t task
 
 static void after_task(struct sched *sched, const struct job *job, uint32_t task)
 {
-    struct flights *flights = flights_of(sched, job->id);
+    struct inflight_list *inflights = inflights_of(sched, job->id);
     uint32_t number;
 
-    if (flights && task != NO_TASK && array_find(job->array, task, &number))
-        flights->next_task = number + 1;
+    if (inflights && task != NO_TASK && array_find(job->array, task, &number))
+        inflights->next_task = number + 1;
 }
 
 /* What a try to start a job with all its components is about. */
@@ -70,14 +70,15 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
 
     if (limits_in_way_of(sched, part, parts, &try->hit))
         return NULL;
-    pend_fetch_line(sched, part->id, 1);
+    pending_prefetch_list(sched, part->id, 1);
     sched->given += parts->list.len;
-    struct flight *flight = flight_begin(sched, part, try->task, parts, family,
-                                         end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
+    struct inflight *inflight =
+        inflight_start(sched, part, try->task, parts, family,
+                       end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
     if (try->over.id)
         book_yield(sched, try->over, part->shape, parts);
-    pend_fetch_line(sched, part->id, 2);
-    return start_message(sched, part, try->task, parts, flight);
+    pending_prefetch_list(sched, part->id, 2);
+    return start_message(sched, part, try->task, parts, inflight);
 }
 
 /*
@@ -123,8 +124,8 @@ static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_
     struct view view = { .now_us = sched->now_us, .start_us = sched->now_us };
     view.end_us = job_end_by(part, sched->now_us);
     view.order = try->over;
-    view.mine = booking_of(sched, job->id) || hold_of(sched, job->id) ? job->id : 0;
-    pend_fetch_line(sched, part->id, 0);
+    view.mine = booking_of(sched, job->id) || preempt_hold_of(sched, job->id) ? job->id : 0;
+    pending_prefetch_list(sched, part->id, 0);
     if (is_placed(sched, try))
         start = hold_parts(sched, try, part, own, &sched->placed.parts);
     else if (place(sched, own, part, &view, &sched->scratch, &try->short_of) &&
@@ -139,7 +140,7 @@ static void land(struct sched *sched, const struct attempt *try, const uint32_t 
                  uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        flight_undo(sched, try->job->id + offsets[i], try->task);
+        inflight_undo(sched, try->job->id + offsets[i], try->task);
 }
 
 /* On hosts that are known, one for each component. */
@@ -159,7 +160,7 @@ static bool take_parts(struct sched *sched, struct attempt *try, CmdStart *comma
             break;
     }
     for (uint32_t i = 0; i < done && done < count; i++)
-        flight_undo(sched, try->job->id + (offsets ? offsets[i] : i), try->task);
+        inflight_undo(sched, try->job->id + (offsets ? offsets[i] : i), try->task);
     return done == count;
 }
 
@@ -219,13 +220,13 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     struct attempt try = { .family = family, .job = job, .task = task, .short_of = 1 };
 
     *short_of = 1;
-    if (class_place(sched, job) != PEND_QUEUED) { /* others of its array went meanwhile */
+    if (class_place(sched, job) != PENDING_QUEUED) { /* others of its array went meanwhile */
         class_settle(sched, job);
         return true;
     }
     if (task != NO_TASK && is_planned(sched, job->id, task)) {
         /* Tasks before the planned ones wait again: begin from the front. */
-        ((struct flights *)map_get_num(&sched->flights, job->id))->next_task = 0;
+        ((struct inflight_list *)map_get_num(&sched->inflights, job->id))->next_task = 0;
         return true;
     }
     if (limits_in_way(sched, job))
@@ -243,7 +244,7 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
         return try.hit.reason != 0;
     }
     after_task(sched, job, task);
-    hold_returns(sched, job);
+    preempt_hold_returns(sched, job);
     class_settle(sched, job);
     return true;
 }
@@ -255,13 +256,13 @@ bool plan_job_at(struct sched *sched, struct family *family, const struct job *j
     CmdStart *command = start_command(sched, het_count(job));
 
     try.task = next_task(sched, job);
-    if (class_place(sched, job) != PEND_QUEUED ||
+    if (class_place(sched, job) != PENDING_QUEUED ||
         (try.task != NO_TASK && is_planned(sched, job->id, try.task)) ||
         !take_parts(sched, &try, command, NULL, of))
         return false;
     vec_push(&sched->starts, command);
     after_task(sched, job, try.task);
-    hold_returns(sched, job);
+    preempt_hold_returns(sched, job);
     class_settle(sched, job);
     return true;
 }
@@ -276,8 +277,8 @@ static uint64_t turn(const struct sched *sched)
 static bool plan_as_booked(struct sched *sched, struct family *family, const struct job *job,
                            struct order order)
 {
-    const struct pend *pend = pend_find(sched, job->id);
-    const struct booked *of = pend && pend->booked ? book_seats(sched, job->id) : NULL;
+    const struct pending *pending = pending_find(sched, job->id);
+    const struct booked *of = pending && pending->booked ? book_seats(sched, job->id) : NULL;
 
     return of && plan_job_at(sched, family, job, order, of);
 }
@@ -312,7 +313,7 @@ static void try_family(struct sched *sched, struct family *family, struct order 
     if (try_job(sched, family, job, order, &short_of))
         return;
     int64_t end = job_end_by(job, sched->now_us);
-    family_cool(sched, family, book_start_before(sched, end), short_of, order);
+    family_mark_blocked(sched, family, book_start_before(sched, end), short_of, order);
 }
 
 static void try_offer(struct sched *sched, struct family *family, struct order order,
@@ -325,9 +326,9 @@ static void try_offer(struct sched *sched, struct family *family, struct order o
         order.id--; /* more of an array may follow */
     } else {
         /* Shorter ones may do; they are tried in their own right. */
-        family_heat(sched, family, book_start_before(sched, job_end_by(job, sched->now_us)));
-        if (!pend_find(sched, order.id)->booked)
-            family_doubt(sched, family, order);
+        family_mark_ready(sched, family, book_start_before(sched, job_end_by(job, sched->now_us)));
+        if (!pending_find(sched, order.id)->booked)
+            family_needs_booking(sched, family, order);
     }
     wants_offered(sched, host, order);
 }
@@ -339,18 +340,18 @@ static struct family *hottest(struct sched *sched, struct order *order)
 {
     const struct heap_item *top;
 
-    while ((top = heap_top(&sched->hot))) {
+    while ((top = heap_top(&sched->ready))) {
         struct family *family = top->family;
         int64_t limit =
             family->end_by_us == INT64_MAX ? INT64_MAX : family->end_by_us - sched->now_us;
         *order = family_first(family, limit, NULL);
         if (order->id == top->key.id && order->rank == top->key.rank)
             return family;
-        heap_set(&sched->hot, &family->hot_at, family, *order);
+        heap_set(&sched->ready, &family->ready_at, family, *order);
         if (order_is_last(*order)) {
             family_tried(sched, family);
-            if (family_is_open(family)) /* those of lines may be short enough */
-                waits_wake(sched, family);
+            if (family_is_open(family)) /* those of limit queues may be short enough */
+                limit_queue_wake(sched, family);
         }
     }
     *order = ORDER_LAST;
@@ -358,15 +359,16 @@ static struct family *hottest(struct sched *sched, struct order *order)
 }
 
 /* Strictly in order: nothing goes before a job of the same partition that waits. */
-static bool must_wait_in_line(const struct sched *sched, const struct family *family,
-                              struct order order)
+static bool must_wait_in_limit_queue(const struct sched *sched, const struct family *family,
+                                     struct order order)
 {
     bool first = false;
 
-    for (uint32_t i = 0; i < family->lane_count; i++) {
-        if (family->lanes[i] >= sched->lanes.len)
+    for (uint32_t i = 0; i < family->partition_queue_count; i++) {
+        if (family->partition_queues[i] >= sched->partition_queues.len)
             continue;
-        const struct heap_item *top = heap_top(&sched->lanes.items[family->lanes[i]].heap);
+        const struct heap_item *top =
+            heap_top(&sched->partition_queues.items[family->partition_queues[i]].heap);
         first = first || (top && top->key.id == order.id);
     }
     return sched->in_order && !first;
@@ -390,28 +392,28 @@ static void look_around(struct sched *sched, int64_t now_us)
         book_blocks(sched);
     if (sched->refused.len && now_us >= sched->refused_until_us)
         take_back_refused(sched);
-    if (sched->stop_news && state_config(sched->state)->limit_stop)
-        families_heat_all(sched);
-    sched->stop_news = false;
+    if (sched->limit_stop_changed && state_config(sched->state)->limit_stop)
+        families_mark_ready(sched);
+    sched->limit_stop_changed = false;
     if (now_us >= sched->topo.wake_us) {
         sched->topo.wake_us = INT64_MAX;
-        families_heat_all(sched);
+        families_mark_ready(sched);
     }
     if (sched->generation != generation || sched->kinds_seen != sched->kinds_version) {
         sched->generation = generation;
         sched->kinds_seen = sched->kinds_version;
         sched->epoch++;
-        families_heat_all(sched);
+        families_mark_ready(sched);
     }
     sched->het_news += passed;
-    families_heat_hets(sched);
+    families_mark_het_ready(sched);
 }
 
 static void try_next(struct sched *sched, struct family *family, struct order order,
                      struct host *host)
 {
-    if (must_wait_in_line(sched, family, order) || stops_hold(sched, family, order)) {
-        heap_del(&sched->hot, &family->hot_at); /* until the line moves */
+    if (must_wait_in_limit_queue(sched, family, order) || limit_stop_blocks(sched, family, order)) {
+        heap_del(&sched->ready, &family->ready_at); /* until the limit queue moves */
         if (host)
             wants_offered(sched, host, order);
     } else if (host) {
@@ -444,7 +446,7 @@ static void plan_on(struct sched *sched, unsigned *budget)
             break;
         if (!family || limits_to_review(sched))
             continue; /* somebody was let out */
-        if (waits_ahead(sched, family, order) || change_moves(sched, order.id))
+        if (limit_queue_ahead(sched, family, order) || reconfigure_moves(sched, order.id))
             continue;
         uint64_t looked = sched->looked, given = sched->given;
         uint64_t cost = shape_cost(sched, family->shape) + COST_TRY;
@@ -472,38 +474,38 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     vec_clear(&sched->starts);
     vec_clear(&sched->preempts);
     sched->now_us = now_us;
-    if (!reading_on(sched, &budget) || !budget) {
+    if (!rebuild_continue(sched, &budget) || !budget) {
         sched->plan = (struct plan){ .more = true, .works = true, .wake_us = INT64_MAX };
         return &sched->plan;
     }
     if (sched->reclass || sched->reclass_id)
-        change_on(sched, &budget);
+        reconfigure_continue(sched, &budget);
     look_around(sched, now_us);
-    horizon_look(sched, &budget);
-    preempt_ripen(sched);
+    overtake_look(sched, &budget);
+    preempt_start_held(sched);
     limits_sweep(sched, &budget);
     review_bookings(sched, &budget);
     int64_t waits_us = completing_until(sched);
-    bool hunts = false;
+    bool searches = false;
     bool moves = sched->reclass_first && sched->reclass_id;
     if (!waits_us && !moves) {
         plan_on(sched, &budget);
-        hunts = preempt_plan(sched, &budget);
+        searches = preempt_plan(sched, &budget);
     }
-    forecast_on(sched, MAX(budget, ASKED_LEAST));
-    answer_on(sched, MAX(budget, ASKED_LEAST));
+    forecast_continue(sched, MAX(budget, ASKED_LEAST));
+    answer_continue(sched, MAX(budget, ASKED_LEAST));
     sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;
     sched->plan.preempt_count = sched->preempts.len;
     sched->plan.starts = (CmdStart *const *)sched->starts.items;
     sched->plan.count = sched->starts.len;
-    sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->hot) ||
-                                   heap_top(&sched->offers) || sched->unsure.len);
+    sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->ready) ||
+                                   heap_top(&sched->offers) || sched->needs_booking.len);
     sched->plan.works = sched->searches[SEARCH_BOOK].paused ||
                         sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
-                        sched->reclass_id || sched->sweep_id || sched->trash ||
+                        sched->reclass_id || sched->sweep_id || sched->retired ||
                         sched_is_asked(sched);
-    sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->trash ||
-                       hunts || limits_to_review(sched) || sched->line_sweep ||
+    sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->retired ||
+                       searches || limits_to_review(sched) || sched->limit_queue_sweep ||
                        sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
                        sched->review_soon;
     sched->plan.more = (sched->plan.more && !waits_us) || sched_is_asked(sched);

@@ -4,7 +4,7 @@
  *
  * By default the order is the priority. With `order = "sjf"` it is the time limit. With `order =
  * "predict"` those go first of which least is left to do, by what is expected of them, until they
- * have waited long enough: horizon.c.
+ * have waited long enough: overtake.c.
  *
  * (1) What is expected is learned from jobs that ended, nothing else. Jobs are alike when user, name
  *     and shape are the same; failing that user and shape, shape, or nothing at all. Each of these
@@ -42,8 +42,8 @@ void predict_init(struct sched *sched)
 {
     map_init(&sched->predict.young);
     map_init(&sched->predict.old);
-    map_init(&sched->predict.horizons);
-    map_init(&sched->predict.aims);
+    map_init(&sched->predict.overtakes);
+    map_init(&sched->predict.entries);
 }
 
 static void forget(struct map *map)
@@ -56,13 +56,13 @@ static void forget(struct map *map)
 
 void predict_done(struct sched *sched)
 {
-    horizon_done(sched);
+    overtake_done(sched);
     forget(&sched->predict.young);
     forget(&sched->predict.old);
     map_done(&sched->predict.young);
     map_done(&sched->predict.old);
-    map_done(&sched->predict.horizons);
-    map_done(&sched->predict.aims);
+    map_done(&sched->predict.overtakes);
+    map_done(&sched->predict.entries);
 }
 
 /* ---- what is known ---- */
@@ -162,7 +162,7 @@ static void learn(struct sched *sched, const struct job *job, int64_t start_us, 
     if (predict->by != ORDER_BY_SIZE || start_us <= 0 || end_us < start_us ||
         job->state == JOB_CANCELLED || job->state == JOB_NODE_FAIL)
         return;
-    int64_t ran = bounded((end_us - start_us) / US_PER_S + horizon_ran_s(sched, job->id));
+    int64_t ran = bounded((end_us - start_us) / US_PER_S + overtake_ran_s(sched, job->id));
     keys_of(job, keys);
     for (int i = 0; i < LEVELS; i++)
         see(find_or_make(predict, keys[i]), windows[i], ran, job->time_limit_s);
@@ -180,7 +180,7 @@ void predict_hear(struct sched *sched, const struct event *event)
         return;
     switch (event->kind) {
     case EVENT_JOB_FORGOTTEN:
-        horizon_forget(sched, event->job_id);
+        overtake_forget(sched, event->job_id);
         return;
     case EVENT_JOB_ENDED:
         learn(sched, job, event->start_us, event->end_us);
@@ -202,9 +202,9 @@ void predict_hear(struct sched *sched, const struct event *event)
     }
     const struct job *first = event->array_id ? state_job(sched->state, event->array_id) : NULL;
     bool kept = event->kind == EVENT_JOB_REQUEUED && event->end_state == JOB_PREEMPTED;
-    horizon_hear(sched, job, kept ? event->end_us - event->start_us : 0);
+    overtake_hear(sched, job, kept ? event->end_us - event->start_us : 0);
     if (first && first != job)
-        horizon_hear(sched, first, 0);
+        overtake_hear(sched, first, 0);
 }
 
 /* The jobs that there were before there was such an order, as far as they are still known. */
@@ -215,7 +215,7 @@ static void recall(struct sched *sched)
         if (job_has_ended(job) && job->run)
             learn(sched, job, job->run->start_us, job->end_us);
         else
-            horizon_hear(sched, job, 0);
+            overtake_hear(sched, job, 0);
     }
     if (sched->predict.learned)
         sched->sweep_id = 1;
@@ -238,7 +238,7 @@ void predict_read_config(struct sched *sched)
                            ? MIN(config->order_bound_s, LARGEST_S)
                            : LARGEST_S;
     if (predict->by != ORDER_BY_SIZE)
-        horizon_done(sched);
+        overtake_done(sched);
     else if (was != ORDER_BY_SIZE)
         recall(sched);
 }
@@ -296,11 +296,12 @@ static uint32_t place_at(int64_t seconds)
 static uint64_t place_by_size(const struct sched *sched, const struct job *job)
 {
     int64_t since_s;
-    enum lot lot = horizon_lot(sched, job, &since_s);
+    enum overtake_lot lot = overtake_lot(sched, job, &since_s);
 
-    if (lot == LOT_DUE)
+    if (lot == OVERTAKE_DUE)
         return place_at(since_s - PLACES_BEGIN_S + job->nice);
-    return (uint64_t)lot << LOT_SHIFT | (uint64_t)MAX(horizon_size(sched, job) + job->nice, 0);
+    return (uint64_t)lot << OVERTAKE_SHIFT |
+           (uint64_t)MAX(overtake_size(sched, job) + job->nice, 0);
 }
 
 uint64_t predict_place(const struct sched *sched, const struct job *job,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queue.h - pending jobs in order: lines, heaps, classes, families, lanes
+ * queue.h - pending jobs in order: limit queues, heaps, classes, families, partition queues
  *
  * Inside the planner; see sched_priv.h for what holds.
  */
@@ -44,30 +44,30 @@ static inline bool mask_has(const struct mask *mask, size_t i)
     return mask->bits[i / 64] >> (i % 64) & 1;
 }
 
-/* ---- line.c: a sorted list of jobs, cheap at both ends ---- */
+/* ---- job_list.c: a sorted list of jobs, cheap at both ends ---- */
 
 struct chunk;
-struct line {
+struct job_list {
     struct chunk **chunks;
     uint32_t first, count, cap;
     struct chunk *tail; /* the last one, and the last job in it: most come behind it */
     struct order last;
 };
-void line_put(struct line *queue, struct order order);
-bool line_del(struct line *queue, struct order order);
-struct order line_head(const struct line *queue); /* ORDER_LAST when empty */
+void job_list_put(struct job_list *queue, struct order order);
+bool job_list_del(struct job_list *queue, struct order order);
+struct order job_list_head(const struct job_list *queue); /* ORDER_LAST when empty */
 /*
  * The head will be taken soon: its memory is asked for. One place leads to the next, so this is said
  * three times, 0 to 2, with something else done between.
  */
-void line_fetch(const struct line *queue, unsigned time);
+void job_list_prefetch(const struct job_list *queue, unsigned time);
 /* Walks in order; begin with a zeroed cursor. */
-struct line_cursor {
+struct job_list_cursor {
     uint32_t chunk, item;
 };
-struct order line_next(const struct line *queue, struct line_cursor *cursor);
-size_t line_count_before(const struct line *queue, struct order order);
-void line_done(struct line *queue);
+struct order job_list_next(const struct job_list *queue, struct job_list_cursor *cursor);
+size_t job_list_count_before(const struct job_list *queue, struct order order);
+void job_list_done(struct job_list *queue);
 
 /* ---- heap.c: families by the order of their first job ---- */
 
@@ -87,7 +87,7 @@ const struct heap_item *heap_top(const struct heap *heap); /* NULL when empty */
 /* ---- classes and families ---- */
 
 /*
- * A job that comes or goes touches few lines of memory: the first one is what is looked at when the
+ * A job that comes or goes touches few limit queues of memory: the first one is what is looked at when the
  * first job of a family is sought, the second the queue, the third what is rarely needed.
  */
 enum { CACHE_LINE = 64, CLASSES_PER_SLAB = 64 };
@@ -98,7 +98,7 @@ struct class
     struct class *left, *right, *parent;    /* a treap by limit */
     int64_t limit_us;                       /* no job of it has a longer one; INT64_MAX unlimited */
     struct family *family;
-    struct line queue;
+    struct job_list queue;
     uint32_t number, members;
     uint64_t key;
     struct class *same;
@@ -118,10 +118,10 @@ struct ask {
 struct family {
     struct shape *shape;
     uint32_t shape_hash;
-    struct mask mask; /* of shape->partitions */
-    uint32_t uid;     /* where it matters whose jobs share a host; else UINT32_MAX */
-    uint8_t minds;    /* enum minds: must not share hosts with others */
-    uint32_t het;     /* the heterogeneous job that it is of, alone; 0: none */
+    struct mask mask;  /* of shape->partitions */
+    uint32_t uid;      /* where it matters whose jobs share a host; else UINT32_MAX */
+    uint8_t exclusive; /* enum exclusive_kind: must not share hosts with others */
+    uint32_t het;      /* the heterogeneous job that it is of, alone; 0: none */
     struct family *same;
     uint64_t key;
     uint64_t made;                      /* generation of nodes for which that is so */
@@ -130,19 +130,19 @@ struct family {
     struct ask *asks;                   /* shape->partition_count * kinds */
     uint32_t *turns; /* the partitions in the order in which they are tried: wants.c */
     struct class *root;
-    VEC(uint32_t) outs; /* jobs that were let out of their lines, to be tried here */
-    /* Of lines: jobs that no limit was found to keep waiting; those that were looked at. looks.c (3) */
+    VEC(uint32_t) outs; /* jobs that were let out of their limit queues, to be tried here */
+    /* Of limit queues: jobs that no limit was found to keep waiting; those that were looked at. limit_review.c (3) */
     struct heap opens[2];
     uint8_t open_side;     /* which of them has those that were not passed yet */
     uint64_t *charge;      /* what a job of it asks for, by TRES; NULL: not worked out */
     uint64_t charge_rules; /* sched->rules when it was */
     uint64_t passed_at;    /* sched->changes when those that were passed were open again */
-    bool waking;           /* they are looked at, because it is hot */
+    bool waking;           /* they are looked at, because it is ready */
     uint32_t class_count;
-    uint32_t hot_at;
-    uint32_t *lane_at; /* one per partition of the shape */
-    uint32_t *lanes;   /* their numbers; UINT32_MAX: none of that name */
-    uint32_t lane_count;
+    uint32_t ready_at;
+    uint32_t *partition_queue_at; /* one per partition of the shape */
+    uint32_t *partition_queues;   /* their numbers; UINT32_MAX: none of that name */
+    uint32_t partition_queue_count;
     int64_t end_by_us; /* (2): a job that would end later than this does not fit; INT64_MIN: none */
     uint32_t lacking;  /* hosts or tasks that must be freed before another try */
     bool by_tasks;     /* lacking counts tasks */
@@ -160,76 +160,80 @@ struct family {
     bool by_socket;         /* devices are asked for per socket */
 };
 
-enum pend_place {
-    PEND_IDLE,    /* all of it is planned */
-    PEND_QUEUED,  /* may be tried */
-    PEND_PARKED,  /* its array runs as many tasks as it may */
-    PEND_LIMITED, /* a limit of its association or QOS is in the way */
+enum pending_place {
+    PENDING_IDLE,    /* all of it is planned */
+    PENDING_QUEUED,  /* may be tried */
+    PENDING_PARKED,  /* its array runs as many tasks as it may */
+    PENDING_LIMITED, /* a limit of its association or QOS is in the way */
 };
-/* Of a job that was in the line of its owner and is in its queue now. */
-enum pend_out {
+/* Of a job that was in the limit queue of its owner and is in its queue now. */
+enum pending_out {
     OUT_NOT = 0,
-    OUT_TO_BE_TRIED, /* the next one of the line waits until it was */
-    OUT_SHOWN,       /* the line is looked at again when it goes */
+    OUT_TO_BE_TRIED, /* the next one of the limit queue waits until it was */
+    OUT_SHOWN,       /* the limit queue is looked at again when it goes */
 };
-struct pend {
+struct pending {
     uint64_t rank;
-    uint32_t class;    /* number + 1; 0: not in the queue of the planner */
-    uint32_t array_id; /* 0: none */
-    uint8_t place;     /* enum pend_place */
-    uint8_t booked;    /* 0: not; else for which place, the first one being 1 */
-    uint8_t out;       /* enum pend_out */
-    uint8_t over;      /* while LIMITED: by what it would be given, not by what it asks for */
-    uint8_t echoes;    /* places that it has behind this one; echoes.c */
-    uint32_t line;     /* its owner's, number + 1, while LIMITED; or was, while out; 0: none */
-    uint32_t foreseen; /* place + 1 among the forecasts; 0: none */
+    uint32_t class;       /* number + 1; 0: not in the queue of the planner */
+    uint32_t array_id;    /* 0: none */
+    uint8_t place;        /* enum pending_place */
+    uint8_t booked;       /* 0: not; else for which place, the first one being 1 */
+    uint8_t out;          /* enum pending_out */
+    uint8_t over;         /* while LIMITED: by what it would be given, not by what it asks for */
+    uint8_t positions;    /* places that it has behind this one; position.c */
+    uint32_t limit_queue; /* its owner's, number + 1, while LIMITED; or was, while out; 0: none */
+    uint32_t foreseen;    /* place + 1 among the forecasts; 0: none */
 };
 
-/* ---- echoes.c: a job of several partitions has a place for each tier and priority ---- */
+/* ---- position.c: a job of several partitions has a place for each tier and priority ---- */
 
-enum { PLACES_MOST = 64 };
-struct echo {
+enum { POSITIONS_MOST = 64 };
+struct position {
     uint64_t rank;
     uint32_t class;    /* number + 1 */
     uint64_t compared; /* releases + 1 when its start was compared with what is booked; 0: never */
     uint64_t cost;     /* of that */
 };
 /* Where it stands, and with which of its partitions; the best first. */
-struct place_in_line {
+struct queue_place {
     uint64_t rank;
     struct mask mask;
 };
 /* So many; 0: no partition would take it. */
-unsigned echo_places(const struct sched *sched, const struct job *job, bool own,
-                     struct place_in_line *out);
-const struct echo *echo_at(const struct sched *sched, const struct pend *pend, uint32_t job_id,
-                           unsigned i);
-void echoes_put(struct sched *sched, struct pend *pend, uint32_t job_id, const struct echo *list,
-                unsigned count);
+unsigned positions_of_job(const struct sched *sched, const struct job *job, bool own,
+                          struct queue_place *out);
+const struct position *position_at(const struct sched *sched, const struct pending *pending,
+                                   uint32_t job_id, unsigned i);
+void positions_put(struct sched *sched, struct pending *pending, uint32_t job_id,
+                   const struct position *list, unsigned count);
 /* They are what they are now; it is in no queue. */
-void echoes_rank(struct sched *sched, const struct pend *pend, const struct job *job);
-void echoes_del(struct sched *sched, struct pend *pend, uint32_t job_id);
+void positions_rank(struct sched *sched, const struct pending *pending, const struct job *job);
+void positions_del(struct sched *sched, struct pending *pending, uint32_t job_id);
 /* The class that it is in with that rank; NULL: none. */
-struct class *echo_class(const struct sched *sched, const struct pend *pend, struct order order);
+struct class *position_class(const struct sched *sched, const struct pending *pending,
+                             struct order order);
 /* The place for a partition, by its number: its own, if no other. */
-struct order echo_in_lane(const struct sched *sched, const struct pend *pend, uint32_t job_id,
-                          uint32_t lane);
+struct order position_in_partition(const struct sched *sched, const struct pending *pending,
+                                   uint32_t job_id, uint32_t partition_queue);
 /* Where it is booked; ORDER_LAST: not. */
-struct order echo_booked(const struct sched *sched, const struct pend *pend, uint32_t job_id);
+struct order position_booked(const struct sched *sched, const struct pending *pending,
+                             uint32_t job_id);
 /* It is booked (1), or not any more (-1): all families that it is in know that. */
-void echoes_booked(struct sched *sched, const struct pend *pend, uint32_t job_id, int by);
+void positions_booked(struct sched *sched, const struct pending *pending, uint32_t job_id, int by);
 /* Which of its places that is: 1 the first. */
-uint8_t echo_number(const struct sched *sched, const struct pend *pend, struct order order);
+uint8_t position_number(const struct sched *sched, const struct pending *pending,
+                        struct order order);
 /* Is a start at that place to be compared with what is booked for another? It was. */
-bool echo_is_due(const struct sched *sched, const struct pend *pend, struct order order);
-void echo_compared(struct sched *sched, const struct pend *pend, struct order order, uint64_t cost);
+bool position_is_due(const struct sched *sched, const struct pending *pending, struct order order);
+void position_compared(struct sched *sched, const struct pending *pending, struct order order,
+                       uint64_t cost);
 /* It may have to be booked for one of the places behind its first. */
-void echoes_doubt(struct sched *sched, const struct pend *pend, uint32_t job_id);
-void echoes_done(struct sched *sched);
+void positions_need_booking(struct sched *sched, const struct pending *pending, uint32_t job_id);
+void positions_done(struct sched *sched);
 
 /* Of an array with records that wait for its %N, or with planned tasks. */
 struct throttle {
-    struct line parked;
+    struct job_list parked;
     uint32_t planned;
 };
 /* `by` more or fewer of the array's tasks are planned. */
@@ -237,29 +241,29 @@ void throttle_plan(struct sched *sched, uint32_t array_id, int by);
 /* Records that wait for others of the array may go, as many as it has room for. */
 void throttle_release(struct sched *sched, uint32_t array_id);
 
-/* ---- pends.c ---- */
+/* ---- pending.c ---- */
 
-enum { PENDS_PER_PAGE = 1024 };
-struct pend_page {
-    uint32_t used;                       /* of pends that have a class */
-    uint64_t there[PENDS_PER_PAGE / 64]; /* which: most that are looked for have none */
-    struct pend pends[PENDS_PER_PAGE];
+enum { PENDING_PER_PAGE = 1024 };
+struct pending_page {
+    uint32_t used;                         /* of pending jobs that have a class */
+    uint64_t there[PENDING_PER_PAGE / 64]; /* which: most that are looked for have none */
+    struct pending pendings[PENDING_PER_PAGE];
 };
-struct pend_index {
-    struct pend_page **pages; /* of ids first * PENDS_PER_PAGE and up; some are NULL */
+struct pending_index {
+    struct pending_page **pages; /* of ids first * PENDING_PER_PAGE and up; some are NULL */
     size_t first, count, cap;
 };
-struct pend *pend_new(struct sched *sched, uint32_t job_id);
-void pend_free(struct sched *sched, uint32_t job_id);
+struct pending *pending_new(struct sched *sched, uint32_t job_id);
+void pending_free(struct sched *sched, uint32_t job_id);
 struct throttle *throttle_of(struct sched *sched, uint32_t array_id);
 void throttle_tidy(struct sched *sched, uint32_t array_id);
 uint32_t array_left(const struct sched *sched, const struct array *array); /* more may be planned */
 /* It will be looked at soon: its memory, and that of the job, is asked for. */
-void pend_fetch(const struct sched *sched, uint32_t job_id);
-/* It may be taken from its queue soon; line_fetch(). */
-void pend_fetch_line(const struct sched *sched, uint32_t job_id, unsigned time);
-void pends_done(struct sched *sched);
-bool pends_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
+void pending_prefetch(const struct sched *sched, uint32_t job_id);
+/* It may be taken from its queue soon; job_list_prefetch(). */
+void pending_prefetch_list(const struct sched *sched, uint32_t job_id, unsigned time);
+void pendings_done(struct sched *sched);
+bool pendings_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 
 /* ---- families.c ---- */
 
@@ -276,30 +280,30 @@ void class_pull_up(struct class *class, struct order was); /* its head was that 
 /* ---- classes.c: members ---- */
 
 /* Could any of it be planned now? */
-enum pend_place class_place(const struct sched *sched, const struct job *job);
+enum pending_place class_place(const struct sched *sched, const struct job *job);
 /* Puts the job where it belongs: into a class, parked, or out. */
 void class_refresh(struct sched *sched, const struct job *job);
-/* Is it in the class, and the line, that it belongs to? If not it must be put there at once. */
+/* Is it in the class, and the limit queue, that it belongs to? If not it must be put there at once. */
 bool class_is_right(struct sched *sched, const struct job *job);
 void class_remove(struct sched *sched, uint32_t job_id);
 /* Only what is planned of it changed. */
 void class_settle(struct sched *sched, const struct job *job);
 /* The first job of the family whose class has no longer limit. */
 struct order family_first(const struct family *family, int64_t limit_us, struct class **class);
-void family_heat(struct sched *sched, struct family *family, int64_t end_by_us);
-void family_cool(struct sched *sched, struct family *family, int64_t end_by_us, uint32_t lacking,
-                 struct order tried);
+void family_mark_ready(struct sched *sched, struct family *family, int64_t end_by_us);
+void family_mark_blocked(struct sched *sched, struct family *family, int64_t end_by_us,
+                         uint32_t lacking, struct order tried);
 /* There is a job at this place that was not there. */
 void family_joined(struct sched *sched, const struct family *family, struct order order);
-/* The job at this place was tried in vain: it may have to be booked. */
-void family_doubt(struct sched *sched, const struct family *family, struct order order);
-void families_heat_all(struct sched *sched);
+/* The job at this place was tried in in vain: it may have to be booked. */
+void family_needs_booking(struct sched *sched, const struct family *family, struct order order);
+void families_mark_ready(struct sched *sched);
 /* Those of heterogeneous jobs, when something happened that may let one start. */
-void families_heat_hets(struct sched *sched);
-/* Is it hot for jobs of that limit? */
+void families_mark_het_ready(struct sched *sched);
+/* Is it ready for jobs of that limit? */
 bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us);
 /* Would it be, if it had such a job; and with the hosts that are on offer? */
-bool family_is_hot(const struct sched *sched, const struct family *family, int64_t limit_us);
+bool family_is_ready(const struct sched *sched, const struct family *family, int64_t limit_us);
 bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us);
 static inline struct heap *family_open(struct family *family)
 {
@@ -313,7 +317,7 @@ static inline bool family_is_open(const struct family *family)
 {
     return family->opens[0].items.len || family->opens[1].items.len;
 }
-/* Jobs that were let out are not tried here: others of their lines follow. */
+/* Jobs that were let out are not tried here: others of their limit queues follow. */
 void family_tried(struct sched *sched, struct family *family);
 void classes_done(struct sched *sched);
 bool classes_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
@@ -339,13 +343,13 @@ struct seen {
 struct predict {
     enum order_by by;
     bool preempts;            /* by size */
-    uint32_t patience;        /* percent; horizon.c (2) */
-    uint32_t late;            /* of a thousand jobs that may be late; horizon.c (3) */
+    uint32_t patience;        /* percent; overtake.c (2) */
+    uint32_t late;            /* of a thousand jobs that may be late; overtake.c (3) */
     int64_t bound_s;          /* and nobody else waits longer than this */
     struct map young, old;    /* hash of what makes jobs alike → struct seen; see predict.c (2) */
     uint64_t learned, reread; /* jobs; how many when all places were worked out anew */
-    struct map horizons;      /* hash of a partition's name → struct horizon */
-    struct map aims;          /* job id → struct aim */
+    struct map overtakes;     /* hash of a partition's name → struct overtake */
+    struct map entries;       /* job id → struct overtake_entry */
 };
 
 void predict_init(struct sched *sched);
@@ -363,58 +367,59 @@ uint64_t predict_place(const struct sched *sched, const struct job *job,
 /* Binary logarithm in 1/256, straight between powers of two. */
 int64_t predict_log(int64_t value);
 
-/* ---- horizon.c: how long a job may be overtaken ---- */
+/* ---- overtake.c: how long a job may be overtaken ---- */
 
-enum lot { LOT_DUE, LOT_USUAL, LOT_LATE }; /* who goes first */
-enum { LOT_SHIFT = 46 };                   /* in a place; above it are the tiers */
-void horizon_done(struct sched *sched);
+enum overtake_lot { OVERTAKE_DUE, OVERTAKE_USUAL, OVERTAKE_LATE }; /* who goes first */
+enum { OVERTAKE_SHIFT = 46 }; /* in a place; above it are the tiers */
+void overtake_done(struct sched *sched);
 /* The job is not what it was, or is new; `ran_us` more of its work is done. */
-void horizon_hear(struct sched *sched, const struct job *job, int64_t ran_us);
-void horizon_forget(struct sched *sched, uint32_t job_id);
-enum lot horizon_lot(const struct sched *sched, const struct job *job, int64_t *since_s);
+void overtake_hear(struct sched *sched, const struct job *job, int64_t ran_us);
+void overtake_forget(struct sched *sched, uint32_t job_id);
+enum overtake_lot overtake_lot(const struct sched *sched, const struct job *job, int64_t *since_s);
 /* Logarithm of what is left of it: of its share of the partition, and more of its time. */
-int64_t horizon_size(const struct sched *sched, const struct job *job);
-int64_t horizon_ran_s(const struct sched *sched, uint32_t job_id);
+int64_t overtake_size(const struct sched *sched, const struct job *job);
+int64_t overtake_ran_s(const struct sched *sched, uint32_t job_id);
 /* Needs no promise: what is larger makes room for it, and it for what is smaller, until it is due. */
-bool horizon_waits(const struct sched *sched, struct order order);
+bool overtake_waits(const struct sched *sched, struct order order);
 /* Those whose time has come go first; some in each slice. */
-void horizon_look(struct sched *sched, unsigned *budget);
+void overtake_look(struct sched *sched, unsigned *budget);
 /* May a job take the place of a running one that is larger, or less urgent? */
-bool horizon_goes_before(const struct sched *sched, const struct job *job,
-                         const struct job *victim);
+bool overtake_goes_before(const struct sched *sched, const struct job *job,
+                          const struct job *victim);
 /* The largest is the cheapest. */
-uint32_t horizon_worth(const struct sched *sched, const struct job *victim);
+uint32_t overtake_worth(const struct sched *sched, const struct job *victim);
 
-/* ---- lanes.c: the jobs of one partition in order ---- */
+/* ---- partition_queue.c: the jobs of one partition in order ---- */
 
-struct lane {
-    struct heap heap;                /* families by their first job */
-    bool unsure;                     /* its first jobs may have to be booked */
-    struct order doubt_lo, doubt_hi; /* of these */
-    VEC(struct order) front;         /* its first jobs; book_lanes.c (2) */
+struct partition_queue {
+    struct heap heap;                                /* families by their first job */
+    bool needs_booking;                              /* its first jobs may have to be booked */
+    struct order needs_booking_lo, needs_booking_hi; /* of these */
+    VEC(struct order) front;                         /* its first jobs; book_queue.c (2) */
     struct order front_end;
     unsigned most;            /* bookings; 1 at least */
     VEC(struct order) booked; /* in order */
 };
-struct lane_step {
+struct partition_queue_step {
     struct order key;
     enum { STEP_FAMILY, STEP_TREE, STEP_QUEUE } what;
     size_t index;        /* of a family in the heap */
     struct class *class; /* a subtree, or a queue and the place in it */
-    struct line_cursor cursor;
+    struct job_list_cursor cursor;
 };
-struct lane_walk {
-    const struct lane *lane;
-    VEC(struct lane_step) steps;
+struct partition_queue_walk {
+    const struct partition_queue *partition_queue;
+    VEC(struct partition_queue_step) steps;
 };
-void lane_walk_begin(struct lane_walk *walk, const struct lane *lane);
-struct order lane_walk_next(struct lane_walk *walk, struct class **class);
-void lane_walk_done(struct lane_walk *walk);
-/* A job is there that was not; book_lanes.c, as those below. */
-void lane_joined(struct sched *sched, uint32_t number, struct order order);
+void partition_queue_walk_begin(struct partition_queue_walk *walk,
+                                const struct partition_queue *partition_queue);
+struct order partition_queue_walk_next(struct partition_queue_walk *walk, struct class **class);
+void partition_queue_walk_done(struct partition_queue_walk *walk);
+/* A job is there that was not; book_queue.c, as those below. */
+void partition_queue_joined(struct sched *sched, uint32_t number, struct order order);
 /* A job at this place may have to be booked. */
-void lane_doubt(struct sched *sched, uint32_t number, struct order order);
+void partition_queue_needs_booking(struct sched *sched, uint32_t number, struct order order);
 /* Doubts it only if a job at this place could be among those that must be booked. */
-void lane_doubt_at(struct sched *sched, uint32_t number, struct order order);
+void partition_queue_needs_booking_at(struct sched *sched, uint32_t number, struct order order);
 
 #endif

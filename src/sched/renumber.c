@@ -4,7 +4,7 @@
  *
  * A host that was there keeps what is known of it, at its new number: what runs there, what starts
  * there, what reservations keep of it. What it has free, and who could use it, is worked out again in
- * slices, as for nodes that have something else (reading.c (4)).
+ * slices, as for nodes that have something else (rebuild.c (4)).
  *
  * (1) Nodes that are no more were freed: their hosts are known by their address, and by nothing else.
  * (2) Nothing refers to a host by its number but what is given up before, starts that are under way and
@@ -52,15 +52,15 @@ static void take_back(struct sched *sched, const uint32_t *numbers, number_list 
         const struct claim *claim;
         while (numbers[i] == GONE && (claim = sched->hosts.items[i].claims)) {
             uint32_t id = claim->job_id;
-            struct flights *flights;
-            while ((flights = flights_of(sched, id)))
-                flight_land(sched, id, flights->first->task, NULL);
+            struct inflight_list *inflights;
+            while ((inflights = inflights_of(sched, id)))
+                inflight_end(sched, id, inflights->first->task, NULL);
             vec_push(ids, id);
         }
     }
 }
 
-static void offers_clear(struct sched *sched)
+static void host_earliest_clear(struct sched *sched)
 {
     for (size_t i = 0; i < sched->offers.items.len; i++)
         *sched->offers.items.items[i].at = 0;
@@ -137,14 +137,14 @@ static void move(struct sched *sched, const uint32_t *numbers)
     }
 }
 
-static void make_glances(struct sched *sched)
+static void make_summaries(struct sched *sched)
 {
-    vec_clear(&sched->glances);
-    vec_clear(&sched->outlooks);
+    vec_clear(&sched->host_summaries);
+    vec_clear(&sched->summary_blocks);
     for (size_t i = 0; i < sched->hosts.len; i++)
-        vec_push(&sched->glances, (struct glance){ .kind = UINT32_MAX });
-    for (size_t i = 0; i < sched->hosts.len; i += GLANCES)
-        vec_push(&sched->outlooks, (struct outlook){ .stale = true });
+        vec_push(&sched->host_summaries, (struct host_summary){ .kind = UINT32_MAX });
+    for (size_t i = 0; i < sched->hosts.len; i += SUMMARY_BLOCK)
+        vec_push(&sched->summary_blocks, (struct summary_block){ .stale = true });
 }
 
 static void take_new(struct sched *sched)
@@ -156,7 +156,7 @@ static void take_new(struct sched *sched)
         host->node = state_node_at(sched->state, i);
         host->kind = kind_of(sched, host->node);
         host->kind->hosts++;
-        host_read_runs(sched, i);
+        host_read_jobs(sched, i);
     }
 }
 
@@ -167,15 +167,15 @@ void hosts_renumber(struct sched *sched)
 
     searches_done(sched);
     take_back(sched, numbers, &ids);
-    offers_clear(sched);
+    host_earliest_clear(sched);
     vec_clear(&sched->freed);
     move(sched, numbers);
-    make_glances(sched);
+    make_summaries(sched);
     kinds_renumber(sched);
     take_new(sched);
     topo_done(sched);
     topo_read(sched);
-    reading_reservations(sched);
+    rebuild_reservations(sched);
     vec_each (uint32_t, id, &ids)
         sched_again(sched, *id);
     vec_done(&ids);

@@ -45,7 +45,7 @@ void resvs_begin(struct sched *sched)
 {
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         if (state_reservation_at(sched->state, i)->flags & RESV_MAGNETIC)
-            sched->minds = true; /* whose job it is decides where it may run */
+            sched->exclusive = true; /* whose job it is decides where it may run */
     }
     licences_read_reservations(sched);
 }
@@ -82,10 +82,10 @@ static void used_at(const struct host *host, const struct view *view, uint64_t r
     bool later = when_us > view->now_us;
 
     *use = (struct room_at){ 0 };
-    for (size_t i = 0; i < host->runs.len; i++) {
-        const struct run *run = &host->runs.items[i];
+    for (size_t i = 0; i < host->running.len; i++) {
+        const struct host_job *run = &host->running.items[i];
         if (run->resv == resv && !(later && run->end_us <= when_us) &&
-            !(view->without && run->out != RUN_STAYS))
+            !(view->without && run->out != HOST_JOB_STAYS))
             add_use(run->amount, use);
     }
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {

@@ -97,8 +97,8 @@ struct kind {
 };
 
 /* In a view without some jobs (view.without): which of them, and what they leave; or take back. */
-enum { RUN_STAYS, RUN_LENDS, RUN_GONE, RUN_RETURNS };
-struct run {
+enum { HOST_JOB_STAYS, HOST_JOB_LENDS, HOST_JOB_GONE, HOST_JOB_RETURNS };
+struct host_job {
     int64_t end_us;
     uint32_t job_id;
     uint8_t out;
@@ -117,9 +117,14 @@ struct block {
     struct amount *amount; /* NULL: all of the host */
 };
 /* Whom a job does not share hosts with: those of other users, or with other MCS labels. */
-enum minds { MINDS_USER = 1, MINDS_MCS = 2, MINDS_TOPO = 4 /* others on its leaf switch */ };
+enum exclusive_kind {
+    EXCLUDES_USER = 1,
+    EXCLUDES_MCS = 2,
+    EXCLUDES_TOPO = 4 /* others on its leaf switch */
+};
 uint64_t mcs_hash(const char *label);
-unsigned job_minds(const struct sched *sched, const struct job *job); /* of one that runs */
+unsigned job_exclusive_kind(const struct sched *sched,
+                            const struct job *job); /* of one that runs */
 
 /* A part of a start that is planned. */
 struct claim {
@@ -129,7 +134,7 @@ struct claim {
     struct amount *amount;
     uint32_t uid, fresh_cpus; /* CPUs that nobody else had */
     uint32_t partition;       /* its number */
-    uint8_t minds;            /* enum minds */
+    uint8_t exclusive;        /* enum exclusive_kind */
     bool shared;              /* others like it may have its CPUs too */
     uint64_t mcs;             /* hash of its label; 0 none */
     uint64_t resv;            /* hash of its reservation; 0 none */
@@ -151,11 +156,11 @@ struct host {
     struct kind *kind;
     uint32_t jobs; /* there now, claims too */
     bool usable, bound, freed, whole;
-    bool minded; /* somebody there minds who else is */
+    bool exclusive; /* somebody there minds who else is */
     uint32_t spare_cell, bound_cell;
     struct claim *claims;
-    VEC(struct run) runs;     /* by end */
-    VEC(struct block) blocks; /* by start */
+    VEC(struct host_job) running; /* by end */
+    VEC(struct block) blocks;     /* by start */
     VEC(struct block) forecasts;
     uint32_t offer_at;    /* place + 1 in the heap of offers */
     struct order offered; /* jobs up to this one were tried since it was freed */
@@ -166,7 +171,7 @@ struct host {
  * The least that must be known of a host to pass it over, all of them in one array: what it has
  * grows only when a run ends.
  */
-struct glance {
+struct host_summary {
     int64_t first_end_us; /* of runs; INT64_MIN: look closer */
     uint64_t mem_mb;      /* free now, as those below */
     uint32_t cpus, devices;
@@ -174,23 +179,24 @@ struct glance {
     int64_t last_end_us; /* nobody has the whole host before; INT64_MIN: look closer */
 };
 /* The best of so many of them side by side: what all of them lack need not be asked of each. */
-enum { GLANCES = 16 };
-struct outlook {
-    struct glance best;
+enum { SUMMARY_BLOCK = 16 };
+struct summary_block {
+    struct host_summary best;
     bool stale; /* one of them is not what it was */
 };
 
-/* ---- shares.c: shard and mps, parts of GPUs ---- */
+/* ---- gres_shares.c: shard and mps, parts of GPUs ---- */
 
 /* What is left of shares, the most of one device, and of the devices they are of. */
-void shares_room(const struct host *host, size_t gres, uint64_t *room);
+void gres_shares_room(const struct host *host, size_t gres, uint64_t *room);
 /* The same without jobs that are marked or have ended by `when_us`: exact, device by device. */
-void shares_room_without(const struct host *host, int64_t now_us, int64_t when_us, uint64_t *room);
+void gres_shares_room_without(const struct host *host, int64_t now_us, int64_t when_us,
+                              uint64_t *room);
 /* The device that has least left (or most) and enough; UINT32_MAX none. */
-uint32_t shares_device(const struct host *host, size_t gres, uint64_t count, bool most,
-                       const struct bitset *except);
+uint32_t gres_shares_device(const struct host *host, size_t gres, uint64_t count, bool most,
+                            const struct bitset *except);
 /* How many devices have so many left. */
-uint32_t shares_devices(const struct host *host, size_t gres, uint64_t count);
+uint32_t gres_shares_devices(const struct host *host, size_t gres, uint64_t count);
 
 struct kind *kind_of(struct sched *sched, const struct node *node);
 void kind_leave(struct sched *sched, struct kind *kind, const struct node *node);
@@ -199,11 +205,11 @@ uint32_t kind_cell(const struct kind *kind, const struct room_at *room);
 
 void host_take_new(struct sched *sched, const struct node *node); /* the next one */
 /* What runs there, anew. Its room is not worked out. */
-void host_read_runs(struct sched *sched, uint32_t number);
+void host_read_jobs(struct sched *sched, uint32_t number);
 bool hosts_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 void hosts_done(struct sched *sched);
 void host_free(struct sched *sched, struct host *host);
-/* renumber.c: as the nodes are now. All hosts are to be read again (reading_nodes()), what is promised
+/* renumber.c: as the nodes are now. All hosts are to be read again (rebuild_nodes()), what is promised
    and held was given up. */
 void hosts_renumber(struct sched *sched);
 void kinds_renumber(struct sched *sched); /* the part of it that is about kinds */
@@ -214,16 +220,16 @@ void host_blocked(struct sched *sched, uint32_t number);
 /* What was kept of it is not: there is more room until the next block begins, even if not after. */
 void host_unblocked(struct sched *sched, uint32_t number);
 int64_t job_runs_until(const struct job *job); /* at the latest; of one that holds nodes */
-void host_glance(struct sched *sched, uint32_t number);
-void hosts_glance(struct sched *sched); /* all of them, if kinds have other numbers */
-/* The best of GLANCES hosts, from that one on. */
-const struct glance *hosts_outlook(struct sched *sched, size_t first);
+void host_summarise(struct sched *sched, uint32_t number);
+void hosts_summarise(struct sched *sched); /* all of them, if kinds have other numbers */
+/* The best of SUMMARY_BLOCK hosts, from that one on. */
+const struct host_summary *hosts_summary_block(struct sched *sched, size_t first);
 /* Devices that make the row of a kind. */
 uint64_t kind_devices(const struct kind *kind, const uint64_t *gres);
-void host_run_add(struct sched *sched, const struct job *job);
-void host_run_end(struct sched *sched, const struct job *job); /* ends at another time */
-void host_run_again(struct sched *sched, const struct job *job);
-void host_run_del(struct sched *sched, uint32_t job_id, uint32_t number);
+void host_job_add(struct sched *sched, const struct job *job);
+void host_job_end(struct sched *sched, const struct job *job); /* ends at another time */
+void host_job_again(struct sched *sched, const struct job *job);
+void host_job_del(struct sched *sched, uint32_t job_id, uint32_t number);
 void host_block_add(struct sched *sched, uint32_t number, struct block block);
 /* The same; the room of the host is worked out by the caller. */
 void host_block_put(struct sched *sched, uint32_t number, struct block block);
@@ -259,7 +265,7 @@ void host_room(const struct sched *sched, const struct host *host, const struct 
 /* Has it that for all of the view's time? */
 bool host_has_room(const struct sched *sched, const struct host *host, const struct amount *amount,
                    const struct view *view);
-/* hunt.c: CPUs that are free there for a job that shares them with so many, without those that are marked or
+/* preempt_trial.c: CPUs that are free there for a job that shares them with so many, without those that are marked or
  * have ended by `when_us`: exact, CPU by CPU. */
 uint32_t host_cpus_without(const struct host *host, const struct view *view, int64_t when_us);
 /* Of runs: the host is not empty before. Who lends its CPUs does not count; INT64_MIN: there are none. */

@@ -19,9 +19,10 @@ static void read_config(struct sched *sched)
     sched->in_order = config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
     sched->least_loaded = select && strcasestr(select, "CR_LLN");
     predict_read_config(sched);
-    sched->minds = sched->reclass = sched->reclass_first = false;
+    sched->exclusive = sched->reclass = sched->reclass_first = false;
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
-        sched->minds = sched->minds || state_partition_at(sched->state, i)->spec->exclusive_user;
+        sched->exclusive =
+            sched->exclusive || state_partition_at(sched->state, i)->spec->exclusive_user;
 }
 
 unsigned bookings_of(const struct sched *sched, size_t partition)
@@ -41,7 +42,7 @@ static void forget_all(struct sched *sched)
     answer_done(sched);
     forecasts_done(sched);
     bookings_done(sched);
-    flights_done(sched);
+    inflights_done(sched);
     limits_done(sched);
     classes_done(sched);
     hosts_done(sched);
@@ -74,7 +75,7 @@ static struct sched kept(const struct sched *sched)
                            .preempts = sched->preempts };
 }
 
-static void trash_free(struct sched *old)
+static void retired_free(struct sched *old)
 {
     forget_all(old);
     vec_done(&old->freed);
@@ -87,40 +88,40 @@ static void trash_free(struct sched *old)
     free(old);
 }
 
-void trash_some(struct sched *sched, unsigned *budget)
+void retired_free_some(struct sched *sched, unsigned *budget)
 {
-    struct sched *old = sched->trash;
+    struct sched *old = sched->retired;
 
-    bool all = waits_done_some(old, budget) && classes_done_some(old, budget) &&
-               pends_done_some(old, budget) && hosts_done_some(old, budget);
+    bool all = limit_queues_done_some(old, budget) && classes_done_some(old, budget) &&
+               pendings_done_some(old, budget) && hosts_done_some(old, budget);
     /* The library puts many small pieces together when a large one is asked for: now, while they are few. */
     for (unsigned i = 0; i < 4; i++)
         free(mem_new(LARGE_BYTES << i));
     if (!all)
         return;
-    sched->trash = NULL;
-    trash_free(old);
+    sched->retired = NULL;
+    retired_free(old);
 }
 
-/* reading.c (3) */
+/* rebuild.c (3) */
 static void set_aside(struct sched *sched)
 {
     struct sched *old = NEW(struct sched);
 
-    if (sched->trash)
-        trash_free(sched->trash);
-    sched->trash = NULL;
+    if (sched->retired)
+        retired_free(sched->retired);
+    sched->retired = NULL;
     searches_done(sched);
     answer_done(sched);
     forecasts_done(sched);
     bookings_done(sched);
-    flights_done(sched);
+    inflights_done(sched);
     *old = *sched;
-    old->reading = (struct reading){ 0 };
+    old->rebuild = (struct rebuild){ 0 };
     *sched = kept(old);
     memset(&old->starts, 0, sizeof(old->starts)); /* they belong to the plan */
     memset(&old->preempts, 0, sizeof(old->preempts));
-    sched->trash = old;
+    sched->retired = old;
 }
 
 static void begin(struct sched *sched)
@@ -128,11 +129,12 @@ static void begin(struct sched *sched)
     read_config(sched);
     preempts_read(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
-        vec_push(&sched->lanes, (struct lane){ .most = bookings_of(sched, i) });
+        vec_push(&sched->partition_queues,
+                 (struct partition_queue){ .most = bookings_of(sched, i) });
     licences_read(sched);
     topo_read(sched);
     book_blocks(sched);
-    reading_begin(sched);
+    rebuild_begin(sched);
 }
 
 struct sched *sched_new(const struct state *state)
@@ -145,7 +147,7 @@ struct sched *sched_new(const struct state *state)
     arena_init(&sched->plan_arena);
     predict_init(sched);
     begin(sched);
-    reading_feed(sched);
+    rebuild_feed(sched);
     return sched;
 }
 
@@ -153,11 +155,11 @@ void sched_free(struct sched *sched)
 {
     if (!sched)
         return;
-    if (sched->trash)
-        trash_free(sched->trash);
+    if (sched->retired)
+        retired_free(sched->retired);
     predict_done(sched);
     arena_done(&sched->plan_arena);
-    trash_free(sched);
+    retired_free(sched);
 }
 
 /* ---- planned starts that come to nothing ---- */
@@ -176,8 +178,8 @@ void sched_abandon(struct sched *sched, const CmdStart *start)
 {
     for (size_t i = 0; i < start->n_starts; i++) {
         const JobStart *one = start->starts[i];
-        flight_land(sched, one->job_id, one->has_array_task_id ? one->array_task_id : NO_TASK,
-                    NULL);
+        inflight_end(sched, one->job_id, one->has_array_task_id ? one->array_task_id : NO_TASK,
+                     NULL);
         sched_again(sched, one->job_id);
     }
 }
@@ -186,12 +188,12 @@ void sched_abandon_all(struct sched *sched)
 {
     VEC(uint32_t) ids = { 0 };
 
-    map_each (entry, &sched->flights)
+    map_each (entry, &sched->inflights)
         vec_push(&ids, (uint32_t)entry->num);
     vec_each (uint32_t, id, &ids) {
-        struct flights *flights;
-        while ((flights = map_get_num(&sched->flights, *id)))
-            flight_land(sched, *id, flights->first->task, NULL);
+        struct inflight_list *inflights;
+        while ((inflights = map_get_num(&sched->inflights, *id)))
+            inflight_end(sched, *id, inflights->first->task, NULL);
         sched_again(sched, *id);
     }
     vec_done(&ids);
@@ -202,7 +204,7 @@ void sched_abandon_all(struct sched *sched)
 static void refused(struct sched *sched, const struct event *event)
 {
     preempt_refused(sched, event->job_id);
-    if (!flight_land(sched, event->job_id, event->task, NULL))
+    if (!inflight_end(sched, event->job_id, event->task, NULL))
         return; /* another command about it was refused */
     class_remove(sched, event->job_id);
     vec_push(&sched->refused, event->job_id);
@@ -225,13 +227,13 @@ static void started(struct sched *sched, const struct event *event)
     const struct job *job = event->job;
 
     /* A task that had a record of its own was planned by its own id. */
-    if (!event->array_id || !flight_land(sched, event->array_id, event->task, job))
-        flight_land(sched, job->id, NO_TASK, job);
-    if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->minds)
-        sched->minds = sched->reclass = true;
-    sched->topo_minds = sched->topo_minds || job->shape->exclusive_topo;
-    hold_drop(sched, event->array_id ? event->array_id : job->id);
-    host_run_add(sched, job);
+    if (!event->array_id || !inflight_end(sched, event->array_id, event->task, job))
+        inflight_end(sched, job->id, NO_TASK, job);
+    if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->exclusive)
+        sched->exclusive = sched->reclass = true;
+    sched->topo_exclusive = sched->topo_exclusive || job->shape->exclusive_topo;
+    preempt_hold_drop(sched, event->array_id ? event->array_id : job->id);
+    host_job_add(sched, job);
     preempt_started(sched, job);
     licences_run(sched, job);
     class_remove(sched, job->id);
@@ -262,7 +264,7 @@ void sched_feed(struct sched *sched, const struct event *event)
     sched->changes++;
     sched->het_news += helps_het(event);
     predict_hear(sched, event);
-    if (sched->reading.left && reading_passes(sched, event))
+    if (sched->rebuild.left && rebuild_passes(sched, event))
         return;
     if (event->kind <= EVENT_JOB_WAITING || event->kind == EVENT_JOB_CHANGED)
         sched->preempt_news = true;
@@ -277,11 +279,11 @@ void sched_feed(struct sched *sched, const struct event *event)
         array_news(sched, event);
         break;
     case EVENT_JOB_PREEMPTED:
-        host_run_end(sched, job);
+        host_job_end(sched, job);
         break;
     case EVENT_JOB_SUSPENDED:
     case EVENT_JOB_RESUMED:
-        host_run_again(sched, job);
+        host_job_again(sched, job);
         licences_run(sched, job);
         break;
     case EVENT_JOB_CHANGED:
@@ -290,10 +292,10 @@ void sched_feed(struct sched *sched, const struct event *event)
         if (event->kind != EVENT_JOB_CHANGED) {
             preempt_ended(sched, job->id);
             completing_add(sched, job, event->end_us);
-            sched->stop_news = true;
+            sched->limit_stop_changed = true;
         }
         class_refresh(sched, job);
-        host_run_end(sched, job);
+        host_job_end(sched, job);
         licences_run(sched, job);
         limits_freed(sched, job);
         array_news(sched, event);
@@ -310,10 +312,10 @@ void sched_feed(struct sched *sched, const struct event *event)
     case EVENT_JOB_RELEASED:
         sched->refused_until_us = 0;
         sched->releases++;
-        host_run_del(sched, event->job_id, event->node->number);
+        host_job_del(sched, event->job_id, event->node->number);
         licences_ended(sched, event->job_id);
-        if (sched->topo_minds) /* hosts that it was not on may be had again */
-            families_heat_all(sched);
+        if (sched->topo_exclusive) /* hosts that it was not on may be had again */
+            families_mark_ready(sched);
         break;
     case EVENT_NODE_UP:
     case EVENT_NODE_DOWN:
@@ -328,12 +330,12 @@ void sched_feed(struct sched *sched, const struct event *event)
             begin(sched);
             break;
         }
-        reading_reservations(sched);
+        rebuild_reservations(sched);
         sched->reclass = true;
         break;
     case EVENT_PARTITION:
     case EVENT_CONFIG:
-        if (change_follow(sched, event->changed))
+        if (reconfigure_follow(sched, event->changed))
             break;
         set_aside(sched);
         begin(sched);
@@ -355,7 +357,7 @@ static void fetch_hosts(const struct sched *sched, const struct events *events)
         const char *host = (const char *)&sched->hosts.items[event->node->number];
         for (size_t at = 0; at < sizeof(struct host); at += LINE_BYTES)
             __builtin_prefetch(host + at);
-        __builtin_prefetch(&sched->glances.items[event->node->number], 1);
+        __builtin_prefetch(&sched->host_summaries.items[event->node->number], 1);
     }
 }
 
@@ -363,7 +365,7 @@ static void fetch_hosts(const struct sched *sched, const struct events *events)
 static void fetch_runs(const struct sched *sched, const struct event *event)
 {
     if (event->kind == EVENT_JOB_RELEASED)
-        __builtin_prefetch(sched->hosts.items[event->node->number].runs.items);
+        __builtin_prefetch(sched->hosts.items[event->node->number].running.items);
 }
 
 /* A job that is new and may be planned at once: the second event says all that the first does. */
@@ -375,15 +377,15 @@ static bool is_said_again(const struct event *event, const struct event *next)
 
 void sched_feed_all(struct sched *sched, const struct events *events)
 {
-    if (reading_is_done(sched))
+    if (rebuild_is_done(sched))
         fetch_hosts(sched, events);
     for (size_t i = 0; i < events->list.len; i++) {
         const struct event *event = &events->list.items[i];
         const struct event *next = i + 1 < events->list.len ? event + 1 : NULL;
-        if (next && reading_is_done(sched))
+        if (next && rebuild_is_done(sched))
             fetch_runs(sched, next);
         if (!is_said_again(event, next))
             sched_feed(sched, event);
     }
-    reading_feed(sched);
+    rebuild_feed(sched);
 }

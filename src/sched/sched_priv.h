@@ -9,7 +9,7 @@
  *
  * (1) What a host has free is what `core` says, less the claims of starts that are planned and not
  *     yet applied. It is read again from core whenever something happened there: it cannot drift.
- * (2) A family that did not fit is cold: it is not tried again until a host that one of its jobs
+ * (2) A family that did not fit is blocked: it is not tried again until a host that one of its jobs
  *     could use got more room (freed), or enough of them did (lacking).
  * (3) The first job of each partition that must wait is booked: it has a start and hosts, and a
  *     block on each of them. Nothing that goes behind it may take what a block needs.
@@ -67,23 +67,23 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
 
 void parts_names(const struct sched *sched, const struct parts *parts, struct str *out);
 
-/* May a job of the shape not have every number of nodes between its least and most? sizes.c */
-bool sizes_bind(const struct shape *shape, const struct need *need);
+/* May a job of the shape not have every number of nodes between its least and most? place_sizes.c */
+bool place_sizes_limited(const struct shape *shape, const struct need *need);
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition);
 /* The same at view->start_us, among the given hosts in the order they are in. */
 bool place_among(struct sched *sched, struct family *family, size_t partition,
                  const struct job *job, const struct view *view, const uint32_t *hosts,
                  size_t count, struct parts *parts);
 
-/* ---- profile.c ---- */
+/* ---- earliest_start.c ---- */
 
 /*
  * When and where the job can start if nothing goes before it but what is booked for others;
  * INT64_MAX never. `parts` is filled unless never.
  * With view->now_us, not before view->start_us; view->mine, view->order, view->forecast.
  */
-int64_t profile_start_from(struct sched *sched, struct family *family, const struct job *job,
-                           const struct view *from, struct parts *parts);
+int64_t earliest_start(struct sched *sched, struct family *family, const struct job *job,
+                       const struct view *from, struct parts *parts);
 /* In a view with a search: not known yet, ask again in the next slice. */
 #define LATER INT64_MIN
 
@@ -144,12 +144,12 @@ typedef VEC(struct forecast) forecast_list;
 /* How far they were made. */
 struct foresees {
     bool under_way;
-    uint32_t lane;
+    uint32_t partition_queue;
     struct order order; /* up to this one */
     uint64_t cost, generation;
 };
 /* Goes on with them, in a slice. */
-void forecast_on(struct sched *sched, uint64_t effort);
+void forecast_continue(struct sched *sched, uint64_t effort);
 /* The start of one job that somebody asked about, and which is neither booked nor foreseen. */
 struct answer {
     struct forecast forecast; /* start_us INT64_MAX: never */
@@ -157,7 +157,7 @@ struct answer {
 };
 /* When it starts; NULL: that is not known yet, and goes on in the slices of the planner. */
 const struct forecast *answer_for(struct sched *sched, const struct job *job, int64_t now_us);
-void answer_on(struct sched *sched, uint64_t effort);
+void answer_continue(struct sched *sched, uint64_t effort);
 void answer_done(struct sched *sched);
 const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id);
 void forecasts_done(struct sched *sched);
@@ -223,7 +223,7 @@ void topo_done(struct sched *sched);
 /* How long a job waits for nodes of few switches (--switches) at most; 0: it does not. */
 int64_t topo_waits_until(const struct sched *sched, const struct job *job);
 
-/* ---- scan.c ---- */
+/* ---- place_scan.c ---- */
 
 /* Hosts that match a text of features. */
 struct featured {
@@ -232,10 +232,10 @@ struct featured {
 };
 void featured_done(struct sched *sched);
 
-/* ---- stops.c ---- */
+/* ---- limit_stop.c ---- */
 
 /* A job before it that waits for a limit holds it up, in all its partitions. */
-bool stops_hold(struct sched *sched, const struct family *family, struct order order);
+bool limit_stop_blocks(struct sched *sched, const struct family *family, struct order order);
 
 /* ---- completing.c ---- */
 
@@ -267,7 +267,7 @@ void host_unused(const struct host *host, size_t gres, struct bitset *out);
 
 struct booking {
     uint32_t job_id;
-    uint32_t refs; /* lanes that count it among their first */
+    uint32_t refs; /* partition queues that count it among their first */
     struct order order;
     int64_t start_us;
     int64_t due_us;    /* its time has come, and it is looked at again after this; 0: not so */
@@ -287,9 +287,9 @@ struct keeping {
     size_t part;
     unsigned slices; /* that went by */
 };
-/* book_keep.c: what it needs is not had by others from now on; false: book_keep_on() must be called. */
+/* book_keep.c: what it needs is not had by others from now on; false: book_keep_continue() must be called. */
 bool book_keep(struct sched *sched, uint32_t job_id);
-bool book_keep_on(struct sched *sched);
+bool book_keep_continue(struct sched *sched);
 void book_unkeep(struct sched *sched, const struct booking *booking);
 /* Books what goes before `before` and must wait; true when something changed. */
 bool book_ahead(struct sched *sched, struct order before, unsigned *budget);
@@ -311,7 +311,7 @@ const struct booked *book_seats(struct sched *sched, uint32_t job_id);
 int64_t book_start_before(const struct sched *sched, int64_t when_us);
 /* As many before it are of its user or association as may be: it is not booked then. book_bounds.c */
 bool book_is_bounded(struct sched *sched, struct order order);
-void book_bounds_doubt(struct sched *sched); /* other jobs are booked than were */
+void book_bounds_changed(struct sched *sched); /* other jobs are booked than were */
 /* Looks again at bookings that are due or may have become better. */
 void book_review(struct sched *sched, unsigned *budget);
 /* The same at all of them: each is then as if all were made now, one after the other. */
@@ -321,8 +321,8 @@ struct booking *booking_find(const struct sched *sched, uint32_t job_id); /* the
 /* False when no start can be foreseen for it, or none is to be; or not yet: its search is paused then. One that is
  * booked for another of its places stays there, unless this start is better. */
 bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget);
-/* book_lanes.c: the lane does not count it among its first any more; false: it did not. */
-bool lane_uncount(struct lane *lane, struct order order);
+/* book_queue.c: the partition queue does not count it among its first any more; false: it did not. */
+bool partition_queue_uncount(struct partition_queue *partition_queue, struct order order);
 void book_blocks(struct sched *sched); /* when blocks begin, anew */
 void bookings_done(struct sched *sched);
 
@@ -347,35 +347,37 @@ void limits_sweep(struct sched *sched, unsigned *budget);
 void limits_renew(struct sched *sched); /* limits, or who counts what, are others */
 void limits_done(struct sched *sched);
 
-/* ---- gates.c, waits.c, looks.c: jobs that wait for counters of limits ---- */
+/* ---- limit_counter.c, limit_queue.c, limit_review.c: jobs that wait for counters of limits ---- */
 
-struct gate;
-struct waiting;
+struct limit_counter;
+struct limit_queue;
 /* The holder's counter is less than it was. */
-void gate_fell(struct sched *sched, const struct holder *holder);
-void gates_renew(struct sched *sched);
-void gates_tidy(struct sched *sched, unsigned *budget); /* frees those there were before */
-/* Does the job belong to the line that it is in? */
-bool waits_is_of(const struct sched *sched, uint32_t line, const struct job *job);
-/* The line of the job's owner. */
-uint32_t waits_line(struct sched *sched, const struct job *job);
-void waits_put(struct sched *sched, uint32_t line, const struct class *class, struct order order);
-void waits_del(struct sched *sched, uint32_t line, const struct class *class, struct order order);
+void limit_counter_fell(struct sched *sched, const struct holder *holder);
+void limit_counters_renew(struct sched *sched);
+void limit_counters_tidy(struct sched *sched, unsigned *budget); /* frees those there were before */
+/* Does the job belong to the limit queue that it is in? */
+bool limit_queue_has(const struct sched *sched, uint32_t queue, const struct job *job);
+/* The limit queue of the job's owner. */
+uint32_t limit_queue_of(struct sched *sched, const struct job *job);
+void limit_queue_put(struct sched *sched, uint32_t queue, const struct class *class,
+                     struct order order);
+void limit_queue_del(struct sched *sched, uint32_t queue, const struct class *class,
+                     struct order order);
 /* This is in the way of a job that was put there. */
-void waits_hit(struct sched *sched, uint32_t line, const struct class *class,
-               const struct limit_hit *hit, bool over);
-/* The line is looked at again; `fell`: because a counter is less. */
-void waits_review(struct sched *sched, uint32_t line, bool fell);
-void waits_review_all(struct sched *sched);              /* all of them, in time */
-void waits_sweep(struct sched *sched, unsigned *budget); /* some of these */
+void limit_queue_hit(struct sched *sched, uint32_t queue, const struct class *class,
+                     const struct limit_hit *hit, bool over);
+/* The limit queue is looked at again; `fell`: because a counter is less. */
+void limit_queue_review(struct sched *sched, uint32_t queue, bool fell);
+void limit_queues_review_all(struct sched *sched);              /* all of them, in time */
+void limit_queues_sweep(struct sched *sched, unsigned *budget); /* some of these */
 /* One of its jobs is out (1), or was tried (-1). */
-void waits_out(struct sched *sched, uint32_t line, int by);
-/* The family is hot and has nobody to try: who is in lines? */
-void waits_wake(struct sched *sched, struct family *family);
-/* Does somebody in a line go before the job that is to be tried? Then the line is looked at first. */
-bool waits_ahead(struct sched *sched, struct family *family, struct order order);
-void waits_done(struct sched *sched);
-bool waits_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
+void limit_queue_out(struct sched *sched, uint32_t queue, int by);
+/* The family is ready and has nobody to try: who is in limit queues? */
+void limit_queue_wake(struct sched *sched, struct family *family);
+/* Does somebody in a limit queue go before the job that is to be tried? Then the limit queue is looked at first. */
+bool limit_queue_ahead(struct sched *sched, struct family *family, struct order order);
+void limit_queues_done(struct sched *sched);
+bool limit_queues_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 /* Lets go who waited for counters that have fallen. */
 void limits_review(struct sched *sched, unsigned *budget);
 bool limits_to_review(const struct sched *sched);
@@ -385,53 +387,54 @@ void class_limit_job(struct sched *sched, const struct job *job, const struct li
 /* Back into its queue. `out`: to be tried; false when it will not be. */
 bool class_let_out(struct sched *sched, const struct job *job, bool out);
 /* Would it be tried there soon? */
-bool class_would_try(struct sched *sched, const struct pend *pend, uint32_t job_id);
+bool class_would_try(struct sched *sched, const struct pending *pending, uint32_t job_id);
 struct order class_order(const struct sched *sched, const struct job *job);
 bool class_rank_is_old(struct sched *sched, const struct job *job);
 
-/* ---- flights.c ---- */
+/* ---- inflight.c ---- */
 
 /* A start that is planned and has not come back. */
-struct flight {
-    struct flight *next; /* of the same job record */
+struct inflight {
+    struct inflight *next; /* of the same job record */
     uint32_t task, array_id;
     struct held *held;            /* by limits */
     struct licence_use *licences; /* NULL: none */
     size_t count;
     struct claim claims[]; /* one a part */
 };
-struct flights {
-    struct flight *first, *last;
+struct inflight_list {
+    struct inflight *first, *last;
     uint32_t count, next_task;
 };
-struct flight *flight_begin(struct sched *sched, const struct job *job, uint32_t task,
-                            const struct parts *parts, const struct family *family, int64_t end_us);
-/* Who is suspended for a job whose start is planned; see flights.c. */
+struct inflight *inflight_start(struct sched *sched, const struct job *job, uint32_t task,
+                                const struct parts *parts, const struct family *family,
+                                int64_t end_us);
+/* Who is suspended for a job whose start is planned; see inflight.c. */
 struct returning {
     uint32_t with_id, job_id;
 };
-void flight_return(struct sched *sched, const struct job *lent, uint32_t with_id);
+void inflight_return(struct sched *sched, const struct job *lent, uint32_t with_id);
 /*
  * It came back or never will: its claims are given up. `started`: the job that did, NULL when none; what it
  * has is then to be told to its hosts.
  */
-bool flight_land(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started);
+bool inflight_end(struct sched *sched, uint32_t job_id, uint32_t task, const struct job *started);
 /* The same; it was never proposed, and nobody was told of it. */
-void flight_undo(struct sched *sched, uint32_t job_id, uint32_t task);
-void flights_done(struct sched *sched);
+void inflight_undo(struct sched *sched, uint32_t job_id, uint32_t task);
+void inflights_done(struct sched *sched);
 
 /* ---- preempt.c: running jobs that make room for others ---- */
 
-struct prey;
-/* Families and QOS for which a hunt in a partition came to nothing in this pass. */
-struct vain {
+struct preemptible;
+/* Families and QOS for which a search in a partition came to nothing in this pass. */
+struct preempt_failure {
     const struct family *family;
     uint64_t key; /* of the family: another one may lie there */
     const struct qos *qos;
-    uint32_t lane;
+    uint32_t partition_queue;
 };
 /* A job that did not start although all that was to go for it has gone. */
-struct in_vain {
+struct preempt_retry {
     uint32_t job_id;
     int64_t until_us;
 };
@@ -444,9 +447,9 @@ void preempts_renew(struct sched *sched); /* accounts or partitions are others *
 void preempt_again(struct sched *sched, const struct job *job);
 bool preempt_plan(struct sched *sched, unsigned *budget); /* true: it must go on */
 
-/* ---- holds.c: room that is kept for a job until those that must go for it have gone ---- */
+/* ---- preempt_hold.c: room that is kept for a job until those that must go for it have gone ---- */
 
-struct victim {
+struct victim_id {
     uint32_t id, attempt;
 };
 /* A part of the job, or of a component of it. */
@@ -454,37 +457,37 @@ struct seat {
     uint32_t host, component;
     struct take take;
 };
-struct hold {
+struct preempt_hold {
     uint32_t job_id, components;
     size_t count, named; /* victims; named: are told to go; the others end anyway */
     size_t told;         /* of the named; they are told some at a time */
     size_t gone;         /* the first of all of them that may not have */
-    struct victim *victims;
-    uint32_t *lanes;    /* numbers of the partitions, one for each component */
-    uint32_t *order;    /* of components, as they were placed */
-    struct seat *seats; /* by host */
+    struct victim_id *victims;
+    uint32_t *partition_queues; /* numbers of the partitions, one for each component */
+    uint32_t *order;            /* of components, as they were placed */
+    struct seat *seats;         /* by host */
     size_t seat_count;
     struct held **held; /* by limits; one for each component */
     struct booked *of;  /* the same: only their licences */
 };
-const struct hold *hold_of(const struct sched *sched, uint32_t job_id);
-void hold_drop(struct sched *sched, uint32_t job_id);
+const struct preempt_hold *preempt_hold_of(const struct sched *sched, uint32_t job_id);
+void preempt_hold_drop(struct sched *sched, uint32_t job_id);
 /* When all have gone at the latest, as far as is known; and where the component is to be. */
-int64_t hold_start_us(const struct sched *sched, const struct hold *hold);
-void hold_names(const struct sched *sched, const struct hold *hold, uint32_t component,
-                struct str *out);
-bool hold_waits_for(const struct sched *sched, uint32_t victim);
-void holds_done(struct sched *sched);
+int64_t preempt_hold_start_us(const struct sched *sched, const struct preempt_hold *hold);
+void preempt_hold_names(const struct sched *sched, const struct preempt_hold *hold,
+                        uint32_t component, struct str *out);
+bool preempt_hold_waits_for(const struct sched *sched, uint32_t victim);
+void preempt_holds_done(struct sched *sched);
 /* What the job's hold keeps of limits does not count (-1), and does again (1). */
-void hold_lift(struct sched *sched, const struct job *job, int by);
+void preempt_hold_lift(struct sched *sched, const struct job *job, int by);
 /* A start of it is planned: who was suspended for it may run again. */
-void hold_returns(struct sched *sched, const struct job *job);
+void preempt_hold_returns(struct sched *sched, const struct job *job);
 /* The next of those that are to go are told. */
-void holds_tell(struct sched *sched, unsigned *budget);
+void preempt_holds_tell(struct sched *sched, unsigned *budget);
 /* Jobs whose victims are gone, before all others. */
-void preempt_ripen(struct sched *sched);
+void preempt_start_held(struct sched *sched);
 
-/* ---- hunt.c, bids.c: who must go for a job; as far as it was found out, slices lie between ---- */
+/* ---- preempt_trial.c, preempt_cost.c: who must go for a job; as far as it was found out, slices lie between ---- */
 
 /* What hosts said that they would cost, until all of them did. */
 struct price {
@@ -492,60 +495,68 @@ struct price {
     int64_t start_us;
     uint32_t id;
 };
-struct bid {
+struct host_cost {
     uint32_t host, tasks, jobs;
     struct price dear; /* of the dearest of them */
 };
 /* Somebody who may have to go, or goes anyway. */
-struct quarry {
+struct victim {
     uint32_t id, attempt;
     uint32_t worth, priority;
     int64_t start_us;
-    uint64_t sides; /* of hunters that may send it away, a bit each */
-    uint8_t out; /* what it leaves: RUN_LENDS, RUN_GONE; RUN_RETURNS: it takes what others leave */
-    bool going;  /* anyway */
-    bool lent;   /* is suspended already, and must stay so */
-    bool stays;  /* it need not go */
+    uint64_t sides; /* of preemptors that may send it away, a bit each */
+    uint8_t
+        out; /* what it leaves: HOST_JOB_LENDS, HOST_JOB_GONE; HOST_JOB_RETURNS: it takes what others leave */
+    bool going; /* anyway */
+    bool lent;  /* is suspended already, and must stay so */
+    bool stays; /* it need not go */
 };
-struct chase {
-    uint32_t job_id; /* that is hunted for; 0: none */
-    uint32_t lane;   /* the number of the partition for components that name it */
-    enum { CHASE_BIDS, CHASE_GATHER, CHASE_PLACE, CHASE_SPARE, CHASE_END } phase;
+struct preempt_search {
+    uint32_t job_id;          /* that is searched for; 0: none */
+    uint32_t partition_queue; /* the number of the partition for components that name it */
+    enum {
+        PREEMPT_SEARCH_COSTS,
+        PREEMPT_SEARCH_GATHER,
+        PREEMPT_SEARCH_PLACE,
+        PREEMPT_SEARCH_SPARE,
+        PREEMPT_SEARCH_END
+    } phase;
     uint32_t component; /* whose hosts are asked */
-    size_t next;        /* host, or quarry */
-    VEC(struct bid) bids;
+    size_t next;        /* host, or victim */
+    VEC(struct host_cost) host_costs;
     VEC(uint32_t) hosts; /* of the first component, the cheapest first, then of the others */
     VEC(size_t) ends;    /* where those of each component end */
-    VEC(struct quarry) list;
+    VEC(struct victim) list;
     VEC(uint32_t) by_cost; /* those who do not go anyway, places in the list, the cheapest first */
     struct map by_id;      /* job → place + 1 in the list; with all components */
     VEC(struct seat) seats;
     VEC(uint32_t) order; /* of components, as they were placed */
 };
-void chase_begin(struct sched *sched, uint32_t job_id, uint32_t lane);
-void chase_end(struct sched *sched);
-void chase_done(struct sched *sched);
-/* Is there somebody to be hunted for it, with all its components, where the lane says? */
-bool chase_suits(struct sched *sched, const struct job *job, uint32_t lane,
-                 bool (*has_prey)(const struct sched *sched, const struct job *job,
-                                  const struct partition *partition));
-enum chase_result { CHASE_GOES_ON, CHASE_IN_VAIN, CHASE_NAMED };
-enum chase_result chase_on(struct sched *sched, unsigned *budget);
+void preempt_search_begin(struct sched *sched, uint32_t job_id, uint32_t partition_queue);
+void preempt_search_end(struct sched *sched);
+void preempt_search_done(struct sched *sched);
+/* Is there somebody to be searched for it, with all its components, where the partition queue says? */
+bool preempt_search_suits(struct sched *sched, const struct job *job, uint32_t partition_queue,
+                          bool (*has_preemptible)(const struct sched *sched, const struct job *job,
+                                                  const struct partition *partition));
+enum preempt_search_result { PREEMPT_SEARCH_GOES_ON, PREEMPT_SEARCH_FAILED, PREEMPT_SEARCH_NAMED };
+enum preempt_search_result preempt_search_continue(struct sched *sched, unsigned *budget);
 typedef VEC(uint32_t) id_list;
 /* Who would have to go for a job that nobody submitted, of these components, and where they would be; nothing is
  * changed. */
-bool chase_test(struct sched *sched, const struct job *const *jobs, uint32_t count, uint32_t lane,
-                struct parts *parts, id_list *victims);
+bool preempt_search_test(struct sched *sched, const struct job *const *jobs, uint32_t count,
+                         uint32_t partition_queue, struct parts *parts, id_list *victims);
 /* The same in the first of its partitions where it helps: *partition. preempt.c */
 bool preempt_test(struct sched *sched, const struct job *const *jobs, uint32_t count,
                   struct parts *parts, id_list *victims, const char **partition);
 /* Where the components of the job fit now, on the seats that are held, over what is booked behind the order; NULL:
  * they do not. To be freed. */
-struct booked *hold_parts_now(struct sched *sched, const struct hold *hold, struct order over);
+struct booked *preempt_hold_parts_now(struct sched *sched, const struct preempt_hold *hold,
+                                      struct order over);
 
-/* starts.c: the message of a start of it, with these parts. */
+/* start_message.c: the message of a start of it, with these parts. */
 JobStart *start_message(struct sched *sched, const struct job *job, uint32_t task,
-                        const struct parts *parts, const struct flight *flight);
+                        const struct parts *parts, const struct inflight *inflight);
 /* plan.c: tries to plan a start of it; over what is booked behind the order, unless that is NO_ORDER. */
 bool plan_job(struct sched *sched, struct family *family, const struct job *job, struct order over,
               uint32_t *short_of);
@@ -565,7 +576,7 @@ enum {
     HOSTS_PER_COST = 64,   /* closely, or */
     STARTS_PER_COST = 2,   /* for when they could start it */
     GIVEN_PER_COST = 2,    /* that it was given */
-    COST_LINE = 2,         /* to look at a line that waits for limits; and for its jobs: */
+    COST_LIMIT_QUEUE = 2,  /* to look at a limit queue that waits for limits; and for its jobs: */
     JOBS_PER_COST = 2,     /* looked at closely, or put to another place in the order */
     ITEMS_PER_COST = 8,    /* that are only passed */
     COST_PER_RELEASE = 16, /* hosts that a release pays for, when a start is worked out again */
@@ -575,18 +586,18 @@ static inline void budget_take(unsigned *budget, uint64_t cost)
     *budget -= (unsigned)MIN(*budget, cost);
 }
 
-/* ---- changes.c: a new configuration, of which only a part is another ---- */
+/* ---- reconfigure.c: a new configuration, of which only a part is another ---- */
 
 /* `changed`: enum changed. False: all must be read anew. */
-bool change_follow(struct sched *sched, unsigned changed);
+bool reconfigure_follow(struct sched *sched, unsigned changed);
 /* Each pending job to where it belongs now, some in each slice. */
-void change_on(struct sched *sched, unsigned *budget);
+void reconfigure_continue(struct sched *sched, unsigned *budget);
 /* Was the job that is about to be tried not where it belongs? It is now. */
-bool change_moves(struct sched *sched, uint32_t job_id);
+bool reconfigure_moves(struct sched *sched, uint32_t job_id);
 /* sched.c: how many waiting jobs of the partition are booked. */
 unsigned bookings_of(const struct sched *sched, size_t partition);
 
-/* ---- reading.c: the state is read in slices ---- */
+/* ---- rebuild.c: the state is read in slices ---- */
 
 enum {
     READ_HOSTS = 1,
@@ -596,49 +607,49 @@ enum {
     READ_NODES = 16,
     READ_NEEDS = 32,
 };
-struct reading {
+struct rebuild {
     unsigned left; /* to be read; 0: all was */
     uint32_t host, room_host, node_host, class, resv_host;
     uint64_t job_id; /* and these: the next one of each */
 };
-void reading_begin(struct sched *sched);        /* all of it */
-void reading_reservations(struct sched *sched); /* these changed */
-void reading_nodes(struct sched *sched);        /* what they have did */
-void reading_needs(struct sched *sched);        /* what shapes need of them did */
+void rebuild_begin(struct sched *sched);        /* all of it */
+void rebuild_reservations(struct sched *sched); /* these changed */
+void rebuild_nodes(struct sched *sched);        /* what they have did */
+void rebuild_needs(struct sched *sched);        /* what shapes need of them did */
 /* What the host has is read again later. */
-bool reading_is_due(const struct sched *sched, uint32_t host);
-bool reading_is_done(const struct sched *sched);
-bool reading_on(struct sched *sched, unsigned *budget); /* true when all is read */
-void reading_feed(struct sched *sched);                 /* some of it, after each command */
-void reading_all(struct sched *sched);
+bool rebuild_is_due(const struct sched *sched, uint32_t host);
+bool rebuild_is_done(const struct sched *sched);
+bool rebuild_continue(struct sched *sched, unsigned *budget); /* true when all is read */
+void rebuild_feed(struct sched *sched);                       /* some of it, after each command */
+void rebuild_all(struct sched *sched);
 /* What the event is about was not read yet. */
-bool reading_passes(struct sched *sched, const struct event *event);
+bool rebuild_passes(struct sched *sched, const struct event *event);
 /* To work out what it needs, if that must be done. */
 uint64_t shape_cost(const struct sched *sched, const struct shape *shape);
 /* sched.c: it waits again, or is no more. */
 void sched_again(struct sched *sched, uint32_t job_id);
 /* sched.c: some of what was set aside is freed. */
-void trash_some(struct sched *sched, unsigned *budget);
+void retired_free_some(struct sched *sched, unsigned *budget);
 
 struct sched {
     const struct state *state;
-    struct reading reading;
-    struct sched *trash;          /* what there was before all was read anew; NULL: freed */
-    VEC(struct host) hosts;       /* by node number */
-    VEC(struct glance) glances;   /* the same */
-    VEC(struct outlook) outlooks; /* of GLANCES of them each */
+    struct rebuild rebuild;
+    struct sched *retired;  /* what there was before all was read anew; NULL: freed */
+    VEC(struct host) hosts; /* by node number */
+    VEC(struct host_summary) host_summaries;  /* the same */
+    VEC(struct summary_block) summary_blocks; /* of SUMMARY_BLOCK of them each */
     VEC(struct kind *) kinds;
-    uint64_t kinds_version, glanced; /* the version that glances go by */
-    bool topo_minds;                 /* some job has leaf switches for itself */
-    bool minds;                      /* some job minds who shares its hosts: families go by user */
-    bool reclass;                    /* that is new: all families anew */
-    uint64_t reclass_id;             /* the next job that goes to its new one; 0: none */
-    bool reclass_first;              /* nothing starts before that; changes.c (1) */
-    VEC(uint32_t) freed;             /* hosts with more room than before */
-    struct map amounts;              /* hash → struct amount, chained */
-    struct amount *last_amount;      /* that was taken: the next one is often the same */
-    struct pend_index pends;
-    struct map echoes;           /* job id → struct echo, as many as its pend says */
+    uint64_t kinds_version, summarised; /* the version that summaries go by */
+    bool topo_exclusive;                /* some job has leaf switches for itself */
+    bool exclusive;             /* some job minds who shares its hosts: families go by user */
+    bool reclass;               /* that is new: all families anew */
+    uint64_t reclass_id;        /* the next job that goes to its new one; 0: none */
+    bool reclass_first;         /* nothing starts before that; reconfigure.c (1) */
+    VEC(uint32_t) freed;        /* hosts with more room than before */
+    struct map amounts;         /* hash → struct amount, chained */
+    struct amount *last_amount; /* that was taken: the next one is often the same */
+    struct pending_index pendings;
+    struct map positions;        /* job id → struct position, as many as its pending job says */
     VEC(struct class *) classes; /* by number; NULL: free */
     VEC(void *) class_slabs;     /* the memory of so many of them each, in order of their numbers */
     VEC(uint32_t) free_classes;
@@ -651,10 +662,10 @@ struct sched {
     unsigned search_looks;     /* effort of a slice at least; 0: as is best */
     VEC(struct family *) hets; /* of heterogeneous jobs: they wait for more hosts than their own */
     uint64_t het_news, het_seen; /* grows with every event that may let one of them start */
-    struct heap hot;
-    struct heap offers;           /* freed hosts, by the first job that may fit there */
-    VEC(struct lane) lanes;       /* by partition number */
-    VEC(uint32_t) unsure;         /* lanes whose first job may have to be booked */
+    struct heap ready;
+    struct heap offers; /* freed hosts, by the first job that may fit there */
+    VEC(struct partition_queue) partition_queues; /* by partition number */
+    VEC(uint32_t) needs_booking;  /* partition queues whose first job may have to be booked */
     VEC(struct booking) bookings; /* in order */
     struct keeping keeping;
     bool review_soon;      /* something was released while a booking was made */
@@ -673,32 +684,36 @@ struct sched {
     VEC(uint32_t) refused; /* jobs whose start core refused: not tried until something happens */
     int64_t refused_until_us;
     VEC(struct completing) completing;      /* completing.c */
-    bool stop_news;                         /* who was held up may not be any more; stops.c */
+    bool limit_stop_changed;                /* who was held up may not be any more; limit_stop.c */
     uint64_t generation, kinds_seen, epoch; /* epoch grows with every change of nodes */
     VEC(struct licence_pool) pools;         /* as core has them */
     struct map licence_runs;                /* job id → struct licence_use */
     struct licence_use *licence_resvs;      /* of reservations */
     struct topo topo;
     VEC(struct featured) featured;
-    uint64_t featured_at;        /* the generation of nodes + 1 */
-    struct map wait_keys;        /* hash → struct waiting, chained */
-    VEC(struct waiting *) waits; /* by number; NULL: free */
-    VEC(uint32_t) free_lines;
-    VEC(struct gate *) gates;     /* by number of the holder; NULL: nobody waits for it */
-    VEC(struct gate *) old_gates; /* of rules that were, until no line knows them */
-    uint64_t rules;               /* grows when limits, or who counts what, are others */
-    size_t old_lines;             /* that know older ones */
-    VEC(uint32_t) line_reviews;   /* lines and gates that are looked at again */
+    uint64_t featured_at;                   /* the generation of nodes + 1 */
+    struct map limit_queue_keys;            /* hash → struct limit_queue, chained */
+    VEC(struct limit_queue *) limit_queues; /* by number; NULL: free */
+    VEC(uint32_t) free_limit_queues;
+    VEC(struct limit_counter *)
+    limit_counters; /* by number of the holder; NULL: nobody waits for it */
+    VEC(struct limit_counter *)
+    old_limit_counters;                /* of rules that were, until no limit queue knows them */
+    uint64_t rules;                    /* grows when limits, or who counts what, are others */
+    size_t old_limit_queues;           /* that know older ones */
+    VEC(uint32_t) limit_queue_reviews; /* limit queues and counters that are looked at again */
     bool
-        hosts_news; /* some can be used that could not: who is over may get less there; looks.c (4) */
-    uint32_t line_sweep; /* of all lines those up to this number are still to be; 0: none */
-    VEC(uint32_t) gate_reviews;
+        hosts_news; /* some can be used that could not: who is over may get less there; limit_review.c (4) */
+    uint32_t
+        limit_queue_sweep; /* of all limit queues those up to this number are still to be; 0: none */
+    VEC(uint32_t) limit_counter_reviews;
     VEC(struct family *) woken;
-    uint64_t falls, gate_turns, line_turns; /* of counters; looks at gates and lines */
-    struct tallies planned;                 /* by holder */
-    uint64_t turn;                          /* of the priorities that was seen last */
-    uint32_t sweep_id;                      /* the next job to be put in its place; 0 none */
-    struct map flights;                     /* job id → struct flights */
+    uint64_t falls, limit_counter_turns,
+        limit_queue_turns;  /* of counters; looks at counters and limit queues */
+    struct tallies planned; /* by holder */
+    uint64_t turn;          /* of the priorities that was seen last */
+    uint32_t sweep_id;      /* the next job to be put in its place; 0 none */
+    struct map inflights;   /* job id → struct inflight_list */
     VEC(struct returning) returning;
     struct map arrays; /* array id → struct throttle */
     uint64_t releases; /* grows with every release */
@@ -707,15 +722,15 @@ struct sched {
     bool preempting;         /* there may be victims */
     bool preempt_news;       /* something happened that may make some */
     int64_t preempt_wake_us; /* when some may be that may not be now */
-    VEC(struct prey *) prey;
-    struct map prey_of; /* job id → struct prey */
-    VEC(struct hold) holds;
+    VEC(struct preemptible *) preemptible;
+    struct map preemptible_of; /* job id → struct preemptible */
+    VEC(struct preempt_hold) holds;
     struct map held_victims; /* ids of those that somebody waits for → how many do */
-    struct chase chase;
-    VEC(struct vain) vain;
-    unsigned hunts_left; /* before others have their turn */
-    bool pass_over;      /* all were tried */
-    VEC(struct in_vain) in_vain;
+    struct preempt_search preempt_search;
+    VEC(struct preempt_failure) failed;
+    unsigned searches_left; /* before others have their turn */
+    bool pass_over;         /* all were tried */
+    VEC(struct preempt_retry) retries;
     VEC(CmdPreempt *) preempts;
     bool in_order;     /* no backfill */
     bool least_loaded; /* CR_LLN */
@@ -738,29 +753,30 @@ struct sched {
     VEC(struct chosen) candidates;
 };
 
-static inline struct pend_page *page_find(const struct sched *sched, uint32_t job_id)
+static inline struct pending_page *page_find(const struct sched *sched, uint32_t job_id)
 {
-    size_t page = job_id / PENDS_PER_PAGE - sched->pends.first; /* wraps around below the first */
+    size_t page =
+        job_id / PENDING_PER_PAGE - sched->pendings.first; /* wraps around below the first */
 
-    return page < sched->pends.count ? sched->pends.pages[page] : NULL;
+    return page < sched->pendings.count ? sched->pendings.pages[page] : NULL;
 }
 
-static inline struct pend *pend_find(const struct sched *sched, uint32_t job_id)
+static inline struct pending *pending_find(const struct sched *sched, uint32_t job_id)
 {
-    struct pend_page *page = page_find(sched, job_id);
-    uint32_t at = job_id % PENDS_PER_PAGE;
+    struct pending_page *page = page_find(sched, job_id);
+    uint32_t at = job_id % PENDING_PER_PAGE;
 
-    return page && page->there[at / 64] >> (at % 64) & 1 ? &page->pends[at] : NULL;
+    return page && page->there[at / 64] >> (at % 64) & 1 ? &page->pendings[at] : NULL;
 }
 
-static inline struct flights *flights_of(const struct sched *sched, uint32_t job_id)
+static inline struct inflight_list *inflights_of(const struct sched *sched, uint32_t job_id)
 {
-    return map_len(&sched->flights) ? map_get_num(&sched->flights, job_id) : NULL;
+    return map_len(&sched->inflights) ? map_get_num(&sched->inflights, job_id) : NULL;
 }
 
-static inline struct class *class_of(const struct sched *sched, const struct pend *pend)
+static inline struct class *class_of(const struct sched *sched, const struct pending *pending)
 {
-    return sched->classes.items[pend->class - 1];
+    return sched->classes.items[pending->class - 1];
 }
 
 #endif

@@ -12,9 +12,9 @@ enum { WIDE_NODES = 256 };
 
 static void restart(struct sched *sched, struct search *search)
 {
-    profile_at_done(&search->profile);
+    earliest_start_at_done(&search->earliest);
     het_at_done(sched, &search->het);
-    search->profile = (struct profile_at){ 0 };
+    search->earliest = (struct earliest_start_at){ 0 };
     search->het = (struct het_at){ 0 };
 }
 

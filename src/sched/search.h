@@ -9,7 +9,7 @@
  * (1) Nothing in a search points to what events may free: hosts are numbers, starts are times.
  * (2) An answer is forgotten when its host changes. So the last walk, which is not paused, sees every host as it
  *     is then: what comes out holds, whatever happened meanwhile.
- * (3) Starts that were tried in vain are not tried again. One that has become possible since is found when the
+ * (3) Starts that were tried in in vain are not tried again. One that has become possible since is found when the
  *     booking is reviewed: the releases that it goes by are those of the beginning.
  * (4) Every walk looks at one host more at least. When more answers were lost than there are hosts, twice, a slice
  *     does twice as much from then on: the search ends whatever happens.
@@ -50,30 +50,30 @@ bool halving_next(struct halving *halving, int64_t *when_us);
 void halving_said(struct halving *halving, bool good);
 void halving_done(struct halving *halving);
 
-/* ---- profile.c: one job, or component ---- */
+/* ---- earliest_start.c: one job, or component ---- */
 
-struct offer {
+struct host_earliest {
     int64_t from_us;
     uint32_t host;
 };
-typedef VEC(struct offer) offer_list;
+typedef VEC(struct host_earliest) host_earliest_list;
 enum stage { STAGE_FEW, STAGE_ALL, STAGE_UNEVEN, STAGE_OVER };
-struct profile_at {
+struct earliest_start_at {
     bool begun;
     size_t turn;     /* of the partitions */
     int64_t best_us; /* of those before; and where: */
     struct parts *best;
     enum stage stage;
-    offer_list offers; /* of this stage, if they are known */
+    host_earliest_list earliest; /* of this stage, if they are known */
     bool gathered, counted, sorted;
     unsigned passes;  /* over all hosts, for them */
     uint64_t changes; /* of hosts, when they were gathered */
     int64_t first_us; /* enough of them have it */
-    unsigned tries;   /* in vain; the last one: */
+    unsigned tries;   /* in in vain; the last one: */
     int64_t failed_us;
     struct halving halving;
 };
-void profile_at_done(struct profile_at *at);
+void earliest_start_at_done(struct earliest_start_at *at);
 
 /* ---- hets.c ---- */
 
@@ -112,7 +112,7 @@ struct search {
     int64_t seen_us;               /* the start that seen[] is for */
     uint64_t changes;              /* of hosts */
     struct bitset touched;         /* changed since it was paused */
-    struct profile_at profile;
+    struct earliest_start_at earliest;
     struct het_at het;
 };
 /* One for jobs that are to be booked, one for reviews, and so on: they do not hinder each other. */
@@ -141,7 +141,7 @@ void searches_done(struct sched *sched);
 /* What it costs to look at a host, in effort: all that is walked counts. */
 static inline uint64_t host_effort(const struct host *host)
 {
-    return 1 + (host->runs.len + host->blocks.len) / 16;
+    return 1 + (host->running.len + host->blocks.len) / 16;
 }
 
 static inline bool search_paused(const struct search *search)

@@ -16,7 +16,7 @@
 #include "sched/place_priv.h"
 #include "schema/conf.h"
 
-/* ---- reading ---- */
+/* ---- rebuild ---- */
 
 static void read_hosts(const struct sched *sched, const char *text, struct bitset *out)
 {
@@ -429,7 +429,7 @@ static void near_done(struct near *near)
     bitset_done(&near->among);
 }
 
-bool choose_near(struct chooser *c, size_t must)
+bool place_near(struct chooser *c, size_t must)
 {
     const struct shape *shape = c->shape;
     struct near near = { .c = c, .count = c->sched->candidates.len };

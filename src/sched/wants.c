@@ -283,8 +283,8 @@ static void wake(struct sched *sched, uint32_t number, const struct host *host,
         family->by_tasks = false;
         return;
     }
-    pend_fetch(sched, family->root->best.id);
-    family_heat(sched, family, end_by(host, want, has));
+    pending_prefetch(sched, family->root->best.id);
+    family_mark_ready(sched, family, end_by(host, want, has));
 }
 
 /* The first job behind those that were offered the host already. */
@@ -309,14 +309,14 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
         struct order first =
             end == INT64_MAX ? family->root->best : family_first(family, end - sched->now_us, NULL);
         if (order_is_last(first)) /* those that come later are to be tried */
-            family_heat(sched, family, end);
+            family_mark_ready(sched, family, end);
         if (order_before(host->offered, first) && order_before(first, best)) {
             best = first;
             found = family;
         }
     }
     if (found)
-        pend_fetch(sched, best.id);
+        pending_prefetch(sched, best.id);
     heap_set(&sched->offers, &host->offer_at, found, best);
 }
 
@@ -362,10 +362,11 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
     while ((top = heap_top(&sched->offers))) {
         struct heap_item was = *top;
         *host = CONTAINER_OF(top->at, struct host, offer_at);
-        const struct pend *pend = pend_find(sched, was.key.id);
+        const struct pending *pending = pending_find(sched, was.key.id);
         /* It may be in another family now, and that one gone. */
-        const struct class *class =
-            pend && pend->place == PEND_QUEUED ? echo_class(sched, pend, was.key) : NULL;
+        const struct class *class = pending && pending->place == PENDING_QUEUED
+                                        ? position_class(sched, pending, was.key)
+                                        : NULL;
         if (class && class->family == was.family && was.family->end_by_us != INT64_MAX) {
             *order = was.key;
             if (may_serve(*host, was.family, family_asks(sched, was.family)))
@@ -396,7 +397,8 @@ static size_t offers_most(const struct kind *kind)
     return OFFERS_MOST + 4 * kind->wants.len;
 }
 
-static void heat_single(struct sched *sched, uint32_t number, struct host *host, struct has has)
+static void mark_single_ready(struct sched *sched, uint32_t number, struct host *host,
+                              struct has has)
 {
     uint64_t generation = state_generation(sched->state);
 
@@ -406,7 +408,7 @@ static void heat_single(struct sched *sched, uint32_t number, struct host *host,
             break;
         if (may_fit(host, want, has) && want->family->end_by_us != INT64_MAX &&
             is_among(sched, want, number, generation))
-            family_heat(sched, want->family, end_by(host, want, has));
+            family_mark_ready(sched, want->family, end_by(host, want, has));
     }
     heap_del(&sched->offers, &host->offer_at);
 }
@@ -433,7 +435,7 @@ static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
     if (sched->offers.items.len < offers_most(kind))
         find_offer(sched, number, host);
     else
-        heat_single(sched, number, host, has);
+        mark_single_ready(sched, number, host, has);
     budget_take(budget, 1 + (kind->wants.len + kind->wide.len) / HOSTS_PER_COST);
 }
 

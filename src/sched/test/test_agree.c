@@ -65,7 +65,8 @@ static struct rig *cluster(unsigned seed)
 
 static void add_component(struct story *story, char *words, size_t size)
 {
-    static const char *const lanes[] = { "low", "low", "low", "mid", "high", "alone", "low,high" };
+    static const char *const partition_queues[] = { "low",  "low",   "low",     "mid",
+                                                    "high", "alone", "low,high" };
     static const char *const kinds[] = { "",
                                          "",
                                          "",
@@ -85,8 +86,9 @@ static void add_component(struct story *story, char *words, size_t size)
 
     snprintf(words + len, size - len, "%suid=%u qos=%s p=%s N=%u n=%u mem=%u t=%u%s",
              len ? " : " : "", 1 + dice(story, 2), dice(story, 4) ? "normal" : "urgent",
-             lanes[dice(story, ARRAY_LEN(lanes))], 1 + dice(story, 2), 2 + dice(story, 6),
-             100 + dice(story, 1500), 60 + dice(story, 600), kinds[dice(story, ARRAY_LEN(kinds))]);
+             partition_queues[dice(story, ARRAY_LEN(partition_queues))], 1 + dice(story, 2),
+             2 + dice(story, 6), 100 + dice(story, 1500), 60 + dice(story, 600),
+             kinds[dice(story, ARRAY_LEN(kinds))]);
 }
 
 static void add_job(struct story *story)

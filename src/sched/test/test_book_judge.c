@@ -109,8 +109,8 @@ static void something_happens(struct rig *rig)
 
 static const struct amount *random_amount(const struct host *host, struct amount *made)
 {
-    if (host->runs.len && dice(2))
-        return host->runs.items[dice((uint32_t)host->runs.len)].amount;
+    if (host->running.len && dice(2))
+        return host->running.items[dice((uint32_t)host->running.len)].amount;
     if (host->blocks.len && dice(2))
         return host->blocks.items[dice((uint32_t)host->blocks.len)].amount;
     *made = (struct amount){ .cpus = dice(host->node->cpus + 1), .whole = dice(5) == 0 };
@@ -169,7 +169,7 @@ static void hosts_agree(const struct rig *rig)
         if ((host->blocks.len || forecasts) && quick != slow)
             fail_msg("seed %llu: host %zu: %lld, not %lld", (unsigned long long)first_seed, n,
                      (long long)quick, (long long)slow);
-        if (amount->whole && sched->glances.items[n].last_end_us > quick)
+        if (amount->whole && sched->host_summaries.items[n].last_end_us > quick)
             fail_msg("seed %llu: host %zu is empty before its last job ends",
                      (unsigned long long)first_seed, n);
         host->forecasts.len -= forecasts;
@@ -218,8 +218,8 @@ static char *promises(const struct rig *rig)
 static bool ends_just_after(const struct host *host)
 {
     for (size_t i = 0; i < host->blocks.len; i++) {
-        for (size_t k = 0; k < host->runs.len; k++) {
-            int64_t after = host->runs.items[k].end_us - host->blocks.items[i].start_us;
+        for (size_t k = 0; k < host->running.len; k++) {
+            int64_t after = host->running.items[k].end_us - host->blocks.items[i].start_us;
             if (after > 0 && after < US_PER_S)
                 return true;
         }

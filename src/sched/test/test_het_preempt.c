@@ -444,12 +444,12 @@ static unsigned dice(struct story *story, unsigned sides)
 
 static void add_component(struct story *story, char *words, size_t size)
 {
-    static const char *const lanes[] = { "low", "low", "high", "top", "low,top" };
+    static const char *const partition_queues[] = { "low", "low", "high", "top", "low,top" };
     size_t len = strlen(words);
 
     snprintf(words + len, size - len, "%sp=%s N=%u n=%u mem=%u t=%u%s%s", len ? " : " : "",
-             lanes[dice(story, 5)], 1 + dice(story, 2), 2 + dice(story, 7), 100 + dice(story, 1500),
-             60 + dice(story, 600), dice(story, 5) ? "" : " gres=gpu:1",
+             partition_queues[dice(story, 5)], 1 + dice(story, 2), 2 + dice(story, 7),
+             100 + dice(story, 1500), 60 + dice(story, 600), dice(story, 5) ? "" : " gres=gpu:1",
              dice(story, 6) ? "" : " lic=m:1");
 }
 

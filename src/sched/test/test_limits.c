@@ -33,13 +33,13 @@ static uint32_t dice(uint32_t below)
     return (uint32_t)(dice_state >> 33) % below;
 }
 
-struct run {
+struct host_job {
     VEC(uint32_t) running;
 };
 
 static void on_start(struct rig *rig, const struct job *job)
 {
-    struct run *run = rig->ctx;
+    struct host_job *run = rig->ctx;
 
     vec_push(&run->running, job->id);
 }
@@ -47,7 +47,7 @@ static void on_start(struct rig *rig, const struct job *job)
 static void one_seed(uint64_t seed)
 {
     struct str toml = { 0 };
-    struct run run = { 0 };
+    struct host_job run = { 0 };
     enum { USERS = 7, JOBS = 150 };
 
     dice_state = seed;

@@ -336,7 +336,7 @@ static uint64_t live(uint64_t from)
     }
     assert_int_equal(state_counts(rig->state).pending, 0);
     assert_int_equal(rig->refused, 0);
-    assert_int_equal(map_len(&rig->sched->echoes), 0);
+    assert_int_equal(map_len(&rig->sched->positions), 0);
     rig_free(rig);
     return digest;
 }

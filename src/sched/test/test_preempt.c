@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_preempt.c - who makes room for whom, and that nobody does in vain
+ * test_preempt.c - who makes room for whom, and that nobody does in in vain
  */
 #include <signal.h>
 #include <stdio.h>
@@ -370,10 +370,10 @@ static void random_histories(void **state)
         rig->check = true;
         for (int step = 0; step < 120; step++) {
             char words[80];
-            static const char *const lanes[] = { "low", "low", "high", "top" };
-            snprintf(words, sizeof(words), "p=%s N=%d n=%d mem=%d t=%d", lanes[rand_r(&luck) % 4],
-                     1 + rand_r(&luck) % 2, 2 + rand_r(&luck) % 10, 100 + rand_r(&luck) % 2000,
-                     60 + rand_r(&luck) % 600);
+            static const char *const partition_queues[] = { "low", "low", "high", "top" };
+            snprintf(words, sizeof(words), "p=%s N=%d n=%d mem=%d t=%d",
+                     partition_queues[rand_r(&luck) % 4], 1 + rand_r(&luck) % 2,
+                     2 + rand_r(&luck) % 10, 100 + rand_r(&luck) % 2000, 60 + rand_r(&luck) % 600);
             ids[count++] = rig_submit(rig, words);
             int64_t since_us = rig->now_us, when_us[ARRAY_LEN(ids)];
             uint32_t by[ARRAY_LEN(ids)];

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reconfigure.c - a new configuration, of which only a part is another
+ *
+ * core says what is not as it was (enum changed). Only what depends on that is worked out anew, and
+ * planning goes on. What jobs run is not touched; starts that are under way stay so.
+ *
+ * (1) Each waiting job goes to where it belongs now, some in each slice. One whose turn has not come
+ *     is looked at before it is tried. Where partitions are others nothing starts until all have had
+ *     their turn: the first of those that may start now may be the last to be looked at.
+ * (2) Other limits, or others who count: all limit queues are looked at, with new counters (limit_counter.c).
+ * (3) Other partitions or nodes: what is promised and held there is given up, and promised again.
+ * (4) Other nodes, or of other numbers (renumber.c): hosts are read again, in slices; and what shapes need of nodes, with other
+ *     partitions too. Nothing is planned until that is done, which takes some hundredths of a second.
+ */
+#include "core/preempt.h"
+#include "sched/sched_priv.h"
+
+/* (3) */
+static void give_up(struct sched *sched)
+{
+    while (sched->holds.len)
+        preempt_hold_drop(sched, sched->holds.items[sched->holds.len - 1].job_id);
+    while (sched->bookings.len)
+        book_drop(sched, sched->bookings.items[sched->bookings.len - 1].job_id);
+}
+
+static void partitions_changed(struct sched *sched)
+{
+    for (size_t i = 0; i < sched->partition_queues.len; i++) {
+        const PartitionSpec *spec = state_partition_at(sched->state, i)->spec;
+        sched->partition_queues.items[i].most = bookings_of(sched, i);
+        partition_queue_needs_booking(sched, (uint32_t)i, NO_ORDER);
+        partition_queue_needs_booking(sched, (uint32_t)i, ORDER_LAST);
+        sched->exclusive = sched->exclusive || spec->exclusive_user;
+    }
+    sched->sweep_id = 1; /* tiers */
+    if (sched->exclusive)
+        rebuild_nodes(sched);
+}
+
+bool reconfigure_follow(struct sched *sched, unsigned changed)
+{
+    if (changed & CHANGED_ALL || sched->preempting != preempt_is_on(sched->state))
+        return false;
+    if (changed & CHANGED_NUMBERS && sched->rebuild.left & (READ_HOSTS | READ_ROOM))
+        return false; /* that begins again */
+    if (!changed)
+        return true;
+    for (unsigned i = 0; i < SEARCHES; i++)
+        search_end(sched, &sched->searches[i]);
+    answer_done(sched);
+    forecasts_done(sched);
+    if (changed & (CHANGED_NODES | CHANGED_NUMBERS))
+        rebuild_nodes(sched); /* (4); first: nodes that are no more may not be looked at */
+    if (changed & (CHANGED_ACCOUNTS | CHANGED_PARTITIONS))
+        limits_renew(sched); /* (2); first: some of those who counted are no more */
+    if (changed & (CHANGED_PARTITIONS | CHANGED_NODES | CHANGED_NUMBERS)) {
+        give_up(sched);
+        rebuild_needs(sched);
+    }
+    if (changed & CHANGED_NUMBERS)
+        hosts_renumber(sched);
+    preempts_renew(sched);
+    if (changed & CHANGED_PARTITIONS)
+        partitions_changed(sched);
+    sched->reclass_first = sched->reclass_first || changed & CHANGED_PARTITIONS;
+    sched->refused_until_us = 0;
+    sched->epoch++;
+    sched->limit_stop_changed = true;
+    families_mark_ready(sched);
+    sched->reclass = true; /* (1) */
+    return true;
+}
+
+/* ---- (1) ---- */
+
+static bool is_het(const struct job *job)
+{
+    return job->more && job->more->het_count && job->more->het_offset == 0;
+}
+
+/* True when something was to be done. */
+static bool put_right(struct sched *sched, const struct job *job)
+{
+    if (job->run)
+        preempt_again(sched, job);
+    if (class_is_right(sched, job) && !(is_het(job) && pending_find(sched, job->id)))
+        return false;
+    if (is_het(job)) /* the partitions of its other components count too */
+        class_remove(sched, job->id);
+    class_refresh(sched, job);
+    return true;
+}
+
+void reconfigure_continue(struct sched *sched, unsigned *budget)
+{
+    unsigned half = sched->reclass_first ? *budget : *budget / 2 + 1, left = half;
+
+    if (sched->reclass)
+        sched->reclass_id = 1;
+    sched->reclass = false;
+    for (unsigned done = 0; sched->reclass_id && left; done++) {
+        const struct job *job = state_job_from(sched->state, sched->reclass_id);
+        sched->reclass_id = job ? (uint64_t)job->id + 1 : 0;
+        uint64_t cost = job ? shape_cost(sched, job->shape) : 0;
+        bool moved = job && put_right(sched, job);
+        budget_take(&left, cost + (moved ? COST_TRY : done % JOBS_PER_COST == 0));
+    }
+    *budget = MAX(*budget - MIN(*budget, half - left), 1);
+    sched->reclass_first = sched->reclass_first && sched->reclass_id;
+}
+
+bool reconfigure_moves(struct sched *sched, uint32_t job_id)
+{
+    const struct job *job;
+
+    if (!sched->reclass && (!sched->reclass_id || job_id < sched->reclass_id))
+        return false;
+    job = state_job(sched->state, job_id);
+    if (!job || class_is_right(sched, job))
+        return false;
+    class_refresh(sched, job);
+    return true;
+}
