@@ -29,14 +29,14 @@ help:
 	@echo 'make install    PREFIX=/usr/local; DESTDIR honoured'
 
 deps:
-	@tools/deps
+	@tools/deps --test
 
 $(BUILD)/build.ninja:
 	@tools/deps
 	@meson setup $(BUILD) --prefix=$(PREFIX) >/dev/null
 
 build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet
+	@tools/build $(BUILD)
 
 run: build
 	@tools/run-demo $(BUILD)
@@ -44,11 +44,14 @@ run: build
 stop:
 	@$(BUILD)/bin/spur down --dir .run --remove
 
-check: build
+# A build made before the test tools were there has no unit tests.
+check: deps $(BUILD)/build.ninja
+	@grep -q test-base- $(BUILD)/build.ninja || meson setup --reconfigure $(BUILD) >/dev/null
+	@tools/build $(BUILD)
 	@$(call MESON_TEST,$(BUILD)) --suite unit --suite tree
 
 test:
-	@tools/deps
+	@tools/deps --test
 	@tools/test-all
 
 asan: deps

@@ -9,11 +9,13 @@
 #define CLI_COMMANDS_H
 
 struct option_set;
+struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
     exec_options, sbcast_options, sgather_options,
     journal_options; /* sbatch_options is in schema/request.h */
 
+int complete_main(int argc, char **argv); /* what the completion scripts call */
 int completion_main(int argc, char **argv);
 int config_main(int argc, char **argv);
 int controller_main(int argc, char **argv);
@@ -41,5 +43,13 @@ int srun_main(int argc, char **argv);
 int sstat_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
+
+/* For completion, one a line: every name after `spur`; every symlink. */
+void commands_add_names(struct str *out);
+void commands_add_slurm_names(struct str *out);
+/* Slurm's name of our command `name`, or NULL. */
+const char *command_slurm_name(const char *name);
+/* The verbs of scontrol, one a line. */
+void scontrol_add_verbs(struct str *out);
 
 #endif

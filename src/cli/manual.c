@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * manual.c - man pages and shell completion, written from the option tables
+ * manual.c - man pages, written from the option tables
  *
- * The build runs `spur man NAME` and `spur completion bash` and installs what they print.
+ * The build runs `spur man NAME` and installs what it prints.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,34 +39,13 @@ int man_main(int argc, char **argv)
     if (argc == 2 && is_called(&controller_options, argv[1]))
         option_add_man(&controller_options, &out);
     if (!out.len) {
+        bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
+
         fputs(
             "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sprio|sattach|sbcast|sgather|sstat|exec|explain|sim|"
             "controller\n",
-            stderr);
-        return 1;
-    }
-    cli_flush(&out);
-    str_done(&out);
-    return 0;
-}
-
-int completion_main(int argc, char **argv)
-{
-    bool bash = argc == 2 && strcmp(argv[1], "bash") == 0;
-    bool zsh = argc == 3 && strcmp(argv[1], "zsh") == 0;
-    struct str out = { 0 };
-
-    for (size_t i = 0; (bash || zsh) && i < ARRAY_LEN(sets); i++) {
-        if (bash)
-            option_add_bash(sets[i], &out);
-        else if (strcmp(sets[i]->command, argv[2]) == 0)
-            option_add_zsh(sets[i], &out);
-    }
-    if (!out.len) {
-        fputs("Usage: spur completion bash\n"
-              "       spur completion zsh sbatch|srun|salloc|squeue|scancel|sinfo|scontrol\n",
-              stderr);
-        return 1;
+            help ? stdout : stderr);
+        return help ? 0 : 1;
     }
     cli_flush(&out);
     str_done(&out);

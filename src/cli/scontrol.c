@@ -451,3 +451,11 @@ int show_main(int argc, char **argv)
     free(words);
     return code;
 }
+
+void scontrol_add_verbs(struct str *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        if (!verbs[i].later)
+            str_addf(out, "%s\n", verbs[i].name);
+    }
+}

@@ -4,7 +4,7 @@
  *
  * A row says what the option is called, what it takes, which environment variable stands for it,
  * how its value is read and where it goes. The walks over rows read argv, the environment and
- * `#SBATCH` lines (script.h) and write help, a man page and shell completion (option_help.c).
+ * `#SBATCH` lines (script.h) and write help and a man page (option_help.c); completion reads them too.
  *
  *     { .name = "time", .key = 't', .arg = "TIME", .commands = CMD_JOB,
  *       .env = { "SBATCH_TIMELIMIT", "SALLOC_TIMELIMIT", "SLURM_TIMELIMIT" },
@@ -172,8 +172,6 @@ int option_invalid(const struct option_call *call, struct err *err);
 void option_add_help(const struct option_set *set, struct str *out);
 void option_add_usage(const struct option_set *set, struct str *out);
 void option_add_man(const struct option_set *set, struct str *out);
-void option_add_bash(const struct option_set *set, struct str *out);
-void option_add_zsh(const struct option_set *set, struct str *out);
 
 /* Whether a row belongs to the command of the set. */
 static inline bool option_applies(const struct option_set *set, const struct option *row)
