@@ -13,14 +13,12 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/release.h"
 #include "client/client.h"
 #include "schema/jsonw.h"
 #include "schema/request.h"
 #include "sys/clock.h"
 #include "sys/users.h"
-
-/* The Slurm release whose forms the commands follow; programs read it from --version. */
-#define SLURM_RELEASE "24.11.0"
 
 extern char **environ;
 
@@ -221,6 +219,19 @@ int cli_call(struct cli *cli, const char *method, const ProtobufCMessage *reques
     return client_call(cli->client, path, request, reply_type, &cli->arena, reply, err);
 }
 
+/* The next word of a list. What is in brackets belongs together: "4_[1,3],5" has two words. */
+static bool next_word(const char **cursor, const char *separators, struct span *word)
+{
+    const char *p = *cursor + strspn(*cursor, separators), *start = p;
+    unsigned depth = 0;
+
+    for (; *p && (depth || !strchr(separators, *p)); p++)
+        depth = *p == '[' ? depth + 1 : *p == ']' && depth ? depth - 1 : depth;
+    *word = (struct span){ start, (size_t)(p - start) };
+    *cursor = p;
+    return word->len > 0;
+}
+
 void cli_split(struct cli *cli, const char *text, const char *separators, char ***list,
                size_t *count)
 {
@@ -231,13 +242,13 @@ void cli_split(struct cli *cli, const char *text, const char *separators, char *
 
     if (!text)
         return;
-    while (str_next(&cursor, separators, &word))
+    while (next_word(&cursor, separators, &word))
         more++;
     longer = ARENA_ARRAY(&cli->arena, char *, *count + more + 1);
     if (*count)
         memcpy(longer, *list, *count * sizeof(char *));
     cursor = text;
-    while (str_next(&cursor, separators, &word))
+    while (next_word(&cursor, separators, &word))
         longer[(*count)++] = arena_strndup(&cli->arena, word.ptr, word.len);
     *list = longer;
 }
@@ -337,9 +348,9 @@ void cli_json_end(struct jsonw *json, int argc, char **argv, const char *cluster
     jsonw_list_end(json);
     jsonw_object(json, "slurm");
     jsonw_object(json, "version");
-    jsonw_text(json, "major", "24");
-    jsonw_text(json, "micro", "0");
-    jsonw_text(json, "minor", "11");
+    jsonw_text(json, "major", SLURM_RELEASE_MAJOR);
+    jsonw_text(json, "micro", SLURM_RELEASE_MICRO);
+    jsonw_text(json, "minor", SLURM_RELEASE_MINOR);
     jsonw_object_end(json);
     jsonw_text(json, "release", SLURM_RELEASE);
     jsonw_text(json, "cluster", cluster);

@@ -63,7 +63,7 @@ int cli_error_code(void);
 int cli_immediate_code(void);
 /* Of files that jobs make: SLURM_UMASK, else our own. */
 unsigned cli_umask(void);
-void cli_print_version(void); /* "slurm 24.11.0": programs read the number */
+void cli_print_version(void); /* "slurm 26.11.0": programs read the number */
 
 /* Writes all of it to standard output and empties it; false when nobody reads any more. */
 bool cli_flush(struct str *out);
@@ -74,7 +74,7 @@ int cli_call(struct cli *cli, const char *method, const ProtobufCMessage *reques
              struct err *err);
 int cli_connect(struct cli *cli, struct err *err);
 
-/* "a,b,c" as an array in the arena, appended to what is there. NULL adds nothing. */
+/* "a,b[1,3],c" as an array of three in the arena, appended to what is there. NULL adds nothing. */
 void cli_split(struct cli *cli, const char *text, const char *separators, char ***list,
                size_t *count);
 

@@ -31,7 +31,10 @@ struct control_row {
 const struct control_row *control_find(const struct control_row *rows, size_t count,
                                        const char *word, size_t len);
 
-int control_show(struct control *control, int argc, char **argv);          /* control_show.c */
+int control_show(struct control *control, int argc, char **argv); /* control_show.c */
+/* The names of a list that show was given, and whether an object is one of them; none: all are. */
+char **control_names(struct control *control, int argc, char **argv, size_t *count);
+bool control_is_named(const char *name, char *const *names, size_t count);
 int control_show_config(struct control *control);                          /* control_config.c */
 int control_show_topology(struct control *control, int argc, char **argv); /* control_topology.c */
 int control_update(struct control *control, int argc, char **argv);        /* control_update.c */

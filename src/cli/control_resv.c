@@ -123,7 +123,8 @@ static void add_json(const Reservation *one, struct jsonw *json)
     jsonw_object_end(json);
 }
 
-static void show_json(struct control *control, const ListReservationsReply *reply, const char *only)
+static void show_json(struct control *control, const ListReservationsReply *reply,
+                      char *const *names, size_t count)
 {
     struct field_ctx ctx = ctx_of(control);
     struct str out = { 0 };
@@ -134,7 +135,7 @@ static void show_json(struct control *control, const ListReservationsReply *repl
     jsonw_list(&json, "reservations");
     for (size_t i = 0; i < reply->n_reservations; i++) {
         if (reply->reservations[i]->spec &&
-            (!only || str_eq(reply->reservations[i]->spec->name, only)))
+            control_is_named(reply->reservations[i]->spec->name, names, count))
             add_json(reply->reservations[i], &json);
     }
     jsonw_list_end(&json);
@@ -150,19 +151,20 @@ int control_show_reservation(struct control *control, int argc, char **argv)
     ListReservationsReply *reply;
     struct err err = { 0 };
     struct str out = { 0 };
-    size_t count = 0;
+    size_t count = 0, wanted;
+    char **names = control_names(control, argc, argv, &wanted);
 
     if (cli_call(&control->cli, "ListReservations", &request.base,
                  &list_reservations_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0)
         return cli_load_error(&control->cli, "slurm_load_reservations error:", &err);
     if (control->json) {
-        show_json(control, reply, argc ? argv[0] : NULL);
+        show_json(control, reply, names, wanted);
         return 0;
     }
     for (size_t i = 0; i < reply->n_reservations; i++) {
         const Reservation *one = reply->reservations[i];
 
-        if (!one->spec || (argc && !str_eq(one->spec->name, argv[0])))
+        if (!one->spec || !control_is_named(one->spec->name, names, wanted))
             continue;
         add_reservation(control, one, &out);
         count++;
@@ -172,7 +174,7 @@ int control_show_reservation(struct control *control, int argc, char **argv)
     if (!count)
         printf(argc ? "Reservation %s not found\n" : "No reservations in the system\n",
                argc ? argv[0] : "");
-    return !count && argc;
+    return count < wanted || (argc && !count);
 }
 
 /* ---- create, update, delete ---- */

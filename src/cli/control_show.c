@@ -150,11 +150,6 @@ static int show_job(struct control *control, int argc, char **argv)
 
     for (int i = 0; i < argc; i++)
         cli_split(&control->cli, argv[i], ",", &ids, &count);
-    /* Commas inside brackets belong to the id: 12_[1,3]. */
-    if (argc == 1 && strchr(argv[0], '[')) {
-        ids = argv;
-        count = 1;
-    }
     listing_begin(&listing, control, &job_fields, "jobs");
     if (!count)
         code = show_all_jobs(control, &listing);
@@ -236,6 +231,25 @@ static void fill_tres(struct control *control, ListPartitionsReply *partitions)
     map_done(&by_name);
 }
 
+char **control_names(struct control *control, int argc, char **argv, size_t *count)
+{
+    char **names = NULL;
+
+    *count = 0;
+    for (int i = 0; i < argc; i++)
+        cli_split(&control->cli, argv[i], ", ", &names, count);
+    return names;
+}
+
+bool control_is_named(const char *name, char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(name, names[i]))
+            return true;
+    }
+    return count == 0;
+}
+
 static int show_partition(struct control *control, int argc, char **argv)
 {
     ListPartitionsRequest request = LIST_PARTITIONS_REQUEST__INIT;
@@ -249,17 +263,19 @@ static int show_partition(struct control *control, int argc, char **argv)
         return load_failed(control, "slurm_load_partitions error:", &err);
     fill_tres(control, reply);
     listing_begin(&listing, control, &partition_fields, "partitions");
+    size_t count = 0;
+    char **names = control_names(control, argc, argv, &count);
     for (size_t i = 0; i < reply->n_partitions; i++) {
         const PartitionSpec *spec = reply->partitions[i]->spec;
 
-        if (spec && (!argc || str_eq(spec->name, argv[0])))
+        if (spec && control_is_named(spec->name, names, count))
             listing_add(&listing, reply->partitions[i]);
     }
     listing_end(&listing);
     if (!listing.count && !control->json)
         printf(argc ? "Partition %s not found\n" : "No partitions in the system\n",
                argc ? argv[0] : "");
-    return !listing.count && argc;
+    return listing.count < count || (argc && !listing.count);
 }
 
 static int by_license(const void *a, const void *b)
@@ -414,12 +430,18 @@ static const struct control_row entities[] = {
     { "hostlistsorted", 9, 0, 1, show_hostlist_sorted, .help = "the same, sorted" },
     { "hostnames", 5, 0, 1, show_hostnames, .help = "names of hosts, one a line" },
     { "jobs", 1, 0, 1, show_job, .help = "jobs" },
+    { "jobid", 4, 0, 1, show_job },
     { "licenses", 2, 0, 1, show_licenses, .help = "licences" },
+    { "licensename", 8, 0, 1, show_licenses },
     { "nodes", 1, 0, 1, show_node, .help = "nodes" },
+    { "nodename", 5, 0, 1, show_node },
     { "partitions", 1, 0, 1, show_partition, .help = "partitions" },
+    { "partitionname", 10, 0, 1, show_partition },
     { "reservations", 1, 0, 1, control_show_reservation, .help = "reservations" },
+    { "reservationname", 12, 0, 1, control_show_reservation },
     { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
     { "steps", 2, 0, 1, control_show_steps, .help = "steps" },
+    { "stepid", 5, 0, 1, control_show_steps },
     { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "show topology has them, and the files are those of [topology]" },
     { "topology", 1, 0, 1, control_show_topology, .help = "switches and blocks" },
 };

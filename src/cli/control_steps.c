@@ -155,7 +155,7 @@ static void wanted_done(struct wanted *wanted)
     str_done(&wanted->out);
 }
 
-int control_show_steps(struct control *control, int argc, char **argv)
+static int show_steps_of(struct control *control, int argc, char **argv)
 {
     CLEANUP(wanted_done) struct wanted wanted = { 0 };
     struct err err = { 0 };
@@ -188,6 +188,19 @@ int control_show_steps(struct control *control, int argc, char **argv)
     }
     puts("No job steps in the system");
     return 0;
+}
+
+int control_show_steps(struct control *control, int argc, char **argv)
+{
+    size_t count;
+    char **ids = control_names(control, argc, argv, &count);
+    int code = 0;
+
+    if (count < 2 || control->json)
+        return show_steps_of(control, argc, argv);
+    for (size_t i = 0; i < count; i++)
+        code |= show_steps_of(control, 1, &ids[i]);
+    return code;
 }
 
 /* ---- this node ---- */

@@ -246,12 +246,17 @@ static int send_job_update(struct job_update *update)
         return 1;
     }
     int code = control_results(reply, NULL);
+    if (!update->message.id && !reply->n_results) {
+        fprintf(stderr, "%s: no job is called %s\n", err_text(ERR_INVALID_JOB_ID),
+                update->message.name);
+        code = 1;
+    }
     if (!code && update->sized && update->message.id)
         code = control_write_resize(update->control, update->message.id);
     return code;
 }
 
-static int update_job(struct control *control, int argc, char **argv)
+static int update_one_job(struct control *control, int argc, char **argv)
 {
     struct job_update update = { .control = control, .ctx = cli_option_ctx() };
     struct err err = { 0 };
@@ -287,6 +292,30 @@ static int update_job(struct control *control, int argc, char **argv)
         free(update.message.name);
     vec_done(&update.clear);
     job_request_done(&update.request);
+    return code;
+}
+
+/* JobId=4,5: the same for each of them. */
+static int update_job(struct control *control, int argc, char **argv)
+{
+    char **words = ARENA_ARRAY(&control->cli.arena, char *, argc + 1);
+    char **ids = NULL;
+    size_t count = 0;
+    int at = -1, code = 0;
+
+    for (int i = 0; i < argc; i++) {
+        words[i] = argv[i];
+        if (strchr(argv[i], '=') && (key_is(argv[i], "jobid") || key_is(argv[i], "job"))) {
+            at = i;
+            cli_split(&control->cli, strchr(argv[i], '=') + 1, ", ", &ids, &count);
+        }
+    }
+    if (count < 2)
+        return update_one_job(control, argc, argv);
+    for (size_t i = 0; i < count; i++) {
+        words[at] = arena_printf(&control->cli.arena, "JobId=%s", ids[i]);
+        code |= update_one_job(control, argc, words);
+    }
     return code;
 }
 
@@ -364,8 +393,33 @@ static int send_partition(struct control *control, int argc, char **argv, bool c
     return code;
 }
 
+/* Words that stand alone. */
+static bool is_flag(const char *word)
+{
+    return str_ieq(word, "skip") || strncasecmp(word, "resetaccruetime", MAX(strlen(word), 6)) == 0;
+}
+
+/* "JobId 5 Priority 1" as "JobId=5 Priority=1": the words in the arena. */
+static char **join_pairs(struct control *control, int *argc, char **argv)
+{
+    char **out = ARENA_ARRAY(&control->cli.arena, char *, *argc + 1);
+    int count = 0;
+
+    for (int i = 0; i < *argc; i++) {
+        bool pair = !strchr(argv[i], '=') && !is_flag(argv[i]) && i + 1 < *argc &&
+                    !strchr(argv[i + 1], '=');
+
+        out[count++] =
+            pair ? arena_printf(&control->cli.arena, "%s=%s", argv[i], argv[i + 1]) : argv[i];
+        i += pair;
+    }
+    *argc = count;
+    return out;
+}
+
 int control_update(struct control *control, int argc, char **argv)
 {
+    argv = join_pairs(control, &argc, argv);
     switch (entity_of(argc, argv)) {
     case ENTITY_JOB:
         return update_job(control, argc, argv);
@@ -387,19 +441,33 @@ int control_update(struct control *control, int argc, char **argv)
     return 1;
 }
 
+/* "create reservation Key=Value..." and "create reservation Key Value..." name the kind first. */
+static enum entity kind_word(int argc, char **argv)
+{
+    int bare = 0;
+
+    while (bare < argc && !strchr(argv[bare], '='))
+        bare++;
+    if (bare % 2 == 0)
+        return ENTITY_NONE;
+    if (str_istarts("reservation", argv[0]))
+        return ENTITY_RESERVATION;
+    return str_istarts("partition", argv[0]) ? ENTITY_PARTITION
+           : str_istarts("node", argv[0])    ? ENTITY_NODE
+                                             : ENTITY_NONE;
+}
+
 int control_create(struct control *control, int argc, char **argv)
 {
-    enum entity entity = entity_of(argc, argv);
+    enum entity entity = kind_word(argc, argv);
 
-    /* "create reservation ..." names the kind in a word of its own */
-    if (!strchr(argv[0], '=')) {
-        if (str_istarts("reservation", argv[0]))
-            entity = ENTITY_RESERVATION;
-        else if (str_istarts("partition", argv[0]))
-            entity = ENTITY_PARTITION;
+    if (entity != ENTITY_NONE) {
         argc--;
         argv++;
     }
+    argv = join_pairs(control, &argc, argv);
+    if (entity == ENTITY_NONE)
+        entity = entity_of(argc, argv);
     if (entity == ENTITY_RESERVATION)
         return control_send_reservation(control, argc, argv, true);
     if (entity == ENTITY_PARTITION)

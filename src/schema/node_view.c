@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/release.h"
 #include "base/size.h"
 
 const NodeSpec *node_spec(const Node *node)
@@ -145,7 +146,7 @@ const char *node_hostname(const Node *node)
 
 const char *node_version(const Node *node)
 {
-    return node_found(node)->version ? node_found(node)->version : "";
+    return node_found(node)->version ? SLURM_RELEASE : "";
 }
 
 static GresInventory *const *node_gres(const Node *node, size_t *count)

@@ -32,7 +32,8 @@ uint64_t node_memory_mb(const Node *node);
 uint64_t node_tmp_mb(const Node *node);
 const char *node_address(const Node *node);
 const char *node_hostname(const Node *node);
-const char *node_version(const Node *node); /* "" before it registers */
+/* The release of Slurm that its agent stands for; "" before it registers. */
+const char *node_version(const Node *node);
 
 void node_add_gres(struct str *out, const Node *node);      /* "gpu:a100:2", nothing without */
 void node_add_gres_used(struct str *out, const Node *node); /* "gpu:a100:1(IDX:0)" */

@@ -198,7 +198,10 @@ static const char *port_of(struct slurmconf *sc, const struct slurmconf_line *li
         if (str_ieq(line->pairs.items[i].key, "Port"))
             port = line->pairs.items[i].value;
     }
-    return port;
+    /* 17001-17008 is [17001-17008] of a list of names. */
+    return port && !strchr(port, '[') && strpbrk(port, "-,")
+               ? arena_printf(&sc->conf->arena, "[%s]", port)
+               : port;
 }
 
 /* The name at `index` of a list in a pair, when the list is as long as the nodes. */
@@ -218,7 +221,7 @@ static const char *pick(struct slurmconf *sc, const char *text, uint64_t index)
 /* A line with a range of ports is many nodes on one host, each with its own: one section each. */
 static bool split_ports(struct slurmconf *sc, const struct slurmconf_line *line)
 {
-    static const char *const paired[] = { "NodeName", "NodeAddr", "NodeHostname", "Port" };
+    static const char *const paired[] = { "NodeName", "NodeAddr", "NodeHostname" };
     const char *port = port_of(sc, line);
     uint64_t ports, names;
 
@@ -238,12 +241,15 @@ static bool split_ports(struct slurmconf *sc, const struct slurmconf_line *line)
         for (size_t k = 0; k < line->pairs.len; k++) {
             struct slurmconf_pair pair = line->pairs.items[k];
 
+            if (str_ieq(pair.key, "Port"))
+                continue;
             for (size_t m = 0; m < ARRAY_LEN(paired); m++) {
                 if (str_ieq(pair.key, paired[m]))
                     pair.value = pick(sc, pair.value, i);
             }
             vec_push(&one.pairs, pair);
         }
+        vec_push(&one.pairs, ((struct slurmconf_pair){ "Port", pick(sc, port, i) }));
         slurmconf_read_line(sc, SLURMCONF_NODE, &one);
         vec_done(&one.pairs);
     }

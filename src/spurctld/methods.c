@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "client/conf_file.h"
 #include "proto/peer.pb-c.h"
 #include "spurctld/serve.h"
 
@@ -245,6 +246,11 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
     local.accounting_url = NULL; /* may hold a password */
     local.state_dir = server->state_dir;
     local.socket = server->socket;
+    if (server->options->listen) {
+        local.listen_addr = (char **)server->options->listen;
+        for (local.n_listen_addr = 0; local.listen_addr[local.n_listen_addr];)
+            local.n_listen_addr++;
+    }
     if (server->membership.list.len) {
         local.n_hosts = 0;
         local.hosts = ARENA_ARRAY(rpc_call_arena(call), char *, server->membership.list.len);
@@ -257,6 +263,9 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
     reply.has_boot_us = reply.has_next_job_id = true;
     reply.boot_us = server->start_us;
     reply.version = (char *)SPUR_VERSION;
+    reply.conf_path = (char *)conf_file_path(server->options->conf_path);
+    reply.has_uid = true;
+    reply.uid = geteuid();
     reply.next_job_id = state_head(ctl_state(server->ctl)).next_job_id;
     rpc_reply(call, &reply.base);
 }

@@ -15,7 +15,7 @@ check() { # EXIT STDOUT STDERR COMMAND...
     is "words of: $*" "$err" "$stderr"
 }
 check 0 'Slurmctld(primary) at ctl1 is UP' '' scontrol ping
-check 0 'slurm 24.11.0' '' scontrol version
+check 0 'slurm 26.11.0' '' scontrol version
 check 0 $'n1\nn2\nn3\nn5' '' scontrol show hostnames 'n[1-3,5]'
 check 0 'n[001-003,010]' '' scontrol show hostlist n001,n002,n003,n010
 check 0 'node[1-2,2-3,10]' '' scontrol show hostlistsorted node3,node1,node2,node2,node10
@@ -125,7 +125,7 @@ check 0 'Reservation updated.' '' scontrol update reservation=class duration=30
 check 0 '' '' scontrol delete reservation=class
 
 run scontrol show config
-for line in SchedulerType=sched/backfill PriorityType=priority/multifactor PreemptType=preempt/none TaskPlugin=task/affinity,task/cgroup TopologyPlugin=topology/flat; do
+for line in SchedulerType=sched/backfill PriorityType=priority/multifactor TaskPlugin=task/affinity,task/cgroup TopologyPlugin=topology/flat; do
     like "the kind of a plugin goes before it: $line" "$out" "${line%%=*} += ${line#*=}"
 done
 like "config" "$out" '^Configuration data as of 20.*

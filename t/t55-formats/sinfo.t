@@ -37,7 +37,7 @@ is "bad option" "$code:$(head -n 1 <<<"$err")" "1:sinfo: unrecognized option '--
 names=$(sinfo --helpFormat | paste -sd,)
 run sinfo -h -O "$names"
 is "every listed name is a column" "$err" ""
-is "version" "$(sinfo -V)" 'slurm 24.11.0'
+is "version" "$(sinfo -V)" 'slurm 26.11.0'
 if command -v python3 >/dev/null; then
     is "JSON" "$(sinfo --json | python3 -c '
 import json, sys

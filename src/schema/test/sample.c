@@ -307,7 +307,7 @@ static NodeInventory *make_found(void)
     node_inventory__init(found);
     found->arch = mem_strdup("x86_64");
     found->os = mem_strdup("Linux 6.18.44-fc-v445 #1 SMP PREEMPT_DYNAMIC @0");
-    found->version = mem_strdup("26.11.0-0rc1");
+    found->version = mem_strdup("26.11.0");
     return found;
 }
 

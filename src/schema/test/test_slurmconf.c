@@ -134,7 +134,7 @@ static void everything_finds_its_place(void **state)
         { "/etc/slurm/nodes.conf",
           "NodeName=DEFAULT Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2\n"
           "NodeName=n[1-4] RealMemory=1000 Gres=gpu:a:2 Feature=x,y\n"
-          "NodeName=m[1-3] NodeHostname=h Port=[9001-9003] RealMemory=10 CPUs=16\n"
+          "NodeName=m[1-3] NodeHostname=h Port=9001-9003 RealMemory=10 CPUs=16\n"
           "NodeSet=fast Nodes=n[1-2]\n"
           "DownNodes=n3 State=DRAIN Reason=\"a b\"\n" },
         { "/etc/slurm/gres.conf",
