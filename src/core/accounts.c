@@ -2,7 +2,7 @@
 /*
  * accounts.c - accounts, associations and QOS: all of them, and found by name
  *
- * What they are is read in accounts_read.c; a new configuration is taken in accounts_change.c.
+ * What they are is read in accounts_parse.c; a new configuration is taken in accounts_change.c.
  */
 #include "core/accounts_priv.h"
 

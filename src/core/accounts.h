@@ -71,7 +71,7 @@ enum bound {
     BOUNDS,
 };
 /* Limits that are numbers of TRES. */
-enum tres_bound {
+enum tres_limit {
     GRP_TRES,
     GRP_TRES_MINS,
     GRP_TRES_RUN_MINS,
@@ -85,7 +85,7 @@ enum tres_bound {
     MIN_TRES_JOB,
     TRES_BOUNDS,
 };
-struct bounds {
+struct tres_limits {
     uint64_t count[BOUNDS];
     uint64_t tres[TRES_BOUNDS][TRES_MOST];
     uint32_t has_tres[TRES_BOUNDS]; /* a bit for each that is limited */
@@ -114,14 +114,14 @@ struct assoc {
     const ProtobufCMessage *conf;           /* its section, of the state's configuration; or NULL */
     struct assoc *parent;                   /* NULL for root */
     uint32_t fairshare, priority, depth;
-    struct bounds bounds;         /* Max limits with those of the parents filled in */
-    const struct assoc *share_of; /* whose share it uses: its own, or ("parent") one above */
-    uint64_t shares_below;        /* of its children, and of those of accounts that use its share */
-    uint64_t norm_shares;         /* of the whole tree */
-    uint64_t share_used;          /* billing, as of when shares were worked out */
-    uint64_t factor;              /* fair share, for users */
-    const uint64_t *qos;          /* bits of those it may use; NULL: all */
-    uint64_t *own_qos;            /* the same when it names them itself */
+    struct tres_limits tres_limits; /* Max limits with those of the parents filled in */
+    const struct assoc *share_of;   /* whose share it uses: its own, or ("parent") one above */
+    uint64_t shares_below; /* of its children, and of those of accounts that use its share */
+    uint64_t norm_shares;  /* of the whole tree */
+    uint64_t share_used;   /* billing, as of when shares were worked out */
+    uint64_t factor;       /* fair share, for users */
+    const uint64_t *qos;   /* bits of those it may use; NULL: all */
+    uint64_t *own_qos;     /* the same when it names them itself */
     uint32_t qos_words, own_words;
     const struct qos *default_qos;
     VEC(struct assoc *) children; /* in no order that means anything */
@@ -161,7 +161,7 @@ struct qos {
     size_t preempt_count;
     const char *preempt_mode;          /* of its own jobs; NULL: as for all */
     int64_t preempt_exempt_s, grace_s; /* exempt -1: as for all */
-    struct bounds bounds;
+    struct tres_limits tres_limits;
     struct map *users, *accounts; /* uid, account → struct holder */
     struct arena *texts;
     bool ages;    /* has limits on how many may age */
@@ -172,7 +172,7 @@ struct qos {
  * Jobs with the same owner, account, QOS and partitions: the same counters count them, so what they
  * are bound to is found once for all of them, and a new configuration looks at no job.
  */
-struct tab {
+struct billing_group {
     const struct assoc *assoc; /* of owner and account, or NULL */
     const struct qos *qos;     /* that has the name, or NULL */
     struct holder *qos_user,
@@ -180,11 +180,11 @@ struct tab {
 };
 static inline const struct assoc *job_assoc(const struct job *job)
 {
-    return job->tab ? job->tab->assoc : NULL;
+    return job->billing_group ? job->billing_group->assoc : NULL;
 }
 static inline const struct qos *job_qos(const struct job *job)
 {
-    return job->tab ? job->tab->qos : NULL;
+    return job->billing_group ? job->billing_group->qos : NULL;
 }
 
 /* What AccountingStorageEnforce asks for. */

@@ -161,10 +161,10 @@ static bool has(const struct map *names, const char *name)
 }
 
 /* Is the QOS of the partition another for them? While it is their own it is nothing to them. */
-static bool part_moves(const struct change *change, const struct tab_record *tab,
+static bool part_moves(const struct change *change, const struct billing_group_record *group,
                        const char *partition)
 {
-    const char *own = tab->tab.qos ? tab->tab.qos->name : NULL;
+    const char *own = group->billing_group.qos ? group->billing_group.qos->name : NULL;
 
     if (!has(&change->parts, partition))
         return false;
@@ -174,35 +174,35 @@ static bool part_moves(const struct change *change, const struct tab_record *tab
     return !str_eq(str_eq(was, own) ? NULL : was, str_eq(then, own) ? NULL : then);
 }
 
-static unsigned what_moves(const struct change *change, const struct tab_record *tab)
+static unsigned what_moves(const struct change *change, const struct billing_group_record *group)
 {
-    const struct assoc *assoc = tab->tab.assoc;
-    const struct qos *qos = tab->tab.qos;
+    const struct assoc *assoc = group->billing_group.assoc;
+    const struct qos *qos = group->billing_group.qos;
     unsigned holds = 0;
 
     if (qos ? qos->mark & MARK_MOVED : false)
         return HOLDS_ALL; /* the rate of all who count them is another */
-    if ((qos && qos->mark & MARK_GONE) || (!qos && tab->qos && has(&change->new_qos, tab->qos)))
+    if ((qos && qos->mark & MARK_GONE) || (!qos && group->qos && has(&change->new_qos, group->qos)))
         return HOLDS_ALL;
     if ((change->assocs && assoc && assoc->mark & (MARK_GONE | MARK_MOVED)) ||
-        has(&change->users, tab->owner->user))
+        has(&change->users, group->owner->user))
         holds |= HOLDS_ASSOC;
-    bool part = part_moves(change, tab, tab_partition(tab));
-    for (size_t i = 0; i < tab->runs.len && map_len(&change->parts); i++)
-        part = part || part_moves(change, tab, tab->runs.items[i].partition);
+    bool part = part_moves(change, group, billing_group_partition(group));
+    for (size_t i = 0; i < group->runs.len && map_len(&change->parts); i++)
+        part = part || part_moves(change, group, group->runs.items[i].partition);
     return holds | (part ? HOLDS_PART : 0);
 }
 
-static void count_out_tab(struct change *change, struct tab_record *tab)
+static void count_out_tab(struct change *change, struct billing_group_record *group)
 {
-    unsigned holds = what_moves(change, tab);
+    unsigned holds = what_moves(change, group);
 
     if (!holds)
         return;
-    limits_count_tab(change->state, tab, holds, UINT64_MAX);
-    accrue_leave(change->accounts, tab);
-    tab->moves = holds;
-    vec_push(&change->moving, tab);
+    limits_count_group(change->state, group, holds, UINT64_MAX);
+    accrue_leave(change->accounts, group);
+    group->moves = holds;
+    vec_push(&change->moving, group);
 }
 
 static void count_out(struct change *change)
@@ -210,29 +210,30 @@ static void count_out(struct change *change)
     if (!change->state || !change->binds)
         return;
     if (change->binds_any) {
-        vec_each (struct tab_record *, at, &change->state->tabs)
+        vec_each (struct billing_group_record *, at, &change->state->billing_groups)
             count_out_tab(change, *at);
         return;
     }
     map_each (entry, &change->users) {
-        struct tab_record *tab = map_get(&change->state->user_tabs, entry->key);
-        for (; tab; tab = tab->next_of_user)
-            count_out_tab(change, tab);
+        struct billing_group_record *group =
+            map_get(&change->state->user_billing_groups, entry->key);
+        for (; group; group = group->next_of_user)
+            count_out_tab(change, group);
     }
 }
 
 static void count_in(struct change *change)
 {
-    vec_each (struct tab_record *, at, &change->moving) {
-        tab_bind(change->state, *at, (*at)->moves);
-        limits_count_tab(change->state, *at, (*at)->moves, 1);
+    vec_each (struct billing_group_record *, at, &change->moving) {
+        billing_group_bind(change->state, *at, (*at)->moves);
+        limits_count_group(change->state, *at, (*at)->moves, 1);
         accrue_join(change->state, *at);
     }
     if (change->new_tres) { /* who was just counted in has them */
-        vec_each (struct tab_record *, at, &change->state->tabs)
+        vec_each (struct billing_group_record *, at, &change->state->billing_groups)
             limits_count_tres(change->state, *at, HOLDS_ALL & ~(*at)->moves, change->new_tres);
     }
-    vec_each (struct tab_record *, at, &change->moving)
+    vec_each (struct billing_group_record *, at, &change->moving)
         (*at)->moves = 0;
 }
 
@@ -333,7 +334,7 @@ static void take_tres(struct change *change, struct accounts *then)
         move_qos(change, *at, index);
     arena_done(&accounts->arena);
     accounts->arena = then->arena;
-    accounts->bound_fields = then->bound_fields;
+    accounts->tres_limit_fields = then->tres_limit_fields;
     accounts->tres_count = then->tres_count;
     memcpy(accounts->tres, then->tres, sizeof(then->tres));
 }

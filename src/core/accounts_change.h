@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accounts_change.h - what accounts_change.c and accounts_take.c share
+ * accounts_change.h - what accounts_change.c and accounts_merge.c share
  */
 #ifndef CORE_ACCOUNTS_CHANGE_H
 #define CORE_ACCOUNTS_CHANGE_H
@@ -35,7 +35,7 @@ struct change {
     assoc_list touched, gone;        /* have a mark */
     VEC(struct qos *) gone_qos;
     VEC(struct holder *) fresh;
-    VEC(struct tab_record *) moving; /* jobs that others count from now on */
+    VEC(struct billing_group_record *) moving; /* jobs that others count from now on */
 };
 
 static inline const struct sections_of *sections_of(const struct change *change, enum section kind)
@@ -45,7 +45,7 @@ static inline const struct sections_of *sections_of(const struct change *change,
 
 void change_mark(struct change *change, struct assoc *assoc, unsigned how);
 
-/* accounts_take.c: the tables; jobs that belong to others are counted nowhere meanwhile. */
+/* accounts_merge.c: the tables; jobs that belong to others are counted nowhere meanwhile. */
 void change_take(struct change *change);
 uint64_t accounts_settings(const Config *config); /* the hash of all that is no section */
 

@@ -20,25 +20,25 @@ struct part_totals {
 };
 
 /* Of running jobs: how much they have, times the second it ends by, and what grows with time. */
-struct tab_sum {
+struct billing_group_sum {
     uint64_t used, run_end;
     uint64_t rate; /* of those that are not suspended, without the usage factor */
 };
 /* A kind of GRES or a licence, counted or not: which are is for the configuration of the day to say. */
-struct tab_thing {
+struct billing_group_thing {
     const char *name, *type;
     bool is_licence;
-    struct tab_sum sum;
+    struct billing_group_sum sum;
 };
-/* What runs of a tab in one partition, added up. */
-struct tab_run {
+/* What runs of a billing group in one partition, added up. */
+struct billing_group_run {
     const char *partition;
     uint32_t jobs, going; /* all; those that are not suspended */
-    struct tab_sum fixed[TRES_FIXED];
-    VEC(struct tab_thing) things;
+    struct billing_group_sum fixed[TRES_FIXED];
+    VEC(struct billing_group_thing) things;
 };
 
-/* A waiting job that does not age yet, and all of them of a tab; accrue.c. */
+/* A waiting job that does not age yet, and all of them of a billing group; accrue.c. */
 struct ageless {
     int64_t eligible_us;
     uint32_t id;
@@ -48,28 +48,28 @@ struct ageless_heap {
     size_t len, cap;
 };
 
-struct tab_record {
+struct billing_group_record {
     struct interned head;
-    struct tab tab;
-    uint32_t at;   /* among all tabs */
+    struct billing_group billing_group;
+    uint32_t at;   /* among all billing groups */
     uint32_t open; /* jobs that have not ended; tasks of an array one by one */
     uint32_t submitted, accruing;
-    VEC(struct tab_run) runs;
+    VEC(struct billing_group_run) runs;
     struct ageless_heap ageless;
     struct accrue_line *line; /* that it is a part of, or NULL */
     unsigned moves;           /* HOLDS_* that are others, while a configuration is taken */
     const struct owner *owner;
-    struct tab_record *next_of_user, *prev_of_user; /* of a name, in no order */
+    struct billing_group_record *next_of_user, *prev_of_user; /* of a name, in no order */
     const char *account, *qos;
     uint32_t key_len;
     char key[]; /* its partitions, after who it is */
 };
 
-/* Where a kind of message has its limits; bounds.c. */
-struct bound_fields {
+/* Where a kind of message has its limits; tres_limits.c. */
+struct tres_limit_fields {
     const ProtobufCMessageDescriptor *of;
     const ProtobufCFieldDescriptor **fields;
-    struct bound_fields *next;
+    struct tres_limit_fields *next;
 };
 
 typedef VEC(struct assoc *) assoc_list;
@@ -78,7 +78,7 @@ typedef VEC(struct assoc *) assoc_list;
 struct accounts {
     struct arena arena; /* of the two following */
     struct tres tres[TRES_MOST];
-    struct bound_fields *bound_fields;
+    struct tres_limit_fields *tres_limit_fields;
     size_t tres_count;
     uint64_t tres_hash; /* of texts besides sections that name TRES */
     unsigned enforce;
@@ -130,26 +130,27 @@ enum {
     PRIO_INCR_ONLY = 2048, /* of a job that waits it never falls */
 };
 
-/* bounds.c: TRES and limits from their texts */
+/* tres_limits.c: TRES and limits from their texts */
 void tres_collect(struct accounts *accounts, const Config *config);
 /* The index of a TRES by name; TRES_MOST when it is not counted. */
 size_t tres_find(const struct accounts *accounts, const char *name, size_t len);
 /* "cpu=1.5,gres/gpu=3" in thousandths; has: a bit for each given. */
 void tres_weights(const struct accounts *accounts, const char *text, uint64_t out[TRES_MOST],
                   uint32_t *has);
-void bounds_none(struct bounds *bounds);
-void bounds_read(struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out);
+void tres_limits_none(struct tres_limits *tres_limits);
+void tres_limits_read(struct accounts *accounts, const ProtobufCMessage *from,
+                      struct tres_limits *out);
 uint64_t thousandths(const char *text, uint64_t otherwise);
-bool bounds_age(const struct bounds *bounds); /* do they say how many may age? */
+bool tres_limits_age(const struct tres_limits *tres_limits); /* do they say how many may age? */
 /* Does a section name TRES that are not always there? */
 bool tres_are_named(struct accounts *accounts, const ProtobufCMessage *from);
 /* Of all texts besides sections that name TRES. */
 uint64_t tres_texts_hash(const Config *config);
 
-/* accounts_look.c: may this configuration be? */
+/* accounts_validate.c: may this configuration be? */
 struct sections;
-int accounts_look(const struct state *state, const Config *config, const struct sections *sections,
-                  struct err *err);
+int accounts_validate(const struct state *state, const Config *config,
+                      const struct sections *sections, struct err *err);
 
 /* accounts.c */
 struct accounts *accounts_new(const Config *config);
@@ -182,7 +183,7 @@ unsigned accounts_rebuild(struct state *state, const Config *old, const struct s
 unsigned accounts_follow(struct state *state);
 void accounts_make(struct accounts *accounts, const Config *config);
 
-/* accounts_read.c */
+/* accounts_parse.c */
 enum { READ_SHARE = 1, READ_PRIORITY = 2, READ_BELOW = 4 }; /* what is another now */
 void holder_init(struct accounts *accounts, struct holder *holder, bool keeps);
 void holder_done(struct accounts *accounts, const struct holder *holder);
@@ -206,23 +207,26 @@ struct holder *job_qos_account(const struct state *state, const struct job *job,
 /* The QOS of a partition, or NULL. */
 const struct qos *partition_qos(const struct state *state, const struct partition *partition);
 
-/* tabs.c */
-struct span tab_key(const struct interned *value);
-struct tab_record *tab_record(const struct tab *tab);
-const char *tab_partition(const struct tab_record *tab); /* the first one */
+/* billing_group.c */
+struct span billing_group_key(const struct interned *value);
+struct billing_group_record *billing_group_record(const struct billing_group *group);
+const char *billing_group_partition(const struct billing_group_record *group); /* the first one */
 /* Which association and QOS a job belongs to; between counting it out and in. */
 void job_bind(struct state *state, struct job *job);
-void tab_drop(struct state *state, const struct tab *tab); /* NULL is nothing */
+void billing_group_drop(struct state *state,
+                        const struct billing_group *group); /* NULL is nothing */
 /* One more (by 1) or one less (by -1) such job runs. */
-void tab_run_add(struct state *state, const struct job *job, uint64_t by);
+void billing_group_run_add(struct state *state, const struct job *job, uint64_t by);
 /* What a run has of the TRES that are counted. */
-void tab_run_sums(const struct accounts *accounts, const struct tab_run *run,
-                  struct tab_sum out[TRES_MOST]);
-void tab_bind(const struct state *state, struct tab_record *tab, unsigned holds);
+void billing_group_run_sums(const struct accounts *accounts, const struct billing_group_run *run,
+                            struct billing_group_sum out[TRES_MOST]);
+void billing_group_bind(const struct state *state, struct billing_group_record *group,
+                        unsigned holds);
 /* Does it hold any of these TRES? */
-bool tab_run_has(const struct accounts *accounts, const struct tab_run *run, uint32_t tres);
+bool billing_group_run_has(const struct accounts *accounts, const struct billing_group_run *run,
+                           uint32_t tres);
 /* Is there a job that has not ended and asked for the partition? */
-bool tabs_use(const struct state *state, const char *partition);
+bool billing_groups_use(const struct state *state, const char *partition);
 
 /* charge.c */
 bool job_is_counted_running(const struct job *job);
@@ -230,12 +234,12 @@ bool tres_is_gres(const struct tres *tres, const char *name, const char *type);
 bool tres_is_licence(const struct tres *tres, const char *name);
 /* Who counts a job: its association and those above it; its QOS; the QOS of its partition. */
 enum { HOLDS_ASSOC = 1, HOLDS_QOS = 2, HOLDS_PART = 4, HOLDS_ALL = 7 };
-/* All jobs of a tab are counted by these (by 1), or no more (by -1). */
-void limits_count_tab(struct state *state, const struct tab_record *tab, unsigned holds,
-                      uint64_t by);
-/* TRES that were not counted are, with these bits: what runs of a tab. */
-void limits_count_tres(struct state *state, const struct tab_record *tab, unsigned holds,
-                       uint32_t tres);
+/* All jobs of a billing group are counted by these (by 1), or no more (by -1). */
+void limits_count_group(struct state *state, const struct billing_group_record *group,
+                        unsigned holds, uint64_t by);
+/* TRES that were not counted are, with these bits: what runs of a billing group. */
+void limits_count_tres(struct state *state, const struct billing_group_record *group,
+                       unsigned holds, uint32_t tres);
 
 /* limits.c */
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);
@@ -289,8 +293,9 @@ static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
 /* accrue.c: waiting jobs whose age does not count, because of a limit */
 void accrue_read(struct accounts *accounts);
 void accrue_clear(struct accounts *accounts);
-void accrue_leave(struct accounts *accounts, struct tab_record *tab);
-void accrue_join(struct state *state, struct tab_record *tab); /* where its holders are */
+void accrue_leave(struct accounts *accounts, struct billing_group_record *group);
+void accrue_join(struct state *state,
+                 struct billing_group_record *group); /* where its holders are */
 /* Its age counts from now on, if it may; else it is in line. */
 void accrue_begin(struct state *state, struct job *job);
 void accrue_stop(struct state *state, struct job *job);

@@ -6,10 +6,10 @@
  * reached: then it stands in a line with all that the same holders count, and ages from the turn of
  * the priorities at which there is room for it.
  *
- * (1) Who stands in line follows from the records: pending, eligible, no accrue_us. Each tab has a
+ * (1) Who stands in line follows from the records: pending, eligible, no accrue_us. Each billing group has a
  *     heap by (eligible_us, id) that may hold what is true no more; that is dropped when met, and
  *     a job may be in one twice. So a restored state has other heaps and gives the same answers.
- *     A line is the tabs that the same holders count.
+ *     A line is the billing groups that the same holders count.
  * (2) Of an array whose tasks are more than there is room for, some become records and age.
  */
 #include <stdio.h>
@@ -23,7 +23,7 @@
 enum { SPLITS_PER_TURN = 1000 };
 
 struct accrue_line {
-    VEC(struct tab_record *) tabs;
+    VEC(struct billing_group_record *) billing_groups;
     char key[160];
 };
 
@@ -35,10 +35,10 @@ struct age_room {
     bool done[BOUNDS];
 };
 
-static void look_at(struct age_room *room, const struct bounds *bounds, enum bound bound,
+static void look_at(struct age_room *room, const struct tres_limits *tres_limits, enum bound bound,
                     const struct holder *holder, const struct qos *qos, const struct assoc *assoc)
 {
-    uint64_t most = bounds->count[bound], used = holder ? holder->accruing : 0;
+    uint64_t most = tres_limits->count[bound], used = holder ? holder->accruing : 0;
 
     if (most == NO_LIMIT || room->done[bound])
         return;
@@ -65,25 +65,27 @@ static uint64_t room_for(const struct state *state, const struct job *job, struc
     for (size_t i = 0; i < 2; i++) {
         if (!qos[i])
             continue;
-        const struct bounds *bounds = &qos[i]->bounds;
-        look_at(&room, bounds, GRP_ACCRUE, &qos[i]->holder, qos[i], NULL);
-        look_at(&room, bounds, MAX_ACCRUE_ACCT, job_qos_account(state, job, qos[i]), qos[i], NULL);
-        look_at(&room, bounds, MAX_ACCRUE, job_qos_user(state, job, qos[i]), qos[i], NULL);
+        const struct tres_limits *tres_limits = &qos[i]->tres_limits;
+        look_at(&room, tres_limits, GRP_ACCRUE, &qos[i]->holder, qos[i], NULL);
+        look_at(&room, tres_limits, MAX_ACCRUE_ACCT, job_qos_account(state, job, qos[i]), qos[i],
+                NULL);
+        look_at(&room, tres_limits, MAX_ACCRUE, job_qos_user(state, job, qos[i]), qos[i], NULL);
         for (size_t k = 0; k < BOUNDS; k++)
-            room.done[k] = room.done[k] || bounds->count[k] != NO_LIMIT;
+            room.done[k] = room.done[k] || tres_limits->count[k] != NO_LIMIT;
     }
     for (const struct assoc *at = job_assoc(job); at; at = at->parent) {
-        look_at(&room, &at->bounds, GRP_ACCRUE, &at->holder, NULL, at);
+        look_at(&room, &at->tres_limits, GRP_ACCRUE, &at->holder, NULL, at);
         if (at == job_assoc(job) && !room.done[MAX_ACCRUE_ACCT])
-            look_at(&room, &at->bounds, MAX_ACCRUE, &at->holder, NULL, at);
+            look_at(&room, &at->tres_limits, MAX_ACCRUE, &at->holder, NULL, at);
     }
     return room.jobs;
 }
 
-bool bounds_age(const struct bounds *bounds)
+bool tres_limits_age(const struct tres_limits *tres_limits)
 {
-    return bounds->count[GRP_ACCRUE] != NO_LIMIT || bounds->count[MAX_ACCRUE] != NO_LIMIT ||
-           bounds->count[MAX_ACCRUE_ACCT] != NO_LIMIT;
+    return tres_limits->count[GRP_ACCRUE] != NO_LIMIT ||
+           tres_limits->count[MAX_ACCRUE] != NO_LIMIT ||
+           tres_limits->count[MAX_ACCRUE_ACCT] != NO_LIMIT;
 }
 
 void accrue_read(struct accounts *accounts)
@@ -100,17 +102,17 @@ static bool is_waiting(const struct job *job)
 }
 
 /* Tabs with the same key are counted by the same holders. */
-static struct accrue_line *line_make(struct state *state, const struct tab_record *tab)
+static struct accrue_line *line_make(struct state *state, const struct billing_group_record *group)
 {
-    const struct assoc *assoc = tab->tab.assoc;
-    const struct qos *own = tab->tab.qos;
-    const struct qos *other = map_get(&state->accounts->part_qos, tab_partition(tab));
+    const struct assoc *assoc = group->billing_group.assoc;
+    const struct qos *own = group->billing_group.qos;
+    const struct qos *other = map_get(&state->accounts->part_qos, billing_group_partition(group));
     char key[sizeof(((struct accrue_line *)NULL)->key)];
 
     snprintf(key, sizeof(key), "%llu %u %u %u %s",
-             (unsigned long long)(assoc ? assoc->holder.number + UINT64_C(1) : 0), tab->owner->uid,
-             own ? own->index + 1 : 0, other ? other->index + 1 : 0,
-             assoc || !tab->account ? "" : tab->account);
+             (unsigned long long)(assoc ? assoc->holder.number + UINT64_C(1) : 0),
+             group->owner->uid, own ? own->index + 1 : 0, other ? other->index + 1 : 0,
+             assoc || !group->account ? "" : group->account);
     struct accrue_line *line = map_get(&state->accounts->accrue_lines, key);
     if (!line) {
         line = NEW(struct accrue_line);
@@ -120,28 +122,28 @@ static struct accrue_line *line_make(struct state *state, const struct tab_recor
     return line;
 }
 
-static void join(struct state *state, struct tab_record *tab)
+static void join(struct state *state, struct billing_group_record *group)
 {
-    tab->line = line_make(state, tab);
-    vec_push(&tab->line->tabs, tab);
+    group->line = line_make(state, group);
+    vec_push(&group->line->billing_groups, group);
 }
 
-void accrue_leave(struct accounts *accounts, struct tab_record *tab)
+void accrue_leave(struct accounts *accounts, struct billing_group_record *group)
 {
-    struct accrue_line *line = tab->line;
+    struct accrue_line *line = group->line;
 
-    for (size_t i = 0; line && i < line->tabs.len; i++) {
-        if (line->tabs.items[i] == tab) {
-            vec_remove(&line->tabs, i);
+    for (size_t i = 0; line && i < line->billing_groups.len; i++) {
+        if (line->billing_groups.items[i] == group) {
+            vec_remove(&line->billing_groups, i);
             break;
         }
     }
-    if (line && !line->tabs.len) {
+    if (line && !line->billing_groups.len) {
         map_del(&accounts->accrue_lines, line->key);
-        vec_done(&line->tabs);
+        vec_done(&line->billing_groups);
         free(line);
     }
-    tab->line = NULL;
+    group->line = NULL;
 }
 
 static bool before(const struct ageless *a, const struct ageless *b)
@@ -176,16 +178,16 @@ static void pop(struct ageless_heap *from)
         items[at] = last;
 }
 
-/* The first of a tab that still waits there; NULL when nobody does. (1) */
-static const struct ageless *first_of(const struct state *state, struct tab_record *tab)
+/* The first of a billing group that still waits there; NULL when nobody does. (1) */
+static const struct ageless *first_of(const struct state *state, struct billing_group_record *group)
 {
-    while (tab->ageless.len) {
-        const struct ageless *first = &tab->ageless.items[0];
+    while (group->ageless.len) {
+        const struct ageless *first = &group->ageless.items[0];
         const struct job *job = job_at(state, first->id);
         if (job && is_waiting(job) && job->eligible_us == first->eligible_us &&
-            job->tab == &tab->tab)
+            job->billing_group == &group->billing_group)
             return first;
-        pop(&tab->ageless);
+        pop(&group->ageless);
     }
     return NULL;
 }
@@ -195,8 +197,8 @@ static const struct ageless *head(const struct state *state, const struct accrue
 {
     const struct ageless *best = NULL;
 
-    for (size_t i = 0; line && i < line->tabs.len; i++) {
-        const struct ageless *first = first_of(state, line->tabs.items[i]);
+    for (size_t i = 0; line && i < line->billing_groups.len; i++) {
+        const struct ageless *first = first_of(state, line->billing_groups.items[i]);
         if (first && (!best || before(first, best)))
             best = first;
     }
@@ -207,34 +209,34 @@ void accrue_clear(struct accounts *accounts)
 {
     map_each (entry, &accounts->accrue_lines) {
         struct accrue_line *line = entry->value;
-        vec_done(&line->tabs);
+        vec_done(&line->billing_groups);
         free(line);
     }
     map_clear(&accounts->accrue_lines);
 }
 
-void accrue_join(struct state *state, struct tab_record *tab)
+void accrue_join(struct state *state, struct billing_group_record *group)
 {
-    if (tab->ageless.len)
-        join(state, tab);
+    if (group->ageless.len)
+        join(state, group);
 }
 
 void accrue_wait(struct state *state, const struct job *job)
 {
-    struct tab_record *tab = tab_record(job->tab);
+    struct billing_group_record *group = billing_group_record(job->billing_group);
 
     if (!is_waiting(job))
         return;
-    if (!tab->line)
-        join(state, tab);
-    push(&tab->ageless, (struct ageless){ job->eligible_us, job->id });
+    if (!group->line)
+        join(state, group);
+    push(&group->ageless, (struct ageless){ job->eligible_us, job->id });
 }
 
 /* ---- ageing ---- */
 
 static const struct accrue_line *line_of(const struct job *job)
 {
-    return tab_record(job->tab)->line;
+    return billing_group_record(job->billing_group)->line;
 }
 
 static void set(struct state *state, struct job *job, int64_t us)

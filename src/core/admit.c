@@ -205,7 +205,7 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
     if (code == 0)
         code = check_frequency(state, spec, err);
     if (code == 0)
-        code = beside_admit(state, spec, err);
+        code = no_allocate_admit(state, spec, err);
     if (code == 0)
         code = check_texts(spec, err);
     if (code == 0)

@@ -266,14 +266,14 @@ static int check_reservation(const struct state *state, const struct shape *shap
     if (!shape->reservation)
         return 0;
     const char *cursor = shape->reservation;
-    struct resv_who who = { .uid = owner->uid,
-                            .user = owner->user,
-                            .group = owner->group,
-                            .gids = owner->gids,
-                            .gid_count = owner->n_gids,
-                            .account = spec->account,
-                            .qos = spec->qos,
-                            .partitions = spec->partition };
+    struct resv_access who = { .uid = owner->uid,
+                               .user = owner->user,
+                               .group = owner->group,
+                               .gids = owner->gids,
+                               .gid_count = owner->n_gids,
+                               .account = spec->account,
+                               .qos = spec->qos,
+                               .partitions = spec->partition };
     struct span name;
     if (spec->account && owner->user)
         who.assoc = state_assoc(state, spec->account, owner->user, NULL);

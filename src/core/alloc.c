@@ -265,7 +265,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start,
     }
     choice_done(&choice);
     charge_bill(state, job);
-    spare_mark(job);
+    spare_nodes_mark(job);
 }
 
 /* ---- CPUs that a suspended job lends ---- */
@@ -273,7 +273,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start,
 void alloc_lend(struct state *state, struct job *job)
 {
     job->run->lent = true;
-    lent_add(state, job);
+    suspended_for_add(state, job);
     for (unsigned i = 0; i < job->run->count; i++) {
         struct job_part *part = &job->run->parts[i];
         if (!part->node)
@@ -324,7 +324,7 @@ bool alloc_recall(struct state *state, struct job *job)
         node_touch(state, part->node);
     }
     job->run->lent = false;
-    lent_drop(state, job);
+    suspended_for_drop(state, job);
     job_touch(state, job);
     return true;
 }

@@ -247,8 +247,8 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
         return;
     }
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
-    if (state->lent.len && may_free(cmd))
-        lent_settle(state, !is_about_jobs(cmd), out);
+    if (state->suspended_for.len && may_free(cmd))
+        suspended_for_settle(state, !is_about_jobs(cmd), out);
     if (state->gang.len)
         gang_settle(state, before_us, may_free(cmd), out);
     if (state->reservations.len && touches_nodes(cmd))

@@ -98,7 +98,7 @@ static void end_jobs(struct state *state, struct node *node, struct events *out)
             continue;
         job_set_text(&job_more(job)->failed_node, node->spec->name);
         if (job_goes_on_without(job, part)) {
-            spare_take(state, job, part);
+            spare_nodes_take(state, job, part);
             job_leave(state, job, part);
             emit_job(out, EVENT_JOB_CHANGED, job);
             continue;

@@ -148,46 +148,50 @@ void charge_bill(const struct state *state, const struct job *job)
 
 /* Whom holders know. */
 struct who {
-    const struct tab *tab;
+    const struct billing_group *billing_group;
     uint32_t uid;
     const char *account;
 };
 
 static struct who who_of(const struct job *job)
 {
-    static const struct tab none;
+    static const struct billing_group none;
 
-    return (struct who){ job->tab ? job->tab : &none, job->owner->uid, job->account };
+    return (struct who){ job->billing_group ? job->billing_group : &none, job->owner->uid,
+                         job->account };
 }
 
 struct holder *job_qos_user(const struct state *state, const struct job *job, const struct qos *qos)
 {
-    return job->tab && job->tab->qos == qos && job->tab->qos_user
-               ? job->tab->qos_user
+    return job->billing_group && job->billing_group->qos == qos && job->billing_group->qos_user
+               ? job->billing_group->qos_user
                : qos_user(state->accounts, qos, job->owner->uid, false);
 }
 
 struct holder *job_qos_account(const struct state *state, const struct job *job,
                                const struct qos *qos)
 {
-    return job->tab && job->tab->qos == qos && job->tab->qos_account
-               ? job->tab->qos_account
+    return job->billing_group && job->billing_group->qos == qos && job->billing_group->qos_account
+               ? job->billing_group->qos_account
                : qos_account(state->accounts, qos, job->account, false);
 }
 
 static size_t add_qos_holders(struct accounts *accounts, const struct qos *qos,
                               const struct who *who, bool make, struct holder **out, size_t count)
 {
-    struct tab *tab = who->tab->qos == qos ? (struct tab *)(uintptr_t)who->tab : NULL;
-    struct holder *user = tab ? tab->qos_user : NULL, *account = tab ? tab->qos_account : NULL;
+    struct billing_group *group = who->billing_group->qos == qos
+                                      ? (struct billing_group *)(uintptr_t)who->billing_group
+                                      : NULL;
+    struct holder *user = group ? group->qos_user : NULL,
+                  *account = group ? group->qos_account : NULL;
 
     if (!user)
         user = qos_user(accounts, qos, who->uid, make);
     if (!account)
         account = qos_account(accounts, qos, who->account, make);
-    if (tab) {
-        tab->qos_user = user;
-        tab->qos_account = account;
+    if (group) {
+        group->qos_user = user;
+        group->qos_account = account;
     }
     out[count++] = (struct holder *)(uintptr_t)&qos->holder;
     if (user)
@@ -201,12 +205,13 @@ static size_t some_holders(const struct state *state, const struct who *who, con
                            unsigned holds, bool make, struct holder **out)
 {
     const struct map *part_qos = &state->accounts->part_qos;
-    const struct qos *own = who->tab->qos, *other = NULL;
+    const struct qos *own = who->billing_group->qos, *other = NULL;
     size_t count = 0;
 
     if (holds & HOLDS_PART && map_len(part_qos))
         other = map_get(part_qos, partition);
-    for (const struct assoc *at = who->tab->assoc; at && holds & HOLDS_ASSOC; at = at->parent)
+    for (const struct assoc *at = who->billing_group->assoc; at && holds & HOLDS_ASSOC;
+         at = at->parent)
         out[count++] = (struct holder *)(uintptr_t)&at->holder;
     if (own && holds & HOLDS_QOS)
         count = add_qos_holders(state->accounts, own, who, make, out, count);
@@ -296,28 +301,28 @@ bool job_is_counted_running(const struct job *job)
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight)
 {
     enum job_phase phase = job_phase(job);
-    struct tab_record *tab = tab_record(job->tab);
+    struct billing_group_record *group = billing_group_record(job->billing_group);
     struct holder *holders[HOLDERS_MOST];
     struct who who = who_of(job);
     uint64_t by = sign < 0 ? UINT64_MAX : 1;
 
     if (phase == PHASE_ENDED)
         return;
-    tab->open += (uint32_t)(by * weight);
+    group->open += (uint32_t)(by * weight);
     if (phase == PHASE_COMPLETING)
         return;
-    size_t count = holders_of(state, &who, tab_partition(tab), true, holders);
-    tab->submitted += (uint32_t)(by * weight);
+    size_t count = holders_of(state, &who, billing_group_partition(group), true, holders);
+    group->submitted += (uint32_t)(by * weight);
     for (size_t i = 0; i < count; i++)
         holders[i]->submitted += (uint32_t)(by * weight);
     if (phase == PHASE_PENDING && job->accrue_us) {
-        tab->accruing += (uint32_t)(by * weight);
+        group->accruing += (uint32_t)(by * weight);
         for (size_t i = 0; i < count; i++)
             holders[i]->accruing += (uint32_t)(by * weight);
     }
     if (!job_is_counted_running(job))
         return;
-    tab_run_add(state, job, by);
+    billing_group_run_add(state, job, by);
     count = holders_of(state, &who, job->run->partition, true, holders);
     if (!count)
         return;
@@ -327,8 +332,9 @@ void limits_count(struct state *state, const struct job *job, int sign, uint64_t
         count_run(state, job, holders[i], &charge, by);
 }
 
-static void count_runs(struct state *state, struct holder *holder, const struct tab_run *run,
-                       const struct tab_sum *sums, uint64_t by, uint64_t factor)
+static void count_runs(struct state *state, struct holder *holder,
+                       const struct billing_group_run *run, const struct billing_group_sum *sums,
+                       uint64_t by, uint64_t factor)
 {
     holder->jobs += (uint32_t)(run->jobs * by);
     for (size_t k = 0; k < state->accounts->tres_count; k++) {
@@ -343,43 +349,44 @@ static void count_runs(struct state *state, struct holder *holder, const struct 
     holder->wall_rate += run->going * by * factor;
 }
 
-void limits_count_tab(struct state *state, const struct tab_record *tab, unsigned holds,
-                      uint64_t by)
+void limits_count_group(struct state *state, const struct billing_group_record *group,
+                        unsigned holds, uint64_t by)
 {
     struct holder *holders[HOLDERS_MOST];
-    struct who who = { &tab->tab, tab->owner->uid, tab->account };
-    uint64_t factor = tab->tab.qos ? tab->tab.qos->usage_factor : 1000;
-    size_t count = some_holders(state, &who, tab_partition(tab), holds, tab->submitted, holders);
+    struct who who = { &group->billing_group, group->owner->uid, group->account };
+    uint64_t factor = group->billing_group.qos ? group->billing_group.qos->usage_factor : 1000;
+    size_t count =
+        some_holders(state, &who, billing_group_partition(group), holds, group->submitted, holders);
 
     for (size_t i = 0; i < count; i++) {
-        holders[i]->submitted += (uint32_t)(tab->submitted * by);
-        holders[i]->accruing += (uint32_t)(tab->accruing * by);
+        holders[i]->submitted += (uint32_t)(group->submitted * by);
+        holders[i]->accruing += (uint32_t)(group->accruing * by);
     }
-    vec_each (struct tab_run, run, &tab->runs) {
+    vec_each (struct billing_group_run, run, &group->runs) {
         if (!run->jobs)
             continue;
         count = some_holders(state, &who, run->partition, holds, true, holders);
         if (!count)
             continue;
-        struct tab_sum sums[TRES_MOST];
-        tab_run_sums(state->accounts, run, sums);
+        struct billing_group_sum sums[TRES_MOST];
+        billing_group_run_sums(state->accounts, run, sums);
         for (size_t i = 0; i < count; i++)
             count_runs(state, holders[i], run, sums, by, factor);
     }
 }
 
-void limits_count_tres(struct state *state, const struct tab_record *tab, unsigned holds,
-                       uint32_t tres)
+void limits_count_tres(struct state *state, const struct billing_group_record *group,
+                       unsigned holds, uint32_t tres)
 {
     struct holder *holders[HOLDERS_MOST];
-    struct who who = { &tab->tab, tab->owner->uid, tab->account };
-    uint64_t factor = tab->tab.qos ? tab->tab.qos->usage_factor : 1000;
+    struct who who = { &group->billing_group, group->owner->uid, group->account };
+    uint64_t factor = group->billing_group.qos ? group->billing_group.qos->usage_factor : 1000;
 
-    vec_each (struct tab_run, run, &tab->runs) {
-        if (!run->jobs || !tab_run_has(state->accounts, run, tres))
+    vec_each (struct billing_group_run, run, &group->runs) {
+        if (!run->jobs || !billing_group_run_has(state->accounts, run, tres))
             continue;
-        struct tab_sum sums[TRES_MOST];
-        tab_run_sums(state->accounts, run, sums);
+        struct billing_group_sum sums[TRES_MOST];
+        billing_group_run_sums(state->accounts, run, sums);
         size_t count = some_holders(state, &who, run->partition, holds, true, holders);
         for (size_t i = 0; i < count; i++) {
             usage_settle(state, holders[i]);

@@ -229,11 +229,11 @@ static int check_jobs(const struct state *state, uint64_t *digest, struct err *e
         due += job->due_at > 0;
         phases[job_phase(job)] += job_is_meta(job) ? job->array->waiting : 1;
         named += !job_has_ended(job);
-        if (small && (job_has_ended(job) ? job->name_prev > 0 : !name_check(state, job)))
+        if (small && (job_has_ended(job) ? job->name_prev > 0 : !job_name_check(state, job)))
             return wrong(err, "job%s %llu: its name chain is wrong", "", job->id);
         *digest += job->hash;
     }
-    if (records != state->records || named != state->name_count || due != due_count(state))
+    if (records != state->records || named != state->name_count || due != timers_count(state))
         return wrong(err, "%s: %llu records are not counted right", "jobs", records);
     if (memcmp(phases, state->by_phase, sizeof(phases)) != 0)
         return wrong(err, "%s are not counted right by phase (%llu)", "jobs", records);
@@ -262,12 +262,12 @@ int core_check(const struct state *state, struct err *err)
         digest += key_hash(entry->key, entry->value);
     for (size_t i = 0; i < state->requests.count; i++)
         digest += request_hash(request_at(&state->requests, i));
-    vec_each (struct job *, at, &state->lent) {
-        if (code == 0 && !lent_is_right(state, *at))
+    vec_each (struct job *, at, &state->suspended_for) {
+        if (code == 0 && !suspended_for_is_right(state, *at))
             code = wrong(err, "%s that is suspended could run (%llu)", "a job", (*at)->id);
     }
     if (code == 0)
-        code = due_check(state, err);
+        code = timers_check(state, err);
     if (code == 0)
         code = deps_check(state, &digest, err);
     if (code == 0)

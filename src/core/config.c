@@ -101,7 +101,7 @@ static int look_at(struct node_change *change, struct state *state, const Config
 
     if (code == 0)
         code = look_partitions(state, config, sections, err);
-    return code < 0 ? code : accounts_look(state, config, sections, err);
+    return code < 0 ? code : accounts_validate(state, config, sections, err);
 }
 
 int core_admit_config(const Config *config, struct err *err)
@@ -160,7 +160,7 @@ void config_licences(struct state *state)
     if (!carry_use(old, old_count, state)) {
         vec_each (struct licence, licence, &state->licences)
             licence->used = 0;
-        holding_each(state, count_licences, NULL);
+        node_jobs_each(state, count_licences, NULL);
     }
     for (size_t i = 0; i < old_count; i++)
         words_drop(&state->words, old[i].name);
@@ -345,14 +345,14 @@ static void unbind(struct state *state, struct job *job, void *ctx)
 static void unbind_running(struct state *state, const Config *old)
 {
     if (!requeues(old) && requeues(state->config))
-        holding_each(state, unbind, NULL);
+        node_jobs_each(state, unbind, NULL);
 }
 
 static void take_config(struct state *state, struct node_change *nodes, const Config *config,
                         const struct sections *sections, bool reconfigure, struct events *out)
 {
     Config *old = state->config;
-    uint64_t due = due_partitions(state);
+    uint64_t due = timers_partitions(state);
 
     state->config = config_take(config, old, sections, &state->section_hashes, &state->config_hash);
     nodes->reconfigure = reconfigure;
@@ -372,7 +372,7 @@ static void take_config(struct state *state, struct node_change *nodes, const Co
     changed |= accounts_rebuild(state, old, sections);
     emit(out, EVENT_CONFIG)->changed = changed; /* before any that speaks of jobs */
     accrue_turn(state, out);
-    due_follow(state, due);
+    timers_follow(state, due);
     unbind_running(state, old);
     config_drop(old, sections);
     reservations_follow(state, out);

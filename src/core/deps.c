@@ -6,7 +6,7 @@
  * is dropped, one that never can be is marked, so the list always says what is left.
  *
  * (1) An item that waits is registered under the id it names (singleton: under owner and name), so
- *     that news of that job reach it: waiters.c, news.c.
+ *     that notice of that job reach it: dep_waiters.c, dep_notify.c.
  * (2) Items only name jobs that exist. What a job has become is noted in the item before that job
  *     can be forgotten; who comes later than that does not wait for it.
  */
@@ -109,7 +109,7 @@ static enum verdict verdict_of(struct state *state, const struct job *self, cons
         return NEVER_DONE;
     if (dep->type == DEP_SINGLETON)
         return deps_singleton(state, self);
-    if (deps_of_twins(self, dep) || deps_untold(state, self, dep))
+    if (deps_of_twins(self, dep) || deps_pending_notice(state, self, dep))
         return WAIT;
     uint32_t task = dep->task;
     if (dep->type == DEP_AFTER_CORR && task == NO_TASK && self->is_task)

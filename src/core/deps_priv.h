@@ -46,14 +46,14 @@ enum verdict { WAIT, DONE, NEVER_DONE };
  * News of a job for those who waited for it when they came. What it had become then is written here,
  * so it may be requeued or forgotten before the last of them has been told.
  */
-struct news {
-    struct news *next;      /* of all, in the order they came */
-    struct news *next_same; /* of the same key */
-    uint64_t number;        /* grows */
-    uint64_t key;           /* waiters_key(); of a singleton its name's hash */
+struct dep_notice {
+    struct dep_notice *next;      /* of all, in the order they came */
+    struct dep_notice *next_same; /* of the same key */
+    uint64_t number;              /* grows */
+    uint64_t key;                 /* dep_waiters_key(); of a singleton its name's hash */
     bool singleton;
     bool array;           /* the key is of a whole array */
-    uint32_t task;        /* only this one of its tasks has news, or NO_TASK */
+    uint32_t task;        /* only this one of its tasks has notice, or NO_TASK */
     struct fate all, one; /* of the whole, of the task */
     int64_t time_us;
     struct wait_list ids;   /* who has not been told; none for a singleton: they are in the map */
@@ -69,12 +69,12 @@ bool deps_of_twins(const struct job *job, const struct dep *dep);
 /* Something about its items has changed. NULL items: nothing is left to wait for. */
 void deps_changed(struct state *state, struct job *job, bool was_never, struct events *out);
 
-/* names.c */
+/* job_names.c */
 enum verdict deps_singleton(struct state *state, const struct job *self);
 /* It waits to be alone with its name. */
-void name_waits(struct state *state, const struct job *job);
+void job_name_waits(struct state *state, const struct job *job);
 
-/* waiters.c */
+/* dep_waiters.c */
 bool wait_list_add(struct wait_list *list, uint32_t id); /* false: it is there */
 bool wait_list_del(struct wait_list *list, uint32_t id);
 bool wait_list_has(const struct wait_list *list, uint32_t id);
@@ -84,31 +84,33 @@ static inline uint32_t wait_list_at(const struct wait_list *list, size_t i)
     return list->items[list->from + i];
 }
 /* What items of this kind are registered by: who waits for a start hears of no end, and so on. */
-static inline uint64_t waiters_key(uint32_t job_id, bool start)
+static inline uint64_t dep_waiters_key(uint32_t job_id, bool start)
 {
     return (uint64_t)job_id << 1 | start;
 }
 static inline uint64_t dep_key(const struct dep *dep)
 {
-    return waiters_key(dep->job_id, dep->type == DEP_AFTER);
+    return dep_waiters_key(dep->job_id, dep->type == DEP_AFTER);
 }
-struct waiters *waiters_at(const struct wait_map *map, uint64_t key); /* NULL: nobody */
-static inline size_t waiters_len(const struct wait_map *map)
+struct dep_waiters *dep_waiters_at(const struct wait_map *map, uint64_t key); /* NULL: nobody */
+static inline size_t dep_waiters_len(const struct wait_map *map)
 {
     return map->slots.count;
 }
-struct waiters *waiters_make(struct wait_map *map, uint64_t key);
+struct dep_waiters *dep_waiters_make(struct wait_map *map, uint64_t key);
 /* It may have become empty. */
-void waiters_settle(struct wait_map *map, struct waiters *waiters);
+void dep_waiters_settle(struct wait_map *map, struct dep_waiters *waiters);
 /* News that the job has not been told about this item; NULL when there is none. */
-struct news *deps_untold(const struct state *state, const struct job *job, const struct dep *dep);
+struct dep_notice *deps_pending_notice(const struct state *state, const struct job *job,
+                                       const struct dep *dep);
 /* Out of the lists of those who wait now; not of those who wait to be told. */
 void deps_withdraw(struct state *state, struct job *job);
 
-/* news.c */
-void news_changed(struct state *state, struct news *news); /* after any change of it */
-void news_append(struct state *state, struct news *news);
-uint64_t news_hash(const struct news *news);
+/* dep_notify.c */
+void dep_notify_changed(struct state *state,
+                        struct dep_notice *notice); /* after any change of it */
+void dep_notify_append(struct state *state, struct dep_notice *notice);
+uint64_t dep_notify_hash(const struct dep_notice *notice);
 
 /* Reads what a person wrote, or what deps_format() did; NULL when it is no dependency. */
 struct deps *deps_read(const char *text);

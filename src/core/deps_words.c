@@ -48,13 +48,13 @@ static bool is_other(const struct job *job, const struct job *self)
 static bool each_before(const struct state *state, const struct job *self,
                         void (*each)(void *ctx, const struct job *job), void *ctx)
 {
-    uint64_t hash = name_hash(self->owner->uid, job_name(self));
-    const struct waiters *waiters = waiters_at(&state->singletons, hash);
+    uint64_t hash = job_name_hash(self->owner->uid, job_name(self));
+    const struct dep_waiters *waiters = dep_waiters_at(&state->singletons, hash);
     unsigned looks = 0;
 
-    for (const struct job *job = name_next(state, hash, NULL);
+    for (const struct job *job = job_name_next(state, hash, NULL);
          job && job->id < self->id && ++looks < SINGLETON_LOOKS;
-         job = name_next(state, hash, job)) {
+         job = job_name_next(state, hash, job)) {
         if (is_other(job, self))
             each(ctx, job);
     }

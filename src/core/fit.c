@@ -432,7 +432,7 @@ void fit_amounts(const struct shape *shape, const struct need *need, const struc
     if (need->bound) {
         struct take take;
         fit_portion(shape, need, node, &room, &portion, &take);
-        out->cpus_near = near_most(node, &take);
+        out->cpus_near = gres_locality_most(node, &take);
     }
     for (size_t i = 0; i < shape->gres_count && i < TAKE_GRES; i++) {
         out->gres[i] = gres_for(shape, i, &portion);

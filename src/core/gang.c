@@ -65,7 +65,7 @@ static void stop(struct state *state, struct job *job, struct events *out)
     job->run->suspend_us = state->time_us;
     job->run->gang = true;
     gang_add(state, job);
-    due_update(state, job);
+    timers_update(state, job);
     job_touch(state, job);
     emit_job(out, EVENT_JOB_SUSPENDED, job);
 }
@@ -76,7 +76,7 @@ static void go(struct state *state, struct job *job, struct events *out)
     gang_drop(state, job);
     job_move(state, job, JOB_ON_RESUME, 0);
     job->run->suspended_total_us += state->time_us - job->run->suspend_us;
-    due_update(state, job);
+    timers_update(state, job);
     job_touch(state, job);
     emit_job(out, EVENT_JOB_RESUMED, job);
 }

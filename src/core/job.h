@@ -28,7 +28,7 @@
 
 struct node;
 struct shape;
-struct tab;
+struct billing_group;
 
 /* Who a job belongs to; shared by all jobs with the same answer. */
 struct owner {
@@ -60,7 +60,7 @@ struct job_part {
     const char *name;  /* of the node; (4) */
     struct node *node; /* (2) */
     bool left;         /* (3) */
-    bool spare;        /* held in reserve; spare.c */
+    bool spare;        /* held in reserve; spare_nodes.c */
     uint32_t cpus, tasks;
     uint64_t mem_mb;
     struct bitset cpu_ids;
@@ -68,7 +68,7 @@ struct job_part {
     size_t gres_count;
 };
 
-/* Of a program of the site that the leader runs for an attempt; site.c. */
+/* Of a program of the site that the leader runs for an attempt; site_hooks.c. */
 enum run_site { SITE_NONE, SITE_DUE, SITE_DONE };
 
 struct job_run {
@@ -84,7 +84,7 @@ struct job_run {
     uint64_t billing;             /* what it is billed, as of its start; as in Slurm */
     bool whole_nodes;             /* nobody else may use its nodes */
     bool lent;                    /* another has its CPUs while it is suspended; or it has none */
-    bool looked_at;               /* while lent: it may run again; lent.c */
+    bool looked_at;               /* while lent: it may run again; suspended_for.c */
     bool gang;                    /* suspended until its turn on CPUs that it shares; gang.c */
     bool shared;                  /* its CPUs may be shared with jobs like it */
     enum run_site prolog, epilog; /* the controller's own */
@@ -171,18 +171,18 @@ struct job {
     uint16_t restarts;
     bool is_task : 1; /* array_task_id is its own; (1) */
     bool batch : 1, no_kill : 1;
-    bool beside : 1;                              /* holds nothing of its nodes; beside.c */
+    bool beside : 1;                              /* holds nothing of its nodes; no_allocate.c */
     bool direct_priority : 1;                     /* set by hand: does not age */
     bool touched : 1;                             /* its record hash is to be brought up to date */
     uint8_t requeue : 2, kill_on_invalid_dep : 2; /* as asked: JOB_ASKED_* */
-    uint8_t due_in : 2;                           /* which heap due_at is of; due.c */
+    uint8_t timer_kind : 2;                       /* which heap due_at is of; timers.c */
     uint32_t attempt;  /* of the current or last start; 0 before the first */
     uint64_t changed;  /* index of the last command that changed it; not kept over a restart */
     uint32_t priority; /* what the order goes by; core shows 0 while held */
     int32_t nice;
     uint32_t array_task_id;
     uint32_t name_next,
-        name_prev;        /* chain of the unended jobs with its (uid, name) hash; names.c */
+        name_prev;        /* chain of the unended jobs with its (uid, name) hash; job_names.c */
     uint32_t due_at;      /* place in a heap of due times + 1; 0: nothing is due */
     int64_t time_limit_s; /* -1 unlimited; what holds now, with the partition's default filled in */
     int64_t submit_us, begin_us, planned_start_us;
@@ -191,8 +191,9 @@ struct job {
     int64_t end_us;      /* 0 while it has not ended */
     const struct owner *owner;
     struct shape *shape;
-    const char *account, *qos;     /* NULL when there is none */
-    const struct tab *tab;         /* association and QOS, as of all that bind like it */
+    const char *account, *qos; /* NULL when there is none */
+    const struct billing_group
+        *billing_group;            /* association and QOS, as of all that bind like it */
     struct packed *spec;           /* JobSpec */
     const struct payload *payload; /* NULL when the job has none */
     struct job_run *run;

@@ -32,7 +32,7 @@ struct look {
 struct owner_of {
     const struct assoc *assoc;
     const struct qos *qos;
-    const struct bounds *bounds;
+    const struct tres_limits *tres_limits;
     const struct holder *holder, *user, *account; /* the latter may be NULL */
 };
 
@@ -71,7 +71,7 @@ static const struct planned *planned_of(const struct look *look, const struct ho
 static bool check_jobs(struct look *look, const struct owner_of *of, enum bound bound,
                        const struct holder *holder)
 {
-    uint64_t most = of->bounds->count[bound];
+    uint64_t most = of->tres_limits->count[bound];
 
     if (most == NO_LIMIT || look->done[bound])
         return false;
@@ -87,7 +87,7 @@ static bool check_jobs(struct look *look, const struct owner_of *of, enum bound 
 
 static bool check_wall(struct look *look, const struct owner_of *of, bool leaf)
 {
-    uint64_t most = of->bounds->count[MAX_WALL], group = of->bounds->count[GRP_WALL];
+    uint64_t most = of->tres_limits->count[MAX_WALL], group = of->tres_limits->count[GRP_WALL];
 
     if (leaf && most != NO_LIMIT && !look->done[MAX_WALL] &&
         (look->job->time_limit_s < 0 || look->seconds > most))
@@ -121,7 +121,7 @@ static uint64_t coming_secs(const struct look *look, const struct holder *holder
     return (int64_t)secs < 0 ? 0 : secs; /* of what is taken to have ended, see accounts.h */
 }
 
-static void amounts_of(const struct look *look, const struct owner_of *of, enum tres_bound bound,
+static void amounts_of(const struct look *look, const struct owner_of *of, enum tres_limit bound,
                        size_t k, struct amounts *out)
 {
     const struct state *state = look->state;
@@ -181,7 +181,7 @@ static bool over_minutes(const struct look *look, size_t k, uint64_t most, struc
     return amounts->used + amounts->asks > most;
 }
 
-static bool is_over(const struct look *look, enum tres_bound bound, size_t k, uint64_t most,
+static bool is_over(const struct look *look, enum tres_limit bound, size_t k, uint64_t most,
                     struct amounts *amounts)
 {
     if (bound == MIN_TRES_JOB)
@@ -192,7 +192,7 @@ static bool is_over(const struct look *look, enum tres_bound bound, size_t k, ui
 }
 
 /* A limit of a QOS with the flag Relative: of its partition, or of the cluster. */
-static uint64_t relative(const struct look *look, const struct owner_of *of, enum tres_bound bound,
+static uint64_t relative(const struct look *look, const struct owner_of *of, enum tres_limit bound,
                          size_t k, uint64_t percent)
 {
     static const bool rows[TRES_BOUNDS] = {
@@ -208,17 +208,17 @@ static uint64_t relative(const struct look *look, const struct owner_of *of, enu
 }
 
 /* Those that an earlier owner did not have. */
-static uint32_t left_of(const struct look *look, const struct owner_of *of, enum tres_bound bound)
+static uint32_t left_of(const struct look *look, const struct owner_of *of, enum tres_limit bound)
 {
-    return of->bounds->has_tres[bound] & ~look->tres_done[bound];
+    return of->tres_limits->has_tres[bound] & ~look->tres_done[bound];
 }
 
-static bool check_tres(struct look *look, const struct owner_of *of, enum tres_bound bound)
+static bool check_tres(struct look *look, const struct owner_of *of, enum tres_limit bound)
 {
     for (uint32_t has = left_of(look, of, bound); has; has &= has - 1) {
         size_t k = (size_t)__builtin_ctz(has);
         struct amounts amounts;
-        uint64_t most = relative(look, of, bound, k, of->bounds->tres[bound][k]);
+        uint64_t most = relative(look, of, bound, k, of->tres_limits->tres[bound][k]);
         if (of->assoc && look->limit_factor)
             most = (uint64_t)((unsigned __int128)most * look->limit_factor / 1000);
         amounts_of(look, of, bound, k, &amounts);
@@ -239,18 +239,18 @@ static bool check_tres(struct look *look, const struct owner_of *of, enum tres_b
 
 /* ---- QOS and associations ---- */
 
-static void mark_done(struct look *look, const struct bounds *bounds)
+static void mark_done(struct look *look, const struct tres_limits *tres_limits)
 {
     for (size_t i = 0; i < BOUNDS; i++)
-        look->done[i] = look->done[i] || bounds->count[i] != NO_LIMIT;
+        look->done[i] = look->done[i] || tres_limits->count[i] != NO_LIMIT;
     for (size_t i = 0; i < TRES_BOUNDS; i++)
-        look->tres_done[i] |= bounds->has_tres[i];
+        look->tres_done[i] |= tres_limits->has_tres[i];
 }
 
 static bool check_qos(struct look *look, const struct qos *qos)
 {
     struct owner_of of = { .qos = qos,
-                           .bounds = &qos->bounds,
+                           .tres_limits = &qos->tres_limits,
                            .holder = &qos->holder,
                            .user = job_qos_user(look->state, look->job, qos),
                            .account = job_qos_account(look->state, look->job, qos) };
@@ -264,24 +264,26 @@ static bool check_qos(struct look *look, const struct qos *qos)
         check_jobs(look, &of, MAX_JOBS_ACCT, of.account) ||
         check_jobs(look, &of, MAX_JOBS, of.user) || check_wall(look, &of, true))
         return true;
-    for (enum tres_bound bound = 0; bound < TRES_BOUNDS; bound++) {
+    for (enum tres_limit bound = 0; bound < TRES_BOUNDS; bound++) {
         if (left_of(look, &of, bound) && check_tres(look, &of, bound))
             return true;
     }
-    mark_done(look, &qos->bounds);
+    mark_done(look, &qos->tres_limits);
     return false;
 }
 
 static bool check_assocs(struct look *look, const struct assoc *leaf)
 {
     for (const struct assoc *at = leaf; at; at = at->parent) {
-        struct owner_of of = { .assoc = at, .bounds = &at->bounds, .holder = &at->holder };
+        struct owner_of of = { .assoc = at,
+                               .tres_limits = &at->tres_limits,
+                               .holder = &at->holder };
         if (check_jobs(look, &of, GRP_JOBS, of.holder) ||
             (at == leaf && !look->done[MAX_JOBS_ACCT] &&
              check_jobs(look, &of, MAX_JOBS, of.holder)) ||
             check_wall(look, &of, at == leaf))
             return true;
-        for (enum tres_bound bound = 0; bound < TRES_BOUNDS; bound++) {
+        for (enum tres_limit bound = 0; bound < TRES_BOUNDS; bound++) {
             bool group = bound <= GRP_TRES_RUN_MINS;
             if ((group || at == leaf) && left_of(look, &of, bound) && check_tres(look, &of, bound))
                 return true;
@@ -411,8 +413,9 @@ struct submits {
 static bool room_to_submit(const struct submits *look, enum bound bound,
                            const struct holder *holder)
 {
-    const struct bounds *bounds = look->qos ? &look->qos->bounds : &look->assoc->bounds;
-    uint64_t most = bounds->count[bound], used = holder ? holder->submitted : 0;
+    const struct tres_limits *tres_limits =
+        look->qos ? &look->qos->tres_limits : &look->assoc->tres_limits;
+    uint64_t most = tres_limits->count[bound], used = holder ? holder->submitted : 0;
 
     if (most == NO_LIMIT || look->done[bound] || used + look->count <= most)
         return true;
@@ -450,7 +453,7 @@ bool limits_submit(const struct state *state, const struct job *job,
              !room_to_submit(&look, MAX_SUBMIT, job_qos_user(state, job, qos[i]))))
             return false;
         for (size_t k = 0; qos[i] && k < BOUNDS; k++)
-            done[k] = done[k] || qos[i]->bounds.count[k] != NO_LIMIT;
+            done[k] = done[k] || qos[i]->tres_limits.count[k] != NO_LIMIT;
     }
     look.qos = NULL;
     for (const struct assoc *at = job_assoc(job); at; at = at->parent) {

@@ -79,15 +79,15 @@ static uint64_t most_wall(const struct state *state, const struct job *job,
                           const struct partition *partition)
 {
     const struct qos *part = partition_qos(state, partition);
-    const struct bounds *in_order[3] = {
-        part ? &part->bounds : NULL,
-        job_qos(job) ? &job_qos(job)->bounds : NULL,
-        job_assoc(job) ? &job_assoc(job)->bounds : NULL,
+    const struct tres_limits *in_order[3] = {
+        part ? &part->tres_limits : NULL,
+        job_qos(job) ? &job_qos(job)->tres_limits : NULL,
+        job_assoc(job) ? &job_assoc(job)->tres_limits : NULL,
     };
 
     if (job_qos(job) && job_qos(job)->flags & QOS_OVER_PART) {
-        in_order[0] = &job_qos(job)->bounds;
-        in_order[1] = part ? &part->bounds : NULL;
+        in_order[0] = &job_qos(job)->tres_limits;
+        in_order[1] = part ? &part->tres_limits : NULL;
     }
     for (size_t i = 0; i < ARRAY_LEN(in_order); i++) {
         if (in_order[i] && in_order[i]->count[MAX_WALL] != NO_LIMIT)
@@ -110,16 +110,18 @@ int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec
 {
     const struct partition *partition = partition_at(state, shape->partitions[0]);
     const struct owner who = { .uid = owner ? owner->uid : 0, .user = "", .group = "" };
-    struct tab tab = { .qos = state_qos(state, spec->qos) };
-    struct job job = {
-        .owner = &who, .shape = shape, .account = spec->account, .qos = spec->qos, .tab = &tab
-    };
+    struct billing_group group = { .qos = state_qos(state, spec->qos) };
+    struct job job = { .owner = &who,
+                       .shape = shape,
+                       .account = spec->account,
+                       .qos = spec->qos,
+                       .billing_group = &group };
     struct limit_hit hit = { 0 };
 
     if (!(state->accounts->enforce & ENFORCE_LIMITS))
         return 0;
     if (owner && owner->user && spec->account)
-        tab.assoc = state_assoc(state, spec->account, owner->user, shape->partitions[0]);
+        group.assoc = state_assoc(state, spec->account, owner->user, shape->partitions[0]);
     uint64_t wall = most_wall(state, &job, partition);
     if (!spec->has_time_limit_s && wall != NO_LIMIT &&
         (*time_limit_s < 0 || (uint64_t)*time_limit_s > wall))

@@ -9,7 +9,7 @@
 static const struct {
     const char *of_assoc, *of_qos;
     unsigned assoc, qos;
-} bounds[BOUNDS] = {
+} tres_limits[BOUNDS] = {
     [GRP_JOBS] = { "GrpJobs", "GrpJobs", REASON_ASSOC_GRP_JOB, REASON_QOS_GRP_JOB },
     [GRP_SUBMIT] = { "GrpSubmitJobs", "GrpSubmitJobs", REASON_ASSOC_GRP_SUB_JOB,
                      REASON_QOS_GRP_SUB_JOB },
@@ -85,20 +85,20 @@ static const char *const tres_names[TRES_BOUNDS] = {
 
 unsigned why_bound(const struct qos *qos, enum bound bound)
 {
-    return qos ? bounds[bound].qos : bounds[bound].assoc;
+    return qos ? tres_limits[bound].qos : tres_limits[bound].assoc;
 }
 
-unsigned why_tres(const struct qos *qos, enum tres_bound bound, enum tres_kind kind)
+unsigned why_tres(const struct qos *qos, enum tres_limit bound, enum tres_kind kind)
 {
     return qos ? qos_reasons[kind][bound] : assoc_reasons[kind][bound];
 }
 
 const char *why_bound_name(const struct qos *qos, enum bound bound)
 {
-    return qos ? bounds[bound].of_qos : bounds[bound].of_assoc;
+    return qos ? tres_limits[bound].of_qos : tres_limits[bound].of_assoc;
 }
 
-const char *why_tres_name(enum tres_bound bound)
+const char *why_tres_name(enum tres_limit bound)
 {
     return tres_names[bound];
 }

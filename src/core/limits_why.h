@@ -9,8 +9,8 @@
 
 /* qos NULL: of an association. */
 unsigned why_bound(const struct qos *qos, enum bound bound);
-unsigned why_tres(const struct qos *qos, enum tres_bound bound, enum tres_kind kind);
+unsigned why_tres(const struct qos *qos, enum tres_limit bound, enum tres_kind kind);
 const char *why_bound_name(const struct qos *qos, enum bound bound);
-const char *why_tres_name(enum tres_bound bound);
+const char *why_tres_name(enum tres_limit bound);
 
 #endif

@@ -103,7 +103,7 @@ static uint32_t near_tasks(const struct shape *shape, const struct need *need,
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo + 1) / 2;
         fit_part(shape, need, node, room, mid, &take);
-        if (take.cpus <= near_most(node, &take))
+        if (take.cpus <= gres_locality_most(node, &take))
             lo = mid;
         else
             hi = mid - 1;
@@ -334,7 +334,7 @@ static void work_out(const struct state *state, const struct shape *shape, struc
         state_node_set(state, shape->exclude, &finding.excluded, NULL);
     need_rules(state, shape, need);
     good = find_all(state, shape, need, &finding) && good;
-    bool together = reach_has(state, shape, need, &finding.listed, finding.amounts);
+    bool together = topology_reach_has(state, shape, need, &finding.listed, finding.amounts);
     if (good)
         need->least_nodes = whole_job_fits(state, shape, need, &finding);
     need->apart = need->least_nodes && !together;

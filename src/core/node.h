@@ -35,7 +35,7 @@ struct node_gres {
     uint32_t base_at;    /* of shares: place + 1 of the devices they are of; 0: of nothing */
     uint32_t per;        /* shares of one device */
     uint32_t *shares;    /* in use, by device */
-    struct bitset *near; /* CPUs near each device; NULL: nobody knows. near.c */
+    struct bitset *near; /* CPUs near each device; NULL: nobody knows. gres_locality.c */
     uint8_t *socket;     /* that each is near, or SOCKET_ANY; NULL: nobody knows */
 };
 
@@ -108,7 +108,7 @@ static inline const struct node_gres *gres_base(const struct node *node,
     return gres->base_at ? &node->gres[gres->base_at - 1] : NULL;
 }
 
-/* What the agent found of the devices, or else what the configuration says of them. near.c */
+/* What the agent found of the devices, or else what the configuration says of them. gres_locality.c */
 const GresInventory *gres_inventory(const struct node *node, const struct node_gres *gres);
 
 /* The most one job can have of it. */

@@ -24,7 +24,7 @@ struct node *node_new(const NodeSpec *spec)
 static void free_amounts(struct node *node)
 {
     for (size_t i = 0; i < node->gres_count; i++) {
-        gres_free_near(&node->gres[i]);
+        gres_locality_free(&node->gres[i]);
         bitset_done(&node->gres[i].index);
         bitset_done(&node->gres[i].lent);
         free(node->gres[i].shares);
@@ -224,7 +224,7 @@ static uint64_t amounts_hash(const struct node *node)
     return hash;
 }
 
-/* Of what fit.c, sockets.c and near.c read of an empty node. */
+/* Of what fit.c, gres_per_socket.c and gres_locality.c read of an empty node. */
 static uint64_t fit_hash(const struct node *node)
 {
     uint64_t parts[] = { node->built_hash, node->cpus,    node->cpu_span,
@@ -281,7 +281,7 @@ bool node_amounts(struct node *node)
         take_gres(node, spec->gres, spec->n_gres);
     else
         take_gres(node, found->gres, found->n_gres);
-    node_read_near(node);
+    node_read_gres_locality(node);
     node->built_hash = amounts_hash(node);
     node->fit_hash = fit_hash(node);
     bitset_init(&node->cpu_ids, node->cpu_span);

@@ -204,7 +204,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     struct partition *partition = name ? partition_at(state, name) : NULL;
     enum err_code code = ERR_OK;
     unsigned changed = cmd->create || cmd->remove ? CHANGED_ALL : CHANGED_PARTITIONS;
-    uint64_t due = due_partitions(state);
+    uint64_t due = timers_partitions(state);
 
     if (str_is_empty(name) || strlen(name) > LIMIT_NAME_BYTES)
         return ERR_INVALID_PARTITION;
@@ -212,7 +212,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
         code = partition ? ERR_EXISTS : create(state, cmd->change, err);
     else if (!partition)
         return ERR_INVALID_PARTITION;
-    else if (cmd->remove && tabs_use(state, name))
+    else if (cmd->remove && billing_groups_use(state, name))
         return ERR_PARTITION_IN_USE;
     else if (cmd->remove)
         remove_partition(state, partition);
@@ -223,7 +223,7 @@ enum err_code apply_partition(struct state *state, const CmdPartition *cmd, stru
     state->generation++;
     changed |= accounts_follow(state);
     reservations_follow(state, out);
-    due_follow(state, due);
+    timers_follow(state, due);
     struct event *event = emit(out, EVENT_PARTITION);
     event->text = arena_strdup(&out->arena, name);
     event->changed = changed;

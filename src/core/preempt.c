@@ -288,9 +288,9 @@ static void note(struct state *state, struct job *victim, uint32_t by_id, struct
     struct job_more *more = job_more(victim);
 
     more->preempt_us = state->time_us;
-    lent_await(state, victim, by_id);
+    suspended_for_await(state, victim, by_id);
     if (victim->run->lent) { /* it was told before */
-        due_update(state, victim);
+        timers_update(state, victim);
         job_touch(state, victim);
         return;
     }
@@ -313,7 +313,7 @@ static void lend(struct state *state, struct job *victim, struct events *out)
         return;
     }
     alloc_lend(state, victim); /* (3) */
-    due_update(state, victim);
+    timers_update(state, victim);
     emit_job(out, EVENT_JOB_SUSPENDED, victim);
 }
 
@@ -323,7 +323,7 @@ static void warn(struct state *state, struct job *victim, int64_t end_us, bool r
 {
     victim->more->preempt_end_us = end_us;
     victim->more->preempt_requeue = requeue;
-    due_update(state, victim);
+    timers_update(state, victim);
     tell(victim, SIGCONT, out);
     tell(victim, signal, out);
 }
@@ -481,7 +481,7 @@ bool preempt_resume(struct state *state, struct job *job, struct events *out)
             continue;
         job_move(state, one, JOB_ON_RESUME, 0);
         one->run->suspended_total_us += state->time_us - one->run->suspend_us;
-        due_update(state, one);
+        timers_update(state, one);
         gang_runs(state, one, out);
         emit_job(out, EVENT_JOB_RESUMED, one);
     }

@@ -259,12 +259,12 @@ void job_link(struct state *state, struct job *job)
     if (job->array && job->id != job->array->id)
         array_index_put(job->array, job);
     if (!job_has_ended(job))
-        name_link(state, job);
+        job_name_link(state, job);
     if (job->deps)
         deps_register(state, job);
     job_count(state, job, 1);
     accrue_wait(state, job);
-    due_update(state, job);
+    timers_update(state, job);
     job_touch(state, job);
 }
 
@@ -273,7 +273,7 @@ void job_free(struct state *state, struct job *job, struct events *out)
     if (job->array && job->id == job->array->id)
         array_free(job->array);
     payload_drop(state, job->payload, out);
-    tab_drop(state, job->tab);
+    billing_group_drop(state, job->billing_group);
     owner_drop(state, job->owner);
     shape_drop(state, job->shape);
     words_drop(&state->words, job->account);
@@ -292,9 +292,9 @@ void job_forget(struct state *state, struct job *job, struct events *out)
 
     changes_forgot(&state->changes, id, state->index);
     job_count(state, job, -1);
-    due_remove(state, job);
+    timers_remove(state, job);
     if (!job_has_ended(job))
-        name_unlink(state, job);
+        job_name_unlink(state, job);
     if (job->deps)
         deps_unregister(state, job);
     if (job->touched) {
@@ -316,7 +316,7 @@ void job_forget(struct state *state, struct job *job, struct events *out)
     if (array && array->records == 0) {
         struct job *first = job_at(state, array->id);
         if (first)
-            due_update(state, first);
+            timers_update(state, first);
     }
 }
 
@@ -334,7 +334,7 @@ static struct job *task_from(struct state *state, const struct job *meta, uint32
     task->hash = 0;
     task->planned_start_us = 0;
     owner_share(task->owner);
-    tab_record(task->tab)->head.refs++;
+    billing_group_record(task->billing_group)->head.refs++;
     task->shape->head.refs++;
     task->spec->refs++;
     if (task->payload)
@@ -343,7 +343,7 @@ static struct job *task_from(struct state *state, const struct job *meta, uint32
     task->qos = words_take(&state->words, meta->qos);
     task->deps = deps_copy(meta->deps);
     task->more = more_copy(meta->more);
-    task->due_in = DUE_FIXED;
+    task->timer_kind = TIMER_FIXED;
     return task;
 }
 

@@ -32,12 +32,12 @@ bool job_can_spare(const struct job *job, const struct job_part *part)
         return false;
     if (job->batch && part == &job->run->parts[0])
         return false; /* (3) */
-    return part->spare || run_nodes(job->run) > 1 || spare_is_there(job, part);
+    return part->spare || run_nodes(job->run) > 1 || spare_nodes_has(job, part);
 }
 
 bool job_goes_on_without(const struct job *job, const struct job_part *part)
 {
-    return job_can_spare(job, part) && (job->no_kill || spare_is_there(job, part));
+    return job_can_spare(job, part) && (job->no_kill || spare_nodes_has(job, part));
 }
 
 /* The first `count` nodes stay, as in Slurm. */

@@ -172,31 +172,31 @@ static struct fate take_fate(const SnapshotFate *msg)
 }
 
 /* All jobs are there, and wait now; some wait to be told instead. */
-static int take_news(struct restore *restore, const SnapshotNews *msg, struct err *err)
+static int take_notice(struct restore *restore, const SnapshotNews *msg, struct err *err)
 {
     struct state *state = restore->state;
-    const struct news *last = state->untold.last;
-    struct wait_map *map = msg->singleton ? &state->singletons : &state->waiters;
+    const struct dep_notice *last = state->dep_pending.last;
+    struct wait_map *map = msg->singleton ? &state->singletons : &state->dep_waiters;
 
     if (msg->number <= (last ? last->number : 0) || (msg->singleton && msg->n_job_ids))
         return damaged(err, "news are not right");
-    struct news *news = NEW(struct news);
-    struct waiters *waiters = waiters_make(map, msg->key);
-    *news = (struct news){ .number = msg->number,
-                           .key = msg->key,
-                           .singleton = msg->singleton,
-                           .array = msg->array,
-                           .task = msg->task,
-                           .all = take_fate(msg->all),
-                           .one = take_fate(msg->one),
-                           .time_us = msg->time_us,
-                           .twin = msg->twin,
-                           .twin_of = msg->twin_of };
-    bool right = !waiters->news || !msg->singleton;
+    struct dep_notice *notice = NEW(struct dep_notice);
+    struct dep_waiters *waiters = dep_waiters_make(map, msg->key);
+    *notice = (struct dep_notice){ .number = msg->number,
+                                   .key = msg->key,
+                                   .singleton = msg->singleton,
+                                   .array = msg->array,
+                                   .task = msg->task,
+                                   .all = take_fate(msg->all),
+                                   .one = take_fate(msg->one),
+                                   .time_us = msg->time_us,
+                                   .twin = msg->twin,
+                                   .twin_of = msg->twin_of };
+    bool right = !waiters->notice || !msg->singleton;
     for (size_t i = 0; i < msg->n_job_ids; i++)
         right &= wait_list_del(&waiters->ids, msg->job_ids[i]) &&
-                 wait_list_add(&news->ids, msg->job_ids[i]);
-    news_append(state, news);
+                 wait_list_add(&notice->ids, msg->job_ids[i]);
+    dep_notify_append(state, notice);
     return right ? 0 : damaged(err, "news are not right");
 }
 
@@ -245,7 +245,7 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
     case SNAPSHOT_RECORD__WHAT_JOB:
         return restore_job(restore->state, record->job, err);
     case SNAPSHOT_RECORD__WHAT_NEWS:
-        return take_news(restore, record->news, err);
+        return take_notice(restore, record->news, err);
     case SNAPSHOT_RECORD__WHAT_REQUEST:
         return take_request(restore, record->request, err);
     default:
@@ -317,7 +317,7 @@ static int verdict(struct restore *restore, struct err *err)
     reservations_renumber(restore->state);
     reservations_next(restore->state);
     reboots_next(restore->state);
-    due_restored(restore->state);
+    timers_restored(restore->state);
     restore->state->generation++;
     restore->state->restoring = false;
     settle(restore->state);

@@ -293,9 +293,9 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err)
     job_bind(state, job);
     job_link(state, job);
     count_in_array(job);
-    site_restored(state, job);
+    site_hooks_restored(state, job);
     if (job->run && job->run->lent && job->state == JOB_SUSPENDED)
-        lent_add(state, job);
+        suspended_for_add(state, job);
     if (job->run && job->run->gang && job->state == JOB_SUSPENDED)
         gang_add(state, job);
     return 0;

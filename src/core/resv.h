@@ -44,7 +44,7 @@ int resv_flags_read(const ReservationSpec *spec, unsigned *flags, struct err *er
 void resv_flags_write(ReservationSpec *spec, unsigned flags);
 
 /* Who wants to use one; what is not known is NULL. */
-struct resv_who {
+struct resv_access {
     uint32_t uid;
     const char *user, *group;
     const uint32_t *gids;
@@ -53,9 +53,9 @@ struct resv_who {
     const struct assoc *assoc;
     const char *partitions; /* one of these, by comma */
 };
-bool resv_admits(const struct reservation *resv, const struct resv_who *who);
+bool resv_admits(const struct reservation *resv, const struct resv_access *who);
 /* Only by user and groups: somebody who has no job there. */
-bool resv_admits_person(const struct reservation *resv, const struct resv_who *who);
+bool resv_admits_person(const struct reservation *resv, const struct resv_access *who);
 bool resv_admits_partition(const struct reservation *resv, const char *partition);
 bool resv_admits_job(const struct reservation *resv, const struct job *job);
 

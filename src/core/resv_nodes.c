@@ -184,7 +184,7 @@ static int choose_parts(struct state *state, struct reservation *fresh, struct e
     int code = given ? named_nodes(state, fresh->spec, &named, err) : 0;
 
     if (code == 0)
-        code = resv_wish_choose(state, fresh, given ? &named : NULL, err);
+        code = resv_request_choose(state, fresh, given ? &named : NULL, err);
     bitset_done(&named);
     return code;
 }
@@ -286,7 +286,7 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
     if (code == 0)
         code = resv_flags_read(spec, &fresh->flags, err);
     if (code == 0)
-        code = resv_wish_read(state, fresh, again, &partial, err);
+        code = resv_request_read(state, fresh, again, &partial, err);
     if (code < 0)
         return code;
     if (named)

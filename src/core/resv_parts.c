@@ -162,7 +162,7 @@ static void count_licences(struct state *state, struct job *job, void *ctx)
 void resv_licences_recount(struct state *state, struct reservation *resv)
 {
     if (resv->licences.len)
-        holding_each(state, count_licences, resv);
+        node_jobs_each(state, count_licences, resv);
 }
 
 static bool holds_now(const struct state *state, const struct reservation *resv)

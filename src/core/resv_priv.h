@@ -41,13 +41,13 @@ void resv_licences_recount(struct state *state, struct reservation *resv);
 void resv_add_use(const struct job *job, const struct node *node, struct resv_part *use);
 size_t resv_gres_at(const struct node *node, const char *name, const char *type);
 
-/* ---- resv_wish.c ---- */
+/* ---- resv_request.c ---- */
 
-/* *partial: it wants parts of nodes, so resv_wish_choose() finds its nodes. */
-int resv_wish_read(struct state *state, struct reservation *fresh, bool again, bool *partial,
-                   struct err *err);
-int resv_wish_choose(struct state *state, struct reservation *fresh, const struct bitset *named,
-                     struct err *err);
+/* *partial: it wants parts of nodes, so resv_request_choose() finds its nodes. */
+int resv_request_read(struct state *state, struct reservation *fresh, bool again, bool *partial,
+                      struct err *err);
+int resv_request_choose(struct state *state, struct reservation *fresh, const struct bitset *named,
+                        struct err *err);
 
 /* resv_change.c: what is more or less of it becomes what it is to be, in the change */
 int resv_change_nodes(struct state *state, const struct reservation *resv, ReservationSpec *change,

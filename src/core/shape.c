@@ -316,7 +316,7 @@ static int read_resources(struct shape *shape, const JobSpec *spec, struct err *
     if (code == 0)
         code = read_counts(shape, spec, err);
     if (code == 0)
-        code = shape_read_spares(shape, spec, err);
+        code = shape_read_spare_nodes(shape, spec, err);
     if (code == 0)
         code = shape_settle_units(shape, err);
     shape->asked_nodes = shape->min_nodes;

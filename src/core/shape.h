@@ -79,7 +79,7 @@ struct shape {
     size_t also_count;      /* and what they must have together besides */
     struct shape_total *also;
     uint32_t tasks_per_node, tasks_per_socket, tasks_per_core; /* 0: no bound */
-    uint32_t spare;      /* of these, nodes in reserve; spare.c */
+    uint32_t spare;      /* of these, nodes in reserve; spare_nodes.c */
     uint32_t wish_nodes; /* as many as this when they are free now; min_nodes at least */
     uint32_t asked_nodes, asked_tasks, asked_wish; /* of the request alone; see shape_gpus.c */
     uint32_t min_cpus_per_node, cpus_per_gpu;
@@ -195,10 +195,10 @@ uint32_t fit_socket_cpus(const struct shape *shape, const struct need *need,
 
 bool gres_matches(const struct shape_gres *want, const struct node_gres *have);
 
-/* The most CPUs that are near so many devices, whoever is there; UINT32_MAX: not known. near.c */
-uint64_t near_most(const struct node *node, const struct take *take);
+/* The most CPUs that are near so many devices, whoever is there; UINT32_MAX: not known. gres_locality.c */
+uint64_t gres_locality_most(const struct node *node, const struct take *take);
 
-/* Devices by kind (as node->gres) and socket; the last stands for any. sockets.c */
+/* Devices by kind (as node->gres) and socket; the last stands for any. gres_per_socket.c */
 struct socket_quota {
     uint16_t of[TAKE_GRES][SOCKETS_MOST + 1];
 };

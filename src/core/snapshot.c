@@ -3,7 +3,7 @@
  * snapshot.c - the state as a stream of records
  *
  * Head first, then nodes, partitions, reservations, keys, usage of accounts and QOS, jobs by id (an array before its tasks),
- * news that jobs have not been told in their order, request ids oldest first. Everything else is made again from these.
+ * notice that jobs have not been told in their order, request ids oldest first. Everything else is made again from these.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,8 @@ static void put_head(struct writer *writer, const struct state *state)
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
                    map_len(&state->keys) + state->records + state->requests.count +
-                   state->accounts->assocs.len + state->accounts->qos.len + state->untold.count;
+                   state->accounts->assocs.len + state->accounts->qos.len +
+                   state->dep_pending.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
     head.has_skipped_us = state->skipped_us != 0;
@@ -258,28 +259,29 @@ static void fate_msg(const struct fate *fate, SnapshotFate *out)
     out->start_us = fate->start_us;
 }
 
-static void put_news(struct writer *writer, const struct state *state)
+static void put_notice(struct writer *writer, const struct state *state)
 {
-    for (const struct news *news = state->untold.first; news; news = news->next) {
+    for (const struct dep_notice *notice = state->dep_pending.first; notice;
+         notice = notice->next) {
         SnapshotRecord record = SNAPSHOT_RECORD__INIT;
         SnapshotNews msg = SNAPSHOT_NEWS__INIT;
         SnapshotFate all, one;
-        fate_msg(&news->all, &all);
-        fate_msg(&news->one, &one);
+        fate_msg(&notice->all, &all);
+        fate_msg(&notice->one, &one);
         msg.has_number = msg.has_key = msg.has_task = msg.has_time_us = true;
-        msg.number = news->number;
-        msg.key = news->key;
-        msg.has_singleton = msg.singleton = news->singleton;
-        msg.has_array = msg.array = news->array;
-        msg.task = news->task;
+        msg.number = notice->number;
+        msg.key = notice->key;
+        msg.has_singleton = msg.singleton = notice->singleton;
+        msg.has_array = msg.array = notice->array;
+        msg.task = notice->task;
         msg.all = &all;
         msg.one = &one;
-        msg.time_us = news->time_us;
-        msg.n_job_ids = news->ids.len;
-        msg.job_ids = news->ids.items + news->ids.from;
-        msg.has_twin = msg.has_twin_of = news->twin_of != 0;
-        msg.twin = news->twin;
-        msg.twin_of = news->twin_of;
+        msg.time_us = notice->time_us;
+        msg.n_job_ids = notice->ids.len;
+        msg.job_ids = notice->ids.items + notice->ids.from;
+        msg.has_twin = msg.has_twin_of = notice->twin_of != 0;
+        msg.twin = notice->twin;
+        msg.twin_of = notice->twin_of;
         record.what_case = SNAPSHOT_RECORD__WHAT_NEWS;
         record.news = &msg;
         put(writer, &record);
@@ -317,7 +319,7 @@ int core_snapshot_write(const struct state *state, core_write_fn *write, void *t
     put_tables(&writer, state);
     put_accounts(&writer, state->accounts);
     put_jobs(&writer, state);
-    put_news(&writer, state);
+    put_notice(&writer, state);
     put_requests(&writer, state);
     free(writer.buffer);
     return writer.code;

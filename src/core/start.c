@@ -67,8 +67,8 @@ void job_begin(struct state *state, struct job *job, struct events *out)
     job_move(state, job, needs_preparing(state, job) ? JOB_ON_START_SLOW : JOB_ON_START, 0);
     if (!priority_is_basic(state) && !job->direct_priority)
         job->priority = priority;
-    site_begins(state, job);
-    name_runs(state, job, true);
+    site_hooks_begin(state, job);
+    job_name_runs(state, job, true);
     job->attempt++;
     job->reason = job->run->prolog == SITE_DUE ? REASON_PROLOG : REASON_NONE;
     job_say_why(job, NULL);
@@ -83,13 +83,13 @@ void job_begin(struct state *state, struct job *job, struct events *out)
         job->array->last_start_us = state->time_us;
         job_touch(state, job_at(state, job->array->id));
     }
-    due_update(state, job);
+    timers_update(state, job);
     gang_runs(state, job, out);
     struct event *event = emit_job(out, EVENT_JOB_STARTED, job);
     event->start_us = state->time_us;
     event->array_first = first;
     reboot_begins(state, job, out);
-    deps_news(state, job);
+    deps_notify(state, job);
 }
 
 static void charge_start(const struct state *state, const struct job *job, const JobStart *start,
@@ -216,7 +216,7 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
     if (!job)
         return code;
     if (cmd->controller) {
-        if (!site_prepared(state, job))
+        if (!site_hooks_prepared(state, job))
             return ERR_ALREADY_DONE;
         job->reason = REASON_NONE;
         if (!reboot_is_awaited(job))
@@ -228,7 +228,7 @@ enum err_code apply_ready(struct state *state, const CmdReady *cmd, struct event
         return ERR_JOB_NOT_RUNNING;
     /* its nodes were prepared */
     job->run->skipped_us = state->time_us - job->run->start_us - state->skipped_us;
-    due_update(state, job);
+    timers_update(state, job);
     gang_runs(state, job, out);
     emit_job(out, EVENT_JOB_READY, job);
     return ERR_OK;
@@ -284,7 +284,7 @@ enum err_code apply_release(struct state *state, const CmdRelease *cmd, struct e
 
     if (!job)
         return code;
-    if (cmd->controller && !site_cleaned(state, job))
+    if (cmd->controller && !site_hooks_cleaned(state, job))
         return ERR_ALREADY_DONE;
     if (!job_can(job, JOB_ON_RELEASED) && !has_left(job, cmd->nodes, cmd->n_nodes))
         return job_phase(job) == PHASE_ENDED ? ERR_ALREADY_DONE : ERR_TRANSITION;

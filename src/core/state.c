@@ -46,18 +46,18 @@ struct state *state_new(void)
     state->leader = mem_strdup("");
     state->leader_address = mem_strdup("");
     state->generation = 1;
-    state->reach = reach_new();
+    state->topology_reach = topology_reach_new();
     state->next_reservation_us = NEVER;
     state->next_reboot_us = NEVER;
     map_init(&state->node_names);
-    map_init(&state->user_tabs);
-    map_init(&state->lent_for);
+    map_init(&state->user_billing_groups);
+    map_init(&state->suspended_for_jobs);
     map_init(&state->keys);
     map_init(&state->resv_jobs);
     intern_init(&state->owners, owner_key);
     intern_init(&state->payloads, payload_key);
     intern_init(&state->shapes, shape_key);
-    intern_init(&state->tab_keys, tab_key);
+    intern_init(&state->billing_group_keys, billing_group_key);
     words_init(&state->words);
     arena_init(&state->scratch);
     return state;
@@ -105,9 +105,9 @@ void state_free(struct state *state)
     vec_done(&state->partitions);
     vec_done(&state->reservations);
     vec_done(&state->licences);
-    for (size_t i = 0; i < DUE_HEAPS; i++)
-        paged_done(&state->due[i]);
-    lent_done(state);
+    for (size_t i = 0; i < TIMER_HEAPS; i++)
+        paged_done(&state->timers[i]);
+    suspended_for_done(state);
     vec_done(&state->gang);
     vec_done(&state->touched);
     vec_done(&state->touched_nodes);
@@ -116,15 +116,15 @@ void state_free(struct state *state)
     deps_done(state);
     map_done(&state->resv_jobs);
     requests_done(&state->requests);
-    intern_done(&state->tab_keys);
-    vec_done(&state->tabs);
-    map_done(&state->user_tabs);
+    intern_done(&state->billing_group_keys);
+    vec_done(&state->billing_groups);
+    map_done(&state->user_billing_groups);
     intern_done(&state->owners);
     intern_done(&state->payloads);
     intern_done(&state->shapes);
     intern_done(&state->words);
     arena_done(&state->scratch);
-    reach_free(state->reach);
+    topology_reach_free(state->topology_reach);
     pb_free(state->config);
     section_hashes_done(&state->section_hashes);
     pb_free(state->controllers);
@@ -430,7 +430,7 @@ void node_touch(struct state *state, struct node *node)
 
 void settle(struct state *state)
 {
-    lent_note(state);
+    suspended_for_note(state);
     vec_each (struct job *, at, &state->touched) {
         struct job *job = *at;
         state->digest -= job->hash;

@@ -51,8 +51,8 @@ const struct licence *state_licence(const struct state *state, const char *name)
 const struct licence *state_licence_at(const struct state *state, size_t number);
 size_t state_licence_count(const struct state *state);
 /* Jobs that are suspended for this one and lend it their CPUs. */
-size_t state_lent_for_count(const struct state *state, uint32_t job_id);
-const struct job *state_lent_for(const struct state *state, uint32_t job_id, size_t i);
+size_t state_suspended_for_count(const struct state *state, uint32_t job_id);
+const struct job *state_suspended_for(const struct state *state, uint32_t job_id, size_t i);
 
 const Config *state_config(const struct state *state); /* never NULL; empty before the first */
 /* Who the controllers are; NULL when there is one alone. */

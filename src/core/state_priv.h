@@ -44,20 +44,20 @@ struct job_index {
  * When something is due: each heap has times that no configuration changes, and what it has to add
  * to them is looked up when somebody asks. A job is in one of the first and perhaps in the last.
  */
-enum due_in {
-    DUE_FIXED,     /* nothing is added */
-    DUE_LIMIT,     /* the end of a time limit */
-    DUE_LIMIT_OWN, /* the same with the OverTimeLimit of its partition */
-    DUE_FORGET,    /* the end of a job */
-    DUE_BESIDES,   /* of a running job: what is due besides its limit; nothing is added */
-    DUE_HEAPS,
+enum timer_kind {
+    TIMER_FIXED,     /* nothing is added */
+    TIMER_LIMIT,     /* the end of a time limit */
+    TIMER_LIMIT_OWN, /* the same with the OverTimeLimit of its partition */
+    TIMER_FORGET,    /* the end of a job */
+    TIMER_BESIDES,   /* of a running job: what is due besides its limit; nothing is added */
+    TIMER_HEAPS,
 };
-struct due {
+struct timer {
     int64_t us;
     struct job *job;
 };
-struct due_heap {
-    PAGED(struct due);
+struct timer_heap {
+    PAGED(struct timer);
 };
 
 struct request {
@@ -86,7 +86,7 @@ struct requests {
     int64_t shift_us;            /* by so much */
 };
 
-/* Ids in order; see waiters.c. */
+/* Ids in order; see dep_waiters.c. */
 struct wait_list {
     uint32_t *items; /* from `from` on */
     size_t from, len, cap;
@@ -94,19 +94,19 @@ struct wait_list {
 };
 
 /* Jobs that wait for something. */
-struct waiters {
+struct dep_waiters {
     uint64_t key;
     uint32_t number; /* in its map */
     struct wait_list ids;
-    struct news *news, *last; /* that others have not been told yet who waited before */
-    struct wait_list runs;    /* of a singleton; see names.c */
+    struct dep_notice *notice, *last; /* that others have not been told yet who waited before */
+    struct wait_list runs;            /* of a singleton; see job_names.c */
     uint32_t covers;
 };
 
 /* By key; grows a little at a time, as slots do. */
 struct wait_map {
-    struct slots slots;           /* hash of the key → number */
-    PAGED(struct waiters *) made; /* by number - 1; a free one has that of the next free one */
+    struct slots slots;               /* hash of the key → number */
+    PAGED(struct dep_waiters *) made; /* by number - 1; a free one has that of the next free one */
     uint32_t free;
 };
 
@@ -148,8 +148,8 @@ struct state {
     struct name_passed {
         uint64_t hash, changes;
         uint32_t array_id, upto;
-    } passed; /* jobs of that chain below `upto` are of that array; see names.c */
-    struct due_heap due[DUE_HEAPS];
+    } passed; /* jobs of that chain below `upto` are of that array; see job_names.c */
+    struct timer_heap timers[TIMER_HEAPS];
 
     VEC(struct node *) nodes;
     struct map node_names;
@@ -159,39 +159,41 @@ struct state {
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
     struct map keys; /* node name → struct node_key */
-    struct intern owners, shapes, words, payloads, tab_keys;
-    VEC(struct tab_record *) tabs;  /* in no order that means anything */
-    struct map user_tabs;           /* user → the first of his */
+    struct intern owners, shapes, words, payloads, billing_group_keys;
+    VEC(struct billing_group_record *) billing_groups; /* in no order that means anything */
+    struct map user_billing_groups;                    /* user → the first of his */
     VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
     struct requests requests;
 
-    struct wait_map waiters;    /* waiters_key() of a job or array → struct waiters */
-    struct wait_map singletons; /* (uid, name) hash → struct waiters */
-    struct map resv_jobs;       /* ids of pending jobs that ask for a reservation */
-    VEC(uint32_t) news;         /* jobs that started or ended and may be waited for; (3) */
+    struct wait_map dep_waiters; /* dep_waiters_key() of a job or array → struct dep_waiters */
+    struct wait_map singletons;  /* (uid, name) hash → struct dep_waiters */
+    struct map resv_jobs;        /* ids of pending jobs that ask for a reservation */
+    VEC(uint32_t) dep_changed;   /* jobs that started or ended and may be waited for; (3) */
     struct {
-        struct news *first, *last;
+        struct dep_notice *first, *last;
         size_t count;
-    } untold;            /* news that not all have been told; see news.c */
-    unsigned told_most;  /* for tests: one command tells no more than these; 0: as news.c says */
-    uint64_t generation; /* of nodes and partitions, for needs */
-    struct reach *reach; /* which nodes are below one switch; reach.c */
+    } dep_pending; /* notice that not all have been told; see dep_notify.c */
+    unsigned
+        notify_most; /* for tests: one command tells no more than these; 0: as dep_notify.c says */
+    uint64_t generation;                   /* of nodes and partitions, for needs */
+    struct topology_reach *topology_reach; /* which nodes are below one switch; topology_reach.c */
     struct accounts *accounts;
     struct {
         uint32_t job_id;
         unsigned part;
-    } released;             /* the last node that a job gave back: where to look for the next */
-    int64_t skipped_us;     /* of all time so far: what did not pass for running jobs; due.c (4) */
-    int64_t priority_us;    /* when usage decayed and shares were worked out last */
+    } released;          /* the last node that a job gave back: where to look for the next */
+    int64_t skipped_us;  /* of all time so far: what did not pass for running jobs; timers.c (4) */
+    int64_t priority_us; /* when usage decayed and shares were worked out last */
     uint64_t priority_turn; /* grows with it */
     bool restoring;         /* counting jobs does not touch usage: it is in the snapshot */
     int64_t next_reservation_us;
-    int64_t next_reboot_us;  /* when a node should be back; see reboot.c */
-    VEC(struct job *) lent;  /* suspended for others, by id; see lent.c */
-    struct map lent_for;     /* job id → struct lent_list: those that are suspended for it */
-    VEC(uint32_t) lent_news; /* of them, those that may run again */
-    size_t site_due;         /* programs that the leader has to run; see site.c */
-    VEC(struct job *) gang;  /* suspended until their turn, who waited longest first; see gang.c */
+    int64_t next_reboot_us;          /* when a node should be back; see reboot.c */
+    VEC(struct job *) suspended_for; /* suspended for others, by id; see suspended_for.c */
+    struct map
+        suspended_for_jobs; /* job id → struct suspended_for_list: those that are suspended for it */
+    VEC(uint32_t) suspended_for_changed; /* of them, those that may run again */
+    size_t site_due;                     /* programs that the leader has to run; see site_hooks.c */
+    VEC(struct job *) gang; /* suspended until their turn, who waited longest first; see gang.c */
 
     /* For tests: jobs that hold nodes, nodes and jobs that were looked at because they are there. */
     uint64_t looked, looked_nodes, walked;
@@ -211,15 +213,15 @@ void settle(struct state *state); /* (1) */
 void index_put(struct job_index *index, struct job *job);
 void index_del(struct job_index *index, uint32_t id);
 
-/* names.c */
-void name_link(struct state *state, struct job *job);
-void name_unlink(struct state *state, struct job *job);
+/* job_names.c */
+void job_name_link(struct state *state, struct job *job);
+void job_name_unlink(struct state *state, struct job *job);
 /* It has got its nodes, or is about to lose them. */
-void name_runs(struct state *state, const struct job *job, bool runs);
-uint64_t name_hash(uint32_t uid, struct span name);
+void job_name_runs(struct state *state, const struct job *job, bool runs);
+uint64_t job_name_hash(uint32_t uid, struct span name);
 /* The next of the unended jobs that may have this owner and name (compare!), by id; begin with NULL. */
-struct job *name_next(const struct state *state, uint64_t hash, const struct job *after);
-bool name_check(const struct state *state, const struct job *job);
+struct job *job_name_next(const struct state *state, uint64_t hash, const struct job *after);
+bool job_name_check(const struct state *state, const struct job *job);
 
 /* records.c: the life of records, not of jobs */
 const struct owner *owner_take(struct state *state, const JobOwner *msg);
@@ -259,7 +261,7 @@ struct event *emit_job(struct events *out, enum event_kind kind, const struct jo
 void emit_node(struct events *out, enum event_kind kind, const struct node *node);
 struct event *reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code);
 
-/* edges.c: the only place that changes a job's phase */
+/* job_states.c: the only place that changes a job's phase */
 enum job_cause {
     JOB_ON_START,      /* needs nothing more: runs */
     JOB_ON_START_SLOW, /* nodes must be prepared first */
@@ -275,7 +277,7 @@ bool job_can(const struct job *job, enum job_cause cause);
 /* Moves the job; for JOB_ON_EXIT end_state is what it ends as. False when the table has no edge. */
 bool job_move(struct state *state, struct job *job, enum job_cause cause, JobState end_state);
 
-/* life.c */
+/* job_life.c */
 void job_refresh(struct state *state, struct job *job, struct events *out); /* eligible or not */
 /* Of several components only this one; false when it cannot end. */
 bool job_end_alone(struct state *state, struct job *job, JobState end_state, unsigned reason,
@@ -306,18 +308,18 @@ bool preempt_could_resume(const struct state *state, const struct job *job);
 /* The job that it was suspended for is to start still. */
 bool preempt_is_waited_for(const struct state *state, const struct job *victim);
 
-/* lent.c */
-void lent_add(struct state *state, struct job *job);
-void lent_drop(struct state *state, const struct job *job); /* if it is there */
+/* suspended_for.c */
+void suspended_for_add(struct state *state, struct job *job);
+void suspended_for_drop(struct state *state, const struct job *job); /* if it is there */
 /* Another job is the one that it was preempted for; 0: none. */
-void lent_await(struct state *state, struct job *job, uint32_t by_id);
+void suspended_for_await(struct state *state, struct job *job, uint32_t by_id);
 /* What was touched may let some run again. */
-void lent_note(struct state *state);
+void suspended_for_note(struct state *state);
 /* They do, if they can; `all` are looked at, or only those. */
-void lent_settle(struct state *state, bool all, struct events *out);
+void suspended_for_settle(struct state *state, bool all, struct events *out);
 /* It need not be looked at. For core_check(). */
-bool lent_is_right(const struct state *state, const struct job *job);
-void lent_done(struct state *state);
+bool suspended_for_is_right(const struct state *state, const struct job *job);
+void suspended_for_done(struct state *state);
 
 /* resize.c */
 /* The part is not the job's any more; its node is to be told, or is lost. */
@@ -331,21 +333,21 @@ bool job_resize_asked(const struct job *job, const JobSpec *change);
 enum err_code job_resize(struct state *state, struct job *job, const JobSpec *change, bool try,
                          struct err *err);
 
-/* due.c */
-void due_update(struct state *state, struct job *job);
-void due_remove(struct state *state, struct job *job);
-void due_restored(struct state *state); /* all records are there */
+/* timers.c */
+void timers_update(struct state *state, struct job *job);
+void timers_remove(struct state *state, struct job *job);
+void timers_restored(struct state *state); /* all records are there */
 /* What partitions say of it, as one number; and when it has become another. */
-uint64_t due_partitions(const struct state *state);
-void due_follow(struct state *state, uint64_t before);
-int due_check(const struct state *state, struct err *err);
-size_t due_count(const struct state *state);
+uint64_t timers_partitions(const struct state *state);
+void timers_follow(struct state *state, uint64_t before);
+int timers_check(const struct state *state, struct err *err);
+size_t timers_count(const struct state *state);
 void time_skipped(struct state *state, int64_t us, bool new_leader);
 
-/* holding.c */
-typedef void holding_fn(struct state *state, struct job *job, void *ctx);
+/* node_jobs.c */
+typedef void node_jobs_fn(struct state *state, struct job *job, void *ctx);
 /* Each job that holds nodes, once; `each` changes none of that. */
-void holding_each(struct state *state, holding_fn *each, void *ctx);
+void node_jobs_each(struct state *state, node_jobs_fn *each, void *ctx);
 
 /* array.c */
 struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);
@@ -359,7 +361,7 @@ void array_index_put(struct array *array, const struct job *job);
 void array_index_del(struct array *array, const struct job *job);
 struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id);
 
-/* deps.c, waiters.c, news.c */
+/* deps.c, dep_waiters.c, dep_notify.c */
 int deps_parse(const struct state *state, const struct job *self, const char *text,
                struct deps **out, struct err *err);
 struct deps *deps_copy(const struct deps *deps);
@@ -367,7 +369,7 @@ void deps_free(struct deps *deps);
 void deps_register(struct state *state, struct job *job);
 void deps_unregister(struct state *state, struct job *job);
 /* Something happened to the job that others may wait for. */
-void deps_news(struct state *state, const struct job *job);
+void deps_notify(struct state *state, const struct job *job);
 /* Looks at the job's own dependencies again. */
 void deps_review(struct state *state, struct job *job, struct events *out);
 /* The job is new, or its dependencies are: tasks whose twins have ended go on by themselves. */
@@ -377,13 +379,13 @@ void deps_catch_up(struct state *state, struct job *job, struct events *out);
 /* A task has got its record: it has been told what the array's record has been told. */
 void deps_follow(struct state *state, struct job *task, const struct job *meta);
 /* Others have not been told yet what has become of the job. */
-bool deps_is_news(const struct state *state, const struct job *job);
+bool deps_notify_pending(const struct state *state, const struct job *job);
 /* Tells what is new, some of it: core_next_due() asks for a CmdTime at once when more is left. */
 void deps_settle(struct state *state, bool time, struct events *out);
 void deps_done(struct state *state);
 int deps_check(const struct state *state, uint64_t *digest, struct err *err);
 /* It is to have another name, or runs no more: who waits to be alone with its name may be so. */
-void deps_name_news(struct state *state, const struct job *job);
+void deps_notify_name(struct state *state, const struct job *job);
 /* Its own singletons, before and after that. */
 void deps_rename(struct state *state, struct job *job, bool before);
 bool deps_never(const struct deps *deps);
@@ -406,28 +408,29 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start,
                 const struct alloc_parts *parts);
 /* start.c: it has what it needs. */
 void job_begin(struct state *state, struct job *job, struct events *out);
-/* beside.c */
-int beside_admit(const struct state *state, const JobSpec *spec, struct err *err);
-void beside_start(struct state *state, struct job *job, const JobSpec *spec, struct events *out);
+/* no_allocate.c */
+int no_allocate_admit(const struct state *state, const JobSpec *spec, struct err *err);
+void no_allocate_start(struct state *state, struct job *job, const JobSpec *spec,
+                       struct events *out);
 void alloc_give(struct state *state, struct job *job, struct job_part *part);
 void alloc_hold(struct state *state, struct job *job, struct job_part *part);
 /* The CPUs of a suspended job may be used by others; and no more, if all are free. */
 void alloc_lend(struct state *state, struct job *job);
 bool alloc_recall(struct state *state, struct job *job);
 bool alloc_could_recall(const struct state *state, const struct job *job);
-/* spare.c */
-int shape_read_spares(struct shape *shape, const JobSpec *spec, struct err *err);
-void spare_mark(struct job *job); /* it starts */
+/* spare_nodes.c */
+int shape_read_spare_nodes(struct shape *shape, const JobSpec *spec, struct err *err);
+void spare_nodes_mark(struct job *job); /* it starts */
 /* Would the job have as many nodes as before without that part? */
-bool spare_is_there(const struct job *job, const struct job_part *lost);
-void spare_take(struct state *state, struct job *job, struct job_part *lost);
+bool spare_nodes_has(const struct job *job, const struct job_part *lost);
+void spare_nodes_take(struct state *state, struct job *job, struct job_part *lost);
 
-/* site.c */
-void site_begins(struct state *state, struct job *job);   /* before its nodes hear of it */
-bool site_prepared(struct state *state, struct job *job); /* false: that was not awaited */
-void site_ends(struct state *state, struct job *job);
-bool site_cleaned(struct state *state, struct job *job);
-void site_restored(struct state *state, const struct job *job);
+/* site_hooks.c */
+void site_hooks_begin(struct state *state, struct job *job);    /* before its nodes hear of it */
+bool site_hooks_prepared(struct state *state, struct job *job); /* false: that was not awaited */
+void site_hooks_end(struct state *state, struct job *job);
+bool site_hooks_cleaned(struct state *state, struct job *job);
+void site_hooks_restored(struct state *state, const struct job *job);
 
 /* reboot.c */
 /* False: nothing to do, or it is under way. */
@@ -491,14 +494,15 @@ void backoff_exclude(const struct job_more *more, JobSpec *spec, struct arena *a
 /* shape.c */
 struct shape *shape_find(const struct state *state, const JobSpec *spec, struct arena *arena);
 /*
- * reach.c: are as many of the need's nodes, and all that are named, below one switch or in blocks? `amounts` are
+ * topology_reach.c: are as many of the need's nodes, and all that are named, below one switch or in blocks? `amounts` are
  * what each of them has room for: of units, then of shape->also.
  */
 enum { NEED_AMOUNT = INT32_MAX }; /* the bits of an amount that say how much */
-bool reach_has(const struct state *state, const struct shape *shape, const struct need *need,
-               const struct bitset *named, uint32_t *const *amounts);
-struct reach *reach_new(void);
-void reach_free(struct reach *reach);
+bool topology_reach_has(const struct state *state, const struct shape *shape,
+                        const struct need *need, const struct bitset *named,
+                        uint32_t *const *amounts);
+struct topology_reach *topology_reach_new(void);
+void topology_reach_free(struct topology_reach *reach);
 /* One more reference to the shape of an admitted job, putting it into the table if it is new. */
 struct shape *shape_take(struct state *state, struct admitted *admitted);
 void shape_drop(struct state *state, struct shape *shape);
@@ -515,7 +519,7 @@ void shape_needs_without(const struct state *state, struct shape *shape, const s
 /* shape_tres.c: into a shape whose arena is there; licences after the number of tasks */
 /* fit.c: it has the sockets, cores, threads and temporary disk */
 bool fit_structure(const struct shape *shape, const struct node *node);
-/* sockets.c: of a node that nobody is on */
+/* gres_per_socket.c: of a node that nobody is on */
 bool fit_sockets_empty(const struct shape *shape, const struct node *node);
 
 /* shape_gpus.c */
@@ -560,9 +564,9 @@ uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed);
 /* msg_node.c: what a snapshot holds of a node's status */
 void node_fact_msg(const struct node *node, NodeStatus *out);
 
-/* near.c: where devices are, once a node has its amounts */
-void node_read_near(struct node *node);
-void gres_free_near(struct node_gres *gres);
+/* gres_locality.c: where devices are, once a node has its amounts */
+void node_read_gres_locality(struct node *node);
+void gres_locality_free(struct node_gres *gres);
 uint64_t gres_hash(const struct node_gres *gres, uint64_t seed);
 
 /* nodes.c */
@@ -642,7 +646,7 @@ enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct e
 enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out);
 
 /*
- * select.c: the jobs that a command names. An array's id means all its tasks, the first id of a
+ * job_select.c: the jobs that a command names. An array's id means all its tasks, the first id of a
  * heterogeneous job all its components. Each job that `each` refuses gives an EVENT_REJECTED; the
  * whole is refused only when nothing was done.
  */
@@ -652,12 +656,13 @@ typedef enum err_code job_each_fn(struct state *state, struct job *job, const vo
 typedef enum err_code job_tasks_fn(struct state *state, struct job *meta,
                                    const struct bitset *tasks, const void *arg, struct err *err,
                                    struct events *out);
-struct select_act {
+struct job_select_act {
     job_each_fn *each;
     job_tasks_fn *tasks;
     const void *arg;
 };
-enum err_code select_each(struct state *state, const JobSelect *jobs, const struct select_act *act,
-                          struct err *err, struct events *out);
+enum err_code job_select_each(struct state *state, const JobSelect *jobs,
+                              const struct job_select_act *act, struct err *err,
+                              struct events *out);
 
 #endif

@@ -142,7 +142,7 @@ static void enter(struct state *state, struct job *job, const JobSpec *spec, str
         job_refresh(state, job, out);
     deps_ask_twins(state, job);
     if (job->beside)
-        beside_start(state, job, spec, out);
+        no_allocate_start(state, job, spec, out);
 }
 
 enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *job_id,

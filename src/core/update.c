@@ -255,13 +255,13 @@ static void write_spec(struct state *state, struct job *job, const JobSpec *spec
     if (renamed)
         deps_rename(state, job, true);
     if (named) {
-        deps_name_news(state, job);
-        name_unlink(state, job);
+        deps_notify_name(state, job);
+        job_name_unlink(state, job);
     }
     struct span bytes = pb_pack(spec, &state->scratch);
     job_take_spec(state, job, spec, packed_new(bytes.ptr, bytes.len));
     if (named)
-        name_link(state, job);
+        job_name_link(state, job);
     if (renamed)
         deps_rename(state, job, false);
     job_touch(state, job);
@@ -454,14 +454,14 @@ static enum err_code update_one(struct state *state, struct job *job, const void
         job_refresh(state, job, out);
     if (change && change->dependency)
         deps_ask_twins(state, job);
-    due_update(state, job);
+    timers_update(state, job);
     return ERR_OK;
 }
 
 enum err_code apply_update_job(struct state *state, const CmdUpdateJob *cmd, struct err *err,
                                struct events *out)
 {
-    struct select_act act = { .each = update_one, .arg = cmd };
+    struct job_select_act act = { .each = update_one, .arg = cmd };
 
-    return select_each(state, cmd->jobs, &act, err, out);
+    return job_select_each(state, cmd->jobs, &act, err, out);
 }

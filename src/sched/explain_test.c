@@ -9,8 +9,8 @@
 
 struct asked {
     struct owner owner;
-    struct job *jobs; /* one for each component */
-    struct tab *tabs; /* of each: whom it may send away */
+    struct job *jobs;                     /* one for each component */
+    struct billing_group *billing_groups; /* of each: whom it may send away */
     size_t count;
 };
 
@@ -19,7 +19,7 @@ static void asked_done(struct asked *asked)
     for (size_t i = 0; i < asked->count; i++)
         shape_free(asked->jobs[i].shape);
     free(asked->jobs);
-    free(asked->tabs);
+    free(asked->billing_groups);
 }
 
 static int ask_for(struct sched *sched, struct asked *asked, const JobSpec *spec, struct err *err)
@@ -74,9 +74,9 @@ static void ask_as(struct sched *sched, struct asked *asked, size_t at, const Jo
     const struct assoc *assoc =
         named ? state_assoc(sched->state, spec->account, owner->user, NULL) : NULL;
 
-    asked->tabs[at].qos = str_is_empty(spec->qos) ? assoc ? assoc->default_qos : NULL
-                                                  : state_qos(sched->state, spec->qos);
-    asked->jobs[at].tab = &asked->tabs[at];
+    asked->billing_groups[at].qos = str_is_empty(spec->qos) ? assoc ? assoc->default_qos : NULL
+                                                            : state_qos(sched->state, spec->qos);
+    asked->jobs[at].billing_group = &asked->billing_groups[at];
 }
 
 /* It would start now if others made room. */
@@ -118,7 +118,7 @@ int sched_test(struct sched *sched, const JobOwner *owner, const JobSpec *const 
 
     rebuild_all(sched);
     asked.jobs = NEW_ARRAY(struct job, count);
-    asked.tabs = NEW_ARRAY(struct tab, count);
+    asked.billing_groups = NEW_ARRAY(struct billing_group, count);
     for (size_t i = 0; i < count && code == 0; i++)
         code = ask_for(sched, &asked, specs[i], err);
     *out = (struct explanation){ 0 };

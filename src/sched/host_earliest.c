@@ -120,7 +120,7 @@ static int64_t offer_keep(host_earliest_list *list, struct host_earliest offer, 
 }
 
 /* What is asked of each kind of host, worked out once for all of them. */
-struct wish {
+struct resv_request {
     struct amount amount;
     uint64_t devices;
     bool able;
@@ -130,7 +130,7 @@ struct wish {
  * Nothing of it now, and nothing that ends there in time. Every host is asked this and most are
  * passed over, so there is nothing in it to be guessed wrong: no branches.
  */
-static bool pass_over(const struct host_summary *host_summary, const struct wish *wish,
+static bool pass_over(const struct host_summary *host_summary, const struct resv_request *wish,
                       int64_t soon_us, int64_t before_us)
 {
     unsigned now = (unsigned)(wish->amount.cpus <= host_summary->cpus) &
@@ -145,12 +145,12 @@ static bool pass_over(const struct host_summary *host_summary, const struct wish
 }
 
 /* What every kind of host is asked for at least. */
-static struct wish least_of(const struct wish *wishes, size_t count)
+static struct resv_request least_of(const struct resv_request *wishes, size_t count)
 {
-    struct wish least = { 0 };
+    struct resv_request least = { 0 };
 
     for (size_t k = 0; k < count; k++) {
-        const struct wish *wish = &wishes[k];
+        const struct resv_request *wish = &wishes[k];
         if (!wish->able)
             continue;
         if (!least.able)
@@ -192,7 +192,7 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
     struct sched *sched = q->sched;
     const struct need *need = &shape_needs(sched->state, q->family->shape)[q->partition];
     const struct ask *asks = &q->family->asks[q->partition * q->family->kinds];
-    struct wish *wishes = NEW_ARRAY(struct wish, sched->kinds.len + 1);
+    struct resv_request *wishes = NEW_ARRAY(struct resv_request, sched->kinds.len + 1);
     int64_t soon = q->view.now_us + US_PER_S;
 
     hosts_summarise(sched);
@@ -201,7 +201,7 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
         wishes[k].able = amount_for(q->family, need, kind, &asks[k], tasks, &wishes[k].amount);
         wishes[k].devices = kind_devices(kind, wishes[k].amount.gres);
     }
-    struct wish least = least_of(wishes, sched->kinds.len);
+    struct resv_request least = least_of(wishes, sched->kinds.len);
     for (size_t first = 0; least.able && first < need->nodes.bits && !search_paused(q->view.search);
          first += SUMMARY_BLOCK) {
         uint64_t bits = need->nodes.words[first / 64] >> first % 64 & ((1U << SUMMARY_BLOCK) - 1);

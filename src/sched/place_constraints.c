@@ -150,7 +150,7 @@ bool bound_suits(const struct chooser *c, const struct host *host, const struct 
     struct bitset near;
     bool good = true;
 
-    if (take->cpus > near_most(host->node, take))
+    if (take->cpus > gres_locality_most(host->node, take))
         return false;
     if (c->view.start_us > c->view.now_us || c->view.without)
         return near_then(c, host, take);

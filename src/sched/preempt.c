@@ -22,29 +22,31 @@ enum { LOOK_MOST = 2048, TRY_MOST = 8, FAILURES_MOST = 64 };
 
 struct preemptible {
     uint32_t count;
-    char *qos, *partition; /* their names outlive them; NULL: none */
-    struct tab tab;        /* of it only the QOS */
-    struct job job;        /* stands for all of them */
-    struct shape shape;    /* of it only what decides who may preempt */
-    struct job_run run;    /* its own, without nodes; the last, for those would follow it */
+    char *qos, *partition;              /* their names outlive them; NULL: none */
+    struct billing_group billing_group; /* of it only the QOS */
+    struct job job;                     /* stands for all of them */
+    struct shape shape;                 /* of it only what decides who may preempt */
+    struct job_run run; /* its own, without nodes; the last, for those would follow it */
 };
 
 static struct preemptible *preemptible_of(struct sched *sched, const struct job *job)
 {
     for (size_t i = 0; i < sched->preemptible.len; i++) {
         struct preemptible *preemptible = sched->preemptible.items[i];
-        if (preemptible->tab.qos == job_qos(job) &&
+        if (preemptible->billing_group.qos == job_qos(job) &&
             preemptible->shape.resv_warn_s == job->shape->resv_warn_s &&
             str_eq(preemptible->run.partition, job->run->partition))
             return preemptible;
     }
     struct preemptible *preemptible = NEW(struct preemptible);
-    preemptible->tab.qos = job_qos(job);
-    preemptible->qos = preemptible->tab.qos ? mem_strdup(preemptible->tab.qos->name) : NULL;
+    preemptible->billing_group.qos = job_qos(job);
+    preemptible->qos =
+        preemptible->billing_group.qos ? mem_strdup(preemptible->billing_group.qos->name) : NULL;
     preemptible->run.partition = preemptible->partition = mem_strdup(job->run->partition);
-    preemptible->job = (struct job){
-        .state = JOB_RUNNING, .tab = &preemptible->tab, .batch = true, .requeue = JOB_ASKED_YES
-    };
+    preemptible->job = (struct job){ .state = JOB_RUNNING,
+                                     .billing_group = &preemptible->billing_group,
+                                     .batch = true,
+                                     .requeue = JOB_ASKED_YES };
     preemptible->job.run = &preemptible->run;
     preemptible->shape.resv_warn_s = job->shape->resv_warn_s;
     preemptible->job.shape = &preemptible->shape;
@@ -78,7 +80,7 @@ void preempt_again(struct sched *sched, const struct job *job)
     const struct preemptible *preemptible =
         sched->preempting ? map_get_num(&sched->preemptible_of, job->id) : NULL;
 
-    if (!preemptible || preemptible->tab.qos == job_qos(job))
+    if (!preemptible || preemptible->billing_group.qos == job_qos(job))
         return;
     preempt_ended(sched, job->id);
     preempt_started(sched, job);
@@ -87,7 +89,7 @@ void preempt_again(struct sched *sched, const struct job *job)
 void preempts_renew(struct sched *sched)
 {
     vec_each (struct preemptible *, at, &sched->preemptible)
-        (*at)->tab.qos = (*at)->qos ? state_qos(sched->state, (*at)->qos) : NULL;
+        (*at)->billing_group.qos = (*at)->qos ? state_qos(sched->state, (*at)->qos) : NULL;
     vec_clear(&sched->failed);
     preempt_search_end(sched);
     sched->preempt_news = true;

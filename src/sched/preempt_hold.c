@@ -210,8 +210,8 @@ void preempt_hold_lift(struct sched *sched, const struct job *job, int by)
 
 void preempt_hold_returns(struct sched *sched, const struct job *job)
 {
-    for (size_t i = 0; i < state_lent_for_count(sched->state, job->id); i++)
-        inflight_return(sched, state_lent_for(sched->state, job->id, i), job->id);
+    for (size_t i = 0; i < state_suspended_for_count(sched->state, job->id); i++)
+        inflight_return(sched, state_suspended_for(sched->state, job->id, i), job->id);
 }
 
 /* ---- (2) ---- */

@@ -149,11 +149,11 @@ static bool may_change_reservation(const struct ctl *ctl, const struct ctl_ask *
 {
     const char *name = request->change ? request->change->name : NULL;
     const struct reservation *resv = name ? state_reservation(ctl->state, name) : NULL;
-    struct resv_who who = { .uid = ask->who->uid,
-                            .user = ask->who->user,
-                            .group = ask->who->group,
-                            .gids = ask->who->gids,
-                            .gid_count = ask->who->gid_count };
+    struct resv_access who = { .uid = ask->who->uid,
+                               .user = ask->who->user,
+                               .group = ask->who->group,
+                               .gids = ask->who->gids,
+                               .gid_count = ask->who->gid_count };
 
     if (ask->who->is_admin || ask->who->is_operator)
         return true;

@@ -2,7 +2,7 @@
 /*
  * ctl_hooks.c - programs of the site that the leader runs: PrologSlurmctld, EpilogSlurmctld
  *
- * That one is due is in the state (core/site.c), so a leader that comes later runs it (again). One program
+ * That one is due is in the state (core/site_hooks.c), so a leader that comes later runs it (again). One program
  * at a time runs for a job: an epilog waits for the prolog of a job that was cancelled meanwhile.
  *
  * (1) A prolog that fails puts a batch job back into the queue; an allocation ends.

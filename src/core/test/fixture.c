@@ -233,7 +233,7 @@ struct state *fix_replay(const struct fix *fix)
     struct events events;
     uint64_t index = 0;
 
-    state->told_most = fix->state->told_most;
+    state->notify_most = fix->state->notify_most;
     events_init(&events);
     vec_each (struct span, at, &fix->log) {
         Command *cmd = command__unpack(NULL, at->len, (const uint8_t *)at->ptr);
@@ -696,6 +696,6 @@ struct state *fix_copy(const struct fix *fix)
     if (core_check(state, &err) < 0)
         fail_msg("restored: %s", err.text);
     assert_int_equal(core_digest(state), core_digest(fix->state));
-    state->told_most = fix->state->told_most;
+    state->notify_most = fix->state->notify_most;
     return state;
 }

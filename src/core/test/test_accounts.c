@@ -402,7 +402,7 @@ static void same_assoc(const struct state *left, const struct state *right, size
     assert_int_equal(a->fairshare, b->fairshare);
     assert_int_equal(a->priority, b->priority);
     assert_int_equal(a->depth, b->depth);
-    assert_memory_equal(&a->bounds, &b->bounds, sizeof(a->bounds));
+    assert_memory_equal(&a->tres_limits, &b->tres_limits, sizeof(a->tres_limits));
     assert_string_equal(a->share_of->account, b->share_of->account);
     assert_int_equal(a->shares_below, b->shares_below);
     assert_int_equal(a->factor, b->factor);
@@ -435,7 +435,7 @@ static void same_qos(const struct state *left, const struct state *right, size_t
     assert_int_equal(a->flags, b->flags);
     assert_int_equal(a->priority, b->priority);
     assert_int_equal(a->usage_factor, b->usage_factor);
-    assert_memory_equal(&a->bounds, &b->bounds, sizeof(a->bounds));
+    assert_memory_equal(&a->tres_limits, &b->tres_limits, sizeof(a->tres_limits));
     assert_int_equal(a->mark, 0);
     same_holder(&a->holder, &b->holder);
     same_parts(a->users, b->users);

@@ -119,7 +119,7 @@ static void same(const struct state *a, const struct state *b)
         const struct assoc *x = state_assoc_at(a, i), *y = state_assoc_at(b, i);
         assert_string_equal(x->account, y->account);
         assert_true(str_eq(x->user, y->user));
-        assert_int_equal(x->bounds.count[MAX_JOBS], y->bounds.count[MAX_JOBS]);
+        assert_int_equal(x->tres_limits.count[MAX_JOBS], y->tres_limits.count[MAX_JOBS]);
     }
 }
 

@@ -508,7 +508,7 @@ static void other_settings_do_not_touch_accounts(void **unused)
     assert_int_equal(fix_reconfigure(fix, more, false), ERR_OK);
     assert_int_not_equal(state_priority_turn(fix->state), turn);
     at = state_assoc(fix->state, "phys", "alice", NULL);
-    assert_int_equal(at->bounds.count[MAX_JOBS], 3);
+    assert_int_equal(at->tres_limits.count[MAX_JOBS], 3);
     assert_int_equal(core_check(fix->state, &err), 0);
     state_free(fix_copy(fix));
     config__free_unpacked(config, NULL);

@@ -754,7 +754,7 @@ static void one_seed(uint64_t seed)
     struct err err = { 0 };
 
     fix->seed = seed;
-    fix->state->told_most = seed % 4; /* 0: as many as ever */
+    fix->state->notify_most = seed % 4; /* 0: as many as ever */
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     Config *config = any_config(fix, NODES);
     fix_reconfigure(fix, config, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * near.c - where the devices of a node are: CPUs near each, and its socket
+ * gres_locality.c - where the devices of a node are: CPUs near each, and its socket
  *
  * (1) What is not known of a device is no bound: all CPUs are near it, and it is of any socket.
  */
@@ -70,7 +70,7 @@ static void read_near(const struct node *node, const GresInventory *from, struct
     }
 }
 
-void node_read_near(struct node *node)
+void node_read_gres_locality(struct node *node)
 {
     for (size_t i = 0; i < node->gres_count; i++) {
         struct node_gres *gres = &node->gres[i];
@@ -80,7 +80,7 @@ void node_read_near(struct node *node)
     }
 }
 
-void gres_free_near(struct node_gres *gres)
+void gres_locality_free(struct node_gres *gres)
 {
     for (size_t i = 0; gres->near && i < gres->index.bits; i++)
         bitset_done(&gres->near[i]);
@@ -117,7 +117,7 @@ static bool add_widest(const struct node_gres *gres, struct bitset *have)
     return most > 0;
 }
 
-uint64_t near_most(const struct node *node, const struct take *take)
+uint64_t gres_locality_most(const struct node *node, const struct take *take)
 {
     struct bitset have;
     bool known = false;

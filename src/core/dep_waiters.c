@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * waiters.c - who waits for what
+ * dep_waiters.c - who waits for what
  *
- * (1) An item that waits is registered once under its key, so that news reach it: in the list of
- *     those who wait now, or in that of news which it has not been told yet.
+ * (1) An item that waits is registered once under its key, so that notice reach it: in the list of
+ *     those who wait now, or in that of notice which it has not been told yet.
  * (2) A list is in order of id. Most come at its end and go at its beginning, so it has room at
  *     both, and what must move for others is the shorter part.
  */
@@ -107,23 +107,23 @@ static uint32_t slot_hash(uint64_t key)
     return (uint32_t)hash_mix(key);
 }
 
-static struct waiters **cell(const struct wait_map *map, uint32_t number)
+static struct dep_waiters **cell(const struct wait_map *map, uint32_t number)
 {
     return paged_at(&map->made, number - 1);
 }
 
 /* A free cell has a number where others have a pointer, so its lowest bit is set. */
-static bool is_free(const struct waiters *waiters)
+static bool is_free(const struct dep_waiters *waiters)
 {
     return (uintptr_t)waiters & 1;
 }
 
-struct waiters *waiters_at(const struct wait_map *map, uint64_t key)
+struct dep_waiters *dep_waiters_at(const struct wait_map *map, uint64_t key)
 {
     uint32_t number;
 
     for (struct slots_at at = { 0 }; (number = slots_next(&map->slots, slot_hash(key), &at));) {
-        struct waiters *waiters = *cell(map, number);
+        struct dep_waiters *waiters = *cell(map, number);
         if (waiters->key == key)
             return waiters;
     }
@@ -142,13 +142,13 @@ static uint32_t take_number(struct wait_map *map)
     return (uint32_t)map->made.len;
 }
 
-struct waiters *waiters_make(struct wait_map *map, uint64_t key)
+struct dep_waiters *dep_waiters_make(struct wait_map *map, uint64_t key)
 {
-    struct waiters *waiters = waiters_at(map, key);
+    struct dep_waiters *waiters = dep_waiters_at(map, key);
 
     if (waiters)
         return waiters;
-    waiters = NEW(struct waiters);
+    waiters = NEW(struct dep_waiters);
     waiters->key = key;
     waiters->number = take_number(map);
     *cell(map, waiters->number) = waiters;
@@ -156,55 +156,57 @@ struct waiters *waiters_make(struct wait_map *map, uint64_t key)
     return waiters;
 }
 
-static void waiters_free(struct waiters *waiters)
+static void dep_waiters_free(struct dep_waiters *waiters)
 {
     wait_list_done(&waiters->ids);
     wait_list_done(&waiters->runs);
     free(waiters);
 }
 
-void waiters_settle(struct wait_map *map, struct waiters *waiters)
+void dep_waiters_settle(struct wait_map *map, struct dep_waiters *waiters)
 {
     uint32_t number = waiters->number;
 
-    if (waiters->ids.len || waiters->news)
+    if (waiters->ids.len || waiters->notice)
         return;
     slots_del(&map->slots, slot_hash(waiters->key), number);
-    *cell(map, number) = (struct waiters *)((uintptr_t)map->free << 1 | 1);
+    *cell(map, number) = (struct dep_waiters *)((uintptr_t)map->free << 1 | 1);
     map->free = number;
-    waiters_free(waiters);
+    dep_waiters_free(waiters);
 }
 
 static void remove_from(struct state *state, struct wait_map *map, uint64_t key, uint32_t id)
 {
-    struct waiters *waiters = waiters_at(map, key);
+    struct dep_waiters *waiters = dep_waiters_at(map, key);
 
     if (!waiters)
         return;
     if (!wait_list_del(&waiters->ids, id)) {
-        for (struct news *news = waiters->news; news; news = news->next_same) {
-            if (wait_list_del(&news->ids, id)) {
-                news_changed(state, news);
+        for (struct dep_notice *notice = waiters->notice; notice; notice = notice->next_same) {
+            if (wait_list_del(&notice->ids, id)) {
+                dep_notify_changed(state, notice);
                 break;
             }
         }
     }
-    waiters_settle(map, waiters);
+    dep_waiters_settle(map, waiters);
 }
 
 static uint64_t own_name(const struct job *job)
 {
-    return name_hash(job->owner->uid, job_name(job));
+    return job_name_hash(job->owner->uid, job_name(job));
 }
 
-struct news *deps_untold(const struct state *state, const struct job *job, const struct dep *dep)
+struct dep_notice *deps_pending_notice(const struct state *state, const struct job *job,
+                                       const struct dep *dep)
 {
-    if (!state->untold.first || dep->type == DEP_SINGLETON || dep->failed)
+    if (!state->dep_pending.first || dep->type == DEP_SINGLETON || dep->failed)
         return NULL;
-    const struct waiters *waiters = waiters_at(&state->waiters, dep_key(dep));
-    for (struct news *news = waiters ? waiters->news : NULL; news; news = news->next_same) {
-        if (wait_list_has(&news->ids, job->id))
-            return news;
+    const struct dep_waiters *waiters = dep_waiters_at(&state->dep_waiters, dep_key(dep));
+    for (struct dep_notice *notice = waiters ? waiters->notice : NULL; notice;
+         notice = notice->next_same) {
+        if (wait_list_has(&notice->ids, job->id))
+            return notice;
     }
     return NULL;
 }
@@ -214,9 +216,9 @@ void deps_register(struct state *state, struct job *job)
     for (size_t i = 0; i < job->deps->count; i++) {
         const struct dep *dep = &job->deps->items[i];
         if (dep->type == DEP_SINGLETON)
-            name_waits(state, job);
-        else if (!dep->failed && !deps_untold(state, job, dep))
-            wait_list_add(&waiters_make(&state->waiters, dep_key(dep))->ids, job->id);
+            job_name_waits(state, job);
+        else if (!dep->failed && !deps_pending_notice(state, job, dep))
+            wait_list_add(&dep_waiters_make(&state->dep_waiters, dep_key(dep))->ids, job->id);
     }
 }
 
@@ -227,7 +229,7 @@ void deps_unregister(struct state *state, struct job *job)
         if (dep->type == DEP_SINGLETON)
             remove_from(state, &state->singletons, own_name(job), job->id);
         else
-            remove_from(state, &state->waiters, dep_key(dep), job->id);
+            remove_from(state, &state->dep_waiters, dep_key(dep), job->id);
     }
 }
 
@@ -236,11 +238,11 @@ void deps_withdraw(struct state *state, struct job *job)
     for (size_t i = 0; i < job->deps->count; i++) {
         const struct dep *dep = &job->deps->items[i];
         bool singleton = dep->type == DEP_SINGLETON;
-        struct wait_map *map = singleton ? &state->singletons : &state->waiters;
+        struct wait_map *map = singleton ? &state->singletons : &state->dep_waiters;
         uint64_t key = singleton ? own_name(job) : dep_key(dep);
-        struct waiters *waiters = waiters_at(map, key);
+        struct dep_waiters *waiters = dep_waiters_at(map, key);
         if (waiters && wait_list_del(&waiters->ids, job->id))
-            waiters_settle(map, waiters);
+            dep_waiters_settle(map, waiters);
     }
 }
 
@@ -252,20 +254,20 @@ void deps_rename(struct state *state, struct job *job, bool before)
         if (before)
             remove_from(state, &state->singletons, own_name(job), job->id);
         else
-            name_waits(state, job);
+            job_name_waits(state, job);
     }
 }
 
 void deps_follow(struct state *state, struct job *task, const struct job *meta)
 {
-    for (size_t i = 0; state->untold.first && task->deps && i < task->deps->count; i++) {
+    for (size_t i = 0; state->dep_pending.first && task->deps && i < task->deps->count; i++) {
         const struct dep *dep = &task->deps->items[i];
-        struct news *news = deps_untold(state, meta, dep);
-        if (!news || !wait_list_add(&news->ids, task->id))
+        struct dep_notice *notice = deps_pending_notice(state, meta, dep);
+        if (!notice || !wait_list_add(&notice->ids, task->id))
             continue;
-        struct waiters *waiters = waiters_at(&state->waiters, dep_key(dep));
+        struct dep_waiters *waiters = dep_waiters_at(&state->dep_waiters, dep_key(dep));
         wait_list_del(&waiters->ids, task->id);
-        news_changed(state, news);
+        dep_notify_changed(state, notice);
     }
 }
 
@@ -273,7 +275,7 @@ static void free_map(struct wait_map *map)
 {
     for (uint32_t number = 1; number <= map->made.len; number++) {
         if (!is_free(*cell(map, number)))
-            waiters_free(*cell(map, number));
+            dep_waiters_free(*cell(map, number));
     }
     paged_done(&map->made);
     slots_done(&map->slots);
@@ -281,13 +283,13 @@ static void free_map(struct wait_map *map)
 
 void deps_done(struct state *state)
 {
-    for (struct news *news = state->untold.first, *next; news; news = next) {
-        next = news->next;
-        wait_list_done(&news->ids);
-        free(news);
+    for (struct dep_notice *notice = state->dep_pending.first, *next; notice; notice = next) {
+        next = notice->next;
+        wait_list_done(&notice->ids);
+        free(notice);
     }
-    vec_done(&state->news);
-    free_map(&state->waiters);
+    vec_done(&state->dep_changed);
+    free_map(&state->dep_waiters);
     free_map(&state->singletons);
 }
 
@@ -303,12 +305,14 @@ static int wrong(struct err *err, const char *what, uint64_t number)
 static unsigned places(const struct state *state, const struct job *job, const struct dep *dep)
 {
     bool singleton = dep->type == DEP_SINGLETON;
-    const struct waiters *waiters = waiters_at(singleton ? &state->singletons : &state->waiters,
-                                               singleton ? own_name(job) : dep_key(dep));
+    const struct dep_waiters *waiters =
+        dep_waiters_at(singleton ? &state->singletons : &state->dep_waiters,
+                       singleton ? own_name(job) : dep_key(dep));
     unsigned count = waiters && wait_list_has(&waiters->ids, job->id);
 
-    for (const struct news *news = waiters ? waiters->news : NULL; news; news = news->next_same)
-        count += wait_list_has(&news->ids, job->id);
+    for (const struct dep_notice *notice = waiters ? waiters->notice : NULL; notice;
+         notice = notice->next_same)
+        count += wait_list_has(&notice->ids, job->id);
     return count;
 }
 
@@ -348,20 +352,20 @@ static int check_map(const struct state *state, const struct wait_map *map, size
     int code = 0;
 
     for (uint32_t number = 1; number <= map->made.len; number++) {
-        const struct waiters *waiters = *cell(map, number);
+        const struct dep_waiters *waiters = *cell(map, number);
         if (is_free(waiters))
             continue;
         count++;
         *listed += waiters->ids.len;
-        if (!waiters->ids.len && !waiters->news)
+        if (!waiters->ids.len && !waiters->notice)
             return wrong(err, "an empty list was kept", waiters->key);
-        if (waiters->number != number || waiters_at(map, waiters->key) != waiters)
+        if (waiters->number != number || dep_waiters_at(map, waiters->key) != waiters)
             return wrong(err, "a list is not found", waiters->key);
-        for (const struct news *news = waiters->news; news; news = news->next_same)
-            *listed += news->ids.len;
+        for (const struct dep_notice *notice = waiters->notice; notice; notice = notice->next_same)
+            *listed += notice->ids.len;
         code = code < 0 ? code : check_list(state, &waiters->ids, err);
     }
-    if (code == 0 && count != waiters_len(map))
+    if (code == 0 && count != dep_waiters_len(map))
         code = wrong(err, "lists are not counted right", count);
     return code;
 }
@@ -370,15 +374,17 @@ int deps_check(const struct state *state, uint64_t *digest, struct err *err)
 {
     size_t listed = 0, waiting = 0, count = 0;
 
-    for (const struct news *news = state->untold.first; news; news = news->next, count++) {
-        if (news->hash != news_hash(news) || (news->next && news->next->number <= news->number))
-            return wrong(err, "news are not right", news->number);
-        int code = check_list(state, &news->ids, err);
+    for (const struct dep_notice *notice = state->dep_pending.first; notice;
+         notice = notice->next, count++) {
+        if (notice->hash != dep_notify_hash(notice) ||
+            (notice->next && notice->next->number <= notice->number))
+            return wrong(err, "news are not right", notice->number);
+        int code = check_list(state, &notice->ids, err);
         if (code < 0)
             return code;
-        *digest += news->hash;
+        *digest += notice->hash;
     }
-    if (count != state->untold.count)
+    if (count != state->dep_pending.count)
         return wrong(err, "news are not counted right", count);
     for (const struct job *job = state_job_from(state, 0); job;
          job = state_job_from(state, (uint64_t)job->id + 1)) {
@@ -391,7 +397,7 @@ int deps_check(const struct state *state, uint64_t *digest, struct err *err)
                 return wrong(err, "an item is not registered once", job->id);
         }
     }
-    int code = check_map(state, &state->waiters, &listed, err);
+    int code = check_map(state, &state->dep_waiters, &listed, err);
     code = code < 0 ? code : check_map(state, &state->singletons, &listed, err);
     if (code == 0 && listed != waiting)
         code = wrong(err, "somebody is registered who does not wait", listed);

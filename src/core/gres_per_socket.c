@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sockets.c - devices that are asked for per socket (--gpus-per-socket)
+ * gres_per_socket.c - devices that are asked for per socket (--gpus-per-socket)
  *
  * Of so many sockets as --sockets-per-node says, each must have as many devices as are asked for. Devices
  * that are near no socket in particular stand in where one has too few.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accounts_read.c - an association, a QOS: from its section of the configuration
+ * accounts_parse.c - an association, a QOS: from its section of the configuration
  *
  * One that is there is read again in its place: what it counts and has used stays.
  */
@@ -134,9 +134,9 @@ uint32_t qos_factor(const ConfQos *conf)
     return (uint32_t)MIN(thousandths(conf->usage_factor, 1000), UINT64_C(1000000));
 }
 
-static void count_ages(struct accounts *accounts, const struct bounds *bounds, bool *ages)
+static void count_ages(struct accounts *accounts, const struct tres_limits *tres_limits, bool *ages)
 {
-    bool now = bounds_age(bounds);
+    bool now = tres_limits_age(tres_limits);
 
     accounts->accrue_bounds += (uint32_t)now - (uint32_t)*ages;
     *ages = now;
@@ -163,9 +163,9 @@ void qos_read(struct accounts *accounts, struct qos *qos)
     qos->preempt_mode = arena_strdup(texts, conf->qos_preempt_mode);
     qos->preempt_exempt_s = conf->has_qos_preempt_exempt_s ? conf->qos_preempt_exempt_s : -1;
     qos->grace_s = conf->qos_grace_time_s;
-    bounds_none(&qos->bounds);
-    bounds_read(accounts, &conf->base, &qos->bounds);
-    count_ages(accounts, &qos->bounds, &qos->ages);
+    tres_limits_none(&qos->tres_limits);
+    tres_limits_read(accounts, &conf->base, &qos->tres_limits);
+    count_ages(accounts, &qos->tres_limits, &qos->ages);
 }
 
 /* ---- associations ---- */
@@ -278,7 +278,7 @@ static void take_qos_list(struct accounts *accounts, struct assoc *assoc, const 
 
 /* Max limits are the parent's unless given; Grp limits are each one's own. */
 static const enum bound passed_counts[] = { MAX_JOBS, MAX_SUBMIT, MAX_ACCRUE, MAX_WALL };
-static const enum tres_bound passed_tres[] = { MAX_TRES_JOB, MAX_TRES_NODE, MAX_TRES_MINS_JOB };
+static const enum tres_limit passed_tres[] = { MAX_TRES_JOB, MAX_TRES_NODE, MAX_TRES_MINS_JOB };
 
 static void inherit(struct assoc *assoc)
 {
@@ -290,11 +290,11 @@ static void inherit(struct assoc *assoc)
     assoc->priority = parent->priority;
     assoc->depth = parent->depth + 1;
     for (size_t i = 0; i < ARRAY_LEN(passed_counts); i++)
-        assoc->bounds.count[passed_counts[i]] = parent->bounds.count[passed_counts[i]];
+        assoc->tres_limits.count[passed_counts[i]] = parent->tres_limits.count[passed_counts[i]];
     for (size_t i = 0; i < ARRAY_LEN(passed_tres); i++) {
-        memcpy(assoc->bounds.tres[passed_tres[i]], parent->bounds.tres[passed_tres[i]],
-               sizeof(assoc->bounds.tres[0]));
-        assoc->bounds.has_tres[passed_tres[i]] = parent->bounds.has_tres[passed_tres[i]];
+        memcpy(assoc->tres_limits.tres[passed_tres[i]], parent->tres_limits.tres[passed_tres[i]],
+               sizeof(assoc->tres_limits.tres[0]));
+        assoc->tres_limits.has_tres[passed_tres[i]] = parent->tres_limits.has_tres[passed_tres[i]];
     }
 }
 
@@ -306,11 +306,12 @@ static bool same_below(const struct assoc *a, const struct assoc *b)
                 a->depth == b->depth;
 
     for (size_t i = 0; same && i < ARRAY_LEN(passed_counts); i++)
-        same = a->bounds.count[passed_counts[i]] == b->bounds.count[passed_counts[i]];
+        same = a->tres_limits.count[passed_counts[i]] == b->tres_limits.count[passed_counts[i]];
     for (size_t i = 0; same && i < ARRAY_LEN(passed_tres); i++) {
-        enum tres_bound at = passed_tres[i];
-        same = a->bounds.has_tres[at] == b->bounds.has_tres[at] &&
-               memcmp(a->bounds.tres[at], b->bounds.tres[at], sizeof(a->bounds.tres[at])) == 0;
+        enum tres_limit at = passed_tres[i];
+        same = a->tres_limits.has_tres[at] == b->tres_limits.has_tres[at] &&
+               memcmp(a->tres_limits.tres[at], b->tres_limits.tres[at],
+                      sizeof(a->tres_limits.tres[at])) == 0;
     }
     return same;
 }
@@ -327,16 +328,16 @@ unsigned assoc_read(struct accounts *accounts, struct assoc *assoc)
     assoc->qos_words = 0;
     assoc->priority = assoc->depth = 0;
     assoc->default_qos = map_get(&accounts->qos_names, "normal");
-    bounds_none(&assoc->bounds);
+    tres_limits_none(&assoc->tres_limits);
     if (assoc->parent)
         inherit(assoc);
     assoc->fairshare = said.has_fairshare ? said.fairshare : 1;
     if (said.has_priority)
         assoc->priority = said.priority;
     if (assoc->conf)
-        bounds_read(accounts, assoc->conf, &assoc->bounds);
+        tres_limits_read(accounts, assoc->conf, &assoc->tres_limits);
     take_qos_list(accounts, assoc, &said);
-    count_ages(accounts, &assoc->bounds, &assoc->ages);
+    count_ages(accounts, &assoc->tres_limits, &assoc->ages);
     return (assoc->fairshare != fairshare ? READ_SHARE : 0) |
            (assoc->priority != priority ? READ_PRIORITY : 0) |
            (assoc->user || same_below(assoc, &was) ? 0 : READ_BELOW);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * life.c - what goes with each step of a job's life: arrays, dependencies, events
+ * job_life.c - what goes with each step of a job's life: arrays, dependencies, events
  */
 #include "core/state_priv.h"
 
@@ -25,7 +25,7 @@ void job_refresh(struct state *state, struct job *job, struct events *out)
         job->eligible_us = 0;
         emit_job(out, EVENT_JOB_WAITING, job);
     }
-    due_update(state, job);
+    timers_update(state, job);
     job_touch(state, job);
 }
 
@@ -67,8 +67,8 @@ static void now_ended(struct state *state, struct job *job, struct events *out)
     struct event *event = emit_job(out, EVENT_JOB_CLEAN, job);
     event->end_state = job->state;
     event->array_last = array_is_over(state, job->array);
-    deps_news(state, job);
-    due_update(state, job);
+    deps_notify(state, job);
+    timers_update(state, job);
 }
 
 /* The components of a heterogeneous job end together and are requeued together. */
@@ -112,7 +112,7 @@ static void requeue_others(struct state *state, const struct job *job, JobState 
 /* It runs no more, so nobody need wait for it or let it go on. */
 static void no_turns(struct state *state, struct job *job)
 {
-    lent_drop(state, job);
+    suspended_for_drop(state, job);
     gang_drop(state, job);
     job->run->gang = false;
 }
@@ -124,10 +124,10 @@ bool job_end_alone(struct state *state, struct job *job, JobState end_state, uns
 
     if (!job_move(state, job, JOB_ON_EXIT, end_state))
         return false;
-    site_ends(state, job);
+    site_hooks_end(state, job);
     if (was == PHASE_RUNNING || was == PHASE_CONFIGURING)
         limits_refund(state, job, state->time_us - end_us);
-    name_unlink(state, job);
+    job_name_unlink(state, job);
     if (job->deps) {
         deps_unregister(state, job);
         deps_free(job->deps);
@@ -150,7 +150,7 @@ bool job_end_alone(struct state *state, struct job *job, JobState end_state, uns
     event->end_us = end_us;
     event->usage = usage;
     if (was == PHASE_REQUEUING)
-        deps_news(state, job); /* it counts as started again */
+        deps_notify(state, job); /* it counts as started again */
     if (was == PHASE_PENDING)
         now_ended(state, job, out);
     else
@@ -169,8 +169,8 @@ void job_end(struct state *state, struct job *job, JobState end_state, unsigned 
 static void now_pending(struct state *state, struct job *job, struct events *out)
 {
     if (job->run) {
-        name_runs(state, job, false);
-        deps_name_news(state, job);
+        job_name_runs(state, job, false);
+        deps_notify_name(state, job);
     }
     run_free(state, job->run);
     job->run = NULL;
@@ -186,7 +186,7 @@ void job_settle_release(struct state *state, struct job *job, struct events *out
     bool waits = job->run && job->run->epilog == SITE_DUE;
 
     if (job_holds(job) || waits || !job_can(job, JOB_ON_RELEASED)) {
-        due_update(state, job);
+        timers_update(state, job);
         return;
     }
     job_move(state, job, JOB_ON_RELEASED, job->state);
@@ -204,7 +204,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
     if (!job_move(state, job, JOB_ON_REQUEUE, ended_as))
         return;
     if (was != PHASE_ENDED)
-        site_ends(state, job);
+        site_hooks_end(state, job);
     leave_array(job, was);
     if (was == PHASE_SUSPENDED)
         no_turns(state, job);
@@ -217,7 +217,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
         job_touch(state, job);
     }
     if (was == PHASE_ENDED || was == PHASE_COMPLETING)
-        name_link(state, job);
+        job_name_link(state, job);
     struct event *event = emit_job(out, EVENT_JOB_REQUEUED, job);
     event->end_state = ended_as;
     event->start_us = job->run ? job->run->start_us : 0;
@@ -230,7 +230,7 @@ void job_requeue(struct state *state, struct job *job, JobState ended_as, unsign
     accrue_stop(state, job);
     job->eligible_us = 0;
     job->end_us = 0;
-    deps_news(state, job); /* who waited for its start waits again */
+    deps_notify(state, job); /* who waited for its start waits again */
     if (was == PHASE_ENDED)
         now_pending(state, job, out);
     else
@@ -268,7 +268,7 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
         return;
     }
     if (goes_on) {
-        spare_take(state, job, part);
+        spare_nodes_take(state, job, part);
         job_leave(state, job, part);
         emit_job(out, EVENT_JOB_CHANGED, job);
         return;

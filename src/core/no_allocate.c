@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beside.c - srun -Z: a job without an allocation, on the nodes it names
+ * no_allocate.c - srun -Z: a job without an allocation, on the nodes it names
  *
  * (1) It starts when it is submitted, whatever else runs there and also on nodes that are drained. Who may ask
  *     is for the controller: operators.
@@ -19,7 +19,7 @@ static bool is_up(const struct node *node)
     return node->state == NODE_IDLE && !(node->flags & away) && !node->removed;
 }
 
-int beside_admit(const struct state *state, const JobSpec *spec, struct err *err)
+int no_allocate_admit(const struct state *state, const JobSpec *spec, struct err *err)
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
 
@@ -56,7 +56,8 @@ static void fill_part(struct state *state, struct node *node, struct job_part *p
         bitset_minus(&part->cpu_ids, &node->kept);
 }
 
-void beside_start(struct state *state, struct job *job, const JobSpec *spec, struct events *out)
+void no_allocate_start(struct state *state, struct job *job, const JobSpec *spec,
+                       struct events *out)
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accounts_look.c - may these accounts, users and QOS be?
+ * accounts_validate.c - may these accounts, users and QOS be?
  *
  * Users that were looked at before and are the same are not looked at again, while all accounts and
  * QOS that there were still are.
@@ -125,8 +125,8 @@ static int look_qos(const Config *config, struct names *names, struct err *err)
     return 0;
 }
 
-int accounts_look(const struct state *state, const Config *config, const struct sections *sections,
-                  struct err *err)
+int accounts_validate(const struct state *state, const Config *config,
+                      const struct sections *sections, struct err *err)
 {
     struct names names;
 

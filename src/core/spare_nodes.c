@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spare.c - nodes that a job holds in reserve (--spare-nodes)
+ * spare_nodes.c - nodes that a job holds in reserve (--spare-nodes)
  *
  * (1) A job with spares asks for so many nodes more, each with room for as many tasks as any other.
  *     The last parts of its allocation are the spares: granted and counted like the others, but in no
@@ -10,7 +10,7 @@
  */
 #include "core/state_priv.h"
 
-int shape_read_spares(struct shape *shape, const JobSpec *spec, struct err *err)
+int shape_read_spare_nodes(struct shape *shape, const JobSpec *spec, struct err *err)
 {
     uint32_t spare = spec->spare_nodes, nodes = shape->min_nodes;
 
@@ -42,7 +42,7 @@ static void set_spare(struct job *job, struct job_part *part, bool spare)
     part_changed(job->run, part);
 }
 
-void spare_mark(struct job *job)
+void spare_nodes_mark(struct job *job)
 {
     for (unsigned i = 0; i < job->shape->spare && i + 1 < job->run->count; i++)
         set_spare(job, &job->run->parts[job->run->count - 1 - i], true);
@@ -59,12 +59,12 @@ static struct job_part *spare_of(const struct job *job, const struct job_part *b
     return NULL;
 }
 
-bool spare_is_there(const struct job *job, const struct job_part *lost)
+bool spare_nodes_has(const struct job *job, const struct job_part *lost)
 {
     return lost->spare || spare_of(job, lost) != NULL;
 }
 
-void spare_take(struct state *state, struct job *job, struct job_part *lost)
+void spare_nodes_take(struct state *state, struct job *job, struct job_part *lost)
 {
     struct job_part *part = lost->spare ? NULL : spare_of(job, lost);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lent.c - jobs that are suspended for others, and which of them may run again
+ * suspended_for.c - jobs that are suspended for others, and which of them may run again
  *
  * (1) One that is suspended runs again when its CPUs are free and the job that it was suspended for does not wait
  *     any more. Only those are looked at for which that may have become so: they were touched, or one of their
@@ -14,7 +14,7 @@
 #include "core/state_priv.h"
 
 /* Those that are suspended for one job. */
-struct lent_list {
+struct suspended_for_list {
     VEC(struct job *) jobs;
 };
 
@@ -22,11 +22,11 @@ struct lent_list {
 
 static size_t place_of(const struct state *state, uint32_t id)
 {
-    size_t low = 0, high = state->lent.len;
+    size_t low = 0, high = state->suspended_for.len;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (state->lent.items[middle]->id < id)
+        if (state->suspended_for.items[middle]->id < id)
             low = middle + 1;
         else
             high = middle;
@@ -38,23 +38,23 @@ static bool is_there(const struct state *state, const struct job *job)
 {
     size_t at = place_of(state, job->id);
 
-    return at < state->lent.len && state->lent.items[at] == job;
+    return at < state->suspended_for.len && state->suspended_for.items[at] == job;
 }
 
 static void link_to(struct state *state, struct job *job)
 {
     uint32_t by = job->more ? job->more->preempted_by : 0;
-    struct lent_list *list = by ? map_get_num(&state->lent_for, by) : NULL;
+    struct suspended_for_list *list = by ? map_get_num(&state->suspended_for_jobs, by) : NULL;
 
     if (by && !list) {
-        list = NEW(struct lent_list);
-        map_put_num(&state->lent_for, by, list);
+        list = NEW(struct suspended_for_list);
+        map_put_num(&state->suspended_for_jobs, by, list);
     }
     if (list)
         vec_push(&list->jobs, job);
 }
 
-static void list_free(struct lent_list *list)
+static void list_free(struct suspended_for_list *list)
 {
     vec_done(&list->jobs);
     free(list);
@@ -63,7 +63,7 @@ static void list_free(struct lent_list *list)
 static void unlink_from(struct state *state, const struct job *job)
 {
     uint32_t by = job->more ? job->more->preempted_by : 0;
-    struct lent_list *list = by ? map_get_num(&state->lent_for, by) : NULL;
+    struct suspended_for_list *list = by ? map_get_num(&state->suspended_for_jobs, by) : NULL;
 
     for (size_t i = 0; list && i < list->jobs.len; i++) {
         if (list->jobs.items[i] == job) {
@@ -72,7 +72,7 @@ static void unlink_from(struct state *state, const struct job *job)
         }
     }
     if (list && !list->jobs.len) {
-        map_del_num(&state->lent_for, by);
+        map_del_num(&state->suspended_for_jobs, by);
         list_free(list);
     }
 }
@@ -87,32 +87,32 @@ static void note(struct state *state, struct job *job)
         if (!one || !one->run || !one->run->lent || one->run->looked_at)
             continue;
         one->run->looked_at = true;
-        vec_push(&state->lent_news, one->id);
+        vec_push(&state->suspended_for_changed, one->id);
     }
 }
 
-void lent_add(struct state *state, struct job *job)
+void suspended_for_add(struct state *state, struct job *job)
 {
     size_t at = place_of(state, job->id);
 
-    vec_push(&state->lent, job);
-    for (size_t i = state->lent.len - 1; i > at; i--)
-        state->lent.items[i] = state->lent.items[i - 1];
-    state->lent.items[at] = job;
+    vec_push(&state->suspended_for, job);
+    for (size_t i = state->suspended_for.len - 1; i > at; i--)
+        state->suspended_for.items[i] = state->suspended_for.items[i - 1];
+    state->suspended_for.items[at] = job;
     link_to(state, job);
     note(state, job);
 }
 
-void lent_drop(struct state *state, const struct job *job)
+void suspended_for_drop(struct state *state, const struct job *job)
 {
     if (!is_there(state, job))
         return;
     unlink_from(state, job);
     job->run->looked_at = false;
-    vec_remove(&state->lent, place_of(state, job->id));
+    vec_remove(&state->suspended_for, place_of(state, job->id));
 }
 
-void lent_await(struct state *state, struct job *job, uint32_t by_id)
+void suspended_for_await(struct state *state, struct job *job, uint32_t by_id)
 {
     bool there = is_there(state, job);
 
@@ -123,23 +123,23 @@ void lent_await(struct state *state, struct job *job, uint32_t by_id)
         link_to(state, job);
 }
 
-void lent_done(struct state *state)
+void suspended_for_done(struct state *state)
 {
-    map_each (entry, &state->lent_for)
+    map_each (entry, &state->suspended_for_jobs)
         list_free(entry->value);
-    map_done(&state->lent_for);
-    vec_done(&state->lent_news);
-    vec_done(&state->lent);
+    map_done(&state->suspended_for_jobs);
+    vec_done(&state->suspended_for_changed);
+    vec_done(&state->suspended_for);
 }
 
 /* ---- who may run again ---- */
 
-void lent_note(struct state *state)
+void suspended_for_note(struct state *state)
 {
-    if (!state->lent.len)
+    if (!state->suspended_for.len)
         return;
     vec_each (struct job *, at, &state->touched) {
-        const struct lent_list *list = map_get_num(&state->lent_for, (*at)->id);
+        const struct suspended_for_list *list = map_get_num(&state->suspended_for_jobs, (*at)->id);
         for (size_t i = 0; list && i < list->jobs.len; i++)
             note(state, list->jobs.items[i]);
         note(state, *at);
@@ -157,40 +157,42 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void lent_settle(struct state *state, bool all, struct events *out)
+void suspended_for_settle(struct state *state, bool all, struct events *out)
 {
-    for (size_t i = 0; all && i < state->lent.len; i++)
-        note(state, state->lent.items[i]);
-    lent_note(state);
-    if (state->lent_news.len)
-        qsort(state->lent_news.items, state->lent_news.len, sizeof(uint32_t), by_id); /* (2) */
-    for (size_t i = 0; i < state->lent_news.len; i++) {
-        struct job *job = job_at(state, state->lent_news.items[i]);
+    for (size_t i = 0; all && i < state->suspended_for.len; i++)
+        note(state, state->suspended_for.items[i]);
+    suspended_for_note(state);
+    if (state->suspended_for_changed.len)
+        qsort(state->suspended_for_changed.items, state->suspended_for_changed.len,
+              sizeof(uint32_t), by_id); /* (2) */
+    for (size_t i = 0; i < state->suspended_for_changed.len; i++) {
+        struct job *job = job_at(state, state->suspended_for_changed.items[i]);
         if (!job || !job->run || !job->run->looked_at)
             continue; /* it runs, or has gone */
         job->run->looked_at = false;
         if (is_there(state, job) && !preempt_is_waited_for(state, job))
             preempt_resume(state, job, out);
     }
-    vec_clear(&state->lent_news);
+    vec_clear(&state->suspended_for_changed);
 }
 
-bool lent_is_right(const struct state *state, const struct job *job)
+bool suspended_for_is_right(const struct state *state, const struct job *job)
 {
     return job->run->looked_at || !is_there(state, job) || preempt_is_waited_for(state, job) ||
            !preempt_could_resume(state, job);
 }
 
-size_t state_lent_for_count(const struct state *state, uint32_t job_id)
+size_t state_suspended_for_count(const struct state *state, uint32_t job_id)
 {
-    const struct lent_list *list = state->lent.len ? map_get_num(&state->lent_for, job_id) : NULL;
+    const struct suspended_for_list *list =
+        state->suspended_for.len ? map_get_num(&state->suspended_for_jobs, job_id) : NULL;
 
     return list ? list->jobs.len : 0;
 }
 
-const struct job *state_lent_for(const struct state *state, uint32_t job_id, size_t i)
+const struct job *state_suspended_for(const struct state *state, uint32_t job_id, size_t i)
 {
-    const struct lent_list *list = map_get_num(&state->lent_for, job_id);
+    const struct suspended_for_list *list = map_get_num(&state->suspended_for_jobs, job_id);
 
     return list->jobs.items[i];
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * due.c - what happens because time has passed
+ * timers.c - what happens because time has passed
  *
  * Heaps of the next moment at which each job needs CmdTime; ties go by id. What is due follows from
  * the records and the configuration alone, never from the time, so a restored state has the same.
  *
  * (1) What the configuration says (MinJobAge, OverTimeLimit, ...) is added to all times of a heap
  *     when it is asked for the first one. So no job is looked at when it changes.
- * (2) A partition's own OverTimeLimit is in the times of its heap: due_follow() when that changes.
- * (3) While there is something to tell (news.c) nothing here is due: a job that is to be told may be
+ * (2) A partition's own OverTimeLimit is in the times of its heap: timers_follow() when that changes.
+ * (3) While there is something to tell (dep_notify.c) nothing here is due: a job that is to be told may be
  *     here with a time that is not right any more.
  * (4) Time that did not pass (a clock that was set, nobody who led) is kept once for all running jobs
  *     and added as (1) is; what a job has of its own is relative to that.
@@ -61,7 +61,7 @@ static int64_t plus(int64_t us, int64_t more)
 }
 
 /* (1), (4) */
-static int64_t added(const struct state *state, enum due_in in)
+static int64_t added(const struct state *state, enum timer_kind in)
 {
     const Config *config = state->config;
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
@@ -69,11 +69,11 @@ static int64_t added(const struct state *state, enum due_in in)
     int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
 
     switch (in) {
-    case DUE_LIMIT:
+    case TIMER_LIMIT:
         return plus(over_us(config->over_time_limit_min), limit);
-    case DUE_LIMIT_OWN:
+    case TIMER_LIMIT_OWN:
         return limit;
-    case DUE_FORGET:
+    case TIMER_FORGET:
         return age ? age * US_PER_S : NEVER;
     default:
         return 0;
@@ -81,13 +81,13 @@ static int64_t added(const struct state *state, enum due_in in)
 }
 
 /* (2) */
-static int64_t limit_due(const struct state *state, const struct job *job, enum due_in *in)
+static int64_t limit_due(const struct state *state, const struct job *job, enum timer_kind *in)
 {
     int64_t end =
         job_end_by(job, job->run->start_us + job->run->suspended_total_us + job->run->skipped_us);
     const uint32_t *over = own_over(state, job);
 
-    *in = over ? DUE_LIMIT_OWN : DUE_LIMIT;
+    *in = over ? TIMER_LIMIT_OWN : TIMER_LIMIT;
     return over ? plus(end, over_us(*over)) : end;
 }
 
@@ -164,17 +164,17 @@ static void mail_now(struct state *state, struct job *job, struct events *out)
         job->more->mail_sent |= told[i].mail;
     }
     emit_job(out, EVENT_JOB_TIME, job)->mail = last;
-    due_update(state, job);
+    timers_update(state, job);
     job_touch(state, job);
 }
 
 /* When it is due, in which heap, and when it is besides. */
-static int64_t due_of(const struct state *state, const struct job *job, enum due_in *in,
+static int64_t due_of(const struct state *state, const struct job *job, enum timer_kind *in,
                       int64_t *besides)
 {
     int64_t due = NEVER;
 
-    *in = DUE_FIXED;
+    *in = TIMER_FIXED;
     *besides = NEVER;
     switch (job_phase(job)) {
     case PHASE_PENDING:
@@ -188,7 +188,7 @@ static int64_t due_of(const struct state *state, const struct job *job, enum due
         *besides = MIN(MIN(mail_due(job), deadline_due(job, false)), preempt_due(job));
         return limit_due(state, job, in);
     case PHASE_ENDED:
-        *in = DUE_FORGET;
+        *in = TIMER_FORGET;
         return forget_due(job);
     case PHASE_SUSPENDED:
         return preempt_due(job);
@@ -201,26 +201,26 @@ static int64_t due_of(const struct state *state, const struct job *job, enum due
 
 /* ---- heaps ---- */
 
-static bool sooner(const struct due *a, const struct due *b)
+static bool sooner(const struct timer *a, const struct timer *b)
 {
     return a->us != b->us ? a->us < b->us : a->job->id < b->job->id;
 }
 
 /* Where a job keeps its place in a heap, + 1. */
-static uint32_t *place_of(struct job *job, enum due_in in)
+static uint32_t *place_of(struct job *job, enum timer_kind in)
 {
-    return in == DUE_BESIDES ? &job->more->due_at : &job->due_at;
+    return in == TIMER_BESIDES ? &job->more->due_at : &job->due_at;
 }
 
-static void put(struct due_heap *heap, enum due_in in, size_t at, struct due due)
+static void put(struct timer_heap *heap, enum timer_kind in, size_t at, struct timer due)
 {
     *paged_at(heap, at) = due;
     *place_of(due.job, in) = (uint32_t)at + 1;
 }
 
-static void sift(struct due_heap *heap, enum due_in in, size_t at)
+static void sift(struct timer_heap *heap, enum timer_kind in, size_t at)
 {
-    struct due due = *paged_at(heap, at);
+    struct timer due = *paged_at(heap, at);
 
     for (; at > 0 && sooner(&due, paged_at(heap, (at - 1) / 2)); at = (at - 1) / 2)
         put(heap, in, at, *paged_at(heap, (at - 1) / 2));
@@ -236,16 +236,16 @@ static void sift(struct due_heap *heap, enum due_in in, size_t at)
     put(heap, in, at, due);
 }
 
-static void leave(struct state *state, struct job *job, enum due_in in)
+static void leave(struct state *state, struct job *job, enum timer_kind in)
 {
-    struct due_heap *heap = &state->due[in];
+    struct timer_heap *heap = &state->timers[in];
     uint32_t *place = place_of(job, in);
 
     if (!*place)
         return;
     size_t at = *place - 1;
     *place = 0;
-    struct due last = *paged_at(heap, heap->len - 1);
+    struct timer last = *paged_at(heap, heap->len - 1);
     paged_pop(heap);
     if (at < heap->len) {
         put(heap, in, at, last);
@@ -253,53 +253,53 @@ static void leave(struct state *state, struct job *job, enum due_in in)
     }
 }
 
-static void enter(struct state *state, struct job *job, enum due_in in, int64_t us)
+static void enter(struct state *state, struct job *job, enum timer_kind in, int64_t us)
 {
-    struct due_heap *heap = &state->due[in];
+    struct timer_heap *heap = &state->timers[in];
     uint32_t *place = place_of(job, in);
 
     if (*place) {
         paged_at(heap, *place - 1)->us = us;
         sift(heap, in, *place - 1);
     } else {
-        paged_push(heap, (struct due){ us, job });
+        paged_push(heap, (struct timer){ us, job });
         *place = (uint32_t)heap->len;
         sift(heap, in, heap->len - 1);
     }
 }
 
-void due_remove(struct state *state, struct job *job)
+void timers_remove(struct state *state, struct job *job)
 {
-    leave(state, job, (enum due_in)job->due_in);
+    leave(state, job, (enum timer_kind)job->timer_kind);
     if (job->more)
-        leave(state, job, DUE_BESIDES);
+        leave(state, job, TIMER_BESIDES);
 }
 
-void due_update(struct state *state, struct job *job)
+void timers_update(struct state *state, struct job *job)
 {
     int64_t besides;
-    enum due_in in;
+    enum timer_kind in;
     int64_t us = due_of(state, job, &in, &besides);
 
-    if (us == NEVER || in != (enum due_in)job->due_in)
-        leave(state, job, (enum due_in)job->due_in);
-    job->due_in = in & 3;
+    if (us == NEVER || in != (enum timer_kind)job->timer_kind)
+        leave(state, job, (enum timer_kind)job->timer_kind);
+    job->timer_kind = in & 3;
     if (us != NEVER)
         enter(state, job, in, us);
     if (besides != NEVER)
-        enter(state, job, DUE_BESIDES, besides);
+        enter(state, job, TIMER_BESIDES, besides);
     else if (job->more)
-        leave(state, job, DUE_BESIDES);
+        leave(state, job, TIMER_BESIDES);
 }
 
-void due_restored(struct state *state)
+void timers_restored(struct state *state)
 {
     for (const struct job *job = state_job_from(state, 0); job;
          job = state_job_from(state, (uint64_t)job->id + 1))
-        due_update(state, job_at(state, job->id));
+        timers_update(state, job_at(state, job->id));
 }
 
-uint64_t due_partitions(const struct state *state)
+uint64_t timers_partitions(const struct state *state)
 {
     uint64_t sum = 0;
 
@@ -315,25 +315,25 @@ static void follow(struct state *state, struct job *job, void *ctx)
 {
     (void)ctx;
     if (job_phase(job) == PHASE_RUNNING)
-        due_update(state, job);
+        timers_update(state, job);
 }
 
-void due_follow(struct state *state, uint64_t before)
+void timers_follow(struct state *state, uint64_t before)
 {
-    if (due_partitions(state) != before)
-        holding_each(state, follow, NULL);
+    if (timers_partitions(state) != before)
+        node_jobs_each(state, follow, NULL);
 }
 
 /* The first of all heaps; NULL when nothing is due ever. */
-static const struct due *first_due(const struct state *state, int64_t *us)
+static const struct timer *first_due(const struct state *state, int64_t *us)
 {
-    const struct due *first = NULL;
+    const struct timer *first = NULL;
 
     *us = NEVER;
-    for (enum due_in in = 0; in < DUE_HEAPS; in++) {
-        if (!state->due[in].len)
+    for (enum timer_kind in = 0; in < TIMER_HEAPS; in++) {
+        if (!state->timers[in].len)
             continue;
-        const struct due *top = paged_at(&state->due[in], 0);
+        const struct timer *top = paged_at(&state->timers[in], 0);
         int64_t at = plus(top->us, added(state, in));
         if (at < *us || (first && at == *us && top->job->id < first->job->id)) {
             *us = at;
@@ -347,7 +347,7 @@ int64_t core_next_due(const struct state *state)
 {
     int64_t due;
 
-    if (state->untold.first)
+    if (state->dep_pending.first)
         return state->time_us;
     first_due(state, &due);
     due = MIN(due, gang_next_us(state));
@@ -355,27 +355,27 @@ int64_t core_next_due(const struct state *state)
     return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
 }
 
-size_t due_count(const struct state *state)
+size_t timers_count(const struct state *state)
 {
     size_t count = 0;
 
-    for (enum due_in in = 0; in < DUE_BESIDES; in++)
-        count += state->due[in].len;
+    for (enum timer_kind in = 0; in < TIMER_BESIDES; in++)
+        count += state->timers[in].len;
     return count;
 }
 
-int due_check(const struct state *state, struct err *err)
+int timers_check(const struct state *state, struct err *err)
 {
-    for (enum due_in in = 0; in < DUE_HEAPS; in++) {
-        const struct due_heap *heap = &state->due[in];
+    for (enum timer_kind in = 0; in < TIMER_HEAPS; in++) {
+        const struct timer_heap *heap = &state->timers[in];
         for (size_t i = 0; i < heap->len; i++) {
-            const struct due *item = paged_at(heap, i);
+            const struct timer *item = paged_at(heap, i);
             struct job *job = item->job;
-            enum due_in is;
+            enum timer_kind is;
             int64_t besides, us = due_of(state, job, &is, &besides);
-            bool right = state->untold.first && job->deps ? true /* (3) */
-                         : in == DUE_BESIDES              ? item->us == besides
-                                                          : item->us == us && is == in;
+            bool right = state->dep_pending.first && job->deps ? true /* (3) */
+                         : in == TIMER_BESIDES                 ? item->us == besides
+                                                               : item->us == us && is == in;
             if (!right || *place_of(job, in) != i + 1)
                 return err_set(err, ERR_INTERNAL, "core: job %u: its due time is not right",
                                job->id);
@@ -419,7 +419,7 @@ static void pending_due(struct state *state, struct job *job, struct events *out
 }
 
 struct below {
-    const struct due_heap *heap;
+    const struct timer_heap *heap;
     int64_t until_us; /* in the times of the heap */
     void (*each)(void *ctx, const struct job *job);
     void *ctx;
@@ -437,11 +437,11 @@ static void limits_below(const struct below *below, size_t at)
 void core_limits_due(const struct state *state, int64_t now_us,
                      void (*each)(void *ctx, const struct job *job), void *ctx)
 {
-    static const enum due_in rows[] = { DUE_LIMIT, DUE_LIMIT_OWN };
+    static const enum timer_kind rows[] = { TIMER_LIMIT, TIMER_LIMIT_OWN };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int64_t more = added(state, rows[i]);
-        struct below below = { &state->due[rows[i]], now_us - more, each, ctx };
+        struct below below = { &state->timers[rows[i]], now_us - more, each, ctx };
         if (more != NEVER)
             limits_below(&below, 0);
     }
@@ -472,7 +472,7 @@ static void running_due(struct state *state, struct job *job, const CmdTime *cmd
     /* It may have ended in time, and its node could not say so yet. */
     if (!deadline && is_unheard(cmd, job)) {
         job->run->skipped_us += LIMIT_GRACE_S * US_PER_S;
-        due_update(state, job);
+        timers_update(state, job);
         job_touch(state, job);
         return;
     }
@@ -487,11 +487,11 @@ enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events 
     reservations_due(state, out);
     reboots_due(state, out);
     usage_due(state, out);
-    if (state->untold.first) /* (3) */
+    if (state->dep_pending.first) /* (3) */
         return ERR_OK;
     for (unsigned i = 0; i < DUE_PER_COMMAND; i++) {
         int64_t us;
-        const struct due *first = first_due(state, &us);
+        const struct timer *first = first_due(state, &us);
         if (us > state->time_us)
             break;
         struct job *job = first->job;
@@ -504,15 +504,15 @@ enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events 
             running_due(state, job, cmd, out);
             break;
         case PHASE_SUSPENDED:
-            lent_await(state, job, 0);
+            suspended_for_await(state, job, 0);
             job_touch(state, job);
-            due_update(state, job);
+            timers_update(state, job);
             break;
         case PHASE_ENDED:
             job_forget(state, job, out);
             break;
         default:
-            due_update(state, job);
+            timers_update(state, job);
             break;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_news.c - many who wait for one are told in parts, and it comes to the same
+ * test_dep_notify.c - many who wait for one are told in parts, and it comes to the same
  */
 #include "core/deps_priv.h"
 #include "core/test/fixture.h"
@@ -56,7 +56,7 @@ static struct fix *hub(const char *type, bool kill, uint32_t *out)
 {
     struct fix *fix = fix_new(1);
 
-    fix->state->told_most = 2;
+    fix->state->notify_most = 2;
     fix->mirror = fix_copy(fix);
     *out = fix_job(fix);
     for (unsigned i = 0; i < MANY; i++)
@@ -98,7 +98,7 @@ static void all_are_told_once_in_order(void **unused)
         fix_time(fix, 0);
     } while (next <= id + MANY);
     assert_true(core_next_due(fix->state) > fix->state->time_us);
-    assert_int_equal(waiters_len(&fix->state->waiters), 0);
+    assert_int_equal(dep_waiters_len(&fix->state->dep_waiters), 0);
     fix_free(fix);
 }
 
@@ -236,7 +236,7 @@ static void twins_are_told_in_parts(void **unused)
     struct fix *fix = fix_new(1);
     char text[40];
 
-    fix->state->told_most = 3;
+    fix->state->notify_most = 3;
     fix->mirror = fix_copy(fix);
     uint32_t first = submit(fix, "a", "0-99", NULL, false);
     snprintf(text, sizeof(text), "aftercorr:%u", first);
@@ -279,7 +279,7 @@ static void singletons_are_told_in_parts(void **unused)
 {
     struct fix *fix = fix_new(1);
 
-    fix->state->told_most = 3;
+    fix->state->notify_most = 3;
     fix->mirror = fix_copy(fix);
     uint32_t first = submit(fix, "alone", NULL, NULL, false);
     uint32_t array = submit(fix, "alone", "0-29", "singleton", false);
@@ -485,7 +485,7 @@ static void settle_before(struct pair *pair, const struct job *job)
     bool told = true;
 
     for (size_t i = 0; other->deps && i < other->deps->count; i++)
-        told = told && !deps_untold(pair->parts->state, other, &other->deps->items[i]);
+        told = told && !deps_pending_notice(pair->parts->state, other, &other->deps->items[i]);
     if (told && job_phase(job) != job_phase(other))
         settle_both(pair);
 }
@@ -597,15 +597,15 @@ static void one_seed(uint64_t seed)
 
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     pair.once->seed = pair.parts->seed = seed;
-    pair.once->state->told_most = UINT32_MAX;
-    pair.parts->state->told_most = 1;
+    pair.once->state->notify_most = UINT32_MAX;
+    pair.parts->state->notify_most = 1;
     pair.parts->mirror = fix_copy(pair.parts);
     fix_job(pair.once);
     fix_job(pair.parts);
     for (unsigned i = 0; i < 300; i++) {
         any_step(&pair);
-        lagged += pair.parts->state->untold.first != NULL;
-        assert_null(pair.once->state->untold.first);
+        lagged += pair.parts->state->dep_pending.first != NULL;
+        assert_null(pair.once->state->dep_pending.first);
     }
     settle_both(&pair);
     fix_free(pair.once);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bounds.c - TRES and limits: from their texts in the configuration to numbers
+ * tres_limits.c - TRES and limits: from their texts in the configuration to numbers
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "core/pb.h"
 #include "core/state_priv.h"
 
-static const struct bound_row {
+static const struct tres_limit_row {
     const char *field;
     bool is_tres;
     unsigned index;
-} bound_rows[] = {
+} tres_limit_rows[] = {
     { "grp_jobs", false, GRP_JOBS },
     { "grp_submit", false, GRP_SUBMIT },
     { "grp_jobs_accrue", false, GRP_ACCRUE },
@@ -97,11 +97,11 @@ static void tres_add_text(struct accounts *accounts, const char *text)
     }
 }
 
-/* The fields of bound_rows in one kind of message, looked for by name once; NULL: it has none. */
+/* The fields of tres_limit_rows in one kind of message, looked for by name once; NULL: it has none. */
 static const ProtobufCFieldDescriptor *const *fields_of(struct accounts *accounts,
                                                         const ProtobufCMessage *from)
 {
-    struct bound_fields *at = accounts->bound_fields;
+    struct tres_limit_fields *at = accounts->tres_limit_fields;
 
     while (at && at->of != from->descriptor)
         at = at->next;
@@ -109,13 +109,13 @@ static const ProtobufCFieldDescriptor *const *fields_of(struct accounts *account
         return at->fields;
     at = arena_alloc(&accounts->arena, sizeof(*at));
     at->fields =
-        ARENA_ARRAY(&accounts->arena, const ProtobufCFieldDescriptor *, ARRAY_LEN(bound_rows));
-    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++)
-        at->fields[i] =
-            protobuf_c_message_descriptor_get_field_by_name(from->descriptor, bound_rows[i].field);
+        ARENA_ARRAY(&accounts->arena, const ProtobufCFieldDescriptor *, ARRAY_LEN(tres_limit_rows));
+    for (size_t i = 0; i < ARRAY_LEN(tres_limit_rows); i++)
+        at->fields[i] = protobuf_c_message_descriptor_get_field_by_name(from->descriptor,
+                                                                        tres_limit_rows[i].field);
     at->of = from->descriptor;
-    at->next = accounts->bound_fields;
-    accounts->bound_fields = at;
+    at->next = accounts->tres_limit_fields;
+    accounts->tres_limit_fields = at;
     return at->fields;
 }
 
@@ -124,12 +124,12 @@ static const char *field_text(const ProtobufCMessage *from, const ProtobufCField
     return field ? *(const char *const *)(const void *)((const char *)from + field->offset) : NULL;
 }
 
-static void tres_of_bounds(struct accounts *accounts, const ProtobufCMessage *from)
+static void tres_of_limits(struct accounts *accounts, const ProtobufCMessage *from)
 {
     const ProtobufCFieldDescriptor *const *fields = fields_of(accounts, from);
 
-    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
-        if (bound_rows[i].is_tres)
+    for (size_t i = 0; i < ARRAY_LEN(tres_limit_rows); i++) {
+        if (tres_limit_rows[i].is_tres)
             tres_add_text(accounts, field_text(from, fields[i]));
     }
 }
@@ -139,8 +139,8 @@ bool tres_are_named(struct accounts *accounts, const ProtobufCMessage *from)
     const ProtobufCFieldDescriptor *const *fields = fields_of(accounts, from);
     bool named = false;
 
-    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
-        const char *text = bound_rows[i].is_tres ? field_text(from, fields[i]) : NULL;
+    for (size_t i = 0; i < ARRAY_LEN(tres_limit_rows); i++) {
+        const char *text = tres_limit_rows[i].is_tres ? field_text(from, fields[i]) : NULL;
         struct span word;
         while (text && str_next(&text, ",", &word)) {
             const char *eq = memchr(word.ptr, '=', word.len);
@@ -182,11 +182,11 @@ void tres_collect(struct accounts *accounts, const Config *config)
     for (size_t i = 0; i < config->n_accounting_tres; i++)
         tres_add_text(accounts, config->accounting_tres[i]);
     for (size_t i = 0; i < config->n_qos; i++)
-        tres_of_bounds(accounts, &config->qos[i]->base);
+        tres_of_limits(accounts, &config->qos[i]->base);
     for (size_t i = 0; i < config->n_accounts; i++)
-        tres_of_bounds(accounts, &config->accounts[i]->base);
+        tres_of_limits(accounts, &config->accounts[i]->base);
     for (size_t i = 0; i < config->n_users; i++)
-        tres_of_bounds(accounts, &config->users[i]->base);
+        tres_of_limits(accounts, &config->users[i]->base);
     tres_add_text(accounts, config->weight_tres);
     for (size_t i = 0; i < config->n_partitions; i++)
         tres_add_text(accounts, config->partitions[i]->tres_billing_weights);
@@ -259,10 +259,10 @@ void tres_weights(const struct accounts *accounts, const char *text, uint64_t ou
     each_tres(accounts, text, true, out, has);
 }
 
-void bounds_none(struct bounds *bounds)
+void tres_limits_none(struct tres_limits *tres_limits)
 {
-    memset(bounds, 0xff, sizeof(*bounds)); /* NO_LIMIT */
-    memset(bounds->has_tres, 0, sizeof(bounds->has_tres));
+    memset(tres_limits, 0xff, sizeof(*tres_limits)); /* NO_LIMIT */
+    memset(tres_limits->has_tres, 0, sizeof(tres_limits->has_tres));
 }
 
 static bool field_number(const ProtobufCMessage *from, const ProtobufCFieldDescriptor *field,
@@ -282,12 +282,13 @@ static bool field_number(const ProtobufCMessage *from, const ProtobufCFieldDescr
 }
 
 /* What is not given stays as it is. */
-void bounds_read(struct accounts *accounts, const ProtobufCMessage *from, struct bounds *out)
+void tres_limits_read(struct accounts *accounts, const ProtobufCMessage *from,
+                      struct tres_limits *out)
 {
     const ProtobufCFieldDescriptor *const *fields = fields_of(accounts, from);
 
-    for (size_t i = 0; i < ARRAY_LEN(bound_rows); i++) {
-        const struct bound_row *row = &bound_rows[i];
+    for (size_t i = 0; i < ARRAY_LEN(tres_limit_rows); i++) {
+        const struct tres_limit_row *row = &tres_limit_rows[i];
         if (row->is_tres)
             each_tres(accounts, field_text(from, fields[i]), false, out->tres[row->index],
                       &out->has_tres[row->index]);

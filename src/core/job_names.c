@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - unended jobs by owner and name, for those who wait to be alone with theirs
+ * job_names.c - unended jobs by owner and name, for those who wait to be alone with theirs
  *
  * (1) Jobs whose (uid, name) have the same hash are a chain in order of id; slots know its first
  *     one, and the `prev` of the first is the last. Who comes has the highest id almost always.
@@ -14,14 +14,14 @@
 
 enum { NEAR = 512 };
 
-uint64_t name_hash(uint32_t uid, struct span name)
+uint64_t job_name_hash(uint32_t uid, struct span name)
 {
     return hash_bytes(name.ptr, name.len, uid);
 }
 
 static uint64_t hash_of(const struct job *job)
 {
-    return name_hash(job->owner->uid, job_name(job));
+    return job_name_hash(job->owner->uid, job_name(job));
 }
 
 static struct job *first_of(const struct state *state, uint32_t hash, struct slots_at *at)
@@ -31,7 +31,7 @@ static struct job *first_of(const struct state *state, uint32_t hash, struct slo
     return id ? job_at(state, id) : NULL;
 }
 
-struct job *name_next(const struct state *state, uint64_t hash, const struct job *after)
+struct job *job_name_next(const struct state *state, uint64_t hash, const struct job *after)
 {
     struct slots_at at = { 0 };
 
@@ -81,14 +81,15 @@ static struct job *before(const struct state *state, const struct job *job, uint
     }
 }
 
-static struct waiters *alone(const struct state *state, const struct job *job)
+static struct dep_waiters *alone(const struct state *state, const struct job *job)
 {
-    return waiters_len(&state->singletons) ? waiters_at(&state->singletons, hash_of(job)) : NULL;
+    return dep_waiters_len(&state->singletons) ? dep_waiters_at(&state->singletons, hash_of(job))
+                                               : NULL;
 }
 
-void name_runs(struct state *state, const struct job *job, bool runs)
+void job_name_runs(struct state *state, const struct job *job, bool runs)
 {
-    struct waiters *waiters = alone(state, job);
+    struct dep_waiters *waiters = alone(state, job);
 
     if (waiters && runs)
         wait_list_add(&waiters->runs, job->id);
@@ -96,7 +97,7 @@ void name_runs(struct state *state, const struct job *job, bool runs)
         wait_list_del(&waiters->runs, job->id);
 }
 
-void name_link(struct state *state, struct job *job)
+void job_name_link(struct state *state, struct job *job)
 {
     struct slots_at at = { 0 };
     uint32_t hash = (uint32_t)hash_of(job);
@@ -107,7 +108,7 @@ void name_link(struct state *state, struct job *job)
     job->name_next = 0;
     job->name_prev = job->id;
     if (job->run)
-        name_runs(state, job, true);
+        job_name_runs(state, job, true);
     if (!first) {
         slots_put(&state->names, hash, job->id);
         return;
@@ -130,7 +131,7 @@ void name_link(struct state *state, struct job *job)
         first->name_prev = job->id;
 }
 
-void name_unlink(struct state *state, struct job *job)
+void job_name_unlink(struct state *state, struct job *job)
 {
     struct job *prev = job_at(state, job->name_prev);
     bool is_first = !prev->name_next || prev == job;
@@ -139,7 +140,7 @@ void name_unlink(struct state *state, struct job *job)
     state->name_count--;
     state->name_changes++;
     if (job->run)
-        name_runs(state, job, false);
+        job_name_runs(state, job, false);
     if (is_first && !job->name_next) {
         slots_del(&state->names, (uint32_t)hash_of(job), job->id);
     } else if (is_first) {
@@ -155,9 +156,9 @@ void name_unlink(struct state *state, struct job *job)
     job->name_next = job->name_prev = 0;
 }
 
-void name_waits(struct state *state, const struct job *job)
+void job_name_waits(struct state *state, const struct job *job)
 {
-    struct waiters *waiters = waiters_make(&state->singletons, hash_of(job));
+    struct dep_waiters *waiters = dep_waiters_make(&state->singletons, hash_of(job));
     struct slots_at at = { 0 };
 
     wait_list_add(&waiters->ids, job->id);
@@ -197,10 +198,10 @@ static const struct job *first_other(struct state *state, const struct job *self
     bool known = self->array && state->passed.array_id == self->array->id &&
                  state->passed.hash == hash && state->passed.changes == state->name_changes;
     const struct job *job =
-        known ? job_at(state, state->passed.upto) : name_next(state, hash, NULL);
+        known ? job_at(state, state->passed.upto) : job_name_next(state, hash, NULL);
 
     while (job && !keeps_waiting(job, self) && job->id < self->id)
-        job = name_next(state, hash, job);
+        job = job_name_next(state, hash, job);
     if (self->array && job)
         state->passed = (struct name_passed){ hash, state->name_changes, self->array->id, job->id };
     return job;
@@ -209,7 +210,7 @@ static const struct job *first_other(struct state *state, const struct job *self
 enum verdict deps_singleton(struct state *state, const struct job *self)
 {
     uint64_t hash = hash_of(self);
-    const struct waiters *waiters = waiters_at(&state->singletons, hash);
+    const struct dep_waiters *waiters = dep_waiters_at(&state->singletons, hash);
 
     for (size_t i = 0; waiters && i < waiters->runs.len; i++) {
         if (keeps_waiting(job_at(state, wait_list_at(&waiters->runs, i)), self))
@@ -221,20 +222,21 @@ enum verdict deps_singleton(struct state *state, const struct job *self)
 
 /* ---- is all of it right? ---- */
 
-bool name_check(const struct state *state, const struct job *job)
+bool job_name_check(const struct state *state, const struct job *job)
 {
     uint64_t hash = hash_of(job);
-    const struct waiters *waiters = waiters_at(&state->singletons, hash);
+    const struct dep_waiters *waiters = dep_waiters_at(&state->singletons, hash);
     uint32_t last = 0;
     bool found = false;
 
-    for (const struct job *at = name_next(state, hash, NULL); at; at = name_next(state, hash, at)) {
+    for (const struct job *at = job_name_next(state, hash, NULL); at;
+         at = job_name_next(state, hash, at)) {
         if (at->id <= last || (last && at->name_prev != last))
             return false;
         last = at->id;
         found |= at == job;
     }
-    if (!found || name_next(state, hash, NULL)->name_prev != last)
+    if (!found || job_name_next(state, hash, NULL)->name_prev != last)
         return false;
     return !job->run || !waiters || !waiters->ids.len || wait_list_at(&waiters->ids, 0) > job->id ||
            wait_list_has(&waiters->runs, job->id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_beside.c - srun -Z: a job that holds nothing of the nodes it names
+ * test_no_allocate.c - srun -Z: a job that holds nothing of the nodes it names
  */
 #include "core/test/fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edges.c - the life of a job: what can follow what
+ * job_states.c - the life of a job: what can follow what
  *
  * A phase is a pair of Slurm's base state and flags. This is the only file that writes them.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * holding.c - the jobs that hold nodes, without a look at those that wait or have ended
+ * node_jobs.c - the jobs that hold nodes, without a look at those that wait or have ended
  *
  * They are found at their nodes: there are as many as nodes have room for, however long the queue is.
  */
 #include "core/state_priv.h"
 
-void holding_each(struct state *state, holding_fn *each, void *ctx)
+void node_jobs_each(struct state *state, node_jobs_fn *each, void *ctx)
 {
     vec_each (struct node *, at, &state->nodes) {
         const struct node *node = *at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resv_who.c - who may use a reservation
+ * resv_access.c - who may use a reservation
  *
  * Users and groups name people: one of both lists is enough. Accounts, QOS and partitions are each a
  * condition of its own. A list of nobody but "-name" lets in all others.
@@ -44,7 +44,7 @@ static bool condition(char *const *list, size_t count, const char *name)
 
 /* ---- people ---- */
 
-static bool has_gid(const struct resv_who *who, uint64_t gid)
+static bool has_gid(const struct resv_access *who, uint64_t gid)
 {
     for (size_t i = 0; i < who->gid_count; i++) {
         if (who->gids[i] == gid)
@@ -54,7 +54,7 @@ static bool has_gid(const struct resv_who *who, uint64_t gid)
 }
 
 /* A group by the name of the first one, by its number, or by the number it had when it was named. */
-static bool in_group(const ReservationSpec *spec, const struct resv_who *who, const char *name)
+static bool in_group(const ReservationSpec *spec, const struct resv_access *who, const char *name)
 {
     size_t len = strlen(name);
     uint64_t gid;
@@ -70,7 +70,7 @@ static bool in_group(const ReservationSpec *spec, const struct resv_who *who, co
     return false;
 }
 
-static enum verdict by_group(const ReservationSpec *spec, const struct resv_who *who)
+static enum verdict by_group(const ReservationSpec *spec, const struct resv_access *who)
 {
     enum verdict found = NOT_NAMED;
 
@@ -82,7 +82,7 @@ static enum verdict by_group(const ReservationSpec *spec, const struct resv_who 
     return found;
 }
 
-static bool admits_person(const ReservationSpec *spec, const struct resv_who *who)
+static bool admits_person(const ReservationSpec *spec, const struct resv_access *who)
 {
     char number[16];
 
@@ -99,7 +99,7 @@ static bool admits_person(const ReservationSpec *spec, const struct resv_who *wh
            (!spec->n_groups || only_shuts_out(spec->groups, spec->n_groups));
 }
 
-bool resv_admits_person(const struct reservation *resv, const struct resv_who *who)
+bool resv_admits_person(const struct reservation *resv, const struct resv_access *who)
 {
     return who->uid == 0 || admits_person(resv->spec, who);
 }
@@ -107,7 +107,7 @@ bool resv_admits_person(const struct reservation *resv, const struct resv_who *w
 /* ---- accounts ---- */
 
 /* Who may use an account may use it with those below it. */
-static bool admits_account(const ReservationSpec *spec, const struct resv_who *who)
+static bool admits_account(const ReservationSpec *spec, const struct resv_access *who)
 {
     enum verdict found = listed(spec->accounts, spec->n_accounts, who->account);
 
@@ -139,7 +139,7 @@ static bool admits_partitions(const struct reservation *resv, const char *partit
     return false;
 }
 
-bool resv_admits(const struct reservation *resv, const struct resv_who *who)
+bool resv_admits(const struct reservation *resv, const struct resv_access *who)
 {
     const ReservationSpec *spec = resv->spec;
 
@@ -151,14 +151,14 @@ bool resv_admits(const struct reservation *resv, const struct resv_who *who)
 
 bool resv_admits_job(const struct reservation *resv, const struct job *job)
 {
-    struct resv_who who = { .uid = job->owner->uid,
-                            .user = job->owner->user,
-                            .group = job->owner->group,
-                            .gids = job->owner->gids,
-                            .gid_count = job->owner->gid_count,
-                            .account = job->account,
-                            .assoc = job_assoc(job),
-                            .qos = job->qos };
+    struct resv_access who = { .uid = job->owner->uid,
+                               .user = job->owner->user,
+                               .group = job->owner->group,
+                               .gids = job->owner->gids,
+                               .gid_count = job->owner->gid_count,
+                               .account = job->account,
+                               .assoc = job_assoc(job),
+                               .qos = job->qos };
 
     if (!resv_admits(resv, &who))
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resv_wish.c - CoreCnt, TRES and Licenses of a reservation: what is wished for, and which nodes give it
+ * resv_request.c - CoreCnt, TRES and Licenses of a reservation: what is wished for, and which nodes give it
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { WISH_GRES = 8 };
 
-struct wish {
+struct resv_request {
     uint64_t cores, cpus; /* of all nodes together; cpus: threads count */
     struct {
         char *name, *type;
@@ -30,24 +30,24 @@ static int bad_tres(struct err *err, struct span word)
                    word.ptr);
 }
 
-static int wish_gres(struct wish *wish, char *name, uint64_t count, struct span word,
-                     struct err *err)
+static int request_gres(struct resv_request *request, char *name, uint64_t count, struct span word,
+                        struct err *err)
 {
     char *type = strchr(name, ':');
 
-    if (wish->gres_count == WISH_GRES)
+    if (request->gres_count == WISH_GRES)
         return bad_tres(err, word);
     if (type)
         *type++ = '\0';
-    wish->gres[wish->gres_count].name = name;
-    wish->gres[wish->gres_count].type = type;
-    wish->gres[wish->gres_count++].count = count;
+    request->gres[request->gres_count].name = name;
+    request->gres[request->gres_count].type = type;
+    request->gres[request->gres_count++].count = count;
     return 0;
 }
 
 /* license/NAME=COUNT is the same as Licenses=NAME:COUNT. */
-static void wish_licence(ReservationSpec *spec, const char *name, uint64_t count,
-                         struct arena *arena)
+static void request_licence(ReservationSpec *spec, const char *name, uint64_t count,
+                            struct arena *arena)
 {
     const char *text = arena_printf(arena, "%s:%llu", name, (unsigned long long)count);
 
@@ -60,7 +60,7 @@ static void wish_licence(ReservationSpec *spec, const char *name, uint64_t count
 }
 
 static int read_tres(ReservationSpec *spec, const char *text, struct arena *arena,
-                     struct wish *wish, struct err *err)
+                     struct resv_request *request, struct err *err)
 {
     const char *cursor = text;
     struct span word;
@@ -75,14 +75,14 @@ static int read_tres(ReservationSpec *spec, const char *text, struct arena *aren
             return bad_tres(err, word);
         *equals = '\0';
         if (str_ieq(name, "cpu")) {
-            wish->cpus = count;
-        } else if (str_ieq(name, "node") && !wish->per_node) {
+            request->cpus = count;
+        } else if (str_ieq(name, "node") && !request->per_node) {
             spec->has_node_count = true;
             spec->node_count = (uint32_t)count;
-        } else if (str_istarts(name, "license/") && !wish->per_node) {
-            wish_licence(spec, name + strlen("license/"), count, arena);
+        } else if (str_istarts(name, "license/") && !request->per_node) {
+            request_licence(spec, name + strlen("license/"), count, arena);
         } else if (str_istarts(name, "gres/") || str_istarts(name, "gres:")) {
-            code = wish_gres(wish, name + strlen("gres/"), count, word, err);
+            code = request_gres(request, name + strlen("gres/"), count, word, err);
         } else {
             return bad_tres(err, word);
         }
@@ -90,23 +90,24 @@ static int read_tres(ReservationSpec *spec, const char *text, struct arena *aren
     return code;
 }
 
-static int read_wish(struct state *state, ReservationSpec *spec, struct wish *wish, struct err *err)
+static int read_request(struct state *state, ReservationSpec *spec, struct resv_request *request,
+                        struct err *err)
 {
     int code = 0;
 
-    *wish = (struct wish){ 0 };
+    *request = (struct resv_request){ 0 };
     if (!str_is_empty(spec->tres))
-        code = read_tres(spec, spec->tres, &state->scratch, wish, err);
+        code = read_tres(spec, spec->tres, &state->scratch, request, err);
     if (code == 0 && !str_is_empty(spec->tres_per_node)) {
-        if (wish->cpus || wish->gres_count)
+        if (request->cpus || request->gres_count)
             return err_set(err, ERR_TRES, "TRES and TRESPerNode cannot both be given");
-        wish->per_node = true;
-        code = read_tres(spec, spec->tres_per_node, &state->scratch, wish, err);
+        request->per_node = true;
+        code = read_tres(spec, spec->tres_per_node, &state->scratch, request, err);
     }
     for (size_t i = 0; i < spec->n_core_counts; i++)
-        wish->cores += spec->core_counts[i];
+        request->cores += spec->core_counts[i];
     if (!spec->n_core_counts)
-        wish->cores = spec->core_count;
+        request->cores = spec->core_count;
     return code;
 }
 
@@ -226,7 +227,7 @@ static uint64_t up_to(uint64_t value, uint32_t unit)
  * What the node gives of what is left: its share when so many nodes are to give it, else as much as
  * it has. False when it has not its share, or nothing.
  */
-static bool give(const struct node *node, const struct resv_part *room, struct wish *left,
+static bool give(const struct node *node, const struct resv_part *room, struct resv_request *left,
                  uint32_t nodes, const uint32_t *cores, struct resv_part *out)
 {
     uint64_t by_core = cores ? *cores : left->per_node ? left->cores : share_of(left->cores, nodes);
@@ -260,7 +261,8 @@ static bool give(const struct node *node, const struct resv_part *room, struct w
     return some;
 }
 
-static void count_given(const struct node *node, const struct resv_part *given, struct wish *left)
+static void count_given(const struct node *node, const struct resv_part *given,
+                        struct resv_request *left)
 {
     if (left->per_node)
         return;
@@ -275,7 +277,7 @@ static void count_given(const struct node *node, const struct resv_part *given, 
     }
 }
 
-static bool is_given(const struct wish *left)
+static bool is_given(const struct resv_request *left)
 {
     bool all = !left->cores && !left->cpus;
 
@@ -285,7 +287,7 @@ static bool is_given(const struct wish *left)
 }
 
 /* Of the nodes that were named, each its share. */
-static int from_named(struct state *state, struct reservation *fresh, struct wish *left,
+static int from_named(struct state *state, struct reservation *fresh, struct resv_request *left,
                       const struct bitset *named, struct err *err)
 {
     const ReservationSpec *spec = fresh->spec;
@@ -308,7 +310,7 @@ static int from_named(struct state *state, struct reservation *fresh, struct wis
 }
 
 /* So many nodes of the partition with their share, or as few as it takes. */
-static int from_partition(struct state *state, struct reservation *fresh, struct wish *left,
+static int from_partition(struct state *state, struct reservation *fresh, struct resv_request *left,
                           struct err *err)
 {
     const ReservationSpec *spec = fresh->spec;
@@ -371,35 +373,35 @@ static int check_parts(const struct state *state, struct reservation *fresh, str
     return 0;
 }
 
-int resv_wish_read(struct state *state, struct reservation *fresh, bool again, bool *partial,
-                   struct err *err)
+int resv_request_read(struct state *state, struct reservation *fresh, bool again, bool *partial,
+                      struct err *err)
 {
-    struct wish wish;
-    int code = read_wish(state, fresh->spec, &wish, err);
+    struct resv_request request;
+    int code = read_request(state, fresh->spec, &request, err);
 
     if (code < 0)
         return code;
     if (again)
         free_parts(fresh->spec);
-    *partial = fresh->spec->n_parts || wish.cores || wish.cpus || wish.gres_count;
+    *partial = fresh->spec->n_parts || request.cores || request.cpus || request.gres_count;
     if (*partial && fresh->flags & (RESV_REPLACE | RESV_REPLACE_DOWN | RESV_PART_NODES))
         return err_set(err, ERR_INVALID, "only whole nodes are replaced or those of a partition");
     resv_licences_derive(fresh);
     return check_licences(state, fresh, err);
 }
 
-int resv_wish_choose(struct state *state, struct reservation *fresh, const struct bitset *named,
-                     struct err *err)
+int resv_request_choose(struct state *state, struct reservation *fresh, const struct bitset *named,
+                        struct err *err)
 {
-    struct wish wish;
+    struct resv_request request;
     int code = 0;
 
     bitset_init(&fresh->nodes, state->nodes.len);
     if (!fresh->spec->n_parts) {
-        code = read_wish(state, fresh->spec, &wish, err);
+        code = read_request(state, fresh->spec, &request, err);
         if (code == 0)
-            code = named ? from_named(state, fresh, &wish, named, err)
-                         : from_partition(state, fresh, &wish, err);
+            code = named ? from_named(state, fresh, &request, named, err)
+                         : from_partition(state, fresh, &request, err);
     }
     return code < 0 ? code : check_parts(state, fresh, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control.c - cancel, requeue, suspend, resume
+ * job_control.c - cancel, requeue, suspend, resume
  */
 #include "core/state_priv.h"
 
@@ -81,16 +81,16 @@ static enum err_code cancel_tasks(struct state *state, struct job *meta, const s
     array_format_set(meta->array, tasks, &text);
     emit_job(out, EVENT_TASKS_CANCELLED, meta)->text = arena_strdup(&out->arena, str_text(&text));
     str_done(&text);
-    deps_news(state, meta);
+    deps_notify(state, meta);
     return ERR_OK;
 }
 
 enum err_code apply_cancel(struct state *state, const CmdCancel *cmd, struct err *err,
                            struct events *out)
 {
-    struct select_act act = { .each = cancel_one, .tasks = cancel_tasks, .arg = cmd };
+    struct job_select_act act = { .each = cancel_one, .tasks = cancel_tasks, .arg = cmd };
 
-    return select_each(state, cmd->jobs, &act, err, out);
+    return job_select_each(state, cmd->jobs, &act, err, out);
 }
 
 static enum err_code requeue_one(struct state *state, struct job *job, const void *arg,
@@ -105,7 +105,7 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
     if (cmd->incomplete_only && job_has_ended(job))
         return ERR_JOB_FINISHED;
     /* Who waits for its tasks has to hear first that there are none. */
-    if (job_is_meta(job) && deps_is_news(state, job))
+    if (job_is_meta(job) && deps_notify_pending(state, job))
         return ERR_TRANSITION;
     if (!job_can(job, JOB_ON_REQUEUE))
         return job_phase(job) == PHASE_REQUEUING ? ERR_TRANSITION : ERR_JOB_PENDING;
@@ -128,9 +128,9 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
 enum err_code apply_requeue(struct state *state, const CmdRequeue *cmd, struct err *err,
                             struct events *out)
 {
-    struct select_act act = { .each = requeue_one, .arg = cmd };
+    struct job_select_act act = { .each = requeue_one, .arg = cmd };
 
-    return select_each(state, cmd->jobs, &act, err, out);
+    return job_select_each(state, cmd->jobs, &act, err, out);
 }
 
 static enum err_code suspend_one(struct state *state, struct job *job, const void *arg,
@@ -163,7 +163,7 @@ static enum err_code suspend_one(struct state *state, struct job *job, const voi
             return why_not(not_running, ARRAY_LEN(not_running), job, ERR_JOB_NOT_RUNNING);
         job->run->suspend_us = state->time_us;
     }
-    due_update(state, job);
+    timers_update(state, job);
     if (cmd->resume)
         gang_runs(state, job, out);
     emit_job(out, cmd->resume ? EVENT_JOB_RESUMED : EVENT_JOB_SUSPENDED, job);
@@ -173,7 +173,7 @@ static enum err_code suspend_one(struct state *state, struct job *job, const voi
 enum err_code apply_suspend(struct state *state, const CmdSuspend *cmd, struct err *err,
                             struct events *out)
 {
-    struct select_act act = { .each = suspend_one, .arg = cmd };
+    struct job_select_act act = { .each = suspend_one, .arg = cmd };
 
-    return select_each(state, cmd->jobs, &act, err, out);
+    return job_select_each(state, cmd->jobs, &act, err, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.c - the jobs that a command names
+ * job_select.c - the jobs that a command names
  */
 #include "core/state_priv.h"
 
@@ -12,7 +12,7 @@ struct tally {
     enum err_code first; /* of what was refused */
 };
 
-static void act_on(struct state *state, struct job *job, const struct select_act *act,
+static void act_on(struct state *state, struct job *job, const struct job_select_act *act,
                    struct tally *tally, struct err *err, struct events *out)
 {
     deps_catch_up(state, job, out);
@@ -43,7 +43,7 @@ static uint32_t *records_of(struct state *state, const struct array *array, size
     return ids;
 }
 
-static void on_array(struct state *state, struct job *first, const struct select_act *act,
+static void on_array(struct state *state, struct job *first, const struct job_select_act *act,
                      struct tally *tally, struct err *err, struct events *out)
 {
     size_t count;
@@ -55,7 +55,7 @@ static void on_array(struct state *state, struct job *first, const struct select
 }
 
 static void on_waiting(struct state *state, struct job *first, const struct bitset *set,
-                       const struct select_act *act, struct tally *tally, struct err *err,
+                       const struct job_select_act *act, struct tally *tally, struct err *err,
                        struct events *out)
 {
     size_t count = bitset_count(set);
@@ -91,7 +91,7 @@ static void on_waiting(struct state *state, struct job *first, const struct bits
 }
 
 static void on_tasks(struct state *state, struct job *first, const char *text,
-                     const struct select_act *act, struct tally *tally, struct err *err,
+                     const struct job_select_act *act, struct tally *tally, struct err *err,
                      struct events *out)
 {
     struct array *array = first->array;
@@ -123,7 +123,7 @@ static void on_tasks(struct state *state, struct job *first, const char *text,
     bitset_done(&waiting);
 }
 
-static void on_het(struct state *state, struct job *first, const struct select_act *act,
+static void on_het(struct state *state, struct job *first, const struct job_select_act *act,
                    struct tally *tally, struct err *err, struct events *out)
 {
     uint32_t id = first->id, count = first->more->het_count;
@@ -136,7 +136,7 @@ static void on_het(struct state *state, struct job *first, const struct select_a
 }
 
 static enum err_code on_id(struct state *state, uint32_t id, const char *tasks, bool alone,
-                           const struct select_act *act, struct err *err, struct events *out)
+                           const struct job_select_act *act, struct err *err, struct events *out)
 {
     struct tally tally = { 0 };
     struct job *job = job_at(state, id);
@@ -160,8 +160,8 @@ static enum err_code on_id(struct state *state, uint32_t id, const char *tasks, 
     return code;
 }
 
-enum err_code select_each(struct state *state, const JobSelect *jobs, const struct select_act *act,
-                          struct err *err, struct events *out)
+enum err_code job_select_each(struct state *state, const JobSelect *jobs,
+                              const struct job_select_act *act, struct err *err, struct events *out)
 {
     enum err_code first = ERR_OK;
     size_t done = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
+ * test_job_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
  */
 #include "core/pb.h"
 #include "core/state_priv.h"
@@ -585,7 +585,7 @@ static void time_that_did_not_pass_before_is_not_given(void **unused)
     assert_phase(fix, after, PHASE_RUNNING);
     fix_time(fix, 100);
     assert_state(fix, after, JOB_TIMEOUT);
-    assert_int_equal(due_check(fix->state, NULL), 0);
+    assert_int_equal(timers_check(fix->state, NULL), 0);
     fix_free(fix);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reach.c - which nodes a job can have together: those below one switch, or whole segments of blocks
+ * topology_reach.c - which nodes a job can have together: those below one switch, or whole segments of blocks
  *
  * (1) As the planner has it: a node that is below no switch and in no block runs jobs of one node only.
  * (2) What is read follows from the configuration and the nodes, so it is read again with the needs.
@@ -13,27 +13,27 @@
 #include "schema/conf.h"
 
 /* Trees: the switches that are below no other. Blocks: each of them. */
-struct reach {
+struct topology_reach {
     uint64_t stamp; /* generation + 1 */
     bool blocks;
     struct bitset *sets;
     size_t count;
 };
 
-static void clear(struct reach *reach)
+static void clear(struct topology_reach *reach)
 {
     for (size_t i = 0; i < reach->count; i++)
         bitset_done(&reach->sets[i]);
     free(reach->sets);
-    *reach = (struct reach){ 0 };
+    *reach = (struct topology_reach){ 0 };
 }
 
-struct reach *reach_new(void)
+struct topology_reach *topology_reach_new(void)
 {
-    return NEW(struct reach);
+    return NEW(struct topology_reach);
 }
 
-void reach_free(struct reach *reach)
+void topology_reach_free(struct topology_reach *reach)
 {
     if (reach)
         clear(reach);
@@ -94,7 +94,7 @@ static void mark_below(struct tree *tree, const ConfSwitch *at)
     }
 }
 
-static void read_tree(const struct state *state, struct reach *reach)
+static void read_tree(const struct state *state, struct topology_reach *reach)
 {
     const Config *config = state->config;
     struct tree tree = { .state = state, .below = NEW_ARRAY(bool, config->n_switches) };
@@ -115,7 +115,7 @@ static void read_tree(const struct state *state, struct reach *reach)
     free(tree.below);
 }
 
-static void read_blocks(const struct state *state, struct reach *reach)
+static void read_blocks(const struct state *state, struct topology_reach *reach)
 {
     const Config *config = state->config;
 
@@ -133,10 +133,10 @@ bool state_has_blocks(const struct state *state)
 }
 
 /* (2) */
-static const struct reach *reach_of(const struct state *state)
+static const struct topology_reach *topology_reach_of(const struct state *state)
 {
     const Config *config = state->config;
-    struct reach *reach = state->reach;
+    struct topology_reach *reach = state->topology_reach;
 
     if (reach->stamp == state->generation + 1)
         return reach;
@@ -150,7 +150,7 @@ static const struct reach *reach_of(const struct state *state)
 }
 
 /* So many of the nodes in whole segments; where there are none, all that are in blocks. */
-static uint64_t in_blocks(const struct reach *reach, const struct shape *shape,
+static uint64_t in_blocks(const struct topology_reach *reach, const struct shape *shape,
                           const struct bitset *nodes)
 {
     uint64_t sum = 0, segment = MAX(shape->segment, 1);
@@ -193,10 +193,11 @@ static bool one_has_all(const struct shape *shape, const struct need *need,
     return any;
 }
 
-bool reach_has(const struct state *state, const struct shape *shape, const struct need *need,
-               const struct bitset *named, uint32_t *const *amounts)
+bool topology_reach_has(const struct state *state, const struct shape *shape,
+                        const struct need *need, const struct bitset *named,
+                        uint32_t *const *amounts)
 {
-    const struct reach *reach = reach_of(state);
+    const struct topology_reach *reach = topology_reach_of(state);
 
     if (!reach->count || shape->spread || shape->contiguous ||
         (shape->min_nodes < 2 && one_has_all(shape, need, amounts)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * site.c - programs of the site that the leader runs before a job's nodes hear of it and after it ended
+ * site_hooks.c - programs of the site that the leader runs before a job's nodes hear of it and after it ended
  *
  * Whether one is due is a fact of the attempt, so that a leader that comes later knows it. While the prolog
  * is due the job is configuring and no node gets a grant; while the epilog is due it is completing, though
@@ -15,13 +15,13 @@ static void set(struct state *state, enum run_site *what, enum run_site to)
     *what = to;
 }
 
-void site_begins(struct state *state, struct job *job)
+void site_hooks_begin(struct state *state, struct job *job)
 {
     if (!str_is_empty(state->config->prolog_ctld))
         set(state, &job->run->prolog, SITE_DUE);
 }
 
-bool site_prepared(struct state *state, struct job *job)
+bool site_hooks_prepared(struct state *state, struct job *job)
 {
     if (job->run->prolog != SITE_DUE)
         return false;
@@ -30,7 +30,7 @@ bool site_prepared(struct state *state, struct job *job)
     return true;
 }
 
-void site_ends(struct state *state, struct job *job)
+void site_hooks_end(struct state *state, struct job *job)
 {
     if (!job->run)
         return;
@@ -41,7 +41,7 @@ void site_ends(struct state *state, struct job *job)
         set(state, &job->run->epilog, SITE_DUE);
 }
 
-bool site_cleaned(struct state *state, struct job *job)
+bool site_hooks_cleaned(struct state *state, struct job *job)
 {
     if (job->run->epilog != SITE_DUE)
         return false;
@@ -50,7 +50,7 @@ bool site_cleaned(struct state *state, struct job *job)
     return true;
 }
 
-void site_restored(struct state *state, const struct job *job)
+void site_hooks_restored(struct state *state, const struct job *job)
 {
     if (job->run)
         state->site_due += (job->run->prolog == SITE_DUE) + (job->run->epilog == SITE_DUE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_lent.c - jobs that are suspended for others: who runs again, and who is looked at for that
+ * test_suspended_for.c - jobs that are suspended for others: who runs again, and who is looked at for that
  *
  * The planner's random histories run under core_check(), which looks at all of them after every command.
  */
@@ -81,15 +81,15 @@ static void who_waited_for_them_matters(void **unused)
     preempt(fix, one, ids, 3);
     preempt(fix, other, ids + 3, 5);
     assert_int_equal(standing(fix, ids, NODES), 8);
-    assert_int_equal(state_lent_for_count(fix->state, one), 3);
-    assert_int_equal(state_lent_for_count(fix->state, other), 5);
+    assert_int_equal(state_suspended_for_count(fix->state, one), 3);
+    assert_int_equal(state_suspended_for_count(fix->state, other), 5);
     struct state *copy = fix_copy(fix);
-    assert_int_equal(state_lent_for_count(copy, other), 5);
+    assert_int_equal(state_suspended_for_count(copy, other), 5);
     state_free(copy);
     fix_hold(fix, one, 1, false); /* it does not wait for them any more */
     assert_int_equal(standing(fix, ids, 3), 0);
     assert_int_equal(standing(fix, ids, NODES), 5);
-    assert_int_equal(state_lent_for_count(fix->state, one), 0);
+    assert_int_equal(state_suspended_for_count(fix->state, one), 0);
     fix_cancel(fix, other, NULL);
     assert_int_equal(standing(fix, ids, NODES), 0);
     fix_free(fix);
@@ -111,7 +111,7 @@ static void nobody_else_is_looked_at(void **unused)
     for (unsigned i = NODES; i-- > 0;) {
         fix_finish(fix, others[i], 0);
         assert_int_equal(standing(fix, ids, NODES), i);
-        assert_true(fix->state->lent_news.len <= 2);
+        assert_true(fix->state->suspended_for_changed.len <= 2);
     }
     fix_free(fix);
 }

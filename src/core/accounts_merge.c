@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accounts_take.c - the tables of accounts under another configuration
+ * accounts_merge.c - the tables of accounts under another configuration
  *
  * Who is there stays in his place and is read again where something is another; see accounts_change.c.
  */
