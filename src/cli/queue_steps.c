@@ -183,9 +183,9 @@ static bool w_network(const struct field_call *call, struct str *out)
 
 static bool w_cpu_freq(const struct field_call *call, struct str *out)
 {
-    const char *asked = row_of(call)->info->cpu_freq;
+    const StepInfo *info = row_of(call)->info;
 
-    str_add(out, asked ? asked : "N/A");
+    str_add(out, info && info->cpu_freq ? info->cpu_freq : "N/A");
     return true;
 }
 

@@ -259,12 +259,56 @@ static void test_ids_name_jobs_and_tasks(void **state)
     job__free_unpacked(het, NULL);
 }
 
+/* Writes every column of a table for one object: none may read what the object does not have. */
+static void write_all(const struct field_table *table, const void *object)
+{
+    struct field_ctx ctx = { 0 };
+    struct str out = { 0 };
+
+    for (size_t i = 0; i < table->count; i++) {
+        struct field_call call = { .field = &table->rows[i], .object = object, .ctx = &ctx };
+
+        str_clear(&out);
+        if (table->rows[i].write && table->rows[i].column.header)
+            table->rows[i].write(&call, &out);
+    }
+    str_done(&out);
+}
+
+static void test_every_column_of_every_kind_of_row(void **state)
+{
+    static const uint32_t ids[] = { 133, 136, 137, 140, 142, 143, 145 };
+    StepInfo bare_step = STEP_INFO__INIT;
+    JobSpec bare_spec = JOB_SPEC__INIT;
+    JobStatus bare_status = JOB_STATUS__INIT;
+    Job bare = JOB__INIT;
+
+    bare.spec = &bare_spec;
+    bare.status = &bare_status;
+    write_all(&job_fields, &bare);
+    write_all(&step_fields, &(struct queue_step){ .job = &bare });
+    write_all(&step_fields, &(struct queue_step){ .job = &bare, .info = &bare_step });
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        Job *job = sample_job(ids[i]);
+
+        write_all(&job_fields, job);
+        write_all(&step_fields, &(struct queue_step){ .job = job });
+        write_all(&step_fields, &(struct queue_step){ .job = job, .info = &bare_step });
+        job__free_unpacked(job, NULL);
+    }
+    for (size_t i = 0; i < nodes.n_nodes; i++)
+        write_all(&node_fields, nodes.nodes[i]);
+    for (size_t i = 0; i < partitions.n_partitions; i++)
+        write_all(&partition_fields, partitions.partitions[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        UNIT(test_sinfo_prints_what_slurms_printed), UNIT(test_squeue_prints_what_slurms_printed),
-        UNIT(test_squeue_sorts_by_several_letters),  UNIT(test_states_are_words_codes_and_all),
-        UNIT(test_job_ids_as_people_write_them),     UNIT(test_ids_name_jobs_and_tasks),
+        UNIT(test_sinfo_prints_what_slurms_printed),  UNIT(test_squeue_prints_what_slurms_printed),
+        UNIT(test_squeue_sorts_by_several_letters),   UNIT(test_states_are_words_codes_and_all),
+        UNIT(test_job_ids_as_people_write_them),      UNIT(test_ids_name_jobs_and_tasks),
+        UNIT(test_every_column_of_every_kind_of_row),
     };
     int failed;
 
