@@ -76,7 +76,7 @@ faults: build
 
 SEED ?= 1..1000
 sim: build
-	@$(BUILD)/sim/spur-sim --seeds $(SEED)
+	@$(BUILD)/sim/spur-faultsim --seeds $(SEED)
 
 SEEDS ?= 400
 seeds: build

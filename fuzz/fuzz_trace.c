@@ -4,7 +4,7 @@
  *
  * The first byte chooses the form; the rest is the file, line by line.
  */
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 #include "base/limits.h"
 #include "fuzz/fuzz.h"

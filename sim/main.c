@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c - spur-sim: runs seeds and says what it saw
+ * main.c - spur-faultsim: runs seeds and says what it saw
  *
- *   spur-sim --seeds 1..1000            a line per kind of fault, then the summary
- *   spur-sim --seed 4711 --trace        one run, everything that happened
- *   spur-sim --mutate early-release     shows that the checks notice a broken model
+ *   spur-faultsim --seeds 1..1000            a line per kind of fault, then the summary
+ *   spur-faultsim --seed 4711 --trace        one run, everything that happened
+ *   spur-faultsim --mutate early-release     shows that the checks notice a broken model
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -116,8 +116,8 @@ static void report(const struct sim_options *options, const struct sim_result *r
     if (!options->trace)
         print_tail(options);
     fprintf(stderr,
-            "spur-sim: seed=%llu step=%llu time=%.6f controllers=%u nodes=%u faults=0x%x: %s\n"
-            "spur-sim: see it all with: spur-sim --seed %llu --trace\n",
+            "spur-faultsim: seed=%llu step=%llu time=%.6f controllers=%u nodes=%u faults=0x%x: %s\n"
+            "spur-faultsim: see it all with: spur-faultsim --seed %llu --trace\n",
             (unsigned long long)options->seed, (unsigned long long)result->step,
             (double)result->time_us / 1e6, result->controllers, result->nodes, result->faults,
             result->what, (unsigned long long)options->seed);
@@ -132,7 +132,7 @@ static bool is_repeatable(const struct sim_options *options, const struct sim_re
     if (second.digest == first->digest &&
         memcmp(second.count, first->count, sizeof(first->count)) == 0)
         return true;
-    fprintf(stderr, "spur-sim: seed=%llu gives two different runs (steps %llu and %llu)\n",
+    fprintf(stderr, "spur-faultsim: seed=%llu gives two different runs (steps %llu and %llu)\n",
             (unsigned long long)options->seed, (unsigned long long)first->step,
             (unsigned long long)second.step);
     return false;
@@ -226,15 +226,16 @@ static bool parse_mutation(const char *text, enum sim_mutation *out)
 
 static int usage(FILE *to, int code)
 {
-    fputs("usage: spur-sim [--seeds A..B | --seed N] [--trace] [--from STEP] [--only FAULT,…]\n"
-          "                [--mutate NAME] [--check-every N] [--stop-after N] [--quiet]\n"
-          "Runs the real controller over simulated time, disk, network and nodes.\n"
-          "  --seeds A..B     these seeds, each a run of its own (default 1..100)\n"
-          "  --trace          print everything that happens\n"
-          "  --from STEP      print it from this step on\n"
-          "  --controllers K  1 or 3, instead of what the seed chooses\n"
-          "  --only FAULTS    instead of what the seed chooses:",
-          to);
+    fputs(
+        "usage: spur-faultsim [--seeds A..B | --seed N] [--trace] [--from STEP] [--only FAULT,…]\n"
+        "                [--mutate NAME] [--check-every N] [--stop-after N] [--quiet]\n"
+        "Runs the real controller over simulated time, disk, network and nodes.\n"
+        "  --seeds A..B     these seeds, each a run of its own (default 1..100)\n"
+        "  --trace          print everything that happens\n"
+        "  --from STEP      print it from this step on\n"
+        "  --controllers K  1 or 3, instead of what the seed chooses\n"
+        "  --only FAULTS    instead of what the seed chooses:",
+        to);
     for (size_t i = 0; i < ARRAY_LEN(fault_names); i++)
         fprintf(to, " %s", fault_names[i].name);
     fputs("\n  --check-every N  check the whole state after so many commands\n"
@@ -307,7 +308,7 @@ int main(int argc, char **argv)
             return usage(stderr, 2);
         }
         if (!good) {
-            fprintf(stderr, "spur-sim: '%s' is not what this option takes\n", optarg);
+            fprintf(stderr, "spur-faultsim: '%s' is not what this option takes\n", optarg);
             return usage(stderr, 2);
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim.c - commands that become a program of their own, which has what others need not load
+ * become.c - commands that become a program of their own, which has what others need not load
  *
  * `spur sim` is spur-sim (the planner), `spur image` is spur-container (jansson, zlib).
  */
@@ -36,7 +36,7 @@ static int become(const char *program, const char *folder, char **argv)
 int sim_main(int argc, char **argv)
 {
     (void)argc;
-    return become("spur-sim", "cli", argv);
+    return become("spur-sim", "trace-sim", argv);
 }
 
 int image_main(int argc, char **argv)

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/controller.h"
-#include "cli/sim.h"
+#include "cli/sim_args.h"
 #include "schema/request.h"
 
 static const struct option_set *const sets[] = {

@@ -2,7 +2,8 @@
 /*
  * sim_args.c - the options of `spur sim`, for the program, its manual page and completion
  */
-#include "cli/sim.h"
+#include "cli/sim_args.h"
+#include "base/util.h"
 
 #define BOOL(member) OPTION_BOOL(struct sim_args, member)
 #define TEXT(member) OPTION_TEXT(struct sim_args, member)

@@ -10,30 +10,20 @@
  * (2) What the planner is told is what a controller would be told: never how long a job will run,
  *     except by its time limit.
  */
-#ifndef CLI_SIM_H
-#define CLI_SIM_H
+#ifndef TRACE_SIM_SIM_H
+#define TRACE_SIM_SIM_H
 
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cli/sim_args.h"
 #include "core/core.h"
 #include "proto/config.pb-c.h"
 #include "proto/job.pb-c.h"
-#include "schema/option.h"
 
 struct sched;
 struct sim_run;
-
-/* ---- sim_args.c ---- */
-
-struct sim_args {
-    const char *config, *policy, *only, *limits, *timeline;
-    const char *checkpoint, *restart;
-    uint32_t nodes, cpus, gpus; /* 0: not said */
-    bool json, users, jobs, what_if, help;
-};
-extern const struct option_set sim_options;
 
 /* ---- sim_trace.c, sim_swf.c ---- */
 

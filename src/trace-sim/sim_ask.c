@@ -5,9 +5,9 @@
  * As a user would: GPUs, or shares of one (`shard`, `mps`) where the cluster gives out shares. A
  * partition or QOS that the cluster has not is left out and counted: a trace may come from elsewhere.
  */
-#include "cli/sim_going.h"
 #include "core/accounts.h"
 #include "core/state.h"
+#include "trace-sim/sim_going.h"
 
 #define PUT(message, field, value)     \
     do {                               \

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sim.h"
 #include "sched/sched.h"
 #include "schema/conf.h"
+#include "trace-sim/sim.h"
 
 enum { BUDGET = 2000, IDLE_SLICES = 64 };
 #define PUT(message, field, value)     \

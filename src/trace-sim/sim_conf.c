@@ -8,8 +8,8 @@
 
 #include "base/limits.h"
 #include "base/timefmt.h"
-#include "cli/sim.h"
 #include "client/conf_file.h"
+#include "trace-sim/sim.h"
 
 const char *const sim_policies =
     "fifo, backfill, conservative, sjf, predict, preempt, predict:PATIENCE:LATE";

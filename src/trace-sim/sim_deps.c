@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 /* "131", "131_4", "131_*", each perhaps with "+5" behind it. */
 struct named {

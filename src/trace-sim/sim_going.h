@@ -2,10 +2,10 @@
 /*
  * sim_going.h - a simulation while it goes on: what sim_run.c, sim_use.c and sim_ask.c share
  */
-#ifndef CLI_SIM_GOING_H
-#define CLI_SIM_GOING_H
+#ifndef TRACE_SIM_SIM_GOING_H
+#define TRACE_SIM_SIM_GOING_H
 
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 struct sim_ending {
     int64_t s;

@@ -15,13 +15,13 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/sim.h"
 #include "client/client.h"
 #include "client/conf_file.h"
 #include "proto/controller.pb-c.h"
 #include "sched/sched.h"
 #include "schema/job_view.h"
 #include "schema/jsonw.h"
+#include "trace-sim/sim.h"
 
 #define US_PER_S   INT64_C(1000000)
 #define FOR_EVER_S (INT64_C(365) * 86400)

@@ -12,10 +12,10 @@
 #include "base/limits.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/sim.h"
 #include "client/conf_file.h"
 #include "schema/jsonw.h"
 #include "sys/files.h"
+#include "trace-sim/sim.h"
 
 enum { POLICIES_MOST = 16 };
 

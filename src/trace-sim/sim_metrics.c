@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 static int by_value(const void *a, const void *b)
 {

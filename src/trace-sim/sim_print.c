@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/timefmt.h"
-#include "cli/sim.h"
 #include "schema/jsonw.h"
+#include "trace-sim/sim.h"
 
 static const char *fates[] = {
     [SIM_WAITS] = "WAITING", [SIM_RUNS] = "RUNNING",        [SIM_STANDS] = "SUSPENDED",

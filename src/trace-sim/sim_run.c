@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cli/sim_going.h"
 #include "core/preempt.h"
+#include "trace-sim/sim_going.h"
 
 enum {
     TICK_EVERY = 512,

@@ -10,7 +10,7 @@
 
 #include "base/limits.h"
 #include "base/timefmt.h"
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 enum {
     WIDTH = 1600, /* of the time axis */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 enum { FIELDS = 18 };
 enum field {

@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
-#include "cli/sim.h"
+#include "trace-sim/sim.h"
 
 void sim_trace_init(struct sim_trace *trace)
 {

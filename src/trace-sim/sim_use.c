@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sim_going.h"
+#include "trace-sim/sim_going.h"
 
 static uint32_t gpus_of(const struct node *node)
 {

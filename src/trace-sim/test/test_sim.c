@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "cli/sim.h"
 #include "client/conf_file.h"
 #include "test/unit.h"
+#include "trace-sim/sim.h"
 
 /* A file with that content; its name is valid until the next call. */
 static const char *file(const char *suffix, const char *bytes, size_t len)
