@@ -155,7 +155,7 @@ static bool print_one(struct load *load, size_t i)
     unsigned slices = go_on(rig, &first_ms);
     if (shocks[i].in & ROOM && first_ms >= 0)
         snprintf(first, sizeof(first), "%.1f", first_ms);
-    /* A question about so many nodes is answered by a copy of the controller: ctl_aside.c. */
+    /* A question about so many nodes is answered by a copy of the controller: ctl_forked.c. */
     bool aside = shocks[i].happen == wide_explain || shocks[i].happen == wide_test;
     bool over = !aside && (rig->turn_ms > GOAL_MS || rig->slice_ms > GOAL_MS);
     printf("%-20s %8u %6u %10.2f %8.2f %8.2f %8u %8s %9.0f %9.0f%s%s\n", shocks[i].name, of->jobs,

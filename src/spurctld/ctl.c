@@ -33,7 +33,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
 {
     ctl_settle(ctl);
     ctl_look_at_clock(ctl);
-    ctl_awake(ctl);
+    ctl_paused(ctl);
     switch (timer) {
     case CTL_TIMER_DUE:
         if (ctl->leading)
@@ -55,18 +55,18 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         ctl_hold_timer(ctl);
         break;
     case CTL_TIMER_AWAKE:
-        ctl_arm_awake(ctl);
+        ctl_arm_paused(ctl);
         break;
     case CTL_TIMER_LISTS:
         ctl_lists_timer(ctl);
-        ctl_many_timer(ctl);
+        ctl_bulk_timer(ctl);
         ctl_inventory_timer(ctl);
         break;
     case CTL_TIMER_TELL:
         ctl_tell_timer(ctl);
         break;
     case CTL_TIMER_WIDE:
-        ctl_wide_timer(ctl);
+        ctl_fanout_timer(ctl);
         break;
     case CTL_TIMERS:
         break;
@@ -118,7 +118,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     ctl->last_stamp_us = state_head(ctl->state).time_us;
     ctl->clock_wall_us = ctl_now(ctl);
     ctl->clock_mono_us = ctl->awake_us = ctl_mono(ctl);
-    ctl_arm_awake(ctl);
+    ctl_arm_paused(ctl);
     ctl->sched = sched_new(ctl->state);
     if (ctl->must_lead)
         ctl_propose_lead(ctl);
@@ -147,17 +147,17 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->agents);
     map_done(&ctl->sessions);
     map_done(&ctl->granting);
-    ctl_wide_done(ctl);
+    ctl_fanout_done(ctl);
     map_done(&ctl->site);
     ctl_resv_done(ctl);
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
-    ctl_many_gone(ctl);
+    ctl_bulk_gone(ctl);
     ctl_proposals_gone(ctl);
     ctl_inventory_gone(ctl);
     vec_done(&ctl->readings);
     while (ctl->asides.len)
-        ctl_aside_drop(ctl->asides.items[0]);
+        ctl_forked_drop(ctl->asides.items[0]);
     vec_done(&ctl->asides);
     str_done(&ctl->packed);
     str_done(&ctl->launched.bytes);

@@ -12,9 +12,9 @@
  *   ctl_nodes.c    agents and their silence; ctl_hello.c, ctl_reports.c, ctl_grants.c  what they say
  *   ctl_plan.c     feeds the planner and proposes what it decides
  *   ctl_alloc.c    allocations without a script
- *   ctl_submit.c ctl_jobs.c ctl_many.c ctl_query.c ctl_inventory.c ctl_admin.c   what people ask
+ *   ctl_submit.c ctl_jobs.c ctl_bulk.c ctl_query.c ctl_inventory.c ctl_admin.c   what people ask
  *   ctl_read.c     who may answer them
- *   ctl_aside.c    those that take long, by a copy of the process
+ *   ctl_forked.c    those that take long, by a copy of the process
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
  */
@@ -39,7 +39,7 @@ enum ctl_timer {
     CTL_TIMER_NODES, /* the next node that may have been silent for too long */
     CTL_TIMER_RETRY, /* the disk refused a batch: see whether it takes one now */
     CTL_TIMER_HOLD,  /* an allocation whose client is gone */
-    CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_awake.c */
+    CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_paused.c */
     CTL_TIMER_LISTS, /* lists that are not finished, and jobs that a filter has yet to find */
     CTL_TIMER_TELL,  /* agents that have yet to hear what all are told */
     CTL_TIMER_WIDE,  /* nodes of wide jobs that have yet to hear what is due */
@@ -58,7 +58,7 @@ struct ctl_hook {
     uint32_t job_id, attempt;
 };
 
-struct ctl_aside;
+struct ctl_forked;
 
 struct ctl_io {
     void *ctx;
@@ -75,10 +75,10 @@ struct ctl_io {
     /* Runs it; ctl_hook_done() says how it ended. */
     void (*hook)(void *ctx, const struct ctl_hook *hook);
     /*
-     * Forks a child that calls ctl_aside_work() and hands what it gets to the parent, which calls
-     * ctl_aside_done() with that, or with nothing when the child failed. NULL: there are none.
+     * Forks a child that calls ctl_forked_work() and hands what it gets to the parent, which calls
+     * ctl_forked_done() with that, or with nothing when the child failed. NULL: there are none.
      */
-    void (*aside)(void *ctx, struct ctl_aside *aside);
+    void (*aside)(void *ctx, struct ctl_forked *aside);
     /* From any thread: ctl_poll() is to be called soon. */
     void (*wake)(void *ctx);
     /* This replica differs from the others, or the log is gone: the process must stop at once. */
@@ -106,7 +106,7 @@ struct ctl_options {
     const uint8_t *step_secret; /* 32 bytes that only controllers know, or NULL */
     bool several;               /* there are other controllers: nodes have leases */
     unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
-    unsigned wide_from; /* jobs of more nodes tell them one by one; 0: as is good (ctl_wide.c) */
+    unsigned wide_from; /* jobs of more nodes tell them one by one; 0: as is good (ctl_fanout.c) */
     uint64_t journaled; /* up to here the journal has what entries meant */
 };
 
@@ -218,10 +218,10 @@ void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);
 void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask);
 
 /* For io.aside. */
-void ctl_aside_work(struct ctl_aside *aside, struct str *out);
-void ctl_aside_done(struct ctl_aside *aside, struct span said);
-bool ctl_aside_is_wanted(const struct ctl_aside *aside); /* somebody still waits for it */
-void ctl_aside_drop(struct ctl_aside *aside);
+void ctl_forked_work(struct ctl_forked *aside, struct str *out);
+void ctl_forked_done(struct ctl_forked *aside, struct span said);
+bool ctl_forked_is_wanted(const struct ctl_forked *aside); /* somebody still waits for it */
+void ctl_forked_drop(struct ctl_forked *aside);
 
 /* The loop went round once: how long it was busy, its thread's share of that, and page faults. */
 void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us, uint64_t faults);

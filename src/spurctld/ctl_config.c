@@ -10,7 +10,7 @@
 
 #include "spurctld/ctl_priv.h"
 
-struct many {
+struct ctl_bulk {
     ctl_agreed_fn *done;
     void *arg;
     size_t left;
@@ -20,7 +20,7 @@ struct many {
 static void on_one(struct ctl *ctl, void *arg, const struct events *events, const struct err *err)
 {
     const struct event *answer = events ? ctl_answer(events) : NULL;
-    struct many *many = arg;
+    struct ctl_bulk *many = arg;
 
     (void)ctl;
     if (many->err.code == ERR_OK && err)
@@ -38,9 +38,9 @@ static void on_one(struct ctl *ctl, void *arg, const struct events *events, cons
 void ctl_change_config(struct ctl *ctl, const struct config_changes *changes, ctl_agreed_fn *done,
                        void *arg)
 {
-    struct many *many = NEW(struct many);
+    struct ctl_bulk *many = NEW(struct ctl_bulk);
 
-    *many = (struct many){ .done = done, .arg = arg, .left = changes->list.len };
+    *many = (struct ctl_bulk){ .done = done, .arg = arg, .left = changes->list.len };
     for (size_t i = 0; i < changes->list.len; i++) {
         Command command = CTL_COMMAND(CONFIG_CHANGE, .config_change = changes->list.items[i]);
         ctl_propose_own(ctl, &command, on_one, many);

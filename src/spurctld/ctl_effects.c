@@ -7,7 +7,7 @@
  * (1) An effect is a function of one event and the state, nothing else.
  * (2) Running an effect twice equals running it once: agents compare (epoch, job, attempt).
  * (3) Nothing is queued here. A node that is not connected gets what is due when it says hello; those of
- *     a wide job hear it bit by bit (ctl_wide.c).
+ *     a wide job hear it bit by bit (ctl_fanout.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -349,13 +349,13 @@ void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part)
 static void revoke_all(struct ctl *ctl, const struct job *job)
 {
     ctl_granting_end(ctl, job->id);
-    ctl_wide_tell(ctl, job, WIDE_REVOKE, NULL);
+    ctl_fanout_tell(ctl, job, WIDE_REVOKE, NULL);
 }
 
 static void started(struct ctl *ctl, const struct job *job)
 {
     ctl_granting_start(ctl, job)->own = true;
-    ctl_wide_tell(ctl, job, WIDE_GRANT, NULL);
+    ctl_fanout_tell(ctl, job, WIDE_GRANT, NULL);
 }
 
 /* ---- signals, freezing, limits ---- */
@@ -373,7 +373,7 @@ void ctl_send_part(struct ctl *ctl, const struct job *job, size_t part, CtlMessa
 static void each_node(struct ctl *ctl, const struct job *job, int part, CtlMessage *message)
 {
     if (part == ALL_PARTS)
-        ctl_wide_tell(ctl, job, WIDE_MESSAGE, message);
+        ctl_fanout_tell(ctl, job, WIDE_MESSAGE, message);
     else if (job->run && (unsigned)part < job->run->count)
         ctl_send_part(ctl, job, (size_t)part, message);
 }
@@ -438,7 +438,7 @@ void ctl_send_condition(struct ctl *ctl, const struct job *job, size_t part)
 static void tell_smaller(struct ctl *ctl, const struct job *job)
 {
     if (ctl_grant_version(job) > 1)
-        ctl_wide_tell(ctl, job, WIDE_SMALLER, NULL);
+        ctl_fanout_tell(ctl, job, WIDE_SMALLER, NULL);
 }
 
 void ctl_send_reboot(struct ctl *ctl, const struct node *node)
@@ -463,7 +463,7 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
         started(ctl, event->job);
         break;
     case EVENT_JOB_PREPARED:
-        ctl_wide_tell(ctl, event->job, WIDE_GRANT, NULL);
+        ctl_fanout_tell(ctl, event->job, WIDE_GRANT, NULL);
         break;
     case EVENT_JOB_READY:
         ready(ctl, event->job);

@@ -2,7 +2,7 @@
 /*
  * ctl_jobs.c - what people do with jobs: cancel, update, requeue, suspend
  */
-#include "spurctld/ctl_many.h"
+#include "spurctld/ctl_bulk.h"
 
 void ctl_fail(struct ctl_ask *ask, enum err_code code)
 {
@@ -102,10 +102,10 @@ void ctl_cancel(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         ListJobsRequest *filter = ARENA_NEW(ask->arena, ListJobsRequest);
         list_jobs_request__init(filter);
         cancel_filter(request, ask, filter);
-        ctl_many_filter(ctl, ask, command, filter);
+        ctl_bulk_filter(ctl, ask, command, filter);
     } else if (request->n_ids) {
         cancel->has_component = cancel->component = !state_config(ctl->state)->whole_hetjob;
-        ctl_many_ids(ctl, ask, command, request->ids, request->n_ids);
+        ctl_bulk_ids(ctl, ask, command, request->ids, request->n_ids);
     } else {
         fail_text(ask, ERR_INVALID, "No job identification provided");
     }
@@ -157,7 +157,7 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     update->has_top = request->has_top;
     update->top = request->top;
     if (request->id) {
-        ctl_many_ids(ctl, ask, command, (char **)&request->id, 1);
+        ctl_bulk_ids(ctl, ask, command, (char **)&request->id, 1);
     } else if (request->name) {
         ListJobsRequest *filter = ARENA_NEW(ask->arena, ListJobsRequest);
         list_jobs_request__init(filter);
@@ -166,7 +166,7 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
         filter->n_users = request->user ? 1 : 0;
         filter->users = (char **)&request->user;
         filter->has_hidden_too = filter->hidden_too = true;
-        ctl_many_filter(ctl, ask, command, filter);
+        ctl_bulk_filter(ctl, ask, command, filter);
     } else {
         fail_text(ask, ERR_INVALID_JOB_ID, "no job is named");
     }
@@ -187,7 +187,7 @@ void ctl_requeue(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
     requeue->has_incomplete_only = request->has_incomplete_only;
     requeue->incomplete_only = request->incomplete_only;
     requeue->by_uid = ask->who->uid;
-    ctl_many_ids(ctl, ask, command, request->ids, request->n_ids);
+    ctl_bulk_ids(ctl, ask, command, request->ids, request->n_ids);
 }
 
 void ctl_suspend(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
@@ -204,5 +204,5 @@ void ctl_suspend(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
     suspend->has_resume = suspend->has_by_uid = true;
     suspend->resume = request->resume;
     suspend->by_uid = ask->who->uid;
-    ctl_many_ids(ctl, ask, command, request->ids, request->n_ids);
+    ctl_bulk_ids(ctl, ask, command, request->ids, request->n_ids);
 }

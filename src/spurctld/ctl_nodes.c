@@ -275,7 +275,7 @@ void ctl_nodes_timer(struct ctl *ctl)
 /* Nodes that are up, or hold jobs, get the usual time to connect to a new leader. */
 void ctl_nodes_leading(struct ctl *ctl)
 {
-    ctl_awake(ctl);
+    ctl_paused(ctl);
     ctl->leading_us = ctl_mono(ctl);
     for (size_t i = 0; i < state_node_count(ctl->state); i++) {
         const struct node *node = state_node_at(ctl->state, i);
@@ -301,7 +301,7 @@ void ctl_nodes_following(struct ctl *ctl)
         *agent = (struct agent){ .name = agent->name };
     }
     vec_clear(&ctl->telling);
-    ctl_wide_done(ctl);
+    ctl_fanout_done(ctl);
     map_each (entry, &ctl->granting)
         ctl_granting_end(ctl, (uint32_t)entry->num);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, 0);
@@ -345,7 +345,7 @@ void ctl_stop_agents(struct ctl *ctl, const char *reason)
 void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
 {
     ctl_settle(ctl);
-    ctl_awake(ctl);
+    ctl_paused(ctl);
     struct agent *agent = agent_of(ctl, node);
     if (agent->session) {
         /* The agent was restarted, or its old connection is half dead: the newer one counts. */
@@ -366,7 +366,7 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
 void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
 {
     ctl_settle(ctl);
-    ctl_awake(ctl);
+    ctl_paused(ctl);
     struct agent *agent = map_del_num(&ctl->sessions, session);
     if (!agent || agent->session != session)
         return;

@@ -62,16 +62,16 @@ struct granting {
     int64_t sent_us[]; /* by part: when the grant was first sent, monotonic; 0: not yet */
 };
 
-/* What all nodes of a job are to hear; ctl_wide.c. */
-enum wide_what {
+/* What all nodes of a job are to hear; ctl_fanout.c. */
+enum fanout_what {
     WIDE_GRANT,
     WIDE_REVOKE,
     WIDE_SMALLER, /* it has fewer nodes: those that it gave up end, the others hear which are left */
     WIDE_MESSAGE,
 };
-struct wide {
+struct ctl_fanout {
     uint32_t job_id, attempt;
-    enum wide_what what;
+    enum fanout_what what;
     size_t next;       /* the part that hears it next */
     struct str common; /* of all grants, packed; empty: not yet */
     uint32_t version;  /* of the grants that it was packed for */
@@ -173,11 +173,11 @@ struct ctl {
     size_t idle_slices;     /* that wanted to go on and started nothing */
 
     /* ctl_nodes.c */
-    struct map agents;           /* by node name */
-    struct map sessions;         /* session id → agent */
-    VEC(struct agent *) telling; /* those with news, ctl_hello.c */
-    struct map granting;         /* job id → struct granting */
-    VEC(struct wide *) wide;     /* what nodes of wide jobs have yet to hear; ctl_wide.c */
+    struct map agents;             /* by node name */
+    struct map sessions;           /* session id → agent */
+    VEC(struct agent *) telling;   /* those with news, ctl_hello.c */
+    struct map granting;           /* job id → struct granting */
+    VEC(struct ctl_fanout *) wide; /* what nodes of wide jobs have yet to hear; ctl_fanout.c */
     struct {
         uint32_t job_id;
         size_t part;
@@ -201,10 +201,10 @@ struct ctl {
     VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
     VEC(struct node_listing *) node_listings; /* ctl_inventory.c */
-    uint64_t configs;           /* that the cluster has had; nodes may have other numbers */
-    VEC(struct many *) finders; /* ctl_many.c */
+    uint64_t configs;               /* that the cluster has had; nodes may have other numbers */
+    VEC(struct ctl_bulk *) finders; /* ctl_bulk.c */
     VEC(struct reading *) readings;
-    VEC(struct ctl_aside *) asides;
+    VEC(struct ctl_forked *) asides;
     bool is_aside; /* this is a copy of the process, or what is asked is not handed to one */
     struct ctl_counts counts;
 };
@@ -320,8 +320,8 @@ void ctl_send(struct ctl *ctl, struct agent *agent, CtlMessage *message);
  * At the beginning of whatever may act by the time: notices that this process did not run for a
  * while. That time did not pass: nobody was silent, and no limit ran.
  */
-void ctl_awake(struct ctl *ctl);
-void ctl_arm_awake(struct ctl *ctl);
+void ctl_paused(struct ctl *ctl);
+void ctl_arm_paused(struct ctl *ctl);
 /* Time passed elsewhere that did not pass here. */
 void ctl_stopped_for(struct ctl *ctl, int64_t us);
 /* ERR_NOT_LEADER when the command is of somebody who may have asked long ago. */
@@ -367,23 +367,23 @@ uint32_t *ctl_unstarted(struct ctl *ctl, const struct node *node, int64_t boot_u
 void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node);
 size_t ctl_granting_acked(struct ctl *ctl, uint32_t job_id); /* how many nodes */
 
-/* ---- ctl_wide.c ---- */
+/* ---- ctl_fanout.c ---- */
 
-void ctl_wide_tell(struct ctl *ctl, const struct job *job, enum wide_what what,
-                   const CtlMessage *message);
-void ctl_wide_forget(struct ctl *ctl, uint32_t job_id);
-void ctl_wide_timer(struct ctl *ctl);
-void ctl_wide_done(struct ctl *ctl);
+void ctl_fanout_tell(struct ctl *ctl, const struct job *job, enum fanout_what what,
+                     const CtlMessage *message);
+void ctl_fanout_forget(struct ctl *ctl, uint32_t job_id);
+void ctl_fanout_timer(struct ctl *ctl);
+void ctl_fanout_done(struct ctl *ctl);
 
 /* ---- ctl_plan.c ---- */
 void ctl_plan_kick(struct ctl *ctl);
 void ctl_plan_timer(struct ctl *ctl);
 
-/* ---- ctl_aside.c ---- */
+/* ---- ctl_forked.c ---- */
 /* True: it was handed over, or refused; `handler` is called again where it may take long. */
-bool ctl_aside(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
-               const ProtobufCMessage *request, size_t components);
-void ctl_aside_gone(struct ctl *ctl, const struct ctl_ask *ask);
+bool ctl_forked(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
+                const ProtobufCMessage *request, size_t components);
+void ctl_forked_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_read.c ---- */
 void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
@@ -391,8 +391,8 @@ void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
 /* ---- ctl_query.c ---- */
 void ctl_listings_gone(struct ctl *ctl);
 void ctl_lists_timer(struct ctl *ctl);
-void ctl_many_timer(struct ctl *ctl);
-void ctl_many_gone(struct ctl *ctl);
+void ctl_bulk_timer(struct ctl *ctl);
+void ctl_bulk_gone(struct ctl *ctl);
 /* The request id of the n-th command of a request: 0 is its own. */
 void ctl_place_id(const uint8_t id[16], size_t place, uint8_t out[16]);
 

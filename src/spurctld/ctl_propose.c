@@ -51,7 +51,7 @@ static void stamp(struct ctl *ctl, Command *command)
     int64_t last = MAX(ctl->last_stamp_us, state_head(ctl->state).time_us);
 
     ctl_look_at_clock(ctl);
-    ctl_awake(ctl);
+    ctl_paused(ctl);
     ctl->last_stamp_us = MAX(last + 1, ctl->clock_wall_us);
     command->has_time_us = true;
     command->time_us = ctl->last_stamp_us;

@@ -216,7 +216,7 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
     if (ask->data)
         listing_drop(ctl, ask->data);
     ctl_read_gone(ctl, ask);
-    ctl_aside_gone(ctl, ask);
+    ctl_forked_gone(ctl, ask);
     for (size_t i = ctl->watchers.len; i-- > 0;) {
         struct watcher watcher = ctl->watchers.items[i];
         if (watcher.ask != ask)
@@ -425,7 +425,7 @@ void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
         ask->ops->fail(ask, &err);
         return;
     }
-    if (job->state == JOB_PENDING && ctl_aside(ctl, ask, ctl_explain, message, components_of(job)))
+    if (job->state == JOB_PENDING && ctl_forked(ctl, ask, ctl_explain, message, components_of(job)))
         return;
     sched_explain(ctl->sched, job, ctl_now(ctl), ask->arena, &about);
     plan_on_if_asked(ctl);

@@ -234,7 +234,7 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         return;
     }
     if (request->test_only) {
-        if (ctl_aside(ctl, ask, ctl_submit, message, count))
+        if (ctl_forked(ctl, ask, ctl_submit, message, count))
             return;
         test_only(ctl, ask, &owner, specs, count);
         return;

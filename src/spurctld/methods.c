@@ -123,7 +123,7 @@ static const struct row {
     { P "HoldBack", RPC_CONTROLLER, ANYWHERE, RPC_UNARY, &peer_hold_request__descriptor,
       &peer_hold_request__descriptor, NULL, server_on_peer_hold, "one of the list" },
     { P "Enter", ANY, ANYWHERE, RPC_UNARY, &enter_request__descriptor, &enter_reply__descriptor,
-      NULL, server_on_enter, "the invitation" },
+      NULL, server_on_controller_join, "the invitation" },
 #undef P
 };
 
@@ -196,7 +196,7 @@ static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
     const struct row *row = &rows[rpc_call_method(call) - server->methods];
     struct ctl_ask *ask = ARENA_NEW(rpc_call_arena(call), struct ctl_ask);
 
-    ask->who = server_who(server, call);
+    ask->who = server_identity(server, call);
     ask->arena = rpc_call_arena(call);
     ask->ops = &ask_ops;
     ask->ctx = call;

@@ -5,7 +5,7 @@
  * They are made at the first start in STATE_DIR/keys, which only the controller's user may read:
  *
  *     cluster.key   Ed25519; signs tokens of people and nodes
- *     join.token    what a new machine shows to become a node, if it has no pass (passes.c)
+ *     join.token    what a new machine shows to become a node, if it has no pass (join_tokens.c)
  *     cluster.id    16 random bytes, the cluster's identity
  *     ca.key ca.crt the cluster's certificate authority; controller.key controller.crt its server's
  *
@@ -56,7 +56,7 @@ int secrets_sign_node(const struct secrets *secrets, const char *node, const cha
 /* The whole line of join.token. */
 int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err);
 
-/* ---- passes.c ---- */
+/* ---- join_tokens.c ---- */
 
 /* "join/NODES/EXPIRES/SIGNATURE sha256:HASH": for some nodes (NULL: any), for some time. */
 int secrets_join_pass(const struct secrets *secrets, const char *nodes, int64_t lifespan_s,

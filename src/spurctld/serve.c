@@ -14,7 +14,7 @@
 #include "client/conf_file.h"
 #include "log/journal.h"
 #include "log/sqlite.h"
-#include "spurctld/enter.h"
+#include "spurctld/controller_join.h"
 #include "spurctld/links.h"
 #include "spurctld/peers.h"
 #include "spurctld/serve.h"
@@ -47,7 +47,7 @@ static void io_digest(void *ctx, const void *bytes, size_t len, uint8_t out[32])
 {
     struct server *server = ctx;
 
-    recall_digest(&server->recall, bytes, len, out);
+    payload_seen_digest(&server->recall, bytes, len, out);
 }
 
 static void io_wake(void *ctx)
@@ -99,7 +99,7 @@ static void on_signal(uv_signal_t *handle, int signo)
             log_error("log.reopen", "text=%s", err.text);
     } else if (signo == SIGCHLD) {
         server_snapshot_child(server);
-        server_aside_ended(server);
+        server_forked_queries_ended(server);
     } else {
         server_stop(server, signo == SIGTERM ? "SIGTERM" : "SIGINT");
     }
@@ -193,7 +193,7 @@ static void start_handles(struct server *server)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
 
-    server_turns_init(server);
+    server_loop_init(server);
     if (wake_init(&server->wake, server->uv, on_wake, server) < 0)
         abort(); /* no descriptor at the start of a process */
     uv_timer_init(server->uv, &server->handover);
@@ -239,14 +239,14 @@ static int start(struct server *server, struct err *err)
         .hang_up = server_session_hang_up,
         .digest = io_digest,
         .hook = server_hook,
-        .aside = server_aside,
+        .aside = server_forked_query,
         .wake = io_wake,
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
         .controllers = io_controllers,
         .journal = server_journal,
         .restored = server_journal_restored,
-        .grown = server_heap_grown,
+        .grown = server_huge_pages_grown,
     };
 
     if (server_load_conf(server, err) < 0)
@@ -279,8 +279,8 @@ static int start(struct server *server, struct err *err)
         return -(int)err->code;
     if (server->peers)
         peers_check_payloads(server->peers);
-    server_heap_ready(server);
-    server_turns_start(server);
+    server_huge_pages_ready(server);
+    server_loop_start(server);
     ctl_flush(server->ctl);
     if (listen_all(server, err) < 0)
         return -(int)err->code;
@@ -335,13 +335,13 @@ static void close_handle(uv_handle_t *handle, void *arg)
 
 static void finish(struct server *server)
 {
-    server_heap_end(server);
-    server_aside_end(server);
+    server_huge_pages_end(server);
+    server_forked_queries_end(server);
     rpc_server_free(TAKE(server->rpc));
     links_free(server->links);
     peers_free(server->peers);
     if (server->move != MOVE_NOT)
-        server_move_log(server);
+        server_log_migrate(server);
     else if (server->stopping && !server->removed)
         server_snapshot_end(server);
     ctl_free(TAKE(server->ctl)); /* what is on its way to the disk is still applied */
@@ -353,7 +353,7 @@ static void finish(struct server *server)
     membership_done(&server->membership);
     membership_done(&server->moved_membership);
     secrets_done(&server->secrets);
-    recall_done(&server->recall);
+    payload_seen_done(&server->recall);
     rpc_loop_free(server->rpc_loop);
     wake_close(&server->wake, NULL);
     uv_walk(server->uv, close_handle, NULL);
@@ -406,7 +406,7 @@ static int enter(const struct server_options *options, struct err *err)
         return 0;
     if (!options->state_dir)
         return err_set(err, ERR_INVALID, "--join goes with --state-dir");
-    return server_enter(options, options->state_dir, err);
+    return server_controller_join(options, options->state_dir, err);
 }
 
 int server_run(const struct server_options *given, struct err *err)

@@ -14,7 +14,7 @@
 #include "schema/conf.h"
 #include "spurctld/ctl.h"
 #include "spurctld/membership.h"
-#include "spurctld/recall.h"
+#include "spurctld/payload_seen.h"
 #include "spurctld/secrets.h"
 
 struct server_options {
@@ -47,7 +47,7 @@ struct server {
     struct rpc_method *methods;
     struct ctl *ctl;
     struct secrets secrets;
-    struct recall recall;
+    struct payload_seen recall;
     struct conf *conf;
     struct reload *reload;               /* the file is read again; NULL: it is not */
     VEC(struct rpc_call *) reload_calls; /* who asked for it since that began */
@@ -91,8 +91,8 @@ struct server {
     int64_t fork_asked_us;
     bool heap_mending, heap_yield, heap_stop;
     struct {
-        VEC(struct ctl_aside *) waiting;
-        VEC(struct aside_child *) children;
+        VEC(struct ctl_forked *) waiting;
+        VEC(struct forked_child *) children;
         VEC(pid_t) ended; /* that said all and are not reaped yet */
         int64_t mended_us, told_us;
     } asides;
@@ -109,21 +109,21 @@ void server_on_reconfigure(struct rpc_call *call, const ProtobufCMessage *reques
 void server_conf_end(struct server *server); /* after the loop */
 void server_stop(struct server *server, const char *why);
 
-/* turns.c: turns of the loop */
-void server_turns_init(struct server *server);
-void server_turns_start(struct server *server);
+/* loop.c: turns of the loop */
+void server_loop_init(struct server *server);
+void server_loop_start(struct server *server);
 int64_t server_busy_us(void *ctx);
 void server_timer(void *ctx, enum ctl_timer which, int64_t at_us);
 
 /* methods.c */
 int server_methods(struct server *server, struct err *err);
 
-/* who.c: identities to people */
+/* identity.c: identities to people */
 /* RPC_USER and what else this person is; `name` NULL: no account. */
 unsigned server_person_roles(struct server *server, uint32_t uid, const char *name);
 unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
 /* NULL when the identity is no person that was looked up. From the arena. */
-struct ctl_who *server_who(struct server *server, struct rpc_call *call);
+struct ctl_who *server_identity(struct server *server, struct rpc_call *call);
 void server_users_free(struct server *server);
 
 /* agents.c: the streams of nodes */
@@ -146,21 +146,21 @@ void server_snapshot_child(struct server *server);
 void server_snapshot_abandon(struct server *server); /* ends the child */
 void server_snapshot_end(struct server *server);     /* a last one, when the loop has ended */
 
-/* asides.c: forked children that answer what takes long */
-void server_aside(void *ctx, struct ctl_aside *aside);
-void server_aside_turn(struct server *server);  /* in every turn of the loop */
-void server_aside_ended(struct server *server); /* a child may have ended */
-void server_aside_end(struct server *server);
+/* forked_queries.c: forked children that answer what takes long */
+void server_forked_query(void *ctx, struct ctl_forked *aside);
+void server_forked_queries_turn(struct server *server);  /* in every turn of the loop */
+void server_forked_queries_ended(struct server *server); /* a child may have ended */
+void server_forked_queries_end(struct server *server);
 
-/* heaps.c: huge pages for the heap */
-void server_heap_grown(void *ctx);             /* while nobody is served yet */
-void server_heap_ready(struct server *server); /* at the end of that */
-void server_heap_turn(struct server *server);  /* in every turn of the loop */
-void server_heap_mend(struct server *server);  /* after a forked child */
+/* huge_pages.c: huge pages for the heap */
+void server_huge_pages_grown(void *ctx);             /* while nobody is served yet */
+void server_huge_pages_ready(struct server *server); /* at the end of that */
+void server_huge_pages_turn(struct server *server);  /* in every turn of the loop */
+void server_huge_pages_mend(struct server *server);  /* after a forked child */
 /* At the end of a turn of the loop. Asks the workers to leave the heap; true when none is at it, so
    that a fork need not wait for them, and when the turn was short; or after a second. */
 bool server_may_fork(struct server *server);
-void server_heap_end(struct server *server);
+void server_huge_pages_end(struct server *server);
 
 /* journals.c: what accounting will read */
 int server_journal_open(struct server *server, struct err *err);
@@ -191,9 +191,9 @@ void server_on_peer_snapshot(struct rpc_call *call, const ProtobufCMessage *requ
 void server_on_peer_payloads(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_peer_hold(struct rpc_call *call, const ProtobufCMessage *request);
 
-/* moves.c: the log goes from one engine to the other */
+/* log_migrate.c: the log goes from one engine to the other */
 void server_move(struct server *server, enum server_move to);
-void server_move_log(struct server *server);
+void server_log_migrate(struct server *server);
 void server_put_aside(struct server *server);
 
 /* controllers.c: who the controllers are */
@@ -202,8 +202,8 @@ void server_on_remove_controller(struct rpc_call *call, const ProtobufCMessage *
 void server_on_transfer_leader(struct rpc_call *call, const ProtobufCMessage *request);
 void server_controllers_turn(struct server *server); /* in every turn of the loop */
 
-/* enter.c */
-void server_on_enter(struct rpc_call *call, const ProtobufCMessage *request);
+/* controller_join.c */
+void server_on_controller_join(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* hooks.c */
 int server_hooks_open(struct server *server, struct err *err);

@@ -131,7 +131,7 @@ void server_snapshot_child(struct server *server)
     }
     free(child);
     server->snapshot = NULL;
-    server_heap_mend(server);
+    server_huge_pages_mend(server);
 }
 
 void server_snapshot_abandon(struct server *server)

@@ -78,7 +78,7 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct server *server = rpc_call_ctx(call);
     const TokenRequest *request = (const void *)message;
-    struct ctl_who *who = server_who(server, call);
+    struct ctl_who *who = server_identity(server, call);
     int64_t seconds = lifespan(request->has_lifespan_s, request->lifespan_s);
     struct err err = { 0 };
 
@@ -154,7 +154,7 @@ void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *message
 {
     struct server *server = rpc_call_ctx(call);
     const JobAccessRequest *request = (const void *)message;
-    struct ctl_who *who = server_who(server, call);
+    struct ctl_who *who = server_identity(server, call);
     const struct job *job = find(server, request->id);
     JobAccessReply reply = JOB_ACCESS_REPLY__INIT;
     struct err err = { 0 };

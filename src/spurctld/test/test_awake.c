@@ -39,7 +39,7 @@ static int ask(struct ctl *ctl, bool with_id)
 
     command.has_request_id = with_id;
     ctl_look_at_clock(ctl);
-    ctl_awake(ctl);
+    ctl_paused(ctl);
     return ctl_check_late(ctl, &command, &err);
 }
 

@@ -2,14 +2,14 @@
 /* Digests are those of the bytes, whatever came before. */
 #include "test/unit.h"
 
-#include "spurctld/recall.h"
+#include "spurctld/payload_seen.h"
 
-static void assert_digest(struct recall *recall, const void *bytes, size_t len)
+static void assert_digest(struct payload_seen *recall, const void *bytes, size_t len)
 {
     uint8_t is[DIGEST_BYTES], should[DIGEST_BYTES];
 
     digest_sha256(bytes, len, should);
-    recall_digest(recall, bytes, len, is);
+    payload_seen_digest(recall, bytes, len, is);
     assert_memory_equal(is, should, DIGEST_BYTES);
 }
 
@@ -17,7 +17,7 @@ static void assert_digest(struct recall *recall, const void *bytes, size_t len)
 static void every_digest_is_that_of_its_bytes(void **state)
 {
     (void)state;
-    struct recall recall = { 0 };
+    struct payload_seen recall = { 0 };
     char text[64];
 
     for (unsigned i = 0; i < 2000; i++) {
@@ -27,14 +27,14 @@ static void every_digest_is_that_of_its_bytes(void **state)
         assert_digest(&recall, text, strlen(text) - (i % 3));
     }
     assert_digest(&recall, "", 0);
-    recall_done(&recall);
+    payload_seen_done(&recall);
 }
 
 /* The same buffer with other bytes in it is something else; so is what is too long to be kept. */
 static void bytes_are_copied_and_long_ones_are_not_kept(void **state)
 {
     (void)state;
-    struct recall recall = { 0 };
+    struct payload_seen recall = { 0 };
     size_t len = RECALL_BYTES + 1;
     char *bytes = calloc(1, len);
 
@@ -47,7 +47,7 @@ static void bytes_are_copied_and_long_ones_are_not_kept(void **state)
     for (size_t i = 0; i < RECALL_COUNT; i++)
         assert_true(recall.list[i].len <= RECALL_BYTES);
     free(bytes);
-    recall_done(&recall);
+    payload_seen_done(&recall);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * asides.c - forked children that answer what takes long (ctl_aside.c)
+ * forked_queries.c - forked children that answer what takes long (ctl_forked.c)
  *
  * Few at once: each is a copy of this process, and what is written meanwhile is copied. The others wait
  * in line. A child keeps none of our descriptors, or a connection that we close would stay open.
@@ -27,16 +27,16 @@ enum {
 #define MEND_EVERY_US INT64_C(10000000)
 #define TELL_EVERY_US INT64_C(600000000)
 
-struct aside_child {
+struct forked_child {
     struct server *server;
-    struct ctl_aside *aside; /* NULL: the server has ended */
+    struct ctl_forked *aside; /* NULL: the server has ended */
     uv_pipe_t pipe;
     pid_t pid;
     struct str said;
 };
 
 /* In the child. The length first, so that half an answer is none. */
-static void work(struct ctl_aside *aside, int fd)
+static void work(struct ctl_forked *aside, int fd)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
     struct str out = { 0 };
@@ -47,7 +47,7 @@ static void work(struct ctl_aside *aside, int fd)
         _exit(1);
     close_range(PIPE_FD + 1, ~0U, 0);
     alarm(CHILD_S);
-    ctl_aside_work(aside, &out);
+    ctl_forked_work(aside, &out);
     uint64_t len = out.len;
     _exit(file_write_all(PIPE_FD, &len, sizeof(len), NULL) < 0 ||
           file_write_all(PIPE_FD, str_text(&out), out.len, NULL) < 0);
@@ -63,17 +63,17 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buf)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct aside_child *child = handle->data;
+    struct forked_child *child = handle->data;
 
     str_done(&child->said);
     free(child);
 }
 
-static void finish_child(struct aside_child *child)
+static void finish_child(struct forked_child *child)
 {
     struct server *server = child->server;
     struct span said = { str_text(&child->said), child->said.len };
-    struct ctl_aside *aside = TAKE(child->aside);
+    struct ctl_forked *aside = TAKE(child->aside);
     uint64_t len = 0;
 
     if (said.len >= sizeof(len))
@@ -91,13 +91,13 @@ static void finish_child(struct aside_child *child)
     }
     vec_push(&server->asides.ended, child->pid);
     if (aside)
-        ctl_aside_done(aside, said);
-    server_aside_ended(server);
+        ctl_forked_done(aside, said);
+    server_forked_queries_ended(server);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
-    struct aside_child *child = stream->data;
+    struct forked_child *child = stream->data;
 
     if (got > 0)
         str_add_len(&child->said, buf->base, (size_t)got);
@@ -107,7 +107,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 }
 
 /* Does it itself when there can be no child. */
-static void start_child(struct server *server, struct ctl_aside *aside)
+static void start_child(struct server *server, struct ctl_forked *aside)
 {
     int fds[2];
     pid_t pid = pipe2(fds, O_CLOEXEC) == 0 ? fork() : -1;
@@ -116,12 +116,12 @@ static void start_child(struct server *server, struct ctl_aside *aside)
         work(aside, fds[1]);
     if (pid < 0) {
         log_warn("aside.fork", "failed");
-        ctl_aside_done(aside, (struct span){ 0 });
+        ctl_forked_done(aside, (struct span){ 0 });
         return;
     }
-    struct aside_child *child = NEW(struct aside_child);
+    struct forked_child *child = NEW(struct forked_child);
     close(fds[1]);
-    *child = (struct aside_child){ .server = server, .aside = aside, .pid = pid };
+    *child = (struct forked_child){ .server = server, .aside = aside, .pid = pid };
     uv_pipe_init(server->uv, &child->pipe, 0);
     child->pipe.data = child;
     uv_pipe_open(&child->pipe, fds[0]);
@@ -134,21 +134,21 @@ static void start_child(struct server *server, struct ctl_aside *aside)
     }
 }
 
-void server_aside(void *ctx, struct ctl_aside *aside)
+void server_forked_query(void *ctx, struct ctl_forked *aside)
 {
     struct server *server = ctx;
 
     vec_push(&server->asides.waiting, aside);
 }
 
-void server_aside_turn(struct server *server)
+void server_forked_queries_turn(struct server *server)
 {
     while (server->asides.waiting.len && server->asides.children.len < AT_ONCE &&
            !server->stopping) {
-        struct ctl_aside *aside = server->asides.waiting.items[0];
-        if (!ctl_aside_is_wanted(aside)) {
+        struct ctl_forked *aside = server->asides.waiting.items[0];
+        if (!ctl_forked_is_wanted(aside)) {
             vec_remove(&server->asides.waiting, 0);
-            ctl_aside_drop(aside);
+            ctl_forked_drop(aside);
             continue;
         }
         if (!server_may_fork(server))
@@ -158,7 +158,7 @@ void server_aside_turn(struct server *server)
     }
 }
 
-void server_aside_ended(struct server *server)
+void server_forked_queries_ended(struct server *server)
 {
     for (size_t i = server->asides.ended.len; i-- > 0;) {
         if (waitpid(server->asides.ended.items[i], NULL, WNOHANG) == 0)
@@ -166,14 +166,14 @@ void server_aside_ended(struct server *server)
         vec_remove(&server->asides.ended, i);
         if (clock_mono_us() - server->asides.mended_us > MEND_EVERY_US) {
             server->asides.mended_us = clock_mono_us();
-            server_heap_mend(server);
+            server_huge_pages_mend(server);
         }
     }
 }
 
-void server_aside_end(struct server *server)
+void server_forked_queries_end(struct server *server)
 {
-    vec_each (struct aside_child *, child, &server->asides.children) {
+    vec_each (struct forked_child *, child, &server->asides.children) {
         kill((*child)->pid, SIGKILL);
         waitpid((*child)->pid, NULL, 0);
         (*child)->aside = NULL; /* the controller frees it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl_wide.c - what all nodes of a job hear, some of them in each turn of the loop
+ * ctl_fanout.c - what all nodes of a job hear, some of them in each turn of the loop
  *
  * (1) A job of a few nodes tells them at once. What those of a wider one are to hear waits in a row, first in
  *     first out; its nodes are told SENDS of them in a turn, or as many as take SLICE_US.
@@ -33,21 +33,21 @@ static void again(struct ctl *ctl, int64_t after_us)
 
 static void drop(struct ctl *ctl, size_t at)
 {
-    struct wide *wide = ctl->wide.items[at];
+    struct ctl_fanout *wide = ctl->wide.items[at];
 
     str_done(&wide->common);
     free(wide);
     vec_remove(&ctl->wide, at);
 }
 
-void ctl_wide_done(struct ctl *ctl)
+void ctl_fanout_done(struct ctl *ctl)
 {
     while (ctl->wide.len)
         drop(ctl, ctl->wide.len - 1);
     vec_done(&ctl->wide);
 }
 
-void ctl_wide_forget(struct ctl *ctl, uint32_t job_id)
+void ctl_fanout_forget(struct ctl *ctl, uint32_t job_id)
 {
     for (size_t i = ctl->wide.len; i-- > 0;) {
         if (ctl->wide.items[i]->job_id == job_id)
@@ -56,7 +56,7 @@ void ctl_wide_forget(struct ctl *ctl, uint32_t job_id)
 }
 
 /* (2); what was packed before the job lost a node is packed again. */
-static void grant_part(struct ctl *ctl, const struct job *job, size_t part, struct wide *wide)
+static void grant_part(struct ctl *ctl, const struct job *job, size_t part, struct ctl_fanout *wide)
 {
     uint32_t version = ctl_grant_version(job);
 
@@ -68,7 +68,7 @@ static void grant_part(struct ctl *ctl, const struct job *job, size_t part, stru
     ctl_send_grant(ctl, job, part, &wide->common);
 }
 
-static void tell_part(struct ctl *ctl, const struct job *job, size_t part, struct wide *wide)
+static void tell_part(struct ctl *ctl, const struct job *job, size_t part, struct ctl_fanout *wide)
 {
     const struct job_part *at = &job->run->parts[part];
 
@@ -92,16 +92,16 @@ static void tell_part(struct ctl *ctl, const struct job *job, size_t part, struc
     }
 }
 
-static struct wide *wide_new(const struct job *job, enum wide_what what)
+static struct ctl_fanout *wide_new(const struct job *job, enum fanout_what what)
 {
-    struct wide *wide = NEW(struct wide);
+    struct ctl_fanout *wide = NEW(struct ctl_fanout);
 
-    *wide = (struct wide){ .job_id = job->id, .attempt = job->attempt, .what = what };
+    *wide = (struct ctl_fanout){ .job_id = job->id, .attempt = job->attempt, .what = what };
     return wide;
 }
 
 /* A copy: what it is about has no pointers in it. */
-static void keep_message(struct wide *wide, const CtlMessage *message)
+static void keep_message(struct ctl_fanout *wide, const CtlMessage *message)
 {
     wide->message = *message;
     switch (message->what_case) {
@@ -120,14 +120,14 @@ static void keep_message(struct wide *wide, const CtlMessage *message)
     }
 }
 
-void ctl_wide_tell(struct ctl *ctl, const struct job *job, enum wide_what what,
-                   const CtlMessage *message)
+void ctl_fanout_tell(struct ctl *ctl, const struct job *job, enum fanout_what what,
+                     const CtlMessage *message)
 {
     if (!job->run)
         return;
     if (what == WIDE_REVOKE)
-        ctl_wide_forget(ctl, job->id); /* (3) */
-    struct wide *wide = wide_new(job, what);
+        ctl_fanout_forget(ctl, job->id); /* (3) */
+    struct ctl_fanout *wide = wide_new(job, what);
     if (message)
         keep_message(wide, message);
     if (job->run->count > (ctl->wide_from ? ctl->wide_from : AT_ONCE)) {
@@ -142,7 +142,7 @@ void ctl_wide_tell(struct ctl *ctl, const struct job *job, enum wide_what what,
 }
 
 /* (4) */
-static bool must_wait(struct ctl *ctl, struct wide *wide)
+static bool must_wait(struct ctl *ctl, struct ctl_fanout *wide)
 {
     size_t most = ctl->wide_from ? 1 : MAX(FLIGHT_BYTES / MAX(wide->common.len, 1), FLIGHT_LEAST);
     size_t answered = ctl_granting_acked(ctl, wide->job_id) + wide->lost;
@@ -169,13 +169,13 @@ static bool is_behind(const struct ctl *ctl, size_t at)
     return false;
 }
 
-void ctl_wide_timer(struct ctl *ctl)
+void ctl_fanout_timer(struct ctl *ctl)
 {
     int64_t begin = ctl_mono(ctl);
     unsigned most = ctl->wide_from ? 1 : SENDS, sent = 0;
 
     for (size_t at = 0; at < ctl->wide.len;) {
-        struct wide *wide = ctl->wide.items[at];
+        struct ctl_fanout *wide = ctl->wide.items[at];
         const struct job *job = state_job(ctl->state, wide->job_id);
         if (!job || !job->run || job->attempt != wide->attempt || wide->next >= job->run->count) {
             drop(ctl, at);

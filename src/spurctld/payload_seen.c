@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recall.c - digests of payloads that came a moment ago
+ * payload_seen.c - digests of payloads that came a moment ago
  */
-#include "spurctld/recall.h"
+#include "spurctld/payload_seen.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void move_first(struct recall *recall, size_t at)
+static void move_first(struct payload_seen *recall, size_t at)
 {
     struct recalled one = recall->list[at];
 
@@ -15,7 +15,8 @@ static void move_first(struct recall *recall, size_t at)
     recall->list[0] = one;
 }
 
-void recall_digest(struct recall *recall, const void *bytes, size_t len, uint8_t out[DIGEST_BYTES])
+void payload_seen_digest(struct payload_seen *recall, const void *bytes, size_t len,
+                         uint8_t out[DIGEST_BYTES])
 {
     struct recalled *last = &recall->list[RECALL_COUNT - 1];
 
@@ -37,9 +38,9 @@ void recall_digest(struct recall *recall, const void *bytes, size_t len, uint8_t
     move_first(recall, RECALL_COUNT - 1);
 }
 
-void recall_done(struct recall *recall)
+void payload_seen_done(struct payload_seen *recall)
 {
     for (size_t i = 0; i < RECALL_COUNT; i++)
         free(recall->list[i].bytes);
-    *recall = (struct recall){ 0 };
+    *recall = (struct payload_seen){ 0 };
 }

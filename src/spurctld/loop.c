@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * turns.c - a turn of the controller's loop: when what is due comes, what is done at its end, and how long it took
+ * loop.c - a turn of the controller's loop: when what is due comes, what is done at its end, and how long it took
  *
  * The slices of one turn together are to stay below 5 ms. Each is about a millisecond, and who comes when
  * the turn has taken long already leaves its work to the next one (rpc_loop_busy_us()).
@@ -127,14 +127,14 @@ static void on_prepare(uv_prepare_t *prepare)
     server_controllers_turn(server);
     server_journal_turn(server);
     mem_settle();
-    server_heap_turn(server);
-    server_aside_turn(server);
+    server_huge_pages_turn(server);
+    server_forked_queries_turn(server);
     server_snapshot_maybe(server);
     ctl_flush(server->ctl);
     count_turn(server);
 }
 
-void server_turns_init(struct server *server)
+void server_loop_init(struct server *server)
 {
     for (int i = 0; i < CTL_TIMERS; i++) {
         uv_timer_init(server->uv, &server->timers[i]);
@@ -147,7 +147,7 @@ void server_turns_init(struct server *server)
 }
 
 /* After that of the links was started: libuv begins with the last one. */
-void server_turns_start(struct server *server)
+void server_loop_start(struct server *server)
 {
     uv_prepare_start(&server->prepare, on_prepare);
 }

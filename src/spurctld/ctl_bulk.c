@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl_many.c - one request about many jobs
+ * ctl_bulk.c - one request about many jobs
  *
  * (1) Who may change a job: its owner, operators, administrators.
  * (2) Each id that is named becomes a command with a request id of its own, made from the request's
@@ -22,11 +22,11 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
-#include "spurctld/ctl_many.h"
+#include "spurctld/ctl_bulk.h"
 
 enum { IDS_PER_COMMAND = 200, LOOKS_PER_TURN = 5000, NAMED_PER_TURN = 500 };
 
-struct many {
+struct ctl_bulk {
     struct ctl_ask *ask;
     Command *command;
     unsigned waiting; /* commands not yet applied, and one while they are still being made */
@@ -42,7 +42,7 @@ struct many {
     uint32_t ids[IDS_PER_COMMAND]; /* that were found for the next command */
     size_t id_count;
     /* Of an array that was named: */
-    struct many *of;
+    struct ctl_bulk *of;
     const char *id;
     uint8_t request_id[16];
     bool done;             /* something was */
@@ -53,13 +53,13 @@ struct many {
 };
 
 struct many_one {
-    struct many *many;
+    struct ctl_bulk *many;
     const char *id;
 };
 
-static struct many *many_new(struct ctl_ask *ask, Command *command)
+static struct ctl_bulk *many_new(struct ctl_ask *ask, Command *command)
 {
-    struct many *many = ARENA_NEW(ask->arena, struct many);
+    struct ctl_bulk *many = ARENA_NEW(ask->arena, struct ctl_bulk);
 
     many->ask = ask;
     many->command = command;
@@ -67,7 +67,7 @@ static struct many *many_new(struct ctl_ask *ask, Command *command)
     return many;
 }
 
-static void add_result(struct many *many, const char *id, enum err_code code, const char *text)
+static void add_result(struct ctl_bulk *many, const char *id, enum err_code code, const char *text)
 {
     JobResult *result = ARENA_NEW(many->ask->arena, JobResult);
 
@@ -80,10 +80,10 @@ static void add_result(struct many *many, const char *id, enum err_code code, co
     vec_push(&many->results, result);
 }
 
-static void array_answered(struct many *many);
+static void array_answered(struct ctl_bulk *many);
 
 /* Answers when nothing is waited for any more; the arena, and `many` in it, are gone then. */
-static void many_step(struct many *many)
+static void many_step(struct ctl_bulk *many)
 {
     struct ctl_ask *ask = many->ask;
     JobResult **items = many->results.items;
@@ -120,7 +120,7 @@ static JobSelect **select_of(Command *command)
     }
 }
 
-static void add_rejected(struct many *many, const struct events *events, const char *id)
+static void add_rejected(struct ctl_bulk *many, const struct events *events, const char *id)
 {
     char number[32];
 
@@ -133,14 +133,14 @@ static void add_rejected(struct many *many, const struct events *events, const c
     }
 }
 
-static void next_command(struct ctl *ctl, struct many *many);
+static void next_command(struct ctl *ctl, struct ctl_bulk *many);
 
 /* ---- ids that are named ---- */
 
 static void one_done(struct ctl *ctl, void *arg, const struct events *events, const struct err *err)
 {
     struct many_one *one = arg;
-    struct many *many = one->many;
+    struct ctl_bulk *many = one->many;
     size_t before = many->results.len;
 
     (void)ctl;
@@ -164,13 +164,13 @@ void ctl_place_id(const uint8_t id[16], size_t place, uint8_t out[16])
 }
 
 static bool has_many_records(const struct job *job, const struct job_ref *ref);
-static void array_id(struct ctl *ctl, struct many *of, const char *id, const uint8_t *request_id,
-                     uint32_t after);
-static bool tasks_id(struct ctl *ctl, struct many *of, const struct job *job,
+static void array_id(struct ctl *ctl, struct ctl_bulk *of, const char *id,
+                     const uint8_t *request_id, uint32_t after);
+static bool tasks_id(struct ctl *ctl, struct ctl_bulk *of, const struct job *job,
                      const struct job_ref *ref, const char *id, const uint8_t *request_id,
                      uint32_t after);
 
-static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t place)
+static void one_id(struct ctl *ctl, struct ctl_bulk *many, const char *id, size_t place)
 {
     struct ctl_ask *ask = many->ask;
     struct many_one *one = ARENA_NEW(ask->arena, struct many_one);
@@ -219,14 +219,14 @@ static void one_id(struct ctl *ctl, struct many *many, const char *id, size_t pl
     ctl_propose(ctl, many->command, one_done, one);
 }
 
-static void in_next_turn(struct ctl *ctl, struct many *many)
+static void in_next_turn(struct ctl *ctl, struct ctl_bulk *many)
 {
     many->waiting++;
     vec_push(&ctl->finders, many);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
-static void next_named(struct ctl *ctl, struct many *many)
+static void next_named(struct ctl *ctl, struct ctl_bulk *many)
 {
     size_t end = MIN(many->named_count, many->named_at + NAMED_PER_TURN);
 
@@ -236,9 +236,9 @@ static void next_named(struct ctl *ctl, struct many *many)
         in_next_turn(ctl, many);
 }
 
-void ctl_many_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char **ids, size_t count)
+void ctl_bulk_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char **ids, size_t count)
 {
-    struct many *many = many_new(ask, command);
+    struct ctl_bulk *many = many_new(ask, command);
 
     if (count > LIMIT_REQUEST_IDS) {
         err_set(&many->err, ERR_TOO_MANY, "%zu ids in one request; %d are the most", count,
@@ -256,7 +256,7 @@ void ctl_many_ids(struct ctl *ctl, struct ctl_ask *ask, Command *command, char *
 static void some_done(struct ctl *ctl, void *arg, const struct events *events,
                       const struct err *err)
 {
-    struct many *many = arg;
+    struct ctl_bulk *many = arg;
 
     if (err) {
         many->err = *err;
@@ -281,7 +281,7 @@ static unsigned most_ids(const struct ctl *ctl)
 }
 
 /* At most IDS_PER_COMMAND ids. */
-static enum found find_ids(struct ctl *ctl, struct many *many)
+static enum found find_ids(struct ctl *ctl, struct ctl_bulk *many)
 {
     unsigned most = most_ids(ctl);
     unsigned budget = LOOKS_PER_TURN;
@@ -306,7 +306,7 @@ static enum found find_ids(struct ctl *ctl, struct many *many)
 }
 
 /* Nothing but the request's id is written. */
-static void nothing_to_do(struct ctl *ctl, struct many *many)
+static void nothing_to_do(struct ctl *ctl, struct ctl_bulk *many)
 {
     if (!many->ask->who->request_id)
         return;
@@ -315,7 +315,7 @@ static void nothing_to_do(struct ctl *ctl, struct many *many)
 }
 
 /* The request is done when `upto` is 0. */
-static void propose_some(struct ctl *ctl, struct many *many, JobSelect *select, uint32_t upto)
+static void propose_some(struct ctl *ctl, struct ctl_bulk *many, JobSelect *select, uint32_t upto)
 {
     Command *command = many->command;
 
@@ -331,9 +331,9 @@ static void propose_some(struct ctl *ctl, struct many *many, JobSelect *select, 
     ctl_propose(ctl, command, some_done, many);
 }
 
-static void next_tasks(struct ctl *ctl, struct many *many);
+static void next_tasks(struct ctl *ctl, struct ctl_bulk *many);
 
-static void next_command(struct ctl *ctl, struct many *many)
+static void next_command(struct ctl *ctl, struct ctl_bulk *many)
 {
     JobSelect select = JOB_SELECT__INIT;
 
@@ -359,11 +359,11 @@ static void next_command(struct ctl *ctl, struct many *many)
     propose_some(ctl, many, &select, upto);
 }
 
-void ctl_many_timer(struct ctl *ctl)
+void ctl_bulk_timer(struct ctl *ctl)
 {
     if (!ctl->finders.len)
         return;
-    struct many *many = ctl->finders.items[0];
+    struct ctl_bulk *many = ctl->finders.items[0];
     vec_remove(&ctl->finders, 0);
     if (many->named_at < many->named_count)
         next_named(ctl, many);
@@ -374,9 +374,9 @@ void ctl_many_timer(struct ctl *ctl)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
-void ctl_many_gone(struct ctl *ctl)
+void ctl_bulk_gone(struct ctl *ctl)
 {
-    vec_each (struct many *, at, &ctl->finders) {
+    vec_each (struct ctl_bulk *, at, &ctl->finders) {
         query_free((*at)->query);
         free((*at)->results.items);
     }
@@ -385,9 +385,9 @@ void ctl_many_gone(struct ctl *ctl)
 
 /* ---- an array that is named and has many records ---- */
 
-static void array_answered(struct many *many)
+static void array_answered(struct ctl_bulk *many)
 {
-    struct many *of = many->of;
+    struct ctl_bulk *of = many->of;
 
     if (many->err.code)
         of->err = many->err;
@@ -396,10 +396,10 @@ static void array_answered(struct many *many)
     many_step(of);
 }
 
-static void array_id(struct ctl *ctl, struct many *of, const char *id, const uint8_t *request_id,
-                     uint32_t after)
+static void array_id(struct ctl *ctl, struct ctl_bulk *of, const char *id,
+                     const uint8_t *request_id, uint32_t after)
 {
-    struct many *many = many_new(of->ask, of->command);
+    struct ctl_bulk *many = many_new(of->ask, of->command);
     ListJobsRequest *filter = ARENA_NEW(of->ask->arena, ListJobsRequest);
     char **ids = ARENA_ARRAY(of->ask->arena, char *, 1);
 
@@ -425,7 +425,7 @@ static void array_id(struct ctl *ctl, struct many *of, const char *id, const uin
 /* ---- many tasks of an array ---- */
 
 /* (4): what the next command does, taken from what is left. */
-static uint32_t take_tasks(const struct ctl *ctl, struct many *many, const struct array *array,
+static uint32_t take_tasks(const struct ctl *ctl, struct ctl_bulk *many, const struct array *array,
                            struct bitset *out)
 {
     unsigned most = most_ids(ctl);
@@ -446,7 +446,7 @@ static uint32_t take_tasks(const struct ctl *ctl, struct many *many, const struc
     return bitset_is_empty(&many->tasks) ? 0 : upto;
 }
 
-static void next_tasks(struct ctl *ctl, struct many *many)
+static void next_tasks(struct ctl *ctl, struct ctl_bulk *many)
 {
     const struct job *job = state_job(ctl->state, many->array);
     JobSelect select = JOB_SELECT__INIT;
@@ -480,7 +480,7 @@ static bool covers_waiting(const struct array *array, const struct bitset *set)
 }
 
 /* (4): those that are done already, when another leader began it. */
-static void leave_out_done(struct many *many, const struct array *array)
+static void leave_out_done(struct ctl_bulk *many, const struct array *array)
 {
     bitset_each (number, &many->tasks) {
         bool waits = array_task(array, (uint32_t)number) == TASK_WAITING;
@@ -491,7 +491,7 @@ static void leave_out_done(struct many *many, const struct array *array)
 }
 
 /* False: there are not so many, one command will do. */
-static bool tasks_id(struct ctl *ctl, struct many *of, const struct job *job,
+static bool tasks_id(struct ctl *ctl, struct ctl_bulk *of, const struct job *job,
                      const struct job_ref *ref, const char *id, const uint8_t *request_id,
                      uint32_t after)
 {
@@ -505,7 +505,7 @@ static bool tasks_id(struct ctl *ctl, struct many *of, const struct job *job,
         bitset_done(&set);
         return false;
     }
-    struct many *many = many_new(of->ask, of->command);
+    struct ctl_bulk *many = many_new(of->ask, of->command);
     many->of = of;
     many->id = arena_strdup(of->ask->arena, id);
     if (request_id)
@@ -531,10 +531,10 @@ static bool has_many_records(const struct job *job, const struct job_ref *ref)
            job->array->records > IDS_PER_COMMAND;
 }
 
-void ctl_many_filter(struct ctl *ctl, struct ctl_ask *ask, Command *command,
+void ctl_bulk_filter(struct ctl *ctl, struct ctl_ask *ask, Command *command,
                      const ListJobsRequest *filter)
 {
-    struct many *many = many_new(ask, command);
+    struct ctl_bulk *many = many_new(ask, command);
     struct request_seen seen = { .more = true };
 
     ctl_seen(ctl, ask, &seen);

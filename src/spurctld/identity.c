@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * who.c - identities to people
+ * identity.c - identities to people
  *
  * rpc/ proves a uid, a user name or a node name. Here it becomes a person with name and groups, and
  * a set of roles. The name service may be slow, so it is asked by a worker; answers are kept.
@@ -169,7 +169,7 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
     return RPC_ROLES_LATER;
 }
 
-struct ctl_who *server_who(struct server *server, struct rpc_call *call)
+struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
 {
     const struct rpc_identity *identity = rpc_call_identity(call);
     struct known_user *known =

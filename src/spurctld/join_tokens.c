@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * passes.c - what a machine shows to become a node or a controller
+ * join_tokens.c - what a machine shows to become a node or a controller
  *
  * The cluster's one join token is a secret. What is for some nodes or for a time is signed with the
  * cluster's key instead, so every controller can check it and nobody needs to remember it.

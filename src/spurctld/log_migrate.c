@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * moves.c - the log moves: from SQLite to etcd when a second controller comes, and back after the last
+ * log_migrate.c - the log moves: from SQLite to etcd when a second controller comes, and back after the last
  *
  * The process does what it does when it is stopped and started, without ending: it takes no more calls,
  * waits until everything proposed is durable, writes a snapshot of the very end, lets log/convert.h
@@ -117,7 +117,7 @@ static void put_etcd_aside(struct server *server)
 }
 
 /* Called when the loop has ended, in place of freeing the log. */
-void server_move_log(struct server *server)
+void server_log_migrate(struct server *server)
 {
     struct log *log = ctl_log(server->ctl);
     struct err err = { 0 };

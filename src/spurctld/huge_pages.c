@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaps.c - workers that keep the heap in huge pages and ahead of its use (sys/heap.h)
+ * huge_pages.c - workers that keep the heap in huge pages and ahead of its use (sys/heap.h)
  */
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ static void start(struct server *server, struct heap_range range)
 }
 
 /* Here, on this thread: what is read at a start is in huge pages before anybody waits for an answer. */
-void server_heap_grown(void *ctx)
+void server_huge_pages_grown(void *ctx)
 {
     struct heap_range range;
 
@@ -59,14 +59,14 @@ void server_heap_grown(void *ctx)
         heap_fill(range, NULL);
 }
 
-void server_heap_ready(struct server *server)
+void server_huge_pages_ready(struct server *server)
 {
-    server_heap_grown(server);
+    server_huge_pages_grown(server);
     if (!heap_mend(NULL))
-        server_heap_mend(server);
+        server_huge_pages_mend(server);
 }
 
-void server_heap_turn(struct server *server)
+void server_huge_pages_turn(struct server *server)
 {
     struct heap_range range;
 
@@ -74,7 +74,7 @@ void server_heap_turn(struct server *server)
         start(server, range);
 }
 
-void server_heap_mend(struct server *server)
+void server_huge_pages_mend(struct server *server)
 {
     if (server->heap_stop || server->heap_mending)
         return;
@@ -100,7 +100,7 @@ bool server_may_fork(struct server *server)
     return true;
 }
 
-void server_heap_end(struct server *server)
+void server_huge_pages_end(struct server *server)
 {
     __atomic_store_n(&server->heap_yield, true, __ATOMIC_RELAXED);
     __atomic_store_n(&server->heap_stop, true, __ATOMIC_RELAXED);

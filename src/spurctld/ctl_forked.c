@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl_aside.c - questions that take long are answered by a copy of the process
+ * ctl_forked.c - questions that take long are answered by a copy of the process
  *
  * When would a job start that needs a thousand of ten thousand nodes? That is looked for in what is
  * free at every moment to come, a tenth of a second and more. Meanwhile the loop would hear nobody.
@@ -16,7 +16,7 @@
 
 enum { MOST_WAITING = 1000 };
 
-struct ctl_aside {
+struct ctl_forked {
     struct ctl *ctl;
     struct ctl_ask *ask; /* NULL: gone */
     ctl_handler *handler;
@@ -53,7 +53,7 @@ static void keep_error(struct ctl_ask *ask, const struct err *err)
     str_add_len(out, err, sizeof(*err));
 }
 
-void ctl_aside_work(struct ctl_aside *aside, struct str *out)
+void ctl_forked_work(struct ctl_forked *aside, struct str *out)
 {
     static const struct ctl_ask_ops ops = { .reply = keep_reply,
                                             .reply_packed = keep_packed,
@@ -70,7 +70,7 @@ void ctl_aside_work(struct ctl_aside *aside, struct str *out)
 
 /* ---- in the parent ---- */
 
-void ctl_aside_drop(struct ctl_aside *aside)
+void ctl_forked_drop(struct ctl_forked *aside)
 {
     struct ctl *ctl = aside->ctl;
 
@@ -83,13 +83,13 @@ void ctl_aside_drop(struct ctl_aside *aside)
     free(aside);
 }
 
-void ctl_aside_done(struct ctl_aside *aside, struct span said)
+void ctl_forked_done(struct ctl_forked *aside, struct span said)
 {
     struct ctl *ctl = aside->ctl;
-    struct ctl_aside copy = *aside;
+    struct ctl_forked copy = *aside;
     struct err err;
 
-    ctl_aside_drop(aside);
+    ctl_forked_drop(aside);
     if (!copy.ask)
         return;
     if (said.len && *said.ptr == 'a') {
@@ -106,13 +106,13 @@ void ctl_aside_done(struct ctl_aside *aside, struct span said)
     }
 }
 
-bool ctl_aside_is_wanted(const struct ctl_aside *aside)
+bool ctl_forked_is_wanted(const struct ctl_forked *aside)
 {
     return aside->ask;
 }
 
-bool ctl_aside(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
-               const ProtobufCMessage *request, size_t components)
+bool ctl_forked(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
+                const ProtobufCMessage *request, size_t components)
 {
     if (ctl->is_aside || !ctl->io.aside || !sched_is_long_to_ask(ctl->sched, components))
         return false;
@@ -120,16 +120,16 @@ bool ctl_aside(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
         ctl_fail(ask, ERR_TOO_MANY);
         return true;
     }
-    struct ctl_aside *aside = NEW(struct ctl_aside);
-    *aside = (struct ctl_aside){ .ctl = ctl, .ask = ask, .handler = handler, .request = request };
+    struct ctl_forked *aside = NEW(struct ctl_forked);
+    *aside = (struct ctl_forked){ .ctl = ctl, .ask = ask, .handler = handler, .request = request };
     vec_push(&ctl->asides, aside);
     ctl->io.aside(ctl->io.ctx, aside);
     return true;
 }
 
-void ctl_aside_gone(struct ctl *ctl, const struct ctl_ask *ask)
+void ctl_forked_gone(struct ctl *ctl, const struct ctl_ask *ask)
 {
-    vec_each (struct ctl_aside *, aside, &ctl->asides) {
+    vec_each (struct ctl_forked *, aside, &ctl->asides) {
         if ((*aside)->ask == ask)
             (*aside)->ask = NULL;
     }

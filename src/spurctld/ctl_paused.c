@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl_awake.c - has this process been stopped?
+ * ctl_paused.c - has this process been stopped?
  *
  * A machine that is suspended, or a process that is stopped, goes on as if nothing had happened. Others
  * went on meanwhile.
@@ -18,7 +18,7 @@ static const int64_t STOPPED_US =
     45000000; /* clients ask again for a minute, most of them for three seconds */
 static const int64_t LATE_US = 2000000; /* less than that */
 
-void ctl_arm_awake(struct ctl *ctl)
+void ctl_arm_paused(struct ctl *ctl)
 {
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_AWAKE, ctl_now(ctl) + BEAT_US);
 }
@@ -31,7 +31,7 @@ void ctl_stopped_for(struct ctl *ctl, int64_t us)
     ctl->late_until_us = ctl_mono(ctl) + LATE_US;
 }
 
-void ctl_awake(struct ctl *ctl)
+void ctl_paused(struct ctl *ctl)
 {
     int64_t now = ctl_mono(ctl), before = ctl->awake_us;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * enter.c - a new controller gets what it needs to be one
+ * controller_join.c - a new controller gets what it needs to be one
  *
  * An invitation is one line: "NAME HOST:PORT EXPIRES SIGNATURE sha256:HASH ADDRESSES". It is signed with
  * the cluster's key, so any controller can check it; the hash names the cluster's authority, by which
@@ -18,7 +18,7 @@
 #include "client/conf_file.h"
 #include "proto/peer.pb-c.h"
 #include "rpc/tls.h"
-#include "spurctld/enter.h"
+#include "spurctld/controller_join.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -70,7 +70,7 @@ static CmdControllers *list_with(const struct server *server, const struct invit
     return list;
 }
 
-void server_on_enter(struct rpc_call *call, const ProtobufCMessage *message)
+void server_on_controller_join(struct rpc_call *call, const ProtobufCMessage *message)
 {
     const EnterRequest *request = (const void *)message;
     struct server *server = rpc_call_ctx(call);
@@ -232,7 +232,8 @@ static int call_out(struct entering *entering, const char *line, const char *add
     return code;
 }
 
-int server_enter(const struct server_options *options, const char *state_dir, struct err *err)
+int server_controller_join(const struct server_options *options, const char *state_dir,
+                           struct err *err)
 {
     CLEANUP(freep) char *list = mem_printf("%s/controllers", state_dir);
     CLEANUP(str_done) struct str line = { 0 };
