@@ -10,7 +10,7 @@
 #include "spurd/step.h"
 #include "sys/log.h"
 
-int step_check_owner(const struct rpc_call *call, const struct held *held, struct err *err)
+int step_check_owner(const struct rpc_call *call, const struct attempt *held, struct err *err)
 {
     const struct rpc_identity *who = rpc_call_identity(call);
     const struct agent *agent = rpc_call_ctx(call);
@@ -27,7 +27,7 @@ int step_check_owner(const struct rpc_call *call, const struct held *held, struc
     return 0;
 }
 
-bool step_is_owner(const struct rpc_call *call, const struct held *held)
+bool step_is_owner(const struct rpc_call *call, const struct attempt *held)
 {
     return step_check_owner(call, held, NULL) == 0;
 }

@@ -277,7 +277,7 @@ static void on_zygote_ready(void *ctx)
     agent_recover(agent);
     steps_recover(agent);
     write_start(agent);
-    if (journal_replace(&agent->journal, held_write, &agent->table, &err) < 0)
+    if (journal_replace(&agent->journal, attempt_write, &agent->table, &err) < 0)
         log_error("spool.write", "error=%s", err.text);
     agent->session = session_new(agent, &err);
     if (!agent->session)
@@ -291,8 +291,8 @@ static int open_journal(struct agent *agent, struct err *err)
 {
     CLEANUP(freep) char *path = mem_printf("%s/journal", agent->spool_dir);
 
-    held_table_init(&agent->table);
-    return journal_open(&agent->journal, agent->uv, path, held_replay, &agent->table, err);
+    attempt_table_init(&agent->table);
+    return journal_open(&agent->journal, agent->uv, path, attempt_replay, &agent->table, err);
 }
 
 static void copy_options(struct agent *agent, const struct agent_options *options)
@@ -373,7 +373,7 @@ struct agent *agent_new(uv_loop_t *uv, const struct agent_options *options, stru
     agent->lock_fd = -1;
     agent->journal.fd = -1;
     arena_init(&agent->inventory.arena);
-    held_table_init(&agent->table);
+    attempt_table_init(&agent->table);
     copy_options(agent, options);
     agent->rpc = rpc_loop_new(uv);
     map_init(&agent->vouched);
@@ -418,7 +418,7 @@ void agent_stop(struct agent *agent)
         return;
     agent->stopping = true;
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (held->chan)
             stepd_close(TAKE(held->chan));
         if (held->hook)
@@ -457,7 +457,7 @@ void agent_free(struct agent *agent)
     if (!agent)
         return;
     journal_close(&agent->journal);
-    held_table_done(&agent->table);
+    attempt_table_done(&agent->table);
     vouch_done(agent);
     inventory_done(&agent->inventory);
     if (agent->config)

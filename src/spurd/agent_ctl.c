@@ -80,7 +80,7 @@ static int check_grant(const struct agent *agent, const Grant *grant, bool *drai
     if (!str_eq(grant->alloc->node, agent->name))
         return err_set(err, ERR_INVALID_NODE_NAME, "a grant for node '%s' came to '%s'",
                        grant->alloc->node ? grant->alloc->node : "", agent->name);
-    if (held_is_buried(&agent->table, grant->job_id, grant->attempt))
+    if (attempt_is_buried(&agent->table, grant->job_id, grant->attempt))
         return err_code(err, ERR_CREDENTIAL_REVOKED);
     if (check_signature(agent, grant, err) < 0 || check_user(agent, grant->owner, err) < 0)
         return -(int)err->code;
@@ -90,7 +90,7 @@ static int check_grant(const struct agent *agent, const Grant *grant, bool *drai
 /* An older attempt that nobody revoked: the new one says that it is over. */
 static void end_older(struct agent *agent, uint32_t job, uint32_t attempt)
 {
-    struct held *other = held_other(&agent->table, job, attempt);
+    struct attempt *other = attempt_other(&agent->table, job, attempt);
 
     if (!other || other->attempt > attempt || other->revoked)
         return;
@@ -100,7 +100,7 @@ static void end_older(struct agent *agent, uint32_t job, uint32_t attempt)
 }
 
 /* Said again, whatever it is. */
-static void answer_again(struct agent *agent, struct held *held)
+static void answer_again(struct agent *agent, struct attempt *held)
 {
     held->grant_acked = held->started_sent = held->report_sent = false;
     agent_advance(agent, held);
@@ -108,8 +108,8 @@ static void answer_again(struct agent *agent, struct held *held)
 
 static void on_grant(struct agent *agent, const Grant *grant)
 {
-    struct held *held = held_find(&agent->table, grant->job_id, grant->attempt);
-    struct held *other = held_other(&agent->table, grant->job_id, grant->attempt);
+    struct attempt *held = attempt_find(&agent->table, grant->job_id, grant->attempt);
+    struct attempt *other = attempt_other(&agent->table, grant->job_id, grant->attempt);
     struct err err = { 0 };
     bool drain = false;
 
@@ -117,7 +117,7 @@ static void on_grant(struct agent *agent, const Grant *grant)
         if (held->grant && grant->version > held->grant->version) {
             log_info("grant.version", "job=%u version=%u manager=%s", held->job, grant->version,
                      grant->manager);
-            held_set_grant(held, grant);
+            attempt_set_grant(held, grant);
             held->written = false;
             steps_end_lost(agent, held);
         }
@@ -134,19 +134,19 @@ static void on_grant(struct agent *agent, const Grant *grant)
         agent_send_grant_ack(agent, grant->job_id, grant->attempt, &err, drain);
         return;
     }
-    held = held_add(&agent->table, grant->job_id, grant->attempt);
-    held_set_grant(held, grant);
+    held = attempt_add(&agent->table, grant->job_id, grant->attempt);
+    attempt_set_grant(held, grant);
     end_older(agent, grant->job_id, grant->attempt);
     agent_advance(agent, held);
 }
 
 static void on_launch(struct agent *agent, const Launch *launch)
 {
-    struct held *held = held_find(&agent->table, launch->job_id, launch->attempt);
+    struct attempt *held = attempt_find(&agent->table, launch->job_id, launch->attempt);
     struct err err = { 0 };
 
     if (!held || !held->grant || held->revoked) {
-        if (held_is_buried(&agent->table, launch->job_id, launch->attempt) || held)
+        if (attempt_is_buried(&agent->table, launch->job_id, launch->attempt) || held)
             err_code(&err, ERR_CREDENTIAL_REVOKED);
         else
             err_set(&err, ERR_INVALID_JOB_ID, "this node holds no grant for the job");
@@ -158,7 +158,7 @@ static void on_launch(struct agent *agent, const Launch *launch)
     if (!held->launched && !held->has_load) {
         Grant with = *held->grant;
         with.launch = (Launch *)launch;
-        held_set_grant(held, &with);
+        attempt_set_grant(held, &with);
         held->written = false;
         agent_advance(agent, held);
         return;
@@ -181,7 +181,7 @@ static void bury_unknown(struct agent *agent, uint32_t job, uint32_t attempt)
     SpoolRecord record = SPOOL_RECORD__INIT;
     SpoolGone gone = SPOOL_GONE__INIT;
 
-    if (held_is_buried(&agent->table, job, attempt))
+    if (attempt_is_buried(&agent->table, job, attempt))
         return;
     gone.has_job_id = gone.has_attempt = gone.has_time_us = true;
     gone.job_id = job;
@@ -190,10 +190,10 @@ static void bury_unknown(struct agent *agent, uint32_t job, uint32_t attempt)
     record.what_case = SPOOL_RECORD__WHAT_GONE;
     record.gone = &gone;
     agent_write_record(agent, &record, NULL);
-    held_bury(&agent->table, &gone);
+    attempt_bury(&agent->table, &gone);
 }
 
-static void revoke_held(struct agent *agent, struct held *held, const Revoke *order)
+static void revoke_held(struct agent *agent, struct attempt *held, const Revoke *order)
 {
     bool first = !held->revoked;
 
@@ -210,7 +210,7 @@ static void revoke_held(struct agent *agent, struct held *held, const Revoke *or
 
 static void on_revoke(struct agent *agent, const Revoke *order)
 {
-    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
+    struct attempt *held = attempt_find(&agent->table, order->job_id, order->attempt);
 
     if (held) {
         revoke_held(agent, held, order);
@@ -222,9 +222,9 @@ static void on_revoke(struct agent *agent, const Revoke *order)
 
 /* ---- running jobs ---- */
 
-static struct held *find_running(struct agent *agent, uint32_t job, uint32_t attempt)
+static struct attempt *find_running(struct agent *agent, uint32_t job, uint32_t attempt)
 {
-    struct held *held = held_find(&agent->table, job, attempt);
+    struct attempt *held = attempt_find(&agent->table, job, attempt);
 
     return held && held->chan && !held->ended ? held : NULL;
 }
@@ -232,7 +232,7 @@ static struct held *find_running(struct agent *agent, uint32_t job, uint32_t att
 /* As in Slurm: without --batch or --full a signal is for steps, not for the batch script. */
 static void on_signal(struct agent *agent, const SignalJob *order)
 {
-    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
+    struct attempt *held = attempt_find(&agent->table, order->job_id, order->attempt);
     StepOrder step = STEP_ORDER__INIT;
     StepSignal words = STEP_SIGNAL__INIT;
 
@@ -252,15 +252,15 @@ static void on_signal(struct agent *agent, const SignalJob *order)
 
 static void on_freeze(struct agent *agent, const FreezeJob *order)
 {
-    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
+    struct attempt *held = attempt_find(&agent->table, order->job_id, order->attempt);
 
     if (held)
-        agent_turn(agent, held, order->thaw);
+        agent_gang_turn(agent, held, order->thaw);
 }
 
 static void on_limit(struct agent *agent, const UpdateLimit *order)
 {
-    struct held *held = held_find(&agent->table, order->job_id, order->attempt);
+    struct attempt *held = attempt_find(&agent->table, order->job_id, order->attempt);
     StepOrder step = STEP_ORDER__INIT;
     StepLimit words = STEP_LIMIT__INIT;
 
@@ -283,7 +283,7 @@ static void on_limit(struct agent *agent, const UpdateLimit *order)
 
 static void on_ack(struct agent *agent, const AckReport *ack)
 {
-    struct held *held = held_find(&agent->table, ack->job_id, ack->attempt);
+    struct attempt *held = attempt_find(&agent->table, ack->job_id, ack->attempt);
 
     if (!held || !held->ended || (ack->has_step && ack->step != TASK_STEP_BATCH))
         return;
@@ -329,7 +329,7 @@ static void on_reboot(struct agent *agent, const RebootNode *order)
 
 static bool take_epoch(struct agent *agent, uint64_t epoch, const CtlWelcome *welcome)
 {
-    struct held_table *table = &agent->table;
+    struct attempt_table *table = &agent->table;
     SpoolRecord record = SPOOL_RECORD__INIT;
     SpoolEpoch words = SPOOL_EPOCH__INIT;
     const ProtobufCBinaryData *id = &welcome->cluster_id;
@@ -371,7 +371,7 @@ static void take_key(struct agent *agent, const ProtobufCBinaryData *key)
         jwt_keys_add_public(agent->job_keys, NULL, JWT_CLUSTER, agent->verify_key, NULL);
 }
 
-static bool is_kept(const CtlWelcome *welcome, const struct held *held)
+static bool is_kept(const CtlWelcome *welcome, const struct attempt *held)
 {
     for (size_t i = 0; i < welcome->n_keep; i++) {
         if (welcome->keep[i]->job_id == held->job && welcome->keep[i]->attempt == held->attempt)
@@ -394,7 +394,7 @@ static void take_keep(struct agent *agent, const CtlWelcome *welcome)
     map_each (entry, &agent->table.held)
         vec_push(&keys, entry->num);
     vec_each (uint64_t, key, &keys) {
-        struct held *held = map_get_num(&agent->table.held, *key);
+        struct attempt *held = map_get_num(&agent->table.held, *key);
         if (!held)
             continue;
         held->grant_acked = held->started_sent = held->report_sent = held->released = false;

@@ -21,7 +21,7 @@
 #include "sys/files.h"
 #include "sys/log.h"
 
-static void order_freeze(struct held *held, FreezeCause cause, bool thaw)
+static void order_freeze(struct attempt *held, FreezeCause cause, bool thaw)
 {
     StepOrder order = STEP_ORDER__INIT;
     StepFreeze freeze = STEP_FREEZE__INIT;
@@ -34,7 +34,7 @@ static void order_freeze(struct held *held, FreezeCause cause, bool thaw)
     stepd_order(held->chan, &order);
 }
 
-void agent_freeze(struct agent *agent, struct held *held, FreezeCause cause, bool thaw)
+void agent_freeze(struct agent *agent, struct attempt *held, FreezeCause cause, bool thaw)
 {
     held->freeze_said |= cause;
     held->freeze_wanted =
@@ -44,7 +44,7 @@ void agent_freeze(struct agent *agent, struct held *held, FreezeCause cause, boo
         order_freeze(held, cause, thaw);
 }
 
-void agent_freeze_again(struct held *held)
+void agent_freeze_again(struct attempt *held)
 {
     static const FreezeCause causes[] = { FREEZE_ASKED, FREEZE_LEASE };
 
@@ -54,7 +54,7 @@ void agent_freeze_again(struct held *held)
     }
 }
 
-void agent_kill(struct agent *agent, struct held *held)
+void agent_kill(struct agent *agent, struct attempt *held)
 {
     StepOrder order = STEP_ORDER__INIT;
     StepKill kill_order = STEP_KILL__INIT;
@@ -101,7 +101,7 @@ static void kept(uv_work_t *work, int status)
     if (status == 0 && keep->err.code)
         log_error("report.keep", "path=%s error=%s", keep->path, keep->err.text);
     /* Acknowledged meanwhile: nobody else removes it. */
-    if (!held_find(&agent->table, keep->ref->job, keep->ref->attempt))
+    if (!attempt_find(&agent->table, keep->ref->job, keep->ref->attempt))
         unlink(keep->path);
     free(keep->ref);
     free(keep->path);
@@ -109,7 +109,7 @@ static void kept(uv_work_t *work, int status)
     free(keep);
 }
 
-static void keep_report(struct agent *agent, struct held *held)
+static void keep_report(struct agent *agent, struct attempt *held)
 {
     struct keep *keep = NEW(struct keep);
     struct task_node node;
@@ -134,7 +134,7 @@ static void on_keep(uv_timer_t *timer)
     bool younger = false;
 
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (!held->ended || held->acked || held->kept)
             continue;
         if (clock_boot_us() - held->ended_boot_us >= AGENT_KEEP_MS * INT64_C(1000))
@@ -146,7 +146,7 @@ static void on_keep(uv_timer_t *timer)
         uv_timer_start(timer, on_keep, AGENT_KEEP_MS, 0);
 }
 
-void agent_keep_later(struct agent *agent, struct held *held)
+void agent_keep_later(struct agent *agent, struct attempt *held)
 {
     held->ended_boot_us = clock_boot_us();
     if (!uv_is_active((uv_handle_t *)&agent->keep_timer))
@@ -166,7 +166,7 @@ static void remove_dir(const char *dir)
 }
 
 /* Everything that an attempt has left on this machine. */
-static void remove_files(struct agent *agent, struct held *held)
+static void remove_files(struct agent *agent, struct attempt *held)
 {
     struct task_node node;
     struct arena arena;
@@ -183,7 +183,7 @@ static void remove_files(struct agent *agent, struct held *held)
     arena_done(&arena);
 }
 
-void agent_forget(struct agent *agent, struct held *held)
+void agent_forget(struct agent *agent, struct attempt *held)
 {
     SpoolRecord record = SPOOL_RECORD__INIT;
     SpoolGone gone = SPOOL_GONE__INIT;
@@ -202,7 +202,7 @@ void agent_forget(struct agent *agent, struct held *held)
     record.gone = &gone;
     if (!agent_write_record(agent, &record, NULL))
         return; /* (1): it stays until the disk takes it; the resend timer tries again */
-    held_bury(&agent->table, &gone);
+    attempt_bury(&agent->table, &gone);
     remove_files(agent, held);
     agent_extern_close(agent, held);
     if (held->hook)
@@ -212,10 +212,10 @@ void agent_forget(struct agent *agent, struct held *held)
     log_debug("grant.gone", "job=%u attempt=%u", held->job, held->attempt);
     x11_forget(agent, held->job, held->attempt);
     step_book_forget(agent, held->job, held->attempt, true);
-    held_drop(&agent->table, held);
-    struct held *waiting = held_other(&agent->table, job, 0);
+    attempt_drop(&agent->table, held);
+    struct attempt *waiting = attempt_other(&agent->table, job, 0);
     if (waiting)
         agent_advance(agent, waiting);
     if (journal_is_long(&agent->journal))
-        journal_replace(&agent->journal, held_write, &agent->table, NULL);
+        journal_replace(&agent->journal, attempt_write, &agent->table, NULL);
 }

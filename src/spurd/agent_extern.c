@@ -28,13 +28,13 @@ bool agent_prolog_flag(const struct agent *agent, const char *flag)
 }
 
 /* As steps have theirs: below the job's where there are controllers. */
-static char *dir_of(const struct agent *agent, const struct held *held)
+static char *dir_of(const struct agent *agent, const struct attempt *held)
 {
     return mem_printf("%s/%u.%u%cextern", agent->cgroup, held->job, held->attempt,
                       agent->has_controllers ? '/' : '.');
 }
 
-void agent_extern_open(struct agent *agent, struct held *held)
+void agent_extern_open(struct agent *agent, struct attempt *held)
 {
     if (!agent->cgroup ||
         !(agent_prolog_flag(agent, "Contain") || agent_prolog_flag(agent, "RunInJob")))
@@ -47,7 +47,7 @@ void agent_extern_open(struct agent *agent, struct held *held)
         log_warn("extern.cgroup", "job=%u dir=%s errno=%d", held->job, dir, errno);
 }
 
-void agent_extern_kill(struct agent *agent, struct held *held)
+void agent_extern_kill(struct agent *agent, struct attempt *held)
 {
     CLEANUP(freep) char *dir = agent->cgroup ? dir_of(agent, held) : NULL;
 
@@ -55,7 +55,7 @@ void agent_extern_kill(struct agent *agent, struct held *held)
         cgroups_kill(dir);
 }
 
-void agent_extern_close(struct agent *agent, struct held *held)
+void agent_extern_close(struct agent *agent, struct attempt *held)
 {
     CLEANUP(freep) char *dir = agent->cgroup ? dir_of(agent, held) : NULL;
     struct stat info;
@@ -64,7 +64,7 @@ void agent_extern_close(struct agent *agent, struct held *held)
         cgroups_end(dir);
 }
 
-void agent_extern_run(struct agent *agent, struct held *held, struct hook *hook)
+void agent_extern_run(struct agent *agent, struct attempt *held, struct hook *hook)
 {
     if (!agent->cgroup || !agent_prolog_flag(agent, "RunInJob"))
         return;

@@ -27,7 +27,7 @@ struct later {
     char *cgroup;
 };
 
-static struct later *later_new(struct agent *agent, const struct held *held)
+static struct later *later_new(struct agent *agent, const struct attempt *held)
 {
     struct later *later = NEW(struct later);
 
@@ -53,7 +53,7 @@ static void look_again(uv_timer_t *timer)
 {
     struct later *later = timer->data;
     struct agent *agent = later->agent;
-    struct held *held = held_find(&agent->table, later->job, later->attempt);
+    struct attempt *held = attempt_find(&agent->table, later->job, later->attempt);
 
     if (held && !held->chan && !held->ended && !agent->stopping) {
         agent_find_step(agent, held);
@@ -63,7 +63,7 @@ static void look_again(uv_timer_t *timer)
 }
 
 /* The supervisor notices that we are new within moments, and then listens. */
-static void look_later(struct agent *agent, const struct held *held)
+static void look_later(struct agent *agent, const struct attempt *held)
 {
     struct later *later = later_new(agent, held);
 
@@ -85,7 +85,7 @@ static void processes_ended(uv_work_t *work, int status)
 {
     struct later *later = work->data;
     struct agent *agent = later->agent;
-    struct held *held = held_find(&agent->table, later->job, later->attempt);
+    struct attempt *held = attempt_find(&agent->table, later->job, later->attempt);
 
     (void)status;
     if (held && !held->ended && !agent->stopping) {
@@ -95,7 +95,7 @@ static void processes_ended(uv_work_t *work, int status)
     later_free(later);
 }
 
-static void supervisor_died(struct agent *agent, struct held *held, char *cgroup)
+static void supervisor_died(struct agent *agent, struct attempt *held, char *cgroup)
 {
     struct later *later = later_new(agent, held);
 
@@ -103,28 +103,28 @@ static void supervisor_died(struct agent *agent, struct held *held, char *cgroup
     uv_queue_work(agent->uv, &later->work, end_processes, processes_ended);
 }
 
-static bool take_report(struct held *held, StepEnded *report)
+static bool take_report(struct attempt *held, StepEnded *report)
 {
     if (!report)
         return false;
     bool ours = report->id && report->id->job_id == held->job &&
                 report->id->attempt == held->attempt && report->has_ended_us;
     if (ours)
-        held_set_report(held, report);
+        attempt_set_report(held, report);
     held->running = held->running && !ours;
     step_ended__free_unpacked(report, NULL);
     return ours;
 }
 
 /* Nothing began: it may be launched as if it had never been said. */
-static void never_began(struct held *held)
+static void never_began(struct attempt *held)
 {
     held->given = held->running = false;
     if (!held->has_load)
         held->launched = false;
 }
 
-void agent_find_step(struct agent *agent, struct held *held)
+void agent_find_step(struct agent *agent, struct attempt *held)
 {
     struct arena arena;
     struct task_node node;
@@ -164,7 +164,7 @@ void agent_find_step(struct agent *agent, struct held *held)
 /* ---- after a restart ---- */
 
 /* The machine was started anew: only reports that reached the disk are left of it. */
-static void recover_other_boot(struct agent *agent, struct held *held)
+static void recover_other_boot(struct agent *agent, struct attempt *held)
 {
     struct arena arena;
     struct task_node node;
@@ -193,13 +193,13 @@ static void recover_dir(struct agent *agent, const char *name)
     CLEANUP(freep) char *dir = mem_printf("%s/%s", agent->run_dir, name);
 
     if (sscanf(name, "%u.%u%n", &job, &attempt, &end) != 2 || name[end] ||
-        held_find(&agent->table, job, attempt))
+        attempt_find(&agent->table, job, attempt))
         return;
-    bool buried = held_is_buried(&agent->table, job, attempt);
+    bool buried = attempt_is_buried(&agent->table, job, attempt);
     if (buried && stepd_look(dir) == STEPD_DEAD) {
         file_remove_tree(dir, NULL);
     } else if (!buried) {
-        struct held *held = held_add(&agent->table, job, attempt);
+        struct attempt *held = attempt_add(&agent->table, job, attempt);
         log_warn("grant.found", "job=%u attempt=%u", job, attempt);
         held->ready = held->launched = held->given = true;
     }
@@ -224,19 +224,19 @@ static void drop_kept(struct agent *agent, const char *name)
     unsigned job, attempt;
     CLEANUP(freep) char *path = mem_printf("%s/ended/%s", agent->spool_dir, name);
 
-    if (sscanf(name, "%u.%u.", &job, &attempt) == 2 && !held_find(&agent->table, job, attempt))
+    if (sscanf(name, "%u.%u.", &job, &attempt) == 2 && !attempt_find(&agent->table, job, attempt))
         unlink(path);
 }
 
 void agent_recover(struct agent *agent)
 {
-    VEC(struct held *) list = { 0 };
+    VEC(struct attempt *) list = { 0 };
     CLEANUP(freep) char *kept = mem_printf("%s/ended", agent->spool_dir);
     bool same_boot;
 
     map_each (entry, &agent->table.held)
-        vec_push(&list, (struct held *)entry->value);
-    vec_each (struct held *, held, &list) {
+        vec_push(&list, (struct attempt *)entry->value);
+    vec_each (struct attempt *, held, &list) {
         same_boot = str_eq((*held)->boot_id, agent->boot_id);
         if (!same_boot)
             recover_other_boot(agent, *held);
@@ -246,7 +246,7 @@ void agent_recover(struct agent *agent)
     vec_done(&list);
     each_name(agent, agent->run_dir, recover_dir);
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (!held->grant && !held->chan && !held->ended)
             agent_find_step(agent, held);
     }

@@ -40,7 +40,7 @@ static uint64_t cpus_in_use(const struct agent *agent)
     uint64_t used = 0;
 
     map_each (entry, &agent->table.held) {
-        const NodeAlloc *alloc = held_alloc(entry->value);
+        const NodeAlloc *alloc = attempt_alloc(entry->value);
         used += alloc ? MAX(alloc->cpus, 1) : 0;
     }
     return used;

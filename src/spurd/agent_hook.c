@@ -26,7 +26,7 @@ static unsigned hook_timeout_s(const struct agent *agent, enum env_where where)
 }
 
 /* `step` is NULL unless the program runs because of one. */
-static struct hook *start_hook_of(struct agent *agent, struct held *held, const char *path,
+static struct hook *start_hook_of(struct agent *agent, struct attempt *held, const char *path,
                                   enum env_where where, const char *context, const char *step,
                                   hook_done_fn done)
 {
@@ -61,7 +61,7 @@ static struct hook *start_hook_of(struct agent *agent, struct held *held, const 
                       agent_ref_new(agent, held));
 }
 
-static struct hook *start_hook(struct agent *agent, struct held *held, const char *path,
+static struct hook *start_hook(struct agent *agent, struct attempt *held, const char *path,
                                enum env_where where, hook_done_fn done)
 {
     return start_hook_of(agent, held, path, where, NULL, NULL, done);
@@ -72,25 +72,25 @@ static struct hook *start_hook(struct agent *agent, struct held *held, const cha
 static bool hook_runs(const struct agent *agent)
 {
     map_each (entry, &agent->table.held) {
-        if (((const struct held *)entry->value)->hook)
+        if (((const struct attempt *)entry->value)->hook)
             return true;
     }
     return false;
 }
 
-bool agent_hook_waits(struct agent *agent, struct held *held)
+bool agent_hook_waits(struct agent *agent, struct attempt *held)
 {
     held->hook_waits = agent_prolog_flag(agent, "Serial") && hook_runs(agent);
     return held->hook_waits;
 }
 
 /* The job that came first of those that wait. */
-static struct held *next_waiting(const struct agent *agent)
+static struct attempt *next_waiting(const struct agent *agent)
 {
-    struct held *first = NULL;
+    struct attempt *first = NULL;
 
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (held->hook_waits && (!first || held->job < first->job))
             first = held;
     }
@@ -100,7 +100,7 @@ static struct held *next_waiting(const struct agent *agent)
 /* Somebody is done. Who goes on may need no program any more: then it is the turn of another. */
 static void next_hook(struct agent *agent)
 {
-    struct held *held;
+    struct attempt *held;
 
     while (!agent->stopping && !hook_runs(agent) && (held = next_waiting(agent))) {
         held->hook_waits = false;
@@ -108,7 +108,7 @@ static void next_hook(struct agent *agent)
     }
 }
 
-static void write_ready(struct agent *agent, struct held *held)
+static void write_ready(struct agent *agent, struct attempt *held)
 {
     SpoolRecord record = SPOOL_RECORD__INIT;
     SpoolReady ready = SPOOL_READY__INIT;
@@ -125,7 +125,7 @@ static void prolog_done(void *ctx, int status, const struct err *err)
 {
     struct agent_ref *hook = ctx;
     struct agent *agent = hook->agent;
-    struct held *held = held_find(&agent->table, hook->job, hook->attempt);
+    struct attempt *held = attempt_find(&agent->table, hook->job, hook->attempt);
     struct err refused = { 0 };
 
     (void)status;
@@ -154,7 +154,7 @@ static void prolog_done(void *ctx, int status, const struct err *err)
 
 /* ---- private directories ---- */
 
-static void refuse_prepared(struct agent *agent, struct held *held, const struct err *err)
+static void refuse_prepared(struct agent *agent, struct attempt *held, const struct err *err)
 {
     struct err refused = { 0 };
 
@@ -168,7 +168,7 @@ static void init_done(void *ctx, int status, const struct err *err)
 {
     struct agent_ref *hook = ctx;
     struct agent *agent = hook->agent;
-    struct held *held = held_find(&agent->table, hook->job, hook->attempt);
+    struct attempt *held = attempt_find(&agent->table, hook->job, hook->attempt);
 
     (void)status;
     if (!held)
@@ -181,7 +181,7 @@ static void init_done(void *ctx, int status, const struct err *err)
     next_hook(agent);
 }
 
-bool agent_prepare(struct agent *agent, struct held *held)
+bool agent_prepare(struct agent *agent, struct attempt *held)
 {
     const Config *config = agent_common(agent);
     struct err err = { 0 };
@@ -201,7 +201,7 @@ static void epilog_done(void *ctx, int status, const struct err *err)
 {
     struct agent_ref *hook = ctx;
     struct agent *agent = hook->agent;
-    struct held *held = held_find(&agent->table, hook->job, hook->attempt);
+    struct attempt *held = attempt_find(&agent->table, hook->job, hook->attempt);
 
     (void)status;
     if (!held)
@@ -219,13 +219,13 @@ static void epilog_done(void *ctx, int status, const struct err *err)
     next_hook(agent);
 }
 
-void agent_start_prolog(struct agent *agent, struct held *held)
+void agent_start_prolog(struct agent *agent, struct attempt *held)
 {
     held->hook = start_hook(agent, held, agent_common(agent)->prolog, ENV_PROLOG, prolog_done);
     agent_extern_run(agent, held, held->hook);
 }
 
-void agent_start_epilog(struct agent *agent, struct held *held)
+void agent_start_epilog(struct agent *agent, struct attempt *held)
 {
     agent_extern_kill(agent, held);
     held->hook = start_hook(agent, held, agent_common(agent)->epilog, ENV_EPILOG, epilog_done);
@@ -244,7 +244,7 @@ static void unkillable_done(void *ctx, int status, const struct err *err)
         log_warn("unkillable.program", "job=%u ignored: %s", hook->job, err->text);
 }
 
-void agent_unkillable(struct agent *agent, struct held *held, uint32_t step)
+void agent_unkillable(struct agent *agent, struct attempt *held, uint32_t step)
 {
     const Config *config = agent_common(agent);
     char number[16];

@@ -16,7 +16,7 @@
 #include "spurd/step.h"
 #include "sys/log.h"
 
-struct agent_ref *agent_ref_new(struct agent *agent, const struct held *held)
+struct agent_ref *agent_ref_new(struct agent *agent, const struct attempt *held)
 {
     struct agent_ref *ref = NEW(struct agent_ref);
 
@@ -39,17 +39,17 @@ bool agent_write_record(struct agent *agent, const SpoolRecord *record, struct e
 }
 
 /* Processes of it may be alive. */
-static bool step_lives(const struct held *held)
+static bool step_lives(const struct attempt *held)
 {
     return (held->given && !held->ended) || held->steps;
 }
 
-static bool end_is_due(const struct held *held)
+static bool end_is_due(const struct attempt *held)
 {
-    return held->revoked ? !step_lives(held) : held->ended && held_is_alone(held);
+    return held->revoked ? !step_lives(held) : held->ended && attempt_is_alone(held);
 }
 
-static void advance_end(struct agent *agent, struct held *held)
+static void advance_end(struct agent *agent, struct attempt *held)
 {
     const Config *config = agent_common(agent);
     bool has_epilog = config && !str_is_empty(config->epilog) && held->ready;
@@ -77,10 +77,10 @@ static void advance_end(struct agent *agent, struct held *held)
         agent_forget(agent, held);
 }
 
-static void refuse_full(struct agent *agent, struct held *held, const struct err *err)
+static void refuse_full(struct agent *agent, struct attempt *held, const struct err *err)
 {
     agent_send_grant_ack(agent, held->job, held->attempt, err, true);
-    held_drop(&agent->table, held);
+    attempt_drop(&agent->table, held);
 }
 
 static bool has_programs(const Config *config)
@@ -93,14 +93,14 @@ static bool has_programs(const Config *config)
  * ended; the grant is acknowledged with that, in one write. Jobs that count from the
  * acknowledgement do not wait for it.
  */
-static bool says_soon(const struct held *held, const Config *config)
+static bool says_soon(const struct attempt *held, const Config *config)
 {
     return held->has_load && held->launched && !held->ended && !held->looking_up &&
            !has_programs(config);
 }
 
 /* False: it was refused and is gone. */
-static bool advance_start(struct agent *agent, struct held *held)
+static bool advance_start(struct agent *agent, struct attempt *held)
 {
     const Config *config = agent_common(agent);
 
@@ -139,9 +139,9 @@ static bool advance_start(struct agent *agent, struct held *held)
     return true;
 }
 
-void agent_advance(struct agent *agent, struct held *held)
+void agent_advance(struct agent *agent, struct attempt *held)
 {
-    struct held *other = held_other(&agent->table, held->job, held->attempt);
+    struct attempt *other = attempt_other(&agent->table, held->job, held->attempt);
 
     if (agent->stopping)
         return;
@@ -164,7 +164,7 @@ void agent_advance(struct agent *agent, struct held *held)
 
 /* ---- what supervisors say ---- */
 
-static void on_started(struct held *held, const StepNews *news)
+static void on_started(struct attempt *held, const StepNews *news)
 {
     held->running = true;
     held->pid = news->started->pid;
@@ -177,18 +177,18 @@ static void on_started(struct held *held, const StepNews *news)
                 held->pid, news->containment ? news->containment : "?");
 }
 
-static void on_frozen(struct agent *agent, struct held *held, const StepNews *news)
+static void on_frozen(struct agent *agent, struct attempt *held, const StepNews *news)
 {
     held->frozen = news->frozen;
     log_info("step.frozen", "job=%u attempt=%u causes=%u", held->job, held->attempt, news->frozen);
-    agent_turns(agent);
+    agent_gang_turns(agent);
     if (held->frozen & FREEZE_LEASE)
         agent_lease_again(agent);
 }
 
-static void on_ended(struct agent *agent, struct held *held, const StepNews *news)
+static void on_ended(struct agent *agent, struct attempt *held, const StepNews *news)
 {
-    held_set_report(held, news->ended);
+    attempt_set_report(held, news->ended);
     held->running = false;
     held->unkillable = news->unkillable;
     log_verbose("step.ended", "job=%u attempt=%u status=%u text=%s", held->job, held->attempt,
@@ -198,13 +198,13 @@ static void on_ended(struct agent *agent, struct held *held, const StepNews *new
     else if (news->ended->launch_failed)
         agent_ask_drain(agent, news->ended->text ? news->ended->text : "launch failed");
     agent_keep_later(agent, held);
-    agent_turns(agent);
+    agent_gang_turns(agent);
 }
 
 void agent_step_news(void *ctx, void *owner, const StepNews *news)
 {
     struct agent *agent = ctx;
-    struct held *held = owner;
+    struct attempt *held = owner;
 
     if (news->already) { /* the directory is there: an earlier zygote had begun */
         stepd_close(TAKE(held->chan));
@@ -229,7 +229,7 @@ void agent_step_news(void *ctx, void *owner, const StepNews *news)
 void agent_step_lost(void *ctx, void *owner)
 {
     struct agent *agent = ctx;
-    struct held *held = owner;
+    struct attempt *held = owner;
 
     held->chan = NULL;
     if (held->ended)

@@ -21,7 +21,8 @@
 #include "sys/log.h"
 #include "sys/users.h"
 
-void agent_fail_step(struct agent *agent, struct held *held, bool launch_failed, const char *text)
+void agent_fail_step(struct agent *agent, struct attempt *held, bool launch_failed,
+                     const char *text)
 {
     StepEnded report = STEP_ENDED__INIT;
     StepId id = STEP_ID__INIT;
@@ -45,11 +46,11 @@ void agent_fail_step(struct agent *agent, struct held *held, bool launch_failed,
     }
     log_error("step.failed", "job=%u attempt=%u error=%s", held->job, held->attempt, text);
     held->has_load = false;
-    held_set_report(held, &report);
+    attempt_set_report(held, &report);
 }
 
 /* The load stays until the step has started: a zygote that dies first is asked again. */
-static void give_to_zygote(struct agent *agent, struct held *held, const JobPayload *payload,
+static void give_to_zygote(struct agent *agent, struct attempt *held, const JobPayload *payload,
                            const struct task_login *login, struct arena *arena)
 {
     struct task_node node;
@@ -71,7 +72,7 @@ static void give_to_zygote(struct agent *agent, struct held *held, const JobPayl
         agent_fail_step(agent, held, true, err.text);
 }
 
-static const JobPayload *read_load(const struct held *held, struct arena *arena)
+static const JobPayload *read_load(const struct attempt *held, struct arena *arena)
 {
     ProtobufCMessage *payload = NULL;
 
@@ -80,7 +81,7 @@ static const JobPayload *read_load(const struct held *held, struct arena *arena)
 }
 
 /* Revoked while the name service was asked: nothing was started. */
-static bool still_wanted(struct agent *agent, struct held *held)
+static bool still_wanted(struct agent *agent, struct attempt *held)
 {
     if (!held->revoked && !agent->stopping)
         return true;
@@ -108,7 +109,7 @@ static void looked_up(uv_work_t *work, int status)
 {
     struct login_work *login = work->data;
     struct agent *agent = login->agent;
-    struct held *held = held_find(&agent->table, login->job, login->attempt);
+    struct attempt *held = attempt_find(&agent->table, login->job, login->attempt);
     struct task_login found = { 0 };
 
     (void)status;
@@ -131,7 +132,7 @@ static void looked_up(uv_work_t *work, int status)
         agent_advance(agent, held);
 }
 
-static void launch(struct agent *agent, struct held *held)
+static void launch(struct agent *agent, struct attempt *held)
 {
     struct arena arena;
 
@@ -175,7 +176,7 @@ static void sync_later(struct agent *agent)
         uv_timer_start(&agent->sync_timer, on_sync_time, AGENT_SYNC_MS, 0);
 }
 
-bool agent_write_grant(struct agent *agent, struct held *held, const SpoolLaunched *launched,
+bool agent_write_grant(struct agent *agent, struct attempt *held, const SpoolLaunched *launched,
                        struct err *err)
 {
     SpoolRecord grant_record = SPOOL_RECORD__INIT, launch_record = SPOOL_RECORD__INIT;
@@ -202,7 +203,7 @@ bool agent_write_grant(struct agent *agent, struct held *held, const SpoolLaunch
 }
 
 /* (1) */
-static void write_launch(struct agent *agent, struct held *held)
+static void write_launch(struct agent *agent, struct attempt *held)
 {
     SpoolLaunched launched = SPOOL_LAUNCHED__INIT;
     struct task_node node;
@@ -230,7 +231,7 @@ static void write_launch(struct agent *agent, struct held *held)
     arena_done(&arena);
 }
 
-void agent_launch(struct agent *agent, struct held *held)
+void agent_launch(struct agent *agent, struct attempt *held)
 {
     if (!held->has_load)
         return;

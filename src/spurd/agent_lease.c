@@ -35,7 +35,7 @@ static void write_lease(struct agent *agent)
     agent->lease_written_us = agent->heard_us;
 }
 
-static bool is_bound(const struct agent *agent, const struct held *held)
+static bool is_bound(const struct agent *agent, const struct attempt *held)
 {
     return held->grant && task_spec(held->grant) && task_is_bound(held->grant, agent_common(agent));
 }
@@ -53,7 +53,7 @@ static void check_lease(uv_timer_t *timer)
     }
     log_warn("lease.over", "lease_ms=%u jobs=%zu", agent->lease_ms, map_len(&agent->table.held));
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (is_bound(agent, held))
             agent_freeze(agent, held, FREEZE_LEASE, false);
     }
@@ -68,7 +68,7 @@ void agent_lease_again(struct agent *agent)
         clock_boot_us() > agent->heard_us + agent->lease_ms * INT64_C(1000))
         return;
     map_each (entry, &agent->table.held) {
-        const struct held *held = entry->value;
+        const struct attempt *held = entry->value;
         frozen = frozen || (!held->ended && ((held->frozen | held->freeze_wanted) & FREEZE_LEASE));
     }
     if (frozen)
@@ -111,7 +111,7 @@ void agent_set_lease(struct agent *agent, uint32_t lease_ms)
     order.what_case = STEP_ORDER__WHAT_LEASE;
     order.lease = &changed;
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (held->chan)
             stepd_order(held->chan, &order);
         steps_order(agent, held, &order);

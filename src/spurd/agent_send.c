@@ -43,7 +43,7 @@ void agent_send_grant_ack(struct agent *agent, uint32_t job, uint32_t attempt,
     send_message(agent, &message);
 }
 
-void agent_send_started(struct agent *agent, const struct held *held)
+void agent_send_started(struct agent *agent, const struct attempt *held)
 {
     NodeMessage message = NODE_MESSAGE__INIT;
     StepStarted started = STEP_STARTED__INIT;
@@ -63,7 +63,7 @@ void agent_send_started(struct agent *agent, const struct held *held)
 }
 
 /* One-node job and no epilog: the end is the release too. */
-void agent_send_ended(struct agent *agent, struct held *held)
+void agent_send_ended(struct agent *agent, struct attempt *held)
 {
     NodeMessage message = NODE_MESSAGE__INIT;
     StepEnded report = *held->report;
@@ -71,7 +71,7 @@ void agent_send_ended(struct agent *agent, struct held *held)
     bool has_epilog = config && !str_is_empty(config->epilog) && !held->epilog_done;
 
     report.has_released = true;
-    report.released = held_is_alone(held) && !has_epilog && !held->unkillable;
+    report.released = attempt_is_alone(held) && !has_epilog && !held->unkillable;
     message.what_case = NODE_MESSAGE__WHAT_ENDED;
     message.ended = &report;
     if (send_message(agent, &message)) {
@@ -122,7 +122,7 @@ void agent_send_heartbeat(struct agent *agent)
     if (sysinfo(&info) == 0)
         beat.free_mem_mb = (uint64_t)info.freeram * info.mem_unit / (1024 * 1024);
     map_each (entry, &agent->table.held) {
-        const struct held *held = entry->value;
+        const struct attempt *held = entry->value;
         beat.steps += held->running && !held->ended;
     }
     message.what_case = NODE_MESSAGE__WHAT_HEARTBEAT;
@@ -141,7 +141,7 @@ void agent_ask_drain(struct agent *agent, const char *reason)
     send_message(agent, &message);
 }
 
-static HeldGrant *held_grant(const struct held *held, struct arena *arena)
+static HeldGrant *held_grant(const struct attempt *held, struct arena *arena)
 {
     HeldGrant *out = ARENA_NEW(arena, HeldGrant);
 
@@ -160,7 +160,7 @@ NodeMessage *agent_hello(struct agent *agent, struct arena *arena)
 {
     NodeMessage *message = ARENA_NEW(arena, NodeMessage);
     NodeHello *hello = ARENA_NEW(arena, NodeHello);
-    struct held_table *table = &agent->table;
+    struct attempt_table *table = &agent->table;
 
     agent->hello_sent_us = clock_boot_us();
     node_message__init(message);

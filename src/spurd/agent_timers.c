@@ -44,7 +44,7 @@ static void late_ended(uv_work_t *work, int status)
 }
 
 /* A supervisor that should long have ended its step, and has not. */
-static void help_late(struct agent *agent, struct held *held)
+static void help_late(struct agent *agent, struct attempt *held)
 {
     struct arena arena;
     struct task_node node;
@@ -74,7 +74,7 @@ static void on_resend(uv_timer_t *timer)
     map_each (entry, &agent->table.held)
         vec_push(&keys, entry->num);
     vec_each (uint64_t, key, &keys) {
-        struct held *held = map_get_num(&agent->table.held, *key);
+        struct attempt *held = map_get_num(&agent->table.held, *key);
         if (!held)
             continue;
         help_late(agent, held);

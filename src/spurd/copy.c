@@ -29,7 +29,7 @@ static ProtobufCBinaryData with_word(const ProtobufCBinaryData *order, struct ar
     return (ProtobufCBinaryData){ .len = sizeof(word) + order->len, .data = bytes };
 }
 
-void copy_file_find(struct agent *agent, const struct held *held, struct copy_file *file)
+void copy_file_find(struct agent *agent, const struct attempt *held, struct copy_file *file)
 {
     int fd;
     char *path = private_path(agent, held, file->shown, &fd);
@@ -56,7 +56,7 @@ static bool is_sound(const CopyOrder *order)
 
 /* (2) */
 CopyOrder *copy_check(struct agent *agent, const ProtobufCBinaryData *bytes,
-                      const ProtobufCBinaryData *proof, struct held **held, struct err *err)
+                      const ProtobufCBinaryData *proof, struct attempt **held, struct err *err)
 {
     CopyOrder *order = copy_order__unpack(NULL, bytes->len, bytes->data);
     struct arena arena;
@@ -67,7 +67,7 @@ CopyOrder *copy_check(struct agent *agent, const ProtobufCBinaryData *bytes,
     if (!is_sound(order))
         err_code(err, ERR_BAD_MESSAGE);
     else
-        *held = held_find(&agent->table, order->id->job_id, order->id->attempt);
+        *held = attempt_find(&agent->table, order->id->job_id, order->id->attempt);
     if (!err->code && (!*held || !(*held)->grant || !(*held)->grant->owner || (*held)->revoked ||
                        !(*held)->ready))
         err_code(err, ERR_CREDENTIAL_REVOKED);
@@ -84,9 +84,9 @@ CopyOrder *copy_check(struct agent *agent, const ProtobufCBinaryData *bytes,
 /* ---- the plan ---- */
 
 static int check_plan(struct agent *agent, struct rpc_call *call, const CopyPlanRequest *request,
-                      struct held **held, struct hostlist *wanted, struct err *err)
+                      struct attempt **held, struct hostlist *wanted, struct err *err)
 {
-    *held = held_other(&agent->table, request->job_id, 0);
+    *held = attempt_other(&agent->table, request->job_id, 0);
     const Grant *grant = *held ? (*held)->grant : NULL;
 
     if (!grant || !grant->owner || !grant->allocation)
@@ -103,7 +103,7 @@ static int check_plan(struct agent *agent, struct rpc_call *call, const CopyPlan
     return request->nodes ? hostlist_parse(wanted, request->nodes, err) : 0;
 }
 
-static ProtobufCBinaryData pack_order(const CopyOrder *asked, const struct held *held,
+static ProtobufCBinaryData pack_order(const CopyOrder *asked, const struct attempt *held,
                                       struct arena *arena, struct err *err)
 {
     CopyOrder order = *asked;
@@ -159,7 +159,7 @@ static void on_plan(struct rpc_call *call, const ProtobufCMessage *message)
     struct agent *agent = rpc_call_ctx(call);
     CLEANUP(hostlist_done) struct hostlist wanted = { 0 };
     CopyPlanReply reply = COPY_PLAN_REPLY__INIT;
-    struct held *held = NULL;
+    struct attempt *held = NULL;
     struct err err = { 0 };
     struct arena arena;
 

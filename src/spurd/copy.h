@@ -36,9 +36,9 @@ struct copy_file;
 
 /* The order, when its job is here and its manager wants it done; the caller frees it. */
 CopyOrder *copy_check(struct agent *agent, const ProtobufCBinaryData *bytes,
-                      const ProtobufCBinaryData *proof, struct held **held, struct err *err);
+                      const ProtobufCBinaryData *proof, struct attempt **held, struct err *err);
 /* A file in a private directory of the job is elsewhere for us. */
-void copy_file_find(struct agent *agent, const struct held *held, struct copy_file *file);
+void copy_file_find(struct agent *agent, const struct attempt *held, struct copy_file *file);
 /* "REQUEST_FILE_BCAST(n1): text", as Slurm's commands say it. */
 void copy_blame(struct err *err, const char *node);
 

@@ -389,7 +389,7 @@ static int start_children(struct copy *copy, const CopyBegin *begin, struct err 
 
 static void on_begin(struct copy *copy, const CopyBegin *begin)
 {
-    struct held *held = NULL;
+    struct attempt *held = NULL;
     struct err err = { 0 };
 
     if (copy->order || !begin->n_hops || begin->n_hops > LIMIT_NODES || !begin->hops[0]->node ||

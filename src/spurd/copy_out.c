@@ -207,7 +207,7 @@ void copy_on_read(struct rpc_call *call, const ProtobufCMessage *message)
 {
     const CopyReadRequest *request = (const void *)message;
     struct agent *agent = rpc_call_ctx(call);
-    struct held *held = NULL;
+    struct attempt *held = NULL;
     struct err err = { 0 };
     CopyOrder *order = NULL;
 

@@ -90,7 +90,7 @@ static bool is_wanted(struct agent *agent)
 
     agent_task_node(agent, &node);
     map_each (entry, &agent->table.held) {
-        const struct held *held = entry->value;
+        const struct attempt *held = entry->value;
         if (held->grant && (held->launched || held->steps) && !held->ended &&
             task_has_nvidia(&node, held->grant))
             return true;

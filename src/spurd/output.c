@@ -142,7 +142,7 @@ static void finish(struct reader *reader, const struct err *err)
 
 static bool job_is_over(const struct agent *agent, uint32_t job)
 {
-    const struct held *held = held_other(&agent->table, job, 0);
+    const struct attempt *held = attempt_other(&agent->table, job, 0);
 
     return !held || held->ended;
 }
@@ -225,8 +225,8 @@ static const struct rpc_watch watch = { .on_writable = on_writable, .on_cancel =
 static bool find_job(const struct agent *agent, uint32_t job, bool error, const JobOwner **owner,
                      const char **path)
 {
-    const struct held *held = held_other(&agent->table, job, 0);
-    const struct tomb *tomb = held_tomb(&agent->table, job);
+    const struct attempt *held = attempt_other(&agent->table, job, 0);
+    const struct tomb *tomb = attempt_tomb(&agent->table, job);
 
     *owner = NULL;
     if (held && held->grant && held->std_out) {
@@ -275,8 +275,8 @@ static void on_read_output(struct rpc_call *call, const ProtobufCMessage *messag
     reader->work.data = reader;
     reader->job = request->job_id;
     reader->path = mem_strdup(path);
-    reader->place =
-        private_path(agent, held_other(&agent->table, request->job_id, 0), path, &reader->root_fd);
+    reader->place = private_path(agent, attempt_other(&agent->table, request->job_id, 0), path,
+                                 &reader->root_fd);
     as_user_init(&reader->user, owner);
     reader->follow = request->follow;
     reader->offset = request->offset;

@@ -108,7 +108,7 @@ static bool read_list(const struct agent *agent, uint32_t job, uint32_t attempt,
     return out->len > 0;
 }
 
-static int write_list(const struct agent *agent, const struct held *held, struct str *text,
+static int write_list(const struct agent *agent, const struct attempt *held, struct str *text,
                       struct err *err)
 {
     const Config *config = agent_common(agent);
@@ -187,7 +187,7 @@ static int make_window(const struct agent *agent, const struct entry *entry, str
     return path ? file_make_dirs(path, 0711, err) : 0;
 }
 
-int private_make(struct agent *agent, struct held *held, struct err *err)
+int private_make(struct agent *agent, struct attempt *held, struct err *err)
 {
     CLEANUP(str_done) struct str text = { 0 };
     entries list = { 0 };
@@ -214,8 +214,8 @@ int private_make(struct agent *agent, struct held *held, struct err *err)
     return ret < 0 ? err_wrap(err, "private directories") : 0;
 }
 
-int private_fill(struct agent *agent, const struct held *held, struct arena *arena, StepTask *out,
-                 struct err *err)
+int private_fill(struct agent *agent, const struct attempt *held, struct arena *arena,
+                 StepTask *out, struct err *err)
 {
     const Config *config = agent_common(agent);
     CLEANUP(str_done) struct str text = { 0 };
@@ -242,7 +242,7 @@ int private_fill(struct agent *agent, const struct held *held, struct arena *are
     return 0;
 }
 
-char *private_path(struct agent *agent, const struct held *held, const char *path, int *fd)
+char *private_path(struct agent *agent, const struct attempt *held, const char *path, int *fd)
 {
     CLEANUP(str_done) struct str text = { 0 };
     entries list = { 0 };
@@ -343,7 +343,7 @@ void private_recover(struct agent *agent)
         end = 0;
         if (sscanf(item->d_name, "%u.%u%n", &job, &attempt, &end) != 2 || item->d_name[end])
             continue;
-        struct held *held = held_find(&agent->table, job, attempt);
+        struct attempt *held = attempt_find(&agent->table, job, attempt);
         if (held)
             held->is_private = true;
         else

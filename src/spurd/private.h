@@ -20,11 +20,11 @@
 void private_check(struct agent *agent);
 
 /* Makes the directories of a job that is to begin; sets held->is_private when it gets some. */
-int private_make(struct agent *agent, struct held *held, struct err *err);
+int private_make(struct agent *agent, struct attempt *held, struct err *err);
 
 /* What a supervisor needs to know of them. */
-int private_fill(struct agent *agent, const struct held *held, struct arena *arena, StepTask *out,
-                 struct err *err);
+int private_fill(struct agent *agent, const struct attempt *held, struct arena *arena,
+                 StepTask *out, struct err *err);
 
 /* In a worker, when nothing of the job is left. */
 void private_remove(struct agent *agent, uint32_t job, uint32_t attempt);
@@ -36,6 +36,6 @@ void private_recover(struct agent *agent);
  * A job's file as a path for us, on the heap: when it is in a private directory, *fd is that one and must stay
  * open while the path is used. -1 otherwise. `held` may be NULL.
  */
-char *private_path(struct agent *agent, const struct held *held, const char *path, int *fd);
+char *private_path(struct agent *agent, const struct attempt *held, const char *path, int *fd);
 
 #endif

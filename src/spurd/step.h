@@ -12,7 +12,7 @@
  * step_share.c   what a step takes of a node: CPUs, memory, devices (pure)
  * step_bind.c    which CPUs a task is bound to (pure)
  * step_mem.c     the memory of which NUMA nodes a task uses (pure)
- * step_give.c    what the tasks of a step get of this node
+ * step_resources.c    what the tasks of a step get of this node
  * step_task.c    from a launch to what a supervisor needs
  * step_freq.c    --cpu-freq
  * step_mpi.c     which process manager a step gets
@@ -50,7 +50,7 @@ struct port_hold;
 struct steps {
     VEC(struct step_run *) runs;
     VEC(struct step_proc *) procs;
-    struct map books; /* held_key() to the manager's book of an attempt */
+    struct map books; /* attempt_key() to the manager's book of an attempt */
     struct reports *reports;
     VEC(struct query *) queries;
     VEC(struct port_hold *) holds; /* ports of steps that are to come */
@@ -71,13 +71,13 @@ void steps_recover(struct agent *agent);
 void steps_close(struct agent *agent);
 
 /* To every step of an attempt, or to one. */
-void steps_end_lost(struct agent *agent, const struct held *held); /* with another grant */
-void steps_kill(struct agent *agent, const struct held *held, unsigned wait_s, JobState why);
-void steps_signal(struct agent *agent, const struct held *held, uint32_t signal, bool one,
+void steps_end_lost(struct agent *agent, const struct attempt *held); /* with another grant */
+void steps_kill(struct agent *agent, const struct attempt *held, unsigned wait_s, JobState why);
+void steps_signal(struct agent *agent, const struct attempt *held, uint32_t signal, bool one,
                   uint32_t step);
-void steps_order(struct agent *agent, const struct held *held, const StepOrder *order);
-void steps_freeze(struct agent *agent, const struct held *held, FreezeCause cause, bool thaw);
-void steps_limit(struct agent *agent, const struct held *held, int64_t job_limit_s);
+void steps_order(struct agent *agent, const struct attempt *held, const StepOrder *order);
+void steps_freeze(struct agent *agent, const struct attempt *held, FreezeCause cause, bool thaw);
+void steps_limit(struct agent *agent, const struct attempt *held, int64_t job_limit_s);
 
 /* ---- step_run.c ---- */
 
@@ -103,8 +103,8 @@ void step_run_settle(struct step_run *run);
 /* ---- access.c ---- */
 
 /* The owner of the job, or root? A token for one job: for this one, on this node? */
-int step_check_owner(const struct rpc_call *call, const struct held *held, struct err *err);
-bool step_is_owner(const struct rpc_call *call, const struct held *held);
+int step_check_owner(const struct rpc_call *call, const struct attempt *held, struct err *err);
+bool step_is_owner(const struct rpc_call *call, const struct attempt *held);
 /* Does a proof of the job's manager go with this layout? */
 bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,
                     const ProtobufCBinaryData *proof);
@@ -176,14 +176,14 @@ void step_book_forget(struct agent *agent, uint32_t job, uint32_t attempt, bool 
 /* Shares that an earlier spurd gave. */
 void step_book_recover(struct agent *agent);
 /* Layouts and proofs of the open steps of an attempt, in the arena. */
-void step_book_list(struct agent *agent, const struct held *held, bool one, uint32_t step,
+void step_book_list(struct agent *agent, const struct attempt *held, bool one, uint32_t step,
                     struct arena *arena, JobStepsReply *out);
 void step_prove(const ProtobufCBinaryData *key, const void *bytes, size_t len,
                 uint8_t out[STEP_PROOF_BYTES]);
 
 /* ---- step_task.c ---- */
 
-int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
+int step_task(struct agent *agent, const struct attempt *held, const StepLaunch *launch,
               const StepLayout *layout, struct arena *arena, StepTask *out, struct err *err);
 
 /* ---- step_mpi.c ---- */

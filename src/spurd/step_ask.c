@@ -91,7 +91,7 @@ static int layout_interactive(const struct book *book, const Grant *grant,
     return step_layout(allocation, addresses, book->used, &own, arena, out, picked, err);
 }
 
-static int make_layout(struct step_run *run, struct book *book, const struct held *held,
+static int make_layout(struct step_run *run, struct book *book, const struct attempt *held,
                        const StepRequest *request, struct arena *arena, StepLayout *out,
                        struct err *err)
 {
@@ -120,7 +120,7 @@ static int choose_ports(struct step_run *run, const struct book *book, const Ste
 }
 
 /* 0: it has its share. */
-static int try_grant(struct step_run *run, struct book *book, const struct held *held,
+static int try_grant(struct step_run *run, struct book *book, const struct attempt *held,
                      const StepRequest *request, struct err *err)
 {
     StepLayout layout = STEP_LAYOUT__INIT;
@@ -186,7 +186,7 @@ static void wait_for_room(struct step_run *run, struct book *book, const StepReq
 
 void step_ask(struct step_run *run, const StepRequest *request)
 {
-    struct held *held = held_find(&run->agent->table, run->job, run->attempt);
+    struct attempt *held = attempt_find(&run->agent->table, run->job, run->attempt);
     struct err err = { 0 };
 
     struct book *book = step_book_of(run->agent, held);
@@ -200,7 +200,7 @@ void step_ask(struct step_run *run, const StepRequest *request)
 
 void step_ask_attach(struct step_run *run, const StepAttach *attach)
 {
-    struct held *held = held_find(&run->agent->table, run->job, run->attempt);
+    struct attempt *held = attempt_find(&run->agent->table, run->job, run->attempt);
 
     if (!held || !held->grant || !held->grant->allocation ||
         !str_eq(held->grant->manager, run->agent->name))
@@ -228,7 +228,7 @@ void step_ask_attach(struct step_run *run, const StepAttach *attach)
 /* (2) */
 void step_ask_waiting(struct agent *agent, struct book *book)
 {
-    struct held *held = held_find(&agent->table, book->job, book->attempt);
+    struct attempt *held = attempt_find(&agent->table, book->job, book->attempt);
 
     for (size_t i = 0; held && held->grant && !held->revoked && i < book->waiting.len;) {
         struct step_run *run = book->waiting.items[i];
@@ -270,6 +270,6 @@ void step_ask_leave(struct step_run *run, bool for_good)
     }
     step_share_free(share, true);
     step_ask_waiting(agent, book);
-    if (!held_find(&agent->table, run->job, run->attempt))
+    if (!attempt_find(&agent->table, run->job, run->attempt))
         step_book_forget(agent, run->job, run->attempt, true);
 }

@@ -31,9 +31,9 @@ static char *share_path(const struct share *share)
                       share->book->attempt, share->step);
 }
 
-struct book *step_book_of(struct agent *agent, const struct held *held)
+struct book *step_book_of(struct agent *agent, const struct attempt *held)
 {
-    uint64_t key = held_key(held->job, held->attempt);
+    uint64_t key = attempt_key(held->job, held->attempt);
     CLEANUP(freep) char *path = step_counter_path(agent, held->job, held->attempt);
     CLEANUP(str_done) struct str text = { 0 };
     uint64_t next;
@@ -66,7 +66,7 @@ struct book *step_book_of(struct agent *agent, const struct held *held)
 
 struct book *step_book_find(const struct agent *agent, uint32_t job, uint32_t attempt)
 {
-    return map_get_num(&agent->steps->books, held_key(job, attempt));
+    return map_get_num(&agent->steps->books, attempt_key(job, attempt));
 }
 
 /* ---- shares ---- */
@@ -117,7 +117,7 @@ void step_share_free(struct share *share, bool for_good)
 }
 
 /* Takes the bytes, which are a layout's. */
-struct share *step_share_new(struct agent *agent, struct book *book, const struct held *held,
+struct share *step_share_new(struct agent *agent, struct book *book, const struct attempt *held,
                              ProtobufCBinaryData packed)
 {
     StepLayout *layout = step_layout__unpack(NULL, packed.len, packed.data);
@@ -209,7 +209,7 @@ void step_book_forget(struct agent *agent, uint32_t job, uint32_t attempt, bool 
         step_share_free(book->shares.items[book->shares.len - 1], for_good);
     if (for_good)
         unlink(path);
-    map_del_num(&agent->steps->books, held_key(job, attempt));
+    map_del_num(&agent->steps->books, attempt_key(job, attempt));
     vec_done(&book->waiting);
     vec_done(&book->shares);
     for (size_t i = 0; i < book->count; i++)
@@ -226,7 +226,7 @@ static void recover_one(struct agent *agent, const char *dir, const char *name)
 
     if (sscanf(name, "%u.%u.%u", &job, &attempt, &step) != 3)
         return;
-    struct held *held = held_find(&agent->table, job, attempt);
+    struct attempt *held = attempt_find(&agent->table, job, attempt);
     if (!held || !held->grant || !held->grant->allocation ||
         file_read(path, SHARE_BYTES, &text, NULL) < 0) {
         unlink(path);
@@ -302,7 +302,7 @@ static char *step_name_of(uint32_t step, struct arena *arena)
                                     : arena_printf(arena, "%u", step);
 }
 
-void step_book_list(struct agent *agent, const struct held *held, bool one, uint32_t step,
+void step_book_list(struct agent *agent, const struct attempt *held, bool one, uint32_t step,
                     struct arena *arena, JobStepsReply *out)
 {
     struct book *book = step_book_find(agent, held->job, held->attempt);

@@ -33,11 +33,11 @@ struct book {
 /* Where the next number of a step is kept; free() it. */
 char *step_counter_path(const struct agent *agent, uint32_t job, uint32_t attempt);
 /* The book of what is held here, made when there is none. */
-struct book *step_book_of(struct agent *agent, const struct held *held);
+struct book *step_book_of(struct agent *agent, const struct attempt *held);
 struct book *step_book_find(const struct agent *agent, uint32_t job, uint32_t attempt);
 
 /* Takes the bytes, which are a layout's; NULL when they are not. */
-struct share *step_share_new(struct agent *agent, struct book *book, const struct held *held,
+struct share *step_share_new(struct agent *agent, struct book *book, const struct attempt *held,
                              ProtobufCBinaryData packed);
 void step_share_free(struct share *share, bool for_good);
 /* Into its file, for the next spurd. */

@@ -8,8 +8,8 @@
 #include "spurd/step.h"
 
 /* CPUs and memory, with those of the steps that run and do not overlap, within the grant. */
-static int check_fits(const struct agent *agent, const struct held *held, const StepLayout *layout,
-                      struct err *err)
+static int check_fits(const struct agent *agent, const struct attempt *held,
+                      const StepLayout *layout, struct err *err)
 {
     const StepNode *here = step_layout_here(layout, agent->name);
     const NodeAlloc *alloc = held->grant->alloc;
@@ -43,7 +43,7 @@ static int check_fits(const struct agent *agent, const struct held *held, const 
 int step_proc_launch(struct step_run *run, const StepLaunch *launch, struct err *err)
 {
     struct agent *agent = run->agent;
-    struct held *held = held_find(&agent->table, run->job, run->attempt);
+    struct attempt *held = attempt_find(&agent->table, run->job, run->attempt);
     StepLayout *layout = step_layout__unpack(NULL, launch->layout.len, launch->layout.data);
     struct step_chan *chan = NULL;
     struct arena arena;

@@ -7,12 +7,12 @@
 
 #include "spurd/step.h"
 
-static bool is_of(const struct step_proc *proc, const struct held *held)
+static bool is_of(const struct step_proc *proc, const struct attempt *held)
 {
     return proc->job == held->job && proc->attempt == held->attempt && !proc->ended;
 }
 
-void steps_order(struct agent *agent, const struct held *held, const StepOrder *words)
+void steps_order(struct agent *agent, const struct attempt *held, const StepOrder *words)
 {
     for (size_t i = agent->steps->procs.len; i-- > 0;) {
         struct step_proc *proc = agent->steps->procs.items[i];
@@ -21,7 +21,7 @@ void steps_order(struct agent *agent, const struct held *held, const StepOrder *
     }
 }
 
-void steps_freeze(struct agent *agent, const struct held *held, FreezeCause cause, bool thaw)
+void steps_freeze(struct agent *agent, const struct attempt *held, FreezeCause cause, bool thaw)
 {
     StepOrder words = STEP_ORDER__INIT;
     StepFreeze freeze = STEP_FREEZE__INIT;
@@ -35,7 +35,7 @@ void steps_freeze(struct agent *agent, const struct held *held, FreezeCause caus
 }
 
 /* The job's limit counts from its own start. */
-void steps_limit(struct agent *agent, const struct held *held, int64_t job_limit_s)
+void steps_limit(struct agent *agent, const struct attempt *held, int64_t job_limit_s)
 {
     for (size_t i = agent->steps->procs.len; i-- > 0;) {
         struct step_proc *proc = agent->steps->procs.items[i];
@@ -52,7 +52,7 @@ void steps_limit(struct agent *agent, const struct held *held, int64_t job_limit
     }
 }
 
-void steps_kill(struct agent *agent, const struct held *held, unsigned wait_s, JobState why)
+void steps_kill(struct agent *agent, const struct attempt *held, unsigned wait_s, JobState why)
 {
     for (size_t i = agent->steps->procs.len; i-- > 0;) {
         struct step_proc *proc = agent->steps->procs.items[i];
@@ -80,7 +80,7 @@ static bool is_gone(const Allocation *nodes, const char *name)
 }
 
 /* A spare has taken the place of a node: steps that were there begin anew, on the nodes there are now. */
-void steps_end_lost(struct agent *agent, const struct held *held)
+void steps_end_lost(struct agent *agent, const struct attempt *held)
 {
     const Grant *grant = held->grant;
 
@@ -96,7 +96,7 @@ void steps_end_lost(struct agent *agent, const struct held *held)
     }
 }
 
-void steps_signal(struct agent *agent, const struct held *held, uint32_t signal, bool one,
+void steps_signal(struct agent *agent, const struct attempt *held, uint32_t signal, bool one,
                   uint32_t step)
 {
     StepOrder words = STEP_ORDER__INIT;

@@ -209,7 +209,7 @@ void step_on_hold_ports(struct rpc_call *call, const ProtobufCMessage *message)
     struct agent *agent = rpc_call_ctx(call);
     StepLayout *layout = step_layout__unpack(NULL, request->layout.len, request->layout.data);
     const StepId *id = layout ? layout->id : NULL;
-    struct held *held = id ? held_find(&agent->table, id->job_id, id->attempt) : NULL;
+    struct attempt *held = id ? attempt_find(&agent->table, id->job_id, id->attempt) : NULL;
     HoldPortsReply reply = HOLD_PORTS_REPLY__INIT;
     CLEANUP(str_done) struct str busy = { 0 };
     struct err err = { 0 };

@@ -58,9 +58,9 @@ static void proc_name(const struct step_proc *proc, char out[16])
         snprintf(out, 16, "%u", proc->step);
 }
 
-static struct held *held_of(const struct step_proc *proc)
+static struct attempt *attempt_of(const struct step_proc *proc)
 {
-    return held_find(&proc->agent->table, proc->job, proc->attempt);
+    return attempt_find(&proc->agent->table, proc->job, proc->attempt);
 }
 
 /* ---- beginning and end ---- */
@@ -97,7 +97,7 @@ static void free_handle(uv_handle_t *handle)
 
 void step_proc_count(struct step_proc *proc, bool on)
 {
-    struct held *held = held_of(proc);
+    struct attempt *held = attempt_of(proc);
 
     if (proc->counted == on)
         return;
@@ -202,7 +202,7 @@ unsigned step_kill_wait_s(const struct agent *agent)
 /* No process is left. */
 static void proc_ended(struct step_proc *proc, const StepEnded *ended)
 {
-    struct held *held = held_of(proc);
+    struct attempt *held = attempt_of(proc);
     struct agent *agent = proc->agent;
 
     if (proc->ended)
@@ -281,7 +281,7 @@ static void say_launch_failed(struct step_proc *proc, const char *text)
     forward(proc, &out);
 }
 
-static void freeze_again(struct step_proc *proc, const struct held *held)
+static void freeze_again(struct step_proc *proc, const struct attempt *held)
 {
     static const FreezeCause causes[] = { FREEZE_ASKED, FREEZE_LEASE };
 
@@ -302,7 +302,7 @@ static void freeze_again(struct step_proc *proc, const struct held *held)
 /* What it missed while it had no channel. */
 static void catch_up(struct step_proc *proc)
 {
-    struct held *held = held_of(proc);
+    struct attempt *held = attempt_of(proc);
 
     if (proc->ended)
         return;
@@ -340,7 +340,7 @@ static void on_news(void *ctx, void *owner, const StepNews *news)
     } else if (news->has_frozen) {
         proc->frozen = news->frozen;
         step_report_started(proc);
-        agent_turns(proc->agent);
+        agent_gang_turns(proc->agent);
     }
     if (news->srun)
         forward(proc, news->srun);
@@ -396,7 +396,7 @@ static void processes_ended(uv_work_t *work, int status)
 static void supervisor_died(struct step_proc *proc)
 {
     struct agent *agent = proc->agent;
-    struct held *held = held_of(proc);
+    struct attempt *held = attempt_of(proc);
     StepEnded ended = STEP_ENDED__INIT;
     struct err err = { 0 };
 
@@ -459,7 +459,7 @@ static void find_again(struct step_proc *proc)
     }
     if (found == STEPD_DEAD && take_report(proc, dir)) {
         struct agent *agent = proc->agent;
-        struct held *held = held_of(proc);
+        struct attempt *held = attempt_of(proc);
         proc->ended = true;
         step_proc_count(proc, false);
         file_remove_tree(dir, NULL);

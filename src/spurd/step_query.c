@@ -104,7 +104,7 @@ static void ask_sample(struct query *query, const StepHere *here, struct step_ch
     }
 }
 
-static void add_job(struct query *query, const struct held *held, const JobStepsRequest *request,
+static void add_job(struct query *query, const struct attempt *held, const JobStepsRequest *request,
                     bool by_proof)
 {
     struct agent *agent = query->agent;
@@ -143,7 +143,7 @@ static bool add_proved(struct query *query, JobStepsRequest *request, struct err
 {
     StepLayout *layout = step_layout__unpack(NULL, request->layout.len, request->layout.data);
     const StepId *id = layout ? layout->id : NULL;
-    struct held *held = id ? held_find(&query->agent->table, id->job_id, id->attempt) : NULL;
+    struct attempt *held = id ? attempt_find(&query->agent->table, id->job_id, id->attempt) : NULL;
 
     if (!held || !held->grant || !step_is_proved(held->grant, &request->layout, &request->proof)) {
         err_code(err, ERR_CREDENTIAL);
@@ -160,7 +160,7 @@ static bool add_proved(struct query *query, JobStepsRequest *request, struct err
 static bool add_owned(struct query *query, const JobStepsRequest *request, struct err *err)
 {
     struct agent *agent = query->agent;
-    struct held *held = NULL;
+    struct attempt *held = NULL;
 
     if (!request->has_job_id) {
         map_each (entry, &agent->table.held) {
@@ -170,7 +170,7 @@ static bool add_owned(struct query *query, const JobStepsRequest *request, struc
         }
         return true;
     }
-    held = held_other(&agent->table, request->job_id, 0);
+    held = attempt_other(&agent->table, request->job_id, 0);
     if (!held || !held->grant)
         err_code(err, ERR_INVALID_JOB_ID);
     else if (step_check_owner(query->call, held, err) == 0)

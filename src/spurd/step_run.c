@@ -68,7 +68,7 @@ void step_run_send(struct step_run *run, const RunStepOut *out)
 
 static void on_request(struct step_run *run, const StepRequest *request)
 {
-    struct held *held = held_other(&run->agent->table, request->job_id, 0);
+    struct attempt *held = attempt_other(&run->agent->table, request->job_id, 0);
     struct err err = { 0 };
 
     if (run->waiting || run->share || run->proc)
@@ -98,13 +98,13 @@ static uint32_t layout_job(const StepLayout *layout)
 }
 
 /* The attempt whose manager proved the layout (1). */
-static struct held *proved_by(const struct step_run *run, const ProtobufCBinaryData *bytes,
-                              const ProtobufCBinaryData *proof, StepLayout **layout,
-                              struct err *err)
+static struct attempt *proved_by(const struct step_run *run, const ProtobufCBinaryData *bytes,
+                                 const ProtobufCBinaryData *proof, StepLayout **layout,
+                                 struct err *err)
 {
     *layout = step_layout__unpack(NULL, bytes->len, bytes->data);
     const StepId *id = *layout ? (*layout)->id : NULL;
-    struct held *held = id ? held_find(&run->agent->table, id->job_id, id->attempt) : NULL;
+    struct attempt *held = id ? attempt_find(&run->agent->table, id->job_id, id->attempt) : NULL;
 
     if (!held || !held->grant)
         err_code(err, ERR_CREDENTIAL_REVOKED);
@@ -119,7 +119,7 @@ static void on_launch(struct step_run *run, const StepLaunch *launch)
 {
     StepLayout *layout = NULL;
     struct err err = { 0 };
-    struct held *held = proved_by(run, &launch->layout, &launch->proof, &layout, &err);
+    struct attempt *held = proved_by(run, &launch->layout, &launch->proof, &layout, &err);
 
     if (run->proc)
         err_code(&err, ERR_BAD_MESSAGE);
@@ -143,7 +143,7 @@ static void on_attach(struct step_run *run, const StepAttach *attach)
 {
     StepLayout *layout = NULL;
     struct err err = { 0 };
-    struct held *held = proved_by(run, &attach->layout, &attach->proof, &layout, &err);
+    struct attempt *held = proved_by(run, &attach->layout, &attach->proof, &layout, &err);
 
     if (run->proc || run->share || run->waiting)
         err_code(&err, ERR_BAD_MESSAGE);

@@ -11,8 +11,8 @@
 #include "spurd/container.h"
 #include "spurd/private.h"
 #include "spurd/step.h"
-#include "spurd/step_give.h"
 #include "spurd/step_layout.h"
+#include "spurd/step_resources.h"
 #include "spurd/step_whole.h"
 #include "sys/clock.h"
 
@@ -156,7 +156,7 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
 
 /* ---- --ml-env ---- */
 
-static void put_ml(const struct step_give *give, size_t index, struct env *env)
+static void put_ml(const struct step_resources *give, size_t index, struct env *env)
 {
     const StepLayout *layout = give->whole;
     const StepNode *first = layout->nodes[0];
@@ -195,7 +195,7 @@ static void put_ml_ranks(struct arena *arena, StepTasks *tasks)
     }
 }
 
-static int build_env(const struct step_give *give, struct arena *arena, StepTask *out,
+static int build_env(const struct step_resources *give, struct arena *arena, StepTask *out,
                      struct err *err)
 {
     size_t index = give->whole_node;
@@ -226,7 +226,7 @@ static int build_env(const struct step_give *give, struct arena *arena, StepTask
         env_set(&env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     if (!env_get(&env, "TMPDIR"))
         env_set(&env, "TMPDIR", "/tmp");
-    if (step_give_tasks(give, arena, &env, out, err) < 0) {
+    if (step_resources_tasks(give, arena, &env, out, err) < 0) {
         env_done(&env);
         return -(int)err->code;
     }
@@ -363,7 +363,7 @@ static void set_alone(StepTask *out)
     }
 }
 
-int step_task(struct agent *agent, const struct held *held, const StepLaunch *launch,
+int step_task(struct agent *agent, const struct attempt *held, const StepLaunch *launch,
               const StepLayout *layout, struct arena *arena, StepTask *out, struct err *err)
 {
     const Grant *grant = held->grant;
@@ -416,14 +416,14 @@ int step_task(struct agent *agent, const struct held *held, const StepLaunch *la
     out->tasks->layout = launch->layout;
     out->tasks->has_own_limit_s = layout->has_time_limit_s && layout->time_limit_s > 0;
     out->tasks->own_limit_s = layout->time_limit_s;
-    struct step_give give = { .node = &node,
-                              .grant = grant,
-                              .launch = launch,
-                              .layout = layout,
-                              .here = layout->nodes[index] };
+    struct step_resources give = { .node = &node,
+                                   .grant = grant,
+                                   .launch = launch,
+                                   .layout = layout,
+                                   .here = layout->nodes[index] };
     if (step_whole(&give, index, arena, out->tasks, err) < 0)
         return -(int)err->code;
-    step_give_limits(&give, arena, out);
+    step_resources_limits(&give, arena, out);
     if (launch->bind)
         task_gpu_freq(launch->bind->gpu_freq, give.gpus, give.gpu_count, arena, out);
     if (launch->acctg_freq)

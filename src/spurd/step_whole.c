@@ -39,7 +39,7 @@ static bool is_sound(const StepLayout *whole)
     return true;
 }
 
-int step_whole(struct step_give *give, size_t index, struct arena *arena, StepTasks *out,
+int step_whole(struct step_resources *give, size_t index, struct arena *arena, StepTasks *out,
                struct err *err)
 {
     const StepLaunch *launch = give->launch;

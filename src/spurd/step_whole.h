@@ -8,10 +8,10 @@
 #ifndef SPURD_STEP_WHOLE_H
 #define SPURD_STEP_WHOLE_H
 
-#include "spurd/step_give.h"
+#include "spurd/step_resources.h"
 
 /* Sets give->whole and whole_node, and what the supervisor needs of it. `index`: our node of the layout. */
-int step_whole(struct step_give *give, size_t index, struct arena *arena, StepTasks *out,
+int step_whole(struct step_resources *give, size_t index, struct arena *arena, StepTasks *out,
                struct err *err);
 
 /*

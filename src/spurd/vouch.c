@@ -52,7 +52,7 @@ void vouch_done(struct agent *agent)
 static bool has_job(const struct agent *agent, uint32_t uid)
 {
     map_each (entry, &agent->table.held) {
-        const struct held *held = entry->value;
+        const struct attempt *held = entry->value;
         if (held->grant && held->grant->owner && held->grant->owner->uid == uid)
             return true;
     }

@@ -80,7 +80,7 @@ static int listen_on(uint32_t display)
 }
 
 /* `display` 0: any that is free. */
-static struct x11 *x11_new(struct agent *agent, const struct held *held, uint32_t display,
+static struct x11 *x11_new(struct agent *agent, const struct attempt *held, uint32_t display,
                            const ProtobufCBinaryData *cookie, struct err *err)
 {
     uint32_t first = display ? display : FIRST_DISPLAY;
@@ -166,17 +166,17 @@ static void home_done(struct x11 *x11, const struct err *err)
 }
 
 /* Whose job it is, or a proof of its manager; as for steps. */
-static struct held *check(struct agent *agent, struct rpc_call *call, const X11Open *open,
-                          struct err *err)
+static struct attempt *check(struct agent *agent, struct rpc_call *call, const X11Open *open,
+                             struct err *err)
 {
     StepLayout *layout =
         open->has_layout ? step_layout__unpack(NULL, open->layout.len, open->layout.data) : NULL;
-    struct held *held = NULL;
+    struct attempt *held = NULL;
 
     if (layout && layout->id)
-        held = held_find(&agent->table, layout->id->job_id, layout->id->attempt);
+        held = attempt_find(&agent->table, layout->id->job_id, layout->id->attempt);
     else if (!open->has_layout)
-        held = held_other(&agent->table, open->job_id, 0);
+        held = attempt_other(&agent->table, open->job_id, 0);
     if (layout)
         step_layout__free_unpacked(layout, NULL);
     if (!held || !held->grant || !held->grant->owner)
@@ -201,7 +201,7 @@ static bool wants_home(const struct agent *agent)
            strstr(config->x11_parameters, "home_xauthority");
 }
 
-static struct x11 *find_batch(const struct agent *agent, const struct held *held)
+static struct x11 *find_batch(const struct agent *agent, const struct attempt *held)
 {
     for (size_t i = 0; i < agent->x11->list.len; i++) {
         struct x11 *x11 = agent->x11->list.items[i];
@@ -212,7 +212,7 @@ static struct x11 *find_batch(const struct agent *agent, const struct held *held
 }
 
 /* After a restart of ours the script still has the display that it had. */
-static struct x11 *open_batch(struct agent *agent, const struct held *held, const X11Open *open,
+static struct x11 *open_batch(struct agent *agent, const struct attempt *held, const X11Open *open,
                               struct err *err)
 {
     struct x11 *x11 = find_batch(agent, held);
@@ -240,7 +240,7 @@ static void on_open(struct rpc_call *call, const X11Open *open)
 {
     struct agent *agent = rpc_call_ctx(call);
     struct err err = { 0 };
-    struct held *held = check(agent, call, open, &err);
+    struct attempt *held = check(agent, call, open, &err);
     struct x11 *x11 = NULL;
 
     if (agent->stopping)
@@ -349,7 +349,7 @@ void x11_forget(struct agent *agent, uint32_t job, uint32_t attempt)
     }
 }
 
-void x11_batch(struct agent *agent, const struct held *held, const JobPayload *payload,
+void x11_batch(struct agent *agent, const struct attempt *held, const JobPayload *payload,
                struct arena *arena, struct task_node *node)
 {
     bool asked = false;

@@ -56,7 +56,7 @@ extern const size_t x11_method_count;
 int x11_open(struct agent *agent, struct err *err);
 void x11_close(struct agent *agent);
 /* A display for the script, when its environment asks for one; what it says goes to `node`. */
-void x11_batch(struct agent *agent, const struct held *held, const JobPayload *payload,
+void x11_batch(struct agent *agent, const struct attempt *held, const JobPayload *payload,
                struct arena *arena, struct task_node *node);
 /* The attempt has gone. */
 void x11_forget(struct agent *agent, uint32_t job, uint32_t attempt);

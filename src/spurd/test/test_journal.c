@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spurd/held.h"
+#include "spurd/attempt.h"
 #include "spurd/journal.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -70,26 +70,26 @@ static void add_grant(struct journal *journal, uint32_t job, uint32_t attempt, b
     assert_int_equal(journal_add(journal, list, launched ? 2 : 1, NULL), 0);
 }
 
-static void open_both(struct journal *journal, struct held_table *table)
+static void open_both(struct journal *journal, struct attempt_table *table)
 {
     struct err err = { 0 };
 
-    held_table_init(table);
-    if (journal_open(journal, NULL, path, held_replay, table, &err) < 0)
+    attempt_table_init(table);
+    if (journal_open(journal, NULL, path, attempt_replay, table, &err) < 0)
         fail_msg("%s", err.text);
 }
 
-static void close_both(struct journal *journal, struct held_table *table)
+static void close_both(struct journal *journal, struct attempt_table *table)
 {
     journal_close(journal);
-    held_table_done(table);
+    attempt_table_done(table);
 }
 
 static void the_last_word_counts(void **state)
 {
     (void)state;
     struct journal journal;
-    struct held_table table;
+    struct attempt_table table;
 
     open_both(&journal, &table);
     assert_int_equal(map_len(&table.held), 0);
@@ -102,16 +102,16 @@ static void the_last_word_counts(void **state)
     for (int round = 0; round < 2; round++) { /* as written, and written anew */
         open_both(&journal, &table);
         assert_int_equal(map_len(&table.held), 2);
-        assert_true(held_find(&table, 1, 1)->launched);
-        assert_string_equal(held_find(&table, 1, 1)->std_out, "/o");
-        assert_false(held_find(&table, 2, 1)->launched);
-        assert_null(held_find(&table, 3, 4));
-        assert_true(held_is_buried(&table, 3, 4));
-        assert_true(held_is_buried(&table, 3, 1));
-        assert_false(held_is_buried(&table, 3, 5));
-        assert_true(held_is_buried(&table, 9, 7));
-        assert_false(held_is_buried(&table, 1, 1));
-        assert_int_equal(journal_replace(&journal, held_write, &table, NULL), 0);
+        assert_true(attempt_find(&table, 1, 1)->launched);
+        assert_string_equal(attempt_find(&table, 1, 1)->std_out, "/o");
+        assert_false(attempt_find(&table, 2, 1)->launched);
+        assert_null(attempt_find(&table, 3, 4));
+        assert_true(attempt_is_buried(&table, 3, 4));
+        assert_true(attempt_is_buried(&table, 3, 1));
+        assert_false(attempt_is_buried(&table, 3, 5));
+        assert_true(attempt_is_buried(&table, 9, 7));
+        assert_false(attempt_is_buried(&table, 1, 1));
+        assert_int_equal(journal_replace(&journal, attempt_write, &table, NULL), 0);
         close_both(&journal, &table);
     }
 }
@@ -120,7 +120,7 @@ static void a_damaged_end_is_cut_off(void **state)
 {
     (void)state;
     struct journal journal;
-    struct held_table table;
+    struct attempt_table table;
     struct stat info;
 
     open_both(&journal, &table);
@@ -137,12 +137,12 @@ static void a_damaged_end_is_cut_off(void **state)
         if (cut % 2) /* the same with zeros behind, as a power cut leaves it */
             assert_int_equal(truncate(path, info.st_size), 0);
         open_both(&journal, &table);
-        assert_true(held_is_buried(&table, 1, 1));
-        assert_false(held_is_buried(&table, 10, 1));
+        assert_true(attempt_is_buried(&table, 1, 1));
+        assert_false(attempt_is_buried(&table, 10, 1));
         add_gone(&journal, 11, 1); /* and it goes on from there */
         close_both(&journal, &table);
         open_both(&journal, &table);
-        assert_true(held_is_buried(&table, 11, 1));
+        assert_true(attempt_is_buried(&table, 11, 1));
         close_both(&journal, &table);
         assert_int_equal(file_write_quick(path, bytes.data, bytes.len, 0600, NULL), 0);
         str_done(&bytes);
@@ -152,40 +152,41 @@ static void a_damaged_end_is_cut_off(void **state)
     assert_int_equal(pwrite(fd, &byte, 1, whole - 3), 1); /* flipped in the last record */
     close(fd);
     open_both(&journal, &table);
-    assert_true(held_is_buried(&table, 9, 1));
-    assert_false(held_is_buried(&table, 10, 1));
+    assert_true(attempt_is_buried(&table, 9, 1));
+    assert_false(attempt_is_buried(&table, 10, 1));
     close_both(&journal, &table);
     assert_int_equal(stat(path, &info), 0);
     assert_true(info.st_size < whole);
     assert_int_equal(file_write_quick(path, "something else", 14, 0600, NULL), 0);
-    held_table_init(&table);
+    attempt_table_init(&table);
     struct err err = { 0 };
-    assert_int_equal(journal_open(&journal, NULL, path, held_replay, &table, &err), -ERR_CORRUPT);
-    held_table_done(&table);
+    assert_int_equal(journal_open(&journal, NULL, path, attempt_replay, &table, &err),
+                     -ERR_CORRUPT);
+    attempt_table_done(&table);
 }
 
 static void tombstones_are_bounded(void **state)
 {
     (void)state;
-    struct held_table table;
+    struct attempt_table table;
     SpoolGone gone = SPOOL_GONE__INIT;
 
-    held_table_init(&table);
+    attempt_table_init(&table);
     for (uint32_t job = 1; job <= HELD_TOMBS_MAX * 2; job++) {
         gone.job_id = job;
         gone.attempt = 1;
-        held_bury(&table, &gone);
+        attempt_bury(&table, &gone);
         if (job % 1000 == 0) { /* buried again: young again */
             gone.job_id = 1;
-            held_bury(&table, &gone);
+            attempt_bury(&table, &gone);
         }
     }
     assert_true(map_len(&table.tombs) <= HELD_TOMBS_MAX + 2000);
     assert_true(map_len(&table.tombs) >= HELD_TOMBS_MAX);
-    assert_true(held_is_buried(&table, 1, 1));
-    assert_false(held_is_buried(&table, 2, 1));
-    assert_true(held_is_buried(&table, HELD_TOMBS_MAX * 2, 1));
-    held_table_done(&table);
+    assert_true(attempt_is_buried(&table, 1, 1));
+    assert_false(attempt_is_buried(&table, 2, 1));
+    assert_true(attempt_is_buried(&table, HELD_TOMBS_MAX * 2, 1));
+    attempt_table_done(&table);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_give_mem.c - --mem-bind: the NUMA nodes of each task, what is said of them, their variables
+ * step_resources_mem.c - --mem-bind: the NUMA nodes of each task, what is said of them, their variables
  *
  * The machine's own NUMA nodes count, also where the configuration overrides its CPUs: then `local` is all of
  * them, because no task is bound to CPUs.
@@ -9,8 +9,8 @@
 
 #include "base/limits.h"
 #include "spurd/env_priv.h"
-#include "spurd/step_give.h"
 #include "spurd/step_mem.h"
+#include "spurd/step_resources.h"
 
 static void describe(const struct task_node *node, struct mem_node *out)
 {
@@ -23,7 +23,7 @@ static void describe(const struct task_node *node, struct mem_node *out)
                                   .count = found->node.n_numa_cpus };
 }
 
-static void say(const struct step_give *give, const struct bind_mem *bind, size_t index,
+static void say(const struct step_resources *give, const struct bind_mem *bind, size_t index,
                 const struct bitset *nodes, struct arena *arena, StepTaskOne *one)
 {
     CLEANUP(str_done) struct str mask = { 0 };
@@ -44,7 +44,7 @@ static const struct bitset *cpus_of(const StepTask *out, const StepTaskOne *one,
     return !str_is_empty(cpus) && bitset_parse(set, cpus) && !bitset_is_empty(set) ? set : NULL;
 }
 
-static void give_task(const struct step_give *give, const struct mem_node *node,
+static void give_task(const struct step_resources *give, const struct mem_node *node,
                       const struct bind_mem *bind, size_t index, struct arena *arena, StepTask *out)
 {
     StepTaskOne *one = out->tasks->list[index];
@@ -97,8 +97,8 @@ static void sort_nodes(const struct mem_node *node, struct arena *arena, StepTas
         out->sort_nodes[out->n_sort_nodes++] = node->ids ? node->ids[i] : (uint32_t)i;
 }
 
-int step_give_memory(const struct step_give *give, struct arena *arena, struct env *env,
-                     StepTask *out, struct err *err)
+int step_resources_memory(const struct step_resources *give, struct arena *arena, struct env *env,
+                          StepTask *out, struct err *err)
 {
     const char *asked = give->launch->bind ? give->launch->bind->mem_bind : NULL;
     struct bind_mem bind;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * held.c - what this node holds: grants, and what is known to be over
+ * attempt.c - what this node holds: grants, and what is known to be over
  */
-#include "spurd/held.h"
+#include "spurd/attempt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 
 enum { TOMBS_AT_ONCE = 1000 };
 
-void held_table_init(struct held_table *table)
+void attempt_table_init(struct attempt_table *table)
 {
-    *table = (struct held_table){ 0 };
+    *table = (struct attempt_table){ 0 };
     map_init(&table->held);
     map_init(&table->tombs);
 }
@@ -29,7 +29,7 @@ static void *copy_message(const ProtobufCMessage *message)
     return protobuf_c_message_unpack(message->descriptor, NULL, len, bytes);
 }
 
-static void held_free(struct held *held)
+static void attempt_free(struct attempt *held)
 {
     arena_done(&held->arena);
     if (held->report)
@@ -52,50 +52,50 @@ static void tomb_free(struct tomb *tomb)
     free(tomb);
 }
 
-void held_table_done(struct held_table *table)
+void attempt_table_done(struct attempt_table *table)
 {
     map_each (entry, &table->held)
-        held_free(entry->value);
+        attempt_free(entry->value);
     map_each (entry, &table->tombs)
         tomb_free(entry->value);
     map_done(&table->held);
     map_done(&table->tombs);
 }
 
-struct held *held_find(const struct held_table *table, uint32_t job, uint32_t attempt)
+struct attempt *attempt_find(const struct attempt_table *table, uint32_t job, uint32_t attempt)
 {
-    return map_get_num(&table->held, held_key(job, attempt));
+    return map_get_num(&table->held, attempt_key(job, attempt));
 }
 
-struct held *held_other(const struct held_table *table, uint32_t job, uint32_t attempt)
+struct attempt *attempt_other(const struct attempt_table *table, uint32_t job, uint32_t attempt)
 {
     map_each (entry, &table->held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if (held->job == job && held->attempt != attempt)
             return held;
     }
     return NULL;
 }
 
-struct held *held_add(struct held_table *table, uint32_t job, uint32_t attempt)
+struct attempt *attempt_add(struct attempt_table *table, uint32_t job, uint32_t attempt)
 {
-    struct held *held = NEW(struct held);
+    struct attempt *held = NEW(struct attempt);
 
     arena_init(&held->arena);
     held->job = job;
     held->attempt = attempt;
     held->boot_id = mem_strdup(table->boot_id);
-    map_put_num(&table->held, held_key(job, attempt), held);
+    map_put_num(&table->held, attempt_key(job, attempt), held);
     return held;
 }
 
-void held_drop(struct held_table *table, struct held *held)
+void attempt_drop(struct attempt_table *table, struct attempt *held)
 {
-    map_del_num(&table->held, held_key(held->job, held->attempt));
-    held_free(held);
+    map_del_num(&table->held, attempt_key(held->job, held->attempt));
+    attempt_free(held);
 }
 
-static void take_load(struct held *held, const Launch *launch)
+static void take_load(struct attempt *held, const Launch *launch)
 {
     if (held->has_load || !launch->has_payload)
         return;
@@ -105,7 +105,7 @@ static void take_load(struct held *held, const Launch *launch)
     held->has_load = true;
 }
 
-void held_set_grant(struct held *held, const Grant *grant)
+void attempt_set_grant(struct attempt *held, const Grant *grant)
 {
     Grant plain = *grant;
     Launch launch;
@@ -132,7 +132,7 @@ void held_set_grant(struct held *held, const Grant *grant)
     held->grant = (Grant *)(void *)copy;
 }
 
-void held_set_report(struct held *held, const StepEnded *report)
+void attempt_set_report(struct attempt *held, const StepEnded *report)
 {
     if (held->report)
         step_ended__free_unpacked(held->report, NULL);
@@ -140,20 +140,20 @@ void held_set_report(struct held *held, const StepEnded *report)
     held->ended = held->report != NULL;
 }
 
-bool held_is_buried(const struct held_table *table, uint32_t job, uint32_t attempt)
+bool attempt_is_buried(const struct attempt_table *table, uint32_t job, uint32_t attempt)
 {
     const struct tomb *tomb = map_get_num(&table->tombs, job);
 
     return tomb && attempt <= tomb->attempt;
 }
 
-const struct tomb *held_tomb(const struct held_table *table, uint32_t job)
+const struct tomb *attempt_tomb(const struct attempt_table *table, uint32_t job)
 {
     return map_get_num(&table->tombs, job);
 }
 
 /* Many at once, because each walk begins at the front, where the holes are. */
-static void drop_oldest(struct held_table *table)
+static void drop_oldest(struct attempt_table *table)
 {
     size_t left = TOMBS_AT_ONCE;
 
@@ -166,7 +166,7 @@ static void drop_oldest(struct held_table *table)
     }
 }
 
-void held_bury(struct held_table *table, const SpoolGone *gone)
+void attempt_bury(struct attempt_table *table, const SpoolGone *gone)
 {
     struct tomb *old = map_get_num(&table->tombs, gone->job_id);
 
@@ -186,30 +186,30 @@ void held_bury(struct held_table *table, const SpoolGone *gone)
         drop_oldest(table);
 }
 
-bool held_is_alone(const struct held *held)
+bool attempt_is_alone(const struct attempt *held)
 {
     return held->grant && (!held->grant->allocation || held->grant->allocation->n_nodes <= 1);
 }
 
-const NodeAlloc *held_alloc(const struct held *held)
+const NodeAlloc *attempt_alloc(const struct attempt *held)
 {
     return held->grant ? held->grant->alloc : NULL;
 }
 
 /* ---- the journal ---- */
 
-static void replay_gone(struct held_table *table, const SpoolGone *gone)
+static void replay_gone(struct attempt_table *table, const SpoolGone *gone)
 {
-    struct held *held = held_find(table, gone->job_id, gone->attempt);
+    struct attempt *held = attempt_find(table, gone->job_id, gone->attempt);
 
     if (held)
-        held_drop(table, held);
-    held_bury(table, gone);
+        attempt_drop(table, held);
+    attempt_bury(table, gone);
 }
 
-static void replay_launched(struct held_table *table, const SpoolLaunched *launched)
+static void replay_launched(struct attempt_table *table, const SpoolLaunched *launched)
 {
-    struct held *held = held_find(table, launched->job_id, launched->attempt);
+    struct attempt *held = attempt_find(table, launched->job_id, launched->attempt);
 
     if (!held)
         return;
@@ -220,9 +220,9 @@ static void replay_launched(struct held_table *table, const SpoolLaunched *launc
     held->std_err = mem_strdup(launched->std_err);
 }
 
-static void replay_revoke(struct held_table *table, const Revoke *revoke)
+static void replay_revoke(struct attempt_table *table, const Revoke *revoke)
 {
-    struct held *held = held_find(table, revoke->job_id, revoke->attempt);
+    struct attempt *held = attempt_find(table, revoke->job_id, revoke->attempt);
 
     if (!held)
         return;
@@ -232,7 +232,7 @@ static void replay_revoke(struct held_table *table, const Revoke *revoke)
     held->revoke_state = revoke->state;
 }
 
-static void replay_epoch(struct held_table *table, const SpoolEpoch *epoch)
+static void replay_epoch(struct attempt_table *table, const SpoolEpoch *epoch)
 {
     table->epoch = MAX(table->epoch, epoch->epoch);
     if (epoch->has_cluster_id && epoch->cluster_id.len <= sizeof(table->cluster_id)) {
@@ -241,10 +241,10 @@ static void replay_epoch(struct held_table *table, const SpoolEpoch *epoch)
     }
 }
 
-void held_replay(void *ctx, const SpoolRecord *record)
+void attempt_replay(void *ctx, const SpoolRecord *record)
 {
-    struct held_table *table = ctx;
-    struct held *held;
+    struct attempt_table *table = ctx;
+    struct attempt *held;
 
     switch (record->what_case) {
     case SPOOL_RECORD__WHAT_START:
@@ -257,14 +257,14 @@ void held_replay(void *ctx, const SpoolRecord *record)
         replay_epoch(table, record->epoch);
         break;
     case SPOOL_RECORD__WHAT_GRANT:
-        held = held_find(table, record->grant->job_id, record->grant->attempt);
+        held = attempt_find(table, record->grant->job_id, record->grant->attempt);
         if (!held)
-            held = held_add(table, record->grant->job_id, record->grant->attempt);
-        held_set_grant(held, record->grant);
+            held = attempt_add(table, record->grant->job_id, record->grant->attempt);
+        attempt_set_grant(held, record->grant);
         held->written = true;
         break;
     case SPOOL_RECORD__WHAT_READY:
-        held = held_find(table, record->ready->job_id, record->ready->attempt);
+        held = attempt_find(table, record->ready->job_id, record->ready->attempt);
         if (held)
             held->ready = true;
         break;
@@ -282,7 +282,7 @@ void held_replay(void *ctx, const SpoolRecord *record)
     }
 }
 
-static void write_held(const struct held *held, struct journal_builder *builder)
+static void write_held(const struct attempt *held, struct journal_builder *builder)
 {
     SpoolRecord record = SPOOL_RECORD__INIT;
     SpoolReady ready = SPOOL_READY__INIT;
@@ -341,9 +341,9 @@ static void write_tomb(const struct tomb *tomb, struct journal_builder *builder)
     journal_build(builder, &record);
 }
 
-void held_write(void *ctx, struct journal_builder *builder)
+void attempt_write(void *ctx, struct journal_builder *builder)
 {
-    struct held_table *table = ctx;
+    struct attempt_table *table = ctx;
     SpoolRecord record = SPOOL_RECORD__INIT;
     SpoolEpoch epoch = SPOOL_EPOCH__INIT;
     SpoolStart start = SPOOL_START__INIT;
@@ -365,7 +365,7 @@ void held_write(void *ctx, struct journal_builder *builder)
     record.start = &start;
     journal_build(builder, &record);
     map_each (entry, &table->held) {
-        const struct held *held = entry->value;
+        const struct attempt *held = entry->value;
         if (held->grant)
             write_held(held, builder);
     }

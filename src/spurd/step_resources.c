@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_give.c - what the tasks of a step get of this node: limits, CPUs, GPUs, a nice value
+ * step_resources.c - what the tasks of a step get of this node: limits, CPUs, GPUs, a nice value
  *
  * (1) Where the configuration overrides what was found, CPU numbers mean nothing here: bindings are worked
  *     out and said, but not set.
  * (2) GPUs that a step cannot open are not counted by the runtimes, so its own begin at 0 then.
  */
-#include "spurd/step_give.h"
+#include "spurd/step_resources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool is_overridden(const struct task_node *node)
 
 /* ---- limits ---- */
 
-void step_give_limits(struct step_give *give, struct arena *arena, StepTask *out)
+void step_resources_limits(struct step_resources *give, struct arena *arena, StepTask *out)
 {
     const StepNode *here = give->here;
     Grant grant = *give->grant;
@@ -85,8 +85,8 @@ static bool has_word(const char *list, const char *wanted)
     return false;
 }
 
-static int plan_cpus(const struct step_give *give, struct bind_node *node, struct bind_plan *out,
-                     struct err *err)
+static int plan_cpus(const struct step_resources *give, struct bind_node *node,
+                     struct bind_plan *out, struct err *err)
 {
     const Config *config = give->node->config;
     const StepBind *bind = give->launch->bind;
@@ -109,7 +109,7 @@ static int plan_cpus(const struct step_give *give, struct bind_node *node, struc
     return bind_plan(node, &ask, out, err);
 }
 
-static void say_cpus(const struct step_give *give, const struct bind_plan *plan, size_t index,
+static void say_cpus(const struct step_resources *give, const struct bind_plan *plan, size_t index,
                      const char *mask, bool set, struct arena *arena, StepTaskOne *one)
 {
     const char *after = plan->count == 0 ? ""
@@ -143,7 +143,7 @@ static void put_bind_env(struct env *env, bool verbose, const char *type, const 
     env_set(env, "SLURM_CPU_BIND_LIST", list);
 }
 
-static int give_cpus(const struct step_give *give, struct bind_plan *plan, struct arena *arena,
+static int give_cpus(const struct step_resources *give, struct bind_plan *plan, struct arena *arena,
                      struct env *env, StepTask *out, struct err *err)
 {
     CLEANUP(str_done) struct str list = { 0 };
@@ -250,7 +250,7 @@ static void choose_listed(const struct bind_gpu *bind, size_t task, bool local, 
     bitset_done(&value);
 }
 
-static void choose_gpus(const struct step_give *give, const struct bind_gpu *bind, size_t task,
+static void choose_gpus(const struct step_resources *give, const struct bind_gpu *bind, size_t task,
                         const struct bind_plan *plan, bool local, struct gpus *gpus)
 {
     bitset_clear(&gpus->chosen);
@@ -326,7 +326,7 @@ static void say_gpus(const struct gpus *gpus, bool local, struct arena *arena, S
 }
 
 /* The variables of the step itself replace those of the job. */
-static void put_step_gpus(const struct step_give *give, const StepTask *out, struct env *env,
+static void put_step_gpus(const struct step_resources *give, const StepTask *out, struct env *env,
                           struct env_job *job)
 {
     static const char *const names[] = { "SLURM_GPUS_ON_NODE", "SLURM_SHARDS_ON_NODE" };
@@ -355,7 +355,7 @@ static void put_step_gpus(const struct step_give *give, const StepTask *out, str
     env_done(&own);
 }
 
-static void give_gpus(const struct step_give *give, const struct bind_plan *plan,
+static void give_gpus(const struct step_resources *give, const struct bind_plan *plan,
                       struct arena *arena, struct env *env, StepTask *out)
 {
     struct bind_gpu bind;
@@ -382,7 +382,7 @@ static void give_gpus(const struct step_give *give, const struct bind_plan *plan
 
 /* ---- and the rest ---- */
 
-static void give_nice(const struct step_give *give, struct env *env, StepTask *out)
+static void give_nice(const struct step_resources *give, struct env *env, StepTask *out)
 {
     const Config *config = give->node->config;
     char text[16];
@@ -395,14 +395,14 @@ static void give_nice(const struct step_give *give, struct env *env, StepTask *o
     env_set(env, "SLURM_PRIO_PROCESS", text);
 }
 
-int step_give_tasks(const struct step_give *give, struct arena *arena, struct env *env,
-                    StepTask *out, struct err *err)
+int step_resources_tasks(const struct step_resources *give, struct arena *arena, struct env *env,
+                         StepTask *out, struct err *err)
 {
     struct bind_plan plan = { 0 };
     int ret = give_cpus(give, &plan, arena, env, out, err);
 
     if (ret == 0)
-        ret = step_give_memory(give, arena, env, out, err);
+        ret = step_resources_memory(give, arena, env, out, err);
     if (ret == 0 && give->grant->alloc)
         give_gpus(give, &plan, arena, env, out);
     give_nice(give, env, out);

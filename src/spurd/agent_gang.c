@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_turn.c - jobs that take turns on the same CPUs never run at once
+ * agent_gang.c - jobs that take turns on the same CPUs never run at once
  *
  * The controller says who stops and who goes on, in this order; supervisors carry it out on their
  * own. A job goes on when all who are to stop and have CPUs of it have said that they did.
@@ -15,7 +15,7 @@
 /* More than any node has. */
 enum { CPUS_MOST = 65536 };
 
-static bool read_cpus(const struct held *held, struct bitset *out)
+static bool read_cpus(const struct attempt *held, struct bitset *out)
 {
     const NodeAlloc *alloc = held->grant ? held->grant->alloc : NULL;
 
@@ -28,7 +28,7 @@ static bool read_cpus(const struct held *held, struct bitset *out)
     return false;
 }
 
-static bool share_cpus(const struct held *a, const struct held *b)
+static bool share_cpus(const struct attempt *a, const struct attempt *b)
 {
     struct bitset one, other;
     bool meet = false;
@@ -44,7 +44,7 @@ static bool share_cpus(const struct held *a, const struct held *b)
 }
 
 /* It was told to stop, and something of it has not said that it did. */
-static bool is_stopping(const struct agent *agent, const struct held *held)
+static bool is_stopping(const struct agent *agent, const struct attempt *held)
 {
     if (!(held->freeze_wanted & FREEZE_ASKED))
         return false;
@@ -59,17 +59,17 @@ static bool is_stopping(const struct agent *agent, const struct held *held)
     return false;
 }
 
-static bool must_wait(struct agent *agent, const struct held *held)
+static bool must_wait(struct agent *agent, const struct attempt *held)
 {
     map_each (entry, &agent->table.held) {
-        const struct held *other = entry->value;
+        const struct attempt *other = entry->value;
         if (other != held && is_stopping(agent, other) && share_cpus(held, other))
             return true;
     }
     return false;
 }
 
-void agent_turn(struct agent *agent, struct held *held, bool go)
+void agent_gang_turn(struct agent *agent, struct attempt *held, bool go)
 {
     held->thaw_waits = go && must_wait(agent, held);
     if (held->thaw_waits)
@@ -78,23 +78,23 @@ void agent_turn(struct agent *agent, struct held *held, bool go)
         agent_freeze(agent, held, FREEZE_ASKED, go);
 }
 
-bool agent_launch_waits(struct agent *agent, struct held *held)
+bool agent_launch_waits(struct agent *agent, struct attempt *held)
 {
     held->launch_waits = held->has_load && !held->launched && must_wait(agent, held);
     return held->launch_waits;
 }
 
-void agent_turns(struct agent *agent)
+void agent_gang_turns(struct agent *agent)
 {
-    VEC(struct held *) ready = { 0 };
+    VEC(struct attempt *) ready = { 0 };
 
     map_each (entry, &agent->table.held) {
-        struct held *held = entry->value;
+        struct attempt *held = entry->value;
         if ((held->thaw_waits || held->launch_waits) && !must_wait(agent, held))
             vec_push(&ready, held);
     }
-    vec_each (struct held *, at, &ready) {
-        struct held *held = *at;
+    vec_each (struct attempt *, at, &ready) {
+        struct attempt *held = *at;
         bool launch = held->launch_waits;
         if (held->thaw_waits)
             agent_freeze(agent, held, FREEZE_ASKED, true);

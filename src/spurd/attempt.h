@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * held.h - what this node holds: grants, and what is known to be over
+ * attempt.h - what this node holds: grants, and what is known to be over
  *
  * A table of attempts, rebuilt from the journal after a restart. An attempt that was here and has
  * gone leaves a tombstone: whatever arrives late for it, or for an earlier attempt of the job, is
  * refused. Tombstones also remember where the output went, for `spur logs`. They are bounded by
  * number; a message that is older than all of them comes from a stream that ended long ago.
  */
-#ifndef SPURD_HELD_H
-#define SPURD_HELD_H
+#ifndef SPURD_ATTEMPT_H
+#define SPURD_ATTEMPT_H
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -22,7 +22,7 @@ enum { HELD_TOMBS_MAX = 50000 };
 struct step_chan;
 struct hook;
 
-struct held {
+struct attempt {
     uint32_t job, attempt;
     Grant *grant;             /* NULL: found running, but the journal does not know it */
     struct arena arena;       /* of the grant */
@@ -52,7 +52,7 @@ struct held {
     bool kept;       /* the report is on disk */
     unsigned frozen; /* FreezeCause bits as far as known */
     unsigned freeze_said, freeze_wanted;
-    bool thaw_waits, launch_waits; /* until those who have its CPUs are frozen; agent_turn.c */
+    bool thaw_waits, launch_waits; /* until those who have its CPUs are frozen; agent_gang.c */
 
     uint32_t kill_wait_s; /* of the revocation */
     bool revoke_kill;
@@ -78,8 +78,8 @@ struct tomb {
     char *std_out, *std_err;
 };
 
-struct held_table {
-    struct map held;  /* held_key() to struct held */
+struct attempt_table {
+    struct map held;  /* attempt_key() to struct attempt */
     struct map tombs; /* job to struct tomb, oldest first */
     uint64_t epoch;
     char cluster_id[64];
@@ -88,39 +88,39 @@ struct held_table {
     char last_node[256];
 };
 
-static inline uint64_t held_key(uint32_t job, uint32_t attempt)
+static inline uint64_t attempt_key(uint32_t job, uint32_t attempt)
 {
     return (uint64_t)job << 32 | attempt;
 }
 
-void held_table_init(struct held_table *table);
-void held_table_done(struct held_table *table);
+void attempt_table_init(struct attempt_table *table);
+void attempt_table_done(struct attempt_table *table);
 
-struct held *held_find(const struct held_table *table, uint32_t job, uint32_t attempt);
+struct attempt *attempt_find(const struct attempt_table *table, uint32_t job, uint32_t attempt);
 /* Another attempt of the same job that is still here, or NULL. */
-struct held *held_other(const struct held_table *table, uint32_t job, uint32_t attempt);
-struct held *held_add(struct held_table *table, uint32_t job, uint32_t attempt);
-/* Forgets it without a trace; see held_bury(). */
-void held_drop(struct held_table *table, struct held *held);
+struct attempt *attempt_other(const struct attempt_table *table, uint32_t job, uint32_t attempt);
+struct attempt *attempt_add(struct attempt_table *table, uint32_t job, uint32_t attempt);
+/* Forgets it without a trace; see attempt_bury(). */
+void attempt_drop(struct attempt_table *table, struct attempt *held);
 
 /* Replaces the grant, keeping a load that came earlier. Copies: the load apart from the rest. */
-void held_set_grant(struct held *held, const Grant *grant);
-void held_set_report(struct held *held, const StepEnded *report);
+void attempt_set_grant(struct attempt *held, const Grant *grant);
+void attempt_set_report(struct attempt *held, const StepEnded *report);
 
 /* The attempt, or a later one of the job, has been here and is over. */
-bool held_is_buried(const struct held_table *table, uint32_t job, uint32_t attempt);
-const struct tomb *held_tomb(const struct held_table *table, uint32_t job);
-void held_bury(struct held_table *table, const SpoolGone *gone);
+bool attempt_is_buried(const struct attempt_table *table, uint32_t job, uint32_t attempt);
+const struct tomb *attempt_tomb(const struct attempt_table *table, uint32_t job);
+void attempt_bury(struct attempt_table *table, const SpoolGone *gone);
 
 /* True for a job that has this node only. */
-bool held_is_alone(const struct held *held);
-const NodeAlloc *held_alloc(const struct held *held);
+bool attempt_is_alone(const struct attempt *held);
+const NodeAlloc *attempt_alloc(const struct attempt *held);
 
 /* ---- the journal ---- */
 
 /* Records in the order they were written; a journal_record_fn. */
-void held_replay(void *table, const SpoolRecord *record);
+void attempt_replay(void *table, const SpoolRecord *record);
 /* Everything that matters, for a new journal. */
-void held_write(void *table, struct journal_builder *builder);
+void attempt_write(void *table, struct journal_builder *builder);
 
 #endif
