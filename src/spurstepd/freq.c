@@ -266,7 +266,7 @@ bool freq_wanted(const StepTask *task)
     return task->freq != NULL;
 }
 
-static void complain(struct hold *hold, const struct one *one)
+static void complain(struct containment *hold, const struct one *one)
 {
     char text[256];
 
@@ -281,7 +281,7 @@ static void complain(struct hold *hold, const struct one *one)
     (hold->note ? hold->note : hold->say)(hold->owner, text);
 }
 
-void freq_set(struct hold *hold)
+void freq_set(struct containment *hold)
 {
     const StepTask *task = hold->task;
     struct bitset cpus;

@@ -5,11 +5,11 @@
 #ifndef SPURSTEPD_FREQ_H
 #define SPURSTEPD_FREQ_H
 
-#include "spurstepd/hold.h"
-#include "spurstepd/plug.h"
+#include "spurstepd/containment.h"
+#include "spurstepd/step_plugins.h"
 
 /* Sets what task->freq asks for; what cannot be done is said, once, and the step goes on. */
-void freq_set(struct hold *hold);
+void freq_set(struct containment *hold);
 /* As it was before, where no later step has set it again. */
 void freq_reset(const StepTask *task);
 

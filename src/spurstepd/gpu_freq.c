@@ -109,12 +109,12 @@ static unsigned long set_state(const StepTask *task, size_t gpu, const char *nam
     return put(task, gpu, name, text) ? list[at].mhz : 0;
 }
 
-static void note(struct hold *hold, const char *text)
+static void note(struct containment *hold, const char *text)
 {
     (hold->note ? hold->note : hold->say)(hold->owner, text);
 }
 
-static bool set_gpu(struct hold *hold, size_t gpu)
+static bool set_gpu(struct containment *hold, size_t gpu)
 {
     const StepTask *task = hold->task;
     const StepGpuFreq *freq = task->gpu_freq;
@@ -149,7 +149,7 @@ bool gpu_freq_wanted(const StepTask *task)
     return task->gpu_freq && task->gpu_freq->n_dirs > 0;
 }
 
-void gpu_freq_set(struct hold *hold)
+void gpu_freq_set(struct containment *hold)
 {
     bool good = true;
 

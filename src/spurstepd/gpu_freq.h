@@ -5,11 +5,11 @@
 #ifndef SPURSTEPD_GPU_FREQ_H
 #define SPURSTEPD_GPU_FREQ_H
 
-#include "spurstepd/hold.h"
-#include "spurstepd/plug.h"
+#include "spurstepd/containment.h"
+#include "spurstepd/step_plugins.h"
 
 /* Sets what task->gpu_freq asks for; what cannot be done is said, and the step goes on. */
-void gpu_freq_set(struct hold *hold);
+void gpu_freq_set(struct containment *hold);
 void gpu_freq_reset(const StepTask *task);
 
 bool gpu_freq_wanted(const StepTask *task);

@@ -5,7 +5,7 @@
 #ifndef SPURSTEPD_MEM_SORT_H
 #define SPURSTEPD_MEM_SORT_H
 
-#include "spurstepd/plug.h"
+#include "spurstepd/step_plugins.h"
 
 bool mem_sort_wanted(const StepTask *task);
 int mem_sort_begin(struct tasks *tasks, struct err *err);

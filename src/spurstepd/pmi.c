@@ -267,7 +267,7 @@ static void on_task(struct tasks *tasks, void *data, short events)
     read_peer(tasks->pmi, data);
 }
 
-/* ---- rows of plug.c ---- */
+/* ---- rows of step_plugins.c ---- */
 
 /* (3) The last task of a node ends the supervisor: what it said, or did not, is heard before. */
 void pmi_exited(struct tasks *tasks, size_t index)
@@ -318,7 +318,8 @@ int pmi_begin(struct tasks *tasks, struct err *err)
     return 0;
 }
 
-int pmi_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err)
+int pmi_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+             struct err *err)
 {
     struct pmi *pmi = tasks->pmi;
     struct pmi_peer *peer = &pmi->peers[one->index];

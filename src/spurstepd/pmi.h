@@ -11,13 +11,14 @@
 
 #include "base/map.h"
 #include "base/str.h"
-#include "spurstepd/plug.h"
 #include "spurstepd/pmi_wire.h"
+#include "spurstepd/step_plugins.h"
 
-/* Rows of plug.c. */
+/* Rows of step_plugins.c. */
 bool pmi_wanted(const StepTask *task);
 int pmi_begin(struct tasks *tasks, struct err *err);
-int pmi_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
+int pmi_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+             struct err *err);
 void pmi_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
 void pmi_exited(struct tasks *tasks, size_t index);
 void pmi_end(struct tasks *tasks);

@@ -9,12 +9,13 @@
 #ifndef SPURSTEPD_PMIX_H
 #define SPURSTEPD_PMIX_H
 
-#include "spurstepd/plug.h"
+#include "spurstepd/step_plugins.h"
 
-/* Rows of plug.c. */
+/* Rows of step_plugins.c. */
 bool pmix_wanted(const StepTask *task);
 int pmix_begin(struct tasks *tasks, struct err *err);
-int pmix_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
+int pmix_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+              struct err *err);
 void pmix_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
 void pmix_exited(struct tasks *tasks, size_t index);
 void pmix_stop(struct tasks *tasks);

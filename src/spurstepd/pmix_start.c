@@ -165,7 +165,7 @@ static bool is_set(const StepTask *task, const char *name)
 }
 
 /* (2) */
-static void share_memory(const struct pmix *pmix, struct plug_task *one, struct arena *arena)
+static void share_memory(const struct pmix *pmix, struct step_plugin_task *one, struct arena *arena)
 {
     static const char *const names[] = { "OMPI_MCA_btl_vader_backing_directory",
                                          "OMPI_MCA_btl_sm_backing_directory",
@@ -182,7 +182,8 @@ static void share_memory(const struct pmix *pmix, struct plug_task *one, struct 
     }
 }
 
-int pmix_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err)
+int pmix_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+              struct err *err)
 {
     struct pmix *pmix = tasks->pmix;
     const PmixReady *ready = pmix->ready->ready;

@@ -12,7 +12,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
-#include "spurstepd/plug.h"
+#include "spurstepd/step_plugins.h"
 #include "spurstepd/tasks_priv.h"
 
 enum { FRAME_COST_BYTES = 512 };
@@ -107,7 +107,7 @@ void relay_take(struct tasks *tasks, const StepRelay *frame)
         }
         str_add_len(part, frame->data.data, frame->data.len);
         if (!frame->more) {
-            plugs_relay(tasks, frame->from, (const uint8_t *)str_text(part), part->len);
+            step_plugins_relay(tasks, frame->from, (const uint8_t *)str_text(part), part->len);
             str_done(part);
         }
     }

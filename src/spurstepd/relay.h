@@ -25,7 +25,7 @@ struct relay {
     struct str *parts;    /* by node: the beginning of a message */
 };
 
-/* Rows of plug.c. */
+/* Rows of step_plugins.c. */
 bool relay_wanted(const StepTask *task);
 int relay_begin(struct tasks *tasks, struct err *err);
 void relay_end(struct tasks *tasks);

@@ -287,7 +287,7 @@ static void reap(struct step *step, int64_t now_us)
         step->status = status;
         step->script = 0;
         step->phase = STEP_ENDING;
-        hold_give_up_later(&step->hold, now_us);
+        containment_give_up_later(&step->hold, now_us);
         run_epilog(step, now_us);
     }
     if (pid < 0 && errno == ECHILD && step->phase == STEP_ENDING) /* (1) */
@@ -305,7 +305,7 @@ static void do_due(struct step *step, int64_t now_us)
     if (step->phase == STEP_RUNNING && step->hold.track.next_us >= 0 &&
         now_us >= step->hold.track.next_us)
         step_sample(step, false, now_us);
-    hold_check_kill(&step->hold, now_us);
+    containment_check_kill(&step->hold, now_us);
     if (step->hold.give_up_at_us >= 0 && now_us >= step->hold.give_up_at_us) {
         step->unkillable = true;
         if (step->phase == STEP_RUNNING) /* the script itself is left */
@@ -322,7 +322,7 @@ static void do_due(struct step *step, int64_t now_us)
 static void set_timer(struct step *step, int64_t now_us)
 {
     const int64_t due[] = {
-        hold_next_us(&step->hold, step->phase == STEP_RUNNING, now_us),
+        containment_next_us(&step->hold, step->phase == STEP_RUNNING, now_us),
         step->sync_at_us,
         step->say_at_us,
         step->epilog.pid ? step->epilog.kill_at_us : -1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_act.c - what can happen to a running step: orders of spurd, limits; hold.c does most of it
+ * step_act.c - what can happen to a running step: orders of spurd, limits; containment.c does most of it
  */
 #include <signal.h>
 #include <stdio.h>
@@ -26,21 +26,21 @@ static void say(void *owner, const char *text)
 
 void step_hold(struct step *step)
 {
-    step->hold = (struct hold){ .task = step->task,
-                                .contain = { .cgroup_fd = -1 },
-                                .kill_at_us = -1,
-                                .give_up_at_us = -1,
-                                .lease_at_us = -1,
-                                .is_job = true,
-                                .owner = step,
-                                .tell = tell,
-                                .say = say };
+    step->hold = (struct containment){ .task = step->task,
+                                       .contain = { .cgroup_fd = -1 },
+                                       .kill_at_us = -1,
+                                       .give_up_at_us = -1,
+                                       .lease_at_us = -1,
+                                       .is_job = true,
+                                       .owner = step,
+                                       .tell = tell,
+                                       .say = say };
 }
 
 void step_kill(struct step *step, unsigned wait_s, JobState why, int64_t now_us)
 {
     if (step->phase == STEP_RUNNING)
-        hold_end(&step->hold, wait_s, why, false, now_us);
+        containment_end(&step->hold, wait_s, why, false, now_us);
 }
 
 void step_check_limit(struct step *step, int64_t now_us)
@@ -63,7 +63,7 @@ void step_check_lease(struct step *step, int64_t now_us)
 {
     step->hold.lease_at_us = -1;
     if (step->phase == STEP_RUNNING)
-        hold_check_lease(&step->hold, now_us);
+        containment_check_lease(&step->hold, now_us);
 }
 
 static void obey_signal(struct step *step, const StepSignal *order)
@@ -94,7 +94,7 @@ void step_sample(struct step *step, bool say, int64_t now_us)
         chan_send(&step->chan, &news);
     arena_done(&arena);
     if (over && step->phase == STEP_RUNNING)
-        hold_over_memory(&step->hold, false, now_us);
+        containment_over_memory(&step->hold, false, now_us);
 }
 
 void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
@@ -105,7 +105,7 @@ void step_obey(struct step *step, const StepOrder *order, int64_t now_us)
         break;
     case STEP_ORDER__WHAT_FREEZE:
         if (step->phase == STEP_RUNNING)
-            hold_obey_freeze(&step->hold, order->freeze, now_us);
+            containment_obey_freeze(&step->hold, order->freeze, now_us);
         break;
     case STEP_ORDER__WHAT_LIMIT:
         limit_change(&step->hold.limit, order->limit->time_limit_s, now_us);

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "spurstepd/chan.h"
-#include "spurstepd/hold.h"
+#include "spurstepd/containment.h"
 #include "spurstepd/prolog.h"
 #include "spurstepd/step.h"
 
@@ -24,7 +24,7 @@ struct step {
     StepTask *task;
     int dir_fd, signal_fd, timer_fd;
     struct chan chan;
-    struct hold hold;
+    struct containment hold;
     enum step_phase phase;
 
     pid_t script;

@@ -23,7 +23,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
-#include "spurstepd/plug.h"
+#include "spurstepd/step_plugins.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/clock.h"
 
@@ -52,7 +52,7 @@ static int64_t earlier(int64_t a, int64_t b)
 static void set_timer(struct tasks *tasks, int64_t now_us)
 {
     struct itimerspec when = { 0 };
-    int64_t next = hold_next_us(&tasks->hold, tasks->phase == TASKS_RUNNING, now_us);
+    int64_t next = containment_next_us(&tasks->hold, tasks->phase == TASKS_RUNNING, now_us);
 
     for (size_t i = 0; i < tasks->count; i++) {
         if (tasks->list[i].epilog.pid)
@@ -77,7 +77,7 @@ static void do_due(struct tasks *tasks, int64_t now_us)
     if (tasks->phase == TASKS_RUNNING && tasks->hold.track.next_us >= 0 &&
         now_us >= tasks->hold.track.next_us)
         tasks_sample(tasks, false, now_us);
-    hold_check_kill(&tasks->hold, now_us);
+    containment_check_kill(&tasks->hold, now_us);
     if (tasks->hold.give_up_at_us >= 0 && now_us >= tasks->hold.give_up_at_us) {
         tasks_give_up(tasks);
     }
@@ -273,7 +273,7 @@ static void start(struct tasks *tasks)
 
     tasks->started_us = clock_wall_us();
     contain_open(&tasks->hold.contain, task);
-    if (plugs_begin(tasks, &err) < 0 || tasks_start(tasks, &err) < 0) {
+    if (step_plugins_begin(tasks, &err) < 0 || tasks_start(tasks, &err) < 0) {
         snprintf(tasks->text, sizeof(tasks->text), "%s", err.text);
         tasks->launch_failed = true;
         tasks->hold.ended_by_us = true;

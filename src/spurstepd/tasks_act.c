@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tasks_act.c - what can happen to running tasks: orders of spurd and srun, limits; hold.c does most of it
+ * tasks_act.c - what can happen to running tasks: orders of spurd and srun, limits; containment.c does most of it
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -52,21 +52,21 @@ void tasks_debug(struct tasks *tasks, const char *fmt, ...)
 
 void tasks_hold(struct tasks *tasks)
 {
-    tasks->hold = (struct hold){ .task = tasks->task,
-                                 .contain = { .cgroup_fd = -1 },
-                                 .kill_at_us = -1,
-                                 .give_up_at_us = -1,
-                                 .lease_at_us = -1,
-                                 .owner = tasks,
-                                 .tell = tell,
-                                 .say = say,
-                                 .note = note };
+    tasks->hold = (struct containment){ .task = tasks->task,
+                                        .contain = { .cgroup_fd = -1 },
+                                        .kill_at_us = -1,
+                                        .give_up_at_us = -1,
+                                        .lease_at_us = -1,
+                                        .owner = tasks,
+                                        .tell = tell,
+                                        .say = say,
+                                        .note = note };
 }
 
 void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us)
 {
     if (tasks->phase == TASKS_RUNNING)
-        hold_end(&tasks->hold, wait_s, why, quiet, now_us);
+        containment_end(&tasks->hold, wait_s, why, quiet, now_us);
 }
 
 void tasks_abort(struct tasks *tasks, uint32_t number, uint32_t code, const char *text)
@@ -120,7 +120,7 @@ void tasks_check_lease(struct tasks *tasks, int64_t now_us)
 {
     tasks->hold.lease_at_us = -1;
     if (tasks->phase == TASKS_RUNNING)
-        hold_check_lease(&tasks->hold, now_us);
+        containment_check_lease(&tasks->hold, now_us);
 }
 
 static void obey_signal(struct tasks *tasks, uint32_t signal)
@@ -256,7 +256,7 @@ void tasks_sample(struct tasks *tasks, bool say, int64_t now_us)
         tasks_send(tasks, &news);
     arena_done(&arena);
     if (over && tasks->phase == TASKS_RUNNING)
-        hold_over_memory(&tasks->hold, true, now_us);
+        containment_over_memory(&tasks->hold, true, now_us);
 }
 
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
@@ -274,7 +274,7 @@ void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
         break;
     case STEP_ORDER__WHAT_FREEZE:
         if (tasks->phase == TASKS_RUNNING)
-            hold_obey_freeze(&tasks->hold, order->freeze, now_us);
+            containment_obey_freeze(&tasks->hold, order->freeze, now_us);
         break;
     case STEP_ORDER__WHAT_LIMIT:
         limit_change(&tasks->hold.limit, tasks_limit_s(tasks, order->limit->time_limit_s), now_us);

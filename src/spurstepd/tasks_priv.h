@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "spurstepd/chan.h"
-#include "spurstepd/hold.h"
+#include "spurstepd/containment.h"
 #include "spurstepd/prolog.h"
 #include "spurstepd/tasks.h"
 
@@ -70,7 +70,7 @@ struct tasks {
     StepTask *task;
     int dir_fd, signal_fd, timer_fd;
     struct chan chan;
-    struct hold hold;
+    struct containment hold;
     enum tasks_phase phase;
     struct task_one *list;
     size_t count;
@@ -111,7 +111,7 @@ void tasks_watch(struct tasks *tasks, int fd, void *data,
 void tasks_watch_for(struct tasks *tasks, int fd, short events);
 void tasks_unwatch(struct tasks *tasks, int fd);
 
-/* tasks_over.c: notes who has ended. False: nobody is left. */
+/* tasks_end.c: notes who has ended. False: nobody is left. */
 bool tasks_reap(struct tasks *tasks, int64_t now_us);
 /* Is everything that the tasks wrote on its way to srun? */
 bool tasks_all_read(const struct tasks *tasks);
@@ -160,7 +160,7 @@ void tasks_hold(struct tasks *tasks);
 /* A line for srun's standard error with --slurmd-debug=verbose and more. */
 void tasks_debug(struct tasks *tasks, const char *fmt, ...) PRINTF(2, 3); /* before anything else */
 void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us);
-/* See hold_end(). */
+/* See containment_end(). */
 void tasks_end(struct tasks *tasks, unsigned wait_s, JobState why, bool quiet, int64_t now_us);
 unsigned tasks_kill_wait_s(const struct tasks *tasks);
 int64_t tasks_limit_s(const struct tasks *tasks, int64_t job_s);

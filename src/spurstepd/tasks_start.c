@@ -10,8 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "spurstepd/plug.h"
 #include "spurstepd/start.h"
+#include "spurstepd/step_plugins.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/files.h"
 
@@ -103,14 +103,14 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     struct task_one *one = &tasks->list[index];
     bool terminal = tasks->task->tasks->pty && asked->number == 0;
     struct stream streams[3] = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
-    struct plug_task plugged = { .index = index, .number = asked->number };
+    struct step_plugin_task plugged = { .index = index, .number = asked->number };
     struct started started = { 0 };
     struct start_task what = { .terminal = terminal, .one = asked };
     struct arena arena;
 
     arena_init(&arena);
     one->number = asked->number;
-    int ret = plugs_task(tasks, &plugged, &arena, err);
+    int ret = step_plugins_task(tasks, &plugged, &arena, err);
     vec_push(&plugged.env, NULL);
     what.env = plugged.env.items;
     what.keep = plugged.keep.items;

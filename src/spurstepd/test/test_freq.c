@@ -91,7 +91,7 @@ struct rig {
     StepTask task;
     StepId id;
     StepFreq freq;
-    struct hold hold;
+    struct containment hold;
     char dir[96];
 };
 

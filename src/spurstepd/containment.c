@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hold.c - what holds running processes of a step: freezing, lease, their end
+ * containment.c - what holds running processes of a step: freezing, lease, their end
  */
-#include "spurstepd/hold.h"
+#include "spurstepd/containment.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static const struct {
     { JOB_FAILED, " DUE TO TASK FAILURE", .of_steps = true },
 };
 
-static void say_cancelled(const struct hold *hold)
+static void say_cancelled(const struct containment *hold)
 {
     const StepTask *task = hold->task;
     time_t now = (time_t)clock_wall_s();
@@ -47,7 +47,7 @@ static void say_cancelled(const struct hold *hold)
     hold->say(hold->owner, text);
 }
 
-void hold_set_frozen(struct hold *hold, unsigned frozen, int64_t now_us)
+void containment_set_frozen(struct containment *hold, unsigned frozen, int64_t now_us)
 {
     StepNews news = STEP_NEWS__INIT;
 
@@ -64,7 +64,7 @@ void hold_set_frozen(struct hold *hold, unsigned frozen, int64_t now_us)
     hold->tell(hold->owner, &news);
 }
 
-void hold_check_lease(struct hold *hold, int64_t now_us)
+void containment_check_lease(struct containment *hold, int64_t now_us)
 {
     hold->lease_at_us = -1;
     if (!hold->task->lease_file)
@@ -75,21 +75,22 @@ void hold_check_lease(struct hold *hold, int64_t now_us)
     if (over_us > now_us)
         hold->lease_at_us = over_us;
     else
-        hold_set_frozen(hold, hold->frozen | FREEZE_LEASE, now_us);
+        containment_set_frozen(hold, hold->frozen | FREEZE_LEASE, now_us);
 }
 
-void hold_obey_freeze(struct hold *hold, const StepFreeze *order, int64_t now_us)
+void containment_obey_freeze(struct containment *hold, const StepFreeze *order, int64_t now_us)
 {
     unsigned bit = order->cause;
 
     if (hold->ended_by_us)
         return;
-    hold_set_frozen(hold, order->thaw ? hold->frozen & ~bit : hold->frozen | bit, now_us);
+    containment_set_frozen(hold, order->thaw ? hold->frozen & ~bit : hold->frozen | bit, now_us);
     if (order->thaw && order->cause == FREEZE_LEASE)
-        hold_check_lease(hold, now_us);
+        containment_check_lease(hold, now_us);
 }
 
-void hold_end(struct hold *hold, unsigned wait_s, JobState why, bool quiet, int64_t now_us)
+void containment_end(struct containment *hold, unsigned wait_s, JobState why, bool quiet,
+                     int64_t now_us)
 {
     int64_t at = now_us + wait_s * (int64_t)HOLD_SECOND_US;
 
@@ -101,7 +102,7 @@ void hold_end(struct hold *hold, unsigned wait_s, JobState why, bool quiet, int6
         if (!quiet)
             say_cancelled(hold);
         if (at > now_us) {
-            hold_set_frozen(hold, 0, now_us);
+            containment_set_frozen(hold, 0, now_us);
             contain_signal(&hold->contain, SIGTERM);
             contain_signal(&hold->contain, SIGCONT);
         }
@@ -110,16 +111,16 @@ void hold_end(struct hold *hold, unsigned wait_s, JobState why, bool quiet, int6
         hold->kill_at_us = at;
 }
 
-void hold_check_kill(struct hold *hold, int64_t now_us)
+void containment_check_kill(struct containment *hold, int64_t now_us)
 {
     if (hold->kill_at_us < 0 || now_us < hold->kill_at_us)
         return;
     contain_kill(&hold->contain);
     hold->kill_at_us = now_us + KILL_AGAIN_US;
-    hold_give_up_later(hold, now_us);
+    containment_give_up_later(hold, now_us);
 }
 
-void hold_give_up_later(struct hold *hold, int64_t now_us)
+void containment_give_up_later(struct containment *hold, int64_t now_us)
 {
     unsigned wait_s = hold->task->unkillable_s ? hold->task->unkillable_s : UNKILLABLE_DEFAULT_S;
 
@@ -127,7 +128,7 @@ void hold_give_up_later(struct hold *hold, int64_t now_us)
         hold->give_up_at_us = now_us + wait_s * (int64_t)HOLD_SECOND_US;
 }
 
-void hold_over_memory(struct hold *hold, bool quiet, int64_t now_us)
+void containment_over_memory(struct containment *hold, bool quiet, int64_t now_us)
 {
     const StepTask *task = hold->task;
     char text[200];
@@ -140,10 +141,10 @@ void hold_over_memory(struct hold *hold, bool quiet, int64_t now_us)
              task->id->job_id, task->name, hold->track.held_bytes,
              task->step_mem_bytes ? task->step_mem_bytes : task->mem_bytes);
     hold->say(hold->owner, text);
-    hold_end(hold, 0, JOB_OUT_OF_MEMORY, quiet, now_us);
+    containment_end(hold, 0, JOB_OUT_OF_MEMORY, quiet, now_us);
 }
 
-int64_t hold_next_us(const struct hold *hold, bool running, int64_t now_us)
+int64_t containment_next_us(const struct containment *hold, bool running, int64_t now_us)
 {
     const int64_t due[] = {
         running ? limit_next_us(&hold->limit, now_us) : -1,

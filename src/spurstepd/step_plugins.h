@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plug.h - what joins in when a step of srun begins and ends: process managers, bindings, containers
+ * step_plugins.h - what joins in when a step of srun begins and ends: process managers, bindings, containers
  *
- * One row in plug.c for each. A hook that is NULL has nothing to do. begin() runs once, before any task;
+ * One row in step_plugins.c for each. A hook that is NULL has nothing to do. begin() runs once, before any task;
  * task() runs before each task starts and may add to its environment, which is the arena's.
  */
-#ifndef SPURSTEPD_PLUG_H
-#define SPURSTEPD_PLUG_H
+#ifndef SPURSTEPD_STEP_PLUGINS_H
+#define SPURSTEPD_STEP_PLUGINS_H
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -16,18 +16,19 @@
 struct tasks;
 
 /* A task that is about to start. */
-struct plug_task {
+struct step_plugin_task {
     size_t index;    /* on this node */
     uint32_t number; /* in the step */
     VEC(char *) env; /* NAME=value, before the step's own */
     VEC(int) keep;   /* descriptors that stay open in it, and are closed here when it has started */
 };
 
-struct plug {
+struct step_plugin {
     const char *name;
     bool (*wanted)(const StepTask *task);
     int (*begin)(struct tasks *tasks, struct err *err);
-    int (*task)(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
+    int (*task)(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+                struct err *err);
     /* Another node's supervisor said something (relay.h). */
     void (*relay)(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
     void (*exited)(struct tasks *tasks, size_t index);
@@ -36,13 +37,14 @@ struct plug {
 };
 
 /* Adds which task it is, and what it alone was given. */
-void plug_numbers(struct tasks *tasks, struct plug_task *one, struct arena *arena);
+void step_plugin_numbers(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena);
 
-int plugs_begin(struct tasks *tasks, struct err *err);
-int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err);
-void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
-void plugs_exited(struct tasks *tasks, size_t index); /* that task has ended */
-void plugs_stop(struct tasks *tasks);
-void plugs_end(struct tasks *tasks);
+int step_plugins_begin(struct tasks *tasks, struct err *err);
+int step_plugins_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+                      struct err *err);
+void step_plugins_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len);
+void step_plugins_exited(struct tasks *tasks, size_t index); /* that task has ended */
+void step_plugins_stop(struct tasks *tasks);
+void step_plugins_end(struct tasks *tasks);
 
 #endif

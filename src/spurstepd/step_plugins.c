@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plug.c - what joins in when a step of srun begins and ends, one row each
+ * step_plugins.c - what joins in when a step of srun begins and ends, one row each
  */
-#include "spurstepd/plug.h"
+#include "spurstepd/step_plugins.h"
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 #include "spurstepd/tasks_priv.h"
 
 /* Which task it is: every program under srun knows it by these. */
-void plug_numbers(struct tasks *tasks, struct plug_task *one, struct arena *arena)
+void step_plugin_numbers(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena)
 {
     vec_push(&one->env, arena_printf(arena, "SLURM_PROCID=%u", one->number));
     vec_push(&one->env, arena_printf(arena, "SLURM_LOCALID=%zu", one->index));
@@ -24,15 +24,15 @@ void plug_numbers(struct tasks *tasks, struct plug_task *one, struct arena *aren
         vec_push(&one->env, asked->env[i]);
 }
 
-static int numbers_task(struct tasks *tasks, struct plug_task *one, struct arena *arena,
+static int numbers_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
                         struct err *err)
 {
     (void)err;
-    plug_numbers(tasks, one, arena);
+    step_plugin_numbers(tasks, one, arena);
     return 0;
 }
 
-static const struct plug plugs[] = {
+static const struct step_plugin plugs[] = {
     { .name = "numbers", .task = numbers_task },
     { .name = "freq", .wanted = freq_wanted, .begin = freq_begin, .end = freq_end },
     { .name = "gpu-freq", .wanted = gpu_freq_wanted, .begin = gpu_freq_begin, .end = gpu_freq_end },
@@ -55,12 +55,12 @@ static const struct plug plugs[] = {
       .end = pmix_end },
 };
 
-static bool wanted(const struct plug *plug, const struct tasks *tasks)
+static bool wanted(const struct step_plugin *plug, const struct tasks *tasks)
 {
     return !plug->wanted || plug->wanted(tasks->task);
 }
 
-int plugs_begin(struct tasks *tasks, struct err *err)
+int step_plugins_begin(struct tasks *tasks, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
         if (plugs[i].begin && wanted(&plugs[i], tasks) && plugs[i].begin(tasks, err) < 0)
@@ -69,7 +69,8 @@ int plugs_begin(struct tasks *tasks, struct err *err)
     return 0;
 }
 
-int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, struct err *err)
+int step_plugins_task(struct tasks *tasks, struct step_plugin_task *one, struct arena *arena,
+                      struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
         if (plugs[i].task && wanted(&plugs[i], tasks) && plugs[i].task(tasks, one, arena, err) < 0)
@@ -78,7 +79,7 @@ int plugs_task(struct tasks *tasks, struct plug_task *one, struct arena *arena, 
     return 0;
 }
 
-void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len)
+void step_plugins_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_t len)
 {
     for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
         if (plugs[i].relay && wanted(&plugs[i], tasks))
@@ -86,7 +87,7 @@ void plugs_relay(struct tasks *tasks, uint32_t from, const uint8_t *bytes, size_
     }
 }
 
-void plugs_exited(struct tasks *tasks, size_t index)
+void step_plugins_exited(struct tasks *tasks, size_t index)
 {
     for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
         if (plugs[i].exited && wanted(&plugs[i], tasks))
@@ -94,7 +95,7 @@ void plugs_exited(struct tasks *tasks, size_t index)
     }
 }
 
-void plugs_stop(struct tasks *tasks)
+void step_plugins_stop(struct tasks *tasks)
 {
     for (size_t i = ARRAY_LEN(plugs); i-- > 0;) {
         if (plugs[i].stop && wanted(&plugs[i], tasks))
@@ -102,7 +103,7 @@ void plugs_stop(struct tasks *tasks)
     }
 }
 
-void plugs_end(struct tasks *tasks)
+void step_plugins_end(struct tasks *tasks)
 {
     for (size_t i = ARRAY_LEN(plugs); i-- > 0;) {
         if (plugs[i].end && wanted(&plugs[i], tasks))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tasks_over.c - tasks of a step of srun end: who has ended, what they left, the report of it
+ * tasks_end.c - tasks of a step of srun end: who has ended, what they left, the report of it
  *
  * Read the invariants of tasks.c.
  */
@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "spurstepd/plug.h"
 #include "spurstepd/report.h"
+#include "spurstepd/step_plugins.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/clock.h"
 #include "sys/files.h"
@@ -31,14 +31,14 @@ static bool all_exited(const struct tasks *tasks)
 /* The next task epilog, if there is one. */
 static void run_epilog(struct tasks *tasks, size_t index, int64_t now_us)
 {
-    struct plug_task one = { .index = index, .number = tasks->list[index].number };
+    struct step_plugin_task one = { .index = index, .number = tasks->list[index].number };
     struct arena arena;
 
     tasks->list[index].epilog.pid = 0;
     if (tasks->list[index].epilog.next >= tasks->task->n_task_epilog)
         return;
     arena_init(&arena);
-    plug_numbers(tasks, &one, &arena);
+    step_plugin_numbers(tasks, &one, &arena);
     vec_push(&one.env, NULL);
     epilog_start(&tasks->list[index].epilog, tasks->task, &tasks->hold.contain, one.env.items,
                  now_us);
@@ -52,9 +52,9 @@ static void begin_end(struct tasks *tasks, int64_t now_us)
     if (tasks->phase != TASKS_RUNNING || !all_exited(tasks))
         return;
     tasks->phase = TASKS_ENDING;
-    plugs_stop(tasks);
+    step_plugins_stop(tasks);
     tasks->hold.kill_at_us = now_us;
-    hold_give_up_later(&tasks->hold, now_us);
+    containment_give_up_later(&tasks->hold, now_us);
 }
 
 static void add_usage(Usage *usage, const struct rusage *more)
@@ -89,7 +89,7 @@ bool tasks_reap(struct tasks *tasks, int64_t now_us)
             one->status = status;
             one->exited = one->exit_due = true;
             file_close(&one->in);
-            plugs_exited(tasks, i);
+            step_plugins_exited(tasks, i);
             run_epilog(tasks, i, now_us);
         }
     }
@@ -188,7 +188,7 @@ void tasks_ended(struct tasks *tasks)
     tasks->phase = TASKS_ENDED;
     tasks->hold.kill_at_us = tasks->hold.give_up_at_us = tasks->hold.lease_at_us = -1;
     fill_report(tasks);
-    plugs_end(tasks);
+    step_plugins_end(tasks);
     contain_close(&tasks->hold.contain);
     track_done(&tasks->hold.track);
     drain(tasks);
@@ -203,7 +203,7 @@ void tasks_give_up(struct tasks *tasks)
 {
     snprintf(tasks->text, sizeof(tasks->text), "Kill task failed");
     if (tasks->phase == TASKS_RUNNING)
-        plugs_stop(tasks);
+        step_plugins_stop(tasks);
     for (size_t i = 0; i < tasks->count; i++) {
         struct task_one *one = &tasks->list[i];
         if (one->pid) {

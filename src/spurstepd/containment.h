@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hold.h - what holds running processes of a step: their containment, freezing, lease, limits, their end
+ * containment.h - what holds running processes of a step: their containment, freezing, lease, limits, their end
  *
  * The same for a batch script (step.h) and for tasks of srun (tasks.h), who say how words reach spurd and
  * the user. Only the last two may be called when the processes have ended.
  */
-#ifndef SPURSTEPD_HOLD_H
-#define SPURSTEPD_HOLD_H
+#ifndef SPURSTEPD_CONTAINMENT_H
+#define SPURSTEPD_CONTAINMENT_H
 
 #include "base/util.h"
 #include "proto/step.pb-c.h"
@@ -16,7 +16,7 @@
 
 enum { HOLD_SECOND_US = 1000000 };
 
-struct hold {
+struct containment {
     const StepTask *task;
     struct contain contain;
     struct limit limit;
@@ -37,29 +37,30 @@ struct hold {
     void (*note)(void *owner, const char *text);     /* the same while it goes on; NULL: say */
 };
 
-void hold_set_frozen(struct hold *hold, unsigned frozen, int64_t now_us);
+void containment_set_frozen(struct containment *hold, unsigned frozen, int64_t now_us);
 
 /* Freezes when the lease is over, or notes when that will be. */
-void hold_check_lease(struct hold *hold, int64_t now_us);
-void hold_obey_freeze(struct hold *hold, const StepFreeze *order, int64_t now_us);
+void containment_check_lease(struct containment *hold, int64_t now_us);
+void containment_obey_freeze(struct containment *hold, const StepFreeze *order, int64_t now_us);
 
 /*
  * TERM and CONT, and KILL after a while; asking again may only bring the end nearer. `quiet`: the user is not
  * told. One that froze because its lease ended may have a successor on another node: it runs no further
  * instruction, not even to handle a SIGTERM.
  */
-void hold_end(struct hold *hold, unsigned wait_s, JobState why, bool quiet, int64_t now_us);
+void containment_end(struct containment *hold, unsigned wait_s, JobState why, bool quiet,
+                     int64_t now_us);
 
 /* It uses more memory than it may where the kernel does not see to that. */
-void hold_over_memory(struct hold *hold, bool quiet, int64_t now_us);
+void containment_over_memory(struct containment *hold, bool quiet, int64_t now_us);
 
 /* Kills what is due, and again after a moment; the first time says from when on that is given up. */
-void hold_check_kill(struct hold *hold, int64_t now_us);
+void containment_check_kill(struct containment *hold, int64_t now_us);
 
 /* Processes that are left after unkillable_timeout from the first call on are left alone. */
-void hold_give_up_later(struct hold *hold, int64_t now_us);
+void containment_give_up_later(struct containment *hold, int64_t now_us);
 
 /* The earliest of what is due here while processes run (`running`) and after; -1: nothing. */
-int64_t hold_next_us(const struct hold *hold, bool running, int64_t now_us);
+int64_t containment_next_us(const struct containment *hold, bool running, int64_t now_us);
 
 #endif
