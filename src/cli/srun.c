@@ -187,7 +187,7 @@ static int allocate(struct srun *srun, int argc, char **argv)
         srun->parts[i]->job_id = srun->alloc.jobs[i]->id;
         srun->parts[i]->alloc.job = srun->alloc.jobs[i];
     }
-    srun_say_allocation(srun);
+    srun_verbose_allocation(srun);
     alloc_set_env(srun->alloc.job, &srun->request, NULL);
     alloc_set_het_env(&srun->alloc, requests);
     return 0;

@@ -200,9 +200,9 @@ int srun_fill_hosts(struct srun *srun, StepRequest *request);
 /* srun_loop.c */
 int srun_loop(struct srun *srun);   /* the exit code of the step */
 void srun_leave(struct srun *srun); /* the share of the allocation is given back */
-/* srun_say.c: what -v tells; options that make no sense here (1: it was said). */
-void srun_say_allocation(struct srun *srun);
-void srun_say_launch(struct srun *srun, const struct srun_node *node);
+/* srun_verbose.c: what -v tells; options that make no sense here (1: it was said). */
+void srun_verbose_allocation(struct srun *srun);
+void srun_verbose_launch(struct srun *srun, const struct srun_node *node);
 int srun_check_options(struct srun *srun);
 /* Of the numbers of nodes that a step asks for, the one it takes of this allocation. */
 uint32_t srun_size(const struct srun *srun);

@@ -438,7 +438,7 @@ static void launch_node(struct srun *srun, struct srun_node *node, RunStepIn *in
     launch->whole = srun->whole;
     launch->whole_node = (uint32_t)(node - srun->nodes);
     node->launched = true;
-    srun_say_launch(srun, node);
+    srun_verbose_launch(srun, node);
     if (node->stream) {
         client_stream_send(node->stream, &in->base);
         client_pump(node->client, &err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * srun_say.c - what srun -v tells of an allocation and of a step, and what it finds wrong with options before it asks
+ * srun_verbose.c - what srun -v tells of an allocation and of a step, and what it finds wrong with options before it asks
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void add_cpus(struct str *out, uint32_t cpus, size_t times)
         str_addf(out, "%s%u(x%zu)", out->len ? "," : "", cpus, times);
 }
 
-void srun_say_allocation(struct srun *srun)
+void srun_verbose_allocation(struct srun *srun)
 {
     const Job *job = srun->alloc.job;
     const Allocation *allocation = job ? job->status->allocation : NULL;
@@ -44,7 +44,7 @@ void srun_say_allocation(struct srun *srun)
             allocation->n_nodes, str_text(&nodes), str_text(&counts));
 }
 
-void srun_say_launch(struct srun *srun, const struct srun_node *node)
+void srun_verbose_launch(struct srun *srun, const struct srun_node *node)
 {
     CLEANUP(str_done) struct str tasks = { 0 };
 

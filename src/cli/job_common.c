@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * job_ways.c - what sbatch, salloc and srun have in common besides their options: exit codes and the file mode
+ * job_common.c - what sbatch, salloc and srun have in common besides their options: exit codes and the file mode
  * mask that the environment says, another user's name
  */
 #include <stdlib.h>
