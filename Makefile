@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench quality faults sim seeds test-vm clean
+        bench quality faults sim seeds test-vm test-hosts clean
 
 all: build
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make sim        the real controller on simulated time and nodes, SEED=1..1000'
 	@echo 'make seeds      random histories of the planner, many more than the unit tests run: SEEDS=400'
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
+	@echo 'make test-hosts the installed cluster on hosts made of namespaces, from the documents; T=NAME for one'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make quality    what the planner makes of traces (Q1, Q2, Q3), beside what others make of them'
 	@echo 'make faults     what happens when things break, counted; F=F1 for one of them'
@@ -62,6 +63,9 @@ asan: deps
 test-vm: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/test-vm
 
+test-hosts: build
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run --dir t/hosts --logs $(BUILD)/logs/t-hosts $(T)
+
 fuzz: deps
 	@tools/fuzz $(FUZZ_SECONDS)
 
@@ -95,8 +99,8 @@ format-check:
 	@git ls-files -co --exclude-standard 'src/*.[ch]' 'sim/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' | grep -v _list.h | xargs -r clang-format-14 --dry-run -Werror
 
 install: build
-	@meson configure $(BUILD) --prefix=$(PREFIX) # it may have been set up for another
-	@ninja -C $(BUILD) --quiet
+	@meson introspect $(BUILD) --buildoptions | python3 -c 'import json, sys; sys.exit({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"] != "$(PREFIX)")' || \
+	    { meson configure $(BUILD) --prefix=$(PREFIX) && ninja -C $(BUILD) --quiet; } # it was set up for another
 	@meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(DESTDIR))
 
 clean:

@@ -10,6 +10,7 @@
 #include "client/client.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -30,20 +31,33 @@ static bool is_elsewhere(const char *addresses)
            access(addresses + 5, F_OK) < 0;
 }
 
+static void use_ca(struct client *client)
+{
+    if (client->options.ca || !str_is_empty(getenv("SPUR_CA")) || !client->vouch.ca_file)
+        return;
+    snprintf(client->ca_file, sizeof(client->ca_file), "%s", client->vouch.ca_file);
+    client->options.ca = client->ca_file;
+}
+
 /* Nobody says where the controllers are: the agent of this host may know. */
 static bool ask_where(struct client *client, bool from_env, const char *addresses)
 {
+    bool absent = credentials_absent(&client->options);
     struct err ignored = { 0 };
 
     if (client->options.addresses || (from_env && !is_elsewhere(addresses)) ||
-        !credentials_absent(&client->options) || !vouch_available())
+        !vouch_available(client->near))
         return false;
     if (!from_env) {
         struct address local;
         if (address_local_socket(ADDRESS_PORT_CONTROLLER, &local) && access(local.path, F_OK) == 0)
             return false;
     }
-    return vouch_ask(&client->vouch, &ignored) == 0 && !str_is_empty(client->vouch.controllers);
+    if (vouch_ask(client->near, !absent, &client->vouch, &ignored) < 0)
+        return false;
+    client->vouch_is_new = absent;
+    use_ca(client);
+    return !str_is_empty(client->vouch.controllers);
 }
 
 struct client *client_new(const struct client_options *options, struct err *err)
@@ -108,13 +122,18 @@ void client_lost(struct client *client)
 /* Asked anew for each connection: the token is short-lived. A host without an agent asks nobody. */
 static int vouch_first(struct client *client, const struct address *address, struct err *err)
 {
-    if (address->path[0] || !credentials_absent(&client->options) || !vouch_available())
+    if (address->path[0] || !credentials_absent(&client->options) || !vouch_available(client->near))
         return 0;
-    vouch_done(&client->vouch);
-    int rc = vouch_ask(&client->vouch, err);
-    if (rc == 0 && !client->options.ca && str_is_empty(getenv("SPUR_CA")))
-        client->options.ca = client->vouch.ca_file;
-    return rc;
+    if (!client->vouch_is_new) {
+        vouch_done(&client->vouch);
+        if (vouch_ask(client->near, false, &client->vouch, err) < 0)
+            return -(int)err->code;
+        use_ca(client);
+    }
+    client->vouch_is_new = false;
+    return str_is_empty(client->vouch.refused)
+               ? 0
+               : err_set(err, ERR_PERMISSION, "%s", client->vouch.refused);
 }
 
 static int connect_one(struct client *client, const struct address *address, int64_t deadline_ms,
@@ -201,6 +220,8 @@ static void follow(struct client *client, const char *leader)
 {
     struct address address;
 
+    if (client->wire.is_unix && str_starts(client->peer, "unix:"))
+        snprintf(client->near, sizeof(client->near), "%s", client->peer + 5);
     client_drop(client);
     if (address_parse(leader, client->options.default_port, &address, NULL) < 0) {
         client->address_at = (client->address_at + 1) % client->addresses.len;

@@ -38,7 +38,7 @@ struct client_options {
     const char *token;     /* instead of what the environment has; "" for none at all */
 
     /* TLS, used for https:// and for every other host. */
-    const char *ca;         /* PEM file; NULL: $SPUR_CA, or /etc/spur/ca.crt */
+    const char *ca; /* PEM file; NULL: $SPUR_CA, /etc/spur/ca.crt, or what a daemon here shows */
     const char *cert, *key; /* our own certificate, when we have one */
     const char *peer;       /* whose certificate to expect, "node:n1"; NULL: the host's */
     bool allow_plaintext;   /* plain to other hosts; also $SPUR_ALLOW_PLAINTEXT=1 */

@@ -33,10 +33,14 @@ struct wire {
 /* What the agent of this host says. */
 struct vouch {
     char *token, *controllers, *ca_file; /* each may be NULL */
+    char *refused;                       /* why there is no token */
 };
 
 struct client {
     struct vouch vouch;
+    bool vouch_is_new;                /* asked for a moment ago: good for the next connection */
+    char ca_file[ADDRESS_PATH_BYTES]; /* options.ca, when the agent of this host said it */
+    char near[ADDRESS_PATH_BYTES]; /* the socket of a controller here that sent us to the leader */
     struct client_options options;
     struct address_list addresses;
     size_t address_at;
@@ -109,8 +113,12 @@ void stream_done(struct client_stream *stream);
 int stream_result(struct client_stream *stream, struct err *err);
 
 /* vouch.c */
-bool vouch_available(void); /* this host has an agent that we may ask */
-int vouch_ask(struct vouch *out, struct err *err);
+/* This host has a daemon that we may ask: its agent, or a controller. `near` as in struct client. */
+bool vouch_available(const char *near);
+/* With `where_only` no token is asked for, and nothing refused. */
+int vouch_ask(const char *near, bool where_only, struct vouch *out, struct err *err);
+/* The authority's certificate, beside the first of these sockets that has one. */
+bool vouch_ca(char out[ADDRESS_PATH_BYTES]);
 void vouch_done(struct vouch *vouch);
 
 /* credentials.c */

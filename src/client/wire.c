@@ -20,6 +20,8 @@
 
 #include "client/client_priv.h"
 
+#define CA_OF_SITE "/etc/spur/ca.crt"
+
 enum { IN_BYTES = 32 * 1024, OUT_BYTES = 64 * 1024 };
 
 /*
@@ -278,11 +280,17 @@ static int read_some(struct wire *wire, struct err *err)
     return 0;
 }
 
-static const char *ca_of(const struct client_options *options)
+/*
+ * Whose certificates we believe: what was named, the file of the site, or what the daemon of this
+ * host shows beside its socket.
+ */
+static const char *ca_of(const struct client_options *options, char room[ADDRESS_PATH_BYTES])
 {
     const char *named = options->ca ? options->ca : getenv("SPUR_CA");
 
-    return str_is_empty(named) ? "/etc/spur/ca.crt" : named;
+    if (!str_is_empty(named))
+        return named;
+    return access(CA_OF_SITE, R_OK) < 0 && vouch_ca(room) ? room : CA_OF_SITE;
 }
 
 static bool plain_is_allowed(const struct client_options *options)
@@ -293,13 +301,15 @@ static bool plain_is_allowed(const struct client_options *options)
 static int start_tls(struct wire *wire, const struct address *address,
                      const struct client_options *options, int64_t deadline_ms, struct err *err)
 {
+    char room[ADDRESS_PATH_BYTES];
+
     wire->crypto = crypto_load(err);
     if (!wire->crypto)
         return -(int)ERR_UNSUPPORTED;
-    wire->tls_ctx = wire->crypto->tls_ctx_new(&(struct tls_options){ .ca_path = ca_of(options),
-                                                                     .cert_path = options->cert,
-                                                                     .key_path = options->key },
-                                              err);
+    wire->tls_ctx = wire->crypto->tls_ctx_new(
+        &(struct tls_options){
+            .ca_path = ca_of(options, room), .cert_path = options->cert, .key_path = options->key },
+        err);
     if (!wire->tls_ctx)
         return err_wrap(err, "%s needs TLS", address->host);
     wire->tls = wire->crypto->tls_new(wire->tls_ctx, options->peer ? options->peer : address->host);

@@ -56,4 +56,7 @@ size_t address_numeric(const struct address *address, struct sockaddr_storage ou
  */
 bool address_local_socket(uint16_t port, struct address *out);
 
+/* Where the agent of a login or compute node listens for commands of its host. */
+#define ADDRESS_AGENT_SOCKET "/run/spur/spurd.sock"
+
 #endif

@@ -43,7 +43,7 @@ const struct conf_key conf_keys_controller[] = {
       .field = "state_dir",
       .type = CONF_PATH,
       .flags = CONF_LOCAL,
-      .def = "/var/spool/spur",
+      .def = "/var/lib/spur",
       .slurm = "StateSaveLocation",
       .help =
           "Directory of the durable log, snapshots and job scripts. Not shared between hosts." },

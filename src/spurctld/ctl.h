@@ -173,6 +173,7 @@ struct ctl_who {
     const uint32_t *gids;
     size_t gid_count;
     bool is_admin, is_operator;
+    const char *node;          /* not NULL: no person, but this node */
     const uint8_t *request_id; /* 16 bytes, or NULL */
 };
 

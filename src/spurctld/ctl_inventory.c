@@ -269,6 +269,25 @@ static int wanted_nodes(struct ctl *ctl, struct ctl_ask *ask, const char *names,
     return 0;
 }
 
+/* Root of a node is not an administrator: it takes its own node out of use, and no more. */
+static int check_own(const struct ctl_who *who, const UpdateNodeRequest *request, struct err *err)
+{
+    static const char *const states[] = { "DRAIN", "DOWN", "FAIL" };
+    bool changes = request->change && node_spec__get_packed_size(request->change) > 0;
+    bool known = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        known = known || str_ieq(request->state ? request->state : "", states[i]);
+    if (str_eq(request->names, who->node) && known && !changes && !request->clear_features &&
+        !request->has_next_state && !request->has_resume_after_s)
+        return 0;
+    return err_set(
+        err, ERR_PERMISSION,
+        "root of node '%s' may set that node alone to DRAIN, DOWN or FAIL with a reason; "
+        "for anything else use a controller's host",
+        who->node);
+}
+
 void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const UpdateNodeRequest *request = (const void *)message;
@@ -277,6 +296,10 @@ void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     struct request_seen seen;
     struct err err = { 0 };
 
+    if (ask->who->node && check_own(ask->who, request, &err) < 0) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
     if (wanted_nodes(ctl, ask, request->names, &update) < 0) {
         ctl_fail(ask, ERR_INVALID_NODE_NAME);
         return;

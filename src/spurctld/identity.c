@@ -11,6 +11,7 @@
  * (4) A token for one job's streams is for its node: here it is nobody's.
  * (5) Who asks acts with the group that his process has (newgrp, sg), when he is a member of it; root with
  *     any. A group that a program got by its setgid bit is not taken.
+ * (6) A node that asks (root there, vouch.c) is nobody's uid, and no staff.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 #include "sys/users.h"
+
+enum { NODE_UID = -2 };
 
 struct known_user {
     struct user *user; /* NULL: no account */
@@ -177,9 +180,16 @@ struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
     struct arena *arena = rpc_call_arena(call);
     unsigned roles = rpc_call_roles(call);
 
+    struct ctl_who *who = ARENA_NEW(arena, struct ctl_who);
+    const uint8_t *id = rpc_call_request_id(call);
+    who->request_id = id ? arena_copy(arena, id, RPC_REQUEST_ID_BYTES) : NULL;
+    if (identity->node[0]) { /* (6) */
+        who->uid = who->gid = (uint32_t)NODE_UID;
+        who->node = who->user = who->group = arena_strdup(arena, identity->node);
+        return who;
+    }
     if (!known)
         return NULL;
-    struct ctl_who *who = ARENA_NEW(arena, struct ctl_who);
     who->uid = identity->uid;
     who->gid = known->user ? known->user->gid : identity->gid;
     who->user = known->user ? arena_strdup(arena, known->user->name)
@@ -195,7 +205,5 @@ struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
     }
     who->is_admin = (roles & RPC_ADMIN) != 0;
     who->is_operator = (roles & RPC_OPERATOR) != 0;
-    const uint8_t *id = rpc_call_request_id(call);
-    who->request_id = id ? arena_copy(arena, id, RPC_REQUEST_ID_BYTES) : NULL;
     return who;
 }

@@ -26,7 +26,7 @@ static const char help[] =
     "                       /etc/spur/spur.conf)\n"
     "      --name NAME      name of this controller (default: this host's name)\n"
     "      --listen ADDR    address to serve, such as [::]:6817; may be given several times\n"
-    "      --state-dir DIR  where the cluster's state is kept (default /var/spool/spur)\n"
+    "      --state-dir DIR  where the cluster's state is kept (default /var/lib/spur)\n"
     "      --socket PATH    unix socket for commands on this host\n"
     "      --advertise ADDR where others send callers when this one leads\n"
     "      --join FILE      enter a cluster with the invitation of spur controller add\n"

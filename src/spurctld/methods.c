@@ -13,7 +13,13 @@
 #include "proto/peer.pb-c.h"
 #include "spurctld/serve.h"
 
-enum { ANY = RPC_ANON, PEOPLE = RPC_USER, STAFF = RPC_OPERATOR | RPC_ADMIN };
+/* READERS: people, and root of a node as that node (vouch.c). */
+enum {
+    ANY = RPC_ANON,
+    PEOPLE = RPC_USER,
+    READERS = RPC_USER | RPC_NODE,
+    STAFF = RPC_OPERATOR | RPC_ADMIN
+};
 
 /* Who answers: any controller; the leader; the leader once it is sure that it still leads (ctl_read.c). */
 enum where {
@@ -39,9 +45,9 @@ static const struct row {
 #define C "/spur.Controller/"
     { C "SubmitJob", PEOPLE, LEADS, RPC_UNARY, &submit_job_packed__descriptor,
       &submit_job_reply__descriptor, ctl_submit, NULL, "the job is the asker's" },
-    { C "ListJobs", PEOPLE, READS_STALE, RPC_SERVER_STREAM, &list_jobs_request__descriptor,
+    { C "ListJobs", READERS, READS_STALE, RPC_SERVER_STREAM, &list_jobs_request__descriptor,
       &list_jobs_reply__descriptor, ctl_list_jobs, NULL, NULL },
-    { C "GetJob", PEOPLE, READS, RPC_UNARY, &get_job_request__descriptor,
+    { C "GetJob", READERS, READS, RPC_UNARY, &get_job_request__descriptor,
       &get_job_reply__descriptor, ctl_get_job, NULL,
       "script and environment: owner or administrator" },
     { C "CancelJobs", PEOPLE, LEADS, RPC_UNARY, &cancel_jobs_request__descriptor,
@@ -56,30 +62,30 @@ static const struct row {
       &job__descriptor, ctl_watch_job, NULL, NULL },
     { C "FinishJob", PEOPLE, LEADS, RPC_UNARY, &finish_job_request__descriptor,
       &done_reply__descriptor, ctl_finish_job, NULL, "owner or administrator" },
-    { C "Explain", PEOPLE, READS, RPC_UNARY, &explain_request__descriptor,
+    { C "Explain", READERS, READS, RPC_UNARY, &explain_request__descriptor,
       &explain_reply__descriptor, ctl_explain, NULL, NULL },
     { C "JobAccess", PEOPLE, LEADS, RPC_UNARY, &job_access_request__descriptor,
       &job_access_reply__descriptor, NULL, server_on_job_access, "owner or administrator" },
-    { C "ListSteps", PEOPLE, READS, RPC_UNARY, &list_steps_request__descriptor,
+    { C "ListSteps", READERS, READS, RPC_UNARY, &list_steps_request__descriptor,
       &list_steps_reply__descriptor, ctl_list_steps, NULL, NULL },
     { C "SignalStep", PEOPLE, LEADS, RPC_UNARY, &signal_step_request__descriptor,
       &done_reply__descriptor, ctl_signal_step, NULL, "owner, operator or administrator" },
-    { C "ListNodes", PEOPLE, READS_STALE, RPC_UNARY, &list_nodes_request__descriptor,
+    { C "ListNodes", READERS, READS_STALE, RPC_UNARY, &list_nodes_request__descriptor,
       &list_nodes_reply__descriptor, ctl_list_nodes, NULL, NULL },
-    { C "ListPartitions", PEOPLE, READS_STALE, RPC_UNARY, &list_partitions_request__descriptor,
+    { C "ListPartitions", READERS, READS_STALE, RPC_UNARY, &list_partitions_request__descriptor,
       &list_partitions_reply__descriptor, ctl_list_partitions, NULL, NULL },
-    { C "ListReservations", PEOPLE, READS, RPC_UNARY, &list_reservations_request__descriptor,
+    { C "ListReservations", READERS, READS, RPC_UNARY, &list_reservations_request__descriptor,
       &list_reservations_reply__descriptor, ctl_list_reservations, NULL, NULL },
-    { C "ListLicenses", PEOPLE, READS, RPC_UNARY, &list_licenses_request__descriptor,
+    { C "ListLicenses", READERS, READS, RPC_UNARY, &list_licenses_request__descriptor,
       &list_licenses_reply__descriptor, ctl_list_licenses, NULL, NULL },
-    { C "UpdateNode", STAFF, LEADS, RPC_UNARY, &update_node_request__descriptor,
-      &done_reply__descriptor, ctl_update_node, NULL, NULL },
+    { C "UpdateNode", STAFF | RPC_NODE, LEADS, RPC_UNARY, &update_node_request__descriptor,
+      &done_reply__descriptor, ctl_update_node, NULL, "a node: itself, to drain it" },
     { C "UpdatePartition", RPC_ADMIN, LEADS, RPC_UNARY, &update_partition_request__descriptor,
       &done_reply__descriptor, ctl_update_partition, NULL, NULL },
     { C "UpdateReservation", PEOPLE, LEADS, RPC_UNARY, &update_reservation_request__descriptor,
       &done_reply__descriptor, ctl_update_reservation, NULL,
       "staff; or who may use it, to delete one with USER_DELETE" },
-    { C "GetConfig", PEOPLE, ANYWHERE, RPC_UNARY, &get_config_request__descriptor,
+    { C "GetConfig", READERS, ANYWHERE, RPC_UNARY, &get_config_request__descriptor,
       &get_config_reply__descriptor, NULL, on_get_config, NULL },
     { C "Reconfigure", RPC_ADMIN, LEADS, RPC_UNARY, &empty__descriptor, &done_reply__descriptor,
       NULL, server_on_reconfigure, NULL },
@@ -91,7 +97,7 @@ static const struct row {
       NULL, server_on_token, "for another user: administrator" },
     { C "JoinToken", RPC_ADMIN, LEADS, RPC_UNARY, &join_token_request__descriptor,
       &token_reply__descriptor, NULL, server_on_join_token, NULL },
-    { C "Diag", PEOPLE, READS, RPC_UNARY, &diag_request__descriptor, &diag_reply__descriptor,
+    { C "Diag", READERS, READS, RPC_UNARY, &diag_request__descriptor, &diag_reply__descriptor,
       ctl_diag, NULL, "with reset: staff" },
     { C "AddController", RPC_ADMIN, LEADS, RPC_UNARY, &change_controller_request__descriptor,
       &change_controller_reply__descriptor, NULL, server_on_add_controller, NULL },
@@ -109,6 +115,8 @@ static const struct row {
     { "/spur.Agents/Vouch", RPC_NODE, LEADS, RPC_UNARY, &vouch_request__descriptor,
       &vouch_reply__descriptor, NULL, server_on_vouch,
       "login nodes: every user; others: users with a job there, no staff" },
+    { "/spur.NodeAccess/Vouch", PEOPLE, ANYWHERE, RPC_UNARY, &vouch_request__descriptor,
+      &vouch_reply__descriptor, NULL, server_on_vouch_here, "who comes by our socket" },
     { "/spur.Agents/Session", RPC_NODE, LEADS, RPC_BIDI, &node_message__descriptor,
       &ctl_message__descriptor, NULL, server_on_session, "the node that its token names" },
     { "/spur.Links/Ping", RPC_CONTROLLER, ANYWHERE, RPC_UNARY, &peer_ping_request__descriptor,

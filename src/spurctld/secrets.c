@@ -273,3 +273,12 @@ char *secrets_node_token(const struct secrets *secrets, const char *node, struct
     snprintf(claims.node, sizeof(claims.node), "%s", node);
     return sign(secrets, &claims, NODE_TOKEN_S, err);
 }
+
+char *secrets_node_pass(const struct secrets *secrets, const char *node, int64_t lifespan_s,
+                        struct err *err)
+{
+    struct jwt_claims claims = { 0 };
+
+    snprintf(claims.node, sizeof(claims.node), "%s", node);
+    return sign(secrets, &claims, lifespan_s, err);
+}

@@ -79,5 +79,8 @@ int secrets_invited(const struct secrets *secrets, const char *line, struct invi
                     struct err *err);
 
 char *secrets_node_token(const struct secrets *secrets, const char *node, struct err *err);
+/* The same for commands of root on that node, good for a while. */
+char *secrets_node_pass(const struct secrets *secrets, const char *node, int64_t lifespan_s,
+                        struct err *err);
 
 #endif

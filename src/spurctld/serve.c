@@ -14,6 +14,7 @@
 #include "client/conf_file.h"
 #include "log/journal.h"
 #include "log/sqlite.h"
+#include "rpc/address.h"
 #include "spurctld/controller_join.h"
 #include "spurctld/links.h"
 #include "spurctld/peers.h"
@@ -124,16 +125,58 @@ static struct log *open_log(void *arg, const struct log_owner *owner, void *owne
                                      : log_sqlite_new(&config);
 }
 
+/* Commands look for the socket of the port that they would connect to: the same function names it. */
+static char *default_socket(const struct server *server)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    const char *const *listen = server->options->listen;
+    const char *text = listen && listen[0]    ? listen[0]
+                       : local->n_listen_addr ? local->listen_addr[0]
+                                              : "";
+    struct address address = { 0 };
+
+    if (str_is_empty(text) || address_parse(text, ADDRESS_PORT_CONTROLLER, &address, NULL) < 0 ||
+        address.path[0])
+        address.port = ADDRESS_PORT_CONTROLLER;
+    address_local_socket(address.port, &address);
+    return mem_strdup(address.path);
+}
+
 static void set_paths(struct server *server)
 {
     const ConfLocal *local = conf_local(server->conf);
     const struct server_options *o = server->options;
     const char *dir = o->state_dir ? o->state_dir : local->state_dir;
 
-    server->state_dir = mem_strdup(dir ? dir : "/var/spool/spur");
+    server->state_dir = mem_strdup(dir ? dir : SERVER_STATE_DIR);
     server->socket = o->socket       ? mem_strdup(o->socket)
                      : local->socket ? mem_strdup(local->socket)
-                                     : mem_strdup("/run/spur/spurctld.sock");
+                                     : default_socket(server);
+}
+
+/* Where others reach us when we lead: as it was said, or as the list of controllers has us. */
+static void set_address(struct server *server)
+{
+    const struct controller *self = membership_find(&server->membership, server->options->name);
+
+    if (!server->address && self)
+        server->address = controller_url(self, 0);
+}
+
+/* Beside our socket, for commands that another controller or a node answers. */
+static void show_ca(const struct server *server)
+{
+    CLEANUP(freep) char *own = mem_printf("%s/keys/ca.crt", server->state_dir);
+    const char *slash = strrchr(server->socket, '/');
+    CLEANUP(freep)
+    char *shown = mem_printf("%.*s/ca.crt", slash ? (int)(slash - server->socket) : 1,
+                             slash ? server->socket : ".");
+    CLEANUP(str_done) struct str text = { 0 };
+    struct err err = { 0 };
+
+    if (file_read(own, LIMIT_CONFIG_BYTES, &text, &err) < 0 ||
+        file_write_quick(shown, text.data, text.len, 0644, &err) < 0)
+        log_warn("ctl.ca", "path=%s commands here cannot ask nodes: %s", shown, err.text);
 }
 
 static const char *cluster_name(const struct server *server)
@@ -157,6 +200,7 @@ static int listen_all(struct server *server, struct err *err)
     }
     if (rpc_server_listen(server->rpc, unix_address, err) < 0)
         return -(int)err->code;
+    show_ca(server);
     if (server->options->listen) {
         for (size_t i = 0; server->options->listen[i]; i++) {
             if (rpc_server_listen(server->rpc, server->options->listen[i], err) < 0)
@@ -259,6 +303,7 @@ static int start(struct server *server, struct err *err)
          membership_settle(&server->membership, server->state_dir, err) < 0) ||
         open_secrets(server, err) < 0 || start_rpc(server, err) < 0)
         return -(int)err->code;
+    set_address(server);
     uint8_t step_secret[DIGEST_BYTES];
     if (make_step_secret(server, step_secret, err) < 0)
         return -(int)err->code;
@@ -377,9 +422,7 @@ static int run_once(const struct server_options *options, int64_t *moved_us, str
         .uv = &loop, .options = options, .start_us = clock_wall_us(), .moved_us = *moved_us
     };
 
-    server.address = options->advertise ? mem_strdup(options->advertise)
-                     : options->listen  ? mem_strdup(options->listen[0])
-                                        : NULL;
+    server.address = options->advertise ? mem_strdup(options->advertise) : NULL;
     map_init(&server.sessions);
     map_init(&server.users);
     uv_loop_init(&loop);
@@ -400,13 +443,25 @@ static int run_once(const struct server_options *options, int64_t *moved_us, str
     return code < 0 ? code : server.exit_code;
 }
 
+/* The state directory before there is a server; a host that enters may have no configuration yet. */
+static char *enter_dir(const struct server_options *options)
+{
+    struct err ignored = { 0 };
+    CLEANUP(conf_freep)
+    struct conf *conf = options->state_dir ? NULL : conf_file_load(options->conf_path, &ignored);
+    const char *configured = conf ? conf_local(conf)->state_dir : NULL;
+
+    return mem_strdup(options->state_dir ? options->state_dir
+                      : configured       ? configured
+                                         : SERVER_STATE_DIR);
+}
+
 static int enter(const struct server_options *options, struct err *err)
 {
     if (!options->join)
         return 0;
-    if (!options->state_dir)
-        return err_set(err, ERR_INVALID, "--join goes with --state-dir");
-    return server_controller_join(options, options->state_dir, err);
+    CLEANUP(freep) char *dir = enter_dir(options);
+    return server_controller_join(options, dir, err);
 }
 
 int server_run(const struct server_options *given, struct err *err)

@@ -17,6 +17,8 @@
 #include "spurctld/payload_seen.h"
 #include "spurctld/secrets.h"
 
+#define SERVER_STATE_DIR "/var/lib/spur" /* as the unit's StateDirectory=spur */
+
 struct server_options {
     const char *conf_path;
     const char *name;
@@ -138,6 +140,7 @@ void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *request
 void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *request);
 /* vouch.c */
 void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_vouch_here(struct rpc_call *call, const ProtobufCMessage *request);
 bool server_is_login(const struct server *server, const char *node);
 
 /* snapshots.c: a forked child writes the state while we go on */

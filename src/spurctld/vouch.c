@@ -8,7 +8,10 @@
  * (2) Any other node may vouch for users who have a job there, and never for root, administrators or
  *     operators: who takes over a compute node gets no more than the jobs on it.
  * (3) The token is good for VOUCH_S; the node asks again.
+ * (4) Root of such a node is the node: it gets a token that names the node and no user.
+ * (5) Who comes by our own socket gets a token too: another controller may lead, and nodes run the steps.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,22 +63,6 @@ static void look_up(uv_work_t *work)
     users_by_uid(vouching->uid, &vouching->user, NULL);
 }
 
-static int check(const struct vouching *vouching, struct err *err)
-{
-    struct server *server = vouching->server;
-    const char *name = vouching->user ? vouching->user->name : NULL;
-    unsigned roles = server_person_roles(server, vouching->uid, name);
-
-    if (server_is_login(server, vouching->node)) /* (1) */
-        return 0;
-    if (roles & (RPC_ADMIN | RPC_OPERATOR)) /* (2) */
-        return err_set(err, ERR_PERMISSION, "a compute node does not vouch for administrators");
-    if (!has_job(server, vouching->node, vouching->uid))
-        return err_set(err, ERR_PERMISSION, "uid %u has no job on node '%s'", vouching->uid,
-                       vouching->node);
-    return 0;
-}
-
 /* Of his groups the one that his process has; else his first. */
 static uint32_t group_of(const struct vouching *vouching)
 {
@@ -88,19 +75,47 @@ static uint32_t group_of(const struct vouching *vouching)
     return user ? user->gid : vouching->gid;
 }
 
+static int check(const struct vouching *vouching, struct err *err)
+{
+    struct server *server = vouching->server;
+    const char *name = vouching->user ? vouching->user->name : NULL;
+    unsigned roles = server_person_roles(server, vouching->uid, name);
+
+    if (server_is_login(server, vouching->node)) /* (1) */
+        return 0;
+    if (vouching->uid == 0) /* (4) */
+        return 0;
+    if (roles & (RPC_ADMIN | RPC_OPERATOR)) /* (2) */
+        return err_set(err, ERR_PERMISSION,
+                       "a compute node does not vouch for administrators: use a login host or a "
+                       "controller's host, or a token that 'scontrol token' gave you there");
+    if (!has_job(server, vouching->node, vouching->uid))
+        return err_set(err, ERR_PERMISSION, "uid %u has no job on node '%s'", vouching->uid,
+                       vouching->node);
+    return 0;
+}
+
+static char *make_token(const struct vouching *vouching, struct err *err)
+{
+    const struct secrets *secrets = &vouching->server->secrets;
+    char number[16];
+
+    if (vouching->uid == 0 && !server_is_login(vouching->server, vouching->node))
+        return secrets_node_pass(secrets, vouching->node, VOUCH_S, err); /* (4) */
+    snprintf(number, sizeof(number), "%u", vouching->uid);
+    return secrets_user_token(secrets, vouching->uid, group_of(vouching),
+                              vouching->user ? vouching->user->name : number, VOUCH_S, err);
+}
+
 static void looked_up(uv_work_t *work, int status)
 {
     struct vouching *vouching = work->data;
     VouchReply reply = VOUCH_REPLY__INIT;
     struct err err = { 0 };
-    char number[16];
 
     (void)status;
-    snprintf(number, sizeof(number), "%u", vouching->uid);
     if (check(vouching, &err) == 0)
-        reply.token =
-            secrets_user_token(&vouching->server->secrets, vouching->uid, group_of(vouching),
-                               vouching->user ? vouching->user->name : number, VOUCH_S, &err);
+        reply.token = make_token(vouching, &err);
     if (reply.token) {
         reply.has_lifespan_s = true;
         reply.lifespan_s = VOUCH_S;
@@ -127,4 +142,35 @@ void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *message)
     vouching->uid = request->uid;
     vouching->gid = request->gid;
     uv_queue_work(vouching->server->uv, &vouching->work, look_up, looked_up);
+}
+
+/* (5) */
+void server_on_vouch_here(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    const VouchRequest *request = (const void *)message;
+    struct server *server = rpc_call_ctx(call);
+    const struct ctl_who *who = server_identity(server, call);
+    VouchReply reply = VOUCH_REPLY__INIT;
+    CLEANUP(str_done) struct str list = { 0 };
+    struct err err = { 0 };
+
+    if (!who || rpc_call_identity(call)->how != RPC_HOW_UNIX) {
+        err_set(&err, ERR_PERMISSION, "a controller vouches for who comes by its socket only");
+        rpc_fail(call, &err);
+        return;
+    }
+    if (!request->where_only)
+        reply.token =
+            secrets_user_token(&server->secrets, who->uid, who->gid, who->user, VOUCH_S, &err);
+    if (!request->where_only && !reply.token) {
+        rpc_fail(call, &err);
+        return;
+    }
+    vec_each (struct controller, at, &server->membership.list)
+        str_addf(&list, "%shttps://%s:%u", list.len ? "," : "", at->host, at->port);
+    reply.controllers = list.len ? (char *)(uintptr_t)str_text(&list) : NULL;
+    reply.has_lifespan_s = reply.token != NULL;
+    reply.lifespan_s = VOUCH_S;
+    rpc_reply(call, &reply.base);
+    free(reply.token);
 }

@@ -343,6 +343,8 @@ static int start(struct agent *agent, const struct agent_options *options, struc
         return -(int)err->code;
     if (options->listen && output_listen(agent, options->listen, err) < 0)
         return err_wrap(err, "listening on '%s'", options->listen);
+    if (options->listen && options->host_socket)
+        vouch_listen_too(agent, options->host_socket);
     if (steps_open(agent, err) < 0)
         return err_wrap(err, "directories of steps");
     if (x11_open(agent, err) < 0)
@@ -360,6 +362,7 @@ static int start_login(struct agent *agent, const struct agent_options *options,
     if (agent_open_dirs(agent, options, err) < 0 || join_tls(agent, options, err) < 0 ||
         vouch_listen(agent, options->login_socket, err) < 0)
         return -(int)err->code;
+    join_show_ca(agent);
     agent->session = session_new(agent, err);
     log_info("login.started", "host=%s socket=%s", agent->name, options->login_socket);
     return agent->session ? 0 : -(int)err->code;
@@ -466,6 +469,8 @@ void agent_free(struct agent *agent)
         jwt_keys_free(agent->job_keys);
     if (agent->tls_client)
         tls_ctx_free(agent->tls_client);
+    if (agent->tls_joining)
+        tls_ctx_free(agent->tls_joining);
     if (agent->tls_server)
         tls_ctx_free(agent->tls_server);
     file_close(&agent->lock_fd);
@@ -483,6 +488,7 @@ void agent_free(struct agent *agent)
     free(agent->lease_file);
     free(agent->cgroup);
     free(agent->socket);
+    free(agent->shown_dir);
     free(agent);
 }
 

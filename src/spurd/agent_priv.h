@@ -56,12 +56,14 @@ struct agent {
     struct steps *steps; /* of srun: step.h */
     struct x11_displays *x11;
     char *socket;       /* where srun of jobs on this node finds us */
+    char *shown_dir;    /* of the socket for commands of this host; NULL: there is none */
     bool login;         /* spurd --login: no node, it only vouches */
     struct map vouched; /* uid to struct vouched: vouch.c */
     struct session *session;
     struct rpc_server *server;
     struct tls_ctx *tls_client, *tls_server;
-    struct jwt_keys *job_keys; /* whose tokens readers show; NULL: none yet */
+    struct tls_ctx *tls_joining; /* of the session, when we joined by it */
+    struct jwt_keys *job_keys;   /* whose tokens readers show; NULL: none yet */
     uint8_t verify_key[32];
     bool has_verify_key;
 
@@ -215,6 +217,8 @@ void cgroups_end_marked(uint32_t job, uint32_t attempt, const char *socket);
 
 /* The connection to the leader, for other calls; NULL: none. */
 struct rpc_client *session_client(struct session *session);
+/* The controllers, the one that we go to first; borrowed, for now. */
+const char *session_addresses(const struct session *session);
 /* The controller we are connected to does not lead; `leader` may be "". */
 void session_follow(struct session *session, const char *leader);
 
@@ -222,6 +226,7 @@ void session_follow(struct session *session, const char *leader);
 extern const struct rpc_method vouch_methods[];
 extern const size_t vouch_method_count;
 int vouch_listen(struct agent *agent, const char *socket, struct err *err); /* spurd --login */
+void vouch_listen_too(struct agent *agent, const char *socket);             /* a node */
 void vouch_done(struct agent *agent);
 
 /* ---- output.c ---- */
@@ -232,6 +237,7 @@ int output_listen(struct agent *agent, const char *address, struct err *err);
 void join_credentials(void *agent, struct str *out);
 bool join_is_due(const struct agent *agent);
 int join_tls(struct agent *agent, const struct agent_options *options, struct err *err);
+void join_show_ca(const struct agent *agent);
 void join_start(struct agent *agent, struct rpc_client *client,
                 void (*done)(void *ctx, const struct err *err), void *ctx);
 

@@ -71,15 +71,22 @@ static bool ca_hash(const struct agent *agent, char out[KEY_HASH_TEXT])
     return true;
 }
 
-/* A copy that users may read: their commands talk to controllers too. */
-static void show_ca(struct agent *agent)
+static void show_ca_in(const struct agent *agent, const char *dir)
 {
     CLEANUP(freep) char *own = spool_path(agent, "ca.crt");
-    CLEANUP(freep) char *shown = mem_printf("%s/ca.crt", agent->run_dir);
+    CLEANUP(freep) char *shown = mem_printf("%s/ca.crt", dir);
     CLEANUP(str_done) struct str text = { 0 };
 
     if (file_read(own, CA_BYTES, &text, NULL) == 0)
         file_write_quick(shown, text.data, text.len, 0644, NULL);
+}
+
+/* Copies that users may read, beside our sockets: their commands talk to controllers and nodes too. */
+void join_show_ca(const struct agent *agent)
+{
+    show_ca_in(agent, agent->run_dir);
+    if (agent->shown_dir)
+        show_ca_in(agent, agent->shown_dir);
 }
 
 int join_tls(struct agent *agent, const struct agent_options *options, struct err *err)
@@ -93,7 +100,7 @@ int join_tls(struct agent *agent, const struct agent_options *options, struct er
     const char *key = options->tls_key ? options->tls_key : exists(own_key) ? own_key : NULL;
     struct tls_options client = { .ca_path = ca };
 
-    show_ca(agent);
+    join_show_ca(agent);
     if (cert && key) {
         const struct tls_options server = {
             .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
@@ -139,16 +146,45 @@ static int keep_all(struct agent *agent, const JoinReply *reply, struct err *err
     return keep(agent, "node.token", reply->node_token, strlen(reply->node_token), err);
 }
 
+/*
+ * From now on others reach us by TLS, and know us by our certificate. The session goes on with what it
+ * began with.
+ */
+static int use_certificate(struct agent *agent, struct err *err)
+{
+    CLEANUP(freep) char *ca = spool_path(agent, "ca.crt");
+    CLEANUP(freep) char *cert = spool_path(agent, "node.crt");
+    CLEANUP(freep) char *key = spool_path(agent, "node.key");
+    struct tls_options options = {
+        .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
+    };
+
+    if (agent->tls_server || !agent->server || agent->login || !exists(cert) || !exists(ca))
+        return 0;
+    agent->tls_server = tls_ctx_new(&options, err);
+    if (!agent->tls_server)
+        return -(int)err->code;
+    rpc_server_set_tls(agent->server, agent->tls_server);
+    options.server = false;
+    struct tls_ctx *client = tls_ctx_new(&options, err);
+    if (!client)
+        return -(int)err->code;
+    agent->tls_joining = agent->tls_client;
+    agent->tls_client = client;
+    return 0;
+}
+
 static void on_joined(struct rpc_request *request, const ProtobufCMessage *message,
                       const struct err *err)
 {
     struct join *join = rpc_request_data(request);
     struct err own = { 0 };
 
-    if (!err && keep_all(join->agent, (const JoinReply *)(const void *)message, &own) < 0)
+    if (!err && (keep_all(join->agent, (const JoinReply *)(const void *)message, &own) < 0 ||
+                 use_certificate(join->agent, &own) < 0))
         err = &own;
     if (!err)
-        show_ca(join->agent);
+        join_show_ca(join->agent);
     if (!err)
         log_info("join.done", "node=%s", join->agent->name);
     join->done(join->ctx, err);

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "client/conf_file.h"
+#include "rpc/address.h"
 #include "spurd/agent.h"
 #include "spurd/inventory.h"
 #include "sys/clock.h"
@@ -21,7 +22,6 @@
 #include "sys/log.h"
 
 enum { PORT_NODE = 6818, PORT_CONTROLLER = 6817 };
-#define LOGIN_SOCKET "/run/spur/spurd.sock" /* client/vouch.c looks there */
 
 /* Everything the command line can say. */
 struct options {
@@ -58,7 +58,7 @@ static const struct row {
     { "login", 0, NULL, FLAG, AT(login),
       "no node: vouch for the users of this login host (access.login_nodes)" },
     { "socket", 0, "FILE", TEXT, AT(socket),
-      "with --login: where commands find us (/run/spur/spurd.sock)" },
+      "where commands of this host find us (/run/spur/spurd.sock; with --spool-dir: nowhere)" },
     { "token-file", 0, "FILE", TEXT, AT(token_file), "join token (/etc/spur/join.token)" },
     { "tls-ca", 0, "FILE", TEXT, AT(tls_ca), "whom to trust, instead of what joining gave" },
     { "tls-cert", 0, "FILE", TEXT, AT(tls_cert), "certificate of this node" },
@@ -138,8 +138,8 @@ static int parse(int argc, char **argv, struct options *options)
         }
         take(options, &rows[at], optarg);
     }
-    if (options->socket && (!options->login || options->socket[0] != '/')) {
-        fputs("spurd: --socket is an absolute path, and needs --login\n", stderr);
+    if (options->socket && options->socket[0] != '/') {
+        fprintf(stderr, "spurd: --socket '%s' is not an absolute path\n", options->socket);
         return 2;
     }
     if (optind < argc) {
@@ -363,6 +363,10 @@ static int serve(const struct options *options, const struct settings *settings,
 {
     uv_loop_t uv;
     struct run run = { 0 };
+    /* With a spool of its own it is one of several here, or not for this host's users. */
+    const char *socket = options->socket                         ? options->socket
+                         : options->login || !options->spool_dir ? ADDRESS_AGENT_SOCKET
+                                                                 : NULL;
     const struct agent_options agent_options = {
         .name = settings->name,
         .controllers = settings->controllers,
@@ -378,9 +382,8 @@ static int serve(const struct options *options, const struct settings *settings,
         .tls_cert = options->tls_cert,
         .tls_key = options->tls_key,
         .allow_plaintext = options->plaintext,
-        .login_socket = !options->login   ? NULL
-                        : options->socket ? options->socket
-                                          : LOGIN_SOCKET,
+        .login_socket = options->login ? socket : NULL,
+        .host_socket = options->login ? NULL : socket,
     };
 
     uv_loop_init(&uv);

@@ -254,6 +254,11 @@ struct rpc_client *session_client(struct session *session)
     return session->ready && !session->joining ? session->client : NULL;
 }
 
+const char *session_addresses(const struct session *session)
+{
+    return str_text(&session->addresses);
+}
+
 void session_follow(struct session *session, const char *leader)
 {
     if (session->stream)

@@ -7,6 +7,9 @@
  *
  * (1) Only the socket counts: whoever shows us a token has one already.
  * (2) A token is passed on again while it is good for KEEP_S more; a refusal is not kept.
+ * (3) Root of a compute node gets a token of the node itself: it reads, and drains the node.
+ * (4) Where the controllers are and whom to trust is said to everybody. Who gets no token is told why, and
+ *     where to go.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +18,7 @@
 #include "spurd/agent_priv.h"
 #include "sys/clock.h"
 #include "sys/files.h"
+#include "sys/log.h"
 
 enum { KEEP_S = 30, ASK_TIMEOUT_MS = 5000, TRIES = 5, VOUCHED_MAX = 10000 };
 
@@ -59,15 +63,19 @@ static bool has_job(const struct agent *agent, uint32_t uid)
     return false;
 }
 
-static void reply(struct agent *agent, struct rpc_call *call, const char *token)
+/* Either of them, or with where_only none. */
+static void reply(struct agent *agent, struct rpc_call *call, const char *token,
+                  const char *refused)
 {
     VouchReply out = VOUCH_REPLY__INIT;
     CLEANUP(freep) char *ca = mem_printf("%s/ca.crt", agent->run_dir);
 
     out.token = (char *)token;
-    out.has_lifespan_s = true;
+    out.refused = (char *)refused;
+    out.has_lifespan_s = token != NULL;
     out.lifespan_s = KEEP_S;
-    out.controllers = agent->controllers;
+    out.controllers =
+        agent->session ? (char *)(uintptr_t)session_addresses(agent->session) : agent->controllers;
     if (access(ca, R_OK) == 0)
         out.ca_file = ca;
     rpc_reply(call, &out.base);
@@ -82,7 +90,9 @@ static void answer(struct asking *asking, const char *token, const struct err *e
 {
     if (asking->call) {
         if (token)
-            reply(asking->agent, asking->call, token);
+            reply(asking->agent, asking->call, token, NULL);
+        else if (err->code == ERR_PERMISSION)
+            reply(asking->agent, asking->call, NULL, err->text); /* (4) */
         else
             rpc_fail(asking->call, err);
     }
@@ -180,18 +190,23 @@ static void on_vouch(struct rpc_call *call, const ProtobufCMessage *message)
     struct agent *agent = rpc_call_ctx(call);
     const struct rpc_identity *who = rpc_call_identity(call);
     const struct vouched *known = map_get_num(&agent->vouched, who->uid);
+    const VouchRequest *request = (const void *)message;
     struct err err = { 0 };
 
-    (void)message;
     if (who->how != RPC_HOW_UNIX) { /* (1) */
         err_set(&err, ERR_PERMISSION, "a node vouches for who comes by its socket only");
         rpc_fail(call, &err);
-    } else if (!agent->login && !has_job(agent, who->uid)) {
-        err_set(&err, ERR_PERMISSION, "uid %u has no job on node '%s', which does not vouch for it",
-                who->uid, agent->name);
-        rpc_fail(call, &err);
+    } else if (request->where_only) {
+        reply(agent, call, NULL, NULL);
+    } else if (!agent->login && who->uid != 0 && !has_job(agent, who->uid)) { /* (3), (4) */
+        err_set(
+            &err, ERR_PERMISSION,
+            "uid %u has no job on node '%s', which does not vouch for it: use a login host or a "
+            "controller's host, or a token that 'scontrol token' gave you there",
+            who->uid, agent->name);
+        reply(agent, call, NULL, err.text);
     } else if (known && known->until_us > clock_mono_us()) { /* (2) */
-        reply(agent, call, known->token);
+        reply(agent, call, known->token, NULL);
     } else {
         struct asking *asking = NEW(struct asking);
         *asking = (struct asking){ .agent = agent, .call = call, .uid = who->uid, .gid = who->gid };
@@ -217,16 +232,37 @@ static unsigned roles(void *ctx, const struct rpc_identity *identity, struct rpc
     return identity->has_uid && identity->how == RPC_HOW_UNIX ? RPC_USER : 0;
 }
 
+/* The directory of the socket that everybody on this host knows; the authority is shown in it too. */
+static int make_dir(struct agent *agent, const char *socket, struct err *err)
+{
+    agent->shown_dir = mem_strndup(socket, (size_t)(strrchr(socket, '/') - socket));
+    return file_make_dirs(agent->shown_dir, 0755, err);
+}
+
 int vouch_listen(struct agent *agent, const char *socket, struct err *err)
 {
     const struct rpc_server_options options = { .ctx = agent, .roles = roles };
-    CLEANUP(freep) char *dir = mem_strndup(socket, (size_t)(strrchr(socket, '/') - socket));
 
     agent->socket = mem_printf("unix:%s", socket);
     agent->server = rpc_server_new(agent->rpc, &options, err);
-    if (file_make_dirs(dir, 0755, err) < 0 || !agent->server ||
+    if (make_dir(agent, socket, err) < 0 || !agent->server ||
         rpc_server_add(agent->server, vouch_methods, vouch_method_count, err) < 0 ||
         rpc_server_listen(agent->server, agent->socket, err) < 0)
         return -(int)err->code;
     return 0;
+}
+
+/* ---- a node ---- */
+
+/* Jobs have a socket of their own, so a node works without this one. */
+void vouch_listen_too(struct agent *agent, const char *socket)
+{
+    CLEANUP(freep) char *address = mem_printf("unix:%s", socket);
+    struct err err = { 0 };
+
+    if (make_dir(agent, socket, &err) < 0 || rpc_server_listen(agent->server, address, &err) < 0)
+        log_warn("agent.socket", "path=%s commands of this host cannot ask us: %s", socket,
+                 err.text);
+    else
+        join_show_ca(agent);
 }

@@ -27,23 +27,24 @@ if os.getuid() != 0:
 
 PEOPLE, STAFF, ADMIN = {"user", "operator", "admin"}, {"operator", "admin"}, {"admin"}
 NODE, CONTROLLER, ANY = {"node", "other node"}, set(), None  # ANY: also without a name
-WITH_JOB = set()  # a node, for a user who has a job there: root has none; see vouch.t
+READERS = PEOPLE | NODE  # root of a node is that node
+BY_SOCKET = set()  # who comes by the controller's unix socket: nobody here
 SECRET = "secret"  # anybody who knows the secret that the request holds; here nobody does
 C, A, P = "/spur.Controller/", "/spur.Agents/", "/spur.Peers/"
 rows = {
-    C + "SubmitJob": PEOPLE, C + "ListJobs": PEOPLE, C + "GetJob": PEOPLE, C + "CancelJobs": PEOPLE,
+    C + "SubmitJob": PEOPLE, C + "ListJobs": READERS, C + "GetJob": READERS, C + "CancelJobs": PEOPLE,
     C + "UpdateJob": PEOPLE, C + "Requeue": PEOPLE, C + "Suspend": STAFF, C + "WatchJob": PEOPLE,
-    C + "FinishJob": PEOPLE, C + "Explain": PEOPLE, C + "JobAccess": PEOPLE, C + "ListSteps": PEOPLE,
-    C + "SignalStep": PEOPLE, C + "ListNodes": PEOPLE, C + "ListPartitions": PEOPLE,
-    C + "ListReservations": PEOPLE, C + "ListLicenses": PEOPLE, C + "UpdateNode": STAFF,
-    C + "UpdatePartition": ADMIN, C + "UpdateReservation": STAFF, C + "GetConfig": PEOPLE,
+    C + "FinishJob": PEOPLE, C + "Explain": READERS, C + "JobAccess": PEOPLE, C + "ListSteps": READERS,
+    C + "SignalStep": PEOPLE, C + "ListNodes": READERS, C + "ListPartitions": READERS,
+    C + "ListReservations": READERS, C + "ListLicenses": READERS, C + "UpdateNode": STAFF,
+    C + "UpdatePartition": ADMIN, C + "UpdateReservation": STAFF, C + "GetConfig": READERS,
     C + "Reconfigure": ADMIN, C + "Shutdown": ADMIN, C + "Ping": ANY, C + "Token": PEOPLE,
-    C + "JoinToken": ADMIN, C + "Diag": PEOPLE, C + "AddController": ADMIN,
+    C + "JoinToken": ADMIN, C + "Diag": READERS, C + "AddController": ADMIN,
     C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN,
     C + "ReadJournal": ADMIN, C + "AckJournal": ADMIN,
-    A + "Join": SECRET, A + "Vouch": WITH_JOB, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,
+    A + "Join": SECRET, A + "Vouch": NODE, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,
     P + "Snapshot": CONTROLLER, P + "Payloads": CONTROLLER, P + "HoldBack": CONTROLLER, P + "Journal": CONTROLLER,
-    P + "Enter": SECRET,
+    P + "Enter": SECRET, "/spur.NodeAccess/Vouch": BY_SOCKET,
 }
 NOT_TRIED = {(C + "Shutdown", "admin")}  # it would
 
