@@ -25,6 +25,12 @@ void *pb_copy_hash(const void *message, uint64_t *hash);
 bool pb_has_unknown(const void *message);
 void pb_free(void *message); /* NULL is nothing */
 
+/*
+ * Would unpacking these bytes succeed? Walks them and takes no memory. For types whose fields are all
+ * optional or repeated, as ours are.
+ */
+bool pb_would_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t len);
+
 /* Packed, in the arena. */
 struct span pb_pack(const void *message, struct arena *arena);
 

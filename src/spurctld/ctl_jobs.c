@@ -129,6 +129,12 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
         ctl_fail(ask, ERR_DISABLED);
         return;
     }
+    struct err err = { 0 };
+    if ((request->change && ctl_check_texts(request->change, &err) < 0) ||
+        ctl_check_text("AdminComment", request->admin_comment, &err) < 0) {
+        ask->ops->fail(ask, &err);
+        return;
+    }
     cmd_update_job__init(command->update_job = update);
     update->has_by_uid = update->has_by_admin = true;
     update->by_uid = ask->who->uid;

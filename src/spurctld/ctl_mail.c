@@ -2,7 +2,8 @@
 /*
  * ctl_mail.c - what users asked to be told of their jobs
  *
- * The program is called as Slurm calls it: PROGRAM -s SUBJECT USER, with the job in SLURM_* variables.
+ * The program is called as Slurm calls it, but with the end of its options marked, so that no address is one of
+ * them: PROGRAM -s SUBJECT -- USER, with the job in SLURM_* variables. The subject is one line.
  * What is told once stays told: time limits are events of the state (EVENT_JOB_TIME), so neither a
  * restart nor another leader repeats them.
  */
@@ -188,7 +189,11 @@ static void send_mail(struct ctl *ctl, const struct job *job, const JobSpec *spe
     char *full = config->mail_domain && !strchr(to, '@')
                      ? arena_printf(&arena, "%s@%s", to, config->mail_domain)
                      : arena_strdup(&arena, to);
-    char *argv[] = { config->mail_prog, (char *)"-s", subject, full, NULL };
+    for (char *c = subject; *c; c++) { /* a job that was submitted before names were checked */
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
+    }
+    char *argv[] = { config->mail_prog, (char *)"-s", subject, (char *)"--", full, NULL };
     struct ctl_hook hook = { .what = "mail",
                              .argv = argv,
                              .env = env,

@@ -406,6 +406,13 @@ bool ctl_may_change(const struct ctl_ask *ask, const struct job *job);
 bool ctl_may_see_payload(const struct ctl_ask *ask, const struct job *job);
 void ctl_fail(struct ctl_ask *ask, enum err_code code);
 
+/* ---- ctl_check.c ---- */
+/* May this person ask for it at submission: its priority and nice value. */
+int ctl_check_asked(const struct ctl_who *who, const JobSpec *spec, struct err *err);
+/* Refuses control characters in names and comments, and addresses that could be options of the mail program. */
+int ctl_check_texts(const JobSpec *spec, struct err *err);
+int ctl_check_text(const char *name, const char *text, struct err *err); /* NULL is nothing */
+
 #define CTL_COMMAND(member, message)                                                        \
     {                                                                                       \
         PROTOBUF_C_MESSAGE_INIT(&command__descriptor), .what_case = COMMAND__WHAT_##member, \

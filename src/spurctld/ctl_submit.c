@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "core/pb.h"
 #include "core/shape.h"
 #include "spurctld/ctl_priv.h"
 
@@ -188,6 +189,9 @@ static int check_payload(const struct ctl *ctl, const SubmitJobPackedComponent *
                        component->payload.len, LIMIT_SCRIPT_BYTES + LIMIT_ENV_BYTES);
     if (batch && !component->payload.len)
         return err_code(err, ERR_NO_SCRIPT);
+    if (!pb_would_unpack(&job_payload__descriptor, component->payload.data, component->payload.len))
+        return err_set(err, ERR_BAD_MESSAGE,
+                       "the job's script and environment cannot be read: not a JobPayload");
     return 0;
 }
 
@@ -221,7 +225,8 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         else if ((component->spec->no_allocate || component->spec->reboot) &&
                  !ask->who->is_operator && !ask->who->is_admin)
             err_code(&err, ERR_PERMISSION);
-        else
+        else if (ctl_check_asked(ask->who, component->spec, &err) == 0 &&
+                 ctl_check_texts(component->spec, &err) == 0)
             check_payload(ctl, component, &err);
         if (err.code) {
             ask->ops->fail(ask, &err);

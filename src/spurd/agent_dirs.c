@@ -3,6 +3,7 @@
  * agent_dirs.c - the spool, which survives a reboot, and the run directory, which is best in memory
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,9 @@ static bool make_own_dir(const char *path)
 
     if (mkdir(path, 0711) < 0 && errno != EEXIST)
         return false;
-    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           (info.st_mode & 022) == 0 && chmod(path, 0711) == 0;
+    CLEANUP(file_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() &&
+           (info.st_mode & 022) == 0 && fchmod(fd, 0711) == 0;
 }
 
 /* By the spool's place, so that several agents of one machine do not meet. */

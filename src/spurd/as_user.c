@@ -6,10 +6,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "sys/identity.h"
+
+/* What the thread goes back to. */
+static __thread struct {
+    bool taken;
+    gid_t gid;
+    gid_t *groups;
+    size_t count;
+} before;
 
 void as_user_init(struct as_user *user, const JobOwner *owner)
 {
@@ -27,25 +35,37 @@ void as_user_done(struct as_user *user)
     user->count = 0;
 }
 
-/* Raw calls: the C library's would change every thread. */
-static void take(uid_t uid, gid_t gid, size_t count, const gid_t *groups)
+static int remember(struct err *err)
 {
-    int saved = errno;
+    int count = getgroups(0, NULL);
 
-    syscall(SYS_setgroups, count, groups);
-    syscall(SYS_setfsgid, gid);
-    syscall(SYS_setfsuid, uid);
-    errno = saved;
+    if (count < 0)
+        return err_errno(err, errno, "getgroups");
+    before.gid = getegid();
+    before.groups = NEW_ARRAY(gid_t, (size_t)count + 1);
+    before.count = (size_t)getgroups(count, before.groups);
+    before.taken = true;
+    return 0;
 }
 
-void as_user_begin(const struct as_user *user)
+int as_user_begin(const struct as_user *user, struct err *err)
 {
-    if (geteuid() == 0)
-        take(user->uid, user->gid, user->count, user->groups);
+    if (geteuid() != 0)
+        return 0;
+    if (remember(err) < 0)
+        return -(int)err->code;
+    int error = identity_take(user->uid, user->gid, user->groups, user->count);
+    if (error == 0)
+        return 0;
+    as_user_end();
+    return err_errno(err, error, "could not take the identity of uid %u", (unsigned)user->uid);
 }
 
 void as_user_end(void)
 {
-    if (geteuid() == 0)
-        take(0, 0, 0, NULL);
+    if (!before.taken)
+        return;
+    identity_return(before.gid, before.groups, before.count);
+    before.taken = false;
+    free(TAKE(before.groups));
 }

@@ -48,7 +48,7 @@ struct copy_file {
     struct as_user user;
     char *shown; /* of this node: %N is replaced */
     char *path;  /* the same, where it is for us */
-    int root_fd; /* the private directory that it is in; -1: none */
+    int root_fd; /* what `path` is relative to: the private directory that it is in, or AT_FDCWD */
     bool force, make_dir, preserve, recursive;
     mode_t mode;
     int64_t atime_ns, mtime_ns;
@@ -73,6 +73,8 @@ int copy_file_commit(struct copy_file *file, struct err *err);
 void copy_file_drop(struct copy_file *file);
 /* The file that is there, to read. */
 int copy_file_open(struct copy_file *file, struct err *err);
+/* As read(2), of what copy_file_open() opened. */
+ssize_t copy_file_read(struct copy_file *file, void *bytes, size_t len, struct err *err);
 int copy_file_remove(struct copy_file *file, struct err *err);
 /* The directory that is there, when it is one and `recursive`; -1: it is none. */
 int copy_file_open_dir(struct copy_file *file, struct err *err);

@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "spurd/copy.h"
 #include "sys/files.h"
+#include "sys/identity.h"
 #include "sys/rng.h"
 
 enum { MODES = 0777, MODES_PRESERVED = 07777, SECOND_NS = 1000000000 };
@@ -45,7 +46,7 @@ void copy_file_init(struct copy_file *file, const CopyOrder *order, const JobOwn
     as_user_init(&file->user, owner);
     file->shown = expand(order->path, node);
     file->path = mem_strdup(file->shown);
-    file->root_fd = -1;
+    file->root_fd = AT_FDCWD;
     file->force = order->force;
     file->make_dir = order->make_dir;
     file->recursive = order->recursive;
@@ -75,7 +76,7 @@ void copy_file_done(struct copy_file *file)
 
 static const char *name_of(const struct copy_file *file)
 {
-    return strrchr(file->path, '/') + 1; /* it is absolute: copy_check() */
+    return strrchr(file->path, '/') + 1; /* absolute or "./…": copy_check(), private_path() */
 }
 
 /* (2) */
@@ -85,8 +86,8 @@ static int check_links(const struct copy_file *file, const char *dir, struct err
 
     for (const char *end = strchr(dir + 1, '/'); dir[1]; end = strchr(end + 1, '/')) {
         CLEANUP(freep) char *part = end ? mem_strndup(dir, (size_t)(end - dir)) : mem_strdup(dir);
-        if (lstat(part, &info) == 0 && S_ISLNK(info.st_mode) && info.st_uid != 0 &&
-            info.st_uid != file->user.uid)
+        if (fstatat(file->root_fd, part, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISLNK(info.st_mode) && info.st_uid != 0 && info.st_uid != file->user.uid)
             return err_set(err, ERR_PERMISSION, "%s is a link of another user", part);
         if (!end)
             break;
@@ -101,9 +102,9 @@ static int open_dir(struct copy_file *file, struct err *err)
 
     if (check_links(file, dir, err) < 0)
         return -1;
-    if (file->make_dir && mkdir(dir, 0700) < 0 && errno != EEXIST)
+    if (file->make_dir && mkdirat(file->root_fd, dir, 0700) < 0 && errno != EEXIST)
         return err_errno(err, errno, "%s", dir);
-    file->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    file->dir_fd = identity_open(file->root_fd, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     return file->dir_fd < 0 ? err_errno(err, errno, "%s", dir) : 0;
 }
 
@@ -131,17 +132,31 @@ static int create(struct copy_file *file, struct err *err)
 
 int copy_file_create(struct copy_file *file, struct err *err)
 {
-    as_user_begin(&file->user);
+    if (as_user_begin(&file->user, err) < 0)
+        return -1;
     int ret = create(file, err);
     as_user_end();
     return ret;
 }
 
+ssize_t copy_file_read(struct copy_file *file, void *bytes, size_t len, struct err *err)
+{
+    if (as_user_begin(&file->user, err) < 0)
+        return -1;
+    ssize_t got = read(file->fd, bytes, len);
+    as_user_end();
+    if (got < 0)
+        err_errno(err, errno, "%s", file->shown);
+    return got;
+}
+
 int copy_file_write(struct copy_file *file, const void *bytes, size_t len, struct err *err)
 {
-    if (file_write_all(file->fd, bytes, len, err) < 0)
-        return err_wrap(err, "%s", file->shown);
-    return 0;
+    if (as_user_begin(&file->user, err) < 0)
+        return -1;
+    int ret = file_write_all(file->fd, bytes, len, err);
+    as_user_end();
+    return ret < 0 ? err_wrap(err, "%s", file->shown) : 0;
 }
 
 static struct timespec moment(int64_t ns)
@@ -185,7 +200,8 @@ static int commit(struct copy_file *file, struct err *err)
 
 int copy_file_commit(struct copy_file *file, struct err *err)
 {
-    as_user_begin(&file->user);
+    if (as_user_begin(&file->user, err) < 0)
+        return -1;
     int ret = commit(file, err);
     as_user_end();
     return ret;
@@ -193,9 +209,10 @@ int copy_file_commit(struct copy_file *file, struct err *err)
 
 void copy_file_drop(struct copy_file *file)
 {
-    if (!file->temp[0])
+    struct err err = { 0 };
+
+    if (!file->temp[0] || as_user_begin(&file->user, &err) < 0)
         return;
-    as_user_begin(&file->user);
     unlinkat(file->dir_fd, file->temp, 0);
     as_user_end();
     file->temp[0] = '\0';
@@ -203,7 +220,8 @@ void copy_file_drop(struct copy_file *file)
 
 int copy_file_open(struct copy_file *file, struct err *err)
 {
-    as_user_begin(&file->user);
+    if (as_user_begin(&file->user, err) < 0)
+        return -1;
     int ret = open_dir(file, err);
     if (ret == 0)
         ret = file_open_safe(file->dir_fd, name_of(file),
@@ -220,9 +238,8 @@ int copy_file_open_dir(struct copy_file *file, struct err *err)
 {
     int fd = -1;
 
-    if (!file->recursive)
+    if (!file->recursive || as_user_begin(&file->user, err) < 0)
         return -1;
-    as_user_begin(&file->user);
     if (open_dir(file, err) == 0)
         fd = openat(file->dir_fd, name_of(file), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && !err->code && errno != ENOTDIR && errno != ELOOP)
@@ -235,14 +252,15 @@ int copy_file_open_dir(struct copy_file *file, struct err *err)
 
 static int remove_tree(struct copy_file *file, struct err *err)
 {
-    CLEANUP(freep) char *path = mem_printf("/proc/self/fd/%d/%s", file->dir_fd, name_of(file));
-
-    return file_remove_tree(path, err) < 0 ? err_wrap(err, "%s", file->shown) : 0;
+    if (file_remove_tree_at(file->dir_fd, name_of(file), err) < 0)
+        return err_wrap(err, "%s", file->shown);
+    return 0;
 }
 
 int copy_file_remove(struct copy_file *file, struct err *err)
 {
-    as_user_begin(&file->user);
+    if (as_user_begin(&file->user, err) < 0)
+        return -1;
     int ret = open_dir(file, err);
     if (ret == 0 && unlinkat(file->dir_fd, name_of(file), 0) < 0)
         ret = errno == EISDIR && file->recursive ? remove_tree(file, err)

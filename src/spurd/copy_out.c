@@ -45,7 +45,8 @@ static void pack(struct fetch *fetch)
 
 static void read_tree(struct fetch *fetch)
 {
-    as_user_begin(&fetch->file.user);
+    if (as_user_begin(&fetch->file.user, &fetch->err) < 0)
+        return;
     copy_tree_next(&fetch->tree, fetch->bytes, PART_BYTES, &fetch->entry, &fetch->err);
     as_user_end();
     if (fetch->err.code)
@@ -85,9 +86,7 @@ static void do_work(uv_work_t *work)
             return;
         }
     }
-    fetch->got = read(fetch->file.fd, fetch->bytes, PART_BYTES);
-    if (fetch->got < 0)
-        err_errno(&fetch->err, errno, "%s", fetch->file.path);
+    fetch->got = copy_file_read(&fetch->file, fetch->bytes, PART_BYTES, &fetch->err);
     pack(fetch);
 }
 

@@ -2,9 +2,9 @@
 /*
  * output.c - NodeAccess.ReadOutput: a job's output for its owner, without a shared file system
  *
- * The caller shows a token that the controller signed; its uid must be the job's. The file is opened
- * with the identity of the job's user, in a worker thread whose file system identity is its own, so
- * nothing is read that the user could not read. Reading happens in workers too.
+ * The caller shows a token that the controller signed; its uid must be the job's. A worker thread
+ * opens and reads the file with the identity of the job's user, so nothing is read that the user
+ * could not read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include "spurd/step.h"
 #include "spurd/x11.h"
 #include "sys/files.h"
+#include "sys/identity.h"
 #include "sys/log.h"
 
 enum {
@@ -52,14 +53,6 @@ static unsigned readers;
 
 /* ---- in a worker ---- */
 
-static int open_as_user(const struct reader *reader)
-{
-    as_user_begin(&reader->user);
-    int fd = open(reader->place, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    as_user_end();
-    return fd;
-}
-
 /* Where the last lines begin. */
 static void seek_tail(struct reader *reader, uint64_t size)
 {
@@ -85,7 +78,8 @@ static void open_file(struct reader *reader)
 {
     struct stat info;
 
-    reader->fd = open_as_user(reader);
+    reader->fd = identity_open(reader->root_fd, reader->place,
+                               O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (reader->fd < 0) {
         err_errno(&reader->err, errno, "%s", reader->path);
         return;
@@ -99,12 +93,8 @@ static void open_file(struct reader *reader)
         seek_tail(reader, (uint64_t)info.st_size);
 }
 
-static void read_part(uv_work_t *work)
+static void read_as_user(struct reader *reader)
 {
-    struct reader *reader = work->data;
-
-    reader->got = 0;
-    err_clear(&reader->err);
     if (reader->fd < 0)
         open_file(reader);
     if (reader->fd < 0)
@@ -112,6 +102,19 @@ static void read_part(uv_work_t *work)
     reader->got = pread(reader->fd, reader->bytes, CHUNK_BYTES, (off_t)reader->offset);
     if (reader->got < 0)
         err_errno(&reader->err, errno, "%s", reader->path);
+}
+
+/* Reading is done as the user too: files of /proc look at who reads, not only at who opened. */
+static void read_part(uv_work_t *work)
+{
+    struct reader *reader = work->data;
+
+    reader->got = 0;
+    err_clear(&reader->err);
+    if (as_user_begin(&reader->user, &reader->err) < 0)
+        return;
+    read_as_user(reader);
+    as_user_end();
 }
 
 /* ---- on the loop ---- */

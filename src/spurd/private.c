@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "sys/files.h"
 #include "sys/log.h"
+#include "sys/rng.h"
 
 enum { LIST_BYTES = 64 * 1024, MODE_OURS = 0700, MODE_JOB = 01777 };
 
@@ -58,14 +59,29 @@ static void add_node(struct str *out, const struct agent *agent, const char *pat
     }
 }
 
+/*
+ * In /dev/shm, where everybody may make names: when somebody took ours, another that nobody can
+ * guess is used. private_make() checks what it then finds.
+ */
+static void add_memory_home(struct str *out, const struct agent *agent)
+{
+    uint64_t number = hash_bytes(agent->spool_dir, strlen(agent->spool_dir), 0);
+    CLEANUP(freep)
+    char *dir = mem_printf("/dev/shm/spurd-%u-%012llx", (unsigned)geteuid(),
+                           (unsigned long long)(number & 0xffffffffffffULL));
+    struct stat info;
+
+    str_add(out, dir);
+    if (lstat(dir, &info) == 0 && (info.st_uid != geteuid() || !S_ISDIR(info.st_mode)))
+        str_addf(out, "-%016llx", (unsigned long long)rng_u64());
+    str_add(out, "/private");
+}
+
 /* Of all jobs of this agent; another one on the same machine has another. */
 static void add_home(struct str *out, const struct agent *agent, bool memory)
 {
-    uint64_t number = hash_bytes(agent->spool_dir, strlen(agent->spool_dir), 0);
-
     if (memory) {
-        str_addf(out, "/dev/shm/spurd-%u-%012llx/private", (unsigned)geteuid(),
-                 (unsigned long long)(number & 0xffffffffffffULL));
+        add_memory_home(out, agent);
         return;
     }
     add_node(out, agent, agent_common(agent)->private_base_path);
@@ -141,50 +157,91 @@ static int make_base(const struct agent *agent, struct err *err)
     return file_make_dirs(str_text(&base), 0755, err);
 }
 
-/* Of our own: a directory that somebody else made under this name is refused. */
-static int make_ours(const char *path, struct err *err)
+/*
+ * A directory of our own in `parent`, made if it is not there; returns its descriptor. One that
+ * somebody else made under this name, or may change, is refused.
+ */
+static int open_ours(int parent, const char *name, mode_t mode, struct err *err)
 {
     struct stat info;
 
-    if (mkdir(path, MODE_OURS) < 0 && errno != EEXIST)
-        return err_errno(err, errno, "%s", path);
-    if (lstat(path, &info) < 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
-        return err_set(err, ERR_PERMISSION, "%s is not a directory of ours", path);
-    return 0;
+    if (mkdirat(parent, name, mode) < 0 && errno != EEXIST)
+        return err_errno(err, errno, "%s", name);
+    CLEANUP(file_close)
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return err_errno(err, errno, "%s", name);
+    if (info.st_uid != geteuid())
+        return err_set(err, ERR_PERMISSION, "%s belongs to uid %u, not to us", name,
+                       (unsigned)info.st_uid);
+    if ((info.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
+        return err_errno(err, errno, "%s", name);
+    int ours = fd;
+    fd = -1;
+    return ours;
 }
 
-/* FROM is HOME/JOB.ATTEMPT/N; in memory HOME has a directory of ours above it. */
+/* One below the other, as `path` says; the last gets `last_mode`. Each is made by descriptor. */
+static int open_chain(int parent, const char *path, mode_t first_mode, mode_t mode,
+                      mode_t last_mode, struct err *err)
+{
+    CLEANUP(file_close) int at = fcntl(parent, F_DUPFD_CLOEXEC, 0);
+    struct span name;
+    const char *rest = path;
+    mode_t now = first_mode;
+
+    while (at >= 0 && str_next(&rest, "/", &name)) {
+        CLEANUP(freep) char *text = mem_strndup(name.ptr, name.len);
+        int next = open_ours(at, text, *rest ? now : last_mode, err);
+        if (next < 0)
+            return err_wrap(err, "%s", path);
+        file_close(&at);
+        at = next;
+        now = mode;
+    }
+    int fd = at;
+    at = -1;
+    return fd < 0 ? err_errno(err, errno, "%s", path) : fd;
+}
+
+/*
+ * FROM is HOME/JOB.ATTEMPT/N. HOME is in a directory of the site's; in memory it is below a directory
+ * of ours in /dev/shm, where everybody may make names. Returns the descriptor of FROM.
+ */
 static int make_from(const char *from, bool memory, struct err *err)
 {
     CLEANUP(freep) char *path = mem_strdup(from);
-    char *number = strrchr(path, '/');
+    char *below_base = path + strlen(path);
 
-    *number = '\0';
-    char *job = strrchr(path, '/');
-    *job = '\0';
-    char *home = strrchr(path, '/');
-    *home = '\0';
-    if (memory && mkdir(path, 0711) < 0 && errno != EEXIST)
+    for (int slashes = memory ? 4 : 3; slashes > 0; slashes--) {
+        while (*--below_base != '/')
+            ;
+    }
+    *below_base = '\0';
+    CLEANUP(file_close) int base = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0)
         return err_errno(err, errno, "%s", path);
-    *home = '/';
-    if (make_ours(path, err) < 0)
-        return -(int)err->code;
-    *job = '/';
-    if (make_ours(path, err) < 0)
-        return -(int)err->code;
-    *number = '/';
-    if (mkdir(path, MODE_OURS) < 0 && errno != EEXIST)
-        return err_errno(err, errno, "%s", path);
-    return chmod(path, MODE_JOB) < 0 ? err_errno(err, errno, "%s", path) : 0;
+    return open_chain(base, from + strlen(path) + 1, memory ? 0711 : MODE_OURS, MODE_OURS, MODE_JOB,
+                      err);
 }
 
 /* The run directory stays in sight: the script and our socket are in it. */
-static int make_window(const struct agent *agent, const struct entry *entry, struct err *err)
+static int make_window(const struct agent *agent, const struct entry *entry, int from_fd,
+                       struct err *err)
 {
     const char *rest = below(agent->run_dir, entry->path);
-    CLEANUP(freep) char *path = rest && *rest ? mem_printf("%s%s", entry->from, rest) : NULL;
 
-    return path ? file_make_dirs(path, 0711, err) : 0;
+    if (!rest || !*rest)
+        return 0;
+    CLEANUP(file_close) int fd = open_chain(from_fd, rest + 1, 0711, 0711, 0711, err);
+    return fd < 0 ? -(int)err->code : 0;
+}
+
+static int make_one(const struct agent *agent, const struct entry *entry, struct err *err)
+{
+    CLEANUP(file_close) int fd = make_from(entry->from, in_memory(entry->path), err);
+
+    return fd < 0 ? -(int)err->code : make_window(agent, entry, fd, err);
 }
 
 int private_make(struct agent *agent, struct attempt *held, struct err *err)
@@ -205,11 +262,8 @@ int private_make(struct agent *agent, struct attempt *held, struct err *err)
     held->is_private = ret == 0;
     if (ret == 0)
         split_list(text.data, &list);
-    for (size_t i = 0; ret == 0 && i < list.len; i++) {
-        ret = make_from(list.items[i].from, in_memory(list.items[i].path), err);
-        if (ret == 0)
-            ret = make_window(agent, &list.items[i], err);
-    }
+    for (size_t i = 0; ret == 0 && i < list.len; i++)
+        ret = make_one(agent, &list.items[i], err);
     vec_done(&list);
     return ret < 0 ? err_wrap(err, "private directories") : 0;
 }
@@ -248,15 +302,15 @@ char *private_path(struct agent *agent, const struct attempt *held, const char *
     entries list = { 0 };
     char *ours = NULL;
 
-    *fd = -1;
+    *fd = AT_FDCWD;
     if (!held || !held->is_private || !read_list(agent, held->job, held->attempt, &text, &list))
         return mem_strdup(path);
     for (size_t i = 0; !ours && i < list.len; i++) {
         const char *rest = below(path, list.items[i].path);
         if (!rest || !*rest)
             continue;
-        *fd = open(list.items[i].from, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        ours = mem_printf("/proc/self/fd/%d%s", *fd, rest);
+        *fd = open(list.items[i].from, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        ours = *fd >= 0 ? mem_printf(".%s", rest) : NULL;
     }
     vec_done(&list);
     return ours ? ours : mem_strdup(path);

@@ -33,8 +33,8 @@ void private_remove(struct agent *agent, uint32_t job, uint32_t attempt);
 void private_recover(struct agent *agent);
 
 /*
- * A job's file as a path for us, on the heap: when it is in a private directory, *fd is that one and must stay
- * open while the path is used. -1 otherwise. `held` may be NULL.
+ * A job's file as a path for us, on the heap. When it is in a private directory, *fd is that directory, for the
+ * caller to close, and the path begins with "./" and is relative to it; otherwise *fd is AT_FDCWD. `held` may be NULL.
  */
 char *private_path(struct agent *agent, const struct attempt *held, const char *path, int *fd);
 

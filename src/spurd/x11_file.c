@@ -121,7 +121,8 @@ static void write_home(uv_work_t *work)
 {
     struct home_work *home = work->data;
 
-    as_user_begin(home->user);
+    if (as_user_begin(home->user, &home->err) < 0)
+        return;
     if (!lock(home->file)) {
         err_set(&home->err, ERR_EXISTS, "%s is locked by another program", home->file);
     } else {

@@ -3,7 +3,8 @@
  * login.c - the environment a user's login would give (--get-user-env, --export=NONE)
  *
  * The shell is asked for it by its name with a dash before, which makes every shell a login shell.
- * The answer comes on a descriptor of its own, so profiles may print what they like.
+ * The answer comes on a descriptor of its own, so profiles may print what they like. The shell and
+ * what it starts are processes of the step: in its cgroup, with its limits, ended with it.
  */
 #include "spurstepd/login.h"
 
@@ -19,15 +20,37 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "spurstepd/rlimits.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
 
-enum { WAIT_DEFAULT_S = 8, ANSWER_FD = 3 };
+enum { WAIT_DEFAULT_S = 8, ANSWER_FD = 3, LIMITS_MAX = RLIM_NLIMITS };
 
 static const char *const inherited[] = { "HOME", "USER", "LOGNAME", "SHELL", "TZ" };
 
-static int start_shell(const StepTask *task, int answer_fd, pid_t *pid, struct err *err)
+/* What the task will have too, under our own hard limits. */
+static size_t task_limits(const StepTask *task, struct spawn_limit *out)
+{
+    size_t count = 0;
+    struct rlimit now;
+
+    for (size_t i = 0; i < task->n_rlimits && count < LIMITS_MAX; i++) {
+        const Rlimit *limit = task->rlimits[i];
+        int resource = rlimits_number(limit->name);
+        if (resource < 0 || getrlimit((__rlimit_resource_t)resource, &now) < 0)
+            continue;
+        rlim_t hard = MIN(limit->has_hard ? limit->hard : limit->soft, now.rlim_max);
+        out[count++] = (struct spawn_limit){
+            .resource = resource,
+            .limit = { .rlim_cur = MIN(limit->soft, hard), .rlim_max = hard },
+        };
+    }
+    return count;
+}
+
+static int start_shell(const StepTask *task, int cgroup_fd, int answer_fd, pid_t *pid,
+                       struct err *err)
 {
     const char *base = strrchr(task->login_shell, '/');
     CLEANUP(freep) char *name = mem_printf("-%s", base ? base + 1 : task->login_shell);
@@ -40,6 +63,7 @@ static int start_shell(const StepTask *task, int answer_fd, pid_t *pid, struct e
     const struct spawn_user user = {
         .uid = owner->uid, .gid = owner->gid, .groups = owner->gids, .group_count = owner->n_gids
     };
+    struct spawn_limit limits[LIMITS_MAX];
     const struct spawn_fd fds[] = { { .from = answer_fd, .to = ANSWER_FD } };
 
     for (size_t i = 0; i < task->n_env; i++) {
@@ -57,6 +81,9 @@ static int start_shell(const StepTask *task, int answer_fd, pid_t *pid, struct e
                                 .user = task->change_user ? &user : NULL,
                                 .fds = fds,
                                 .fd_count = 1,
+                                .limits = limits,
+                                .limit_count = task_limits(task, limits),
+                                .cgroup_fd = cgroup_fd,
                                 .new_session = true };
     return spawn_start(&spec, pid, NULL, err);
 }
@@ -106,7 +133,7 @@ void login_free(char **env)
     free(env);
 }
 
-int login_env(const StepTask *task, char ***out, struct err *err)
+int login_env(const StepTask *task, const struct contain *contain, char ***out, struct err *err)
 {
     int pipe_fds[2];
     pid_t pid;
@@ -115,7 +142,7 @@ int login_env(const StepTask *task, char ***out, struct err *err)
 
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return err_errno(err, errno, "pipe");
-    int ret = start_shell(task, pipe_fds[1], &pid, err);
+    int ret = start_shell(task, contain->cgroup_fd, pipe_fds[1], &pid, err);
     close(pipe_fds[1]);
     if (ret == 0) {
         ret = read_answer(pipe_fds[0], clock_mono_us() + wait_s * INT64_C(1000000), &text, err);

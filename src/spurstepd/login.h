@@ -7,13 +7,14 @@
 
 #include "base/err.h"
 #include "proto/step.pb-c.h"
+#include "spurstepd/contain.h"
 
 /*
- * Runs the task's login shell as its user and takes what `env` says there: NAME=value texts, ended
+ * Runs the task's login shell as its user, inside `contain`, and takes what `env` says there: NAME=value texts, ended
  * by NULL, to be freed with login_free(). Waits for it, at most the task's login_wait_s. What the
  * profile prints is dropped. ERR_DEADLINE, ERR_TOO_LARGE, or what starting it failed with.
  */
-int login_env(const StepTask *task, char ***out, struct err *err);
+int login_env(const StepTask *task, const struct contain *contain, char ***out, struct err *err);
 void login_free(char **env);
 
 #endif

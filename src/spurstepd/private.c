@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +40,39 @@ int private_plan(const StepTask *task, struct private_dirs *out, struct err *err
     return 0;
 }
 
+/* What is shown is a directory of ours: nobody else could have put it there. */
+CHILD static int clone_ours(const char *path)
+{
+    struct stat info;
+    int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), tree = -1;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &info) == 0 && info.st_uid == (uid_t)syscall(SYS_geteuid))
+        tree = (int)syscall(SYS_open_tree, fd, "",
+                            AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    else
+        errno = EPERM;
+    int error = errno;
+    syscall(SYS_close, fd);
+    errno = error;
+    return tree;
+}
+
+CHILD static bool put(int tree, const char *path)
+{
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && syscall(SYS_move_mount, tree, "", fd, "",
+                                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+    int error = errno;
+
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    syscall(SYS_close, tree);
+    errno = error;
+    return ok;
+}
+
 CHILD int private_enter(const struct private_dirs *dirs, const char **path)
 {
     unsigned long how = MS_REC | (dirs->shared ? MS_SLAVE : MS_PRIVATE);
@@ -51,30 +85,28 @@ CHILD int private_enter(const struct private_dirs *dirs, const char **path)
         return errno;
     for (size_t i = 0; i < dirs->count; i++) {
         *path = dirs->list[i].from;
-        trees[i] =
-            (int)syscall(SYS_open_tree, AT_FDCWD, *path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        trees[i] = clone_ours(*path);
         if (trees[i] < 0)
             return errno;
     }
     for (size_t i = 0; i < dirs->count; i++) {
         *path = dirs->list[i].path;
-        if (syscall(SYS_move_mount, trees[i], "", AT_FDCWD, *path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        if (!put(trees[i], *path))
             return errno;
-        syscall(SYS_close, trees[i]);
     }
     return 0;
 }
 
 char *private_path(const StepTask *task, const char *path, int *fd)
 {
-    *fd = -1;
+    *fd = AT_FDCWD;
     for (size_t i = 0; task->private_dirs && i < task->private_dirs->n_dirs; i++) {
         const StepPrivateDir *dir = task->private_dirs->dirs[i];
         size_t len = strlen(dir->path);
         if (strncmp(path, dir->path, len) != 0 || path[len] != '/')
             continue;
         *fd = open(dir->from, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        return mem_printf("/proc/self/fd/%d%s", *fd, path + len);
+        return mem_printf(".%s", path + len);
     }
     return mem_strdup(path);
 }

@@ -27,7 +27,10 @@ int private_plan(const StepTask *task, struct private_dirs *out, struct err *err
 /* In the child that becomes the task, while it is root. Takes no memory. 0 or an errno; *path: where. */
 int private_enter(const struct private_dirs *dirs, const char **path);
 
-/* A file as the task sees it, as a path for us: `fd` is to be closed when it is >= 0. On the heap. */
+/*
+ * A file as the task sees it, as a path for us, on the heap, relative to *fd: a directory for the caller to close, or
+ * AT_FDCWD.
+ */
 char *private_path(const StepTask *task, const char *path, int *fd);
 
 #endif

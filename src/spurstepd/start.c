@@ -33,6 +33,7 @@
 #include "spurstepd/rlimits.h"
 #include "spurstepd/start_args.h"
 #include "spurstepd/start_bind.h"
+#include "sys/identity.h"
 #include "sys/spawn.h"
 
 #define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
@@ -86,41 +87,49 @@ CHILD static bool join_cgroup(struct child *child)
     return ok || fail(child, "cgroup", NULL, false);
 }
 
+/*
+ * As the user, so a hard limit of this node is never raised. A soft limit that fits under it is set;
+ * one that does not is refused, which the caller warns of.
+ */
+CHILD static bool set_rlimit(int resource, const Rlimit *limit)
+{
+    struct rlimit now, value = { .rlim_cur = limit->soft, .rlim_max = limit->hard };
+
+    if (!limit->has_hard)
+        value.rlim_max = limit->soft;
+    if (syscall(SYS_prlimit64, 0, resource, &value, NULL) == 0)
+        return true;
+    if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0 || value.rlim_cur > now.rlim_max)
+        return false;
+    value.rlim_max = now.rlim_max;
+    return syscall(SYS_prlimit64, 0, resource, &value, NULL) == 0;
+}
+
 CHILD static void set_rlimits(struct child *child)
 {
     for (size_t i = 0; i < child->task->n_rlimits; i++) {
         const Rlimit *limit = child->task->rlimits[i];
         int resource = rlimits_number(limit->name);
-        struct rlimit value = { .rlim_cur = limit->soft, .rlim_max = limit->hard };
 
-        if (!limit->has_hard)
-            value.rlim_max = limit->soft;
-        if (resource >= 0 && syscall(SYS_prlimit64, 0, resource, &value, NULL) == 0)
+        if (resource >= 0 && set_rlimit(resource, limit))
             continue;
         if (child->rlimits_refused++ == 0)
             child->refused = limit->name;
     }
 }
 
-/* Only what files are opened as: see start.h. */
-CHILD static bool set_file_identity(struct child *child)
+/* Effective only: see start.h. */
+CHILD static bool take_identity(struct child *child)
 {
     const JobOwner *owner = child->task->owner;
 
     if (!child->task->change_user)
         return true;
-    if (syscall(SYS_setgroups, owner->n_gids, child->groups) < 0)
-        return fail(child, "setgroups", NULL, false);
-    syscall(SYS_setfsgid, owner->gid);
-    syscall(SYS_setfsuid, owner->uid);
-    if (syscall(SYS_setfsgid, -1) != (long)owner->gid ||
-        syscall(SYS_setfsuid, -1) != (long)owner->uid) {
-        errno = EPERM;
-        return fail(child, "setfsuid", NULL, false);
-    }
-    return true;
+    errno = identity_take(owner->uid, owner->gid, child->groups, owner->n_gids);
+    return errno == 0 || fail(child, "could not take the identity of the job's user", NULL, false);
 }
 
+/* For good: real and saved too. Nothing of root is needed for it. */
 CHILD static bool set_identity(struct child *child)
 {
     const JobOwner *owner = child->task->owner;
@@ -132,6 +141,18 @@ CHILD static bool set_identity(struct child *child)
     if (syscall(SYS_setresuid, owner->uid, owner->uid, owner->uid) < 0)
         return fail(child, "setuid", NULL, false);
     return true;
+}
+
+CHILD static bool enter_dir(const char *path)
+{
+    int fd = identity_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    bool ok = fd >= 0 && syscall(SYS_fchdir, fd) == 0;
+    int error = errno;
+
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    errno = error;
+    return ok;
 }
 
 /* A FIFO without a reader or a dead file server ends us here instead of holding the step (2). */
@@ -156,7 +177,7 @@ CHILD static bool open_files(struct child *child)
     child->failed = "Could not open a file in time"; /* until proven wrong */
     child->by_user = true;
     child->error = ETIMEDOUT;
-    if (chdir(task->work_dir) < 0) {
+    if (!enter_dir(task->work_dir)) {
         child->no_dir = true;
         child->error = errno;
         if (chdir("/tmp") < 0)
@@ -166,15 +187,15 @@ CHILD static bool open_files(struct child *child)
         child->failed = NULL;
         return true;
     }
-    child->fds[0] = open(in, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    child->fds[0] = identity_open(AT_FDCWD, in, O_RDONLY | O_NOCTTY | O_CLOEXEC, 0);
     if (child->fds[0] < 0)
         return fail(child, "Could not open stdin file", in, true);
-    child->fds[1] = open(task->std_out, out_flags, 0666);
+    child->fds[1] = identity_open(AT_FDCWD, task->std_out, out_flags, 0666);
     if (child->fds[1] < 0)
         return fail(child, "Could not open stdout file", task->std_out, true);
     child->fds[2] = child->fds[1];
     if (task->std_err) {
-        child->fds[2] = open(task->std_err, out_flags, 0666);
+        child->fds[2] = identity_open(AT_FDCWD, task->std_err, out_flags, 0666);
         if (child->fds[2] < 0)
             return fail(child, "Could not open stderr file", task->std_err, true);
     }
@@ -295,15 +316,15 @@ CHILD static int child_main(void *arg)
         fail(child, "private directory", child->path, false);
         _exit(127);
     }
-    set_rlimits(child);
     umask(child->task->umask);
     if (child->bind.cpus)
         syscall(SYS_sched_setaffinity, 0, child->bind.cpus_bytes, child->bind.cpus);
     set_memory(child);
+    if (!take_identity(child))
+        _exit(127);
+    set_rlimits(child);
     if (child->task->has_nice)
         set_nice(child->task->nice);
-    if (!set_file_identity(child))
-        _exit(127);
     watch_open(true);
     bool opened = open_files(child);
     watch_open(false);
@@ -447,7 +468,8 @@ void start_say(const StepTask *task, const char *text)
     char *path = private_path(task, task->std_err ? task->std_err : task->std_out, &dir_fd);
     if (task->change_user && spawn_become(&user, NULL) < 0)
         _exit(1);
-    int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    int fd =
+        identity_open(dir_fd, path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd >= 0) {
         ssize_t ignored = write(fd, text, strlen(text));
         (void)ignored;

@@ -2,9 +2,9 @@
 /*
  * start.h - the script becomes a process of its user
  *
- * Files are opened with the user's file system identity and groups, so whatever a path leads
- * through, it leads no further than the user could go. The real identity changes last: before that
- * the user can send the half-made process no signal.
+ * Limits are set and files are opened with the user's whole effective identity (sys/identity.h), so
+ * whatever a path leads through, it leads no further than the user could go. The real identity
+ * changes last: before that the user can send the half-made process no signal.
  */
 #ifndef SPURSTEPD_START_H
 #define SPURSTEPD_START_H

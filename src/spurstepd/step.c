@@ -179,7 +179,7 @@ static char **get_login(struct step *step)
     char **env = NULL;
     struct err err = { 0 };
 
-    if (step->task->login_shell && login_env(step->task, &env, &err) < 0)
+    if (step->task->login_shell && login_env(step->task, &step->hold.contain, &env, &err) < 0)
         snprintf(step->text, sizeof(step->text),
                  "slurmstepd: error: Unable to get user's local environment, running only with "
                  "passed environment: %.200s\n",

@@ -284,6 +284,11 @@ int file_remove_tree(const char *path, struct err *err)
     return remove_entry(AT_FDCWD, path, 0, err);
 }
 
+int file_remove_tree_at(int dir_fd, const char *name, struct err *err)
+{
+    return remove_entry(dir_fd, name, 0, err);
+}
+
 static int lock_held(int fd, const char *path, struct err *err)
 {
     CLEANUP(str_done) struct str text = { 0 };

@@ -37,13 +37,14 @@ int file_sync_dir(const char *path, struct err *err); /* makes names in it durab
 int file_rename(const char *from, const char *to, struct err *err);
 
 int file_make_dirs(const char *path, mode_t mode, struct err *err); /* present is fine */
-/* Removes the tree without following links; absent is fine. */
 /*
  * As unlink(2), for a file that may be large: the name is gone when it returns, and a thread gives
  * back what it held, which takes 10 ms for a gigabyte.
  */
 int file_unlink(const char *path);
+/* Removes the tree without following links; absent is fine. */
 int file_remove_tree(const char *path, struct err *err);
+int file_remove_tree_at(int dir_fd, const char *name, struct err *err);
 
 enum file_safe {
     FILE_NO_LINKS = 1, /* no symbolic link anywhere in the path */

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 cat >"$T/mail" <<'MAIL'
 #!/bin/bash
-echo "$3: $2" >>"${0%/*}/mails"
+echo "$4: $2" >>"${0%/*}/mails"
 env | grep ^SLURM >"${0%/*}/env.$SLURM_JOB_MAIL_TYPE.$SLURM_JOB_ID"
 MAIL
 chmod 755 "$T/mail"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 cat >"$T/mail" <<'MAIL'
 #!/bin/bash
-echo "$3: $2" >>"${0%/*}/mails"
+echo "$4: $2" >>"${0%/*}/mails"
 MAIL
 chmod 755 "$T/mail"
 cat >"$T/conf" <<CONF

@@ -84,4 +84,17 @@ touch go
 wait_for 30 job_is "$job" COMPLETED
 is "the job goes on" "$(tail -1 out)" new
 ok "and nothing is left" wait_for 20 left
+
+# Somebody takes the name that directories in memory have: it is left alone, and another is used.
+home_of() { as_user srun -n1 -N1 -w n1 sed -n 's|.* /\(spurd-0-[0-9a-f-]*\)/private/.* /dev/shm .*|\1|p' /proc/self/mountinfo; }
+name=$(home_of)
+like "where they are" "$name" '^spurd-0-[0-9a-f]+$'
+spur down --dir "$D" >/dev/null
+rm -rf "/dev/shm/$name"
+as_user mkdir -m 777 "/dev/shm/$name"
+spur up --dir "$D" -q
+like "a job has its own where nobody else could make it" "$(home_of)" "^$name-[0-9a-f]{16}\$"
+is "the other is left alone" "$(stat -c '%a %u' "/dev/shm/$name") $(ls -A "/dev/shm/$name")" "777 $TEST_UID "
+ok "and nothing of ours stays" wait_for 20 eval '! ls -d "/dev/shm/$name-"*'
+rm -rf "/dev/shm/$name"
 done_testing
