@@ -20,8 +20,8 @@ enum { ASK_AGAIN_MS = 300, WAIT_S = 600 };
 struct change_args {
     const char *name, *address; /* operands */
     const char *invitation;
-    uint32_t wait_s;
-    bool help;
+    uint32_t wait_s, pin;
+    bool unpin, help;
 };
 
 static const struct option rows[] = {
@@ -40,6 +40,17 @@ static const struct option rows[] = {
       .help =
           "add, remove, transfer: give up after so long, 600 when not given. What was begun can "
           "be asked for again and goes on where it stands." },
+    { .name = "pin",
+      .arg = "LEVEL",
+      .read = option_positive,
+      .into = OPTION_U32(struct change_args, pin),
+      .help =
+          "level: the cluster's feature level does not rise above this one, so that controllers of "
+          "an older build can still be started." },
+    { .name = "unpin",
+      .read = option_flag,
+      .into = OPTION_BOOL(struct change_args, unpin),
+      .help = "level: the feature level rises again when all controllers know the next one." },
     { .name = "help",
       .key = 'h',
       .read = option_flag,
@@ -53,11 +64,14 @@ const struct option_set controller_options = {
              "       spur controller ping\n"
              "       spur controller add NAME [HOST:PORT] [--invitation FILE] [--wait SECONDS]\n"
              "       spur controller remove NAME [--wait SECONDS]\n"
-             "       spur controller transfer NAME",
+             "       spur controller transfer NAME\n"
+             "       spur controller level [--pin LEVEL | --unpin]",
     .about =
         "Shows who the controllers are, who leads and how far each is; adds and removes "
         "controllers and changes who leads, while jobs run. A controller that is alone keeps its "
-        "log in SQLite; with the second one it moves to etcd, and back when one is left.",
+        "log in SQLite; with the second one it moves to etcd, and back when one is left. The feature "
+        "level says what the log may hold; it rises by itself when every controller's build knows "
+        "the next one, and never goes back.",
     .bit = 1,
     .usage_exit = 1,
     .rows = rows,
@@ -104,16 +118,25 @@ static size_t ping_others(struct cli *cli, struct pinged *all, size_t count)
 static void print_row(const struct pinged *pinged, uint64_t newest)
 {
     const PingReply *reply = pinged->reply;
+    char level[32];
 
     if (!reply || !reply->has_index) {
-        printf("%-16s %-8s %10s %12s %8s %-16s %-7s %s\n", reply ? reply->name : "?", "down", "",
-               "", "", "", "", pinged->address);
+        printf("%-16s %-8s %10s %12s %8s %-16s %-7s %-6s %-16s %s\n", reply ? reply->name : "?",
+               "down", "", "", "", "", "", "", "", pinged->address);
         return;
     }
-    printf("%-16s %-8s %10llu %12llu %8llu %016llx %-7s %s\n", reply->name ? reply->name : "",
+    printf("%-16s %-8s %10llu %12llu %8llu %016llx %-7s ", reply->name ? reply->name : "",
            reply->leader ? "leader" : "follower", (unsigned long long)reply->epoch,
            (unsigned long long)reply->index, (unsigned long long)(newest - reply->index),
-           (unsigned long long)reply->digest, reply->engine ? reply->engine : "", pinged->address);
+           (unsigned long long)reply->digest, reply->engine ? reply->engine : "");
+    /* in force, and known: "2/3" */
+    snprintf(level, sizeof(level), "%u/%u", reply->has_level ? reply->level : 1,
+             reply->has_level_known ? reply->level_known : 1);
+    printf("%-6s %-16s %s\n", level,
+           reply->build     ? reply->build
+           : reply->version ? reply->version
+                            : "",
+           pinged->address);
 }
 
 /*
@@ -149,14 +172,74 @@ static int list(struct cli *cli)
         up += all[i].reply && all[i].reply->has_index;
         newest = MAX(newest, all[i].reply ? all[i].reply->index : 0);
     }
-    printf("%-16s %-8s %10s %12s %8s %-16s %-7s %s\n", "NAME", "ROLE", "EPOCH", "INDEX", "LAG",
-           "DIGEST", "LOG", "ADDRESS");
+    printf("%-16s %-8s %10s %12s %8s %-16s %-7s %-6s %-16s %s\n", "NAME", "ROLE", "EPOCH", "INDEX",
+           "LAG", "DIGEST", "LOG", "LEVEL", "BUILD", "ADDRESS");
     for (size_t i = 0; i < count; i++) {
         print_row(&all[i], newest);
         if (!all[i].reply)
             cli_error(cli, "%s: %s", all[i].address, all[i].err.text);
     }
     return up == 0;
+}
+
+/* ---- the feature level ---- */
+
+static int pin_level(struct cli *cli, uint32_t pin)
+{
+    SetLevelRequest request = SET_LEVEL_REQUEST__INIT;
+    struct err err = { 0 };
+
+    request.has_pin = true;
+    request.pin = pin;
+    struct client *client = client_new(&(struct client_options){ 0 }, &err);
+    ProtobufCMessage *reply = NULL;
+    int code = client ? client_call(client, "/spur.Controller/SetLevel", &request.base,
+                                    &done_reply__descriptor, &cli->arena, &reply, &err)
+                      : -(int)err.code;
+    client_free(client);
+    if (code < 0)
+        cli_error(cli, "level: %s", err.text);
+    return code < 0;
+}
+
+static int show_level(struct cli *cli)
+{
+    struct pinged all[PING_MAX];
+    size_t count = gather(cli, all);
+    const PingReply *leader = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].reply && all[i].reply->leader)
+            leader = all[i].reply;
+    }
+    if (!leader) {
+        cli_error(cli, "level: no controller leads");
+        return 1;
+    }
+    printf("feature level %u", leader->has_level ? leader->level : 1);
+    if (leader->has_level_pin)
+        printf(", pinned at %u", leader->level_pin);
+    printf("; the leader's build knows %u\n", leader->has_level_known ? leader->level_known : 1);
+    for (size_t i = 0; i < count; i++) {
+        const PingReply *reply = all[i].reply;
+        bool heard = reply && reply->has_index;
+        unsigned known = heard && reply->has_level_known ? reply->level_known : 1;
+        if (leader->has_level_known && known < leader->level_known)
+            printf("%s holds it back: %s\n", reply && reply->name ? reply->name : all[i].address,
+                   heard ? "its build is older" : "it does not answer");
+    }
+    return 0;
+}
+
+static int level(struct cli *cli, const struct change_args *args)
+{
+    if (args->pin && args->unpin) {
+        cli_error(cli, "level: --pin and --unpin exclude each other");
+        return 1;
+    }
+    if ((args->pin || args->unpin) && pin_level(cli, args->pin) != 0)
+        return 1;
+    return show_level(cli);
 }
 
 /* ---- changes ---- */
@@ -296,12 +379,18 @@ static int run(struct cli *cli, struct change_args *args, char **operands, int c
 {
     const struct verb *verb = find_verb(operands[0]);
 
+    if (count == 1 && strcmp(operands[0], "level") == 0)
+        return level(cli, args);
+    if (args->pin || args->unpin) {
+        cli_error(cli, "--pin and --unpin are for 'spur controller level'");
+        return 1;
+    }
     if (count == 1 && strcmp(operands[0], "list") == 0)
         return list(cli);
     if (count == 1 && strcmp(operands[0], "ping") == 0)
         return ping_print(cli, false, false, 0, NULL);
     if (!verb) {
-        cli_error(cli, "'%s' is not list, ping, add, remove or transfer", operands[0]);
+        cli_error(cli, "'%s' is not list, ping, add, remove, transfer or level", operands[0]);
         return 1;
     }
     if (count < 2 || count > 1 + verb->most) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "core/level.h"
 #include "core/pb.h"
 
 static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct events *out)
@@ -48,6 +49,25 @@ static enum err_code apply_controllers(struct state *state, const CmdControllers
     pb_free(state->controllers);
     state->controllers = cmd->n_controllers ? pb_copy(cmd) : NULL;
     emit(out, EVENT_CONTROLLERS);
+    return ERR_OK;
+}
+
+static enum err_code apply_level(struct state *state, const CmdLevel *cmd, struct err *err)
+{
+    unsigned level = cmd->has_level ? cmd->level : 0;
+    unsigned pin = cmd->has_pin ? cmd->pin : state->level_pin;
+
+    if (pin && pin < state_level(state)) {
+        err_set(err, ERR_INVALID, "the feature level is %u, and a level never goes back",
+                state_level(state));
+        return ERR_INVALID;
+    }
+    if (level > LEVEL_NEWEST || (pin && level > pin)) {
+        err_set(err, ERR_INVALID, "the feature level is pinned at %u", pin);
+        return ERR_INVALID;
+    }
+    state->level_pin = pin;
+    state->level = MAX(state->level, level);
     return ERR_OK;
 }
 
@@ -120,6 +140,8 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
     case COMMAND__WHAT_STEPS:
         emit(out, EVENT_STEPS)->steps = cmd->steps;
         return ERR_OK;
+    case COMMAND__WHAT_LEVEL:
+        return apply_level(state, cmd->level, err);
     case COMMAND__WHAT_CHECK: /* done before time moved */
         return ERR_OK;
     default:
@@ -159,6 +181,7 @@ static bool may_free(const Command *cmd)
     case COMMAND__WHAT_PLANNED:
     case COMMAND__WHAT_STEPS:
     case COMMAND__WHAT_JOURNAL_ACK:
+    case COMMAND__WHAT_LEVEL:
     case COMMAND__WHAT_CHECK:
         return false;
     default:

@@ -297,6 +297,8 @@ uint64_t core_digest(const struct state *state)
         hash = fold(hash, (uint64_t)state->skipped_us);
     if (state->controllers)
         hash = fold(hash, message_hash(&state->controllers->base, 0));
+    if (state->level || state->level_pin)
+        hash = fold(hash, (uint64_t)state->level << 32 | state->level_pin);
     return state->digest + hash;
 }
 

@@ -42,8 +42,8 @@ void pb_free(void *message)
 }
 
 /* Calls `each` for every message directly inside. */
-static void each_inside(const ProtobufCMessage *message,
-                        void (*each)(const ProtobufCMessage *inner, void *ctx), void *ctx)
+void pb_each_inside(const ProtobufCMessage *message,
+                    void (*each)(const ProtobufCMessage *inner, void *ctx), void *ctx)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
 
@@ -68,7 +68,7 @@ static void see_unknown(const ProtobufCMessage *message, void *found)
     if (message->n_unknown_fields)
         *(bool *)found = true;
     else
-        each_inside(message, see_unknown, found);
+        pb_each_inside(message, see_unknown, found);
 }
 
 bool pb_has_unknown(const void *message)
@@ -91,7 +91,7 @@ static void hide(const ProtobufCMessage *message, void *ctx)
 
     vec_push(&hidden->counts, message->n_unknown_fields);
     ((ProtobufCMessage *)(uintptr_t)message)->n_unknown_fields = 0;
-    each_inside(message, hide, hidden);
+    pb_each_inside(message, hide, hidden);
 }
 
 static void show(const ProtobufCMessage *message, void *ctx)
@@ -100,7 +100,7 @@ static void show(const ProtobufCMessage *message, void *ctx)
 
     ((ProtobufCMessage *)(uintptr_t)message)->n_unknown_fields =
         hidden->counts.items[hidden->next++];
-    each_inside(message, show, hidden);
+    pb_each_inside(message, show, hidden);
 }
 
 /* The packed message without what we do not know; what is not known may not even be well formed. */

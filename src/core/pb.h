@@ -21,6 +21,9 @@ ProtobufCAllocator pb_arena(struct arena *arena);
 void *pb_copy(const void *message);
 /* The same; *hash is message_hash() of the copy. */
 void *pb_copy_hash(const void *message, uint64_t *hash);
+/* Calls `each` with every message that is a field of this one. */
+void pb_each_inside(const ProtobufCMessage *message,
+                    void (*each)(const ProtobufCMessage *inner, void *ctx), void *ctx);
 /* Has the message, or one inside it, fields that this build does not know? */
 bool pb_has_unknown(const void *message);
 void pb_free(void *message); /* NULL is nothing */

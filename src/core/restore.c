@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/deps_priv.h"
+#include "core/level.h"
 #include "core/pb.h"
 
 struct restore {
@@ -34,13 +35,25 @@ static int damaged(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "snapshot: %s", what);
 }
 
+static int newer(struct err *err, const char *what)
+{
+    return err_set(err, ERR_NEWER_BUILD,
+                   "the snapshot was written by a newer build: it has %s. Start the newer build "
+                   "here; the snapshot is whole",
+                   what);
+}
+
 static int take_head(struct restore *restore, const SnapshotHead *head, struct err *err)
 {
     struct state *state = restore->state;
 
     if (restore->has_head || !head->config)
         return damaged(err, "a head is missing or there twice");
+    if (head->level > LEVEL_NEWEST || head->feature_level > DIGEST_LEVEL)
+        return newer(err, "a feature level that this build does not know");
     restore->has_head = true;
+    state->level = head->level;
+    state->level_pin = head->level_pin;
     restore->records = head->records;
     restore->digest = head->digest;
     restore->level = head->feature_level;
@@ -221,6 +234,11 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
 {
     if (!restore->has_head && record->what_case != SNAPSHOT_RECORD__WHAT_HEAD)
         return damaged(err, "it does not begin with its head");
+    bool strict =
+        restore->state->level >= LEVEL_LEVELS ||
+        (record->what_case == SNAPSHOT_RECORD__WHAT_HEAD && record->head->level >= LEVEL_LEVELS);
+    if (strict && pb_has_unknown(record))
+        return newer(err, "a field that this build does not know");
     if (record->what_case != SNAPSHOT_RECORD__WHAT_HEAD) {
         restore->seen++;
         if (record->what_case != SNAPSHOT_RECORD__WHAT_NODE)
@@ -249,7 +267,7 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
     case SNAPSHOT_RECORD__WHAT_REQUEST:
         return take_request(restore, record->request, err);
     default:
-        return damaged(err, "a record is of no known kind");
+        return newer(err, "a record that this build does not know");
     }
 }
 

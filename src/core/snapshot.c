@@ -50,6 +50,10 @@ static void put_head(struct writer *writer, const struct state *state)
     head.digest = core_digest(state);
     head.has_feature_level = true;
     head.feature_level = DIGEST_LEVEL;
+    head.has_level = state->level != 0;
+    head.level = state->level;
+    head.has_level_pin = state->level_pin != 0;
+    head.level_pin = state->level_pin;
     head.journal_acked = state->journal_acked;
     head.leader = state->leader;
     head.leader_address = state->leader_address;

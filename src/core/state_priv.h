@@ -132,6 +132,7 @@ struct state {
     struct changes changes;
     int64_t time_us;
     uint32_t next_job_id;
+    uint32_t level, level_pin; /* 0: as before there were any; level.h */
     bool has_cluster_id;
     uint8_t cluster_id[16];
     char *leader, *leader_address;

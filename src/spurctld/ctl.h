@@ -16,6 +16,7 @@
  *   ctl_read.c     who may answer them
  *   ctl_forked.c    those that take long, by a copy of the process
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
+ *   ctl_level.c    the feature level, and what may be proposed below it
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
  */
 #ifndef SPURCTLD_CTL_H
@@ -85,6 +86,11 @@ struct ctl_io {
     void (*fence)(void *ctx, const char *why);
     /* Several controllers: see log.h. NULL: there are none. */
     void (*need_snapshot)(void *ctx, uint64_t index);
+    /*
+     * The newest feature level that every other controller has said it knows; UINT32_MAX: there is no other;
+     * 0: there may be others whom we cannot ask. NULL: they all know what we know.
+     */
+    unsigned (*peers_level)(void *ctx);
     /* The list of controllers may have changed. NULL: nobody cares. */
     void (*controllers)(void *ctx);
     /*
@@ -143,6 +149,9 @@ void ctl_change_config(struct ctl *ctl, const struct config_changes *changes, ct
                        void *arg);
 /* Proposes a new list of controllers. */
 void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_agreed_fn *done, void *arg);
+
+/* What peers_level() says may be another: the level may rise. */
+void ctl_look_at_level(struct ctl *ctl);
 
 void ctl_poll(struct ctl *ctl);  /* the log has something to say */
 void ctl_flush(struct ctl *ctl); /* at the end of a turn of the loop: what was proposed may go */
@@ -205,7 +214,7 @@ ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_acce
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
-ctl_handler ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal;
+ctl_handler ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal, ctl_set_level;
 
 /*
  * Runs the handler once what it will say cannot be stale, or fails with ERR_NOT_LEADER. The request

@@ -9,8 +9,10 @@
 
 #include "base/hostlist.h"
 #include "core/accounts.h"
+#include "core/level.h"
 #include "core/resv.h"
 #include "spurctld/ctl_priv.h"
+#include "sys/build.h"
 #include "sys/log.h"
 
 enum { LONG_TURN_US = 5000 };
@@ -212,6 +214,12 @@ void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     }
     reply.has_digest = true;
     reply.digest = core_digest(ctl->state);
+    reply.has_level = reply.has_level_known = true;
+    reply.level = state_level(ctl->state);
+    reply.level_known = LEVEL_NEWEST;
+    reply.level_pin = state_level_pin(ctl->state);
+    reply.has_level_pin = reply.level_pin != 0;
+    reply.build = (char *)(uintptr_t)build_name();
     const CmdControllers *all = state_controllers(ctl->state);
     reply.n_controllers = all ? all->n_controllers : 0;
     reply.controllers = all ? all->controllers : NULL;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/level.h"
 #include "log/snapshot.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
@@ -98,6 +99,8 @@ static void became_leader(struct ctl *ctl)
     log_set_epoch(ctl->log, head.epoch);
     log_info("ctl.leads", "name=%s epoch=%llu index=%llu", ctl->name,
              (unsigned long long)head.epoch, (unsigned long long)head.index);
+    ctl->level_rising = 0;
+    ctl_look_at_level(ctl); /* before the configuration, which may need it */
     ctl_config_leading(ctl);
     ctl_nodes_leading(ctl);
     ctl_site_leading(ctl);
@@ -108,6 +111,7 @@ static void controllers_changed(struct ctl *ctl)
 {
     if (ctl->leading)
         ctl_nodes_controllers(ctl);
+    ctl_look_at_level(ctl);
     if (ctl->io.controllers)
         ctl->io.controllers(ctl->io.ctx);
 }
@@ -171,9 +175,14 @@ static int open_next(struct ctl *ctl, struct log_walk *walk, struct err *err)
     opened->len = entry.command.len;
     opened->command =
         command__unpack(&allocator, entry.command.len, (const uint8_t *)entry.command.ptr);
-    return opened->command ? LOG_APPLY_MORE
-                           : err_set(err, ERR_CORRUPT, "entry %llu of the log is no command",
-                                     (unsigned long long)entry.index);
+    if (!opened->command)
+        return err_set(err, ERR_CORRUPT, "entry %llu of the log is not a command",
+                       (unsigned long long)entry.index);
+    if (level_check(ctl->state, entry.index, opened->command, err) < 0) {
+        opened->command = NULL;
+        return -(int)err->code;
+    }
+    return LOG_APPLY_MORE;
 }
 
 /* (5) */
@@ -282,6 +291,7 @@ static void on_refused(void *ctx, uint32_t count, const struct err *why)
     if (ctl->sched)
         sched_abandon_all(ctl->sched);
     ctl->starts_in_flight = ctl->due_in_flight = 0;
+    ctl->level_rising = 0;
     ctl->refused = true;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_RETRY, ctl_now(ctl) + 500000);
 }

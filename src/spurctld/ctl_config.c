@@ -63,12 +63,15 @@ static void propose(struct ctl *ctl, const Config *config, bool reconfigure, ctl
 {
     struct config_base base;
     struct config_changes changes;
+    Config *fitted = config_copy(config);
 
+    ctl_fit_config(ctl, fitted);
     config_base_take(ctl->state, &base);
-    config_changes_make(&changes, &base, config, reconfigure, CTL_CONFIG_SECTIONS);
+    config_changes_make(&changes, &base, fitted, reconfigure, CTL_CONFIG_SECTIONS);
     ctl_change_config(ctl, &changes, done, arg);
     config_changes_done(&changes);
     config_base_done(&base);
+    config__free_unpacked(fitted, NULL);
 }
 
 void ctl_set_config(struct ctl *ctl, const Config *config, bool reconfigure, ctl_agreed_fn *done,

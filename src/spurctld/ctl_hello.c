@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/level.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
@@ -244,6 +245,7 @@ static void node_up_done(struct ctl *ctl, void *arg, const struct events *events
     const struct event *answer = events ? ctl_answer(events) : NULL;
     if (!err && answer->code == ERR_OK) {
         welcome(ctl, agent, hello);
+        ctl_look_at_level(ctl);
         log_info("node.up", "node=%s held=%zu", agent->name, hello->n_held);
     } else {
         log_warn("node.refused", "node=%s text=%s", agent->name,
@@ -292,6 +294,14 @@ void ctl_on_hello(struct ctl *ctl, struct agent *agent, const NodeHello *hello)
 
     if (!node || !hello->found || agent->hello) {
         log_warn("node.unknown", "node=%s", agent->name);
+        ctl->io.hang_up(ctl->io.ctx, agent->session);
+        return;
+    }
+    agent->level = hello->has_level ? hello->level : LEVEL_FIRST;
+    if (agent->level < level_for_nodes(state_level(ctl->state))) {
+        log_warn("node.old", "node=%s its build (%s) knows feature level %u; the cluster needs %u",
+                 agent->name, hello->build ? hello->build : "unnamed", agent->level,
+                 level_for_nodes(state_level(ctl->state)));
         ctl->io.hang_up(ctl->io.ctx, agent->session);
         return;
     }

@@ -40,6 +40,7 @@ struct agent {
     bool down_proposed, loss_proposed, lease_proposed;
     uint32_t fence;    /* that runs or ran for this silence; 0: none; ctl_fence.c */
     uint32_t lease_ms; /* as the welcome said */
+    unsigned level;    /* feature level that its build knows; 0: it has not said hello */
     unsigned tell;     /* TELL_*: news that it has yet to hear */
     uint32_t load_centi;
     uint64_t free_mem_mb;
@@ -138,6 +139,7 @@ struct ctl {
     int64_t leading_us; /* since when; monotonic */
     Config *config;     /* of this process's file, until proposed; may be NULL */
     bool config_reconfigure;
+    unsigned level_rising; /* the feature level that was proposed; 0: none */
 
     /* ctl_propose.c, ctl_apply.c */
     VEC(struct proposal) queue; /* what the log has taken and not answered, oldest at queue_at */
@@ -258,6 +260,13 @@ ProtobufCAllocator ctl_allocator(struct arena *arena);
 /* ---- ctl_apply.c ---- */
 /* Whoever comes from outside begins with this: what was applied last is known to all then. */
 void ctl_settle(struct ctl *ctl);
+
+/* ---- ctl_level.c ---- */
+/* The feature level of a command that is proposed now. */
+unsigned ctl_level(const struct ctl *ctl);
+/* *fitted: what is to be proposed instead, to be freed; NULL: the command itself. */
+int ctl_fit_level(struct ctl *ctl, const Command *command, Command **fitted, struct err *err);
+void ctl_fit_config(struct ctl *ctl, Config *config);
 
 /* ---- ctl_effects.c ---- */
 void ctl_effect(struct ctl *ctl, const struct event *event);

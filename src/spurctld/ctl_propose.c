@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/pb.h"
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
@@ -63,16 +64,25 @@ static void propose(struct ctl *ctl, Command *command, const struct log_payload 
                     uint32_t count, struct proposal proposal)
 {
     struct err err = { 0 };
+    Command *fitted = NULL;
 
     ctl_settle(ctl);
     stamp(ctl, command);
+    if (ctl_fit_level(ctl, command, &fitted, &err) < 0) {
+        if (proposal.done)
+            proposal.done(ctl, proposal.arg, NULL, &err);
+        return;
+    }
+    if (fitted)
+        command = fitted;
     size_t len = command__get_packed_size(command);
     str_clear(&ctl->packed);
     str_reserve(&ctl->packed, len);
     command__pack(command, (uint8_t *)ctl->packed.data);
     struct span bytes = { ctl->packed.data, len };
-    if (ctl_check_late(ctl, command, &err) < 0 ||
-        log_append(ctl->log, bytes, payloads, count, &err) < 0) {
+    int code = ctl_check_late(ctl, command, &err);
+    pb_free(fitted);
+    if (code < 0 || log_append(ctl->log, bytes, payloads, count, &err) < 0) {
         if (proposal.done)
             proposal.done(ctl, proposal.arg, NULL, &err);
         return;

@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/level.h"
 #include "spurctld/suspect.h"
+#include "sys/build.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/rng.h"
 
-enum { PING_MS = 300, RETRY_MIN_MS = 10, RETRY_MAX_MS = 250 };
+enum { PING_MS = 300, RETRY_MIN_MS = 10, RETRY_MAX_MS = 250, LEVEL_FRESH_MS = 5000 };
 
 struct peer_link {
     struct links *links;
@@ -25,6 +27,9 @@ struct peer_link {
     struct rpc_client *client; /* NULL: ourselves */
     struct rpc_request *ping, *ask;
     int64_t ping_ms, ask_term;
+    int64_t said_ms; /* when it last said what follows; 0: never */
+    unsigned level;  /* the newest that its build knows */
+    char *build;     /* NULL: it has not said */
 };
 
 struct links {
@@ -48,6 +53,46 @@ static size_t find(const struct links *links, const char *name)
             return i;
     }
     return SIZE_MAX;
+}
+
+/* ---- what builds know ---- */
+
+static void note_level(struct peer_link *peer, bool has, uint32_t level, const char *build)
+{
+    if (!str_eq(peer->build, build)) {
+        log_info("links.build", "peer=%s build=%s level=%u", peer->name, build ? build : "",
+                 has ? level : (unsigned)LEVEL_FIRST);
+        free(peer->build);
+        peer->build = build ? mem_strdup(build) : NULL;
+    }
+    peer->level = has ? level : (unsigned)LEVEL_FIRST;
+    peer->said_ms = now_ms();
+    if (peer->links->server->ctl)
+        ctl_look_at_level(peer->links->server->ctl);
+}
+
+unsigned links_level(const struct links *links)
+{
+    unsigned level = UINT32_MAX;
+
+    for (size_t i = 0; i < links->count; i++) {
+        const struct peer_link *peer = &links->peers[i];
+        if (!peer->client)
+            continue;
+        bool fresh = peer->said_ms && now_ms() - peer->said_ms < LEVEL_FRESH_MS;
+        level = MIN(level, fresh ? peer->level : (unsigned)LEVEL_FIRST);
+    }
+    return level;
+}
+
+static PeerPingRequest ping_message(void)
+{
+    PeerPingRequest request = PEER_PING_REQUEST__INIT;
+
+    request.has_level = true;
+    request.level = LEVEL_NEWEST;
+    request.build = (char *)(uintptr_t)build_name();
+    return request;
 }
 
 /* ---- asking ---- */
@@ -75,6 +120,7 @@ static void heard(struct peer_link *peer, const ProtobufCMessage *message)
     const PeerPingReply *reply = (const void *)message;
 
     suspect_heard(&peer->links->suspect, peer->number, reply->instance, now_ms());
+    note_level(peer, reply->has_level, reply->level, reply->build);
 }
 
 static void on_pinged(struct rpc_request *request, const ProtobufCMessage *reply,
@@ -105,7 +151,7 @@ static void on_asked(struct rpc_request *request, const ProtobufCMessage *reply,
 
 static void ask_all(struct links *links, const char *leader, int64_t term)
 {
-    PeerPingRequest request = PEER_PING_REQUEST__INIT;
+    PeerPingRequest request = ping_message();
 
     request.about = (char *)leader;
     for (size_t i = 0; i < links->count; i++) {
@@ -119,7 +165,7 @@ static void ask_all(struct links *links, const char *leader, int64_t term)
 
 static void ping_all(struct links *links)
 {
-    PeerPingRequest request = PEER_PING_REQUEST__INIT;
+    PeerPingRequest request = ping_message();
     int64_t now = now_ms();
 
     for (size_t i = 0; i < links->count; i++) {
@@ -188,6 +234,12 @@ void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *message)
     struct links *links = server->links;
     PeerPingReply reply = PEER_PING_REPLY__INIT;
 
+    size_t from = links ? find(links, rpc_call_identity(call)->controller) : SIZE_MAX;
+    if (from != SIZE_MAX) /* who leads hears from the others by their pings: (2) */
+        note_level(&links->peers[from], request->has_level, request->level, request->build);
+    reply.has_level = true;
+    reply.level = LEVEL_NEWEST;
+    reply.build = (char *)(uintptr_t)build_name();
     reply.has_instance = links != NULL;
     reply.instance = links ? links->instance : 0;
     if (links && request->about) {
@@ -271,6 +323,7 @@ void links_free(struct links *links)
         if (peer->client)
             rpc_client_free(peer->client);
         free(peer->name);
+        free(peer->build);
     }
     free(links);
 }

@@ -17,6 +17,8 @@ struct links_host {
 /* The hosts are all controllers, ourselves among them, at most SUSPECT_PEERS; they are copied. */
 struct links *links_new(struct server *server, struct tls_ctx *tls, const struct links_host *hosts,
                         size_t count, struct err *err);
+/* The newest feature level that all others have said they know, within the last seconds. */
+unsigned links_level(const struct links *links);
 void links_free(struct links *links);
 
 #endif

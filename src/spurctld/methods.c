@@ -99,6 +99,8 @@ static const struct row {
       &token_reply__descriptor, NULL, server_on_join_token, NULL },
     { C "Diag", READERS, READS, RPC_UNARY, &diag_request__descriptor, &diag_reply__descriptor,
       ctl_diag, NULL, "with reset: staff" },
+    { C "SetLevel", RPC_ADMIN, LEADS, RPC_UNARY, &set_level_request__descriptor,
+      &done_reply__descriptor, ctl_set_level, NULL, NULL },
     { C "AddController", RPC_ADMIN, LEADS, RPC_UNARY, &change_controller_request__descriptor,
       &change_controller_reply__descriptor, NULL, server_on_add_controller, NULL },
     { C "RemoveController", RPC_ADMIN, LEADS, RPC_UNARY, &change_controller_request__descriptor,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/feature_level.h"
 #include "base/limits.h"
 #include "client/conf_file.h"
 #include "log/journal.h"
@@ -73,6 +74,17 @@ static void io_need_snapshot(void *ctx, uint64_t index)
 
     if (server->peers)
         peers_need_snapshot(server->peers, index);
+}
+
+static unsigned io_peers_level(void *ctx)
+{
+    struct server *server = ctx;
+
+    if (!server_is_several(server) || (server->membership.etcd && server->membership.list.len == 1))
+        return UINT32_MAX;
+    if (server->membership.list.len < 2)
+        return 0; /* an etcd of the site, and nobody is named */
+    return server->links ? links_level(server->links) : (unsigned)LEVEL_FIRST;
 }
 
 static void io_controllers(void *ctx)
@@ -287,6 +299,7 @@ static int start(struct server *server, struct err *err)
         .wake = io_wake,
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
+        .peers_level = io_peers_level,
         .controllers = io_controllers,
         .journal = server_journal,
         .restored = server_journal_restored,

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <sys/sysinfo.h>
 
+#include "base/feature_level.h"
 #include "spurd/agent_priv.h"
+#include "sys/build.h"
 #include "sys/clock.h"
 
 static bool send_message(struct agent *agent, NodeMessage *message)
@@ -165,6 +167,9 @@ NodeMessage *agent_hello(struct agent *agent, struct arena *arena)
     agent->hello_sent_us = clock_boot_us();
     node_message__init(message);
     node_hello__init(hello);
+    hello->has_level = true;
+    hello->level = LEVEL_NEWEST;
+    hello->build = arena_strdup(arena, build_name());
     message->has_epoch = true;
     message->epoch = table->epoch;
     message->what_case = NODE_MESSAGE__WHAT_HELLO;

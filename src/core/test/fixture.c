@@ -4,6 +4,7 @@
  */
 #include "core/test/fixture.h"
 
+#include "base/lz.h"
 #include "core/config_change.h"
 #include "core/pb.h"
 #include "core/shape.h"
@@ -243,6 +244,84 @@ struct state *fix_replay(const struct fix *fix)
     }
     events_done(&events);
     return state;
+}
+
+static void put_record(struct str *out, char kind, const void *bytes, size_t len)
+{
+    str_add_char(out, kind);
+    for (unsigned i = 0; i < 4; i++)
+        str_add_char(out, (char)(len >> 8 * i));
+    str_add_len(out, bytes, len);
+}
+
+static void put_digest(struct str *out, const struct state *state)
+{
+    uint64_t digest = core_digest(state);
+    uint8_t bytes[8];
+
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(digest >> 8 * i);
+    put_record(out, 'D', bytes, sizeof(bytes));
+}
+
+static int into_text(void *to, const void *bytes, size_t len)
+{
+    str_add_len(to, bytes, len);
+    return 0;
+}
+
+static void put_snapshot(struct str *out, const struct state *state)
+{
+    struct str bytes = { 0 };
+
+    core_snapshot_write(state, into_text, &bytes);
+    put_record(out, 'S', str_text(&bytes), bytes.len);
+    str_done(&bytes);
+}
+
+/* Four bytes with the length, then a block of lz.h. */
+static void write_packed(const char *path, const struct str *text)
+{
+    struct str block = { 0 };
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(lz_compress(str_text(text), text->len, &block));
+    for (unsigned i = 0; i < 4; i++)
+        fputc((int)(text->len >> 8 * i & 0xff), file);
+    fwrite(str_text(&block), 1, block.len, file);
+    assert_int_equal(fclose(file), 0);
+    str_done(&block);
+}
+
+void fix_write_history(const struct fix *fix, const char *dir, const char *name)
+{
+    enum { DIGEST_EVERY = 20, SNAPSHOT_EVERY = 200 };
+    struct state *state = state_new();
+    struct str out = { 0 };
+    struct events events;
+    uint64_t index = 0;
+    char path[512];
+
+    state->notify_most = fix->state->notify_most;
+    put_record(&out, 'T', (uint8_t[]){ (uint8_t)state->notify_most }, 1);
+    events_init(&events);
+    vec_each (struct span, at, &fix->log) {
+        Command *cmd = command__unpack(NULL, at->len, (const uint8_t *)at->ptr);
+        events_clear(&events);
+        core_apply(state, ++index, cmd, &events);
+        command__free_unpacked(cmd, NULL);
+        put_record(&out, 'C', at->ptr, at->len);
+        if (index % DIGEST_EVERY == 0 || index == fix->log.len)
+            put_digest(&out, state);
+        if (index % SNAPSHOT_EVERY == 0 || index == fix->log.len)
+            put_snapshot(&out, state);
+    }
+    snprintf(path, sizeof(path), "%s/%s.history", dir, name);
+    write_packed(path, &out);
+    events_done(&events);
+    state_free(state);
+    str_done(&out);
 }
 
 enum err_code fix_apply(struct fix *fix, Command *cmd)

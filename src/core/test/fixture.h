@@ -89,6 +89,8 @@ enum err_code fix_change(struct fix *fix, const Config *config, bool reconfigure
 
 /* Applies recorded commands to a new state. */
 struct state *fix_replay(const struct fix *fix);
+/* Writes them to DIR/NAME.history with digests and snapshots between them: recorded/README.md. */
+void fix_write_history(const struct fix *fix, const char *dir, const char *name);
 
 const struct job *fix_get(const struct fix *fix, uint32_t id);
 unsigned fix_reason(const struct fix *fix, uint32_t id);

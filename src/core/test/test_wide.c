@@ -109,7 +109,7 @@ static void names_that_are_wrong_are_refused(void **unused)
 /* The sum follows each of them; the fixture compares it with one that is worked out anew. */
 static void nodes_are_given_back_one_by_one(void **unused)
 {
-    struct fix *fix = fix_new(NODES);
+    struct fix *fix = fix_new_recorded(NODES, true);
     CLEANUP(freep) char *also = names(NODES - 1);
     uint32_t id = submit(fix, NODES);
 
@@ -129,6 +129,8 @@ static void nodes_are_given_back_one_by_one(void **unused)
             state_free(fix_copy(fix));
     }
     assert_int_equal(state_node(fix->state, "n50")->cpus_used, 0);
+    if (getenv("CORE_RECORD")) /* recorded/README.md */
+        fix_write_history(fix, getenv("CORE_RECORD"), "level1-wide");
     fix_free(fix);
 }
 

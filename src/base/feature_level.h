@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feature_level.h - the feature levels that this build knows
+ *
+ * Controllers and nodes tell each other LEVEL_NEWEST. core/level.h says what a level is for and how one is added.
+ */
+#ifndef BASE_FEATURE_LEVEL_H
+#define BASE_FEATURE_LEVEL_H
+
+#include <stdint.h>
+
+enum feature_level {
+    LEVEL_FIRST = 1,  /* all that was written before there were levels */
+    LEVEL_LEVELS = 2, /* from here on unknown fields stop a replica */
+
+    LEVEL_NEWEST = LEVEL_LEVELS, /* that this build knows */
+    LEVEL_UNUSED = INT32_MAX,    /* of a field that this build reads and does not write yet */
+};
+
+#endif
