@@ -101,6 +101,7 @@ static int restore_newest(struct etcd_log *self, struct err *err)
         int rc = memory_disk_open_snapshot(self->memory, &reader, err);
         return rc == -(int)ERR_NOT_FOUND ? 0 : rc < 0 ? rc : restore_from(self, reader, err);
     }
+    snapshot_remove_unfinished(self->log.dir);
     int rc = snapshot_list(self->log.dir, indexes, SNAPSHOT_MOST, &count, err);
     if (rc < 0)
         return rc;

@@ -361,16 +361,30 @@ void snapshot_prune(const char *dir, uint64_t oldest)
         snapshot_remove(dir, indexes[count]);
 }
 
-/* snapshot-INDEX gives the index; an unfinished one is removed on sight. */
-static bool parse_name(int dir_fd, const char *name, uint64_t *index)
+static bool is_unfinished(const char *name)
 {
-    if (!str_starts(name, "snapshot-"))
-        return false;
-    if (str_ends(name, ".tmp")) {
-        unlinkat(dir_fd, name, 0);
-        return false;
+    return str_starts(name, "snapshot-") && str_ends(name, ".tmp");
+}
+
+void snapshot_remove_unfinished(const char *dir)
+{
+    DIR *entries = opendir(dir);
+    const struct dirent *entry;
+
+    if (!entries)
+        return;
+    while ((entry = readdir(entries))) {
+        if (is_unfinished(entry->d_name))
+            unlinkat(dirfd(entries), entry->d_name, 0);
     }
-    return str_to_u64(name + strlen("snapshot-"), UINT64_MAX, index);
+    closedir(entries);
+}
+
+/* snapshot-INDEX gives the index. */
+static bool parse_name(const char *name, uint64_t *index)
+{
+    return str_starts(name, "snapshot-") && !is_unfinished(name) &&
+           str_to_u64(name + strlen("snapshot-"), UINT64_MAX, index);
 }
 
 int snapshot_list(const char *dir, uint64_t *out, size_t max, size_t *count, struct err *err)
@@ -383,7 +397,7 @@ int snapshot_list(const char *dir, uint64_t *out, size_t max, size_t *count, str
     if (!entries)
         return err_errno(err, errno, "%s", dir);
     while ((entry = readdir(entries))) {
-        if (!parse_name(dirfd(entries), entry->d_name, &index))
+        if (!parse_name(entry->d_name, &index))
             continue;
         size_t at = *count;
         while (at > 0 && out[at - 1] < index)

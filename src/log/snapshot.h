@@ -37,11 +37,16 @@ ssize_t snapshot_read(struct snapshot_reader *reader, void *out, size_t len, str
 int snapshot_fd(const struct snapshot_reader *reader); /* the whole file, to send to a peer */
 void snapshot_close(struct snapshot_reader *reader);
 
-/* Indexes of those that have a name, newest first; at most `max`. Removes unfinished ones. */
+/* Indexes of finished snapshots, newest first; at most `max`. */
 enum { SNAPSHOT_MOST = 16 };
 int snapshot_list(const char *dir, uint64_t *out, size_t max, size_t *count, struct err *err);
 char *snapshot_path(const char *dir, uint64_t index); /* the caller frees it */
 void snapshot_remove(const char *dir, uint64_t index);
+/*
+ * Removes what a crash left half written. Only for a log that starts: later, the unfinished file is
+ * the snapshot that is being written right now.
+ */
+void snapshot_remove_unfinished(const char *dir);
 void snapshot_prune(const char *dir, uint64_t oldest); /* removes those before `oldest` */
 
 #endif

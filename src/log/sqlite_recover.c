@@ -120,6 +120,7 @@ static void pick_snapshot(struct recovery *rec, uint64_t base)
     size_t count = 0;
     struct err err;
 
+    snapshot_remove_unfinished(log->dir);
     if (snapshot_list(log->dir, indexes, SNAPSHOT_MOST, &count, &err) < 0)
         count = 0;
     for (size_t i = 0; i < count && indexes[i] >= base; i++) {

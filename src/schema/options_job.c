@@ -537,7 +537,7 @@ static const struct option rows[] = {
       .help = "End the step so long after its first task has ended; 0 waits for ever." },
     { .name = "wait-all-nodes", .arg = "0|1", .commands = CMD_SBATCH | CMD_SALLOC, .env = { "SBATCH_WAIT_ALL_NODES", "SALLOC_WAIT_ALL_NODES", NULL },
       .read = read_yes_no, .into = SPEC(wait_all_nodes),
-      .help = "Start when all nodes are ready." },
+      .help = "Start when all nodes are ready (1). Jobs always do, so 0 changes nothing." },
     { .name = "wait-for-children", .commands = CMD_SRUN,
       .read = option_flag, .into = REQUEST_BOOL(wait_for_children),
       .help = "The step ends when every process that its tasks started has ended, instead of ending those with the tasks." },

@@ -247,6 +247,28 @@ static void a_snapshot_is_whole_or_refused(void **state)
     assert_int_equal(file_remove_tree(dir, NULL), 0);
 }
 
+static void a_snapshot_being_written_survives_a_listing(void **state)
+{
+    char dir[] = "/tmp/test-snapshot.XXXXXX";
+    struct snapshot_writer *writer;
+    uint64_t list[SNAPSHOT_MOST];
+    size_t count;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    make_snapshot(dir, 5, "old", 1);
+    assert_int_equal(snapshot_create(dir, (struct log_point){ 9, 1 }, &writer, NULL), 0);
+    snapshot_prune(dir, 5); /* the worker that trims behind the last one */
+    assert_int_equal(snapshot_finish(writer, NULL), 0);
+    assert_int_equal(snapshot_create(dir, (struct log_point){ 12, 1 }, &writer, NULL), 0);
+    snapshot_remove_unfinished(dir); /* as after a crash */
+    assert_true(snapshot_finish(writer, NULL) < 0);
+    assert_int_equal(snapshot_list(dir, list, SNAPSHOT_MOST, &count, NULL), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(list[0], 9);
+    assert_int_equal(file_remove_tree(dir, NULL), 0);
+}
+
 static void a_torn_watermark_leaves_the_other(void **state)
 {
     char dir[] = "/tmp/test-mark.XXXXXX", zero[24] = { 0 };
@@ -276,4 +298,5 @@ static void a_torn_watermark_leaves_the_other(void **state)
 UNIT_MAIN(UNIT(what_goes_in_comes_out), UNIT(damaged_bytes_are_never_followed_outside),
           UNIT(the_checksum_covers_place_and_past), UNIT(the_index_follows_rows),
           UNIT(the_index_takes_whole_rows), UNIT(a_snapshot_is_whole_or_refused),
+          UNIT(a_snapshot_being_written_survives_a_listing),
           UNIT(a_torn_watermark_leaves_the_other))
