@@ -57,6 +57,7 @@ struct ctl_hook {
     unsigned timeout_s;
     bool must_run; /* something waits for it; others may be left out when there are too many */
     uint32_t job_id, attempt;
+    uint32_t series; /* programs of one series run one after another, in order; 0: of none */
 };
 
 struct ctl_forked;

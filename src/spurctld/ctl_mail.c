@@ -200,7 +200,8 @@ static void send_mail(struct ctl *ctl, const struct job *job, const JobSpec *spe
                              .input = "",
                              .timeout_s = MAIL_TIMEOUT_S,
                              .job_id = job->id,
-                             .attempt = job->attempt };
+                             .attempt = job->attempt,
+                             .series = job->array ? job->array->id : job->id };
     ctl->io.hook(ctl->io.ctx, &hook);
     arena_done(&arena);
 }

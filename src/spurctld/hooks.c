@@ -3,7 +3,8 @@
  * hooks.c - programs of the site, run by a worker beside the loop
  *
  * Workers also check credentials, so programs never have more than some of them; the others wait. What must
- * run does not wait behind mail.
+ * run does not wait behind mail. Programs of one series (the mails about one job or array) run one
+ * after another, so that the mail about its beginning is sent before the one about its end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ enum { HOOKS_WAITING_MAX = 10000 };
 static const unsigned at_once[] = { 2, SERVER_WORKERS - 6 };
 
 struct hook_run {
-    struct hook_run *next; /* that waits */
+    struct hook_run *next; /* that waits, or of server_hooks.active */
     uv_work_t work;
     struct server *server;
     struct arena arena;
@@ -29,7 +30,7 @@ struct hook_run {
     const char *what, *input;
     unsigned timeout_s;
     bool must_run;
-    uint32_t job_id, attempt;
+    uint32_t job_id, attempt, series;
     int status;
     struct err err;
 };
@@ -71,21 +72,59 @@ static void hook_free(struct hook_run *hook)
 
 static void ran(uv_work_t *work, int cancelled);
 
+static bool series_is_active(const struct server_hooks *hooks, uint32_t series)
+{
+    const struct hook_run *hook = hooks->active;
+
+    while (series && hook && hook->series != series)
+        hook = hook->next;
+    return series && hook;
+}
+
+/* Takes the first that may run out of the queue: not one whose series has a program running. */
+static struct hook_run *next_waiting(struct server_hooks *hooks)
+{
+    struct hook_run **link = &hooks->first, *before = NULL;
+
+    while (*link && series_is_active(hooks, (*link)->series)) {
+        before = *link;
+        link = &before->next;
+    }
+    struct hook_run *hook = *link;
+    if (!hook)
+        return NULL;
+    *link = hook->next;
+    if (hooks->last == hook)
+        hooks->last = before;
+    hooks->waiting--;
+    return hook;
+}
+
 static void start_waiting(struct server *server, bool must_run)
 {
     struct server_hooks *hooks = &server->hooks[must_run];
+    struct hook_run *hook;
 
-    while (hooks->first && (!server->ctl || hooks->running < at_once[must_run])) {
-        struct hook_run *hook = hooks->first;
-        hooks->first = hook->next;
-        hooks->waiting--;
+    while ((!server->ctl || hooks->running < at_once[must_run]) && (hook = next_waiting(hooks))) {
         if (!server->ctl) {
             hook_free(hook);
             continue;
         }
         hooks->running++;
+        hook->next = hooks->active;
+        hooks->active = hook;
         uv_queue_work(server->uv, &hook->work, run, ran);
     }
+}
+
+static void leave_active(struct server_hooks *hooks, struct hook_run *hook)
+{
+    struct hook_run **link = &hooks->active;
+
+    while (*link != hook)
+        link = &(*link)->next;
+    *link = hook->next;
+    hooks->running--;
 }
 
 static void ran(uv_work_t *work, int cancelled)
@@ -99,8 +138,8 @@ static void ran(uv_work_t *work, int cancelled)
         ctl_hook_done(hook->server->ctl, hook->what, hook->job_id, hook->attempt, hook->status);
     }
     bool must_run = hook->must_run;
+    leave_active(&server->hooks[must_run], hook);
     hook_free(hook);
-    server->hooks[must_run].running--;
     start_waiting(server, must_run);
 }
 
@@ -125,6 +164,7 @@ void server_hook(void *ctx, const struct ctl_hook *given)
     hook->must_run = given->must_run;
     hook->job_id = given->job_id;
     hook->attempt = given->attempt;
+    hook->series = given->series;
     hook->work.data = hook;
     if (hooks->first)
         hooks->last->next = hook;

@@ -38,6 +38,7 @@ enum { SERVER_WORKERS = 16 }; /* main.c says it to libuv */
 struct server_hooks {
     struct hook_run *first, *last;
     unsigned running, waiting;
+    struct hook_run *active; /* those that run, in no order */
 };
 
 struct server {

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 cat >"$T/mail" <<'MAIL'
 #!/bin/bash
+case $2 in *Name=order*Began*) sleep 1 ;; esac
 echo "$4: $2" >>"${0%/*}/mails"
 env | grep ^SLURM >"${0%/*}/env.$SLURM_JOB_MAIL_TYPE.$SLURM_JOB_ID"
 MAIL
@@ -73,6 +74,11 @@ mailed "TIME_LIMIT" "Job_id=$limit Name=limit Reached time limit, Run time 00:00
 mailed "and that it failed" "Job_id=$limit Name=limit Failed, Run time .*, TIMEOUT, ExitCode 0$"
 mailed "half of it for another" "Job_id=$half Name=half Reached 50% of time limit"
 for task in 1 2; do mailed "each task of an array" "Array Task Job_id=${tasks}_$task \([0-9]+\) Name=tasks Reached 90% of time limit"; done
+
+order=$(sub -J order -a 1-2 --mail-type=BEGIN,END --mail-user=a@b --wrap true)
+mailed "a slow mail about the beginning" "Name=order Began"
+mailed "and one about the end" "Name=order Ended"
+is "come in that order" "$(sed -n 's/.*Name=order \([A-Z][a-z]*\).*/\1/p' "$T/mails" | tr '\n' ' ')" "Began Ended "
 
 is "nothing twice" "$(sort "$T/mails" | uniq -d)" ""
 is "not more of the one with a limit" "$(count "Name=limit ")" 4
