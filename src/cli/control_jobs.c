@@ -231,7 +231,7 @@ static int write_script(struct control *control, const char *id, const char *pat
         !reply->payload || !reply->payload->has_script) {
         fprintf(stderr, "job script retrieval failed: %s\n",
                 err.text[0] ? err.text : "the job has no script");
-        return 0; /* as Slurm */
+        return err.code == ERR_PERMISSION; /* Slurm exits with 0 whatever it was */
     }
     if (strcmp(name, "-") == 0) {
         fwrite(reply->payload->script.data, 1, reply->payload->script.len, stdout);

@@ -180,10 +180,11 @@ static int start_agents(const struct up_options *o, const up_names *nodes, struc
     for (size_t i = 0; i < nodes->len; i++) {
         if (up_alive(o->dir, nodes->items[i], NULL))
             continue;
-        CLEANUP(freep) char *port = mem_printf("%zu", o->base_port + UP_NODE_PORTS + i);
+        CLEANUP(freep)
+        char *listen = mem_printf("127.0.0.1:%zu", o->base_port + UP_NODE_PORTS + i);
         CLEANUP(freep) char *spool = mem_printf("%s/spool/%s", o->dir, nodes->items[i]);
         const char *argv[] = { "spurd",        "-D",        "-N",          nodes->items[i],
-                               "--controller", controllers, "--port",      port,
+                               "--controller", controllers, "--listen",    listen,
                                "--addr",       "127.0.0.1", "--spool-dir", spool,
                                "--token-file", token,       NULL };
         if (up_start(o->dir, nodes->items[i], "spurd", (char *const *)argv, err) < 0)

@@ -81,6 +81,9 @@ static int connect_to(struct connection *conn, const char *path, struct err *err
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rc = 0;
 
+    rc = store_keep_private(path, true, err);
+    if (rc < 0)
+        return rc;
     if (sqlite3_open_v2(path, &conn->db, flags, NULL) != SQLITE_OK)
         return store_err(conn->db, err, path);
     sqlite3_busy_timeout(conn->db, 10000);

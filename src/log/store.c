@@ -5,9 +5,14 @@
 #include "log/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/files.h"
 
 enum {
     FORMAT = 1,
@@ -145,13 +150,32 @@ static int prepare(struct store *store, struct err *err)
     return payload_open(&store->payloads, store->db, err);
 }
 
+/* SQLite gives its other files the mode of this one; those of earlier versions are narrowed. */
+int store_keep_private(const char *path, bool create, struct err *err)
+{
+    static const char *const others[] = { "-wal", "-shm" };
+    CLEANUP(file_close) int fd = open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+
+    if (fd < 0)
+        return create ? err_errno(err, errno, "%s", path) : 0; /* SQLite says what is wrong */
+    if (fchmod(fd, 0600) < 0)
+        return err_errno(err, errno, "%s", path);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        CLEANUP(freep) char *other = mem_printf("%s%s", path, others[i]);
+        if (chmod(other, 0600) < 0 && errno != ENOENT)
+            return err_errno(err, errno, "%s", other);
+    }
+    return 0;
+}
+
 int store_open(const char *path, bool create, struct store **out, struct err *err)
 {
     struct store *store = NEW(struct store);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
     int rc = 0;
 
-    if (sqlite3_open_v2(path, &store->db, flags, vfs_name) != SQLITE_OK)
+    rc = store_keep_private(path, create, err);
+    if (rc == 0 && sqlite3_open_v2(path, &store->db, flags, vfs_name) != SQLITE_OK)
         rc = store_err(store->db, err, path);
     if (rc == 0)
         rc = set_up(store->db, create, err);

@@ -36,6 +36,8 @@ int store_err(sqlite3 *db, struct err *err, const char *what);
 
 /* Closing leaves files as they are: no checkpoint, so that evidence stays. */
 int store_open(const char *path, bool create, struct store **out, struct err *err);
+/* Before SQLite opens it: the file, made when `create`, and what SQLite has beside it are for us alone (0600). */
+int store_keep_private(const char *path, bool create, struct err *err);
 void store_close(struct store *store);
 
 /* A database that has only the table of payloads; of this object only that part may be used. */

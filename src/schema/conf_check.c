@@ -404,8 +404,35 @@ static void check_ports(struct conf *conf)
     }
 }
 
+/* A word that hides nothing would be a promise that is not kept. */
+static void check_private_data(struct conf *conf)
+{
+    static const char *const acting[] = { "jobs", "nodes", "partitions", "reservations" };
+    const char *words = conf->config.private_data;
+    struct span word;
+
+    while (words && str_next(&words, ",", &word)) {
+        bool acts = false;
+        for (size_t i = 0; i < ARRAY_LEN(acting); i++)
+            acts = acts ||
+                   (strlen(acting[i]) == word.len && memcmp(acting[i], word.ptr, word.len) == 0);
+        if (acts)
+            continue;
+        vec_each (struct conf_item, item, &conf->items) {
+            if (strcmp(item->section->name, "access") != 0 || !is_given(item, "private_data"))
+                continue;
+            conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "private_data"),
+                          "%s: '%.*s' would hide nothing in this version, which has no accounting "
+                          "database; remove it (jobs, nodes, partitions and reservations act)",
+                          called(conf, item, "private_data"), (int)word.len, word.ptr);
+            return;
+        }
+    }
+}
+
 void conf_check(struct conf *conf)
 {
+    check_private_data(conf);
     check_ports(conf);
     check_nodes(conf);
     check_unique(conf, "nodesets", "name");

@@ -418,11 +418,11 @@ const struct conf_key conf_keys_access[] = {
     { .name = "private_data",
       .field = "private_data",
       .type = CONF_WORDS,
-      .flags = CONF_LATER,
       .words = (const char *const[]){ "accounts", "cloud", "events", "jobs", "nodes", "partitions",
                                       "reservations", "usage", "users", NULL },
       .slurm = "PrivateData",
-      .help = "What users do not see of others." },
+      .help = "What users do not see of others; operators and administrators see all. Acting words "
+              "are jobs, nodes, partitions and reservations; others are refused." },
     { .name = "disable_root_jobs",
       .field = "disable_root_jobs",
       .type = CONF_BOOL,

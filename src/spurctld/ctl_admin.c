@@ -34,6 +34,10 @@ void ctl_list_partitions(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMe
     ListPartitionsReply reply = LIST_PARTITIONS_REPLY__INIT;
     size_t count = state_partition_count(ctl->state);
 
+    if (ctl_hides(ctl, ask, "partitions")) {
+        ctl_fail(ask, ERR_PERMISSION);
+        return;
+    }
     reply.partitions = ARENA_ARRAY(ask->arena, Partition *, count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct partition *partition = state_partition_at(ctl->state, i);
@@ -77,7 +81,8 @@ void ctl_list_reservations(struct ctl *ctl, struct ctl_ask *ask, const ProtobufC
     reply.reservations = ARENA_ARRAY(ask->arena, Reservation *, count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct reservation *reservation = state_reservation_at(ctl->state, i);
-        if (!named(reservation->spec->name, request->names, request->n_names))
+        if (!named(reservation->spec->name, request->names, request->n_names) ||
+            !ctl_may_see_reservation(ctl, ask, reservation))
             continue;
         Reservation *out = ARENA_NEW(ask->arena, Reservation);
         reservation__init(out);

@@ -156,6 +156,10 @@ static bool go_on(struct ctl *ctl, struct node_listing *listing)
 
 void ctl_list_nodes(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
+    if (ctl_hides(ctl, ask, "nodes")) {
+        ctl_fail(ask, ERR_PERMISSION);
+        return;
+    }
     struct node_listing *listing = NEW(struct node_listing);
 
     listing->ask = ask;

@@ -415,6 +415,13 @@ bool ctl_may_change(const struct ctl_ask *ask, const struct job *job);
 bool ctl_may_see_payload(const struct ctl_ask *ask, const struct job *job);
 void ctl_fail(struct ctl_ask *ask, enum err_code code);
 
+/* ---- ctl_private.c ---- */
+/* Does the configuration hide `what` ("jobs", "nodes", …) of others from the asker? */
+bool ctl_hides(const struct ctl *ctl, const struct ctl_ask *ask, const char *what);
+bool ctl_may_see_job(const struct ctl *ctl, const struct ctl_ask *ask, const struct job *job);
+bool ctl_may_see_reservation(const struct ctl *ctl, const struct ctl_ask *ask,
+                             const struct reservation *resv);
+
 /* ---- ctl_check.c ---- */
 /* May this person ask for it at submission: its priority and nice value. */
 int ctl_check_asked(const struct ctl_who *who, const JobSpec *spec, struct err *err);

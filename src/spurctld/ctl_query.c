@@ -21,7 +21,8 @@ struct listing {
     struct query_cursor cursor;
     enum job_parts parts;
     bool stale, changes;
-    bool ready; /* its reader takes more */
+    bool only_own; /* jobs of others are hidden from its reader */
+    bool ready;    /* its reader takes more */
     struct id_list gone;
     uint64_t index; /* when it began: what changes meanwhile is in the next one */
 };
@@ -108,6 +109,8 @@ static bool fill_chunk(struct ctl *ctl, struct listing *listing, struct str *chu
             end = budget > 0;
             break;
         }
+        if (listing->only_own && job->owner->uid != listing->ask->who->uid)
+            continue;
         str_clear(&one);
         struct job_words words = { .as_task = task != NO_TASK, .task = task };
         ask_planner(ctl, job, &nodes, &words);
@@ -187,6 +190,7 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     listing->query = query;
     listing->stale = request->stale;
     listing->changes = request->has_changed_since;
+    listing->only_own = ctl_hides(ctl, ask, "jobs");
     listing->index = state_head(ctl->state).index;
     sched_forecast(ctl->sched, ctl_now(ctl));
     plan_on_if_asked(ctl);
@@ -230,8 +234,8 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
 
 /* ---- one job ---- */
 
-static const struct job *find_job(struct ctl *ctl, const char *id, struct job_ref *ref,
-                                  struct err *err)
+static const struct job *find_job(struct ctl *ctl, const struct ctl_ask *ask, const char *id,
+                                  struct job_ref *ref, struct err *err)
 {
     const struct job *job = NULL;
 
@@ -247,6 +251,8 @@ static const struct job *find_job(struct ctl *ctl, const char *id, struct job_re
     } else {
         job = state_job(ctl->state, ref->has_offset ? ref->id + ref->offset : ref->id);
     }
+    if (job && !ctl_may_see_job(ctl, ask, job))
+        job = NULL;
     if (!job)
         err_code(err, ERR_INVALID_JOB_ID);
     return job;
@@ -302,7 +308,7 @@ void ctl_get_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
     struct err err = { 0 };
     VEC(Job *) jobs = { 0 };
     uint32_t task;
-    const struct job *job = find_job(ctl, request->id, &ref, &err);
+    const struct job *job = find_job(ctl, ask, request->id, &ref, &err);
 
     filter.n_ids = 1;
     filter.ids = (char **)&request->id;
@@ -314,8 +320,10 @@ void ctl_get_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
         ask->ops->fail(ask, &err);
         return;
     }
-    while ((job = query_next(query, ctl->state, &cursor, NULL, &task)))
-        vec_push(&jobs, full_job(ctl, job, task, ask->arena));
+    while ((job = query_next(query, ctl->state, &cursor, NULL, &task))) {
+        if (ctl_may_see_job(ctl, ask, job))
+            vec_push(&jobs, full_job(ctl, job, task, ask->arena));
+    }
     query_free(query);
     reply.n_jobs = jobs.len;
     reply.jobs = jobs.items;
@@ -363,7 +371,7 @@ void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
     const WatchJobRequest *request = (const void *)message;
     struct job_ref ref;
     struct err err = { 0 };
-    const struct job *job = find_job(ctl, request->id, &ref, &err);
+    const struct job *job = find_job(ctl, ask, request->id, &ref, &err);
 
     if (!job) {
         ask->ops->fail(ask, &err);
@@ -387,7 +395,8 @@ void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
         bool mine = watcher.job_id == job->id || (job->array && job->array->id == watcher.job_id);
         if (!mine)
             continue;
-        bool sent = (watcher.ends && !job_has_ended(job)) || send_job(ctl, watcher.ask, job);
+        bool sent = ctl_may_see_job(ctl, watcher.ask, job) &&
+                    ((watcher.ends && !job_has_ended(job)) || send_job(ctl, watcher.ask, job));
         if (sent && !is_over(ctl, job))
             continue;
         vec_remove(&ctl->watchers, i);
@@ -419,7 +428,7 @@ void ctl_explain(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *m
     struct explanation about = { 0 };
     struct job_ref ref;
     struct err err = { 0 };
-    const struct job *job = find_job(ctl, request->id, &ref, &err);
+    const struct job *job = find_job(ctl, ask, request->id, &ref, &err);
 
     if (!job) {
         ask->ops->fail(ask, &err);

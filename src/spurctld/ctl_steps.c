@@ -224,12 +224,16 @@ void ctl_list_steps(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     const ListStepsRequest *request = (const void *)message;
     ListStepsReply reply = LIST_STEPS_REPLY__INIT;
     VEC(StepInfo *) found = { 0 };
+    bool only_own = ctl_hides(ctl, ask, "jobs");
 
     map_each (entry, &ctl->steps) {
         const struct job_steps *steps = entry->value;
         bool wanted = request->n_job_ids == 0;
         for (size_t i = 0; i < request->n_job_ids && !wanted; i++)
             wanted = request->job_ids[i] == entry->num;
+        const struct job *job = only_own ? state_job(ctl->state, (uint32_t)entry->num) : NULL;
+        if (only_own && (!job || job->owner->uid != ask->who->uid))
+            continue;
         for (size_t i = 0; wanted && i < steps->list.len; i++)
             vec_push(&found, steps->list.items[i].info);
     }

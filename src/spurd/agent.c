@@ -452,6 +452,7 @@ void agent_end_all(struct agent *agent)
     CLEANUP(freep) char *run_dir = mem_strdup(agent->run_dir);
 
     agent_stop(agent);
+    agent_keep_ends(agent);
     cgroups_end_node(cgroup, run_dir);
 }
 

@@ -161,6 +161,35 @@ void agent_find_step(struct agent *agent, struct attempt *held)
         agent_keep_later(agent, held);
 }
 
+/*
+ * Before everything is ended: an attempt whose directory is gone would count as never begun and run
+ * a second time. What is over says so on disk, in the words of its supervisor if there are some.
+ */
+void agent_keep_ends(struct agent *agent)
+{
+    struct arena arena;
+    struct task_node node;
+
+    arena_init(&arena);
+    agent_task_node(agent, &node);
+    map_each (entry, &agent->table.held) {
+        struct attempt *held = entry->value;
+        struct err err = { 0 };
+        char *dir = task_dir(&node, held->job, held->attempt, &arena);
+        char *keep = task_keep_file(&node, held->job, held->attempt, &arena);
+        if (held->acked || held->kept || (!held->given && !held->ended))
+            continue;
+        if (!held->ended && !take_report(held, stepd_read_report(dir, "batch", keep)))
+            agent_fail_step(agent, held, false, "the agent was told to end its jobs");
+        size_t len = step_ended__get_packed_size(held->report);
+        uint8_t *bytes = arena_alloc(&arena, len + 1);
+        step_ended__pack(held->report, bytes);
+        if (file_write(keep, bytes, len, 0600, &err) < 0)
+            log_error("report.keep", "path=%s error=%s", keep, err.text);
+    }
+    arena_done(&arena);
+}
+
 /* ---- after a restart ---- */
 
 /* The machine was started anew: only reports that reached the disk are left of it. */

@@ -177,6 +177,7 @@ void agent_keep_later(struct agent *agent, struct attempt *held);
 /* ---- agent_find.c: after a restart, and when a channel breaks ---- */
 /* Finds out what became of a launched step and makes `held` say so. */
 void agent_find_step(struct agent *agent, struct attempt *held);
+void agent_keep_ends(struct agent *agent);
 void agent_recover(struct agent *agent);
 
 /* ---- agent_health.c ---- */

@@ -301,7 +301,7 @@ static int lock_held(int fd, const char *path, struct err *err)
 
 int file_lock(const char *path, struct err *err)
 {
-    CLEANUP(file_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    CLEANUP(file_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     char text[32];
 
     if (fd < 0)

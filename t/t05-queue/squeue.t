@@ -88,8 +88,8 @@ is "every listed name is a column" "$err" ""
 is "%all has all letters" "$(squeue -o %all -j "$held" | head -n 1 | tr '|' '\n' | wc -l)" 52
 
 # What a user types is shown, not obeyed.
-evil=$(submit -H -J $'x\033[31m\ny$(id)' --comment $'a\tb' --wrap true)
-is "control characters" "$(squeue -h -j "$evil" -o '%j|%k')" 'x\x1b[31m\ny$(id)|a\tb'
+evil=$(submit -H -D $'/tmp/x\033[31m\ny$(id)\ta' --wrap true)
+is "control characters" "$(squeue -h -j "$evil" -o '%Z')" '/tmp/x\x1b[31m\ny$(id)\ta'
 is "one record, one line" "$(scontrol -o show job "$evil" | wc -l)" 1
 scancel -u "$me"
 done_testing

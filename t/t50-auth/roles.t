@@ -28,7 +28,7 @@ refused "another user does not hold it" other scontrol hold "$mine"
 refused "does not update it" other scontrol update jobid="$mine" comment=x
 refused "does not requeue it" other scontrol requeue "$mine"
 run other scontrol write batch_script "$mine" -
-is "does not read its script" "$out$err" "job script retrieval failed: Access/permission denied"
+is "does not read its script" "$code $out$err" "1 job script retrieval failed: Access/permission denied"
 refused "does not suspend jobs" other scontrol suspend "$mine"
 refused "does not drain nodes" other scontrol update nodename=n1 state=drain reason=x
 refused "does not change partitions" other scontrol update partitionname=debug maxtime=1

@@ -7,7 +7,7 @@ python3 -c 'import yaml' 2>/dev/null || skip_all "there is no python3-yaml"
 cluster_up --nodes 2 --cpus 4
 cd "$(user_dir)"
 scontrol create reservation=on starttime=now+9000 duration=10 nodes=n2 users=root >/dev/null
-id=$(as_user sbatch --parsable -N2 -n2 -t 5 -J 'a "b": {c} - # yes' --comment=$'tab\there \xc2\x85 \xff /x' -o /dev/null --wrap 'srun -J no sleep 600')
+id=$(as_user sbatch --parsable -N2 -n2 -t 5 -J 'a "b": {c} - # yes' -D $'/tmp/tab\there' --comment=$'say "here" \xc2\x85 \xff /x' -o /dev/null --wrap 'srun -J no sleep 600')
 listed() { squeue -h -s -j "$id" | grep -q "\.0 "; }
 ok "a job with a step" wait_for 30 listed
 as_user sbatch -Q -H -o /dev/null --wrap true
@@ -47,5 +47,5 @@ try "scontrol show node" "nodes 2" scontrol show node
 try "scontrol show partition" "partitions 1" scontrol show partition
 try "scontrol show reservation" "reservations 1" scontrol show reservation
 try "scontrol ping" "pings 1" scontrol ping
-like "one document, keys without quotes, texts with them" "$(squeue --yaml)" $'^---\njobs:\n- job_id: [0-9]+\n.*\n  comment: "tab\\\\there .*\nerrors: \\[\\]\nwarnings: \\[\\]$'
+like "one document, keys without quotes, texts with them" "$(squeue --yaml)" $'^---\njobs:\n- job_id: [0-9]+\n.*\n  comment: "say \\\\"here.*\nerrors: \\[\\]\nwarnings: \\[\\]$'
 done_testing
