@@ -360,6 +360,8 @@ static int show_hostnames(struct control *control, int argc, char **argv)
         cli_error(&control->cli, "host list is empty");
         return 0;
     }
+    if (strcmp(text, "[]") == 0)
+        return 0; /* no hosts, as Slurm reads it */
     if (hostlist_parse(&list, text, &err) < 0) {
         cli_error(&control->cli, "Invalid hostlist: %s: %s", text, err.text);
         return 1;

@@ -167,9 +167,9 @@ static int special_key(struct job_update *update, const char *word, const char *
         update->request.spec->array = mem_printf("%%%llu", (unsigned long long)number);
     } else if (key_is(word, "sitefactor")) {
         int64_t factor;
-        if (!str_to_i64(value, -INT32_MAX, INT32_MAX, &factor))
+        if (!str_to_i64(value, -(INT32_MAX - 2), INT32_MAX - 2, &factor))
             return err_set(err, ERR_INVALID, "Invalid SiteFactor, must be between %d and %d",
-                           -INT32_MAX, INT32_MAX);
+                           -(INT32_MAX - 2), INT32_MAX - 2);
         update->message.has_site_factor = true;
         update->message.site_factor = (int32_t)factor;
     } else if (key_is(word, "numcpus")) { /* never more than it needs, so the most says nothing */

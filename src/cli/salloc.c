@@ -279,6 +279,8 @@ static int read_options(struct salloc *salloc, int argc, char **argv, struct err
                               words[i].words, OPTION_STOP, none, &left, err) < 0 ||
             job_request_finish(request, err) < 0)
             return -1;
+        if (i)
+            job_request_inherit(request, &salloc->requests[0]);
         cli_settle_counts(&salloc->cli, request);
         if (words[i].operand_count && i + 1 < count)
             return err_set(err, ERR_INVALID, "Unexpected argument before \":\": %s",

@@ -160,6 +160,14 @@ static int hosts_from_file(const char *path, char **at, struct err *err)
     return 0;
 }
 
+/* SBATCH_IGNORE_PBS=0 lets #PBS lines count. */
+static bool ignores_pbs(void)
+{
+    const char *value = getenv("SBATCH_IGNORE_PBS");
+
+    return value && strcmp(value, "0") != 0 && !str_ieq(value, "no");
+}
+
 static int read_component(struct submit *submit, unsigned index, struct err *err)
 {
     struct job_request *request = &submit->requests[index];
@@ -168,7 +176,7 @@ static int read_component(struct submit *submit, unsigned index, struct err *err
     JobSpec *spec = request->spec;
     int left;
 
-    request->ignore_pbs = submit->first.ignore_pbs || getenv("SBATCH_IGNORE_PBS");
+    request->ignore_pbs = submit->first.ignore_pbs || ignores_pbs();
     if (script_read_options(&submit->set, &submit->ctx, request, str_text(&submit->script),
                             submit->script.len, index, NULL, err) < 0 ||
         option_read_env(&submit->set, &submit->ctx, request, err) < 0 ||
@@ -401,6 +409,8 @@ static int submit_run(struct submit *submit, int argc, char **argv)
         job_request_init(&submit->requests[i]);
         if (read_component(submit, i, &err) < 0)
             return option_error(submit, &err);
+        if (i)
+            job_request_inherit(&submit->requests[i], &submit->requests[0]);
     }
     for (unsigned i = 0; i < submit->components; i++)
         fill_spec(submit, i, argc, argv);

@@ -138,7 +138,8 @@ static int check_ids(struct scancel *scancel)
         uint32_t number;
         size_t len;
 
-        if (!cli_is_step_id(scancel->ids[i], &len, &step)) {
+        if (!cli_is_step_id(scancel->ids[i], &len, &step) ||
+            strtoul(scancel->ids[i], NULL, 10) == 0) {
             cli_error(&scancel->cli, "Invalid job id %s", scancel->ids[i]);
             return 1;
         }
@@ -211,8 +212,8 @@ static bool confirmed(const struct scancel *scancel, const Job *job, const char 
     char answer[64];
 
     for (;;) {
-        printf("%s job_id=%s name=%s partition=%s [y/n]? ", scancel->signal ? "Signal" : "Cancel",
-               id, spec->name ? spec->name : "",
+        printf("%s %s=%s name=%s partition=%s [y/n]? ", scancel->signal ? "Signal" : "Cancel",
+               strchr(id, '.') ? "step_id" : "job_id", id, spec->name ? spec->name : "",
                partition         ? partition
                : spec->partition ? spec->partition
                                  : "");
@@ -367,14 +368,50 @@ static void nothing_matches(struct scancel *scancel)
     str_done(&list);
 }
 
+/* Steps that were named: each is asked about with its job's name, and ended. */
+static int cancel_steps(struct scancel *scancel)
+{
+    int kept = 0, code = 0;
+
+    for (int i = 0; i < scancel->id_count; i++) {
+        char *id = scancel->ids[i];
+        const char *dot = strchr(id, '.');
+        GetJobRequest request = GET_JOB_REQUEST__INIT;
+        GetJobReply *reply;
+        struct err err = { 0 };
+
+        if (!dot) {
+            scancel->ids[kept++] = id;
+            continue;
+        }
+        request.id = arena_strndup(&scancel->cli.arena, id, (size_t)(dot - id));
+        if (cli_call(&scancel->cli, "GetJob", &request.base, &get_job_reply__descriptor,
+                     (ProtobufCMessage **)&reply, &err) < 0 ||
+            !reply->n_jobs) {
+            cli_error(&scancel->cli, "Kill job error on job id %s: %s", id, err.text);
+            code = 1;
+            continue;
+        }
+        if (scancel->args.interactive && !confirmed(scancel, reply->jobs[0], id))
+            continue;
+        announce(scancel, id);
+        int one = send_step(scancel, id);
+        code = one ? one : code;
+    }
+    scancel->id_count = kept;
+    return code;
+}
+
 static int cancel_listed(struct scancel *scancel)
 {
     queue_jobs jobs = { 0 };
     struct err err = { 0 };
     char **ids;
     size_t count = 0;
-    int code = 0;
+    int named = scancel->id_count, code = cancel_steps(scancel);
 
+    if (named && !scancel->id_count)
+        return code;
     if (find_jobs(scancel, &jobs, &err) < 0) {
         vec_done(&jobs);
         return cli_load_error(&scancel->cli, "slurm_load_jobs error:", &err);

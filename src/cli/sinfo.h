@@ -30,17 +30,25 @@ struct sinfo_group {
 
 typedef VEC(struct sinfo_group) sinfo_groups;
 
+/* One word of --states. A node is shown when it fits all words of one of the lists between commas. */
+struct sinfo_state {
+    uint32_t base_states; /* bit by NodeState; with flags: any of them */
+    uint32_t flags;
+    bool drained, draining;
+    bool negated; /* ~word */
+    bool more;    /* & or + follows: the next word counts with it */
+};
+enum { SINFO_STATES_MAX = 64 };
+
 struct sinfo_filter {
     const char *nodes;      /* a hostlist, or NULL */
     const char *partitions; /* a list, or NULL */
-    uint32_t base_states;   /* bit by NodeState; with flags: any of them */
-    uint32_t flags;
-    bool states; /* the three below and above count */
-    bool drained, draining;
+    struct sinfo_state states[SINFO_STATES_MAX];
+    size_t state_count; /* 0: all */
     bool dead, responding, reasons, future;
 };
 
-/* Words of --states. ERR_INVALID with the word that is none. */
+/* "idle,down&drain,~mixed". ERR_INVALID with the word that is not a state. */
 int sinfo_read_states(const char *text, struct sinfo_filter *filter, struct err *err);
 
 /*

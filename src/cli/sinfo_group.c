@@ -20,52 +20,63 @@ void sinfo_groups_done(sinfo_groups *groups)
     vec_done(groups);
 }
 
+/* Words of sinfo itself: what the state is called, not a state or flag of its own. */
+static const struct {
+    const char *word;
+    uint32_t flags;
+} more_states[] = {
+    { "maint", NODE_FLAG_MAINT },
+    { "no_respond", NODE_FLAG_NO_RESPOND },
+    { "inval", NODE_FLAG_INVALID_REG },
+    { "failing", NODE_FLAG_FAIL },
+    { "failg", NODE_FLAG_FAIL },
+    { "reboot", NODE_FLAG_REBOOT_REQUESTED },
+    { "boot", NODE_FLAG_REBOOT_REQUESTED },
+};
+
+static bool read_state(struct span word, struct sinfo_state *out)
+{
+    const struct name_row *base = name_find(&node_state_names, word.ptr, word.len);
+    const struct name_row *flag = name_find(&node_flag_names, word.ptr, word.len);
+
+    out->drained = span_ieq(word, "drained");
+    out->draining = span_ieq(word, "draining") || span_ieq(word, "drng");
+    if (span_ieq(word, "all"))
+        out->base_states = UINT32_MAX;
+    else if (out->drained || out->draining)
+        return true;
+    else if (base)
+        out->base_states = 1u << base->value;
+    else if (flag)
+        out->flags = flag->value;
+    for (size_t i = 0; i < ARRAY_LEN(more_states) && !out->base_states && !out->flags; i++) {
+        if (span_ieq(word, more_states[i].word))
+            out->flags = more_states[i].flags;
+    }
+    return out->base_states || out->flags;
+}
+
 int sinfo_read_states(const char *text, struct sinfo_filter *filter, struct err *err)
 {
-    /* Words of sinfo itself: what the state is called, not a state or flag of its own. */
-    static const struct {
-        const char *word;
-        uint32_t flags;
-    } more[] = {
-        { "maint", NODE_FLAG_MAINT },
-        { "no_respond", NODE_FLAG_NO_RESPOND },
-        { "inval", NODE_FLAG_INVALID_REG },
-        { "failing", NODE_FLAG_FAIL },
-        { "failg", NODE_FLAG_FAIL },
-        { "reboot", NODE_FLAG_REBOOT_REQUESTED },
-        { "boot", NODE_FLAG_REBOOT_REQUESTED },
-    };
     const char *cursor = text;
-    struct span word;
 
-    while (str_next(&cursor, ",", &word)) {
-        const struct name_row *base = name_find(&node_state_names, word.ptr, word.len);
-        const struct name_row *flag = name_find(&node_flag_names, word.ptr, word.len);
-        bool found = base || flag;
+    while (*cursor) {
+        size_t len = strcspn(cursor, ",&+");
+        struct sinfo_state *state = &filter->states[filter->state_count];
+        struct span word = { cursor, len };
 
-        if (span_ieq(word, "all")) {
-            filter->base_states = UINT32_MAX;
-            found = true;
-        } else if (span_ieq(word, "drained") || span_ieq(word, "draining") ||
-                   span_ieq(word, "drng")) {
-            filter->drained |= span_ieq(word, "drained");
-            filter->draining |= !span_ieq(word, "drained");
-            found = true;
-        } else if (base) {
-            filter->base_states |= 1u << base->value;
-        } else if (flag) {
-            filter->flags |= flag->value;
+        if (filter->state_count == SINFO_STATES_MAX)
+            return err_set(err, ERR_INVALID, "%s", text);
+        *state = (struct sinfo_state){ .negated = *cursor == '~' };
+        word = (struct span){ word.ptr + state->negated, word.len - state->negated };
+        if (word.len || cursor[len] == '&' || cursor[len] == '+') {
+            if (!read_state(word, state))
+                return err_set(err, ERR_INVALID, "%.*s", (int)len, cursor);
+            state->more = cursor[len] == '&' || cursor[len] == '+';
+            filter->state_count++;
         }
-        for (size_t i = 0; i < ARRAY_LEN(more) && !found; i++) {
-            if (span_ieq(word, more[i].word)) {
-                filter->flags |= more[i].flags;
-                found = true;
-            }
-        }
-        if (!found)
-            return err_set(err, ERR_INVALID, "%.*s", (int)word.len, word.ptr);
+        cursor += len + (cursor[len] != '\0');
     }
-    filter->states = true;
     return 0;
 }
 
@@ -75,11 +86,35 @@ static bool is_busy(const NodeStatus *status)
            (status->flags & NODE_FLAG_COMPLETING);
 }
 
+static bool in_state(const struct sinfo_state *state, const NodeStatus *status)
+{
+    bool drain = status->flags & NODE_FLAG_DRAIN;
+    bool is = (state->base_states >> status->state & 1) || (state->flags & status->flags) ||
+              (state->drained && drain && !is_busy(status)) ||
+              (state->draining && drain && is_busy(status));
+
+    return is != state->negated;
+}
+
+static bool in_states(const struct sinfo_filter *filter, const NodeStatus *status)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < filter->state_count; i++) {
+        all = all && in_state(&filter->states[i], status);
+        if (filter->states[i].more)
+            continue;
+        if (all)
+            return true;
+        all = true;
+    }
+    return false;
+}
+
 static bool wanted(const Node *node, const struct sinfo_filter *filter,
                    const struct hostlist *hosts)
 {
     const NodeStatus *status = node_status(node);
-    bool drain = status->flags & NODE_FLAG_DRAIN;
 
     if (status->state == NODE_FUTURE && !filter->future)
         return false;
@@ -91,11 +126,7 @@ static bool wanted(const Node *node, const struct sinfo_filter *filter,
         return false;
     if (filter->reasons && str_is_empty(status->reason))
         return false;
-    if (!filter->states)
-        return true;
-    return (filter->base_states >> status->state & 1) || (filter->flags & status->flags) ||
-           (filter->drained && drain && !is_busy(status)) ||
-           (filter->draining && drain && is_busy(status));
+    return filter->state_count == 0 || in_states(filter, status);
 }
 
 static bool same_state(const Node *a, const Node *b, bool full)

@@ -20,6 +20,26 @@ static int load_steps(struct squeue *squeue, struct err *err)
                        (ProtobufCMessage **)&squeue->steps, err);
 }
 
+/* Nodes that were named must be there. 0, or the exit code after a complaint. */
+static int check_nodes(struct squeue *squeue)
+{
+    ListNodesRequest request = LIST_NODES_REQUEST__INIT;
+    char *names[] = { (char *)squeue->args.nodes };
+    ListNodesReply *reply;
+    struct err err = { 0 };
+
+    if (!squeue->args.nodes)
+        return 0;
+    request.n_names = 1;
+    request.names = names;
+    if (cli_call(&squeue->cli, "ListNodes", &request.base, &list_nodes_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) == 0 ||
+        err.code != ERR_INVALID_NODE_NAME)
+        return 0; /* another error comes again */
+    cli_error(&squeue->cli, "Invalid node name %s", squeue->args.nodes);
+    return 1;
+}
+
 static int load(struct squeue *squeue, queue_jobs *jobs, int64_t *now_us, size_t *known,
                 struct err *err)
 {
@@ -83,6 +103,8 @@ int squeue_main(int argc, char **argv)
 
     squeue_init(&squeue, argc, argv);
     code = squeue_read(&squeue);
+    if (code < 0 && check_nodes(&squeue))
+        code = 1;
     while (code < 0) {
         code = show_once(&squeue);
         if (!squeue.args.iterate_s || (code && !squeue.cli.client))

@@ -65,6 +65,18 @@ static void resolve_dir(struct srun *srun)
     }
 }
 
+static int open_input_file(struct srun *srun, const char *name)
+{
+    const JobSpec *spec = srun->request.spec;
+    CLEANUP(freep)
+    char *full = name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", spec->work_dir, name);
+    srun->input_fd = open(full, O_RDONLY | O_CLOEXEC);
+    if (srun->input_fd >= 0)
+        return 0;
+    cli_error(&srun->cli, "Could not open stdin file: %m");
+    return 1;
+}
+
 static int open_input(struct srun *srun)
 {
     const JobSpec *spec = srun->request.spec;
@@ -83,26 +95,45 @@ static int open_input(struct srun *srun)
         srun->input_task = (uint32_t)number;
         return 0;
     }
-    CLEANUP(freep)
-    char *full = name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", spec->work_dir, name);
-    srun->input_fd = open(full, O_RDONLY | O_CLOEXEC);
-    if (srun->input_fd >= 0)
+    if (srun_differs(name)) { /* the nodes open it */
+        srun->input_pattern = name;
+        srun->input_fd = -1;
         return 0;
-    cli_error(&srun->cli, "Could not open stdin file: %m");
-    return 1;
+    }
+    if (strchr(name, '%'))
+        return 0; /* opened when the step has its number */
+    return open_input_file(srun, name);
+}
+
+static int open_named_input(struct srun *srun)
+{
+    const char *name = srun->request.spec->std_in;
+    CLEANUP(str_done) struct str path = { 0 };
+    struct err err = { 0 };
+
+    if (srun->input_pattern || str_is_empty(name) || !strchr(name, '%'))
+        return 0;
+    if (srun_expand(srun, name, 0, &path, &err) < 0) {
+        cli_error(&srun->cli, "Could not open stdin file: %s", err.text);
+        return 1;
+    }
+    return open_input_file(srun, str_text(&path));
 }
 
 static int get_env(struct srun *srun)
 {
     extern char **environ;
     struct submit_env from = { .export = srun->request.export,
-                               .export_file = srun->request.export_file };
+                               .export_file = srun->request.export_file,
+                               .step = alloc_given(&srun->request, "export", NULL) };
     struct err err = { 0 };
 
     char level[16];
 
     if (srun->request.label)
         setenv("SLURM_LABELIO", "1", 1);
+    if (srun->mpi)
+        setenv("SLURM_MPI_TYPE", srun->mpi, 1);
     snprintf(level, sizeof(level), "%u", DEBUG_LEVEL + srun->request.verbose);
     setenv("SRUN_DEBUG", level, 1);
     from.env = environ;
@@ -236,6 +267,8 @@ static int prepare_step(struct srun *srun)
         code = srun_x11_start(srun);
     if (code == 0)
         code = srun_open_sinks(srun);
+    if (code == 0)
+        code = open_named_input(srun);
     if (code == 0)
         code = srun_hook(srun, false);
     return code;

@@ -98,9 +98,12 @@ struct srun {
     char **argv;
     int argc;
     uint32_t job_id;
+    char **hosts; /* of each task (srun_read_hosts) */
+    size_t host_count;
     JobPayload env; /* environment and limits of the tasks */
     char *name;
-    char host[256]; /* ours, short */
+    char host[256];   /* ours, short */
+    char address[64]; /* and where it is */
 
     /* srun_het.c: every component is a struct of its own; the first is the front, which has the rest. */
     struct srun **parts;
@@ -128,7 +131,8 @@ struct srun {
     struct srun_sink sinks[2];
     struct user *user; /* whose name is in names of files */
     int label_width;
-    int input_fd; /* -1: no more */
+    const char *input_pattern; /* each task reads a file of its own; NULL: they do not */
+    int input_fd;              /* -1: no more */
     bool has_input_task;
     uint32_t input_task;
     uint8_t *input;       /* what some node may have to be sent again */
@@ -194,8 +198,12 @@ int srun_hook(struct srun *srun, bool epilog);
 /* srun_share.c */
 void srun_fill_share(struct srun *srun, StepRequest *request);
 void srun_fill_bind(struct srun *srun, StepLaunch *launch);
-/* --distribution=arbitrary: the node of each task; 0, or the exit code after a complaint. */
-int srun_fill_hosts(struct srun *srun, StepRequest *request);
+/*
+ * --distribution=arbitrary, or SLURM_HOSTFILE alone: the node of each task is read, and what a job of our
+ * own asks for follows from it. 0, or the exit code after a complaint.
+ */
+int srun_read_hosts(struct srun *srun);
+void srun_fill_hosts(struct srun *srun, StepRequest *request);
 
 /* srun_loop.c */
 int srun_loop(struct srun *srun);   /* the exit code of the step */
@@ -263,6 +271,10 @@ void srun_end_step(struct srun *srun, JobState why, unsigned wait_s);
 void srun_show_tasks(struct srun *srun);
 
 /* srun_out.c */
+/* The name of a file for a task: %t, %A_%a, %x. */
+int srun_expand(struct srun *srun, const char *pattern, uint32_t task, struct str *out,
+                struct err *err);
+bool srun_differs(const char *name);    /* between tasks: it has %t, %n or %N */
 int srun_open_sinks(struct srun *srun); /* 0, or the exit code after a complaint */
 void srun_output(struct srun *srun, const StepData *data);
 void srun_flush_task(struct srun *srun, uint32_t task);

@@ -26,6 +26,21 @@ enum { NUMBER_TRIES = 16, PART_WAIT_MS = 50, PART_WAITS = 40 };
 
 /* ---- the command line ---- */
 
+/* -N3 --gpus-per-task=1: one task on each node, when nothing else says how many. */
+static void settle_gpu_tasks(JobSpec *spec)
+{
+    bool per_task = false, of_job = false;
+
+    for (size_t i = 0; i < spec->n_gres; i++) {
+        per_task = per_task || spec->gres[i]->scope == GRES_PER_TASK;
+        of_job = of_job || spec->gres[i]->scope == GRES_PER_JOB;
+    }
+    if (!per_task || of_job || spec->has_ntasks || spec->has_ntasks_per_node)
+        return;
+    spec->has_ntasks = true;
+    spec->ntasks = MAX(spec->min_nodes, 1);
+}
+
 static int read_part(struct srun *part, char *const *env, const struct het_words *words)
 {
     struct option_ctx ctx = cli_option_ctx();
@@ -42,8 +57,12 @@ static int read_part(struct srun *part, char *const *env, const struct het_words
         job_request_finish(request, &err) < 0)
         return cli_option_error(&srun_options, &err);
     part->cli.quiet = request->quiet;
-    if (!request->jobid) /* it makes a job of its own */
+    if (srun_read_hosts(part))
+        return 1;
+    if (!request->jobid) { /* it makes a job of its own */
+        settle_gpu_tasks(request->spec);
         cli_settle_counts(&part->cli, request);
+    }
     part->argc = words->operand_count;
     part->argv = ARENA_ARRAY(&part->cli.arena, char *, part->argc + 1);
     memcpy(part->argv, words->operands, (size_t)part->argc * sizeof(char *));
@@ -189,6 +208,8 @@ int srun_read_parts(struct srun *srun, int argc, char **argv)
         part->group = group;
         code = read_part(part, het ? het_env(ctx.env, group, arena) : NULL, &list[places[group]]);
         part->request.jobid = job;
+        if (part != srun)
+            job_request_inherit(&part->request, &srun->request);
         if (code == 0)
             code = settle_mpi(srun, part);
     }
@@ -364,7 +385,7 @@ void srun_share_parts(struct srun *srun)
         part->input_fd = srun->input_fd;
         part->has_input_task = srun->has_input_task;
         part->input_task = srun->input_task;
+        part->input_pattern = srun->input_pattern;
         part->request.pty = srun->request.pty;
-        memcpy(part->sinks, srun->sinks, sizeof(part->sinks));
     }
 }

@@ -61,7 +61,7 @@ static int64_t do_due(struct srun *srun)
             srun_show_tasks(srun);
             cli_say(&srun->cli, "Terminating %s", srun_step_name(srun));
             srun->aborted = true;
-            srun_end_step(srun, JOB_CANCELLED, SRUN_FORCE_WAIT_S);
+            srun_end_step(srun, JOB_CANCELLED, 0);
         } else {
             next = at;
         }

@@ -19,7 +19,7 @@
 #include "sys/users.h"
 
 /* A file that was made at the start keeps what is in it. */
-static int open_file(struct srun *srun, const char *path, bool made, struct err *err)
+static int open_file(const struct srun *srun, const char *path, bool made, struct err *err)
 {
     const JobSpec *spec = srun->request.spec;
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_APPEND;
@@ -30,25 +30,6 @@ static int open_file(struct srun *srun, const char *path, bool made, struct err 
         flags |= O_TRUNC;
     int fd = open(full, flags, 0666);
     return fd < 0 ? err_set(err, ERR_IO, "%s", strerror(errno)) : fd;
-}
-
-static int expand(const struct srun *srun, const char *pattern, uint32_t task, struct str *out,
-                  struct err *err)
-{
-    char step[16];
-    const StepNode *node = NULL;
-    uint32_t index = srun->tasks[task].node;
-
-    snprintf(step, sizeof(step), "%u", srun->layout->id->step);
-    node = srun->nodes[index].node;
-    struct pattern_job job = { .job_id = srun->job_id,
-                               .step = step,
-                               .user = srun->user ? srun->user->name : getenv("USER"),
-                               .name = srun->name,
-                               .host = node ? node->name : "",
-                               .node_index = index,
-                               .task = task };
-    return pattern_expand(pattern, &job, out, err);
 }
 
 /* Has the name one of these letters after its %? */
@@ -65,22 +46,69 @@ static bool has_letter(const char *name, const char *letters)
     return false;
 }
 
-/* A task that writes nothing has a file too, and it is not the one of an earlier run. */
-static int make_files(struct srun *srun, const char *pattern, struct err *err)
+/* Inside a job its names count, which its environment has; the step's own when --job-name gives one. */
+static void name_job(struct srun *srun, struct pattern_job *job)
 {
-    for (uint32_t task = 0; task < srun->ntasks; task++) {
+    const char *name = getenv("SLURM_JOB_NAME"), *array = getenv("SLURM_ARRAY_JOB_ID");
+    const char *number = getenv("SLURM_ARRAY_TASK_ID");
+    uint64_t id, task;
+
+    job->name = srun->name;
+    if (srun->own || alloc_given(&srun->request, "jobid", NULL))
+        return;
+    if (!str_is_empty(name) && !alloc_given(&srun->request, "job-name", NULL))
+        job->name = name;
+    if (array && number && str_to_u64(array, UINT32_MAX, &id) &&
+        str_to_u64(number, UINT32_MAX, &task)) {
+        job->array_job_id = (uint32_t)id;
+        job->array_task_id = (uint32_t)task;
+    }
+}
+
+int srun_expand(struct srun *srun, const char *pattern, uint32_t task, struct str *out,
+                struct err *err)
+{
+    uint32_t index = srun->tasks[task].node;
+    const struct srun_node *node = &srun->nodes[index];
+    const struct srun *part = node->of ? node->of : srun;
+    char step[16];
+
+    if (!srun->user && has_letter(pattern, "u"))
+        users_by_uid(getuid(), &srun->user, NULL);
+    snprintf(step, sizeof(step), "%u", part->layout->id->step);
+    struct pattern_job job = { .job_id = part->job_id,
+                               .step = step,
+                               .user = srun->user ? srun->user->name : getenv("USER"),
+                               .host = node->node ? node->node->name : "",
+                               .node_index = index,
+                               .task = task };
+    name_job(srun, &job);
+    return pattern_expand(pattern, &job, out, err);
+}
+
+bool srun_differs(const char *name)
+{
+    return has_letter(name, "tnN");
+}
+
+/* A task that writes nothing has a file too, and it is not the one of an earlier run. */
+static int make_files(struct srun *srun, const struct srun *part, const char *pattern,
+                      struct err *err)
+{
+    for (uint32_t task = part->first_task; task < part->first_task + part->layout->ntasks; task++) {
         CLEANUP(str_done) struct str path = { 0 };
         CLEANUP(file_close) int fd = -1;
-        if (expand(srun, pattern, task, &path, err) < 0 ||
-            (fd = open_file(srun, str_text(&path), false, err)) < 0)
+        if (srun_expand(srun, pattern, task, &path, err) < 0 ||
+            (fd = open_file(part, str_text(&path), false, err)) < 0)
             return -(int)err->code;
     }
     return 0;
 }
 
-static int open_sink(struct srun *srun, struct srun_sink *sink, const char *name, const char *what,
-                     int standard)
+static int open_sink(struct srun *srun, struct srun *part, bool error, const char *name)
 {
+    struct srun_sink *sink = &part->sinks[error];
+    int standard = error ? STDERR_FILENO : STDOUT_FILENO;
     CLEANUP(str_done) struct str path = { 0 };
     struct err err = { 0 };
     uint64_t number;
@@ -97,51 +125,68 @@ static int open_sink(struct srun *srun, struct srun_sink *sink, const char *name
         sink->only = (uint32_t)number;
         return 0;
     }
-    if (!srun->user && has_letter(name, "u"))
-        users_by_uid(getuid(), &srun->user, NULL);
-    if (has_letter(name, "tnN")) { /* its name differs between tasks */
+    if (srun_differs(name)) { /* between tasks */
         *sink = (struct srun_sink){ .fd = -1, .pattern = name };
-        make_files(srun, name, &err);
-    } else if (expand(srun, name, 0, &path, &err) == 0) {
-        sink->fd = open_file(srun, str_text(&path), false, &err);
+        make_files(srun, part, name, &err);
+    } else if (srun_expand(srun, name, part->first_task, &path, &err) == 0) {
+        sink->fd = open_file(part, str_text(&path), false, &err);
     }
     if (err.code) {
-        cli_error(&srun->cli, "Could not open %s file: %s", what, err.text);
+        cli_error(&srun->cli, "Could not open %s file: %s", error ? "stderr" : "stdout", err.text);
         return 1;
     }
     return 0;
 }
 
+static int open_part(struct srun *srun, struct srun *part)
+{
+    const JobSpec *spec = part->request.spec;
+    bool joined = !str_is_empty(spec->std_out) && str_is_empty(spec->std_err);
+
+    if (open_sink(srun, part, false, spec->std_out))
+        return 1;
+    if (joined && strcmp(spec->std_out, "none") != 0 && part->sinks[0].fd != STDOUT_FILENO) {
+        part->sinks[1] = part->sinks[0];
+        return 0;
+    }
+    return open_sink(srun, part, true, spec->std_err);
+}
+
+/* Each component writes where its own options say. */
 int srun_open_sinks(struct srun *srun)
 {
-    const JobSpec *spec = srun->request.spec;
-    bool joined = !str_is_empty(spec->std_out) && str_is_empty(spec->std_err);
     char digits[16];
 
     srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->ntasks - 1);
-    if (open_sink(srun, &srun->sinks[0], spec->std_out, "stdout", STDOUT_FILENO))
-        return 1;
-    if (joined && strcmp(spec->std_out, "none") != 0 && srun->sinks[0].fd != STDOUT_FILENO) {
-        srun->sinks[1] = srun->sinks[0];
-        return 0;
+    for (size_t i = 0; i < srun->part_count; i++) {
+        if (open_part(srun, srun->parts[i]))
+            return 1;
     }
-    return open_sink(srun, &srun->sinks[1], spec->std_err, "stderr", STDERR_FILENO);
+    return 0;
+}
+
+/* Of the component that the task is of. */
+static struct srun_sink *sink_of(struct srun *srun, uint32_t task, bool error)
+{
+    const struct srun_node *node = &srun->nodes[srun->tasks[task].node];
+
+    return &(node->of ? node->of : srun)->sinks[error];
 }
 
 /* The file of one task, opened when it is first written to. */
 static int task_file(struct srun *srun, uint32_t task, bool error)
 {
     int *fd = &srun->tasks[task].files[error];
-    const struct srun_sink *sink = &srun->sinks[error];
+    const struct srun_sink *sink = sink_of(srun, task, error);
     struct err err = { 0 };
 
     if (*fd >= 0)
         return *fd;
-    if (error && srun->sinks[0].pattern == sink->pattern)
+    if (error && sink_of(srun, task, false)->pattern == sink->pattern)
         return task_file(srun, task, false);
     CLEANUP(str_done) struct str path = { 0 };
-    if (expand(srun, sink->pattern, task, &path, &err) == 0)
-        *fd = open_file(srun, str_text(&path), true, &err);
+    if (srun_expand(srun, sink->pattern, task, &path, &err) == 0)
+        *fd = open_file(srun->nodes[srun->tasks[task].node].of, str_text(&path), true, &err);
     if (err.code) {
         cli_error(&srun->cli, "Could not open %s file: %s", error ? "stderr" : "stdout", err.text);
         srun->failed = true;
@@ -151,7 +196,7 @@ static int task_file(struct srun *srun, uint32_t task, bool error)
 
 static void write_bytes(struct srun *srun, uint32_t task, bool error, const void *bytes, size_t len)
 {
-    const struct srun_sink *sink = &srun->sinks[error];
+    const struct srun_sink *sink = sink_of(srun, task, error);
     struct err err = { 0 };
     int fd = sink->pattern ? task_file(srun, task, error) : sink->fd;
 
@@ -189,11 +234,10 @@ static void write_lines(struct srun *srun, uint32_t task, bool error, const char
 void srun_output(struct srun *srun, const StepData *data)
 {
     bool error = data->stream == STEP_STREAM_ERR, label = srun->request.label;
-    bool as_it_comes =
-        !label && (srun->request.unbuffered || srun->ntasks == 1 || srun->sinks[error].pattern);
-
     if (data->task >= srun->ntasks || !data->data.len)
         return;
+    bool as_it_comes = !label && (srun->request.unbuffered || srun->ntasks == 1 ||
+                                  sink_of(srun, data->task, error)->pattern);
     if (as_it_comes) {
         write_bytes(srun, data->task, error, data->data.data, data->data.len);
         return;

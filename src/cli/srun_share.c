@@ -265,23 +265,32 @@ static int read_hosts(struct srun *srun, const char *path, struct str *out)
     return 0;
 }
 
-int srun_fill_hosts(struct srun *srun, StepRequest *request)
+/* Tasks are placed by a list of hosts: --distribution says so, or SLURM_HOSTFILE does and nothing else is said. */
+static bool has_hosts(const struct srun *srun)
+{
+    const JobSpec *spec = srun->request.spec;
+
+    if (!str_is_empty(spec->distribution))
+        return str_istarts(spec->distribution, "arbitrary");
+    return !str_is_empty(getenv("SLURM_HOSTFILE")) && !given(srun, "nodelist");
+}
+
+/* One host for each task, from the file or --nodelist. */
+static int list_hosts(struct srun *srun, char ***out, size_t *count)
 {
     const JobSpec *spec = srun->request.spec;
     const char *path = getenv("SLURM_HOSTFILE");
     CLEANUP(str_done) struct str text = { 0 };
+    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
     struct span word;
     size_t cap = 0;
 
-    if (!spec->distribution || !str_istarts(spec->distribution, "arbitrary"))
-        return 0;
     if (!path && str_is_empty(spec->nodelist)) {
         cli_error(&srun->cli, "--distribution=arbitrary needs SLURM_HOSTFILE or --nodelist");
         return 1;
     }
     if (path ? read_hosts(srun, path, &text) : (str_add(&text, spec->nodelist), 0))
         return 1;
-    CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
     for (const char *cursor = str_text(&text); str_next(&cursor, "\n", &word);) {
         CLEANUP(freep) char *line = mem_strndup(word.ptr, word.len);
         struct err err = { 0 };
@@ -294,23 +303,70 @@ int srun_fill_hosts(struct srun *srun, StepRequest *request)
             return 1;
         }
         hostlist_each (host, &hosts) {
-            if (request->n_hosts == cap) {
+            if (*count == cap) {
                 char **more = ARENA_ARRAY(&srun->cli.arena, char *, cap = cap * 2 + 16);
-                if (request->n_hosts)
-                    memcpy(more, request->hosts, request->n_hosts * sizeof(char *));
-                request->hosts = more;
+                if (*count)
+                    memcpy(more, *out, *count * sizeof(char *));
+                *out = more;
             }
-            request->hosts[request->n_hosts++] = arena_strdup(&srun->cli.arena, host.name);
+            (*out)[(*count)++] = arena_strdup(&srun->cli.arena, host.name);
         }
     }
-    if (spec->has_ntasks && spec->ntasks > request->n_hosts) {
+    if (spec->has_ntasks && given(srun, "ntasks") && spec->ntasks > *count) {
         cli_error(&srun->cli, "Required node count not satisfied: %u tasks, %zu lines of hosts",
-                  spec->ntasks, request->n_hosts);
+                  spec->ntasks, *count);
         return 1;
     }
-    if (spec->has_ntasks)
-        request->n_hosts = spec->ntasks;
+    if (spec->has_ntasks && given(srun, "ntasks"))
+        *count = spec->ntasks;
+    return 0;
+}
+
+int srun_read_hosts(struct srun *srun)
+{
+    JobSpec *spec = srun->request.spec;
+    CLEANUP(str_done) struct str names = { 0 };
+    uint32_t nodes = 0, most = 0;
+
+    if (!has_hosts(srun))
+        return 0;
+    if (list_hosts(srun, &srun->hosts, &srun->host_count))
+        return 1;
+    if (srun->request.jobid || !srun->host_count)
+        return 0;
+    for (size_t i = 0; i < srun->host_count; i++) { /* each node once */
+        bool seen = false;
+        uint32_t tasks = 0;
+        for (size_t k = 0; k < srun->host_count; k++) {
+            bool same = strcmp(srun->hosts[i], srun->hosts[k]) == 0;
+            seen = seen || (same && k < i);
+            tasks += same;
+        }
+        most = MAX(most, tasks);
+        if (seen)
+            continue;
+        str_addf(&names, "%s%s", nodes++ ? "," : "", srun->hosts[i]);
+    }
+    free(spec->nodelist);
+    spec->nodelist = str_take(&names);
+    spec->has_min_nodes = spec->has_max_nodes = spec->has_ntasks = true;
+    spec->min_nodes = spec->max_nodes = nodes;
+    spec->ntasks = (uint32_t)srun->host_count;
+    spec->has_min_cpus_per_node = true; /* whichever node has most tasks has room for them */
+    spec->min_cpus_per_node = MAX(spec->min_cpus_per_node,
+                                  most * MAX(spec->has_cpus_per_task ? spec->cpus_per_task : 1, 1));
+    return 0;
+}
+
+void srun_fill_hosts(struct srun *srun, StepRequest *request)
+{
+    if (!srun->host_count)
+        return;
+    request->hosts = srun->hosts;
+    request->n_hosts = srun->host_count;
+    request->has_ntasks = true;
+    request->ntasks = (uint32_t)srun->host_count;
     request->has_min_nodes = request->has_max_nodes = false;
     request->nodelist = NULL;
-    return 0;
+    request->distribution = (char *)"arbitrary";
 }

@@ -135,21 +135,27 @@ static void force_end(struct srun *srun)
         cli_say(&srun->cli, "Job step aborted: Waiting up to %u seconds for job step to finish.",
                 srun->site_kill_wait_s + 2);
     srun->aborted = true;
-    srun_end_step(srun, JOB_CANCELLED, srun->killing ? 0 : SRUN_FORCE_WAIT_S);
+    bool at_once = srun->killing || srun->request.quit_on_interrupt || srun->request.pty;
+    srun_end_step(srun, JOB_CANCELLED, at_once ? 0 : SRUN_FORCE_WAIT_S);
 }
 
 /*
  * Once shows what the tasks do, twice within a second interrupts them and ends those that go on,
- * thrice does not wait for them.
+ * thrice does not wait for them. With --disable-status the first goes to the tasks at once.
  */
 static void on_interrupt(struct srun *srun)
 {
     int64_t now = clock_boot_us();
     const struct job_request *asked = &srun->request;
 
-    if (!asked->quit_on_interrupt && !asked->disable_status &&
+    if (!asked->quit_on_interrupt &&
         (!srun->last_interrupt_us || now - srun->last_interrupt_us > SRUN_SECOND_US)) {
         srun->last_interrupt_us = now;
+        if (asked->disable_status) {
+            cli_say(&srun->cli, "sending Ctrl-C to %s", srun_step_name(srun));
+            srun_send_signal(srun, SIGINT, JOB_PENDING, 0);
+            return;
+        }
         cli_say(&srun->cli, "interrupt (one more within 1 sec to abort)");
         srun_show_tasks(srun);
         return;

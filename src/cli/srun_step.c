@@ -86,6 +86,48 @@ static char *own_line(struct srun *srun)
     return arena_printf(&srun->cli.arena, "srun%s", text.data + at);
 }
 
+/* --cpus-per-task of a job with whole nodes: as many tasks as their CPUs have room for. */
+static uint32_t tasks_of_nodes(const struct srun *srun)
+{
+    const Allocation *given =
+        srun->own && srun->alloc.job ? srun->alloc.job->status->allocation : NULL;
+    const JobSpec *spec = srun->request.spec;
+    uint32_t tasks = 0;
+
+    if (!given || spec->has_ntasks || spec->has_ntasks_per_node || !spec->cpus_per_task ||
+        !argv_has(srun, "cpus-per-task") || !argv_has(srun, "exclusive"))
+        return 0;
+    for (size_t i = 0; i < given->n_nodes; i++)
+        tasks += given->nodes[i]->cpus / spec->cpus_per_task;
+    return tasks;
+}
+
+/* What the job's variables say of tasks gives way to what the command says of nodes and tasks. */
+static void settle_tasks(struct srun *srun, StepRequest *request)
+{
+    uint32_t tasks = tasks_of_nodes(srun), each = request->ntasks_per_node;
+    bool nodes = argv_has(srun, "nodes"), asked = argv_has(srun, "ntasks");
+
+    if (tasks) {
+        request->has_ntasks = true;
+        request->ntasks = tasks;
+    }
+    if (srun->own || !each || argv_has(srun, "ntasks-per-node"))
+        return;
+    if (nodes && !asked && request->max_nodes) {
+        request->has_ntasks = true;
+        request->ntasks = request->max_nodes * each;
+    } else if (asked && request->has_max_nodes && request->ntasks > request->max_nodes * each) {
+        cli_say(
+            &srun->cli,
+            "warning: can't honor --ntasks-per-node set to %u which doesn't match the requested "
+            "tasks %u with the maximum number of requested nodes %u. Ignoring --ntasks-per-node.",
+            each, request->ntasks, request->max_nodes);
+        request->has_ntasks_per_node = false;
+        request->ntasks_per_node = 0;
+    }
+}
+
 static void fill_request(struct srun *srun, StepRequest *request)
 {
     const struct job_request *asked = &srun->request;
@@ -112,13 +154,14 @@ static void fill_request(struct srun *srun, StepRequest *request)
         request->min_nodes = request->max_nodes =
             (uint32_t)srun->alloc.job->status->allocation->n_nodes;
     }
-    if (spec->has_ntasks && request->has_min_nodes && request->min_nodes > spec->ntasks) {
+    settle_tasks(srun, request);
+    if (request->has_ntasks && request->has_min_nodes && request->min_nodes > request->ntasks) {
         if (argv_has(srun, "nodes") && argv_has(srun, "ntasks"))
             cli_say(&srun->cli, "warning: can't run %u processes on %u nodes, setting nnodes to %u",
-                    spec->ntasks, request->min_nodes, spec->ntasks);
-        request->min_nodes = spec->ntasks;
+                    request->ntasks, request->min_nodes, request->ntasks);
+        request->min_nodes = request->ntasks;
         request->has_max_nodes = true;
-        request->max_nodes = spec->ntasks;
+        request->max_nodes = request->ntasks;
     }
     if (!srun->own) {
         request->nodelist = spec->nodelist;
@@ -148,6 +191,7 @@ static void fill_request(struct srun *srun, StepRequest *request)
     }
     request->has_interactive = request->interactive = asked->interactive;
     host_short(srun->host);
+    host_address(srun->address);
     request->host = srun->host;
     request->mpi = (char *)srun->mpi;
     request->has_pid = true;
@@ -327,8 +371,7 @@ int srun_create_once(struct srun *srun)
     struct err err = { 0 };
 
     fill_request(srun, &request);
-    if (srun_fill_hosts(srun, &request))
-        return 1;
+    srun_fill_hosts(srun, &request);
     first.what_case = RUN_STEP_IN__WHAT_REQUEST;
     first.request = &request;
     if (srun_find_manager(srun, &manager, &err))
@@ -418,6 +461,25 @@ static void fill_launch(struct srun *srun, StepLaunch *launch, StepContainer *co
     srun_fill_bind(srun, launch);
 }
 
+/* --input=in.%t: the file of each task of the node. */
+static void put_inputs(struct srun *srun, const struct srun_node *node, StepLaunch *launch)
+{
+    const char *dir = node->of->request.spec->work_dir, *pattern = srun->input_pattern;
+
+    launch->n_inputs = 0;
+    if (!pattern)
+        return;
+    launch->inputs = ARENA_ARRAY(&srun->cli.arena, char *, node->node->n_tasks);
+    for (size_t i = 0; i < node->node->n_tasks; i++) {
+        CLEANUP(str_done) struct str path = { 0 };
+
+        if (pattern[0] != '/')
+            str_addf(&path, "%s/", dir);
+        srun_expand(srun, pattern, node->node->tasks[i], &path, NULL);
+        launch->inputs[launch->n_inputs++] = arena_strdup(&srun->cli.arena, str_text(&path));
+    }
+}
+
 static void launch_node(struct srun *srun, struct srun_node *node, RunStepIn *in)
 {
     struct srun *part = node->of;
@@ -429,6 +491,7 @@ static void launch_node(struct srun *srun, struct srun_node *node, RunStepIn *in
     launch->env = part->env.env;
     launch->n_env = part->env.n_env;
     srun_x11_use(srun, (size_t)(node - srun->nodes), launch);
+    put_inputs(srun, node, launch);
     launch->node = node->node->name;
     launch->has_proof = true;
     launch->proof = (ProtobufCBinaryData){ 0 };
@@ -464,7 +527,7 @@ int srun_launch(struct srun *srun)
         struct srun *part = srun->parts[i];
         StepLaunch launch = STEP_LAUNCH__INIT;
         StepContainer container;
-        fill_launch(part, &launch, &container, part->host);
+        fill_launch(part, &launch, &container, part->address);
         in.launch = &launch;
         for (size_t k = 0; k < part->layout->n_nodes; k++)
             launch_node(srun, &srun->nodes[part->first_node + k], &in);

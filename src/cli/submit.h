@@ -19,6 +19,7 @@ struct submit_env {
     const char *export, *export_file;
     const char *submit_dir, *submit_host;
     char *const *env;
+    bool step; /* of a step with --export of its own: its tasks' steps do not inherit it */
 };
 int submit_env(const struct submit_env *from, struct arena *arena, JobPayload *payload,
                struct err *err);

@@ -36,6 +36,17 @@ static void put(env_list *list, char *entry)
     vec_push(list, entry);
 }
 
+static void drop(env_list *list, const char *name)
+{
+    size_t len = strlen(name), kept = 0;
+
+    for (size_t i = 0; i < list->len; i++) {
+        if (name_len(list->items[i]) != len || strncmp(list->items[i], name, len) != 0)
+            list->items[kept++] = list->items[i];
+    }
+    list->len = kept;
+}
+
 static void put_all(env_list *list, char *const *from)
 {
     for (; from && *from; from++) {
@@ -170,8 +181,10 @@ int submit_env(const struct submit_env *from, struct arena *arena, JobPayload *p
         payload->has_get_user_env = payload->get_user_env = true;
         put(&list, arena_strdup(arena, "SLURM_GET_USER_ENV=1"));
     }
-    if (!str_is_empty(export))
+    if (!str_is_empty(export) && !from->step)
         put(&list, arena_printf(arena, "SLURM_EXPORT_ENV=%s", export));
+    if (from->step)
+        drop(&list, "SLURM_EXPORT_ENV");
     if (from->submit_dir)
         put(&list, arena_printf(arena, "SLURM_SUBMIT_DIR=%s", from->submit_dir));
     if (from->submit_host)

@@ -29,8 +29,10 @@ static void add_nodes(struct str *out, const struct up_options *o)
     unsigned cpus = o->cpus ? o->cpus : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t memory = o->memory_mb ? o->memory_mb : machine_memory_mb();
 
-    str_addf(out, "\n[[nodes]]\nnames = \"n[1-%u]\"\ncpus = %u\nmemory_mb = %llu\n", o->nodes, cpus,
-             (unsigned long long)memory);
+    str_addf(
+        out,
+        "\n[[nodes]]\nnames = \"n[1-%u]\"\nhostname = \"n[1-%u]\"\ncpus = %u\nmemory_mb = %llu\n",
+        o->nodes, o->nodes, cpus, (unsigned long long)memory);
     if (o->gpus)
         str_addf(out, "gres = [\"gpu:%s\"]\n", o->gpus);
 }

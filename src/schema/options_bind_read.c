@@ -68,6 +68,10 @@ int read_distribution(const struct option_call *call, const char *value, struct 
     if (!value)
         return -(int)ERR_INVALID;
 
+    if (str_ieq(value, "pack") || str_ieq(value, "nopack")) { /* of the usual order */
+        option_set_text(call, str_ieq(value, "pack") ? "block,Pack" : "block,NoPack");
+        return 0;
+    }
     static const char *const words[] = { "block", "cyclic", "fcyclic", "*", "arbitrary" };
     const char *comma = strchr(value, ','), *cursor = value;
     size_t len = comma ? (size_t)(comma - value) : strlen(value), level = 0;
@@ -87,6 +91,12 @@ int read_distribution(const struct option_call *call, const char *value, struct 
     free(layout);
     if (!good)
         return option_invalid(call, err);
+    if (value[0] == '*') { /* of nodes it means block */
+        char *text = mem_printf("block%s", value + 1);
+        option_set_text(call, text);
+        free(text);
+        return 0;
+    }
     option_set_text(call, value);
     return 0;
 }

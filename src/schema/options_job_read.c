@@ -120,7 +120,7 @@ int read_nodes(const struct option_call *call, const char *value, struct err *er
     job_set_sizes(spec, NULL);
     if (strpbrk(value, ",:"))
         return read_sizes(spec, value, err);
-    if (size_read_range(value, LIMIT_NODES * 10, &low, &high, NULL) < 0) {
+    if (size_read_range(value, UINT32_MAX, &low, &high, NULL) < 0) {
         char *first = dash ? mem_strndup(value, (size_t)(dash - value)) : NULL;
         uint64_t least, most;
         bool numbers = dash &&

@@ -51,6 +51,11 @@ static int add_one(JobSpec *spec, struct span word, GresScope scope, bool gpus_o
 
     if (!gpus_only && (str_istarts(at, "gres:") || str_istarts(at, "gres/")))
         at += 5;
+    if (strstr(at, "::") || str_ends(at, ":") || str_ends(at, "=")) { /* a part is missing */
+        bad_gres(err, text);
+        free(text);
+        return -(int)ERR_RANGE;
+    }
     for (char *part = strtok_r(at, ":=", &save); part; part = strtok_r(NULL, ":=", &save)) {
         if (used == 3) {
             bad_gres(err, text);
@@ -134,6 +139,25 @@ int job_request_finish(struct job_request *request, struct err *err)
     if (spec->kill_on_invalid_dep && !spec->dependency)
         spec->has_kill_on_invalid_dep = spec->kill_on_invalid_dep = false;
     return settle_gres(request, err);
+}
+
+void job_request_inherit(struct job_request *request, const struct job_request *first)
+{
+    JobSpec *spec = request->spec;
+    const JobSpec *from = first->spec;
+
+    if (!spec->has_time_limit_s && from->has_time_limit_s) {
+        spec->has_time_limit_s = true;
+        spec->time_limit_s = from->time_limit_s;
+    }
+    if (!spec->begin_us && from->begin_us) {
+        spec->has_begin_us = true;
+        spec->begin_us = from->begin_us;
+    }
+    if (!spec->deadline_us && from->deadline_us) {
+        spec->has_deadline_us = true;
+        spec->deadline_us = from->deadline_us;
+    }
 }
 
 static uint64_t gpus_by(const JobSpec *spec, GresScope scope)

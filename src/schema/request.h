@@ -62,6 +62,8 @@ struct job_request {
 };
 
 void job_request_init(struct job_request *request);
+/* What the first component of a heterogeneous job says for all, where this one says nothing: times. */
+void job_request_inherit(struct job_request *request, const struct job_request *first);
 void job_request_done(struct job_request *request);
 
 /* Settles what depends on several options: memory, GPUs, tasks. */

@@ -80,6 +80,25 @@ static int read_list(const struct option_call *call, const char *value, struct e
     return 0;
 }
 
+/* cpu=1.0,mem=0.25G,gres/gpu=2: every weight is a number, with a unit if need be. */
+static int read_weights(const struct option_call *call, const char *value, struct err *err)
+{
+    const char *cursor = value;
+    struct span word;
+
+    while (str_next(&cursor, ",", &word)) {
+        const char *equals = memchr(word.ptr, '=', word.len);
+        size_t len = equals ? (size_t)(word.ptr + word.len - equals) - 1 : 0;
+        size_t digits = len ? strspn(equals + 1, "0123456789.") : 0;
+
+        digits = MIN(digits, len);
+        if (!digits || equals == word.ptr || digits + 1 < len ||
+            (digits < len && !strchr("KMGTPkmgtp", equals[1 + digits])))
+            return bad(call, value, err);
+    }
+    return read_text(call, value, err);
+}
+
 static int read_bool(const struct option_call *call, const char *value, struct err *err)
 {
     bool yes = str_ieq(value, "yes") || str_ieq(value, "true") || strcmp(value, "1") == 0;
@@ -371,7 +390,7 @@ static const struct option partition_rows[] = {
     { .name = "root-only", .update = "RootOnly", .read = read_bool, .into = PART(root_only) },
     { .name = "state", .update = "State", .read = read_partition_state, .into = PART(state) },
     { .name = "topology", .update = "Topology", .read = read_text, .into = PART(topology) },
-    { .name = "tres-billing-weights", .update = "TRESBillingWeights", .read = read_text, .into = PART(tres_billing_weights) },
+    { .name = "tres-billing-weights", .update = "TRESBillingWeights", .read = read_weights, .into = PART(tres_billing_weights) },
 };
 
 static const struct option node_rows[] = {

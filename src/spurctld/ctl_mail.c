@@ -21,21 +21,23 @@ enum { MAIL_TIMEOUT_S = 60, FIELD_SPEC_MAIL_TYPE = 103 /* of proto/job.proto */ 
 struct mail {
     uint32_t type; /* 0: nothing */
     char words[160];
+    char queued[48], run[48]; /* "00:00:01"; empty: not known */
+    int exit_max;             /* of an array's tasks; -1: not known */
 };
 
 static const struct {
     uint32_t type;
-    const char *words, *name;
+    const char *words;
 } kinds[] = {
-    { MAIL_BEGIN, "Began", "BEGIN" },
-    { MAIL_END, "Ended", "END" },
-    { MAIL_FAIL, "Failed", "FAIL" },
-    { MAIL_REQUEUE, "Requeued", "REQUEUE" },
-    { MAIL_TIME100, "Reached time limit", "TIME_LIMIT" },
-    { MAIL_TIME90, "Reached 90% of time limit", "TIME_LIMIT_90" },
-    { MAIL_TIME80, "Reached 80% of time limit", "TIME_LIMIT_80" },
-    { MAIL_TIME50, "Reached 50% of time limit", "TIME_LIMIT_50" },
-    { MAIL_INVALID_DEPEND, "Invalid dependency", "INVALID_DEPEND" },
+    { MAIL_BEGIN, "Began" },
+    { MAIL_END, "Ended" },
+    { MAIL_FAIL, "Failed" },
+    { MAIL_REQUEUE, "Requeued" },
+    { MAIL_TIME100, "Reached time limit" },
+    { MAIL_TIME90, "Reached 90% of time limit" },
+    { MAIL_TIME80, "Reached 80% of time limit" },
+    { MAIL_TIME50, "Reached 50% of time limit" },
+    { MAIL_INVALID_DEPEND, "Invalid dependency" },
 };
 
 static size_t kind_of(uint32_t type)
@@ -47,18 +49,26 @@ static size_t kind_of(uint32_t type)
     return i;
 }
 
+/* "00:00:01", "2-03:00:00" */
+static void write_time(char out[48], int64_t us)
+{
+    int64_t s = MAX(us, 0) / 1000000;
+
+    out[0] = '\0';
+    if (s >= 86400)
+        snprintf(out, 48, "%lld-", (long long)(s / 86400));
+    size_t len = strlen(out);
+    snprintf(out + len, 48 - len, "%02lld:%02lld:%02lld", (long long)(s % 86400 / 3600),
+             (long long)(s / 60 % 60), (long long)(s % 60));
+}
+
 /* "Began, Queued time 00:00:01" */
 static void timed(struct mail *mail, uint32_t type, const char *which, int64_t us)
 {
-    int64_t s = MAX(us, 0) / 1000000;
     char time[48] = "";
 
-    if (which && s >= 86400)
-        snprintf(time, sizeof(time), "%lld-", (long long)(s / 86400));
-    size_t len = strlen(time);
     if (which)
-        snprintf(time + len, sizeof(time) - len, "%02lld:%02lld:%02lld",
-                 (long long)(s % 86400 / 3600), (long long)(s / 60 % 60), (long long)(s % 60));
+        write_time(time, us);
     mail->type = type;
     snprintf(mail->words, sizeof(mail->words), "%s%s%s%s", kinds[kind_of(type)].words,
              which ? ", " : "", which ? which : "", time);
@@ -152,6 +162,7 @@ static void say_array(const struct ctl *ctl, const struct event *event, unsigned
     if (!(wanted & MAIL_END) && !(failed && wanted & MAIL_FAIL))
         return;
     exit_codes(ctl->state, array, &low, &high);
+    mail->exit_max = high;
     mail->type = failed && !array->ok ? MAIL_FAIL : MAIL_END;
     snprintf(mail->words, sizeof(mail->words), "%s, %s, ExitCode [%d-%d]",
              kinds[kind_of(mail->type)].words,
@@ -177,14 +188,20 @@ static void send_mail(struct ctl *ctl, const struct job *job, const JobSpec *spe
 {
     const Config *config = state_config(ctl->state);
     const char *to = spec->mail_user ? spec->mail_user : job->owner->user;
-    const char *cluster = config->cluster_name ? config->cluster_name : "Spur";
     CLEANUP(freep) char *called = mail_name(job, whole_array);
     struct arena arena;
 
     arena_init(&arena);
     char **env = ctl_job_env(ctl, job, CTL_ENV_MAIL, &arena);
-    ctl_env_add(env, &arena, "SLURM_JOB_MAIL_TYPE", kinds[kind_of(mail->type)].name);
-    char *subject = arena_printf(&arena, "%s %s Name=%s %s", cluster, called,
+    ctl_env_add(env, &arena, "SLURM_JOB_MAIL_TYPE", kinds[kind_of(mail->type)].words);
+    if (mail->queued[0])
+        ctl_env_add(env, &arena, "SLURM_JOB_QUEUED_TIME", mail->queued);
+    if (mail->run[0])
+        ctl_env_add(env, &arena, "SLURM_JOB_RUN_TIME", mail->run);
+    if (mail->exit_max >= 0)
+        ctl_env_add(env, &arena, "SLURM_JOB_EXIT_CODE_MAX",
+                    arena_printf(&arena, "%d", mail->exit_max));
+    char *subject = arena_printf(&arena, "Slurm %s Name=%s %s", called,
                                  spec->name ? spec->name : "", mail->words);
     char *full = config->mail_domain && !strchr(to, '@')
                      ? arena_printf(&arena, "%s@%s", to, config->mail_domain)
@@ -241,10 +258,25 @@ static bool may_be_told(const struct event *event)
     }
 }
 
+/* How long it waited, how long it has run, how it ended. */
+static void fill_times(const struct ctl *ctl, const struct event *event, struct mail *mail)
+{
+    const struct job *job = event->job;
+    int64_t start_us = event->start_us ? event->start_us : job->run ? job->run->start_us : 0;
+    int64_t end_us = event->end_us ? event->end_us : ctl_now(ctl);
+
+    if (!start_us)
+        return;
+    write_time(mail->queued, start_us - job->submit_us);
+    write_time(mail->run, end_us - start_us);
+    if (mail->exit_max < 0 && event->kind == EVENT_JOB_ENDED)
+        mail->exit_max = job->run ? WEXITSTATUS(job->run->exit_status) : 0;
+}
+
 void ctl_mail(struct ctl *ctl, const struct event *event)
 {
     const struct job *job = event->job;
-    struct mail mail = { 0 }, time = { 0 };
+    struct mail mail = { .exit_max = -1 }, time = { .exit_max = -1 };
 
     uint64_t wants = 0;
 
@@ -259,6 +291,8 @@ void ctl_mail(struct ctl *ctl, const struct event *event)
     else if (wanted)
         say_job(event, wanted, &mail);
     say_time(ctl, event, wanted, &time);
+    fill_times(ctl, event, &mail);
+    fill_times(ctl, event, &time);
     if (time.type)
         send_mail(ctl, job, spec, false, &time);
     if (mail.type && (!whole_array || is_news(ctl, event)))

@@ -5,6 +5,7 @@
  * (1) The owner of a job is who asked, as rpc proved it; nothing in a request says so.
  * (2) Asked again, it gets the first answer, even if the cluster would take no such job now.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -195,6 +196,59 @@ static int check_payload(const struct ctl *ctl, const SubmitJobPackedComponent *
     return 0;
 }
 
+/* The limit that a job without one has, in the first partition it names; -1: none. */
+static int64_t usual_limit_s(const struct ctl *ctl, const JobSpec *spec)
+{
+    char name[LIMIT_NAME_BYTES + 1];
+    const struct partition *partition = state_default_partition(ctl->state);
+
+    if (!str_is_empty(spec->partition)) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec->partition, ","), spec->partition);
+        partition = state_partition(ctl->state, name);
+    }
+    if (!partition)
+        return -1;
+    return partition->spec->default_time_s > 0 ? partition->spec->default_time_s
+           : partition->spec->max_time_s > 0   ? partition->spec->max_time_s
+                                               : -1;
+}
+
+/*
+ * A job with a deadline has no more time than is left until then: without a limit of its own it gets what
+ * is left, with --time-min its limit is shortened, else a limit beyond it is refused.
+ */
+static int settle_deadline(const struct ctl *ctl, JobSpec *spec, struct err *err)
+{
+    int64_t left_s = (spec->deadline_us - ctl_now(ctl)) / 1000000;
+    int64_t limit_s = spec->has_time_limit_s ? spec->time_limit_s : usual_limit_s(ctl, spec);
+
+    if (!spec->deadline_us)
+        return 0;
+    if (left_s <= 0)
+        return err_code(err, ERR_TIME_LIMIT);
+    if (spec->time_min_s > left_s)
+        return err_code(err, ERR_TIME_MIN);
+    if (limit_s > 0 && limit_s <= left_s)
+        return 0;
+    if (spec->has_time_limit_s && spec->time_limit_s > 0 && !spec->time_min_s)
+        return err_code(err, ERR_TIME_LIMIT);
+    spec->has_time_limit_s = true;
+    spec->time_limit_s = left_s;
+    if (!spec->time_min_s) { /* it may start as long as a minute is left */
+        spec->has_time_min_s = true;
+        spec->time_min_s = MIN(left_s, 60);
+    }
+    return 0;
+}
+
+/* What is filled in or refused before the cluster looks at the job. */
+static int settle_spec(const struct ctl *ctl, JobSpec *spec, struct err *err)
+{
+    if (spec->min_nodes > LIMIT_NODES)
+        return err_code(err, ERR_TOO_MANY_CPUS);
+    return settle_deadline(ctl, spec, err);
+}
+
 void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const SubmitJobPacked *request = (const void *)message;
@@ -226,8 +280,9 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
                  !ask->who->is_operator && !ask->who->is_admin)
             err_code(&err, ERR_PERMISSION);
         else if (ctl_check_asked(ask->who, component->spec, &err) == 0 &&
-                 ctl_check_texts(component->spec, &err) == 0)
-            check_payload(ctl, component, &err);
+                 ctl_check_texts(component->spec, &err) == 0 &&
+                 check_payload(ctl, component, &err) == 0)
+            settle_spec(ctl, component->spec, &err);
         if (err.code) {
             ask->ops->fail(ask, &err);
             return;

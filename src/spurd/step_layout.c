@@ -105,7 +105,10 @@ static int candidates(const struct pick *pick, uint32_t *out, size_t *count, siz
     if (parse_hosts(&wanted, pick->request->nodelist, err) < 0 ||
         parse_hosts(&excluded, pick->request->exclude, err) < 0)
         return -(int)err->code;
-    if (first >= n)
+    size_t behind = 0; /* nodes from the first on: a number that was asked for is of these */
+    for (size_t i = first; i < n; i++)
+        behind += !allocation->nodes[i]->left;
+    if (first >= n || (pick->request->relative && pick->request->min_nodes > behind))
         return err_code(err, ERR_NODE_COUNT);
     hostlist_each (host, &wanted) {
         size_t i = 0;

@@ -149,6 +149,9 @@ static void put_step(const StepLaunch *launch, const StepLayout *layout, const S
         env_set(env, "SLURM_LAUNCH_NODE_IPADDR", launch->launch_host);
         env_set(env, "SLURM_SRUN_COMM_HOST", launch->launch_host);
     }
+    const char *port = layout->nodes[0]->address ? strrchr(layout->nodes[0]->address, ':') : NULL;
+    if (port && port[1]) /* srun listens nowhere: where the step can be spoken to is its node */
+        env_set(env, "SLURM_SRUN_COMM_PORT", port + 1);
     snprintf(umask_text, sizeof(umask_text), "%04o", launch->umask & 0777);
     env_set(env, "SLURM_UMASK", umask_text);
     env_set(env, "PWD", launch->work_dir);
@@ -195,6 +198,21 @@ static void put_ml_ranks(struct arena *arena, StepTasks *tasks)
     }
 }
 
+/* Steps over several components have the nodes of each under a second name. */
+static void put_groups(struct env *env)
+{
+    char from[64], to[64];
+
+    for (unsigned i = 0; i < LIMIT_HET_COMPONENTS; i++) {
+        snprintf(from, sizeof(from), "SLURM_JOB_NODELIST_HET_GROUP_%u", i);
+        snprintf(to, sizeof(to), "SLURM_NODELIST_HET_GROUP_%u", i);
+        const char *nodes = env_get(env, from);
+        if (!nodes)
+            break;
+        env_set(env, to, nodes);
+    }
+}
+
 static int build_env(const struct step_resources *give, struct arena *arena, StepTask *out,
                      struct err *err)
 {
@@ -212,8 +230,10 @@ static int build_env(const struct step_resources *give, struct arena *arena, Ste
     for (size_t i = 0; i < launch->n_env; i++)
         env_put(&env, (const char *)launch->env[i].data, launch->env[i].len);
     put_job(give->node, give->grant, &env);
-    if (give->whole != layout && give->grant->has_het_job_id)
+    if (give->whole != layout && give->grant->has_het_job_id) {
         step_whole_env(give->whole, &env);
+        put_groups(&env);
+    }
     put_step(launch, give->whole, give->here, index, &env);
     if (layout->has_cpus_per_task)
         put_number(&env, "SLURM_CPUS_PER_TASK", layout->cpus_per_task);
@@ -325,6 +345,8 @@ static int build_tasks(const StepLaunch *launch, const StepNode *here, struct ar
         one->number = here->tasks[i];
         one->n_args = program->n_args;
         one->args = program->args;
+        if (launch->n_inputs == here->n_tasks)
+            one->std_in = launch->inputs[i];
     }
     tasks->n_list = here->n_tasks;
     tasks->has_pty = tasks->has_no_input = tasks->has_no_output = tasks->has_no_error = true;

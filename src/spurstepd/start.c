@@ -38,7 +38,7 @@
 
 #define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
 
-enum { SAY_WAIT_MS = 200 };
+enum { SAY_WAIT_MS = 200, OPEN_AGAIN_MS = 50, OPEN_TRIES = 60 };
 
 struct child {
     const StepTask *task;
@@ -166,6 +166,20 @@ CHILD static void watch_open(bool on)
             sizeof(alarm_only));
 }
 
+/* The folder of a batch job's output may be made just after sbatch returned: tried for some seconds. */
+CHILD static int open_soon(const char *path, int flags)
+{
+    const struct timespec pause = { .tv_nsec = OPEN_AGAIN_MS * 1000000 };
+
+    for (int tries = 0;; tries++) {
+        int fd = identity_open(AT_FDCWD, path, flags, 0666);
+        if (fd >= 0 || errno != ENOENT || tries == OPEN_TRIES)
+            return fd;
+        syscall(SYS_nanosleep, &pause, NULL);
+        errno = ENOENT;
+    }
+}
+
 CHILD static bool open_files(struct child *child)
 {
     const StepTask *task = child->task;
@@ -184,18 +198,24 @@ CHILD static bool open_files(struct child *child)
             return fail(child, "chdir", "/tmp", false);
     }
     if (child->has_fds) {
+        if (child->one && child->one->std_in) {
+            child->fds[0] =
+                identity_open(AT_FDCWD, child->one->std_in, O_RDONLY | O_NOCTTY | O_CLOEXEC, 0);
+            if (child->fds[0] < 0)
+                return fail(child, "Could not open stdin file", child->one->std_in, true);
+        }
         child->failed = NULL;
         return true;
     }
     child->fds[0] = identity_open(AT_FDCWD, in, O_RDONLY | O_NOCTTY | O_CLOEXEC, 0);
     if (child->fds[0] < 0)
         return fail(child, "Could not open stdin file", in, true);
-    child->fds[1] = identity_open(AT_FDCWD, task->std_out, out_flags, 0666);
+    child->fds[1] = open_soon(task->std_out, out_flags);
     if (child->fds[1] < 0)
         return fail(child, "Could not open stdout file", task->std_out, true);
     child->fds[2] = child->fds[1];
     if (task->std_err) {
-        child->fds[2] = identity_open(AT_FDCWD, task->std_err, out_flags, 0666);
+        child->fds[2] = open_soon(task->std_err, out_flags);
         if (child->fds[2] < 0)
             return fail(child, "Could not open stderr file", task->std_err, true);
     }

@@ -12,6 +12,10 @@ enum { HOST_NAME_BYTES = 256 };
 void host_name(char out[HOST_NAME_BYTES]);  /* as the kernel has it */
 void host_short(char out[HOST_NAME_BYTES]); /* up to the first dot: what Slurm calls a node */
 
+/* An address of this machine that others may reach: the first that is not of the machine itself, else 127.0.0.1. */
+enum { HOST_ADDRESS_BYTES = 64 };
+void host_address(char out[HOST_ADDRESS_BYTES]);
+
 /* Every caller gets this name; NULL ends it. Several agents on one machine, simulations. */
 void host_use(const char *name);
 

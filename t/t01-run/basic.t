@@ -60,7 +60,7 @@ run srun -n2 -K bash -c 'if [ $SLURM_PROCID = 0 ]; then exit 5; fi; sleep 20'
 is "-K ends the others" "$code" 143
 like "and says so" "$err" "task 0: Exited with exit code 5.*Terminating StepId=.*DUE TO TASK FAILURE.*task 1: Terminated"
 run srun -n2 -W 1 bash -c 'if [ $SLURM_PROCID = 0 ]; then exit 0; fi; sleep 20'
-like "-W ends what is late" "$code $err" "143 .*First task exited 1s ago"
+like "-W ends what is late" "$code $err" "137 .*First task exited 1s ago"
 run srun --bogus true
 is "an unknown option" "$code $err" $'255 srun: unrecognized option \'--bogus\'\nTry "srun --help" for more information'
 run srun

@@ -88,7 +88,7 @@ is "none without a limit" "$(count "Name=endless ")" 0
 is "none of a good end for FAIL" "$(count "Name=fine ")" 0
 is "who cancels knows it" "$(count "Name=gone ")" 0
 is "the first component stands for all" "$(count "Name=het ")" 1
-run cat "$T/env.FAIL.$failing"
+run cat "$T/env.Failed.$failing"
 like "the job is in the environment" "$out" "SLURM_JOB_STATE=FAILED"
 like "with its name" "$out" "SLURM_JOB_NAME=bad"
 like "and where it ran" "$out" "SLURM_JOB_NODELIST=n[12]"
