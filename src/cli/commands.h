@@ -12,7 +12,7 @@ struct option_set;
 struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
-    exec_options, sbcast_options, sgather_options,
+    exec_options, sdiag_options, sbcast_options, sgather_options,
     journal_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
@@ -32,6 +32,7 @@ int sbatch_main(int argc, char **argv);
 int sbcast_main(int argc, char **argv);
 int scancel_main(int argc, char **argv);
 int scontrol_main(int argc, char **argv);
+int sdiag_main(int argc, char **argv);
 int sgather_main(int argc, char **argv);
 int show_main(int argc, char **argv); /* spur show ... is scontrol show ... */
 int sim_main(int argc, char **argv);

@@ -222,6 +222,11 @@ int64_t sched_looked_us(const struct sched *sched)
     return sched->now_us;
 }
 
+bool sched_has_bookings(const struct sched *sched)
+{
+    return sched->bookings.len > 0;
+}
+
 /* No nodes that are configured have room for all components at once. */
 bool explain_never_together(const struct sched *sched, const struct job *const *jobs,
                             uint32_t count)

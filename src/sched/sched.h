@@ -103,5 +103,7 @@ int64_t sched_planned_start(const struct sched *sched, const struct job *job);
 void sched_planned_nodes(const struct sched *sched, const struct job *job, struct str *out);
 /* When the planner last looked. */
 int64_t sched_looked_us(const struct sched *sched);
+/* Whether a waiting job has a planned start that later jobs must not delay. */
+bool sched_has_bookings(const struct sched *sched);
 
 #endif

@@ -76,6 +76,8 @@ struct ctl_io {
     void (*digest)(void *ctx, const void *bytes, size_t len, uint8_t out[32]); /* SHA-256 */
     /* Runs it; ctl_hook_done() says how it ended. */
     void (*hook)(void *ctx, const struct ctl_hook *hook);
+    /* Adds to `reply` what the process counted, in `arena`; `reset` forgets it. NULL: nothing is. */
+    void (*diag)(void *ctx, DiagReply *reply, bool reset, struct arena *arena);
     /*
      * Forks a child that calls ctl_forked_work() and hands what it gets to the parent, which calls
      * ctl_forked_done() with that, or with nothing when the child failed. NULL: there are none.

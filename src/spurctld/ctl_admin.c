@@ -296,8 +296,16 @@ void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     reply.turn_us_max = counts->turn_us_max;
     reply.turn_cpu_us_max = counts->turn_cpu_us_max;
     reply.turns_long = counts->turns_long;
+    reply.has_since_us = reply.has_plan_last_us = reply.has_plan_starts = true;
+    reply.has_plan_backfilled = reply.has_plan_queue_sum = true;
+    reply.since_us = MAX(counts->since_us, counts->start_us);
+    reply.plan_last_us = counts->plan_last_us;
+    reply.plan_starts = counts->plan_starts;
+    reply.plan_backfilled = counts->plan_backfilled;
+    reply.plan_queue_sum = counts->plan_queue_sum;
+    if (ctl->io.diag)
+        ctl->io.diag(ctl->io.ctx, &reply, request->reset, ask->arena);
     ask->ops->reply(ask, &reply.base);
     if (request->reset)
-        counts->turns = counts->turn_us_max = counts->turn_cpu_us_max = counts->turns_long =
-            counts->plan_us_max = 0;
+        *counts = (struct ctl_counts){ .start_us = counts->start_us, .since_us = ctl_now(ctl) };
 }

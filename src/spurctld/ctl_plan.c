@@ -74,6 +74,7 @@ static void plan_slice(struct ctl *ctl)
 {
     int64_t begin = clock_mono_us(), mono = ctl_mono(ctl);
     unsigned budget = budget_of_turn(ctl);
+    bool booked = sched_has_bookings(ctl->sched);
     const struct plan *plan = sched_plan(ctl->sched, ctl_now(ctl), budget);
 
     for (size_t i = 0; i < plan->count; i++) {
@@ -93,6 +94,10 @@ static void plan_slice(struct ctl *ctl)
     adapt(ctl, budget, ctl_mono(ctl) - mono);
     int64_t took = clock_mono_us() - begin;
     ctl->counts.plans++;
+    ctl->counts.plan_last_us = ctl_now(ctl);
+    ctl->counts.plan_starts += plan->count;
+    ctl->counts.plan_backfilled += booked ? plan->count : 0;
+    ctl->counts.plan_queue_sum += state_counts(ctl->state).pending;
     ctl->counts.plan_us_last = (uint64_t)took;
     ctl->counts.plan_us_total += (uint64_t)took;
     ctl->counts.plan_us_max = MAX(ctl->counts.plan_us_max, (uint64_t)took);

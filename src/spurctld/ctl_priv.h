@@ -91,7 +91,8 @@ struct ctl_counts {
     uint64_t batches, commands, plans, plan_us_total, plan_us_max, plan_us_last;
     uint64_t turns, turn_us_max, turn_cpu_us_max, turns_long; /* of the loop */
     uint64_t turn_commands, turn_plan_us;                     /* before the present one */
-    int64_t start_us;
+    uint64_t plan_starts, plan_backfilled, plan_queue_sum;
+    int64_t start_us, since_us, plan_last_us;
 };
 
 struct watcher {

@@ -172,6 +172,13 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
     return RPC_ROLES_LATER;
 }
 
+const char *server_user_name(const struct server *server, uint32_t uid)
+{
+    const struct known_user *known = map_get_num(&server->users, uid);
+
+    return known && known->user ? known->user->name : NULL;
+}
+
 struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
 {
     const struct rpc_identity *identity = rpc_call_identity(call);

@@ -7,11 +7,13 @@
  * says so, and t/t50-auth walks the whole table.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/conf_file.h"
 #include "proto/peer.pb-c.h"
 #include "spurctld/serve.h"
+#include "sys/clock.h"
 
 /* READERS: people, and root of a node as that node (vouch.c). */
 enum {
@@ -227,8 +229,50 @@ static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
         row->ask(server->ctl, ask, request);
 }
 
+/* Every call comes through here, and is counted. */
+static void on_any(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct server *server = rpc_call_ctx(call);
+    size_t number = (size_t)(rpc_call_method(call) - server->methods);
+    bool has_uid = rpc_call_identity(call)->has_uid;
+    uint32_t uid = rpc_call_identity(call)->uid; /* the call may be gone when it was answered */
+    int64_t begin_us = clock_mono_us();
+
+    if (rows[number].ask)
+        on_call(call, request);
+    else
+        rows[number].handle(call, request);
+    call_stats_add(&server->calls, number, has_uid, uid, clock_mono_us() - begin_us);
+}
+
+static const char *method_name(void *ctx, size_t number)
+{
+    (void)ctx;
+    return strrchr(rows[number].path, '/') + 1;
+}
+
+static void add_user_names(struct server *server, DiagReply *reply, struct arena *arena)
+{
+    for (size_t i = 0; i < reply->n_calls_by_user; i++) {
+        const char *name = server_user_name(server, reply->calls_by_user[i]->id);
+        if (name)
+            reply->calls_by_user[i]->name = arena_strdup(arena, name);
+    }
+}
+
+void server_diag(void *ctx, DiagReply *reply, bool reset, struct arena *arena)
+{
+    struct server *server = ctx;
+
+    call_stats_report(&server->calls, method_name, NULL, reply, arena);
+    add_user_names(server, reply, arena);
+    if (reset)
+        call_stats_reset(&server->calls);
+}
+
 int server_methods(struct server *server, struct err *err)
 {
+    call_stats_init(&server->calls, ARRAY_LEN(rows));
     server->methods = NEW_ARRAY(struct rpc_method, ARRAY_LEN(rows));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         server->methods[i] = (struct rpc_method){
@@ -238,7 +282,7 @@ int server_methods(struct server *server, struct err *err)
             .kind = rows[i].kind,
             .request = rows[i].request,
             .reply = rows[i].reply,
-            .handle = rows[i].ask ? on_call : rows[i].handle,
+            .handle = on_any,
         };
     }
     return rpc_server_add(server->rpc, server->methods, ARRAY_LEN(rows), err);

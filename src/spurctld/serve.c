@@ -295,6 +295,7 @@ static int start(struct server *server, struct err *err)
         .hang_up = server_session_hang_up,
         .digest = io_digest,
         .hook = server_hook,
+        .diag = server_diag,
         .aside = server_forked_query,
         .wake = io_wake,
         .fence = io_fence,
@@ -422,6 +423,7 @@ static void finish(struct server *server)
     map_done(&server->sessions);
     server_conf_end(server);
     free(server->methods);
+    call_stats_done(&server->calls);
     free(server->state_dir);
     free(server->socket);
     free(server->address);

@@ -12,6 +12,7 @@
 #include "rpc/rpc.h"
 #include "rpc/wake.h"
 #include "schema/conf.h"
+#include "spurctld/call_stats.h"
 #include "spurctld/ctl.h"
 #include "spurctld/membership.h"
 #include "spurctld/payload_seen.h"
@@ -48,6 +49,7 @@ struct server {
     struct rpc_loop *rpc_loop;
     struct rpc_server *rpc;
     struct rpc_method *methods;
+    struct call_stats calls; /* by row of methods.c */
     struct ctl *ctl;
     struct secrets secrets;
     struct payload_seen recall;
@@ -126,6 +128,10 @@ int server_methods(struct server *server, struct err *err);
 unsigned server_person_roles(struct server *server, uint32_t uid, const char *name);
 unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
 /* NULL when the identity is no person that was looked up. From the arena. */
+/* ctl_io.diag: calls by method and user. */
+void server_diag(void *ctx, DiagReply *reply, bool reset, struct arena *arena);
+/* The name of a user that called before; NULL: not known. */
+const char *server_user_name(const struct server *server, uint32_t uid);
 struct ctl_who *server_identity(struct server *server, struct rpc_call *call);
 void server_users_free(struct server *server);
 
