@@ -255,7 +255,10 @@ static const struct etcd_io cluster_io = {
 struct log *cluster_open_log(struct host *host, const struct log_config *config, struct err *err)
 {
     struct world *world = host->world;
+    static const uint8_t seal_key[ETCD_SEAL_KEY_BYTES] = "simulated", cluster_id[16] = "simulated";
     struct etcd_options options = {
+        .seal_key = seal_key,
+        .cluster_id = cluster_id,
         .io = &cluster_io,
         .io_ctx = host,
         .prefix = "/spur/sim",

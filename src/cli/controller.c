@@ -224,7 +224,7 @@ static int show_level(struct cli *cli)
         const PingReply *reply = all[i].reply;
         bool heard = reply && reply->has_index;
         unsigned known = heard && reply->has_level_known ? reply->level_known : 1;
-        if (leader->has_level_known && known < leader->level_known)
+        if (leader->level < leader->level_known && known <= leader->level)
             printf("%s holds it back: %s\n", reply && reply->name ? reply->name : all[i].address,
                    heard ? "its build is older" : "it does not answer");
     }

@@ -83,6 +83,7 @@ static int restore_from(struct etcd_log *self, struct snapshot_reader *reader, s
     int rc = self->log.owner->restore(self->log.ctx, reader, err);
 
     if (rc == 0) {
+        self->seal_known = false;
         self->log.point = self->log.snapshot = snapshot_point(reader);
         self->log.bytes_since = 0;
     }
@@ -278,6 +279,7 @@ static const struct log_ops etcd_ops = {
     .leader = etcd_leader,
     .depose = depose_op,
     .hold_back = etcd_hold_back,
+    .require_seals = etcd_require_seals,
     .snapshot_fetched = etcd_snapshot_fetched,
     .payload_put = etcd_payload_put,
 };
@@ -299,6 +301,11 @@ struct log *log_etcd_new(const struct log_config *config, const struct etcd_opti
     self->io_ctx = options->io_ctx;
     self->controllers = MAX(options->controllers, 1u);
     self->bootstrap = options->bootstrap;
+    self->has_seal_key = options->seal_key && options->cluster_id;
+    if (self->has_seal_key) {
+        memcpy(self->seal_key, options->seal_key, sizeof(self->seal_key));
+        memcpy(self->cluster_id, options->cluster_id, sizeof(self->cluster_id));
+    }
     self->lease_s = options->lease_s ? options->lease_s : LEASE_S;
     self->memory = options->disk;
     return &self->log;

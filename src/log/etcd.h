@@ -22,6 +22,8 @@
 
 struct memory_disk;
 
+enum { ETCD_SEAL_KEY_BYTES = 32 };
+
 struct etcd_options {
     const struct etcd_io *io;
     void *io_ctx;
@@ -29,9 +31,11 @@ struct etcd_options {
     unsigned controllers; /* how many there are; what a majority is counted of */
     /* etcd is new and empty; the snapshot in config->dir is where this cluster's log begins. */
     bool bootstrap;
-    unsigned lease_s;         /* 0: 5 */
-    uint64_t trim_bytes;      /* 0: 256 MB */
-    struct memory_disk *disk; /* simulations: instead of config->dir */
+    const uint8_t *seal_key;   /* ETCD_SEAL_KEY_BYTES that only controllers have; NULL: no seals */
+    const uint8_t *cluster_id; /* 16 bytes, with it */
+    unsigned lease_s;          /* 0: 5 */
+    uint64_t trim_bytes;       /* 0: 256 MB */
+    struct memory_disk *disk;  /* simulations: instead of config->dir */
 };
 
 struct log *log_etcd_new(const struct log_config *config, const struct etcd_options *options,

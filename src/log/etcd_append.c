@@ -134,7 +134,7 @@ static void send_next(struct etcd_log *self)
     struct log_batch view = batch_view(batch, true);
     view.crc = batch->crc = batch_crc(self->log.point.crc, &view);
     str_clear(&self->flying_value);
-    etcd_value_write(&self->flying_value, &view);
+    etcd_value_write(&self->flying_value, &view, etcd_seal_make(self, &view));
     self->flying = batch;
     self->flying_term = self->term;
     self->flying_repeated = false;
@@ -214,7 +214,9 @@ static void committed(struct etcd_log *self)
     self->applying_own = true;
     self->disk_full = false;
     view = batch_view(self->applying, true);
-    etcd_taken(self, &view, (struct span){ self->flying_value.data, self->flying_value.len });
+    struct span value = { self->flying_value.data, self->flying_value.len };
+    etcd_seal_taken(self, value);
+    etcd_taken(self, &view, value);
     apply_on(self, false);
 }
 

@@ -434,7 +434,7 @@ int etcd_payload_put(struct log *log, const uint8_t *digest, struct span bytes, 
     }
     batch_add(&batch, (struct span){ "", 0 }, &payload, 1);
     struct log_batch view = batch_view(&batch, false);
-    etcd_value_write(&value, &view);
+    etcd_value_write(&value, &view, NULL);
     etcd_keep_batch(self, &view, (struct span){ value.data, value.len });
     str_done(&batch.bytes);
     return 0;

@@ -12,7 +12,7 @@
 
 enum { HEAD_BYTES = 32 };
 
-static const char magic[4] = "SLB1";
+static const char magic[4] = "SLB1", magic_sealed[4] = "SLB2";
 
 int etcd_keys_init(struct etcd_keys *keys, const char *prefix, struct err *err)
 {
@@ -62,28 +62,47 @@ static uint64_t get_le(const unsigned char *at, int bytes)
     return value;
 }
 
-void etcd_value_write(struct str *out, const struct log_batch *batch)
+void etcd_value_write(struct str *out, const struct log_batch *batch, const struct etcd_seal *seal)
 {
     unsigned char head[HEAD_BYTES] = { 0 };
 
-    memcpy(head, magic, sizeof(magic));
+    memcpy(head, seal ? magic_sealed : magic, sizeof(magic));
     put_le(head + 4, batch->count, 4);
     put_le(head + 8, batch->first, 8);
     put_le(head + 16, batch->epoch, 8);
     put_le(head + 24, batch->crc, 4);
     size_t start = out->len;
     str_add_len(out, head, sizeof(head));
+    if (seal) {
+        str_add_len(out, seal->before, sizeof(seal->before));
+        str_add_len(out, seal->seal, sizeof(seal->seal));
+    }
     if (lz_compress(batch->bytes.ptr, batch->bytes.len, out))
         put_le((unsigned char *)out->data + start + 28, batch->bytes.len, 4);
     else
         str_add_len(out, batch->bytes.ptr, batch->bytes.len);
 }
 
+static bool is_sealed(struct span value)
+{
+    return value.len >= HEAD_BYTES + 2 * ETCD_SEAL_BYTES &&
+           memcmp(value.ptr, magic_sealed, sizeof(magic_sealed)) == 0;
+}
+
+bool etcd_value_seal(struct span value, struct etcd_seal *seal)
+{
+    if (!is_sealed(value))
+        return false;
+    memcpy(seal->before, value.ptr + HEAD_BYTES, ETCD_SEAL_BYTES);
+    memcpy(seal->seal, value.ptr + HEAD_BYTES + ETCD_SEAL_BYTES, ETCD_SEAL_BYTES);
+    return true;
+}
+
 static bool read_head(struct span value, struct log_batch *batch)
 {
     const unsigned char *at = (const unsigned char *)value.ptr;
 
-    if (value.len < HEAD_BYTES || memcmp(at, magic, sizeof(magic)) != 0)
+    if (value.len < HEAD_BYTES || (memcmp(at, magic, sizeof(magic)) != 0 && !is_sealed(value)))
         return false;
     *batch = (struct log_batch){
         .count = (uint32_t)get_le(at + 4, 4),
@@ -98,7 +117,8 @@ bool etcd_value_decode(struct span value, struct str *room, struct log_batch *ba
 {
     if (!read_head(value, batch))
         return false;
-    batch->bytes = (struct span){ value.ptr + HEAD_BYTES, value.len - HEAD_BYTES };
+    size_t head = HEAD_BYTES + (is_sealed(value) ? 2 * ETCD_SEAL_BYTES : 0);
+    batch->bytes = (struct span){ value.ptr + head, value.len - head };
     size_t whole = (size_t)get_le((const unsigned char *)value.ptr + 28, 4);
     if (whole > ETCD_BATCH_BYTES + LOG_PAYLOAD_BYTES + ETCD_RECORD_BYTES)
         return false;

@@ -36,7 +36,13 @@ bool etcd_key_under(const EtcdKeyValue *kv, const char *prefix);
  * A batch as a value: a head of 32 bytes and the batch's bytes, compressed when that is smaller.
  * The view borrows from `kv` or from `room`.
  */
-void etcd_value_write(struct str *out, const struct log_batch *batch);
+/* etcd_seal.c; a value has one or not. */
+enum { ETCD_SEAL_BYTES = 32 };
+struct etcd_seal {
+    uint8_t before[ETCD_SEAL_BYTES], seal[ETCD_SEAL_BYTES];
+};
+void etcd_value_write(struct str *out, const struct log_batch *batch, const struct etcd_seal *seal);
+bool etcd_value_seal(struct span value, struct etcd_seal *seal); /* false: it has none */
 bool etcd_value_read(const EtcdKeyValue *kv, struct str *room, struct log_batch *batch);
 bool etcd_value_decode(struct span value, struct str *room, struct log_batch *batch);
 bool etcd_value_head(const EtcdKeyValue *kv, struct log_batch *batch); /* without its bytes */

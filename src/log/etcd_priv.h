@@ -7,6 +7,7 @@
  *     etcd_inbox.c    what was read and waits to be looked at
  *     etcd_elect.c    lease, campaign, deposing, confirming
  *     etcd_append.c   writes entries and finds out what became of them
+ *     etcd_seal.c     entries that only a controller can have written
  *     etcd_keep.c     payloads and snapshots on this controller's disk
  *     etcd_trim.c     telling the others, trimming what a majority holds
  */
@@ -19,6 +20,7 @@
 #include "log/log_priv.h"
 #include "log/payload_disk.h"
 #include "log/payload_index.h"
+#include "sys/digest.h"
 
 enum {
     ETCD_CALL_MS = 1000, /* longer than etcd needs to find itself a leader */
@@ -118,6 +120,12 @@ struct etcd_log {
     void *append_call, *append_timer, *gather_timer;
     uint32_t expected; /* commands that the next batch waits for, until the timer */
 
+    /* etcd_seal.c */
+    bool has_seal_key, sealing, seal_known;
+    uint8_t seal_key[ETCD_SEAL_KEY_BYTES], cluster_id[16];
+    uint8_t last_seal[ETCD_SEAL_BYTES]; /* of the last entry; zeros: it has none */
+    struct etcd_seal flying_seal;
+
     /* etcd_keep.c */
     struct payload_disk *disk;
     struct payload_index index; /* where each payload is: which batch or segment */
@@ -197,6 +205,16 @@ void etcd_settle(struct etcd_log *self);
 void etcd_taken(struct etcd_log *self, const struct log_batch *batch, struct span value);
 /* Gives a committed batch of another one to the owner, as much as it takes now. */
 bool etcd_deliver(struct etcd_log *self, const struct log_batch *batch, struct span value);
+
+/* The seal of what is to be written next; NULL: it gets none. Valid until the next call. */
+const struct etcd_seal *etcd_seal_make(struct etcd_log *self, const struct log_batch *batch);
+/* What is wrong with the seal of an entry that is to be applied next; NULL: nothing. */
+const char *etcd_seal_wrong(struct etcd_log *self, const struct log_batch *batch,
+                            struct span value);
+void etcd_seal_taken(struct etcd_log *self, struct span value);
+/* The newest entry, which is the last that we have applied: the next one goes on from its seal. */
+void etcd_seal_newest(struct etcd_log *self, const EtcdKeyValue *kv);
+void etcd_require_seals(struct log *log);
 
 int etcd_keep_start(struct etcd_log *self, struct err *err);
 int etcd_keep_load(struct etcd_log *self, struct err *err); /* after the state is restored */

@@ -52,9 +52,15 @@ static enum verdict take_entry(struct etcd_log *self, const EtcdKeyValue *kv)
         fail_corrupt(self, "does not continue the log", batch.first);
         return ENTRY_STOP;
     }
+    struct span value = { (const char *)kv->value.data, kv->value.len };
+    const char *wrong = etcd_seal_wrong(self, &batch, value);
+    if (wrong) {
+        fail_corrupt(self, wrong, batch.first);
+        return ENTRY_STOP;
+    }
     if (etcd_append_met(self, &batch))
         return etcd_over(self) ? ENTRY_STOP : ENTRY_TAKEN;
-    struct span value = { (const char *)kv->value.data, kv->value.len };
+    etcd_seal_taken(self, value);
     return etcd_deliver(self, &batch, value) ? ENTRY_TAKEN : ENTRY_STOP;
 }
 
@@ -247,6 +253,8 @@ static void take_reply(struct etcd_log *self, const EtcdTxnResponse *reply)
     page.end =
         newest ? (struct log_point){ batch.first + batch.count - 1, batch.crc } : self->trimmed;
     page.newest_first = newest ? batch.first : 0;
+    if (newest && page.end.index == self->log.point.index)
+        etcd_seal_newest(self, newest);
     page.reaches = self->log.point.index;
     for (size_t i = 0; i < entries->n_kvs; i++) {
         etcd_inbox_push(self, entries->kvs[i], false);

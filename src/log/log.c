@@ -160,6 +160,12 @@ void log_hold_back(struct log *log, bool hold)
         log->ops->hold_back(log, hold);
 }
 
+void log_require_seals(struct log *log)
+{
+    if (log->ops->require_seals)
+        log->ops->require_seals(log);
+}
+
 int log_snapshot_fetched(struct log *log, uint64_t index, struct err *err)
 {
     if (!log->ops->snapshot_fetched)

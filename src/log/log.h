@@ -164,6 +164,8 @@ struct log_leader log_leader(const struct log *log);
 void log_depose(struct log *log, int64_t term);
 /* While held back we do not try to lead: payloads are missing, or we are about to stop. */
 void log_hold_back(struct log *log, bool hold);
+/* From the next entry on each must carry the seal of a controller (etcd_seal.c). Nothing where only we can write. */
+void log_require_seals(struct log *log);
 
 /* Where the state stands after the last apply(): what a snapshot of it is called. */
 struct log_point {

@@ -337,8 +337,14 @@ int member_start(const struct member_options *options, struct member **out, stru
         member_release(member);
         return rc;
     }
-    if (!adopt(member))
+    if (!adopt(member)) {
         begin(member);
+    } else if (member->ca && !command_names(member->pid, member->ca)) {
+        /* It trusts another authority. on_end() starts it as it is to be. */
+        log_info("etcd.restart", "name=%s pid=%ld for another authority", member->name,
+                 (long)member->pid);
+        syscall(SYS_pidfd_send_signal, member->pidfd, SIGTERM, NULL, 0);
+    }
     *out = member;
     return 0;
 }

@@ -178,20 +178,24 @@ static void add_pem(struct str *out, X509 *cert)
     str_add_len(out, pem, (size_t)len);
 }
 
-int cert_create_ca(const char *dir, const char *cluster_name, struct err *err)
+/* Ed25519 hashes by itself. */
+static const EVP_MD *hash_for(EVP_PKEY *pkey)
 {
-    CLEANUP(pkey_freep) EVP_PKEY *pkey = EVP_EC_gen("P-256");
+    return EVP_PKEY_is_a(pkey, "ED25519") ? NULL : EVP_sha256();
+}
+
+static int create_ca(const char *dir, const char *cn, EVP_PKEY *pkey, struct err *err)
+{
     CLEANUP(x509_freep) X509 *cert = pkey ? blank(pkey, CA_DAYS) : NULL;
     CLEANUP(str_done) struct str pem = { 0 };
-    char path[4096], cn[64];
+    char path[4096];
 
-    snprintf(cn, sizeof(cn), "Spur cluster %.40s", cluster_name);
     if (!cert || !set_name(X509_get_subject_name(cert), cn) ||
         !X509_set_issuer_name(cert, X509_get_subject_name(cert)) ||
         !add_extension(cert, cert, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
         !add_extension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") ||
         !add_extension(cert, cert, NID_subject_key_identifier, "hash") ||
-        !X509_sign(cert, pkey, EVP_sha256()))
+        !X509_sign(cert, pkey, hash_for(pkey)))
         return openssl_err(err, ERR_INTERNAL, "cannot make a certificate authority");
     path_in(path, sizeof(path), dir, "ca.key");
     if (pkey_store(path, pkey, err) < 0)
@@ -199,6 +203,30 @@ int cert_create_ca(const char *dir, const char *cluster_name, struct err *err)
     add_pem(&pem, cert);
     path_in(path, sizeof(path), dir, "ca.crt");
     return file_write(path, pem.data, pem.len, 0644, err);
+}
+
+int cert_create_ca(const char *dir, const char *cluster_name, struct err *err)
+{
+    CLEANUP(pkey_freep) EVP_PKEY *pkey = EVP_EC_gen("P-256");
+    char cn[64];
+
+    snprintf(cn, sizeof(cn), "Spur cluster %.40s", cluster_name);
+    return create_ca(dir, cn, pkey, err);
+}
+
+int cert_create_ca_from(const char *dir, const char *name, const uint8_t seed[KEY_SECRET_BYTES],
+                        struct err *err)
+{
+    CLEANUP(pkey_freep)
+    EVP_PKEY *pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, KEY_SECRET_BYTES);
+    char key[4096], cert[4096];
+
+    path_in(key, sizeof(key), dir, "ca.key");
+    path_in(cert, sizeof(cert), dir, "ca.crt");
+    if (access(key, F_OK) == 0 && access(cert, F_OK) == 0)
+        return 0;
+    unlink(key); /* of a start that was cut short */
+    return create_ca(dir, name, pkey, err);
 }
 
 /* "URI:node:n1,DNS:n1,IP:10.0.0.1"; (2) */
@@ -253,7 +281,7 @@ static int sign_for(const struct authority *authority, EVP_PKEY *pkey,
         !add_extension(cert, authority->cert, NID_ext_key_usage, "serverAuth,clientAuth") ||
         !add_extension(cert, authority->cert, NID_authority_key_identifier, "keyid") ||
         !add_extension(cert, authority->cert, NID_subject_alt_name, alternatives.data) ||
-        !X509_sign(cert, authority->pkey, EVP_sha256()))
+        !X509_sign(cert, authority->pkey, hash_for(authority->pkey)))
         return openssl_err(err, ERR_INTERNAL, "cannot make a certificate for %s", names->subject);
     add_pem(out, cert);
     add_pem(out, authority->cert);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -168,6 +169,20 @@ void key_public(const struct key *key, uint8_t out[KEY_PUBLIC_BYTES])
 
     if (!EVP_PKEY_get_raw_public_key(key->pkey, out, &len) || len != KEY_PUBLIC_BYTES)
         abort(); /* not an Ed25519 key: key_of() has seen to that */
+}
+
+void key_derive(const struct key *key, const char *label, uint8_t out[KEY_SECRET_BYTES])
+{
+    uint8_t secret[KEY_SECRET_BYTES];
+    size_t len = sizeof(secret);
+    unsigned out_len = 0;
+
+    if (!EVP_PKEY_get_raw_private_key(key->pkey, secret, &len) ||
+        !HMAC(EVP_sha256(), secret, (int)len, (const unsigned char *)label, strlen(label), out,
+              &out_len) ||
+        out_len != KEY_SECRET_BYTES)
+        abort(); /* not an Ed25519 key: key_of() has seen to that */
+    OPENSSL_cleanse(secret, sizeof(secret));
 }
 
 void key_sign(const struct key *key, const void *bytes, size_t len,

@@ -39,6 +39,9 @@ struct key *key_generate(void); /* in memory only */
 void key_free(struct key *key);
 void key_public(const struct key *key, uint8_t out[KEY_PUBLIC_BYTES]);
 
+/* A secret that follows from the key's private half and a label; who has not the key learns nothing from it. */
+void key_derive(const struct key *key, const char *label, uint8_t out[KEY_SECRET_BYTES]);
+
 /* Signatures over bytes that are relayed, such as a grant that another node passes on. */
 enum { KEY_SIGNATURE_BYTES = 64 };
 void key_sign(const struct key *key, const void *bytes, size_t len,
@@ -50,6 +53,13 @@ bool key_verify(const uint8_t public_key[KEY_PUBLIC_BYTES], const void *bytes, s
 
 /* DIR/ca.key and DIR/ca.crt, valid for twenty years. */
 int cert_create_ca(const char *dir, const char *cluster_name, struct err *err);
+
+/*
+ * The same with the Ed25519 key of that seed: whoever knows the seed makes the same authority. What is there already
+ * stays.
+ */
+int cert_create_ca_from(const char *dir, const char *name, const uint8_t seed[KEY_SECRET_BYTES],
+                        struct err *err);
 
 /* "sha256:…" of the authority's public key: what a join token carries to know the right one by. */
 int cert_hash(const char *ca_pem, size_t len, char out[KEY_HASH_TEXT], struct err *err);

@@ -25,8 +25,13 @@
 
 enum { ENTER_MS = 20000, LINE_BYTES = 8192, WORDS = 6 };
 
-static const char *const secret_files[] = { "cluster.key", "cluster.id", "ca.key", "ca.crt",
-                                            "join.token" };
+static const struct secret_row {
+    const char *name;
+    bool optional;
+} secret_files[] = {
+    { "cluster.key", false }, { "cluster.id", false }, { "ca.key", false },
+    { "ca.crt", false },      { "join.token", false }, { "etcd.own", true }, /* ha.c */
+};
 
 /* ---- the controller that is asked ---- */
 
@@ -36,13 +41,15 @@ static int read_secrets(struct server *server, EnterReply *reply, struct arena *
     reply->files = ARENA_ARRAY(arena, SecretFile *, ARRAY_LEN(secret_files));
     for (size_t i = 0; i < ARRAY_LEN(secret_files); i++) {
         CLEANUP(freep)
-        char *path = mem_printf("%s/keys/%s", server->state_dir, secret_files[i]);
+        char *path = mem_printf("%s/keys/%s", server->state_dir, secret_files[i].name);
         CLEANUP(str_done) struct str bytes = { 0 };
         SecretFile *file = ARENA_NEW(arena, SecretFile);
+        if (secret_files[i].optional && access(path, F_OK) != 0)
+            continue;
         if (file_read(path, KEY_FILE_MAX, &bytes, err) < 0)
             return -(int)err->code;
         secret_file__init(file);
-        file->name = (char *)(uintptr_t)secret_files[i];
+        file->name = (char *)(uintptr_t)secret_files[i].name;
         file->has_data = true;
         file->data =
             (ProtobufCBinaryData){ bytes.len, arena_copy(arena, str_text(&bytes), bytes.len) };
@@ -122,12 +129,15 @@ static int keep_secrets(const struct entering *entering, const EnterReply *reply
     for (size_t i = 0; i < ARRAY_LEN(secret_files); i++) {
         const SecretFile *found = NULL;
         for (size_t k = 0; k < reply->n_files; k++) {
-            if (str_eq(reply->files[k]->name, secret_files[i]))
+            if (str_eq(reply->files[k]->name, secret_files[i].name))
                 found = reply->files[k];
         }
+        if (!found && secret_files[i].optional)
+            continue;
         if (!found || found->data.len == 0 || found->data.len > KEY_FILE_MAX)
-            return err_set(err, ERR_BAD_MESSAGE, "the controller gave no '%s'", secret_files[i]);
-        CLEANUP(freep) char *path = mem_printf("%s/%s", dir, secret_files[i]);
+            return err_set(err, ERR_BAD_MESSAGE, "the controller gave no '%s'",
+                           secret_files[i].name);
+        CLEANUP(freep) char *path = mem_printf("%s/%s", dir, secret_files[i].name);
         if (file_write(path, found->data.data, found->data.len, 0600, err) < 0)
             return -(int)err->code;
     }

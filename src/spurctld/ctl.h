@@ -94,6 +94,8 @@ struct ctl_io {
      * 0: there may be others whom we cannot ask. NULL: they all know what we know.
      */
     unsigned (*peers_level)(void *ctx);
+    /* The feature level in force. NULL: nobody cares. */
+    void (*level)(void *ctx, unsigned level);
     /* The list of controllers may have changed. NULL: nobody cares. */
     void (*controllers)(void *ctx);
     /*

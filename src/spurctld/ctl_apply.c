@@ -200,6 +200,8 @@ static void apply_one(struct ctl *ctl, bool own)
     core_apply(ctl->state, opened->index, opened->command, &ctl->events); /* (1) */
     ctl_journal(ctl, opened->index, opened->command->time_us);
     ctl->skipped_us -= MIN(ctl->skipped_us, opened->command->skipped_us);
+    if (opened->command->what_case == COMMAND__WHAT_LEVEL)
+        ctl_level_changed(ctl);
     opened->command = NULL;
     opened->applied = true;
     opened->own = own;
@@ -320,6 +322,7 @@ static int on_restore(void *ctx, struct snapshot_reader *snapshot, struct err *e
     state_free(ctl->state);
     ctl->state = state;
     ctl->configs++;
+    ctl_level_changed(ctl);
     if (ctl->io.restored)
         ctl->io.restored(ctl->io.ctx, state_head(state).index);
     if (ctl->sched) {

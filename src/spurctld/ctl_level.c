@@ -20,6 +20,14 @@ unsigned ctl_level(const struct ctl *ctl)
     return MAX(state_level(ctl->state), ctl->level_rising); /* (2) */
 }
 
+void ctl_level_changed(struct ctl *ctl)
+{
+    if (state_level(ctl->state) >= LEVEL_SEALS)
+        log_require_seals(ctl->log);
+    if (ctl->io.level)
+        ctl->io.level(ctl->io.ctx, state_level(ctl->state));
+}
+
 static unsigned peers_level(const struct ctl *ctl)
 {
     return ctl->io.peers_level ? ctl->io.peers_level(ctl->io.ctx) : (unsigned)LEVEL_NEWEST;

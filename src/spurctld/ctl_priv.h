@@ -265,6 +265,8 @@ void ctl_settle(struct ctl *ctl);
 /* ---- ctl_level.c ---- */
 /* The feature level of a command that is proposed now. */
 unsigned ctl_level(const struct ctl *ctl);
+/* It was applied, or a state was restored: what follows from the level. */
+void ctl_level_changed(struct ctl *ctl);
 /* *fitted: what is to be proposed instead, to be freed; NULL: the command itself. */
 int ctl_fit_level(struct ctl *ctl, const Command *command, Command **fitted, struct err *err);
 void ctl_fit_config(struct ctl *ctl, Config *config);

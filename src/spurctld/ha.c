@@ -4,13 +4,15 @@
  *
  * controller.hosts names all of them, "name" or "name(address)". Each runs one etcd member, on the
  * two ports ETCD_CLIENT and ETCD_PEER above its own (6817 has 6821 and 6822); members speak TLS with
- * the certificates of the cluster's authority. controller.etcd names an existing etcd instead.
+ * certificates of an authority that signs controllers alone (secrets.h). controller.etcd names an existing etcd instead.
  *
  * The member outlives us: a controller that starts again finds it.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/feature_level.h"
 #include "log/etcd.h"
 #include "log/etcd_near.h"
 #include "log/etcd_rpc.h"
@@ -20,13 +22,16 @@
 #include "spurctld/peers.h"
 #include "spurctld/serve.h"
 #include "spurctld/suspect.h"
+#include "sys/files.h"
 #include "sys/log.h"
 
 struct ha {
     struct member *member;
     struct etcd_rpc *rpc;
-    struct tls_ctx *tls;
-    struct etcd_near *near; /* NULL: the etcd is the site's */
+    struct tls_ctx *tls;      /* to other controllers */
+    struct tls_ctx *etcd_tls; /* to etcd */
+    struct etcd_near *near;   /* NULL: the etcd is the site's */
+    bool own_alone;           /* the member trusts etcd's own authority and no other */
 };
 
 struct members {
@@ -81,12 +86,77 @@ static void on_member(void *ctx, enum member_state state, const char *why)
     log_info("etcd.member", "state=%s why=%s", words[state], why ? why : "");
 }
 
+/* ---- whom etcd trusts ---- */
+
+/*
+ * A member that was begun before etcd had an authority of its own shows and trusts certificates of the cluster's. So
+ * an upgraded controller first trusts both and shows the old certificate. When the cluster has LEVEL_SEALS, all members
+ * trust both: it shows the new one, and from its next start on it trusts the new authority alone. keys/etcd.own says
+ * that it has come so far; a new cluster begins there.
+ */
+static char *own_path(const struct server *server)
+{
+    return mem_printf("%s/keys/etcd.own", server->state_dir);
+}
+
+static bool trusts_own(const struct server *server)
+{
+    CLEANUP(freep) char *path = own_path(server);
+
+    return access(path, F_OK) == 0;
+}
+
+static char *etcd_trust(const struct server *server)
+{
+    return mem_printf("%s/keys/etcd/%s", server->state_dir,
+                      server->ha->own_alone ? "ca.crt" : "trust.crt");
+}
+
+static int make_certificates(struct server *server, bool own, struct err *err)
+{
+    const struct controller *self = membership_find(&server->membership, server->options->name);
+
+    return secrets_etcd(&server->secrets, server->options->name, self ? self->host : NULL, own,
+                        err);
+}
+
+static int mark_own(struct server *server, struct err *err)
+{
+    CLEANUP(freep) char *path = own_path(server);
+
+    return file_write(path, "yes\n", 4, 0600, err);
+}
+
+static int choose_authority(struct server *server, struct err *err)
+{
+    CLEANUP(freep) char *data = mem_printf("%s/etcd/data/member", server->state_dir);
+    bool fresh = access(data, F_OK) != 0 && !server->membership.entering;
+
+    if (fresh && !trusts_own(server) && mark_own(server, err) < 0)
+        return -(int)err->code;
+    server->ha->own_alone = trusts_own(server);
+    return make_certificates(server, server->ha->own_alone, err);
+}
+
+void server_ha_level(struct server *server, unsigned level)
+{
+    struct err err = { 0 };
+
+    if (level < LEVEL_SEALS || !server->ha || !server->ha->member || trusts_own(server))
+        return;
+    if (make_certificates(server, true, &err) < 0 || mark_own(server, &err) < 0)
+        log_error("etcd.authority", "text=%s", err.text);
+    else
+        log_warn("etcd.authority", "etcd still accepts certificates of the cluster's authority: "
+                                   "start this controller once more");
+}
+
 static int start_member(struct server *server, const struct members *members, struct err *err)
 {
     CLEANUP(freep) char *dir = mem_printf("%s/etcd", server->state_dir);
-    CLEANUP(freep) char *cert = mem_printf("%s/keys/controller.crt", server->state_dir);
+    CLEANUP(freep) char *cert = mem_printf("%s/keys/etcd/member.crt", server->state_dir);
     CLEANUP(freep) char *key = mem_printf("%s/keys/controller.key", server->state_dir);
-    CLEANUP(freep) char *ca = mem_printf("%s/keys/ca.crt", server->state_dir);
+    CLEANUP(freep) char *ca = etcd_trust(server);
     struct member_options options = {
         .uv = server->uv,
         .dir = dir,
@@ -116,11 +186,20 @@ static int connect_etcd(struct server *server, const char *addresses, struct err
     server->ha->tls = tls_ctx_new(&tls, err);
     if (!server->ha->tls)
         return -(int)err->code;
+    CLEANUP(freep) char *etcd_cert = mem_printf("%s/keys/etcd/member.crt", server->state_dir);
+    CLEANUP(freep) char *etcd_ca = etcd_trust(server);
+    if (server->ha->member) {
+        tls.cert_path = etcd_cert;
+        tls.ca_path = etcd_ca;
+    }
+    server->ha->etcd_tls = tls_ctx_new(&tls, err);
+    if (!server->ha->etcd_tls)
+        return -(int)err->code;
     struct etcd_rpc_options options = {
         .uv = server->uv,
         .loop = server->rpc_loop,
         .addresses = addresses,
-        .tls = server->ha->tls,
+        .tls = server->ha->etcd_tls,
         .allow_plaintext = conf_local(server->conf)->allow_plaintext,
         .home = server->ha->member != NULL,
     };
@@ -145,6 +224,8 @@ static int start_etcd(struct server *server, struct err *err)
     } else {
         code = list_members(server, &members, err);
         if (code == 0)
+            code = choose_authority(server, err);
+        if (code == 0)
             code = start_member(server, &members, err);
     }
     if (code == 0)
@@ -164,7 +245,11 @@ struct log *server_open_etcd(struct server *server, const struct log_config *con
     if (start_etcd(server, err) < 0)
         return NULL;
     server->peers = peers_new(server, server->ha->tls);
+    uint8_t seal_key[ETCD_SEAL_KEY_BYTES];
+    secrets_seal_key(&server->secrets, seal_key);
     struct etcd_options options = {
+        .seal_key = seal_key,
+        .cluster_id = server->secrets.cluster_id,
         .io = &etcd_rpc_io,
         .io_ctx = server->ha->rpc,
         .prefix = prefix,
@@ -210,6 +295,8 @@ void server_ha_done(struct server *server)
         member_release(ha->member);
     if (ha->tls)
         tls_ctx_free(ha->tls);
+    if (ha->etcd_tls)
+        tls_ctx_free(ha->etcd_tls);
     free(ha);
     server->ha = NULL;
 }

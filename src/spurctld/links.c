@@ -120,6 +120,8 @@ static void heard(struct peer_link *peer, const ProtobufCMessage *message)
     const PeerPingReply *reply = (const void *)message;
 
     suspect_heard(&peer->links->suspect, peer->number, reply->instance, now_ms());
+    /* We may have been away while it rose, and etcd's others may no longer accept us. */
+    server_ha_level(peer->links->server, reply->in_force);
     note_level(peer, reply->has_level, reply->level, reply->build);
 }
 
@@ -240,6 +242,8 @@ void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *message)
     reply.has_level = true;
     reply.level = LEVEL_NEWEST;
     reply.build = (char *)(uintptr_t)build_name();
+    reply.has_in_force = server->ctl != NULL;
+    reply.in_force = server->ctl ? state_level(ctl_state(server->ctl)) : 0;
     reply.has_instance = links != NULL;
     reply.instance = links ? links->instance : 0;
     if (links && request->about) {

@@ -132,6 +132,25 @@ static int issue(struct secrets *secrets, const struct cert_names *names, const 
     return code < 0 ? code : file_write(path, str_text(&text), text.len, 0600, err);
 }
 
+/* The names that a controller is reached by. */
+struct own_names {
+    char host[HOST_NAME_BYTES];
+    char *subject;
+    const char *hosts[6];
+    struct cert_names names;
+};
+
+static void own_names(struct own_names *out, const char *controller, const char *address)
+{
+    host_name(out->host);
+    out->subject = mem_printf("controller:%s", controller);
+    const char *hosts[] = { "localhost", "127.0.0.1", "::1", out->host, controller, address };
+    memcpy(out->hosts, hosts, sizeof(hosts));
+    out->names = (struct cert_names){ .subject = out->subject,
+                                      .hosts = out->hosts,
+                                      .host_count = ARRAY_LEN(hosts) - (address ? 0 : 1) };
+}
+
 /* The authority and the server's certificate, which has the names we are reached by. */
 static int load_tls(struct secrets *secrets, const char *controller, const char *address,
                     struct err *err)
@@ -139,23 +158,61 @@ static int load_tls(struct secrets *secrets, const char *controller, const char 
     CLEANUP(freep) char *ca = mem_printf("%s/ca.crt", secrets->dir);
     CLEANUP(freep) char *cert = mem_printf("%s/controller.crt", secrets->dir);
     CLEANUP(freep) char *key = mem_printf("%s/controller.key", secrets->dir);
-    CLEANUP(freep) char *subject = mem_printf("controller:%s", controller);
-    char host[HOST_NAME_BYTES];
-    const char *hosts[] = { "localhost", "127.0.0.1", "::1", host, controller, address };
-    struct cert_names names = { .subject = subject,
-                                .hosts = hosts,
-                                .host_count = ARRAY_LEN(hosts) - (address ? 0 : 1) };
+    struct own_names own;
 
-    host_name(host);
     if (access(ca, F_OK) != 0 && cert_create_ca(secrets->dir, secrets->cluster, err) < 0)
         return -(int)err->code;
-    if (issue(secrets, &names, key, cert, err) < 0)
-        return -(int)err->code;
+    own_names(&own, controller, address);
+    int code = issue(secrets, &own.names, key, cert, err);
+    free(own.subject);
+    if (code < 0)
+        return code;
     struct tls_options options = {
         .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
     };
     secrets->tls = tls_ctx_new(&options, err);
     return secrets->tls ? 0 : -(int)err->code;
+}
+
+void secrets_seal_key(const struct secrets *secrets, uint8_t out[KEY_SECRET_BYTES])
+{
+    key_derive(secrets->sign, "spur log seal", out);
+}
+
+static int copy_into(const char *from, struct str *out, struct err *err)
+{
+    return file_read(from, KEY_FILE_MAX, out, err);
+}
+
+int secrets_etcd(const struct secrets *secrets, const char *controller, const char *address,
+                 bool own, struct err *err)
+{
+    CLEANUP(freep) char *dir = mem_printf("%s/etcd", secrets->dir);
+    CLEANUP(freep) char *ca = mem_printf("%s/ca.crt", dir);
+    CLEANUP(freep) char *trust = mem_printf("%s/trust.crt", dir);
+    CLEANUP(freep) char *cert = mem_printf("%s/member.crt", dir);
+    CLEANUP(freep) char *before = mem_printf("%s/controller.crt", secrets->dir);
+    CLEANUP(freep) char *key = mem_printf("%s/controller.key", secrets->dir);
+    CLEANUP(freep) char *cluster_ca = mem_printf("%s/ca.crt", secrets->dir);
+    CLEANUP(str_done) struct str both = { 0 };
+    CLEANUP(str_done) struct str old = { 0 };
+    uint8_t seed[KEY_SECRET_BYTES];
+    struct own_names names;
+    char name[64];
+
+    snprintf(name, sizeof(name), "Spur controllers of %.40s", secrets->cluster);
+    key_derive(secrets->sign, "spur etcd authority", seed);
+    if (file_make_dirs(dir, 0700, err) < 0 || cert_create_ca_from(dir, name, seed, err) < 0 ||
+        copy_into(ca, &both, err) < 0 || copy_into(cluster_ca, &both, err) < 0 ||
+        file_write(trust, both.data, both.len, 0644, err) < 0)
+        return err_wrap(err, "authority of etcd");
+    if (!own)
+        return copy_into(before, &old, err) < 0 ? -(int)err->code
+                                                : file_write(cert, old.data, old.len, 0644, err);
+    own_names(&names, controller, address);
+    int code = cert_issue(dir, &names.names, key, cert, err);
+    free(names.subject);
+    return code;
 }
 
 int secrets_sign_node(const struct secrets *secrets, const char *node, const char *csr, size_t len,

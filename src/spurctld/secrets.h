@@ -56,6 +56,18 @@ int secrets_sign_node(const struct secrets *secrets, const char *node, const cha
 /* The whole line of join.token. */
 int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err);
 
+/*
+ * The etcd that controllers run has an authority of its own, which signs controllers and nobody else. It follows from
+ * cluster.key, so that every controller has the same without being told. In keys/etcd: ca.key, ca.crt, member.crt (with
+ * controller.key) and trust.crt, which has the cluster's authority too.
+ *
+ * `own` false: member.crt is the certificate of before, for members that do not trust the new authority yet.
+ */
+int secrets_etcd(const struct secrets *secrets, const char *controller, const char *address,
+                 bool own, struct err *err);
+/* What only controllers know, for the seals of the log (log/etcd_seal.c). */
+void secrets_seal_key(const struct secrets *secrets, uint8_t out[KEY_SECRET_BYTES]);
+
 /* ---- join_tokens.c ---- */
 
 /* "join/NODES/EXPIRES/SIGNATURE sha256:HASH": for some nodes (NULL: any), for some time. */

@@ -87,6 +87,11 @@ static unsigned io_peers_level(void *ctx)
     return server->links ? links_level(server->links) : (unsigned)LEVEL_FIRST;
 }
 
+static void io_level(void *ctx, unsigned level)
+{
+    server_ha_level(ctx, level);
+}
+
 static void io_controllers(void *ctx)
 {
     struct server *server = ctx;
@@ -301,6 +306,7 @@ static int start(struct server *server, struct err *err)
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
         .peers_level = io_peers_level,
+        .level = io_level,
         .controllers = io_controllers,
         .journal = server_journal,
         .restored = server_journal_restored,

@@ -192,6 +192,8 @@ void server_ha_done(struct server *server);
 void server_ha_call(struct server *server, enum etcd_method method, const ProtobufCMessage *request,
                     unsigned timeout_ms, etcd_done_fn done, void *arg);
 void server_ha_follow(struct server *server);
+/* The cluster has this feature level. */
+void server_ha_level(struct server *server, unsigned level);
 void server_ha_end_member(struct server *server);
 
 /* links.c: controllers hear each other */

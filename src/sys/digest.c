@@ -57,6 +57,30 @@ void digest_sha256(const void *bytes, size_t len, uint8_t out[DIGEST_BYTES])
     digest_end(digest, out);
 }
 
+void digest_hmac(const void *key, size_t key_len, const struct span *parts, size_t count,
+                 uint8_t out[DIGEST_BYTES])
+{
+    enum { BLOCK_BYTES = 64 };
+    uint8_t inner[BLOCK_BYTES] = { 0 }, outer[BLOCK_BYTES], hash[DIGEST_BYTES];
+
+    if (key_len > BLOCK_BYTES)
+        abort();
+    memcpy(inner, key, key_len);
+    for (unsigned i = 0; i < BLOCK_BYTES; i++) {
+        outer[i] = inner[i] ^ 0x5c;
+        inner[i] ^= 0x36;
+    }
+    struct digest *digest = digest_begin();
+    digest_add(digest, inner, sizeof(inner));
+    for (size_t i = 0; i < count; i++)
+        digest_add(digest, parts[i].ptr, parts[i].len);
+    digest_end(digest, hash);
+    digest = digest_begin();
+    digest_add(digest, outer, sizeof(outer));
+    digest_add(digest, hash, sizeof(hash));
+    digest_end(digest, out);
+}
+
 void digest_hex(const uint8_t digest[DIGEST_BYTES], char out[DIGEST_HEX_BYTES])
 {
     static const char digits[] = "0123456789abcdef";

@@ -7,7 +7,7 @@
 #ifndef SYS_DIGEST_H
 #define SYS_DIGEST_H
 
-#include "base/util.h"
+#include "base/str.h"
 
 enum { DIGEST_BYTES = 32, DIGEST_HEX_BYTES = 65 };
 
@@ -18,6 +18,10 @@ struct digest;
 struct digest *digest_begin(void);
 void digest_add(struct digest *digest, const void *bytes, size_t len);
 void digest_end(struct digest *digest, uint8_t out[DIGEST_BYTES]);
+
+/* HMAC-SHA-256 of all parts, one after the other. The key has at most 64 bytes. */
+void digest_hmac(const void *key, size_t key_len, const struct span *parts, size_t count,
+                 uint8_t out[DIGEST_BYTES]);
 
 void digest_hex(const uint8_t digest[DIGEST_BYTES], char out[DIGEST_HEX_BYTES]);
 bool digest_parse(const char *hex, uint8_t out[DIGEST_BYTES]);

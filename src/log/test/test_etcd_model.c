@@ -30,6 +30,7 @@ struct controller {
     uint64_t wanted; /* a snapshot from a peer */
     uint32_t had;    /* entries of a batch that it has taken a part of */
     bool leads, failed;
+    bool forges; /* has access to etcd and no key */
 };
 
 struct world {
@@ -37,6 +38,7 @@ struct world {
     struct controller controllers[CONTROLLERS];
     enum fate fates[NUMBERS];
     uint64_t next;
+    bool sealed; /* all entries must be */
     unsigned leads, crashes, restores, trims;
     uint64_t acknowledged, refused, unknown;
     unsigned parts[2]; /* batches that were not applied at once: of others, our own */
@@ -118,7 +120,8 @@ static void on_failed(void *ctx, const struct err *why)
 {
     struct controller *self = ctx;
 
-    print_message("%s failed: %s\n", self->name, why->text);
+    if (!strstr(why->text, "has no seal"))
+        print_message("%s failed: %s\n", self->name, why->text);
     self->failed = true;
 }
 
@@ -189,7 +192,10 @@ static void start_controller(struct controller *self)
     struct log_config config = {
         .dir = "/nowhere", .name = self->name, .owner = &owner, .owner_ctx = self
     };
+    static const uint8_t seal_key[ETCD_SEAL_KEY_BYTES] = "secret", cluster_id[16] = "cluster";
     struct etcd_options options = { .io = &etcd_model_io,
+                                    .seal_key = self->forges ? NULL : seal_key,
+                                    .cluster_id = cluster_id,
                                     .io_ctx = self->client,
                                     .prefix = "/spur/test",
                                     .controllers = CONTROLLERS,
@@ -201,6 +207,8 @@ static void start_controller(struct controller *self)
     self->wanted = self->had = 0;
     self->log = log_etcd_new(&config, &options, NULL);
     assert_non_null(self->log);
+    if (self->world->sealed)
+        log_require_seals(self->log);
     assert_int_equal(log_start(self->log, NULL), 0);
 }
 
@@ -372,6 +380,7 @@ static void one_seed(uint64_t seed, struct world *totals)
 
     rng_seed(seed);
     world->model = shown = etcd_model_new(seed);
+    world->sealed = seed % 2;
     for (int i = 0; i < CONTROLLERS; i++) {
         struct controller *self = &world->controllers[i];
         self->world = world;
@@ -440,4 +449,65 @@ static void every_seed_ends_in_agreement(void **state)
                 (one || totals.restores > 0));
 }
 
-UNIT_MAIN(UNIT(every_seed_ends_in_agreement))
+static void append_one(struct controller *self, uint64_t number)
+{
+    struct world *world = self->world;
+
+    for (unsigned i = 0; i < 100000 && !self->leads && etcd_model_step(world->model); i++)
+        continue;
+    assert_true(self->leads);
+    size_t before = self->seen.len;
+    vec_push(&self->sent, number);
+    assert_int_equal(
+        log_append(self->log, (struct span){ (char *)&number, sizeof(number) }, NULL, 0, NULL), 0);
+    log_flush(self->log);
+    for (unsigned i = 0; i < 100000 && self->seen.len == before && etcd_model_step(world->model);
+         i++)
+        continue;
+    assert_int_equal(self->seen.len, before + 1);
+}
+
+/* Somebody who can write to etcd and has no key of the controllers leads and appends. */
+static void an_entry_that_no_controller_wrote_is_not_applied(void **state)
+{
+    struct world *world = NEW(struct world);
+    struct controller *honest = &world->controllers[0], *forger = &world->controllers[1];
+
+    (void)state;
+    log_use(quiet, NULL);
+    rng_seed(1);
+    world->model = shown = etcd_model_new(1);
+    world->sealed = true;
+    for (int i = 0; i < 2; i++) {
+        struct controller *self = &world->controllers[i];
+        self->world = world;
+        snprintf(self->name, sizeof(self->name), "c%d", i + 1);
+        self->client = etcd_model_client(world->model);
+        self->disk = memory_disk_new();
+    }
+    start_controller(honest);
+    append_one(honest, 1);
+    append_one(honest, 2);
+    crash(honest);
+    forger->forges = true;
+    start_controller(forger);
+    append_one(forger, 3);
+    crash(forger);
+    start_controller(honest);
+    for (unsigned i = 0; i < 100000 && !honest->failed && etcd_model_step(world->model); i++)
+        continue;
+    assert_true(honest->failed);
+    assert_int_equal(honest->seen.len, 2);
+    for (int i = 0; i < 2; i++) {
+        struct controller *self = &world->controllers[i];
+        log_free(self->log);
+        memory_disk_free(self->disk);
+        vec_done(&self->seen);
+        vec_done(&self->sent);
+    }
+    etcd_model_free(world->model);
+    free(world);
+}
+
+UNIT_MAIN(UNIT(an_entry_that_no_controller_wrote_is_not_applied),
+          UNIT(every_seed_ends_in_agreement))
