@@ -8,6 +8,8 @@
  * (2) The last header of a connection is remembered with its result, so that a token is verified and
  *     its roles are asked for once, not with every call. An expired one is verified again.
  * (3) Roles that come later hold the calls that need them, in order.
+ * (4) Roles are good for ROLES_KEEP_S: then the connection gets a new identity with the same proof, whose roles
+ *     are asked for again. Calls under way keep the one that they began with.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,8 @@
 #include "rpc/munge.h"
 #include "rpc/server_priv.h"
 #include "sys/clock.h"
+
+enum { ROLES_KEEP_S = 5 };
 
 struct rpc_auth {
     struct ident *ident;
@@ -108,6 +112,7 @@ static void ask_roles(struct rpc_server *server, struct ident *ident)
 static void settled(struct ident *ident, unsigned roles)
 {
     ident->roles = roles | RPC_ANON;
+    ident->roles_until_us = clock_mono_us() + ROLES_KEEP_S * INT64_C(1000000);
     if (ident->conn)
         conn_run_held(ident->conn);
 }
@@ -172,6 +177,8 @@ static void check_bearer(struct rpc_server *server, struct ident *ident, const c
     id->expires_s = claims.expires_s;
     memcpy(id->user, claims.user, sizeof(id->user));
     memcpy(id->node, claims.node, sizeof(id->node));
+    if (kind == JWT_CLUSTER) /* an issuer cannot say that one of our hosts vouched */
+        memcpy(id->by, claims.by, sizeof(id->by));
     if (claims.has_job) {
         id->job = claims.job;
         memcpy(id->job_node, claims.job_node, sizeof(id->job_node));
@@ -240,6 +247,21 @@ static void check_munge(struct rpc_server *server, struct ident *ident, const ch
         munge_ran(&munge->work, rc);
 }
 
+/* (4). The proof is not shown again: munged takes a credential once only. */
+static void renew_roles(struct conn *conn, struct ident **which)
+{
+    struct ident *old = *which;
+
+    if (!old->roles || old->roles == RPC_ROLES_LATER || old->refused.code ||
+        old->roles_until_us > clock_mono_us())
+        return;
+    struct ident *fresh = ident_new(conn);
+    fresh->id = old->id;
+    fresh->token = old->token ? mem_strdup(old->token) : NULL;
+    forget(conn, which);
+    *which = fresh;
+}
+
 static struct ident *verify(struct conn *conn, const char *header)
 {
     struct ident *ident = ident_new(conn);
@@ -265,15 +287,14 @@ static bool still_good(const struct ident *ident, const char *token)
 void auth_call(struct rpc_call *call)
 {
     struct conn *conn = call->conn;
-    struct ident *ident = conn->own;
 
-    if (call->authorization) {                               /* (1) */
-        if (!still_good(conn->token, call->authorization)) { /* (2) */
-            forget(conn, &conn->token);
-            conn->token = verify(conn, call->authorization);
-        }
-        ident = conn->token;
+    if (call->authorization && !still_good(conn->token, call->authorization)) { /* (2) */
+        forget(conn, &conn->token);
+        conn->token = verify(conn, call->authorization);
     }
+    struct ident **which = call->authorization ? &conn->token : &conn->own; /* (1) */
+    renew_roles(conn, which);
+    struct ident *ident = *which;
     call->ident = ident;
     ident_ref(ident);
     if (!ident->refused.code && !auth_count(conn, ident))

@@ -40,6 +40,11 @@ struct rpc_identity {
     char controller[RPC_NAME_BYTES]; /* a controller (certificate) */
     uint32_t job;                    /* not 0: good for this job's streams on job_node alone */
     char job_node[RPC_NAME_BYTES];
+    /*
+     * Of a token of the cluster, who vouched for its user: "login:HOST", "node:HOST", "controller"; or how
+     * the one who asked for it was known: "unix", "munge", "cert", "jwt". Empty: nobody says.
+     */
+    char by[RPC_NAME_BYTES];
     int64_t expires_s; /* 0: as long as the connection */
     bool local;        /* the peer is on this host */
 };

@@ -272,6 +272,7 @@ static bool take_claims(const json_t *json, struct jwt_claims *out)
            take_text(json, "node", out->node, sizeof(out->node)) &&
            take_text(json, "cluster", out->cluster, sizeof(out->cluster)) &&
            take_text(json, "spur_node", out->job_node, sizeof(out->job_node)) &&
+           take_text(json, "spur_by", out->by, sizeof(out->by)) &&
            take_id(json, "spur_job", &out->has_job, &out->job) &&
            take_id(json, "uid", &out->has_uid, &out->uid) &&
            take_id(json, "gid", &out->has_gid, &out->gid) &&
@@ -383,6 +384,7 @@ static int write_unsigned(const char *alg, const char *kid, const struct jwt_cla
     put_text(payload, "node", claims->node);
     put_text(payload, "cluster", claims->cluster);
     put_text(payload, "spur_node", claims->job_node);
+    put_text(payload, "spur_by", claims->by);
     if (claims->has_job)
         json_object_set_new(payload, "spur_job", json_integer(claims->job));
     if (claims->has_uid)

@@ -77,7 +77,7 @@ struct rpc_server_options {
     void *ctx; /* of every callback here, and rpc_call_ctx() */
 
     /*
-     * The roles of an identity; RPC_ANON is added by itself. Asked once per identity and
+     * The roles of an identity; RPC_ANON is added by itself. Asked every few seconds per identity and
      * connection. To answer later: keep `auth`, return RPC_ROLES_LATER and call rpc_auth_done().
      */
     unsigned (*roles)(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);

@@ -17,7 +17,8 @@ struct ident {
     unsigned refs;
     struct conn *conn; /* NULL when it is gone */
     struct rpc_identity id;
-    unsigned roles;     /* RPC_ROLES_LATER while the answer is due */
+    unsigned roles; /* RPC_ROLES_LATER while the answer is due */
+    int64_t roles_until_us;
     struct err refused; /* code set: the proof was not good */
     char *token;        /* as the authorization header had it; NULL for the connection's own */
     bool counted;       /* in the table of connections per uid */

@@ -423,6 +423,15 @@ const struct conf_key conf_keys_access[] = {
       .slurm = "PrivateData",
       .help = "What users do not see of others; operators and administrators see all. Acting words "
               "are jobs, nodes, partitions and reservations; others are refused." },
+    { .name = "token_lifespan_max",
+      .field = "token_lifespan_max_s",
+      .type = CONF_SECONDS,
+      .flags = CONF_LOCAL,
+      .min = 60,
+      .max = 31622400,
+      .def = "86400",
+      .help = "How long a token may be good that a user asks for. Another token, or one that a "
+              "compute node vouched for, is exchanged only for its remaining time." },
     { .name = "disable_root_jobs",
       .field = "disable_root_jobs",
       .type = CONF_BOOL,

@@ -315,10 +315,11 @@ char *secrets_job_token(const struct secrets *secrets, const JobOwner *owner, ui
 }
 
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
-                         const char *user, int64_t lifespan_s, struct err *err)
+                         const char *user, const char *by, int64_t lifespan_s, struct err *err)
 {
     struct jwt_claims claims = { .has_uid = true, .has_gid = true, .uid = uid, .gid = gid };
 
+    snprintf(claims.by, sizeof(claims.by), "%s", by);
     snprintf(claims.user, sizeof(claims.user), "%s", user);
     return sign(secrets, &claims, lifespan_s, err);
 }

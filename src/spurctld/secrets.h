@@ -45,8 +45,9 @@ void secrets_done(struct secrets *secrets);
 int secrets_ca_hash(const struct secrets *secrets, char out[KEY_HASH_TEXT], struct err *err);
 
 /* Tokens; the caller frees them. NULL: err says why. */
+/* `by`: who vouches for the user, as in struct rpc_identity. */
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
-                         const char *user, int64_t lifespan_s, struct err *err);
+                         const char *user, const char *by, int64_t lifespan_s, struct err *err);
 /* The owner's, for the streams of one job on one node alone. */
 char *secrets_job_token(const struct secrets *secrets, const JobOwner *owner, uint32_t job,
                         const char *node, int64_t lifespan_s, struct err *err);

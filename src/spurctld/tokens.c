@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tokens.c - tokens that people ask for: for themselves, for a new machine, for a job's output
+ *
+ * (1) Who is known by the kernel, MUNGE, a certificate, or because a login host or a controller vouches, gets a
+ *     token for up to access.token_lifespan_max.
+ * (2) Who shows another token, or one that a compute node vouched for, gets none that lasts longer than that one:
+ *     otherwise a stolen minute would become a year.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +16,7 @@
 #include "sys/clock.h"
 #include "sys/users.h"
 
-enum { TOKEN_DEFAULT_S = 1800, TOKEN_MOST_S = 366 * 86400, ACCESS_S = 300 };
+enum { TOKEN_DEFAULT_S = 1800, TOKEN_MOST_S = 366 * 86400, DAY_S = 86400, ACCESS_S = 300 };
 
 static void fail(struct rpc_call *call, enum err_code code, const char *text)
 {
@@ -41,12 +46,36 @@ static int64_t lifespan(bool has, uint32_t asked)
 
 /* ---- for people ---- */
 
+static bool is_first_hand(const struct rpc_identity *identity)
+{
+    return identity->how != RPC_HOW_JWT || str_starts(identity->by, "login:") ||
+           str_eq(identity->by, "controller");
+}
+
+static int user_lifespan(const struct server *server, const struct rpc_identity *identity,
+                         const TokenRequest *request, int64_t *out, struct err *err)
+{
+    const ConfLocal *local = conf_local(server->conf);
+    int64_t most = local->has_token_lifespan_max_s ? local->token_lifespan_max_s : DAY_S;
+
+    if (request->has_lifespan_s && request->lifespan_s > most)
+        return err_set(err, ERR_INVALID,
+                       "a token is good for at most %lld seconds (access.token_lifespan_max), "
+                       "not for %u",
+                       (long long)most, request->lifespan_s);
+    if (!is_first_hand(identity)) /* (2) */
+        most = MIN(most, MAX(identity->expires_s - clock_wall_s(), 1));
+    *out = MIN(request->has_lifespan_s ? (int64_t)request->lifespan_s : TOKEN_DEFAULT_S, most);
+    return 0;
+}
+
 /* The name of another user is looked up by a worker. */
 struct token_lookup {
     uv_work_t work;
     struct rpc_call *call;
     struct server *server;
     char *name;
+    const char *by;
     int64_t lifespan_s;
     struct user *user;
     struct err err;
@@ -66,8 +95,9 @@ static void looked_up(uv_work_t *work, int status)
 
     (void)status;
     if (lookup->user)
-        token = secrets_user_token(&lookup->server->secrets, lookup->user->uid, lookup->user->gid,
-                                   lookup->user->name, lookup->lifespan_s, &lookup->err);
+        token =
+            secrets_user_token(&lookup->server->secrets, lookup->user->uid, lookup->user->gid,
+                               lookup->user->name, lookup->by, lookup->lifespan_s, &lookup->err);
     reply_token(lookup->call, token, &lookup->err);
     user_free(lookup->user);
     free(lookup->name);
@@ -79,9 +109,14 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
     struct server *server = rpc_call_ctx(call);
     const TokenRequest *request = (const void *)message;
     struct ctl_who *who = server_identity(server, call);
-    int64_t seconds = lifespan(request->has_lifespan_s, request->lifespan_s);
+    const char *by = rpc_how_name(rpc_call_identity(call)->how);
+    int64_t seconds = 0;
     struct err err = { 0 };
 
+    if (user_lifespan(server, rpc_call_identity(call), request, &seconds, &err) < 0) {
+        rpc_fail(call, &err);
+        return;
+    }
     if (!who) {
         fail(call, ERR_UNAUTHENTICATED, NULL);
         return;
@@ -89,7 +124,7 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
     if (str_is_empty(request->user) || strcmp(request->user, who->user) == 0) {
         reply_token(
             call,
-            secrets_user_token(&server->secrets, who->uid, who->gid, who->user, seconds, &err),
+            secrets_user_token(&server->secrets, who->uid, who->gid, who->user, by, seconds, &err),
             &err);
         return;
     }
@@ -102,6 +137,7 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
     lookup->call = call;
     lookup->server = server;
     lookup->name = mem_strdup(request->user);
+    lookup->by = by;
     lookup->lifespan_s = seconds;
     uv_queue_work(server->uv, &lookup->work, look_up, looked_up);
 }

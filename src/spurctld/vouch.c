@@ -7,7 +7,8 @@
  * (1) A login node (access.login_nodes) may vouch for everybody who is logged in there.
  * (2) Any other node may vouch for users who have a job there, and never for root, administrators or
  *     operators: who takes over a compute node gets no more than the jobs on it.
- * (3) The token is good for VOUCH_S; the node asks again.
+ * (3) The token is good for VOUCH_S; the node asks again. It says who vouched: tokens.c makes no longer one of what a
+ *     compute node vouched for.
  * (4) Root of such a node is the node: it gets a token that names the node and no user.
  * (5) Who comes by our own socket gets a token too: another controller may lead, and nodes run the steps.
  */
@@ -98,13 +99,15 @@ static int check(const struct vouching *vouching, struct err *err)
 static char *make_token(const struct vouching *vouching, struct err *err)
 {
     const struct secrets *secrets = &vouching->server->secrets;
-    char number[16];
+    bool is_login = server_is_login(vouching->server, vouching->node);
+    char number[16], by[RPC_NAME_BYTES];
 
-    if (vouching->uid == 0 && !server_is_login(vouching->server, vouching->node))
+    snprintf(by, sizeof(by), "%s:%.200s", is_login ? "login" : "node", vouching->node);
+    if (vouching->uid == 0 && !is_login)
         return secrets_node_pass(secrets, vouching->node, VOUCH_S, err); /* (4) */
     snprintf(number, sizeof(number), "%u", vouching->uid);
     return secrets_user_token(secrets, vouching->uid, group_of(vouching),
-                              vouching->user ? vouching->user->name : number, VOUCH_S, err);
+                              vouching->user ? vouching->user->name : number, by, VOUCH_S, err);
 }
 
 static void looked_up(uv_work_t *work, int status)
@@ -160,8 +163,8 @@ void server_on_vouch_here(struct rpc_call *call, const ProtobufCMessage *message
         return;
     }
     if (!request->where_only)
-        reply.token =
-            secrets_user_token(&server->secrets, who->uid, who->gid, who->user, VOUCH_S, &err);
+        reply.token = secrets_user_token(&server->secrets, who->uid, who->gid, who->user,
+                                         "controller", VOUCH_S, &err);
     if (!request->where_only && !reply.token) {
         rpc_fail(call, &err);
         return;

@@ -14,7 +14,9 @@ struct echo {
     unsigned cancelled, half_closed, messages, held;
     bool stuck_chat; /* a Chat call pauses at its first message until echo_unstick() */
     struct rpc_call *stuck;
-    unsigned later_roles_ms; /* roles are answered after this time */
+    unsigned later_roles_ms;
+    unsigned roles_asked;
+    bool no_roles; /* nobody has any from now on */ /* roles are answered after this time */
     const char
         *die_with_id; /* an Id call writes its request id to this file and ends the process */
 };

@@ -34,6 +34,53 @@ static void roles_may_come_later(void **state)
     }
 }
 
+static int64_t later_us;
+
+static int64_t later_mono(void *ctx)
+{
+    struct timespec now;
+
+    (void)ctx;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000 + later_us;
+}
+
+static int64_t wall(void *ctx)
+{
+    (void)ctx;
+    return time(NULL) * INT64_C(1000000);
+}
+
+static enum err_code known(void)
+{
+    struct result result;
+    EchoMessage message = text_message("x", 0);
+
+    ask("/echo.Echo/Known", &message, 5000, &result);
+    spin(&result.done, 1);
+    return result.code;
+}
+
+static void roles_are_asked_for_again(void **state)
+{
+    const struct clock_ops ops = { .wall_us = wall, .mono_us = later_mono, .boot_us = later_mono };
+
+    (void)state;
+    assert_int_equal(known(), ERR_OK);
+    unsigned asked = echo.roles_asked;
+    assert_int_equal(known(), ERR_OK);
+    assert_int_equal(echo.roles_asked, asked);
+    echo.no_roles = true; /* as when an administrator is taken off the list */
+    assert_int_equal(known(), ERR_OK);
+    clock_use(&ops, NULL);
+    later_us = 6 * 1000000;
+    enum err_code after = known();
+    clock_use(NULL, NULL);
+    echo.no_roles = false;
+    assert_int_equal(echo.roles_asked, asked + 1);
+    assert_int_equal(after, ERR_PERMISSION);
+}
+
 static const char *in_dir(const char *name)
 {
     static char paths[4][128];
@@ -240,5 +287,5 @@ static void one_user_has_only_so_many_connections(void **state)
 }
 
 LOOP_MAIN(LOOP(the_kernel_says_who_calls), LOOP(roles_may_come_later),
-          LOOP(tls_and_plain_share_a_port), LOOP(tokens_say_who),
+          LOOP(roles_are_asked_for_again), LOOP(tls_and_plain_share_a_port), LOOP(tokens_say_who),
           LOOP(one_user_has_only_so_many_connections))
