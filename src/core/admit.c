@@ -5,6 +5,7 @@
  * The same answer before a submission is proposed and when it is applied. Refused is what no
  * configured node could ever run and what is not allowed; what only has to wait is accepted.
  */
+#include "core/level.h"
 #include "core/resv.h"
 #include "core/state_priv.h"
 #include "schema/freq.h"
@@ -174,9 +175,12 @@ static int admit_array(const struct state *state, const JobSpec *spec, struct ad
     const Config *config = state->config;
     uint32_t max_size = config->max_array_size ? config->max_array_size : DEFAULT_MAX_ARRAY_SIZE;
     uint32_t most = config->max_job_count ? config->max_job_count : LIMIT_JOBS_DEFAULT;
+    bool refused = config->has_max_array_size && !config->max_array_size;
 
     if (str_is_empty(spec->array))
         return 0;
+    if (refused && state_level(state) >= LEVEL_LEVELS) /* builds before took it for the default */
+        return err_set(err, ERR_ARRAY, "this cluster takes no job arrays (max_array_size is 0)");
     struct err mine = { 0 };
     out->array = array_parse(spec->array, max_size, most, &mine);
     if (!out->array && err)

@@ -13,6 +13,7 @@
  * (4) Time that did not pass (a clock that was set, nobody who led) is kept once for all running jobs
  *     and added as (1) is; what a job has of its own is relative to that.
  */
+#include "core/level.h"
 #include "core/state_priv.h"
 
 #include <string.h>
@@ -38,6 +39,15 @@ static int64_t silence_s(const struct state *state)
 
     return config->has_agent_timeout_s && config->agent_timeout_s ? config->agent_timeout_s
                                                                   : DEFAULT_AGENT_TIMEOUT_S;
+}
+
+/* Jobs of a silent node stay for ever. Builds before levels waited for the default. */
+static bool waits_for_ever(const struct state *state)
+{
+    const Config *config = state->config;
+
+    return config->has_agent_timeout_s && !config->agent_timeout_s &&
+           state_level(state) >= LEVEL_LEVELS;
 }
 
 /* A partition's own, or NULL. */
@@ -66,6 +76,8 @@ static int64_t added(const struct state *state, enum timer_kind in)
     const Config *config = state->config;
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
     int64_t limit = (kill_wait + silence_s(state) + LIMIT_GRACE_S) * US_PER_S + state->skipped_us;
+    if (waits_for_ever(state))
+        limit = NEVER;
     int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
 
     switch (in) {

@@ -165,5 +165,40 @@ static void fields_are_held_back_below_their_level(void **unused)
     str_done(&names);
 }
 
+static void count_job(void *ctx, const struct job *job)
+{
+    (void)job;
+    ++*(unsigned *)ctx;
+}
+
+/* max_array_size = 0 refuses arrays, agent_timeout = 0 waits for ever: once no older build reads the log. */
+static void zero_means_zero_from_levels_on(void **unused)
+{
+    struct fix *fix = fix_new(1);
+    Config *config = fix_config(1);
+    JobSpec spec = fix_spec(), array = fix_spec();
+    unsigned due = 0;
+
+    PUT(config, max_array_size, 0);
+    PUT(config, agent_timeout_s, 0);
+    PUT(&spec, time_limit_s, 60);
+    array.array = (char *)"1-3";
+    assert_int_equal(fix_reconfigure(fix, config, false), ERR_OK);
+    uint32_t id = fix_submit(fix, &spec);
+    assert_int_equal(fix_start(fix, id, "n1", 1), ERR_OK);
+    int64_t later = fix->now + INT64_C(86400000000);
+    assert_true(fix_submit(fix, &array) != 0);
+    core_limits_due(fix->state, later, count_job, &due);
+    assert_int_equal(due, 1);
+    assert_int_equal(set_level(fix, LEVEL_LEVELS, -1), ERR_OK);
+    assert_int_equal(fix_submit(fix, &array), 0);
+    due = 0;
+    core_limits_due(fix->state, later, count_job, &due);
+    assert_int_equal(due, 0);
+    config__free_unpacked(config, NULL);
+    fix_free(fix);
+}
+
 UNIT_MAIN(UNIT(it_rises_and_never_goes_back), UNIT(what_a_newer_build_wrote_stops_a_replica),
-          UNIT(so_does_its_snapshot), UNIT(fields_are_held_back_below_their_level))
+          UNIT(so_does_its_snapshot), UNIT(fields_are_held_back_below_their_level),
+          UNIT(zero_means_zero_from_levels_on))
