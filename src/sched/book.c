@@ -326,7 +326,7 @@ bool book_job(struct sched *sched, struct order order, struct family *family, un
     struct search *search = &sched->searches[SEARCH_BOOK];
     struct booking booking = { .job_id = order.id, .order = order };
 
-    if (is_hopeless(sched, family, order) || preempt_hold_of(sched, order.id) ||
+    if (is_hopeless(sched, family, order) || sched->hooks->is_held(sched, order.id) ||
         never_reserves(sched, job) || (family->het && het_reason(sched, job)))
         return false;
     booking.count = het_count(job);

@@ -11,53 +11,13 @@
 #include "sched/sched_priv.h"
 
 /* A job that cannot be booked is passed over, so that those behind it can. */
-enum { LOOK_MOST = 64, FRONT_MORE = 8, LIMITED_MOST = 64 };
-
-typedef VEC(struct order) order_list;
-
-static size_t place_in(const struct order *list, size_t count, struct order order)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (order_before(list[middle], order))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* False when it is there. */
-static bool put_in(order_list *list, struct order order)
-{
-    size_t at = place_in(list->items, list->len, order);
-
-    if (at < list->len && list->items[at].id == order.id && list->items[at].rank == order.rank)
-        return false;
-    vec_push(list, order);
-    for (size_t i = list->len - 1; i > at; i--)
-        list->items[i] = list->items[i - 1];
-    list->items[at] = order;
-    return true;
-}
-
-bool partition_queue_uncount(struct partition_queue *partition_queue, struct order order)
-{
-    size_t at = place_in(partition_queue->booked.items, partition_queue->booked.len, order);
-
-    if (at == partition_queue->booked.len || partition_queue->booked.items[at].id != order.id)
-        return false;
-    vec_remove(&partition_queue->booked, at);
-    return true;
-}
+enum { LOOK_MOST = PARTITION_FRONT, FRONT_MORE = 8, LIMITED_MOST = 64 };
 
 /* The partition queue counts the job among its first. */
 static void partition_queue_keep(struct sched *sched, struct partition_queue *partition_queue,
                                  struct order order)
 {
-    if (put_in((order_list *)(void *)&partition_queue->booked, order))
+    if (order_list_put((order_list *)(void *)&partition_queue->booked, order))
         booking_find(sched, order.id)->refs++;
 }
 
@@ -73,52 +33,6 @@ static void partition_queue_trim(struct sched *sched, struct partition_queue *pa
 }
 
 /* ---- (2) ---- */
-
-void partition_queue_needs_booking(struct sched *sched, uint32_t number, struct order order)
-{
-    struct partition_queue *partition_queue =
-        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
-
-    if (!partition_queue)
-        return;
-    if (!partition_queue->needs_booking)
-        vec_push(&sched->needs_booking, number);
-    if (!partition_queue->needs_booking || order_before(order, partition_queue->needs_booking_lo))
-        partition_queue->needs_booking_lo = order;
-    if (!partition_queue->needs_booking || order_before(partition_queue->needs_booking_hi, order))
-        partition_queue->needs_booking_hi = order;
-    partition_queue->needs_booking = true;
-}
-
-void partition_queue_needs_booking_at(struct sched *sched, uint32_t number, struct order order)
-{
-    const struct partition_queue *partition_queue =
-        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
-
-    if (partition_queue &&
-        (partition_queue->booked.len < partition_queue->most ||
-         order_before(order, partition_queue->booked.items[partition_queue->booked.len - 1])))
-        partition_queue_needs_booking(sched, number, order);
-}
-
-static size_t front_most(const struct partition_queue *partition_queue)
-{
-    return 2 * (partition_queue->most + LOOK_MOST);
-}
-
-void partition_queue_joined(struct sched *sched, uint32_t number, struct order order)
-{
-    struct partition_queue *partition_queue =
-        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
-
-    if (!partition_queue || !order_before(order, partition_queue->front_end))
-        return;
-    put_in((order_list *)(void *)&partition_queue->front, order);
-    if (partition_queue->front.len > front_most(partition_queue)) {
-        partition_queue->front.len /= 2;
-        partition_queue->front_end = partition_queue->front.items[partition_queue->front.len];
-    }
-}
 
 /* More of them than there are, up to `most`; false when there are none. */
 static bool front_fill(struct partition_queue *partition_queue, size_t most, unsigned *budget)
@@ -168,18 +82,18 @@ static struct family *front_family(const struct sched *sched,
 static struct order front_next(const struct sched *sched, struct partition_queue *partition_queue,
                                struct order from, struct family **family, unsigned *budget)
 {
-    size_t at = place_in(partition_queue->front.items, partition_queue->front.len, from),
+    size_t at = order_list_place(partition_queue->front.items, partition_queue->front.len, from),
            filled = 0;
 
     for (;;) {
         while (at == partition_queue->front.len) {
             size_t most = MAX(partition_queue->most + partition_queue->most / 2 + FRONT_MORE,
                               partition_queue->front.len * 2);
-            most = MIN(most, front_most(partition_queue));
+            most = MIN(most, partition_queue_front_most(partition_queue));
             if (filled == most || !front_fill(partition_queue, most, budget))
                 return ORDER_LAST;
             filled = most;
-            at = place_in(partition_queue->front.items, partition_queue->front.len, from);
+            at = order_list_place(partition_queue->front.items, partition_queue->front.len, from);
         }
         if ((*family = front_family(sched, partition_queue, partition_queue->front.items[at])))
             return partition_queue->front.items[at];

@@ -169,15 +169,6 @@ static void add_licences(const struct sched *sched, const struct shape *shape, s
     }
 }
 
-void parts_names(const struct sched *sched, const struct parts *parts, struct str *out)
-{
-    CLEANUP(hostlist_done) struct hostlist list = { 0 };
-
-    for (size_t i = 0; i < parts->list.len; i++)
-        hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
-    hostlist_format(&list, out);
-}
-
 const char *explain_node_list(const struct sched *sched, const struct parts *parts,
                               struct arena *arena)
 {

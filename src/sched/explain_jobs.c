@@ -63,7 +63,7 @@ uint32_t explain_ahead(const struct sched *sched, const struct family *family,
         return 0;
     if (pending->positions) /* where it comes first */
         family = class_of(sched, pending)->family;
-    struct order own = class_order(sched, job);
+    struct order own = pending_order(sched, job);
     vec_each (struct class *, at, &sched->classes) {
         if (!*at || !shares_partition_queue((*at)->family, family))
             continue;

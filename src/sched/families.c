@@ -149,11 +149,6 @@ int64_t job_length_us(const struct job *job)
     return job_end_by(job, 0);
 }
 
-uint64_t resv_hash(const char *name)
-{
-    return name ? hash_bytes(name, strlen(name), 1) | 1 : 0;
-}
-
 /* False when there is none. */
 bool job_mask(const struct sched *sched, const struct job *job, struct mask *mask)
 {
@@ -265,7 +260,7 @@ static bool is_bound(const struct sched *sched, const struct job *job)
     bool bound = is_particular(sched, job->shape);
 
     for (size_t i = 0; i < job->shape->partition_count; i++)
-        bound = bound || place_sizes_limited(job->shape, &needs[i]);
+        bound = bound || shape_sizes_limited(job->shape, &needs[i]);
     return bound;
 }
 
@@ -412,7 +407,7 @@ static void set_ready(struct sched *sched, struct family *family)
     else
         heap_set(&sched->ready, &family->ready_at, family, family->root->best);
     if (family_is_open(family) && !family->ready_at && family->end_by_us != INT64_MIN)
-        limit_queue_wake(sched, family);
+        family_wake(sched, family);
 }
 
 /* The first job of some class changed, `order` came or went. */
@@ -460,17 +455,6 @@ bool family_would_try(struct sched *sched, struct family *family, int64_t limit_
            (!sched->in_order && wants_may_offer(sched, family));
 }
 
-void family_tried(struct sched *sched, struct family *family)
-{
-    while (family->outs.len) {
-        struct pending *pending = pending_find(sched, family->outs.items[--family->outs.len]);
-        if (!pending || pending->out != OUT_TO_BE_TRIED)
-            continue;
-        pending->out = OUT_SHOWN;
-        limit_queue_out(sched, pending->limit_queue, -1);
-    }
-}
-
 void family_joined(struct sched *sched, const struct family *family, struct order order)
 {
     for (uint32_t i = 0; i < family->partition_queue_count; i++) {
@@ -494,7 +478,6 @@ void family_mark_blocked(struct sched *sched, struct family *family, int64_t end
         family->end_by_us = INT64_MIN; /* until families_mark_het_ready() */
     else
         wants_add(sched, family);
-    family_tried(sched, family);
     family_needs_booking(sched, family, tried);
     set_ready(sched, family);
 }
@@ -516,4 +499,36 @@ void families_mark_ready(struct sched *sched)
             family_mark_ready(sched, family, INT64_MAX);
         }
     }
+}
+
+bool shape_sizes_limited(const struct shape *shape, const struct need *need)
+{
+    const PartitionSpec *part = need->partition ? need->partition->spec : NULL;
+    bool wide = shape->units > 1 || shape->wish_nodes > 1;
+
+    return shape->size_count || (part && part->min_nodes > shape->min_nodes) ||
+           (part && part->has_max_nodes && wide && part->max_nodes < shape->max_nodes &&
+            part->max_nodes < need->node_count);
+}
+
+/* All of them are to be looked at: those that were go back to the others. */
+void family_open_again(struct family *family)
+{
+    if (family_passed(family)->items.len > family_open(family)->items.len)
+        family->open_side = !family->open_side;
+    struct heap *passed = family_passed(family);
+    while (passed->items.len) {
+        struct heap_item item = passed->items.items[passed->items.len - 1];
+        heap_del(passed, item.at);
+        CONTAINER_OF(item.at, struct bin, open_at)->side = family->open_side;
+        heap_set(family_open(family), item.at, family, item.key);
+    }
+}
+
+void family_wake(struct sched *sched, struct family *family)
+{
+    if (!family->waking)
+        vec_push(&sched->woken, family);
+    family->waking = true;
+    family_open_again(family);
 }

@@ -137,7 +137,7 @@ static void add_waiter(struct foresight *f, const struct job *job, uint32_t queu
         group = f->refused.len;
         map_put_num(&f->groups, key, (void *)group);
     }
-    vec_push(&f->waiters, (struct waiter){ class_order(f->sched, job), job, tasks_of(job),
+    vec_push(&f->waiters, (struct waiter){ pending_order(f->sched, job), job, tasks_of(job),
                                            (uint32_t)group - 1 });
 }
 

@@ -24,19 +24,6 @@
 /* Orders for one start; starts that are tried one after the other, before all that are left are halved. */
 enum { MOVES_MOST = 12, STARTS_MOST = 12 };
 
-const struct job *het_first(const struct sched *sched, const struct job *job)
-{
-    const struct job *first =
-        job->more && job->more->het_count ? state_job(sched->state, job->more->het_job_id) : NULL;
-
-    return first ? first : job;
-}
-
-uint32_t het_count(const struct job *job)
-{
-    return job->more && job->more->het_count ? job->more->het_count : 1;
-}
-
 unsigned het_reason(const struct sched *sched, const struct job *job)
 {
     for (uint32_t i = 0; job->more && i < job->more->het_count; i++) {

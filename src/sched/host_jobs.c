@@ -84,9 +84,7 @@ static void read_job(struct sched *sched, const struct job *job)
 {
     sched->topo_exclusive = sched->topo_exclusive || job->shape->exclusive_topo;
     sched->exclusive = sched->exclusive || job->shape->exclusive_user || job->shape->exclusive_mcs;
-    if (!job_has_ended(job) && job->state != JOB_PENDING)
-        preempt_started(sched, job);
-    licences_run(sched, job);
+    sched->hooks->job_read(sched, job);
 }
 
 void host_read_jobs(struct sched *sched, uint32_t number)

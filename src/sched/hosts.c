@@ -111,7 +111,7 @@ void host_summarise(struct sched *sched, uint32_t number)
     host_summary->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
     host_summary->kind = host->usable ? host->kind->number : UINT32_MAX;
     sched->summary_blocks.items[number / SUMMARY_BLOCK].stale = true;
-    search_touch(sched, number);
+    sched->hooks->host_touched(sched, number);
 }
 
 const struct host_summary *hosts_summary_block(struct sched *sched, size_t first)
@@ -172,7 +172,7 @@ void host_blocked(struct sched *sched, uint32_t number)
         return;
     read_spare(sched, host);
     regrid(host, number);
-    search_touch(sched, number);
+    sched->hooks->host_touched(sched, number);
 }
 
 void host_unblocked(struct sched *sched, uint32_t number)

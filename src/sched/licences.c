@@ -96,7 +96,7 @@ static void take_off(struct sched *sched, struct licence_use *use, bool given)
     if (given && pool->lacking)
         mark_waiting_ready(sched, pool);
     if (given && pool->limited)
-        limit_queues_review_all(sched);
+        sched->hooks->licence_freed(sched);
     pool->limited = pool->limited && !given;
     free(use);
 }

@@ -41,18 +41,6 @@ struct limit_counter {
     int64_t tight[FOR_ANY]; /* no waits needs less */
 };
 
-/* Jobs of a limit queue that have the same shape. */
-struct bin {
-    struct family *family;
-    struct limit_queue *queue;
-    uint32_t open_at;    /* place + 1 in a heap of family->opens; 0: in none */
-    uint8_t side;        /* which of them */
-    uint32_t keyed;      /* the job by which it is there */
-    uint64_t keyed_turn; /* and the turn of the priorities */
-    int64_t shortest_us; /* no job of it has a shorter limit */
-    struct job_list jobs;
-};
-
 /* What is asked of a bin first. */
 struct bin_at {
     struct family *family;

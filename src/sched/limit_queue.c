@@ -101,7 +101,7 @@ bool bin_open(const struct sched *sched, struct bin *bin)
     if (!bin->open_at)
         bin->side = family->open_side;
     heap_set(&family->opens[bin->side], &bin->open_at, family,
-             class_order(sched, state_job(sched->state, head)));
+             pending_order(sched, state_job(sched->state, head)));
     return true;
 }
 
@@ -248,7 +248,7 @@ struct order limit_queue_first(const struct sched *sched, struct limit_queue *qu
     if (!queue->bins.len)
         return ORDER_LAST;
     if (!queue->first.id || queue->first_turn != sched->turn) {
-        queue->first = class_order(sched, state_job(sched->state, queue->head.id));
+        queue->first = pending_order(sched, state_job(sched->state, queue->head.id));
         queue->first_turn = sched->turn;
     }
     return queue->first;

@@ -124,7 +124,7 @@ static const struct job *look_in(struct sched *sched, struct limit_queue *queue,
         if (pending->over && !look->fell) /* (4) */
             continue;
         job_list_prefetch(&at->bin->jobs, 0);
-        if (ready && !class_would_try(sched, pending, order.id)) {
+        if (ready && !pending_would_try(sched, pending, order.id)) {
             blocked = true;
             continue;
         }
@@ -186,8 +186,8 @@ static bool look_ready(struct sched *sched, struct limit_queue *queue, struct lo
     while (!look->shut && (at = next_bin(sched, queue, look, true))) {
         const struct job *job = look_in(sched, queue, at, look, true);
         if (job)
-            queue->let = class_order(sched, job);
-        if (job && class_let_out(sched, job, true))
+            queue->let = pending_order(sched, job);
+        if (job && pending_let_out(sched, job, true))
             return true;
         if (job) /* it is in its queue and not ready after all */
             limit_queue_review(sched, queue->number + 1, false);
@@ -205,7 +205,7 @@ static bool look_blocked(struct sched *sched, struct limit_queue *queue, struct 
         const struct job *job = look_in(sched, queue, at, look, false);
         if (!job)
             continue;
-        class_let_out(sched, job, false); /* the bin may be gone then; else it stays open */
+        pending_let_out(sched, job, false); /* the bin may be gone then; else it stays open */
         shown++;
     }
     return shown > 0;
@@ -268,7 +268,7 @@ enum limit_queue_seen limit_queue_look(struct sched *sched, struct limit_queue *
     if (!out && show)
         shown = look_blocked(sched, queue, &look);
     for (size_t i = 0; i < look.losts; i++)
-        class_limit_job(sched, state_job(sched->state, look.lost[i]), &never, false);
+        pending_limit(sched, state_job(sched->state, look.lost[i]), &never, false);
     queue->outs--;
     if (out) {
         limit_counter_unwait(queue, 0, FOR_ANY);
@@ -325,28 +325,6 @@ static void review_queue(struct sched *sched, uint32_t number, unsigned *budget)
     limit_queue_tidy(sched, queue);
 }
 
-/* All of them are to be looked at: those that were go back to the others. */
-static void open_again(struct family *family)
-{
-    if (family_passed(family)->items.len > family_open(family)->items.len)
-        family->open_side = !family->open_side;
-    struct heap *passed = family_passed(family);
-    while (passed->items.len) {
-        struct heap_item item = passed->items.items[passed->items.len - 1];
-        heap_del(passed, item.at);
-        CONTAINER_OF(item.at, struct bin, open_at)->side = family->open_side;
-        heap_set(family_open(family), item.at, family, item.key);
-    }
-}
-
-void limit_queue_wake(struct sched *sched, struct family *family)
-{
-    if (!family->waking)
-        vec_push(&sched->woken, family);
-    family->waking = true;
-    open_again(family);
-}
-
 /* The limit queue of the bin is to be looked at. */
 static void wake_queue(struct sched *sched, const struct bin *bin)
 {
@@ -374,7 +352,7 @@ bool limit_queue_ahead(struct sched *sched, struct family *family, struct order 
         return false;
     if (family->passed_at != sched->changes) { /* something happened since they were looked at */
         family->passed_at = sched->changes;
-        open_again(family);
+        family_open_again(family);
     }
     const struct heap_item *top = heap_top(family_open(family));
     if (!top || !order_before(top->key, order))
@@ -448,5 +426,16 @@ void limit_queues_sweep(struct sched *sched, unsigned *budget)
         if (!soon)
             review_queue(sched, sched->limit_queue_reviews.items[--sched->limit_queue_reviews.len],
                          budget);
+    }
+}
+
+void family_tried(struct sched *sched, struct family *family)
+{
+    while (family->outs.len) {
+        struct pending *pending = pending_find(sched, family->outs.items[--family->outs.len]);
+        if (!pending || pending->out != OUT_TO_BE_TRIED)
+            continue;
+        pending->out = OUT_SHOWN;
+        limit_queue_out(sched, pending->limit_queue, -1);
     }
 }

@@ -32,9 +32,9 @@ struct held {
 /* Beside all that is planned, but for what is held for itself. */
 static bool allow_any(struct sched *sched, const struct job *job, struct limit_hit *hit)
 {
-    preempt_hold_lift(sched, job, -1);
+    sched->hooks->hold_lift(sched, job, -1);
     bool good = limits_allow_any(sched->state, job, &sched->planned, hit);
-    preempt_hold_lift(sched, job, 1);
+    sched->hooks->hold_lift(sched, job, 1);
     return good;
 }
 
@@ -44,7 +44,7 @@ bool limits_in_way(struct sched *sched, const struct job *job)
 
     if (!state_enforce(sched->state) || allow_any(sched, job, &hit))
         return false;
-    class_limit_job(sched, job, &hit, false);
+    pending_limit(sched, job, &hit, false);
     return true;
 }
 
@@ -89,7 +89,7 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *
 
     if (!state_enforce(sched->state))
         return false;
-    preempt_hold_lift(sched, job, -1);
+    sched->hooks->hold_lift(sched, job, -1);
     bool good = allow_parts(sched, job, parts, hit);
     /* Of "a or b" another may be free too, and not limited. */
     for (uint32_t i = 0; !good && job->shape->licence_any && i < job->shape->licence_count; i++) {
@@ -98,7 +98,7 @@ bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *
     }
     if (!good)
         parts->licence = first;
-    preempt_hold_lift(sched, job, 1);
+    sched->hooks->hold_lift(sched, job, 1);
     return !good;
 }
 
@@ -159,9 +159,8 @@ void limits_freed(struct sched *sched, const struct job *job)
 
 /* ---- (3) ---- */
 
-/* Nobody counts it; or those do who count such jobs now. */
-static void hold_again(struct sched *sched, struct held *held, const struct job *job,
-                       uint32_t partition, bool counts)
+void limits_count_again(struct sched *sched, struct held *held, const struct job *job,
+                        uint32_t partition, bool counts)
 {
     for (size_t i = 0; held && !counts && i < held->count; i++)
         sched->planned.items[held->numbers[i]] = (struct planned){ 0 };
@@ -171,26 +170,8 @@ static void hold_again(struct sched *sched, struct held *held, const struct job 
         held->count = 0;
 }
 
-static void hold_all(struct sched *sched, bool counts)
-{
-    map_each (entry, &sched->inflights) {
-        const struct inflight_list *inflights = entry->value;
-        const struct job *job = state_job(sched->state, (uint32_t)entry->num);
-        for (struct inflight *inflight = inflights->first; inflight; inflight = inflight->next)
-            hold_again(sched, inflight->held, job,
-                       inflight->count ? inflight->claims[0].partition : 0, counts);
-    }
-    vec_each (struct preempt_hold, hold, &sched->holds) {
-        for (uint32_t i = 0; i < hold->components; i++)
-            hold_again(sched, hold->held[i], state_job(sched->state, hold->job_id + i),
-                       hold->partition_queues[i], counts);
-    }
-}
-
 void limits_renew(struct sched *sched)
 {
-    hold_all(sched, false);
-    hold_all(sched, true);
     limit_counters_renew(sched);
     limit_queues_review_all(sched);
 }
@@ -224,9 +205,9 @@ void limits_sweep(struct sched *sched, unsigned *budget)
             break;
         pending_prefetch(sched, job->id + SWEEP_AHEAD);
         const struct pending *pending = pending_find(sched, job->id);
-        bool moves = pending && pending->class && class_rank_is_old(sched, job);
+        bool moves = pending && pending->class && pending_rank_is_old(sched, job);
         if (moves)
-            class_refresh(sched, job);
+            pending_refresh(sched, job);
         budget_take(&left, moves ? COST_MOVE : done % JOBS_PER_COST == 0);
     }
     *budget = MAX(*budget - MIN(*budget, half - left), 1);

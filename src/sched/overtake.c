@@ -438,7 +438,7 @@ static void look_at(struct sched *sched, struct moments *from, int64_t now_s)
     } else {
         entry->lot = OVERTAKE_DUE;
     }
-    class_refresh(sched, job);
+    sched->hooks->reorder(sched, job);
     sched->preempt_news = true;
 }
 

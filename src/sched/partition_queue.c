@@ -104,3 +104,87 @@ void partition_queue_walk_done(struct partition_queue_walk *walk)
 {
     vec_done(&walk->steps);
 }
+
+size_t order_list_place(const struct order *list, size_t count, struct order order)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (order_before(list[middle], order))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* False when it is there. */
+bool order_list_put(order_list *list, struct order order)
+{
+    size_t at = order_list_place(list->items, list->len, order);
+
+    if (at < list->len && list->items[at].id == order.id && list->items[at].rank == order.rank)
+        return false;
+    vec_push(list, order);
+    for (size_t i = list->len - 1; i > at; i--)
+        list->items[i] = list->items[i - 1];
+    list->items[at] = order;
+    return true;
+}
+
+bool partition_queue_uncount(struct partition_queue *partition_queue, struct order order)
+{
+    size_t at = order_list_place(partition_queue->booked.items, partition_queue->booked.len, order);
+
+    if (at == partition_queue->booked.len || partition_queue->booked.items[at].id != order.id)
+        return false;
+    vec_remove(&partition_queue->booked, at);
+    return true;
+}
+
+void partition_queue_needs_booking(struct sched *sched, uint32_t number, struct order order)
+{
+    struct partition_queue *partition_queue =
+        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
+
+    if (!partition_queue)
+        return;
+    if (!partition_queue->needs_booking)
+        vec_push(&sched->needs_booking, number);
+    if (!partition_queue->needs_booking || order_before(order, partition_queue->needs_booking_lo))
+        partition_queue->needs_booking_lo = order;
+    if (!partition_queue->needs_booking || order_before(partition_queue->needs_booking_hi, order))
+        partition_queue->needs_booking_hi = order;
+    partition_queue->needs_booking = true;
+}
+
+void partition_queue_needs_booking_at(struct sched *sched, uint32_t number, struct order order)
+{
+    const struct partition_queue *partition_queue =
+        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
+
+    if (partition_queue &&
+        (partition_queue->booked.len < partition_queue->most ||
+         order_before(order, partition_queue->booked.items[partition_queue->booked.len - 1])))
+        partition_queue_needs_booking(sched, number, order);
+}
+
+size_t partition_queue_front_most(const struct partition_queue *partition_queue)
+{
+    return 2 * (partition_queue->most + PARTITION_FRONT);
+}
+
+void partition_queue_joined(struct sched *sched, uint32_t number, struct order order)
+{
+    struct partition_queue *partition_queue =
+        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
+
+    if (!partition_queue || !order_before(order, partition_queue->front_end))
+        return;
+    order_list_put((order_list *)(void *)&partition_queue->front, order);
+    if (partition_queue->front.len > partition_queue_front_most(partition_queue)) {
+        partition_queue->front.len /= 2;
+        partition_queue->front_end = partition_queue->front.items[partition_queue->front.len];
+    }
+}

@@ -156,3 +156,16 @@ void pendings_done(struct sched *sched)
     map_done(&sched->arrays);
     positions_done(sched);
 }
+
+const struct job *het_first(const struct sched *sched, const struct job *job)
+{
+    const struct job *first =
+        job->more && job->more->het_count ? state_job(sched->state, job->more->het_job_id) : NULL;
+
+    return first ? first : job;
+}
+
+uint32_t het_count(const struct job *job)
+{
+    return job->more && job->more->het_count ? job->more->het_count : 1;
+}

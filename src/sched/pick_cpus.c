@@ -10,22 +10,6 @@
 
 /* ---- CPUs ---- */
 
-bool host_cpu_is_free(const struct host *host, size_t cpu, unsigned share)
-{
-    const struct node *node = host->node;
-    unsigned shares = node->cpu_shares ? node->cpu_shares[cpu] : 0;
-
-    if (bitset_has(&node->cpu_ids, cpu) && (share <= 1 || shares == 0))
-        return false;
-    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        bool has = bitset_has(&claim->cpus, cpu);
-        if (has && !claim->shared)
-            return false;
-        shares += has;
-    }
-    return shares < MAX(share, 1);
-}
-
 void pick_free_cpus(const struct host *host, unsigned share, struct bitset *out)
 {
     if (share > 1) {

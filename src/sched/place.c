@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hostlist.h"
 #include "core/resv.h"
 #include "sched/place_priv.h"
 
@@ -424,4 +425,13 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
     }
     sched->looked += c.looked;
     return distribute_in_time(&c, parts);
+}
+
+void parts_names(const struct sched *sched, const struct parts *parts, struct str *out)
+{
+    CLEANUP(hostlist_done) struct hostlist list = { 0 };
+
+    for (size_t i = 0; i < parts->list.len; i++)
+        hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
+    hostlist_format(&list, out);
 }

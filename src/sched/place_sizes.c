@@ -28,16 +28,6 @@ static void bounds(const struct chooser *c, uint32_t *least, uint32_t *most)
         *most = MIN(*most, part->max_nodes);
 }
 
-bool place_sizes_limited(const struct shape *shape, const struct need *need)
-{
-    const PartitionSpec *part = need->partition ? need->partition->spec : NULL;
-    bool wide = shape->units > 1 || shape->wish_nodes > 1;
-
-    return shape->size_count || (part && part->min_nodes > shape->min_nodes) ||
-           (part && part->has_max_nodes && wide && part->max_nodes < shape->max_nodes &&
-            part->max_nodes < need->node_count);
-}
-
 static bool try(struct chooser *c, uint32_t least, uint32_t most, place_fn *choose)
 {
     const struct shape *asked = c->shape;

@@ -220,8 +220,8 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     struct attempt try = { .family = family, .job = job, .task = task, .short_of = 1 };
 
     *short_of = 1;
-    if (class_place(sched, job) != PENDING_QUEUED) { /* others of its array went meanwhile */
-        class_settle(sched, job);
+    if (pending_place_of(sched, job) != PENDING_QUEUED) { /* others of its array went meanwhile */
+        pending_settle(sched, job);
         return true;
     }
     if (task != NO_TASK && is_planned(sched, job->id, task)) {
@@ -240,12 +240,12 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
         if (try.put_off)
             return true;
         if (try.hit.reason) /* what it would be given is more than it asks for */
-            class_limit_job(sched, job, &try.hit, true);
+            pending_limit(sched, job, &try.hit, true);
         return try.hit.reason != 0;
     }
     after_task(sched, job, task);
     preempt_hold_returns(sched, job);
-    class_settle(sched, job);
+    pending_settle(sched, job);
     return true;
 }
 
@@ -256,14 +256,14 @@ bool plan_job_at(struct sched *sched, struct family *family, const struct job *j
     CmdStart *command = start_command(sched, het_count(job));
 
     try.task = next_task(sched, job);
-    if (class_place(sched, job) != PENDING_QUEUED ||
+    if (pending_place_of(sched, job) != PENDING_QUEUED ||
         (try.task != NO_TASK && is_planned(sched, job->id, try.task)) ||
         !take_parts(sched, &try, command, NULL, of))
         return false;
     vec_push(&sched->starts, command);
     after_task(sched, job, try.task);
     preempt_hold_returns(sched, job);
-    class_settle(sched, job);
+    pending_settle(sched, job);
     return true;
 }
 
@@ -313,6 +313,7 @@ static void try_family(struct sched *sched, struct family *family, struct order 
     if (try_job(sched, family, job, order, &short_of))
         return;
     int64_t end = job_end_by(job, sched->now_us);
+    family_tried(sched, family);
     family_mark_blocked(sched, family, book_start_before(sched, end), short_of, order);
 }
 
@@ -351,7 +352,7 @@ static struct family *hottest(struct sched *sched, struct order *order)
         if (order_is_last(*order)) {
             family_tried(sched, family);
             if (family_is_open(family)) /* those of limit queues may be short enough */
-                limit_queue_wake(sched, family);
+                family_wake(sched, family);
         }
     }
     *order = ORDER_LAST;
@@ -379,7 +380,7 @@ static void take_back_refused(struct sched *sched)
     while (sched->refused.len) {
         const struct job *job = state_job(sched->state, sched->refused.items[--sched->refused.len]);
         if (job)
-            class_refresh(sched, job);
+            pending_refresh(sched, job);
     }
 }
 

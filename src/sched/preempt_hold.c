@@ -5,7 +5,7 @@
  * (1) A hold is a block on each host, so that nothing else takes the room; what the job will need of
  *     licences and limits is kept too. When the last victim is gone the job is tried before all others,
  *     where it finds room, else on its seats, and the hold is given up whatever comes of it. If it does
- *     not start then, nobody is preempted for it for a while (RETRY_US): were that a mistake of ours, it
+ *     not start then, nobody is preempted for it for a while (PREEMPT_RETRY_US): were that a mistake of ours, it
  *     would be made again and again.
  * (2) Very many victims are told some at a time, so that no command takes long. The first command names
  *     all of them, so that core refuses all or none; the next follows when that was carried out.
@@ -16,7 +16,6 @@
 
 #include "sched/preempt_trial.h"
 
-#define RETRY_US (60 * US_PER_S)
 enum { TOLD_AT_ONCE = 256, TOLD_PER_COST = 4 };
 
 static struct preempt_hold *hold_at(const struct sched *sched, uint32_t job_id)
@@ -216,7 +215,7 @@ void preempt_hold_returns(struct sched *sched, const struct job *job)
 
 /* ---- (2) ---- */
 
-static bool is_gone(const struct sched *sched, const struct victim_id *victim)
+bool preempt_victim_is_gone(const struct sched *sched, const struct victim_id *victim)
 {
     const struct job *job = state_job(sched->state, victim->id);
 
@@ -228,7 +227,7 @@ static bool was_told(const struct sched *sched, const struct preempt_hold *hold,
 {
     const struct job *job = state_job(sched->state, victim->id);
 
-    if (is_gone(sched, victim))
+    if (preempt_victim_is_gone(sched, victim))
         return true;
     enum job_phase phase = job_phase(job);
     return phase == PHASE_COMPLETING || phase == PHASE_REQUEUING ||
@@ -380,57 +379,4 @@ struct booked *preempt_hold_parts_now(struct sched *sched, const struct preempt_
     preempt_trial_close(&trial);
     free(hosts);
     return of;
-}
-
-static bool start_on_seats(struct sched *sched, const struct preempt_hold *hold,
-                           struct family *family, const struct job *job, struct order over)
-{
-    struct booked *of = preempt_hold_parts_now(sched, hold, over);
-    bool good = of && plan_job_at(sched, family, job, over, of);
-
-    booked_free(sched, of, hold->components);
-    return good;
-}
-
-/* All that it waited for has happened. */
-static void start_now(struct sched *sched, struct preempt_hold *hold, const struct pending *pending,
-                      const struct job *job)
-{
-    struct family *family = class_of(sched, pending)->family;
-    struct order order = { pending->rank, job->id };
-    uint32_t short_of;
-
-    for (uint32_t i = 0; i < hold->components; i++) {
-        limits_unplan(sched, hold->held[i], true); /* its own start counts instead */
-        hold->held[i] = NULL;
-    }
-    bool good = plan_job(sched, family, job, order, &short_of) ||
-                start_on_seats(sched, hold, family, job, order);
-    /*
-     * It is later than when the hold was made, and it ends so much later: what was promised to jobs before it
-     * for just after that makes way, and is promised anew. Nobody goes in in vain.
-     */
-    good = good || start_on_seats(sched, hold, family, job, (struct order){ 0, job->id });
-    if (!good)
-        vec_push(&sched->retries, (struct preempt_retry){ hold->job_id, sched->now_us + RETRY_US });
-}
-
-void preempt_start_held(struct sched *sched)
-{
-    for (size_t i = 0; i < sched->holds.len;) {
-        struct preempt_hold *hold = &sched->holds.items[i];
-        const struct job *job = state_job(sched->state, hold->job_id);
-        const struct pending *pending = job ? pending_find(sched, job->id) : NULL;
-        uint32_t id = hold->job_id;
-        bool waits = job && job_is_eligible(job) && pending;
-        while (hold->gone < hold->count && is_gone(sched, &hold->victims[hold->gone]))
-            hold->gone++;
-        if (waits && (hold->gone < hold->count || hold->told < hold->named)) {
-            i++;
-            continue;
-        }
-        if (waits && pending->place == PENDING_QUEUED)
-            start_now(sched, hold, pending, job);
-        preempt_hold_drop(sched, id);
-    }
 }

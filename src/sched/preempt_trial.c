@@ -258,55 +258,6 @@ void preempt_trial_unmark_all(const struct preempt_trial *trial)
         preempt_trial_unmark_host(trial, trial->search->hosts.items[i]);
 }
 
-static const struct host_job *run_of(const struct host *host, uint32_t job_id)
-{
-    for (size_t i = 0; i < host->running.len; i++) {
-        if (host->running.items[i].job_id == job_id)
-            return &host->running.items[i];
-    }
-    return NULL;
-}
-
-/* Jobs that have each CPU then; UINT8_MAX: one that does not share it. */
-static void count_users(const struct host *host, const struct bitset *cpus, bool shared,
-                        uint8_t *users)
-{
-    bitset_each (cpu, cpus) {
-        if (cpu >= host->node->cpu_span)
-            break;
-        users[cpu] = shared && users[cpu] < UINT8_MAX - 1 ? users[cpu] + 1 : UINT8_MAX;
-    }
-}
-
-uint32_t host_cpus_without(const struct host *host, const struct view *view, int64_t when_us)
-{
-    const struct node *node = host->node;
-    uint8_t *users = NEW_ARRAY(uint8_t, node->cpu_span);
-    uint32_t count = 0;
-
-    for (size_t i = 0; i < node->jobs.len; i++) {
-        const struct job_run *of = node->jobs.items[i]->run;
-        const struct host_job *run = run_of(host, node->jobs.items[i]->id);
-        bool marked = view->without && run && run->out != HOST_JOB_STAYS;
-        bool returns = marked && run->out == HOST_JOB_RETURNS;
-        bool ends = run && when_us > view->now_us + 1 && run->end_us <= when_us;
-        if (!returns && (of->lent || ends || marked))
-            continue;
-        for (unsigned k = 0; k < of->count; k++) {
-            if (of->parts[k].node == node)
-                count_users(host, &of->parts[k].cpu_ids, of->shared && !returns, users);
-        }
-    }
-    for (const struct claim *claim = host->claims; claim; claim = claim->next) {
-        if (when_us <= view->now_us + 1 || claim->end_us > when_us)
-            count_users(host, &claim->cpus, claim->shared, users);
-    }
-    for (uint32_t cpu = 0; cpu < node->cpu_span; cpu++)
-        count += !node_keeps(node, cpu) && users[cpu] < MAX(view->share, 1);
-    free(users);
-    return count;
-}
-
 /* ---- do they fit? ---- */
 
 static bool preemptor_fits(struct preempt_trial *trial, struct preemptor *preemptor)

@@ -13,7 +13,7 @@
 
 struct sched;
 struct event;
-struct bin;
+struct limit_queue;
 
 #define US_PER_S INT64_C(1000000)
 /* A job without a limit is taken to end after this. */
@@ -68,6 +68,18 @@ struct job_list_cursor {
 struct order job_list_next(const struct job_list *queue, struct job_list_cursor *cursor);
 size_t job_list_count_before(const struct job_list *queue, struct order order);
 void job_list_done(struct job_list *queue);
+
+/* Jobs of a limit queue that have the same shape. */
+struct bin {
+    struct family *family;
+    struct limit_queue *queue;
+    uint32_t open_at;    /* place + 1 in a heap of family->opens; 0: in none */
+    uint8_t side;        /* which of them */
+    uint32_t keyed;      /* the job by which it is there */
+    uint64_t keyed_turn; /* and the turn of the priorities */
+    int64_t shortest_us; /* no job of it has a shorter limit */
+    struct job_list jobs;
+};
 
 /* ---- heap.c: families by the order of their first job ---- */
 
@@ -279,15 +291,22 @@ void class_pull_up(struct class *class, struct order was); /* its head was that 
 
 /* ---- classes.c: members ---- */
 
+/* The class of jobs like it, with those partitions; made if there is none. */
+struct class *class_get(struct sched *sched, const struct job *job, const struct mask *mask);
+/* Its last member has gone. */
+void class_drop(struct sched *sched, struct class *class);
+
+/* ---- pending_place.c ---- */
+
 /* Could any of it be planned now? */
-enum pending_place class_place(const struct sched *sched, const struct job *job);
+enum pending_place pending_place_of(const struct sched *sched, const struct job *job);
 /* Puts the job where it belongs: into a class, parked, or out. */
-void class_refresh(struct sched *sched, const struct job *job);
+void pending_refresh(struct sched *sched, const struct job *job);
 /* Is it in the class, and the limit queue, that it belongs to? If not it must be put there at once. */
-bool class_is_right(struct sched *sched, const struct job *job);
-void class_remove(struct sched *sched, uint32_t job_id);
+bool pending_is_right(struct sched *sched, const struct job *job);
+void pending_remove(struct sched *sched, uint32_t job_id);
 /* Only what is planned of it changed. */
-void class_settle(struct sched *sched, const struct job *job);
+void pending_settle(struct sched *sched, const struct job *job);
 /* The first job of the family whose class has no longer limit. */
 struct order family_first(const struct family *family, int64_t limit_us, struct class **class);
 void family_mark_ready(struct sched *sched, struct family *family, int64_t end_by_us);
@@ -319,6 +338,8 @@ static inline bool family_is_open(const struct family *family)
 }
 /* Jobs that were let out are not tried here: others of their limit queues follow. */
 void family_tried(struct sched *sched, struct family *family);
+/* Its bins may be looked at again. */
+void family_open_again(struct family *family);
 void classes_done(struct sched *sched);
 bool classes_done_some(struct sched *sched, unsigned *budget); /* true: all of them */
 /* A family for a job that is not queued; free with family_free(). */
@@ -421,5 +442,12 @@ void partition_queue_joined(struct sched *sched, uint32_t number, struct order o
 void partition_queue_needs_booking(struct sched *sched, uint32_t number, struct order order);
 /* Doubts it only if a job at this place could be among those that must be booked. */
 void partition_queue_needs_booking_at(struct sched *sched, uint32_t number, struct order order);
+/* So many jobs behind the booked ones are looked at. */
+enum { PARTITION_FRONT = 64 };
+size_t partition_queue_front_most(const struct partition_queue *partition_queue);
+typedef VEC(struct order) order_list;
+/* Where it is in the list, or would be. */
+size_t order_list_place(const struct order *list, size_t count, struct order order);
+bool order_list_put(order_list *list, struct order order); /* false: it was there */
 
 #endif

@@ -30,11 +30,6 @@ enum {
     COST_LIMITED_JOB = 3,
 };
 
-bool rebuild_is_done(const struct sched *sched)
-{
-    return !sched->rebuild.left;
-}
-
 void rebuild_begin(struct sched *sched)
 {
     sched->rebuild = (struct rebuild){ .left = READ_HOSTS | READ_ROOM | READ_RESVS | READ_JOBS };
@@ -50,11 +45,6 @@ void rebuild_needs(struct sched *sched)
 {
     sched->rebuild.left |= READ_NEEDS;
     sched->rebuild.class = 0;
-}
-
-bool rebuild_is_due(const struct sched *sched, uint32_t host)
-{
-    return sched->rebuild.left & READ_NODES && host >= sched->rebuild.node_host;
 }
 
 void rebuild_reservations(struct sched *sched)
@@ -108,8 +98,10 @@ static bool read_reservations(struct sched *sched, unsigned *budget)
 {
     uint32_t *next = &sched->rebuild.resv_host;
 
-    if (*next == 0)
+    if (*next == 0) {
         resvs_begin(sched);
+        licences_read_reservations(sched);
+    }
     for (; *next < sched->hosts.len && *budget; ++*next)
         budget_take(budget, RESV_HOSTS_PER_UNIT + host_read_reservations(sched, *next));
     if (*next < sched->hosts.len)
@@ -159,7 +151,7 @@ static bool read_jobs(struct sched *sched, unsigned *budget)
         if (job->state == JOB_PENDING) {
             budget_take(budget,
                         shape_cost(sched, job->shape) + (limited ? COST_LIMITED_JOB : COST_JOB));
-            class_refresh(sched, job);
+            pending_refresh(sched, job);
         } else {
             completing_add(sched, job, job->end_us);
             budget_take(budget, done % ITEMS_PER_COST == 0);

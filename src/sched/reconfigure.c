@@ -25,6 +25,30 @@ static void give_up(struct sched *sched)
         book_drop(sched, sched->bookings.items[sched->bookings.len - 1].job_id);
 }
 
+/* (2): what starts in flight and preempt holds count is taken out of all counters, or counted again. */
+static void count_again(struct sched *sched, bool counts)
+{
+    map_each (entry, &sched->inflights) {
+        const struct inflight_list *inflights = entry->value;
+        const struct job *job = state_job(sched->state, (uint32_t)entry->num);
+        for (struct inflight *inflight = inflights->first; inflight; inflight = inflight->next)
+            limits_count_again(sched, inflight->held, job,
+                               inflight->count ? inflight->claims[0].partition : 0, counts);
+    }
+    vec_each (struct preempt_hold, hold, &sched->holds) {
+        for (uint32_t i = 0; i < hold->components; i++)
+            limits_count_again(sched, hold->held[i], state_job(sched->state, hold->job_id + i),
+                               hold->partition_queues[i], counts);
+    }
+}
+
+static void renew_limits(struct sched *sched)
+{
+    count_again(sched, false);
+    count_again(sched, true);
+    limits_renew(sched);
+}
+
 static void partitions_changed(struct sched *sched)
 {
     for (size_t i = 0; i < sched->partition_queues.len; i++) {
@@ -54,7 +78,7 @@ bool reconfigure_follow(struct sched *sched, unsigned changed)
     if (changed & (CHANGED_NODES | CHANGED_NUMBERS))
         rebuild_nodes(sched); /* (4); first: nodes that are no more may not be looked at */
     if (changed & (CHANGED_ACCOUNTS | CHANGED_PARTITIONS))
-        limits_renew(sched); /* (2); first: some of those who counted are no more */
+        renew_limits(sched); /* (2); first: some of those who counted are no more */
     if (changed & (CHANGED_PARTITIONS | CHANGED_NODES | CHANGED_NUMBERS)) {
         give_up(sched);
         rebuild_needs(sched);
@@ -85,11 +109,11 @@ static bool put_right(struct sched *sched, const struct job *job)
 {
     if (job->run)
         preempt_again(sched, job);
-    if (class_is_right(sched, job) && !(is_het(job) && pending_find(sched, job->id)))
+    if (pending_is_right(sched, job) && !(is_het(job) && pending_find(sched, job->id)))
         return false;
     if (is_het(job)) /* the partitions of its other components count too */
-        class_remove(sched, job->id);
-    class_refresh(sched, job);
+        pending_remove(sched, job->id);
+    pending_refresh(sched, job);
     return true;
 }
 
@@ -118,8 +142,8 @@ bool reconfigure_moves(struct sched *sched, uint32_t job_id)
     if (!sched->reclass && (!sched->reclass_id || job_id < sched->reclass_id))
         return false;
     job = state_job(sched->state, job_id);
-    if (!job || class_is_right(sched, job))
+    if (!job || pending_is_right(sched, job))
         return false;
-    class_refresh(sched, job);
+    pending_refresh(sched, job);
     return true;
 }

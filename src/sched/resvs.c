@@ -5,6 +5,7 @@
  * A block of all of a host is no hindrance to the reservation's own jobs and the end of it for all
  * others. A block of a part keeps for its jobs what they do not have yet, and bounds them.
  */
+#include "base/hash.h"
 #include "core/resv.h"
 #include "sched/sched_priv.h"
 
@@ -47,7 +48,6 @@ void resvs_begin(struct sched *sched)
         if (state_reservation_at(sched->state, i)->flags & RESV_MAGNETIC)
             sched->exclusive = true; /* whose job it is decides where it may run */
     }
-    licences_read_reservations(sched);
 }
 
 size_t host_read_reservations(struct sched *sched, uint32_t number)
@@ -128,4 +128,9 @@ void room_keep(const struct host *host, const struct view *view, const struct bl
             room->gres[i] = less(room->gres[i], rest);
     }
     room->empty = false; /* nobody has all of such a host */
+}
+
+uint64_t resv_hash(const char *name)
+{
+    return name ? hash_bytes(name, strlen(name), 1) | 1 : 0;
 }

@@ -36,6 +36,29 @@ unsigned bookings_of(const struct sched *sched, size_t partition)
     return MIN(many, LIMIT_BOOKINGS);
 }
 
+static void job_read(struct sched *sched, const struct job *job)
+{
+    if (!job_has_ended(job) && job->state != JOB_PENDING)
+        preempt_started(sched, job);
+    licences_run(sched, job);
+}
+
+static bool is_held(const struct sched *sched, uint32_t job_id)
+{
+    return preempt_hold_of(sched, job_id) != NULL;
+}
+
+static const struct sched_hooks hooks = {
+    .host_touched = search_touch,
+    .job_read = job_read,
+    .licence_freed = limit_queues_review_all,
+    .reorder = pending_refresh,
+    .unbook = book_drop,
+    .forget_search = search_forget,
+    .hold_lift = preempt_hold_lift,
+    .is_held = is_held,
+};
+
 static void forget_all(struct sched *sched)
 {
     searches_done(sched);
@@ -59,6 +82,7 @@ static void forget_all(struct sched *sched)
 static struct sched kept(const struct sched *sched)
 {
     return (struct sched){ .state = sched->state,
+                           .hooks = sched->hooks,
                            .now_us = sched->now_us,
                            .changes = sched->changes,
                            .releases = sched->releases,
@@ -142,6 +166,7 @@ struct sched *sched_new(const struct state *state)
     struct sched *sched = NEW(struct sched);
 
     sched->state = state;
+    sched->hooks = &hooks;
     sched->now_us = state_head(state).time_us;
     sched->last_block_us = INT64_MIN;
     arena_init(&sched->plan_arena);
@@ -169,9 +194,9 @@ void sched_again(struct sched *sched, uint32_t job_id)
     const struct job *job = state_job(sched->state, job_id);
 
     if (job)
-        class_refresh(sched, job);
+        pending_refresh(sched, job);
     else
-        class_remove(sched, job_id);
+        pending_remove(sched, job_id);
 }
 
 void sched_abandon(struct sched *sched, const CmdStart *start)
@@ -206,7 +231,7 @@ static void refused(struct sched *sched, const struct event *event)
     preempt_refused(sched, event->job_id);
     if (!inflight_end(sched, event->job_id, event->task, NULL))
         return; /* another command about it was refused */
-    class_remove(sched, event->job_id);
+    pending_remove(sched, event->job_id);
     vec_push(&sched->refused, event->job_id);
     sched->refused_until_us = sched->now_us + REFUSED_PAUSE_US;
 }
@@ -217,7 +242,7 @@ static void array_news(struct sched *sched, const struct event *event)
     const struct job *first = event->array_id ? state_job(sched->state, event->array_id) : NULL;
 
     if (first && first->state == JOB_PENDING)
-        class_refresh(sched, first);
+        pending_refresh(sched, first);
     if (event->array_id)
         throttle_release(sched, event->array_id);
 }
@@ -236,7 +261,7 @@ static void started(struct sched *sched, const struct event *event)
     host_job_add(sched, job);
     preempt_started(sched, job);
     licences_run(sched, job);
-    class_remove(sched, job->id);
+    pending_remove(sched, job->id);
     array_news(sched, event);
 }
 
@@ -275,7 +300,7 @@ void sched_feed(struct sched *sched, const struct event *event)
     case EVENT_TASK_SPLIT:
     case EVENT_TASKS_CANCELLED:
     case EVENT_JOB_CLEAN:
-        class_refresh(sched, job);
+        pending_refresh(sched, job);
         array_news(sched, event);
         break;
     case EVENT_JOB_PREEMPTED:
@@ -294,14 +319,14 @@ void sched_feed(struct sched *sched, const struct event *event)
             completing_add(sched, job, event->end_us);
             sched->limit_stop_changed = true;
         }
-        class_refresh(sched, job);
+        pending_refresh(sched, job);
         host_job_end(sched, job);
         licences_run(sched, job);
         limits_freed(sched, job);
         array_news(sched, event);
         break;
     case EVENT_JOB_FORGOTTEN:
-        class_remove(sched, event->job_id);
+        pending_remove(sched, event->job_id);
         break;
     case EVENT_JOB_STARTED:
         started(sched, event);

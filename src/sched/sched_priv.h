@@ -68,7 +68,7 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
 void parts_names(const struct sched *sched, const struct parts *parts, struct str *out);
 
 /* May a job of the shape not have every number of nodes between its least and most? place_sizes.c */
-bool place_sizes_limited(const struct shape *shape, const struct need *need);
+bool shape_sizes_limited(const struct shape *shape, const struct need *need);
 bool family_may_use(struct sched *sched, const struct family *family, size_t partition);
 /* The same at view->start_us, among the given hosts in the order they are in. */
 bool place_among(struct sched *sched, struct family *family, size_t partition,
@@ -344,6 +344,9 @@ void limits_lift(struct sched *sched, const struct held *held, int by);
 /* The job runs no more. */
 void limits_freed(struct sched *sched, const struct job *job);
 void limits_sweep(struct sched *sched, unsigned *budget);
+/* A start that is planned is counted by nobody, or by those who count such jobs now. NULL is allowed. */
+void limits_count_again(struct sched *sched, struct held *held, const struct job *job,
+                        uint32_t partition, bool counts);
 void limits_renew(struct sched *sched); /* limits, or who counts what, are others */
 void limits_done(struct sched *sched);
 
@@ -373,7 +376,7 @@ void limit_queues_sweep(struct sched *sched, unsigned *budget); /* some of these
 /* One of its jobs is out (1), or was tried (-1). */
 void limit_queue_out(struct sched *sched, uint32_t queue, int by);
 /* The family is ready and has nobody to try: who is in limit queues? */
-void limit_queue_wake(struct sched *sched, struct family *family);
+void family_wake(struct sched *sched, struct family *family);
 /* Does somebody in a limit queue go before the job that is to be tried? Then the limit queue is looked at first. */
 bool limit_queue_ahead(struct sched *sched, struct family *family, struct order order);
 void limit_queues_done(struct sched *sched);
@@ -382,14 +385,14 @@ bool limit_queues_done_some(struct sched *sched, unsigned *budget); /* true: all
 void limits_review(struct sched *sched, unsigned *budget);
 bool limits_to_review(const struct sched *sched);
 /* classes.c: out of its queue until the limit has room. */
-void class_limit_job(struct sched *sched, const struct job *job, const struct limit_hit *hit,
-                     bool over);
+void pending_limit(struct sched *sched, const struct job *job, const struct limit_hit *hit,
+                   bool over);
 /* Back into its queue. `out`: to be tried; false when it will not be. */
-bool class_let_out(struct sched *sched, const struct job *job, bool out);
+bool pending_let_out(struct sched *sched, const struct job *job, bool out);
 /* Would it be tried there soon? */
-bool class_would_try(struct sched *sched, const struct pending *pending, uint32_t job_id);
-struct order class_order(const struct sched *sched, const struct job *job);
-bool class_rank_is_old(struct sched *sched, const struct job *job);
+bool pending_would_try(struct sched *sched, const struct pending *pending, uint32_t job_id);
+struct order pending_order(const struct sched *sched, const struct job *job);
+bool pending_rank_is_old(struct sched *sched, const struct job *job);
 
 /* ---- inflight.c ---- */
 
@@ -486,6 +489,9 @@ void preempt_hold_returns(struct sched *sched, const struct job *job);
 void preempt_holds_tell(struct sched *sched, unsigned *budget);
 /* Jobs whose victims are gone, before all others. */
 void preempt_start_held(struct sched *sched);
+#define PREEMPT_RETRY_US (60 * US_PER_S)
+/* It holds nothing any more, or only lends its CPUs. */
+bool preempt_victim_is_gone(const struct sched *sched, const struct victim_id *victim);
 
 /* ---- preempt_trial.c, preempt_cost.c: who must go for a job; as far as it was found out, slices lie between ---- */
 
@@ -612,13 +618,10 @@ struct rebuild {
     uint32_t host, room_host, node_host, class, resv_host;
     uint64_t job_id; /* and these: the next one of each */
 };
-void rebuild_begin(struct sched *sched);        /* all of it */
-void rebuild_reservations(struct sched *sched); /* these changed */
-void rebuild_nodes(struct sched *sched);        /* what they have did */
-void rebuild_needs(struct sched *sched);        /* what shapes need of them did */
-/* What the host has is read again later. */
-bool rebuild_is_due(const struct sched *sched, uint32_t host);
-bool rebuild_is_done(const struct sched *sched);
+void rebuild_begin(struct sched *sched);                      /* all of it */
+void rebuild_reservations(struct sched *sched);               /* these changed */
+void rebuild_nodes(struct sched *sched);                      /* what they have did */
+void rebuild_needs(struct sched *sched);                      /* what shapes need of them did */
 bool rebuild_continue(struct sched *sched, unsigned *budget); /* true when all is read */
 void rebuild_feed(struct sched *sched);                       /* some of it, after each command */
 void rebuild_all(struct sched *sched);
@@ -631,8 +634,30 @@ void sched_again(struct sched *sched, uint32_t job_id);
 /* sched.c: some of what was set aside is freed. */
 void retired_free_some(struct sched *sched, unsigned *budget);
 
+/*
+ * What groups of the planner tell or ask the groups above them, which they do not know. sched.c fills it in.
+ */
+struct sched_hooks {
+    /* What the host has, or has promised, changed. */
+    void (*host_touched)(struct sched *sched, uint32_t number);
+    /* The job was found on a host while hosts are read. */
+    void (*job_read)(struct sched *sched, const struct job *job);
+    /* A licence was given back that a job behind a limit could use. */
+    void (*licence_freed)(struct sched *sched);
+    /* The job has another place in the order. */
+    void (*reorder)(struct sched *sched, const struct job *job);
+    /* The job gives up its booking, if it has one; or the search for one. */
+    void (*unbook)(struct sched *sched, uint32_t job_id);
+    void (*forget_search)(struct sched *sched, uint32_t job_id);
+    /* What the job's preempt hold keeps of limits does not count (-1), or counts again (1). */
+    void (*hold_lift)(struct sched *sched, const struct job *job, int by);
+    /* Is room held for the job until its victims are gone? */
+    bool (*is_held)(const struct sched *sched, uint32_t job_id);
+};
+
 struct sched {
     const struct state *state;
+    const struct sched_hooks *hooks;
     struct rebuild rebuild;
     struct sched *retired;  /* what there was before all was read anew; NULL: freed */
     VEC(struct host) hosts; /* by node number */
@@ -752,6 +777,17 @@ struct sched {
     struct parts scratch;
     VEC(struct chosen) candidates;
 };
+
+static inline bool rebuild_is_done(const struct sched *sched)
+{
+    return !sched->rebuild.left;
+}
+
+/* What the host has is read again later. */
+static inline bool rebuild_is_due(const struct sched *sched, uint32_t host)
+{
+    return sched->rebuild.left & READ_NODES && host >= sched->rebuild.node_host;
+}
 
 static inline struct pending_page *page_find(const struct sched *sched, uint32_t job_id)
 {

@@ -111,20 +111,6 @@ struct search *search_begin(struct sched *sched, unsigned which, const struct jo
     return search;
 }
 
-bool search_may(struct search *search, uint64_t effort)
-{
-    if (!search)
-        return true;
-    if (search->left <= 0 && search->worked)
-        search->paused = true;
-    if (search->paused)
-        return false;
-    search->worked = true;
-    search->asked += effort;
-    search->left -= (int64_t)effort;
-    return true;
-}
-
 void search_lost(const struct sched *sched, struct search *search)
 {
     if (search)

@@ -131,8 +131,6 @@ void search_hold(struct sched *sched);
 void search_unhold(struct sched *sched, bool happened);
 /* It began again, in part; NULL: nothing. */
 void search_lost(const struct sched *sched, struct search *search);
-/* May so much be done? Otherwise it is paused. NULL: always. */
-bool search_may(struct search *search, uint64_t effort);
 /* Other questions are asked from now on; of another start. */
 void search_asks(struct search *search);
 void search_sees(struct search *search, int64_t start_us);
@@ -142,6 +140,21 @@ void searches_done(struct sched *sched);
 static inline uint64_t host_effort(const struct host *host)
 {
     return 1 + (host->running.len + host->blocks.len) / 16;
+}
+
+/* May so much be done in this slice? Otherwise the search is paused. NULL: always. */
+static inline bool search_may(struct search *search, uint64_t effort)
+{
+    if (!search)
+        return true;
+    if (search->left <= 0 && search->worked)
+        search->paused = true;
+    if (search->paused)
+        return false;
+    search->worked = true;
+    search->asked += effort;
+    search->left -= (int64_t)effort;
+    return true;
 }
 
 static inline bool search_paused(const struct search *search)
