@@ -14,7 +14,7 @@
  *     reservation's own jobs, whatever preemption is configured: TIME after it got the signal.
  * (5) The components of a heterogeneous job go together and come back together. One that may not be
  *     preempted saves the others; what is harshest for one of them happens to all.
- * (6) By size: who is smaller, or has waited long enough, is for the planner to say (sched/overtake.c).
+ * (6) By size: who is smaller, or has waited long enough, is for the planner to say (sched/queue/overtake.c).
  *     Here it is seen to that a victim is only ever put back, no more often than preemption.times, and
  *     told with the signal that it asked for.
  */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "sched/limit_counter.h"
+#include "sched/limit/limit_counter.h"
 #include "sched/sched_priv.h"
 
 static int broken(struct err *err, const char *what, uint32_t number)

@@ -24,10 +24,10 @@
 #include "base/vec.h"
 #include "core/accounts.h"
 #include "core/shape.h"
-#include "sched/queue.h"
-#include "sched/room.h"
+#include "sched/hosts/hosts.h"
+#include "sched/place/search.h"
+#include "sched/queue/queue.h"
 #include "sched/sched.h"
-#include "sched/search.h"
 
 /* ---- wants.c ---- */
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "sched/limit_counter.h"
+#include "sched/limit/limit_counter.h"
 #include "sched/sched_check.h"
 #include "sched/test/rig.h"
 #include "schema/conf.h"
