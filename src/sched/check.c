@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sched/limit/limit_counter.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 static int broken(struct err *err, const char *what, uint32_t number)
 {
@@ -17,7 +17,7 @@ static int broken(struct err *err, const char *what, uint32_t number)
 /* priv (1): free is what core says less claims; nothing is claimed twice. */
 static int check_host(const struct sched *sched, uint32_t number, struct err *err)
 {
-    const struct host *host = &sched->hosts.items[number];
+    const struct host *host = &sched->hosts->list.items[number];
     const struct node *node = host->node;
     uint64_t cpus = node->cpus_used, mem = node->mem_used_mb;
     uint32_t jobs = node->jobs_active;
@@ -60,9 +60,9 @@ static int check_host(const struct sched *sched, uint32_t number, struct err *er
 static int check_summary_block(const struct sched *sched, uint32_t number, struct err *err)
 {
     const struct summary_block *summary_block =
-        &sched->summary_blocks.items[number / SUMMARY_BLOCK];
+        &sched->hosts->summary_blocks.items[number / SUMMARY_BLOCK];
     const struct host_summary *best = &summary_block->best,
-                              *host_summary = &sched->host_summaries.items[number];
+                              *host_summary = &sched->hosts->summaries.items[number];
 
     if (summary_block->stale || host_summary->kind == UINT32_MAX)
         return 0;
@@ -100,7 +100,7 @@ static int check_families(const struct sched *sched, struct err *err)
     bool stops = state_config(sched->state)->limit_stop;
     size_t count = 0;
 
-    map_each (entry, &sched->families) {
+    map_each (entry, &sched->queue->families) {
         for (struct family *family = entry->value; family; family = family->same) {
             size_t classes = 0;
             count++;
@@ -109,19 +109,19 @@ static int check_families(const struct sched *sched, struct err *err)
             if (classes != family->class_count || !classes)
                 return broken(err, "a family has lost classes", family->class_count);
             /* A family that may fit must be found, unless it is held up by others. */
-            if (family->end_by_us == INT64_MAX && !sched->in_order && !stops && !family->ready_at &&
-                !order_is_last(family->root->best))
+            if (family->end_by_us == INT64_MAX && !sched->queue->in_order && !stops &&
+                !family->ready_at && !order_is_last(family->root->best))
                 return broken(err, "a hot family is not in the heap", family->root->best.id);
         }
     }
-    return count == sched->family_count ? 0 : broken(err, "families are miscounted", 0);
+    return count == sched->queue->family_count ? 0 : broken(err, "families are miscounted", 0);
 }
 
 /* A job that waits for a limit is in its owner's limit queue, where it would be by its rank. */
 static bool is_in_its_limit_queue(const struct sched *sched, const struct pending *pending,
                                   uint32_t job_id)
 {
-    const struct limit_queue *queue = sched->limit_queues.items[pending->limit_queue - 1];
+    const struct limit_queue *queue = sched->limit->queues.items[pending->limit_queue - 1];
     const struct family *family = class_of(sched, pending)->family;
     struct order order = { pending->rank, job_id };
 
@@ -153,8 +153,8 @@ static int check_bins(const struct limit_queue *queue, struct err *err)
 /* Somebody will look at every limit queue again. */
 static int check_limit_queues(const struct sched *sched, struct err *err)
 {
-    for (size_t i = 0; i < sched->limit_queues.len; i++) {
-        const struct limit_queue *queue = sched->limit_queues.items[i];
+    for (size_t i = 0; i < sched->limit->queues.len; i++) {
+        const struct limit_queue *queue = sched->limit->queues.items[i];
         bool known = !queue || queue->outs || queue->review;
         for (const struct limit_waiter *at = queue ? queue->waiters : NULL; at; at = at->next) {
             if (at->here != (at->at != 0))
@@ -175,7 +175,7 @@ static int check_limit_queues(const struct sched *sched, struct err *err)
  */
 static int check_jobs(const struct sched *sched, struct err *err)
 {
-    bool settled = !sched->refused.len && !sched->reclass && !sched->reclass_id;
+    bool settled = !sched->plan->refused.len && !sched->queue->reclass && !sched->plan->reclass_id;
 
     for (const struct job *job = state_job_from(sched->state, 1); job;
          job = state_job_from(sched->state, (uint64_t)job->id + 1)) {
@@ -195,9 +195,9 @@ static int check_jobs(const struct sched *sched, struct err *err)
 
 static int check_bookings(const struct sched *sched, struct err *err)
 {
-    for (size_t i = 0; i < sched->bookings.len; i++) {
-        const struct booking *booking = &sched->bookings.items[i];
-        if (i && order_before(booking->order, sched->bookings.items[i - 1].order))
+    for (size_t i = 0; i < sched->book->list.len; i++) {
+        const struct booking *booking = &sched->book->list.items[i];
+        if (i && order_before(booking->order, sched->book->list.items[i - 1].order))
             return broken(err, "bookings are not in order", booking->job_id);
         if (!pending_find(sched, booking->job_id))
             return broken(err, "a job is booked that does not wait", booking->job_id);
@@ -209,9 +209,9 @@ int sched_check(const struct sched *sched, struct err *err)
 {
     if (!rebuild_is_done(sched))
         return 0;
-    if (sched->hosts.len != state_node_count(sched->state))
-        return broken(err, "hosts are not the nodes", (uint32_t)sched->hosts.len);
-    for (uint32_t n = 0; n < sched->hosts.len; n++) {
+    if (sched->hosts->list.len != state_node_count(sched->state))
+        return broken(err, "hosts are not the nodes", (uint32_t)sched->hosts->list.len);
+    for (uint32_t n = 0; n < sched->hosts->list.len; n++) {
         if (check_host(sched, n, err) < 0 || check_summary_block(sched, n, err) < 0)
             return -1;
     }

@@ -8,7 +8,7 @@
  * (1) The list is in the order in which jobs ended. One that has gone is taken off when it is the first: as
  *     long as any is there, everybody waits anyway.
  */
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 #define S INT64_C(1000000)
 
@@ -17,7 +17,7 @@ void completing_add(struct sched *sched, const struct job *job, int64_t end_us)
     uint32_t wait_s = state_config(sched->state)->complete_wait_s;
 
     if (wait_s && job->flags & JOB_FLAG_COMPLETING)
-        vec_push(&sched->completing,
+        vec_push(&sched->plan->completing,
                  (struct completing){ job->id, job->attempt, end_us + wait_s * S });
 }
 
@@ -25,15 +25,15 @@ int64_t completing_until(struct sched *sched)
 {
     size_t gone = 0;
 
-    for (; gone < sched->completing.len; gone++) { /* (1) */
-        const struct completing *at = &sched->completing.items[gone];
+    for (; gone < sched->plan->completing.len; gone++) { /* (1) */
+        const struct completing *at = &sched->plan->completing.items[gone];
         const struct job *job = state_job(sched->state, at->job_id);
         if (job && job->attempt == at->attempt && job->flags & JOB_FLAG_COMPLETING &&
             at->until_us > sched->now_us)
             break;
     }
-    for (size_t i = gone; gone && i < sched->completing.len; i++)
-        sched->completing.items[i - gone] = sched->completing.items[i];
-    sched->completing.len -= gone;
-    return sched->completing.len ? sched->completing.items[0].until_us : 0;
+    for (size_t i = gone; gone && i < sched->plan->completing.len; i++)
+        sched->plan->completing.items[i - gone] = sched->plan->completing.items[i];
+    sched->plan->completing.len -= gone;
+    return sched->plan->completing.len ? sched->plan->completing.items[0].until_us : 0;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 /* Effort in a slice for what somebody asked about, however much else there is to do. */
 enum { ASKED_LEAST = 256 };
@@ -71,7 +71,7 @@ static JobStart *hold_parts(struct sched *sched, struct attempt *try, const stru
     if (limits_in_way_of(sched, part, parts, &try->hit))
         return NULL;
     pending_prefetch_list(sched, part->id, 1);
-    sched->given += parts->list.len;
+    sched->plan->given += parts->list.len;
     struct inflight *inflight =
         inflight_start(sched, part, try->task, parts, family,
                        end == INT64_MAX ? sched->now_us + UNLIMITED_US : end);
@@ -89,26 +89,28 @@ static bool put_off(struct sched *sched, struct attempt *try)
 {
     const struct shape *shape = try->job->shape;
 
-    if (sched->scratch.list.len < PUT_OFF_HOSTS || het_count(try->job) > 1 ||
-        shape->licence_count || sched->placed.last_id == try->job->id)
+    if (sched->plan->scratch.list.len < PUT_OFF_HOSTS || het_count(try->job) > 1 ||
+        shape->licence_count || sched->plan->placed.last_id == try->job->id)
         return false;
-    struct parts was = sched->placed.parts;
-    sched->placed.parts = sched->scratch;
-    sched->scratch = was;
-    sched->placed.job_id = sched->placed.last_id = try->job->id;
-    sched->placed.at = sched->host_changes;
-    sched->placed.epoch = sched->epoch;
-    sched->placed.changed = try->job->changed;
-    sched->placed.over = try->over;
-    sched->placed.now = try->put_off = true;
+    struct parts was = sched->plan->placed.parts;
+    sched->plan->placed.parts = sched->plan->scratch;
+    sched->plan->scratch = was;
+    sched->plan->placed.job_id = sched->plan->placed.last_id = try->job->id;
+    sched->plan->placed.at = sched->hosts->changes;
+    sched->plan->placed.epoch = sched->epoch;
+    sched->plan->placed.changed = try->job->changed;
+    sched->plan->placed.over = try->over;
+    sched->plan->placed.now = try->put_off = true;
     return true;
 }
 
 static bool is_placed(const struct sched *sched, const struct attempt *try)
 {
-    return sched->placed.job_id == try->job->id && sched->placed.at == sched->host_changes &&
-           sched->placed.epoch == sched->epoch && sched->placed.over.id == try->over.id &&
-           sched->placed.changed == try->job->changed;
+    return sched->plan->placed.job_id == try->job->id &&
+           sched->plan->placed.at == sched->hosts->changes &&
+           sched->plan->placed.epoch == sched->epoch &&
+           sched->plan->placed.over.id == try->over.id &&
+           sched->plan->placed.changed == try->job->changed;
 }
 
 /* Plans a start of one of them; NULL when it cannot be. */
@@ -127,10 +129,10 @@ static JobStart *try_component(struct sched *sched, struct attempt *try, uint32_
     view.mine = booking_of(sched, job->id) || preempt_hold_of(sched, job->id) ? job->id : 0;
     pending_prefetch_list(sched, part->id, 0);
     if (is_placed(sched, try))
-        start = hold_parts(sched, try, part, own, &sched->placed.parts);
-    else if (place(sched, own, part, &view, &sched->scratch, &try->short_of) &&
+        start = hold_parts(sched, try, part, own, &sched->plan->placed.parts);
+    else if (place(sched, own, part, &view, &sched->plan->scratch, &try->short_of) &&
              !put_off(sched, try))
-        start = hold_parts(sched, try, part, own, &sched->scratch);
+        start = hold_parts(sched, try, part, own, &sched->plan->scratch);
     if (offset)
         family_free(own);
     return start;
@@ -208,7 +210,7 @@ static bool try_components(struct sched *sched, struct attempt *try)
                 (done > 0 && !try->hit.reason && try_as_booked(sched, try, command, turns.order));
     het_turns_done(&turns);
     if (good)
-        vec_push(&sched->starts, command);
+        vec_push(&sched->plan->starts, command);
     return good;
 }
 
@@ -226,7 +228,7 @@ bool plan_job(struct sched *sched, struct family *family, const struct job *job,
     }
     if (task != NO_TASK && is_planned(sched, job->id, task)) {
         /* Tasks before the planned ones wait again: begin from the front. */
-        ((struct inflight_list *)map_get_num(&sched->inflights, job->id))->next_task = 0;
+        ((struct inflight_list *)map_get_num(&sched->limit->inflights, job->id))->next_task = 0;
         return true;
     }
     if (limits_in_way(sched, job))
@@ -260,7 +262,7 @@ bool plan_job_at(struct sched *sched, struct family *family, const struct job *j
         (try.task != NO_TASK && is_planned(sched, job->id, try.task)) ||
         !take_parts(sched, &try, command, NULL, of))
         return false;
-    vec_push(&sched->starts, command);
+    vec_push(&sched->plan->starts, command);
     after_task(sched, job, try.task);
     preempt_hold_returns(sched, job);
     pending_settle(sched, job);
@@ -341,14 +343,14 @@ static struct family *hottest(struct sched *sched, struct order *order)
 {
     const struct heap_item *top;
 
-    while ((top = heap_top(&sched->ready))) {
+    while ((top = heap_top(&sched->queue->ready))) {
         struct family *family = top->family;
         int64_t limit =
             family->end_by_us == INT64_MAX ? INT64_MAX : family->end_by_us - sched->now_us;
         *order = family_first(family, limit, NULL);
         if (order->id == top->key.id && order->rank == top->key.rank)
             return family;
-        heap_set(&sched->ready, &family->ready_at, family, *order);
+        heap_set(&sched->queue->ready, &family->ready_at, family, *order);
         if (order_is_last(*order)) {
             family_tried(sched, family);
             if (family_is_open(family)) /* those of limit queues may be short enough */
@@ -366,19 +368,20 @@ static bool must_wait_in_limit_queue(const struct sched *sched, const struct fam
     bool first = false;
 
     for (uint32_t i = 0; i < family->partition_queue_count; i++) {
-        if (family->partition_queues[i] >= sched->partition_queues.len)
+        if (family->partition_queues[i] >= sched->queue->partition_queues.len)
             continue;
         const struct heap_item *top =
-            heap_top(&sched->partition_queues.items[family->partition_queues[i]].heap);
+            heap_top(&sched->queue->partition_queues.items[family->partition_queues[i]].heap);
         first = first || (top && top->key.id == order.id);
     }
-    return sched->in_order && !first;
+    return sched->queue->in_order && !first;
 }
 
 static void take_back_refused(struct sched *sched)
 {
-    while (sched->refused.len) {
-        const struct job *job = state_job(sched->state, sched->refused.items[--sched->refused.len]);
+    while (sched->plan->refused.len) {
+        const struct job *job =
+            state_job(sched->state, sched->plan->refused.items[--sched->plan->refused.len]);
         if (job)
             pending_refresh(sched, job);
     }
@@ -386,27 +389,28 @@ static void take_back_refused(struct sched *sched)
 
 static void look_around(struct sched *sched, int64_t now_us)
 {
-    bool passed = sched->block_starts.len && sched->block_starts.items[0] <= now_us;
+    bool passed = sched->book->block_starts.len && sched->book->block_starts.items[0] <= now_us;
     uint64_t generation = state_generation(sched->state);
 
     if (passed)
         book_blocks(sched);
-    if (sched->refused.len && now_us >= sched->refused_until_us)
+    if (sched->plan->refused.len && now_us >= sched->plan->refused_until_us)
         take_back_refused(sched);
-    if (sched->limit_stop_changed && state_config(sched->state)->limit_stop)
+    if (sched->limit->stop_changed && state_config(sched->state)->limit_stop)
         families_mark_ready(sched);
-    sched->limit_stop_changed = false;
-    if (now_us >= sched->topo.wake_us) {
-        sched->topo.wake_us = INT64_MAX;
+    sched->limit->stop_changed = false;
+    if (now_us >= sched->hosts->topo.wake_us) {
+        sched->hosts->topo.wake_us = INT64_MAX;
         families_mark_ready(sched);
     }
-    if (sched->generation != generation || sched->kinds_seen != sched->kinds_version) {
-        sched->generation = generation;
-        sched->kinds_seen = sched->kinds_version;
+    if (sched->plan->generation != generation ||
+        sched->plan->kinds_seen != sched->hosts->kinds_version) {
+        sched->plan->generation = generation;
+        sched->plan->kinds_seen = sched->hosts->kinds_version;
         sched->epoch++;
         families_mark_ready(sched);
     }
-    sched->het_news += passed;
+    sched->queue->het_news += passed;
     families_mark_het_ready(sched);
 }
 
@@ -414,7 +418,7 @@ static void try_next(struct sched *sched, struct family *family, struct order or
                      struct host *host)
 {
     if (must_wait_in_limit_queue(sched, family, order) || limit_stop_blocks(sched, family, order)) {
-        heap_del(&sched->ready, &family->ready_at); /* until the limit queue moves */
+        heap_del(&sched->queue->ready, &family->ready_at); /* until the limit queue moves */
         if (host)
             wants_offered(sched, host, order);
     } else if (host) {
@@ -433,7 +437,7 @@ static void plan_on(struct sched *sched, unsigned *budget)
         limits_review(sched, budget);
         struct family *family = hottest(sched, &order);
         struct family *other = wants_offer(sched, &offered, &host, budget);
-        if (!other && !*budget && heap_top(&sched->offers))
+        if (!other && !*budget && heap_top(&sched->queue->offers))
             break; /* which job is next is not known yet */
         if (other && (!family || order_before(offered, order))) {
             family = other;
@@ -441,7 +445,7 @@ static void plan_on(struct sched *sched, unsigned *budget)
         } else {
             host = NULL;
         }
-        if (!sched->in_order && book_ahead(sched, order, budget))
+        if (!sched->queue->in_order && book_ahead(sched, order, budget))
             continue;
         if (!*budget || (!family && !limits_to_review(sched)))
             break;
@@ -449,14 +453,15 @@ static void plan_on(struct sched *sched, unsigned *budget)
             continue; /* somebody was let out */
         if (limit_queue_ahead(sched, family, order) || reconfigure_moves(sched, order.id))
             continue;
-        uint64_t looked = sched->looked, given = sched->given;
+        uint64_t looked = sched->looked, given = sched->plan->given;
         uint64_t cost = shape_cost(sched, family->shape) + COST_TRY;
         try_next(sched, family, order, host);
-        cost += (sched->looked - looked) / HOSTS_PER_COST + (sched->given - given) / GIVEN_PER_COST;
+        cost += (sched->looked - looked) / HOSTS_PER_COST +
+                (sched->plan->given - given) / GIVEN_PER_COST;
         budget_take(budget, cost);
-        if (sched->placed.now)
+        if (sched->plan->placed.now)
             *budget = 0;
-        sched->placed.now = false;
+        sched->plan->placed.now = false;
     }
 }
 
@@ -472,14 +477,14 @@ static void review_bookings(struct sched *sched, unsigned *budget)
 const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budget)
 {
     arena_reset(&sched->plan_arena);
-    vec_clear(&sched->starts);
-    vec_clear(&sched->preempts);
+    vec_clear(&sched->plan->starts);
+    vec_clear(&sched->preempt->commands);
     sched->now_us = now_us;
     if (!rebuild_continue(sched, &budget) || !budget) {
-        sched->plan = (struct plan){ .more = true, .works = true, .wake_us = INT64_MAX };
-        return &sched->plan;
+        sched->plan->plan = (struct plan){ .more = true, .works = true, .wake_us = INT64_MAX };
+        return &sched->plan->plan;
     }
-    if (sched->reclass || sched->reclass_id)
+    if (sched->queue->reclass || sched->plan->reclass_id)
         reconfigure_continue(sched, &budget);
     look_around(sched, now_us);
     overtake_look(sched, &budget);
@@ -488,32 +493,35 @@ const struct plan *sched_plan(struct sched *sched, int64_t now_us, unsigned budg
     review_bookings(sched, &budget);
     int64_t waits_us = completing_until(sched);
     bool searches = false;
-    bool moves = sched->reclass_first && sched->reclass_id;
+    bool moves = sched->plan->reclass_first && sched->plan->reclass_id;
     if (!waits_us && !moves) {
         plan_on(sched, &budget);
         searches = preempt_plan(sched, &budget);
     }
     forecast_continue(sched, MAX(budget, ASKED_LEAST));
     answer_continue(sched, MAX(budget, ASKED_LEAST));
-    sched->plan.preempts = (CmdPreempt *const *)sched->preempts.items;
-    sched->plan.preempt_count = sched->preempts.len;
-    sched->plan.starts = (CmdStart *const *)sched->starts.items;
-    sched->plan.count = sched->starts.len;
-    sched->plan.more = !budget && (sched->freed.len || heap_top(&sched->ready) ||
-                                   heap_top(&sched->offers) || sched->needs_booking.len);
-    sched->plan.works = sched->searches[SEARCH_BOOK].paused ||
-                        sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
-                        sched->reclass_id || sched->sweep_id || sched->retired ||
-                        sched_is_asked(sched);
-    sched->plan.more = sched->plan.more || sched->sweep_id || sched->reclass_id || sched->retired ||
-                       searches || limits_to_review(sched) || sched->limit_queue_sweep ||
-                       sched->searches[SEARCH_REVIEW].paused || sched->keeping.job_id ||
-                       sched->review_soon;
-    sched->plan.more = (sched->plan.more && !waits_us) || sched_is_asked(sched);
-    sched->plan.works = sched->plan.works && sched->plan.more;
-    sched->plan.wake_us = sched->refused.len ? sched->refused_until_us : INT64_MAX;
-    sched->plan.wake_us = MIN(sched->plan.wake_us, sched->topo.wake_us);
-    sched->plan.wake_us = MIN(sched->plan.wake_us, sched->preempt_wake_us);
-    sched->plan.wake_us = MIN(sched->plan.wake_us, waits_us ? waits_us : INT64_MAX);
-    return &sched->plan;
+    sched->plan->plan.preempts = (CmdPreempt *const *)sched->preempt->commands.items;
+    sched->plan->plan.preempt_count = sched->preempt->commands.len;
+    sched->plan->plan.starts = (CmdStart *const *)sched->plan->starts.items;
+    sched->plan->plan.count = sched->plan->starts.len;
+    sched->plan->plan.more =
+        !budget && (sched->hosts->freed.len || heap_top(&sched->queue->ready) ||
+                    heap_top(&sched->queue->offers) || sched->queue->needs_booking.len);
+    sched->plan->plan.works =
+        sched->book->searches[SEARCH_BOOK].paused || sched->book->searches[SEARCH_REVIEW].paused ||
+        sched->book->keeping.job_id || sched->plan->reclass_id || sched->queue->sweep_id ||
+        sched->plan->retired || sched_is_asked(sched);
+    sched->plan->plan.more = sched->plan->plan.more || sched->queue->sweep_id ||
+                             sched->plan->reclass_id || sched->plan->retired || searches ||
+                             limits_to_review(sched) || sched->limit->queue_sweep ||
+                             sched->book->searches[SEARCH_REVIEW].paused ||
+                             sched->book->keeping.job_id || sched->book->review_soon;
+    sched->plan->plan.more = (sched->plan->plan.more && !waits_us) || sched_is_asked(sched);
+    sched->plan->plan.works = sched->plan->plan.works && sched->plan->plan.more;
+    sched->plan->plan.wake_us =
+        sched->plan->refused.len ? sched->plan->refused_until_us : INT64_MAX;
+    sched->plan->plan.wake_us = MIN(sched->plan->plan.wake_us, sched->hosts->topo.wake_us);
+    sched->plan->plan.wake_us = MIN(sched->plan->plan.wake_us, sched->queue->preempt_wake_us);
+    sched->plan->plan.wake_us = MIN(sched->plan->plan.wake_us, waits_us ? waits_us : INT64_MAX);
+    return &sched->plan->plan;
 }

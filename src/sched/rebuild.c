@@ -17,7 +17,7 @@
  */
 #include <stdlib.h>
 
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 enum {
     FEED_BUDGET = 500, /* for each command: a follower, who plans nothing, gets there too */
@@ -52,7 +52,7 @@ void rebuild_reservations(struct sched *sched)
     sched->rebuild.left |= READ_RESVS;
     sched->rebuild.resv_host = 0;
     for (unsigned i = 0; i < SEARCHES; i++) /* what they found may be in one that is gone */
-        search_end(sched, &sched->searches[i]);
+        search_end(sched, &sched->book->searches[i]);
 }
 
 /* ---- the parts; each is true when it is finished ---- */
@@ -65,7 +65,8 @@ static bool read_hosts(struct sched *sched, unsigned *budget)
     for (; *next < count && *budget; ++*next) {
         host_take_new(sched, state_node_at(sched->state, *next));
         host_read_jobs(sched, *next);
-        budget_take(budget, COST_HOST + sched->hosts.items[*next].running.len / RUNS_PER_UNIT);
+        budget_take(budget,
+                    COST_HOST + sched->hosts->list.items[*next].running.len / RUNS_PER_UNIT);
     }
     return *next == count;
 }
@@ -74,11 +75,11 @@ static bool read_room(struct sched *sched, unsigned *budget)
 {
     uint32_t *next = &sched->rebuild.room_host;
 
-    for (; *next < sched->hosts.len && *budget; ++*next) {
+    for (; *next < sched->hosts->list.len && *budget; ++*next) {
         host_refresh(sched, *next);
         budget_take(budget, *next % HOSTS_PER_UNIT == 0);
     }
-    return *next == sched->hosts.len;
+    return *next == sched->hosts->list.len;
 }
 
 /* (4) */
@@ -86,12 +87,12 @@ static bool read_nodes(struct sched *sched, unsigned *budget)
 {
     uint32_t *next = &sched->rebuild.node_host;
 
-    while (*next < sched->hosts.len && *budget) {
+    while (*next < sched->hosts->list.len && *budget) {
         ++*next; /* its turn has come */
         host_changed(sched, state_node_at(sched->state, *next - 1));
         budget_take(budget, 1);
     }
-    return *next == sched->hosts.len;
+    return *next == sched->hosts->list.len;
 }
 
 static bool read_reservations(struct sched *sched, unsigned *budget)
@@ -102,9 +103,9 @@ static bool read_reservations(struct sched *sched, unsigned *budget)
         resvs_begin(sched);
         licences_read_reservations(sched);
     }
-    for (; *next < sched->hosts.len && *budget; ++*next)
+    for (; *next < sched->hosts->list.len && *budget; ++*next)
         budget_take(budget, RESV_HOSTS_PER_UNIT + host_read_reservations(sched, *next));
-    if (*next < sched->hosts.len)
+    if (*next < sched->hosts->list.len)
         return false;
     book_blocks(sched);
     sched->epoch++;
@@ -125,8 +126,8 @@ static bool read_needs(struct sched *sched, unsigned *budget)
 {
     uint32_t *next = &sched->rebuild.class;
 
-    for (bool any = false; *next < sched->classes.len && *budget; ++*next) {
-        const struct class *class = sched->classes.items[*next];
+    for (bool any = false; *next < sched->queue->classes.len && *budget; ++*next) {
+        const struct class *class = sched->queue->classes.items[*next];
         uint64_t cost = class ? shape_cost(sched, class->family->shape) : 0;
         if (any && cost > *budget) /* one takes long */
             return false;
@@ -135,7 +136,7 @@ static bool read_needs(struct sched *sched, unsigned *budget)
             shape_needs(sched->state, class->family->shape);
         budget_take(budget, cost + (*next % ITEMS_PER_COST == 0));
     }
-    return *next >= sched->classes.len;
+    return *next >= sched->queue->classes.len;
 }
 
 static bool read_jobs(struct sched *sched, unsigned *budget)
@@ -170,7 +171,7 @@ static const struct {
 
 bool rebuild_continue(struct sched *sched, unsigned *budget)
 {
-    if (sched->retired)
+    if (sched->plan->retired)
         retired_free_some(sched, budget);
     for (size_t i = 0; i < ARRAY_LEN(parts) && sched->rebuild.left; i++) {
         if (!(sched->rebuild.left & parts[i].what))
@@ -232,6 +233,6 @@ void rebuild_feed(struct sched *sched)
 {
     unsigned budget = FEED_BUDGET;
 
-    if (sched->rebuild.left || sched->retired)
+    if (sched->rebuild.left || sched->plan->retired)
         rebuild_continue(sched, &budget);
 }

@@ -14,28 +14,28 @@
  *     partitions too. Nothing is planned until that is done, which takes some hundredths of a second.
  */
 #include "core/preempt.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 /* (3) */
 static void give_up(struct sched *sched)
 {
-    while (sched->holds.len)
-        preempt_hold_drop(sched, sched->holds.items[sched->holds.len - 1].job_id);
-    while (sched->bookings.len)
-        book_drop(sched, sched->bookings.items[sched->bookings.len - 1].job_id);
+    while (sched->preempt->holds.len)
+        preempt_hold_drop(sched, sched->preempt->holds.items[sched->preempt->holds.len - 1].job_id);
+    while (sched->book->list.len)
+        book_drop(sched, sched->book->list.items[sched->book->list.len - 1].job_id);
 }
 
 /* (2): what starts in flight and preempt holds count is taken out of all counters, or counted again. */
 static void count_again(struct sched *sched, bool counts)
 {
-    map_each (entry, &sched->inflights) {
+    map_each (entry, &sched->limit->inflights) {
         const struct inflight_list *inflights = entry->value;
         const struct job *job = state_job(sched->state, (uint32_t)entry->num);
         for (struct inflight *inflight = inflights->first; inflight; inflight = inflight->next)
             limits_count_again(sched, inflight->held, job,
                                inflight->count ? inflight->claims[0].partition : 0, counts);
     }
-    vec_each (struct preempt_hold, hold, &sched->holds) {
+    vec_each (struct preempt_hold, hold, &sched->preempt->holds) {
         for (uint32_t i = 0; i < hold->components; i++)
             limits_count_again(sched, hold->held[i], state_job(sched->state, hold->job_id + i),
                                hold->partition_queues[i], counts);
@@ -51,28 +51,28 @@ static void renew_limits(struct sched *sched)
 
 static void partitions_changed(struct sched *sched)
 {
-    for (size_t i = 0; i < sched->partition_queues.len; i++) {
+    for (size_t i = 0; i < sched->queue->partition_queues.len; i++) {
         const PartitionSpec *spec = state_partition_at(sched->state, i)->spec;
-        sched->partition_queues.items[i].most = bookings_of(sched, i);
+        sched->queue->partition_queues.items[i].most = bookings_of(sched, i);
         partition_queue_needs_booking(sched, (uint32_t)i, NO_ORDER);
         partition_queue_needs_booking(sched, (uint32_t)i, ORDER_LAST);
-        sched->exclusive = sched->exclusive || spec->exclusive_user;
+        sched->hosts->exclusive = sched->hosts->exclusive || spec->exclusive_user;
     }
-    sched->sweep_id = 1; /* tiers */
-    if (sched->exclusive)
+    sched->queue->sweep_id = 1; /* tiers */
+    if (sched->hosts->exclusive)
         rebuild_nodes(sched);
 }
 
 bool reconfigure_follow(struct sched *sched, unsigned changed)
 {
-    if (changed & CHANGED_ALL || sched->preempting != preempt_is_on(sched->state))
+    if (changed & CHANGED_ALL || sched->preempt->on != preempt_is_on(sched->state))
         return false;
     if (changed & CHANGED_NUMBERS && sched->rebuild.left & (READ_HOSTS | READ_ROOM))
         return false; /* that begins again */
     if (!changed)
         return true;
     for (unsigned i = 0; i < SEARCHES; i++)
-        search_end(sched, &sched->searches[i]);
+        search_end(sched, &sched->book->searches[i]);
     answer_done(sched);
     forecasts_done(sched);
     if (changed & (CHANGED_NODES | CHANGED_NUMBERS))
@@ -88,12 +88,12 @@ bool reconfigure_follow(struct sched *sched, unsigned changed)
     preempts_renew(sched);
     if (changed & CHANGED_PARTITIONS)
         partitions_changed(sched);
-    sched->reclass_first = sched->reclass_first || changed & CHANGED_PARTITIONS;
-    sched->refused_until_us = 0;
+    sched->plan->reclass_first = sched->plan->reclass_first || changed & CHANGED_PARTITIONS;
+    sched->plan->refused_until_us = 0;
     sched->epoch++;
-    sched->limit_stop_changed = true;
+    sched->limit->stop_changed = true;
     families_mark_ready(sched);
-    sched->reclass = true; /* (1) */
+    sched->queue->reclass = true; /* (1) */
     return true;
 }
 
@@ -119,27 +119,27 @@ static bool put_right(struct sched *sched, const struct job *job)
 
 void reconfigure_continue(struct sched *sched, unsigned *budget)
 {
-    unsigned half = sched->reclass_first ? *budget : *budget / 2 + 1, left = half;
+    unsigned half = sched->plan->reclass_first ? *budget : *budget / 2 + 1, left = half;
 
-    if (sched->reclass)
-        sched->reclass_id = 1;
-    sched->reclass = false;
-    for (unsigned done = 0; sched->reclass_id && left; done++) {
-        const struct job *job = state_job_from(sched->state, sched->reclass_id);
-        sched->reclass_id = job ? (uint64_t)job->id + 1 : 0;
+    if (sched->queue->reclass)
+        sched->plan->reclass_id = 1;
+    sched->queue->reclass = false;
+    for (unsigned done = 0; sched->plan->reclass_id && left; done++) {
+        const struct job *job = state_job_from(sched->state, sched->plan->reclass_id);
+        sched->plan->reclass_id = job ? (uint64_t)job->id + 1 : 0;
         uint64_t cost = job ? shape_cost(sched, job->shape) : 0;
         bool moved = job && put_right(sched, job);
         budget_take(&left, cost + (moved ? COST_TRY : done % JOBS_PER_COST == 0));
     }
     *budget = MAX(*budget - MIN(*budget, half - left), 1);
-    sched->reclass_first = sched->reclass_first && sched->reclass_id;
+    sched->plan->reclass_first = sched->plan->reclass_first && sched->plan->reclass_id;
 }
 
 bool reconfigure_moves(struct sched *sched, uint32_t job_id)
 {
     const struct job *job;
 
-    if (!sched->reclass && (!sched->reclass_id || job_id < sched->reclass_id))
+    if (!sched->queue->reclass && (!sched->plan->reclass_id || job_id < sched->plan->reclass_id))
         return false;
     job = state_job(sched->state, job_id);
     if (!job || pending_is_right(sched, job))

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 enum { GONE = UINT32_MAX };
 
@@ -21,14 +21,14 @@ typedef VEC(uint32_t) number_list;
 /* (1): of each host, its number now. */
 static uint32_t *new_numbers(const struct sched *sched)
 {
-    uint32_t *out = NEW_ARRAY(uint32_t, sched->hosts.len + 1);
+    uint32_t *out = NEW_ARRAY(uint32_t, sched->hosts->list.len + 1);
     size_t count = state_node_count(sched->state);
     struct map numbers;
     bool made = false;
 
     map_init(&numbers);
-    for (size_t i = 0, next = 0; i < sched->hosts.len; i++, next++) {
-        const struct node *node = sched->hosts.items[i].node;
+    for (size_t i = 0, next = 0; i < sched->hosts->list.len; i++, next++) {
+        const struct node *node = sched->hosts->list.items[i].node;
         if (next < count && state_node_at(sched->state, next) == node) {
             out[i] = (uint32_t)next;
             continue;
@@ -48,9 +48,9 @@ static uint32_t *new_numbers(const struct sched *sched)
 /* (2) */
 static void take_back(struct sched *sched, const uint32_t *numbers, number_list *ids)
 {
-    for (size_t i = 0; i < sched->hosts.len; i++) {
+    for (size_t i = 0; i < sched->hosts->list.len; i++) {
         const struct claim *claim;
-        while (numbers[i] == GONE && (claim = sched->hosts.items[i].claims)) {
+        while (numbers[i] == GONE && (claim = sched->hosts->list.items[i].claims)) {
             uint32_t id = claim->job_id;
             struct inflight_list *inflights;
             while ((inflights = inflights_of(sched, id)))
@@ -62,9 +62,9 @@ static void take_back(struct sched *sched, const uint32_t *numbers, number_list 
 
 static void host_earliest_clear(struct sched *sched)
 {
-    for (size_t i = 0; i < sched->offers.items.len; i++)
-        *sched->offers.items.items[i].at = 0;
-    vec_clear(&sched->offers.items);
+    for (size_t i = 0; i < sched->queue->offers.items.len; i++)
+        *sched->queue->offers.items.items[i].at = 0;
+    vec_clear(&sched->queue->offers.items);
 }
 
 static void put_host(struct host *to, const struct host *from, uint32_t number)
@@ -77,7 +77,7 @@ static void put_host(struct host *to, const struct host *from, uint32_t number)
 /* They stand among each other as they did: in their place, first those that go down, then up. */
 static void shift(struct sched *sched, const uint32_t *numbers, size_t before, size_t count)
 {
-    struct host *hosts = sched->hosts.items;
+    struct host *hosts = sched->hosts->list.items;
     uint32_t next = (uint32_t)count;
 
     for (uint32_t i = 0; i < before; i++) {
@@ -99,39 +99,39 @@ static void shift(struct sched *sched, const uint32_t *numbers, size_t before, s
 /* Some have changed places. */
 static void shuffle(struct sched *sched, const uint32_t *numbers, size_t before, size_t count)
 {
-    struct host *old = sched->hosts.items, *hosts = NEW_ARRAY(struct host, count + 1);
+    struct host *old = sched->hosts->list.items, *hosts = NEW_ARRAY(struct host, count + 1);
 
     for (size_t i = 0; i < before; i++) {
         if (numbers[i] != GONE)
             put_host(&hosts[numbers[i]], &old[i], numbers[i]);
     }
     free(old);
-    sched->hosts.items = hosts;
-    sched->hosts.cap = count + 1;
+    sched->hosts->list.items = hosts;
+    sched->hosts->list.cap = count + 1;
 }
 
 static void move(struct sched *sched, const uint32_t *numbers)
 {
-    size_t count = state_node_count(sched->state), before = sched->hosts.len;
+    size_t count = state_node_count(sched->state), before = sched->hosts->list.len;
     uint32_t next = 0;
     bool in_order = true;
 
     for (size_t i = 0; i < before; i++) {
         if (numbers[i] == GONE) {
-            host_free(sched, &sched->hosts.items[i]);
+            host_free(sched, &sched->hosts->list.items[i]);
             continue;
         }
         in_order = in_order && numbers[i] >= next;
         next = numbers[i] + 1;
     }
     if (in_order) {
-        vec_reserve(&sched->hosts, count);
+        vec_reserve(&sched->hosts->list, count);
         shift(sched, numbers, before, count);
     } else {
         shuffle(sched, numbers, before, count);
     }
-    sched->hosts.len = count;
-    vec_each (struct host, host, &sched->hosts) {
+    sched->hosts->list.len = count;
+    vec_each (struct host, host, &sched->hosts->list) {
         host->usable = host->freed = false; /* so that it looks freed to those that wait */
         host->spare_cell = host->bound_cell = NO_CELL;
     }
@@ -139,18 +139,18 @@ static void move(struct sched *sched, const uint32_t *numbers)
 
 static void make_summaries(struct sched *sched)
 {
-    vec_clear(&sched->host_summaries);
-    vec_clear(&sched->summary_blocks);
-    for (size_t i = 0; i < sched->hosts.len; i++)
-        vec_push(&sched->host_summaries, (struct host_summary){ .kind = UINT32_MAX });
-    for (size_t i = 0; i < sched->hosts.len; i += SUMMARY_BLOCK)
-        vec_push(&sched->summary_blocks, (struct summary_block){ .stale = true });
+    vec_clear(&sched->hosts->summaries);
+    vec_clear(&sched->hosts->summary_blocks);
+    for (size_t i = 0; i < sched->hosts->list.len; i++)
+        vec_push(&sched->hosts->summaries, (struct host_summary){ .kind = UINT32_MAX });
+    for (size_t i = 0; i < sched->hosts->list.len; i += SUMMARY_BLOCK)
+        vec_push(&sched->hosts->summary_blocks, (struct summary_block){ .stale = true });
 }
 
 static void take_new(struct sched *sched)
 {
-    for (uint32_t i = 0; i < sched->hosts.len; i++) {
-        struct host *host = &sched->hosts.items[i];
+    for (uint32_t i = 0; i < sched->hosts->list.len; i++) {
+        struct host *host = &sched->hosts->list.items[i];
         if (host->node)
             continue;
         host->node = state_node_at(sched->state, i);
@@ -168,7 +168,7 @@ void hosts_renumber(struct sched *sched)
     searches_done(sched);
     take_back(sched, numbers, &ids);
     host_earliest_clear(sched);
-    vec_clear(&sched->freed);
+    vec_clear(&sched->hosts->freed);
     move(sched, numbers);
     make_summaries(sched);
     kinds_renumber(sched);

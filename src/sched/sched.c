@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/preempt.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 /* A start that was refused is not planned again at once. */
 enum { REFUSED_PAUSE_US = 1000000, LARGE_BYTES = 4096 };
@@ -16,13 +16,14 @@ static void read_config(struct sched *sched)
     const Config *config = state_config(sched->state);
     const char *select = config->select_parameters;
 
-    sched->in_order = config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
-    sched->least_loaded = select && strcasestr(select, "CR_LLN");
+    sched->queue->in_order =
+        config->scheduler_plugin && str_ieq(config->scheduler_plugin, "builtin");
+    sched->place->least_loaded = select && strcasestr(select, "CR_LLN");
     predict_read_config(sched);
-    sched->exclusive = sched->reclass = sched->reclass_first = false;
+    sched->hosts->exclusive = sched->queue->reclass = sched->plan->reclass_first = false;
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
-        sched->exclusive =
-            sched->exclusive || state_partition_at(sched->state, i)->spec->exclusive_user;
+        sched->hosts->exclusive =
+            sched->hosts->exclusive || state_partition_at(sched->state, i)->spec->exclusive_user;
 }
 
 unsigned bookings_of(const struct sched *sched, size_t partition)
@@ -74,47 +75,68 @@ static void forget_all(struct sched *sched)
     topo_done(sched);
     featured_done(sched);
     preempts_done(sched);
-    vec_done(&sched->refused);
-    vec_done(&sched->completing);
+    vec_done(&sched->plan->refused);
+    vec_done(&sched->plan->completing);
 }
 
-/* What goes on when all is read anew; the rest is what was read. */
-static struct sched kept(const struct sched *sched)
+static void parts_new(struct sched *sched)
 {
-    return (struct sched){ .state = sched->state,
-                           .hooks = sched->hooks,
-                           .now_us = sched->now_us,
-                           .changes = sched->changes,
-                           .releases = sched->releases,
-                           .epoch = sched->epoch,
-                           .looked = sched->looked,
-                           .search_looks = sched->search_looks,
-                           .turn = sched->turn,
-                           .het_news = sched->het_news,
-                           .last_block_us = INT64_MIN,
-                           .predict = sched->predict,
-                           .plan_arena = sched->plan_arena,
-                           .plan = sched->plan,
-                           .starts = sched->starts,
-                           .preempts = sched->preempts };
+    sched->hosts = NEW(struct hosts);
+    sched->queue = NEW(struct queue);
+    sched->place = NEW(struct placing);
+    sched->limit = NEW(struct limiting);
+    sched->book = NEW(struct bookings);
+    sched->forecast = NEW(struct forecasts);
+    sched->preempt = NEW(struct preemption);
+    sched->plan = NEW(struct planning);
+    sched->hosts->last_block_us = INT64_MIN;
+}
+
+static void parts_free(struct sched *sched)
+{
+    free(sched->hosts);
+    free(sched->queue);
+    free(sched->place);
+    free(sched->limit);
+    free(sched->book);
+    free(sched->forecast);
+    free(sched->preempt);
+    free(sched->plan);
+}
+
+/* What goes on when everything is read again; the rest is what was read. */
+static void keep_parts(struct sched *sched, struct sched *old)
+{
+    parts_new(sched);
+    sched->book->search_looks = old->book->search_looks;
+    sched->limit->turn = old->limit->turn;
+    sched->queue->het_news = old->queue->het_news;
+    sched->queue->predict = old->queue->predict;
+    /* These belong to the plan. */
+    sched->plan->plan = old->plan->plan;
+    memcpy(&sched->plan->starts, &old->plan->starts, sizeof(sched->plan->starts));
+    memcpy(&sched->preempt->commands, &old->preempt->commands, sizeof(sched->preempt->commands));
+    memset(&old->plan->starts, 0, sizeof(old->plan->starts));
+    memset(&old->preempt->commands, 0, sizeof(old->preempt->commands));
 }
 
 static void retired_free(struct sched *old)
 {
     forget_all(old);
-    vec_done(&old->freed);
-    vec_done(&old->starts);
-    vec_done(&old->preempts);
-    vec_done(&old->candidates);
-    str_done(&old->names);
-    vec_done(&old->scratch.list);
-    vec_done(&old->placed.parts.list);
+    vec_done(&old->hosts->freed);
+    vec_done(&old->plan->starts);
+    vec_done(&old->preempt->commands);
+    vec_done(&old->place->candidates);
+    str_done(&old->plan->names);
+    vec_done(&old->plan->scratch.list);
+    vec_done(&old->plan->placed.parts.list);
+    parts_free(old);
     free(old);
 }
 
 void retired_free_some(struct sched *sched, unsigned *budget)
 {
-    struct sched *old = sched->retired;
+    struct sched *old = sched->plan->retired;
 
     bool all = limit_queues_done_some(old, budget) && classes_done_some(old, budget) &&
                pendings_done_some(old, budget) && hosts_done_some(old, budget);
@@ -123,7 +145,7 @@ void retired_free_some(struct sched *sched, unsigned *budget)
         free(mem_new(LARGE_BYTES << i));
     if (!all)
         return;
-    sched->retired = NULL;
+    sched->plan->retired = NULL;
     retired_free(old);
 }
 
@@ -132,9 +154,9 @@ static void set_aside(struct sched *sched)
 {
     struct sched *old = NEW(struct sched);
 
-    if (sched->retired)
-        retired_free(sched->retired);
-    sched->retired = NULL;
+    if (sched->plan->retired)
+        retired_free(sched->plan->retired);
+    sched->plan->retired = NULL;
     searches_done(sched);
     answer_done(sched);
     forecasts_done(sched);
@@ -142,10 +164,9 @@ static void set_aside(struct sched *sched)
     inflights_done(sched);
     *old = *sched;
     old->rebuild = (struct rebuild){ 0 };
-    *sched = kept(old);
-    memset(&old->starts, 0, sizeof(old->starts)); /* they belong to the plan */
-    memset(&old->preempts, 0, sizeof(old->preempts));
-    sched->retired = old;
+    sched->rebuild = (struct rebuild){ 0 };
+    keep_parts(sched, old);
+    sched->plan->retired = old;
 }
 
 static void begin(struct sched *sched)
@@ -153,7 +174,7 @@ static void begin(struct sched *sched)
     read_config(sched);
     preempts_read(sched);
     for (size_t i = 0; i < state_partition_count(sched->state); i++)
-        vec_push(&sched->partition_queues,
+        vec_push(&sched->queue->partition_queues,
                  (struct partition_queue){ .most = bookings_of(sched, i) });
     licences_read(sched);
     topo_read(sched);
@@ -168,7 +189,7 @@ struct sched *sched_new(const struct state *state)
     sched->state = state;
     sched->hooks = &hooks;
     sched->now_us = state_head(state).time_us;
-    sched->last_block_us = INT64_MIN;
+    parts_new(sched);
     arena_init(&sched->plan_arena);
     predict_init(sched);
     begin(sched);
@@ -180,8 +201,8 @@ void sched_free(struct sched *sched)
 {
     if (!sched)
         return;
-    if (sched->retired)
-        retired_free(sched->retired);
+    if (sched->plan->retired)
+        retired_free(sched->plan->retired);
     predict_done(sched);
     arena_done(&sched->plan_arena);
     retired_free(sched);
@@ -213,11 +234,11 @@ void sched_abandon_all(struct sched *sched)
 {
     VEC(uint32_t) ids = { 0 };
 
-    map_each (entry, &sched->inflights)
+    map_each (entry, &sched->limit->inflights)
         vec_push(&ids, (uint32_t)entry->num);
     vec_each (uint32_t, id, &ids) {
         struct inflight_list *inflights;
-        while ((inflights = map_get_num(&sched->inflights, *id)))
+        while ((inflights = map_get_num(&sched->limit->inflights, *id)))
             inflight_end(sched, *id, inflights->first->task, NULL);
         sched_again(sched, *id);
     }
@@ -232,8 +253,8 @@ static void refused(struct sched *sched, const struct event *event)
     if (!inflight_end(sched, event->job_id, event->task, NULL))
         return; /* another command about it was refused */
     pending_remove(sched, event->job_id);
-    vec_push(&sched->refused, event->job_id);
-    sched->refused_until_us = sched->now_us + REFUSED_PAUSE_US;
+    vec_push(&sched->plan->refused, event->job_id);
+    sched->plan->refused_until_us = sched->now_us + REFUSED_PAUSE_US;
 }
 
 /* A task that ended or was put back may let another of its array go. */
@@ -254,9 +275,9 @@ static void started(struct sched *sched, const struct event *event)
     /* A task that had a record of its own was planned by its own id. */
     if (!event->array_id || !inflight_end(sched, event->array_id, event->task, job))
         inflight_end(sched, job->id, NO_TASK, job);
-    if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->exclusive)
-        sched->exclusive = sched->reclass = true;
-    sched->topo_exclusive = sched->topo_exclusive || job->shape->exclusive_topo;
+    if ((job->shape->exclusive_user || job->shape->exclusive_mcs) && !sched->hosts->exclusive)
+        sched->hosts->exclusive = sched->queue->reclass = true;
+    sched->hosts->topo_exclusive = sched->hosts->topo_exclusive || job->shape->exclusive_topo;
     preempt_hold_drop(sched, event->array_id ? event->array_id : job->id);
     host_job_add(sched, job);
     preempt_started(sched, job);
@@ -287,12 +308,12 @@ void sched_feed(struct sched *sched, const struct event *event)
     const struct job *job = event->job;
 
     sched->changes++;
-    sched->het_news += helps_het(event);
+    sched->queue->het_news += helps_het(event);
     predict_hear(sched, event);
     if (sched->rebuild.left && rebuild_passes(sched, event))
         return;
     if (event->kind <= EVENT_JOB_WAITING || event->kind == EVENT_JOB_CHANGED)
-        sched->preempt_news = true;
+        sched->queue->preempt_changed = true;
     switch (event->kind) {
     case EVENT_JOB_SUBMITTED:
     case EVENT_JOB_ELIGIBLE:
@@ -317,7 +338,7 @@ void sched_feed(struct sched *sched, const struct event *event)
         if (event->kind != EVENT_JOB_CHANGED) {
             preempt_ended(sched, job->id);
             completing_add(sched, job, event->end_us);
-            sched->limit_stop_changed = true;
+            sched->limit->stop_changed = true;
         }
         pending_refresh(sched, job);
         host_job_end(sched, job);
@@ -335,28 +356,28 @@ void sched_feed(struct sched *sched, const struct event *event)
         refused(sched, event);
         break;
     case EVENT_JOB_RELEASED:
-        sched->refused_until_us = 0;
+        sched->plan->refused_until_us = 0;
         sched->releases++;
         host_job_del(sched, event->job_id, event->node->number);
         licences_ended(sched, event->job_id);
-        if (sched->topo_exclusive) /* hosts that it was not on may be had again */
+        if (sched->hosts->topo_exclusive) /* hosts that it was not on may be had again */
             families_mark_ready(sched);
         break;
     case EVENT_NODE_UP:
     case EVENT_NODE_DOWN:
     case EVENT_NODE_CHANGED:
-        sched->refused_until_us = 0;
+        sched->plan->refused_until_us = 0;
         sched->epoch++;
         host_changed(sched, event->node);
         break;
     case EVENT_RESERVATION:
-        if (sched->preempting != preempt_is_on(sched->state)) {
+        if (sched->preempt->on != preempt_is_on(sched->state)) {
             set_aside(sched); /* the first with MaxStartDelay, or the last */
             begin(sched);
             break;
         }
         rebuild_reservations(sched);
-        sched->reclass = true;
+        sched->queue->reclass = true;
         break;
     case EVENT_PARTITION:
     case EVENT_CONFIG:
@@ -379,10 +400,10 @@ static void fetch_hosts(const struct sched *sched, const struct events *events)
     {
         if (event->kind != EVENT_JOB_RELEASED)
             continue;
-        const char *host = (const char *)&sched->hosts.items[event->node->number];
+        const char *host = (const char *)&sched->hosts->list.items[event->node->number];
         for (size_t at = 0; at < sizeof(struct host); at += LINE_BYTES)
             __builtin_prefetch(host + at);
-        __builtin_prefetch(&sched->host_summaries.items[event->node->number], 1);
+        __builtin_prefetch(&sched->hosts->summaries.items[event->node->number], 1);
     }
 }
 
@@ -390,7 +411,7 @@ static void fetch_hosts(const struct sched *sched, const struct events *events)
 static void fetch_runs(const struct sched *sched, const struct event *event)
 {
     if (event->kind == EVENT_JOB_RELEASED)
-        __builtin_prefetch(sched->hosts.items[event->node->number].running.items);
+        __builtin_prefetch(sched->hosts->list.items[event->node->number].running.items);
 }
 
 /* A job that is new and may be planned at once: the second event says all that the first does. */

@@ -2,7 +2,7 @@
 /*
  * start_held.c - starting the jobs whose victims are gone
  */
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 static bool start_on_seats(struct sched *sched, const struct preempt_hold *hold,
                            struct family *family, const struct job *job, struct order over)
@@ -34,14 +34,14 @@ static void start_now(struct sched *sched, struct preempt_hold *hold, const stru
      */
     good = good || start_on_seats(sched, hold, family, job, (struct order){ 0, job->id });
     if (!good)
-        vec_push(&sched->retries,
+        vec_push(&sched->preempt->retries,
                  (struct preempt_retry){ hold->job_id, sched->now_us + PREEMPT_RETRY_US });
 }
 
 void preempt_start_held(struct sched *sched)
 {
-    for (size_t i = 0; i < sched->holds.len;) {
-        struct preempt_hold *hold = &sched->holds.items[i];
+    for (size_t i = 0; i < sched->preempt->holds.len;) {
+        struct preempt_hold *hold = &sched->preempt->holds.items[i];
         const struct job *job = state_job(sched->state, hold->job_id);
         const struct pending *pending = job ? pending_find(sched, job->id) : NULL;
         uint32_t id = hold->job_id;

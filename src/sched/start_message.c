@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 
 static char *set_text(struct sched *sched, const struct bitset *set)
 {
@@ -74,21 +74,22 @@ static bool is_like(const struct sched *sched, const struct chosen *part, const 
         if (part->take.gres[g] && !are_same(&claim->devices[g], &claim[-1].devices[g]))
             return false;
     }
-    return has_same_gres(&sched->hosts.items[part->host], &sched->hosts.items[part[-1].host]);
+    return has_same_gres(&sched->hosts->list.items[part->host],
+                         &sched->hosts->list.items[part[-1].host]);
 }
 
 /* So many of the parts behind it have the same: their names. */
 static size_t add_also(struct sched *sched, NodeAlloc *to, const struct chosen *part,
                        const struct claim *claim, size_t most)
 {
-    struct str *names = &sched->names;
+    struct str *names = &sched->plan->names;
     size_t count = 0;
 
     str_clear(names);
     for (; count < most && is_like(sched, part + count + 1, claim + count + 1); count++) {
         if (count)
             str_add_char(names, ',');
-        str_add(names, sched->hosts.items[part[count + 1].host].node->spec->name);
+        str_add(names, sched->hosts->list.items[part[count + 1].host].node->spec->name);
     }
     if (count)
         to->also = arena_copy(&sched->plan_arena, names->data, names->len + 1);
@@ -99,7 +100,7 @@ static NodeAlloc *node_alloc(struct sched *sched, const struct chosen *part,
                              const struct claim *claim)
 {
     struct arena *arena = &sched->plan_arena;
-    const struct node *node = sched->hosts.items[part->host].node;
+    const struct node *node = sched->hosts->list.items[part->host].node;
     NodeAlloc *out = ARENA_NEW(arena, NodeAlloc);
 
     node_alloc__init(out);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 /* By how many bookings it is shared what a release pays for, and less for those that cost much; limits of one plan. */
 enum { BOOKINGS_PER_SHARE = 4, DEAR_COST = 128, DEAR_SHARE = 4, LIMITS_MOST = 32 };
@@ -28,11 +28,11 @@ enum { LOOKS_LEAST = 2048 };
 /* The place of the first booking that does not go before the order. */
 static size_t place_of(const struct sched *sched, struct order order)
 {
-    size_t low = 0, high = sched->bookings.len;
+    size_t low = 0, high = sched->book->list.len;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (order_before(sched->bookings.items[middle].order, order))
+        if (order_before(sched->book->list.items[middle].order, order))
             low = middle + 1;
         else
             high = middle;
@@ -45,11 +45,11 @@ struct booking *booking_find(const struct sched *sched, uint32_t job_id)
     const struct pending *pending = pending_find(sched, job_id);
     size_t at = pending && pending->booked
                     ? place_of(sched, position_booked(sched, pending, job_id))
-                    : sched->bookings.len;
+                    : sched->book->list.len;
 
-    if (at == sched->bookings.len || sched->bookings.items[at].job_id != job_id)
+    if (at == sched->book->list.len || sched->book->list.items[at].job_id != job_id)
         return NULL;
-    return &sched->bookings.items[at];
+    return &sched->book->list.items[at];
 }
 
 const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
@@ -59,21 +59,21 @@ const struct booking *booking_of(const struct sched *sched, uint32_t job_id)
 
 static void drop_at(struct sched *sched, size_t at)
 {
-    struct booking booking = sched->bookings.items[at];
+    struct booking booking = sched->book->list.items[at];
     struct pending *pending = pending_find(sched, booking.job_id);
-    bool held = sched->touches_held;
+    bool held = sched->book->touches_held;
 
-    vec_remove(&sched->bookings, at);
-    sched->touches_held = false; /* this happens, whatever is tried */
+    vec_remove(&sched->book->list, at);
+    sched->book->touches_held = false; /* this happens, whatever is tried */
     book_unkeep(sched, &booking);
-    sched->touches_held = held;
+    sched->book->touches_held = held;
     booked_free(sched, booking.of, booking.count);
     if (pending) {
         positions_booked(sched, pending, booking.job_id, -1);
         pending->booked = 0;
     }
-    for (uint32_t n = 0; n < sched->partition_queues.len && booking.refs; n++) {
-        if (partition_queue_uncount(&sched->partition_queues.items[n], booking.order)) {
+    for (uint32_t n = 0; n < sched->queue->partition_queues.len && booking.refs; n++) {
+        if (partition_queue_uncount(&sched->queue->partition_queues.items[n], booking.order)) {
             booking.refs--;
             partition_queue_needs_booking(sched, n, booking.order);
         }
@@ -89,14 +89,14 @@ void book_drop(struct sched *sched, uint32_t job_id)
     const struct booking *booking = booking_find(sched, job_id);
 
     if (booking)
-        drop_at(sched, (size_t)(booking - sched->bookings.items));
+        drop_at(sched, (size_t)(booking - sched->book->list.items));
 }
 
 bool book_is_behind(const struct sched *sched, struct order order)
 {
-    size_t count = sched->bookings.len;
+    size_t count = sched->book->list.len;
 
-    return count && order_before(order, sched->bookings.items[count - 1].order);
+    return count && order_before(order, sched->book->list.items[count - 1].order);
 }
 
 /* ---- (1): what makes way ---- */
@@ -149,7 +149,7 @@ bool book_host_keeps(const struct sched *sched, const struct host *host, uint32_
 /* One of the blocks of the host that is behind and does not hold; 0: none. */
 static uint32_t who_must_go(const struct sched *sched, uint32_t number, struct order order)
 {
-    const struct host *host = &sched->hosts.items[number];
+    const struct host *host = &sched->hosts->list.items[number];
 
     for (size_t i = 0; i < host->blocks.len; i++) {
         const struct block *block = &host->blocks.items[i];
@@ -188,8 +188,8 @@ static bool holds_from(struct sched *sched, const struct booking *booking, int64
     for (uint32_t k = 0; k < booking->count; k++) {
         const struct parts *parts = &booking->of[k].parts;
         for (size_t i = 0; i < parts->list.len; i++) {
-            if (!host_keeps(sched, &sched->hosts.items[parts->list.items[i].host], booking->job_id,
-                            from_us + late_us, late_us))
+            if (!host_keeps(sched, &sched->hosts->list.items[parts->list.items[i].host],
+                            booking->job_id, from_us + late_us, late_us))
                 return false;
         }
     }
@@ -209,11 +209,11 @@ static bool is_simple(const struct sched *sched, const struct booking *booking)
             job->shape->exclusive_user || job->shape->exclusive_mcs || job->shape->exclusive_topo)
             return false;
         for (size_t i = 0; i < parts->list.len; i++) {
-            if (sched->hosts.items[parts->list.items[i].host].exclusive)
+            if (sched->hosts->list.items[parts->list.items[i].host].exclusive)
                 return false;
         }
     }
-    return !sched->topo_exclusive;
+    return !sched->hosts->topo_exclusive;
 }
 
 const struct booked *book_seats(struct sched *sched, uint32_t job_id)
@@ -245,9 +245,9 @@ void book_yield(struct sched *sched, struct order order, const struct shape *sha
 
 void book_yield_licences(struct sched *sched, struct order order, const struct shape *shape)
 {
-    for (size_t i = shape->licence_count ? place_of(sched, order) : sched->bookings.len;
-         i < sched->bookings.len;) {
-        const struct booking *booking = &sched->bookings.items[i];
+    for (size_t i = shape->licence_count ? place_of(sched, order) : sched->book->list.len;
+         i < sched->book->list.len;) {
+        const struct booking *booking = &sched->book->list.items[i];
         if (booking->job_id != order.id && has_licences(sched, booking->job_id, booking->count) &&
             !licences_hold(sched, booking, booking->start_us, 0))
             drop_at(sched, i);
@@ -283,10 +283,10 @@ static void booking_put(struct sched *sched, const struct booking *booking)
 {
     size_t at = place_of(sched, booking->order);
 
-    vec_push(&sched->bookings, *booking);
-    for (size_t i = sched->bookings.len - 1; i > at; i--)
-        sched->bookings.items[i] = sched->bookings.items[i - 1];
-    sched->bookings.items[at] = *booking;
+    vec_push(&sched->book->list, *booking);
+    for (size_t i = sched->book->list.len - 1; i > at; i--)
+        sched->book->list.items[i] = sched->book->list.items[i - 1];
+    sched->book->list.items[at] = *booking;
 }
 
 /*
@@ -323,7 +323,7 @@ static bool stays(struct sched *sched, const struct pending *pending, const stru
 bool book_job(struct sched *sched, struct order order, struct family *family, unsigned *budget)
 {
     const struct job *job = state_job(sched->state, order.id);
-    struct search *search = &sched->searches[SEARCH_BOOK];
+    struct search *search = &sched->book->searches[SEARCH_BOOK];
     struct booking booking = { .job_id = order.id, .order = order };
 
     if (is_hopeless(sched, family, order) || sched->hooks->is_held(sched, order.id) ||
@@ -379,7 +379,7 @@ static bool same_parts(const struct booked *a, const struct booked *b, uint32_t 
 /* It gets another start, or other hosts; none: it is given up. */
 static void move(struct sched *sched, size_t at, int64_t start_us, struct booked *of)
 {
-    struct booking *booking = &sched->bookings.items[at];
+    struct booking *booking = &sched->book->list.items[at];
 
     if (start_us == INT64_MAX) {
         booked_free(sched, of, booking->count);
@@ -397,9 +397,9 @@ static void move(struct sched *sched, size_t at, int64_t start_us, struct booked
 /* Works it out again; true when it is as it was, or not known yet. */
 static bool review(struct sched *sched, size_t at, unsigned *budget)
 {
-    struct booking *booking = &sched->bookings.items[at];
+    struct booking *booking = &sched->book->list.items[at];
     struct family *family = family_of(sched, booking);
-    struct search *search = &sched->searches[SEARCH_REVIEW];
+    struct search *search = &sched->book->searches[SEARCH_REVIEW];
     struct booked *of;
     uint32_t late_id;
     int64_t start =
@@ -434,25 +434,25 @@ static bool review(struct sched *sched, size_t at, unsigned *budget)
 /* Some of those that a limit keeps from starting by now, in turn: nothing is kept for them. */
 static void drop_limited(struct sched *sched)
 {
-    for (unsigned i = 0; i < LIMITS_MOST && i < sched->bookings.len; i++) {
-        if (sched->limits_at >= sched->bookings.len)
-            sched->limits_at = 0;
-        uint32_t id = sched->bookings.items[sched->limits_at].job_id;
+    for (unsigned i = 0; i < LIMITS_MOST && i < sched->book->list.len; i++) {
+        if (sched->book->limits_at >= sched->book->list.len)
+            sched->book->limits_at = 0;
+        uint32_t id = sched->book->list.items[sched->book->limits_at].job_id;
         if (limits_stop(sched, id))
             limits_in_way(sched, state_job(sched->state, id)); /* and gives it up */
         else
-            sched->limits_at++;
+            sched->book->limits_at++;
     }
 }
 
 /* The one whose review was left off goes on before others; true: it must again. */
 static bool review_on(struct sched *sched, unsigned *budget)
 {
-    struct search *search = &sched->searches[SEARCH_REVIEW];
+    struct search *search = &sched->book->searches[SEARCH_REVIEW];
     const struct booking *booking = search->job_id ? booking_find(sched, search->job_id) : NULL;
 
     if (booking)
-        review(sched, (size_t)(booking - sched->bookings.items), budget);
+        review(sched, (size_t)(booking - sched->book->list.items), budget);
     else if (search->job_id)
         search_end(sched, search);
     return search->paused;
@@ -461,16 +461,17 @@ static bool review_on(struct sched *sched, unsigned *budget)
 /* (2) */
 void book_review(struct sched *sched, unsigned *budget)
 {
-    const struct search *search = &sched->searches[SEARCH_REVIEW];
+    const struct search *search = &sched->book->searches[SEARCH_REVIEW];
 
     drop_limited(sched);
-    sched->review_soon = false;
+    sched->book->review_soon = false;
     if (review_on(sched, budget))
         return;
-    uint64_t share = 1 + sched->bookings.len / BOOKINGS_PER_SHARE; /* of what a release pays for */
+    uint64_t share =
+        1 + sched->book->list.len / BOOKINGS_PER_SHARE; /* of what a release pays for */
 
-    for (size_t i = 0; i < sched->bookings.len && *budget && !search->paused; i++) {
-        const struct booking *booking = &sched->bookings.items[i];
+    for (size_t i = 0; i < sched->book->list.len && *budget && !search->paused; i++) {
+        const struct booking *booking = &sched->book->list.items[i];
         bool due = MAX(booking->start_us, booking->due_us) < sched->now_us;
         uint64_t worth = (sched->releases - booking->releases) * COST_PER_RELEASE / share;
         if (booking->cost > DEAR_COST)
@@ -484,7 +485,7 @@ void book_settle(struct sched *sched, unsigned *budget)
 {
     while (review_on(sched, budget)) {
     }
-    for (size_t i = 0; i < sched->bookings.len && *budget; i++) {
+    for (size_t i = 0; i < sched->book->list.len && *budget; i++) {
         review(sched, i, budget);
         while (review_on(sched, budget)) {
         }
@@ -493,13 +494,13 @@ void book_settle(struct sched *sched, unsigned *budget)
 
 void bookings_done(struct sched *sched)
 {
-    vec_each (struct booking, booking, &sched->bookings)
+    vec_each (struct booking, booking, &sched->book->list)
         booked_free(sched, booking->of, booking->count);
-    vec_done(&sched->bookings);
-    vec_done(&sched->block_starts);
-    sched->last_block_us = INT64_MIN;
-    for (size_t i = 0; i < sched->partition_queues.len; i++) {
-        vec_done(&sched->partition_queues.items[i].booked);
-        vec_done(&sched->partition_queues.items[i].front);
+    vec_done(&sched->book->list);
+    vec_done(&sched->book->block_starts);
+    sched->hosts->last_block_us = INT64_MIN;
+    for (size_t i = 0; i < sched->queue->partition_queues.len; i++) {
+        vec_done(&sched->queue->partition_queues.items[i].booked);
+        vec_done(&sched->queue->partition_queues.items[i].front);
     }
 }

@@ -6,7 +6,7 @@
  * The first in order have them. Who is passed over is looked at again when bookings were made or dropped.
  */
 #include "core/accounts.h"
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 static bool has_bounds(const Config *config)
 {
@@ -21,9 +21,9 @@ bool book_is_bounded(struct sched *sched, struct order order)
 
     if (!has_bounds(config) || !job)
         return false;
-    for (size_t i = 0; i < sched->bookings.len; i++) {
-        const struct job *other = state_job(sched->state, sched->bookings.items[i].job_id);
-        if (!order_before(sched->bookings.items[i].order, order))
+    for (size_t i = 0; i < sched->book->list.len; i++) {
+        const struct job *other = state_job(sched->state, sched->book->list.items[i].job_id);
+        if (!order_before(sched->book->list.items[i].order, order))
             break;
         if (!other)
             continue;
@@ -44,8 +44,8 @@ void book_bounds_changed(struct sched *sched)
 {
     if (!has_bounds(state_config(sched->state)))
         return;
-    for (uint32_t n = 0; n < sched->partition_queues.len; n++) {
-        const struct partition_queue *partition_queue = &sched->partition_queues.items[n];
+    for (uint32_t n = 0; n < sched->queue->partition_queues.len; n++) {
+        const struct partition_queue *partition_queue = &sched->queue->partition_queues.items[n];
         partition_queue_needs_booking(sched, n, NO_ORDER);
         if (partition_queue->booked.len)
             partition_queue_needs_booking(

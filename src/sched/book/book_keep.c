@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 /* Hosts that are blocked in one slice. */
 enum { KEEP_MOST = 1024 };
@@ -25,11 +25,11 @@ static int by_value(const void *a, const void *b)
 /* The place of the first start that is not before the moment. */
 static size_t start_place(const struct sched *sched, int64_t when_us)
 {
-    size_t low = 0, high = sched->block_starts.len;
+    size_t low = 0, high = sched->book->block_starts.len;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (sched->block_starts.items[middle] < when_us)
+        if (sched->book->block_starts.items[middle] < when_us)
             low = middle + 1;
         else
             high = middle;
@@ -39,25 +39,26 @@ static size_t start_place(const struct sched *sched, int64_t when_us)
 
 static void start_bound(struct sched *sched)
 {
-    size_t count = sched->block_starts.len;
+    size_t count = sched->book->block_starts.len;
 
-    sched->last_block_us = count ? sched->block_starts.items[count - 1] : INT64_MIN;
+    sched->hosts->last_block_us = count ? sched->book->block_starts.items[count - 1] : INT64_MIN;
 }
 
 void book_blocks(struct sched *sched)
 {
-    vec_clear(&sched->block_starts);
-    vec_each (struct booking, booking, &sched->bookings) {
+    vec_clear(&sched->book->block_starts);
+    vec_each (struct booking, booking, &sched->book->list) {
         if (booking->start_us > sched->now_us)
-            vec_push(&sched->block_starts, booking->start_us);
+            vec_push(&sched->book->block_starts, booking->start_us);
     }
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         int64_t start = state_reservation_at(sched->state, i)->spec->start_us;
         if (start > sched->now_us)
-            vec_push(&sched->block_starts, start);
+            vec_push(&sched->book->block_starts, start);
     }
-    if (sched->block_starts.len)
-        qsort(sched->block_starts.items, sched->block_starts.len, sizeof(int64_t), by_value);
+    if (sched->book->block_starts.len)
+        qsort(sched->book->block_starts.items, sched->book->block_starts.len, sizeof(int64_t),
+              by_value);
     start_bound(sched);
 }
 
@@ -67,10 +68,10 @@ static void start_add(struct sched *sched, int64_t start_us)
 
     if (start_us <= sched->now_us)
         return;
-    vec_push(&sched->block_starts, start_us);
-    for (size_t i = sched->block_starts.len - 1; i > at; i--)
-        sched->block_starts.items[i] = sched->block_starts.items[i - 1];
-    sched->block_starts.items[at] = start_us;
+    vec_push(&sched->book->block_starts, start_us);
+    for (size_t i = sched->book->block_starts.len - 1; i > at; i--)
+        sched->book->block_starts.items[i] = sched->book->block_starts.items[i - 1];
+    sched->book->block_starts.items[at] = start_us;
     start_bound(sched);
 }
 
@@ -78,8 +79,8 @@ static void start_del(struct sched *sched, int64_t start_us)
 {
     size_t at = start_place(sched, start_us);
 
-    if (at < sched->block_starts.len && sched->block_starts.items[at] == start_us)
-        vec_remove(&sched->block_starts, at);
+    if (at < sched->book->block_starts.len && sched->book->block_starts.items[at] == start_us)
+        vec_remove(&sched->book->block_starts, at);
     start_bound(sched);
 }
 
@@ -87,7 +88,7 @@ int64_t book_start_before(const struct sched *sched, int64_t when_us)
 {
     size_t at = start_place(sched, when_us);
 
-    return at ? sched->block_starts.items[at - 1] : INT64_MIN;
+    return at ? sched->book->block_starts.items[at - 1] : INT64_MIN;
 }
 
 /* ---- blocks ---- */
@@ -104,7 +105,7 @@ static bool is_blocked_for(const struct host *host, uint32_t job_id)
 /* The other hosts of the leaf switch of that one; NULL: it has none. */
 static const struct bitset *leaf_hosts(const struct sched *sched, uint32_t host)
 {
-    const struct topo *topo = &sched->topo;
+    const struct topo *topo = &sched->hosts->topo;
     uint32_t leaf = topo->leaf_of ? topo->leaf_of[host] : UINT32_MAX;
 
     return leaf == UINT32_MAX ? NULL : &topo->switches[leaf].hosts;
@@ -118,7 +119,7 @@ static void unblock_leaf(struct sched *sched, const struct booking *booking, uin
     if (!hosts)
         return;
     bitset_each (other, hosts) {
-        if (is_blocked_for(&sched->hosts.items[other], booking->job_id))
+        if (is_blocked_for(&sched->hosts->list.items[other], booking->job_id))
             host_block_del(sched, (uint32_t)other, booking->job_id);
     }
 }
@@ -133,8 +134,8 @@ void book_unkeep(struct sched *sched, const struct booking *booking)
         }
     }
     start_del(sched, booking->start_us);
-    if (sched->keeping.job_id == booking->job_id)
-        sched->keeping.job_id = 0;
+    if (sched->book->keeping.job_id == booking->job_id)
+        sched->book->keeping.job_id = 0;
 }
 
 /* Nobody but the job is there then, as far as is known. */
@@ -178,7 +179,7 @@ static void block_leaf(struct sched *sched, const struct booking *booking, struc
     if (!hosts)
         return;
     bitset_each (other, hosts) {
-        if (is_blocked_for(&sched->hosts.items[other], booking->job_id))
+        if (is_blocked_for(&sched->hosts->list.items[other], booking->job_id))
             continue;
         block.amount = amount_take(sched, &none, true);
         host_block_add(sched, (uint32_t)other, block);
@@ -189,7 +190,7 @@ static void block(struct sched *sched, const struct booking *booking, const stru
                   size_t part)
 {
     const struct chosen *chosen = &of->parts.list.items[part];
-    const struct host *host = &sched->hosts.items[chosen->host];
+    const struct host *host = &sched->hosts->list.items[chosen->host];
     struct block block = { .start_us = booking->start_us, .job_id = booking->job_id };
     bool whole = of->parts.need->whole_nodes || (exclusive_of_others(sched, booking, of) &&
                                                  is_empty_then(host, booking, of->end_us));
@@ -219,8 +220,8 @@ static bool keep_next(struct sched *sched, const struct booking *booking, struct
     uint32_t host = of->parts.list.items[at->part].host;
 
     block(sched, booking, of, at->part++);
-    if (at->slices &&
-        !book_host_keeps(sched, &sched->hosts.items[host], booking->job_id, booking->start_us))
+    if (at->slices && !book_host_keeps(sched, &sched->hosts->list.items[host], booking->job_id,
+                                       booking->start_us))
         return false;
     if (book_is_behind(sched, booking->order)) /* book.c (1) */
         book_yield_at(sched, booking->order, host);
@@ -229,12 +230,12 @@ static bool keep_next(struct sched *sched, const struct booking *booking, struct
 
 static size_t keep_most(const struct sched *sched)
 {
-    return sched->search_looks ? sched->search_looks : KEEP_MOST;
+    return sched->book->search_looks ? sched->book->search_looks : KEEP_MOST;
 }
 
 bool book_keep_continue(struct sched *sched)
 {
-    struct keeping *at = &sched->keeping;
+    struct keeping *at = &sched->book->keeping;
     struct booking booking = *booking_find(sched, at->job_id);
     size_t left = keep_most(sched);
 
@@ -256,7 +257,7 @@ bool book_keep_continue(struct sched *sched)
     at->job_id = 0;
     booking_find(sched, booking.job_id)->kept = true;
     if (booking.releases != sched->releases) /* something was released while it was made */
-        sched->review_soon = true;
+        sched->book->review_soon = true;
     return true;
 }
 
@@ -264,7 +265,7 @@ bool book_keep(struct sched *sched, uint32_t job_id)
 {
     struct booking *booking = booking_find(sched, job_id);
 
-    while (sched->keeping.job_id) /* of another one, on hosts that are not known here */
+    while (sched->book->keeping.job_id) /* of another one, on hosts that are not known here */
         book_keep_continue(sched);
     booking = booking_find(sched, job_id);
     booking->kept = booking->leaves = false;
@@ -274,12 +275,12 @@ bool book_keep(struct sched *sched, uint32_t job_id)
     }
     keep_licences(sched, booking);
     start_add(sched, booking->start_us);
-    sched->keeping = (struct keeping){ .job_id = job_id, .order = booking->order };
+    sched->book->keeping = (struct keeping){ .job_id = job_id, .order = booking->order };
     size_t parts = 0;
     for (uint32_t i = 0; i < booking->count; i++)
         parts += booking->of[i].parts.list.len;
     if (parts > keep_most(sched)) { /* it took long enough to find them */
-        sched->keeping.slices = 1;
+        sched->book->keeping.slices = 1;
         return false;
     }
     return book_keep_continue(sched);

@@ -8,7 +8,7 @@
  *     have gone. Only what is doubted is looked at: from partition_queue->needs_booking_lo to partition_queue->needs_booking_hi, and as many behind
  *     the last one that is booked as there is room for.
  */
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 /* A job that cannot be booked is passed over, so that those behind it can. */
 enum { LOOK_MOST = PARTITION_FRONT, FRONT_MORE = 8, LIMITED_MOST = 64 };
@@ -61,7 +61,7 @@ static struct family *front_family(const struct sched *sched,
                                    struct order order)
 {
     const struct pending *pending = pending_find(sched, order.id);
-    uint32_t number = (uint32_t)(partition_queue - sched->partition_queues.items);
+    uint32_t number = (uint32_t)(partition_queue - sched->queue->partition_queues.items);
 
     const struct class *class =
         pending && pending->place == PENDING_QUEUED ? position_class(sched, pending, order) : NULL;
@@ -161,24 +161,24 @@ static bool book_partition_queue(struct sched *sched, struct partition_queue *pa
         if (order_is_last(order) || overtake_waits(sched, order))
             break;
         if (!order_before(order, before) || (looked && !*budget)) { /* (1) */
-            uint32_t number = (uint32_t)(partition_queue - sched->partition_queues.items);
+            uint32_t number = (uint32_t)(partition_queue - sched->queue->partition_queues.items);
             partition_queue_needs_booking(sched, number, order);
             partition_queue_needs_booking(sched, number, order_before(hi, order) ? order : hi);
             break;
         }
         looked++;
         at = after(order);
-        sched->searches[SEARCH_BOOK].paused = false;
+        sched->book->searches[SEARCH_BOOK].paused = false;
         if (limits_stop(sched, order.id) && stopped < LIMITED_MOST) {
             limited[stopped++] = order.id;
             budget_take(budget, COST_TRY);
         } else if (book_is_bounded(sched, order)) {
-            budget_take(budget, 1 + sched->bookings.len / ITEMS_PER_COST);
+            budget_take(budget, 1 + sched->book->list.len / ITEMS_PER_COST);
         } else if (!book_one(sched, partition_queue, order, family, budget, &changed)) {
             passed++;
         }
-        if (sched->searches[SEARCH_BOOK].paused) { /* it goes on in the next slice */
-            uint32_t number = (uint32_t)(partition_queue - sched->partition_queues.items);
+        if (sched->book->searches[SEARCH_BOOK].paused) { /* it goes on in the next slice */
+            uint32_t number = (uint32_t)(partition_queue - sched->queue->partition_queues.items);
             partition_queue_needs_booking(sched, number, order);
             partition_queue_needs_booking(sched, number, order_before(hi, order) ? order : hi);
             *budget = 0;
@@ -198,9 +198,9 @@ static size_t next_needing_booking(const struct sched *sched, struct order befor
     struct order best = before;
     size_t found = SIZE_MAX;
 
-    for (size_t i = 0; i < sched->needs_booking.len; i++) {
+    for (size_t i = 0; i < sched->queue->needs_booking.len; i++) {
         const struct partition_queue *partition_queue =
-            &sched->partition_queues.items[sched->needs_booking.items[i]];
+            &sched->queue->partition_queues.items[sched->queue->needs_booking.items[i]];
         if (order_before(partition_queue->needs_booking_lo, best)) {
             best = partition_queue->needs_booking_lo;
             found = i;
@@ -212,11 +212,11 @@ static size_t next_needing_booking(const struct sched *sched, struct order befor
 /* Nodes are not what they were: who could not be booked may be. */
 static void all_need_booking(struct sched *sched)
 {
-    if (sched->booked_epoch == sched->epoch + 1)
+    if (sched->book->booked_epoch == sched->epoch + 1)
         return;
-    sched->booked_epoch = sched->epoch + 1;
-    for (uint32_t n = 0; n < sched->partition_queues.len; n++) {
-        struct order last = last_booked(&sched->partition_queues.items[n]);
+    sched->book->booked_epoch = sched->epoch + 1;
+    for (uint32_t n = 0; n < sched->queue->partition_queues.len; n++) {
+        struct order last = last_booked(&sched->queue->partition_queues.items[n]);
         partition_queue_needs_booking(sched, n, NO_ORDER);
         partition_queue_needs_booking(sched, n, last);
     }
@@ -226,19 +226,20 @@ bool book_ahead(struct sched *sched, struct order before, unsigned *budget)
 {
     bool changed = false;
 
-    if (sched->keeping.job_id && order_before(sched->keeping.order, before)) {
+    if (sched->book->keeping.job_id && order_before(sched->book->keeping.order, before)) {
         if (!book_keep_continue(sched))
             *budget = 0;
         return *budget > 0;
     }
     all_need_booking(sched);
-    while (*budget && sched->needs_booking.len) {
+    while (*budget && sched->queue->needs_booking.len) {
         size_t at = next_needing_booking(sched, before);
         if (at == SIZE_MAX)
             break;
         struct partition_queue *partition_queue =
-            &sched->partition_queues.items[sched->needs_booking.items[at]];
-        sched->needs_booking.items[at] = sched->needs_booking.items[--sched->needs_booking.len];
+            &sched->queue->partition_queues.items[sched->queue->needs_booking.items[at]];
+        sched->queue->needs_booking.items[at] =
+            sched->queue->needs_booking.items[--sched->queue->needs_booking.len];
         changed = book_partition_queue(sched, partition_queue, before, budget) || changed;
     }
     return changed;

@@ -146,7 +146,7 @@ static void gather_moments(const struct question *q)
         return;
     for (; halving->next < q->at->earliest.len; halving->next++) {
         const struct host_earliest *offer = &q->at->earliest.items[halving->next];
-        const struct host *host = &q->sched->hosts.items[offer->host];
+        const struct host *host = &q->sched->hosts->list.items[offer->host];
         if (!search_may(q->view.search, host_effort(host)))
             return;
         moment_add(halving, offer->from_us, from);
@@ -213,7 +213,7 @@ static bool stage_is_due(const struct question *q, const struct need *need, bool
                          uint32_t share)
 {
     const struct shape *shape = q->family->shape;
-    bool exclusive = shape->exclusive_topo || q->sched->exclusive; /* who else is there */
+    bool exclusive = shape->exclusive_topo || q->sched->hosts->exclusive; /* who else is there */
 
     /* More GPUs of one host and fewer of another are as good as so many of each. */
     if (shape->dealt && shape->max_nodes > 1)

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 /* Jobs of a partition; effort for all of them, and in one turn; and how often that much is done again. */
 enum {
@@ -32,10 +32,11 @@ const struct forecast *forecast_of(const struct sched *sched, uint32_t job_id)
     const struct pending *pending = pending_find(sched, job_id);
     size_t at = pending ? pending->foreseen : 0;
 
-    if (at && at <= sched->forecasts.len && sched->forecasts.items[at - 1].job_id == job_id)
-        return &sched->forecasts.items[at - 1];
-    if (at && at <= sched->forecasts_old.len && sched->forecasts_old.items[at - 1].job_id == job_id)
-        return &sched->forecasts_old.items[at - 1]; /* (2) */
+    if (at && at <= sched->forecast->list.len &&
+        sched->forecast->list.items[at - 1].job_id == job_id)
+        return &sched->forecast->list.items[at - 1];
+    if (at && at <= sched->forecast->old.len && sched->forecast->old.items[at - 1].job_id == job_id)
+        return &sched->forecast->old.items[at - 1]; /* (2) */
     return NULL;
 }
 
@@ -56,11 +57,11 @@ static void forecasts_free(struct sched *sched, forecast_list *list)
 
 void forecasts_done(struct sched *sched)
 {
-    forecasts_free(sched, &sched->forecasts);
-    forecasts_free(sched, &sched->forecasts_old);
-    search_end(sched, &sched->searches[SEARCH_FORECAST]);
-    sched->foresees = (struct foresees){ 0 };
-    sched->forecast_at = 0;
+    forecasts_free(sched, &sched->forecast->list);
+    forecasts_free(sched, &sched->forecast->old);
+    search_end(sched, &sched->book->searches[SEARCH_FORECAST]);
+    sched->forecast->foresees = (struct foresees){ 0 };
+    sched->forecast->made_at = 0;
 }
 
 /* (1) */
@@ -73,7 +74,7 @@ static void forecast_put(struct sched *sched, const struct forecast *forecast)
             struct block block = { .start_us = forecast->start_us, .end_us = of->end_us };
             block.job_id = forecast->job_id;
             block.amount = amount_take(sched, &part->take, of->parts.need->whole_nodes);
-            vec_push(&sched->hosts.items[part->host].forecasts, block);
+            vec_push(&sched->hosts->list.items[part->host].forecasts, block);
         }
     }
 }
@@ -83,7 +84,7 @@ static void forecast_take(struct sched *sched, const struct forecast *forecast)
     for (uint32_t k = forecast->count; k-- > 0;) {
         const struct booked *of = &forecast->of[k];
         for (size_t i = of->parts.list.len; i-- > 0;) {
-            struct host *host = &sched->hosts.items[of->parts.list.items[i].host];
+            struct host *host = &sched->hosts->list.items[of->parts.list.items[i].host];
             amount_drop(sched, host->forecasts.items[--host->forecasts.len].amount);
         }
     }
@@ -111,8 +112,8 @@ static struct forecast forecast_make(const struct sched *sched, const struct job
 static void keep(struct sched *sched, struct forecast forecast)
 {
     forecast_put(sched, &forecast);
-    vec_push(&sched->forecasts, forecast);
-    pending_find(sched, forecast.job_id)->foreseen = (uint32_t)sched->forecasts.len;
+    vec_push(&sched->forecast->list, forecast);
+    pending_find(sched, forecast.job_id)->foreseen = (uint32_t)sched->forecast->list.len;
 }
 
 /* False: it goes on in the next turn. */
@@ -134,7 +135,7 @@ static bool foresee_job(struct sched *sched, struct family *family, struct order
     else
         booked_free(sched, of, het_count(job));
     if (start != LATER) {
-        sched->foresees.cost += search->asked; /* search.h (5) */
+        sched->forecast->foresees.cost += search->asked; /* search.h (5) */
         search_end(sched, search);
     }
     return start != LATER;
@@ -145,7 +146,7 @@ static bool foresee_partition_queue(struct sched *sched,
                                     const struct partition_queue *partition_queue, uint64_t until,
                                     uint64_t *effort)
 {
-    struct foresees *at = &sched->foresees;
+    struct foresees *at = &sched->forecast->foresees;
     struct partition_queue_walk walk;
     struct class *class;
     bool all = true;
@@ -159,8 +160,8 @@ static bool foresee_partition_queue(struct sched *sched,
             continue;
         const struct pending *pending = pending_find(sched, order.id);
         uint32_t seen = pending->foreseen;
-        bool done = seen && seen <= sched->forecasts.len &&
-                    sched->forecasts.items[seen - 1].job_id == order.id;
+        bool done = seen && seen <= sched->forecast->list.len &&
+                    sched->forecast->list.items[seen - 1].job_id == order.id;
         all = pending->booked || done ||
               (*effort && foresee_job(sched, class->family, order, effort));
         if (all)
@@ -172,7 +173,7 @@ static bool foresee_partition_queue(struct sched *sched,
 
 void forecast_continue(struct sched *sched, uint64_t effort)
 {
-    struct foresees *at = &sched->foresees;
+    struct foresees *at = &sched->forecast->foresees;
     bool all = true;
 
     if (!at->under_way)
@@ -181,63 +182,64 @@ void forecast_continue(struct sched *sched, uint64_t effort)
         forecasts_done(sched);
         return;
     }
-    vec_each (struct forecast, forecast, &sched->forecasts)
+    vec_each (struct forecast, forecast, &sched->forecast->list)
         forecast_put(sched, forecast);
-    while (all && at->partition_queue < sched->partition_queues.len) {
+    while (all && at->partition_queue < sched->queue->partition_queues.len) {
         all = foresee_partition_queue(
-            sched, &sched->partition_queues.items[at->partition_queue],
-            (FORECAST_LOOKS * (at->partition_queue + 1)) / sched->partition_queues.len, &effort);
+            sched, &sched->queue->partition_queues.items[at->partition_queue],
+            (FORECAST_LOOKS * (at->partition_queue + 1)) / sched->queue->partition_queues.len,
+            &effort);
         at->partition_queue += all;
         at->order = all ? NO_ORDER : at->order;
     }
-    for (size_t i = sched->forecasts.len; i-- > 0;)
-        forecast_take(sched, &sched->forecasts.items[i]);
+    for (size_t i = sched->forecast->list.len; i-- > 0;)
+        forecast_take(sched, &sched->forecast->list.items[i]);
     if (!all)
         return;
-    vec_each (struct forecast, forecast, &sched->forecasts) {
+    vec_each (struct forecast, forecast, &sched->forecast->list) {
         booked_free(sched, forecast->of, forecast->count);
         forecast->of = NULL;
     }
-    forecasts_free(sched, &sched->forecasts_old);
+    forecasts_free(sched, &sched->forecast->old);
     at->under_way = false;
-    sched->forecast_cost = at->cost;
+    sched->forecast->cost = at->cost;
 }
 
 bool sched_is_long_to_ask(const struct sched *sched, size_t components)
 {
     struct state_counts counts = state_counts(sched->state);
 
-    return sched->hosts.len * components > LONG_HOSTS ||
-           (map_len(&sched->limit_queue_keys) && counts.pending + counts.running > LONG_JOBS);
+    return sched->hosts->list.len * components > LONG_HOSTS ||
+           (map_len(&sched->limit->queue_keys) && counts.pending + counts.running > LONG_JOBS);
 }
 
 void sched_take_time(struct sched *sched)
 {
-    sched->takes_time = true;
+    sched->forecast->takes_time = true;
 }
 
 static uint64_t effort_of_turn(const struct sched *sched)
 {
-    return sched->takes_time ? UINT64_MAX / 2 : FORECAST_TURN;
+    return sched->forecast->takes_time ? UINT64_MAX / 2 : FORECAST_TURN;
 }
 
 void sched_forecast(struct sched *sched, int64_t now_us)
 {
-    if (sched->foresees.under_way) /* who does not plan has no slices */
+    if (sched->forecast->foresees.under_way) /* who does not plan has no slices */
         forecast_continue(sched, effort_of_turn(sched));
-    if (!rebuild_is_done(sched) || sched->foresees.under_way ||
-        sched->forecast_at == sched->changes + 1 ||
-        (sched->forecast_at && sched->forecast_cost > FORECAST_CHEAP &&
-         now_us < sched->forecast_us + US_PER_S))
+    if (!rebuild_is_done(sched) || sched->forecast->foresees.under_way ||
+        sched->forecast->made_at == sched->changes + 1 ||
+        (sched->forecast->made_at && sched->forecast->cost > FORECAST_CHEAP &&
+         now_us < sched->forecast->made_us + US_PER_S))
         return;
-    forecasts_free(sched, &sched->forecasts_old);
-    sched->forecasts_old = sched->forecasts;
-    sched->forecasts = (forecast_list){ 0 };
+    forecasts_free(sched, &sched->forecast->old);
+    sched->forecast->old = sched->forecast->list;
+    sched->forecast->list = (forecast_list){ 0 };
     sched->now_us = MAX(sched->now_us, now_us);
-    sched->forecast_at = sched->changes + 1;
-    sched->forecast_us = now_us;
-    sched->foresees = (struct foresees){ .under_way = true };
-    sched->foresees.generation = state_generation(sched->state);
+    sched->forecast->made_at = sched->changes + 1;
+    sched->forecast->made_us = now_us;
+    sched->forecast->foresees = (struct foresees){ .under_way = true };
+    sched->forecast->foresees.generation = state_generation(sched->state);
     forecast_continue(sched, effort_of_turn(sched));
 }
 
@@ -245,8 +247,8 @@ void sched_forecast(struct sched *sched, int64_t now_us)
 
 void answer_done(struct sched *sched)
 {
-    forecast_free(sched, &sched->answer.forecast);
-    sched->answer = (struct answer){ 0 };
+    forecast_free(sched, &sched->forecast->answer.forecast);
+    sched->forecast->answer = (struct answer){ 0 };
 }
 
 /* Begins, or goes on; the search is paused when it must again. */
@@ -262,9 +264,9 @@ static void answer_search(struct sched *sched, const struct job *job, uint64_t e
     int64_t start = start_of(sched, family, job, &view, &of, &last);
     if (start != LATER) {
         answer_done(sched);
-        sched->answer.forecast = forecast_make(sched, job, start, of, last);
-        sched->answer.forecast.of = NULL;
-        sched->answer.until_us = sched->now_us + ANSWER_US;
+        sched->forecast->answer.forecast = forecast_make(sched, job, start, of, last);
+        sched->forecast->answer.forecast.of = NULL;
+        sched->forecast->answer.until_us = sched->now_us + ANSWER_US;
         search_end(sched, search);
     }
     booked_free(sched, of, het_count(job));
@@ -273,7 +275,7 @@ static void answer_search(struct sched *sched, const struct job *job, uint64_t e
 
 void answer_continue(struct sched *sched, uint64_t effort)
 {
-    struct search *search = &sched->searches[SEARCH_EXPLAIN];
+    struct search *search = &sched->book->searches[SEARCH_EXPLAIN];
     const struct job *job = search->job_id ? state_job(sched->state, search->job_id) : NULL;
 
     if (job && job->state == JOB_PENDING)
@@ -284,24 +286,24 @@ void answer_continue(struct sched *sched, uint64_t effort)
 
 const struct forecast *answer_for(struct sched *sched, const struct job *job, int64_t now_us)
 {
-    const struct forecast *forecast = &sched->answer.forecast;
+    const struct forecast *forecast = &sched->forecast->answer.forecast;
 
     sched->now_us = MAX(sched->now_us, now_us);
-    if (forecast->job_id != job->id || now_us >= sched->answer.until_us)
+    if (forecast->job_id != job->id || now_us >= sched->forecast->answer.until_us)
         answer_search(sched, job, effort_of_turn(sched));
     return forecast->job_id == job->id ? forecast : NULL;
 }
 
 bool sched_is_asked(const struct sched *sched)
 {
-    return sched->foresees.under_way || sched->searches[SEARCH_EXPLAIN].job_id;
+    return sched->forecast->foresees.under_way || sched->book->searches[SEARCH_EXPLAIN].job_id;
 }
 
 bool sched_is_planned(const struct sched *sched, const struct node *node)
 {
-    if (node->number >= sched->hosts.len)
+    if (node->number >= sched->hosts->list.len)
         return false;
-    const struct host *host = &sched->hosts.items[node->number];
+    const struct host *host = &sched->hosts->list.items[node->number];
     for (size_t i = 0; i < host->blocks.len; i++) {
         if (host->blocks.items[i].job_id)
             return true;

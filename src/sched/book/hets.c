@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 /* Of one job, so that it is no hindrance to none of the others; no job has it. */
 #define TRIED_ID UINT32_MAX
@@ -116,9 +116,9 @@ void tried_put(struct sched *sched, const struct job *job, int64_t start_us, str
         struct block block = { .start_us = start_us, .job_id = TRIED_ID };
         block.end_us = of->end_us;
         block.partition = of->parts.need->partition->number + 1;
-        struct take take = with_devices(&sched->hosts.items[part->host], &part->take);
+        struct take take = with_devices(&sched->hosts->list.items[part->host], &part->take);
         block.amount = amount_take(sched, &take, of->parts.need->whole_nodes);
-        vec_push(&sched->hosts.items[part->host].forecasts, block);
+        vec_push(&sched->hosts->list.items[part->host].forecasts, block);
     }
     of->licences = licences_book(sched, (struct order){ 0, TRIED_ID }, job->shape, &of->parts,
                                  start_us, of->end_us);
@@ -128,7 +128,7 @@ void tried_put(struct sched *sched, const struct job *job, int64_t start_us, str
 void tried_take(struct sched *sched, struct booked *of)
 {
     for (size_t k = of->parts.list.len; k-- > 0;) {
-        struct host *host = &sched->hosts.items[of->parts.list.items[k].host];
+        struct host *host = &sched->hosts->list.items[of->parts.list.items[k].host];
         amount_drop(sched, host->forecasts.items[--host->forecasts.len].amount);
     }
     licences_forget(sched, of->licences);
@@ -159,7 +159,7 @@ static bool still_fits(const struct together *t, uint32_t i)
     view.resv = resv_hash(parts->resv ? parts->resv->spec->name : NULL);
     for (size_t k = 0; k < parts->list.len; k++) {
         const struct chosen *part = &parts->list.items[k];
-        const struct host *host = &t->sched->hosts.items[part->host];
+        const struct host *host = &t->sched->hosts->list.items[part->host];
         if (!bitset_has(&t->view.search->touched, part->host))
             continue;
         struct amount amount = { .whole = parts->need->whole_nodes,
@@ -263,8 +263,8 @@ static bool gather_moments(const struct together *t)
 {
     struct halving *halving = &t->at->halving;
 
-    for (; halving->next < t->sched->hosts.len; halving->next++) {
-        const struct host *host = &t->sched->hosts.items[halving->next];
+    for (; halving->next < t->sched->hosts->list.len; halving->next++) {
+        const struct host *host = &t->sched->hosts->list.items[halving->next];
         if (!search_may(t->view.search, host_effort(host)))
             return false;
         for (size_t k = 0; k < host->running.len; k++)

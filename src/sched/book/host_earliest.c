@@ -167,7 +167,7 @@ static struct resv_request least_of(const struct resv_request *wishes, size_t co
 static int64_t ask_host(const struct question *q, uint32_t number, const struct amount *amount,
                         int64_t before_us)
 {
-    const struct host *host = &q->sched->hosts.items[number];
+    const struct host *host = &q->sched->hosts->list.items[number];
     struct search *search = q->view.search;
 
     if (!search)
@@ -192,16 +192,16 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
     struct sched *sched = q->sched;
     const struct need *need = &shape_needs(sched->state, q->family->shape)[q->partition];
     const struct ask *asks = &q->family->asks[q->partition * q->family->kinds];
-    struct resv_request *wishes = NEW_ARRAY(struct resv_request, sched->kinds.len + 1);
+    struct resv_request *wishes = NEW_ARRAY(struct resv_request, sched->hosts->kinds.len + 1);
     int64_t soon = q->view.now_us + US_PER_S;
 
     hosts_summarise(sched);
-    for (size_t k = 0; k < sched->kinds.len; k++) {
-        const struct kind *kind = sched->kinds.items[k];
+    for (size_t k = 0; k < sched->hosts->kinds.len; k++) {
+        const struct kind *kind = sched->hosts->kinds.items[k];
         wishes[k].able = amount_for(q->family, need, kind, &asks[k], tasks, &wishes[k].amount);
         wishes[k].devices = kind_devices(kind, wishes[k].amount.gres);
     }
-    struct resv_request least = least_of(wishes, sched->kinds.len);
+    struct resv_request least = least_of(wishes, sched->hosts->kinds.len);
     for (size_t first = 0; least.able && first < need->nodes.bits && !search_paused(q->view.search);
          first += SUMMARY_BLOCK) {
         uint64_t bits = need->nodes.words[first / 64] >> first % 64 & ((1U << SUMMARY_BLOCK) - 1);
@@ -209,7 +209,7 @@ static void gather(const struct question *q, uint32_t tasks, size_t most, int64_
             continue;
         for (; bits; bits &= bits - 1) {
             uint32_t number = (uint32_t)first + (uint32_t)__builtin_ctzll(bits);
-            const struct host_summary *host_summary = &sched->host_summaries.items[number];
+            const struct host_summary *host_summary = &sched->hosts->summaries.items[number];
             if (host_summary->kind == UINT32_MAX || !wishes[host_summary->kind].able ||
                 pass_over(host_summary, &wishes[host_summary->kind], soon, before))
                 continue;
@@ -238,7 +238,7 @@ static void gather_ends(const struct question *q, uint32_t tasks, host_earliest_
     for (size_t word = 0; word * 64 < need->nodes.bits; word++) {
         for (uint64_t bits = need->nodes.words[word]; bits; bits &= bits - 1) {
             uint32_t number = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
-            const struct host_summary *host_summary = &sched->host_summaries.items[number];
+            const struct host_summary *host_summary = &sched->hosts->summaries.items[number];
             if (host_summary->kind == UINT32_MAX || !asks[host_summary->kind].able ||
                 asks[host_summary->kind].most < tasks)
                 continue;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/book/book.h"
 
 /* Jobs of so many nodes keep answers at once. */
 enum { WIDE_NODES = 256 };
@@ -28,28 +28,28 @@ void search_end(struct sched *sched, struct search *search)
 void search_forget(struct sched *sched, uint32_t job_id)
 {
     for (unsigned i = 0; i < SEARCHES; i++) {
-        if (sched->searches[i].job_id == job_id)
-            search_end(sched, &sched->searches[i]);
+        if (sched->book->searches[i].job_id == job_id)
+            search_end(sched, &sched->book->searches[i]);
     }
 }
 
 void searches_done(struct sched *sched)
 {
     for (unsigned i = 0; i < SEARCHES; i++) {
-        struct search *search = &sched->searches[i];
+        struct search *search = &sched->book->searches[i];
         search_end(sched, search);
         vec_done(&search->said);
         vec_done(&search->seen);
         bitset_done(&search->touched);
         *search = (struct search){ 0 };
     }
-    vec_done(&sched->touches);
+    vec_done(&sched->book->touches);
 }
 
 /* As many answers as there are hosts; none is known. */
 static void make_room(const struct sched *sched, struct search *search)
 {
-    size_t hosts = sched->hosts.len;
+    size_t hosts = sched->hosts->list.len;
 
     if (search->said.len == hosts && search->touched.bits == hosts)
         return;
@@ -72,13 +72,13 @@ static bool is_the_same(const struct sched *sched, const struct search *search, 
 {
     return search->job_id == job_id && search->order.rank == order.rank &&
            search->generation == state_generation(sched->state) &&
-           (!search->keeps || search->said.len == sched->hosts.len);
+           (!search->keeps || search->said.len == sched->hosts->list.len);
 }
 
 struct search *search_begin(struct sched *sched, unsigned which, const struct job *job,
                             struct order order, uint64_t effort)
 {
-    struct search *search = &sched->searches[which];
+    struct search *search = &sched->book->searches[which];
 
     if (!is_the_same(sched, search, job->id, order)) {
         bool again = search->job_id == job->id;
@@ -100,12 +100,12 @@ struct search *search_begin(struct sched *sched, unsigned which, const struct jo
         bitset_fill(&search->touched); /* it is not known what changed until now */
         search_asks(search);
     }
-    if (search->lost > 2 * sched->hosts.len + 16) { /* (4) */
+    if (search->lost > 2 * sched->hosts->list.len + 16) { /* (4) */
         search->urgency += search->urgency < 40;
         search->lost = 0;
     }
-    if (sched->search_looks)
-        effort = sched->search_looks;
+    if (sched->book->search_looks)
+        effort = sched->book->search_looks;
     search->worked = search->paused = false;
     search->left = (int64_t)(MIN(effort, (uint64_t)UINT32_MAX) << MIN(search->urgency, 30));
     return search;
@@ -114,32 +114,32 @@ struct search *search_begin(struct sched *sched, unsigned which, const struct jo
 void search_lost(const struct sched *sched, struct search *search)
 {
     if (search)
-        search->lost += sched->hosts.len + 1;
+        search->lost += sched->hosts->list.len + 1;
 }
 
 void search_hold(struct sched *sched)
 {
     for (unsigned i = 0; i < SEARCHES; i++)
-        sched->touches_held = sched->touches_held || sched->searches[i].job_id;
+        sched->book->touches_held = sched->book->touches_held || sched->book->searches[i].job_id;
 }
 
 void search_unhold(struct sched *sched, bool happened)
 {
-    sched->touches_held = false;
-    for (size_t i = 0; happened && i < sched->touches.len; i++)
-        search_touch(sched, sched->touches.items[i]);
-    vec_clear(&sched->touches);
+    sched->book->touches_held = false;
+    for (size_t i = 0; happened && i < sched->book->touches.len; i++)
+        search_touch(sched, sched->book->touches.items[i]);
+    vec_clear(&sched->book->touches);
 }
 
 void search_touch(struct sched *sched, uint32_t number)
 {
-    sched->host_changes++;
-    if (sched->touches_held) {
-        vec_push(&sched->touches, number);
+    sched->hosts->changes++;
+    if (sched->book->touches_held) {
+        vec_push(&sched->book->touches, number);
         return;
     }
     for (unsigned i = 0; i < SEARCHES; i++) {
-        struct search *search = &sched->searches[i];
+        struct search *search = &sched->book->searches[i];
         if (!search->job_id)
             continue;
         search->changes++;

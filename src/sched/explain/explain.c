@@ -15,10 +15,10 @@
 static bool is_first(const struct sched *sched, const struct family *family, uint32_t job_id)
 {
     for (uint32_t i = 0; i < family->partition_queue_count; i++) {
-        if (family->partition_queues[i] >= sched->partition_queues.len)
+        if (family->partition_queues[i] >= sched->queue->partition_queues.len)
             continue;
         const struct heap_item *top =
-            heap_top(&sched->partition_queues.items[family->partition_queues[i]].heap);
+            heap_top(&sched->queue->partition_queues.items[family->partition_queues[i]].heap);
         if (!top || top->key.id == job_id)
             return true;
     }
@@ -43,8 +43,8 @@ static struct family *family_of(const struct sched *sched, const struct job *job
     explain_count(sched, family);
     for (unsigned i = 0; family->missing && (position = position_at(sched, pending, job->id, i));
          i++) {
-        family =
-            sched->classes.items[position->class - 1]->family; /* elsewhere there may be enough */
+        family = sched->queue->classes.items[position->class - 1]
+                     ->family; /* elsewhere there may be enough */
         explain_count(sched, family);
     }
     return family;
@@ -135,7 +135,7 @@ static void add_free(const struct sched *sched, struct family *family, struct st
 
     explain_hosts(sched, family, &hosts);
     bitset_each (n, &hosts) {
-        const struct host *host = &sched->hosts.items[n];
+        const struct host *host = &sched->hosts->list.items[n];
         if (!host->usable)
             continue;
         struct room_at room;
@@ -176,7 +176,8 @@ const char *explain_node_list(const struct sched *sched, const struct parts *par
     struct str text = { 0 };
 
     for (size_t i = 0; i < parts->list.len; i++)
-        hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
+        hostlist_push(&list, sched->hosts->list.items[parts->list.items[i].host].node->spec->name,
+                      NULL);
     hostlist_uniq(&list, NULL); /* components may share some */
     hostlist_format(&list, &text);
     const char *out = arena_strdup(arena, str_text(&text));
@@ -215,7 +216,7 @@ int64_t sched_looked_us(const struct sched *sched)
 
 bool sched_has_bookings(const struct sched *sched)
 {
-    return sched->bookings.len > 0;
+    return sched->book->list.len > 0;
 }
 
 /* No nodes that are configured have room for all components at once. */

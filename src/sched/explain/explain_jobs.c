@@ -64,7 +64,7 @@ uint32_t explain_ahead(const struct sched *sched, const struct family *family,
     if (pending->positions) /* where it comes first */
         family = class_of(sched, pending)->family;
     struct order own = pending_order(sched, job);
-    vec_each (struct class *, at, &sched->classes) {
+    vec_each (struct class *, at, &sched->queue->classes) {
         if (!*at || !shares_partition_queue((*at)->family, family))
             continue;
         struct job_list_cursor cursor = { 0 };
@@ -123,7 +123,7 @@ void explain_ends(const struct sched *sched, const struct family *family, int64_
 
     explain_hosts(sched, family, &hosts);
     bitset_each (n, &hosts) {
-        const struct host *host = &sched->hosts.items[n];
+        const struct host *host = &sched->hosts->list.items[n];
         for (size_t i = 0; i < host->running.len; i++) { /* by end: most hosts are passed over */
             if (count == JOBS_SHOWN && host->running.items[i].end_us > items[count - 1].end_us)
                 break;
@@ -167,8 +167,8 @@ void explain_holders(const struct sched *sched, const struct limit_hit *hit, str
     const struct job *seen[JOBS_SHOWN];
     size_t count = 0, looked = 0;
 
-    for (size_t n = 0; hit->holder && n < sched->hosts.len && count < JOBS_SHOWN; n++) {
-        const struct node *node = sched->hosts.items[n].node;
+    for (size_t n = 0; hit->holder && n < sched->hosts->list.len && count < JOBS_SHOWN; n++) {
+        const struct node *node = sched->hosts->list.items[n].node;
         for (size_t i = 0; i < node->jobs.len && count < JOBS_SHOWN && looked < ENDS_LOOKED_AT;
              i++, looked++) {
             const struct job *job = node->jobs.items[i];

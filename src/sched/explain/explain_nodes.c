@@ -60,8 +60,8 @@ static bool is_maint(const struct reservation *resv)
 static void reserved_nodes(const struct sched *sched, const struct shape *shape,
                            struct bitset *others, struct bitset *maint)
 {
-    bitset_init(others, sched->hosts.len);
-    bitset_init(maint, sched->hosts.len);
+    bitset_init(others, sched->hosts->list.len);
+    bitset_init(maint, sched->hosts->list.len);
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         const struct reservation *resv = state_reservation_at(sched->state, i);
         if (!resv->active || resv->nodes.bits != others->bits || resv_lends(resv, shape) ||
@@ -88,7 +88,7 @@ void explain_hosts(const struct sched *sched, const struct family *family, struc
     uint32_t least = family->shape->min_nodes;
     struct bitset named;
 
-    bitset_init(out, sched->hosts.len);
+    bitset_init(out, sched->hosts->list.len);
     for (size_t i = 0; i < family->shape->partition_count; i++) {
         if (needs[i].partition && needs[i].nodes.bits == out->bits)
             bitset_or(out, &needs[i].nodes);
@@ -106,7 +106,7 @@ static void add_names(const struct sched *sched, const struct bitset *nodes, str
     struct str names = { 0 };
 
     bitset_each (n, nodes)
-        hostlist_push(&list, sched->hosts.items[n].node->spec->name, NULL);
+        hostlist_push(&list, sched->hosts->list.items[n].node->spec->name, NULL);
     hostlist_format(&list, &names);
     if (names.len > NAMES_SHOWN)
         str_addf(out, "%.*s...", NAMES_SHOWN, str_text(&names));
@@ -140,12 +140,12 @@ void explain_count(const struct sched *sched, struct family *family)
     explain_hosts(sched, family, &could);
     reserved_nodes(sched, family->shape, &others, &maint);
     named_nodes(sched, family->shape, &named);
-    bitset_init(&away, sched->hosts.len);
+    bitset_init(&away, sched->hosts->list.len);
     family->could = (uint32_t)bitset_count(&could);
     bool must = false; /* a node it cannot do without is missing */
     bool for_maint = bitset_meets(&could, &maint);
     bitset_each (n, &could) {
-        if (!sched->hosts.items[n].usable)
+        if (!sched->hosts->list.items[n].usable)
             bitset_add(&away, n);
         else if (!bitset_has(&others, n) && !bitset_has(&maint, n))
             continue;
@@ -185,7 +185,7 @@ void explain_room(const struct sched *sched, const struct shape *shape, const st
 static bool has_room(const struct sched *sched, const struct family *family,
                      const struct need *needs, uint32_t n, const struct room_at *at)
 {
-    const struct host *host = &sched->hosts.items[n];
+    const struct host *host = &sched->hosts->list.items[n];
     struct room room = { .mem_mb = at->mem_mb,
                          .gres = at->gres,
                          .empty = host->node->jobs.len == 0 };
@@ -231,7 +231,7 @@ static uint32_t keeper_of(const struct host *host, const struct view *view)
 static enum bar bar_of(const struct sched *sched, const struct judge *judge, uint32_t n)
 {
     const struct shape *shape = judge->family->shape;
-    const struct node *node = sched->hosts.items[n].node;
+    const struct node *node = sched->hosts->list.items[n].node;
 
     if (judge->excluded.words && bitset_has(&judge->excluded, n))
         return BAR_EXCLUDED;
@@ -239,7 +239,7 @@ static enum bar bar_of(const struct sched *sched, const struct judge *judge, uin
         return BAR_NOT_LISTED;
     if (!bitset_has(&judge->could, n))
         return features_could(&shape->features, shape->min_nodes, node) ? BAR_SMALL : BAR_FEATURES;
-    if (!sched->hosts.items[n].usable)
+    if (!sched->hosts->list.items[n].usable)
         return node->state == NODE_DOWN || node->state == NODE_UNKNOWN ? BAR_DOWN
                : node->flags & (NODE_FLAG_DRAIN | NODE_FLAG_FAIL)      ? BAR_DRAIN
                                                                        : BAR_AWAY;
@@ -248,14 +248,15 @@ static enum bar bar_of(const struct sched *sched, const struct judge *judge, uin
     if (bitset_has(&judge->others, n))
         return BAR_RESERVED;
     struct room_at room;
-    explain_room(sched, shape, &sched->hosts.items[n], &room);
+    explain_room(sched, shape, &sched->hosts->list.items[n], &room);
     if (has_room(sched, judge->family, judge->needs, n, &room)) {
-        host_room(sched, &sched->hosts.items[n], &judge->view, &room);
+        host_room(sched, &sched->hosts->list.items[n], &judge->view, &room);
         if (has_room(sched, judge->family, judge->needs, n, &room))
             return BAR_NONE;
-        return keeper_of(&sched->hosts.items[n], &judge->view) ? BAR_KEPT : BAR_SOON;
+        return keeper_of(&sched->hosts->list.items[n], &judge->view) ? BAR_KEPT : BAR_SOON;
     }
-    bool but_for = has_room(sched, judge->family, judge->needs, n, &sched->hosts.items[n].free);
+    bool but_for =
+        has_room(sched, judge->family, judge->needs, n, &sched->hosts->list.items[n].free);
     return but_for ? BAR_PARTLY : BAR_BUSY;
 }
 
@@ -265,7 +266,7 @@ static const char *common_reason(const struct sched *sched, const struct bitset 
     const char *reason = NULL;
 
     bitset_each (n, nodes) {
-        const char *own = sched->hosts.items[n].node->reason;
+        const char *own = sched->hosts->list.items[n].node->reason;
         if (!own || (reason && !str_eq(own, reason)))
             return NULL;
         reason = own;
@@ -278,7 +279,7 @@ static const char *common_reservation(const struct sched *sched, const struct bi
     const char *name = NULL;
 
     bitset_each (n, nodes) {
-        const char *own = resv_node_name(sched->state, sched->hosts.items[n].node);
+        const char *own = resv_node_name(sched->state, sched->hosts->list.items[n].node);
         if (!own || (name && !str_eq(own, name)))
             return NULL;
         name = own;
@@ -292,7 +293,7 @@ static void add_keeper(const struct sched *sched, const struct judge *judge,
     uint32_t keeper = 0;
 
     bitset_each (n, nodes) {
-        uint32_t own = keeper_of(&sched->hosts.items[n], &judge->view);
+        uint32_t own = keeper_of(&sched->hosts->list.items[n], &judge->view);
         if (keeper && own != keeper)
             return;
         keeper = own;
@@ -332,8 +333,8 @@ void explain_kept(const struct sched *sched, const struct family *family, int64_
             if (!part || !bitset_has(&could, n) || said == KEPT_SHOWN)
                 continue;
             str_addf(out, "%sreservation %s keeps", said++ ? "; " : "", resv->spec->name);
-            add_kept(sched->hosts.items[n].node, part, out);
-            str_addf(out, " of %s for ", sched->hosts.items[n].node->spec->name);
+            add_kept(sched->hosts->list.items[n].node, part, out);
+            str_addf(out, " of %s for ", sched->hosts->list.items[n].node->spec->name);
             timefmt_write_duration(out, MAX(resv->spec->end_us - now_us, 0) / 1000000,
                                    TIMEFMT_SHORT);
         }
@@ -376,9 +377,9 @@ void explain_nodes(const struct sched *sched, struct family *family, const struc
                                 .end_us = job_end_by(job, sched->now_us),
                                 .mine = job->id,
                                 .resv = resv_hash(family->shape->reservation) };
-    bitset_init(&all, sched->hosts.len);
+    bitset_init(&all, sched->hosts->list.len);
     for (enum bar bar = BAR_DOWN; bar <= BAR_NONE; bar++)
-        bitset_init(&by_bar[bar], sched->hosts.len);
+        bitset_init(&by_bar[bar], sched->hosts->list.len);
     explain_hosts(sched, family, &judge.could);
     reserved_nodes(sched, family->shape, &judge.others, &judge.maint);
     named_nodes(sched, family->shape, &judge.named);

@@ -87,8 +87,8 @@ static int by_end(const void *a, const void *b)
 /* Each at the first of its nodes. */
 static void add_running(struct foresight *f)
 {
-    for (size_t n = 0; n < f->sched->hosts.len; n++) {
-        const struct node *node = f->sched->hosts.items[n].node;
+    for (size_t n = 0; n < f->sched->hosts->list.len; n++) {
+        const struct node *node = f->sched->hosts->list.items[n].node;
         for (size_t i = 0; i < node->jobs.len; i++) {
             const struct job *job = node->jobs.items[i];
             unsigned first = 0;
@@ -155,7 +155,7 @@ static bool add_waiters(struct foresight *f, const struct job *asked)
     struct order order;
 
     add_waiter(f, asked, UINT32_MAX);
-    vec_each (struct limit_queue *, queue, &f->sched->limit_queues) {
+    vec_each (struct limit_queue *, queue, &f->sched->limit->queues) {
         for (size_t i = 0; *queue && i < (*queue)->bins.len; i++) {
             const struct bin *bin = (*queue)->bins.items[i].bin;
             struct job_list_cursor cursor = { 0 };
@@ -236,7 +236,7 @@ int64_t foresee_limit(struct sched *sched, const struct job *job, const struct l
 
     if (hit->past)
         return foresee_usage(sched, hit, now_us, out);
-    f.asks = sched->takes_time ? ASKS_LONG : ASKS;
+    f.asks = sched->forecast->takes_time ? ASKS_LONG : ASKS;
     bool known = hit->holder && add_waiters(&f, job);
     if (known)
         add_running(&f);

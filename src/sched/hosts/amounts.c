@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 static bool is_same(const struct amount *amount, const struct take *take, bool whole)
 {
@@ -28,16 +28,16 @@ static uint64_t hash_of(const struct take *take, bool whole)
 
 struct amount *amount_take(struct sched *sched, const struct take *take, bool whole)
 {
-    if (sched->last_amount && is_same(sched->last_amount, take, whole))
-        return amount_share(sched->last_amount);
+    if (sched->hosts->last_amount && is_same(sched->hosts->last_amount, take, whole))
+        return amount_share(sched->hosts->last_amount);
     uint64_t hash = hash_of(take, whole);
-    struct amount *chain = map_get_num(&sched->amounts, hash);
+    struct amount *chain = map_get_num(&sched->hosts->amounts, hash);
 
     for (struct amount *amount = chain; amount; amount = amount->same) {
         if (is_same(amount, take, whole))
-            return amount_share(sched->last_amount = amount);
+            return amount_share(sched->hosts->last_amount = amount);
     }
-    struct amount *amount = sched->last_amount = NEW(struct amount);
+    struct amount *amount = sched->hosts->last_amount = NEW(struct amount);
     *amount = (struct amount){ .refs = 1,
                                .whole = whole,
                                .cpus = take->cpus,
@@ -45,7 +45,7 @@ struct amount *amount_take(struct sched *sched, const struct take *take, bool wh
                                .hash = hash,
                                .same = chain };
     memcpy(amount->gres, take->gres, sizeof(take->gres));
-    map_put_num(&sched->amounts, hash, amount);
+    map_put_num(&sched->hosts->amounts, hash, amount);
     return amount;
 }
 
@@ -60,13 +60,13 @@ void amount_drop(struct sched *sched, struct amount *amount)
 {
     if (!amount || --amount->refs)
         return;
-    if (sched->last_amount == amount)
-        sched->last_amount = NULL;
-    struct amount *chain = map_get_num(&sched->amounts, amount->hash);
+    if (sched->hosts->last_amount == amount)
+        sched->hosts->last_amount = NULL;
+    struct amount *chain = map_get_num(&sched->hosts->amounts, amount->hash);
     if (chain == amount && amount->same) {
-        map_put_num(&sched->amounts, amount->hash, amount->same);
+        map_put_num(&sched->hosts->amounts, amount->hash, amount->same);
     } else if (chain == amount) {
-        map_del_num(&sched->amounts, amount->hash);
+        map_del_num(&sched->hosts->amounts, amount->hash);
     } else {
         while (chain->same != amount)
             chain = chain->same;
@@ -77,12 +77,12 @@ void amount_drop(struct sched *sched, struct amount *amount)
 
 void amounts_done(struct sched *sched)
 {
-    map_each (entry, &sched->amounts) {
+    map_each (entry, &sched->hosts->amounts) {
         for (struct amount *amount = entry->value, *next; amount; amount = next) {
             next = amount->same;
             free(amount);
         }
     }
-    map_done(&sched->amounts);
-    sched->last_amount = NULL;
+    map_done(&sched->hosts->amounts);
+    sched->hosts->last_amount = NULL;
 }

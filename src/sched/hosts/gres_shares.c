@@ -8,7 +8,7 @@
  * (LL_SHARED_GRES: they are of the one that has most left).
  */
 #include "base/str.h"
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 struct left {
     uint32_t used;

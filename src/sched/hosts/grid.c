@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts)
 {

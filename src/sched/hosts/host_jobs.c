@@ -2,7 +2,7 @@
 /*
  * host_jobs.c - jobs that run on a host, and what is kept free there for others
  */
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 /* ---- running jobs ---- */
 
@@ -58,7 +58,7 @@ static void part_add(struct sched *sched, const struct job *job, const struct jo
     if (job->run->lent)
         take.cpus = 0;
     struct amount *amount = amount_take(sched, &take, job->run->whole_nodes && !job->run->lent);
-    run_insert(&sched->hosts.items[part->node->number],
+    run_insert(&sched->hosts->list.items[part->node->number],
                (struct host_job){ .end_us = end_us,
                                   .job_id = job->id,
                                   .lent_cpus = job->run->lent ? (uint16_t)part->cpus : 0,
@@ -82,14 +82,15 @@ void host_job_add(struct sched *sched, const struct job *job)
 /* What is of the job, not of the host: once for each. */
 static void read_job(struct sched *sched, const struct job *job)
 {
-    sched->topo_exclusive = sched->topo_exclusive || job->shape->exclusive_topo;
-    sched->exclusive = sched->exclusive || job->shape->exclusive_user || job->shape->exclusive_mcs;
+    sched->hosts->topo_exclusive = sched->hosts->topo_exclusive || job->shape->exclusive_topo;
+    sched->hosts->exclusive =
+        sched->hosts->exclusive || job->shape->exclusive_user || job->shape->exclusive_mcs;
     sched->hooks->job_read(sched, job);
 }
 
 void host_read_jobs(struct sched *sched, uint32_t number)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
 
     for (size_t i = 0; i < host->running.len; i++)
         amount_drop(sched, host->running.items[i].amount);
@@ -129,7 +130,7 @@ void host_job_end(struct sched *sched, const struct job *job)
         const struct job_part *part = &job->run->parts[i];
         if (!part->node)
             continue;
-        struct host *host = &sched->hosts.items[part->node->number];
+        struct host *host = &sched->hosts->list.items[part->node->number];
         size_t at = run_find(host, job->id);
         if (at == host->running.len || host->running.items[at].end_us == end)
             continue;
@@ -145,7 +146,7 @@ void host_job_end(struct sched *sched, const struct job *job)
 
 void host_job_del(struct sched *sched, uint32_t job_id, uint32_t number)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
     size_t at = run_find(host, job_id);
 
     if (at < host->running.len) {
@@ -159,7 +160,7 @@ void host_job_del(struct sched *sched, uint32_t job_id, uint32_t number)
 
 void host_block_put(struct sched *sched, uint32_t number, struct block block)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
     size_t at = host->blocks.len;
 
     vec_push(&host->blocks, block);
@@ -176,7 +177,7 @@ void host_block_add(struct sched *sched, uint32_t number, struct block block)
 
 size_t host_block_take(struct sched *sched, uint32_t number, uint32_t job_id)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
     size_t count = 0;
 
     for (size_t i = host->blocks.len; i-- > 0;) {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 static uint64_t less(uint64_t total, uint64_t used)
 {

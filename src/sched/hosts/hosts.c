@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 static uint64_t less(uint64_t total, uint64_t used)
 {
@@ -30,7 +30,7 @@ unsigned job_exclusive_kind(const struct sched *sched, const struct job *job)
 
 static bool is_exclusive(const struct sched *sched, const struct host *host)
 {
-    if (!sched->exclusive)
+    if (!sched->hosts->exclusive)
         return false;
     for (const struct claim *claim = host->claims; claim; claim = claim->next) {
         if (claim->exclusive)
@@ -99,8 +99,8 @@ static void regrid(struct host *host, uint32_t number)
 
 void host_summarise(struct sched *sched, uint32_t number)
 {
-    const struct host *host = &sched->hosts.items[number];
-    struct host_summary *host_summary = &sched->host_summaries.items[number];
+    const struct host *host = &sched->hosts->list.items[number];
+    struct host_summary *host_summary = &sched->hosts->summaries.items[number];
 
     host_summary->first_end_us = host->claims        ? INT64_MIN
                                  : host->running.len ? host->running.items[0].end_us
@@ -110,19 +110,20 @@ void host_summarise(struct sched *sched, uint32_t number)
     host_summary->mem_mb = host->free.mem_mb;
     host_summary->devices = (uint32_t)MIN(kind_devices(host->kind, host->free.gres), UINT32_MAX);
     host_summary->kind = host->usable ? host->kind->number : UINT32_MAX;
-    sched->summary_blocks.items[number / SUMMARY_BLOCK].stale = true;
+    sched->hosts->summary_blocks.items[number / SUMMARY_BLOCK].stale = true;
     sched->hooks->host_touched(sched, number);
 }
 
 const struct host_summary *hosts_summary_block(struct sched *sched, size_t first)
 {
-    struct summary_block *summary_block = &sched->summary_blocks.items[first / SUMMARY_BLOCK];
+    struct summary_block *summary_block =
+        &sched->hosts->summary_blocks.items[first / SUMMARY_BLOCK];
     struct host_summary best = { .first_end_us = INT64_MAX, .last_end_us = INT64_MAX };
 
     if (!summary_block->stale)
         return &summary_block->best;
-    for (size_t n = first; n < MIN(first + SUMMARY_BLOCK, sched->host_summaries.len); n++) {
-        const struct host_summary *host_summary = &sched->host_summaries.items[n];
+    for (size_t n = first; n < MIN(first + SUMMARY_BLOCK, sched->hosts->summaries.len); n++) {
+        const struct host_summary *host_summary = &sched->hosts->summaries.items[n];
         if (host_summary->kind == UINT32_MAX)
             continue;
         best.first_end_us = MIN(best.first_end_us, host_summary->first_end_us);
@@ -137,21 +138,21 @@ const struct host_summary *hosts_summary_block(struct sched *sched, size_t first
 
 void hosts_summarise(struct sched *sched)
 {
-    if (sched->summarised == sched->kinds_version)
+    if (sched->hosts->summarised == sched->hosts->kinds_version)
         return;
-    sched->summarised = sched->kinds_version;
-    for (uint32_t n = 0; n < sched->hosts.len; n++)
+    sched->hosts->summarised = sched->hosts->kinds_version;
+    for (uint32_t n = 0; n < sched->hosts->list.len; n++)
         host_summarise(sched, n);
 }
 
 static void host_freed(struct sched *sched, uint32_t number)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
 
     if (!host->usable || host->freed)
         return;
     host->freed = true;
-    vec_push(&sched->freed, number);
+    vec_push(&sched->hosts->freed, number);
 }
 
 static void read_spare(struct sched *sched, struct host *host)
@@ -166,7 +167,7 @@ static void read_spare(struct sched *sched, struct host *host)
 
 void host_blocked(struct sched *sched, uint32_t number)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
 
     if (rebuild_is_due(sched, number))
         return;
@@ -177,7 +178,7 @@ void host_blocked(struct sched *sched, uint32_t number)
 
 void host_unblocked(struct sched *sched, uint32_t number)
 {
-    const struct host *host = &sched->hosts.items[number];
+    const struct host *host = &sched->hosts->list.items[number];
     struct room_at was = host->spare;
 
     if (rebuild_is_due(sched, number))
@@ -189,7 +190,7 @@ void host_unblocked(struct sched *sched, uint32_t number)
 
 void host_refresh(struct sched *sched, uint32_t number)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
     struct room_at free_was = host->free, spare_was = host->spare;
     bool was_usable = host->usable, was_exclusive = host->exclusive;
 
@@ -203,7 +204,7 @@ void host_refresh(struct sched *sched, uint32_t number)
     bool roomier = !was_usable || (was_exclusive && !host->exclusive) ||
                    is_roomier(host, &host->free, &free_was) ||
                    is_roomier(host, &host->spare, &spare_was);
-    sched->hosts_news = sched->hosts_news || (!was_usable && host->usable);
+    sched->hosts->usable_again = sched->hosts->usable_again || (!was_usable && host->usable);
     if (roomier)
         host_freed(sched, number);
 }
@@ -217,16 +218,16 @@ void host_take_new(struct sched *sched, const struct node *node)
     host.kind = kind_of(sched, node);
     host.kind->hosts++;
     host.kind->most_mem_mb = MAX(host.kind->most_mem_mb, node->mem_mb);
-    vec_push(&sched->hosts, host);
-    vec_push(&sched->host_summaries, (struct host_summary){ .kind = UINT32_MAX });
-    if (sched->host_summaries.len > sched->summary_blocks.len * SUMMARY_BLOCK)
-        vec_push(&sched->summary_blocks, (struct summary_block){ 0 });
-    sched->summary_blocks.items[sched->summary_blocks.len - 1].stale = true;
+    vec_push(&sched->hosts->list, host);
+    vec_push(&sched->hosts->summaries, (struct host_summary){ .kind = UINT32_MAX });
+    if (sched->hosts->summaries.len > sched->hosts->summary_blocks.len * SUMMARY_BLOCK)
+        vec_push(&sched->hosts->summary_blocks, (struct summary_block){ 0 });
+    sched->hosts->summary_blocks.items[sched->hosts->summary_blocks.len - 1].stale = true;
 }
 
 void host_changed(struct sched *sched, const struct node *node)
 {
-    struct host *host = &sched->hosts.items[node->number];
+    struct host *host = &sched->hosts->list.items[node->number];
     struct kind *was = host->kind, *is = kind_of(sched, node);
 
     if (was != is) {
@@ -254,18 +255,18 @@ void host_free(struct sched *sched, struct host *host)
 
 bool hosts_done_some(struct sched *sched, unsigned *budget)
 {
-    for (; sched->hosts.len && *budget; budget_take(budget, 1))
-        host_free(sched, &sched->hosts.items[--sched->hosts.len]);
-    return !sched->hosts.len;
+    for (; sched->hosts->list.len && *budget; budget_take(budget, 1))
+        host_free(sched, &sched->hosts->list.items[--sched->hosts->list.len]);
+    return !sched->hosts->list.len;
 }
 
 void hosts_done(struct sched *sched)
 {
-    vec_each (struct host, host, &sched->hosts)
+    vec_each (struct host, host, &sched->hosts->list)
         host_free(sched, host);
-    vec_done(&sched->hosts);
-    vec_done(&sched->host_summaries);
-    vec_done(&sched->summary_blocks);
-    vec_clear(&sched->freed);
+    vec_done(&sched->hosts->list);
+    vec_done(&sched->hosts->summaries);
+    vec_done(&sched->hosts->summary_blocks);
+    vec_clear(&sched->hosts->freed);
     kinds_done(sched);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 enum { ROWS_MOST = 65, COLS_MOST = 513 };
 
@@ -143,19 +143,19 @@ struct kind *kind_of(struct sched *sched, const struct node *node)
 {
     uint64_t hash = kind_hash(node);
 
-    for (size_t i = 0; i < sched->kinds.len; i++) {
-        if (sched->kinds.items[i]->hash == hash)
-            return sched->kinds.items[i];
+    for (size_t i = 0; i < sched->hosts->kinds.len; i++) {
+        if (sched->hosts->kinds.items[i]->hash == hash)
+            return sched->hosts->kinds.items[i];
     }
     struct kind *kind = kind_new(node, hash, state_node_count(sched->state));
-    size_t at = sched->kinds.len;
-    vec_push(&sched->kinds, kind);
-    for (; at > 0 && preferred(kind, sched->kinds.items[at - 1]); at--)
-        sched->kinds.items[at] = sched->kinds.items[at - 1];
-    sched->kinds.items[at] = kind;
-    for (; at < sched->kinds.len; at++)
-        sched->kinds.items[at]->number = (uint32_t)at;
-    sched->kinds_version++;
+    size_t at = sched->hosts->kinds.len;
+    vec_push(&sched->hosts->kinds, kind);
+    for (; at > 0 && preferred(kind, sched->hosts->kinds.items[at - 1]); at--)
+        sched->hosts->kinds.items[at] = sched->hosts->kinds.items[at - 1];
+    sched->hosts->kinds.items[at] = kind;
+    for (; at < sched->hosts->kinds.len; at++)
+        sched->hosts->kinds.items[at]->number = (uint32_t)at;
+    sched->hosts->kinds_version++;
     return kind;
 }
 
@@ -178,15 +178,15 @@ static void kind_free(struct kind *kind)
 void kind_leave(struct sched *sched, struct kind *kind, const struct node *node)
 {
     if (--kind->hosts == 0) {
-        vec_remove(&sched->kinds, kind->number);
-        for (size_t i = kind->number; i < sched->kinds.len; i++)
-            sched->kinds.items[i]->number = (uint32_t)i;
+        vec_remove(&sched->hosts->kinds, kind->number);
+        for (size_t i = kind->number; i < sched->hosts->kinds.len; i++)
+            sched->hosts->kinds.items[i]->number = (uint32_t)i;
         kind_free(kind);
-        sched->kinds_version++;
+        sched->hosts->kinds_version++;
         return;
     }
-    for (size_t i = 0; kind->sample == node && i < sched->hosts.len; i++) {
-        const struct host *other = &sched->hosts.items[i];
+    for (size_t i = 0; kind->sample == node && i < sched->hosts->list.len; i++) {
+        const struct host *other = &sched->hosts->list.items[i];
         if (other->kind == kind && other->node != node)
             kind->sample = other->node;
     }
@@ -203,34 +203,34 @@ static void grid_anew(struct grid *grid, size_t hosts)
 /* Samples of who is no more may not be looked at. */
 void kinds_renumber(struct sched *sched)
 {
-    vec_each (struct kind *, at, &sched->kinds) {
+    vec_each (struct kind *, at, &sched->hosts->kinds) {
         (*at)->hosts = 0;
         (*at)->most_mem_mb = 0; /* host_changed() */
     }
-    vec_each (struct host, host, &sched->hosts) {
+    vec_each (struct host, host, &sched->hosts->list) {
         if (host->kind && !host->kind->hosts++)
             host->kind->sample = host->node;
     }
-    for (size_t i = sched->kinds.len; i-- > 0;) {
-        struct kind *kind = sched->kinds.items[i];
+    for (size_t i = sched->hosts->kinds.len; i-- > 0;) {
+        struct kind *kind = sched->hosts->kinds.items[i];
         if (kind->hosts) {
-            grid_anew(&kind->spare, sched->hosts.len);
-            grid_anew(&kind->bound, sched->hosts.len);
+            grid_anew(&kind->spare, sched->hosts->list.len);
+            grid_anew(&kind->bound, sched->hosts->list.len);
         } else {
-            vec_remove(&sched->kinds, i);
+            vec_remove(&sched->hosts->kinds, i);
             kind_free(kind);
         }
     }
-    for (size_t i = 1; i < sched->kinds.len; i++) { /* mostly they are in order */
-        struct kind *kind = sched->kinds.items[i];
+    for (size_t i = 1; i < sched->hosts->kinds.len; i++) { /* mostly they are in order */
+        struct kind *kind = sched->hosts->kinds.items[i];
         size_t at = i;
-        for (; at > 0 && preferred(kind, sched->kinds.items[at - 1]); at--)
-            sched->kinds.items[at] = sched->kinds.items[at - 1];
-        sched->kinds.items[at] = kind;
+        for (; at > 0 && preferred(kind, sched->hosts->kinds.items[at - 1]); at--)
+            sched->hosts->kinds.items[at] = sched->hosts->kinds.items[at - 1];
+        sched->hosts->kinds.items[at] = kind;
     }
-    for (size_t i = 0; i < sched->kinds.len; i++)
-        sched->kinds.items[i]->number = (uint32_t)i;
-    sched->kinds_version++;
+    for (size_t i = 0; i < sched->hosts->kinds.len; i++)
+        sched->hosts->kinds.items[i]->number = (uint32_t)i;
+    sched->hosts->kinds_version++;
 }
 
 uint64_t kind_devices(const struct kind *kind, const uint64_t *gres)
@@ -252,7 +252,7 @@ uint32_t kind_cell(const struct kind *kind, const struct room_at *room)
 
 void kinds_done(struct sched *sched)
 {
-    vec_each (struct kind *, at, &sched->kinds)
+    vec_each (struct kind *, at, &sched->hosts->kinds)
         kind_free(*at);
-    vec_done(&sched->kinds);
+    vec_done(&sched->hosts->kinds);
 }

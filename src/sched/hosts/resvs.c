@@ -7,7 +7,7 @@
  */
 #include "base/hash.h"
 #include "core/resv.h"
-#include "sched/sched_priv.h"
+#include "sched/hosts/hosts.h"
 
 /* Times of a reservation that repeats which are looked at ahead. */
 enum { TIMES_AHEAD = 8 };
@@ -46,7 +46,7 @@ void resvs_begin(struct sched *sched)
 {
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         if (state_reservation_at(sched->state, i)->flags & RESV_MAGNETIC)
-            sched->exclusive = true; /* whose job it is decides where it may run */
+            sched->hosts->exclusive = true; /* whose job it is decides where it may run */
     }
 }
 

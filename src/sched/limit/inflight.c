@@ -10,11 +10,11 @@
  */
 #include <stdlib.h>
 
-#include "sched/sched_priv.h"
+#include "sched/limit/limit.h"
 
 static void claim_link(struct sched *sched, struct claim *claim)
 {
-    struct host *host = &sched->hosts.items[claim->host];
+    struct host *host = &sched->hosts->list.items[claim->host];
 
     claim->next = host->claims;
     host->claims = claim;
@@ -23,7 +23,7 @@ static void claim_link(struct sched *sched, struct claim *claim)
 
 static void claim_unlink(struct sched *sched, struct claim *claim)
 {
-    struct host *host = &sched->hosts.items[claim->host];
+    struct host *host = &sched->hosts->list.items[claim->host];
     struct claim **at = &host->claims;
 
     while (*at != claim)
@@ -42,11 +42,11 @@ static void claim_done(struct sched *sched, struct claim *claim)
 
 static void inflight_put(struct sched *sched, uint32_t job_id, struct inflight *inflight)
 {
-    struct inflight_list *inflights = map_get_num(&sched->inflights, job_id);
+    struct inflight_list *inflights = map_get_num(&sched->limit->inflights, job_id);
 
     if (!inflights) {
         inflights = NEW(struct inflight_list);
-        map_put_num(&sched->inflights, job_id, inflights);
+        map_put_num(&sched->limit->inflights, job_id, inflights);
     }
     if (inflights->last)
         inflights->last->next = inflight;
@@ -58,7 +58,7 @@ static void inflight_put(struct sched *sched, uint32_t job_id, struct inflight *
 
 static void claim_cpus(struct sched *sched, struct claim *claim, const struct job_part *part)
 {
-    struct host *host = &sched->hosts.items[claim->host];
+    struct host *host = &sched->hosts->list.items[claim->host];
 
     bitset_init(&claim->cpus, host->node->cpu_span);
     bitset_each (cpu, &part->cpu_ids) {
@@ -96,17 +96,17 @@ void inflight_return(struct sched *sched, const struct job *lent, uint32_t with_
         claim_link(sched, claim);
     }
     inflight_put(sched, lent->id, inflight);
-    vec_push(&sched->returning, (struct returning){ with_id, lent->id });
+    vec_push(&sched->limit->returning, (struct returning){ with_id, lent->id });
 }
 
 /* The start they were suspended for came back, so they run or do not. */
 static void end_returning(struct sched *sched, uint32_t with_id)
 {
-    for (size_t i = sched->returning.len; i-- > 0;) {
-        uint32_t id = sched->returning.items[i].job_id;
-        if (sched->returning.items[i].with_id != with_id)
+    for (size_t i = sched->limit->returning.len; i-- > 0;) {
+        uint32_t id = sched->limit->returning.items[i].job_id;
+        if (sched->limit->returning.items[i].with_id != with_id)
             continue;
-        vec_remove(&sched->returning, i);
+        vec_remove(&sched->limit->returning, i);
         inflight_undo(sched, id, NO_TASK);
     }
 }
@@ -119,7 +119,7 @@ struct inflight *inflight_start(struct sched *sched, const struct job *job, uint
     struct inflight *inflight = mem_new(sizeof(*inflight) + count * sizeof(struct claim));
 
     inflight->task = task;
-    sched->topo_exclusive = sched->topo_exclusive || family->shape->exclusive_topo;
+    sched->hosts->topo_exclusive = sched->hosts->topo_exclusive || family->shape->exclusive_topo;
     inflight->held = limits_plan(sched, job, parts);
     inflight->array_id = job->array ? job->array->id : 0;
     inflight->count = count;
@@ -137,7 +137,7 @@ struct inflight *inflight_start(struct sched *sched, const struct job *job, uint
         claim->resv = resv;
         claim->mcs = mcs;
         claim->amount = amount_take(sched, &part->take, parts->need->whole_nodes);
-        pick(&sched->hosts.items[part->host], family->shape, parts->need, &part->take, claim);
+        pick(&sched->hosts->list.items[part->host], family->shape, parts->need, &part->take, claim);
         claim_link(sched, claim);
     }
     inflight_put(sched, job->id, inflight);
@@ -153,7 +153,7 @@ static bool runs_there(const struct sched *sched, const struct job *started, siz
                        uint32_t host)
 {
     return started && started->run && part < started->run->count &&
-           started->run->parts[part].node == sched->hosts.items[host].node;
+           started->run->parts[part].node == sched->hosts->list.items[host].node;
 }
 
 /* `tried`: it was only thought of, so nobody waits for what it gives back. */
@@ -174,7 +174,7 @@ static bool land(struct sched *sched, uint32_t job_id, uint32_t task, const stru
     if (inflights->last == inflight)
         inflights->last = before;
     if (--inflights->count == 0)
-        free(map_del_num(&sched->inflights, job_id));
+        free(map_del_num(&sched->limit->inflights, job_id));
     for (size_t i = 0; i < inflight->count; i++) {
         claim_unlink(sched, &inflight->claims[i]);
         if (!runs_there(sched, started, i, inflight->claims[i].host))
@@ -186,7 +186,7 @@ static bool land(struct sched *sched, uint32_t job_id, uint32_t task, const stru
     (tried ? licences_forget : licences_give)(sched, inflight->licences);
     limits_unplan(sched, inflight->held, started || tried);
     free(inflight);
-    if (sched->returning.len)
+    if (sched->limit->returning.len)
         end_returning(sched, job_id);
     return true;
 }
@@ -203,7 +203,7 @@ void inflight_undo(struct sched *sched, uint32_t job_id, uint32_t task)
 
 void inflights_done(struct sched *sched)
 {
-    map_each (entry, &sched->inflights) {
+    map_each (entry, &sched->limit->inflights) {
         struct inflight_list *inflights = entry->value;
         for (struct inflight *inflight = inflights->first, *next; inflight; inflight = next) {
             next = inflight->next;
@@ -215,8 +215,8 @@ void inflights_done(struct sched *sched)
         }
         free(inflights);
     }
-    map_done(&sched->inflights);
-    vec_done(&sched->returning);
-    for (size_t i = 0; i < sched->hosts.len; i++)
-        sched->hosts.items[i].claims = NULL;
+    map_done(&sched->limit->inflights);
+    vec_done(&sched->limit->returning);
+    for (size_t i = 0; i < sched->hosts->list.len; i++)
+        sched->hosts->list.items[i].claims = NULL;
 }

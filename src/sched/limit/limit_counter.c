@@ -26,7 +26,7 @@ static uint64_t in_use(const struct sched *sched, const struct limit_counter *co
     static const struct planned none;
     uint32_t number = counter->holder->number;
     const struct planned *planned =
-        number < sched->planned.count ? &sched->planned.items[number] : &none;
+        number < sched->limit->planned.count ? &sched->limit->planned.items[number] : &none;
 
     return why == FOR_JOBS ? counter->holder->jobs + (uint64_t)planned->jobs
                            : counter->holder->used[why] + planned->tres[why];
@@ -62,9 +62,9 @@ static void limit_counter_tighten(struct limit_counter *counter, const struct li
 
 static struct limit_counter *limit_counter_of(struct sched *sched, const struct holder *holder)
 {
-    while (sched->limit_counters.len <= holder->number)
-        vec_push(&sched->limit_counters, NULL);
-    struct limit_counter **counter = &sched->limit_counters.items[holder->number];
+    while (sched->limit->counters.len <= holder->number)
+        vec_push(&sched->limit->counters, NULL);
+    struct limit_counter **counter = &sched->limit->counters.items[holder->number];
     if (!*counter) {
         *counter = NEW(struct limit_counter);
         (*counter)->holder = holder;
@@ -130,16 +130,16 @@ void limit_waiters_free(struct limit_queue *queue)
 /* (4) */
 void limit_counters_renew(struct sched *sched)
 {
-    vec_each (struct limit_counter *, counter, &sched->limit_counters) {
+    vec_each (struct limit_counter *, counter, &sched->limit->counters) {
         if (*counter)
-            vec_push(&sched->old_limit_counters, *counter);
+            vec_push(&sched->limit->old_counters, *counter);
     }
-    vec_clear(&sched->limit_counters);
-    vec_clear(&sched->limit_counter_reviews);
-    sched->rules++;
-    sched->old_limit_queues = 0;
-    vec_each (struct limit_queue *, queue, &sched->limit_queues)
-        sched->old_limit_queues += *queue != NULL;
+    vec_clear(&sched->limit->counters);
+    vec_clear(&sched->limit->counter_reviews);
+    sched->limit->rules++;
+    sched->limit->old_queues = 0;
+    vec_each (struct limit_queue *, queue, &sched->limit->queues)
+        sched->limit->old_queues += *queue != NULL;
 }
 
 /* Those that are over wait for any counter of theirs. */
@@ -158,18 +158,18 @@ void limit_queue_renew(struct sched *sched, struct limit_queue *queue)
 {
     bool over = false;
 
-    if (queue->rules == sched->rules)
+    if (queue->rules == sched->limit->rules)
         return;
     for (const struct limit_waiter *waiter = queue->waiters; waiter; waiter = waiter->next)
         over = over || (waiter->here && waiter->why == FOR_OVER);
-    queue->rules = sched->rules;
+    queue->rules = sched->limit->rules;
     queue->via = NULL;
     limit_waiters_free(queue);
     vec_each (struct bin_at, at, &queue->bins)
         family_charge(sched, at->family, state_job(sched->state, job_list_head(&at->bin->jobs).id));
     if (over && queue->bins.len)
         wait_over(sched, queue);
-    sched->old_limit_queues--;
+    sched->limit->old_queues--;
 }
 
 static void limit_counter_free(struct limit_counter *counter)
@@ -184,8 +184,8 @@ static void limit_counter_free(struct limit_counter *counter)
 void limit_counters_tidy(struct sched *sched, unsigned *budget)
 {
     for (unsigned left = *budget / 4;
-         !sched->old_limit_queues && sched->old_limit_counters.len && left; left--) {
-        limit_counter_free(sched->old_limit_counters.items[--sched->old_limit_counters.len]);
+         !sched->limit->old_queues && sched->limit->old_counters.len && left; left--) {
+        limit_counter_free(sched->limit->old_counters.items[--sched->limit->old_counters.len]);
         budget_take(budget, 1);
     }
 }
@@ -195,18 +195,18 @@ void limit_counter_review(struct sched *sched, struct limit_counter *counter)
     if (counter->review || (!heap_top(&counter->known) && !heap_top(&counter->any)))
         return;
     counter->review = true;
-    vec_push(&sched->limit_counter_reviews, counter->holder->number);
+    vec_push(&sched->limit->counter_reviews, counter->holder->number);
 }
 
 void limit_counter_fell(struct sched *sched, const struct holder *holder)
 {
-    struct limit_counter *counter = holder->number < sched->limit_counters.len
-                                        ? sched->limit_counters.items[holder->number]
+    struct limit_counter *counter = holder->number < sched->limit->counters.len
+                                        ? sched->limit->counters.items[holder->number]
                                         : NULL;
 
     if (!counter)
         return;
-    counter->fell = ++sched->falls;
+    counter->fell = ++sched->limit->falls;
     counter->turn = 0;
     limit_counter_review(sched, counter);
 }
@@ -299,7 +299,7 @@ static bool may_go_on(const struct sched *sched, const struct limit_counter_look
 void limit_counter_look(struct sched *sched, struct limit_counter *counter, unsigned *budget)
 {
     struct limit_counter_look look = { .turn = counter->turn ? counter->turn
-                                                             : ++sched->limit_counter_turns };
+                                                             : ++sched->limit->counter_turns };
     struct limit_waiter *waiter;
 
     counter->review = false;
@@ -340,11 +340,11 @@ void limit_counter_look(struct sched *sched, struct limit_counter *counter, unsi
 
 void limit_counters_done(struct sched *sched)
 {
-    vec_each (struct limit_counter *, counter, &sched->limit_counters)
+    vec_each (struct limit_counter *, counter, &sched->limit->counters)
         limit_counter_free(*counter);
-    vec_each (struct limit_counter *, counter, &sched->old_limit_counters)
+    vec_each (struct limit_counter *, counter, &sched->limit->old_counters)
         limit_counter_free(*counter);
-    vec_done(&sched->limit_counters);
-    vec_done(&sched->old_limit_counters);
-    vec_done(&sched->limit_counter_reviews);
+    vec_done(&sched->limit->counters);
+    vec_done(&sched->limit->old_counters);
+    vec_done(&sched->limit->counter_reviews);
 }

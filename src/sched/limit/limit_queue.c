@@ -57,27 +57,27 @@ static struct limit_queue *limit_queue_new(struct sched *sched, const struct job
                                    .assoc = job_assoc(job),
                                    .qos = job_qos(job),
                                    .uid = job->owner->uid,
-                                   .rules = sched->rules,
+                                   .rules = sched->limit->rules,
                                    .account = mem_strdup(job->account),
                                    .partition_count = job->shape->partition_count };
     queue->partitions = NEW_ARRAY(uint32_t, queue->partition_count);
     for (size_t i = 0; i < queue->partition_count; i++)
         queue->partitions[i] = partition_of(sched, job, i);
-    if (sched->free_limit_queues.len) {
-        queue->number = sched->free_limit_queues.items[--sched->free_limit_queues.len];
-        sched->limit_queues.items[queue->number] = queue;
+    if (sched->limit->free_queues.len) {
+        queue->number = sched->limit->free_queues.items[--sched->limit->free_queues.len];
+        sched->limit->queues.items[queue->number] = queue;
     } else {
-        queue->number = (uint32_t)sched->limit_queues.len;
-        vec_push(&sched->limit_queues, queue);
+        queue->number = (uint32_t)sched->limit->queues.len;
+        vec_push(&sched->limit->queues, queue);
     }
-    queue->same = map_put_num(&sched->limit_queue_keys, key, queue);
+    queue->same = map_put_num(&sched->limit->queue_keys, key, queue);
     return queue;
 }
 
 uint32_t limit_queue_of(struct sched *sched, const struct job *job)
 {
     uint64_t key = key_of(sched, job);
-    struct limit_queue *queue = map_get_num(&sched->limit_queue_keys, key);
+    struct limit_queue *queue = map_get_num(&sched->limit->queue_keys, key);
 
     while (queue && !is_of(sched, queue, job))
         queue = queue->same;
@@ -86,7 +86,7 @@ uint32_t limit_queue_of(struct sched *sched, const struct job *job)
 
 bool limit_queue_has(const struct sched *sched, uint32_t queue, const struct job *job)
 {
-    return is_of(sched, sched->limit_queues.items[queue - 1], job);
+    return is_of(sched, sched->limit->queues.items[queue - 1], job);
 }
 
 bool bin_open(const struct sched *sched, struct bin *bin)
@@ -94,10 +94,10 @@ bool bin_open(const struct sched *sched, struct bin *bin)
     struct family *family = bin->family;
     uint32_t head = job_list_head(&bin->jobs).id;
 
-    if (bin->open_at && bin->keyed == head && bin->keyed_turn == sched->turn)
+    if (bin->open_at && bin->keyed == head && bin->keyed_turn == sched->limit->turn)
         return false;
     bin->keyed = head;
-    bin->keyed_turn = sched->turn;
+    bin->keyed_turn = sched->limit->turn;
     if (!bin->open_at)
         bin->side = family->open_side;
     heap_set(&family->opens[bin->side], &bin->open_at, family,
@@ -132,22 +132,22 @@ static void limit_queue_free(struct limit_queue *queue)
 
 void limit_queue_tidy(struct sched *sched, struct limit_queue *queue)
 {
-    struct limit_queue *chain = map_get_num(&sched->limit_queue_keys, queue->key);
+    struct limit_queue *chain = map_get_num(&sched->limit->queue_keys, queue->key);
 
     if (queue->bins.len || queue->outs || queue->review)
         return;
     limit_queue_renew(sched, queue);
     if (chain == queue && queue->same) {
-        map_put_num(&sched->limit_queue_keys, queue->key, queue->same);
+        map_put_num(&sched->limit->queue_keys, queue->key, queue->same);
     } else if (chain == queue) {
-        map_del_num(&sched->limit_queue_keys, queue->key);
+        map_del_num(&sched->limit->queue_keys, queue->key);
     } else {
         while (chain->same != queue)
             chain = chain->same;
         chain->same = queue->same;
     }
-    sched->limit_queues.items[queue->number] = NULL;
-    vec_push(&sched->free_limit_queues, queue->number);
+    sched->limit->queues.items[queue->number] = NULL;
+    vec_push(&sched->limit->free_queues, queue->number);
     limit_queue_free(queue);
 }
 
@@ -165,10 +165,10 @@ void family_charge(const struct sched *sched, struct family *family, const struc
 {
     struct charge charge;
 
-    if (family->charge && family->charge_rules == sched->rules)
+    if (family->charge && family->charge_rules == sched->limit->rules)
         return;
     charge_asked(sched->state, job, 0, &charge);
-    family->charge_rules = sched->rules;
+    family->charge_rules = sched->limit->rules;
     if (!family->charge)
         family->charge = NEW_ARRAY(uint64_t, TRES_MOST);
     memcpy(family->charge, charge.tres, sizeof(charge.tres));
@@ -187,7 +187,7 @@ static struct bin *bin_new(struct limit_queue *queue, struct family *family)
 void limit_queue_put(struct sched *sched, uint32_t number, const struct class *class,
                      struct order order)
 {
-    struct limit_queue *queue = number ? sched->limit_queues.items[number - 1] : NULL;
+    struct limit_queue *queue = number ? sched->limit->queues.items[number - 1] : NULL;
 
     if (!queue)
         return;
@@ -216,7 +216,7 @@ void limit_queue_put(struct sched *sched, uint32_t number, const struct class *c
 void limit_queue_del(struct sched *sched, uint32_t number, const struct class *class,
                      struct order order)
 {
-    struct limit_queue *queue = number ? sched->limit_queues.items[number - 1] : NULL;
+    struct limit_queue *queue = number ? sched->limit->queues.items[number - 1] : NULL;
     size_t at = queue ? bin_index(queue, class->family) : 0;
 
     if (!queue || at == queue->bins.len)
@@ -247,9 +247,9 @@ struct order limit_queue_first(const struct sched *sched, struct limit_queue *qu
 {
     if (!queue->bins.len)
         return ORDER_LAST;
-    if (!queue->first.id || queue->first_turn != sched->turn) {
+    if (!queue->first.id || queue->first_turn != sched->limit->turn) {
         queue->first = pending_order(sched, state_job(sched->state, queue->head.id));
-        queue->first_turn = sched->turn;
+        queue->first_turn = sched->limit->turn;
     }
     return queue->first;
 }
@@ -274,11 +274,11 @@ void limit_queue_block(struct sched *sched, struct limit_queue *queue, const str
 void limit_queue_hit(struct sched *sched, uint32_t number, const struct class *class,
                      const struct limit_hit *hit, bool over)
 {
-    struct limit_queue *queue = sched->limit_queues.items[number - 1];
+    struct limit_queue *queue = sched->limit->queues.items[number - 1];
 
     limit_queue_renew(sched, queue);
     if (over) {
-        queue->over_at = sched->falls;
+        queue->over_at = sched->limit->falls;
         limit_counter_wait(sched, queue, hit->holder, FOR_OVER, 0);
     } else if (!queue->outs) { /* else it is looked at soon */
         limit_queue_block(sched, queue, class->family, hit);
@@ -287,25 +287,25 @@ void limit_queue_hit(struct sched *sched, uint32_t number, const struct class *c
 
 bool limit_queues_done_some(struct sched *sched, unsigned *budget)
 {
-    while (sched->limit_queues.len && *budget) {
-        struct limit_queue *queue = sched->limit_queues.items[--sched->limit_queues.len];
+    while (sched->limit->queues.len && *budget) {
+        struct limit_queue *queue = sched->limit->queues.items[--sched->limit->queues.len];
         budget_take(budget, 1 + (queue ? queue->bins.len : 0));
         if (queue)
             limit_queue_free(queue);
     }
-    return !sched->limit_queues.len;
+    return !sched->limit->queues.len;
 }
 
 void limit_queues_done(struct sched *sched)
 {
-    vec_each (struct limit_queue *, queue, &sched->limit_queues) {
+    vec_each (struct limit_queue *, queue, &sched->limit->queues) {
         if (*queue)
             limit_queue_free(*queue);
     }
-    vec_done(&sched->limit_queues);
-    vec_done(&sched->free_limit_queues);
-    vec_done(&sched->limit_queue_reviews);
-    vec_done(&sched->woken);
-    map_done(&sched->limit_queue_keys);
+    vec_done(&sched->limit->queues);
+    vec_done(&sched->limit->free_queues);
+    vec_done(&sched->limit->queue_reviews);
+    vec_done(&sched->queue->woken);
+    map_done(&sched->limit->queue_keys);
     limit_counters_done(sched);
 }

@@ -29,20 +29,20 @@ enum { BINS_PER_JOB = 8 }; /* that are passed while one job is looked at */
 
 void limit_queue_review(struct sched *sched, uint32_t number, bool fell)
 {
-    struct limit_queue *queue = sched->limit_queues.items[number - 1];
+    struct limit_queue *queue = sched->limit->queues.items[number - 1];
 
     if (!queue) /* nobody is left in it */
         return;
     queue->fell = queue->fell || fell;
     queue->woken = false;
     if (!queue->review)
-        vec_push(&sched->limit_queue_reviews, number);
+        vec_push(&sched->limit->queue_reviews, number);
     queue->review = true;
 }
 
 void limit_queue_out(struct sched *sched, uint32_t number, int by)
 {
-    struct limit_queue *queue = sched->limit_queues.items[number - 1];
+    struct limit_queue *queue = sched->limit->queues.items[number - 1];
 
     queue->outs += (uint32_t)by;
     if (by < 0 && !queue->outs) /* it was tried: the next one */
@@ -130,7 +130,7 @@ static const struct job *look_in(struct sched *sched, struct limit_queue *queue,
         }
         const struct job *job = state_job(sched->state, order.id);
         job_list_prefetch(&at->bin->jobs, 1);
-        if (limits_allow_any(sched->state, job, &sched->planned, &hit)) {
+        if (limits_allow_any(sched->state, job, &sched->limit->planned, &hit)) {
             job_list_prefetch(&at->bin->jobs, 2);
             return job;
         }
@@ -213,8 +213,8 @@ static bool look_blocked(struct sched *sched, struct limit_queue *queue, struct 
 
 static bool is_busy(const struct sched *sched, const struct holder *holder)
 {
-    return holder->jobs ||
-           (holder->number < sched->planned.count && sched->planned.items[holder->number].jobs);
+    return holder->jobs || (holder->number < sched->limit->planned.count &&
+                            sched->limit->planned.items[holder->number].jobs);
 }
 
 /* (2): some are left that could be let out too. When something of a holder of theirs ends. */
@@ -257,7 +257,7 @@ static void shut_bins(const struct sched *sched, struct limit_queue *queue, stru
 enum limit_queue_seen limit_queue_look(struct sched *sched, struct limit_queue *queue, bool fell,
                                        bool show, unsigned *looked)
 {
-    struct look look = { .fell = fell, .turn = ++sched->limit_queue_turns };
+    struct look look = { .fell = fell, .turn = ++sched->limit->queue_turns };
     struct limit_hit never = { 0 };
     bool shown = false;
 
@@ -297,7 +297,7 @@ enum limit_queue_seen limit_queue_look(struct sched *sched, struct limit_queue *
 
 static void review_queue(struct sched *sched, uint32_t number, unsigned *budget)
 {
-    struct limit_queue *queue = sched->limit_queues.items[number - 1];
+    struct limit_queue *queue = sched->limit->queues.items[number - 1];
 
     limit_queue_renew(sched, queue);
     struct limit_counter *via = queue->via;
@@ -329,7 +329,7 @@ static void review_queue(struct sched *sched, uint32_t number, unsigned *budget)
 static void wake_queue(struct sched *sched, const struct bin *bin)
 {
     struct limit_queue *queue = bin->queue;
-    bool show = sched->in_order || (queue->review && !queue->woken);
+    bool show = sched->queue->in_order || (queue->review && !queue->woken);
 
     limit_queue_review(sched, queue->number + 1, false);
     queue->woken = !show;
@@ -364,7 +364,7 @@ bool limit_queue_ahead(struct sched *sched, struct family *family, struct order 
 /* (3) */
 static void wake(struct sched *sched, unsigned *budget)
 {
-    struct family *family = sched->woken.items[sched->woken.len - 1];
+    struct family *family = sched->queue->woken.items[sched->queue->woken.len - 1];
     const struct heap_item *top = NULL;
     bool woken = false;
 
@@ -374,13 +374,13 @@ static void wake(struct sched *sched, unsigned *budget)
         if (!top)
             break;
         const struct bin *bin = pass_first(family);
-        woken = sched->in_order || family_is_ready(sched, family, bin->shortest_us);
+        woken = sched->queue->in_order || family_is_ready(sched, family, bin->shortest_us);
         if (woken)
             wake_queue(sched, bin);
     }
     if (!top) {
         family->waking = false;
-        sched->woken.len--;
+        sched->queue->woken.len--;
     }
     budget_take(budget, 1);
 }
@@ -388,43 +388,46 @@ static void wake(struct sched *sched, unsigned *budget)
 void limits_review(struct sched *sched, unsigned *budget)
 {
     while (*budget && limits_to_review(sched)) {
-        if (sched->woken.len && !sched->limit_queue_reviews.len &&
-            !sched->limit_counter_reviews.len)
+        if (sched->queue->woken.len && !sched->limit->queue_reviews.len &&
+            !sched->limit->counter_reviews.len)
             wake(sched, budget);
-        else if (sched->limit_queue_reviews.len)
-            review_queue(sched, sched->limit_queue_reviews.items[--sched->limit_queue_reviews.len],
+        else if (sched->limit->queue_reviews.len)
+            review_queue(sched,
+                         sched->limit->queue_reviews.items[--sched->limit->queue_reviews.len],
                          budget);
         else
             limit_counter_look(
                 sched,
-                sched->limit_counters
-                    .items[sched->limit_counter_reviews.items[--sched->limit_counter_reviews.len]],
+                sched->limit->counters.items[sched->limit->counter_reviews
+                                                 .items[--sched->limit->counter_reviews.len]],
                 budget);
     }
 }
 
 bool limits_to_review(const struct sched *sched)
 {
-    return sched->limit_queue_reviews.len || sched->limit_counter_reviews.len || sched->woken.len;
+    return sched->limit->queue_reviews.len || sched->limit->counter_reviews.len ||
+           sched->queue->woken.len;
 }
 
 void limit_queues_review_all(struct sched *sched)
 {
-    sched->falls++;
-    sched->limit_queue_sweep = (uint32_t)sched->limit_queues.len;
+    sched->limit->falls++;
+    sched->limit->queue_sweep = (uint32_t)sched->limit->queues.len;
 }
 
 /* (5) */
 void limit_queues_sweep(struct sched *sched, unsigned *budget)
 {
-    for (; sched->limit_queue_sweep && *budget; sched->limit_queue_sweep--) {
-        const struct limit_queue *queue = sched->limit_queues.items[sched->limit_queue_sweep - 1];
+    for (; sched->limit->queue_sweep && *budget; sched->limit->queue_sweep--) {
+        const struct limit_queue *queue = sched->limit->queues.items[sched->limit->queue_sweep - 1];
         bool soon = queue && queue->review;
         if (!queue)
             continue;
-        limit_queue_review(sched, sched->limit_queue_sweep, true);
+        limit_queue_review(sched, sched->limit->queue_sweep, true);
         if (!soon)
-            review_queue(sched, sched->limit_queue_reviews.items[--sched->limit_queue_reviews.len],
+            review_queue(sched,
+                         sched->limit->queue_reviews.items[--sched->limit->queue_reviews.len],
                          budget);
     }
 }

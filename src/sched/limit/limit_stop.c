@@ -21,8 +21,8 @@ static bool is_of_limit_queue(const struct limit_queue *queue, uint32_t partitio
 
 static bool partition_queue_is_stopped(struct sched *sched, uint32_t partition, struct order order)
 {
-    for (size_t i = 0; i < sched->limit_queues.len; i++) {
-        struct limit_queue *queue = sched->limit_queues.items[i];
+    for (size_t i = 0; i < sched->limit->queues.len; i++) {
+        struct limit_queue *queue = sched->limit->queues.items[i];
         if (!queue || !queue->bins.len || !is_of_limit_queue(queue, partition))
             continue;
         struct order first = limit_queue_first(sched, queue);
@@ -34,9 +34,9 @@ static bool partition_queue_is_stopped(struct sched *sched, uint32_t partition, 
 
 bool limit_stop_blocks(struct sched *sched, const struct family *family, struct order order)
 {
-    if (!state_config(sched->state)->limit_stop || !sched->limit_queues.len)
+    if (!state_config(sched->state)->limit_stop || !sched->limit->queues.len)
         return false;
-    sched->looked += sched->limit_queues.len;
+    sched->looked += sched->limit->queues.len;
     for (uint32_t i = 0; i < family->partition_queue_count; i++) {
         if (family->partition_queues[i] != UINT32_MAX &&
             !partition_queue_is_stopped(sched, family->partition_queues[i], order))

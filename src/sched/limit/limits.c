@@ -5,7 +5,7 @@
  * core says in the depth of the account tree whether a job may start (limits_allow). Here is what
  * the planner asks before it tries a job; who may not start waits at a counter (limit_queue.c, limit_review.c, limit_counter.c).
  *
- * (1) Starts that are planned and not applied are counted in sched->planned, so that no more are
+ * (1) Starts that are planned and not applied are counted in sched->limit->planned, so that no more are
  *     planned than the limit has room for.
  * (2) Limits on past usage fall with time; each turn of the priorities looks at all limit queues.
  * (3) Where accounts, QOS or partitions are others, what is planned is counted by those who count it
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/limit/limit.h"
 
 /* Jobs that are looked at in a slice, that are fetched before; what it costs to put one elsewhere. */
 enum { SWEEP_SLICE = 512, SWEEP_AHEAD = 8, COST_MOVE = 3 };
@@ -33,7 +33,7 @@ struct held {
 static bool allow_any(struct sched *sched, const struct job *job, struct limit_hit *hit)
 {
     sched->hooks->hold_lift(sched, job, -1);
-    bool good = limits_allow_any(sched->state, job, &sched->planned, hit);
+    bool good = limits_allow_any(sched->state, job, &sched->limit->planned, hit);
     sched->hooks->hold_lift(sched, job, 1);
     return good;
 }
@@ -61,7 +61,7 @@ static void charge_parts(const struct sched *sched, const struct job *job,
     memset(out, 0, sizeof(*out));
     for (size_t i = 0; i < parts->list.len; i++) {
         const struct chosen *part = &parts->list.items[i];
-        const struct node *node = sched->hosts.items[part->host].node;
+        const struct node *node = sched->hosts->list.items[part->host].node;
         charge_add_node(sched->state, out, part->take.cpus, part->take.mem_mb);
         for (size_t g = 0; g < node->gres_count && g < TAKE_GRES; g++) {
             if (part->take.gres[g])
@@ -78,7 +78,8 @@ static bool allow_parts(struct sched *sched, const struct job *job, const struct
     struct charge charge;
 
     charge_parts(sched, job, parts, &charge);
-    return limits_allow(sched->state, job, parts->need->partition, &charge, &sched->planned, hit);
+    return limits_allow(sched->state, job, parts->need->partition, &charge, &sched->limit->planned,
+                        hit);
 }
 
 bool limits_in_way_of(struct sched *sched, const struct job *job, struct parts *parts,
@@ -129,7 +130,7 @@ struct held *limits_plan(struct sched *sched, const struct job *job, const struc
 void limits_lift(struct sched *sched, const struct held *held, int by)
 {
     if (held)
-        tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
+        tallies_add(sched->state, &sched->limit->planned, held->holders, held->count, &held->charge,
                     held->seconds, by);
 }
 
@@ -137,7 +138,7 @@ void limits_unplan(struct sched *sched, struct held *held, bool started)
 {
     if (!held)
         return;
-    tallies_add(sched->state, &sched->planned, held->holders, held->count, &held->charge,
+    tallies_add(sched->state, &sched->limit->planned, held->holders, held->count, &held->charge,
                 held->seconds, -1);
     for (size_t i = 0; i < held->count && !started; i++) /* else core counts it now */
         limit_counter_fell(sched, held->holders[i]);
@@ -148,7 +149,7 @@ void limits_freed(struct sched *sched, const struct job *job)
 {
     const struct holder *holders[HOLDERS_MOST];
 
-    if (!map_len(&sched->limit_queue_keys))
+    if (!map_len(&sched->limit->queue_keys))
         return;
     const char *partition = job->run ? job->run->partition : job->shape->partitions[0];
     size_t count =
@@ -163,7 +164,7 @@ void limits_count_again(struct sched *sched, struct held *held, const struct job
                         uint32_t partition, bool counts)
 {
     for (size_t i = 0; held && !counts && i < held->count; i++)
-        sched->planned.items[held->numbers[i]] = (struct planned){ 0 };
+        sched->limit->planned.items[held->numbers[i]] = (struct planned){ 0 };
     if (held && counts && job)
         count_held(sched, held, job, state_partition_at(sched->state, partition));
     else if (held && counts)
@@ -184,13 +185,13 @@ void limits_sweep(struct sched *sched, unsigned *budget)
     uint64_t turn = state_priority_turn(sched->state);
 
     limit_counters_tidy(sched, budget);
-    if (sched->turn != turn) {
-        sched->turn = turn;
-        sched->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
+    if (sched->limit->turn != turn) {
+        sched->limit->turn = turn;
+        sched->queue->sweep_id = priority_is_basic(sched->state) ? 0 : 1;
         limit_queues_review_all(sched);
     }
-    if (sched->hosts_news && !sched->limit_queue_sweep) {
-        sched->hosts_news = false;
+    if (sched->hosts->usable_again && !sched->limit->queue_sweep) {
+        sched->hosts->usable_again = false;
         limit_queues_review_all(sched);
     }
     unsigned half = *budget / 2 + 1,
@@ -198,9 +199,9 @@ void limits_sweep(struct sched *sched, unsigned *budget)
     unsigned left = limit_queues;
     limit_queues_sweep(sched, &left);
     left = half - MIN(half, limit_queues - left);
-    for (unsigned done = 0; sched->sweep_id && done < SWEEP_SLICE && left; done++) {
-        const struct job *job = state_job_from(sched->state, sched->sweep_id);
-        sched->sweep_id = job && job->id < UINT32_MAX ? job->id + 1 : 0;
+    for (unsigned done = 0; sched->queue->sweep_id && done < SWEEP_SLICE && left; done++) {
+        const struct job *job = state_job_from(sched->state, sched->queue->sweep_id);
+        sched->queue->sweep_id = job && job->id < UINT32_MAX ? job->id + 1 : 0;
         if (!job)
             break;
         pending_prefetch(sched, job->id + SWEEP_AHEAD);
@@ -216,5 +217,5 @@ void limits_sweep(struct sched *sched, unsigned *budget)
 void limits_done(struct sched *sched)
 {
     limit_queues_done(sched);
-    tallies_done(&sched->planned);
+    tallies_done(&sched->limit->planned);
 }

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/limit/limit.h"
 
 /* Is it in the limit queue of its owner? */
 static bool is_in_limit_queue(const struct pending *pending)
@@ -92,7 +92,7 @@ static void set_place(struct sched *sched, struct pending *pending, uint32_t job
         else
             limit_queue_review(sched, pending->limit_queue, false);
     }
-    sched->limit_stop_changed = sched->limit_stop_changed || from == PENDING_LIMITED;
+    sched->limit->stop_changed = sched->limit->stop_changed || from == PENDING_LIMITED;
     if (from == PENDING_LIMITED)
         limit_queue_del(sched, pending->limit_queue, class, order);
     if (place == PENDING_LIMITED)
@@ -102,7 +102,7 @@ static void set_place(struct sched *sched, struct pending *pending, uint32_t job
     const struct position *position;
     queue_move(sched, class, order, place == PENDING_QUEUED);
     for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++)
-        queue_move(sched, sched->classes.items[position->class - 1],
+        queue_move(sched, sched->queue->classes.items[position->class - 1],
                    (struct order){ position->rank, job_id }, place == PENDING_QUEUED);
     if (place != PENDING_QUEUED && pending->booked)
         sched->hooks->unbook(sched, job_id);
@@ -190,7 +190,7 @@ static bool positions_are_right(const struct sched *sched, const struct pending 
     if (count != pending->positions + 1U)
         return false;
     for (unsigned i = 0; (position = position_at(sched, pending, job->id, i)); i++) {
-        const struct family *family = sched->classes.items[position->class - 1]->family;
+        const struct family *family = sched->queue->classes.items[position->class - 1]->family;
         if (position->rank != places[i + 1].rank ||
             memcmp(&family->mask, &places[i + 1].mask, sizeof(struct mask)) != 0)
             return false;
@@ -211,7 +211,7 @@ bool pending_rank_is_old(struct sched *sched, const struct job *job)
 
 void throttle_release(struct sched *sched, uint32_t array_id)
 {
-    struct throttle *throttle = map_get_num(&sched->arrays, array_id);
+    struct throttle *throttle = map_get_num(&sched->queue->arrays, array_id);
     const struct job *first = state_job(sched->state, array_id);
 
     if (!throttle || !first || !first->array)
@@ -222,7 +222,7 @@ void throttle_release(struct sched *sched, uint32_t array_id)
         if (!job)
             break;
         pending_settle(sched, job);
-        throttle = map_get_num(&sched->arrays, array_id);
+        throttle = map_get_num(&sched->queue->arrays, array_id);
     }
 }
 
@@ -244,7 +244,7 @@ void pending_remove(struct sched *sched, uint32_t job_id)
     struct class *class = class_of(sched, pending);
     const struct position *position;
     for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++)
-        leave(sched, sched->classes.items[position->class - 1]);
+        leave(sched, sched->queue->classes.items[position->class - 1]);
     positions_del(sched, pending, job_id);
     pending_free(sched, job_id);
     leave(sched, class);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_priv.h - choosing hosts: what place.c, place_grid.c, place_scan.c and topo.c share
+ * chooser.h - choosing hosts: what the files of this folder share
+ *
+ * place.c makes a chooser for one job and one partition. place_sizes.c tries the numbers of nodes that the job
+ * may have; for each, place_grid.c or place_scan.c gathers candidates, topo.c cuts them to few switches, and
+ * place_distribute.c gives them tasks and GPUs.
  */
 #ifndef SCHED_PLACE_CHOOSER_H
 #define SCHED_PLACE_CHOOSER_H
 
-#include "sched/sched_priv.h"
+#include "sched/place/search.h"
 
 /* What some hosts have together. */
 struct sums {
@@ -20,7 +24,7 @@ static inline void sums_init(struct sums *sums, const struct shape *shape)
         sums->also[i] = 0;
 }
 
-/* A candidate comes; its take says what it has room for: units as tasks, and shape->also as gres. */
+/* Adds a candidate, whose take says what it has room for: units as tasks, and shape->also as gres. */
 static inline void sums_add(struct sums *sums, const struct shape *shape, const struct chosen *one)
 {
     sums->units += one->take.tasks;
@@ -52,10 +56,10 @@ struct chooser {
     const struct need *need;
     const struct ask *asks; /* of the partition, by kind */
     struct view view;
-    const struct reservation *resv; /* that it is to run in; NULL: none */
+    const struct reservation *resv; /* that the job runs in; NULL: none */
     bool down;                      /* the least loaded host first */
-    bool bound;                     /* hosts with blocks may do */
-    bool no_licence;                /* that is why it does not start */
+    bool bound;                     /* hosts with blocks are considered */
+    bool no_licence;                /* the job does not start for lack of a licence */
     struct sums sums;               /* of the candidates */
     uint32_t looked;
 };
@@ -64,14 +68,14 @@ struct chooser {
 
 /* What the job could have of the host. */
 void place_room(const struct chooser *c, uint32_t number, struct room_at *at);
-/* Units of the job that the host could have, exact, and its room unless there are none. */
+/* How many units of the job the host has room for, exactly; and its room, unless that is 0. */
 uint32_t units_at(struct chooser *c, uint32_t number, struct room_at *at);
-/* In a view without some jobs: is it none of those that are there? */
+/* In a view without some jobs: is the job one of those that are left out? */
 bool run_is_out(const struct host *host, uint32_t job_id);
 void candidates_clear(struct chooser *c);
 void candidate(struct chooser *c, uint32_t number, uint32_t units);
 int chosen_by_units(const void *a, const void *b); /* for qsort: the roomiest first */
-/* The list is cut to what is used; the first `must` are used in any case. */
+/* Cuts the candidates to those that are used; the first `must` are used in any case. */
 bool enough(struct chooser *c, size_t must);
 
 /* ---- place_sizes.c ---- */
@@ -82,25 +86,25 @@ bool place_sized(struct chooser *c, place_fn *choose);
 
 /* ---- place_constraints.c ---- */
 
-/* Would the CPUs of that part be near its GPUs? */
+/* Are there enough CPUs near the GPUs of that part? */
 bool bound_suits(const struct chooser *c, const struct host *host, const struct take *take);
-/* Tasks that each can have its shares of a device of its own. */
+/* How many of the tasks can each have its shares on a device of its own. */
 uint32_t lone_tasks(const struct chooser *c, const struct host *host, uint32_t tasks);
 uint32_t bound_units(const struct chooser *c, const struct host *host, const struct room *room,
                      uint32_t units);
-/* Are there devices on sockets as asked for? What is taken of each kind goes into `take`, if not NULL. */
+/* Are there devices on sockets as the job asks? Fills in what is taken of each kind, unless `take` is NULL. */
 bool sockets_suit(const struct chooser *c, const struct host *host, struct take *take);
-/* Nobody on its leaf switch minds others, or is there if the job does. */
+/* Does the exclusive use of leaf switches (--exclusive=topo) allow the job on this host? */
 bool leaf_suits(const struct chooser *c, uint32_t number);
 
 /* ---- place_grid.c ---- */
 
-/* By what they have free: for what the grids know all of. */
+/* Finds hosts by the grids: for requests that the grids know everything of. */
 bool place_by_grid(struct chooser *c);
 
 /* ---- place_scan.c ---- */
 
-/* Host by host: for what the grid knows nothing of. */
+/* Looks at host after host: for all other requests. */
 bool place_by_scan(struct chooser *c);
 
 /* ---- topo.c ---- */
@@ -108,7 +112,9 @@ bool place_by_scan(struct chooser *c);
 /* Cuts the candidates to those on the fewest switches; the first `must` are used in any case. */
 bool place_near(struct chooser *c, size_t must);
 
-/* place_distribute.c: tasks and GPUs to the candidates; false when they do not find room. */
+/* ---- place_distribute.c ---- */
+
+/* Gives the candidates tasks and GPUs; false when these do not find room. */
 bool place_distribute(struct chooser *c, struct parts *parts);
 
 #endif

@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/place/place.h"
 
 void licences_read(struct sched *sched)
 {
-    map_init(&sched->licence_runs);
+    map_init(&sched->place->licence_runs);
     for (size_t i = 0; i < state_licence_count(sched->state); i++) {
         const struct licence *licence = state_licence_at(sched->state, i);
-        vec_push(&sched->pools, (struct licence_pool){ .name = mem_strdup(licence->name),
-                                                       .total = licence->total });
+        vec_push(&sched->place->pools, (struct licence_pool){ .name = mem_strdup(licence->name),
+                                                              .total = licence->total });
     }
 }
 
 static struct licence_pool *pool_of(const struct sched *sched, const char *name)
 {
-    vec_each (struct licence_pool, pool, &sched->pools) {
+    vec_each (struct licence_pool, pool, &sched->place->pools) {
         if (str_eq(pool->name, name))
             return pool;
     }
@@ -36,7 +36,7 @@ static struct licence_pool *pool_of(const struct sched *sched, const char *name)
 
 static void use_add(struct sched *sched, struct licence_use **list, struct licence_use use)
 {
-    struct licence_pool *pool = &sched->pools.items[use.pool];
+    struct licence_pool *pool = &sched->place->pools.items[use.pool];
     struct licence_use *copy = NEW(struct licence_use);
 
     *copy = use;
@@ -56,7 +56,7 @@ static struct licence_use *uses_of(struct sched *sched, uint32_t job_id, const s
         if (!pool || (shape->licence_any && i != choice))
             continue;
         use_add(sched, &list,
-                (struct licence_use){ .pool = (uint32_t)(pool - sched->pools.items),
+                (struct licence_use){ .pool = (uint32_t)(pool - sched->place->pools.items),
                                       .count = shape->licences[i].count,
                                       .job_id = job_id,
                                       .resv = resv,
@@ -78,7 +78,7 @@ static bool asks_for(const struct shape *shape, const char *name)
 static void mark_waiting_ready(struct sched *sched, struct licence_pool *pool)
 {
     pool->lacking = false;
-    map_each (entry, &sched->families) {
+    map_each (entry, &sched->queue->families) {
         for (struct family *family = entry->value; family; family = family->same) {
             if (asks_for(family->shape, pool->name))
                 family_mark_ready(sched, family, INT64_MAX);
@@ -88,7 +88,7 @@ static void mark_waiting_ready(struct sched *sched, struct licence_pool *pool)
 
 static void take_off(struct sched *sched, struct licence_use *use, bool given)
 {
-    struct licence_pool *pool = &sched->pools.items[use->pool];
+    struct licence_pool *pool = &sched->place->pools.items[use->pool];
     struct licence_use *last = pool->uses.items[--pool->uses.len];
 
     pool->uses.items[use->at] = last;
@@ -147,17 +147,17 @@ struct licence_use *licences_book(struct sched *sched, struct order order,
 /* What reservations keep, at the times that are known. */
 void licences_read_reservations(struct sched *sched)
 {
-    struct licence_use *was = sched->licence_resvs;
+    struct licence_use *was = sched->place->licence_resvs;
 
-    sched->licence_resvs = NULL;
+    sched->place->licence_resvs = NULL;
     for (size_t i = 0; i < state_reservation_count(sched->state); i++) {
         const struct reservation *resv = state_reservation_at(sched->state, i);
         for (size_t k = 0; !resv->over && k < resv->licences.len; k++) {
             const struct licence_pool *pool = pool_of(sched, resv->licences.items[k].name);
             if (!pool)
                 continue;
-            use_add(sched, &sched->licence_resvs,
-                    (struct licence_use){ .pool = (uint32_t)(pool - sched->pools.items),
+            use_add(sched, &sched->place->licence_resvs,
+                    (struct licence_use){ .pool = (uint32_t)(pool - sched->place->pools.items),
                                           .count = resv->licences.items[k].count,
                                           .resv = resv_hash(resv->spec->name),
                                           .start_us = resv->spec->start_us,
@@ -171,13 +171,13 @@ void licences_run(struct sched *sched, const struct job *job)
 {
     if (!job->shape->licence_count)
         return;
-    struct licence_use *was = map_del_num(&sched->licence_runs, job->id);
+    struct licence_use *was = map_del_num(&sched->place->licence_runs, job->id);
     if (job_holds(job)) {
         struct licence_use *uses =
             uses_of(sched, job->id, job->shape, job->run->licence, resv_hash(job->run->reservation),
                     INT64_MIN, job_runs_until(job));
         if (uses)
-            map_put_num(&sched->licence_runs, job->id, uses);
+            map_put_num(&sched->place->licence_runs, job->id, uses);
     }
     licences_give(sched, was);
 }
@@ -186,29 +186,29 @@ void licences_ended(struct sched *sched, uint32_t job_id)
 {
     const struct job *job = state_job(sched->state, job_id);
 
-    if (map_len(&sched->licence_runs) && (!job || !job_holds(job)))
-        licences_give(sched, map_del_num(&sched->licence_runs, job_id));
+    if (map_len(&sched->place->licence_runs) && (!job || !job_holds(job)))
+        licences_give(sched, map_del_num(&sched->place->licence_runs, job_id));
 }
 
 void licences_done(struct sched *sched)
 {
-    map_each (entry, &sched->licence_runs) {
+    map_each (entry, &sched->place->licence_runs) {
         for (struct licence_use *use = entry->value, *next; use; use = next) {
             next = use->next;
             free(use);
         }
     }
-    map_done(&sched->licence_runs);
-    for (struct licence_use *use = sched->licence_resvs, *next; use; use = next) {
+    map_done(&sched->place->licence_runs);
+    for (struct licence_use *use = sched->place->licence_resvs, *next; use; use = next) {
         next = use->next;
         free(use);
     }
-    sched->licence_resvs = NULL;
-    vec_each (struct licence_pool, pool, &sched->pools) {
+    sched->place->licence_resvs = NULL;
+    vec_each (struct licence_pool, pool, &sched->place->pools) {
         free(pool->name);
         vec_done(&pool->uses);
     }
-    vec_done(&sched->pools);
+    vec_done(&sched->place->pools);
 }
 
 /* ---- what is left ---- */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pick_priv.h - what choosing devices and choosing CPUs of a host share
+ * pick.h - what pick.c (devices of a host) and pick_cpus.c (its CPUs) share
  */
 #ifndef SCHED_PLACE_PICK_H
 #define SCHED_PLACE_PICK_H
 
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/place/place.h"
 
-/* Sets that live for one call: most are small. */
+/* Bit sets that live for one call; most are small. */
 enum { SCRATCH_WORDS = 4 };
 
 static inline void scratch_init(struct bitset *set, uint64_t *words, size_t bits)
@@ -28,9 +28,9 @@ static inline void scratch_done(struct bitset *set, const uint64_t *words)
         bitset_done(set);
 }
 
-/* Those that nobody has, into an empty set. */
+/* Adds the CPUs that nobody has to an empty set. */
 void pick_free_cpus(const struct host *host, unsigned share, struct bitset *out);
-/* CPUs for what is taken, near those in `near` (no words: anywhere); `by_socket`: of all its sockets. */
+/* Chooses CPUs for what is taken, near those in `near` (no words: anywhere); `by_socket`: on all sockets. */
 void pick_cpus(const struct host *host, const struct shape *shape, const struct need *need,
                const struct take *take, const struct bitset *near, bool by_socket,
                struct bitset *out);

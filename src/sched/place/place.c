@@ -91,7 +91,7 @@ static uint32_t partition_room(const struct chooser *c, const struct host *host)
 static bool exclusive_leaf(const struct chooser *c)
 {
     return c->shape->exclusive_topo ||
-           (c->sched->topo_exclusive && c->view.start_us <= c->view.now_us);
+           (c->sched->hosts->topo_exclusive && c->view.start_us <= c->view.now_us);
 }
 
 /* What is known of the host in a search; NULL: nothing is kept, or other hosts matter too. */
@@ -106,7 +106,7 @@ static struct seen_room *seen_of(const struct chooser *c, uint32_t number)
 
 void place_room(const struct chooser *c, uint32_t number, struct room_at *at)
 {
-    const struct host *host = &c->sched->hosts.items[number];
+    const struct host *host = &c->sched->hosts->list.items[number];
     const struct seen_room *seen = seen_of(c, number);
     struct view view = c->view;
 
@@ -136,7 +136,7 @@ static uint32_t on_sockets(const struct chooser *c, const struct host *host, uin
 /* (1) */
 static uint32_t ask_units(struct chooser *c, uint32_t number, struct room_at *at)
 {
-    const struct host *host = &c->sched->hosts.items[number];
+    const struct host *host = &c->sched->hosts->list.items[number];
     const struct view *view = &c->view;
 
     c->looked++;
@@ -169,7 +169,7 @@ uint32_t units_at(struct chooser *c, uint32_t number, struct room_at *at)
         return seen->units;
     }
     if (!exclusive_leaf(c) &&
-        !search_may(c->view.search, host_effort(&c->sched->hosts.items[number])))
+        !search_may(c->view.search, host_effort(&c->sched->hosts->list.items[number])))
         return 0;
     uint32_t units = ask_units(c, number, at);
     if (seen) {
@@ -183,14 +183,14 @@ uint32_t units_at(struct chooser *c, uint32_t number, struct room_at *at)
 
 void candidates_clear(struct chooser *c)
 {
-    vec_clear(&c->sched->candidates);
+    vec_clear(&c->sched->place->candidates);
     sums_init(&c->sums, c->shape);
 }
 
 /* How much it has room for of what the job wants besides. */
 static void also_at(const struct chooser *c, uint32_t number, struct take *out)
 {
-    const struct host *host = &c->sched->hosts.items[number];
+    const struct host *host = &c->sched->hosts->list.items[number];
     uint32_t also[TAKE_GRES];
     struct room_at at;
 
@@ -209,7 +209,7 @@ void candidate(struct chooser *c, uint32_t number, uint32_t units)
 
     if (c->shape->also_count)
         also_at(c, number, &one.take);
-    vec_push(&c->sched->candidates, one);
+    vec_push(&c->sched->place->candidates, one);
     sums_add(&c->sums, c->shape, &one);
 }
 
@@ -225,15 +225,15 @@ int chosen_by_units(const void *a, const void *b)
 bool enough(struct chooser *c, size_t must)
 {
     const struct shape *shape = c->shape;
-    size_t used = 0, most = MIN(c->sched->candidates.len, (size_t)shape->max_nodes);
+    size_t used = 0, most = MIN(c->sched->place->candidates.len, (size_t)shape->max_nodes);
     struct sums sums;
 
     sums_init(&sums, shape);
     while (used < most && (used < MAX(must, (size_t)shape->wish_nodes) || !sums_do(&sums, shape)))
-        sums_add(&sums, shape, &c->sched->candidates.items[used++]);
+        sums_add(&sums, shape, &c->sched->place->candidates.items[used++]);
     if (used < MAX(must, (size_t)shape->min_nodes) || !sums_do(&sums, shape))
         return false;
-    c->sched->candidates.len = used;
+    c->sched->place->candidates.len = used;
     return true;
 }
 
@@ -241,7 +241,7 @@ bool enough(struct chooser *c, size_t must)
 static uint32_t missing(const struct chooser *c, struct family *family)
 {
     const struct shape *shape = c->shape;
-    size_t hosts = c->sched->candidates.len;
+    size_t hosts = c->sched->place->candidates.len;
 
     family->by_tasks = hosts >= shape->min_nodes;
     if (shape->min_nodes <= 1 && (shape->max_nodes <= 1 || shape->units <= 1))
@@ -279,8 +279,8 @@ static void chooser_init(struct chooser *c, struct sched *sched, struct family *
     use_reservation(c, family->shape->reservation ? resv_next_for(sched->state, job, &at) : NULL,
                     view->end_us);
     /* Spare hosts are all that a long job can use, unless it comes for what was kept for it. */
-    c->bound = view->mine || view->order.id || view->end_us <= sched->last_block_us;
-    c->down = sched->least_loaded || (c->need->partition && c->need->partition->spec->lln);
+    c->bound = view->mine || view->order.id || view->end_us <= sched->hosts->last_block_us;
+    c->down = sched->place->least_loaded || (c->need->partition && c->need->partition->spec->lln);
 }
 
 uint32_t place_tasks_at(struct sched *sched, struct family *family, size_t partition,
@@ -337,7 +337,7 @@ static bool place_with(struct chooser *c, int64_t end_us, struct parts *parts)
     if (c->shape->reservation)
         return false;
     use_reservation(c, NULL, end_us);
-    c->bound = c->view.mine || c->view.order.id || c->view.end_us <= c->sched->last_block_us;
+    c->bound = c->view.mine || c->view.order.id || c->view.end_us <= c->sched->hosts->last_block_us;
     return has_licences(c, parts) && place_in(c) && place_distribute(c, parts);
 }
 
@@ -372,7 +372,8 @@ bool place(struct sched *sched, struct family *family, const struct job *job,
 /* Of many hosts that takes as long as looking at them: in a search it may have a slice of its own. */
 static bool distribute_in_time(struct chooser *c, struct parts *parts)
 {
-    return search_may(c->view.search, c->sched->candidates.len) && place_distribute(c, parts);
+    return search_may(c->view.search, c->sched->place->candidates.len) &&
+           place_distribute(c, parts);
 }
 
 /* GPUs are to be of few nodes: the roomiest of these. */
@@ -388,7 +389,7 @@ static bool few_among(struct chooser *c, const uint32_t *hosts, size_t count)
     c->sched->looked += c->looked;
     if (search_paused(c->view.search) || !sums_do(&c->sums, c->shape))
         return false;
-    qsort(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen),
+    qsort(c->sched->place->candidates.items, c->sched->place->candidates.len, sizeof(struct chosen),
           chosen_by_units);
     return enough(c, 0);
 }
@@ -408,16 +409,18 @@ bool place_among(struct sched *sched, struct family *family, size_t partition,
     if (shape->dealt && shape->max_nodes > 1)
         return few_among(&c, hosts, count) && distribute_in_time(&c, parts);
     /* First one host for all of it, if that is allowed. */
-    for (size_t i = 0; shape->min_nodes == 1 && !sched->candidates.len && i < count &&
+    for (size_t i = 0; shape->min_nodes == 1 && !sched->place->candidates.len && i < count &&
                        !search_paused(view->search);
          i++) {
         if (units_at(&c, hosts[i], &at) >= shape->units)
             candidate(&c, hosts[i], shape->units);
-        if (sched->candidates.len && !sums_do(&c.sums, shape))
+        if (sched->place->candidates.len && !sums_do(&c.sums, shape))
             candidates_clear(&c);
     }
-    for (size_t i = 0; !sums_do(&c.sums, shape) || sched->candidates.len < shape->min_nodes; i++) {
-        if (i == count || sched->candidates.len == shape->max_nodes || search_paused(view->search))
+    for (size_t i = 0; !sums_do(&c.sums, shape) || sched->place->candidates.len < shape->min_nodes;
+         i++) {
+        if (i == count || sched->place->candidates.len == shape->max_nodes ||
+            search_paused(view->search))
             return false;
         uint32_t able = units_at(&c, hosts[i], &at);
         if (able)
@@ -432,6 +435,7 @@ void parts_names(const struct sched *sched, const struct parts *parts, struct st
     CLEANUP(hostlist_done) struct hostlist list = { 0 };
 
     for (size_t i = 0; i < parts->list.len; i++)
-        hostlist_push(&list, sched->hosts.items[parts->list.items[i].host].node->spec->name, NULL);
+        hostlist_push(&list, sched->hosts->list.items[parts->list.items[i].host].node->spec->name,
+                      NULL);
     hostlist_format(&list, out);
 }

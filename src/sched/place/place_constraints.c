@@ -263,13 +263,13 @@ static bool host_has_others(const struct chooser *c, const struct host *host)
 
 bool leaf_suits(const struct chooser *c, uint32_t number)
 {
-    const struct topo *topo = &c->sched->topo;
+    const struct topo *topo = &c->sched->hosts->topo;
     uint32_t leaf = topo->leaf_of ? topo->leaf_of[number] : UINT32_MAX;
 
     if (leaf == UINT32_MAX)
-        return !host_has_others(c, &c->sched->hosts.items[number]);
+        return !host_has_others(c, &c->sched->hosts->list.items[number]);
     bitset_each (other, &topo->switches[leaf].hosts) {
-        if (host_has_others(c, &c->sched->hosts.items[other]))
+        if (host_has_others(c, &c->sched->hosts->list.items[other]))
             return false;
     }
     return true;

@@ -19,8 +19,8 @@ enum { MANY = 512 };
 
 static void sort_by_number(struct sched *sched)
 {
-    size_t count = sched->candidates.len, kept = 0;
-    struct chosen *list = sched->candidates.items;
+    size_t count = sched->place->candidates.len, kept = 0;
+    struct chosen *list = sched->place->candidates.items;
 
     if (count < MANY) {
         qsort(list, count, sizeof(*list), by_number);
@@ -32,11 +32,11 @@ static void sort_by_number(struct sched *sched)
     if (sorted == count)
         return;
     struct chosen *was = mem_resize(NULL, count * sizeof(*was));
-    uint32_t *by_host = NEW_ARRAY(uint32_t, sched->hosts.len); /* which it is, + 1 */
+    uint32_t *by_host = NEW_ARRAY(uint32_t, sched->hosts->list.len); /* which it is, + 1 */
     memcpy(was, list, count * sizeof(*was));
     for (uint32_t i = 0; i < count; i++)
         by_host[was[i].host] = i + 1;
-    for (size_t n = 0; n < sched->hosts.len; n++) {
+    for (size_t n = 0; n < sched->hosts->list.len; n++) {
         if (by_host[n])
             list[kept++] = was[by_host[n] - 1];
     }
@@ -55,13 +55,13 @@ static uint64_t has(const struct chosen *one, size_t k)
 /* The smallest bound on what one host has of it under which all of it finds a place. */
 static uint64_t even_share(const struct chooser *c, size_t k, uint64_t total)
 {
-    size_t count = c->sched->candidates.len;
+    size_t count = c->sched->place->candidates.len;
     uint64_t lo = (total + count - 1) / count, hi = total;
 
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2, sum = 0;
         for (size_t i = 0; i < count; i++)
-            sum += MIN(has(&c->sched->candidates.items[i], k), mid);
+            sum += MIN(has(&c->sched->place->candidates.items[i], k), mid);
         if (sum >= total)
             hi = mid;
         else
@@ -73,11 +73,11 @@ static uint64_t even_share(const struct chooser *c, size_t k, uint64_t total)
 /* The first that has the features of --batch goes before all others: it runs the script. */
 static void batch_first(struct chooser *c)
 {
-    struct chosen *list = c->sched->candidates.items;
+    struct chosen *list = c->sched->place->candidates.items;
 
-    for (size_t i = 0; i < c->sched->candidates.len; i++) {
+    for (size_t i = 0; i < c->sched->place->candidates.len; i++) {
         struct chosen first = list[i];
-        if (!feature_match(c->shape->batch, c->sched->hosts.items[first.host].node))
+        if (!feature_match(c->shape->batch, c->sched->hosts->list.items[first.host].node))
             continue;
         memmove(&list[1], &list[0], i * sizeof(*list));
         list[0] = first;
@@ -101,8 +101,8 @@ static uint32_t unit_tasks(const struct chooser *c, const struct node *node)
 /* Tasks that the candidate is given room for when it gets its least. */
 static uint32_t filled(const struct chooser *c, size_t at, uint32_t least)
 {
-    const struct chosen *one = &c->sched->candidates.items[at];
-    uint32_t unit = unit_tasks(c, c->sched->hosts.items[one->host].node);
+    const struct chosen *one = &c->sched->place->candidates.items[at];
+    uint32_t unit = unit_tasks(c, c->sched->hosts->list.items[one->host].node);
 
     return MIN(one->take.tasks, (least + unit - 1) / unit * unit);
 }
@@ -114,11 +114,11 @@ static uint32_t filled(const struct chooser *c, size_t at, uint32_t least)
 static uint32_t distribute_one(const struct chooser *c, size_t at, uint32_t left, uint32_t least,
                                uint64_t rest)
 {
-    const struct chosen *one = &c->sched->candidates.items[at];
-    if (c->sched->candidates.len == 1)
+    const struct chosen *one = &c->sched->place->candidates.items[at];
+    if (c->sched->place->candidates.len == 1)
         return MIN(one->take.tasks, left);
-    uint32_t others = (uint32_t)(c->sched->candidates.len - at - 1) * least;
-    uint32_t unit = unit_tasks(c, c->sched->hosts.items[one->host].node);
+    uint32_t others = (uint32_t)(c->sched->place->candidates.len - at - 1) * least;
+    uint32_t unit = unit_tasks(c, c->sched->hosts->list.items[one->host].node);
     uint32_t want = left > rest ? left - (uint32_t)rest : 1;
 
     want = MAX((want + unit - 1) / unit * unit, least);
@@ -129,7 +129,7 @@ static uint32_t distribute_one(const struct chooser *c, size_t at, uint32_t left
 static bool give(struct chooser *c, uint32_t number, const struct portion *portion,
                  struct parts *parts)
 {
-    const struct host *host = &c->sched->hosts.items[number];
+    const struct host *host = &c->sched->hosts->list.items[number];
     struct chosen chosen = { .host = number };
     struct room_at at;
 
@@ -150,7 +150,7 @@ static bool give(struct chooser *c, uint32_t number, const struct portion *porti
 static bool distribute_tasks(struct chooser *c, struct parts *parts)
 {
     const struct shape *shape = c->shape;
-    size_t count = c->sched->candidates.len;
+    size_t count = c->sched->place->candidates.len;
     uint32_t least = shape->tasks_given ? 1 : MAX(shape->tasks_per_node, 1);
     uint32_t left = MAX(shape->units, (uint32_t)count * least);
     uint64_t most = count > 1 && shape->spread ? even_share(c, UNITS, left) : UINT32_MAX;
@@ -161,7 +161,7 @@ static bool distribute_tasks(struct chooser *c, struct parts *parts)
         rest += filled(c, i, least);
     for (size_t i = 0; i < count; i++) {
         portion.tasks = (uint32_t)MIN(distribute_one(c, i, left, least, rest), most);
-        if (!give(c, c->sched->candidates.items[i].host, &portion, parts))
+        if (!give(c, c->sched->place->candidates.items[i].host, &portion, parts))
             return false;
         left -= portion.tasks;
         if (i + 1 < count)
@@ -196,7 +196,7 @@ static uint64_t distribute_some(struct dealt *dealt, uint64_t most, size_t other
 static bool distribute_gpus(struct chooser *c, struct parts *parts)
 {
     const struct shape *shape = c->shape;
-    size_t count = c->sched->candidates.len;
+    size_t count = c->sched->place->candidates.len;
     struct dealt units = { shape->units, even_share(c, UNITS, shape->units) }, also[TAKE_GRES];
 
     for (size_t k = 0; k < shape->also_count; k++) {
@@ -204,14 +204,14 @@ static bool distribute_gpus(struct chooser *c, struct parts *parts)
         also[k] = (struct dealt){ total, even_share(c, k, total) };
     }
     for (size_t i = 0; i < count; i++) {
-        const struct chosen *from = &c->sched->candidates.items[i];
+        const struct chosen *from = &c->sched->place->candidates.items[i];
         size_t others = count - i - 1;
         uint32_t here = (uint32_t)distribute_some(&units, from->take.tasks, others, 1);
         struct portion portion;
         portion_of(shape, here, true, &portion);
         for (size_t k = 0; k < shape->also_count; k++) {
             bool tasks = shape->also[k].gres == TAKE_GRES; /* they fill cores */
-            uint32_t unit = tasks ? unit_tasks(c, c->sched->hosts.items[from->host].node) : 1;
+            uint32_t unit = tasks ? unit_tasks(c, c->sched->hosts->list.items[from->host].node) : 1;
             uint64_t some = distribute_some(&also[k], from->take.gres[k], others, unit);
             if (tasks)
                 portion.tasks = (uint32_t)some;
@@ -230,7 +230,7 @@ static bool distribute_gpus(struct chooser *c, struct parts *parts)
 
 bool place_distribute(struct chooser *c, struct parts *parts)
 {
-    size_t count = c->sched->candidates.len;
+    size_t count = c->sched->place->candidates.len;
 
     if (count > 1)
         sort_by_number(c->sched);

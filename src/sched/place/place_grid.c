@@ -21,7 +21,7 @@ struct hosts_walk {
 static bool walk_kind(const struct chooser *c, struct hosts_walk *walk)
 {
     const struct ask *ask = &c->asks[walk->kind];
-    const struct kind *kind = c->sched->kinds.items[walk->kind];
+    const struct kind *kind = c->sched->hosts->kinds.items[walk->kind];
 
     if (!ask->able || ask->most < walk->units)
         return false;
@@ -49,21 +49,21 @@ static uint32_t walk_next(struct chooser *c, struct hosts_walk *walk)
 {
     for (;;) {
         if (walk->at == WALK_NEXT_KIND) {
-            if (walk->kind >= c->sched->kinds.len)
+            if (walk->kind >= c->sched->hosts->kinds.len)
                 return UINT32_MAX;
             if (!walk_kind(c, walk)) {
                 walk->kind++;
                 continue;
             }
             walk->at = c->bound ? WALK_BOUND : WALK_SPARE;
-            const struct kind *kind = c->sched->kinds.items[walk->kind];
+            const struct kind *kind = c->sched->hosts->kinds.items[walk->kind];
             grid_walk_begin(&walk->grid, c->bound ? &kind->bound : &kind->spare,
                             c->need->nodes.words, walk->row, walk->col, walk->down);
         }
         uint32_t number = grid_walk_next(&walk->grid);
         if (number == UINT32_MAX && walk->at == WALK_BOUND) {
             walk->at = WALK_SPARE;
-            grid_walk_begin(&walk->grid, &c->sched->kinds.items[walk->kind]->spare,
+            grid_walk_begin(&walk->grid, &c->sched->hosts->kinds.items[walk->kind]->spare,
                             c->need->nodes.words, walk->row, walk->col, walk->down);
             continue;
         }
@@ -72,7 +72,7 @@ static uint32_t walk_next(struct chooser *c, struct hosts_walk *walk)
             walk->kind++;
             continue;
         }
-        const struct host *host = &c->sched->hosts.items[number];
+        const struct host *host = &c->sched->hosts->list.items[number];
         if (walk->at == WALK_SPARE && c->bound && host->bound)
             continue; /* was looked at among the bound */
         if (host->free.mem_mb >= walk->mem_mb)
@@ -88,37 +88,39 @@ static bool collect(struct chooser *c, uint32_t units, uint32_t hosts, bool down
     struct room_at at;
 
     candidates_clear(c);
-    while (c->sched->candidates.len < hosts && (number = walk_next(c, &walk)) != UINT32_MAX) {
+    while (c->sched->place->candidates.len < hosts &&
+           (number = walk_next(c, &walk)) != UINT32_MAX) {
         uint32_t able = units_at(c, number, &at);
         if (able >= units)
             candidate(c, number, able);
     }
-    return c->sched->candidates.len >= c->shape->min_nodes && sums_do(&c->sums, c->shape);
+    return c->sched->place->candidates.len >= c->shape->min_nodes && sums_do(&c->sums, c->shape);
 }
 
 static uint32_t weight_of(const struct chooser *c, size_t at)
 {
-    return c->sched->hosts.items[c->sched->candidates.items[at].host].kind->weight;
+    return c->sched->hosts->list.items[c->sched->place->candidates.items[at].host].kind->weight;
 }
 
 /* GPUs are to be of few nodes: of the candidates that weigh as much as the last, the roomiest come first. */
 static void roomiest_of_weight(struct chooser *c)
 {
-    size_t count = c->sched->candidates.len, first = count;
+    size_t count = c->sched->place->candidates.len, first = count;
 
     while (first && weight_of(c, first - 1) == weight_of(c, count - 1))
         first--;
-    qsort(c->sched->candidates.items + first, count - first, sizeof(struct chosen),
+    qsort(c->sched->place->candidates.items + first, count - first, sizeof(struct chosen),
           chosen_by_units);
 }
 
 /* Has it all, but may have it on fewer of those that come next? */
 static bool may_be_fewer(const struct chooser *c, const struct hosts_walk *walk)
 {
-    size_t count = c->sched->candidates.len;
+    size_t count = c->sched->place->candidates.len;
 
-    return c->shape->dealt && count > c->shape->min_nodes && walk->kind < c->sched->kinds.len &&
-           c->sched->kinds.items[walk->kind]->weight == weight_of(c, count - 1);
+    return c->shape->dealt && count > c->shape->min_nodes &&
+           walk->kind < c->sched->hosts->kinds.len &&
+           c->sched->hosts->kinds.items[walk->kind]->weight == weight_of(c, count - 1);
 }
 
 /* The roomiest of each kind until it is enough; when there are too many then, the roomiest of all. */
@@ -129,20 +131,20 @@ static bool accumulate(struct chooser *c)
     uint32_t number;
     struct room_at at;
 
-    for (size_t k = 0; k < c->sched->kinds.len; k++)
+    for (size_t k = 0; k < c->sched->hosts->kinds.len; k++)
         walk.units = MIN(walk.units, c->asks[k].able ? c->asks[k].least_units : UINT32_MAX);
     candidates_clear(c);
-    while ((c->sched->candidates.len < shape->min_nodes || !sums_do(&c->sums, shape) ||
-            c->sched->candidates.len > shape->max_nodes || may_be_fewer(c, &walk)) &&
+    while ((c->sched->place->candidates.len < shape->min_nodes || !sums_do(&c->sums, shape) ||
+            c->sched->place->candidates.len > shape->max_nodes || may_be_fewer(c, &walk)) &&
            (number = walk_next(c, &walk)) != UINT32_MAX) {
         uint32_t able = units_at(c, number, &at);
         if (able >= walk.units)
             candidate(c, number, able);
     }
-    if (c->sched->candidates.len > shape->max_nodes)
-        qsort(c->sched->candidates.items, c->sched->candidates.len, sizeof(struct chosen),
-              chosen_by_units);
-    else if (shape->dealt && c->sched->candidates.len > shape->min_nodes)
+    if (c->sched->place->candidates.len > shape->max_nodes)
+        qsort(c->sched->place->candidates.items, c->sched->place->candidates.len,
+              sizeof(struct chosen), chosen_by_units);
+    else if (shape->dealt && c->sched->place->candidates.len > shape->min_nodes)
         roomiest_of_weight(c);
     return enough(c, 0);
 }

@@ -20,7 +20,7 @@ struct rule {
     const struct bitset *within; /* of the reservation; NULL: anywhere */
     const struct features *sets; /* counts that the set must have */
     struct bitset each;          /* with the features that every host is to have; empty: all */
-    struct bitset alike;         /* and with those that are tried; of sched->featured or the need */
+    struct bitset alike; /* and with those that are tried; of sched->place->featured or the need */
 };
 
 /* Candidates in order: by kind, by tasks, by what the host has left, by number. */
@@ -40,12 +40,13 @@ static int by_fit(const void *a, const void *b)
 
 static void sort_by_fit(struct chooser *c)
 {
-    size_t count = c->sched->candidates.len;
-    struct chosen *list = c->sched->candidates.items, *was = NEW_ARRAY(struct chosen, count + 1);
+    size_t count = c->sched->place->candidates.len;
+    struct chosen *list = c->sched->place->candidates.items,
+                  *was = NEW_ARRAY(struct chosen, count + 1);
     struct fit *fits = NEW_ARRAY(struct fit, count + 1);
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct host *host = &c->sched->hosts.items[list[i].host];
+        const struct host *host = &c->sched->hosts->list.items[list[i].host];
         uint32_t cell = kind_cell(host->kind, &host->free);
         if (c->down || c->shape->spread)
             cell = ~cell;
@@ -93,7 +94,7 @@ static bool has_counts(const struct chooser *c, const struct rule *rule, const s
         return true;
     feature_tally_init(&tally, rule->sets);
     for (size_t i = 0; i < count; i++)
-        feature_tally_add(&tally, c->sched->hosts.items[list[i].host].node);
+        feature_tally_add(&tally, c->sched->hosts->list.items[list[i].host].node);
     return tally.have == rule->sets->total;
 }
 
@@ -130,8 +131,8 @@ static void run_shrink(struct run_of *run, const struct shape *shape, const stru
 static bool enough_contiguous(struct chooser *c, const struct rule *rule)
 {
     const struct shape *shape = c->shape;
-    struct chosen *list = c->sched->candidates.items;
-    size_t count = c->sched->candidates.len, best = 0;
+    struct chosen *list = c->sched->place->candidates.items;
+    size_t count = c->sched->place->candidates.len, best = 0;
     int64_t best_len = INT64_MAX;
     int64_t named = rule->must.words ? (int64_t)bitset_count(&rule->must) : 0;
     struct run_of run = { 0 };
@@ -154,7 +155,7 @@ static bool enough_contiguous(struct chooser *c, const struct rule *rule)
     if (best_len == INT64_MAX)
         return false;
     memmove(list, list + best, (size_t)best_len * sizeof(*list));
-    c->sched->candidates.len = (size_t)best_len;
+    c->sched->place->candidates.len = (size_t)best_len;
     return true;
 }
 
@@ -169,8 +170,8 @@ static void move_to(struct chosen *list, size_t from, size_t to)
 /* Those that must be used come first, in the order they are in. */
 static size_t must_first(struct chooser *c, const struct bitset *must)
 {
-    struct chosen *list = c->sched->candidates.items;
-    size_t count = c->sched->candidates.len, first = 0, kept = 0;
+    struct chosen *list = c->sched->place->candidates.items;
+    size_t count = c->sched->place->candidates.len, first = 0, kept = 0;
 
     if (!must->words || !count)
         return 0;
@@ -189,14 +190,14 @@ static size_t must_first(struct chooser *c, const struct bitset *must)
 /* Then those that make up what is counted; false when there are not enough. */
 static bool counted_first(struct chooser *c, const struct features *sets, size_t *first)
 {
-    struct chosen *list = c->sched->candidates.items;
+    struct chosen *list = c->sched->place->candidates.items;
     struct feature_tally tally;
 
     feature_tally_init(&tally, sets);
     for (size_t i = 0; i < *first; i++)
-        feature_tally_add(&tally, c->sched->hosts.items[list[i].host].node);
-    for (size_t i = *first; i < c->sched->candidates.len && tally.have < sets->total; i++) {
-        if (feature_tally_add(&tally, c->sched->hosts.items[list[i].host].node))
+        feature_tally_add(&tally, c->sched->hosts->list.items[list[i].host].node);
+    for (size_t i = *first; i < c->sched->place->candidates.len && tally.have < sets->total; i++) {
+        if (feature_tally_add(&tally, c->sched->hosts->list.items[list[i].host].node))
             move_to(list, i, (*first)++);
     }
     return tally.have == sets->total;
@@ -204,7 +205,8 @@ static bool counted_first(struct chooser *c, const struct features *sets, size_t
 
 static bool enough_near(struct chooser *c, size_t first)
 {
-    return c->sched->topo.leaves && !c->shape->spread ? place_near(c, first) : enough(c, first);
+    return c->sched->hosts->topo.leaves && !c->shape->spread ? place_near(c, first)
+                                                             : enough(c, first);
 }
 
 /*
@@ -213,8 +215,8 @@ static bool enough_near(struct chooser *c, size_t first)
  */
 static bool roomiest_first(struct chooser *c, size_t first)
 {
-    struct chosen *list = c->sched->candidates.items;
-    size_t count = c->sched->candidates.len, most = MIN(count, (size_t)c->shape->max_nodes);
+    struct chosen *list = c->sched->place->candidates.items;
+    size_t count = c->sched->place->candidates.len, most = MIN(count, (size_t)c->shape->max_nodes);
     struct sums sums;
 
     if (most <= first || most == count || c->shape->units <= most)
@@ -246,17 +248,17 @@ static struct bitset featured(struct sched *sched, const char *text)
 
     if (!text)
         return (struct bitset){ 0 };
-    for (size_t i = 0; i < sched->featured.len; i++) {
-        if (strcmp(sched->featured.items[i].text, text) == 0)
-            return sched->featured.items[i].hosts;
+    for (size_t i = 0; i < sched->place->featured.len; i++) {
+        if (strcmp(sched->place->featured.items[i].text, text) == 0)
+            return sched->place->featured.items[i].hosts;
     }
     struct featured one = { .text = mem_strdup(text) };
-    bitset_init(&one.hosts, sched->hosts.len);
-    for (size_t n = 0; n < sched->hosts.len; n++) {
-        if (feature_match_next(text, sched->hosts.items[n].node, &last))
+    bitset_init(&one.hosts, sched->hosts->list.len);
+    for (size_t n = 0; n < sched->hosts->list.len; n++) {
+        if (feature_match_next(text, sched->hosts->list.items[n].node, &last))
             bitset_add(&one.hosts, n);
     }
-    vec_push(&sched->featured, one);
+    vec_push(&sched->place->featured, one);
     return one.hosts;
 }
 
@@ -265,18 +267,19 @@ static void featured_trim(struct sched *sched)
 {
     uint64_t generation = state_generation(sched->state);
 
-    if (sched->featured_at != generation + 1 || sched->featured.len > FEATURED_MOST / 2)
+    if (sched->place->featured_at != generation + 1 ||
+        sched->place->featured.len > FEATURED_MOST / 2)
         featured_done(sched);
-    sched->featured_at = generation + 1;
+    sched->place->featured_at = generation + 1;
 }
 
 void featured_done(struct sched *sched)
 {
-    vec_each (struct featured, one, &sched->featured) {
+    vec_each (struct featured, one, &sched->place->featured) {
         free(one->text);
         bitset_done(&one->hosts);
     }
-    vec_done(&sched->featured);
+    vec_done(&sched->place->featured);
 }
 
 /* With what is preferred (may be NULL). */

@@ -55,8 +55,8 @@ static bool try_each(struct chooser *c, uint32_t least, uint32_t most, place_fn 
             continue;
         if (try(c, size, size, choose))
             return true;
-        if (c->sched->candidates.len < size) /* so many could serve it */
-            most = MIN(most, (uint32_t)c->sched->candidates.len);
+        if (c->sched->place->candidates.len < size) /* so many could serve it */
+            most = MIN(most, (uint32_t)c->sched->place->candidates.len);
     }
     return false;
 }

@@ -22,7 +22,8 @@ static void read_hosts(const struct sched *sched, const char *text, struct bitse
 {
     CLEANUP(hostlist_done) struct hostlist hosts = { 0 };
 
-    bitset_init(out, sched->hosts.len ? sched->hosts.len : state_node_count(sched->state));
+    bitset_init(out,
+                sched->hosts->list.len ? sched->hosts->list.len : state_node_count(sched->state));
     if (str_is_empty(text) || conf_hosts_named(state_config(sched->state), text, &hosts, NULL) < 0)
         return;
     hostlist_each (host, &hosts) {
@@ -139,7 +140,7 @@ static void read_tree(struct sched *sched, struct topo *topo, const Config *conf
 void topo_read(struct sched *sched)
 {
     const Config *config = state_config(sched->state);
-    struct topo *topo = &sched->topo;
+    struct topo *topo = &sched->hosts->topo;
 
     *topo = (struct topo){ .wake_us = INT64_MAX, .blocks = state_has_blocks(sched->state) };
     if (topo->blocks)
@@ -158,11 +159,11 @@ void topo_read(struct sched *sched)
 
 void topo_done(struct sched *sched)
 {
-    for (uint32_t i = 0; i < sched->topo.count; i++)
-        bitset_done(&sched->topo.switches[i].hosts);
-    free(sched->topo.switches);
-    free(sched->topo.leaf_of);
-    sched->topo = (struct topo){ 0 };
+    for (uint32_t i = 0; i < sched->hosts->topo.count; i++)
+        bitset_done(&sched->hosts->topo.switches[i].hosts);
+    free(sched->hosts->topo.switches);
+    free(sched->hosts->topo.leaf_of);
+    sched->hosts->topo = (struct topo){ 0 };
 }
 
 /* ---- choosing ---- */
@@ -188,7 +189,7 @@ struct near {
 
 static uint32_t leaf_of(const struct near *near, size_t i)
 {
-    return near->c->sched->topo.leaf_of[near->list[i].host];
+    return near->c->sched->hosts->topo.leaf_of[near->list[i].host];
 }
 
 static void take_one(struct near *near, size_t i)
@@ -211,7 +212,7 @@ static bool lacks(const struct near *near)
 /* Nodes come in segments only where there are blocks, as in Slurm; a leaf gives whole ones then. */
 static uint32_t segment_of(const struct near *near)
 {
-    return near->c->sched->topo.blocks ? near->c->shape->segment : 0;
+    return near->c->sched->hosts->topo.blocks ? near->c->shape->segment : 0;
 }
 
 static uint32_t in_segments(const struct near *near, uint32_t hosts)
@@ -230,8 +231,8 @@ static uint64_t word_of(const struct bitset *set, size_t word)
 
 static void count_leaves(struct near *near, const struct topo_switch *within)
 {
-    memset(near->hosts, 0, near->c->sched->topo.leaves * sizeof(*near->hosts));
-    memset(near->units, 0, near->c->sched->topo.leaves * sizeof(*near->units));
+    memset(near->hosts, 0, near->c->sched->hosts->topo.leaves * sizeof(*near->hosts));
+    memset(near->units, 0, near->c->sched->hosts->topo.leaves * sizeof(*near->units));
     for (size_t word = 0; word * 64 < near->among.bits; word++) {
         uint64_t bits = word_of(&near->among, word) & word_of(&within->hosts, word);
         for (; bits; bits &= bits - 1) {
@@ -248,7 +249,7 @@ static uint32_t best_leaf(const struct near *near)
     uint32_t best = UINT32_MAX, units = near->c->shape->units;
     bool best_does = false;
 
-    for (uint32_t leaf = 0; leaf < near->c->sched->topo.leaves; leaf++) {
+    for (uint32_t leaf = 0; leaf < near->c->sched->hosts->topo.leaves; leaf++) {
         uint32_t hosts = in_segments(near, near->hosts[leaf]);
         bool does = hosts >= near->nodes_left && near->have.units + near->units[leaf] >= units;
         if (!hosts || (best_does && !does))
@@ -309,7 +310,7 @@ static bool take_within(struct near *near, size_t must, const struct topo_switch
     const struct shape *shape = near->c->shape;
 
     memset(near->taken, 0, near->count * sizeof(*near->taken));
-    memset(near->used_leaf, 0, near->c->sched->topo.leaves * sizeof(*near->used_leaf));
+    memset(near->used_leaf, 0, near->c->sched->hosts->topo.leaves * sizeof(*near->used_leaf));
     near->nodes_left = nodes;
     sums_init(&near->have, shape);
     near->used = near->leaves = 0;
@@ -330,7 +331,7 @@ int64_t topo_waits_until(const struct sched *sched, const struct job *job)
     const Config *config = state_config(sched->state);
     uint32_t most = config->has_max_switch_wait_s ? config->max_switch_wait_s : 300;
 
-    if (!sched->topo.leaves || !job->shape->switches)
+    if (!sched->hosts->topo.leaves || !job->shape->switches)
         return 0;
     return job->eligible_us + (int64_t)MIN(job->shape->switches_wait_s, most) * US_PER_S;
 }
@@ -343,7 +344,7 @@ static bool waited(const struct chooser *c)
     if (c->view.start_us >= until)
         return true;
     if (c->job->id && until > c->sched->now_us)
-        c->sched->topo.wake_us = MIN(c->sched->topo.wake_us, until);
+        c->sched->hosts->topo.wake_us = MIN(c->sched->hosts->topo.wake_us, until);
     return false;
 }
 
@@ -354,15 +355,15 @@ static void keep_taken(struct near *near)
 
     for (size_t i = 0; i < near->count; i++) {
         if (near->taken[i])
-            sched->candidates.items[kept++] = near->list[i];
+            sched->place->candidates.items[kept++] = near->list[i];
     }
-    sched->candidates.len = kept;
+    sched->place->candidates.len = kept;
 }
 
 /* The lowest level that has enough; of it what needs the fewest leaves. */
 static bool search(struct near *near, size_t must, uint32_t nodes)
 {
-    const struct topo *topo = &near->c->sched->topo;
+    const struct topo *topo = &near->c->sched->hosts->topo;
     uint32_t best = UINT32_MAX, best_leaves = UINT32_MAX;
     size_t best_spare = SIZE_MAX;
 
@@ -387,8 +388,8 @@ static bool search(struct near *near, size_t must, uint32_t nodes)
 
 static void near_init(struct near *near, struct chooser *c)
 {
-    const struct topo *topo = &c->sched->topo;
-    size_t hosts = c->sched->hosts.len;
+    const struct topo *topo = &c->sched->hosts->topo;
+    size_t hosts = c->sched->hosts->list.len;
 
     near->list = NEW_ARRAY(struct chosen, near->count + 1);
     near->taken = NEW_ARRAY(bool, near->count + 1);
@@ -400,7 +401,7 @@ static void near_init(struct near *near, struct chooser *c)
     near->first = NEW_ARRAY(uint32_t, topo->leaves + 2);
     bitset_init(&near->among, hosts);
     if (near->count)
-        memcpy(near->list, c->sched->candidates.items, near->count * sizeof(*near->list));
+        memcpy(near->list, c->sched->place->candidates.items, near->count * sizeof(*near->list));
     for (uint32_t i = 0; i < near->count; i++) {
         if (leaf_of(near, i) == UINT32_MAX) /* (2) */
             continue;
@@ -432,17 +433,17 @@ static void near_done(struct near *near)
 bool place_near(struct chooser *c, size_t must)
 {
     const struct shape *shape = c->shape;
-    struct near near = { .c = c, .count = c->sched->candidates.len };
+    struct near near = { .c = c, .count = c->sched->place->candidates.len };
 
     /* One host is near itself. */
     if (shape->min_nodes == 1 && shape->wish_nodes == 1 && must <= 1) {
         for (size_t i = 0; i < (must ? must : near.count); i++) {
             struct sums alone;
             sums_init(&alone, shape);
-            sums_add(&alone, shape, &c->sched->candidates.items[i]);
+            sums_add(&alone, shape, &c->sched->place->candidates.items[i]);
             if (sums_do(&alone, shape)) {
-                c->sched->candidates.items[0] = c->sched->candidates.items[i];
-                c->sched->candidates.len = 1;
+                c->sched->place->candidates.items[0] = c->sched->place->candidates.items[i];
+                c->sched->place->candidates.len = 1;
                 return true;
             }
         }

@@ -31,8 +31,8 @@ struct preemptible {
 
 static struct preemptible *preemptible_of(struct sched *sched, const struct job *job)
 {
-    for (size_t i = 0; i < sched->preemptible.len; i++) {
-        struct preemptible *preemptible = sched->preemptible.items[i];
+    for (size_t i = 0; i < sched->preempt->groups.len; i++) {
+        struct preemptible *preemptible = sched->preempt->groups.items[i];
         if (preemptible->billing_group.qos == job_qos(job) &&
             preemptible->shape.resv_warn_s == job->shape->resv_warn_s &&
             str_eq(preemptible->run.partition, job->run->partition))
@@ -50,25 +50,25 @@ static struct preemptible *preemptible_of(struct sched *sched, const struct job 
     preemptible->job.run = &preemptible->run;
     preemptible->shape.resv_warn_s = job->shape->resv_warn_s;
     preemptible->job.shape = &preemptible->shape;
-    vec_push(&sched->preemptible, preemptible);
+    vec_push(&sched->preempt->groups, preemptible);
     return preemptible;
 }
 
 void preempt_started(struct sched *sched, const struct job *job)
 {
-    if (!sched->preempting || map_get_num(&sched->preemptible_of, job->id) ||
+    if (!sched->preempt->on || map_get_num(&sched->preempt->group_of, job->id) ||
         !state_partition(sched->state, job->run->partition))
         return;
     struct preemptible *preemptible = preemptible_of(sched, job);
     preemptible->count++;
-    map_put_num(&sched->preemptible_of, job->id, preemptible);
-    sched->preempt_news = true;
+    map_put_num(&sched->preempt->group_of, job->id, preemptible);
+    sched->queue->preempt_changed = true;
 }
 
 void preempt_ended(struct sched *sched, uint32_t job_id)
 {
     struct preemptible *preemptible =
-        sched->preempting ? map_del_num(&sched->preemptible_of, job_id) : NULL;
+        sched->preempt->on ? map_del_num(&sched->preempt->group_of, job_id) : NULL;
 
     if (preemptible)
         preemptible->count--;
@@ -78,7 +78,7 @@ void preempt_ended(struct sched *sched, uint32_t job_id)
 void preempt_again(struct sched *sched, const struct job *job)
 {
     const struct preemptible *preemptible =
-        sched->preempting ? map_get_num(&sched->preemptible_of, job->id) : NULL;
+        sched->preempt->on ? map_get_num(&sched->preempt->group_of, job->id) : NULL;
 
     if (!preemptible || preemptible->billing_group.qos == job_qos(job))
         return;
@@ -88,17 +88,17 @@ void preempt_again(struct sched *sched, const struct job *job)
 
 void preempts_renew(struct sched *sched)
 {
-    vec_each (struct preemptible *, at, &sched->preemptible)
+    vec_each (struct preemptible *, at, &sched->preempt->groups)
         (*at)->billing_group.qos = (*at)->qos ? state_qos(sched->state, (*at)->qos) : NULL;
-    vec_clear(&sched->failed);
+    vec_clear(&sched->preempt->failed);
     preempt_search_end(sched);
-    sched->preempt_news = true;
+    sched->queue->preempt_changed = true;
 }
 
 static bool has_preemptible(const struct sched *sched, const struct job *job,
                             const struct partition *partition)
 {
-    vec_each (struct preemptible *, at, &sched->preemptible) {
+    vec_each (struct preemptible *, at, &sched->preempt->groups) {
         if ((*at)->count && preempt_mode(sched->state, job, partition, &(*at)->job) != PREEMPT_OFF)
             return true;
     }
@@ -109,32 +109,32 @@ void preempts_done(struct sched *sched)
 {
     preempt_holds_done(sched);
     preempt_search_done(sched);
-    vec_done(&sched->failed);
-    vec_done(&sched->retries);
-    vec_each (struct preemptible *, preemptible, &sched->preemptible) {
+    vec_done(&sched->preempt->failed);
+    vec_done(&sched->preempt->retries);
+    vec_each (struct preemptible *, preemptible, &sched->preempt->groups) {
         free((*preemptible)->qos);
         free((*preemptible)->partition);
         free(*preemptible);
     }
-    vec_done(&sched->preemptible);
-    map_done(&sched->preemptible_of);
+    vec_done(&sched->preempt->groups);
+    map_done(&sched->preempt->group_of);
 }
 
 void preempts_read(struct sched *sched)
 {
-    map_init(&sched->preemptible_of);
-    map_init(&sched->held_victims);
-    map_init(&sched->preempt_search.by_id);
-    sched->preempting = preempt_is_on(sched->state);
-    sched->preempt_news = true;
-    sched->preempt_wake_us = INT64_MAX;
+    map_init(&sched->preempt->group_of);
+    map_init(&sched->preempt->held_victims);
+    map_init(&sched->preempt->search.by_id);
+    sched->preempt->on = preempt_is_on(sched->state);
+    sched->queue->preempt_changed = true;
+    sched->queue->preempt_wake_us = INT64_MAX;
 }
 
 /* ---- who is tried ---- */
 
 static bool is_waiting_for_retry(const struct sched *sched, uint32_t job_id)
 {
-    vec_each (struct preempt_retry, at, &sched->retries) {
+    vec_each (struct preempt_retry, at, &sched->preempt->retries) {
         if (at->job_id == job_id)
             return true;
     }
@@ -143,12 +143,13 @@ static bool is_waiting_for_retry(const struct sched *sched, uint32_t job_id)
 
 static void forget_retry(struct sched *sched)
 {
-    for (size_t i = sched->retries.len; i-- > 0;) {
-        if (sched->retries.items[i].until_us > sched->now_us) {
-            sched->preempt_wake_us = MIN(sched->preempt_wake_us, sched->retries.items[i].until_us);
+    for (size_t i = sched->preempt->retries.len; i-- > 0;) {
+        if (sched->preempt->retries.items[i].until_us > sched->now_us) {
+            sched->queue->preempt_wake_us =
+                MIN(sched->queue->preempt_wake_us, sched->preempt->retries.items[i].until_us);
         } else {
-            vec_remove(&sched->retries, i);
-            sched->preempt_news = true;
+            vec_remove(&sched->preempt->retries, i);
+            sched->queue->preempt_changed = true;
         }
     }
 }
@@ -159,7 +160,7 @@ static bool may_start(struct sched *sched, const struct job *job)
 
     return job && job_is_eligible(job) && !licences_lacking(sched, job->shape) &&
            (!state_enforce(sched->state) ||
-            limits_allow_any(sched->state, job, &sched->planned, &hit));
+            limits_allow_any(sched->state, job, &sched->limit->planned, &hit));
 }
 
 static bool may_preempt_any(struct sched *sched, const struct job *job)
@@ -167,7 +168,7 @@ static bool may_preempt_any(struct sched *sched, const struct job *job)
     const struct pending *pending = pending_find(sched, job->id);
 
     if (!pending || pending->place != PENDING_QUEUED || preempt_hold_of(sched, job->id) ||
-        is_waiting_for_retry(sched, job->id) || map_get_num(&sched->inflights, job->id))
+        is_waiting_for_retry(sched, job->id) || map_get_num(&sched->limit->inflights, job->id))
         return false;
     if (limit_stop_blocks(sched, class_of(sched, pending)->family,
                           (struct order){ pending->rank, job->id }))
@@ -182,7 +183,7 @@ static bool may_preempt_any(struct sched *sched, const struct job *job)
 static bool has_failed(const struct sched *sched, const struct family *family,
                        const struct qos *qos, uint32_t partition_queue)
 {
-    vec_each (struct preempt_failure, at, &sched->failed) {
+    vec_each (struct preempt_failure, at, &sched->preempt->failed) {
         if (at->family == family && at->key == family->key && at->qos == qos &&
             at->partition_queue == partition_queue)
             return true;
@@ -198,7 +199,7 @@ static const struct job *next_preemptor(struct sched *sched, uint32_t number, un
     const struct job *found = NULL;
     unsigned looked = 0;
 
-    partition_queue_walk_begin(&walk, &sched->partition_queues.items[number]);
+    partition_queue_walk_begin(&walk, &sched->queue->partition_queues.items[number]);
     for (; looked < LOOK_MOST && !found; looked++) {
         struct order order = partition_queue_walk_next(&walk, &class);
         const struct job *job = order_is_last(order) ? NULL : state_job(sched->state, order.id);
@@ -220,7 +221,7 @@ static const struct job *next_preemptor(struct sched *sched, uint32_t number, un
 /* Somebody to search for, from the first partition queue on; false: nobody is left. */
 static bool find_preemptor(struct sched *sched, unsigned *budget)
 {
-    for (uint32_t n = 0; n < sched->partition_queues.len; n++) {
+    for (uint32_t n = 0; n < sched->queue->partition_queues.len; n++) {
         const struct job *job = next_preemptor(sched, n, budget);
         if (!job)
             continue;
@@ -234,17 +235,18 @@ static void note_failure(struct sched *sched, const struct job *job)
 {
     const struct pending *pending = pending_find(sched, job->id);
     struct order order =
-        position_in_partition(sched, pending, job->id, sched->preempt_search.partition_queue);
+        position_in_partition(sched, pending, job->id, sched->preempt->search.partition_queue);
     const struct family *family = position_class(sched, pending, order)->family;
 
-    vec_push(&sched->failed, (struct preempt_failure){ family, family->key, job_qos(job),
-                                                       sched->preempt_search.partition_queue });
+    vec_push(&sched->preempt->failed,
+             (struct preempt_failure){ family, family->key, job_qos(job),
+                                       sched->preempt->search.partition_queue });
 }
 
 /* (2): true when the search is over. */
 static bool search_for_job(struct sched *sched, unsigned *budget)
 {
-    const struct job *job = state_job(sched->state, sched->preempt_search.job_id);
+    const struct job *job = state_job(sched->state, sched->preempt->search.job_id);
 
     if (!job || !may_preempt_any(sched, job)) {
         preempt_search_end(sched); /* it needs nobody's room any more */
@@ -261,7 +263,7 @@ static bool search_for_job(struct sched *sched, unsigned *budget)
 
 static bool has_any_preemptible(const struct sched *sched)
 {
-    vec_each (struct preemptible *, at, &sched->preemptible) {
+    vec_each (struct preemptible *, at, &sched->preempt->groups) {
         if ((*at)->count)
             return true;
     }
@@ -271,38 +273,39 @@ static bool has_any_preemptible(const struct sched *sched)
 /* True: it must go on. */
 static bool searches(struct sched *sched, unsigned *budget)
 {
-    if (!has_any_preemptible(sched) || heap_top(&sched->ready) || heap_top(&sched->offers))
+    if (!has_any_preemptible(sched) || heap_top(&sched->queue->ready) ||
+        heap_top(&sched->queue->offers))
         return false; /* first what can start without it */
-    if (!sched->searches_left && !sched->preempt_news)
+    if (!sched->preempt->searches_left && !sched->queue->preempt_changed)
         return false;
-    if (!sched->searches_left) {
-        sched->searches_left = TRY_MOST;
-        sched->preempt_news = false;
-        if (sched->pass_over || sched->failed.len >= FAILURES_MOST)
-            vec_clear(&sched->failed);
-        sched->pass_over = false;
+    if (!sched->preempt->searches_left) {
+        sched->preempt->searches_left = TRY_MOST;
+        sched->queue->preempt_changed = false;
+        if (sched->preempt->pass_over || sched->preempt->failed.len >= FAILURES_MOST)
+            vec_clear(&sched->preempt->failed);
+        sched->preempt->pass_over = false;
     }
-    while (*budget && sched->searches_left) {
-        if (!sched->preempt_search.job_id && !find_preemptor(sched, budget)) {
-            sched->searches_left = 0;
-            sched->pass_over = true;
+    while (*budget && sched->preempt->searches_left) {
+        if (!sched->preempt->search.job_id && !find_preemptor(sched, budget)) {
+            sched->preempt->searches_left = 0;
+            sched->preempt->pass_over = true;
             return false;
         }
         if (!search_for_job(sched, budget))
             break;
-        if (--sched->searches_left == 0)
-            sched->preempt_news = true; /* there may be more to be had */
+        if (--sched->preempt->searches_left == 0)
+            sched->queue->preempt_changed = true; /* there may be more to be had */
     }
-    return sched->searches_left > 0;
+    return sched->preempt->searches_left > 0;
 }
 
 bool preempt_plan(struct sched *sched, unsigned *budget)
 {
-    if (!sched->preempting)
+    if (!sched->preempt->on)
         return false;
-    if (sched->preempt_wake_us <= sched->now_us) {
-        sched->preempt_wake_us = INT64_MAX;
-        sched->preempt_news = true;
+    if (sched->queue->preempt_wake_us <= sched->now_us) {
+        sched->queue->preempt_wake_us = INT64_MAX;
+        sched->queue->preempt_changed = true;
     }
     forget_retry(sched);
     bool more = searches(sched, budget);
@@ -327,7 +330,7 @@ static bool was_named(const struct sched *sched, const struct job *const *jobs, 
 bool preempt_test(struct sched *sched, const struct job *const *jobs, uint32_t count,
                   struct parts *parts, id_list *victims, const char **partition)
 {
-    if (!sched->preempting || !has_any_preemptible(sched))
+    if (!sched->preempt->on || !has_any_preemptible(sched))
         return false;
     for (uint32_t k = 0; k < count; k++) {
         const struct need *needs = shape_needs(sched->state, jobs[k]->shape);

@@ -80,7 +80,7 @@ static struct host_cost cost_for(struct asking *ask, uint32_t number, uint32_t w
     struct host_cost host_cost = { .host = number };
 
     ask->number = number;
-    ask->host = &ask->trial->sched->hosts.items[number];
+    ask->host = &ask->trial->sched->hosts->list.items[number];
     gather_here(ask);
     host_cost.tasks = room_for(ask);
     for (; host_cost.jobs < ask->list.len && host_cost.tasks < wanted; host_cost.jobs++) {

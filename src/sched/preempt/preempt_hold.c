@@ -20,7 +20,7 @@ enum { TOLD_AT_ONCE = 256, TOLD_PER_COST = 4 };
 
 static struct preempt_hold *hold_at(const struct sched *sched, uint32_t job_id)
 {
-    vec_each (struct preempt_hold, hold, &sched->holds) {
+    vec_each (struct preempt_hold, hold, &sched->preempt->holds) {
         if (hold->job_id == job_id)
             return hold;
     }
@@ -34,18 +34,19 @@ const struct preempt_hold *preempt_hold_of(const struct sched *sched, uint32_t j
 
 bool preempt_hold_waits_for(const struct sched *sched, uint32_t victim)
 {
-    return map_len(&sched->held_victims) && map_get_num(&sched->held_victims, victim);
+    return map_len(&sched->preempt->held_victims) &&
+           map_get_num(&sched->preempt->held_victims, victim);
 }
 
 static void count_victims(struct sched *sched, const struct preempt_hold *hold, int by)
 {
     for (size_t i = 0; i < hold->count; i++) {
         uint32_t id = hold->victims[i].id;
-        uintptr_t count = (uintptr_t)map_get_num(&sched->held_victims, id) + (uintptr_t)by;
+        uintptr_t count = (uintptr_t)map_get_num(&sched->preempt->held_victims, id) + (uintptr_t)by;
         if (count)
-            map_put_num(&sched->held_victims, id, (void *)count);
+            map_put_num(&sched->preempt->held_victims, id, (void *)count);
         else
-            map_del_num(&sched->held_victims, id);
+            map_del_num(&sched->preempt->held_victims, id);
     }
 }
 
@@ -72,12 +73,12 @@ static void let_go(struct sched *sched, struct preempt_hold *hold)
 
 void preempt_hold_drop(struct sched *sched, uint32_t job_id)
 {
-    struct preempt_hold *at = sched->holds.len ? hold_at(sched, job_id) : NULL;
+    struct preempt_hold *at = sched->preempt->holds.len ? hold_at(sched, job_id) : NULL;
 
     if (!at)
         return;
     struct preempt_hold hold = *at;
-    vec_remove(&sched->holds, (size_t)(at - sched->holds.items));
+    vec_remove(&sched->preempt->holds, (size_t)(at - sched->preempt->holds.items));
     count_victims(sched, &hold, -1);
     for (size_t i = 0; i < hold.seat_count; i++) {
         if (i == 0 || hold.seats[i].host != hold.seats[i - 1].host)
@@ -89,7 +90,7 @@ void preempt_hold_drop(struct sched *sched, uint32_t job_id)
     if (pending) /* it is booked again, if it did not start */
         family_needs_booking(sched, class_of(sched, pending)->family,
                              (struct order){ pending->rank, job_id });
-    sched->preempt_news = true;
+    sched->queue->preempt_changed = true;
 }
 
 int64_t preempt_hold_start_us(const struct sched *sched, const struct preempt_hold *hold)
@@ -119,7 +120,7 @@ void preempt_hold_names(const struct sched *sched, const struct preempt_hold *ho
 
 void preempt_holds_done(struct sched *sched)
 {
-    vec_each (struct preempt_hold, hold, &sched->holds) {
+    vec_each (struct preempt_hold, hold, &sched->preempt->holds) {
         for (uint32_t i = 0; i < hold->components; i++) {
             free(hold->held[i]);
             for (struct licence_use *use = hold->of[i].licences, *next; use; use = next) {
@@ -129,8 +130,8 @@ void preempt_holds_done(struct sched *sched)
         }
         hold_free(hold);
     }
-    vec_done(&sched->holds);
-    map_done(&sched->held_victims);
+    vec_done(&sched->preempt->holds);
+    map_done(&sched->preempt->held_victims);
 }
 
 /* ---- a new one ---- */
@@ -194,14 +195,14 @@ void preempt_hold_put(struct preempt_trial *trial)
         hold.seats[i] = search->seats.items[i];
     put_blocks(trial, &hold);
     count_victims(sched, &hold, 1);
-    vec_push(&sched->holds, hold);
+    vec_push(&sched->preempt->holds, hold);
 }
 
 /* What it keeps of limits is not in its own way. */
 void preempt_hold_lift(struct sched *sched, const struct job *job, int by)
 {
     const struct preempt_hold *hold =
-        sched->holds.len ? hold_at(sched, het_first(sched, job)->id) : NULL;
+        sched->preempt->holds.len ? hold_at(sched, het_first(sched, job)->id) : NULL;
 
     for (uint32_t i = 0; hold && i < hold->components; i++)
         limits_lift(sched, hold->held[i], by);
@@ -284,12 +285,12 @@ static void tell_some(struct sched *sched, struct preempt_hold *hold)
         command->also[command->n_also++] = also;
     }
     hold->told += count;
-    vec_push(&sched->preempts, command);
+    vec_push(&sched->preempt->commands, command);
 }
 
 void preempt_holds_tell(struct sched *sched, unsigned *budget)
 {
-    vec_each (struct preempt_hold, hold, &sched->holds) {
+    vec_each (struct preempt_hold, hold, &sched->preempt->holds) {
         if (hold->told == hold->named || !is_carried_out(sched, hold))
             continue;
         tell_some(sched, hold);
@@ -299,13 +300,14 @@ void preempt_holds_tell(struct sched *sched, unsigned *budget)
 
 void preempt_refused(struct sched *sched, uint32_t job_id)
 {
-    const struct preempt_hold *hold = sched->holds.len ? preempt_hold_of(sched, job_id) : NULL;
+    const struct preempt_hold *hold =
+        sched->preempt->holds.len ? preempt_hold_of(sched, job_id) : NULL;
 
     if (!hold || is_carried_out(sched, hold))
         return; /* another command about it was refused */
     preempt_hold_drop(sched, job_id);
-    sched->preempt_news = false;
-    sched->preempt_wake_us = sched->now_us + US_PER_S;
+    sched->queue->preempt_changed = false;
+    sched->queue->preempt_wake_us = sched->now_us + US_PER_S;
 }
 
 /* ---- (1) ---- */

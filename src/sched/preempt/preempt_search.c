@@ -21,13 +21,13 @@ enum { LOOKS_MOST = 16384, MARKS_PER_COST = 8, TEST_BUDGET = 4000 };
 void preempt_search_begin(struct sched *sched, uint32_t job_id, uint32_t partition_queue)
 {
     preempt_search_end(sched);
-    sched->preempt_search.job_id = job_id;
-    sched->preempt_search.partition_queue = partition_queue;
+    sched->preempt->search.job_id = job_id;
+    sched->preempt->search.partition_queue = partition_queue;
 }
 
 void preempt_search_end(struct sched *sched)
 {
-    struct preempt_search *search = &sched->preempt_search;
+    struct preempt_search *search = &sched->preempt->search;
 
     search->job_id = search->component = 0;
     search->phase = PREEMPT_SEARCH_COSTS;
@@ -44,7 +44,7 @@ void preempt_search_end(struct sched *sched)
 
 void preempt_search_done(struct sched *sched)
 {
-    struct preempt_search *search = &sched->preempt_search;
+    struct preempt_search *search = &sched->preempt->search;
 
     vec_done(&search->host_costs);
     vec_done(&search->hosts);
@@ -128,7 +128,8 @@ static enum preempt_search_result gather(struct preempt_trial *trial, unsigned *
     struct preempt_search *search = trial->search;
 
     for (; *budget && search->next < search->hosts.len; search->next++) {
-        const struct node *node = trial->sched->hosts.items[search->hosts.items[search->next]].node;
+        const struct node *node =
+            trial->sched->hosts->list.items[search->hosts.items[search->next]].node;
         for (size_t i = 0; i < node->jobs.len; i++)
             take_in(trial, node->jobs.items[i]);
         budget_take(budget, 1 + node->jobs.len / 2);
@@ -368,7 +369,7 @@ static enum preempt_search_result (*const steps[])(struct preempt_trial *trial,
 
 enum preempt_search_result preempt_search_continue(struct sched *sched, unsigned *budget)
 {
-    struct preempt_search *search = &sched->preempt_search;
+    struct preempt_search *search = &sched->preempt->search;
     const struct job *job = state_job(sched->state, search->job_id);
     enum preempt_search_result result = PREEMPT_SEARCH_FAILED;
     struct preempt_trial trial;
@@ -409,25 +410,25 @@ static bool tell_apart(struct preempt_trial *trial, struct parts *parts, id_list
 bool preempt_search_test(struct sched *sched, const struct job *const *jobs, uint32_t count,
                          uint32_t partition_queue, struct parts *parts, id_list *victims)
 {
-    struct preempt_search kept = sched->preempt_search;
+    struct preempt_search kept = sched->preempt->search;
     enum preempt_search_result result = PREEMPT_SEARCH_FAILED;
     unsigned budget = TEST_BUDGET;
     struct preempt_trial trial;
     bool good = false;
 
-    sched->preempt_search = (struct preempt_search){ .partition_queue = partition_queue };
+    sched->preempt->search = (struct preempt_search){ .partition_queue = partition_queue };
     if (preempt_trial_open_asked(&trial, sched, jobs, count, partition_queue)) {
         do {
-            result = steps[sched->preempt_search.phase](&trial, &budget);
-            budget = sched->takes_time ? TEST_BUDGET : budget;
+            result = steps[sched->preempt->search.phase](&trial, &budget);
+            budget = sched->forecast->takes_time ? TEST_BUDGET : budget;
         } while (result == PREEMPT_SEARCH_GOES_ON &&
-                 sched->preempt_search.phase != PREEMPT_SEARCH_END && budget);
+                 sched->preempt->search.phase != PREEMPT_SEARCH_END && budget);
         good = result == PREEMPT_SEARCH_GOES_ON &&
-               sched->preempt_search.phase == PREEMPT_SEARCH_END &&
+               sched->preempt->search.phase == PREEMPT_SEARCH_END &&
                tell_apart(&trial, parts, victims);
     }
     preempt_trial_close(&trial);
     preempt_search_done(sched);
-    sched->preempt_search = kept;
+    sched->preempt->search = kept;
     return good;
 }

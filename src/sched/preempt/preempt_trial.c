@@ -106,7 +106,7 @@ static bool open_all(struct preempt_trial *trial, uint32_t count, uint32_t parti
     const struct pending *pending = pending_find(trial->sched, job->id);
     bool good = true;
 
-    trial->search = &trial->sched->preempt_search;
+    trial->search = &trial->sched->preempt->search;
     trial->count = count;
     trial->preemptors = NEW_ARRAY(struct preemptor, trial->count);
     het_turns_init(&trial->turns, trial->count);
@@ -184,12 +184,12 @@ bool preempt_trial_may_take(struct preempt_trial *trial, const struct job *job, 
     }
     if (mode == PREEMPT_OFF)
         return false;
-    bool sized = sched->predict.preempts;
+    bool sized = sched->queue->predict.preempts;
     if (sized && !overtake_goes_before(sched, trial->job, job))
         return false;
     int64_t from = preempt_from_us(sched->state, job);
     if (from > sched->now_us) {
-        sched->preempt_wake_us = MIN(sched->preempt_wake_us, from);
+        sched->queue->preempt_wake_us = MIN(sched->queue->preempt_wake_us, from);
         return false;
     }
     out->out = mode == PREEMPT_SUSPEND ? HOST_JOB_LENDS : HOST_JOB_GONE;
@@ -223,7 +223,7 @@ struct victim *preempt_trial_victim(const struct preempt_trial *trial, uint32_t 
 /* (1) */
 void preempt_trial_mark_host(const struct preempt_trial *trial, uint32_t number, unsigned side)
 {
-    struct host *host = &trial->sched->hosts.items[number];
+    struct host *host = &trial->sched->hosts->list.items[number];
 
     for (size_t i = 0; i < host->running.len; i++) {
         struct host_job *run = &host->running.items[i];
@@ -240,7 +240,7 @@ void preempt_trial_mark_host(const struct preempt_trial *trial, uint32_t number,
 
 void preempt_trial_unmark_host(const struct preempt_trial *trial, uint32_t number)
 {
-    struct host *host = &trial->sched->hosts.items[number];
+    struct host *host = &trial->sched->hosts->list.items[number];
 
     for (size_t i = 0; i < host->running.len; i++)
         host->running.items[i].out = HOST_JOB_STAYS;
@@ -327,7 +327,7 @@ static bool seat_fits(struct preempt_trial *trial, const struct seat *seat)
 bool preempt_trial_seats_fit(struct preempt_trial *trial, const struct seat *seats, size_t count)
 {
     struct sched *sched = trial->sched;
-    struct host *host = &sched->hosts.items[seats[0].host];
+    struct host *host = &sched->hosts->list.items[seats[0].host];
     size_t at = 0;
 
     for (; at < count && seat_fits(trial, &seats[at]); at++) {

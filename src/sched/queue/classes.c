@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 enum { EXACT_LIMITS = 2048 };
 
@@ -30,7 +30,7 @@ static uint64_t class_key(const struct family *family, int64_t limit_us)
 static struct class *class_find(const struct sched *sched, const struct family *family,
                                 int64_t limit_us)
 {
-    struct class *class = map_get_num(&sched->class_keys, class_key(family, limit_us));
+    struct class *class = map_get_num(&sched->queue->class_keys, class_key(family, limit_us));
 
     while (class && (class->family != family || class->limit_us != limit_us))
         class = class->same;
@@ -40,7 +40,7 @@ static struct class *class_find(const struct sched *sched, const struct family *
 /* The memory that goes with a number, whether a class is there or not. */
 static struct class *class_memory(const struct sched *sched, uint32_t number)
 {
-    uintptr_t slab = (uintptr_t)sched->class_slabs.items[number / CLASSES_PER_SLAB];
+    uintptr_t slab = (uintptr_t)sched->queue->class_slabs.items[number / CLASSES_PER_SLAB];
     uintptr_t first = (slab + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 
     return (struct class *)first + number % CLASSES_PER_SLAB;
@@ -49,19 +49,19 @@ static struct class *class_memory(const struct sched *sched, uint32_t number)
 /* They lie close together: all of them are looked at again and again. */
 static struct class *class_new(struct sched *sched)
 {
-    uint32_t number = (uint32_t)sched->classes.len;
+    uint32_t number = (uint32_t)sched->queue->classes.len;
 
-    if (sched->free_classes.len) {
-        number = sched->free_classes.items[--sched->free_classes.len];
+    if (sched->queue->free_classes.len) {
+        number = sched->queue->free_classes.items[--sched->queue->free_classes.len];
     } else {
         if (number % CLASSES_PER_SLAB == 0)
-            vec_push(&sched->class_slabs,
+            vec_push(&sched->queue->class_slabs,
                      mem_new(sizeof(struct class) * CLASSES_PER_SLAB + CACHE_LINE));
-        vec_push(&sched->classes, NULL);
+        vec_push(&sched->queue->classes, NULL);
     }
     struct class *class = class_memory(sched, number);
     *class = (struct class){ .number = number };
-    sched->classes.items[number] = class;
+    sched->queue->classes.items[number] = class;
     return class;
 }
 
@@ -79,7 +79,7 @@ struct class *class_get(struct sched *sched, const struct job *job, const struct
     class->best = class->head = ORDER_LAST;
     class->key = class_key(family, limit);
     class->luck = (uint32_t) class->key;
-    class->same = map_put_num(&sched->class_keys, class->key, class);
+    class->same = map_put_num(&sched->queue->class_keys, class->key, class);
     class_link(family, class);
     family->class_count++;
     return class;
@@ -88,20 +88,20 @@ struct class *class_get(struct sched *sched, const struct job *job, const struct
 void class_drop(struct sched *sched, struct class *class)
 {
     struct family *family = class->family;
-    struct class *chain = map_get_num(&sched->class_keys, class->key);
+    struct class *chain = map_get_num(&sched->queue->class_keys, class->key);
 
     if (chain == class && class->same) {
-        map_put_num(&sched->class_keys, class->key, class->same);
+        map_put_num(&sched->queue->class_keys, class->key, class->same);
     } else if (chain == class) {
-        map_del_num(&sched->class_keys, class->key);
+        map_del_num(&sched->queue->class_keys, class->key);
     } else {
         while (chain->same != class)
             chain = chain->same;
         chain->same = class->same;
     }
     class_unlink(family, class);
-    sched->classes.items[class->number] = NULL;
-    vec_push(&sched->free_classes, class->number);
+    sched->queue->classes.items[class->number] = NULL;
+    vec_push(&sched->queue->free_classes, class->number);
     job_list_done(&class->queue);
     if (--family->class_count == 0) /* (1) */
         family_drop(sched, family);
@@ -115,21 +115,22 @@ static void class_free(struct class *class)
 
 static void slabs_done(struct sched *sched)
 {
-    vec_each (void *, slab, &sched->class_slabs)
+    vec_each (void *, slab, &sched->queue->class_slabs)
         free(*slab);
-    vec_done(&sched->class_slabs);
+    vec_done(&sched->queue->class_slabs);
 }
 
 bool classes_done_some(struct sched *sched, unsigned *budget)
 {
-    for (; sched->classes.len && *budget; budget_take(budget, 1))
-        class_free(sched->classes.items[--sched->classes.len]);
-    for (; sched->classes.len == 0 && sched->families.entries && *budget; budget_take(budget, 1)) {
-        struct map_entry *entry =
-            map_live_from(&sched->families, sched->families.entries + sched->rebuild.host);
+    for (; sched->queue->classes.len && *budget; budget_take(budget, 1))
+        class_free(sched->queue->classes.items[--sched->queue->classes.len]);
+    for (; sched->queue->classes.len == 0 && sched->queue->families.entries && *budget;
+         budget_take(budget, 1)) {
+        struct map_entry *entry = map_live_from(
+            &sched->queue->families, sched->queue->families.entries + sched->rebuild.host);
         if (!entry)
             break;
-        sched->rebuild.host = (uint32_t)(entry - sched->families.entries) + 1;
+        sched->rebuild.host = (uint32_t)(entry - sched->queue->families.entries) + 1;
         for (struct family *family = entry->value, *next; family; family = next) {
             next = family->same;
             family_free(family);
@@ -141,26 +142,26 @@ bool classes_done_some(struct sched *sched, unsigned *budget)
 
 void classes_done(struct sched *sched)
 {
-    vec_each (struct class *, at, &sched->classes)
+    vec_each (struct class *, at, &sched->queue->classes)
         class_free(*at);
-    map_each (entry, &sched->families) {
+    map_each (entry, &sched->queue->families) {
         for (struct family *family = entry->value, *next; family; family = next) {
             next = family->same;
             family_free(family);
         }
     }
     pendings_done(sched);
-    vec_done(&sched->classes);
+    vec_done(&sched->queue->classes);
     slabs_done(sched);
-    map_done(&sched->class_keys);
-    vec_done(&sched->free_classes);
-    map_done(&sched->families);
-    vec_done(&sched->ready.items);
-    vec_done(&sched->offers.items);
-    for (size_t i = 0; i < sched->partition_queues.len; i++)
-        vec_done(&sched->partition_queues.items[i].heap.items);
-    vec_done(&sched->partition_queues);
-    vec_done(&sched->needs_booking);
-    vec_done(&sched->hets);
-    sched->family_count = 0;
+    map_done(&sched->queue->class_keys);
+    vec_done(&sched->queue->free_classes);
+    map_done(&sched->queue->families);
+    vec_done(&sched->queue->ready.items);
+    vec_done(&sched->queue->offers.items);
+    for (size_t i = 0; i < sched->queue->partition_queues.len; i++)
+        vec_done(&sched->queue->partition_queues.items[i].heap.items);
+    vec_done(&sched->queue->partition_queues);
+    vec_done(&sched->queue->needs_booking);
+    vec_done(&sched->queue->hets);
+    sched->queue->family_count = 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 #include "schema/reasons.h"
 
 /* ---- classes of a family: a treap by limit, with the first job of each subtree ---- */
@@ -196,8 +196,8 @@ static bool is_particular(const struct sched *sched, const struct shape *shape)
     return shape->oversubscribe || shape_by_socket(shape) || shape->nodelist || shape->contiguous ||
            shape->reservation || shape->prefer.plain || has_lone_shares(sched, shape) ||
            shape->resv_warn_s || shape->prefer.group_count || shape->features.group_count ||
-           (sched->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
-                                   (shape->max_nodes > 1 && shape->units > 1)));
+           (sched->hosts->topo.leaves && (shape->min_nodes > 1 || shape->wish_nodes > 1 ||
+                                          (shape->max_nodes > 1 && shape->units > 1)));
 }
 
 /*
@@ -288,7 +288,7 @@ static struct family *family_new(struct sched *sched, const struct job *job,
     family->shape_hash = shape->head.hash;
     family->mask = *mask;
     family->exclusive = exclusive_kind_of(sched, job, mask);
-    family->uid = sched->exclusive || family->exclusive ? job->owner->uid : UINT32_MAX;
+    family->uid = sched->hosts->exclusive || family->exclusive ? job->owner->uid : UINT32_MAX;
     family->by_socket = shape_by_socket(shape);
     family->particular = is_bound(sched, job);
     family->single = !family->particular && shape->min_nodes <= 1 &&
@@ -337,14 +337,14 @@ static bool parts_are_exclusive(const struct sched *sched, const struct job *job
 
 struct family *family_get(struct sched *sched, const struct job *job, const struct mask *mask)
 {
-    if (!sched->exclusive &&
+    if (!sched->hosts->exclusive &&
         (exclusive_kind_of(sched, job, mask) || parts_are_exclusive(sched, job)))
-        sched->exclusive = sched->reclass = true;
-    uint32_t uid = sched->exclusive ? job->owner->uid : UINT32_MAX;
+        sched->hosts->exclusive = sched->queue->reclass = true;
+    uint32_t uid = sched->hosts->exclusive ? job->owner->uid : UINT32_MAX;
     uint32_t het = het_of(job);
     uint64_t key = hash_bytes(mask, sizeof(*mask), job->shape->head.hash | (uint64_t)uid << 32) ^
                    (het ? hash_mix(het + het_hash(sched, job)) : 0);
-    struct family *chain = map_get_num(&sched->families, key);
+    struct family *chain = map_get_num(&sched->queue->families, key);
 
     for (struct family *family = chain; family; family = family->same) {
         if (family->shape == job->shape && family->shape_hash == job->shape->head.hash &&
@@ -357,45 +357,45 @@ struct family *family_get(struct sched *sched, const struct job *job, const stru
     family->het = het;
     if (het) {
         add_partition_queues(sched, family, job);
-        vec_push(&sched->hets, family);
+        vec_push(&sched->queue->hets, family);
     }
     family->same = chain;
-    map_put_num(&sched->families, key, family);
-    sched->family_count++;
+    map_put_num(&sched->queue->families, key, family);
+    sched->queue->family_count++;
     return family;
 }
 
 void family_drop(struct sched *sched, struct family *family)
 {
-    struct family *chain = map_get_num(&sched->families, family->key);
+    struct family *chain = map_get_num(&sched->queue->families, family->key);
 
-    for (size_t i = family->het ? sched->hets.len : 0; i-- > 0;) {
-        if (sched->hets.items[i] == family)
-            vec_remove(&sched->hets, i);
+    for (size_t i = family->het ? sched->queue->hets.len : 0; i-- > 0;) {
+        if (sched->queue->hets.items[i] == family)
+            vec_remove(&sched->queue->hets, i);
     }
-    heap_del(&sched->ready, &family->ready_at);
+    heap_del(&sched->queue->ready, &family->ready_at);
     for (uint32_t i = 0; i < family->partition_queue_count; i++) {
-        if (family->partition_queues[i] < sched->partition_queues.len)
-            heap_del(&sched->partition_queues.items[family->partition_queues[i]].heap,
+        if (family->partition_queues[i] < sched->queue->partition_queues.len)
+            heap_del(&sched->queue->partition_queues.items[family->partition_queues[i]].heap,
                      &family->partition_queue_at[i]);
     }
     wants_del(sched, family);
-    for (size_t i = 0; i < sched->woken.len && family->waking; i++) {
-        if (sched->woken.items[i] == family) {
-            vec_remove(&sched->woken, i);
+    for (size_t i = 0; i < sched->queue->woken.len && family->waking; i++) {
+        if (sched->queue->woken.items[i] == family) {
+            vec_remove(&sched->queue->woken, i);
             break;
         }
     }
     if (chain == family && family->same) {
-        map_put_num(&sched->families, family->key, family->same);
+        map_put_num(&sched->queue->families, family->key, family->same);
     } else if (chain == family) {
-        map_del_num(&sched->families, family->key);
+        map_del_num(&sched->queue->families, family->key);
     } else {
         while (chain->same != family)
             chain = chain->same;
         chain->same = family->same;
     }
-    sched->family_count--;
+    sched->queue->family_count--;
     family_free(family);
 }
 
@@ -403,9 +403,9 @@ void family_drop(struct sched *sched, struct family *family)
 static void set_ready(struct sched *sched, struct family *family)
 {
     if (family->end_by_us == INT64_MIN || !family->root)
-        heap_del(&sched->ready, &family->ready_at);
+        heap_del(&sched->queue->ready, &family->ready_at);
     else
-        heap_set(&sched->ready, &family->ready_at, family, family->root->best);
+        heap_set(&sched->queue->ready, &family->ready_at, family, family->root->best);
     if (family_is_open(family) && !family->ready_at && family->end_by_us != INT64_MIN)
         family_wake(sched, family);
 }
@@ -416,12 +416,13 @@ void family_rekey(struct sched *sched, struct family *family, struct order order
     struct order first = family->root ? family->root->best : ORDER_LAST;
 
     for (uint32_t i = 0; i < family->partition_queue_count; i++) {
-        if (family->partition_queues[i] >= sched->partition_queues.len)
+        if (family->partition_queues[i] >= sched->queue->partition_queues.len)
             continue;
         struct partition_queue *partition_queue =
-            &sched->partition_queues.items[family->partition_queues[i]];
+            &sched->queue->partition_queues.items[family->partition_queues[i]];
         heap_set(&partition_queue->heap, &family->partition_queue_at[i], family, first);
-        const struct heap_item *top = sched->in_order ? heap_top(&partition_queue->heap) : NULL;
+        const struct heap_item *top =
+            sched->queue->in_order ? heap_top(&partition_queue->heap) : NULL;
         if (top && top->family != family) /* it may be its turn now */
             set_ready(sched, top->family);
     }
@@ -438,13 +439,13 @@ void family_mark_ready(struct sched *sched, struct family *family, int64_t end_b
 
 bool family_will_try(const struct sched *sched, const struct family *family, int64_t limit_us)
 {
-    return family->ready_at && !sched->in_order &&
+    return family->ready_at && !sched->queue->in_order &&
            (family->end_by_us == INT64_MAX || limit_us <= family->end_by_us - sched->now_us);
 }
 
 bool family_is_ready(const struct sched *sched, const struct family *family, int64_t limit_us)
 {
-    return !sched->in_order &&
+    return !sched->queue->in_order &&
            (family->end_by_us == INT64_MAX ||
             (family->end_by_us != INT64_MIN && limit_us <= family->end_by_us - sched->now_us));
 }
@@ -452,7 +453,7 @@ bool family_is_ready(const struct sched *sched, const struct family *family, int
 bool family_would_try(struct sched *sched, struct family *family, int64_t limit_us)
 {
     return family_is_ready(sched, family, limit_us) ||
-           (!sched->in_order && wants_may_offer(sched, family));
+           (!sched->queue->in_order && wants_may_offer(sched, family));
 }
 
 void family_joined(struct sched *sched, const struct family *family, struct order order)
@@ -484,16 +485,16 @@ void family_mark_blocked(struct sched *sched, struct family *family, int64_t end
 
 void families_mark_het_ready(struct sched *sched)
 {
-    if (sched->het_seen == sched->het_news)
+    if (sched->queue->het_seen == sched->queue->het_news)
         return;
-    sched->het_seen = sched->het_news;
-    vec_each (struct family *, family, &sched->hets)
+    sched->queue->het_seen = sched->queue->het_news;
+    vec_each (struct family *, family, &sched->queue->hets)
         family_mark_ready(sched, *family, INT64_MAX);
 }
 
 void families_mark_ready(struct sched *sched)
 {
-    map_each (entry, &sched->families) {
+    map_each (entry, &sched->queue->families) {
         for (struct family *family = entry->value; family; family = family->same) {
             family->end_by_us = INT64_MIN; /* so that it is keyed anew */
             family_mark_ready(sched, family, INT64_MAX);
@@ -528,7 +529,7 @@ void family_open_again(struct family *family)
 void family_wake(struct sched *sched, struct family *family)
 {
     if (!family->waking)
-        vec_push(&sched->woken, family);
+        vec_push(&sched->queue->woken, family);
     family->waking = true;
     family_open_again(family);
 }

@@ -4,7 +4,7 @@
  *
  * A binary heap whose members know their place, so that a key can change.
  */
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 static void put(struct heap *heap, size_t at, struct heap_item item)
 {

@@ -4,7 +4,7 @@
  */
 #include "sched/queue/histogram.h"
 
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 static bool is_sooner(struct moment a, struct moment b)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 enum { CHUNK_LEAST = 4, CHUNK_MOST = 256 };
 

@@ -28,7 +28,7 @@
 
 #include "base/hash.h"
 #include "sched/queue/histogram.h"
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 enum {
     SHARE_ONE = 1 << 20,
@@ -95,11 +95,11 @@ static struct overtake *overtake_for(struct sched *sched, const struct job *job)
         return NULL;
     const char *name = partition->spec->name;
     uint64_t key = hash_bytes(name, strlen(name), 1) | 1;
-    struct overtake *overtake = map_get_num(&sched->predict.overtakes, key);
+    struct overtake *overtake = map_get_num(&sched->queue->predict.overtakes, key);
     if (!overtake) {
         overtake = NEW(struct overtake);
         overtake->late = LATE_ONE;
-        map_put_num(&sched->predict.overtakes, key, overtake);
+        map_put_num(&sched->queue->predict.overtakes, key, overtake);
     }
     if (overtake->generation != state_generation(sched->state) + 1)
         read_amounts(overtake, sched, partition);
@@ -123,7 +123,7 @@ static uint32_t share_of(const struct overtake *overtake, const struct job *job)
 
 static struct overtake_entry *overtake_entry_of(const struct sched *sched, uint32_t job_id)
 {
-    return map_get_num(&sched->predict.entries, job_id);
+    return map_get_num(&sched->queue->predict.entries, job_id);
 }
 
 static int64_t left_of(const struct sched *sched, const struct job *job,
@@ -219,18 +219,18 @@ static void arrive(struct sched *sched, const struct job *job, struct overtake_e
     int64_t run = predict_run_s(sched, job), size = run * entry->share;
     int64_t tasks = job_is_meta(job) ? MAX(job->array->waiting, 1) : 1;
 
-    grow_old(in, sched->predict.late, now_s);
+    grow_old(in, sched->queue->predict.late, now_s);
     entry->since_s = job->eligible_us / US_PER_S;
     entry->own_s = backlog_s(in, now_s);
     histogram_add(&in->sizes, size);
     histogram_add(&in->delays, entry->own_s + run);
     in->far_s = histogram_value(histogram_top(&in->delays, LATEST_PART));
-    in->late += sched->predict.late * tasks;
+    in->late += sched->queue->predict.late * tasks;
 }
 
 static int64_t patient(const struct sched *sched, int64_t seconds)
 {
-    return MIN(seconds * sched->predict.patience / 100, HISTOGRAM_LARGEST);
+    return MIN(seconds * sched->queue->predict.patience / 100, HISTOGRAM_LARGEST);
 }
 
 static void list(struct sched *sched, const struct job *job, struct overtake_entry *entry)
@@ -238,9 +238,9 @@ static void list(struct sched *sched, const struct job *job, struct overtake_ent
     if (entry->listed || entry->lot == OVERTAKE_DUE)
         return;
     entry->listed = true;
-    if (sched->predict.bound_s < HISTOGRAM_LARGEST)
+    if (sched->queue->predict.bound_s < HISTOGRAM_LARGEST)
         moment_put(&entry->in->olds,
-                   (struct moment){ entry->since_s + sched->predict.bound_s, job->id });
+                   (struct moment){ entry->since_s + sched->queue->predict.bound_s, job->id });
     moment_put(&entry->in->nears,
                (struct moment){ entry->since_s - left_s(sched, job, entry), job->id });
 }
@@ -250,7 +250,7 @@ static void tidy(struct sched *sched, struct moments *heap)
 {
     struct moments kept = { 0 };
 
-    if (heap->items.len < TIDY_ABOVE + 2 * map_len(&sched->predict.entries))
+    if (heap->items.len < TIDY_ABOVE + 2 * map_len(&sched->queue->predict.entries))
         return;
     vec_each (struct moment, at, &heap->items) {
         if (overtake_entry_of(sched, at->job_id))
@@ -278,7 +278,7 @@ void overtake_hear(struct sched *sched, const struct job *job, int64_t ran_us)
         entry = NEW(struct overtake_entry);
         *entry =
             (struct overtake_entry){ .in = in, .lot = OVERTAKE_USUAL, .share = share_of(in, job) };
-        map_put_num(&sched->predict.entries, job->id, entry);
+        map_put_num(&sched->queue->predict.entries, job->id, entry);
         pass_to(sched, in, now_s);
         arrive(sched, job, entry, now_s);
     }
@@ -297,7 +297,7 @@ void overtake_hear(struct sched *sched, const struct job *job, int64_t ran_us)
 
 void overtake_forget(struct sched *sched, uint32_t job_id)
 {
-    struct overtake_entry *entry = map_del_num(&sched->predict.entries, job_id);
+    struct overtake_entry *entry = map_del_num(&sched->queue->predict.entries, job_id);
 
     if (entry)
         uncount(entry);
@@ -306,9 +306,9 @@ void overtake_forget(struct sched *sched, uint32_t job_id)
 
 void overtake_done(struct sched *sched)
 {
-    map_each (entry, &sched->predict.entries)
+    map_each (entry, &sched->queue->predict.entries)
         free(entry->value);
-    map_each (entry, &sched->predict.overtakes) {
+    map_each (entry, &sched->queue->predict.overtakes) {
         struct overtake *in = entry->value;
         vec_done(&in->ends.items);
         vec_done(&in->nears.items);
@@ -316,10 +316,10 @@ void overtake_done(struct sched *sched)
         vec_done(&in->olds.items);
         free(in);
     }
-    map_done(&sched->predict.entries);
-    map_done(&sched->predict.overtakes);
-    map_init(&sched->predict.entries);
-    map_init(&sched->predict.overtakes);
+    map_done(&sched->queue->predict.entries);
+    map_done(&sched->queue->predict.overtakes);
+    map_init(&sched->queue->predict.entries);
+    map_init(&sched->queue->predict.overtakes);
 }
 
 /* ---- what the order goes by ---- */
@@ -343,7 +343,7 @@ int64_t overtake_size(const struct sched *sched, const struct job *job)
 
 bool overtake_waits(const struct sched *sched, struct order order)
 {
-    return sched->predict.preempts && (order.rank >> OVERTAKE_SHIFT & 3) != OVERTAKE_DUE;
+    return sched->queue->predict.preempts && (order.rank >> OVERTAKE_SHIFT & 3) != OVERTAKE_DUE;
 }
 
 int64_t overtake_ran_s(const struct sched *sched, uint32_t job_id)
@@ -385,7 +385,8 @@ static int64_t due_s(const struct sched *sched, const struct job *job,
 
     if (entry->lot == OVERTAKE_LATE)
         far = entry->in->far_s * LATE_TIMES;
-    return entry->since_s + MIN(MAX(far, patient(sched, entry->own_s)), sched->predict.bound_s);
+    return entry->since_s +
+           MIN(MAX(far, patient(sched, entry->own_s)), sched->queue->predict.bound_s);
 }
 
 static bool is_large(const struct sched *sched, const struct job *job,
@@ -430,8 +431,9 @@ static void look_at(struct sched *sched, struct moments *from, int64_t now_s)
             list_again(sched, job, entry, now_s);
         return;
     }
-    if (entry->lot == OVERTAKE_USUAL && sched->predict.patience && sched->predict.late &&
-        entry->in->late >= LATE_ONE && is_large(sched, job, entry)) { /* (3) */
+    if (entry->lot == OVERTAKE_USUAL && sched->queue->predict.patience &&
+        sched->queue->predict.late && entry->in->late >= LATE_ONE &&
+        is_large(sched, job, entry)) { /* (3) */
         entry->in->late -= LATE_ONE;
         entry->lot = OVERTAKE_LATE;
         list_again(sched, job, entry, now_s);
@@ -439,7 +441,7 @@ static void look_at(struct sched *sched, struct moments *from, int64_t now_s)
         entry->lot = OVERTAKE_DUE;
     }
     sched->hooks->reorder(sched, job);
-    sched->preempt_news = true;
+    sched->queue->preempt_changed = true;
 }
 
 /* When the next one may be due: only then somebody has to make room for it. */
@@ -447,7 +449,7 @@ static void wake_at(struct sched *sched, const struct overtake *in)
 {
     int64_t next_s = INT64_MAX / US_PER_S;
 
-    if (!sched->predict.preempts)
+    if (!sched->queue->predict.preempts)
         return;
     if (in->olds.items.len)
         next_s = MIN(next_s, in->olds.items.items[0].at_s);
@@ -455,16 +457,17 @@ static void wake_at(struct sched *sched, const struct overtake *in)
         next_s = MIN(next_s, in->owns.items.items[0].at_s);
     if (in->nears.items.len)
         next_s = MIN(next_s, in->nears.items.items[0].at_s + patient(sched, in->far_s));
-    sched->preempt_wake_us = MIN(sched->preempt_wake_us, MAX(next_s * US_PER_S, sched->now_us + 1));
+    sched->queue->preempt_wake_us =
+        MIN(sched->queue->preempt_wake_us, MAX(next_s * US_PER_S, sched->now_us + 1));
 }
 
 void overtake_look(struct sched *sched, unsigned *budget)
 {
     int64_t now_s = sched->now_us / US_PER_S;
 
-    if (sched->predict.by != ORDER_BY_SIZE)
+    if (sched->queue->predict.by != ORDER_BY_SIZE)
         return;
-    map_each (entry, &sched->predict.overtakes) {
+    map_each (entry, &sched->queue->predict.overtakes) {
         struct overtake *in = entry->value;
         int64_t from_s = now_s - patient(sched, in->far_s);
         for (unsigned n = 0; n<LOOK_MOST && * budget> 1; n++) {

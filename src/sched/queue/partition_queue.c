@@ -5,7 +5,7 @@
  * A partition queue is a heap of families, a family a tree of classes, a class a queue. A walk opens only what
  * it comes to, so the first few jobs of a million cost a few steps.
  */
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 /* A queue before the tree it is in, the tree before its family: those have the same key. */
 static bool goes_before(const struct partition_queue_step *a, const struct partition_queue_step *b)
@@ -145,13 +145,14 @@ bool partition_queue_uncount(struct partition_queue *partition_queue, struct ord
 
 void partition_queue_needs_booking(struct sched *sched, uint32_t number, struct order order)
 {
-    struct partition_queue *partition_queue =
-        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
+    struct partition_queue *partition_queue = number < sched->queue->partition_queues.len
+                                                  ? &sched->queue->partition_queues.items[number]
+                                                  : NULL;
 
     if (!partition_queue)
         return;
     if (!partition_queue->needs_booking)
-        vec_push(&sched->needs_booking, number);
+        vec_push(&sched->queue->needs_booking, number);
     if (!partition_queue->needs_booking || order_before(order, partition_queue->needs_booking_lo))
         partition_queue->needs_booking_lo = order;
     if (!partition_queue->needs_booking || order_before(partition_queue->needs_booking_hi, order))
@@ -162,7 +163,8 @@ void partition_queue_needs_booking(struct sched *sched, uint32_t number, struct 
 void partition_queue_needs_booking_at(struct sched *sched, uint32_t number, struct order order)
 {
     const struct partition_queue *partition_queue =
-        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
+        number < sched->queue->partition_queues.len ? &sched->queue->partition_queues.items[number]
+                                                    : NULL;
 
     if (partition_queue &&
         (partition_queue->booked.len < partition_queue->most ||
@@ -177,8 +179,9 @@ size_t partition_queue_front_most(const struct partition_queue *partition_queue)
 
 void partition_queue_joined(struct sched *sched, uint32_t number, struct order order)
 {
-    struct partition_queue *partition_queue =
-        number < sched->partition_queues.len ? &sched->partition_queues.items[number] : NULL;
+    struct partition_queue *partition_queue = number < sched->queue->partition_queues.len
+                                                  ? &sched->queue->partition_queues.items[number]
+                                                  : NULL;
 
     if (!partition_queue || !order_before(order, partition_queue->front_end))
         return;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 static struct pending_page **page_slot(struct pending_index *index, size_t page)
 {
@@ -30,7 +30,7 @@ static struct pending_page **page_slot(struct pending_index *index, size_t page)
 
 struct pending *pending_new(struct sched *sched, uint32_t job_id)
 {
-    struct pending_page **page = page_slot(&sched->pendings, job_id / PENDING_PER_PAGE);
+    struct pending_page **page = page_slot(&sched->queue->pendings, job_id / PENDING_PER_PAGE);
     uint32_t at = job_id % PENDING_PER_PAGE;
 
     if (!*page)
@@ -64,9 +64,9 @@ void pending_free(struct sched *sched, uint32_t job_id)
     page->there[at / 64] &= ~(UINT64_C(1) << (at % 64));
     if (--page->used > 0)
         return;
-    sched->pendings.pages[job_id / PENDING_PER_PAGE - sched->pendings.first] = NULL;
+    sched->queue->pendings.pages[job_id / PENDING_PER_PAGE - sched->queue->pendings.first] = NULL;
     free(page);
-    pages_forget(&sched->pendings);
+    pages_forget(&sched->queue->pendings);
 }
 
 void pending_prefetch(const struct sched *sched, uint32_t job_id)
@@ -90,21 +90,21 @@ void pending_prefetch_list(const struct sched *sched, uint32_t job_id, unsigned 
 
 struct throttle *throttle_of(struct sched *sched, uint32_t array_id)
 {
-    struct throttle *throttle = map_get_num(&sched->arrays, array_id);
+    struct throttle *throttle = map_get_num(&sched->queue->arrays, array_id);
 
     if (!throttle) {
         throttle = NEW(struct throttle);
-        map_put_num(&sched->arrays, array_id, throttle);
+        map_put_num(&sched->queue->arrays, array_id, throttle);
     }
     return throttle;
 }
 
 void throttle_tidy(struct sched *sched, uint32_t array_id)
 {
-    struct throttle *throttle = map_get_num(&sched->arrays, array_id);
+    struct throttle *throttle = map_get_num(&sched->queue->arrays, array_id);
 
     if (throttle && !throttle->planned && !throttle->parked.count) {
-        map_del_num(&sched->arrays, array_id);
+        map_del_num(&sched->queue->arrays, array_id);
         job_list_done(&throttle->parked);
         free(throttle);
     }
@@ -118,7 +118,7 @@ void throttle_plan(struct sched *sched, uint32_t array_id, int by)
 
 uint32_t array_left(const struct sched *sched, const struct array *array)
 {
-    const struct throttle *throttle = map_get_num(&sched->arrays, array->id);
+    const struct throttle *throttle = map_get_num(&sched->queue->arrays, array->id);
     uint32_t room = array_room(array), planned = throttle ? throttle->planned : 0;
 
     return room > planned ? room - planned : 0;
@@ -126,14 +126,15 @@ uint32_t array_left(const struct sched *sched, const struct array *array)
 
 bool pendings_done_some(struct sched *sched, unsigned *budget)
 {
-    struct pending_index *index = &sched->pendings;
+    struct pending_index *index = &sched->queue->pendings;
 
     for (; index->count && *budget; budget_take(budget, 1))
         free(index->pages[--index->count]);
     for (; !index->count && *budget; budget_take(budget, 1)) {
-        struct map_entry *first = sched->positions.entries;
+        struct map_entry *first = sched->queue->positions.entries;
         struct map_entry *entry =
-            first ? map_live_from(&sched->positions, first + sched->rebuild.room_host) : NULL;
+            first ? map_live_from(&sched->queue->positions, first + sched->rebuild.room_host)
+                  : NULL;
         if (!entry)
             return true;
         sched->rebuild.room_host = (uint32_t)(entry - first) + 1;
@@ -145,15 +146,15 @@ bool pendings_done_some(struct sched *sched, unsigned *budget)
 
 void pendings_done(struct sched *sched)
 {
-    for (size_t i = 0; i < sched->pendings.count; i++)
-        free(sched->pendings.pages[i]);
-    free(sched->pendings.pages);
-    sched->pendings = (struct pending_index){ 0 };
-    map_each (entry, &sched->arrays) {
+    for (size_t i = 0; i < sched->queue->pendings.count; i++)
+        free(sched->queue->pendings.pages[i]);
+    free(sched->queue->pendings.pages);
+    sched->queue->pendings = (struct pending_index){ 0 };
+    map_each (entry, &sched->queue->arrays) {
         job_list_done(&((struct throttle *)entry->value)->parked);
         free(entry->value);
     }
-    map_done(&sched->arrays);
+    map_done(&sched->queue->arrays);
     positions_done(sched);
 }
 

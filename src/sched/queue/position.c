@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 static uint64_t rank_in(const struct sched *sched, const struct job *job,
                         const struct partition *partition, bool own)
@@ -106,7 +106,7 @@ const struct position *position_at(const struct sched *sched, const struct pendi
                                    uint32_t job_id, unsigned i)
 {
     const struct position *list =
-        i < pending->positions ? map_get_num(&sched->positions, job_id) : NULL;
+        i < pending->positions ? map_get_num(&sched->queue->positions, job_id) : NULL;
 
     return list ? &list[i] : NULL;
 }
@@ -118,13 +118,14 @@ void positions_put(struct sched *sched, struct pending *pending, uint32_t job_id
         NEW_ARRAY(struct position, count + 1); /* the last: when its own was compared */
 
     memcpy(copy, list, count * sizeof(*copy));
-    map_put_num(&sched->positions, job_id, copy);
+    map_put_num(&sched->queue->positions, job_id, copy);
     pending->positions = (uint8_t)count;
 }
 
 void positions_rank(struct sched *sched, const struct pending *pending, const struct job *job)
 {
-    struct position *list = pending->positions ? map_get_num(&sched->positions, job->id) : NULL;
+    struct position *list =
+        pending->positions ? map_get_num(&sched->queue->positions, job->id) : NULL;
     struct queue_place places[POSITIONS_MOST];
 
     if (!list || positions_of_job(sched, job, false, places) != pending->positions + 1U)
@@ -136,7 +137,7 @@ void positions_rank(struct sched *sched, const struct pending *pending, const st
 void positions_del(struct sched *sched, struct pending *pending, uint32_t job_id)
 {
     if (pending->positions)
-        free(map_del_num(&sched->positions, job_id));
+        free(map_del_num(&sched->queue->positions, job_id));
     pending->positions = 0;
 }
 
@@ -149,7 +150,7 @@ struct class *position_class(const struct sched *sched, const struct pending *pe
         return class_of(sched, pending);
     for (unsigned i = 0; (position = position_at(sched, pending, order.id, i)); i++) {
         if (position->rank == order.rank)
-            return sched->classes.items[position->class - 1];
+            return sched->queue->classes.items[position->class - 1];
     }
     return NULL;
 }
@@ -160,7 +161,7 @@ struct order position_in_partition(const struct sched *sched, const struct pendi
     const struct position *position;
 
     for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++) {
-        const struct family *family = sched->classes.items[position->class - 1]->family;
+        const struct family *family = sched->queue->classes.items[position->class - 1]->family;
         for (uint32_t k = 0; k < family->partition_queue_count; k++) {
             if (family->partition_queues[k] == partition_queue)
                 return (struct order){ position->rank, job_id };
@@ -187,7 +188,7 @@ void positions_booked(struct sched *sched, const struct pending *pending, uint32
 
     class_of(sched, pending)->family->booked += (uint32_t)by;
     for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++)
-        sched->classes.items[position->class - 1]->family->booked += (uint32_t)by;
+        sched->queue->classes.items[position->class - 1]->family->booked += (uint32_t)by;
 }
 
 uint8_t position_number(const struct sched *sched, const struct pending *pending,
@@ -207,14 +208,14 @@ void positions_need_booking(struct sched *sched, const struct pending *pending, 
     const struct position *position;
 
     for (unsigned i = 0; (position = position_at(sched, pending, job_id, i)); i++)
-        family_needs_booking(sched, sched->classes.items[position->class - 1]->family,
+        family_needs_booking(sched, sched->queue->classes.items[position->class - 1]->family,
                              (struct order){ position->rank, job_id });
 }
 
 static struct position *record_of(const struct sched *sched, const struct pending *pending,
                                   struct order order)
 {
-    struct position *list = map_get_num(&sched->positions, order.id);
+    struct position *list = map_get_num(&sched->queue->positions, order.id);
     unsigned at = 0;
 
     while (at < pending->positions && list[at].rank != order.rank)
@@ -241,7 +242,7 @@ void position_compared(struct sched *sched, const struct pending *pending, struc
 
 void positions_done(struct sched *sched)
 {
-    map_each (entry, &sched->positions)
+    map_each (entry, &sched->queue->positions)
         free(entry->value);
-    map_done(&sched->positions);
+    map_done(&sched->queue->positions);
 }

@@ -21,7 +21,7 @@
 
 #include "base/hash.h"
 #include "core/preempt.h"
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 enum {
     KEYS_MOST = 1 << 16,
@@ -40,10 +40,10 @@ static const uint32_t windows[LEVELS] = { 16, 16, 64, 256 };
 
 void predict_init(struct sched *sched)
 {
-    map_init(&sched->predict.young);
-    map_init(&sched->predict.old);
-    map_init(&sched->predict.overtakes);
-    map_init(&sched->predict.entries);
+    map_init(&sched->queue->predict.young);
+    map_init(&sched->queue->predict.old);
+    map_init(&sched->queue->predict.overtakes);
+    map_init(&sched->queue->predict.entries);
 }
 
 static void forget(struct map *map)
@@ -57,12 +57,12 @@ static void forget(struct map *map)
 void predict_done(struct sched *sched)
 {
     overtake_done(sched);
-    forget(&sched->predict.young);
-    forget(&sched->predict.old);
-    map_done(&sched->predict.young);
-    map_done(&sched->predict.old);
-    map_done(&sched->predict.overtakes);
-    map_done(&sched->predict.entries);
+    forget(&sched->queue->predict.young);
+    forget(&sched->queue->predict.old);
+    map_done(&sched->queue->predict.young);
+    map_done(&sched->queue->predict.old);
+    map_done(&sched->queue->predict.overtakes);
+    map_done(&sched->queue->predict.entries);
 }
 
 /* ---- what is known ---- */
@@ -156,7 +156,7 @@ static void see(struct seen *seen, uint32_t window, int64_t ran_s, int64_t limit
 
 static void learn(struct sched *sched, const struct job *job, int64_t start_us, int64_t end_us)
 {
-    struct predict *predict = &sched->predict;
+    struct predict *predict = &sched->queue->predict;
     uint64_t keys[LEVELS];
 
     if (predict->by != ORDER_BY_SIZE || start_us <= 0 || end_us < start_us ||
@@ -168,7 +168,8 @@ static void learn(struct sched *sched, const struct job *job, int64_t start_us, 
         see(find_or_make(predict, keys[i]), windows[i], ran, job->time_limit_s);
     if (++predict->learned >= predict->reread + predict->reread / 4 + ANEW_AFTER) {
         predict->reread = predict->learned;
-        sched->sweep_id = 1; /* each job to its new place, some in each slice: limits_sweep() */
+        sched->queue->sweep_id =
+            1; /* each job to its new place, some in each slice: limits_sweep() */
     }
 }
 
@@ -176,7 +177,7 @@ void predict_hear(struct sched *sched, const struct event *event)
 {
     const struct job *job = event->job;
 
-    if (sched->predict.by != ORDER_BY_SIZE)
+    if (sched->queue->predict.by != ORDER_BY_SIZE)
         return;
     switch (event->kind) {
     case EVENT_JOB_FORGOTTEN:
@@ -217,15 +218,15 @@ static void recall(struct sched *sched)
         else
             overtake_hear(sched, job, 0);
     }
-    if (sched->predict.learned)
-        sched->sweep_id = 1;
+    if (sched->queue->predict.learned)
+        sched->queue->sweep_id = 1;
 }
 
 void predict_read_config(struct sched *sched)
 {
     const Config *config = state_config(sched->state);
     const char *order = config->scheduler_order;
-    struct predict *predict = &sched->predict;
+    struct predict *predict = &sched->queue->predict;
     enum order_by was = predict->by;
 
     predict->by = str_ieq(order, "sjf")       ? ORDER_BY_LIMIT
@@ -260,7 +261,7 @@ static int64_t guess(const struct sched *sched, const struct job *job, bool usua
 
     keys_of(job, keys);
     for (int i = 0; i < LEVELS; i++) {
-        const struct seen *seen = find(&sched->predict, keys[i]);
+        const struct seen *seen = find(&sched->queue->predict, keys[i]);
         if (!seen || seen->count < ENOUGH)
             continue;
         if (seen->miss[0] < miss) {
@@ -307,7 +308,7 @@ static uint64_t place_by_size(const struct sched *sched, const struct job *job)
 uint64_t predict_place(const struct sched *sched, const struct job *job,
                        const struct partition *partition, bool own)
 {
-    switch (sched->predict.by) {
+    switch (sched->queue->predict.by) {
     case ORDER_BY_LIMIT:
         return place_at((job->time_limit_s > 0 ? bounded(job->time_limit_s) : LARGEST_S) +
                         job->nice);

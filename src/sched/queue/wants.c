@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/sched_priv.h"
+#include "sched/queue/queue.h"
 
 static void room_of_kind(const struct kind *kind, struct room_at *out)
 {
@@ -101,7 +101,7 @@ static void work_out(struct sched *sched, struct family *family)
     const struct need *needs = shape_needs(sched->state, family->shape);
 
     free(family->asks);
-    family->kinds = (uint32_t)sched->kinds.len;
+    family->kinds = (uint32_t)sched->hosts->kinds.len;
     family->asks = NEW_ARRAY(struct ask, shape->partition_count * family->kinds + 1);
     for (size_t p = 0; p < shape->partition_count; p++) {
         struct ask *asks = &family->asks[p * family->kinds];
@@ -109,26 +109,26 @@ static void work_out(struct sched *sched, struct family *family)
         if (!mask_has(&family->mask, p) || !needs[p].partition || !needs[p].fits)
             continue;
         for (size_t k = 0; k < family->kinds; k++) {
-            ask_most(shape, &needs[p], sched->kinds.items[k], &asks[k]);
+            ask_most(shape, &needs[p], sched->hosts->kinds.items[k], &asks[k]);
             most = MAX(most, asks[k].most);
         }
         for (size_t k = 0; k < family->kinds; k++) {
             asks[k].least_units = least_units(shape, most);
             asks[k].able = asks[k].able && asks[k].most >= asks[k].least_units;
             if (asks[k].able)
-                ask_amounts(shape, &needs[p], sched->kinds.items[k], &asks[k]);
+                ask_amounts(shape, &needs[p], sched->hosts->kinds.items[k], &asks[k]);
         }
     }
     put_in_turn(family, needs);
     family->generation = family->shape->generation;
-    family->kinds_version = sched->kinds_version;
+    family->kinds_version = sched->hosts->kinds_version;
 }
 
 const struct ask *family_asks(struct sched *sched, struct family *family)
 {
     shape_needs(sched->state, family->shape);
     if (!family->asks || family->generation != family->shape->generation ||
-        family->kinds_version != sched->kinds_version) {
+        family->kinds_version != sched->hosts->kinds_version) {
         bool wanted = family->wanted;
         wants_del(sched, family);
         work_out(sched, family);
@@ -158,11 +158,11 @@ void wants_add(struct sched *sched, struct family *family)
     const struct need *needs = shape_needs(sched->state, family->shape);
     family->wanted = true;
     for (uint32_t p = 0; p < family->shape->partition_count; p++) {
-        bool everywhere = bitset_count(&needs[p].nodes) == sched->hosts.len;
+        bool everywhere = bitset_count(&needs[p].nodes) == sched->hosts->list.len;
         for (uint32_t k = 0; k < family->kinds; k++) {
             const struct ask *ask = &asks[p * family->kinds + k];
             struct want want = { ask->cpus, ask->row, ask->mem_mb, family, p, everywhere };
-            struct kind *kind = sched->kinds.items[k];
+            struct kind *kind = sched->hosts->kinds.items[k];
             if (family->particular)
                 want.cpus = want.row = 0, want.mem_mb = 0;
             if (ask->able)
@@ -188,7 +188,7 @@ void wants_del(struct sched *sched, struct family *family)
     if (!family->wanted)
         return;
     family->wanted = false;
-    vec_each (struct kind *, at, &sched->kinds) {
+    vec_each (struct kind *, at, &sched->hosts->kinds) {
         want_remove((want_list *)(void *)&(*at)->wants, family);
         want_remove((want_list *)(void *)&(*at)->wide, family);
     }
@@ -238,7 +238,7 @@ static uint32_t hosts_lacking(const struct sched *sched, const struct family *fa
         uint32_t count = 0;
         for (uint32_t k = 0; k < family->kinds && count < want; k++) {
             const struct ask *ask = &family->asks[p * family->kinds + k];
-            const struct kind *kind = sched->kinds.items[k];
+            const struct kind *kind = sched->hosts->kinds.items[k];
             if (!ask->able)
                 continue;
             count += grid_count(&kind->spare, ask->row, ask->col, want - count);
@@ -317,7 +317,7 @@ static void find_offer(struct sched *sched, uint32_t number, struct host *host)
     }
     if (found)
         pending_prefetch(sched, best.id);
-    heap_set(&sched->offers, &host->offer_at, found, best);
+    heap_set(&sched->queue->offers, &host->offer_at, found, best);
 }
 
 /* Has the host what a job of the family wants at least? */
@@ -337,7 +337,7 @@ static bool may_serve(const struct host *host, struct family *family, const stru
 bool wants_may_offer(struct sched *sched, struct family *family)
 {
     enum { HOSTS_MOST = 8 };
-    size_t count = sched->offers.items.len;
+    size_t count = sched->queue->offers.items.len;
 
     if (!count || !family->single) /* the others are woken by themselves */
         return false;
@@ -345,8 +345,8 @@ bool wants_may_offer(struct sched *sched, struct family *family)
         return true;
     const struct ask *asks = family_asks(sched, family);
     for (size_t i = 0; i < count; i++) {
-        if (may_serve(CONTAINER_OF(sched->offers.items.items[i].at, struct host, offer_at), family,
-                      asks))
+        if (may_serve(CONTAINER_OF(sched->queue->offers.items.items[i].at, struct host, offer_at),
+                      family, asks))
             return true;
     }
     return false;
@@ -359,7 +359,7 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
     const struct heap_item *top;
     unsigned looks = 0;
 
-    while ((top = heap_top(&sched->offers))) {
+    while ((top = heap_top(&sched->queue->offers))) {
         struct heap_item was = *top;
         *host = CONTAINER_OF(top->at, struct host, offer_at);
         const struct pending *pending = pending_find(sched, was.key.id);
@@ -374,7 +374,7 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
             (*host)->offered =
                 was.key; /* others have taken it meanwhile: as if it had been tried */
         }
-        find_offer(sched, (uint32_t)(*host - sched->hosts.items), *host);
+        find_offer(sched, (uint32_t)(*host - sched->hosts->list.items), *host);
         if (++looks % OFFERS_PER_COST == 0)
             budget_take(budget, 1 + (*host)->kind->wants.len / HOSTS_PER_COST);
         if (!*budget)
@@ -386,7 +386,7 @@ struct family *wants_offer(struct sched *sched, struct order *order, struct host
 void wants_offered(struct sched *sched, struct host *host, struct order order)
 {
     host->offered = order;
-    find_offer(sched, (uint32_t)(host - sched->hosts.items), host);
+    find_offer(sched, (uint32_t)(host - sched->hosts->list.items), host);
 }
 
 /* (1): more than families could be tried for. */
@@ -410,18 +410,18 @@ static void mark_single_ready(struct sched *sched, uint32_t number, struct host 
             is_among(sched, want, number, generation))
             family_mark_ready(sched, want->family, end_by(host, want, has));
     }
-    heap_del(&sched->offers, &host->offer_at);
+    heap_del(&sched->queue->offers, &host->offer_at);
 }
 
 static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
 {
-    struct host *host = &sched->hosts.items[number];
+    struct host *host = &sched->hosts->list.items[number];
     const struct kind *kind = host->kind;
 
     host->freed = false;
     host->offered = (struct order){ 0, 0 };
     if (!host->usable) {
-        heap_del(&sched->offers, &host->offer_at);
+        heap_del(&sched->queue->offers, &host->offer_at);
         return;
     }
     struct has has = host_has(host);
@@ -432,7 +432,7 @@ static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
         if (may_fit(host, want, has) && want->family->end_by_us != INT64_MAX)
             wake(sched, number, host, want, has);
     }
-    if (sched->offers.items.len < offers_most(kind))
+    if (sched->queue->offers.items.len < offers_most(kind))
         find_offer(sched, number, host);
     else
         mark_single_ready(sched, number, host, has);
@@ -441,6 +441,6 @@ static void absorb(struct sched *sched, uint32_t number, unsigned *budget)
 
 void wants_absorb(struct sched *sched, unsigned *budget)
 {
-    while (sched->freed.len && *budget)
-        absorb(sched, sched->freed.items[--sched->freed.len], budget);
+    while (sched->hosts->freed.len && *budget)
+        absorb(sched, sched->hosts->freed.items[--sched->hosts->freed.len], budget);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 #include "sched/test/rig.h"
 #include "test/unit.h"
 
@@ -127,8 +127,8 @@ static struct view random_view(const struct rig *rig)
 
     if (dice(4) == 0)
         view.start_us += dice(4000) * US_PER_S;
-    if (sched->bookings.len && dice(2)) {
-        const struct booking *any = &sched->bookings.items[dice((uint32_t)sched->bookings.len)];
+    if (sched->book->list.len && dice(2)) {
+        const struct booking *any = &sched->book->list.items[dice((uint32_t)sched->book->list.len)];
         view.mine = any->job_id;
         if (dice(2))
             view.order = any->order;
@@ -155,8 +155,8 @@ static void hosts_agree(const struct rig *rig)
 {
     const struct sched *sched = rig->sched;
 
-    for (size_t n = 0; n < sched->hosts.len; n++) {
-        struct host *host = &sched->hosts.items[n];
+    for (size_t n = 0; n < sched->hosts->list.len; n++) {
+        struct host *host = &sched->hosts->list.items[n];
         struct amount made, tried;
         size_t forecasts = random_forecasts(rig, host, &tried);
         const struct amount *amount = random_amount(host, &made);
@@ -169,7 +169,7 @@ static void hosts_agree(const struct rig *rig)
         if ((host->blocks.len || forecasts) && quick != slow)
             fail_msg("seed %llu: host %zu: %lld, not %lld", (unsigned long long)first_seed, n,
                      (long long)quick, (long long)slow);
-        if (amount->whole && sched->host_summaries.items[n].last_end_us > quick)
+        if (amount->whole && sched->hosts->summaries.items[n].last_end_us > quick)
             fail_msg("seed %llu: host %zu is empty before its last job ends",
                      (unsigned long long)first_seed, n);
         host->forecasts.len -= forecasts;
@@ -201,7 +201,7 @@ static char *promises(const struct rig *rig)
 {
     struct str text = { 0 };
 
-    vec_each (struct booking, booking, &rig->sched->bookings) {
+    vec_each (struct booking, booking, &rig->sched->book->list) {
         str_addf(&text, "%u@%lld:", booking->job_id, (long long)booking->start_us);
         for (uint32_t k = 0; k < booking->count; k++) {
             for (size_t i = 0; i < booking->of[k].parts.list.len; i++)
@@ -232,7 +232,7 @@ static void promises_hold(const struct rig *rig)
 {
     const struct sched *sched = rig->sched;
 
-    vec_each (struct host, host, &sched->hosts) {
+    vec_each (struct host, host, &sched->hosts->list) {
         for (size_t i = 0; i < host->blocks.len; i++) {
             const struct block *block = &host->blocks.items[i];
             struct view view = { .now_us = rig->now_us, .mine = block->job_id };
@@ -279,8 +279,8 @@ static void all_from_nothing(struct rig *rig)
         same = strcmp(kept, was) == 0;
         free(was);
     }
-    while (rig->sched->bookings.len)
-        book_drop(rig->sched, rig->sched->bookings.items[0].job_id);
+    while (rig->sched->book->list.len)
+        book_drop(rig->sched, rig->sched->book->list.items[0].job_id);
     rig_plan(rig);
     char *made = promises(rig);
     if (!is_as_good(kept, made))
@@ -330,7 +330,7 @@ static size_t note(const struct rig *rig, struct promise *out)
 {
     size_t count = 0;
 
-    vec_each (struct booking, booking, &rig->sched->bookings) {
+    vec_each (struct booking, booking, &rig->sched->book->list) {
         struct promise promise = { booking->order, booking->start_us, 0 };
         for (uint32_t k = 0; k < booking->count; k++) {
             for (size_t i = 0; i < booking->of[k].parts.list.len; i++)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 #include "test/unit.h"
 
 enum { MOST = 6000, STEPS = 40000 };

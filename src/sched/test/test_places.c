@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 #include "sched/test/rig.h"
 #include "schema/reasons.h"
 #include "test/unit.h"
@@ -168,9 +168,9 @@ static void it_is_booked_once(void **state)
     assert_int_equal(rig_plan(rig), 1);
     uint32_t both = rig_submit(rig, "p=low,top c=4 t=60");
     rig_plan(rig);
-    assert_int_equal(rig->sched->bookings.len, 1);
-    assert_int_equal(rig->sched->bookings.items[0].job_id, both);
-    assert_int_equal(rig->sched->bookings.items[0].of->parts.list.items[0].host, 0);
+    assert_int_equal(rig->sched->book->list.len, 1);
+    assert_int_equal(rig->sched->book->list.items[0].job_id, both);
+    assert_int_equal(rig->sched->book->list.items[0].of->parts.list.items[0].host, 0);
     uint32_t before = rig_submit(rig, "p=top c=4 t=60 prio=4294960000");
     rig_plan(rig); /* one of each partition: it is the first of low still */
     assert_non_null(booking_of(rig->sched, before));
@@ -336,7 +336,7 @@ static uint64_t live(uint64_t from)
     }
     assert_int_equal(state_counts(rig->state).pending, 0);
     assert_int_equal(rig->refused, 0);
-    assert_int_equal(map_len(&rig->sched->positions), 0);
+    assert_int_equal(map_len(&rig->sched->queue->positions), 0);
     rig_free(rig);
     return digest;
 }

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "sched/limit/limit_counter.h"
+#include "sched/plan.h"
 #include "sched/sched_check.h"
 #include "sched/test/rig.h"
 #include "schema/conf.h"
@@ -453,8 +454,8 @@ static void assert_nothing_forgotten(struct rig *rig, int step)
 
     rig_plan(rig);
     struct sched *fresh = sched_new(rig->state);
-    while (rig->sched->bookings.len)
-        book_drop(rig->sched, rig->sched->bookings.items[0].job_id);
+    while (rig->sched->book->list.len)
+        book_drop(rig->sched, rig->sched->book->list.items[0].job_id);
     all_starts(fresh, rig->now_us, &its);
     all_starts(rig->sched, rig->now_us, &mine);
     bool same = mine.len == its.len &&
@@ -546,7 +547,7 @@ static void starts_go_on_when_nodes_have_other_numbers(void **state)
     assert_int_equal(conf_expand(conf, &config, NULL), 0);
     assert_int_equal(rig_configure(rig, config, true, 2), ERR_OK);
     config__free_unpacked(config, NULL);
-    assert_int_equal(map_len(&rig->sched->inflights), 3); /* all but what was on n3 */
+    assert_int_equal(map_len(&rig->sched->limit->inflights), 3); /* all but what was on n3 */
     vec_each (CmdStart *, at, &starts) {
         Command cmd = COMMAND__INIT;
         cmd.what_case = COMMAND__WHAT_START;
@@ -605,7 +606,7 @@ static void the_first_goes_first_when_a_partition_opens(void **state)
     set_state(rig, PARTITION_UP);
     rig->budget = BUDGET;
     for (bool more = true; more && !rig_slice(rig, &more); slices++)
-        idle += !rig->sched->plan.works; /* after many of these the controller waits */
+        idle += !rig->sched->plan->plan.works; /* after many of these the controller waits */
     assert_in_range(slices, 4, 1000);
     assert_in_range(idle, 0, 2);
     rig_plan(rig);

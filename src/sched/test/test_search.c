@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "sched/sched_priv.h"
+#include "sched/plan.h"
 #include "sched/test/rig.h"
 #include "test/unit.h"
 
@@ -180,7 +180,7 @@ static void slices_change_nothing(void **state)
         char *first = NULL;
         for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
             struct rig *rig = history(from);
-            rig->sched->search_looks = looks[i];
+            rig->sched->book->search_looks = looks[i];
             uint32_t id = submit_first(rig, wide[from % ARRAY_LEN(wide)]);
             unsigned slices = slices_of(rig);
             most = MAX(most, slices);
@@ -211,7 +211,7 @@ static void something_comes_between(void **state)
         struct rig *rig = history(from);
         bool more = true;
         rig->check = true;
-        rig->sched->search_looks = 1 + dice(20);
+        rig->sched->book->search_looks = 1 + dice(20);
         uint32_t id = submit_first(rig, wide[from % ARRAY_LEN(wide)]);
         for (int step = 0; step < 60 && more; step++) {
             rig_slice(rig, &more);
@@ -246,7 +246,7 @@ static void it_ends_whatever_happens(void **state)
     for (unsigned i = 0; i < 14; i++)
         rig_submit(rig, "N=1 n=2 tpn=2 t=86400 uid=1");
     rig_plan(rig);
-    rig->sched->search_looks = 2;
+    rig->sched->book->search_looks = 2;
     uint32_t id = submit_first(rig, "N=6 ex : N=4 ex gres=gpu:8 : N=3 ex"), ids[50] = { 0 };
     unsigned slices = 0;
     for (; slices < 3000 && !booking_of(rig->sched, id); slices++) {
@@ -276,7 +276,7 @@ static void a_release_is_seen(void **state)
             last = rig_submit(rig, words);
         }
         rig_plan(rig);
-        rig->sched->search_looks = 1;
+        rig->sched->book->search_looks = 1;
         uint32_t id = rig_submit(rig, after % 2 ? "N=2 ex t=60 : N=2 ex t=60" : "N=4 ex t=60");
         for (unsigned i = 0; i < after && more; i++)
             rig_slice(rig, &more);
@@ -340,7 +340,7 @@ static void what_is_asked_is_answered_in_slices(void **state)
             rig_plan(rig);
             rig_wait(rig, 2);
             rig_plan(rig);
-            rig->sched->search_looks = looks[turn];
+            rig->sched->book->search_looks = looks[turn];
             sched_forecast(rig->sched, rig->now_us);
             slices_of(rig);
             assert_false(sched_is_asked(rig->sched));

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
+#include "sched/plan.h"
 #include "sched/sched_check.h"
-#include "sched/sched_priv.h"
 #include "sched/test/rig.h"
 #include "test/unit.h"
 
@@ -36,9 +36,9 @@ static void find(struct rig *rig)
 {
     bool more = true;
 
-    for (unsigned i = 0; i < 100 && more && !rig->sched->placed.job_id; i++)
+    for (unsigned i = 0; i < 100 && more && !rig->sched->plan->placed.job_id; i++)
         assert_int_equal(rig_slice(rig, &more), 0);
-    assert_true(more && rig->sched->placed.job_id);
+    assert_true(more && rig->sched->plan->placed.job_id);
 }
 
 static void it_starts_in_the_next_slice(void **unused)
