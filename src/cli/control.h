@@ -32,6 +32,7 @@ const struct control_row *control_find(const struct control_row *rows, size_t co
                                        const char *word, size_t len);
 
 int control_show(struct control *control, int argc, char **argv); /* control_show.c */
+void control_add_entities(struct str *out);                       /* "config, daemons, ..." */
 /* The names of a list that show was given, and whether an object is one of them; none: all are. */
 char **control_names(struct control *control, int argc, char **argv, size_t *count);
 bool control_is_named(const char *name, char *const *names, size_t count);
@@ -55,6 +56,14 @@ int control_write_resize(struct control *control, const char *id);
 int control_show_steps(struct control *control, int argc, char **argv);
 int control_listpids(struct control *control, int argc, char **argv);
 int control_liststeps(struct control *control, int argc, char **argv);
+int control_listjobs(struct control *control, int argc, char **argv);
+int control_pidinfo(struct control *control, int argc, char **argv);
+int control_notify(struct control *control, int argc, char **argv);
+int control_show_slurmd(struct control *control, int argc, char **argv);
+
+/* control_daemons.c */
+int control_getaddrs(struct control *control, int argc, char **argv);
+int control_show_daemons(struct control *control, int argc, char **argv);
 
 /* control_lists.c: Nodes+=n4 becomes Nodes= with all that the partition then has */
 int control_whole_list(struct control *control, int argc, char **argv, char **word,

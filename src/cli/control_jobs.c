@@ -2,6 +2,7 @@
 /*
  * control_jobs.c - verbs of scontrol that act on jobs
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,9 +121,16 @@ int control_release(struct control *control, int argc, char **argv)
     return update_all(control, argc, argv, 0, true, false, "slurm_suspend error");
 }
 
+/* The first of the list comes first: so the last is moved before the others. */
 int control_top(struct control *control, int argc, char **argv)
 {
-    return update_all(control, argc, argv, 0, false, true, NULL);
+    size_t count;
+    char **ids = ids_of(control, argc, argv, &count);
+    int code = 0;
+
+    while (count-- > 0)
+        code |= update_one(control, ids[count], 0, false, true, NULL);
+    return code;
 }
 
 static int requeue(struct control *control, int argc, char **argv, bool hold)
@@ -146,6 +154,7 @@ static int requeue(struct control *control, int argc, char **argv, bool hold)
         argv++;
     }
     request.ids = ids_of(control, argc, argv, &request.n_ids);
+    signal(SIGTERM, SIG_IGN); /* the job may be the one we are part of: the answer comes first */
     if (cli_call(&control->cli, "Requeue", &request.base, &jobs_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) < 0)
         return call_failed(&err, argv[0], NULL);

@@ -291,6 +291,37 @@ static int check_users(const ReservationSpec *spec, struct err *err)
     return 0;
 }
 
+static bool has_flag(const ReservationSpec *spec, const char *word)
+{
+    for (size_t i = 0; i < spec->n_flags; i++) {
+        if (str_ieq(spec->flags[i] + strspn(spec->flags[i], "+"), word))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes under maintenance are those that were chosen. */
+static int check_flags(const ReservationSpec *spec, struct err *err)
+{
+    if (has_flag(spec, "MAINT") && (has_flag(spec, "REPLACE") || has_flag(spec, "REPLACE_DOWN")))
+        return err_set(err, ERR_INVALID,
+                       "Invalid flags: MAINT keeps its nodes, REPLACE exchanges them");
+    return 0;
+}
+
+/* "a,-b": either partitions that may use it, or those that may not. */
+static int check_mixed(const ReservationSpec *spec, bool create, struct err *err)
+{
+    size_t minus = 0;
+
+    for (size_t i = 0; i < spec->n_allowed_partitions; i++)
+        minus += spec->allowed_partitions[i][0] == '-';
+    if (!create || !minus || minus == spec->n_allowed_partitions)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "AllowedPartitions names partitions that may use it or that may not, not both");
+}
+
 int control_send_reservation(struct control *control, int argc, char **argv, bool create)
 {
     UpdateReservationRequest request = UPDATE_RESERVATION_REQUEST__INIT;
@@ -325,6 +356,8 @@ int control_send_reservation(struct control *control, int argc, char **argv, boo
         cli_error(&control->cli, "An end time or duration must be given.  No reservation created.");
         code = 1;
     }
+    if (!code && (check_flags(update.spec, &err) < 0 || check_mixed(update.spec, create, &err) < 0))
+        code = control_aborted(&err);
     if (!code && (check_users(update.spec, &err) < 0 || find_groups(update.spec, &err) < 0))
         code = control_aborted(&err);
     request.change = update.spec;
@@ -334,8 +367,7 @@ int control_send_reservation(struct control *control, int argc, char **argv, boo
     if (!code && cli_call(&control->cli, "UpdateReservation", &request.base,
                           &done_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0) {
         fprintf(stderr,
-                create ? "Error creating the reservation: %s\n"
-                       : "Error updating the reservation: %s\n",
+                create ? "Error creating the reservation: %s\n" : "slurm_update error: %s\n",
                 err.text);
         code = 1;
     } else if (!code && create) {

@@ -422,12 +422,13 @@ static int show_nothing(struct control *control, int argc, char **argv)
 static const struct control_row entities[] = {
     { "aliases", 1, 0, 1, show_nothing, .help = "names of nodes on one machine" },
     { "assoc_mgr", 2, 0, 9, NULL, .help = "associations in memory", .later = "there is no accounting yet" },
-    { "bbstat", 2, 0, 9, NULL, .help = "state of burst buffers", .later = "there are no burst buffers" },
+    { "bbstat", 2, 0, 9, show_nothing, .help = "state of burst buffers" },
     { "burstbuffer", 2, 0, 1, show_nothing, .help = "burst buffers" },
     { "config", 1, 0, 1, show_config, .help = "configuration of the controller" },
-    { "daemons", 1, 0, 1, NULL, .help = "daemons of this host", .later = "scontrol ping says which controllers are up" },
-    { "dwstat", 2, 0, 9, NULL, .help = "state of burst buffers", .later = "there are no burst buffers" },
-    { "federation", 1, 0, 1, NULL, .help = "federation", .later = "there are no federations" },
+    { "daemons", 1, 0, 1, control_show_daemons, .help = "daemons of this host" },
+    { "dwstat", 2, 0, 9, show_nothing, .help = "state of burst buffers" },
+    { "federation", 1, 0, 1, show_nothing, .help = "federation" },
+    { "frontend", 2, 0, 1, NULL, .help = "front end nodes", .later = "every node runs its own agent" },
     { "hostlist", 5, 0, 1, show_hostlist, .help = "names of hosts, made short" },
     { "hostlistsorted", 9, 0, 1, show_hostlist_sorted, .help = "the same, sorted" },
     { "hostnames", 5, 0, 1, show_hostnames, .help = "names of hosts, one a line" },
@@ -441,13 +442,21 @@ static const struct control_row entities[] = {
     { "partitionname", 10, 0, 1, show_partition },
     { "reservations", 1, 0, 1, control_show_reservation, .help = "reservations" },
     { "reservationname", 12, 0, 1, control_show_reservation },
-    { "slurmd", 6, 0, 1, NULL, .help = "agent of this host", .later = "show node tells what its agent said" },
+    { "slurmd", 6, 0, 1, control_show_slurmd, .help = "agent of this host" },
     { "steps", 2, 0, 1, control_show_steps, .help = "steps" },
     { "stepid", 5, 0, 1, control_show_steps },
     { "topoconf", 5, 0, 1, NULL, .help = "topology settings", .later = "show topology has them, and the files are those of [topology]" },
     { "topology", 1, 0, 1, control_show_topology, .help = "switches and blocks" },
 };
 /* clang-format on */
+
+void control_add_entities(struct str *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++) {
+        if (entities[i].help && !entities[i].later)
+            str_addf(out, "%s%s", out->len ? ", " : "", entities[i].name);
+    }
+}
 
 int control_show(struct control *control, int argc, char **argv)
 {

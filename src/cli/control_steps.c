@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/release.h"
 #include "base/timefmt.h"
 #include "cli/control.h"
 #include "cli/queue.h"
@@ -17,6 +19,7 @@
 #include "schema/freq.h"
 #include "schema/job_view.h"
 #include "schema/jsonw.h"
+#include "sys/host.h"
 
 /* ---- show step ---- */
 
@@ -286,5 +289,117 @@ int control_liststeps(struct control *control, int argc, char **argv)
         if (reply->steps[i]->here)
             printf("%-10u %-10s\n", reply->steps[i]->id->job_id, reply->steps[i]->name);
     }
+    return 0;
+}
+
+int control_listjobs(struct control *control, int argc, char **argv)
+{
+    JobStepsReply *reply;
+    uint32_t last = 0;
+
+    (void)argc, (void)argv;
+    if (ask_here(control, 0, NULL, &reply))
+        return 1;
+    printf("JOBID     \n");
+    for (size_t i = 0; i < reply->n_steps; i++) {
+        if (!reply->steps[i]->here || reply->steps[i]->id->job_id == last)
+            continue;
+        last = reply->steps[i]->id->job_id;
+        printf("%-10u\n", last);
+    }
+    return 0;
+}
+
+/* The job that has the process on this node; 0: none. */
+static uint32_t job_of_pid(const JobStepsReply *reply, uint32_t pid)
+{
+    for (size_t i = 0; i < reply->n_steps; i++) {
+        const StepHere *here = reply->steps[i];
+
+        for (size_t k = 0; k < here->n_tasks; k++) {
+            for (size_t p = 0; p < here->tasks[k]->n_pids; p++) {
+                if (here->tasks[k]->pids[p] == pid)
+                    return here->id->job_id;
+            }
+        }
+    }
+    return 0;
+}
+
+int control_pidinfo(struct control *control, int argc, char **argv)
+{
+    GetJobRequest request = GET_JOB_REQUEST__INIT;
+    struct field_ctx ctx = cli_field_ctx(0);
+    CLEANUP(str_done) struct str end = { 0 };
+    GetJobReply *job;
+    JobStepsReply *reply;
+    struct err err = { 0 };
+    uint64_t pid;
+
+    if (!str_to_u64(argv[0], INT32_MAX, &pid)) {
+        fprintf(stderr, "invalid pid: %s\n", argv[0]);
+        return 1;
+    }
+    if (ask_here(control, 0, NULL, &reply))
+        return 1;
+    uint32_t id = job_of_pid(reply, (uint32_t)pid);
+    request.id = arena_printf(&control->cli.arena, "%u", id);
+    if (!id ||
+        cli_call(&control->cli, "GetJob", &request.base, &get_job_reply__descriptor,
+                 (ProtobufCMessage **)&job, &err) < 0 ||
+        !job->n_jobs) {
+        fprintf(stderr, "slurm_get_end_time error: %s\n",
+                id ? err.text : err_text(ERR_INVALID_JOB_ID));
+        return 1;
+    }
+    int64_t end_us = job_end_us(job->jobs[0], ctx.now_us);
+    field_add_moment(&end, &ctx, end_us);
+    printf("Slurm JobId=%u ends at %s\nslurm_get_rem_time is %lld\n", id, str_text(&end),
+           end_us ? (long long)((end_us - ctx.now_us) / 1000000) : (long long)UINT32_MAX);
+    return 0;
+}
+
+int control_notify(struct control *control, int argc, char **argv)
+{
+    SignalStepRequest request = SIGNAL_STEP_REQUEST__INIT;
+    CLEANUP(str_done) struct str text = { 0 };
+    ProtobufCMessage *reply;
+    struct err err = { 0 };
+
+    for (int i = 1; i < argc; i++)
+        str_addf(&text, "%s%s", i > 1 ? " " : "", argv[i]);
+    request.id = argv[0];
+    request.text = (char *)str_text(&text);
+    if (cli_call(&control->cli, "SignalStep", &request.base, &done_reply__descriptor, &reply,
+                 &err) == 0)
+        return 0;
+    fprintf(stderr, "job notify failure: %s\n", err.text);
+    return 1;
+}
+
+int control_show_slurmd(struct control *control, int argc, char **argv)
+{
+    JobStepsReply *reply;
+    struct str steps = { 0 };
+    char host[HOST_NAME_BYTES];
+
+    (void)argc, (void)argv;
+    if (ask_here(control, 0, NULL, &reply)) {
+        fprintf(stderr, "slurm_load_slurmd_status: the agent of this host does not answer\n");
+        return 1;
+    }
+    host_short(host);
+    for (size_t i = 0; i < reply->n_steps; i++) {
+        if (reply->steps[i]->here)
+            str_addf(&steps, "%s%u.%s", steps.len ? "," : "", reply->steps[i]->id->job_id,
+                     reply->steps[i]->name);
+    }
+    printf("Active Steps             = %s\n", steps.len ? str_text(&steps) : "NONE");
+    printf("Actual CPUs              = %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+    printf("Actual real memory       = %lld MB\n",
+           (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / (1024 * 1024));
+    printf("Hostname                 = %s\n", host);
+    printf("Version                  = %s\n\n", SLURM_RELEASE);
+    str_done(&steps);
     return 0;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hostlist.h"
+#include "base/limits.h"
 #include "base/size.h"
 #include "base/timefmt.h"
 #include "cli/control.h"
@@ -191,6 +193,32 @@ static int special_key(struct job_update *update, const char *word, const char *
     return 1;
 }
 
+/* Keys of Slurm that say something that is not done here. */
+static const struct {
+    const char *key, *why;
+} refused_keys[] = {
+    { "BurstBuffer", "there are no burst buffers" },
+    { "ClusterFeatures", "a job belongs to one cluster" },
+    { "Clusters", "a job belongs to one cluster" },
+    { "AllocNode:Sid", "it is where the job was submitted" },
+    { "BatchFlag", "it follows from how the job was submitted" },
+    { "ExitCode", "it is what the job ended with" },
+    { "GroupId", "it is the group of the job's owner" },
+    { "JobState", "hold, release, suspend, resume, requeue and scancel change it" },
+    { "Reason", "the scheduler says it" },
+    { "SubmitTime", "it is when the job was submitted" },
+};
+
+static int refuse_key(const char *word, size_t len, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(refused_keys); i++) {
+        if (strlen(refused_keys[i].key) == len && strncasecmp(word, refused_keys[i].key, len) == 0)
+            return err_set(err, ERR_UNKNOWN_OPTION, "%s of a job cannot be changed: %s",
+                           refused_keys[i].key, refused_keys[i].why);
+    }
+    return err_set(err, ERR_UNKNOWN_OPTION, "Update of this parameter is not supported: %s", word);
+}
+
 static int read_job_key(struct job_update *update, char *word, struct err *err)
 {
     char *equals = strchr(word, '=');
@@ -216,8 +244,7 @@ static int read_job_key(struct job_update *update, char *word, struct err *err)
     /* "jobname=" alone selects jobs, beside an id it renames */
     row = option_find_update(&sbatch_options, word, len);
     if (!row)
-        return err_set(err, ERR_UNKNOWN_OPTION, "Update of this parameter is not supported: %s",
-                       word);
+        return refuse_key(word, len, err);
     if (!equals[1] && row->into.kind == INTO_MESSAGE && option_arity(row) == 1) {
         for (unsigned i = 0; i < job_spec__descriptor.n_fields; i++) {
             if (job_spec__descriptor.fields[i].offset == row->into.offset)
@@ -326,7 +353,7 @@ static bool needs_reason(const char *state)
     return state && (str_ieq(state, "DOWN") || str_ieq(state, "DRAIN") || str_ieq(state, "FAIL"));
 }
 
-static int update_node(struct control *control, int argc, char **argv)
+static int update_nodes(struct control *control, int argc, char **argv)
 {
     UpdateNodeRequest request = UPDATE_NODE_REQUEST__INIT;
     struct node_update update = { .spec = NEW(NodeSpec) };
@@ -359,6 +386,67 @@ static int update_node(struct control *control, int argc, char **argv)
         code = 1;
     }
     node_update_done(&update);
+    return code;
+}
+
+/* Keys with one value for each node, in the order of the names. */
+static bool is_per_node(const char *word)
+{
+    static const char *const keys[] = { "instanceid", "instancetype", "nodeaddr", "nodehostname" };
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (key_is(word, keys[i]) && strchr(word, ','))
+            return true;
+    }
+    return false;
+}
+
+/* Values of such keys are dealt out: one update for each node. */
+static int update_node(struct control *control, int argc, char **argv)
+{
+    char **words = ARENA_ARRAY(&control->cli.arena, char *, argc + 1), **names = NULL;
+    size_t count = 0;
+    bool dealt = false;
+    int code = 0;
+
+    for (int i = 0; i < argc; i++) {
+        dealt = dealt || is_per_node(argv[i]);
+        if (strchr(argv[i], '=') && (key_is(argv[i], "nodename") || key_is(argv[i], "node"))) {
+            CLEANUP(hostlist_done) struct hostlist list = { 0 };
+
+            if (hostlist_parse(&list, strchr(argv[i], '=') + 1, NULL) < 0 ||
+                hostlist_count(&list) > LIMIT_HOSTLIST_HOSTS)
+                continue;
+            names = ARENA_ARRAY(&control->cli.arena, char *, hostlist_count(&list) + 1);
+            hostlist_each (host, &list)
+                names[count++] =
+                    arena_printf(&control->cli.arena, "%.*s", (int)host.len, host.name);
+        }
+    }
+    if (!dealt || !names)
+        return update_nodes(control, argc, argv);
+    for (size_t n = 0; n < count && !code; n++) {
+        for (int i = 0; i < argc && !code; i++) {
+            char **values = NULL;
+            size_t value_count = 0;
+            int key = (int)strcspn(argv[i], "=");
+
+            words[i] = argv[i];
+            if (key_is(argv[i], "nodename") || key_is(argv[i], "node"))
+                words[i] = arena_printf(&control->cli.arena, "NodeName=%s", names[n]);
+            if (!is_per_node(argv[i]))
+                continue;
+            cli_split(&control->cli, argv[i] + key + 1, ",", &values, &value_count);
+            if (value_count != count) {
+                fprintf(stderr, "%.*s has %zu values for %zu nodes\n", key, argv[i], value_count,
+                        count);
+                code = 1;
+                break;
+            }
+            words[i] = arena_printf(&control->cli.arena, "%.*s=%s", key, argv[i], values[n]);
+        }
+        code = code ? code : update_nodes(control, argc, words);
+    }
     return code;
 }
 
@@ -430,7 +518,9 @@ int control_update(struct control *control, int argc, char **argv)
     case ENTITY_RESERVATION:
         return control_send_reservation(control, argc, argv, false);
     case ENTITY_STEP:
-        fprintf(stderr, "steps cannot be updated yet\n");
+        fprintf(
+            stderr,
+            "A step keeps its time limit: srun --time sets it, scontrol update JobId= that of the job\n");
         return 1;
     case ENTITY_NONE:
         break;

@@ -49,6 +49,7 @@ static const struct option rows[] = {
 
 const struct option_set sattach_options = { .command = "sattach",
                                             .usage = "[OPTIONS...] JOB.STEP",
+                                            .operands = "<jobid.stepid>",
                                             .about = "Joins a step that runs.",
                                             .bit = 1,
                                             .usage_exit = 1,

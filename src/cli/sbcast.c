@@ -57,6 +57,7 @@ static const struct option rows[] = {
 const struct option_set sbcast_options = {
     .command = "sbcast",
     .usage = "[OPTIONS...] SOURCE DEST",
+    .operands = "SOURCE DEST",
     .about =
         "Copies a file to every node of a job, as the job's user. DEST is a file; when it ends "
         "with / the file keeps its name. %N in it is the name of each node.",

@@ -464,6 +464,7 @@ static int scancel_run(struct scancel *scancel, int argc, char **argv)
 
 const struct option_set scancel_options = { .command = "scancel",
                                             .usage = "[OPTIONS...] [JOB[_TASK][.STEP]...]",
+                                            .operands = "[job_id[_array_id][.step_id]]",
                                             .about = "Ends or signals jobs.",
                                             .bit = 1,
                                             .usage_exit = 1,

@@ -224,17 +224,17 @@ static const struct control_row verbs[] = {
     { "errnumstr", 3, 1, 1, do_errnumstr, .args = "NUMBER", .help = "text of an error number" },
     { "exit", 2, 0, 0, do_switch, SWITCH_LEAVE, .help = "leave" },
     { "fsdampeningfactor", 2, 1, 1, NULL, .args = "N", .help = "damp fair share", .later = "priority.fairshare_damping sets it" },
-    { "getaddrs", 4, 1, 1, NULL, .args = "NODES", .help = "addresses of nodes", .later = "show node has them" },
+    { "getaddrs", 4, 1, 1, control_getaddrs, .args = "NODES", .help = "addresses of nodes" },
     { "getent", 4, 0, 1, NULL, .args = "NODE", .help = "users known on a node", .later = on_node },
     { "help", 2, 0, 0, do_help, .help = "show this" },
     { "hide", 2, 0, 0, do_switch, SWITCH_HIDE, .help = "do not show hidden things" },
     { "hold", 3, 1, 9999, control_hold, .args = "JOBS", .help = "keep jobs from starting" },
-    { "listjobs", 5, 0, 1, NULL, .help = "jobs on this node", .later = on_node },
+    { "listjobs", 5, 0, 1, control_listjobs, .help = "jobs on this node" },
     { "listpids", 5, 0, 1, control_listpids, .args = "[JOB[.STEP]]", .help = "processes of jobs on this node" },
     { "liststeps", 5, 0, 0, control_liststeps, .help = "steps on this node" },
-    { "notify", 1, 2, 9999, NULL, .args = "JOB TEXT", .help = "write into a job's output", .later = on_node },
+    { "notify", 1, 2, 9999, control_notify, .args = "JOB TEXT", .help = "write into a job's output" },
     { "oneliner", 1, 0, 0, do_switch, SWITCH_ONELINER, .help = "each record on one line" },
-    { "pidinfo", 3, 1, 1, NULL, .args = "PID", .help = "job of a process", .later = on_node },
+    { "pidinfo", 3, 1, 1, control_pidinfo, .args = "PID", .help = "job of a process" },
     { "ping", 3, 0, 0, do_ping, .help = "which controllers are up" },
     { "power", 3, 1, 9, NULL, .args = "up|down NODES", .help = "switch nodes", .later = no_power },
     { "quiet", 4, 0, 0, do_switch, SWITCH_QUIET, .help = "say less" },
@@ -248,7 +248,7 @@ static const struct control_row verbs[] = {
     { "schedloglevel", 3, 1, 1, NULL, .args = "N", .help = "log of the scheduler", .later = no_level },
     { "setdebug", 9, 1, 2, NULL, .args = "LEVEL", .help = "log level", .later = no_level },
     { "setdebugflags", 9, 1, 9, NULL, .args = "FLAGS", .help = "debug flags", .later = no_level },
-    { "show", 3, 1, 3, control_show, .args = "ENTITY [ID]", .help = "show jobs, nodes, partitions, reservations, config, hostnames, hostlist" },
+    { "show", 3, 1, 3, control_show, .args = "<ENTITY> [<ID>]", .help = "show jobs, nodes, partitions, reservations, config, hostnames, hostlist" },
     { "shutdown", 3, 0, 1, do_shutdown, .args = "[slurmctld]", .help = "stop the controller and its nodes, or it alone" },
     { "suspend", 3, 1, 9999, control_suspend, .args = "JOBS", .help = "stop the processes of jobs" },
     { "takeover", 4, 0, 1, do_takeover, .args = "[INDEX]", .help = "another controller leads" },
@@ -317,15 +317,26 @@ static int do_switch(struct control *control, int argc, char **argv)
 
 static int do_help(struct control *control, int argc, char **argv)
 {
-    puts("Commands:");
-    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-        char form[64];
+    CLEANUP(str_done) struct str entities = { 0 };
 
-        if (verbs[i].later)
+    puts("scontrol [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:");
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        if (options[i].help && !options[i].later)
+            printf("     %s%c%s--%-20s %s\n", options[i].key ? "-" : "",
+                   options[i].key ? options[i].key : ' ', options[i].key ? " or " : "     ",
+                   options[i].name, options[i].help);
+    }
+    puts("\n  Valid <COMMAND> values are:");
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        char form[128];
+
+        if (verbs[i].later || !verbs[i].help)
             continue;
         snprintf(form, sizeof(form), "%s %s", verbs[i].name, verbs[i].args ? verbs[i].args : "");
-        printf("  %-40s %s\n", form, verbs[i].help);
+        printf("     %-40s %s\n", form, verbs[i].help);
     }
+    control_add_entities(&entities);
+    printf("\n  <ENTITY> may be one of:\n     %s\n", str_text(&entities));
     return 0;
 }
 
@@ -355,9 +366,9 @@ static int run_words(struct control *control, int argc, char **argv)
 /* Commands from standard input, until its end or `exit`. */
 static int run_prompt(struct control *control)
 {
-    char *line = NULL;
+    char *line = NULL, **last = NULL;
     size_t room = 0;
-    int code = 0;
+    int code = 0, last_count = 0;
 
     control->interactive = true;
     while (!control->leave) {
@@ -376,7 +387,16 @@ static int run_prompt(struct control *control)
         if (script_split(&control->cli.arena, line, (size_t)len, &words, &count, &err) < 0) {
             cli_error(&control->cli, "%s", err.text);
             code = 1;
+        } else if (count && strcmp(words[0], "!!") == 0) {
+            if (!last) {
+                cli_error(&control->cli, "no previous command");
+                code = 1;
+            } else {
+                code = run_words(control, last_count, last);
+            }
         } else if (count) {
+            last = words; /* both live as long as we do */
+            last_count = count;
             code = run_words(control, count, words);
         }
         fflush(stdout);
@@ -396,11 +416,10 @@ static int scontrol_run(struct control *control, const struct option_set *set, i
     if (option_read_env(set, &ctx, &args, &err) < 0 ||
         option_read_argv(set, &ctx, &args, argc, argv, OPTION_PERMUTE, operands, &count, &err) < 0)
         return cli_option_error(set, &err);
-    if (cli_help(set, args.help, args.usage, args.version)) {
-        if (args.help)
-            do_help(control, 0, NULL);
+    if (args.help)
+        return do_help(control, 0, NULL);
+    if (cli_help(set, false, args.usage, args.version))
         return 0;
-    }
     control->all = args.all && !args.hide;
     control->detail = args.detail;
     control->future = args.future;

@@ -57,6 +57,7 @@ static const struct option rows[] = {
 const struct option_set sgather_options = {
     .command = "sgather",
     .usage = "[OPTIONS...] SOURCE DEST",
+    .operands = "SOURCE DEST",
     .about = "Fetches a file from every node of a job, each to DEST.NODE here. %N in SOURCE is the "
              "name of each node.",
     .bit = 1,

@@ -295,6 +295,7 @@ int sinfo_read(struct sinfo *sinfo)
 
 const struct option_set sinfo_options = { .command = "sinfo",
                                           .usage = "[OPTIONS...]",
+                                          .operands = "",
                                           .about = "Lists partitions and nodes.",
                                           .bit = 1,
                                           .usage_exit = 1,

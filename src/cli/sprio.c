@@ -63,6 +63,7 @@ static const struct option rows[] = {
 const struct option_set sprio_options = {
     .command = "sprio",
     .usage = "[OPTIONS...]",
+    .operands = "",
     .about = "Show what the priorities of waiting jobs are made of.",
     .usage_exit = 1,
     .rows = rows,

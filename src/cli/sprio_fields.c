@@ -126,6 +126,8 @@ static const char *text_of(const struct sprio_row *row, char letter)
         text = row->job->status->qos;
     else if (letter == 'c')
         text = row->config->cluster_name;
+    if (!text && row->job && (letter == 'o' || letter == 'n'))
+        text = "(null)"; /* programs count columns */
     return text ? text : "";
 }
 

@@ -263,6 +263,7 @@ static void fill_request(struct squeue *squeue, ListJobsRequest *request)
     request->has_stale = request->stale = args->stale;
     request->has_hidden_too = request->hidden_too = args->all && !args->hide;
     request->has_with_spec = request->with_spec = args->step_flag || wants_spec(squeue);
+    request->has_with_priority = request->with_priority = args->priority;
     /* A job that is named and over is known, though not shown: ask for all, choose here. */
     if (squeue->states.all || request->n_ids) {
         request->has_all_states = request->all_states = true;
@@ -353,6 +354,7 @@ int squeue_read(struct squeue *squeue)
 
 const struct option_set squeue_options = { .command = "squeue",
                                            .usage = "[OPTIONS...]",
+                                           .operands = "",
                                            .about = "Lists jobs that wait or run.",
                                            .bit = 1,
                                            .usage_exit = 1,

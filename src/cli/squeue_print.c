@@ -60,6 +60,18 @@ static bool shown(const struct squeue *squeue, const Job *job, int64_t now_us)
     return !args->step_flag || status->state == JOB_RUNNING || status->state == JOB_SUSPENDED;
 }
 
+/* The priority that the job has in the one partition that its line is about. */
+static void set_priority(Job *job)
+{
+    JobStatus *status = job->status;
+
+    for (size_t i = 0; i < status->n_partition_priorities; i++) {
+        const PriorityParts *parts = status->partition_priorities[i];
+        if (str_eq(parts->partition_name, job->spec->partition) && status->priority)
+            status->priority = parts->total;
+    }
+}
+
 /* -P: a job that waits in several partitions has a line for each. */
 void squeue_add(struct squeue *squeue, queue_jobs *jobs, const Job *job, int64_t now_us)
 {
@@ -79,6 +91,8 @@ void squeue_add(struct squeue *squeue, queue_jobs *jobs, const Job *job, int64_t
 
         one->spec = arena_copy(arena, job->spec, sizeof(*job->spec));
         one->spec->partition = arena_strndup(arena, word.ptr, word.len);
+        one->status = arena_copy(arena, job->status, sizeof(*job->status));
+        set_priority(one);
         vec_push(jobs, one);
     }
 }

@@ -152,14 +152,40 @@ static int open_part(struct srun *srun, struct srun *part)
     return open_sink(srun, part, true, spec->std_err);
 }
 
-/* Each component writes where its own options say. */
+/* What the first component has; files that differ between tasks are made for those of this one. */
+static int share_sink(struct srun *srun, struct srun *part, bool error)
+{
+    const char *pattern = srun->sinks[error].pattern;
+    struct err err = { 0 };
+
+    part->sinks[error] = srun->sinks[error];
+    if (!pattern || (error && pattern == part->sinks[0].pattern) ||
+        make_files(srun, part, pattern, &err) == 0)
+        return 0;
+    cli_error(&srun->cli, "Could not open %s file: %s", error ? "stderr" : "stdout", err.text);
+    return 1;
+}
+
+/* Each component writes where its own options say, else where the first one writes. */
 int srun_open_sinks(struct srun *srun)
 {
     char digits[16];
 
     srun->label_width = snprintf(digits, sizeof(digits), "%u", srun->ntasks - 1);
-    for (size_t i = 0; i < srun->part_count; i++) {
-        if (open_part(srun, srun->parts[i]))
+    if (open_part(srun, srun))
+        return 1;
+    for (size_t i = 1; i < srun->part_count; i++) {
+        struct srun *part = srun->parts[i];
+        const JobSpec *spec = part->request.spec;
+
+        if (!str_is_empty(spec->std_out)) {
+            if (open_part(srun, part))
+                return 1;
+            continue;
+        }
+        if (share_sink(srun, part, false) ||
+            (str_is_empty(spec->std_err) ? share_sink(srun, part, true)
+                                         : open_sink(srun, part, true, spec->std_err)))
             return 1;
     }
     return 0;

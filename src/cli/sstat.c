@@ -39,6 +39,8 @@ static const struct option rows[] = {
 
 const struct option_set sstat_options = { .command = "sstat",
                                           .usage = "[OPTIONS...] JOB[.STEP]...",
+                                          .operands = "[<OPTION>] <job(.stepid)>",
+                                          .first_heading = "    Valid <OPTION> values are:",
                                           .about = "Shows what running steps use.",
                                           .bit = 1,
                                           .usage_exit = 1,

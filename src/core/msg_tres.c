@@ -151,6 +151,8 @@ void job_tres_msg(const struct state *state, const struct job *job, struct arena
         out->tres_alloc = given_text(job, &given, arena);
     }
     SET(num_nodes, (uint32_t)sums->nodes);
+    if (!job->run && !job->shape->spare) /* as many as its tasks take at least */
+        out->num_nodes = MAX(out->num_nodes, shape_needs(state, job->shape)->least_nodes);
     SET(num_cpus, (uint32_t)MIN(sums->cpus, UINT32_MAX));
     SET(num_tasks, (uint32_t)(sums->tasks ? sums->tasks : asked.tasks));
     if (sums->mem_mb)

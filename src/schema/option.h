@@ -92,9 +92,12 @@ struct option_section {
 struct option_set {
     const char *command; /* "sbatch": before every message */
     const char *usage;   /* "[OPTIONS...] SCRIPT [ARGUMENTS...]" */
-    const char *about;   /* one sentence */
-    unsigned bit;        /* of the command in .commands */
-    int usage_exit;      /* exit code of a wrong option: 255 for sbatch, 1 for most */
+    const char *
+        operands; /* of Slurm's commands: what follows the options in --help and --usage; NULL: `usage` says it all */
+    const char *about;         /* one sentence */
+    const char *first_heading; /* of help: "Parallel run options:"; NULL: "Options:" */
+    unsigned bit;              /* of the command in .commands */
+    int usage_exit;            /* exit code of a wrong option: 255 for sbatch, 1 for most */
     const struct option *rows;
     size_t count;
     const struct option_section *sections; /* NULL: none */

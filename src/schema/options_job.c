@@ -341,7 +341,7 @@ static const struct option rows[] = {
     { .name = "nodelist", .key = 'w', .arg = "HOSTS", .commands = CMD_ALL,
       .read = read_hosts, .into = SPEC(nodelist), .update = "ReqNodeList",
       .help = "Nodes it must have." },
-    { .name = "nodes", .key = 'N', .arg = "MIN[-MAX]|LIST", .commands = CMD_ALL, .env = { NULL, NULL, "SLURM_JOB_NUM_NODES,SLURM_NNODES" },
+    { .name = "nodes", .key = 'N', .arg = "N[-MAX]|LIST", .commands = CMD_ALL, .env = { NULL, NULL, "SLURM_JOB_NUM_NODES,SLURM_NNODES" },
       .read = read_nodes, .update = "NumNodes,ReqNodes",
       .help = "Number of nodes: one, a range, or a list of those that will do, such as 1,4,8-16:2 (every second)." },
     { .name = "ntasks", .key = 'n', .arg = "N", .commands = CMD_ALL, .env = { NULL, NULL, "SLURM_NTASKS,SLURM_NPROCS" },
@@ -577,6 +577,8 @@ static void remember(const struct option_call *call, const char *value)
 const struct option_set sbatch_options = {
     .command = "sbatch",
     .usage = "[OPTIONS...] [SCRIPT [ARGUMENTS...]]",
+    .operands = "executable [args...]",
+    .first_heading = "Parallel run options:",
     .about = "Submits a batch script, from a file or standard input.",
     .bit = CMD_SBATCH,
     .usage_exit = 255,
@@ -588,6 +590,8 @@ const struct option_set sbatch_options = {
 const struct option_set salloc_options = {
     .command = "salloc",
     .usage = "[OPTIONS...] [COMMAND [ARGUMENTS...]]",
+    .operands = "[command [args...]]",
+    .first_heading = "Parallel run options:",
     .about = "Gets an allocation and runs a command in it.",
     .bit = CMD_SALLOC,
     .usage_exit = 255,
@@ -599,6 +603,8 @@ const struct option_set salloc_options = {
 const struct option_set srun_options = {
     .command = "srun",
     .usage = "[OPTIONS...] COMMAND [ARGUMENTS...]",
+    .operands = "executable [args...]",
+    .first_heading = "Parallel run options:",
     .about = "Runs a parallel program.",
     .bit = CMD_SRUN,
     .usage_exit = 255,

@@ -405,8 +405,8 @@ static const struct option node_rows[] = {
     { .name = "topology", .update = "Topology", .read = read_text, .into = NODE(topology) },
     { .name = "weight", .update = "Weight", .read = read_count, .into = NODE(weight) },
     { .name = "gres", .update = "Gres", .read = read_node_gres, .into = NODE(gres) },
-    { .name = "instance-id", .update = "InstanceId", .read = read_text, .into = NODE(instance_id) },
-    { .name = "instance-type", .update = "InstanceType", .read = read_text, .into = NODE(instance_type) },
+    { .name = "instance-id", .update = "InstanceId", .read = read_node_text, .into = NODE(instance_id) },
+    { .name = "instance-type", .update = "InstanceType", .read = read_node_text, .into = NODE(instance_type) },
     { .name = "resume-after", .update = "ResumeAfter", .read = read_resume_after },
 };
 

@@ -292,6 +292,30 @@ static int check_own(const struct ctl_who *who, const UpdateNodeRequest *request
         who->node);
 }
 
+static uint64_t gres_of(const NodeSpec *spec, const char *name)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < spec->n_gres; i++)
+        count += str_ieq(spec->gres[i]->name, name) ? spec->gres[i]->count : 0;
+    return count;
+}
+
+/* Devices are where they are: Gres= may say how they are called, not that there are more or fewer. */
+static bool gres_stay(const struct ctl *ctl, const CmdUpdateNode *update)
+{
+    for (size_t n = 0; update->change && n < update->n_nodes; n++) {
+        const struct node *node = state_node(ctl->state, update->nodes[n]);
+        for (size_t i = 0; node && i < update->change->n_gres; i++) {
+            const char *name = update->change->gres[i]->name;
+            uint64_t has = gres_of(node->spec, name);
+            if (has && has != gres_of(update->change, name))
+                return false;
+        }
+    }
+    return true;
+}
+
 void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const UpdateNodeRequest *request = (const void *)message;
@@ -314,6 +338,10 @@ void ctl_update_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     update.by_uid = ask->who->uid;
     update.by_user = (char *)ask->who->user;
     update.change = request->change;
+    if (!gres_stay(ctl, &update)) {
+        ctl_fail(ask, ERR_GRES);
+        return;
+    }
     update.has_clear_features = request->has_clear_features;
     update.clear_features = request->clear_features;
     update.has_next_state = request->has_next_state;

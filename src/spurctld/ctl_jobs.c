@@ -2,6 +2,9 @@
 /*
  * ctl_jobs.c - what people do with jobs: cancel, update, requeue, suspend
  */
+#include "core/accounts.h"
+#include "core/job.h"
+#include "core/query.h"
 #include "spurctld/ctl_bulk.h"
 
 void ctl_fail(struct ctl_ask *ask, enum err_code code)
@@ -113,6 +116,61 @@ void ctl_cancel(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
 
 /* ---- update, hold, release ---- */
 
+/* The job that an id names alone; NULL: a list of tasks, or none. */
+static const struct job *job_named(const struct ctl *ctl, const char *id)
+{
+    struct job_ref ref;
+    uint64_t task;
+
+    if (!id || job_ref_parse(id, &ref, NULL) < 0)
+        return NULL;
+    if (!ref.has_tasks)
+        return state_job(ctl->state, ref.has_offset ? ref.id + ref.offset : ref.id);
+    CLEANUP(freep) char *text = mem_strndup(ref.tasks, ref.tasks_len);
+    return str_to_u64(text, UINT32_MAX, &task) ? state_task(ctl->state, ref.id, (uint32_t)task)
+                                               : NULL;
+}
+
+static JobSpec *own_change(struct ctl_ask *ask, CmdUpdateJob *update)
+{
+    JobSpec *change = ARENA_NEW(ask->arena, JobSpec);
+
+    job_spec__init(change);
+    if (update->change)
+        *change = *update->change;
+    return update->change = change;
+}
+
+/*
+ * scontrol top: before all other waiting jobs of its owner. Its priority is raised by its nice value, as
+ * far as need be and no further. False: there is nothing to do, or it is not this one's to change.
+ */
+static bool move_to_top(const struct ctl *ctl, struct ctl_ask *ask, const struct job *job,
+                        CmdUpdateJob *update)
+{
+    uint32_t own = job_priority(ctl->state, job), highest = 0;
+
+    for (const struct job *at = state_job_from(ctl->state, 0); at;
+         at = state_job_from(ctl->state, (uint64_t)at->id + 1)) {
+        if (at != job && at->owner->uid == job->owner->uid && job_phase(at) == PHASE_PENDING)
+            highest = MAX(highest, job_priority(ctl->state, at));
+    }
+    update->has_top = update->top = false;
+    if (own > highest || highest >= UINT32_MAX - 2)
+        return false;
+    JobSpec *change = own_change(ask, update);
+    if (job->direct_priority) {
+        change->has_priority = true;
+        change->priority = highest + 1;
+    } else {
+        int64_t nice = (int64_t)job->nice - ((int64_t)highest + 1 - own);
+        change->has_nice = true;
+        change->nice = (int32_t)MAX(nice, -(INT32_MAX - 2));
+    }
+    update->by_admin = true; /* who may do so was asked before */
+    return true;
+}
+
 void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const UpdateJobRequest *request = (const void *)message;
@@ -162,6 +220,19 @@ void ctl_update_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     }
     update->has_top = request->has_top;
     update->top = request->top;
+    const struct job *named = job_named(ctl, request->id);
+    if (request->top && named && job_phase(named) == PHASE_PENDING && ctl_may_change(ask, named) &&
+        !move_to_top(ctl, ask, named, update)) {
+        JobsReply none = JOBS_REPLY__INIT;
+        ask->ops->reply(ask, &none.base);
+        return;
+    }
+    /* A held job that is given a priority is released with it. */
+    if (request->change && request->change->has_priority && request->change->priority > 0 &&
+        !request->has_hold && named && named->hold && job_phase(named) == PHASE_PENDING) {
+        update->has_hold = true;
+        update->hold = 0;
+    }
     if (request->id) {
         ctl_bulk_ids(ctl, ask, command, (char **)&request->id, 1);
     } else if (request->name) {

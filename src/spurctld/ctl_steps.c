@@ -19,7 +19,7 @@
 #include "spurctld/ctl_priv.h"
 #include "sys/log.h"
 
-enum { JOB_STEPS_MAX = 40000 };
+enum { JOB_STEPS_MAX = 40000, NOTIFY_BYTES = 512 };
 
 struct running {
     char *node; /* that said so */
@@ -293,7 +293,13 @@ void ctl_signal_step(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
         ask->ops->fail(ask, &err);
         return;
     }
-    signal.has_job_id = signal.has_attempt = signal.has_signal = signal.has_step = true;
+    if (request->text && strlen(request->text) > NOTIFY_BYTES) {
+        ctl_fail(ask, ERR_TOO_LARGE);
+        return;
+    }
+    signal.text = request->text;
+    signal.has_job_id = signal.has_attempt = signal.has_signal = true;
+    signal.has_step = !request->text;
     signal.job_id = job->id;
     signal.attempt = job->attempt;
     signal.signal = request->has_signal ? request->signal : SIGKILL;

@@ -237,13 +237,14 @@ static void on_signal(struct agent *agent, const SignalJob *order)
     StepSignal words = STEP_SIGNAL__INIT;
 
     if (held && !order->batch_only)
-        steps_signal(agent, held, order->signal, order->has_step, order->step);
+        steps_signal(agent, held, order);
     held = find_running(agent, order->job_id, order->attempt);
-    if (!held || (!order->batch_only && !order->full &&
+    if (!held || (!order->batch_only && !order->full && !order->text &&
                   !(order->has_step && order->step == TASK_STEP_BATCH)))
         return;
     words.has_signal = words.has_script_only = true;
     words.signal = order->signal;
+    words.text = order->text;
     words.script_only = order->batch_only && !order->full;
     step.what_case = STEP_ORDER__WHAT_SIGNAL;
     step.signal = &words;

@@ -73,8 +73,7 @@ void steps_close(struct agent *agent);
 /* To every step of an attempt, or to one. */
 void steps_end_lost(struct agent *agent, const struct attempt *held); /* with another grant */
 void steps_kill(struct agent *agent, const struct attempt *held, unsigned wait_s, JobState why);
-void steps_signal(struct agent *agent, const struct attempt *held, uint32_t signal, bool one,
-                  uint32_t step);
+void steps_signal(struct agent *agent, const struct attempt *held, const SignalJob *order);
 void steps_order(struct agent *agent, const struct attempt *held, const StepOrder *order);
 void steps_freeze(struct agent *agent, const struct attempt *held, FreezeCause cause, bool thaw);
 void steps_limit(struct agent *agent, const struct attempt *held, int64_t job_limit_s);
@@ -124,6 +123,7 @@ struct step_proc {
     struct step_run *run;       /* of srun; NULL: away */
     VEC(struct step_run *) watchers;
     uv_timer_t *timer;
+    int64_t launched_us; /* when we asked for it; 0: it was found */
     int64_t started_us;
     unsigned frozen;
     uint64_t over_seq; /* of the last frame; 0: not seen */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spurd/step.h"
+#include "sys/clock.h"
 
 /* CPUs and memory, with those of the steps that run and do not overlap, within the grant. */
 static int check_fits(const struct agent *agent, const struct attempt *held,
@@ -65,6 +66,8 @@ int step_proc_launch(struct step_run *run, const StepLaunch *launch, struct err 
     proc->run = run;
     run->proc = proc;
     step_proc_set_layout(proc, &launch->layout);
+    proc->launched_us = clock_wall_us();
+    step_report_started(proc);
     step_proc_count(proc, true);
     step_ports_release(agent, run->job, run->attempt, run->step); /* it has them now */
     return 0;

@@ -96,21 +96,22 @@ void steps_end_lost(struct agent *agent, const struct attempt *held)
     }
 }
 
-void steps_signal(struct agent *agent, const struct attempt *held, uint32_t signal, bool one,
-                  uint32_t step)
+void steps_signal(struct agent *agent, const struct attempt *held, const SignalJob *order)
 {
     StepOrder words = STEP_ORDER__INIT;
     StepSignal signal_words = STEP_SIGNAL__INIT;
 
-    signal_words.has_signal = true;
-    signal_words.signal = signal;
+    signal_words.has_signal = signal_words.has_full = true;
+    signal_words.signal = order->signal;
+    signal_words.full = order->full;
+    signal_words.text = order->text;
     words.what_case = STEP_ORDER__WHAT_SIGNAL;
     words.signal = &signal_words;
     for (size_t i = agent->steps->procs.len; i-- > 0;) {
         struct step_proc *proc = agent->steps->procs.items[i];
-        if (!is_of(proc, held) || (one && proc->step != step))
+        if (!is_of(proc, held) || (order->has_step && proc->step != order->step))
             continue;
-        if (signal == SIGKILL && one)
+        if (order->signal == SIGKILL && order->has_step)
             step_proc_kill(proc, step_kill_wait_s(agent), JOB_CANCELLED);
         else
             step_proc_order(proc, &words);

@@ -327,6 +327,7 @@ static void on_news(void *ctx, void *owner, const StepNews *news)
         say_launch_failed(proc, text);
         proc->ended = proc->dismissed = true;
         step_proc_count(proc, false);
+        step_report_all(proc->agent); /* it was said to run */
         return;
     }
     if (news->started) {

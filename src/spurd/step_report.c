@@ -20,6 +20,7 @@
 
 enum {
     BATCH_MS = 100,
+    START_MS = 3,
     BATCH_PARTS = 500,
     PARTS_MAX = 200000, /* that no controller took; the oldest are then dropped, and counted */
     FILE_BYTES_MAX = 256 * 1024 * 1024,
@@ -34,9 +35,11 @@ struct part {
 struct reports {
     struct agent *agent;
     uv_timer_t *timer;
-    int fd;        /* of the file; -1: none */
-    uint64_t last; /* number of the last part */
-    bool all;      /* everything that runs is to be said */
+    int fd;            /* of the file; -1: none */
+    uint64_t last;     /* number of the last part */
+    bool all;          /* everything that runs is to be said */
+    uint64_t last_ms;  /* when the last report was sent */
+    uint64_t ended_ms; /* and the last that said what ended */
     uint64_t lost;
     VEC(struct part) parts;
     size_t sent;                     /* of them, on this connection */
@@ -49,6 +52,14 @@ static void soon(struct reports *reports)
 {
     if (!uv_is_active((uv_handle_t *)reports->timer))
         uv_timer_start(reports->timer, on_timer, BATCH_MS, 0);
+}
+
+/* A step is listed before its tasks can ask for it; many that start together are said at once. */
+static void at_once(struct reports *reports)
+{
+    uint64_t now = uv_now(reports->timer->loop), next = reports->last_ms + START_MS;
+
+    uv_timer_start(reports->timer, on_timer, next > now ? next - now : 0, 0);
 }
 
 /* ---- the file (2) ---- */
@@ -251,7 +262,7 @@ static StepInfo *info_of(const struct step_proc *proc, struct arena *arena)
     info->id = layout->id;
     info->name = layout->name;
     info->has_started_us = info->has_node_count = info->has_ntasks = info->has_cpus = true;
-    info->started_us = proc->started_us;
+    info->started_us = proc->started_us ? proc->started_us : proc->launched_us;
     info->nodes = node_list(layout, arena);
     info->node_count = (uint32_t)layout->n_nodes;
     info->ntasks = layout->ntasks;
@@ -274,8 +285,8 @@ static StepInfo *info_of(const struct step_proc *proc, struct arena *arena)
 
 static bool says_that_it_runs(const struct step_proc *proc) /* (1) */
 {
-    return proc->layout && proc->started_us && !proc->ended && proc->layout->n_nodes &&
-           str_eq(proc->layout->nodes[0]->name, proc->agent->name);
+    return proc->layout && (proc->started_us || proc->launched_us) && !proc->ended &&
+           proc->layout->n_nodes && str_eq(proc->layout->nodes[0]->name, proc->agent->name);
 }
 
 static void fill_running(struct reports *reports, struct arena *arena, StepsReport *out)
@@ -318,7 +329,10 @@ static void on_timer(uv_timer_t *timer)
         return; /* the welcome says it all again */
     arena_init(&arena);
     fill_running(reports, &arena, &report);
-    fill_ended(reports, &arena, &report);
+    if (uv_now(timer->loop) >= reports->ended_ms + BATCH_MS || reports->all) {
+        fill_ended(reports, &arena, &report); /* many in one entry of the log */
+        reports->ended_ms = uv_now(timer->loop);
+    }
     vec_clear(&reports->started);
     reports->all = false;
     if (report.n_running || report.n_ended || report.all) {
@@ -327,6 +341,7 @@ static void on_timer(uv_timer_t *timer)
         message.what_case = NODE_MESSAGE__WHAT_STEPS;
         message.steps = &report;
         session_send(agent->session, &message);
+        reports->last_ms = uv_now(timer->loop);
     }
     for (size_t i = 0; i < report.n_ended; i++)
         step_part__free_unpacked(report.ended[i], NULL);
@@ -355,7 +370,7 @@ void step_report_started(struct step_proc *proc)
             return;
     }
     vec_push(&reports->started, proc);
-    soon(reports);
+    at_once(reports);
 }
 
 /* Why it ended, in one word. */

@@ -161,3 +161,11 @@ int64_t containment_next_us(const struct containment *hold, bool running, int64_
     }
     return next;
 }
+
+void containment_notify(struct containment *hold, const char *text)
+{
+    char line[600];
+
+    snprintf(line, sizeof(line), "slurmstepd: error: %.550s", text);
+    hold->say(hold->owner, line);
+}

@@ -63,4 +63,7 @@ void containment_give_up_later(struct containment *hold, int64_t now_us);
 /* The earliest of what is due here while processes run (`running`) and after; -1: nothing. */
 int64_t containment_next_us(const struct containment *hold, bool running, int64_t now_us);
 
+/* scontrol notify: the text is written where the job writes its errors. */
+void containment_notify(struct containment *hold, const char *text);
+
 #endif

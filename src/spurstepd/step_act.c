@@ -68,6 +68,10 @@ void step_check_lease(struct step *step, int64_t now_us)
 
 static void obey_signal(struct step *step, const StepSignal *order)
 {
+    if (order->text && step->phase == STEP_RUNNING)
+        containment_notify(&step->hold, order->text);
+    if (order->text)
+        return;
     if (step->phase != STEP_RUNNING || order->signal == 0 || order->signal > 64)
         return;
     if (order->script_only)

@@ -129,6 +129,31 @@ static void obey_signal(struct tasks *tasks, uint32_t signal)
         contain_signal(&tasks->hold.contain, (int)signal);
 }
 
+/* To the tasks and not to what they started; a container's own process stands for all inside. */
+static void signal_tasks(struct tasks *tasks, const StepSignal *order)
+{
+    if (order->text && tasks->phase == TASKS_RUNNING)
+        containment_notify(&tasks->hold, order->text);
+    if (order->text)
+        return;
+    bool whole = order->full || order->signal == SIGKILL || order->signal == SIGSTOP ||
+                 order->signal == SIGCONT;
+
+    for (size_t i = 0; i < tasks->count && !whole; i++) {
+        const StepTaskOne *asked = tasks->task->tasks->list[i];
+        whole = asked->n_args && str_ends(asked->args[0], "spur-container");
+    }
+    if (whole) {
+        obey_signal(tasks, order->signal);
+        return;
+    }
+    for (size_t i = 0; i < tasks->count; i++) {
+        if (order->signal > 0 && order->signal <= SIGNAL_MAX && tasks->phase == TASKS_RUNNING &&
+            tasks->list[i].pid > 0 && !tasks->list[i].exited)
+            kill(tasks->list[i].pid, (int)order->signal);
+    }
+}
+
 static void set_window(struct tasks *tasks, const StepWindow *window)
 {
     struct winsize size = { .ws_row = (unsigned short)window->rows,
@@ -267,7 +292,7 @@ void tasks_obey(struct tasks *tasks, const StepOrder *order, int64_t now_us)
         break;
     case STEP_ORDER__WHAT_SIGNAL:
         if (!order->signal->script_only)
-            obey_signal(tasks, order->signal->signal);
+            signal_tasks(tasks, order->signal);
         break;
     case STEP_ORDER__WHAT_KILL:
         tasks_end(tasks, order->kill->kill_wait_s, order->kill->state, false, now_us);

@@ -47,7 +47,7 @@ run spur frobnicate
 is "no such command" "$code" 1
 run spur quue
 like "did you mean" "$err" "did you mean 'queue'"
-for command in sbatch squeue scancel sinfo scontrol 'spur submit' 'spur token' 'spur logs'; do
+for command in sbatch squeue scancel sinfo 'spur submit' 'spur token' 'spur logs'; do
     run $command --help
     is "$command --help" "$code:$err" 0:
     like "$command --help says how" "$out" "^Usage: $command "

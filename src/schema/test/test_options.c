@@ -488,7 +488,7 @@ static void test_help_and_man_page_come_from_the_rows(void **state)
     struct str out = { 0 };
 
     option_add_help(&sbatch_options, &out);
-    assert_non_null(strstr(str_text(&out), "  -t, --time=TIME "));
+    assert_non_null(strstr(str_text(&out), "  -t, --time=time "));
     assert_non_null(strstr(str_text(&out), "      --nice[=N] "));
     assert_null(strstr(str_text(&out), "--bbf"));
     for (const char *line = str_text(&out); *line; line += strcspn(line, "\n") + 1)
