@@ -317,8 +317,8 @@ static int keep_invitation(void *ctx, const char *line, struct err *err)
 
     if (file_write(path, text, strlen(text), 0600, err) < 0)
         return -(int)err->code;
-    printf("invitation in %s, good for an hour; take it to the new host and start there:\n"
-           "    spurctld --join FILE --name %s --state-dir DIR\n",
+    printf("invitation in %s, good for an hour; take it to host %s and start spurctld there with\n"
+           "    --join FILE (SPURCTLD_OPTIONS in /etc/default/spurctld)\n",
            path, args->name);
     fflush(stdout);
     return 0;

@@ -19,6 +19,7 @@ void ping_one(struct cli *cli, struct pinged *pinged)
 {
     Empty request = EMPTY__INIT;
     struct client *client = client_new(&(struct client_options){ .addresses = pinged->address,
+                                                                 .token = "", /* it asks for none */
                                                                  .timeout_ms = PING_MS,
                                                                  .retry_ms = PING_MS / 4 },
                                        &pinged->err);
@@ -42,11 +43,19 @@ static bool is_known(const struct pinged *all, size_t last)
 
 size_t ping_all(struct cli *cli, struct pinged *all)
 {
-    const char *addresses = getenv("SPUR_CONTROLLER_ADDR");
+    CLEANUP(str_done) struct str addresses = { 0 };
+    struct err err = { 0 };
+    struct client *any = client_new(&(struct client_options){ 0 }, &err); /* it knows where */
     char **list = NULL;
     size_t count = 0, kept = 0;
 
-    cli_split(cli, addresses ? addresses : "http://localhost:6817", ", ", &list, &count);
+    if (!any) {
+        cli_error(cli, "%s", err.text);
+        return 0;
+    }
+    client_addresses(any, &addresses);
+    client_free(any);
+    cli_split(cli, str_text(&addresses), ", ", &list, &count);
     for (size_t i = 0; i < count && kept < PING_MAX; i++) {
         all[kept] = (struct pinged){ .address = list[i] };
         ping_one(cli, &all[kept]);

@@ -42,20 +42,17 @@ static void use_ca(struct client *client)
 /* Nobody says where the controllers are: the agent of this host may know. */
 static bool ask_where(struct client *client, bool from_env, const char *addresses)
 {
-    bool absent = credentials_absent(&client->options);
     struct err ignored = { 0 };
+    struct address local;
 
     if (client->options.addresses || (from_env && !is_elsewhere(addresses)) ||
         !vouch_available(client->near))
         return false;
-    if (!from_env) {
-        struct address local;
-        if (address_local_socket(ADDRESS_PORT_CONTROLLER, &local) && access(local.path, F_OK) == 0)
-            return false;
-    }
-    if (vouch_ask(client->near, !absent, &client->vouch, &ignored) < 0)
+    if (!from_env && address_local_socket(ADDRESS_PORT_CONTROLLER, &local) &&
+        access(local.path, F_OK) == 0)
         return false;
-    client->vouch_is_new = absent;
+    if (vouch_ask(client->near, true, &client->vouch, &ignored) < 0)
+        return false;
     use_ca(client);
     return !str_is_empty(client->vouch.controllers);
 }
@@ -100,6 +97,15 @@ void client_free(struct client *client)
     free(client);
 }
 
+void client_addresses(const struct client *client, struct str *out)
+{
+    for (size_t i = 0; i < client->addresses.len; i++) {
+        char text[ADDRESS_TEXT_BYTES];
+        address_text(&client->addresses.items[i], text);
+        str_addf(out, "%s%s", i ? "," : "", text);
+    }
+}
+
 const char *client_peer(const struct client *client)
 {
     return client->peer;
@@ -124,13 +130,10 @@ static int vouch_first(struct client *client, const struct address *address, str
 {
     if (address->path[0] || !credentials_absent(&client->options) || !vouch_available(client->near))
         return 0;
-    if (!client->vouch_is_new) {
-        vouch_done(&client->vouch);
-        if (vouch_ask(client->near, false, &client->vouch, err) < 0)
-            return -(int)err->code;
-        use_ca(client);
-    }
-    client->vouch_is_new = false;
+    vouch_done(&client->vouch);
+    if (vouch_ask(client->near, false, &client->vouch, err) < 0)
+        return -(int)err->code;
+    use_ca(client);
     return str_is_empty(client->vouch.refused)
                ? 0
                : err_set(err, ERR_PERMISSION, "%s", client->vouch.refused);

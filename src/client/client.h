@@ -21,6 +21,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "base/util.h"
 
 struct client;
@@ -51,6 +52,9 @@ void client_free(struct client *client);
 int client_call(struct client *client, const char *path, const ProtobufCMessage *request,
                 const ProtobufCMessageDescriptor *reply_type, struct arena *arena,
                 ProtobufCMessage **reply, struct err *err);
+
+/* Where it looks for servers, as a comma list. */
+void client_addresses(const struct client *client, struct str *out);
 
 /* The address in use, or the last one tried: for messages. */
 const char *client_peer(const struct client *client);

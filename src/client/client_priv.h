@@ -38,7 +38,6 @@ struct vouch {
 
 struct client {
     struct vouch vouch;
-    bool vouch_is_new;                /* asked for a moment ago: good for the next connection */
     char ca_file[ADDRESS_PATH_BYTES]; /* options.ca, when the agent of this host said it */
     char near[ADDRESS_PATH_BYTES]; /* the socket of a controller here that sent us to the leader */
     struct client_options options;

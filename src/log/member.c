@@ -25,12 +25,13 @@ enum {
     PAUSE_MAX_MS = 10000,
     WELL_MS = 10000, /* ran that long: the next pause is short again */
     END_WAIT_MS = 5000,
+    LAST_BYTES = 2048,
 };
 
 struct member {
     struct member_options o;
     char *binary, *dir, *data, *name, *client_url, *peer_url, *cluster, *token;
-    char *cert, *key, *ca;
+    char *cert, *key, *ca, *listen_client, *listen_peer;
     pid_t pid;
     int pidfd;
     bool ours; /* our child: to be waited for */
@@ -51,7 +52,8 @@ static void tell(struct member *member, enum member_state state, const char *why
 {
     static const char *const words[] = { "etcd.started", "etcd.adopted", "etcd.ended" };
 
-    log_info(words[state], "name=%s pid=%ld %s", member->name, (long)member->pid, why);
+    log_at(state == MEMBER_ENDED ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, words[state],
+           "name=%s pid=%ld %s", member->name, (long)member->pid, why);
     if (member->o.state)
         member->o.state(member->o.ctx, state, why);
 }
@@ -122,6 +124,9 @@ static void on_end(uv_poll_t *poll, int status, int events)
     if (member->ours && waitpid(member->pid, &code, WNOHANG) == member->pid)
         spawn_describe(code, &why);
     stop_watching(member);
+    CLEANUP(str_done) struct str last = { 0 };
+    member_last_line(member, &last);
+    str_addf(&why, "; etcd says: %s", str_text(&last));
     tell(member, MEMBER_ENDED, str_text(&why));
     member->pid = 0;
     start_later(member);
@@ -180,9 +185,9 @@ static void add_flags(words *list, const struct member *member)
     vec_push(list, mem_strdup(member->binary));
     add(list, "--name", member->name);
     add(list, "--data-dir", member->data);
-    add(list, "--listen-client-urls", member->client_url);
+    add(list, "--listen-client-urls", member->listen_client);
     add(list, "--advertise-client-urls", member->client_url);
-    add(list, "--listen-peer-urls", member->peer_url);
+    add(list, "--listen-peer-urls", member->listen_peer);
     add(list, "--initial-advertise-peer-urls", member->peer_url);
     add(list, "--initial-cluster", member->cluster);
     add(list, "--initial-cluster-token", member->token);
@@ -322,6 +327,10 @@ int member_start(const struct member_options *options, struct member **out, stru
     member->name = mem_strdup(options->name);
     member->client_url = mem_strdup(options->client_url);
     member->peer_url = mem_strdup(options->peer_url);
+    member->listen_client =
+        mem_strdup(options->listen_client_url ? options->listen_client_url : options->client_url);
+    member->listen_peer =
+        mem_strdup(options->listen_peer_url ? options->listen_peer_url : options->peer_url);
     member->cluster = mem_strdup(options->cluster);
     member->token = mem_strdup(options->token);
     member->cert = mem_strdup(options->cert_path);
@@ -349,6 +358,40 @@ int member_start(const struct member_options *options, struct member **out, stru
     return 0;
 }
 
+/* Lines of zap are JSON: what is said is in "msg" and "error". */
+static void add_said(const char *line, const char *key, struct str *out)
+{
+    CLEANUP(freep) char *begin = mem_printf("\"%s\":\"", key);
+    const char *at = strstr(line, begin);
+
+    if (!at)
+        return;
+    at += strlen(begin);
+    str_addf(out, "%s%.*s", out->len ? ": " : "", (int)strcspn(at, "\""), at);
+}
+
+void member_last_line(const struct member *member, struct str *out)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/etcd.log", member->dir);
+    char tail[LAST_BYTES + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    off_t end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    ssize_t len = end < 0 ? -1 : pread(fd, tail, LAST_BYTES, MAX(end - LAST_BYTES, (off_t)0));
+
+    file_close(&fd);
+    while (len > 0 && tail[len - 1] == '\n')
+        len--;
+    if (len <= 0)
+        return;
+    tail[len] = '\0';
+    const char *line = strrchr(tail, '\n');
+    line = line ? line + 1 : tail;
+    add_said(line, "msg", out);
+    add_said(line, "error", out);
+    if (!out->len)
+        str_add(out, line);
+}
+
 pid_t member_pid(const struct member *member)
 {
     return member->pid;
@@ -363,7 +406,8 @@ void member_release(struct member *member)
     uv_close((uv_handle_t *)member->timer, free_handle);
     char *texts[] = { member->binary,     member->dir,      member->data,    member->name,
                       member->client_url, member->peer_url, member->cluster, member->token,
-                      member->cert,       member->key,      member->ca };
+                      member->cert,       member->key,      member->ca,      member->listen_client,
+                      member->listen_peer };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
     free(member);

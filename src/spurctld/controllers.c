@@ -27,7 +27,7 @@
 #include "sys/log.h"
 #include "sys/rng.h"
 
-enum { CALL_MS = 5000, HOLD_MS = 2000 };
+enum { CALL_MS = 5000, HOLD_MS = 2000, GO_BACK_US = 8000000 };
 
 struct change {
     struct server *server;
@@ -280,6 +280,20 @@ static int own_address(struct server *server, char **host, unsigned *port, struc
     return 0;
 }
 
+static void on_etcd_proved(struct server *server, void *arg, const struct err *err)
+{
+    struct rpc_call *call = arg;
+
+    server->changing = false;
+    if (err) {
+        rpc_fail(call, err);
+        return;
+    }
+    answer(server, call, false, "the log moves to etcd", NULL);
+    server_move(server, MOVE_TO_ETCD);
+}
+
+/* etcd works on this machine before anything is left behind: ha.c. */
 static void begin_move(struct server *server, struct rpc_call *call)
 {
     struct membership *to = &server->moved_membership;
@@ -296,8 +310,9 @@ static void begin_move(struct server *server, struct rpc_call *call)
     to->token =
         mem_printf("%s-%08llx", server->secrets.cluster, (unsigned long long)rng_below(UINT32_MAX));
     free(host);
-    answer(server, call, false, "the log moves to etcd", NULL);
-    server_move(server, MOVE_TO_ETCD);
+    to->etcd = to->bootstrap = true;
+    server->changing = true;
+    server_ha_prove(server, to, on_etcd_proved, call);
 }
 
 static void begin_move_back(struct server *server)
@@ -466,11 +481,30 @@ static bool is_in(const CmdControllers *list, const char *name)
     return false;
 }
 
+/*
+ * The log has moved, and etcd, which was proved before, does not let us lead: nothing was written to
+ * it, so the log goes back to where it was.
+ */
+static bool goes_back(struct server *server)
+{
+    CLEANUP(str_done) struct str last = { 0 };
+
+    if (!server->membership.bootstrap || ctl_is_leading(server->ctl) ||
+        clock_wall_us() - server->start_us < GO_BACK_US)
+        return false;
+    server_ha_last_line(server, &last);
+    log_error("ctl.move",
+              "etcd does not let us lead, so the log goes back to SQLite; etcd says: %s",
+              str_text(&last));
+    begin_move_back(server);
+    return true;
+}
+
 void server_controllers_turn(struct server *server)
 {
     const CmdControllers *list = state_controllers(ctl_state(server->ctl));
 
-    if (server->stopping || conf_local(server->conf)->n_etcd)
+    if (server->stopping || conf_local(server->conf)->n_etcd || goes_back(server))
         return;
     if (server->moved_us && ctl_is_leading(server->ctl)) {
         server->pause_ms = (unsigned)((clock_mono_us() - server->moved_us) / 1000);

@@ -135,8 +135,9 @@ static int issue(struct secrets *secrets, const struct cert_names *names, const 
 /* The names that a controller is reached by. */
 struct own_names {
     char host[HOST_NAME_BYTES];
+    char addresses[HOST_ADDRESSES][HOST_ADDRESS_BYTES];
     char *subject;
-    const char *hosts[6];
+    const char *hosts[6 + HOST_ADDRESSES];
     struct cert_names names;
 };
 
@@ -149,6 +150,8 @@ static void own_names(struct own_names *out, const char *controller, const char 
     out->names = (struct cert_names){ .subject = out->subject,
                                       .hosts = out->hosts,
                                       .host_count = ARRAY_LEN(hosts) - (address ? 0 : 1) };
+    for (size_t i = 0, count = host_addresses(out->addresses); i < count; i++)
+        out->hosts[out->names.host_count++] = out->addresses[i];
 }
 
 /* The authority and the server's certificate, which has the names we are reached by. */

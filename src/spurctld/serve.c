@@ -400,6 +400,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 
 static void finish(struct server *server)
 {
+    server_ha_prove_no_more(server);
     server_huge_pages_end(server);
     server_forked_queries_end(server);
     rpc_server_free(TAKE(server->rpc));

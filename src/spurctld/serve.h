@@ -83,6 +83,7 @@ struct server {
     bool list_changed, list_proposed, was_several, removed;
     enum server_move move;              /* where the log goes when the loop has ended */
     struct membership moved_membership; /* what holds then */
+    struct proof *proof;                /* ha.c: whether etcd works here */
     int64_t moved_us;                   /* when that began; 0: not, or we lead again */
     unsigned pause_ms;                  /* how long it took last */
     struct journal *journal;
@@ -207,6 +208,13 @@ void server_on_peer_hold(struct rpc_call *call, const ProtobufCMessage *request)
 void server_move(struct server *server, enum server_move to);
 void server_log_migrate(struct server *server);
 void server_put_aside(struct server *server);
+
+/* Whether etcd works here as the only member of `to`; `done` comes once, within ten seconds. */
+void server_ha_prove(struct server *server, const struct membership *to,
+                     void (*done)(struct server *server, void *arg, const struct err *err),
+                     void *arg);
+void server_ha_prove_no_more(struct server *server);
+void server_ha_last_line(const struct server *server, struct str *out);
 
 /* controllers.c: who the controllers are */
 void server_on_add_controller(struct rpc_call *call, const ProtobufCMessage *request);

@@ -110,6 +110,13 @@ static char *make_token(const struct vouching *vouching, struct err *err)
                               vouching->user ? vouching->user->name : number, by, VOUCH_S, err);
 }
 
+/* Where agents and commands reach the controllers, when there are several. */
+static void list_controllers(const struct server *server, struct str *out)
+{
+    vec_each (struct controller, at, &server->membership.list)
+        str_addf(out, "%shttps://%s:%u", out->len ? "," : "", at->host, at->port);
+}
+
 static void looked_up(uv_work_t *work, int status)
 {
     struct vouching *vouching = work->data;
@@ -119,7 +126,10 @@ static void looked_up(uv_work_t *work, int status)
     (void)status;
     if (check(vouching, &err) == 0)
         reply.token = make_token(vouching, &err);
+    CLEANUP(str_done) struct str list = { 0 };
+    list_controllers(vouching->server, &list);
     if (reply.token) {
+        reply.controllers = list.len ? (char *)(uintptr_t)str_text(&list) : NULL;
         reply.has_lifespan_s = true;
         reply.lifespan_s = VOUCH_S;
         rpc_reply(vouching->call, &reply.base);
@@ -169,8 +179,7 @@ void server_on_vouch_here(struct rpc_call *call, const ProtobufCMessage *message
         rpc_fail(call, &err);
         return;
     }
-    vec_each (struct controller, at, &server->membership.list)
-        str_addf(&list, "%shttps://%s:%u", list.len ? "," : "", at->host, at->port);
+    list_controllers(server, &list);
     reply.controllers = list.len ? (char *)(uintptr_t)str_text(&list) : NULL;
     reply.has_lifespan_s = reply.token != NULL;
     reply.lifespan_s = VOUCH_S;

@@ -112,6 +112,17 @@ static void remember(struct agent *agent, uint32_t uid, const VouchReply *from)
     vouched_free(map_put_num(&agent->vouched, uid, vouched));
 }
 
+/* A login host has no stream on which it would hear of new ones. */
+static void learn_controllers(struct agent *agent, const char *list)
+{
+    struct span word;
+
+    while (agent->session && agent->login && list && str_next(&list, ",", &word)) {
+        CLEANUP(freep) char *address = mem_strndup(word.ptr, word.len);
+        session_set_controllers(agent->session, &address, 1);
+    }
+}
+
 static void ask_again(uv_timer_t *timer)
 {
     ask(timer->data);
@@ -130,6 +141,7 @@ static void on_done(struct rpc_request *request, const ProtobufCMessage *message
         err = &own;
     }
     if (!err) {
+        learn_controllers(agent, from->controllers);
         remember(agent, asking->uid, from);
         answer(asking, from->token, NULL);
         return;

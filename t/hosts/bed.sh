@@ -18,6 +18,7 @@
 # Spur is in /usr/local of every host as `make install` puts it there, and runs by its unit files.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 SOURCE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+[ -d "$SPUR_BUILD" ] || SPUR_BUILD=$SOURCE/build
 SPUR_BUILD=$(cd "$SPUR_BUILD" && pwd)
 BED= HOSTS=() host_count=0
 HOST_PATH=/run/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -34,7 +35,7 @@ bed_begin() {
     BED=$T/bed/files
     bed_cgroup=$(findmnt -n -o TARGET -t cgroup2 | head -n 1)/spur-hosts-$$
     mkdir -p "$T/bed" "$bed_cgroup"
-    exec {bed_pipe}> >(exec setsid "$SOURCE/t/hosts/guard" "$BED" "$bed_cgroup" >"$T/guard.log" 2>&1)
+    exec {bed_pipe}> >(exec setsid "$SOURCE/t/hosts/guard" "$BED" "$bed_cgroup" $$ >"$T/guard.log" 2>&1)
     wait_for 10 test -s "$T/bed/keeper.pid" || { cat "$T/guard.log" >&2; echo "Bail out! no namespaces"; exit 1; }
     keeper=$(cat "$T/bed/keeper.pid")
     in_bed meson install -C "$SPUR_BUILD" --no-rebuild --quiet --destdir "$BED/install" >"$T/install.log" 2>&1 ||
@@ -127,6 +128,7 @@ reboot() { # NAME
 
 down() {
     [ -n "$BED" ] || return 0
+    echo over >&"$bed_pipe"
     exec {bed_pipe}>&-
     wait_for 20 eval '[ ! -d "$T/bed" ]'
     BED= HOSTS=()
