@@ -55,6 +55,21 @@ const uint8_t *rpc_call_request_id(const struct rpc_call *call)
     return call->has_request_id ? call->request_id : NULL;
 }
 
+const char *rpc_call_peer(const struct rpc_call *call)
+{
+    return call->conn ? call->conn->peer : "";
+}
+
+void rpc_call_set_note(struct rpc_call *call, const char *note)
+{
+    call->note = note;
+}
+
+const char *rpc_call_note(const struct rpc_call *call)
+{
+    return call->note;
+}
+
 int64_t rpc_call_left_ms(const struct rpc_call *call)
 {
     if (call->deadline_ms == INT64_MAX)
@@ -83,6 +98,13 @@ void rpc_watch(struct rpc_call *call, const struct rpc_watch *watch)
 }
 
 /* ---- what handlers answer ---- */
+
+static void tell(struct rpc_call *call, const struct err *err)
+{
+    if (call->note && call->server->options.answered)
+        call->server->options.answered(call->server->options.ctx, call, err);
+    call->note = NULL; /* once */
+}
 
 static bool can_send(const struct rpc_call *call)
 {
@@ -117,6 +139,7 @@ void rpc_reply(struct rpc_call *call, const ProtobufCMessage *reply)
         protobuf_c_message_pack(reply, space);
         h2_end(call->stream, NULL, 0);
     }
+    tell(call, NULL);
     call_answered(call);
 }
 
@@ -143,6 +166,7 @@ void rpc_reply_packed(struct rpc_call *call, struct str *packed)
         queue_packed(call, packed);
         h2_end(call->stream, NULL, 0);
     }
+    tell(call, NULL);
     call_answered(call);
 }
 
@@ -150,6 +174,7 @@ void rpc_fail(struct rpc_call *call, const struct err *err)
 {
     if (can_send(call))
         call_send_error(call, err);
+    tell(call, err);
     call_answered(call);
 }
 

@@ -81,6 +81,8 @@ struct rpc_server_options {
      * connection. To answer later: keep `auth`, return RPC_ROLES_LATER and call rpc_auth_done().
      */
     unsigned (*roles)(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
+    /* A call that has a note (rpc_call_set_note()) is answered; err NULL: as it was asked. */
+    void (*answered)(void *ctx, struct rpc_call *call, const struct err *err);
     const struct jwt_keys *jwt; /* who may sign tokens; NULL: tokens are refused */
     bool munge;                 /* accept MUNGE credentials, when libmunge is there */
     struct tls_ctx *tls;        /* certificate of this server; NULL: no TLS */
@@ -150,6 +152,11 @@ const void *rpc_call_packed(const struct rpc_call *call, size_t *len);
 const char *rpc_call_metadata(const struct rpc_call *call, const char *name);
 /* The 16 bytes of spur-request-id-bin, or NULL. */
 const uint8_t *rpc_call_request_id(const struct rpc_call *call);
+/* Where it comes from, "10.0.0.7:40112" or "uid:1000"; empty when the caller has gone. */
+const char *rpc_call_peer(const struct rpc_call *call);
+/* What options.answered will want to know; lives as long as the call. */
+void rpc_call_set_note(struct rpc_call *call, const char *note);
+const char *rpc_call_note(const struct rpc_call *call);
 int64_t rpc_call_left_ms(const struct rpc_call *call); /* until its deadline; INT64_MAX: none */
 bool rpc_call_cancelled(const struct rpc_call *call);
 void rpc_call_set_data(struct rpc_call *call, void *data);

@@ -100,7 +100,8 @@ struct rpc_call {
     size_t packed_len;
     const struct rpc_watch *watch;
     void *data;
-    struct err bad; /* found wrong before the handler could be called */
+    const char *note; /* not NULL: options.answered is told */
+    struct err bad;   /* found wrong before the handler could be called */
     uint8_t request_id[RPC_REQUEST_ID_BYTES];
     bool is_post, is_grpc, has_request_id, has_request, ended_in, handed, answered, cancelled;
     bool held_listed, headers_done;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "client/conf_file.h"
 #include "spurctld/serve.h"
 #include "sys/daemon.h"
 #include "sys/files.h"
@@ -132,14 +133,23 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
     return -1;
 }
 
+/* As the command line says it, else the file; mistakes in the file are told when it is read in earnest. */
 static int set_up_log(const struct arguments *a, struct err *err)
 {
-    enum log_level level = MIN(LOG_LEVEL_INFO + a->verbose, LOG_LEVEL_DEBUG3);
+    struct err ignored = { 0 };
+    CLEANUP(conf_freep) struct conf *conf = conf_file_load(a->server.conf_path, &ignored);
+    const ConfLocal *local = conf ? conf_local(conf) : NULL;
+    enum log_level level = LOG_LEVEL_INFO;
+    const char *file = a->log_file ? a->log_file : local ? local->log_file : NULL;
+
+    if (local && local->log_level)
+        log_level_parse(local->log_level, &level);
+    level = MIN(level + a->verbose, LOG_LEVEL_DEBUG5);
     struct log_outputs config = {
         .name = "spurctld",
-        .file = a->log_file,
+        .file = file,
         .to_stderr = true,
-        .to_journald = !a->foreground && !a->log_file,
+        .to_journald = !a->foreground && !file,
         .stderr_level = a->foreground ? level : LOG_LEVEL_ERROR,
         .file_level = level,
         .journald_level = level,
@@ -170,6 +180,7 @@ int main(int argc, char **argv)
     if (code < 0) {
         vec_push(&a.listen, NULL);
         a.server.listen = a.listen.len > 1 ? a.listen.items : NULL;
+        a.server.verbose = a.verbose;
         signals_ignore_pipe();
         set_workers();
         if ((!a.foreground && daemon_detach(&err) < 0) || set_up_log(&a, &err) < 0 ||

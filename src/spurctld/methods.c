@@ -202,6 +202,24 @@ static bool stale_will_do(const ProtobufCMessage *request)
            ((const ReadJournalRequest *)request)->stale;
 }
 
+/* Changes that people make to what is not theirs: by staff alone, or of another's job. */
+static void audit(struct server *server, struct rpc_call *call, const struct row *row,
+                  const ProtobufCMessage *request)
+{
+    const ProtobufCMessageDescriptor *type = row->request;
+    bool jobs = type == &cancel_jobs_request__descriptor ||
+                type == &update_job_request__descriptor || type == &requeue_request__descriptor ||
+                type == &signal_step_request__descriptor || type == &finish_job_request__descriptor;
+    bool reads = row->where == READS || row->where == READS_STALE;
+    bool staff = (row->roles & STAFF) && !(row->roles & RPC_USER) && !reads;
+    bool others = type == &update_reservation_request__descriptor ||
+                  (type == &token_request__descriptor &&
+                   !str_is_empty(((const TokenRequest *)request)->user));
+
+    if (jobs || staff || others)
+        server_audit(server, call, request, jobs);
+}
+
 static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
 {
     struct server *server = rpc_call_ctx(call);
@@ -238,6 +256,7 @@ static void on_any(struct rpc_call *call, const ProtobufCMessage *request)
     uint32_t uid = rpc_call_identity(call)->uid; /* the call may be gone when it was answered */
     int64_t begin_us = clock_mono_us();
 
+    audit(server, call, &rows[number], request);
     if (rows[number].ask)
         on_call(call, request);
     else

@@ -240,6 +240,7 @@ static int start_rpc(struct server *server, struct err *err)
     struct rpc_server_options options = {
         .ctx = server,
         .roles = server_roles,
+        .answered = server_audit_answered,
         .jwt = server->secrets.verify,
         .tls = server->secrets.tls,
         .munge = true,
@@ -288,6 +289,25 @@ static int open_secrets(struct server *server, struct err *err)
                         self ? self->host : NULL, conf_local(server->conf)->jwt_key, err);
 }
 
+/* The state of one cluster is not served under another's name: tokens and accounts would be mixed. */
+static int check_cluster(struct server *server, struct err *err)
+{
+    CLEANUP(freep) char *path = mem_printf("%s/keys/cluster.name", server->state_dir);
+    CLEANUP(str_done) struct str had = { 0 };
+    const char *name = cluster_name(server);
+
+    if (access(path, F_OK) < 0)
+        return file_write(path, name, strlen(name), 0600, err);
+    if (file_read(path, LIMIT_HOST_NAME, &had, err) < 0)
+        return -(int)err->code;
+    if (str_eq(str_text(&had), name))
+        return 0;
+    return err_set(err, ERR_CONFIG,
+                   "'%s' holds the state of cluster '%s', and cluster_name is '%s': name the right "
+                   "one, or another state_dir",
+                   server->state_dir, str_text(&had), name);
+}
+
 static int start(struct server *server, struct err *err)
 {
     struct ctl_io io = {
@@ -322,6 +342,8 @@ static int start(struct server *server, struct err *err)
         (!conf_local(server->conf)->n_etcd &&
          membership_settle(&server->membership, server->state_dir, err) < 0) ||
         open_secrets(server, err) < 0 || start_rpc(server, err) < 0)
+        return -(int)err->code;
+    if (check_cluster(server, err) < 0)
         return -(int)err->code;
     set_address(server);
     uint8_t step_secret[DIGEST_BYTES];

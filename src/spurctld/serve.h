@@ -21,6 +21,7 @@
 #define SERVER_STATE_DIR "/var/lib/spur" /* as the unit's StateDirectory=spur */
 
 struct server_options {
+    unsigned verbose; /* how much more detail than the configuration says */
     const char *conf_path;
     const char *name;
     const char *state_dir;     /* NULL: from the configuration */
@@ -108,7 +109,8 @@ struct server {
 };
 
 /* serve_conf.c */
-int server_load_conf(struct server *server, struct err *err); /* reads the file */
+int server_load_conf(struct server *server, struct err *err);
+void server_log_level(const struct server *server); /* reads the file */
 /* Proposes what was read, with one NodeSpec per node and plain host lists, unless the cluster has it. */
 int server_propose_conf(struct server *server, struct err *err);
 void server_on_reconfigure(struct rpc_call *call, const ProtobufCMessage *request);
@@ -215,6 +217,11 @@ void server_ha_prove(struct server *server, const struct membership *to,
                      void *arg);
 void server_ha_prove_no_more(struct server *server);
 void server_ha_last_line(const struct server *server, struct str *out);
+
+/* audit.c: who changed what. The second is told when a call that the first noted is answered. */
+void server_audit(struct server *server, struct rpc_call *call, const ProtobufCMessage *request,
+                  bool about_jobs);
+void server_audit_answered(void *ctx, struct rpc_call *call, const struct err *err);
 
 /* controllers.c: who the controllers are */
 void server_on_add_controller(struct rpc_call *call, const ProtobufCMessage *request);

@@ -14,8 +14,19 @@
 #include "client/conf_file.h"
 #include "core/config_change.h"
 #include "spurctld/serve.h"
+#include "sys/log.h"
 
 enum { TRIES = 10 };
+
+/* The level of the file, with what the command line adds to it. */
+void server_log_level(const struct server *server)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+
+    if (conf_local(server->conf)->log_level)
+        log_level_parse(conf_local(server->conf)->log_level, &level);
+    log_set_level(MIN(level + server->options->verbose, LOG_LEVEL_DEBUG5));
+}
 
 /* ---- at the start ---- */
 
@@ -27,6 +38,7 @@ int server_load_conf(struct server *server, struct err *err)
         return -(int)err->code;
     conf_free(server->conf);
     server->conf = conf;
+    conf_file_log(conf);
     return 0;
 }
 
@@ -178,6 +190,9 @@ static void loaded(uv_work_t *work, int status)
     struct conf *old = server->conf;
     server->conf = TAKE(reload->conf);
     reload->conf = old;
+    conf_file_log(server->conf);
+    server_log_level(server);
+    log_info("ctl.reconfigured", "file=%s", conf_file_path(server->options->conf_path));
     if (ctl_is_leading(server->ctl)) {
         ctl_change_config(server->ctl, &reload->changes, agreed, reload);
         ctl_flush(server->ctl);

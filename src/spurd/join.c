@@ -89,6 +89,18 @@ void join_show_ca(const struct agent *agent)
         show_ca_in(agent, agent->shown_dir);
 }
 
+static void say_no_token(const struct agent *agent)
+{
+    CLEANUP(freep) char *path = spool_path(agent, "node.token");
+
+    if (!agent->token_file && access(path, F_OK) < 0)
+        log_error("join.no_token",
+                  "node=%s it has not joined, and has no token to join with: put what "
+                  "'spur token --join' prints into /etc/spur/join.token (mode 0600) and "
+                  "start spurd again",
+                  agent->name);
+}
+
 int join_tls(struct agent *agent, const struct agent_options *options, struct err *err)
 {
     CLEANUP(freep) char *own_ca = spool_path(agent, "ca.crt");
@@ -101,6 +113,8 @@ int join_tls(struct agent *agent, const struct agent_options *options, struct er
     struct tls_options client = { .ca_path = ca };
 
     join_show_ca(agent);
+    if (!options->tls_cert)
+        say_no_token(agent);
     if (cert && key) {
         const struct tls_options server = {
             .server = true, .cert_path = cert, .key_path = key, .ca_path = ca

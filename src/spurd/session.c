@@ -10,11 +10,14 @@
 #include <string.h>
 
 #include "spurd/agent_priv.h"
+#include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/rng.h"
 
 /* Where there is another controller to go to, one that is stopped or cut off is left soon. */
 enum { KEEPALIVE_MS = 2000, KEEPALIVE_WAIT_MS = 1500 };
+
+enum { SAY_AGAIN_US = 60 * 1000000 };
 
 enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 5000, WELCOME_WAIT_MS = 10000, LEAVE_MS = 50 };
 
@@ -29,7 +32,8 @@ struct session {
     bool move;            /* to another controller, at the next try */
     bool leaving;         /* the stream ends as soon as what was said is sent */
     bool joining;
-    bool ready; /* the client has a connection */
+    bool ready;             /* the client has a connection */
+    int64_t unreachable_us; /* when we last said so; 0: it is not */
 };
 
 static void open_stream(struct session *session);
@@ -176,6 +180,17 @@ static void open_stream(struct session *session)
     uv_timer_start(&session->timer, on_timer, WELCOME_WAIT_MS, 0);
 }
 
+/* Once when it begins, and every so often while it lasts. */
+static void say_unreachable(struct session *session, const struct err *why)
+{
+    int64_t now_us = clock_mono_us();
+
+    if (session->unreachable_us && now_us - session->unreachable_us < SAY_AGAIN_US)
+        return;
+    session->unreachable_us = now_us;
+    log_warn("session.unreachable", "peer=%s why=%s", rpc_client_peer(session->client), why->text);
+}
+
 static void on_state(void *ctx, enum rpc_state state, const struct err *why)
 {
     struct session *session = ctx;
@@ -185,8 +200,11 @@ static void on_state(void *ctx, enum rpc_state state, const struct err *why)
         uv_timer_stop(&session->timer);
         open_stream(session);
     } else if (state == RPC_WAITING && why) {
-        log_verbose("session.unreachable", "peer=%s why=%s", rpc_client_peer(session->client),
-                    why->text);
+        say_unreachable(session, why);
+    }
+    if (state == RPC_READY && session->unreachable_us) {
+        log_info("session.reached", "peer=%s", rpc_client_peer(session->client));
+        session->unreachable_us = 0;
     }
 }
 
