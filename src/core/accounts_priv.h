@@ -279,7 +279,8 @@ uint64_t usage_now(const struct state *state, const struct holder *holder, size_
 uint64_t holder_wall_s(const struct state *state, const struct holder *holder);
 void holder_rehash(struct state *state, struct holder *holder);
 int64_t usage_next_due(const struct state *state);
-void usage_due(struct state *state, struct events *out);
+/* Decays usage and works out shares if that is due; false: it was not. */
+bool usage_due(struct state *state);
 
 /* fairshare.c */
 void fairshare_update(struct state *state);
@@ -301,8 +302,15 @@ void accrue_begin(struct state *state, struct job *job);
 void accrue_stop(struct state *state, struct job *job);
 /* It is in line if its age does not count. */
 void accrue_wait(struct state *state, const struct job *job);
-/* Those who may now, in the order in which they became eligible. */
+/* Lets jobs age that now may, in the order in which they became eligible. accrue_turn.c */
 void accrue_turn(struct state *state, struct events *out);
+/* For accrue_turn.c: the first job of a line; how many more may age; the line of a job; it ages from then on. */
+const struct ageless *accrue_head(const struct state *state, const struct accrue_line *line);
+uint64_t accrue_room(const struct state *state, const struct job *job, struct limit_hit *hit);
+const struct accrue_line *accrue_line_of(const struct job *job);
+void accrue_set(struct state *state, struct job *job, int64_t us);
+void ageless_push(struct ageless_heap *to, struct ageless one);
+void ageless_pop(struct ageless_heap *from);
 
 /* priority.c */
 void priority_read(struct accounts *accounts, const Config *config);

@@ -19,9 +19,6 @@
 #include "core/limits_why.h"
 #include "core/state_priv.h"
 
-/* Tasks of an array that become records in one turn, at most. */
-enum { SPLITS_PER_TURN = 1000 };
-
 struct accrue_line {
     VEC(struct billing_group_record *) billing_groups;
     char key[160];
@@ -54,7 +51,7 @@ static void look_at(struct age_room *room, const struct tres_limits *tres_limits
     room->jobs = MIN(room->jobs, most - MIN(most, used));
 }
 
-static uint64_t room_for(const struct state *state, const struct job *job, struct limit_hit *hit)
+uint64_t accrue_room(const struct state *state, const struct job *job, struct limit_hit *hit)
 {
     struct age_room room = { .jobs = UINT64_MAX, .hit = hit };
     const struct qos *qos[2];
@@ -151,7 +148,7 @@ static bool before(const struct ageless *a, const struct ageless *b)
     return a->eligible_us != b->eligible_us ? a->eligible_us < b->eligible_us : a->id < b->id;
 }
 
-static void push(struct ageless_heap *to, struct ageless one)
+void ageless_push(struct ageless_heap *to, struct ageless one)
 {
     vec_push(to, one);
     struct ageless *items = to->items;
@@ -161,7 +158,7 @@ static void push(struct ageless_heap *to, struct ageless one)
     items[at] = one;
 }
 
-static void pop(struct ageless_heap *from)
+void ageless_pop(struct ageless_heap *from)
 {
     struct ageless *items = from->items;
     size_t len = --from->len, at = 0;
@@ -187,13 +184,13 @@ static const struct ageless *first_of(const struct state *state, struct billing_
         if (job && is_waiting(job) && job->eligible_us == first->eligible_us &&
             job->billing_group == &group->billing_group)
             return first;
-        pop(&group->ageless);
+        ageless_pop(&group->ageless);
     }
     return NULL;
 }
 
 /* The first of a line. */
-static const struct ageless *head(const struct state *state, const struct accrue_line *line)
+const struct ageless *accrue_head(const struct state *state, const struct accrue_line *line)
 {
     const struct ageless *best = NULL;
 
@@ -229,17 +226,17 @@ void accrue_wait(struct state *state, const struct job *job)
         return;
     if (!group->line)
         join(state, group);
-    push(&group->ageless, (struct ageless){ job->eligible_us, job->id });
+    ageless_push(&group->ageless, (struct ageless){ job->eligible_us, job->id });
 }
 
 /* ---- ageing ---- */
 
-static const struct accrue_line *line_of(const struct job *job)
+const struct accrue_line *accrue_line_of(const struct job *job)
 {
     return billing_group_record(job->billing_group)->line;
 }
 
-static void set(struct state *state, struct job *job, int64_t us)
+void accrue_set(struct state *state, struct job *job, int64_t us)
 {
     size_t weight = job_is_meta(job) ? job->array->waiting : 1;
 
@@ -257,8 +254,9 @@ void accrue_begin(struct state *state, struct job *job)
 
     if (job->accrue_us)
         return;
-    if (!limited || (!head(state, line_of(job)) && room_for(state, job, NULL) >= weight))
-        set(state, job, state->time_us);
+    if (!limited ||
+        (!accrue_head(state, accrue_line_of(job)) && accrue_room(state, job, NULL) >= weight))
+        accrue_set(state, job, state->time_us);
     else
         accrue_wait(state, job);
 }
@@ -266,52 +264,11 @@ void accrue_begin(struct state *state, struct job *job)
 void accrue_stop(struct state *state, struct job *job)
 {
     if (job->accrue_us)
-        set(state, job, 0);
-}
-
-/* (2) */
-static void begin_tasks(struct state *state, struct job *meta, uint64_t room, unsigned *splits,
-                        struct events *out)
-{
-    for (; room && *splits; room--, --*splits) {
-        uint32_t number = array_next_waiting(meta->array, 0);
-        struct job *task = array_split(state, meta, number, out);
-        set(state, task, state->time_us);
-        job_touch(state, task);
-    }
-}
-
-void accrue_turn(struct state *state, struct events *out)
-{
-    struct ageless_heap firsts = { 0 }; /* of the lines that have room */
-    unsigned splits = SPLITS_PER_TURN;
-
-    map_each (entry, &state->accounts->accrue_lines) {
-        const struct ageless *first = head(state, entry->value);
-        if (first && room_for(state, job_at(state, first->id), NULL))
-            push(&firsts, *first);
-    }
-    while (firsts.len) {
-        struct job *job = job_at(state, firsts.items[0].id);
-        const struct accrue_line *line = line_of(job);
-        size_t weight = job_is_meta(job) ? job->array->waiting : 1;
-        uint64_t room = room_for(state, job, NULL);
-        pop(&firsts);
-        if (room < weight) { /* nor is there for who comes after it in this line */
-            begin_tasks(state, job, room, &splits, out);
-            continue;
-        }
-        set(state, job, state->time_us);
-        job_touch(state, job);
-        const struct ageless *next = head(state, line);
-        if (next)
-            push(&firsts, *next);
-    }
-    vec_done(&firsts);
+        accrue_set(state, job, 0);
 }
 
 bool state_accrue_limit(const struct state *state, const struct job *job, struct limit_hit *hit)
 {
     return job_is_eligible(job) && !job->accrue_us && state->accounts->accrue_limited &&
-           room_for(state, job, hit) == 0;
+           accrue_room(state, job, hit) == 0;
 }

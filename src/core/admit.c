@@ -228,11 +228,3 @@ int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
         admitted_done(out);
     return code;
 }
-
-void admitted_done(struct admitted *admitted)
-{
-    shape_free(admitted->shape);
-    array_free(admitted->array);
-    deps_free(admitted->deps);
-    *admitted = (struct admitted){ 0 };
-}

@@ -149,49 +149,6 @@ static int check_partitions(const struct state *state, struct shape *shape, cons
     return fitting ? 0 : say_why(state, shape, needs, err);
 }
 
-/* Nodes that have other features than the one before them: enough to know all names. */
-struct feature_names {
-    VEC(const struct node *) nodes;
-};
-
-static void feature_names_read(const struct state *state, struct feature_names *out)
-{
-    const struct node *last = NULL;
-
-    vec_each (struct node *, node, &state->nodes) {
-        if (!last || !feature_same(last, *node))
-            vec_push(&out->nodes, *node);
-        last = *node;
-    }
-}
-
-static bool feature_is_known(const void *ctx, const char *name, size_t len)
-{
-    const struct feature_names *names = ctx;
-    struct span span = { name, len };
-
-    for (size_t k = 0; k < names->nodes.len; k++) {
-        const struct node *node = names->nodes.items[k];
-        for (size_t i = 0; i < node->spec->n_features; i++) {
-            if (span_eq(span, node->spec->features[i]))
-                return true;
-        }
-    }
-    return false;
-}
-
-int features_known(const struct state *state, const struct features *features, struct err *err)
-{
-    struct feature_names names = { 0 };
-
-    if (!features->plain && !features->group_count)
-        return 0;
-    feature_names_read(state, &names);
-    int code = features_check(features, feature_is_known, &names, err);
-    vec_done(&names.nodes);
-    return code;
-}
-
 static int check_features(const struct state *state, const struct shape *shape, struct err *err)
 {
     int code = features_known(state, &shape->features, err);

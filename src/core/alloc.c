@@ -31,30 +31,6 @@ static void remove_job(struct node *node, const struct job *job)
     }
 }
 
-static void hold_cpus(struct node *node, const struct job_run *run, const struct job_part *part)
-{
-    if (!run->shared && part->cpu_ids.bits == node->cpu_ids.bits) {
-        size_t both =
-            node_has_cpu_ids(node) ? bitset_count_both(&part->cpu_ids, &node->cpu_ids) : 0;
-        node->cpus_used += (uint32_t)(bitset_count(&part->cpu_ids) - both);
-        bitset_or(&node->cpu_ids, &part->cpu_ids);
-        return;
-    }
-    bitset_each (cpu, &part->cpu_ids) {
-        if (cpu >= node->cpu_span)
-            break;
-        if (run->shared) {
-            if (!node->cpu_shares)
-                node->cpu_shares = mem_new(node->cpu_span);
-            node->cpu_shares[cpu]++;
-        }
-        if (!bitset_has(&node->cpu_ids, cpu)) {
-            bitset_add(&node->cpu_ids, cpu);
-            node->cpus_used++;
-        }
-    }
-}
-
 static void free_cpus(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     if (!run->shared && part->cpu_ids.bits == node->cpu_ids.bits &&
@@ -75,36 +51,6 @@ static void free_cpus(struct node *node, const struct job_run *run, const struct
     }
 }
 
-static void count_shares(struct node *node, struct node_gres *gres, const struct part_gres *part,
-                         bool more)
-{
-    struct node_gres *base = &node->gres[gres->base_at - 1];
-
-    size_t devices = MAX(bitset_count(&part->index), 1);
-
-    bitset_each (device, &part->index) {
-        uint32_t count = (uint32_t)(part->count / devices);
-        if (device >= base->lent.bits)
-            break;
-        gres->shares[device] = more ? gres->shares[device] + count
-                                    : gres->shares[device] - MIN(count, gres->shares[device]);
-        bool lent = false; /* there may be shards and mps of the same device */
-        for (size_t i = 0; i < node->gres_count; i++)
-            lent = lent || (node->gres[i].base_at == gres->base_at && node->gres[i].shares[device]);
-        if (lent)
-            bitset_add(&base->lent, device);
-        else
-            bitset_del(&base->lent, device);
-    }
-}
-
-static void hold_cores(struct node *node, const struct job_run *run, const struct job_part *part)
-{
-    hold_cpus(node, run, part);
-    node->jobs_whole += run->whole_nodes;
-    node->jobs_active++;
-}
-
 static void free_cores(struct node *node, const struct job_run *run, const struct job_part *part)
 {
     free_cpus(node, run, part);
@@ -112,43 +58,13 @@ static void free_cores(struct node *node, const struct job_run *run, const struc
     node->jobs_active -= node->jobs_active > 0;
 }
 
-static void hold_amounts(struct node *node, const struct job_run *run, const struct job_part *part)
-{
-    if (!run->lent)
-        hold_cores(node, run, part);
-    node->mem_used_mb += part->mem_mb;
-    for (size_t i = 0; i < part->gres_count; i++) {
-        struct node_gres *gres = node_gres_at(node, part->gres[i].name, part->gres[i].type);
-        if (!gres)
-            continue;
-        gres->used += part->gres[i].count;
-        if (gres->base_at)
-            count_shares(node, gres, &part->gres[i], true);
-        bitset_each (device, &part->gres[i].index) {
-            if (device < gres->index.bits)
-                bitset_add(&gres->index, device);
-        }
-    }
-}
-
 void alloc_hold(struct state *state, struct job *job, struct job_part *part)
 {
-    hold_amounts(part->node, job->run, part);
+    node_use_add(part->node, job->run, part);
     insert_job(part->node, job);
     if (job->run->held++ == 0) {
         licences_count(state, job, 1);
         resv_job(state, job, 1);
-    }
-}
-
-void alloc_recount(struct node *node)
-{
-    vec_each (struct job *, at, &node->jobs) {
-        const struct job_run *run = (*at)->run;
-        for (unsigned i = 0; i < run->count; i++) {
-            if (run->parts[i].node == node)
-                hold_amounts(node, run, &run->parts[i]);
-        }
     }
 }
 
@@ -165,7 +81,7 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
             continue;
         gres->used -= MIN(part->gres[i].count, gres->used);
         if (gres->base_at)
-            count_shares(node, gres, &part->gres[i], false);
+            node_use_shares(node, gres, &part->gres[i], false);
         bitset_each (device, &part->gres[i].index) {
             if (device < gres->index.bits)
                 bitset_del(&gres->index, device);
@@ -320,7 +236,7 @@ bool alloc_recall(struct state *state, struct job *job)
         struct job_part *part = &job->run->parts[i];
         if (!part->node)
             continue;
-        hold_cores(part->node, job->run, part);
+        node_use_cores(part->node, job->run, part);
         node_touch(state, part->node);
     }
     job->run->lent = false;

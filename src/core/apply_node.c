@@ -20,70 +20,6 @@ static void say(struct events *out, const struct node *node, bool was_usable)
               node);
 }
 
-/*
- * Nothing of the attempt ran: the script of a job on several nodes or with several components is launched
- * when all are ready, and that of a job on one cannot have come there.
- */
-static bool never_ran(const struct state *state, const struct job *job, const CmdNodeDown *cmd)
-{
-    bool configuring = job_phase(job) == PHASE_CONFIGURING;
-
-    if (reboot_is_awaited(job))
-        return true;
-    if (!job_has_script(state, job) || (!configuring && job_phase(job) != PHASE_RUNNING))
-        return false;
-    for (size_t i = 0; cmd && i < cmd->n_unstarted; i++) {
-        if (cmd->unstarted[i] == job->id)
-            return true;
-    }
-    return configuring && (job->run->count > 1 || (job->more && job->more->het_count));
-}
-
-static struct job_part *part_on(const struct job *job, const struct node *node)
-{
-    struct job_part *part = job->run->parts;
-
-    while (part->node != node)
-        part++;
-    return part;
-}
-
-/*
- * The node's processes are gone: its jobs end or go elsewhere. When only its lease is over, those that
- * it was told to hold still do so, and the others may be alive. Where there are leases, no other is
- * taken to be gone because of silence: it ends, if it is given up, and does not run elsewhere.
- */
-static void lose_jobs(struct state *state, struct node *node, const CmdNodeDown *cmd, bool back,
-                      struct events *out)
-{
-    bool lease_only = cmd && !cmd->jobs_lost;
-
-    for (size_t at = 0; at < node->jobs.len;) {
-        struct job *job = node->jobs.items[at];
-        if (back && reboot_is_awaited(job)) { /* it was for this job */
-            at++;
-            continue;
-        }
-        bool fresh = never_ran(state, job, cmd);
-        bool alive = !fresh && !job_is_bound(state, job);
-        bool for_good = alive && cmd && cmd->leases && cmd->no_respond;
-        if (alive && (lease_only || (for_good && job_phase(job) == PHASE_REQUEUING))) {
-            at++;
-            continue;
-        }
-        job_lost_node(state, job, part_on(job, node),
-                      fresh      ? JOB_NEVER_RAN
-                      : for_good ? JOB_MAY_RUN
-                                 : JOB_RUNS_NOT,
-                      out);
-    }
-}
-
-void node_lose_jobs(struct state *state, struct node *node, struct events *out)
-{
-    lose_jobs(state, node, NULL, false, out);
-}
-
 /* The jobs are to end, and the node is to be told so. */
 static void end_jobs(struct state *state, struct node *node, struct events *out)
 {
@@ -93,7 +29,7 @@ static void end_jobs(struct state *state, struct node *node, struct events *out)
         vec_push(&jobs, *job);
     vec_each (struct job *, at, &jobs) {
         struct job *job = *at;
-        struct job_part *part = part_on(job, node);
+        struct job_part *part = node_part_of(job, node);
         if (!job_can(job, JOB_ON_EXIT) || job_phase(job) == PHASE_REQUEUING || part->left)
             continue;
         job_set_text(&job_more(job)->failed_node, node->spec->name);
@@ -211,7 +147,7 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
     bool issued = node->flags & NODE_FLAG_REBOOT_ISSUED;
     bool expected = issued || node->flags & NODE_FLAG_POWERING_UP;
     if (reboot)
-        lose_jobs(state, node, NULL, issued, out);
+        node_lose_jobs_of(state, node, NULL, issued, out);
     node_set_found(node, found);
     if (node_amounts(node))
         state->generation++;
@@ -252,7 +188,7 @@ enum err_code apply_node_down(struct state *state, const CmdNodeDown *cmd, struc
     if (cmd->no_respond)
         node->flags |= NODE_FLAG_NO_RESPOND;
     if (cmd->jobs_lost || cmd->lease_over)
-        lose_jobs(state, node, cmd, false, out);
+        node_lose_jobs_of(state, node, cmd, false, out);
     node_touch(state, node);
     say(out, node, was_usable);
     return ERR_OK;
@@ -301,16 +237,6 @@ static const struct node_word *word_of(const char *text)
             return &node_words[i];
     }
     return NULL;
-}
-
-void node_resume(struct state *state, struct node *node, struct events *out)
-{
-    node->flags &= ~(uint32_t)(NODE_FLAG_DRAIN | NODE_FLAG_FAIL | NODE_FLAG_INVALID_REG);
-    node->resume_us = 0;
-    reboot_forget(state, node, out);
-    if (node->state == NODE_DOWN || node->state == NODE_FUTURE)
-        node->state = node->found ? NODE_IDLE : NODE_UNKNOWN;
-    node_set_reason(state, node, NULL, NULL, 0);
 }
 
 static enum err_code check_word(const struct node *node, const struct node_word *word,
@@ -486,23 +412,4 @@ enum err_code apply_node_key(struct state *state, const CmdNodeKey *cmd)
         return ERR_INVALID;
     node_set_key(state, cmd->node, cmd->remove ? NULL : &cmd->key);
     return ERR_OK;
-}
-
-/* The configuration's word for a node that is new. */
-void node_first_state(struct state *state, struct node *node)
-{
-    const NodeSpec *spec = node->spec;
-
-    if (str_is_empty(spec->state))
-        return;
-    if (str_ieq(spec->state, "DOWN"))
-        node->state = NODE_DOWN;
-    else if (str_ieq(spec->state, "FUTURE"))
-        node->state = NODE_FUTURE;
-    else if (str_ieq(spec->state, "DRAIN"))
-        node->flags |= NODE_FLAG_DRAIN;
-    else if (str_ieq(spec->state, "FAIL"))
-        node->flags |= NODE_FLAG_FAIL;
-    if (spec->reason)
-        node_set_reason(state, node, spec->reason, "slurm", 0);
 }

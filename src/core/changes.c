@@ -27,18 +27,3 @@ bool changes_reach(const struct state *state, uint64_t since)
 {
     return since >= state->changes.since && since <= state->index;
 }
-
-bool query_gone(const struct query *query, const struct state *state, struct id_list *out)
-{
-    const struct changes *changes = &state->changes;
-    uint64_t since;
-
-    if (!query_since(query, &since))
-        return false;
-    for (size_t i = 0; i < changes->count; i++) {
-        const struct forgotten *gone = &changes->gone[(changes->first + i) % CHANGES_GONE];
-        if (gone->index > since)
-            vec_push(&out->ids, gone->id);
-    }
-    return true;
-}

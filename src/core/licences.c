@@ -24,34 +24,6 @@ size_t state_licence_count(const struct state *state)
     return state->licences.len;
 }
 
-static bool is_free(const struct state *state, const struct shape_licence *want, const char *resv)
-{
-    const struct licence *licence = state_licence(state, want->name);
-    uint64_t gone =
-        licence ? (uint64_t)licence->used + resv_licences_kept(state, resv, want->name) : 0;
-
-    return licence && want->count + gone <= licence->total;
-}
-
-bool licences_choose(const struct state *state, const struct shape *shape,
-                     const Allocation *allocation, uint32_t *choice)
-{
-    const char *named = allocation->licenses;
-
-    *choice = 0;
-    for (size_t i = 0; i < shape->licence_count; i++) {
-        bool good = is_free(state, &shape->licences[i], allocation->reservation);
-        if (!shape->licence_any && !good)
-            return false;
-        if (shape->licence_any && good &&
-            (str_is_empty(named) || str_eq(named, shape->licences[i].name))) {
-            *choice = (uint32_t)i;
-            return true;
-        }
-    }
-    return !shape->licence_any;
-}
-
 void licences_count(struct state *state, const struct job *job, int sign)
 {
     const struct shape *shape = job->shape;

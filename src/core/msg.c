@@ -102,19 +102,6 @@ void alloc_all_msg(const struct job *job, struct arena *arena, Allocation *out)
     fill_alloc(job, true, arena, out);
 }
 
-void job_owner_msg(const struct owner *owner, JobOwner *out)
-{
-    job_owner__init(out);
-    SET(uid, owner->uid);
-    SET(gid, owner->gid);
-    if (*owner->user)
-        out->user = borrowed(owner->user);
-    if (*owner->group)
-        out->group = borrowed(owner->group);
-    out->n_gids = owner->gid_count;
-    out->gids = (uint32_t *)(uintptr_t)owner->gids;
-}
-
 static void more_msg(const struct job_more *more, JobStatus *out)
 {
     out->reason_text = more->reason_text;

@@ -289,7 +289,7 @@ bool node_amounts(struct node *node)
         bitset_or(&node->cpu_ids, &node->kept);
     node->cpus_used = node->jobs_whole = node->jobs_active = 0;
     node->mem_used_mb = 0;
-    alloc_recount(node);
+    node_use_recount(node);
     node_see_shrunk(node);
     return node->built_hash != before;
 }
@@ -365,4 +365,23 @@ void node_set_key(struct state *state, const char *name, const ProtobufCBinaryDa
         memcpy(key->key.data, from->data, from->len);
     key->hash = key_hash(name, key);
     state->digest += key->hash;
+}
+
+/* The configuration's word for a node that is new. */
+void node_first_state(struct state *state, struct node *node)
+{
+    const NodeSpec *spec = node->spec;
+
+    if (str_is_empty(spec->state))
+        return;
+    if (str_ieq(spec->state, "DOWN"))
+        node->state = NODE_DOWN;
+    else if (str_ieq(spec->state, "FUTURE"))
+        node->state = NODE_FUTURE;
+    else if (str_ieq(spec->state, "DRAIN"))
+        node->flags |= NODE_FLAG_DRAIN;
+    else if (str_ieq(spec->state, "FAIL"))
+        node->flags |= NODE_FLAG_FAIL;
+    if (spec->reason)
+        node_set_reason(state, node, spec->reason, "slurm", 0);
 }

@@ -390,3 +390,18 @@ const struct job *query_next(const struct query *query, const struct state *stat
     cursor->job = (uint64_t)UINT32_MAX + 1;
     return NULL;
 }
+
+bool query_gone(const struct query *query, const struct state *state, struct id_list *out)
+{
+    const struct changes *changes = &state->changes;
+    uint64_t since;
+
+    if (!query_since(query, &since))
+        return false;
+    for (size_t i = 0; i < changes->count; i++) {
+        const struct forgotten *gone = &changes->gone[(changes->first + i) % CHANGES_GONE];
+        if (gone->index > since)
+            vec_push(&out->ids, gone->id);
+    }
+    return true;
+}

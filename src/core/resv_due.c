@@ -11,45 +11,6 @@
 
 #include <stdlib.h>
 
-enum { FLOAT_STEP_S = 60 }; /* steps of one that floats */
-
-int64_t resv_over_run_us(const struct state *state, const struct reservation *resv)
-{
-    uint32_t minutes = state->config->resv_over_run_min;
-
-    if (resv->flags & RESV_FLEX || (state->config->has_resv_over_run_min && minutes == UINT32_MAX))
-        return NEVER;
-    return state->config->has_resv_over_run_min ? minutes * 60 * US_PER_S : 0;
-}
-
-bool resv_is_used(const struct reservation *resv)
-{
-    return resv->jobs > 0;
-}
-
-/* (2) */
-static int64_t due_of(const struct state *state, const struct reservation *resv)
-{
-    const ReservationSpec *spec = resv->spec;
-    int64_t due = resv->active ? spec->end_us : spec->start_us;
-    int64_t over = resv_over_run_us(state, resv);
-
-    if (resv->over) /* it has ended; its jobs have not */
-        return over == NEVER ? NEVER : spec->end_us + over;
-    if (resv->flags & RESV_TIME_FLOAT)
-        return spec->start_us - spec->float_s * US_PER_S + FLOAT_STEP_S * US_PER_S;
-    if (resv->flags & RESV_PURGE_COMP && resv->active && !resv_is_used(resv))
-        due = MIN(due, resv->idle_us + spec->purge_comp_s * US_PER_S);
-    return due;
-}
-
-void reservations_next(struct state *state)
-{
-    state->next_reservation_us = NEVER;
-    vec_each (struct reservation *, at, &state->reservations)
-        state->next_reservation_us = MIN(state->next_reservation_us, due_of(state, *at));
-}
-
 static void take_out(struct state *state, struct reservation *reservation)
 {
     for (size_t i = 0; i < state->reservations.len; i++) {
@@ -193,7 +154,7 @@ static bool resv_due(struct state *state, struct reservation *resv, struct event
         reservation_settle(state, resv);
     }
     if (spec->end_us > state->time_us) {
-        if (due_of(state, resv) <= state->time_us) /* unused for long enough */
+        if (resv_due_us(state, resv) <= state->time_us) /* unused for long enough */
             return over(state, resv, out);
         return false;
     }
@@ -213,7 +174,7 @@ void reservations_due(struct state *state, struct events *out)
 
     for (size_t i = 0; i < state->reservations.len;) {
         struct reservation *resv = state->reservations.items[i];
-        if (due_of(state, resv) > state->time_us) {
+        if (resv_due_us(state, resv) > state->time_us) {
             i++;
             continue;
         }

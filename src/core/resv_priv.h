@@ -18,6 +18,9 @@ int resv_resolve(struct state *state, const struct reservation *old, struct rese
 bool resv_replace(struct state *state, struct reservation *resv);
 bool resv_follow(struct state *state, struct reservation *resv); /* PART_NODES: its partition */
 bool resv_is_used(const struct reservation *resv);
+enum { FLOAT_STEP_S = 60 };
+/* When something happens to it next; NEVER: nothing does. */
+int64_t resv_due_us(const struct state *state, const struct reservation *resv);
 /* Frees it. Jobs that waited for it alone are held, or go on without it. */
 void resv_remove(struct state *state, struct reservation *resv, bool hold, struct events *out);
 /* Does the job, which is not the reservation's own, run into it? */

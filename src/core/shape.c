@@ -417,3 +417,71 @@ uint64_t shape_cpus(const struct shape *shape)
     cpus = MAX(cpus, (uint64_t)shape->min_nodes * shape->min_cpus_per_node);
     return MAX(cpus, shape_gpus(shape) * shape->cpus_per_gpu);
 }
+
+int shape_read_spare_nodes(struct shape *shape, const JobSpec *spec, struct err *err)
+{
+    uint32_t spare = spec->spare_nodes, nodes = shape->min_nodes;
+
+    if (!spare)
+        return 0;
+    if (spec->has_max_nodes && spec->max_nodes && spec->max_nodes != nodes)
+        return err_set(err, ERR_NODE_COUNT, "--spare-nodes needs one number of nodes, not a range");
+    if (spare > LIMIT_NODES - nodes)
+        return err_code(err, ERR_NODE_COUNT);
+    for (size_t i = 0; i < shape->gres_count; i++) {
+        if (shape->gres[i].scope == GRES_PER_JOB)
+            return err_set(err, ERR_UNSUPPORTED,
+                           "--spare-nodes needs GPUs per node or per task, not of the whole job");
+    }
+    uint32_t each = shape->tasks_per_node ? shape->tasks_per_node : (shape->tasks - 1) / nodes + 1;
+    if ((uint64_t)each * (nodes + spare) > UINT32_MAX)
+        return err_code(err, ERR_TASK_COUNT);
+    shape->spare = spare;
+    shape->tasks_per_node = each;
+    shape->tasks = each * (nodes + spare);
+    shape->min_nodes = shape->max_nodes = shape->wish_nodes = nodes + spare;
+    return 0;
+}
+
+/* Nodes that have other features than the one before them: enough to know all names. */
+struct feature_names {
+    VEC(const struct node *) nodes;
+};
+
+static void feature_names_read(const struct state *state, struct feature_names *out)
+{
+    const struct node *last = NULL;
+
+    vec_each (struct node *, node, &state->nodes) {
+        if (!last || !feature_same(last, *node))
+            vec_push(&out->nodes, *node);
+        last = *node;
+    }
+}
+
+static bool feature_is_known(const void *ctx, const char *name, size_t len)
+{
+    const struct feature_names *names = ctx;
+    struct span span = { name, len };
+
+    for (size_t k = 0; k < names->nodes.len; k++) {
+        const struct node *node = names->nodes.items[k];
+        for (size_t i = 0; i < node->spec->n_features; i++) {
+            if (span_eq(span, node->spec->features[i]))
+                return true;
+        }
+    }
+    return false;
+}
+
+int features_known(const struct state *state, const struct features *features, struct err *err)
+{
+    struct feature_names names = { 0 };
+
+    if (!features->plain && !features->group_count)
+        return 0;
+    feature_names_read(state, &names);
+    int code = features_check(features, feature_is_known, &names, err);
+    vec_done(&names.nodes);
+    return code;
+}

@@ -10,31 +10,6 @@
  */
 #include "core/state_priv.h"
 
-int shape_read_spare_nodes(struct shape *shape, const JobSpec *spec, struct err *err)
-{
-    uint32_t spare = spec->spare_nodes, nodes = shape->min_nodes;
-
-    if (!spare)
-        return 0;
-    if (spec->has_max_nodes && spec->max_nodes && spec->max_nodes != nodes)
-        return err_set(err, ERR_NODE_COUNT, "--spare-nodes needs one number of nodes, not a range");
-    if (spare > LIMIT_NODES - nodes)
-        return err_code(err, ERR_NODE_COUNT);
-    for (size_t i = 0; i < shape->gres_count; i++) {
-        if (shape->gres[i].scope == GRES_PER_JOB)
-            return err_set(err, ERR_UNSUPPORTED,
-                           "--spare-nodes needs GPUs per node or per task, not of the whole job");
-    }
-    uint32_t each = shape->tasks_per_node ? shape->tasks_per_node : (shape->tasks - 1) / nodes + 1;
-    if ((uint64_t)each * (nodes + spare) > UINT32_MAX)
-        return err_code(err, ERR_TASK_COUNT);
-    shape->spare = spare;
-    shape->tasks_per_node = each;
-    shape->tasks = each * (nodes + spare);
-    shape->min_nodes = shape->max_nodes = shape->wish_nodes = nodes + spare;
-    return 0;
-}
-
 static void set_spare(struct job *job, struct job_part *part, bool spare)
 {
     part_changes(job->run, part);

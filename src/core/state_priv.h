@@ -232,6 +232,10 @@ const struct payload *payload_take(struct state *state, const uint8_t *digest);
 struct packed *packed_new(const void *bytes, size_t len);
 void packed_drop(struct packed *packed);
 struct job_more *job_more(struct job *job);
+void job_more_free(struct job_more *more);
+struct job_more *job_more_copy(const struct job_more *more);
+/* One reference less; the last one emits that the payload is not needed any more. */
+void payload_drop(struct state *state, const struct payload *payload, struct events *out);
 /* The reason in other words than those of its number; NULL: in those. */
 void job_say_why(struct job *job, const char *text);
 void job_set_text(char **text, const char *to);
@@ -335,6 +339,18 @@ enum err_code job_resize(struct state *state, struct job *job, const JobSpec *ch
                          struct err *err);
 
 /* timers.c */
+/* After this long past its limit the controller ends a job that its node did not. */
+enum { LIMIT_GRACE_S = 60 };
+/* The first of all timers, and when it is due; NULL when nothing ever is. */
+const struct timer *timers_first(const struct state *state, int64_t *us);
+/* When the job's deadline, the next mail about its time limit, or its preemption is due; NEVER: not. */
+int64_t timers_deadline(const struct job *job, bool pending);
+int64_t timers_mail_due(const struct job *job);
+int64_t timers_preempt(const struct job *job);
+/* Emits the mail that is due. */
+void timers_mail(struct state *state, struct job *job, struct events *out);
+/* How long a node may be silent before it is given up with its jobs. */
+int64_t timers_silence_s(const struct state *state);
 void timers_update(struct state *state, struct job *job);
 void timers_remove(struct state *state, struct job *job);
 void timers_restored(struct state *state); /* all records are there */
@@ -456,7 +472,12 @@ void gang_runs(struct state *state, const struct job *job, struct events *out); 
 void gang_settle(struct state *state, int64_t before_us, bool freed, struct events *out);
 int64_t gang_next_us(const struct state *state);
 
-void alloc_recount(struct node *node); /* after its totals were set anew */
+/* Adds what one part of a job uses; its cores; its shares of devices. */
+void node_use_add(struct node *node, const struct job_run *run, const struct job_part *part);
+void node_use_cores(struct node *node, const struct job_run *run, const struct job_part *part);
+void node_use_shares(struct node *node, struct node_gres *gres, const struct part_gres *part,
+                     bool more);
+void node_use_recount(struct node *node); /* after its totals were set anew */
 void licences_count(struct state *state, const struct job *job, int sign);
 /* licences.c: which of "a|b" a job gets: the one that is named, or the first that is free */
 bool licences_choose(const struct state *state, const struct shape *shape,
@@ -473,6 +494,7 @@ struct admitted {
 };
 int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err);
+/* records.c */
 void admitted_done(struct admitted *admitted);
 /* admit_shape.c: what it asks for, of whom it is. */
 int features_known(const struct state *state, const struct features *features, struct err *err);
@@ -585,6 +607,10 @@ void node_set_key(struct state *state, const char *name, const ProtobufCBinaryDa
 /* What runs there is gone: its jobs end or go elsewhere. apply_node.c */
 void node_resume(struct state *state, struct node *node, struct events *out);
 void node_lose_jobs(struct state *state, struct node *node, struct events *out);
+/* The same, as a CmdNodeDown says (NULL: all); `back`: the node came back from another boot. */
+void node_lose_jobs_of(struct state *state, struct node *node, const CmdNodeDown *cmd, bool back,
+                       struct events *out);
+struct job_part *node_part_of(const struct job *job, const struct node *node);
 /* The state that a configuration gives a node that is new. */
 void node_first_state(struct state *state, struct node *node);
 
@@ -602,6 +628,8 @@ void config_mark_removed(struct state *state);
 /* resv.c */
 struct reservation *reservation_at(const struct state *state, const char *name);
 void reservation_free(struct reservation *reservation);
+/* Frees what it has, not itself. */
+void reservation_clear(struct reservation *reservation);
 void reservation_settle(struct state *state, struct reservation *reservation);
 void reservations_due(struct state *state, struct events *out);
 void reservations_renumber(struct state *state);   /* nodes have new numbers */

@@ -25,15 +25,13 @@
  * after which it gives up a node: until then the job may have begun late, or ended in time on a node
  * that cannot say so.
  */
-enum { LIMIT_GRACE_S = 60, DEFAULT_KILL_WAIT_S = 30, DEFAULT_MIN_JOB_AGE_S = 300 };
+enum { DEFAULT_KILL_WAIT_S = 30, DEFAULT_MIN_JOB_AGE_S = 300 };
 enum { DEFAULT_AGENT_TIMEOUT_S = 300 };
 /* CPUs of a suspended job wait so long for the job that it was suspended for. */
 enum { LENT_WAIT_S = 60 };
-/* One command does no more than this; core_next_due() asks for the next at once. */
-enum { DUE_PER_COMMAND = 300 };
 
 /* How long a node may be silent before it is given up with its jobs. */
-static int64_t silence_s(const struct state *state)
+int64_t timers_silence_s(const struct state *state)
 {
     const Config *config = state->config;
 
@@ -75,7 +73,8 @@ static int64_t added(const struct state *state, enum timer_kind in)
 {
     const Config *config = state->config;
     int64_t kill_wait = config->has_kill_wait_s ? config->kill_wait_s : DEFAULT_KILL_WAIT_S;
-    int64_t limit = (kill_wait + silence_s(state) + LIMIT_GRACE_S) * US_PER_S + state->skipped_us;
+    int64_t limit =
+        (kill_wait + timers_silence_s(state) + LIMIT_GRACE_S) * US_PER_S + state->skipped_us;
     if (waits_for_ever(state))
         limit = NEVER;
     int64_t age = config->has_min_job_age_s ? config->min_job_age_s : DEFAULT_MIN_JOB_AGE_S;
@@ -104,7 +103,7 @@ static int64_t limit_due(const struct state *state, const struct job *job, enum 
 }
 
 /* After this a pending job cannot end before its deadline. */
-static int64_t deadline_due(const struct job *job, bool pending)
+int64_t timers_deadline(const struct job *job, bool pending)
 {
     if (!job->more || !job->more->deadline_us)
         return NEVER;
@@ -117,7 +116,7 @@ static int64_t deadline_due(const struct job *job, bool pending)
 }
 
 /* It makes room then, or its CPUs are not kept for who wanted them any longer. */
-static int64_t preempt_due(const struct job *job)
+int64_t timers_preempt(const struct job *job)
 {
     if (job->more && job->more->preempt_end_us)
         return job->more->preempt_end_us;
@@ -149,7 +148,7 @@ static int64_t told_at(const struct job *job, unsigned percent)
     return job->run->start_us + job->run->suspended_total_us + limit_us / 100 * percent;
 }
 
-static int64_t mail_due(const struct job *job)
+int64_t timers_mail_due(const struct job *job)
 {
     uint16_t left = job->more ? job->more->mail_times & ~job->more->mail_sent : 0;
     int64_t due = NEVER;
@@ -164,7 +163,7 @@ static int64_t mail_due(const struct job *job)
 }
 
 /* Of several that were reached meanwhile the last one says it all. */
-static void mail_now(struct state *state, struct job *job, struct events *out)
+void timers_mail(struct state *state, struct job *job, struct events *out)
 {
     uint16_t left = job->more->mail_times & ~job->more->mail_sent;
     uint32_t last = 0;
@@ -193,17 +192,17 @@ static int64_t due_of(const struct state *state, const struct job *job, enum tim
         if (!job->hold && !job->deps && !job->eligible_us)
             due = job_begin_us(job);
         due = MIN(MIN(due, backoff_due(job)), deps_due(state, job));
-        return MIN(due, deadline_due(job, true));
+        return MIN(due, timers_deadline(job, true));
     case PHASE_CONFIGURING: /* the limit counts from the launch */
-        return deadline_due(job, false);
+        return timers_deadline(job, false);
     case PHASE_RUNNING:
-        *besides = MIN(MIN(mail_due(job), deadline_due(job, false)), preempt_due(job));
+        *besides = MIN(MIN(timers_mail_due(job), timers_deadline(job, false)), timers_preempt(job));
         return limit_due(state, job, in);
     case PHASE_ENDED:
         *in = TIMER_FORGET;
         return forget_due(job);
     case PHASE_SUSPENDED:
-        return preempt_due(job);
+        return timers_preempt(job);
     case PHASE_COMPLETING:
     case PHASE_REQUEUING:
         break;
@@ -337,7 +336,7 @@ void timers_follow(struct state *state, uint64_t before)
 }
 
 /* The first of all heaps; NULL when nothing is due ever. */
-static const struct timer *first_due(const struct state *state, int64_t *us)
+const struct timer *timers_first(const struct state *state, int64_t *us)
 {
     const struct timer *first = NULL;
 
@@ -361,7 +360,7 @@ int64_t core_next_due(const struct state *state)
 
     if (state->dep_pending.first)
         return state->time_us;
-    first_due(state, &due);
+    timers_first(state, &due);
     due = MIN(due, gang_next_us(state));
     due = MIN(due, state->next_reboot_us);
     return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
@@ -400,36 +399,6 @@ int timers_check(const struct state *state, struct err *err)
 
 /* ---- time ---- */
 
-/*
- * This much of the time since the last command did not pass: the leader's clock was set, or nobody
- * led. It must end no job and forget no request: nodes count the time of jobs by themselves. A new
- * leader waits for silent nodes from the beginning, and so does its limit.
- */
-void time_skipped(struct state *state, int64_t us, bool new_leader)
-{
-    requests_shift(state, us);
-    if (new_leader)
-        us += silence_s(state) * US_PER_S;
-    reboots_skipped(state, us);
-    state->skipped_us += us; /* (4) */
-}
-
-static void pending_due(struct state *state, struct job *job, struct events *out)
-{
-    if (deadline_due(job, true) <= state->time_us) {
-        job_end(state, job, JOB_DEADLINE, REASON_FAIL_DEADLINE, state->time_us, NULL, out);
-        return;
-    }
-    if (backoff_due(job) <= state->time_us) {
-        backoff_pending(state, job);
-        emit_job(out, EVENT_JOB_CHANGED, job)->shape_changed = true;
-    }
-    if (job->deps)
-        deps_review(state, job, out);
-    if (job_phase(job) == PHASE_PENDING)
-        job_refresh(state, job, out);
-}
-
 struct below {
     const struct timer_heap *heap;
     int64_t until_us; /* in the times of the heap */
@@ -457,76 +426,4 @@ void core_limits_due(const struct state *state, int64_t now_us,
         if (more != NEVER)
             limits_below(&below, 0);
     }
-}
-
-static bool is_unheard(const CmdTime *cmd, const struct job *job)
-{
-    for (size_t i = 0; i < cmd->n_unheard; i++) {
-        if (strcmp(cmd->unheard[i], job->run->parts[run_manager(job->run)].name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void running_due(struct state *state, struct job *job, const CmdTime *cmd,
-                        struct events *out)
-{
-    bool deadline = deadline_due(job, false) <= state->time_us;
-
-    if (job_phase(job) == PHASE_RUNNING && mail_due(job) <= state->time_us) {
-        mail_now(state, job, out);
-        return;
-    }
-    if (!deadline && preempt_due(job) <= state->time_us) {
-        preempt_out(state, job, job->more->preempt_requeue, state->time_us, out);
-        return;
-    }
-    /* It may have ended in time, and its node could not say so yet. */
-    if (!deadline && is_unheard(cmd, job)) {
-        job->run->skipped_us += LIMIT_GRACE_S * US_PER_S;
-        timers_update(state, job);
-        job_touch(state, job);
-        return;
-    }
-    job_end(state, job, deadline ? JOB_DEADLINE : JOB_TIMEOUT,
-            deadline ? REASON_FAIL_DEADLINE : REASON_FAIL_TIMEOUT, state->time_us, NULL, out);
-    if (job_holds(job))
-        emit_job(out, EVENT_JOB_ENDING, job);
-}
-
-enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out)
-{
-    reservations_due(state, out);
-    reboots_due(state, out);
-    usage_due(state, out);
-    if (state->dep_pending.first) /* (3) */
-        return ERR_OK;
-    for (unsigned i = 0; i < DUE_PER_COMMAND; i++) {
-        int64_t us;
-        const struct timer *first = first_due(state, &us);
-        if (us > state->time_us)
-            break;
-        struct job *job = first->job;
-        switch (job_phase(job)) {
-        case PHASE_PENDING:
-            pending_due(state, job, out);
-            break;
-        case PHASE_CONFIGURING:
-        case PHASE_RUNNING:
-            running_due(state, job, cmd, out);
-            break;
-        case PHASE_SUSPENDED:
-            suspended_for_await(state, job, 0);
-            job_touch(state, job);
-            timers_update(state, job);
-            break;
-        case PHASE_ENDED:
-            job_forget(state, job, out);
-            break;
-        default:
-            timers_update(state, job);
-            break;
-        }
-    }
-    return ERR_OK;
 }

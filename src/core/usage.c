@@ -181,13 +181,13 @@ int64_t usage_next_due(const struct state *state)
     return state->priority_us + period_s(state) * US_PER_S;
 }
 
-void usage_due(struct state *state, struct events *out)
+bool usage_due(struct state *state)
 {
     int64_t before_us = state->priority_us, gone_s = (state->time_us - before_us) / US_PER_S;
     int64_t half_s = state->config->priority_decay_half_life_s;
 
     if (usage_next_due(state) > state->time_us)
-        return;
+        return false;
     uint64_t fraction = is_reset(state, before_us) ? 0
                         : half_s > 0               ? exp2_minus((uint64_t)gone_s, (uint64_t)half_s)
                                                    : FRACTION;
@@ -197,6 +197,5 @@ void usage_due(struct state *state, struct events *out)
         decay(state, &(*at)->holder, fraction);
     state->priority_us = state->time_us;
     fairshare_update(state);
-    accrue_turn(state, out);
-    emit(out, EVENT_PRIORITY);
+    return true;
 }
