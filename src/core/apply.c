@@ -6,7 +6,7 @@
  * (2) A request id that was used before gets its first answer and changes nothing else, unless the
  *     command goes on exactly where an unfinished request of many commands has got to.
  */
-#include "core/state_priv.h"
+#include "core/apply.h"
 
 #include <stdlib.h>
 #include <string.h>

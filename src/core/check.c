@@ -4,7 +4,7 @@
  *
  * Everything that follows from the records is worked out again and compared.
  */
-#include "core/state_priv.h"
+#include "core/apply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

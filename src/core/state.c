@@ -5,7 +5,7 @@
  * Jobs are found by id in pages, so that they are walked in order of id without sorting. Unended
  * jobs are also chained by a hash of owner and name, for singleton dependencies.
  */
-#include "core/state_priv.h"
+#include "core/apply.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "core/config_change.h"
 #include "core/pb.h"
 #include "core/shape.h"
-#include "core/state_priv.h"
+#include "core/view/view.h"
 
 #define FIRST_US INT64_C(1700000000000000)
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 enum { NODES = 6, ACCOUNTS = 6, USERS = 14, QOS = 5, NONE = -1, JOBS = 40 };
 

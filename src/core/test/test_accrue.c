@@ -4,9 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "core/accounts_priv.h"
 #include "core/pb.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 #define S INT64_C(1000000)
 

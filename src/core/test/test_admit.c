@@ -2,8 +2,8 @@
 /*
  * test_admit.c - what may be in the queue, and what fits on a node
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static GresRequest gpu_any = { PROTOBUF_C_MESSAGE_INIT(&gres_request__descriptor),
                                .name = (char *)"gpu" };

@@ -2,8 +2,8 @@
 /*
  * test_array.c - job arrays: one record for many tasks
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static void array_texts(void **unused)
 {

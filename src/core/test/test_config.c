@@ -2,8 +2,8 @@
 /*
  * test_config.c - configurations, partitions and reservations that change under jobs
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static enum err_code partition(struct fix *fix, PartitionSpec *spec, bool create, bool remove_it)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/config_change.h"
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 enum { NODES = 12, USERS = 16 };
 

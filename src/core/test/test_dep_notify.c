@@ -2,8 +2,8 @@
 /*
  * test_dep_notify.c - many who wait for one are told in parts, and it comes to the same
  */
-#include "core/deps_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static uint64_t random_state;
 

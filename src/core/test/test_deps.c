@@ -2,8 +2,8 @@
 /*
  * test_deps.c - jobs that wait for other jobs
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static uint32_t submit_after(struct fix *fix, const char *fmt, uint32_t a, uint32_t b)
 {

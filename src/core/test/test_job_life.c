@@ -3,8 +3,8 @@
  * test_job_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
  */
 #include "core/pb.h"
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 #include "schema/reasons.h"
 
 static void a_job_starts_runs_and_ends(void **unused)

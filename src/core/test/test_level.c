@@ -4,8 +4,8 @@
  */
 #include "core/level.h"
 #include "core/pb.h"
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static enum err_code set_level(struct fix *fix, int level, int pin)
 {

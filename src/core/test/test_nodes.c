@@ -2,8 +2,8 @@
 /*
  * test_nodes.c - nodes that come, go, shrink and are drained, and their jobs
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static const struct node *get(const struct fix *fix, const char *name)
 {

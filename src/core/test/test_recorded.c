@@ -8,8 +8,8 @@
 
 #include "base/lz.h"
 #include "core/level.h"
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 struct history {
     struct state *state;

@@ -9,8 +9,8 @@
  * is replayed from nothing.
  */
 #include "core/pb.h"
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 enum { SEEDS = 24, STEPS = 700, NODES = 6 };
 

@@ -2,8 +2,8 @@
 /*
  * test_snapshot.c - snapshots: complete, and never believed when damaged
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 static int collect(void *to, const void *bytes, size_t len)
 {

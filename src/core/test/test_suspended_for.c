@@ -4,8 +4,8 @@
  *
  * The planner's random histories run under core_check(), which looks at all of them after every command.
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 enum { NODES = 12 };
 

@@ -2,8 +2,8 @@
 /*
  * test_takes.c - what a job takes of a node, and how many nodes its GPUs make
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 /* So many CPUs, megabytes and GPUs of n2 (4 CPUs, 2 threads each core, 2 GPUs) for `tasks` tasks. */
 static void takes(struct fix *fix, const JobSpec *spec, uint32_t tasks, uint32_t cpus,

@@ -2,8 +2,8 @@
 /*
  * test_wide.c - jobs of many nodes: how a start names them, and what the digest makes of them
  */
-#include "core/state_priv.h"
 #include "core/test/fixture.h"
+#include "core/view/view.h"
 
 enum { NODES = 100 };
 

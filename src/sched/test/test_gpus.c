@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "core/state_priv.h"
+#include "core/apply.h"
 #include "sched/test/rig.h"
 #include "test/unit.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "core/state_priv.h"
+#include "core/apply.h"
 #include "sched/test/rig.h"
 #include "schema/reasons.h"
 #include "test/unit.h"
