@@ -247,6 +247,13 @@ static void node_up_done(struct ctl *ctl, void *arg, const struct events *events
         welcome(ctl, agent, hello);
         ctl_look_at_level(ctl);
         log_info("node.up", "node=%s held=%zu", agent->name, hello->n_held);
+        const struct node *node = state_node(ctl->state, agent->name);
+        if (node && node->flags & NODE_FLAG_INVALID_REG)
+            log_warn("node.invalid", "node=%s reason=%s", agent->name,
+                     node->reason ? node->reason : "");
+        else if (node && node->flags & NODE_FLAG_DRAIN)
+            log_info("node.drained", "node=%s reason=%s", agent->name,
+                     node->reason ? node->reason : "");
     } else {
         log_warn("node.refused", "node=%s text=%s", agent->name,
                  err            ? err->text

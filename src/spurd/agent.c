@@ -182,6 +182,16 @@ static int look_around(struct agent *agent, struct err *err)
 
 /* ---- configuration ---- */
 
+/* agent.log_level, as the controller tells it. */
+static void use_log_level(const struct agent *agent)
+{
+    const Config *config = agent_common(agent);
+    enum log_level level;
+
+    if (config && config->node_log_level && log_level_parse(config->node_log_level, &level))
+        log_set_level(MIN(level + agent->verbose, LOG_LEVEL_DEBUG5));
+}
+
 static void open_cgroups(struct agent *agent)
 {
     const Config *config = agent_common(agent);
@@ -237,6 +247,7 @@ void agent_set_config(struct agent *agent, const NodeConfig *config)
         log_warn("agent.config", "path=%s error=%s", path, err.text);
     log_info("agent.config", "cluster=%s hash=%s", copy->cluster_name ? copy->cluster_name : "",
              copy->hash ? copy->hash : "");
+    use_log_level(agent);
     open_cgroups(agent);
     agent_fill_found(agent);
     agent_send_found(agent);
@@ -254,6 +265,7 @@ static void load_config(struct agent *agent)
     if (file_read(path, LIMIT_MESSAGE_BYTES, &bytes, NULL) == 0)
         agent->config = node_config__unpack(NULL, bytes.len, (const uint8_t *)str_text(&bytes));
     strcpy(agent->cgroup_words, "not yet known");
+    use_log_level(agent);
     open_cgroups(agent);
 }
 
@@ -305,6 +317,7 @@ static void copy_options(struct agent *agent, const struct agent_options *option
     agent->token_file = mem_strdup(options->token_file);
     agent->allow_plaintext = options->allow_plaintext;
     agent->started_us = clock_wall_us();
+    agent->verbose = options->verbose;
 }
 
 /* A program that belongs to this spurstepd: beside it, in the build tree, installed. NULL: nowhere. */

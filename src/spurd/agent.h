@@ -26,6 +26,7 @@ struct agent_options {
     const char *token_file;  /* join token; NULL: none */
     const char *tls_ca, *tls_cert, *tls_key;
     bool allow_plaintext;
+    unsigned verbose;         /* more detail in the log than the configuration says */
     const char *host_socket;  /* a node: where commands of this host find us; NULL: nowhere */
     const char *login_socket; /* not NULL: no node; vouches for the users of this host there */
 };

@@ -56,6 +56,7 @@ struct agent {
     struct steps *steps; /* of srun: step.h */
     struct x11_displays *x11;
     char *socket;       /* where srun of jobs on this node finds us */
+    unsigned verbose;   /* agent_options */
     char *shown_dir;    /* of the socket for commands of this host; NULL: there is none */
     bool login;         /* spurd --login: no node, it only vouches */
     struct map vouched; /* uid to struct vouched: vouch.c */

@@ -383,6 +383,7 @@ static int serve(const struct options *options, const struct settings *settings,
         .tls_key = options->tls_key,
         .allow_plaintext = options->plaintext,
         .login_socket = options->login ? socket : NULL,
+        .verbose = (unsigned)options->verbose,
         .host_socket = options->login ? NULL : socket,
     };
 

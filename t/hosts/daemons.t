@@ -23,24 +23,45 @@ like "who cancels another's job" "$(said c1 spurctld)" "audit.CancelJobs uid=0 u
 like "who tries to, and by whom he was vouched for" "$(said c1 spurctld)" "audit.CancelJobs uid=20102 user=bob how=jwt by=login:login1 .*asked=\"?ids=$job"
 unlike "who cancels his own is not" "$(said c1 spurctld)" "audit.CancelJobs uid=20101"
 
+# A node that has less than the configuration says.
+on c1 sed -i 's/^memory_mb = .*/memory_mb = 100000000/' /etc/spur/spur.conf
+on c1 scontrol reconfigure
+on n1 systemctl restart spurd
+ok "a node that lacks what it should have is named" wait_for 20 eval '[[ $(said c1 spurctld) =~ "warn node.invalid node=n1 reason=".*"RealMemory" ]]'
+on c1 sed -i 's/^memory_mb = .*/memory_mb = 1000/; s/^\[agent\]/&\nlog_level = "error"/' /etc/spur/spur.conf
+configs=$(said n1 spurd | grep -c 'info agent.config')
+on c1 scontrol reconfigure
+wait_for 20 eval '[ "$(said n1 spurd | grep -c "info agent.config")" -gt "$configs" ]'
+starts=$(said n1 spurd | grep -c 'info agent.started')
+on n1 systemctl restart spurd
+ok "and is used again when it has it" wait_for 20 nodes_are idle n1
+is "agent.log_level of the controller's file acts on the node" "$(said n1 spurd | grep -c 'info agent.started')" "$starts"
+on c1 sed -i '/^log_level = "error"/d' /etc/spur/spur.conf
+on c1 bash -c "sed -i 's/^\[agent\]/&\nlog_level = \"info\"/' /etc/spur/spur.conf"
+on c1 scontrol reconfigure
+on n1 systemctl restart spurd
+ok "the node is there" wait_for 20 nodes_are idle n1
+
 # Root's jobs, where they are allowed.
 run on c1 sbatch --wait -o /dev/null --wrap true
 is "root submits where disable_root_jobs is off" "$code:$err" "0:"
 
 # Reconfigure: said, with the notes of config check; log_level acts.
+reconfigured() { said c1 spurctld | grep -c ctl.reconfigured; }
+before=$(reconfigured)
 on c1 sed -i 's/^\[scheduler\]/&\ninterval_secs = 1/' /etc/spur/spur.conf
 run on c1 scontrol reconfigure
 is "a reconfigure works" "$code:$err" "0:"
 like "and is in the log, with the notes" "$(said c1 spurctld)" 'conf.unused .*interval_secs.*ctl.reconfigured'
 like "by whom too" "$(said c1 spurctld)" 'audit.Reconfigure uid=0'
 on c1 systemctl reload spurctld
-is "systemctl reload is a reconfigure" "$(said c1 spurctld | grep -c ctl.reconfigured)" 2
+is "systemctl reload is a reconfigure" "$(reconfigured)" $((before + 2))
 on c1 sed -i 's/^\[controller\]/&\nlog_level = "error"/' /etc/spur/spur.conf
 on c1 scontrol reconfigure
-is "log_level acts at once" "$(said c1 spurctld | grep -c ctl.reconfigured)" 2
+is "log_level acts at once" "$(reconfigured)" $((before + 2))
 on c1 sed -i 's/^log_level = .*/log_level = "info"/' /etc/spur/spur.conf
 on c1 scontrol reconfigure
-is "and the other way" "$(said c1 spurctld | grep -c ctl.reconfigured)" 3
+is "and the other way" "$(reconfigured)" $((before + 3))
 
 # A controller that is not there, and is again.
 on c1 systemctl stop spurctld
