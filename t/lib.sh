@@ -5,6 +5,7 @@
 # TAP:      ok NAME COMMAND…   is NAME GOT WANTED   like NAME GOT REGEX   pass/fail NAME   skip_all WHY   done_testing
 # Cluster:  cluster_up [options of spur up]  starts a private one under $T and sources its env; it ends with the test.
 #           SPUR_T_CONTROLLERS=3 gives every test that does not say how many three of them.
+#           SPUR_T_REST= before it starts spurrestd too; its address is $SPUR_REST_ADDR.
 #           controller_again  kills its controller and starts it on what it wrote.
 # Commands: run COMMAND… sets $out, $err, $code.   wait_for SECONDS COMMAND… polls until it succeeds.
 # Users:    as_user COMMAND… runs as an ordinary user (uid 20001, no account needed) when the test is root.
@@ -55,7 +56,7 @@ cluster_up() {
     ' '* | *' --controllers '* | *' --conf '*) ;;
     *) set -- --controllers "$SPUR_T_CONTROLLERS" "$@" ;;
     esac
-    spur up --dir "$dir" "$@" >"$T/up.log" 2>&1 || { cat "$T/up.log" >&2; echo "Bail out! spur up failed"; exit 1; }
+    spur up --dir "$dir" ${SPUR_T_REST---no-rest} "$@" >"$T/up.log" 2>&1 || { cat "$T/up.log" >&2; echo "Bail out! spur up failed"; exit 1; }
     . "$dir/env"
     D=$dir
 }
@@ -86,7 +87,7 @@ controller_again() {
     pid=$(cut -d' ' -f1 "$D/run/ctl1.pid")
     kill -9 "$pid"
     while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
-    (cd / && spur up --quiet --dir "$D" >>"$T/up.log" 2>&1) || { cat "$T/up.log" >&2; return 1; }
+    (cd / && spur up --quiet ${SPUR_T_REST---no-rest} --dir "$D" >>"$T/up.log" 2>&1) || { cat "$T/up.log" >&2; return 1; }
 }
 
 TEST_UID=20001

@@ -16,6 +16,22 @@ enum {
     LIMIT_CONNECTIONS = 16384,
     LIMIT_CONNECTIONS_PER_UID = 4096,
 
+    /* HTTP requests to spurrestd */
+    LIMIT_HTTP_HEAD = 32 * 1024,           /* request line and header fields: 431 */
+    LIMIT_HTTP_TARGET = 8 * 1024,          /* 414 */
+    LIMIT_HTTP_FIELDS = 100,               /* 431 */
+    LIMIT_HTTP_TRAILERS = 4 * 1024,        /* trailers and extensions of chunks: 431 */
+    LIMIT_HTTP_BODY = 16 * 1024 * 1024,    /* 413 */
+    LIMIT_HTTP_BODIES = 128 * 1024 * 1024, /* of all requests that are under way: 503 */
+    LIMIT_HTTP_CONNECTIONS = 12000,
+    LIMIT_HTTP_HEAD_MS = 10 * 1000,  /* from the first byte to the whole head: 408 */
+    LIMIT_HTTP_BODY_MS = 60 * 1000,  /* the whole body: 408 */
+    LIMIT_HTTP_IDLE_MS = 60 * 1000,  /* between two requests, and before the first */
+    LIMIT_HTTP_WRITE_MS = 60 * 1000, /* an answer of which nothing is read */
+    LIMIT_HTTP_WAIT_MS = 10 * 1000,  /* for a controller that restarts, or a new leader: 503 */
+    LIMIT_HTTP_STREAMS = 100,        /* of one HTTP/2 connection at once */
+    LIMIT_JSON_DEPTH = 64,
+
     /* text a person writes */
     LIMIT_NAME_BYTES = 1024, /* job, account, partition, feature names */
     LIMIT_PATH_BYTES = 4096,

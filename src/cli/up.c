@@ -292,6 +292,8 @@ static int write_env(const struct up_options *o, const char *conf, struct err *e
     CLEANUP(freep) char *addrs = up_socket_list(o);
     str_add(&text, "\nunset SPUR_JWT SLURM_JWT\nexport SPUR_CONTROLLER_ADDR=");
     add_quoted(&text, addrs);
+    if (o->rest_port && !o->no_rest)
+        str_addf(&text, "\nexport SPUR_REST_ADDR=http://localhost:%u", o->rest_port);
     str_add_char(&text, '\n');
     int code = file_write_quick(path, str_text(&text), text.len, 0644, err);
     str_done(&text);
@@ -378,6 +380,11 @@ int up_main(int argc, char **argv)
     code = bring_up(&o, &nodes, &conf, &err);
     if (code == 0 && wanted)
         code = up_change(&o, conf, wanted, &err);
+    if (code == 0 && !o.no_rest && up_start_rest(&o, &err) < 0) {
+        fprintf(stderr, "spur up: warning: there is no REST API: %s\n", err.text);
+        err_clear(&err);
+        o.rest_port = 0;
+    }
     if (code == 0)
         code = up_write_ports(&o, &err);
     if (code == 0)
@@ -392,6 +399,8 @@ int up_main(int argc, char **argv)
                "End it:  spur down --dir %s\n",
                o.controllers, o.controllers == 1 ? "" : "s", nodes.len, nodes.len == 1 ? "" : "s",
                dir, dir, dir);
+        if (o.rest_port)
+            printf("REST:    http://localhost:%u/api/v1/ping\n", o.rest_port);
     }
     vec_each (char *, name, &nodes)
         free(*name);

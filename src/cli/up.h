@@ -30,6 +30,8 @@ struct up_options {
     unsigned controllers;
     unsigned base_port; /* 0: a free range is looked for */
     unsigned wait_s;    /* how long the nodes may take to be idle */
+    unsigned rest_port; /* of spurrestd; 0: 6820 when it is free */
+    bool no_rest;       /* no spurrestd */
     bool quiet;
     bool sized; /* something was said about how the cluster is made */
 };
@@ -37,7 +39,7 @@ struct up_options {
 typedef VEC(char *) up_names;
 
 /* Ports: controllers from the first on, ten apart; nodes from UP_NODE_PORTS above it. */
-enum { UP_PORT_SPAN = 2000, UP_NODE_PORTS = 100, UP_MOST_NODES = 1024 };
+enum { UP_PORT_SPAN = 2000, UP_REST_PORT = 90, UP_NODE_PORTS = 100, UP_MOST_NODES = 1024 };
 
 /* Returns -1 to go on, else the exit code. */
 int up_read_options(int argc, char **argv, struct up_options *options);
@@ -70,11 +72,23 @@ static inline unsigned up_port(const struct up_options *options, unsigned contro
 }
 
 /*
+ * Starts spurrestd, as a user who is not the controllers' where that is possible, and waits until it serves. An
+ * error is no reason to end the cluster.
+ */
+int up_start_rest(struct up_options *options, struct err *err);
+/* Whether a port of this host's loopback is free. */
+bool up_port_is_free(unsigned port);
+
+/*
  * Starts `program` (spurctld, spurd) with argv in the background; its output goes to
  * D/log/NAME.log, its process id to D/run/NAME.pid.
  */
 int up_start(const char *dir, const char *name, const char *program, char *const *argv,
              struct err *err);
+/* The same as another user (NULL: ourselves), with `dir_fd` (if not negative) as descriptor 8. */
+struct spawn_user;
+int up_start_as(const char *dir, const char *name, const char *program, char *const *argv,
+                const struct spawn_user *user, int dir_fd, struct err *err);
 
 /* True when the process that D/run/NAME.pid names is ours and alive; *pid is set then. */
 bool up_alive(const char *dir, const char *name, int *pid);

@@ -24,6 +24,8 @@ static const char up_help[] =
     "  --gpus TYPE:N      GPUs each node has, such as mi300x:8 (they are only counted)\n"
     "  --controllers K    controllers (default 1); on a cluster that is there: adds or removes some\n"
     "  --base-port P      first port (default: a free range is looked for)\n"
+    "  --rest-port P      port of spurrestd (default: 6820 when it is free)\n"
+    "  --no-rest          without spurrestd\n"
     "  --conf FILE        configuration to start from: spur.conf or slurm.conf\n"
     "  --wait S           seconds the nodes may take to be idle (default 30)\n"
     "  -q, --quiet        print nothing but errors\n\n"
@@ -80,6 +82,8 @@ int up_read_options(int argc, char **argv, struct up_options *o)
         { "gpus", required_argument, NULL, 'g' },
         { "controllers", required_argument, NULL, 'k' },
         { "base-port", required_argument, NULL, 'p' },
+        { "rest-port", required_argument, NULL, 'r' },
+        { "no-rest", no_argument, NULL, 'R' },
         { "conf", required_argument, NULL, 'f' },
         { "wait", required_argument, NULL, 'w' },
         { "quiet", no_argument, NULL, 'q' },
@@ -114,6 +118,12 @@ int up_read_options(int argc, char **argv, struct up_options *o)
             break;
         case 'p':
             good = number(optarg, "base-port", 65535 - UP_PORT_SPAN, &o->base_port);
+            break;
+        case 'r':
+            good = number(optarg, "rest-port", 65535, &o->rest_port);
+            break;
+        case 'R':
+            o->no_rest = true;
             break;
         case 'f':
             o->conf = optarg;

@@ -13,7 +13,7 @@
 #include "sys/files.h"
 #include "sys/rng.h"
 
-static bool port_is_free(unsigned port)
+bool up_port_is_free(unsigned port)
 {
     struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
@@ -34,12 +34,12 @@ static unsigned taken_port(unsigned base, unsigned controllers, size_t nodes)
 
     for (unsigned i = 0; i < controllers; i++) {
         for (size_t k = 0; k < ARRAY_LEN(own); k++) {
-            if (!port_is_free(base + 10 * i + own[k]))
+            if (!up_port_is_free(base + 10 * i + own[k]))
                 return base + 10 * i + own[k];
         }
     }
     for (unsigned i = 0; i < nodes; i++) {
-        if (!port_is_free(base + UP_NODE_PORTS + i))
+        if (!up_port_is_free(base + UP_NODE_PORTS + i))
             return base + UP_NODE_PORTS + i;
     }
     return 0;
@@ -70,8 +70,12 @@ int up_read_ports(struct up_options *o, struct err *err)
     struct str text = { 0 };
     int code = file_read(path, 256, &text, err);
 
-    if (code == 0 && sscanf(str_text(&text), "%u %u", &o->base_port, &o->controllers) != 2)
+    unsigned rest = 0;
+
+    if (code == 0 && sscanf(str_text(&text), "%u %u %u", &o->base_port, &o->controllers, &rest) < 2)
         code = err_set(err, ERR_CORRUPT, "'%s' does not say which ports the cluster has", path);
+    if (!o->rest_port)
+        o->rest_port = rest;
     str_done(&text);
     return code;
 }
@@ -79,7 +83,8 @@ int up_read_ports(struct up_options *o, struct err *err)
 int up_write_ports(const struct up_options *o, struct err *err)
 {
     CLEANUP(freep) char *path = mem_printf("%s/run/ports", o->dir);
-    CLEANUP(freep) char *text = mem_printf("%u %u\n", o->base_port, o->controllers);
+    CLEANUP(freep)
+    char *text = mem_printf("%u %u %u\n", o->base_port, o->controllers, o->rest_port);
 
     return file_write(path, text, strlen(text), 0644, err);
 }

@@ -105,6 +105,16 @@ static char **clean_env(void)
 int up_start(const char *dir, const char *name, const char *program, char *const *argv,
              struct err *err)
 {
+    return up_start_as(dir, name, program, argv, NULL, -1, err);
+}
+
+/*
+ * Another user may not be able to go where the program and the cluster's directory are, below somebody's home: it
+ * gets both as descriptors.
+ */
+int up_start_as(const char *dir, const char *name, const char *program, char *const *argv,
+                const struct spawn_user *user, int dir_fd, struct err *err)
+{
     CLEANUP(freep) char *path = find_program(program, err);
     CLEANUP(freep) char *log = mem_printf("%s/log/%s.log", dir, name);
     CLEANUP(freep) char *pid_path = mem_printf("%s/run/%s.pid", dir, name);
@@ -119,12 +129,15 @@ int up_start(const char *dir, const char *name, const char *program, char *const
     out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (out < 0)
         return err_errno(err, errno, "cannot write '%s'", log);
-    struct spawn_fd fds[] = { { out, 1 }, { out, 2 } };
-    struct spawn spec = { .path = path,
+    CLEANUP(file_close) int exe = user ? open(path, O_PATH | O_CLOEXEC) : -1;
+    struct spawn_fd fds[] = { { out, 1 }, { out, 2 }, { dir_fd, 8 }, { exe, 9 } };
+    size_t fd_count = dir_fd < 0 ? 2 : user ? 4 : 3;
+    struct spawn spec = { .path = user ? "/proc/self/fd/9" : path,
+                          .user = user,
                           .argv = argv,
                           .env = env,
                           .fds = fds,
-                          .fd_count = ARRAY_LEN(fds),
+                          .fd_count = fd_count,
                           .new_session = true };
     if (spawn_start(&spec, &pid, NULL, err) < 0)
         return err_wrap(err, "cannot start %s", name);

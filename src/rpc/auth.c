@@ -154,6 +154,8 @@ void auth_certificate(struct conn *conn, const char *subject)
         snprintf(id->node, sizeof(id->node), "%s", subject + strlen("node:"));
     else if (str_starts(subject, "controller:"))
         snprintf(id->controller, sizeof(id->controller), "%s", subject + strlen("controller:"));
+    else if (str_starts(subject, "rest:"))
+        snprintf(id->rest, sizeof(id->rest), "%s", subject + strlen("rest:"));
     conn->proven = true;
 }
 
@@ -175,6 +177,7 @@ static void check_bearer(struct rpc_server *server, struct ident *ident, const c
     id->uid = claims.uid;
     id->gid = claims.has_gid ? claims.gid : (uint32_t)-1;
     id->expires_s = claims.expires_s;
+    id->no_staff = claims.no_staff;
     memcpy(id->user, claims.user, sizeof(id->user));
     memcpy(id->node, claims.node, sizeof(id->node));
     if (kind == JWT_CLUSTER) /* an issuer cannot say that one of our hosts vouched */

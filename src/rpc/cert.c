@@ -99,7 +99,8 @@ int cert_hash(const char *ca_pem, size_t len, char out[KEY_HASH_TEXT], struct er
 
 static bool is_subject(const char *text)
 {
-    return str_starts(text, "node:") || str_starts(text, "controller:");
+    return str_starts(text, "node:") || str_starts(text, "controller:") ||
+           str_starts(text, "rest:");
 }
 
 void x509_subject(X509 *cert, char *out, size_t room)

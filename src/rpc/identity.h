@@ -18,6 +18,7 @@ enum rpc_role {
     RPC_ADMIN = 8,
     RPC_NODE = 16,
     RPC_CONTROLLER = 32,
+    RPC_REST = 64, /* spurrestd, by its certificate */
 };
 
 enum rpc_how {
@@ -38,7 +39,9 @@ struct rpc_identity {
     char user[RPC_USER_BYTES];       /* token's user name; may be empty */
     char node[RPC_NAME_BYTES];       /* a node (certificate, node token) */
     char controller[RPC_NAME_BYTES]; /* a controller (certificate) */
-    uint32_t job;                    /* not 0: good for this job's streams on job_node alone */
+    char rest[RPC_NAME_BYTES];       /* a spurrestd (certificate) */
+    bool no_staff; /* the token was made for somebody by spurrestd: never with the roles of staff */
+    uint32_t job;  /* not 0: good for this job's streams on job_node alone */
     char job_node[RPC_NAME_BYTES];
     /*
      * Of a token of the cluster, who vouched for its user: "login:HOST", "node:HOST", "controller"; or how

@@ -266,6 +266,14 @@ static bool take_time(const json_t *json, const char *name, int64_t *out)
     return true;
 }
 
+static bool take_flag(const json_t *json, const char *name, bool *out)
+{
+    const json_t *value = json_object_get(json, name);
+
+    *out = json_is_true(value);
+    return !value || json_is_boolean(value);
+}
+
 static bool take_claims(const json_t *json, struct jwt_claims *out)
 {
     return take_text(json, "sun", out->user, sizeof(out->user)) &&
@@ -274,6 +282,7 @@ static bool take_claims(const json_t *json, struct jwt_claims *out)
            take_text(json, "spur_node", out->job_node, sizeof(out->job_node)) &&
            take_text(json, "spur_by", out->by, sizeof(out->by)) &&
            take_id(json, "spur_job", &out->has_job, &out->job) &&
+           take_flag(json, "spur_no_staff", &out->no_staff) &&
            take_id(json, "uid", &out->has_uid, &out->uid) &&
            take_id(json, "gid", &out->has_gid, &out->gid) &&
            take_time(json, "iat", &out->issued_s) && take_time(json, "nbf", &out->not_before_s) &&
@@ -387,6 +396,8 @@ static int write_unsigned(const char *alg, const char *kid, const struct jwt_cla
     put_text(payload, "spur_by", claims->by);
     if (claims->has_job)
         json_object_set_new(payload, "spur_job", json_integer(claims->job));
+    if (claims->no_staff)
+        json_object_set_new(payload, "spur_no_staff", json_true());
     if (claims->has_uid)
         json_object_set_new(payload, "uid", json_integer(claims->uid));
     if (claims->has_gid)

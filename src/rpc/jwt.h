@@ -26,6 +26,7 @@ struct jwt_claims {
     uint32_t job;
     char job_node[JWT_NAME_BYTES];
     char by[JWT_NAME_BYTES]; /* who vouched for the user; see struct rpc_identity */
+    bool no_staff;           /* never with the roles of an operator or administrator */
     int64_t issued_s, not_before_s, expires_s; /* 0: not given; expires_s must be */
 };
 

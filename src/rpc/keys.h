@@ -7,8 +7,8 @@
  * keys are P-256, because every TLS library takes those. Private files are 0600 and are refused when
  * anybody else could read them. Nothing here overwrites a key that exists.
  *
- * The cluster has its own certificate authority. A certificate's subject is "node:NAME" or
- * "controller:NAME", which is what identity.h reads back; it also carries host names and addresses,
+ * The cluster has its own certificate authority. A certificate's subject is "node:NAME",
+ * "controller:NAME" or "rest:NAME", which is what identity.h reads back; it also carries host names and addresses,
  * so that stock clients can check it.
  */
 #ifndef RPC_KEYS_H

@@ -263,6 +263,8 @@ static size_t gather(struct link *link, char *out, size_t room)
     const uint8_t *bytes;
     size_t len, have = 0;
 
+    if (link->protocol)
+        return link->protocol->gather(link, out, room);
     /* A frame is at most 16 KiB and its header; one more must always fit. */
     while (have + 17 * 1024 <= room && (len = h2_send(link->h2, &bytes)) > 0) {
         memcpy(out + have, bytes, len);
@@ -278,9 +280,9 @@ static size_t next_bytes(struct link *link)
     struct err err;
 
     if (!link->tls)
-        return link->h2 ? gather(link, loop->out, sizeof(loop->out)) : 0;
+        return link->opened ? gather(link, loop->out, sizeof(loop->out)) : 0;
     size_t len = tls_output(link->tls, loop->out, sizeof(loop->out));
-    if (len || !link->h2)
+    if (len || !link->opened)
         return len;
     len = gather(link, loop->plain, sizeof(loop->plain));
     if (len && tls_write(link->tls, loop->plain, len, &err) < 0) {
@@ -318,7 +320,7 @@ static void flush(struct link *link)
         return;
     if (link->close_after || (link->h2 && h2_finished(link->h2)))
         link_close(link, NULL);
-    else if (link->h2)
+    else if (link->opened)
         link->events->flushed(link);
 }
 
@@ -364,9 +366,11 @@ static void broken(struct link *link, const struct err *err)
 
 static void plain_arrived(struct link *link, const char *bytes, size_t len)
 {
-    struct err err;
+    struct err err = { 0 };
+    int code = link->protocol ? link->protocol->received(link, bytes, len, &err)
+                              : h2_recv(link->h2, bytes, len, loop_now_ms(link->loop), &err);
 
-    if (h2_recv(link->h2, bytes, len, loop_now_ms(link->loop), &err) < 0)
+    if (code < 0)
         broken(link, &err);
     else
         link_dirty(link);
@@ -376,7 +380,8 @@ static void make_ready(struct link *link)
 {
     link->opened = true;
     link->tls_peer = NULL;
-    link->h2 = h2_new(&link->h2_options);
+    if (!link->protocol)
+        link->h2 = h2_new(&link->h2_options);
     link->events->ready(link);
     link_dirty(link);
 }
@@ -390,7 +395,7 @@ static void tls_arrived(struct link *link, const char *bytes, size_t len)
     if (rc == 0)
         rc = tls_handshake(link->tls, &err);
     link_dirty(link); /* the handshake has something to say, even when it failed */
-    if (rc == 1 && !link->h2)
+    if (rc == 1 && !link->opened)
         make_ready(link);
     while (rc > 0 && !link->closing && !link->close_after) {
         ssize_t got = tls_read(link->tls, plain, sizeof(link->loop->plain), &err);
@@ -452,6 +457,20 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     }
     link->read_at_ms = loop_now_ms(link->loop);
     arrived(link, buf->base, (size_t)got);
+}
+
+void link_pause(struct link *link)
+{
+    if (!link->paused && !link->closing)
+        uv_read_stop(&link->uv.stream);
+    link->paused = true;
+}
+
+void link_resume(struct link *link)
+{
+    if (link->paused && !link->closing && !link->close_after)
+        uv_read_start(&link->uv.stream, on_alloc, on_read);
+    link->paused = false;
 }
 
 void link_init(struct link *link, struct rpc_loop *loop, const struct link_events *events)

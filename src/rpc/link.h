@@ -2,6 +2,8 @@
 /*
  * link.h - one socket on the loop, with its HTTP/2 engine and perhaps TLS in between
  *
+ * Who speaks another protocol than gRPC (spurrestd) gives a struct link_protocol instead of the engine.
+ *
  * The server and the loop client embed a struct link in their connection. Writes are joined: whoever
  * queues something calls link_dirty(), and all dirty links are written once before the loop waits.
  */
@@ -24,6 +26,14 @@ struct link_events {
     void (*closed)(struct link *link, const struct err *why);
 };
 
+/* Another protocol than gRPC; `link` is embedded in the connection that speaks it. */
+struct link_protocol {
+    /* Negative: the peer broke a rule; what is still to be sent is, then the link is closed. */
+    int (*received)(struct link *link, const char *bytes, size_t len, struct err *err);
+    /* Writes what is to be sent next into `out` and returns how many bytes; 0: nothing now. */
+    size_t (*gather)(struct link *link, char *out, size_t room);
+};
+
 enum link_mode {
     LINK_PLAIN,
     LINK_DETECT, /* server: the first byte tells TLS from plain */
@@ -39,8 +49,9 @@ struct link {
         uv_pipe_t pipe;
     } uv;
     const struct link_events *events;
+    const struct link_protocol *protocol; /* NULL: gRPC, by h2 */
     struct h2_options h2_options;
-    struct h2 *h2; /* NULL until ready */
+    struct h2 *h2; /* NULL until ready, and with another protocol */
     enum link_mode mode;
     struct tls_ctx *tls_ctx; /* LINK_TLS: needed; LINK_DETECT: may be NULL */
     const char *tls_peer;    /* client: whom we mean to reach; until ready */
@@ -51,7 +62,7 @@ struct link {
     int64_t read_at_ms;
     uint64_t read_round; /* of the loop, when it was last read */
     struct err why;
-    bool dirty, writing, closing, close_after, opened /* h2 was there */;
+    bool dirty, writing, closing, close_after, opened /* was ready */, paused;
 };
 
 struct rpc_loop {
@@ -87,5 +98,8 @@ void link_dirty(struct link *link);
 void link_close(struct link *link,
                 const struct err *why); /* why may be NULL; the first one counts */
 void link_close_after_flush(struct link *link);
+/* Stops and restarts reading; what the peer sends meanwhile waits in the kernel. */
+void link_pause(struct link *link);
+void link_resume(struct link *link);
 
 #endif

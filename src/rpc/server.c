@@ -6,14 +6,10 @@
  * (2) `stopped` is told once, when no listener and no connection is left; calls that their handlers
  *     still hold may be answered after that.
  */
-#include <errno.h>
 #include <limits.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -23,7 +19,6 @@
 #include "sys/log.h"
 
 enum {
-    BACKLOG = 1024,
     BUFFERED_BYTES = 64 * 1024 * 1024,
     ACCEPT_MOST = 32, /* connections in a turn of the loop; others wait in the kernel */
     DROP_MOST = 200,  /* when it stops */
@@ -149,102 +144,6 @@ static void on_listener_closed(uv_handle_t *handle)
     server_unref(server);
 }
 
-/* A socket file nobody listens on is left from a crash and may go; one in use is an error. */
-static int clear_stale(const char *path, struct err *err)
-{
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    struct stat st;
-
-    if (lstat(path, &st) < 0)
-        return 0;
-    if (!S_ISSOCK(st.st_mode))
-        return err_set(err, ERR_EXISTS, "%s exists and is not a socket", path);
-    snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_errno(err, errno, "socket");
-    int rc = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
-    int why = errno;
-    close(fd);
-    if (rc == 0 || why == EAGAIN)
-        return err_set(err, ERR_EXISTS, "another process listens on %s", path);
-    unlink(path);
-    return 0;
-}
-
-static int listen_unix(struct listener *listener, const struct address *address, struct err *err)
-{
-    uv_pipe_init(listener->server->loop->uv, &listener->uv.pipe, 0);
-    listener->path = mem_strdup(address->path);
-    if (clear_stale(address->path, err) < 0)
-        return -1;
-    int rc = uv_pipe_bind(&listener->uv.pipe, address->path);
-    if (rc == 0)
-        rc = uv_listen(&listener->uv.stream, BACKLOG, on_connection);
-    /* Anybody may connect: the kernel says who it is, and the method table what that allows. */
-    if (rc == 0 && chmod(address->path, 0666) < 0)
-        rc = -errno;
-    return rc < 0 ? err_errno(err, -rc, "cannot listen on %s", address->path) : 0;
-}
-
-static int bind_port(struct listener *listener, const struct sockaddr *addr)
-{
-    struct sockaddr_storage bound;
-    int len = sizeof(bound);
-    int rc = uv_tcp_bind(&listener->uv.tcp, addr, 0);
-
-    if (rc == 0)
-        rc = uv_listen(&listener->uv.stream, BACKLOG, on_connection);
-    if (rc == 0)
-        rc = uv_tcp_getsockname(&listener->uv.tcp, (struct sockaddr *)&bound, &len);
-    if (rc < 0)
-        return rc;
-    listener->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                       : ((struct sockaddr_in *)&bound)->sin_port);
-    return 0;
-}
-
-static bool has_ipv6(void)
-{
-    struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool works = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return works;
-}
-
-static int bind_name(struct listener *listener, const char *host, const char *port)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    struct addrinfo *found = NULL;
-
-    if (getaddrinfo(host, port, &hints, &found) != 0)
-        return UV_EADDRNOTAVAIL;
-    int rc = bind_port(listener, found->ai_addr);
-    freeaddrinfo(found);
-    return rc;
-}
-
-static int listen_tcp(struct listener *listener, const struct address *address, struct err *err)
-{
-    struct sockaddr_storage numeric[2];
-    char port[8], text[ADDRESS_TEXT_BYTES];
-    int rc;
-
-    address_text(address, text);
-    uv_tcp_init(listener->server->loop->uv, &listener->uv.tcp);
-    if (address_numeric(address, numeric)) {
-        rc = bind_port(listener, (struct sockaddr *)&numeric[0]);
-    } else {
-        snprintf(port, sizeof(port), "%u", address->port);
-        const char *every = has_ipv6() ? "::" : "0.0.0.0";
-        rc = bind_name(listener, address->host[0] ? address->host : every, port);
-    }
-    return rc < 0 ? err_errno(err, -rc, "cannot listen on %s", text) : 0;
-}
-
 int rpc_server_listen(struct rpc_server *server, const char *address_text, struct err *err)
 {
     struct address address;
@@ -254,8 +153,10 @@ int rpc_server_listen(struct rpc_server *server, const char *address_text, struc
     struct listener *listener = NEW(struct listener);
     listener->server = server;
     listener->later.fire = on_later;
-    int rc = address.path[0] ? listen_unix(listener, &address, err)
-                             : listen_tcp(listener, &address, err);
+    if (address.path[0])
+        listener->path = mem_strdup(address.path);
+    int rc =
+        listen_open(server->loop->uv, &listener->uv, &address, on_connection, &listener->port, err);
     listener->uv.handle.data = listener;
     server_ref(server);
     server->listening++;

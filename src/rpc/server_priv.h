@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "rpc/link.h"
+#include "rpc/listen.h"
 #include "rpc/rpc.h"
 #include "rpc/status.h"
 
@@ -30,12 +31,7 @@ struct metadata {
 };
 
 struct listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } uv;
+    union listen_handle uv;
     struct rpc_server *server;
     struct listener *next;
     struct timer later; /* a connection waits for the next turn of the loop */

@@ -27,7 +27,7 @@ enum { SUBJECT_BYTES = 320 };
 struct tls_ctx {
     SSL_CTX *ssl;
     unsigned refs; /* its owner and every tls */
-    bool server;
+    bool server, http1;
     char ca_hash[KEY_HASH_TEXT]; /* empty: trust the store */
 };
 
@@ -42,11 +42,13 @@ struct tls {
 static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                    const unsigned char *in, unsigned in_len, void *arg)
 {
-    static const unsigned char h2[] = "\x02h2";
+    static const unsigned char both[] = "\x02h2\x08http/1.1";
+    const struct tls_ctx *ctx = arg;
 
-    (void)ssl, (void)arg;
-    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, out_len, h2, 3, in, in_len) !=
-        OPENSSL_NPN_NEGOTIATED)
+    (void)ssl;
+    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, out_len, both,
+                              ctx->http1 ? sizeof(both) - 1 : 3, in,
+                              in_len) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     return SSL_TLSEXT_ERR_OK;
 }
@@ -118,6 +120,7 @@ struct tls_ctx *tls_ctx_new(const struct tls_options *options, struct err *err)
 
     ctx->refs = 1;
     ctx->server = options->server;
+    ctx->http1 = options->http1;
     ctx->ssl = SSL_CTX_new(options->server ? TLS_server_method() : TLS_client_method());
     if (!ctx->ssl || !SSL_CTX_set_min_proto_version(ctx->ssl, TLS1_3_VERSION)) {
         openssl_err(err, ERR_INTERNAL, "cannot set TLS up");
@@ -129,7 +132,7 @@ struct tls_ctx *tls_ctx_new(const struct tls_options *options, struct err *err)
     SSL_CTX_set_session_cache_mode(ctx->ssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_session_id_context(ctx->ssl, session, sizeof(session) - 1);
     if (options->server)
-        SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, NULL);
+        SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, ctx);
     else
         SSL_CTX_set_alpn_protos(ctx->ssl, h2, sizeof(h2));
     if (load_own(ctx, options, err) < 0 || load_trust(ctx, options, err) < 0) {
@@ -274,6 +277,15 @@ size_t tls_output(struct tls *tls, void *out, size_t room)
     int got = BIO_read(tls->out, out, (int)MIN(room, (size_t)INT32_MAX));
 
     return got > 0 ? (size_t)got : 0;
+}
+
+bool tls_is_h2(const struct tls *tls)
+{
+    const unsigned char *name = NULL;
+    unsigned len = 0;
+
+    SSL_get0_alpn_selected(tls->ssl, &name, &len);
+    return len == 2 && memcmp(name, "h2", 2) == 0;
 }
 
 const char *tls_peer_subject(const struct tls *tls)

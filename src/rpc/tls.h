@@ -3,8 +3,8 @@
  * tls.h - TLS 1.3 without I/O
  *
  * Bytes from the socket go into tls_input(), bytes for it come out of tls_output(); in between are
- * tls_read() and tls_write(). Only HTTP/2 is spoken (ALPN "h2"). A server asks for the client's
- * certificate and does without one; a client always checks the server's.
+ * tls_read() and tls_write(). Only HTTP/2 is spoken (ALPN "h2"), and by a server that says so HTTP/1.1. A
+ * server asks for the client's certificate and does without one; a client always checks the server's.
  */
 #ifndef RPC_TLS_H
 #define RPC_TLS_H
@@ -19,6 +19,7 @@ struct tls;
 
 struct tls_options {
     bool server;
+    bool http1; /* a server that takes "http/1.1" too, and clients without ALPN */
     const char *cert_path, *key_path; /* PEM; a server must have them, a client may */
     const char *ca_path; /* whom to trust; a server without one takes no certificates */
     /* Client: trust the authority with this hash instead, as the server shows it; see cert_hash(). */
@@ -44,6 +45,8 @@ ssize_t tls_read(struct tls *tls, void *out, size_t room, struct err *err);
 int tls_write(struct tls *tls, const void *bytes, size_t len, struct err *err);
 /* Bytes for the socket; 0: none now. */
 size_t tls_output(struct tls *tls, void *out, size_t room);
+
+bool tls_is_h2(const struct tls *tls); /* what both sides agreed on (ALPN) */
 
 /* The subject of the peer's certificate, "node:n1", or "" when it showed none. */
 const char *tls_peer_subject(const struct tls *tls);

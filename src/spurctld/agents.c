@@ -5,6 +5,8 @@
  * (1) A session's node is the one its token or certificate names.
  * (2) A stream that its agent does not read is cut at SESSION_BUFFER; the agent connects again and
  *     is told what is due.
+ * (3) A spurrestd joins as "rest:NAME" and gets a certificate and no token. Only a pass that names it will do:
+ *     whoever knows the cluster's join token could else speak for every user.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +25,23 @@ void server_on_join(struct rpc_call *call, const ProtobufCMessage *message)
     JoinReply reply = JOIN_REPLY__INIT;
     struct err err = { 0 };
 
-    if (str_is_empty(request->node) ||
-        (!state_node(state, request->node) && !server_is_login(server, request->node)))
+    bool rest = request->node && str_starts(request->node, "rest:"); /* (3) */
+    if (!rest && (str_is_empty(request->node) ||
+                  (!state_node(state, request->node) && !server_is_login(server, request->node))))
         err_set(&err, ERR_INVALID_NODE_NAME, "node '%s' is not in the configuration",
                 request->node ? request->node : "");
     else
         secrets_join_check(&server->secrets, request->token, request->node, &err);
     CLEANUP(freep) char *token = NULL;
     struct str certificate = { 0 }, ca = { 0 };
+    CLEANUP(freep)
+    char *subject = rest ? mem_strdup(request->node) : mem_printf("node:%s", request->node);
     if (!err.code && request->csr.len)
-        secrets_sign_node(&server->secrets, request->node, (const char *)request->csr.data,
-                          request->csr.len, &certificate, &ca, &err);
-    if (!err.code)
+        secrets_sign(&server->secrets, subject, (const char *)request->csr.data, request->csr.len,
+                     &certificate, &ca, &err);
+    if (!err.code && rest)
+        token = mem_strdup("");
+    else if (!err.code)
         token = secrets_node_token(&server->secrets, request->node, &err);
     if (!token) {
         str_done(&certificate);

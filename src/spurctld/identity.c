@@ -12,6 +12,7 @@
  * (5) Who asks acts with the group that his process has (newgrp, sg), when he is a member of it; root with
  *     any. A group that a program got by its setgid bit is not taken.
  * (6) A node that asks (root there, vouch.c) is nobody's uid, and no staff.
+ * (7) A token that spurrestd was given for a user (vouch.c) never has the roles of staff.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,15 @@ unsigned server_person_roles(struct server *server, uint32_t uid, const char *na
     return RPC_USER | (admin ? RPC_ADMIN : 0) | (operates ? RPC_OPERATOR : 0);
 }
 
+static unsigned roles_of(struct server *server, const struct rpc_identity *identity,
+                         const struct known_user *known)
+{
+    unsigned roles =
+        server_person_roles(server, identity->uid, known->user ? known->user->name : NULL);
+
+    return identity->no_staff ? roles & RPC_USER : roles; /* (7) */
+}
+
 /* (5) */
 static bool may_be_in(const struct known_user *known, const struct rpc_identity *identity)
 {
@@ -138,7 +148,7 @@ static void looked_up(uv_work_t *work, int status)
             lookup->identity.gid = known->user->gid;
         }
         known_free(map_put_num(&server->users, uid, known));
-        roles = server_person_roles(server, uid, known->user ? known->user->name : NULL);
+        roles = roles_of(server, &lookup->identity, known);
     } else {
         known_free(known);
     }
@@ -156,13 +166,15 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
         return RPC_NODE;
     if (identity->controller[0])
         return RPC_CONTROLLER;
+    if (identity->rest[0])
+        return RPC_REST;
     if (!identity->has_uid && !identity->user[0])
         return 0;
     struct known_user *known =
         identity->has_uid ? map_get_num(&server->users, identity->uid) : NULL;
     if (known && known->until_us > clock_mono_us() &&
         (!may_be_in(known, identity) || known->other == identity->gid))
-        return server_person_roles(server, identity->uid, known->user ? known->user->name : NULL);
+        return roles_of(server, identity, known);
     struct lookup *lookup = NEW(struct lookup);
     lookup->work.data = lookup;
     lookup->server = server;

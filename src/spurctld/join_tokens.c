@@ -37,6 +37,7 @@ static void add_signature(const struct secrets *secrets, const struct str *bytes
 
 /* ---- join tokens of nodes ---- */
 
+static const char REST_NAME[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 static const char PASS[] = "join/"; /* begins a signed one; no secret has a '/' */
 
 static void pass_bytes(const struct secrets *secrets, const char *nodes, const char *expires,
@@ -56,7 +57,12 @@ int secrets_join_pass(const struct secrets *secrets, const char *nodes, int64_t 
         nodes = "*";
     else if (strlen(nodes) >= NODES_BYTES || strpbrk(nodes, "/ \t\r\n"))
         return err_set(err, ERR_INVALID_NODE_NAME, "'%.64s' names no nodes", nodes);
-    else if (hostlist_parse(&list, nodes, err) < 0)
+    else if (str_starts(nodes, "rest:") &&
+             (!nodes[5] || strspn(nodes + 5, REST_NAME) != strlen(nodes + 5)))
+        return err_set(err, ERR_INVALID_NODE_NAME,
+                       "'%.64s' is not rest: and a name of letters, digits, '.', '_' and '-'",
+                       nodes);
+    else if (!str_starts(nodes, "rest:") && hostlist_parse(&list, nodes, err) < 0)
         return -(int)err->code;
     if (lifespan_s < 1)
         return err_set(err, ERR_INVALID, "a join token is good for a second at least");
@@ -74,6 +80,8 @@ static bool is_for(const char *nodes, const char *node)
 {
     CLEANUP(hostlist_done) struct hostlist list = { 0 };
 
+    if (str_starts(node, "rest:")) /* never by a list that it happens to be in */
+        return strcmp(nodes, node) == 0;
     if (strcmp(nodes, "*") == 0)
         return true;
     return hostlist_parse(&list, nodes, NULL) == 0 && hostlist_find(&list, node) >= 0;
@@ -124,6 +132,10 @@ int secrets_join_check(const struct secrets *secrets, const char *line, const ch
     CLEANUP(freep) char *token = mem_strndup(word.ptr, word.len);
     if (str_starts(token, PASS))
         return check_pass(secrets, token + strlen(PASS), node, err);
+    if (str_starts(node, "rest:"))
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "'%s' needs a join token of its own: spur token --join --node %s", node,
+                       node);
     if (!is_secret(secrets, token))
         return err_set(err, ERR_UNAUTHENTICATED, "the join token is not this cluster's");
     return 0;

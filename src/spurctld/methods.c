@@ -97,6 +97,8 @@ static const struct row {
       NULL, NULL },
     { C "Token", PEOPLE, ANYWHERE, RPC_UNARY, &token_request__descriptor, &token_reply__descriptor,
       NULL, server_on_token, "for another user: administrator" },
+    { C "RestToken", RPC_REST, LEADS, RPC_UNARY, &rest_token_request__descriptor,
+      &vouch_reply__descriptor, NULL, server_on_rest_token, "never with the roles of staff" },
     { C "JoinToken", RPC_ADMIN, LEADS, RPC_UNARY, &join_token_request__descriptor,
       &token_reply__descriptor, NULL, server_on_join_token, NULL },
     { C "Diag", READERS, READS, RPC_UNARY, &diag_request__descriptor, &diag_reply__descriptor,

@@ -218,16 +218,15 @@ int secrets_etcd(const struct secrets *secrets, const char *controller, const ch
     return code;
 }
 
-int secrets_sign_node(const struct secrets *secrets, const char *node, const char *csr, size_t len,
-                      struct str *certificate, struct str *ca, struct err *err)
+int secrets_sign(const struct secrets *secrets, const char *subject, const char *csr, size_t len,
+                 struct str *certificate, struct str *ca, struct err *err)
 {
     CLEANUP(freep) char *path = mem_printf("%s/ca.crt", secrets->dir);
-    CLEANUP(freep) char *subject = mem_printf("node:%s", node);
-    const char *hosts[] = { node };
+    const char *hosts[] = { strchr(subject, ':') + 1 };
     struct cert_names names = { .subject = subject, .hosts = hosts, .host_count = 1 };
 
     if (cert_sign(secrets->dir, csr, len, &names, certificate, err) < 0)
-        return err_wrap(err, "certificate of node '%s'", node);
+        return err_wrap(err, "certificate of '%s'", subject);
     return file_read(path, KEY_FILE_MAX, ca, err);
 }
 
@@ -321,6 +320,18 @@ char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t g
                          const char *user, const char *by, int64_t lifespan_s, struct err *err)
 {
     struct jwt_claims claims = { .has_uid = true, .has_gid = true, .uid = uid, .gid = gid };
+
+    snprintf(claims.by, sizeof(claims.by), "%s", by);
+    snprintf(claims.user, sizeof(claims.user), "%s", user);
+    return sign(secrets, &claims, lifespan_s, err);
+}
+
+char *secrets_rest_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
+                         const char *user, const char *by, int64_t lifespan_s, struct err *err)
+{
+    struct jwt_claims claims = {
+        .has_uid = true, .has_gid = true, .uid = uid, .gid = gid, .no_staff = true
+    };
 
     snprintf(claims.by, sizeof(claims.by), "%s", by);
     snprintf(claims.user, sizeof(claims.user), "%s", user);

@@ -48,12 +48,15 @@ int secrets_ca_hash(const struct secrets *secrets, char out[KEY_HASH_TEXT], stru
 /* `by`: who vouches for the user, as in struct rpc_identity. */
 char *secrets_user_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
                          const char *user, const char *by, int64_t lifespan_s, struct err *err);
+/* The same without the roles of staff, whoever it is for. */
+char *secrets_rest_token(const struct secrets *secrets, uint32_t uid, uint32_t gid,
+                         const char *user, const char *by, int64_t lifespan_s, struct err *err);
 /* The owner's, for the streams of one job on one node alone. */
 char *secrets_job_token(const struct secrets *secrets, const JobOwner *owner, uint32_t job,
                         const char *node, int64_t lifespan_s, struct err *err);
-/* A certificate for a node's request, and the authority's own. */
-int secrets_sign_node(const struct secrets *secrets, const char *node, const char *csr, size_t len,
-                      struct str *certificate, struct str *ca, struct err *err);
+/* A certificate for the request of "node:NAME" or "rest:NAME", and the authority's own. */
+int secrets_sign(const struct secrets *secrets, const char *subject, const char *csr, size_t len,
+                 struct str *certificate, struct str *ca, struct err *err);
 /* The whole line of join.token. */
 int secrets_join_line(const struct secrets *secrets, struct str *out, struct err *err);
 

@@ -151,6 +151,7 @@ void server_on_job_access(struct rpc_call *call, const ProtobufCMessage *request
 /* vouch.c */
 void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_vouch_here(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_rest_token(struct rpc_call *call, const ProtobufCMessage *request);
 bool server_is_login(const struct server *server, const char *node);
 
 /* snapshots.c: a forked child writes the state while we go on */

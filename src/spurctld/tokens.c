@@ -113,6 +113,12 @@ void server_on_token(struct rpc_call *call, const ProtobufCMessage *message)
     int64_t seconds = 0;
     struct err err = { 0 };
 
+    if (who && rpc_call_identity(call)->no_staff) {
+        fail(
+            call, ERR_PERMISSION,
+            "this token was made for spurrestd and is not exchanged for another; use 'spur token'");
+        return;
+    }
     if (user_lifespan(server, rpc_call_identity(call), request, &seconds, &err) < 0) {
         rpc_fail(call, &err);
         return;

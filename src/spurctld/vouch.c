@@ -11,6 +11,11 @@
  *     compute node vouched for.
  * (4) Root of such a node is the node: it gets a token that names the node and no user.
  * (5) Who comes by our own socket gets a token too: another controller may lead, and nodes run the steps.
+ *
+ * spurrestd (role rest) knows its caller from a socket or a session, and asks for that user:
+ *
+ * (6) It may name everybody. What it gets never has the roles of staff, whoever it is for: whoever takes
+ *     spurrestd over cannot drain a node or read another's script by the name of root.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +26,7 @@
 #include "sys/log.h"
 #include "sys/users.h"
 
-enum { VOUCH_S = 60 };
+enum { VOUCH_S = 60, GROUP_UNKNOWN = 65534 };
 
 bool server_is_login(const struct server *server, const char *node)
 {
@@ -54,14 +59,20 @@ struct vouching {
     struct server *server;
     char *node;
     uint32_t uid, gid;
+    bool by_rest;      /* (4) */
+    char *name;        /* rest: of whom, instead of the uid */
     struct user *user; /* NULL: no account */
+    struct err bad_name;
 };
 
 static void look_up(uv_work_t *work)
 {
     struct vouching *vouching = work->data;
 
-    users_by_uid(vouching->uid, &vouching->user, NULL);
+    if (!vouching->name)
+        users_by_uid(vouching->uid, &vouching->user, NULL);
+    else if (users_by_name(vouching->name, &vouching->user, &vouching->bad_name) == 0)
+        vouching->uid = vouching->user->uid;
 }
 
 /* Of his groups the one that his process has; else his first. */
@@ -73,7 +84,9 @@ static uint32_t group_of(const struct vouching *vouching)
         if (user->groups[i] == vouching->gid)
             return vouching->gid;
     }
-    return user ? user->gid : vouching->gid;
+    if (user)
+        return user->gid;
+    return vouching->gid == (uint32_t)-1 ? GROUP_UNKNOWN : vouching->gid;
 }
 
 static int check(const struct vouching *vouching, struct err *err)
@@ -82,7 +95,11 @@ static int check(const struct vouching *vouching, struct err *err)
     const char *name = vouching->user ? vouching->user->name : NULL;
     unsigned roles = server_person_roles(server, vouching->uid, name);
 
-    if (server_is_login(server, vouching->node)) /* (1) */
+    if (vouching->bad_name.code) {
+        *err = vouching->bad_name;
+        return -(int)err->code;
+    }
+    if (vouching->by_rest || server_is_login(server, vouching->node)) /* (6), (1) */
         return 0;
     if (vouching->uid == 0) /* (4) */
         return 0;
@@ -102,12 +119,17 @@ static char *make_token(const struct vouching *vouching, struct err *err)
     bool is_login = server_is_login(vouching->server, vouching->node);
     char number[16], by[RPC_NAME_BYTES];
 
-    snprintf(by, sizeof(by), "%s:%.200s", is_login ? "login" : "node", vouching->node);
-    if (vouching->uid == 0 && !is_login)
+    snprintf(by, sizeof(by), "%s:%.200s",
+             vouching->by_rest ? "rest"
+             : is_login        ? "login"
+                               : "node",
+             vouching->node);
+    if (!vouching->by_rest && vouching->uid == 0 && !is_login)
         return secrets_node_pass(secrets, vouching->node, VOUCH_S, err); /* (4) */
     snprintf(number, sizeof(number), "%u", vouching->uid);
-    return secrets_user_token(secrets, vouching->uid, group_of(vouching),
-                              vouching->user ? vouching->user->name : number, by, VOUCH_S, err);
+    return (vouching->by_rest ? secrets_rest_token : secrets_user_token)(
+        secrets, vouching->uid, group_of(vouching), vouching->user ? vouching->user->name : number,
+        by, VOUCH_S, err);
 }
 
 /* Where agents and commands reach the controllers, when there are several. */
@@ -140,6 +162,7 @@ static void looked_up(uv_work_t *work, int status)
     free(reply.token);
     user_free(vouching->user);
     free(vouching->node);
+    free(vouching->name);
     free(vouching);
 }
 
@@ -154,6 +177,24 @@ void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *message)
     vouching->node = mem_strdup(rpc_call_identity(call)->node);
     vouching->uid = request->uid;
     vouching->gid = request->gid;
+    uv_queue_work(vouching->server->uv, &vouching->work, look_up, looked_up);
+}
+
+void server_on_rest_token(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    const RestTokenRequest *request = (const void *)message;
+    struct vouching *vouching = NEW(struct vouching);
+
+    vouching->work.data = vouching;
+    vouching->call = call;
+    vouching->server = rpc_call_ctx(call);
+    vouching->node = mem_strdup(rpc_call_identity(call)->rest);
+    vouching->by_rest = true;
+    vouching->name = mem_strdup(request->user);
+    vouching->uid = request->uid;
+    vouching->gid = request->has_gid ? request->gid : (uint32_t)-1;
+    if (!request->user && !request->has_uid)
+        err_set(&vouching->bad_name, ERR_INVALID, "a token is for a uid or a user name");
     uv_queue_work(vouching->server->uv, &vouching->work, look_up, looked_up);
 }
 

@@ -29,6 +29,7 @@ PEOPLE, STAFF, ADMIN = {"user", "operator", "admin"}, {"operator", "admin"}, {"a
 NODE, CONTROLLER, ANY = {"node", "other node"}, set(), None  # ANY: also without a name
 READERS = PEOPLE | NODE  # root of a node is that node
 BY_SOCKET = set()  # who comes by the controller's unix socket: nobody here
+REST = set()  # spurrestd, by its certificate; see t70-rest
 SECRET = "secret"  # anybody who knows the secret that the request holds; here nobody does
 C, A, P = "/spur.Controller/", "/spur.Agents/", "/spur.Peers/"
 rows = {
@@ -39,7 +40,7 @@ rows = {
     C + "ListReservations": READERS, C + "ListLicenses": READERS, C + "UpdateNode": STAFF,
     C + "UpdatePartition": ADMIN, C + "UpdateReservation": STAFF, C + "GetConfig": READERS,
     C + "Reconfigure": ADMIN, C + "Shutdown": ADMIN, C + "Ping": ANY, C + "Token": PEOPLE,
-    C + "JoinToken": ADMIN, C + "Diag": READERS, C + "AddController": ADMIN,
+    C + "JoinToken": ADMIN, C + "RestToken": REST, C + "Diag": READERS, C + "AddController": ADMIN,
     C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN, C + "SetLevel": ADMIN,
     C + "ReadJournal": ADMIN, C + "AckJournal": ADMIN,
     A + "Join": SECRET, A + "Vouch": NODE, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,

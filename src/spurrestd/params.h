@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * params.h - what a path or a query says, read and checked
+ */
+#ifndef SPURRESTD_PARAMS_H
+#define SPURRESTD_PARAMS_H
+
+#include "base/err.h"
+#include "proto/controller.pb-c.h"
+#include "spurrestd/exchange.h"
+
+/* Filters of a list of jobs; `limit` and `cursor` of the native API are 0 when they are not given. */
+int params_jobs(struct exchange *x, ListJobsRequest *request, uint64_t *limit, uint64_t *cursor,
+                struct err *err);
+
+/* True when {job_id} is not one; the exchange is then answered. */
+bool params_bad_job(struct exchange *x);
+
+/* "a,b" as words in the arena. */
+char **params_list(struct exchange *x, const char *text, size_t *count);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * routes.c - what is served, and how a request finds its row
+ *
+ * (1) Segments are compared decoded; "." and ".." and empty ones in the middle are nowhere. A slash at the end
+ *     makes no difference, as with slurmrestd.
+ * (2) Under /slurm a method that a path does not have is 404, as was recorded; elsewhere it is 405 with Allow.
+ */
+#include "spurrestd/routes.h"
+
+#include <string.h>
+
+#include "spurrestd/answer.h"
+#include "spurrestd/rest.h"
+
+#define S "/slurm/{v}/"
+#define N "/api/v1/"
+
+/* clang-format off */
+const struct route routes[] = {
+    { HTTP_GET, N "ping", 0, 0, WHO_ANYBODY, get_ping, "Whether the controllers answer, and which one leads." },
+    { HTTP_GET, N "jobs", 0, 0, WHO_USER, list_jobs, "The jobs of the queue, and those that ended a moment ago." },
+    { HTTP_GET, N "job/{job_id}", 0, 0, WHO_USER, get_job, "One job; an array gives its records." },
+    { HTTP_POST, N "job/submit", 0, 0, WHO_USER, post_submit, "Submits a batch job." },
+    { HTTP_GET, N "nodes", 0, 0, WHO_USER, list_nodes, "The nodes, with their GPUs." },
+    { HTTP_GET, N "node/{node_name}", 0, 0, WHO_USER, get_node, "One node." },
+    { HTTP_GET, N "partitions", 0, 0, WHO_USER, list_partitions, "The partitions." },
+    { HTTP_GET, N "partition/{partition_name}", 0, 0, WHO_USER, get_partition, "One partition." },
+    { HTTP_GET, S "ping/", 0, 0, WHO_USER, get_ping, "Whether the controllers answer, and which one leads." },
+    { HTTP_GET, S "jobs/", 0, 0, WHO_USER, list_jobs, "The jobs of the queue, and those that ended a moment ago." },
+    { HTTP_GET, S "job/{job_id}", 0, 0, WHO_USER, get_job, "One job; an array gives its records." },
+    { HTTP_POST, S "job/submit", 0, 0, WHO_USER, post_submit, "Submits a batch job." },
+    { HTTP_GET, S "nodes/", 0, 0, WHO_USER, list_nodes, "The nodes." },
+    { HTTP_GET, S "node/{node_name}", 0, 0, WHO_USER, get_node, "One node." },
+    { HTTP_GET, S "partitions/", 0, 0, WHO_USER, list_partitions, "The partitions." },
+    { HTTP_GET, S "partition/{partition_name}", 0, 0, WHO_USER, get_partition, "One partition." },
+};
+/* clang-format on */
+const size_t route_count = ARRAY_LEN(routes);
+
+enum { SEGMENTS = 8 };
+
+/* Splits and decodes; the number of segments, negative: not a good path. (1) */
+static int split(struct exchange *x, const char *segments[SEGMENTS])
+{
+    const char *at = x->path;
+    int count = 0;
+
+    while (*at == '/') {
+        size_t len = strcspn(++at, "/");
+        struct str text = { 0 };
+        bool good = http_decode((struct span){ at, len }, false, &text);
+
+        if (good && len == 0 && *at == '\0') { /* the slash at the end */
+            str_done(&text);
+            break;
+        }
+        if (!good || !len || count == SEGMENTS || strcmp(str_text(&text), ".") == 0 ||
+            strcmp(str_text(&text), "..") == 0) {
+            str_done(&text);
+            return -1;
+        }
+        segments[count++] = arena_strdup(&x->arena, str_text(&text));
+        str_done(&text);
+        at += len;
+    }
+    return count;
+}
+
+/* "v0.0.42" is 42; 0: not one that we speak. */
+static unsigned version_of(const char *text)
+{
+    uint64_t number;
+
+    if (!str_starts(text, "v0.0.") || !str_to_u64(text + 5, 999, &number) ||
+        number < SLURM_VERSION_FIRST || number > SLURM_VERSION_LAST)
+        return 0;
+    return (unsigned)number;
+}
+
+static bool matches(struct exchange *x, const struct route *route, const char **segments, int count)
+{
+    const char *at = route->path;
+    unsigned version = 0;
+    int args = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (*at++ != '/' || *at == '\0')
+            return false;
+        size_t len = strcspn(at, "/");
+        if (strncmp(at, "{v}", len) == 0 && len == 3) {
+            version = version_of(segments[i]);
+            if (!version || (route->since && version < route->since) ||
+                (route->until && version > route->until))
+                return false;
+        } else if (*at == '{') {
+            if (args < EXCHANGE_ARGS)
+                x->args[args++] = segments[i];
+        } else if (strlen(segments[i]) != len || strncmp(at, segments[i], len) != 0) {
+            return false;
+        }
+        at += len;
+    }
+    if (*at && strcmp(at, "/") != 0)
+        return false;
+    x->version = version;
+    return true;
+}
+
+/* A fixed word wins over {job_id}: "job/submit" is not a job. */
+static unsigned placeholders(const struct route *route)
+{
+    unsigned count = 0;
+
+    for (const char *at = route->path; *at; at++)
+        count += *at == '{';
+    return count;
+}
+
+static const struct route *find(struct exchange *x, unsigned *allowed)
+{
+    const char *segments[SEGMENTS];
+    int count = split(x, segments);
+    const struct route *found = NULL, *best = NULL;
+    unsigned method = x->method == HTTP_HEAD ? HTTP_GET : x->method;
+
+    for (size_t i = 0; count > 0 && i < route_count; i++) {
+        if (!matches(x, &routes[i], segments, count))
+            continue;
+        if (best && placeholders(&routes[i]) > placeholders(best))
+            continue;
+        if (best && placeholders(&routes[i]) < placeholders(best)) {
+            *allowed = 0;
+            found = NULL;
+        }
+        best = &routes[i];
+        *allowed |= routes[i].method;
+        if (routes[i].method == method)
+            found = &routes[i];
+    }
+    if (best)
+        matches(x, found ? found : best, segments, count); /* its arguments, not another's */
+    return found;
+}
+
+/* Accept: the first that we can write; nothing said is JSON. */
+static bool read_accept(struct exchange *x)
+{
+    const char *accept = exchange_field(x, "Accept");
+    const char *cursor = accept;
+    struct span word;
+
+    if (str_is_empty(accept))
+        return true;
+    while (str_next(&cursor, ",", &word)) {
+        struct span type = { word.ptr, strcspn(word.ptr, ";, ") };
+        while (type.len && *type.ptr == ' ') {
+            type.ptr++;
+            type.len = strcspn(type.ptr, ";, ");
+        }
+        if (span_ieq(type, "application/json") || span_ieq(type, "*/*") ||
+            span_ieq(type, "application/*"))
+            return true;
+        if (span_ieq(type, "application/yaml") || span_ieq(type, "application/x-yaml") ||
+            span_ieq(type, "text/yaml")) {
+            x->format = FORMAT_YAML;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_allow(struct exchange *x, unsigned allowed)
+{
+    struct str list = { 0 };
+
+    if (allowed & HTTP_GET)
+        allowed |= HTTP_HEAD;
+    for (unsigned bit = 1; bit < HTTP_OTHER; bit <<= 1) {
+        if (allowed & bit)
+            str_addf(&list, "%s%s", list.len ? ", " : "", http_method_name(bit));
+    }
+    exchange_header(x, "Allow", str_text(&list));
+    str_done(&list);
+}
+
+static void on_known(struct exchange *x)
+{
+    x->route->handle(x);
+}
+
+void route_exchange(struct exchange *x)
+{
+    unsigned allowed = 0;
+
+    exchange_header(x, "X-Content-Type-Options", "nosniff");
+    exchange_header(x, "Cache-Control", "no-store");
+    x->route = find(x, &allowed);
+    if (!x->route && allowed && !x->version) { /* (2) */
+        add_allow(x, allowed);
+        answer_failed(x, 405, 0, "ERR_UNSUPPORTED", "This path does not have that method", NULL);
+    } else if (!x->route) {
+        x->version = 0;
+        answer_not_found(x);
+    } else if (!read_accept(x)) {
+        exchange_reply_text(x, x->version ? 415 : 406,
+                            "HTTP Accept header content type is unknown or unsupported");
+    } else {
+        caller_identify(x, x->route->who != WHO_ANYBODY, on_known);
+    }
+}

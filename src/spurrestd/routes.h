@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * routes.h - what is served: one row per method and path
+ *
+ * Read by the dispatcher, by the OpenAPI writer and by the test that walks routes and identities.
+ */
+#ifndef SPURRESTD_ROUTES_H
+#define SPURRESTD_ROUTES_H
+
+#include "spurrestd/exchange.h"
+
+enum route_who {
+    WHO_ANYBODY, /* no identity is needed */
+    WHO_USER,    /* somebody; what the object allows, the controller says */
+    WHO_STAFF,   /* the controller gives it to operators or administrators only */
+};
+
+typedef void route_handler(struct exchange *x);
+
+struct route {
+    enum http_method method;
+    const char *path;      /* "/slurm/{v}/job/{job_id}"; {v} is v0.0.42 and the like */
+    unsigned since, until; /* versions of Slurm's API that have it; 0: always */
+    enum route_who who;
+    route_handler *handle;
+    const char *help; /* one sentence, for OpenAPI and docs */
+};
+
+extern const struct route routes[];
+extern const size_t route_count;
+
+enum { SLURM_VERSION_FIRST = 42, SLURM_VERSION_LAST = 45 };
+
+/* lists.c */
+route_handler list_jobs, get_job, list_nodes, get_node, list_partitions, get_partition;
+/* ping.c */
+route_handler get_ping;
+/* submit.c */
+route_handler post_submit, post_allocate;
+
+#endif
