@@ -78,6 +78,7 @@ struct client *client_new(const struct client_options *options, struct err *err)
     if (address_list_parse(addresses, client->options.default_port, &client->addresses, err) < 0) {
         if (from_env)
             err_wrap(err, "SPUR_CONTROLLER_ADDR");
+        vouch_done(&client->vouch);
         free(client);
         return NULL;
     }
