@@ -25,6 +25,7 @@ help:
 	@echo 'make test-hosts the installed cluster on hosts made of namespaces, from the documents; T=NAME for one'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make quality    what the planner makes of traces (Q1, Q2, Q3), beside what others make of them'
+	@echo 'make conformance  how much of Slurm the commands are: options, fields, verbs, keys, recorded outputs'
 	@echo 'make faults     what happens when things break, counted; F=F1 for one of them'
 	@echo 'make format     clang-format everything'
 	@echo 'make install    PREFIX=/usr/local; DESTDIR honoured'
@@ -77,6 +78,9 @@ quality: build
 
 faults: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/faults $(F)
+
+conformance: build
+	@tools/conformance $(BUILD)
 
 SEED ?= 1..1000
 sim: build

@@ -20,6 +20,7 @@
 #include "schema/het.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
+#include "schema/reasons.h"
 #include "sys/clock.h"
 #include "sys/host.h"
 
@@ -184,6 +185,7 @@ static void note(struct alloc *alloc, const Job *job)
     const JobStatus *status = job_status(job);
 
     alloc->state = status->state;
+    alloc->reason = status->reason;
     if (job_state_ended(status->state))
         alloc->ended = true;
 }
@@ -248,6 +250,8 @@ static void say_waiting(struct alloc *alloc)
 {
     if (alloc->cli->quiet)
         return;
+    if (alloc->reason == REASON_PART_DOWN)
+        cli_say(alloc->cli, "Partition in DOWN state");
     if (alloc->is_salloc)
         cli_say(alloc->cli, "Pending job allocation %u", alloc->id);
     cli_say(alloc->cli, "job %u queued and waiting for resources", alloc->id);

@@ -22,6 +22,7 @@ struct alloc {
     struct client_stream *watch; /* holds it: the controller ends it when this breaks */
     bool ended;                  /* the controller says so */
     JobState state;
+    uint32_t reason;     /* why it waits, as last heard */
     int64_t immediate_s; /* give up after so long; negative: never */
     bool hold;           /* ends with us */
 };

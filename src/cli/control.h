@@ -42,6 +42,8 @@ int control_update(struct control *control, int argc, char **argv);        /* co
 int control_create(struct control *control, int argc, char **argv);
 int control_delete(struct control *control, int argc, char **argv);
 
+/* The text of an error; who may not administrate is told as Slurm tells it. */
+const char *control_words(const struct err *err);
 int control_aborted(const struct err *err); /* says what was wrong with a word; the exit code */
 
 /* control_resv.c */

@@ -368,7 +368,7 @@ int control_send_reservation(struct control *control, int argc, char **argv, boo
                           &done_reply__descriptor, (ProtobufCMessage **)&reply, &err) < 0) {
         fprintf(stderr,
                 create ? "Error creating the reservation: %s\n" : "slurm_update error: %s\n",
-                err.text);
+                control_words(&err));
         code = 1;
     } else if (!code && create) {
         printf("Reservation created: %s\n", reply->name         ? reply->name

@@ -72,6 +72,13 @@ static enum entity entity_of(int argc, char **argv)
     return ENTITY_NONE;
 }
 
+const char *control_words(const struct err *err)
+{
+    return err->code == ERR_PERMISSION && strcmp(err->text, err_text(ERR_PERMISSION)) == 0
+               ? "Invalid user id"
+               : err->text;
+}
+
 int control_aborted(const struct err *err)
 {
     fprintf(stderr, "%s\n", err->text);
@@ -348,6 +355,19 @@ static int update_job(struct control *control, int argc, char **argv)
 
 /* ---- nodes ---- */
 
+/* Keys of Slurm that say something of nodes that is not done here. */
+static int refuse_node_key(const char *word, struct err *err)
+{
+    if (key_is(word, "certtoken"))
+        return err_set(
+            err, ERR_UNKNOWN_OPTION,
+            "CertToken is not supported: a node joins with a token of spur token --join");
+    if (key_is(word, "cpubind"))
+        return err_set(err, ERR_UNKNOWN_OPTION,
+                       "CpuBind of a node is not supported: the job or its partition says it");
+    return 0;
+}
+
 static bool needs_reason(const char *state)
 {
     return state && (str_ieq(state, "DOWN") || str_ieq(state, "DRAIN") || str_ieq(state, "FAIL"));
@@ -364,7 +384,8 @@ static int update_nodes(struct control *control, int argc, char **argv)
 
     node_spec__init(update.spec);
     for (int i = 0; i < argc && !code; i++) {
-        if (update_read(&node_updates, &ctx, &update, argv[i], &err) < 0)
+        if (refuse_node_key(argv[i], &err) < 0 ||
+            update_read(&node_updates, &ctx, &update, argv[i], &err) < 0)
             code = control_aborted(&err);
     }
     if (!code && needs_reason(update.state) && str_is_empty(update.reason)) {
@@ -382,7 +403,7 @@ static int update_nodes(struct control *control, int argc, char **argv)
         update.features && !update.spec->n_features;
     if (!code && cli_call(&control->cli, "UpdateNode", &request.base, &done_reply__descriptor,
                           (ProtobufCMessage **)&reply, &err) < 0) {
-        fprintf(stderr, "slurm_update error: %s\n", err.text);
+        fprintf(stderr, "slurm_update error: %s\n", control_words(&err));
         code = 1;
     }
     node_update_done(&update);
@@ -474,7 +495,7 @@ static int send_partition(struct control *control, int argc, char **argv, bool c
     if (!code && cli_call(&control->cli, "UpdatePartition", &request.base, &done_reply__descriptor,
                           (ProtobufCMessage **)&reply, &err) < 0) {
         fprintf(stderr, create ? "Error creating the partition: %s\n" : "slurm_update error: %s\n",
-                err.text);
+                control_words(&err));
         code = 1;
     }
     partition_update_done(&update);
@@ -582,7 +603,7 @@ static int delete_partition(struct control *control, const char *word, const cha
     if (cli_call(&control->cli, "UpdatePartition", &request.base, &done_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) == 0)
         return 0;
-    fprintf(stderr, "delete_partition %s: %s\n", word, err.text);
+    fprintf(stderr, "delete_partition %s: %s\n", word, control_words(&err));
     return 1;
 }
 

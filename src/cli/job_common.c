@@ -85,7 +85,7 @@ int cli_become(struct cli *cli, const struct job_request *request)
         return 0;
     if (getuid() != 0) {
         cli_error(cli, "--%s only permitted by root user", request->run_uid ? "uid" : "gid");
-        return 1;
+        return 255;
     }
     if (users_parse(request->run_uid ? request->run_uid : "0", &user, &err) < 0) {
         cli_fatal(cli, "Invalid user id: %s", request->run_uid);

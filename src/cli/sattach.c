@@ -34,6 +34,8 @@ struct sattach_args {
 /* clang-format off */
 static const struct option rows[] = {
     { .name = "error-filter", .arg = "TASK", .read = option_text, .into = TEXT(error_filter), .help = "Standard error of this task only." },
+    { .name = "debugger-test", .read = option_flag, .later = "no debugger is told of tasks" },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .key = 'h', .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "input-filter", .arg = "TASK", .read = option_text, .into = TEXT(input_filter), .help = "Standard input to this task only." },
     { .name = "label", .key = 'l', .read = option_flag, .into = FLAG(label), .help = "Put the task's number before each line." },
@@ -347,7 +349,8 @@ int sattach_main(int argc, char **argv)
     else if (cli_help(&set, args.help, args.usage, args.version))
         code = 0;
     else if (count != 1) {
-        cli_error(&srun.cli, "No job step specified.");
+        puts("Usage: sattach [options] <jobid.stepid>");
+        cli_error(&srun.cli, "too many parameters");
         code = 1;
     } else if (args.pty && (args.input_filter || args.output_filter || args.error_filter)) {
         cli_error(&srun.cli, "--pty cannot be combined with filters");

@@ -39,6 +39,7 @@ static const struct option rows[] = {
     { .name = "exclude", .arg = "NONE|DIRECTORY,...", .env = { "SBCAST_EXCLUDE" }, .read = option_text, .into = TEXT(exclude), .help = "Shared objects below these directories are not sent by --send-libs; /lib,/usr/lib,/lib64,/usr/lib64 unless given." },
     { .name = "fanout", .key = 'F', .arg = "NUMBER", .env = { "SBCAST_FANOUT" }, .read = option_positive, .into = NUMBER(fanout), .help = "To how many nodes a node passes the file on, at most 64; 8 unless given." },
     { .name = "force", .key = 'f', .env = { "SBCAST_FORCE" }, .read = option_flag, .into = FLAG(force), .help = "Replace a file that is there." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "jobid", .key = 'j', .arg = "JOB[.STEP]", .read = option_text, .into = TEXT(jobid), .help = "To the nodes of this job, or step; that of the environment unless given." },
     { .name = "no-allocation", .key = 'Z', .read = option_flag, .into = FLAG(no_allocation), .later = "files are copied to nodes of a job", .help = "Without a job." },
@@ -154,10 +155,10 @@ static int run(struct cli *cli, const struct sbcast_args *args, const char *from
     if (copy.fanout > COPY_FANOUT_MOST)
         return err_set(err, ERR_RANGE, "Invalid fanout %u: at most %d", copy.fanout,
                        COPY_FANOUT_MOST);
-    if (access(from, R_OK) < 0)
-        return err_set(err, ERR_NOT_FOUND, "Can't open `%s`: %m", from);
     if (find_job(&copy, args, err) < 0)
         return -1;
+    if (access(from, R_OK) < 0)
+        return err_set(err, ERR_NOT_FOUND, "Can't open `%s`: %m", from);
     const struct copy_send what = { .from = from,
                                     .to = full_name(cli, from, to),
                                     .force = args->force,

@@ -40,6 +40,7 @@ static const struct option rows[] = {
     { .name = "cron", .key = 'c', .env = { "SCANCEL_CRON" }, .read = option_flag, .later = "there are no cron jobs", .help = "Confirm that a cron job is meant." },
     { .name = "ctld", .env = { "SCANCEL_CTLD" }, .read = option_flag, .into = FLAG(ctld), .help = "Signal through the controller, as is always done here." },
     { .name = "full", .key = 'f', .env = { "SCANCEL_FULL" }, .read = option_flag, .into = FLAG(full), .help = "Signal the script and all its steps." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "hurry", .key = 'H', .env = { "SCANCEL_HURRY" }, .read = option_flag, .into = FLAG(hurry), .help = "Do not stage out burst buffers, of which there are none." },
     { .name = "interactive", .key = 'i', .env = { "SCANCEL_INTERACTIVE" }, .read = option_flag, .into = FLAG(interactive), .help = "Ask before each job." },

@@ -50,6 +50,7 @@ static const struct option options[] = {
     { .name = "details", .key = 'd', .read = option_flag, .into = FLAG(detail), .help = "Show more." },
     { .name = "federation", .read = option_flag, .later = "there are no federations", .help = "All clusters of the federation." },
     { .name = "future", .key = 'F', .env = { "SCONTROL_FUTURE" }, .read = option_flag, .into = FLAG(future), .help = "Also nodes that are configured for later." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .key = 'h', .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "hide", .read = option_flag, .into = FLAG(hide), .help = "No hidden partitions." },
     { .name = "json", .arg = "[VERSION]", .read = read_json, .help = "As JSON." },
@@ -73,7 +74,7 @@ static int do_call(struct control *control, const char *method, const ProtobufCM
 
     if (cli_call(&control->cli, method, request, &done_reply__descriptor,
                  (ProtobufCMessage **)&reply, &err) < 0) {
-        fprintf(stderr, "%s error:%s\n", what, err.text);
+        fprintf(stderr, "%s error:%s\n", what, control_words(&err));
         return 1;
     }
     if (!str_is_empty(reply->message) && !control->quiet)

@@ -54,6 +54,7 @@ static const struct option rows[] = {
     { .name = "format", .key = 'o', .arg = "FORMAT", .env = { "SINFO_FORMAT" }, .read = option_text, .into = TEXT(format), .help = "Columns by letter: \"%P %.5a %N\"; --helpformat lists them." },
     { .name = "Format", .key = 'O', .arg = "FIELDS", .read = option_text, .into = TEXT(names_format), .help = "Columns by name: NodeList:30,CPUs; --helpFormat lists them." },
     { .name = "future", .key = 'F', .env = { "SCONTROL_FUTURE" }, .read = option_flag, .into = FLAG(future), .help = "Also nodes that are configured for later." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "helpformat", .read = option_flag, .into = FLAG(help_letters), .help = "List the letters of --format." },
     { .name = "helpFormat", .read = option_flag, .into = FLAG(help_names), .help = "List the names of --Format." },

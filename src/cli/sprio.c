@@ -40,6 +40,7 @@ static const struct option rows[] = {
     { .name = "clusters", .key = 'M', .arg = "NAMES", .env = { "SLURM_CLUSTERS" }, .read = option_text, .later = "a command speaks to one cluster", .help = "Jobs of other clusters." },
     { .name = "federation", .env = { "SPRIO_FEDERATION" }, .read = option_flag, .later = "there are no federations", .help = "Jobs of the federation." },
     { .name = "format", .key = 'o', .arg = "FORMAT", .env = { "SPRIO_FORMAT" }, .read = option_text, .into = TEXT(format), .help = "Columns by letter: \"%.15i %9r %.10Y\"; --helpformat lists them." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "helpformat", .read = option_flag, .into = FLAG(help_format), .help = "List the letters of --format." },
     { .name = "jobs", .key = 'j', .arg = "[IDS]", .read = read_jobs, .help = "Only these jobs." },
@@ -261,10 +262,6 @@ static int show(struct sprio *sprio)
         return 1;
     if (!sprio->args.weights && load_jobs(sprio, &err) < 0)
         return cli_load_error(&sprio->cli, "Couldn't get priority factors from controller:", &err);
-    if (!sprio->args.weights && !sprio->rows.len && (sprio->args.jobs || sprio->args.users)) {
-        puts("Unable to find jobs matching user/id(s) specified");
-        return 0;
-    }
     print(sprio);
     return 0;
 }

@@ -63,6 +63,8 @@ static int load(struct squeue *squeue, queue_jobs *jobs, int64_t *now_us, size_t
         const ListJobsReply *reply = (const ListJobsReply *)message;
 
         *now_us = reply->has_now_us ? reply->now_us : *now_us;
+        if (reply->cluster_name)
+            squeue->cluster = reply->cluster_name;
         *known += reply->n_jobs;
         if (reply->stale)
             fprintf(stderr, "%s: this may be old: the controller did not ask the others\n",
@@ -90,6 +92,7 @@ static int show_once(struct squeue *squeue)
         fprintf(stderr, "slurm_load_jobs error: %s\n", err_text(ERR_INVALID_JOB_ID));
         code = 1;
     } else {
+        ctx.cluster = squeue->cluster;
         code = squeue_print(squeue, &jobs, &ctx);
     }
     vec_done(&jobs);

@@ -30,7 +30,8 @@ struct squeue {
     const char *sort;
     char **users;
     size_t user_count;
-    bool nobody; /* -u named only users that do not exist */
+    bool nobody;         /* -u named only users that do not exist */
+    const char *cluster; /* its name, as the controller says */
     ListJobsRequest request;
     struct arena round; /* what one answer needs */
     int argc;

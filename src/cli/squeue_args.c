@@ -71,6 +71,7 @@ static const struct option rows[] = {
     { .name = "federation", .read = option_flag, .later = "there are no federations", .help = "Jobs of the federation." },
     { .name = "format", .key = 'o', .arg = "FORMAT", .env = { "SQUEUE_FORMAT" }, .read = option_text, .into = TEXT(format), .help = "Columns by letter: \"%.18i %9P %j\"; --helpformat lists them." },
     { .name = "Format", .key = 'O', .arg = "FIELDS", .env = { "SQUEUE_FORMAT2" }, .read = option_text, .into = TEXT(names_format), .help = "Columns by name: JobID:10,Name:.20; --helpFormat lists them." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "helpformat", .read = option_flag, .into = FLAG(help_letters), .help = "List the letters of --format." },
     { .name = "helpFormat", .read = option_flag, .into = FLAG(help_names), .help = "List the names of --Format." },

@@ -42,6 +42,8 @@ void srun_verbose_allocation(struct srun *srun)
     cli_say(&srun->cli, "Nodes %s are ready for job", str_text(&nodes));
     cli_say(&srun->cli, "jobid %u: nodes(%zu):`%s', cpu counts: %s", srun->alloc.id,
             allocation->n_nodes, str_text(&nodes), str_text(&counts));
+    const char *bind = srun->request.spec->cpu_bind;
+    cli_say(&srun->cli, "CpuBindType=%s", str_is_empty(bind) ? "(null type)" : bind);
 }
 
 void srun_verbose_launch(struct srun *srun, const struct srun_node *node)

@@ -23,6 +23,7 @@ static const struct option rows[] = {
     { .name = "allsteps", .key = 'a', .read = option_flag, .into = FLAG(all), .help = "All steps of the jobs, the batch script too." },
     { .name = "fields", .arg = "LIST", .read = option_text, .into = TEXT(format) },
     { .name = "format", .key = 'o', .arg = "LIST", .read = option_text, .into = TEXT(format), .help = "Fields to show: NAME[%[-]WIDTH],..." },
+    { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },
     { .name = "help", .key = 'h', .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "helpformat", .key = 'e', .read = option_flag, .into = FLAG(helpformat), .help = "List the fields." },
     { .name = "jobs", .key = 'j', .arg = "IDS", .read = option_text, .into = TEXT(jobs), .help = "Jobs or steps: JOB[.STEP],..." },
@@ -237,11 +238,11 @@ static int show_id(const struct table *table, struct cli *cli, const char *text)
         shown += MAX(count, 0);
     }
     if (!shown && failed)
-        cli_error(cli, "couldn't get steps for job %u: %s", job, err.text);
+        cli_error(cli, "couldn't get steps for JobId=%u: %s", job, err.text);
     else if (!shown)
         cli_error(cli, "no steps running for job %u", job);
     vec_done(&jobs);
-    return shown ? 0 : 1;
+    return shown || (failed && err.code == ERR_INVALID_JOB_ID) ? 0 : 1;
 }
 
 static int go(struct cli *cli, struct sstat_args *args, char **ids, int count)

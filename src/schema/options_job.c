@@ -400,7 +400,7 @@ static const struct option rows[] = {
       .read = read_priority, .into = SPEC(priority), .update = "Priority",
       .help = "Set the priority; for operators." },
     { .name = "profile", .arg = "LIST", .commands = CMD_ALL, .env = { "SBATCH_PROFILE", "SALLOC_PROFILE", "SLURM_PROFILE" },
-      .read = option_text, .into = SPEC(profile),
+      .read = read_profile, .into = SPEC(profile),
       .help = "What a profiler should record; kept with the job and told to it (SLURM_PROFILE), as none is built in." },
     { .name = "prolog", .arg = "PROGRAM", .commands = CMD_SRUN, .env = { NULL, NULL, "SLURM_PROLOG" },
       .read = option_text, .into = REQUEST_TEXT(prolog),

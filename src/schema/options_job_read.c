@@ -404,6 +404,25 @@ int read_name(const struct option_call *call, const char *value, struct err *err
 }
 
 /* Energy is read whenever tasks are: its own interval changes nothing. */
+/* none, all, or a list of what is recorded. */
+int read_profile(const struct option_call *call, const char *value, struct err *err)
+{
+    static const char *const words[] = { "none",   "all",        "energy", "task",
+                                         "lustre", "filesystem", "network" };
+    const char *cursor = value;
+    struct span word;
+
+    while (str_next(&cursor, ",", &word)) {
+        bool known = false;
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            known = known || span_ieq(word, words[i]);
+        if (!known)
+            return err_set(err, ERR_INVALID, "invalid --profile=%s option", value);
+    }
+    option_set_text(call, value);
+    return 0;
+}
+
 int read_acctg_freq(const struct option_call *call, const char *value, struct err *err)
 {
     const char *cursor = value;
@@ -421,7 +440,7 @@ int read_acctg_freq(const struct option_call *call, const char *value, struct er
                            key.ptr);
         if ((equals && !span_ieq(key, "task") && !span_ieq(key, "energy")) ||
             !str_to_u64(number, UINT16_MAX, &seconds))
-            return err_set(err, ERR_INVALID, "Invalid --acctg-freq specification");
+            return err_set(err, ERR_INVALID, "Invalid --acctg-freq specification: %s", value);
     }
     option_set_text(call, value);
     return 0;

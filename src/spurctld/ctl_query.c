@@ -87,6 +87,7 @@ static void add_tail(struct ctl *ctl, struct listing *listing, struct str *chunk
     tail.has_index = tail.has_now_us = true;
     tail.index = listing->index;
     tail.now_us = ctl_now(ctl);
+    tail.cluster_name = state_config(ctl->state)->cluster_name;
     tail.has_stale = tail.stale = listing->stale;
     size_t len = list_jobs_reply__get_packed_size(&tail);
     str_reserve(chunk, len);

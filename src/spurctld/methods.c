@@ -333,6 +333,10 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
             local.hosts[local.n_hosts++] =
                 arena_printf(rpc_call_arena(call), "%s(%s:%u)", at->name, at->host, at->port);
     }
+    if (!local.n_hosts && server->options->name) {
+        local.hosts = ARENA_ARRAY(rpc_call_arena(call), char *, 1);
+        local.hosts[local.n_hosts++] = (char *)server->options->name;
+    }
     reply.config = (Config *)state_config(ctl_state(server->ctl));
     reply.local = &local;
     reply.has_boot_us = reply.has_next_job_id = true;

@@ -83,7 +83,7 @@ run sprio
 like 'weighted columns' "$out" '^ +JOBID PARTITION   PRIORITY       SITE        AGE  FAIRSHARE    JOBSIZE  PARTITION        QOS                 TRES'
 like 'columns with the user' "$(sprio -u "$TEST_UID" | head -n 1)" 'PARTITION     USER   PRIORITY'
 like 'long columns' "$(sprio -l | head -n 1)" 'PARTITION     USER  ACCOUNT   PRIORITY +SITE +AGE +ASSOC +FAIRSHARE +JOBSIZE +PARTITION +QOSNAME +QOS +NICE +TRES$'
-is 'nobody' "$(sprio -j 99999)" 'Unable to find jobs matching user/id(s) specified'
+is 'nobody' "$(sprio -j 99999 | wc -l)" 1
 run sprio -o '%Z'
 like 'a letter that is none' "$err" 'Invalid job format specification: Z'
 
