@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/must.h"
 #include "core/level.h"
 #include "core/pb.h"
 
@@ -251,6 +252,8 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     struct err err = { 0 };
     uint32_t job_id = 0;
 
+    must_set_entry(index);
+    MUST(index > state->index);
     shapes_settle(state);
     if (cmd->what_case == COMMAND__WHAT_CHECK && cmd->check->digest != core_digest(state))
         emit(out, EVENT_DIVERGED);
@@ -267,6 +270,7 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     bool goes_on = seen && seen->more && cmd->has_after_job && cmd->after_job == seen->job_id;
     if (seen && !goes_on) { /* (2) */
         answer(out, seen->job_id, (enum err_code)seen->code, NULL);
+        must_set_entry(0);
         return;
     }
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
@@ -284,4 +288,5 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
         reject(out, subject(cmd), NO_TASK, code);
     answer(out, job_id, code, err.text);
     arena_reset(&state->scratch);
+    must_set_entry(0);
 }

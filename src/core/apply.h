@@ -9,6 +9,7 @@
 
 /* ---- state.c ---- */
 
-void settle(struct state *state); /* (1) */
+/* Ends a command: brings hashes and the digest up to date; record.h (1). */
+void settle(struct state *state);
 
 #endif

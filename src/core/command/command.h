@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.h - the commands of the log: each function applies one
+ * command.h - the commands of the log: each apply function does one
  *
- * Each apply function returns the code of the answer.
+ * An apply function returns the code of the answer, and sets err where the answer has a text. A command that cannot be
+ * done changes nothing.
  */
 #ifndef CORE_COMMAND_COMMAND_H
 #define CORE_COMMAND_COMMAND_H
@@ -10,13 +11,13 @@
 #include "core/job/jobs.h"
 
 /*
- * job_select.c: the jobs that a command names. An array's id means all its tasks, the first id of a
- * heterogeneous job all its components. Each job that `each` refuses gives an EVENT_REJECTED; the
- * whole is refused only when nothing was done.
+ * What is done with each job that a command names. An array's id means all its tasks, the first id of a
+ * heterogeneous job all its components. A job that `each` refuses gives an EVENT_REJECTED; the command is refused only
+ * when nothing was done.
  */
 typedef enum err_code job_each_fn(struct state *state, struct job *job, const void *arg,
                                   struct err *err, struct events *out);
-/* These waiting tasks (not all there are) of an array. NULL: they get records, then `each`. */
+/* The same with some of the waiting tasks of an array. NULL: each of them gets a record, then `each`. */
 typedef enum err_code job_tasks_fn(struct state *state, struct job *meta,
                                    const struct bitset *tasks, const void *arg, struct err *err,
                                    struct events *out);
@@ -30,18 +31,19 @@ struct job_select_act {
 /* ---- submit.c ---- */
 
 uint32_t job_first_priority(const JobSpec *spec, uint32_t id);
-/* the commands: each returns the code of the answer, and may set *job_id */
+/* Sets *job_id. */
 enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *job_id,
                            struct err *err, struct events *out);
 
 /* ---- apply_time.c ---- */
 
+/* That much time did not pass for jobs and requests: no leader, or its clock was set. */
 void time_skipped(struct state *state, int64_t us, bool new_leader);
 enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out);
 
 /* ---- start.c ---- */
 
-/* It has what it needs. */
+/* The job has everything that it needs to begin. */
 void job_begin(struct state *state, struct job *job, struct events *out);
 enum err_code apply_start(struct state *state, const CmdStart *cmd, struct err *err,
                           struct events *out);
@@ -57,6 +59,7 @@ void no_allocate_start(struct state *state, struct job *job, const JobSpec *spec
 
 /* ---- admit.c ---- */
 
+/* May a job of this owner with this spec be queued? `self`: the job that changes; NULL: a new one. */
 int admit(const struct state *state, const JobOwner *owner, const JobSpec *spec,
           const struct job *self, int64_t now_us, struct admitted *out, struct err *err);
 
@@ -67,7 +70,7 @@ int admit_check_shape(const struct state *state, struct shape *shape, const JobO
 
 /* ---- config.c ---- */
 
-/* config.c, for a restore */
+/* Reads licences from the configuration; for a restore. */
 void config_licences(struct state *state);
 enum err_code apply_config(struct state *state, const CmdConfig *cmd, struct err *err,
                            struct events *out);
@@ -81,10 +84,11 @@ void config_mark_removed(struct state *state);
 /* ---- resv_due.c ---- */
 
 void reservations_due(struct state *state, struct events *out);
-/* Nodes changed: those with REPLACE may get others. */
+/* Nodes changed: reservations with REPLACE may get other nodes. */
 void reservations_replace(struct state *state, struct events *out);
-void reservations_follow(struct state *state, struct events *out); /* partitions have other nodes */
-/* Frees it. Jobs that waited for it alone are held, or go on without it. */
+/* Partitions changed: so do reservations of their nodes. */
+void reservations_follow(struct state *state, struct events *out);
+/* Removes and frees it. Jobs that asked for it alone are held, or go on without it. */
 void resv_remove(struct state *state, struct reservation *resv, bool hold, struct events *out);
 
 /* ---- job_control.c ---- */
@@ -122,15 +126,16 @@ enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, 
 
 /* ---- job_select.c ---- */
 
+/* Does `act` with every job that the command names. */
 enum err_code job_select_each(struct state *state, const JobSelect *jobs,
                               const struct job_select_act *act, struct err *err,
                               struct events *out);
 
 /* ---- limits_admit.c ---- */
 
-/* The account and QOS of a job that names none; refuses those that it may not use. */
+/* Fills in the account and QOS of a job that names none; refuses those that it may not use. */
 int admit_account(const struct state *state, const JobOwner *owner, JobSpec *spec, struct err *err);
-/* Limits that a submission must keep; `count` tasks. */
+/* Checks the limits that apply at submission, for `count` tasks. */
 int admit_limits(const struct state *state, const JobOwner *owner, const JobSpec *spec,
                  struct shape *shape, int64_t *time_limit_s, uint64_t count, const struct job *self,
                  struct err *err);

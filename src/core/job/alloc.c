@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "core/job/alloc.h"
 
 static void insert_job(struct node *node, struct job *job)
@@ -72,6 +73,7 @@ void alloc_give(struct state *state, struct job *job, struct job_part *part)
 {
     struct node *node = part->node;
 
+    MUST(node && job->run->held > 0);
     if (!job->run->lent)
         free_cores(node, job->run, part);
     node->mem_used_mb -= MIN(part->mem_mb, node->mem_used_mb);
@@ -161,6 +163,7 @@ void alloc_take(struct state *state, struct job *job, const JobStart *start,
     struct job_run *run = mem_new(sizeof(*run) + parts->count * sizeof(struct job_part));
     struct choice choice = { 0 };
 
+    MUST(!job->run && need);
     run->start_us = state->time_us;
     run->skipped_us = -state->skipped_us;
     run->partition = words_take(&state->words, allocation->partition);

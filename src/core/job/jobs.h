@@ -7,22 +7,22 @@
 
 #include "core/resv/resvs.h"
 
-/* The only place that changes a job's phase */
+/* What moves a job from one phase to another; job_move() is the only function that does. */
 enum job_cause {
-    JOB_ON_START,      /* needs nothing more: runs */
+    JOB_ON_START,      /* it needs nothing more, and runs */
     JOB_ON_START_SLOW, /* nodes must be prepared first */
     JOB_ON_READY,
-    JOB_ON_EXIT, /* ended by itself or by cancel, limit, failure */
+    JOB_ON_EXIT, /* it ended by itself, or by a cancel, a limit or a failure */
     JOB_ON_REQUEUE,
-    JOB_ON_RELEASED, /* the last node said so */
+    JOB_ON_RELEASED, /* its last node reported that nothing of it is left */
     JOB_ON_SUSPEND,
     JOB_ON_RESUME,
 };
 
-/* What a job that lost a node does: it goes on without it, is requeued, or ends. */
+/* What is known of a job on a node that was lost. The job goes on without the node, is requeued, or ends. */
 enum job_lost {
-    JOB_RUNS_NOT,  /* nothing of it is alive there, or it stands still for good */
-    JOB_NEVER_RAN, /* and nothing of it ever was */
+    JOB_RUNS_NOT,  /* nothing of it is alive there, or it is frozen for good */
+    JOB_NEVER_RAN, /* nothing of it ever ran there */
     JOB_MAY_RUN,   /* it may be alive: it must not run elsewhere */
 };
 
@@ -33,50 +33,57 @@ enum { LIMIT_GRACE_S = 60 };
 
 void job_name_link(struct state *state, struct job *job);
 void job_name_unlink(struct state *state, struct job *job);
-/* It has got its nodes, or is about to lose them. */
+/* The job has got its nodes, or is about to lose them. */
 void job_name_runs(struct state *state, const struct job *job, bool runs);
 uint64_t job_name_hash(uint32_t uid, struct span name);
-/* The next of the unended jobs that may have this owner and name (compare!), by id; begin with NULL. */
+/*
+ * Walks the jobs that have not ended and may have this owner and name, by id; begin with NULL. Different names may
+ * share a hash: compare.
+ */
 struct job *job_name_next(const struct state *state, uint64_t hash, const struct job *after);
 bool job_name_check(const struct state *state, const struct job *job);
+/* Is the job alone with its owner and name? */
 enum dep_verdict deps_singleton(struct state *state, const struct job *self);
-/* It waits to be alone with its name. */
+/* The job waits to be alone with its name. */
 void job_name_waits(struct state *state, const struct job *job);
 
 /* ---- records.c ---- */
 
-/* Everything a record must be found by: call when all of it is set. */
+/* Puts a record into every index. Call it when all fields are set. */
 void job_link(struct state *state, struct job *job);
+/* Removes a job that has ended from the state; frees a record. */
 void job_forget(struct state *state, struct job *job, struct events *out);
 void job_free(struct state *state, struct job *job, struct events *out);
-/* Fields that follow from the spec. */
+/* Sets the fields that follow from the spec. */
 void job_take_spec(struct state *state, struct job *job, const JobSpec *spec,
                    struct packed *packed);
-/* Adds to or takes from by_phase what the record stands for; around every change of it. */
+/* Adds the record to the counts by phase (1), or takes it out (-1). Call it around every change of its phase. */
 void job_count(struct state *state, const struct job *job, int sign);
-/* Gives a waiting task its own record (or the array's, for the last one). */
+/* Gives a waiting task a record of its own; the last one gets the array's. */
 struct job *array_split(struct state *state, struct job *meta, uint32_t number, struct events *out);
 void admitted_done(struct admitted *admitted);
 
 /* ---- job_states.c ---- */
 
-/* May the cause happen now? */
+/* Does the table have an edge for this cause from the job's phase? */
 bool job_can(const struct job *job, enum job_cause cause);
-/* Moves the job; for JOB_ON_EXIT end_state is what it ends as. False when the table has no edge. */
+/* Moves the job along that edge; false when there is none. With JOB_ON_EXIT it ends as end_state. */
 bool job_move(struct state *state, struct job *job, enum job_cause cause, JobState end_state);
 
 /* ---- job_life.c ---- */
 
-void job_refresh(struct state *state, struct job *job, struct events *out); /* eligible or not */
-/* Of several components only this one; false when it cannot end. */
+/* Works out whether a pending job is eligible. */
+void job_refresh(struct state *state, struct job *job, struct events *out);
+/* Ends only this one of several components; false when it cannot end. */
 bool job_end_alone(struct state *state, struct job *job, JobState end_state, unsigned reason,
                    int64_t end_us, const Usage *usage, struct events *out);
+/* Ends the job with all its components. */
 void job_end(struct state *state, struct job *job, JobState end_state, unsigned reason,
              int64_t end_us, const Usage *usage, struct events *out);
-/* Back into the queue; `kill`: what runs is to be ended. */
+/* Puts the job back into the queue and ends what runs of it. */
 void job_requeue(struct state *state, struct job *job, JobState ended_as, unsigned hold,
                  uint32_t flags, unsigned reason, int64_t end_us, struct events *out);
-/* This node has nothing of the job any more. */
+/* The node of that part has nothing of the job any more. */
 void job_release(struct state *state, struct job *job, struct job_part *part, struct events *out);
 void job_settle_release(struct state *state, struct job *job, struct events *out);
 void job_lost_node(struct state *state, struct job *job, struct job_part *part, enum job_lost how,
@@ -84,39 +91,44 @@ void job_lost_node(struct state *state, struct job *job, struct job_part *part, 
 
 /* ---- preempt.c ---- */
 
+/* Preempts the job: it is requeued or cancelled. */
 void preempt_out(struct state *state, struct job *victim, bool requeue, int64_t end_us,
                  struct events *out);
-/* A job that lends its CPUs runs again; false when they are in use. */
+/* Resumes a job that lends its CPUs; false when these are in use. */
 bool preempt_resume(struct state *state, struct job *job, struct events *out);
 bool preempt_could_resume(const struct state *state, const struct job *job);
-/* The job that it was suspended for is to start still. */
+/* Has the job that it was suspended for not started yet? */
 bool preempt_is_waited_for(const struct state *state, const struct job *victim);
 enum err_code apply_preempt(struct state *state, const CmdPreempt *cmd, struct events *out);
 
 /* ---- suspended_for.c ---- */
 
 void suspended_for_add(struct state *state, struct job *job);
-void suspended_for_drop(struct state *state, const struct job *job); /* if it is there */
-/* Another job is the one that it was preempted for; 0: none. */
+void suspended_for_drop(struct state *state, const struct job *job); /* it need not be there */
+/* Sets the job that it was preempted for; 0: none. */
 void suspended_for_await(struct state *state, struct job *job, uint32_t by_id);
-/* What was touched may let some run again. */
+/* Notes suspended jobs that may run again because of what this command touched. */
 void suspended_for_note(struct state *state);
-/* They do, if they can; `all` are looked at, or only those. */
+/*
+ * Resumes suspended jobs whose CPUs are free again. Checks every one if `all`, otherwise only those noted since the
+ * last call.
+ */
 void suspended_for_settle(struct state *state, bool all, struct events *out);
-/* It need not be looked at. For core_check(). */
+/* Is it right that the job was not noted? For core_check(). */
 bool suspended_for_is_right(const struct state *state, const struct job *job);
 void suspended_for_done(struct state *state);
 
 /* ---- resize.c ---- */
 
-/* The part is not the job's any more; its node is to be told, or is lost. */
+/* Takes the part from the job; its node must be told, unless it is lost. */
 void job_leave(struct state *state, struct job *job, struct job_part *part);
-/* Can the job go on without it? */
+/* Can the job go on without the part? */
 bool job_can_spare(const struct job *job, const struct job_part *part);
-/* It was asked to, or has a spare. */
+/* Does it, because the user asked for that or because it has a spare node? */
 bool job_goes_on_without(const struct job *job, const struct job_part *part);
 /* Is this update of a running job about its nodes? */
 bool job_resize_asked(const struct job *job, const JobSpec *change);
+/* Gives up nodes as the change asks. `try`: only checks. */
 enum err_code job_resize(struct state *state, struct job *job, const JobSpec *change, bool try,
                          struct err *err);
 
@@ -132,10 +144,11 @@ int64_t timers_preempt(const struct job *job);
 void timers_mail(struct state *state, struct job *job, struct events *out);
 /* How long a node may be silent before it is given up with its jobs. */
 int64_t timers_silence_s(const struct state *state);
+/* The job changed: works out its timers again. */
 void timers_update(struct state *state, struct job *job);
 void timers_remove(struct state *state, struct job *job);
-void timers_restored(struct state *state); /* all records are there */
-/* What partitions say of it, as one number; and when it has become another. */
+void timers_restored(struct state *state); /* a snapshot was restored: all records are there */
+/* What partitions say about timers, as one number; and what to do when it differs from `before`. */
 uint64_t timers_partitions(const struct state *state);
 void timers_follow(struct state *state, uint64_t before);
 int timers_check(const struct state *state, struct err *err);
@@ -145,28 +158,32 @@ size_t timers_count(const struct state *state);
 
 int deps_parse(const struct state *state, const struct job *self, const char *text,
                struct deps **out, struct err *err);
-/* Looks at the job's own dependencies again. */
+/* Works out the job's own dependencies again. */
 void deps_review(struct state *state, struct job *job, struct events *out);
+/* Can they never be fulfilled? */
 bool deps_never(const struct deps *deps);
+/* When a dependency with a delay is fulfilled; NEVER: none. */
 int64_t deps_due(const struct state *state, const struct job *job);
+/* What became of the job, or of one of its tasks; and what that means for an item. */
 struct fate deps_fate(const struct state *state, uint32_t job_id, uint32_t task);
 enum dep_verdict deps_judge(const struct dep *dep, const struct fate *fate, int64_t now_us);
-/* Each task of that array waits for its twin. */
+/* Does each task of the job's array wait for the task with the same number (aftercorr)? */
 bool deps_of_twins(const struct job *job, const struct dep *dep);
-/* Something about its items has changed. NULL items: nothing is left to wait for. */
+/* The items of the job changed. NULL items: nothing is left to wait for. */
 void deps_changed(struct state *state, struct job *job, bool was_never, struct events *out);
 
 /* ---- dep_waiters.c ---- */
 
+/* Puts the job into the lists of what it waits for; and takes it out. */
 void deps_register(struct state *state, struct job *job);
 void deps_unregister(struct state *state, struct job *job);
-/* A task has got its record: it has been told what the array's record has been told. */
+/* A task has got its record: it has received the notices that the array's record has received. */
 void deps_follow(struct state *state, struct job *task, const struct job *meta);
 void deps_done(struct state *state);
 int deps_check(const struct state *state, uint64_t *digest, struct err *err);
-/* Its own singletons, before and after that. */
+/* Follows a change of the job's name: call it before and after. */
 void deps_rename(struct state *state, struct job *job, bool before);
-bool wait_list_add(struct wait_list *list, uint32_t id); /* false: it is there */
+bool wait_list_add(struct wait_list *list, uint32_t id); /* false: it was there */
 bool wait_list_del(struct wait_list *list, uint32_t id);
 bool wait_list_has(const struct wait_list *list, uint32_t id);
 void wait_list_done(struct wait_list *list);
@@ -174,7 +191,7 @@ static inline uint32_t wait_list_at(const struct wait_list *list, size_t i)
 {
     return list->items[list->from + i];
 }
-/* What items of this kind are registered by: who waits for a start hears of no end, and so on. */
+/* The key of a list: jobs that wait for a start and jobs that wait for an end are in different lists. */
 static inline uint64_t dep_waiters_key(uint32_t job_id, bool start)
 {
     return (uint64_t)job_id << 1 | start;
@@ -189,27 +206,27 @@ static inline size_t dep_waiters_len(const struct wait_map *map)
     return map->slots.count;
 }
 struct dep_waiters *dep_waiters_make(struct wait_map *map, uint64_t key);
-/* It may have become empty. */
+/* Frees the list if it has become empty. */
 void dep_waiters_settle(struct wait_map *map, struct dep_waiters *waiters);
-/* News that the job has not been told about this item; NULL when there is none. */
+/* A notice about this item that the job has not received yet; NULL when there is none. */
 struct dep_notice *deps_pending_notice(const struct state *state, const struct job *job,
                                        const struct dep *dep);
-/* Out of the lists of those who wait now; not of those who wait to be told. */
+/* Takes the job out of the lists of what it waits for, not out of notices that it has yet to receive. */
 void deps_withdraw(struct state *state, struct job *job);
 
 /* ---- dep_notify.c ---- */
 
-/* Something happened to the job that others may wait for. */
+/* Notes that something happened to the job that others may wait for. */
 void deps_notify(struct state *state, const struct job *job);
-/* The job is new, or its dependencies are: tasks whose twins have ended go on by themselves. */
+/* The job or its dependencies are new: asks for notices about tasks of the other array that have ended. */
 void deps_ask_twins(struct state *state, const struct job *job);
-/* Something is about to be done with the job: it is told what it has not been told yet. */
+/* Gives the job the notices that it has not received yet; call it before a command changes the job. */
 void deps_catch_up(struct state *state, struct job *job, struct events *out);
-/* Others have not been told yet what has become of the job. */
+/* Are there jobs that have not received a notice about this one? */
 bool deps_notify_pending(const struct state *state, const struct job *job);
-/* Tells what is new, some of it: core_next_due() asks for a CmdTime at once when more is left. */
+/* Delivers notices, some in each command. When more are left, core_next_due() asks for a CmdTime at once. */
 void deps_settle(struct state *state, bool time, struct events *out);
-/* It is to have another name, or runs no more: who waits to be alone with its name may be so. */
+/* The job gets another name, or does not run any more: a singleton with its name may start. */
 void deps_notify_name(struct state *state, const struct job *job);
 void dep_notify_changed(struct state *state,
                         struct dep_notice *notice); /* after any change of it */
@@ -218,41 +235,48 @@ uint64_t dep_notify_hash(const struct dep_notice *notice);
 
 /* ---- alloc_check.c ---- */
 
+/* Are the resources that the start names free? Fills in `parts`. */
 int alloc_check(struct state *state, const struct job *job, const JobStart *start,
                 struct alloc_parts *parts, struct err *err);
 
 /* ---- alloc.c ---- */
 
+/* Takes back, or takes, what the start names. */
 void alloc_undo(struct state *state, struct job *job);
 void alloc_take(struct state *state, struct job *job, const JobStart *start,
                 const struct alloc_parts *parts);
+/* Gives back, or holds, what the part has of its node. */
 void alloc_give(struct state *state, struct job *job, struct job_part *part);
 void alloc_hold(struct state *state, struct job *job, struct job_part *part);
-/* The CPUs of a suspended job may be used by others; and no more, if all are free. */
+/* A suspended job lends its CPUs to others; and takes them back, if all are free. */
 void alloc_lend(struct state *state, struct job *job);
 bool alloc_recall(struct state *state, struct job *job);
 bool alloc_could_recall(const struct state *state, const struct job *job);
 
 /* ---- spare_nodes.c ---- */
 
-void spare_nodes_mark(struct job *job); /* it starts */
+void spare_nodes_mark(struct job *job); /* the job starts: its last parts are the spares */
 /* Would the job have as many nodes as before without that part? */
 bool spare_nodes_has(const struct job *job, const struct job_part *lost);
+/* A spare takes the place of the lost part. */
 void spare_nodes_take(struct state *state, struct job *job, struct job_part *lost);
 
 /* ---- site_hooks.c ---- */
 
-void site_hooks_begin(struct state *state, struct job *job);    /* before its nodes hear of it */
-bool site_hooks_prepared(struct state *state, struct job *job); /* false: that was not awaited */
+/* A prolog of the site must run before the job's nodes hear of it; it has run (false: none was awaited). */
+void site_hooks_begin(struct state *state, struct job *job);
+bool site_hooks_prepared(struct state *state, struct job *job);
+/* The same for the epilog. */
 void site_hooks_end(struct state *state, struct job *job);
 bool site_hooks_cleaned(struct state *state, struct job *job);
 void site_hooks_restored(struct state *state, const struct job *job);
 
 /* ---- reboot.c ---- */
 
-/* False: nothing to do, or it is under way. */
+/* Asks for a reboot. False: there is nothing to do, or it is under way. */
 bool reboot_ask(struct state *state, struct node *node, bool asap, unsigned next);
-void reboot_idle(struct state *state, struct node *node, struct events *out); /* perhaps it is */
+/* The node may be idle: reboots it if that was asked for. */
+void reboot_idle(struct state *state, struct node *node, struct events *out);
 void reboot_forget(struct state *state, struct node *node, struct events *out);
 void reboot_back(struct state *state, struct node *node,
                  struct events *out); /* from another boot */
@@ -268,39 +292,41 @@ void reboots_skipped(struct state *state, int64_t us);
 
 void gang_add(struct state *state, struct job *job);
 void gang_drop(struct state *state, const struct job *job);
-void gang_runs(struct state *state, const struct job *job, struct events *out); /* from now on */
-/* Whose turn it is, after a command; `freed`: it may have ended jobs. */
+void gang_runs(struct state *state, const struct job *job, struct events *out); /* it runs now */
+/* Gives the next jobs their turn, after a command; `freed`: the command may have ended jobs. */
 void gang_settle(struct state *state, int64_t before_us, bool freed, struct events *out);
 int64_t gang_next_us(const struct state *state);
 
 /* ---- backoff.c ---- */
 
-/* A node failed the job, which is requeued, and does without it for a while */
+/* Requeues the job, which a node failed; it does without that node for a while. */
 void job_requeue_without(struct state *state, struct job *job, const char *node,
                          struct events *out);
-/* The same without the requeue; true: too many have failed it. */
+/* Counts the failure without the requeue; true: too many nodes have failed the job. */
 bool backoff_count(struct state *state, struct job *job, const char *node);
-void backoff_share(const struct job *job, struct job *other); /* another component */
-/* It is pending again, or it is due that it may use them again. */
+void backoff_share(const struct job *job, struct job *other); /* with another component */
+/* The job is pending again, or may use the nodes again. */
 void backoff_pending(struct state *state, struct job *job);
 void backoff_forget(struct job *job, bool nodes_too);
 int64_t backoff_due(const struct job *job);
-/* What its shape excludes besides. */
+/* Adds the nodes that the job does without to those that the spec excludes. */
 void backoff_exclude(const struct job_more *more, JobSpec *spec, struct arena *arena);
 
 /* ---- node_loss.c ---- */
 
-/* What runs there is gone: its jobs end or go elsewhere. apply_node.c */
+/* Puts a node that was down, drained or failing back into use. */
 void node_resume(struct state *state, struct node *node, struct events *out);
+/* What runs on the node is gone: its jobs end, go on without it, or are requeued. */
 void node_lose_jobs(struct state *state, struct node *node, struct events *out);
 /* The same, as a CmdNodeDown says (NULL: all); `back`: the node came back from another boot. */
 void node_lose_jobs_of(struct state *state, struct node *node, const CmdNodeDown *cmd, bool back,
                        struct events *out);
+/* The part of the job on that node. */
 struct job_part *node_part_of(const struct job *job, const struct node *node);
 
 /* ---- accrue_turn.c ---- */
 
-/* Lets jobs age that now may, in the order in which they became eligible. accrue_turn.c */
+/* Lets jobs age that now may, in the order in which they became eligible. */
 void accrue_turn(struct state *state, struct events *out);
 
 #endif

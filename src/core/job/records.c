@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "core/pb.h"
 
 JobSpec *job_spec_unpack(const struct job *job)
@@ -55,6 +56,7 @@ void job_count(struct state *state, const struct job *job, int sign)
 {
     size_t *count = &state->by_phase[job_phase(job)];
 
+    MUST(sign > 0 || *count >= weight(job));
     *count = sign > 0 ? *count + weight(job) : *count - weight(job);
     if (job->shape->reservation && job_phase(job) == PHASE_PENDING) {
         if (sign > 0)
@@ -165,6 +167,7 @@ struct job *array_split(struct state *state, struct job *meta, uint32_t number, 
     struct array *array = meta->array;
     struct job *task = meta;
 
+    MUST(array && array->waiting > 0);
     job_count(state, meta, -1);
     bool last = array->waiting == 1;
     array_set(array, number, TASK_ACTIVE);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy.h - accounts, limits, usage, fair share and priority
+ *
+ * A configuration says which accounts, associations and QOS there are and which limits they have (struct accounts).
+ * Each of them is a holder: it counts what jobs have now and what they used. Jobs that the same holders count are kept
+ * in billing groups, so that a change of the configuration adds up groups and looks at no job.
  */
 #ifndef CORE_POLICY_POLICY_H
 #define CORE_POLICY_POLICY_H
@@ -16,20 +20,20 @@ struct part_totals {
     uint32_t has_weights;
 };
 
-/* Of running jobs: how much they have, times the second it ends by, and what grows with time. */
+/* Sums over running jobs: what they have, that times the second at which each ends, and what grows with time. */
 struct billing_group_sum {
     uint64_t used, run_end;
-    uint64_t rate; /* of those that are not suspended, without the usage factor */
+    uint64_t rate; /* of jobs that are not suspended, without the usage factor */
 };
 
-/* A kind of GRES or a licence, counted or not: which are is for the configuration of the day to say. */
+/* A kind of GRES or a licence, whether the present configuration counts it or not. */
 struct billing_group_thing {
     const char *name, *type;
     bool is_licence;
     struct billing_group_sum sum;
 };
 
-/* What runs of a billing group in one partition, added up. */
+/* The running jobs of a billing group in one partition, added up. */
 struct billing_group_run {
     const char *partition;
     uint32_t jobs, going; /* all; those that are not suspended */
@@ -37,7 +41,7 @@ struct billing_group_run {
     VEC(struct billing_group_thing) things;
 };
 
-/* A waiting job that does not age yet, and all of them of a billing group; accrue.c. */
+/* A waiting job that does not age yet, and all such jobs of a billing group; accrue.c. */
 struct ageless {
     int64_t eligible_us;
     uint32_t id;
@@ -52,17 +56,17 @@ struct billing_group_record {
     struct interned head;
     struct billing_group billing_group;
     uint32_t at;   /* among all billing groups */
-    uint32_t open; /* jobs that have not ended; tasks of an array one by one */
+    uint32_t open; /* jobs that have not ended; every task of an array counts */
     uint32_t submitted, accruing;
     VEC(struct billing_group_run) runs;
     struct ageless_heap ageless;
-    struct accrue_line *line; /* that it is a part of, or NULL */
-    unsigned moves;           /* HOLDS_* that are others, while a configuration is taken */
+    struct accrue_line *line; /* that it is part of, or NULL */
+    unsigned moves;           /* HOLDS_* that differ, while a configuration is applied */
     const struct owner *owner;
-    struct billing_group_record *next_of_user, *prev_of_user; /* of a name, in no order */
+    struct billing_group_record *next_of_user, *prev_of_user; /* of the same user, in no order */
     const char *account, *qos;
     uint32_t key_len;
-    char key[]; /* its partitions, after who it is */
+    char key[]; /* owner, account and QOS, then its partitions */
 };
 
 /* Where a kind of message has its limits; tres_limits.c. */
@@ -73,20 +77,20 @@ struct tres_limit_fields {
 };
 typedef VEC(struct assoc *) assoc_list;
 
-/* Everything that a configuration says of accounting; what stays the same in the next is kept. */
+/* Everything that a configuration says about accounting; what the next one does not change is kept. */
 struct accounts {
-    struct arena arena; /* of the two following */
+    struct arena arena; /* of the next two */
     struct tres tres[TRES_MOST];
     struct tres_limit_fields *tres_limit_fields;
     size_t tres_count;
-    uint64_t tres_hash; /* of texts besides sections that name TRES */
+    uint64_t tres_hash; /* of texts outside sections that name TRES */
     unsigned enforce;
     assoc_list assocs;                /* parents first; root is the first */
     assoc_list of_accounts, of_users; /* of each section of the configuration, in its order */
     struct map assoc_keys;            /* account|user|partition → struct assoc */
     struct map defaults;              /* user → struct assoc of the account that is the default */
-    struct map by_user;               /* user → the first of his; assoc->next_of_user */
-    uint32_t roots;                   /* sections of a user root */
+    struct map by_user;               /* user → the first of the user's; assoc->next_of_user */
+    uint32_t roots;                   /* sections of the user root */
     VEC(struct qos *) qos;
     VEC(struct qos *) of_qos; /* of each section */
     struct map qos_names;
@@ -98,10 +102,10 @@ struct accounts {
     uint32_t users; /* associations of users */
 
     uint64_t share_rules;    /* how shares are worked out */
-    uint64_t settings_hash;  /* of all that is no section */
-    uint32_t accrue_bounds;  /* who have limits on how many may age */
+    uint64_t settings_hash;  /* of everything outside sections */
+    uint32_t accrue_bounds;  /* holders with limits on how many jobs may age */
     bool accrue_limited;     /* some limit says how many may age */
-    struct map accrue_lines; /* who counts them → struct accrue_line: those that may not yet */
+    struct map accrue_lines; /* holders → struct accrue_line: jobs that do not age yet */
 
     bool basic;                            /* in order of submission */
     unsigned flags;                        /* PriorityFlags */
@@ -125,15 +129,14 @@ enum {
     PRIO_RAW_QOS = 128,
     PRIO_RAW_TRES = 256,
     PRIO_SIZE_BY_TIME = 512,
-    PRIO_RUNNING = 1024,   /* also of jobs that run */
-    PRIO_INCR_ONLY = 2048, /* of a job that waits it never falls */
+    PRIO_RUNNING = 1024,   /* running jobs have priorities too */
+    PRIO_INCR_ONLY = 2048, /* the priority of a waiting job never falls */
 };
 
-enum { READ_SHARE = 1, READ_PRIORITY = 2, READ_BELOW = 4 }; /* what is another now */
+enum { READ_SHARE = 1, READ_PRIORITY = 2, READ_BELOW = 4 }; /* what changed */
 
-/* Who counts a job: its association and those above it; its QOS; the QOS of its partition. */
+/* Holders of a job: its association with those above it; its QOS; the QOS of its partition. */
 enum { HOLDS_ASSOC = 1, HOLDS_QOS = 2, HOLDS_PART = 4, HOLDS_ALL = 7 };
-/* A share that is the parent's; the number is Slurm's. */
 #define FAIRSHARE_PARENT 0x7fffffffU
 
 static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
@@ -143,35 +146,34 @@ static inline uint64_t mul_fraction(uint64_t value, uint64_t fraction)
 
 /* ---- tres_limits.c ---- */
 
-/* TRES and limits from their texts */
+/* Reads which TRES the configuration names. */
 void tres_collect(struct accounts *accounts, const Config *config);
 /* The index of a TRES by name; TRES_MOST when it is not counted. */
 size_t tres_find(const struct accounts *accounts, const char *name, size_t len);
-/* "cpu=1.5,gres/gpu=3" in thousandths; has: a bit for each given. */
+/* Reads "cpu=1.5,gres/gpu=3" in thousandths; *has: a bit for each TRES that is given. */
 void tres_weights(const struct accounts *accounts, const char *text, uint64_t out[TRES_MOST],
                   uint32_t *has);
 void tres_limits_none(struct tres_limits *tres_limits);
 void tres_limits_read(struct accounts *accounts, const ProtobufCMessage *from,
                       struct tres_limits *out);
 uint64_t thousandths(const char *text, uint64_t otherwise);
-/* Does a section name TRES that are not always there? */
+/* Does a section name TRES other than those that always exist? */
 bool tres_are_named(struct accounts *accounts, const ProtobufCMessage *from);
-/* Of all texts besides sections that name TRES. */
+/* The hash of all texts outside sections that name TRES. */
 uint64_t tres_texts_hash(const Config *config);
 
 /* ---- accrue.c ---- */
 
 bool tres_limits_age(const struct tres_limits *tres_limits); /* do they say how many may age? */
-/* Waiting jobs whose age does not count, because of a limit */
 void accrue_read(struct accounts *accounts);
 void accrue_clear(struct accounts *accounts);
 void accrue_leave(struct accounts *accounts, struct billing_group_record *group);
 void accrue_join(struct state *state,
                  struct billing_group_record *group); /* where its holders are */
-/* Its age counts from now on, if it may; else it is in line. */
+/* The job ages from now on, if limits allow it; otherwise it joins the line. */
 void accrue_begin(struct state *state, struct job *job);
 void accrue_stop(struct state *state, struct job *job);
-/* It is in line if its age does not count. */
+/* Puts the job in line if it does not age. */
 void accrue_wait(struct state *state, const struct job *job);
 /* For accrue_turn.c: the first job of a line; how many more may age; the line of a job; it ages from then on. */
 const struct ageless *accrue_head(const struct state *state, const struct accrue_line *line);
@@ -190,25 +192,25 @@ int accounts_validate(const struct state *state, const Config *config,
 
 struct accounts *accounts_new(const Config *config);
 void accounts_free(struct accounts *accounts);
-/* account|user|partition */
+/* Writes account|user|partition. */
 void assoc_key(struct str *out, const char *account, const char *user, const char *partition);
 struct assoc *assoc_get(const struct accounts *accounts, const char *account, const char *user,
                         const char *partition);
-/* A partition is there, or has another QOS; before jobs are counted. */
+/* Notes partitions and their QOS. Call it before jobs are counted. */
 void accounts_see_partitions(struct state *state);
-/* Their hashes into the digest, when they are new. */
+/* Adds the hashes of new holders to the digest. */
 void accounts_hash_all(struct state *state);
-/* For a restore: empty ones of the configuration that was just read. */
+/* For a restore: makes empty accounts of the configuration that was just read. */
 void accounts_replace(struct state *state);
-/* Of an association, or of a QOS when that is not NULL. */
+/* The holder of an association, or of a QOS if that is not NULL. */
 struct holder *accounts_holder(const struct state *state, const char *account, const char *user,
                                const char *partition, const char *qos, struct assoc **assoc);
-/* The QOS of a partition, or NULL. */
+/* The QOS of a partition; NULL: none. */
 const struct qos *partition_qos(const struct state *state, const struct partition *partition);
 
 /* ---- accounts_check.c ---- */
 
-/* Are the counters what the jobs' records add up to? */
+/* Are the counters equal to the sums over job records? */
 int accounts_check(const struct state *state, uint64_t *digest, struct err *err);
 
 /* ---- accounts_change.c ---- */
@@ -219,7 +221,7 @@ int accounts_check(const struct state *state, uint64_t *digest, struct err *err)
  * are the same belong to the new one already.
  */
 unsigned accounts_rebuild(struct state *state, const Config *old, const struct sections *sections);
-/* Partitions changed: who counts which job may be others. Both give back enum changed. */
+/* Partitions changed, and with them perhaps the holders of jobs. Both return enum changed. */
 unsigned accounts_follow(struct state *state);
 void accounts_make(struct accounts *accounts, const Config *config);
 
@@ -230,7 +232,7 @@ void holder_done(struct accounts *accounts, const struct holder *holder);
 struct assoc *assoc_make(struct accounts *accounts, const char *account, const char *user,
                          const char *partition, struct assoc *parent);
 void assoc_free(struct accounts *accounts, struct assoc *assoc);
-/* All but what it counts, from its section and its parent. */
+/* Reads everything but its counters from its section and its parent. */
 unsigned assoc_read(struct accounts *accounts, struct assoc *assoc);
 struct qos *qos_make(struct accounts *accounts, const char *name);
 void qos_free(struct accounts *accounts, struct qos *qos);
@@ -242,7 +244,7 @@ struct holder *qos_account(struct accounts *accounts, const struct qos *qos, con
 
 /* ---- charge.c ---- */
 
-/* The same of a job; for its own QOS they are known. */
+/* The user and the account of the job within the QOS; those of its own QOS are at hand. */
 struct holder *job_qos_user(const struct state *state, const struct job *job,
                             const struct qos *qos);
 struct holder *job_qos_account(const struct state *state, const struct job *job,
@@ -250,16 +252,16 @@ struct holder *job_qos_account(const struct state *state, const struct job *job,
 bool job_is_counted_running(const struct job *job);
 bool tres_is_gres(const struct tres *tres, const char *name, const char *type);
 bool tres_is_licence(const struct tres *tres, const char *name);
-/* All jobs of a billing group are counted by these (by 1), or no more (by -1). */
+/* These holders count all jobs of the group (1), or stop counting them (-1). */
 void limits_count_group(struct state *state, const struct billing_group_record *group,
                         unsigned holds, uint64_t by);
-/* TRES that were not counted are, with these bits: what runs of a billing group. */
+/* Counts what runs of the group for TRES (bits) that were not counted before. */
 void limits_count_tres(struct state *state, const struct billing_group_record *group,
                        unsigned holds, uint32_t tres);
 void limits_count(struct state *state, const struct job *job, int sign, uint64_t weight);
-/* Of what was charged until now this much was too much: the job had ended already. */
+/* Takes back what was charged for the last `us` microseconds: the job had ended before. */
 void limits_refund(struct state *state, const struct job *job, int64_t us);
-/* It begins, or gives up a node: what it is billed by the weights of now; between counting it out and in. */
+/* Works out what the job is billed, by the present weights. Call it between counting the job out and in. */
 void charge_bill(const struct state *state, const struct job *job);
 uint64_t holder_run_secs(const struct state *state, const struct holder *holder, size_t tres);
 
@@ -268,26 +270,26 @@ uint64_t holder_run_secs(const struct state *state, const struct holder *holder,
 struct span billing_group_key(const struct interned *value);
 struct billing_group_record *billing_group_record(const struct billing_group *group);
 const char *billing_group_partition(const struct billing_group_record *group); /* the first one */
-/* Which association and QOS a job belongs to; between counting it out and in. */
+/* Finds the association and QOS of the job. Call it between counting the job out and in. */
 void job_bind(struct state *state, struct job *job);
 void billing_group_drop(struct state *state,
                         const struct billing_group *group); /* NULL is nothing */
-/* One more (by 1) or one less (by -1) such job runs. */
+/* One more (1) or one less (-1) such job runs. */
 void billing_group_run_add(struct state *state, const struct job *job, uint64_t by);
-/* What a run has of the TRES that are counted. */
+/* What the running jobs have of the TRES that are counted. */
 void billing_group_run_sums(const struct accounts *accounts, const struct billing_group_run *run,
                             struct billing_group_sum out[TRES_MOST]);
 void billing_group_bind(const struct state *state, struct billing_group_record *group,
                         unsigned holds);
-/* Does it hold any of these TRES? */
+/* Do they hold any of these TRES? */
 bool billing_group_run_has(const struct accounts *accounts, const struct billing_group_run *run,
                            uint32_t tres);
-/* Is there a job that has not ended and asked for the partition? */
+/* Does a job that has not ended ask for the partition? */
 bool billing_groups_use(const struct state *state, const char *partition);
 
 /* ---- limits.c ---- */
 
-/* The QOS whose limits go first, and the other; both may be NULL. */
+/* The QOS whose limits are checked first, and the other; both may be NULL. */
 void limits_qos_order(const struct state *state, const struct job *job,
                       const struct partition *partition, const struct qos *out[2]);
 /* DenyOnLimit: could a job like this ever start? */
@@ -302,7 +304,7 @@ bool limits_submit(const struct state *state, const struct job *job,
 void usage_settle(struct state *state, struct holder *holder);
 uint64_t holder_hash(const struct holder *holder);
 uint64_t usage_over(uint64_t rate, int64_t us);
-/* As it would be when settled: sixteenths. */
+/* Usage as it would be after usage_settle(), in sixteenths. */
 uint64_t usage_now(const struct state *state, const struct holder *holder, size_t tres);
 uint64_t holder_wall_s(const struct state *state, const struct holder *holder);
 void holder_rehash(struct state *state, struct holder *holder);
@@ -319,7 +321,7 @@ uint64_t exp2_minus(uint64_t num, uint64_t den);
 /* ---- priority.c ---- */
 
 void priority_read(struct accounts *accounts, const Config *config);
-/* What the partition has of it, or (NULL) the cluster. */
+/* How much of the TRES the partition has, or the cluster (NULL). */
 uint64_t total_of(const struct state *state, const struct partition *partition, size_t tres);
 uint64_t billing_of(const struct state *state, const struct partition *partition,
                     const uint64_t *tres);

@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/must.h"
 
 /* A run of one task has step 1. */
 struct given {
@@ -239,6 +240,7 @@ void array_set(struct array *array, uint32_t number, enum task_bits bits)
     enum task_bits old = array_task(array, number);
     uint32_t *counts[] = { &array->waiting, &array->active, &array->ok, &array->failed };
 
+    MUST(*counts[old] > 0);
     --*counts[old]; /* (2) */
     ++*counts[bits];
     array->bits_hash += task_hash(number, bits) - task_hash(number, old);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/must.h"
 
 enum { MOVES = 16 };
 static struct interned gone; /* was moved or taken out of the old table */
@@ -142,6 +143,7 @@ static void take_out(struct intern *table, const struct interned *value)
 
 bool intern_drop(struct intern *table, struct interned *value)
 {
+    MUST(value->refs > 0);
     if (--value->refs > 0)
         return false;
     take_out(table, value);

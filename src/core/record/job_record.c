@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/must.h"
 #include "core/msg.h"
 #include "core/pb.h"
 #include "core/record/record.h"
@@ -103,6 +104,7 @@ struct packed *packed_new(const void *bytes, size_t len)
 
 void packed_drop(struct packed *packed)
 {
+    MUST(!packed || packed->refs > 0);
     if (packed && --packed->refs == 0)
         free(packed);
 }

@@ -40,15 +40,15 @@ struct job_index {
 };
 
 /*
- * When something is due: each heap has times that no configuration changes, and what it has to add
- * to them is looked up when somebody asks. A job is in one of the first and perhaps in the last.
+ * Timers of jobs. Each heap has times that no configuration changes; what must be added to them is looked up when they
+ * are read. A job is in one of the first four heaps, and perhaps in the last.
  */
 enum timer_kind {
     TIMER_FIXED,     /* nothing is added */
     TIMER_LIMIT,     /* the end of a time limit */
     TIMER_LIMIT_OWN, /* the same with the OverTimeLimit of its partition */
     TIMER_FORGET,    /* the end of a job */
-    TIMER_BESIDES,   /* of a running job: what is due besides its limit; nothing is added */
+    TIMER_BESIDES,   /* what is due for a running job besides its limit; nothing is added */
     TIMER_HEAPS,
 };
 
@@ -65,10 +65,10 @@ struct request {
     int64_t time_us;
     uint32_t uid, job_id, code;
     uint8_t id[16];
-    bool more; /* not all of its commands have come: it has got to job_id */
+    bool more; /* more commands of it are to come; those so far got to job_id */
 };
 
-/* Jobs that were forgotten lately, for lists of what changed. Not kept over a restart. */
+/* Jobs that were forgotten recently, for lists of what changed. A restart empties it. */
 enum { CHANGES_GONE = 16384 };
 
 struct changes {
@@ -83,9 +83,10 @@ struct changes {
 struct requests {
     struct request **pages; /* a ring, oldest first; NULL where there is none */
     size_t head, count;
-    struct slots slots;          /* by (uid, id): place in the ring + 1 */
-    size_t shift_from, shift_to; /* of these, counted from the oldest, the time is to be moved, */
-    int64_t shift_us;            /* by so much */
+    struct slots slots; /* by (uid, id): place in the ring + 1 */
+    size_t shift_from,
+        shift_to;     /* the times of these, counted from the oldest, have still to be moved */
+    int64_t shift_us; /* by this much */
 };
 
 /* Ids in order; see dep_waiters.c. */
@@ -95,17 +96,17 @@ struct wait_list {
     uint64_t sum; /* of their hashes */
 };
 
-/* Jobs that wait for something. */
+/* Jobs that wait for one thing. */
 struct dep_waiters {
     uint64_t key;
     uint32_t number; /* in its map */
     struct wait_list ids;
-    struct dep_notice *notice, *last; /* that others have not been told yet who waited before */
+    struct dep_notice *notice, *last; /* that jobs which waited before have not received yet */
     struct wait_list runs;            /* of a singleton; see job_names.c */
     uint32_t covers;
 };
 
-/* By key; grows a little at a time, as slots do. */
+/* Waiters by key; grows a little at a time, as slots do. */
 struct wait_map {
     struct slots slots;               /* hash of the key → number */
     PAGED(struct dep_waiters *) made; /* by number - 1; a free one has that of the next free one */
@@ -123,7 +124,7 @@ struct node_key {
     uint64_t hash;
 };
 
-/* Nodes of one section of the configuration; config_nodes.c. */
+/* The nodes of one section of the configuration; config_nodes.c. */
 struct node_section {
     uint64_t hash;
     uint32_t first, count;
@@ -144,7 +145,7 @@ struct state {
 
     struct job_index jobs;
     size_t records;
-    size_t by_phase[PHASE_ENDED + 1]; /* tasks, each waiting one counted */
+    size_t by_phase[PHASE_ENDED + 1]; /* tasks, with each waiting task of an array */
     struct slots names;               /* the first of each chain of name_next */
     size_t name_count;
     uint64_t name_changes; /* of any chain */
@@ -163,9 +164,10 @@ struct state {
     VEC(struct licence) licences;
     struct map keys; /* node name → struct node_key */
     struct intern owners, shapes, words, payloads, billing_group_keys;
-    VEC(struct billing_group_record *) billing_groups; /* in no order that means anything */
-    struct map user_billing_groups;                    /* user → the first of his */
-    VEC(struct shape *) old_shapes; /* of jobs that changed; who reads the events may know them */
+    VEC(struct billing_group_record *) billing_groups; /* in no particular order */
+    struct map user_billing_groups;                    /* user → the first of the user's */
+    VEC(struct shape *)
+    old_shapes; /* of jobs that changed; readers of the events may still use them */
     struct requests requests;
 
     struct wait_map dep_waiters; /* dep_waiters_key() of a job or array → struct dep_waiters */
@@ -175,7 +177,7 @@ struct state {
     struct {
         struct dep_notice *first, *last;
         size_t count;
-    } dep_pending; /* notice that not all have been told; see dep_notify.c */
+    } dep_pending; /* notices that not all waiters have received; dep_notify.c */
     unsigned
         notify_most; /* for tests: one command tells no more than these; 0: as dep_notify.c says */
     uint64_t generation;                   /* of nodes and partitions, for needs */
@@ -239,7 +241,7 @@ struct deps {
     struct dep items[];
 };
 
-/* What has become of the job that an item names. */
+/* What became of the job that an item names. */
 struct fate {
     bool started; /* all of it started, or will not any more */
     bool ended;   /* all of it */
@@ -250,21 +252,21 @@ struct fate {
 enum dep_verdict { WAIT, DONE, NEVER_DONE };
 
 /*
- * News of a job for those who waited for it when they came. What it had become then is written here,
- * so it may be requeued or forgotten before the last of them has been told.
+ * What became of a job, for the jobs that waited for it at that time. It is written here so that the job may be
+ * requeued or forgotten before the last of them has received the notice.
  */
 struct dep_notice {
-    struct dep_notice *next;      /* of all, in the order they came */
+    struct dep_notice *next;      /* of all notices, in order */
     struct dep_notice *next_same; /* of the same key */
     uint64_t number;              /* grows */
     uint64_t key;                 /* dep_waiters_key(); of a singleton its name's hash */
     bool singleton;
     bool array;           /* the key is of a whole array */
-    uint32_t task;        /* only this one of its tasks has notice, or NO_TASK */
+    uint32_t task;        /* the notice is about this task only, or NO_TASK */
     struct fate all, one; /* of the whole, of the task */
     int64_t time_us;
-    struct wait_list ids;   /* who has not been told; none for a singleton: they are in the map */
-    uint32_t twin, twin_of; /* of the array twin_of, tasks from this one on have not been told */
+    struct wait_list ids;   /* jobs that have not received it; of a singleton they are in the map */
+    uint32_t twin, twin_of; /* tasks of the array twin_of, from this one on, have not received it */
     uint64_t hash;          /* its part of the digest */
 };
 
@@ -279,9 +281,11 @@ struct alloc_parts {
 
 /* ---- tables.c ---- */
 
+/* NULL when there is none. */
 struct job *job_at(const struct state *state, uint32_t id);
 struct node *node_at(const struct state *state, const char *name);
 struct partition *partition_at(const struct state *state, const char *name);
+/* The record changed; (1). */
 void job_touch(struct state *state, struct job *job);
 void node_touch(struct state *state, struct node *node);
 void index_put(struct job_index *index, struct job *job);
@@ -290,26 +294,27 @@ struct reservation *reservation_at(const struct state *state, const char *name);
 
 /* ---- job_record.c ---- */
 
-/* The life of records, not of jobs */
+/* Owners, payloads and packed specs are shared: `take` and `share` add a reference, `drop` gives one back. */
 const struct owner *owner_take(struct state *state, const JobOwner *msg);
 const struct owner *owner_share(const struct owner *owner);
 void owner_drop(struct state *state, const struct owner *owner);
 const struct payload *payload_take(struct state *state, const uint8_t *digest);
 struct packed *packed_new(const void *bytes, size_t len);
 void packed_drop(struct packed *packed);
+/* The rarely used fields of a job; made if there are none. */
 struct job_more *job_more(struct job *job);
 void job_more_free(struct job_more *more);
 struct job_more *job_more_copy(const struct job_more *more);
 /* One reference less; the last one emits that the payload is not needed any more. */
 void payload_drop(struct state *state, const struct payload *payload, struct events *out);
-/* The reason in other words than those of its number; NULL: in those. */
+/* Sets a text for why the job waits, instead of the text of its reason; NULL: none. */
 void job_say_why(struct job *job, const char *text);
 void job_set_text(char **text, const char *to);
 void run_free(struct state *state, struct job_run *run);
-/* Of its own, or as a component of a heterogeneous job whose first one has it. */
+/* Has it a script of its own, or the first component of its heterogeneous job? */
 bool job_has_script(const struct state *state, const struct job *job);
 bool job_may_requeue(const struct state *state, const struct job *job);
-/* Its present attempt may be requeued from now on. Its nodes were told otherwise. */
+/* The present attempt may be requeued from now on, although its nodes were told otherwise. */
 void job_unbind(struct state *state, struct job *job);
 
 /* ---- event.c ---- */
@@ -321,7 +326,7 @@ struct event *reject(struct events *out, uint32_t job_id, uint32_t task, enum er
 
 /* ---- node_jobs.c ---- */
 
-/* Each job that holds nodes, once; `each` changes none of that. */
+/* Calls `each` for every job that holds nodes, once. `each` must not change what they hold. */
 void node_jobs_each(struct state *state, node_jobs_fn *each, void *ctx);
 
 /* ---- array.c ---- */
@@ -329,7 +334,7 @@ void node_jobs_each(struct state *state, node_jobs_fn *each, void *ctx);
 struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);
 void array_free(struct array *array);
 void array_set(struct array *array, uint32_t number, enum task_bits bits);
-/* Records of single tasks, besides the one with the array's id. */
+/* The records of single tasks, besides the one with the array's id. */
 void array_index_put(struct array *array, const struct job *job);
 void array_index_del(struct array *array, const struct job *job);
 struct job *array_record(const struct state *state, const struct array *array, uint32_t task_id);
@@ -340,7 +345,7 @@ struct deps *deps_copy(const struct deps *deps);
 void deps_free(struct deps *deps);
 void deps_format(const struct deps *deps, struct str *out);
 uint64_t deps_hash(const struct deps *deps);
-/* Reads what a person wrote, or what deps_format() did; NULL when it is no dependency. */
+/* Reads what a user wrote, or what deps_format() wrote; NULL when it is not a dependency. */
 struct deps *deps_read(const char *text);
 
 /* ---- changes.c ---- */
@@ -357,7 +362,7 @@ void request_advance(struct state *state, struct request *request, uint32_t job_
                      bool more);
 void requests_expire(struct state *state);
 void requests_shift(struct state *state, int64_t us);
-void requests_settle(struct state *state); /* what is left of that is done */
+void requests_settle(struct state *state); /* does what is left of that */
 void requests_done(struct requests *requests);
 
 /* ---- digest.c ---- */
@@ -366,7 +371,7 @@ uint64_t job_hash(const struct job *job);
 void part_changes(struct job_run *run, const struct job_part *part); /* digest.c (1) */
 void part_changed(struct job_run *run, const struct job_part *part);
 uint64_t run_hash_parts(const struct job_run *run); /* 0 when it is not wide */
-/* As builds wrote it that knew this level; 0: each node of a wide job after the other. */
+/* The digest as builds of that level compute it; 0: each node of a wide job one after the other. */
 uint64_t core_digest_level(const struct state *state, uint32_t level);
 uint64_t node_hash(const struct node *node);
 uint64_t partition_hash(const struct partition *partition);

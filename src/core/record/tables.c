@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/hostlist.h"
+#include "base/must.h"
 #include "core/pb.h"
 #include "core/record/record.h"
 
@@ -90,6 +91,7 @@ void index_put(struct job_index *index, struct job *job)
     struct job_page **at = &index->pages[page - index->first];
     if (!*at)
         *at = NEW(struct job_page);
+    MUST(!(*at)->jobs[job->id % JOBS_PER_PAGE]);
     (*at)->jobs[job->id % JOBS_PER_PAGE] = job;
     (*at)->used++;
 }
@@ -99,6 +101,7 @@ void index_del(struct job_index *index, uint32_t id)
     size_t page = id / JOBS_PER_PAGE - index->first;
     struct job_page *at = index->pages[page];
 
+    MUST(at && at->jobs[id % JOBS_PER_PAGE] && at->jobs[id % JOBS_PER_PAGE]->id == id);
     at->jobs[id % JOBS_PER_PAGE] = NULL;
     if (--at->used > 0)
         return;

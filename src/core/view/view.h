@@ -13,7 +13,7 @@ int restore_job(struct state *state, const SnapshotJob *msg, struct err *err);
 
 /* ---- msg_node.c ---- */
 
-/* What a snapshot holds of a node's status */
+/* What a snapshot holds of a node. */
 void node_fact_msg(const struct node *node, NodeStatus *out);
 
 #endif

@@ -8,6 +8,7 @@
  *     have gone. Only what is doubted is looked at: from partition_queue->needs_booking_lo to partition_queue->needs_booking_hi, and as many behind
  *     the last one that is booked as there is room for.
  */
+#include "base/must.h"
 #include "sched/book/book.h"
 
 /* A job that cannot be booked is passed over, so that those behind it can. */
@@ -27,6 +28,7 @@ static void partition_queue_trim(struct sched *sched, struct partition_queue *pa
     while (partition_queue->booked.len > partition_queue->most) {
         uint32_t id = partition_queue->booked.items[--partition_queue->booked.len].id;
         struct booking *booking = booking_find(sched, id);
+        MUST(booking && booking->refs > 0);
         if (--booking->refs == 0)
             book_drop(sched, id);
     }

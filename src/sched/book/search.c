@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "sched/book/book.h"
 
 /* Jobs of so many nodes keep answers at once. */
@@ -80,6 +81,7 @@ struct search *search_begin(struct sched *sched, unsigned which, const struct jo
 {
     struct search *search = &sched->book->searches[which];
 
+    MUST(which < SEARCHES);
     if (!is_the_same(sched, search, job->id, order)) {
         bool again = search->job_id == job->id;
         search_end(sched, search);

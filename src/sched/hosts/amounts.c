@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/must.h"
 #include "sched/hosts/hosts.h"
 
 static bool is_same(const struct amount *amount, const struct take *take, bool whole)
@@ -58,6 +59,7 @@ struct amount *amount_share(struct amount *amount)
 
 void amount_drop(struct sched *sched, struct amount *amount)
 {
+    MUST(!amount || amount->refs > 0);
     if (!amount || --amount->refs)
         return;
     if (sched->hosts->last_amount == amount)

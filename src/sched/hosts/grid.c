@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "base/must.h"
 #include "sched/hosts/hosts.h"
 
 void grid_init(struct grid *grid, uint32_t rows, uint32_t cols, size_t hosts)
@@ -78,6 +79,7 @@ void grid_move(struct grid *grid, uint32_t host, uint32_t *at, uint32_t to)
 {
     uint64_t bit;
 
+    MUST(to == NO_CELL || to < grid->rows * grid->cols);
     if (*at == to)
         return;
     if (*at != NO_CELL) {

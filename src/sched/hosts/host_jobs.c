@@ -2,6 +2,7 @@
 /*
  * host_jobs.c - jobs that run on a host, and what is kept free there for others
  */
+#include "base/must.h"
 #include "sched/hosts/hosts.h"
 
 /* ---- running jobs ---- */
@@ -163,6 +164,7 @@ void host_block_put(struct sched *sched, uint32_t number, struct block block)
     struct host *host = &sched->hosts->list.items[number];
     size_t at = host->blocks.len;
 
+    MUST(number < sched->hosts->list.len);
     vec_push(&host->blocks, block);
     for (; at > 0 && host->blocks.items[at - 1].start_us > block.start_us; at--)
         host->blocks.items[at] = host->blocks.items[at - 1];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/must.h"
 #include "sched/hosts/hosts.h"
 
 static uint64_t less(uint64_t total, uint64_t used)
@@ -194,6 +195,7 @@ void host_refresh(struct sched *sched, uint32_t number)
     struct room_at free_was = host->free, spare_was = host->spare;
     bool was_usable = host->usable, was_exclusive = host->exclusive;
 
+    MUST(number < sched->hosts->list.len);
     if (rebuild_is_due(sched, number))
         return;
     host->usable = node_is_usable(host->node);

@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 
+#include "base/must.h"
 #include "sched/limit/limit.h"
 
 static void claim_link(struct sched *sched, struct claim *claim)
@@ -118,6 +119,7 @@ struct inflight *inflight_start(struct sched *sched, const struct job *job, uint
     size_t count = parts->list.len;
     struct inflight *inflight = mem_new(sizeof(*inflight) + count * sizeof(struct claim));
 
+    MUST(parts->need && count > 0);
     inflight->task = task;
     sched->hosts->topo_exclusive = sched->hosts->topo_exclusive || family->shape->exclusive_topo;
     inflight->held = limits_plan(sched, job, parts);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/must.h"
 #include "sched/queue/queue.h"
 
 enum { EXACT_LIMITS = 2048 };
@@ -90,6 +91,7 @@ void class_drop(struct sched *sched, struct class *class)
     struct family *family = class->family;
     struct class *chain = map_get_num(&sched->queue->class_keys, class->key);
 
+    MUST(class->members == 0);
     if (chain == class && class->same) {
         map_put_num(&sched->queue->class_keys, class->key, class->same);
     } else if (chain == class) {

@@ -4,6 +4,7 @@
  *
  * A binary heap whose members know their place, so that a key can change.
  */
+#include "base/must.h"
 #include "sched/queue/queue.h"
 
 static void put(struct heap *heap, size_t at, struct heap_item item)
@@ -48,6 +49,7 @@ void heap_del(struct heap *heap, uint32_t *at)
 {
     if (!*at)
         return;
+    MUST(*at <= heap->items.len && heap->items.items[*at - 1].at == at);
     size_t hole = *at - 1;
     *at = 0;
     struct heap_item last = heap->items.items[--heap->items.len];
