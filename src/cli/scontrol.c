@@ -320,6 +320,12 @@ static int do_help(struct control *control, int argc, char **argv)
 {
     CLEANUP(str_done) struct str entities = { 0 };
 
+    control_add_entities(&entities);
+    if (str_starts(control->cli.name, "spur ")) {
+        printf("Usage: %s [OPTIONS] <ENTITY> [<ID>]\n\n  <ENTITY> may be one of:\n     %s\n",
+               control->cli.name, str_text(&entities));
+        return 0;
+    }
     puts("scontrol [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:");
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
         if (options[i].help && !options[i].later)
@@ -336,7 +342,6 @@ static int do_help(struct control *control, int argc, char **argv)
         snprintf(form, sizeof(form), "%s %s", verbs[i].name, verbs[i].args ? verbs[i].args : "");
         printf("     %-40s %s\n", form, verbs[i].help);
     }
-    control_add_entities(&entities);
     printf("\n  <ENTITY> may be one of:\n     %s\n", str_text(&entities));
     return 0;
 }

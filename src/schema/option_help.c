@@ -170,11 +170,12 @@ static void add_group(const struct option_set *set, size_t group, const char *ti
 
 void option_add_help(const struct option_set *set, struct str *out)
 {
-    if (set->operands && str_starts(set->operands, "[<OPTION>]"))
+    if (set->operands && str_starts(set->operands, "[<OPTION>]") &&
+        !str_starts(set->command, "spur "))
         str_addf(out, "%s %s\n", set->command, set->operands);
     else if (set->operands)
         str_addf(out, "Usage: %s [OPTIONS]%s%s\n", set->command, *set->operands ? " " : "",
-                 set->operands);
+                 str_starts(set->operands, "[<OPTION>] ") ? set->operands + 11 : set->operands);
     else
         option_add_usage(set, out);
     if (set->about)

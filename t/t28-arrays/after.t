@@ -74,13 +74,13 @@ is 'nobody asked for mail' "$(cat "$T/mails")" ''
 arr=$(sub -a 1-3%1 -J bulk --mail-type=BEGIN,END,FAIL --mail-user=a@b --wrap 'exit $((SLURM_ARRAY_TASK_ID == 2 ? 4 : 0))')
 ok 'an array sends two mails' mails 2
 ok 'when all of it has ended' become "$arr" '1:CD 2:F 3:CD'
-is 'about its begin and its end' "$(cat "$T/mails")" "a@b: quick Array Summary Job_id=${arr}_* ($arr) Name=bulk Began
-a@b: quick Array Summary Job_id=${arr}_* ($arr) Name=bulk Ended, Mixed, ExitCode [0-4]"
+is 'about its begin and its end' "$(cat "$T/mails")" "a@b: Slurm Array Summary Job_id=${arr}_* ($arr) Name=bulk Began
+a@b: Slurm Array Summary Job_id=${arr}_* ($arr) Name=bulk Ended, Mixed, ExitCode [0-4]"
 : >"$T/mails"
 arr=$(sub -a 1-2%1 -J each --mail-type=END,ARRAY_TASKS --mail-user=a@b --wrap true)
 ok 'or one for each task' mails 2
 ok 'that has ended' become "$arr" '1:CD 2:CD'
-like 'by name' "$(sort "$T/mails" | sed -n 1p)" "^a@b: quick Array Task Job_id=${arr}_1 \([0-9]+\) Name=each Ended, Run time 00:00:0[0-9], COMPLETED, ExitCode 0$"
+like 'by name' "$(sort "$T/mails" | sed -n 1p)" "^a@b: Slurm Array Task Job_id=${arr}_1 \([0-9]+\) Name=each Ended, Run time 00:00:0[0-9], COMPLETED, ExitCode 0$"
 : >"$T/mails"
 arr=$(sub -a 1-2 -H -J gone --mail-type=END --mail-user=a@b --wrap true)
 scancel "$arr"
@@ -92,6 +92,6 @@ one=$(sub -J lone -d "afterok:${arr}_1" --mail-type=INVALID_DEPEND --mail-user=a
 many=$(sub -J flock -a 1-9 -d "afterok:${arr}_1" --mail-type=INVALID_DEPEND --mail-user=a@b --wrap true)
 scancel "$arr"
 ok 'a dependency that never can be is mailed' mails 2
-is 'once a job and once an array' "$(sort "$T/mails")" "a@b: quick Array Summary Job_id=${many}_* ($many) Name=flock Invalid dependency
-a@b: quick Job_id=$one Name=lone Invalid dependency"
+is 'once a job and once an array' "$(sort "$T/mails")" "a@b: Slurm Array Summary Job_id=${many}_* ($many) Name=flock Invalid dependency
+a@b: Slurm Job_id=$one Name=lone Invalid dependency"
 done_testing
