@@ -17,7 +17,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/spur-t.XXXXXX")
 chmod 755 "$T"
 export PATH="$SPUR_BUILD/bin:$PATH"
 n=0 bad=0 clusters=()
-for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SQUEUE|SINFO|SCANCEL|SPUR_CON)'); do unset "$name"; done
+for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SQUEUE|SINFO|SCANCEL|SACCT|SPUR_CON|SPUR_ACC)'); do unset "$name"; done
 
 finish() {
     local code=$?

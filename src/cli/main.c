@@ -56,6 +56,7 @@ static const struct command {
     { "cancel", "scancel", scancel_main, "end or signal jobs", TASK_JOBS },
     { "attach", "sattach", sattach_main, "join a running step", TASK_JOBS },
     { "stat", "sstat", sstat_main, "show what running steps use", TASK_JOBS },
+    { NULL, "sacct", sacct_main, "show the history of jobs and steps", TASK_JOBS },
     { "priority", "sprio", sprio_main, "show what the priority of a waiting job consists of",
       TASK_JOBS },
     { "journal", NULL, journal_main, "show what became of jobs and steps", TASK_JOBS },

@@ -88,16 +88,44 @@ int up_start_controller(const struct up_options *o, const char *conf, unsigned i
     CLEANUP(freep) char *state = mem_printf("%s/state/%s", o->dir, name);
     CLEANUP(freep) char *sock = mem_printf("%s/run/%s.sock", o->dir, name);
     CLEANUP(freep) char *advertise = mem_printf("unix:%s", sock);
-    const char *argv[] = { "spurctld",    "-D",       "-f",
-                           conf,          "--name",   name,
-                           "--listen",    listen,     "--state-dir",
-                           state,         "--socket", sock,
-                           "--advertise", advertise,  invitation ? "--join" : NULL,
-                           invitation,    NULL };
+    CLEANUP(freep) char *accounting = mem_printf("unix:%s/run/" UP_DBD ".sock", o->dir);
+    const char *argv[] = { "spurctld",
+                           "-D",
+                           "-f",
+                           conf,
+                           "--name",
+                           name,
+                           "--listen",
+                           listen,
+                           "--state-dir",
+                           state,
+                           "--socket",
+                           sock,
+                           "--advertise",
+                           advertise,
+                           "--accounting",
+                           accounting,
+                           invitation ? "--join" : NULL,
+                           invitation,
+                           NULL };
 
     if (up_alive(o->dir, name, NULL))
         return 0;
     return up_start(o->dir, name, "spurctld", (char *const *)argv, err);
+}
+
+/* The accounting daemon, unless the configuration switches it off. */
+static int start_accounting(const struct up_options *o, const char *conf, struct err *err)
+{
+    CLEANUP(freep) char *listen = mem_printf("127.0.0.1:%u", o->base_port + UP_DBD_PORT);
+    CLEANUP(freep) char *state = mem_printf("%s/state/" UP_DBD, o->dir);
+    CLEANUP(freep) char *sock = mem_printf("%s/run/" UP_DBD ".sock", o->dir);
+    const char *argv[] = { "spurdbd",     "-D",  "-f",        conf,       "--listen", listen,
+                           "--state-dir", state, "--migrate", "--socket", sock,       NULL };
+
+    if (!up_conf_accounts(conf) || up_alive(o->dir, UP_DBD, NULL))
+        return 0;
+    return up_start(o->dir, UP_DBD, "spurdbd", (char *const *)argv, err);
 }
 
 /* By `spur controller remove`. */
@@ -294,7 +322,13 @@ static int write_env(const struct up_options *o, const char *conf, struct err *e
     add_quoted(&text, addrs);
     if (o->rest_port && !o->no_rest)
         str_addf(&text, "\nexport SPUR_REST_ADDR=http://localhost:%u", o->rest_port);
-    str_add_char(&text, '\n');
+    CLEANUP(freep) char *accounting = mem_printf("unix:%s/run/" UP_DBD ".sock", o->dir);
+    str_add(&text, "\nunset SPUR_ACCOUNTING_ADDR\n");
+    if (up_conf_accounts(conf)) {
+        str_add(&text, "export SPUR_ACCOUNTING_ADDR=");
+        add_quoted(&text, accounting);
+        str_add_char(&text, '\n');
+    }
     int code = file_write_quick(path, str_text(&text), text.len, 0644, err);
     str_done(&text);
     return code;
@@ -337,8 +371,8 @@ static int prepare(struct up_options *o, up_names *nodes, char **conf, struct er
 static int start_daemons(const struct up_options *o, const up_names *nodes, const char *conf,
                          struct err *err)
 {
-    if (start_controllers(o, conf, err) < 0 || start_agents(o, nodes, err) < 0 ||
-        wait_idle(o, nodes, err) < 0)
+    if (start_accounting(o, conf, err) < 0 || start_controllers(o, conf, err) < 0 ||
+        start_agents(o, nodes, err) < 0 || wait_idle(o, nodes, err) < 0)
         return -(int)err->code;
     return 0;
 }

@@ -40,6 +40,8 @@ typedef VEC(char *) up_names;
 
 /* Ports: controllers from the first on, ten apart; nodes from UP_NODE_PORTS above it. */
 enum { UP_PORT_SPAN = 2000, UP_REST_PORT = 90, UP_NODE_PORTS = 100, UP_MOST_NODES = 1024 };
+enum { UP_DBD_PORT = 99 };
+#define UP_DBD "spurdbd" /* the name of the accounting daemon under D/run, D/log and D/state */
 
 /* Returns -1 to go on, else the exit code. */
 int up_read_options(int argc, char **argv, struct up_options *options);
@@ -52,6 +54,8 @@ int up_write_ports(const struct up_options *options, struct err *err);
 char *up_conf_found(const char *dir);
 /* The names of its nodes. */
 int up_conf_nodes(const char *path, up_names *nodes, struct err *err);
+/* Whether it leaves accounting on. */
+bool up_conf_accounts(const char *path);
 /* Writes the configuration; gives its path and the names of its nodes (the caller frees both). */
 int up_conf_write(const struct up_options *options, char **path, up_names *nodes, struct err *err);
 

@@ -144,6 +144,15 @@ int up_conf_nodes(const char *path, up_names *nodes, struct err *err)
     return code;
 }
 
+bool up_conf_accounts(const char *path)
+{
+    struct conf *conf = conf_file_load(path, NULL);
+    bool on = conf && conf_local(conf)->accounting_enabled;
+
+    conf_free(conf);
+    return on;
+}
+
 char *up_conf_found(const char *dir)
 {
     static const char *const names[] = { "spur.conf", "slurm.conf" };

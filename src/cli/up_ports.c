@@ -38,6 +38,8 @@ static unsigned taken_port(unsigned base, unsigned controllers, size_t nodes)
                 return base + 10 * i + own[k];
         }
     }
+    if (!up_port_is_free(base + UP_DBD_PORT))
+        return base + UP_DBD_PORT;
     for (unsigned i = 0; i < nodes; i++) {
         if (!up_port_is_free(base + UP_NODE_PORTS + i))
             return base + UP_NODE_PORTS + i;

@@ -96,7 +96,8 @@ static char **clean_env(void)
     char **env = NEW_ARRAY(char *, count + 1);
     for (size_t i = 0; i < count; i++) {
         if (!str_starts(environ[i], "SPUR_CONF=") &&
-            !str_starts(environ[i], "SPUR_CONTROLLER_ADDR="))
+            !str_starts(environ[i], "SPUR_CONTROLLER_ADDR=") &&
+            !str_starts(environ[i], "SPUR_ACCOUNTING_ADDR="))
             env[kept++] = environ[i];
     }
     return env;
@@ -171,31 +172,33 @@ static void list_names(const char *dir, up_names *names)
     closedir(entries);
 }
 
-static bool is_controller(const char *name)
+/* In the order in which they are ended: who comes later keeps what the ones before still say. */
+enum rank { AGENT, CONTROLLER, ACCOUNTING, RANKS };
+
+static enum rank rank_of(const char *name)
 {
-    return str_starts(name, "ctl");
+    return strcmp(name, UP_DBD) == 0 ? ACCOUNTING : str_starts(name, "ctl") ? CONTROLLER : AGENT;
 }
 
-static unsigned signal_all(const char *dir, const up_names *names, bool controllers, int signo)
+static unsigned signal_all(const char *dir, const up_names *names, enum rank rank, int signo)
 {
     unsigned count = 0;
     int pid;
 
     for (size_t i = 0; i < names->len; i++) {
-        if (is_controller(names->items[i]) == controllers && up_alive(dir, names->items[i], &pid) &&
+        if (rank_of(names->items[i]) == rank && up_alive(dir, names->items[i], &pid) &&
             kill(pid, signo) == 0)
             count++;
     }
     return count;
 }
 
-static bool wait_gone(const char *dir, const up_names *names, bool controllers, int ms)
+static bool wait_gone(const char *dir, const up_names *names, enum rank rank, int ms)
 {
     for (; ms > 0; ms -= 10) {
         bool any = false;
         for (size_t i = 0; i < names->len && !any; i++)
-            any = is_controller(names->items[i]) == controllers &&
-                  up_alive(dir, names->items[i], NULL);
+            any = rank_of(names->items[i]) == rank && up_alive(dir, names->items[i], NULL);
         if (!any)
             return true;
         pause_ms(10);
@@ -227,17 +230,17 @@ int up_stop_all(const char *dir, unsigned *count, struct err *err)
     (void)err;
     list_names(dir, &names);
     *count = 0;
-    /* Agents end their jobs on QUIT (TERM would leave them running), then the controllers go. */
-    for (int controllers = 0; controllers <= 1; controllers++) {
-        *count += signal_all(dir, &names, controllers, controllers ? SIGTERM : SIGQUIT);
-        if (!wait_gone(dir, &names, controllers, 15000)) {
-            signal_all(dir, &names, controllers, SIGKILL);
-            gone = wait_gone(dir, &names, controllers, 5000) && gone;
+    /* Agents end their jobs on QUIT (TERM would leave them running), then the others go. */
+    for (enum rank rank = AGENT; rank < RANKS; rank++) {
+        *count += signal_all(dir, &names, rank, rank == AGENT ? SIGQUIT : SIGTERM);
+        if (!wait_gone(dir, &names, rank, 15000)) {
+            signal_all(dir, &names, rank, SIGKILL);
+            gone = wait_gone(dir, &names, rank, 5000) && gone;
         }
     }
     for (size_t i = 0; i < names.len; i++) {
         CLEANUP(freep) char *path = mem_printf("%s/run/%s.pid", dir, names.items[i]);
-        if (is_controller(names.items[i]))
+        if (rank_of(names.items[i]) == CONTROLLER)
             gone = stop_member(dir, names.items[i]) && gone;
         if (!up_alive(dir, names.items[i], NULL))
             unlink(path);

@@ -213,6 +213,8 @@ bool address_local_socket(uint16_t port, struct address *out)
 
     if (!str_is_empty(run_dir))
         len = snprintf(address.path, sizeof(address.path), "%s/%u.sock", run_dir, port);
+    else if (port == ADDRESS_PORT_ACCOUNTING && access("/run/spurdb", X_OK) == 0)
+        len = snprintf(address.path, sizeof(address.path), "/run/spurdb/%u.sock", port);
     else if (access("/run/spur", X_OK) == 0 || str_is_empty(xdg))
         len = snprintf(address.path, sizeof(address.path), "/run/spur/%u.sock", port);
     else

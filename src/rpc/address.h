@@ -51,7 +51,8 @@ size_t address_numeric(const struct address *address, struct sockaddr_storage ou
 
 /*
  * The unix socket beside TCP port `port` of a daemon on this host: PORT.sock in $SPUR_RUN_DIR, or
- * else in /run/spur, or where there is none in $XDG_RUNTIME_DIR/spur. Commands prefer it, because it
+ * else in /run/spur (/run/spurdb for spurdbd, which is another user), or where there is none in
+ * $XDG_RUNTIME_DIR/spur. Commands prefer it, because it
  * says who they are. False when the path would be too long.
  */
 bool address_local_socket(uint16_t port, struct address *out);

@@ -442,6 +442,12 @@ const struct conf_key conf_keys_access[] = {
 };
 
 const struct conf_key conf_keys_accounting[] = {
+    { .name = "enabled",
+      .field = "accounting_enabled",
+      .type = CONF_BOOL,
+      .flags = CONF_LOCAL,
+      .def = "true",
+      .help = "Controllers report to spurdbd, which keeps the history of jobs." },
     { .name = "database_url",
       .field = "accounting_url",
       .type = CONF_TEXT,
@@ -450,9 +456,9 @@ const struct conf_key conf_keys_accounting[] = {
     { .name = "addr",
       .field = "accounting_addr",
       .type = CONF_ADDR,
-      .flags = CONF_LOCAL | CONF_LATER,
-      .help = "Address of spurdbd, http://host:6819. From slurm.conf: AccountingStorageHost and "
-              "AccountingStoragePort." },
+      .flags = CONF_LOCAL,
+      .help = "Address of spurdbd, http://host:6819. Default: the host of the first controller. "
+              "From slurm.conf: AccountingStorageHost and AccountingStoragePort." },
     { .name = "enforce",
       .field = "accounting_enforce",
       .type = CONF_WORDS,

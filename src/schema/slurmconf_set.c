@@ -145,6 +145,8 @@ static void settle_dbd(struct slurmconf *sc)
         slurmconf_put(sc, "accounting.addr", source,
                       arena_printf(&sc->conf->arena, "http://%s:%s",
                                    sc->dbd_host ? sc->dbd_host : "localhost", port));
+    else if (sc->dbd_type && str_ieq(sc->dbd_type, "none"))
+        slurmconf_put(sc, "accounting.enabled", source, "false");
     else if (sc->dbd_host)
         conf_note_add(sc->conf, CONF_NOTE_KEPT, sc->dbd_at,
                       "AccountingStorageHost=%s changes nothing here: AccountingStorageType is not "

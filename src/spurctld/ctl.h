@@ -228,6 +228,12 @@ ctl_handler ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal, ctl_set_level;
 void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
               const ProtobufCMessage *request, bool stale);
 
+/* Accounting has everything up to `index`: it need not be kept for it. */
+void ctl_journal_stored(struct ctl *ctl, uint64_t index);
+/* Steps that run, of these jobs or (none named) of all; the caller frees the list, not what is in it. */
+size_t ctl_running_steps(const struct ctl *ctl, const uint32_t *job_ids, size_t count,
+                         StepInfo ***out);
+
 /* A stream can take more, or its asker went away (then it is answered by ops->end). */
 void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask);
 void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask);

@@ -198,7 +198,7 @@ static void apply_one(struct ctl *ctl, bool own)
 
     events_clear(&ctl->events);
     core_apply(ctl->state, opened->index, opened->command, &ctl->events); /* (1) */
-    ctl_journal(ctl, opened->index, opened->command->time_us);
+    ctl_journal(ctl, opened->index, opened->command);
     ctl->skipped_us -= MIN(ctl->skipped_us, opened->command->skipped_us);
     if (opened->command->what_case == COMMAND__WHAT_LEVEL)
         ctl_level_changed(ctl);

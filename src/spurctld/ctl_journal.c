@@ -63,9 +63,11 @@ static void add_record(struct ctl *ctl, const JournalRecord *record, const struc
     pb_add_field(&ctl->journal, FIELD_ENTRY_RECORDS, packed->data, packed->len);
 }
 
-static void add_job(struct ctl *ctl, const struct event *event, const struct journal_row *row)
+static void add_job(struct ctl *ctl, const struct event *event, const struct journal_row *row,
+                    const Command *command)
 {
     JournalRecord record = JOURNAL_RECORD__INIT;
+    const CmdCancel *cancel = command->what_case == COMMAND__WHAT_CANCEL ? command->cancel : NULL;
     bool over = event->kind == EVENT_JOB_ENDED || event->kind == EVENT_JOB_REQUEUED;
 
     record.has_kind = record.has_job_id = true;
@@ -82,6 +84,10 @@ static void add_job(struct ctl *ctl, const struct event *event, const struct jou
         record.has_end_us = event->end_us != 0;
         record.end_us = event->end_us;
         record.usage = (Usage *)(uintptr_t)event->usage;
+    }
+    if (event->kind == EVENT_JOB_ENDED && event->end_state == JOB_CANCELLED && cancel) {
+        record.has_by_uid = cancel->has_by_uid;
+        record.by_uid = cancel->by_uid;
     }
     add_record(ctl, &record, row->whole ? event->job : NULL);
 }
@@ -102,7 +108,7 @@ static void add_steps(struct ctl *ctl, const CmdSteps *steps)
     }
 }
 
-void ctl_journal(struct ctl *ctl, uint64_t index, int64_t time_us)
+void ctl_journal(struct ctl *ctl, uint64_t index, const Command *command)
 {
     JournalEntry head = JOURNAL_ENTRY__INIT;
     bool meant = false;
@@ -112,19 +118,29 @@ void ctl_journal(struct ctl *ctl, uint64_t index, int64_t time_us)
     str_clear(&ctl->journal);
     head.has_index = head.has_time_us = true;
     head.index = index;
-    head.time_us = time_us;
+    head.time_us = command->time_us;
     add_packed(&ctl->journal, &head.base);
     events_each(event, &ctl->events)
     {
         const struct journal_row *row = row_of(event->kind);
         if (row)
-            add_job(ctl, event, row);
+            add_job(ctl, event, row, command);
         else if (event->kind == EVENT_STEPS && event->steps)
             add_steps(ctl, event->steps);
         meant = meant || row || event->kind == EVENT_STEPS;
     }
     struct span bytes = { ctl->journal.data, meant ? ctl->journal.len : 0 };
-    ctl->io.journal(ctl->io.ctx, index, time_us, bytes);
+    ctl->io.journal(ctl->io.ctx, index, command->time_us, bytes);
+}
+
+void ctl_journal_stored(struct ctl *ctl, uint64_t index)
+{
+    CmdJournalAck ack = CMD_JOURNAL_ACK__INIT;
+    Command command = CTL_COMMAND(JOURNAL_ACK, .journal_ack = &ack);
+
+    ack.has_index = true;
+    ack.index = MIN(index, state_head(ctl->state).index);
+    ctl_propose(ctl, &command, NULL, NULL);
 }
 
 void ctl_ack_journal(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)

@@ -302,7 +302,7 @@ void ctl_steps_gone(struct ctl *ctl, uint32_t job_id); /* the job has ended, or 
 void ctl_steps_done(struct ctl *ctl);
 
 /* ---- ctl_journal.c ---- */
-void ctl_journal(struct ctl *ctl, uint64_t index, int64_t time_us);
+void ctl_journal(struct ctl *ctl, uint64_t index, const Command *command);
 
 /* ---- ctl_env.c ---- */
 enum ctl_env_where { CTL_ENV_PROLOG = 1, CTL_ENV_EPILOG = 2, CTL_ENV_MAIL = 4 };

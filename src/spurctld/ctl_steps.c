@@ -219,30 +219,50 @@ void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *r
 
 /* ---- what people ask ---- */
 
+/* Does this job belong to `ask`? NULL: whoever asks may see all. */
+static bool is_seen(const struct ctl *ctl, const struct ctl_ask *ask, uint32_t job_id)
+{
+    const struct job *job = ask ? state_job(ctl->state, job_id) : NULL;
+
+    return !ask || (job && job->owner->uid == ask->who->uid);
+}
+
+static size_t running_steps(const struct ctl *ctl, const struct ctl_ask *only_of,
+                            const uint32_t *job_ids, size_t count, StepInfo ***out)
+{
+    VEC(StepInfo *) found = { 0 };
+
+    map_each (entry, &ctl->steps) {
+        const struct job_steps *steps = entry->value;
+        bool wanted = count == 0;
+        for (size_t i = 0; i < count && !wanted; i++)
+            wanted = job_ids[i] == entry->num;
+        if (!wanted || !is_seen(ctl, only_of, (uint32_t)entry->num))
+            continue;
+        for (size_t i = 0; i < steps->list.len; i++)
+            vec_push(&found, steps->list.items[i].info);
+    }
+    *out = found.items;
+    return found.len;
+}
+
+size_t ctl_running_steps(const struct ctl *ctl, const uint32_t *job_ids, size_t count,
+                         StepInfo ***out)
+{
+    return running_steps(ctl, NULL, job_ids, count, out);
+}
+
 void ctl_list_steps(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const ListStepsRequest *request = (const void *)message;
     ListStepsReply reply = LIST_STEPS_REPLY__INIT;
-    VEC(StepInfo *) found = { 0 };
-    bool only_own = ctl_hides(ctl, ask, "jobs");
+    const struct ctl_ask *only_of = ctl_hides(ctl, ask, "jobs") ? ask : NULL;
 
-    map_each (entry, &ctl->steps) {
-        const struct job_steps *steps = entry->value;
-        bool wanted = request->n_job_ids == 0;
-        for (size_t i = 0; i < request->n_job_ids && !wanted; i++)
-            wanted = request->job_ids[i] == entry->num;
-        const struct job *job = only_own ? state_job(ctl->state, (uint32_t)entry->num) : NULL;
-        if (only_own && (!job || job->owner->uid != ask->who->uid))
-            continue;
-        for (size_t i = 0; wanted && i < steps->list.len; i++)
-            vec_push(&found, steps->list.items[i].info);
-    }
-    reply.n_steps = found.len;
-    reply.steps = found.items;
+    reply.n_steps = running_steps(ctl, only_of, request->job_ids, request->n_job_ids, &reply.steps);
     reply.has_now_us = true;
     reply.now_us = ctl_now(ctl);
     ask->ops->reply(ask, &reply.base);
-    vec_done(&found);
+    free(reply.steps);
 }
 
 static const struct job *find_job(const struct ctl *ctl, const char *id)

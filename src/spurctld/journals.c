@@ -13,6 +13,7 @@
 #include "core/pb.h"
 #include "log/journal.h"
 #include "proto/peer.pb-c.h"
+#include "spurctld/feed.h"
 #include "spurctld/peers.h"
 #include "sys/clock.h"
 #include "sys/log.h"
@@ -248,6 +249,23 @@ void server_read_journal(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMe
     (void)ctl;
     read_begin(ask->ctx, request->from, request->has_upto ? request->upto : UINT64_MAX,
                request->follow);
+}
+
+/* Two that acknowledge would each think that the other has it. */
+void server_ack_journal(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    struct server *server = rpc_call_ctx(ask->ctx);
+    struct err err = { 0 };
+
+    if (!server_accounting_registered(server)) {
+        ctl_ack_journal(ctl, ask, message);
+        return;
+    }
+    err_set(&err, ERR_INVALID,
+            "spurdbd at %s acknowledges the journal; switch it off first: [accounting] enabled = "
+            "false",
+            server_accounting_address(server));
+    ask->ops->fail(ask, &err);
 }
 
 /* The fields of a PeerJournalChunk have the numbers that they have in ReadJournalReply. */

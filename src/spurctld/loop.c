@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "spurctld/feed.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 
@@ -126,6 +127,7 @@ static void on_prepare(uv_prepare_t *prepare)
     tell_leader(server);
     server_controllers_turn(server);
     server_journal_turn(server);
+    server_feed_turn(server);
     mem_settle();
     server_huge_pages_turn(server);
     server_forked_queries_turn(server);

@@ -30,6 +30,8 @@ static const char help[] =
     "      --state-dir DIR  where the cluster's state is kept (default /var/lib/spur)\n"
     "      --socket PATH    unix socket for commands on this host\n"
     "      --advertise ADDR where others send callers when this one leads\n"
+    "      --accounting ADDR\n"
+    "                       where spurdbd is, instead of what the configuration says\n"
     "      --join FILE      enter a cluster with the invitation of spur controller add\n"
     "      --log-file FILE  log to this file too\n"
     "      --accept-loss N  start although entries from N on are damaged or missing\n"
@@ -45,6 +47,7 @@ enum {
     OPT_LOG,
     OPT_LOSS,
     OPT_ADVERTISE,
+    OPT_ACCOUNTING,
     OPT_JOIN
 };
 
@@ -55,6 +58,7 @@ static const struct option longs[] = {
     { "state-dir", required_argument, NULL, OPT_STATE },
     { "socket", required_argument, NULL, OPT_SOCKET },
     { "advertise", required_argument, NULL, OPT_ADVERTISE },
+    { "accounting", required_argument, NULL, OPT_ACCOUNTING },
     { "join", required_argument, NULL, OPT_JOIN },
     { "log-file", required_argument, NULL, OPT_LOG },
     { "accept-loss", required_argument, NULL, OPT_LOSS },
@@ -99,6 +103,9 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
             break;
         case OPT_ADVERTISE:
             a->server.advertise = optarg;
+            break;
+        case OPT_ACCOUNTING:
+            a->server.accounting = optarg;
             break;
         case OPT_JOIN:
             a->server.join = optarg;

@@ -12,6 +12,7 @@
 
 #include "client/conf_file.h"
 #include "proto/peer.pb-c.h"
+#include "spurctld/feed.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 
@@ -114,7 +115,7 @@ static const struct row {
     { C "ReadJournal", RPC_ADMIN, READS_STALE, RPC_SERVER_STREAM, &read_journal_request__descriptor,
       &read_journal_reply__descriptor, server_read_journal, NULL, NULL },
     { C "AckJournal", RPC_ADMIN, LEADS, RPC_UNARY, &ack_journal_request__descriptor,
-      &done_reply__descriptor, ctl_ack_journal, NULL, NULL },
+      &done_reply__descriptor, server_ack_journal, NULL, "not while a spurdbd acknowledges" },
 #undef C
     { "/spur.Agents/Join", ANY, ANYWHERE, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
@@ -319,6 +320,7 @@ static void on_get_config(struct rpc_call *call, const ProtobufCMessage *request
 
     (void)request;
     local.accounting_url = NULL; /* may hold a password */
+    local.accounting_addr = (char *)(uintptr_t)server_accounting_address(server);
     local.state_dir = server->state_dir;
     local.socket = server->socket;
     if (server->options->listen) {

@@ -17,6 +17,7 @@
 #include "log/sqlite.h"
 #include "rpc/address.h"
 #include "spurctld/controller_join.h"
+#include "spurctld/feed.h"
 #include "spurctld/links.h"
 #include "spurctld/peers.h"
 #include "spurctld/serve.h"
@@ -426,6 +427,7 @@ static void finish(struct server *server)
     server_huge_pages_end(server);
     server_forked_queries_end(server);
     rpc_server_free(TAKE(server->rpc));
+    feed_free(TAKE(server->feed));
     links_free(server->links);
     peers_free(server->peers);
     if (server->move != MOVE_NOT)
@@ -453,6 +455,7 @@ static void finish(struct server *server)
     server_conf_end(server);
     free(server->methods);
     call_stats_done(&server->calls);
+    free(server->accounting);
     free(server->state_dir);
     free(server->socket);
     free(server->address);

@@ -29,13 +29,15 @@ struct server_options {
     const char *const *listen; /* NULL-terminated; NULL: from the configuration */
     const char *advertise;     /* where callers are sent when this one leads; NULL: listen[0] */
     uint64_t accept_loss;
-    const char *join; /* file with an invitation: this is a new controller; NULL: it is not */
+    const char *accounting; /* where spurdbd is; NULL: from the configuration */
+    const char *join;       /* file with an invitation: this is a new controller; NULL: it is not */
 };
 
 enum server_move { MOVE_NOT, MOVE_TO_ETCD, MOVE_TO_SQLITE };
 
 /* Programs of the site that run, and those that wait for a worker: hooks.c. */
 struct hook_run;
+struct feed;
 enum { SERVER_WORKERS = 16 }; /* main.c says it to libuv */
 struct server_hooks {
     struct hook_run *first, *last;
@@ -91,6 +93,9 @@ struct server {
     VEC(struct journal_reader *) journal_readers;
     uint64_t journal_acked;  /* when it was last trimmed */
     int64_t journal_trim_us; /* when it is trimmed at the latest; monotonic */
+    struct feed *feed;       /* to spurdbd; NULL: we do not lead, or accounting is off */
+    char *accounting;        /* its address, once it was asked for */
+    bool accounting_broken;
     struct snapshot_child *snapshot;
     uint64_t snapshot_index; /* the last one that a child wrote */
     int64_t snapshot_after_us;
@@ -184,7 +189,7 @@ void server_journal_turn(struct server *server);                   /* in every t
 void server_journal_end(struct server *server);
 void server_journal(void *ctx, uint64_t index, int64_t time_us, struct span bytes);
 void server_journal_restored(void *ctx, uint64_t index);
-ctl_handler server_read_journal;
+ctl_handler server_read_journal, server_ack_journal;
 void server_on_peer_journal(struct rpc_call *call, const ProtobufCMessage *request);
 
 /* ha.c: several controllers */

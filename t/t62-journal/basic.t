@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The journal that accounting will read: what became of jobs and steps, once, whoever is killed meanwhile.
 . "$(dirname "$0")/../lib.sh"
-printf 'cluster_name = "spur"\n[controller]\nsnapshot_bytes = 65536\njournal_segment_bytes = 4096\n' >"$T/conf"
+printf 'cluster_name = "spur"\n[accounting]\nenabled = false\n[controller]\nsnapshot_bytes = 65536\njournal_segment_bytes = 4096\n' >"$T/conf"
 cluster_up --nodes 2 --cpus 4 --conf "$T/conf"
 kill9() { local pid; pid=$(cut -d' ' -f1 "$D/run/$1.pid"); kill -9 "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; }
 # ask PYTHON: an expression over `rows`, the list of (entry, record).

@@ -3,7 +3,7 @@
 # Three controllers have the same journal, also the one that lagged behind and got a snapshot.
 . "$(dirname "$0")/../lib.sh"
 command -v etcd >/dev/null || skip_all "etcd is not installed"
-printf 'cluster_name = "spur"\n[controller]\nsnapshot_bytes = 65536\njournal_segment_bytes = 8192\n' >"$T/conf"
+printf 'cluster_name = "spur"\n[accounting]\nenabled = false\n[controller]\nsnapshot_bytes = 65536\njournal_segment_bytes = 8192\n' >"$T/conf"
 cluster_up --nodes 2 --cpus 4 --controllers 3 --conf "$T/conf"
 export SPUR_CONTROLLER_ADDR=unix:$D/run/ctl1.sock,unix:$D/run/ctl2.sock,unix:$D/run/ctl3.sock
 kill9() { local pid; pid=$(cut -d' ' -f1 "$D/run/$1.pid"); kill -9 "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; }

@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ingest.c - entries of a cluster's journal become rows, each exactly once
+ *
+ * (1) A batch is one transaction with the position that it leads to. Entries at or below the position are
+ *     passed over, so whatever is sent again after a crash changes nothing.
+ * (2) A row is one run of a job. The run that a waiting job is going to have is its last attempt and one; a
+ *     requeue ends a run and begins the next.
+ * (3) Records of a job in the same batch are joined in memory: what starts and ends in it is written once.
+ */
+#include "spurdbd/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/map.h"
+#include "rpc/pb.h"
+#include "schema/job_view.h"
+#include "schema/names.h"
+#include "spurdbd/usage.h"
+
+#define MONTH_US (INT64_C(30) * 86400 * 1000000)
+
+/* A run of a job, as the batch leaves it. */
+struct run_row {
+    uint32_t job_id, run;
+    const Job *job; /* NULL: the row is there, and only what follows is new */
+    JobState state;
+    bool requeued, ended;
+    int64_t cancelled_by; /* uid; -1: nobody, or not known */
+    int64_t start_us, end_us;
+};
+
+struct step_row {
+    uint32_t job_id, run;
+    AcctStep *step;
+    bool changed;
+};
+
+struct ingest {
+    struct store *store;
+    const struct ingest_batch *batch;
+    struct arena arena;
+    struct map runs;  /* key_of() → struct run_row */
+    struct map steps; /* "job.run.step" → struct step_row */
+    struct map spans; /* month → int64_t in the arena */
+    struct str packed, text;
+};
+
+/* ---- hello ---- */
+
+struct found_cluster {
+    int64_t id;
+    struct ingest_position position;
+};
+
+static int take_cluster(void *ctx, const struct store_row *row, struct err *err)
+{
+    struct found_cluster *found = ctx;
+
+    (void)err;
+    found->id = store_row_int(row, 0);
+    found->position.epoch = (uint64_t)store_row_int(row, 1);
+    found->position.index = (uint64_t)store_row_int(row, 2);
+    return 0;
+}
+
+static int add_gap(struct store *store, int64_t cluster, uint64_t from, uint64_t upto,
+                   int64_t now_us, const char *why, struct err *err)
+{
+    return store_run(store,
+                     "INSERT INTO gap(cluster, idx_from, idx_upto, noticed_us, why)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+                     STORE_VALUES(STORE_INT(cluster), STORE_INT(from), STORE_INT(upto),
+                                  STORE_INT(now_us), STORE_TEXT(why)),
+                     err);
+}
+
+static int set_position(struct store *store, int64_t cluster, uint64_t epoch, uint64_t index,
+                        int64_t now_us, struct err *err)
+{
+    return store_run(
+        store, "UPDATE cluster SET epoch = ?2, idx = ?3, heard_us = ?4 WHERE id = ?1",
+        STORE_VALUES(STORE_INT(cluster), STORE_INT(epoch), STORE_INT(index), STORE_INT(now_us)),
+        err);
+}
+
+static int save_hello(struct store *store, const FeedHello *hello, int64_t now_us,
+                      struct found_cluster *found, struct err *err)
+{
+    CLEANUP(str_done) struct str packed = { 0 };
+    struct store_value uuid = STORE_BYTES(hello->cluster_id.data, hello->cluster_id.len);
+
+    str_reserve(&packed, feed_hello__get_packed_size(hello) + 1);
+    packed.len = feed_hello__pack(hello, (uint8_t *)packed.data);
+    if (store_run(store,
+                  "INSERT INTO cluster(uuid, name, epoch, idx, heard_us, hello)"
+                  " VALUES(?1, ?2, 0, 0, ?3, ?4) ON CONFLICT(uuid)"
+                  " DO UPDATE SET name = ?2, heard_us = ?3, hello = ?4",
+                  STORE_VALUES(uuid, STORE_TEXT(hello->cluster), STORE_INT(now_us),
+                               STORE_BYTES(packed.data, packed.len)),
+                  err) < 0)
+        return -(int)err->code;
+    return store_each(store, "SELECT id, epoch, idx FROM cluster WHERE uuid = ?1",
+                      STORE_VALUES(uuid), take_cluster, found, err);
+}
+
+/* The database knows more than the log that the controllers have: they were restored from a backup. */
+static int settle_ahead(struct store *store, const FeedHello *hello, int64_t now_us,
+                        struct found_cluster *found, struct err *err)
+{
+    struct ingest_position had = found->position;
+
+    if (had.index <= hello->last && had.epoch <= hello->epoch)
+        return 0;
+    found->position =
+        (struct ingest_position){ MIN(had.epoch, hello->epoch), MIN(had.index, hello->last) };
+    if (add_gap(store, found->id, found->position.index + 1, had.index, now_us,
+                "the database was ahead of the controllers' log, which has other entries here",
+                err) < 0)
+        return -(int)err->code;
+    return set_position(store, found->id, found->position.epoch, found->position.index, now_us,
+                        err);
+}
+
+int ingest_hello(struct store *store, const FeedHello *hello, int64_t now_us, int64_t *cluster,
+                 struct ingest_position *position, bool *gap, struct err *err)
+{
+    struct found_cluster found = { 0 };
+    int64_t gaps = 0;
+
+    if (store_begin(store, err) < 0)
+        return -(int)err->code;
+    if (save_hello(store, hello, now_us, &found, err) < 0 ||
+        settle_ahead(store, hello, now_us, &found, err) < 0 ||
+        store_number(store, "SELECT count(*) FROM gap WHERE cluster = ?1",
+                     STORE_VALUES(STORE_INT(found.id)), 0, &gaps, err) < 0 ||
+        store_commit(store, err) < 0) {
+        store_rollback(store);
+        return -(int)err->code;
+    }
+    *cluster = found.id;
+    *position = found.position;
+    *gap = gaps > 0;
+    return 0;
+}
+
+/* ---- runs of jobs ---- */
+
+/* (2) */
+static uint32_t run_of(const Job *job)
+{
+    const JobStatus *status = job_status(job);
+    bool over = status->restarts >= status->attempt; /* its last attempt was requeued */
+
+    if (status->state == JOB_PENDING)
+        return status->attempt + 1;
+    if (job_state_ended(status->state) && (!status->start_us || over))
+        return status->attempt + 1;
+    return status->attempt;
+}
+
+static struct run_row *row_of(struct ingest *in, uint32_t job_id, uint32_t run)
+{
+    uint64_t key = (uint64_t)job_id << 24 | (run & 0xffffff);
+    struct run_row *row = map_get_num(&in->runs, key);
+
+    if (!row) {
+        row = ARENA_NEW(&in->arena, struct run_row);
+        row->job_id = job_id;
+        row->run = run;
+        row->cancelled_by = -1;
+        map_put_num(&in->runs, key, row);
+    }
+    return row;
+}
+
+static void note_job(struct ingest *in, const Job *job, uint32_t run, bool waits)
+{
+    const JobStatus *status = job_status(job);
+    struct run_row *row = row_of(in, job->id, run);
+    bool ended = !waits && job_state_ended(status->state);
+
+    row->job = job;
+    row->state = waits ? JOB_PENDING : status->state;
+    row->start_us = waits || status->state == JOB_PENDING ? 0 : status->start_us;
+    row->ended = ended;
+    row->end_us = ended ? status->end_us : 0;
+    if (ended && run > status->attempt)
+        row->start_us = 0;
+}
+
+static void note_batch(struct ingest *in, const Job *job, uint32_t run, const JournalRecord *record,
+                       JobState state);
+
+static void take_ended(struct ingest *in, const JournalRecord *record)
+{
+    uint32_t run = run_of(record->job);
+
+    note_job(in, record->job, run, false);
+    struct run_row *row = row_of(in, record->job_id, run);
+    row->ended = true;
+    row->state = record->end_state;
+    row->end_us = record->end_us;
+    if (record->has_by_uid)
+        row->cancelled_by = record->by_uid;
+    if (row->start_us)
+        note_batch(in, record->job, run, record, record->end_state);
+}
+
+static void take_requeued(struct ingest *in, const JournalRecord *record)
+{
+    const Job *job = record->job;
+    uint32_t ended = record->attempt;
+    struct run_row *row = row_of(in, record->job_id, ended);
+
+    if (!row->ended) {
+        row->requeued = row->ended = true;
+        row->state = record->end_state;
+        row->start_us = record->start_us;
+        row->end_us = record->end_us;
+    }
+    if (record->usage)
+        note_batch(in, row->job ? row->job : job, ended, record, record->end_state);
+    note_job(in, job, ended + 1, true);
+}
+
+static int end_suspension(struct ingest *in, uint32_t job_id, uint32_t run, int64_t time_us,
+                          struct err *err)
+{
+    return store_run(in->store,
+                     "UPDATE suspend SET t_to = ?4 WHERE cluster = ?1 AND job_id = ?2"
+                     " AND run = ?3 AND t_to = 0",
+                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(job_id), STORE_INT(run),
+                                  STORE_INT(time_us)),
+                     err);
+}
+
+static int write_suspension(struct ingest *in, const JournalRecord *record, int64_t time_us,
+                            struct err *err)
+{
+    bool begins = record->kind == JOURNAL_SUSPENDED;
+    struct run_row *row = row_of(in, record->job_id, record->attempt);
+
+    row->state = begins ? JOB_SUSPENDED : JOB_RUNNING;
+    if (!begins)
+        return end_suspension(in, record->job_id, record->attempt, time_us, err);
+    return store_run(in->store,
+                     "INSERT INTO suspend(cluster, job_id, run, t_from, t_to)"
+                     " VALUES(?1, ?2, ?3, ?4, 0) ON CONFLICT DO NOTHING",
+                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(record->job_id),
+                                  STORE_INT(record->attempt), STORE_INT(time_us)),
+                     err);
+}
+
+/* ---- steps ---- */
+
+static struct step_row *step_row_of(struct ingest *in, uint32_t job_id, uint32_t run, uint32_t step)
+{
+    str_clear(&in->text);
+    str_addf(&in->text, "%u.%u.%u", job_id, run, step);
+    struct step_row *row = map_get(&in->steps, str_text(&in->text));
+    if (!row) {
+        row = ARENA_NEW(&in->arena, struct step_row);
+        row->job_id = job_id;
+        row->run = run;
+        map_put(&in->steps, str_text(&in->text), row);
+    }
+    return row;
+}
+
+static void note_batch(struct ingest *in, const Job *job, uint32_t run, const JournalRecord *record,
+                       JobState state)
+{
+    if (!job_spec(job)->batch || !job_status(job)->allocation)
+        return;
+    AcctStep *step =
+        usage_batch_step(job, record->usage, state, record->start_us, record->end_us, &in->arena);
+    struct step_row *row = step_row_of(in, record->job_id, run, step->step);
+    row->step = step;
+    row->changed = true;
+}
+
+static int take_step_bytes(void *ctx, const struct store_row *row, struct err *err)
+{
+    void **pair = ctx;
+    struct ingest *in = pair[0];
+    struct span bytes = store_row_bytes(row, 0);
+    ProtobufCMessage *message = NULL;
+
+    if (pb_unpack(&acct_step__descriptor, &in->arena, bytes.ptr, bytes.len, &message, err) < 0)
+        return -(int)err->code;
+    pair[1] = message;
+    return 0;
+}
+
+/* What earlier batches knew of a step on several nodes. */
+static int load_step(struct ingest *in, struct step_row *row, uint32_t step, struct err *err)
+{
+    void *pair[2] = { in, NULL };
+
+    if (store_each(in->store,
+                   "SELECT step_bytes FROM step WHERE cluster = ?1 AND job_id = ?2 AND run = ?3"
+                   " AND step = ?4",
+                   STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(row->job_id),
+                                STORE_INT(row->run), STORE_INT(step)),
+                   take_step_bytes, pair, err) < 0)
+        return -(int)err->code;
+    row->step = pair[1];
+    return 0;
+}
+
+static int take_part(struct ingest *in, const StepPart *part, struct err *err)
+{
+    if (!part || !part->id)
+        return 0;
+    struct step_row *row = step_row_of(in, part->id->job_id, part->id->attempt, part->id->step);
+    if (!row->step && load_step(in, row, part->id->step, err) < 0)
+        return -(int)err->code;
+    if (!row->step)
+        row->step = usage_step_new(part, &in->arena);
+    if (usage_step_add(row->step, part, &in->arena))
+        row->changed = true;
+    return 0;
+}
+
+static int write_step(struct ingest *in, const struct step_row *row, struct err *err)
+{
+    const AcctStep *step = row->step;
+
+    str_clear(&in->packed);
+    str_reserve(&in->packed, acct_step__get_packed_size(step) + 1);
+    in->packed.len = acct_step__pack(step, (uint8_t *)in->packed.data);
+    return store_run(
+        in->store,
+        "INSERT INTO step(cluster, job_id, run, step, state, t_start, t_end,"
+        " step_bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        " ON CONFLICT(cluster, job_id, run, step) DO UPDATE SET state = ?5,"
+        " t_start = ?6, t_end = ?7, step_bytes = ?8",
+        STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(row->job_id), STORE_INT(row->run),
+                     STORE_INT(step->step), STORE_INT(step->state), STORE_INT(step->start_us),
+                     STORE_INT(step->end_us), STORE_BYTES(in->packed.data, in->packed.len)),
+        err);
+}
+
+/* ---- writing rows ---- */
+
+/* The number of `name` in "cpu=8,mem=4000M,gres/gpu=2". */
+static int64_t tres_count(const char *tres, const char *name)
+{
+    const char *cursor = tres;
+    struct span word;
+    size_t len = strlen(name);
+
+    while (cursor && str_next(&cursor, ",", &word)) {
+        if (word.len > len && strncmp(word.ptr, name, len) == 0 && word.ptr[len] == '=')
+            return strtoll(word.ptr + len + 1, NULL, 10);
+    }
+    return 0;
+}
+
+static void note_span(struct ingest *in, const struct run_row *row, int64_t eligible_us)
+{
+    int64_t from_us = eligible_us ? eligible_us : row->start_us;
+    uint64_t month = (uint64_t)(row->end_us / MONTH_US);
+    int64_t *longest = map_get_num(&in->spans, month);
+
+    if (!row->ended || !from_us)
+        return;
+    if (!longest) {
+        longest = ARENA_NEW(&in->arena, int64_t);
+        map_put_num(&in->spans, month, longest);
+    }
+    *longest = MAX(*longest, row->end_us - from_us);
+}
+
+static const char insert_job[] =
+    "INSERT INTO job(cluster, job_id, run, array_job, array_task, het_job, het_offset, uid, gid,"
+    " user_name, account, assoc_id, partition_name, qos, wckey, name, reservation, state,"
+    " requeued, t_submit, t_eligible, t_start, t_end, suspended_us, limit_s, cpus, nodes, mem_mb,"
+    " gpus, billing, exit_status, nodelist, tres_alloc, job_bytes, cancelled_by)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+    " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)"
+    " ON CONFLICT(cluster, job_id, run) DO UPDATE SET array_job = ?4, array_task = ?5,"
+    " het_job = ?6, het_offset = ?7, account = ?11, assoc_id = ?12, partition_name = ?13,"
+    " qos = ?14, wckey = ?15, name = ?16, reservation = ?17, state = ?18, requeued = ?19,"
+    " t_submit = ?20, t_eligible = ?21, t_start = ?22, t_end = ?23, suspended_us = ?24,"
+    " limit_s = ?25, cpus = ?26, nodes = ?27, mem_mb = ?28, gpus = ?29, billing = ?30,"
+    " exit_status = ?31, nodelist = ?32, tres_alloc = ?33, job_bytes = ?34,"
+    " cancelled_by = CASE WHEN ?35 < 0 THEN job.cancelled_by ELSE ?35 END";
+
+/* The message as it is kept: who else is in the owner's groups is nobody's business. */
+static void pack_job(struct ingest *in, const Job *job)
+{
+    JobOwner owner = *job_owner(job);
+    Job kept = *job;
+
+    owner.n_gids = 0;
+    kept.owner = &owner;
+    str_clear(&in->packed);
+    str_reserve(&in->packed, job__get_packed_size(&kept) + 1);
+    in->packed.len = job__pack(&kept, (uint8_t *)in->packed.data);
+}
+
+static int write_run(struct ingest *in, const struct run_row *row, struct err *err)
+{
+    const Job *job = row->job;
+    const JobStatus *status = job_status(job);
+    const JobSpec *spec = job_spec(job);
+    const JobOwner *owner = job_owner(job);
+    CLEANUP(str_done) struct str nodes = { 0 }, tres = { 0 };
+    bool given = row->start_us != 0;
+    const char *reservation = status->allocation ? status->allocation->reservation : NULL;
+
+    if (given) {
+        job_add_nodes(&nodes, job);
+        job_add_tres(&tres, job, true);
+    }
+    note_span(in, row, status->eligible_us);
+    if (row->ended && status->suspended_total_us &&
+        end_suspension(in, row->job_id, row->run, row->end_us, err) < 0)
+        return -(int)err->code;
+    pack_job(in, job);
+    return store_run(
+        in->store, insert_job,
+        STORE_VALUES(
+            STORE_INT(in->batch->cluster), STORE_INT(row->job_id), STORE_INT(row->run),
+            STORE_INT(status->array_job_id),
+            status->has_array_task_id ? STORE_INT(status->array_task_id) : STORE_NONE,
+            STORE_INT(status->het_job_id),
+            status->het_job_id ? STORE_INT(status->het_offset) : STORE_NONE, STORE_INT(owner->uid),
+            STORE_INT(owner->gid), STORE_TEXT(owner->user), STORE_TEXT(status->account),
+            STORE_INT(0), STORE_TEXT(status->partition), STORE_TEXT(status->qos),
+            STORE_TEXT(spec->wckey), STORE_TEXT(spec->name),
+            STORE_TEXT(reservation ? reservation : spec->reservation), STORE_INT(row->state),
+            STORE_INT(row->requeued), STORE_INT(status->submit_us), STORE_INT(status->eligible_us),
+            STORE_INT(row->start_us), STORE_INT(row->end_us), STORE_INT(status->suspended_total_us),
+            STORE_INT(job_limit_s(job)), STORE_INT(given ? job_cpu_count(job) : 0),
+            STORE_INT(given ? job_node_count(job) : 0),
+            STORE_INT(tres_count(str_text(&tres), "mem")),
+            STORE_INT(tres_count(str_text(&tres), "gres/gpu")),
+            STORE_INT(tres_count(str_text(&tres), "billing")), STORE_INT(status->exit_status),
+            STORE_TEXT(str_text(&nodes)), STORE_TEXT(str_text(&tres)),
+            STORE_BYTES(in->packed.data, in->packed.len), STORE_INT(row->cancelled_by)),
+        err);
+}
+
+/* The run was written by an earlier batch; this one says that it ended, or was suspended. */
+static int update_run(struct ingest *in, const struct run_row *row, struct err *err)
+{
+    note_span(in, row, row->start_us);
+    return store_run(in->store,
+                     "UPDATE job SET state = ?4, requeued = ?5,"
+                     " t_end = CASE WHEN t_end = 0 THEN ?6 ELSE t_end END"
+                     " WHERE cluster = ?1 AND job_id = ?2 AND run = ?3 AND t_end = 0",
+                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(row->job_id),
+                                  STORE_INT(row->run), STORE_INT(row->state),
+                                  STORE_INT(row->requeued), STORE_INT(row->end_us)),
+                     err);
+}
+
+static int write_rows(struct ingest *in, struct err *err)
+{
+    int code = 0;
+
+    map_each (entry, &in->runs) {
+        const struct run_row *row = entry->value;
+        code = row->job ? write_run(in, row, err) : update_run(in, row, err);
+        if (code < 0)
+            return code;
+    }
+    map_each (entry, &in->steps) {
+        const struct step_row *row = entry->value;
+        if (row->changed && write_step(in, row, err) < 0)
+            return -(int)err->code;
+    }
+    map_each (entry, &in->spans) {
+        code = store_run(in->store,
+                         "INSERT INTO span(month, longest_us) VALUES(?1, ?2) ON CONFLICT(month)"
+                         " DO UPDATE SET longest_us = CASE WHEN span.longest_us < ?2 THEN ?2"
+                         " ELSE span.longest_us END",
+                         STORE_VALUES(STORE_INT(entry->num), STORE_INT(*(int64_t *)entry->value)),
+                         err);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+/* ---- entries ---- */
+
+static int take_cancelled_tasks(struct ingest *in, const JournalRecord *record, int64_t time_us,
+                                struct err *err)
+{
+    return store_run(in->store,
+                     "INSERT INTO array_cancelled(cluster, job_id, t_us, tasks)"
+                     " VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(record->job_id),
+                                  STORE_INT(time_us), STORE_TEXT(record->text)),
+                     err);
+}
+
+static int take_record(struct ingest *in, const JournalRecord *record, int64_t time_us,
+                       struct err *err)
+{
+    switch (record->kind) {
+    case JOURNAL_SUBMITTED:
+    case JOURNAL_SPLIT:
+    case JOURNAL_STARTED:
+    case JOURNAL_CHANGED:
+        if (record->job)
+            note_job(in, record->job, run_of(record->job), false);
+        return 0;
+    case JOURNAL_ENDED:
+        if (record->job)
+            take_ended(in, record);
+        return 0;
+    case JOURNAL_REQUEUED:
+        if (record->job)
+            take_requeued(in, record);
+        return 0;
+    case JOURNAL_SUSPENDED:
+    case JOURNAL_RESUMED:
+        return write_suspension(in, record, time_us, err);
+    case JOURNAL_TASKS_CANCELLED:
+        return take_cancelled_tasks(in, record, time_us, err);
+    case JOURNAL_STEP:
+        return take_part(in, record->step, err);
+    default:
+        return 0; /* of a newer controller, and of no concern here */
+    }
+}
+
+static int take_entry(struct ingest *in, const struct str *packed, uint64_t position,
+                      struct err *err)
+{
+    ProtobufCMessage *message = NULL;
+
+    if (pb_unpack(&journal_entry__descriptor, &in->arena, packed->data, packed->len, &message,
+                  err) < 0)
+        return err_wrap(err, "entry of the journal");
+    const JournalEntry *entry = (const void *)message;
+    if (entry->index <= position) /* (1) */
+        return 0;
+    if (entry->lost_from)
+        return add_gap(in->store, in->batch->cluster, MAX(entry->lost_from, position + 1),
+                       entry->index, in->batch->now_us,
+                       "the controllers have given up these entries of their journal", err);
+    for (size_t i = 0; i < entry->n_records; i++) {
+        if (take_record(in, entry->records[i], entry->time_us, err) < 0)
+            return err_wrap(err, "entry %llu", (unsigned long long)entry->index);
+    }
+    return 0;
+}
+
+static int take_payload(struct ingest *in, const struct str *packed, struct err *err)
+{
+    ProtobufCMessage *message = NULL;
+
+    if (pb_unpack(&feed_payload__descriptor, &in->arena, packed->data, packed->len, &message, err) <
+        0)
+        return err_wrap(err, "script of a job");
+    const FeedPayload *payload = (const void *)message;
+    return store_run(in->store,
+                     "INSERT INTO payload(cluster, job_id, payload) VALUES(?1, ?2, ?3)"
+                     " ON CONFLICT(cluster, job_id) DO UPDATE SET payload = ?3",
+                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(payload->job_id),
+                                  STORE_BYTES(payload->payload.data, payload->payload.len)),
+                     err);
+}
+
+static int write_all(struct ingest *in, struct err *err)
+{
+    const struct ingest_batch *batch = in->batch;
+    struct found_cluster found = { 0 };
+
+    if (store_each(in->store, "SELECT id, epoch, idx FROM cluster WHERE id = ?1",
+                   STORE_VALUES(STORE_INT(batch->cluster)), take_cluster, &found, err) < 0)
+        return -(int)err->code;
+    uint64_t position = found.position.index;
+    for (size_t i = 0; i < batch->entries.len; i++) {
+        if (take_entry(in, &batch->entries.items[i], position, err) < 0)
+            return -(int)err->code;
+    }
+    for (size_t i = 0; i < batch->payloads.len; i++) {
+        if (take_payload(in, &batch->payloads.items[i], err) < 0)
+            return -(int)err->code;
+    }
+    if (write_rows(in, err) < 0)
+        return -(int)err->code;
+    return set_position(in->store, batch->cluster, MAX(batch->epoch, found.position.epoch),
+                        MAX(batch->last, position), batch->now_us, err);
+}
+
+int ingest_write(struct store *store, const struct ingest_batch *batch, struct err *err)
+{
+    struct ingest in = { .store = store, .batch = batch };
+
+    arena_init(&in.arena);
+    map_init(&in.runs);
+    map_init(&in.steps);
+    map_init(&in.spans);
+    int code = store_begin(store, err);
+    if (code == 0) {
+        code = write_all(&in, err);
+        if (code == 0)
+            code = store_commit(store, err);
+        if (code < 0)
+            store_rollback(store);
+    }
+    map_done(&in.runs);
+    map_done(&in.steps);
+    map_done(&in.spans);
+    str_done(&in.packed);
+    str_done(&in.text);
+    arena_done(&in.arena);
+    return code;
+}
+
+void ingest_batch_done(struct ingest_batch *batch)
+{
+    vec_each (struct str, entry, &batch->entries)
+        str_done(entry);
+    vec_each (struct str, payload, &batch->payloads)
+        str_done(payload);
+    vec_done(&batch->entries);
+    vec_done(&batch->payloads);
+}

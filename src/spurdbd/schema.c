@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * schema.c - the tables of the database, by version
+ *
+ * (1) A version that was released is never edited: what changes is a new row of `versions`.
+ * (2) Each version is applied in a transaction together with its number, so a crash leaves the one before
+ *     or the one after.
+ * (3) Text that differs between the databases is written with these words: @id is a primary key that
+ *     counts by itself, @bytes the type of bytes, @big a 64-bit number.
+ *
+ * Times are microseconds, 0 means "not yet" or "never". `job_bytes` and `step_bytes` hold the packed messages
+ * Job and AcctStep; the columns beside them are what queries select by, and what reports add up.
+ */
+#include "spurdbd/schema.h"
+
+#include <string.h>
+
+#include "sys/log.h"
+
+static const char version_1[] =
+    "CREATE TABLE cluster("
+    " id @id, uuid @bytes NOT NULL UNIQUE, name TEXT NOT NULL,"
+    " epoch @big NOT NULL, idx @big NOT NULL, heard_us @big NOT NULL, hello @bytes NOT NULL);"
+
+    "CREATE TABLE gap("
+    " cluster @big NOT NULL, idx_from @big NOT NULL, idx_upto @big NOT NULL,"
+    " noticed_us @big NOT NULL, why TEXT NOT NULL,"
+    " PRIMARY KEY(cluster, idx_from, idx_upto));"
+
+    "CREATE TABLE job("
+    " db_id @id, cluster @big NOT NULL, job_id @big NOT NULL, run @big NOT NULL,"
+    " array_job @big NOT NULL, array_task @big, het_job @big NOT NULL, het_offset @big,"
+    " uid @big NOT NULL, gid @big NOT NULL, user_name TEXT NOT NULL, account TEXT NOT NULL,"
+    " assoc_id @big NOT NULL, partition_name TEXT NOT NULL, qos TEXT NOT NULL,"
+    " wckey TEXT NOT NULL, name TEXT NOT NULL, reservation TEXT NOT NULL,"
+    " state @big NOT NULL, requeued @big NOT NULL, cancelled_by @big NOT NULL,"
+    " t_submit @big NOT NULL, t_eligible @big NOT NULL, t_start @big NOT NULL,"
+    " t_end @big NOT NULL, suspended_us @big NOT NULL, limit_s @big NOT NULL,"
+    " cpus @big NOT NULL, nodes @big NOT NULL, mem_mb @big NOT NULL, gpus @big NOT NULL,"
+    " billing @big NOT NULL, exit_status @big NOT NULL, nodelist TEXT NOT NULL,"
+    " tres_alloc TEXT NOT NULL, job_bytes @bytes NOT NULL,"
+    " UNIQUE(cluster, job_id, run));"
+    "CREATE INDEX job_end ON job(t_end);"
+    "CREATE INDEX job_user ON job(uid, t_end);"
+    "CREATE INDEX job_account ON job(account, t_end);"
+    "CREATE INDEX job_array ON job(array_job) WHERE array_job > 0;"
+    "CREATE INDEX job_het ON job(het_job) WHERE het_job > 0;"
+    "CREATE INDEX job_id ON job(job_id);"
+
+    "CREATE TABLE step("
+    " cluster @big NOT NULL, job_id @big NOT NULL, run @big NOT NULL, step @big NOT NULL,"
+    " state @big NOT NULL, t_start @big NOT NULL, t_end @big NOT NULL, step_bytes @bytes NOT NULL,"
+    " PRIMARY KEY(cluster, job_id, run, step));"
+
+    "CREATE TABLE suspend("
+    " cluster @big NOT NULL, job_id @big NOT NULL, run @big NOT NULL,"
+    " t_from @big NOT NULL, t_to @big NOT NULL, PRIMARY KEY(cluster, job_id, run, t_from));"
+
+    /* Tasks of an array that were cancelled before they had a record of their own. */
+    "CREATE TABLE array_cancelled("
+    " cluster @big NOT NULL, job_id @big NOT NULL, t_us @big NOT NULL, tasks TEXT NOT NULL,"
+    " PRIMARY KEY(cluster, job_id, t_us));"
+
+    /* The longest time from eligible to end of what ended in a month: bounds a look into the past. */
+    "CREATE TABLE span(month @big PRIMARY KEY, longest_us @big NOT NULL);"
+
+    "CREATE TABLE payload("
+    " cluster @big NOT NULL, job_id @big NOT NULL, payload @bytes NOT NULL,"
+    " PRIMARY KEY(cluster, job_id));"
+
+    "CREATE VIEW v_job AS SELECT j.db_id, c.name AS cluster, j.job_id, j.run, j.array_job,"
+    " j.array_task, j.user_name, j.uid, j.account, j.partition_name, j.qos, j.name, j.state,"
+    " j.requeued, j.t_submit / 1000000 AS submit_s, j.t_eligible / 1000000 AS eligible_s,"
+    " j.t_start / 1000000 AS start_s, j.t_end / 1000000 AS end_s,"
+    " j.suspended_us / 1000000 AS suspended_s, j.limit_s, j.cpus, j.nodes, j.mem_mb, j.gpus,"
+    " j.exit_status, j.nodelist, j.tres_alloc FROM job j JOIN cluster c ON c.id = j.cluster;";
+
+static const struct version {
+    const char *sql;
+} versions[] = {
+    { version_1 },
+};
+
+static const struct word {
+    const char *word, *text[2]; /* by enum store_kind */
+} words[] = {
+    { "@id", { "INTEGER PRIMARY KEY AUTOINCREMENT", "BIGSERIAL PRIMARY KEY" } },
+    { "@bytes", { "BLOB", "BYTEA" } },
+    { "@big", { "INTEGER", "BIGINT" } },
+};
+
+unsigned schema_version(void)
+{
+    return ARRAY_LEN(versions);
+}
+
+/* (3) */
+static void add_text(struct str *out, const char *sql, enum store_kind kind)
+{
+    while (*sql) {
+        const struct word *word = NULL;
+        for (size_t i = 0; *sql == '@' && i < ARRAY_LEN(words) && !word; i++)
+            word = str_starts(sql, words[i].word) ? &words[i] : NULL;
+        if (word) {
+            str_add(out, word->text[kind]);
+            sql += strlen(word->word);
+        } else {
+            str_add_char(out, *sql++);
+        }
+    }
+}
+
+int schema_found(struct store *store, unsigned *out, struct err *err)
+{
+    int64_t version = 0;
+
+    if (store_script(store, "CREATE TABLE IF NOT EXISTS spur_schema(version INTEGER NOT NULL)",
+                     err) < 0 ||
+        store_number(store, "SELECT max(version) FROM spur_schema", STORE_NO_VALUES, 0, &version,
+                     err) < 0)
+        return -(int)err->code;
+    *out = (unsigned)version;
+    return 0;
+}
+
+/* (2) */
+static int apply(struct store *store, unsigned version, struct err *err)
+{
+    CLEANUP(str_done) struct str sql = { 0 };
+
+    add_text(&sql, versions[version - 1].sql, store_kind_of(store));
+    if (store_begin(store, err) < 0)
+        return -(int)err->code;
+    if (store_script(store, str_text(&sql), err) < 0 ||
+        store_run(store, "INSERT INTO spur_schema(version) VALUES(?1)",
+                  STORE_VALUES(STORE_INT(version)), err) < 0 ||
+        store_commit(store, err) < 0) {
+        store_rollback(store);
+        return err_wrap(err, "version %u of the tables", version);
+    }
+    log_info("schema.version", "now=%u", version);
+    return 0;
+}
+
+int schema_settle(struct store *store, bool migrate, struct err *err)
+{
+    unsigned found;
+
+    if (schema_found(store, &found, err) < 0)
+        return -(int)err->code;
+    if (found > schema_version())
+        return err_set(err, ERR_INVALID,
+                       "the database has version %u of the tables and this spurdbd knows %u: "
+                       "it was written by a newer build",
+                       found, schema_version());
+    if (found > 0 && found < schema_version() && !migrate)
+        return err_set(err, ERR_INVALID,
+                       "the database has version %u of the tables and this spurdbd needs %u: "
+                       "back it up, then start with --migrate",
+                       found, schema_version());
+    for (unsigned version = found + 1; version <= schema_version(); version++) {
+        if (apply(store, version, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.h - spurdbd as a process: a loop, sockets, and workers that use the database
+ */
+#ifndef SPURDBD_SERVE_H
+#define SPURDBD_SERVE_H
+
+#include <uv.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "proto/dbd.pb-c.h"
+#include "rpc/rpc.h"
+#include "schema/conf.h"
+#include "spurdbd/history.h"
+#include "spurdbd/store.h"
+
+struct dbd_options {
+    const char *conf_path;     /* NULL: the usual place, or none */
+    const char *url;           /* NULL: from the configuration, or a file in state_dir */
+    const char *state_dir;     /* NULL: /var/lib/spurdb */
+    const char *socket;        /* NULL: beside the port */
+    const char *const *listen; /* NULL-terminated; NULL: port 6819 */
+    bool migrate;
+};
+
+struct feed;
+struct jwt_keys;
+struct tls_ctx;
+
+struct dbd {
+    uv_loop_t *uv;
+    struct rpc_loop *rpc_loop;
+    struct rpc_server *rpc;
+    const struct dbd_options *options;
+    struct conf *conf;
+    char *state_dir, *url, *socket;
+    struct tls_ctx *tls;
+    struct jwt_keys *jwt;
+    struct store *writer;             /* of the one worker that writes */
+    VEC(struct store *) readers;      /* that no query uses now */
+    VEC(struct feed *) feeds;         /* leaders that are connected */
+    VEC(struct history_call *) calls; /* that wait for a leader's answer */
+    struct map users;                 /* uid → struct known_user */
+    uint32_t controller_uid;          /* of spurctld on this host */
+    uint64_t next_ask;
+    uv_signal_t signals[2];
+    int64_t start_us;
+    uint64_t entries, batches;
+    bool stopping;
+    bool writing; /* the one worker that writes is at it */
+};
+
+int dbd_run(const struct dbd_options *options, struct err *err);
+void dbd_stop(struct dbd *dbd, const char *why);
+
+/* methods.c */
+int dbd_methods(struct dbd *dbd, struct err *err);
+
+/* who.c: identities to people */
+unsigned dbd_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
+void dbd_viewer(struct dbd *dbd, struct rpc_call *call, struct history_viewer *out);
+void dbd_users_free(struct dbd *dbd);
+
+/* feeds.c: the streams of leaders */
+void dbd_on_feed(struct rpc_call *call, const ProtobufCMessage *request);
+/* The leader of a cluster (NULL: any) that is connected, or NULL. */
+struct feed *dbd_feed(const struct dbd *dbd, const char *cluster);
+const char *feed_cluster(const struct feed *feed);
+uint64_t feed_index(const struct feed *feed); /* what the database has of it */
+void feed_ask(struct feed *feed, const FeedAsk *ask);
+void dbd_add_feeds(const struct dbd *dbd, AcctCluster *clusters, size_t count);
+void dbd_feeds_end(struct dbd *dbd);
+
+/* calls.c: what people ask */
+void dbd_on_list(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_status(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_answered(struct dbd *dbd, struct feed *feed, const FeedAnswer *answer);
+void dbd_progress(struct dbd *dbd, struct feed *feed); /* feed_index() has grown */
+void dbd_feed_gone(struct dbd *dbd, struct feed *feed);
+
+#endif
