@@ -30,13 +30,28 @@ char *mem_high(void)
     return __atomic_load_n(&high, __ATOMIC_RELAXED);
 }
 
+static void (*escape_to)(void);
+
+void mem_on_failure(void (*escape)(void))
+{
+    __atomic_store_n(&escape_to, escape, __ATOMIC_RELAXED);
+}
+
+void mem_failed(void)
+{
+    static const char text[] = "fatal: out of memory\n";
+    void (*escape)(void) = __atomic_load_n(&escape_to, __ATOMIC_RELAXED);
+
+    if (escape)
+        escape();
+    fwrite(text, 1, sizeof(text) - 1, stderr);
+    abort();
+}
+
 static void *checked(void *memory)
 {
-    if (!memory) {
-        static const char text[] = "fatal: out of memory\n";
-        fwrite(text, 1, sizeof(text) - 1, stderr);
-        abort();
-    }
+    if (!memory)
+        mem_failed();
     if ((uintptr_t)memory - (uintptr_t)mem_high() - 1 < FAR_BYTES || !mem_high())
         __atomic_store_n(&high, memory, __ATOMIC_RELAXED);
     return memory;

@@ -47,6 +47,12 @@ char *mem_strndup(const char *text, size_t len);
 char *mem_printf(const char *fmt, ...) PRINTF(1, 2);
 void *mem_try(size_t size); /* zeroed, or NULL */
 /*
+ * For a library inside somebody else's process, which must not stop it: what to do instead. The function does not
+ * return (it jumps to where the library was entered), or the process stops after all.
+ */
+void mem_on_failure(void (*escape)(void));
+void mem_failed(void); /* there is no memory: escapes or stops */
+/*
  * For a process that must not stop for long: what was freed is put together as it comes, not a million
  * pieces at once when somebody next asks for something large. Call it first in main().
  */

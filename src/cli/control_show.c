@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "base/map.h"
 #include "base/timefmt.h"
-#include "base/vec.h"
 #include "cli/control.h"
 #include "client/client.h"
 #include "schema/jsonw.h"
@@ -190,45 +188,14 @@ static int show_node(struct control *control, int argc, char **argv)
     return !listing.count && argc;
 }
 
-/* What all nodes of a partition have together, when the controller does not say. */
 static void fill_tres(struct control *control, ListPartitionsReply *partitions)
 {
     ListNodesRequest request = LIST_NODES_REQUEST__INIT;
     ListNodesReply *nodes;
-    struct map by_name;
 
     if (cli_call(&control->cli, "ListNodes", &request.base, &list_nodes_reply__descriptor,
-                 (ProtobufCMessage **)&nodes, NULL) < 0)
-        return;
-    map_init(&by_name);
-    for (size_t i = 0; i < nodes->n_nodes; i++)
-        map_put(&by_name, node_spec(nodes->nodes[i])->name, nodes->nodes[i]);
-    for (size_t i = 0; i < partitions->n_partitions; i++) {
-        Partition *partition = partitions->partitions[i];
-        struct tres_count count = { 0 };
-        struct str text = { 0 };
-        VEC(GresInventory *) gres = { 0 };
-
-        for (size_t k = 0; k < partition->n_node_names; k++) {
-            const Node *node = map_get(&by_name, partition->node_names[k]);
-
-            if (!node)
-                continue;
-            count.cpus += node_cpus(node);
-            count.mem_mb += node_memory_mb(node);
-            count.nodes++;
-            for (size_t g = 0; g < node_spec(node)->n_gres; g++)
-                vec_push(&gres, node_spec(node)->gres[g]);
-        }
-        count.billing = partition->has_billing ? partition->billing : count.cpus;
-        tres_add(&text, &count);
-        tres_add_gres(&text, gres.items, gres.len);
-        if (!partition->tres)
-            partition->tres = arena_strdup(&control->cli.arena, str_text(&text));
-        str_done(&text);
-        vec_done(&gres);
-    }
-    map_done(&by_name);
+                 (ProtobufCMessage **)&nodes, NULL) == 0)
+        partitions_fill_tres(partitions, nodes, &control->cli.arena);
 }
 
 char **control_names(struct control *control, int argc, char **argv, size_t *count)

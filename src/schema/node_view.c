@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/release.h"
 #include "base/size.h"
+#include "base/vec.h"
 
 const NodeSpec *node_spec(const Node *node)
 {
@@ -273,4 +274,40 @@ void node_add_tres_used(struct str *out, const Node *node)
     for (size_t i = 0; i < status->n_alloc_gres; i++)
         add_named(&totals, status->alloc_gres[i]->name, status->alloc_gres[i]->count);
     add_totals(out, &totals);
+}
+
+void partitions_fill_tres(ListPartitionsReply *partitions, const ListNodesReply *nodes,
+                          struct arena *arena)
+{
+    struct map by_name;
+
+    map_init(&by_name);
+    for (size_t i = 0; i < nodes->n_nodes; i++)
+        map_put(&by_name, node_spec(nodes->nodes[i])->name, nodes->nodes[i]);
+    for (size_t i = 0; i < partitions->n_partitions; i++) {
+        Partition *partition = partitions->partitions[i];
+        struct tres_count count = { 0 };
+        struct str text = { 0 };
+        VEC(GresInventory *) gres = { 0 };
+
+        for (size_t k = 0; k < partition->n_node_names; k++) {
+            const Node *node = map_get(&by_name, partition->node_names[k]);
+
+            if (!node)
+                continue;
+            count.cpus += node_cpus(node);
+            count.mem_mb += node_memory_mb(node);
+            count.nodes++;
+            for (size_t g = 0; g < node_spec(node)->n_gres; g++)
+                vec_push(&gres, node_spec(node)->gres[g]);
+        }
+        count.billing = partition->has_billing ? partition->billing : count.cpus;
+        tres_add(&text, &count);
+        tres_add_gres(&text, gres.items, gres.len);
+        if (!partition->tres)
+            partition->tres = arena_strdup(arena, str_text(&text));
+        str_done(&text);
+        vec_done(&gres);
+    }
+    map_done(&by_name);
 }

@@ -7,8 +7,10 @@
 #ifndef SCHEMA_NODE_VIEW_H
 #define SCHEMA_NODE_VIEW_H
 
+#include "base/arena.h"
 #include "base/bitset.h"
 #include "base/str.h"
+#include "proto/controller.pb-c.h"
 #include "proto/node.pb-c.h"
 
 const NodeSpec *node_spec(const Node *node); /* never NULL */
@@ -48,5 +50,9 @@ struct tres_count {
 void tres_add(struct str *out, const struct tres_count *count);
 /* Adds ",gres/NAME=COUNT" for each kind, types added up. */
 void tres_add_gres(struct str *out, GresInventory *const *gres, size_t count);
+
+/* What all nodes of each partition have together, where the controller does not say; text in the arena. */
+void partitions_fill_tres(ListPartitionsReply *partitions, const ListNodesReply *nodes,
+                          struct arena *arena);
 
 #endif
