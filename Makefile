@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench quality faults sim seeds test-vm test-hosts clean
+        bench quality faults sim seeds test-vm test-compat test-hosts clean
 
 all: build
 
@@ -23,6 +23,7 @@ help:
 	@echo 'make seeds      random histories of the planner, many more than the unit tests run: SEEDS=400'
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make test-hosts the installed cluster on hosts made of namespaces, from the documents; T=NAME for one'
+	@echo 'make test-compat programs linked with libslurm, fetched from Debian, with our library'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make quality    what the planner makes of traces (Q1, Q2, Q3), beside what others make of them'
 	@echo 'make conformance  how much of Slurm the commands are: options, fields, verbs, keys, recorded outputs'
@@ -60,6 +61,10 @@ asan: deps
 	@[ -d build-asan ] || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 	@ninja -C build-asan --quiet
 	@$(call MESON_TEST,build-asan) --suite unit
+
+test-compat: build
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/deps --compat
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run t57-api
 
 test-vm: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/test-vm

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena_thread.h"
+
 enum { BLOCK_BYTES = 4096 - 64, ALIGN = 16, SPARES = 16 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -51,6 +53,16 @@ static void block_free(struct arena_block *block)
     block->next = spare;
     spare = block;
     spares++;
+}
+
+void arena_thread_done(void)
+{
+    while (spare) {
+        struct arena_block *next = spare->next;
+        free(spare);
+        spare = next;
+    }
+    spares = 0;
 }
 
 void arena_init(struct arena *arena)

@@ -31,6 +31,7 @@ struct job_source {
 /* ---- what a job has on its nodes; opaque to clients ---- */
 
 struct job_resources {
+    bitstr_t *core_bitmap; /* NULL: libslurm-perl looks here, and goes no further */
     uint32_t count;
     char **names;
     uint32_t *cpus;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena_thread.h"
 #include "client/client.h"
 #include "compat/compat.h"
 
@@ -70,6 +71,7 @@ static void session_free(void *argument)
         leave_to_parent(mine->session.client);
     client_free(mine->session.client);
     arena_done(&mine->session.arena);
+    arena_thread_done();
     free(mine);
 }
 

@@ -6,6 +6,7 @@
  *     client cluster            every group of functions, on a cluster with the nodes n1 and n2
  *     client seed               the example of the README, as printed there
  *     client jobs | nodes | …   prints records, which the test compares with scontrol's
+ *     client fill N             submits N held jobs
  *     client many N             loads one job N times and all jobs once, and says how long it took
  *
  * Prints "not ok - …" for each check that fails; the exit code is how many did.
@@ -583,6 +584,45 @@ static void many(long count)
     printf("slurm_load_job: %.0f per second\n", (double)count / (seconds() - begin));
 }
 
+struct part {
+    long count;
+    int bad;
+};
+
+static void *submit_some(void *arg)
+{
+    struct part *part = arg;
+    job_desc_msg_t desc;
+
+    describe(&desc, "many", "#!/bin/sh\ntrue\n");
+    desc.priority = 0;
+    for (long i = 0; i < part->count; i++) {
+        submit_response_msg_t *answer = NULL;
+        part->bad += slurm_submit_batch_job(&desc, &answer) != SLURM_SUCCESS;
+        slurm_free_submit_response_response_msg(answer);
+    }
+    return NULL;
+}
+
+/* Held jobs, by several threads, so that they are committed together. */
+static void fill_queue(long count)
+{
+    enum { THREADS = 32 };
+    pthread_t threads[THREADS];
+    struct part parts[THREADS];
+    double begin = seconds();
+
+    for (int i = 0; i < THREADS; i++) {
+        parts[i] = (struct part){ .count = count / THREADS };
+        pthread_create(&threads[i], NULL, submit_some, &parts[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(parts[i].bad == 0);
+    }
+    printf("slurm_submit_batch_job: %.0f per second\n", (double)count / (seconds() - begin));
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -600,6 +640,8 @@ int main(int argc, char **argv)
         print_nodes();
     else if (strcmp(what, "partitions") == 0)
         print_partitions();
+    else if (strcmp(what, "fill") == 0)
+        fill_queue(argc > 2 ? atol(argv[2]) : 1000);
     else if (strcmp(what, "many") == 0)
         many(argc > 2 ? atol(argv[2]) : 1000);
     else
