@@ -419,15 +419,25 @@ int slurm_pid2jobid(pid_t job_pid, JOB_POINTER)
 
 /* ---- messages to a job ---- */
 
-/*
- * Slurm writes the message to the terminal of the job's srun. It is not carried here: the call checks the job and
- * says that it cannot be done.
- */
+struct notify {
+    uint32_t job_id;
+    char *text;
+};
+
+static int notify_work(struct session *session, void *args, struct err *err)
+{
+    const struct notify *asked = args;
+    SignalStepRequest request = SIGNAL_STEP_REQUEST__INIT;
+    ProtobufCMessage *reply;
+
+    request.id = arena_printf(&session->arena, "%u", asked->job_id);
+    request.text = asked->text;
+    return compat_call(session, "SignalStep", &request.base, &done_reply__descriptor, &reply, err);
+}
+
+/* Written where the job writes its errors. */
 int slurm_notify_job(JOB_PARAM, char *message)
 {
-    struct ask asked = { .job_id = JOB_ID };
-
-    if (compat_run(ask_work, &asked) != SLURM_SUCCESS)
-        return SLURM_ERROR;
-    return compat_not_supported();
+    NEED(message, SLURM_ERROR);
+    return compat_run(notify_work, &(struct notify){ JOB_ID, message });
 }

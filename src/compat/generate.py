@@ -488,7 +488,7 @@ def layout(facts):
     out = internal_head("Are our structs laid out as the tables say?")
     out.append("#include <stddef.h>\n#include <slurm/slurmdb.h>\n#include <slurm/spank.h>\n")
     for name, fields in facts.structs.items():
-        kind = "struct " + tag(name)
+        kind = "struct " + name if name == "spank_option" else typedef(name)  # names that Slurm's own headers have too
         out.append('_Static_assert(sizeof(%s) == %d, "%s");' % (kind, facts.sizes[name], name))
         for field, _, offset, size in fields:
             out.append('_Static_assert(offsetof(%s, %s) == %d, "%s.%s");' % (kind, field, offset, name, field))

@@ -219,7 +219,7 @@ int slurm_get_select_nodeinfo(dynamic_plugin_data_t *nodeinfo, enum select_noded
 }
 #endif
 
-static void fill(node_info_t *out, const Node *node)
+static void fill(node_info_t *out, const Node *node, uint16_t show_flags)
 {
     const NodeSpec *spec = node_spec(node);
     const NodeStatus *status = node_status(node);
@@ -253,7 +253,7 @@ static int load(struct session *session, void *args, struct err *err)
     msg->record_count = (uint32_t)reply->n_nodes;
     msg->node_array = reply->n_nodes ? compat_alloc(reply->n_nodes * sizeof(node_info_t)) : NULL;
     for (size_t i = 0; i < reply->n_nodes; i++)
-        fill(&msg->node_array[i], reply->nodes[i]);
+        fill(&msg->node_array[i], reply->nodes[i], asked->show_flags);
     *asked->out = msg;
     return 0;
 }

@@ -259,6 +259,7 @@ static void jobs(void)
     CHECK(slurm_allocation_lookup(JOB(running), &found) == SLURM_SUCCESS && found->node_cnt == 1);
     slurm_free_resource_allocation_response_msg(found);
     CHECK(slurm_signal_job(JOB(running), SIGCONT) == SLURM_SUCCESS);
+    CHECK(slurm_notify_job(JOB(running), (char *)"hello") == SLURM_SUCCESS);
     CHECK(slurm_kill_job(JOB(running), SIGKILL, 0) == SLURM_SUCCESS &&
           becomes(running, JOB_CANCELLED));
     slurm_init_job_desc_msg(&change);
