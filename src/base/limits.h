@@ -20,7 +20,6 @@ enum {
     LIMIT_HTTP_HEAD = 32 * 1024,           /* request line and header fields: 431 */
     LIMIT_HTTP_TARGET = 8 * 1024,          /* 414 */
     LIMIT_HTTP_FIELDS = 100,               /* 431 */
-    LIMIT_HTTP_TRAILERS = 4 * 1024,        /* trailers and extensions of chunks: 431 */
     LIMIT_HTTP_BODY = 16 * 1024 * 1024,    /* 413 */
     LIMIT_HTTP_BODIES = 128 * 1024 * 1024, /* of all requests that are under way: 503 */
     LIMIT_HTTP_CONNECTIONS = 12000,

@@ -8,6 +8,7 @@
 #include "base/timefmt.h"
 #include "cli/control.h"
 #include "schema/jsonw.h"
+#include "schema/objects_json.h"
 #include "schema/update.h"
 #include "sys/users.h"
 
@@ -78,51 +79,6 @@ static void add_reservation(struct control *control, const Reservation *one, str
     str_add(out, control->one_line ? "\n" : "\n\n");
 }
 
-static void join_json(struct jsonw *json, const char *key, char *const *list, size_t count)
-{
-    struct str text = { 0 };
-
-    for (size_t i = 0; i < count; i++)
-        str_addf(&text, "%s%s", i ? "," : "", list[i]);
-    jsonw_text(json, key, str_text(&text));
-    str_done(&text);
-}
-
-static void add_json(const Reservation *one, struct jsonw *json)
-{
-    const ReservationSpec *spec = one->spec;
-
-    jsonw_object(json, NULL);
-    join_json(json, "accounts", spec->accounts, spec->n_accounts);
-    join_json(json, "allowed_partitions", spec->allowed_partitions, spec->n_allowed_partitions);
-    jsonw_text(json, "burst_buffer", spec->burst_buffer);
-    jsonw_text(json, "comment", spec->comment);
-    jsonw_number(json, "core_count", one->core_count);
-    jsonw_list(json, "core_specializations");
-    jsonw_list_end(json);
-    jsonw_set(json, "end_time", true, false, spec->end_us / 1000000);
-    jsonw_text(json, "features", spec->features);
-    jsonw_list(json, "flags");
-    for (size_t i = 0; i < spec->n_flags; i++)
-        jsonw_text(json, NULL, spec->flags[i]);
-    jsonw_list_end(json);
-    join_json(json, "groups", spec->groups, spec->n_groups);
-    jsonw_text(json, "licenses", spec->licenses);
-    jsonw_number(json, "max_start_delay", spec->max_start_delay_s);
-    jsonw_text(json, "name", spec->name);
-    jsonw_number(json, "node_count", one->node_count);
-    jsonw_text(json, "node_list", one->node_names);
-    jsonw_text(json, "partition", spec->partition);
-    jsonw_object(json, "purge_completed");
-    jsonw_set(json, "time", spec->has_purge_comp_s, false, spec->purge_comp_s);
-    jsonw_object_end(json);
-    join_json(json, "qos", spec->qos, spec->n_qos);
-    jsonw_set(json, "start_time", true, false, spec->start_us / 1000000);
-    jsonw_text(json, "tres", one->tres);
-    join_json(json, "users", spec->users, spec->n_users);
-    jsonw_object_end(json);
-}
-
 static void show_json(struct control *control, const ListReservationsReply *reply,
                       char *const *names, size_t count)
 {
@@ -136,7 +92,7 @@ static void show_json(struct control *control, const ListReservationsReply *repl
     for (size_t i = 0; i < reply->n_reservations; i++) {
         if (reply->reservations[i]->spec &&
             control_is_named(reply->reservations[i]->spec->name, names, count))
-            add_json(reply->reservations[i], &json);
+            reservation_add_json(reply->reservations[i], &json);
     }
     jsonw_list_end(&json);
     jsonw_set(&json, "last_update", true, false, ctx.now_us / 1000000);

@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "schema/jsonw.h"
 #include "schema/node_view.h"
+#include "schema/objects_json.h"
 
 static struct field_ctx ctx_of(const struct control *control)
 {
@@ -258,17 +259,7 @@ static void json_licenses(struct control *control, const ListLicensesReply *repl
     listing_begin(&listing, control, NULL, "licenses");
     for (size_t i = 0; i < reply->n_licenses; i++) {
         const License *one = reply->licenses[i];
-        jsonw_object(json, NULL);
-        jsonw_text(json, "LicenseName", one->name);
-        jsonw_number(json, "Total", one->total);
-        jsonw_number(json, "Used", one->used);
-        jsonw_number(json, "Free", one->total - MIN(one->used, one->total));
-        jsonw_bool(json, "Remote", false);
-        jsonw_number(json, "Reserved", one->reserved);
-        jsonw_number(json, "LastConsumed", 0);
-        jsonw_number(json, "LastDeficit", 0);
-        jsonw_number(json, "LastUpdate", 0);
-        jsonw_object_end(json);
+        license_add_json(one, json);
     }
     listing_end(&listing);
 }

@@ -165,6 +165,7 @@ void ctl_free(struct ctl *ctl)
     str_done(&ctl->journal_job);
     str_done(&ctl->journal);
     vec_done(&ctl->watchers);
+    vec_done(&ctl->change_readers);
     vec_done(&ctl->orphans);
     vec_done(&ctl->telling);
     events_done(&ctl->events);

@@ -219,7 +219,8 @@ ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_acce
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
-ctl_handler ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal, ctl_set_level;
+ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal,
+    ctl_set_level;
 
 /*
  * Runs the handler once what it will say cannot be stale, or fails with ERR_NOT_LEADER. The request

@@ -256,6 +256,19 @@ void ctl_count_turn(struct ctl *ctl, uint64_t us, uint64_t cpu_us, uint64_t faul
     counts->turn_cpu_us_max = MAX(counts->turn_cpu_us_max, cpu_us);
 }
 
+void ctl_who_am_i(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    IdentityReply reply = IDENTITY_REPLY__INIT;
+
+    (void)ctl, (void)message;
+    reply.has_uid = reply.has_is_operator = reply.has_is_admin = true;
+    reply.uid = ask->who->uid;
+    reply.user = (char *)(uintptr_t)ask->who->user;
+    reply.is_operator = ask->who->is_operator;
+    reply.is_admin = ask->who->is_admin;
+    ask->ops->reply(ask, &reply.base);
+}
+
 void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     DiagReply reply = DIAG_REPLY__INIT;

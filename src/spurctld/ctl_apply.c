@@ -157,6 +157,7 @@ static void handle_events(struct ctl *ctl)
             ctl_effect(ctl, event);
     }
     notify_watchers(ctl);
+    ctl_changes_notify(ctl);
 }
 
 /* Reads what comes next, if it is not read yet. 0: nothing does; LOG_APPLY_MORE: something. */

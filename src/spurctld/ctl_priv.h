@@ -102,6 +102,12 @@ struct watcher {
     bool ends; /* wants to know of ends alone */
 };
 
+/* Who reads all changes; ctl_changes.c. */
+struct change_reader {
+    struct ctl_ask *ask;
+    bool behind, gone;
+};
+
 /* An allocation whose client has gone. */
 struct orphan {
     uint32_t job_id;
@@ -201,6 +207,7 @@ struct ctl {
     struct map steps; /* job id → struct job_steps: what runs, as nodes say */
 
     VEC(struct watcher) watchers;
+    VEC(struct change_reader) change_readers;
     VEC(struct orphan) orphans;
     VEC(struct listing *) listings;
     VEC(struct node_listing *) node_listings; /* ctl_inventory.c */
@@ -288,6 +295,9 @@ void ctl_send_revoke(struct ctl *ctl, const struct job *job, size_t part);
 void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, const char *why,
                      bool requeue, bool hold);
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job);
+/* ctl_changes.c: tells readers what the last command changed; a reader has gone. */
+void ctl_changes_notify(struct ctl *ctl);
+void ctl_changes_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_alloc.c ---- */
 void ctl_step_key(const struct ctl *ctl, const struct job *job, const char *node,

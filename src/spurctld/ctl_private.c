@@ -5,23 +5,14 @@
  * Operators and administrators see everything. A job that may not be seen is as if it were not
  * there, with its steps, its script and its command line.
  */
-#include <string.h>
-
 #include "core/resv.h"
+#include "schema/private_data.h"
 #include "spurctld/ctl_priv.h"
 
 bool ctl_hides(const struct ctl *ctl, const struct ctl_ask *ask, const char *what)
 {
-    const char *words = state_config(ctl->state)->private_data;
-    struct span word;
-
-    if (ask->who->is_admin || ask->who->is_operator)
-        return false;
-    while (words && str_next(&words, ",", &word)) {
-        if (word.len == strlen(what) && memcmp(word.ptr, what, word.len) == 0)
-            return true;
-    }
-    return false;
+    return private_data_hides(state_config(ctl->state)->private_data, what,
+                              ask->who->is_admin || ask->who->is_operator);
 }
 
 bool ctl_may_see_job(const struct ctl *ctl, const struct ctl_ask *ask, const struct job *job)

@@ -221,6 +221,7 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
     if (ask->data)
         listing_drop(ctl, ask->data);
     ctl_read_gone(ctl, ask);
+    ctl_changes_gone(ctl, ask);
     ctl_forked_gone(ctl, ask);
     for (size_t i = ctl->watchers.len; i-- > 0;) {
         struct watcher watcher = ctl->watchers.items[i];

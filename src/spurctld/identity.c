@@ -207,6 +207,11 @@ struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
         who->node = who->user = who->group = arena_strdup(arena, identity->node);
         return who;
     }
+    if (identity->rest[0]) { /* (7) it is nobody's uid, either */
+        who->uid = who->gid = (uint32_t)NODE_UID;
+        who->user = who->group = arena_printf(arena, "rest:%s", identity->rest);
+        return who;
+    }
     if (!known)
         return NULL;
     who->uid = identity->uid;

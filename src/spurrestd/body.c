@@ -199,7 +199,7 @@ json_t *body_read(struct exchange *x)
 bool body_text(struct exchange *x, const json_t *value, const char *infinite, const char **out,
                struct err *err)
 {
-    if (json_is_null(value))
+    if (!value || json_is_null(value))
         return false;
     if (json_is_object(value)) {
         if (json_is_true(json_object_get(value, "infinite"))) {

@@ -2,8 +2,9 @@
 /*
  * caller.c - who asks
  *
- * (1) A token that came with the request is passed on as it is; the controller checks it. One that is not good
- *     never falls back to anything else.
+ * (1) A token that came with the request is passed on as it is, and the controller checks it with every call. One that is
+ *     new to us is shown to the controller before anything of the request is read (WhoAmI), so that a wrong one is refused
+ *     whatever it asks for. One that is not good never falls back to anything else.
  * (2) X-SLURM-USER-NAME with another name than the token's: the controller is asked, with that token, for a token
  *     of the other user. It gives one to administrators only. Both names are logged.
  * (3) Without a token, a unix socket or a TCP connection from this host says who asks. For that user the
@@ -39,6 +40,7 @@ struct waiting {
     char *key;
     RestTokenRequest rest;
     TokenRequest token;
+    Empty empty;
 };
 
 static void kept_free(struct kept *kept)
@@ -63,14 +65,16 @@ static const char *find(struct rest *rest, const char *key)
     return kept && kept->until_ms > loop_now_ms(rest->loop) ? kept->authorization : NULL;
 }
 
-static void keep(struct rest *rest, const char *key, const char *token)
+/* Until it is too old, or ends (0: not before that). */
+static void keep(struct rest *rest, const char *key, const char *token, int64_t ends_s)
 {
+    int64_t left_ms = ends_s ? (ends_s - clock_wall_s()) * 1000 : KEEP_MS;
     struct kept *kept = NEW(struct kept);
 
     if (map_len(&rest->tokens) >= KEEP_MOST)
         caller_forget_all(rest);
     kept->authorization = mem_printf("Bearer %s", token);
-    kept->until_ms = loop_now_ms(rest->loop) + KEEP_MS;
+    kept->until_ms = loop_now_ms(rest->loop) + MIN(left_ms, KEEP_MS);
     kept_free(map_put(&rest->tokens, key, kept));
 }
 
@@ -87,7 +91,7 @@ static void on_named(struct exchange *x, const ProtobufCMessage *reply, const st
         answer_unauthenticated(x, err);
         return;
     }
-    keep(x->rest, waiting->key, token);
+    keep(x->rest, waiting->key, token, 0);
     x->authorization = arena_printf(&x->arena, "Bearer %s", token);
     x->data = NULL;
     waiting->known(x);
@@ -159,6 +163,28 @@ static void by_socket(struct exchange *x, void (*known)(struct exchange *x))
     waiting->rest.uid = x->peer->uid;
     waiting->rest.has_gid = x->peer->is_unix;
     waiting->rest.gid = x->peer->gid;
+    const struct ask_call call = { .method = "RestToken",
+                                   .message = &waiting->rest.base,
+                                   .reply = &vouch_reply__descriptor,
+                                   .ours = true,
+                                   .done = on_named };
+    ask_start(x, &call);
+}
+
+void caller_as_user(struct exchange *x, const char *user, void (*known)(struct exchange *x))
+{
+    char *key = arena_printf(&x->arena, "user %s", user);
+    const char *found = find(x->rest, key);
+
+    x->user = arena_strdup(&x->arena, user);
+    if (found) {
+        x->authorization = arena_strdup(&x->arena, found);
+        known(x);
+        return;
+    }
+    struct waiting *waiting = wait_for(x, key, known);
+    rest_token_request__init(&waiting->rest);
+    waiting->rest.user = arena_strdup(&x->arena, user);
     const struct ask_call call = { .method = "RestToken",
                                    .message = &waiting->rest.base,
                                    .reply = &vouch_reply__descriptor,
@@ -239,16 +265,42 @@ static const char *given_token(struct exchange *x, bool *bad)
     return *bad ? NULL : header ? header + strlen("Bearer ") : token;
 }
 
+static void on_checked(struct exchange *x, const ProtobufCMessage *reply, const struct err *err)
+{
+    struct waiting *waiting = x->data;
+
+    (void)reply;
+    if (err) {
+        answer_unauthenticated(x, err);
+        return;
+    }
+    keep(x->rest, waiting->key, "", x->expires_s);
+    x->data = NULL;
+    waiting->known(x);
+}
+
 static void by_token(struct exchange *x, const char *token, void (*known)(struct exchange *x))
 {
     const char *name = exchange_field(x, "X-SLURM-USER-NAME");
+    char *key = arena_printf(&x->arena, "token %s", token);
 
     read_claims(x, token);
     x->authorization = arena_printf(&x->arena, "Bearer %s", token);
-    if (!str_is_empty(name) && (!x->user || strcmp(name, x->user) != 0))
+    if (!str_is_empty(name) && (!x->user || strcmp(name, x->user) != 0)) {
         by_other_name(x, name, known);
-    else
+        return;
+    }
+    if (find(x->rest, key)) {
         known(x);
+        return;
+    }
+    struct waiting *waiting = wait_for(x, key, known);
+    empty__init(&waiting->empty);
+    const struct ask_call call = { .method = "WhoAmI",
+                                   .message = &waiting->empty.base,
+                                   .reply = &identity_reply__descriptor,
+                                   .done = on_checked };
+    ask_start(x, &call);
 }
 
 void caller_identify(struct exchange *x, bool needed, void (*known)(struct exchange *x))

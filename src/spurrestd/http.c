@@ -215,10 +215,14 @@ static int read_field(struct span line, struct http_head *out, const char **why)
         return refuse(why, 400, "A header line begins with a blank");
     if (!colon)
         return refuse(why, 400, "A header line has no colon");
+    struct span name = { line.ptr, (size_t)(colon - line.ptr) };
+    if ((span_ieq(name, "Transfer-Encoding") || span_ieq(name, "Content-Length")) &&
+        memchr(line.ptr, '\t', line.len))
+        return refuse(why, 400, "A header field that says how long the body is has a tab");
     if (out->field_count == LIMIT_HTTP_FIELDS)
         return refuse(why, 431, "There are too many header fields");
     struct http_field *field = &out->fields[out->field_count++];
-    field->name = (struct span){ line.ptr, (size_t)(colon - line.ptr) };
+    field->name = name;
     field->value = trim((struct span){ colon + 1, line.len - (size_t)(colon + 1 - line.ptr) });
     return http_is_token(field->name)
                ? 0
@@ -343,13 +347,8 @@ static int chunk_size(struct http_chunks *chunks, char c)
     }
     if (!chunks->digits)
         return 400;
-    if (c == ';')
-        chunks->state = CHUNK_EXTENSION;
-    else if (c == '\r')
-        chunks->state = CHUNK_SIZE_LF;
-    else
-        return 400;
-    return 0;
+    chunks->state = CHUNK_SIZE_LF;
+    return c == '\r' ? 0 : 400;
 }
 
 static int expect_char(struct http_chunks *chunks, char c, char wanted, int next)
@@ -360,45 +359,20 @@ static int expect_char(struct http_chunks *chunks, char c, char wanted, int next
     return 0;
 }
 
-/* Extensions and trailers mean nothing here; they are bounded and read past. */
-static int skip_text(struct http_chunks *chunks, char c, int next)
-{
-    unsigned char u = (unsigned char)c;
-
-    if (c == '\r') {
-        chunks->state = next;
-        return 0;
-    }
-    if ((u < ' ' && c != '\t') || u == 0x7f)
-        return 400;
-    return ++chunks->overhead > LIMIT_HTTP_TRAILERS ? 431 : 0;
-}
-
 static int chunk_char(struct http_chunks *chunks, char c)
 {
     switch (chunks->state) {
     case CHUNK_SIZE:
         return chunk_size(chunks, c);
-    case CHUNK_EXTENSION:
-        return skip_text(chunks, c, CHUNK_SIZE_LF);
     case CHUNK_SIZE_LF:
-        return expect_char(chunks, c, '\n', chunks->left ? CHUNK_DATA : CHUNK_TRAILER_START);
+        return expect_char(chunks, c, '\n', chunks->left ? CHUNK_DATA : CHUNK_END_CR);
     case CHUNK_DATA_CR:
         return expect_char(chunks, c, '\r', CHUNK_DATA_LF);
     case CHUNK_DATA_LF:
         chunks->digits = 0;
         return expect_char(chunks, c, '\n', CHUNK_SIZE);
-    case CHUNK_TRAILER_START:
-        if (c == '\r')
-            return expect_char(chunks, c, '\r', CHUNK_END_LF);
-        if (!is_tchar(c)) /* a line that begins with a blank, too */
-            return 400;
-        chunks->state = CHUNK_TRAILER;
-        return 0;
-    case CHUNK_TRAILER:
-        return skip_text(chunks, c, CHUNK_TRAILER_LF);
-    case CHUNK_TRAILER_LF:
-        return expect_char(chunks, c, '\n', CHUNK_TRAILER_START);
+    case CHUNK_END_CR:
+        return expect_char(chunks, c, '\r', CHUNK_END_LF);
     case CHUNK_END_LF:
         return expect_char(chunks, c, '\n', CHUNK_DONE);
     default:

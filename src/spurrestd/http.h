@@ -65,24 +65,22 @@ bool http_is_host(struct span text);
 struct http_chunks {
     enum {
         CHUNK_SIZE,
-        CHUNK_EXTENSION,
         CHUNK_SIZE_LF,
         CHUNK_DATA,
         CHUNK_DATA_CR,
         CHUNK_DATA_LF,
-        CHUNK_TRAILER_START,
-        CHUNK_TRAILER,
-        CHUNK_TRAILER_LF,
+        CHUNK_END_CR,
         CHUNK_END_LF,
         CHUNK_DONE,
     } state;
-    unsigned digits, overhead; /* of the size; bytes of extensions and trailers */
+    unsigned digits; /* of the size */
     uint64_t left;
 };
 
 /*
  * Takes bytes of the body: data goes to `body`, at most `most` in all. Sets *used. 0, or the status to refuse
- * it with. The body is whole when state is CHUNK_DONE; trailers are read and dropped.
+ * it with. The body is whole when state is CHUNK_DONE; extensions and trailers are refused:
+ * parsers differ in what they take of them, and nobody sends any.
  */
 int http_chunks_take(struct http_chunks *chunks, const char *bytes, size_t len, struct str *body,
                      size_t most, size_t *used);

@@ -18,6 +18,7 @@
 #include "rpc/tls.h"
 #include "spurrestd/ask.h"
 #include "spurrestd/conn.h"
+#include "spurrestd/events.h"
 #include "sys/daemon.h"
 #include "sys/files.h"
 #include "sys/host.h"
@@ -231,6 +232,7 @@ static void stop(struct run *run, int status)
     run->status = status;
     daemon_notify("STOPPING=1");
     rest_stop_listening(rest);
+    events_stop(rest->events);
     close_signals(run);
     loop_timer_clear(rest->loop, &run->join_again);
     bool busy = false;
@@ -391,6 +393,7 @@ static int run_daemon(const struct rest_options *options, struct err *err)
     rest->options = options;
     rest->loop = rpc_loop_new(&uv);
     run->join_again.fire = on_join_again;
+    rest->events = events_new(rest);
     map_init(&rest->tokens);
     int code = file_make_dirs(options->state_dir, 0700, err);
     if (code == 0)
@@ -403,7 +406,9 @@ static int run_daemon(const struct rest_options *options, struct err *err)
         uv_run(&uv, UV_RUN_DEFAULT);
         code = -run->status;
     }
+    events_stop(rest->events);
     upstream_free(rest->upstream);
+    events_free(rest->events);
     rpc_loop_free(rest->loop);
     uv_run(&uv, UV_RUN_DEFAULT);
     uv_loop_close(&uv);

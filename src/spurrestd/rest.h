@@ -12,6 +12,7 @@
 #include "spurrestd/exchange.h"
 
 struct upstream;
+struct events;
 struct conn;
 struct listener;
 struct tls_ctx;
@@ -35,6 +36,7 @@ struct rest {
     struct rpc_loop *loop;
     const struct rest_options *options;
     struct upstream *upstream;
+    struct events *events;
     struct tls_ctx *tls_server, *tls_client;
     struct listener *listeners;
     struct conn *conns, *conns_last; /* least recently active first */
@@ -43,6 +45,8 @@ struct rest {
     bool loopback_only; /* no listener takes callers from other hosts */
     bool joined;        /* we have a certificate: callers without a token can be named */
     bool stopping;
+    /* The web page: answers a path that no route has, and returns true; NULL: there is none. */
+    bool (*page)(struct exchange *x);
     struct map tokens; /* of callers that we named (caller.c) */
     char cluster[256]; /* its name, once the controller said it */
     struct {
@@ -59,6 +63,8 @@ void route_exchange(struct exchange *x);
 
 /* caller.c: finds out who asks, then calls `known`; or answers 401, 403 or 503. */
 void caller_identify(struct exchange *x, bool needed, void (*known)(struct exchange *x));
+/* The same for a caller whom a session names: a token of that user, without the roles of staff. */
+void caller_as_user(struct exchange *x, const char *user, void (*known)(struct exchange *x));
 void caller_forget_all(struct rest *rest);
 
 /* join.c: makes rest:NAME of us, with the join token; `done` comes once. */

@@ -22,6 +22,34 @@ const struct route routes[] = {
     { HTTP_GET, N "jobs", 0, 0, WHO_USER, list_jobs, "The jobs of the queue, and those that ended a moment ago." },
     { HTTP_GET, N "job/{job_id}", 0, 0, WHO_USER, get_job, "One job; an array gives its records." },
     { HTTP_POST, N "job/submit", 0, 0, WHO_USER, post_submit, "Submits a batch job." },
+    { HTTP_POST, N "job/{job_id}", 0, 0, WHO_USER, post_job, "Changes a job." },
+    { HTTP_DELETE, N "job/{job_id}", 0, 0, WHO_USER, delete_job, "Ends a job, or sends it a signal." },
+    { HTTP_POST, N "job/{job_id}/cancel", 0, 0, WHO_USER, delete_job, "Ends a job, or sends it a signal." },
+    { HTTP_POST, N "job/{job_id}/update", 0, 0, WHO_USER, post_job, "Changes a job." },
+    { HTTP_POST, N "job/{job_id}/hold", 0, 0, WHO_USER, post_hold, "Holds a job that waits." },
+    { HTTP_POST, N "job/{job_id}/release", 0, 0, WHO_USER, post_release, "Releases a held job." },
+    { HTTP_POST, N "job/{job_id}/requeue", 0, 0, WHO_USER, post_requeue, "Puts a job back into the queue." },
+    { HTTP_POST, N "job/{job_id}/suspend", 0, 0, WHO_STAFF, post_suspend, "Suspends a job that runs." },
+    { HTTP_POST, N "job/{job_id}/resume", 0, 0, WHO_STAFF, post_resume, "Resumes a suspended job." },
+    { HTTP_GET, N "job/{job_id}/explain", 0, 0, WHO_USER, get_explain, "What a job waits for, in words, and when it will start." },
+    { HTTP_GET, N "job/{job_id}/steps", 0, 0, WHO_USER, get_steps, "The steps of a job that run." },
+    { HTTP_GET, N "job/{job_id}/logs", 0, 0, WHO_USER, get_logs, "The output of a job; follow=1 goes on until it ends." },
+    { HTTP_DELETE, N "jobs", 0, 0, WHO_USER, delete_jobs, "Ends the jobs that match." },
+    { HTTP_GET, N "steps", 0, 0, WHO_USER, get_steps, "All steps that run." },
+    { HTTP_GET, N "whoami", 0, 0, WHO_USER, get_whoami, "Who the caller is, and what he may do." },
+    { HTTP_GET, N "reservations", 0, 0, WHO_USER, list_reservations, "The reservations." },
+    { HTTP_GET, N "reservation/{reservation_name}", 0, 0, WHO_USER, list_reservations, "One reservation." },
+    { HTTP_POST, N "reservation", 0, 0, WHO_STAFF, post_reservation, "Makes or changes a reservation." },
+    { HTTP_DELETE, N "reservation/{reservation_name}", 0, 0, WHO_STAFF, delete_reservation, "Deletes a reservation." },
+    { HTTP_GET, N "licenses", 0, 0, WHO_USER, list_licenses, "The licences." },
+    { HTTP_GET, N "diag", 0, 0, WHO_USER, get_diag, "Figures of the controller." },
+    { HTTP_GET, N "events", 0, 0, WHO_USER, get_events, "What changes, as server-sent events." },
+    { HTTP_POST, N "node/{node_name}", 0, 0, WHO_STAFF, post_node, "Changes a node: drain, resume, comment." },
+    { HTTP_GET, "/metrics", 0, 0, WHO_ANYBODY, get_metrics, "Figures for Prometheus; totals only without a token." },
+    { HTTP_GET, "/openapi", 0, 0, WHO_ANYBODY, get_openapi, "This description." },
+    { HTTP_GET, "/openapi/v3", 0, 0, WHO_ANYBODY, get_openapi, "This description." },
+    { HTTP_GET, "/openapi.json", 0, 0, WHO_ANYBODY, get_openapi, "This description, as JSON." },
+    { HTTP_GET, "/openapi.yaml", 0, 0, WHO_ANYBODY, get_openapi, "This description, as YAML." },
     { HTTP_GET, N "nodes", 0, 0, WHO_USER, list_nodes, "The nodes, with their GPUs." },
     { HTTP_GET, N "node/{node_name}", 0, 0, WHO_USER, get_node, "One node." },
     { HTTP_GET, N "partitions", 0, 0, WHO_USER, list_partitions, "The partitions." },
@@ -30,6 +58,32 @@ const struct route routes[] = {
     { HTTP_GET, S "jobs/", 0, 0, WHO_USER, list_jobs, "The jobs of the queue, and those that ended a moment ago." },
     { HTTP_GET, S "job/{job_id}", 0, 0, WHO_USER, get_job, "One job; an array gives its records." },
     { HTTP_POST, S "job/submit", 0, 0, WHO_USER, post_submit, "Submits a batch job." },
+    { HTTP_POST, S "job/allocate", 0, 0, WHO_USER, post_allocate, "Asks for an allocation without a script." },
+    { HTTP_POST, S "job/{job_id}", 0, 0, WHO_USER, post_job, "Changes a job." },
+    { HTTP_DELETE, S "job/{job_id}", 0, 0, WHO_USER, delete_job, "Ends a job, or sends it a signal." },
+    { HTTP_GET, S "job/{job_id}/requeue", 45, 0, WHO_USER, post_requeue, "Puts a job back into the queue." },
+    { HTTP_DELETE, S "jobs/", 0, 0, WHO_USER, delete_jobs, "Ends the jobs that match." },
+    { HTTP_POST, S "jobs/requeue", 45, 0, WHO_USER, post_jobs_requeue, "Puts jobs back into the queue." },
+    { HTTP_GET, S "jobs/state/", 0, 0, WHO_USER, get_jobs_state, "The states of jobs." },
+    { HTTP_GET, S "licenses/", 0, 0, WHO_USER, list_licenses, "The licences." },
+    { HTTP_GET, S "reservations/", 0, 0, WHO_USER, list_reservations, "The reservations." },
+    { HTTP_GET, S "reservation/{reservation_name}", 0, 0, WHO_USER, list_reservations, "One reservation." },
+    { HTTP_DELETE, S "reservation/{reservation_name}", 0, 0, WHO_STAFF, delete_reservation, "Deletes a reservation." },
+    { HTTP_POST, S "reservation", 43, 0, WHO_STAFF, post_reservation, "Makes or changes a reservation." },
+    { HTTP_POST, S "reservations/", 43, 0, WHO_STAFF, post_reservation, "Makes or changes a reservation." },
+    { HTTP_GET, S "reconfigure/", 0, 0, WHO_STAFF, get_reconfigure, "Reads the configuration again." },
+    { HTTP_GET, S "diag/", 0, 0, WHO_USER, get_diag, "Figures of the controller." },
+    { HTTP_POST, S "node/{node_name}", 0, 0, WHO_STAFF, post_node, "Changes a node." },
+    { HTTP_POST, S "nodes/", 0, 0, WHO_STAFF, post_node, "Changes the nodes that it names." },
+    { HTTP_POST, "/util/{v}/hostnames", 44, 0, WHO_USER, post_hostnames, "The names of a host list." },
+    { HTTP_POST, "/util/{v}/hostlist", 44, 0, WHO_USER, post_hostlist, "The host list of names." },
+    { HTTP_GET, S "shares", 0, 0, WHO_USER, not_possible, "Fair shares; they need accounting, which is not served yet." },
+    { HTTP_DELETE, S "node/{node_name}", 0, 0, WHO_STAFF, not_possible, "Nodes are in the configuration, and are deleted there." },
+    { HTTP_POST, S "new/node/", 44, 0, WHO_STAFF, not_possible, "Nodes are in the configuration, and are added there." },
+    { HTTP_GET, S "resources/{job_id}", 44, 0, WHO_USER, not_possible, "Where the resources of a job are; see job_resources of the job." },
+    { HTTP_GET, S "conf", 45, 0, WHO_USER, not_possible, "The configuration; see scontrol show config." },
+    { HTTP_DELETE, S "partition/{partition_name}", 45, 0, WHO_STAFF, delete_partition, "Deletes a partition." },
+    { HTTP_POST, S "partitions/", 45, 0, WHO_STAFF, not_possible, "Partitions are changed by scontrol update." },
     { HTTP_GET, S "nodes/", 0, 0, WHO_USER, list_nodes, "The nodes." },
     { HTTP_GET, S "node/{node_name}", 0, 0, WHO_USER, get_node, "One node." },
     { HTTP_GET, S "partitions/", 0, 0, WHO_USER, list_partitions, "The partitions." },
@@ -143,7 +197,7 @@ static const struct route *find(struct exchange *x, unsigned *allowed)
     return found;
 }
 
-/* Accept: the first that we can write; nothing said is JSON. */
+/* Accept: the first that we can write; nothing said is JSON. Elsewhere than under /slurm it only chooses. */
 static bool read_accept(struct exchange *x)
 {
     const char *accept = exchange_field(x, "Accept");
@@ -199,12 +253,13 @@ void route_exchange(struct exchange *x)
     if (!x->route && allowed && !x->version) { /* (2) */
         add_allow(x, allowed);
         answer_failed(x, 405, 0, "ERR_UNSUPPORTED", "This path does not have that method", NULL);
+    } else if (!x->route && x->rest->page && x->rest->page(x)) {
+        return; /* a file of the web page */
     } else if (!x->route) {
         x->version = 0;
         answer_not_found(x);
-    } else if (!read_accept(x)) {
-        exchange_reply_text(x, x->version ? 415 : 406,
-                            "HTTP Accept header content type is unknown or unsupported");
+    } else if (!read_accept(x) && x->version) {
+        exchange_reply_text(x, 415, "HTTP Accept header content type is unknown or unsupported");
     } else {
         caller_identify(x, x->route->who != WHO_ANYBODY, on_known);
     }

@@ -33,6 +33,15 @@ enum { SLURM_VERSION_FIRST = 42, SLURM_VERSION_LAST = 45 };
 
 /* lists.c */
 route_handler list_jobs, get_job, list_nodes, get_node, list_partitions, get_partition;
+/* acts.c */
+route_handler delete_job, delete_jobs, post_job, post_hold, post_release, post_suspend, post_resume,
+    post_requeue, post_jobs_requeue;
+/* more.c */
+route_handler not_possible, delete_partition, get_whoami, get_explain, get_steps, get_jobs_state,
+    list_licenses, list_reservations, delete_reservation, post_reservation, post_node,
+    get_reconfigure, get_diag, post_hostnames, post_hostlist;
+/* logs.c, events.c, metrics.c, openapi.c */
+route_handler get_logs, get_events, get_metrics, get_openapi;
 /* ping.c */
 route_handler get_ping;
 /* submit.c */

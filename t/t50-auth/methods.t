@@ -40,7 +40,7 @@ rows = {
     C + "ListReservations": READERS, C + "ListLicenses": READERS, C + "UpdateNode": STAFF,
     C + "UpdatePartition": ADMIN, C + "UpdateReservation": STAFF, C + "GetConfig": READERS,
     C + "Reconfigure": ADMIN, C + "Shutdown": ADMIN, C + "Ping": ANY, C + "Token": PEOPLE,
-    C + "JoinToken": ADMIN, C + "RestToken": REST, C + "Diag": READERS, C + "AddController": ADMIN,
+    C + "JoinToken": ADMIN, C + "RestToken": REST, C + "WhoAmI": PEOPLE, C + "WatchChanges": REST, C + "Diag": READERS, C + "AddController": ADMIN,
     C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN, C + "SetLevel": ADMIN,
     C + "ReadJournal": ADMIN, C + "AckJournal": ADMIN,
     A + "Join": SECRET, A + "Vouch": NODE, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,

@@ -77,6 +77,7 @@ is "an alias is refused" "$(status -X POST -H 'Content-Type: application/yaml' -
 body='{"job": {"name": "once", "hold": true, "current_working_directory": "/", "script": "#!/bin/sh\ntrue"}}'
 submit_once() { get -X POST -H 'Content-Type: application/json' -H 'Idempotency-Key: k1' -d "$body" "$R/api/v1/job/submit" | field 'd["job_id"]'; }
 first=$(submit_once)
+is "a wrong token is refused before anything is read" "$(status -X POST -H "Authorization: Bearer abc" -d "{" "$R/api/v1/job/submit")" 401
 is "the same key gives the same job" "$(submit_once)" "$first"
 pid=$(cut -d' ' -f1 "$D/run/ctl1.pid")
 kill -9 "$pid"

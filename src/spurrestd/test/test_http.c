@@ -138,7 +138,9 @@ static void joins_chunks(void **state)
         int status;
         const char *body;
     } rows[] = {
-        { "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nTrailer: 1\r\n\r\n", 0, "abcde" },
+        { "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 0, "abcde" },
+        { "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", 400, NULL },
+        { "0\r\nTrailer: 1\r\n\r\n", 400, NULL },
         { "0\r\n\r\n", 0, "" },
         { "3\r\nabc\r\n", -1, "abc" },
         { "3\nabc\r\n0\r\n\r\n", 400, NULL },
@@ -149,6 +151,8 @@ static void joins_chunks(void **state)
         { "-1\r\n", 400, NULL },
         { "0x3\r\nabc\r\n", 400, NULL },
         { "0\r\n X: 1\r\n\r\n", 400, NULL },
+        { "0\r\nX : 1\r\n\r\n", 400, NULL },
+        { "0\r\nX\r\n\r\n", 400, NULL },
         { "65\r\n", 413, NULL },
         { "ffffffffffffffffff\r\n", 413, NULL },
     };
