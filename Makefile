@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench quality faults sim seeds test-vm test-compat test-hosts clean
+        bench test-rest quality faults sim seeds test-vm test-compat test-hosts clean
 
 all: build
 
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make test-hosts the installed cluster on hosts made of namespaces, from the documents; T=NAME for one'
 	@echo 'make test-compat programs linked with libslurm, fetched from Debian, with our library'
+	@echo 'make test-rest  the REST API with the testers that are installed: httptools, h11, schemathesis'
 	@echo 'make bench      figures, each with its floor of the same run'
 	@echo 'make quality    what the planner makes of traces (Q1, Q2, Q3), beside what others make of them'
 	@echo 'make conformance  how much of Slurm the commands are: options, fields, verbs, keys, recorded outputs'
@@ -74,6 +75,9 @@ test-hosts: build
 
 fuzz: deps
 	@tools/fuzz $(FUZZ_SECONDS)
+
+test-rest: build
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/test-rest
 
 bench: build
 	@bench/run $(BUILD)

@@ -56,7 +56,7 @@ static bool ca_hash(const struct rest *rest, char out[KEY_HASH_TEXT])
     return true;
 }
 
-static int server_tls(struct rest *rest, struct err *err)
+int join_server_tls(struct rest *rest, struct err *err)
 {
     const struct rest_options *o = rest->options;
     const struct tls_options options = {
@@ -73,7 +73,7 @@ static int server_tls(struct rest *rest, struct err *err)
     return 0;
 }
 
-/* Also again, on SIGHUP: certificates were renewed. Connections under way keep theirs. */
+/* Clients of the controllers refer to what was before until they are made anew. */
 int join_tls(struct rest *rest, struct err *err)
 {
     CLEANUP(freep) char *own_ca = state_path(rest, "ca.crt");
@@ -82,7 +82,7 @@ int join_tls(struct rest *rest, struct err *err)
     char hash[KEY_HASH_TEXT];
     struct tls_options client = { .ca_path = rest->options->tls_ca };
 
-    if (server_tls(rest, err) < 0)
+    if (join_server_tls(rest, err) < 0)
         return -(int)err->code;
     if (!client.ca_path && exists(own_ca))
         client.ca_path = own_ca;
@@ -98,7 +98,8 @@ int join_tls(struct rest *rest, struct err *err)
     struct tls_ctx *fresh = tls_ctx_new(&client, err);
     if (!fresh)
         return err_wrap(err, "TLS to the controller");
-    tls_ctx_free(rest->tls_client);
+    tls_ctx_free(rest->tls_before);
+    rest->tls_before = rest->tls_client;
     rest->tls_client = fresh;
     return 0;
 }

@@ -259,7 +259,7 @@ static void on_hup(uv_signal_t *handle, int signum)
 
     (void)signum;
     log_reopen(NULL);
-    if (join_tls(&run->rest, &err) < 0)
+    if (join_server_tls(&run->rest, &err) < 0)
         log_error("tls.reload", "failed, the old certificate stays: %s", err.text);
     else
         log_info("tls.reload", "done");
@@ -416,6 +416,7 @@ static int run_daemon(const struct rest_options *options, struct err *err)
     map_done(&rest->tokens);
     tls_ctx_free(rest->tls_server);
     tls_ctx_free(rest->tls_client);
+    tls_ctx_free(rest->tls_before);
     free(run);
     return code;
 }

@@ -38,6 +38,7 @@ struct rest {
     struct upstream *upstream;
     struct events *events;
     struct tls_ctx *tls_server, *tls_client;
+    struct tls_ctx *tls_before; /* of the connection that we joined by */
     struct listener *listeners;
     struct conn *conns, *conns_last; /* least recently active first */
     unsigned conn_count;
@@ -70,5 +71,7 @@ void caller_forget_all(struct rest *rest);
 /* join.c: makes rest:NAME of us, with the join token; `done` comes once. */
 void join_start(struct rest *rest, void (*done)(struct rest *rest, const struct err *err));
 int join_tls(struct rest *rest, struct err *err);
+/* The certificate that callers see; also again, when it was renewed. */
+int join_server_tls(struct rest *rest, struct err *err);
 
 #endif

@@ -56,6 +56,36 @@ done
 is "with one it is not" "$(status -H "Host: evil.example" -H "Authorization: Bearer $token" "$R/api/v1/jobs")" 200
 like "and says why" "$(spurrestd -D --controller "unix:$D/run/ctl1.sock" --state-dir "$T/no" 2>&1)" 'does not run as'
 
+# ---- paging ----
+for i in 1 2 3; do sbatch -Q -H -o /dev/null --wrap true; done
+page=$(get "$R/api/v1/jobs?limit=2&state=PENDING" | field '[j["job_id"] for j in d["jobs"]], d["next_cursor"]')
+cursor=$(sed "s/.*'\\(.*\\)').*/\\1/" <<<"$page")
+like "a page and where it goes on" "$page" "^\\(\\[[0-9]+, [0-9]+\\], '[0-9]+'\\)$"
+is "the rest" "$(get "$R/api/v1/jobs?limit=2&state=PENDING&cursor=$cursor" | field 'len(d["jobs"]), d["next_cursor"]')" "(1, '')"
+scancel --me
+
+# ---- TLS, and a spurrestd that has not joined ----
+if [ "$(id -u)" -eq 0 ] && command -v openssl >/dev/null; then
+    mkdir "$T/tls"
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$T/tls/key" -out "$T/tls/crt" 2>/dev/null
+    chmod 600 "$T/tls/key"
+    chown -R 65534:65534 "$T/tls"
+    setpriv --reuid 65534 --regid 65534 --clear-groups -- "$(command -v spurrestd)" -D --controller "http://127.0.0.1:$(cut -d' ' -f1 "$D/run/ports")" \
+        --listen 127.0.0.1:0 --state-dir "$T/tls/state" --tls-cert "$T/tls/crt" --tls-key "$T/tls/key" >"$T/tls.log" 2>&1 &
+    tls=$!
+    wait_for 20 grep -q http.listening "$T/tls.log"
+    S=https://localhost:$(sed -n 's/.*http.listening.*:\([0-9]*\)$/\1/p' "$T/tls.log")
+    is "TLS, HTTP/2 by ALPN" "$(get -k -o /dev/null -w '%{http_version} %{http_code}' "$S/api/v1/ping")" "2 200"
+    is "TLS, HTTP/1.1" "$(get -k --http1.1 -o /dev/null -w '%{http_version} %{http_code}' -H "Authorization: Bearer $token" "$S/api/v1/jobs")" "1.1 200"
+    is "without having joined it names nobody" "$(status -k "$S/api/v1/jobs")" 401
+    kill -HUP $tls
+    ok "certificates are read again" wait_for 10 grep -q 'tls.reload done' "$T/tls.log"
+    is "and it serves" "$(status -k "$S/api/v1/ping")" 200
+    kill $tls
+    wait $tls
+    is "it ends in order" "$?" 0
+fi
+
 # ---- errors ----
 is "no such path" "$(status "$R/api/v1/nothing")" 404
 is "no such path of Slurm's" "$(get "$R/slurm/v0.0.42/nothing")" "Invalid or unknown URL path"
