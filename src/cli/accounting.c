@@ -14,6 +14,7 @@
 #include "client/client.h"
 #include "proto/controller.pb-c.h"
 #include "rpc/address.h"
+#include "rpc/pb.h"
 
 /* The controller knows where; its answer lives in the command's arena. */
 static int ask_controller(struct cli *cli, const char **address, struct err *err)
@@ -191,4 +192,43 @@ int accounting_list(struct cli *cli, const ListHistoryRequest *request, accounti
     client_stream_free(stream);
     client_free(client);
     return code;
+}
+
+struct found {
+    struct cli *cli;
+    AcctJob *job;
+};
+
+static void keep_job(void *ctx, const AcctJob *job, int64_t now_us)
+{
+    struct found *found = ctx;
+    size_t len = acct_job__get_packed_size(job);
+    CLEANUP(freep) uint8_t *packed = mem_new(len + 1);
+    ProtobufCMessage *copy = NULL;
+
+    (void)now_us;
+    acct_job__pack(job, packed);
+    if (pb_unpack(&acct_job__descriptor, &found->cli->arena, packed, len, &copy, NULL) == 0)
+        found->job = (AcctJob *)copy;
+}
+
+int accounting_find(struct cli *cli, const char *id, const AcctJob **out, struct err *err)
+{
+    ListHistoryRequest request = LIST_HISTORY_REQUEST__INIT;
+    struct found found = { .cli = cli };
+
+    if (!accounting_read_id(cli, id, &request))
+        return err_code(err, ERR_INVALID_JOB_ID);
+    if (accounting_list(cli, &request, keep_job, &found, NULL, err) < 0)
+        return -(int)err->code;
+    if (!found.job || !found.job->job || !found.job->job->status)
+        return err_code(err, ERR_INVALID_JOB_ID);
+    JobStatus *status = found.job->job->status;
+    status->has_state = status->has_start_us = status->has_end_us = true;
+    status->state = found.job->state;
+    status->flags = 0;
+    status->start_us = found.job->start_us;
+    status->end_us = found.job->end_us;
+    *out = found.job;
+    return 0;
 }

@@ -31,4 +31,10 @@ typedef void accounting_each_fn(void *ctx, const AcctJob *job, int64_t now_us);
 int accounting_list(struct cli *cli, const ListHistoryRequest *request, accounting_each_fn *each,
                     void *ctx, char **cluster, struct err *err);
 
+/*
+ * The last run of one job as the history has it, for commands that found no such job at the controller. In the
+ * command's arena, with the state that it ended in. ERR_INVALID_JOB_ID when the history has none either.
+ */
+int accounting_find(struct cli *cli, const char *id, const AcctJob **out, struct err *err);
+
 #endif

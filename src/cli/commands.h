@@ -12,8 +12,8 @@ struct option_set;
 struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
-    exec_options, sacct_options, sdiag_options, sbcast_options, sgather_options,
-    journal_options; /* sbatch_options is in schema/request.h */
+    exec_options, sacct_options, seff_options, history_options, sdiag_options, sbcast_options,
+    sgather_options, journal_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
 int completion_main(int argc, char **argv);
@@ -43,6 +43,8 @@ int squeue_main(int argc, char **argv);
 int srun_main(int argc, char **argv);
 int sstat_main(int argc, char **argv);
 int sacct_main(int argc, char **argv);
+int seff_main(int argc, char **argv);
+int history_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
 

@@ -9,6 +9,7 @@
 
 #include "base/timefmt.h"
 #include "base/vec.h"
+#include "cli/accounting.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "client/client.h"
@@ -240,6 +241,24 @@ struct explain {
     char **argv;
 };
 
+/* The controller has forgotten it; the history has not. What the controller said holds when there is no history. */
+static int explain_past(struct explain *explain, const char *id, struct err *err)
+{
+    ExplainReply reply = EXPLAIN_REPLY__INIT;
+    const AcctJob *past;
+    struct err ignored = { 0 };
+
+    if (accounting_find(&explain->cli, id, &past, &ignored) < 0)
+        return -(int)err->code;
+    reply.job = past->job;
+    if (explain->json.out)
+        add_json(&explain->json, &reply, &explain->ctx);
+    else
+        add_text(&explain->out, &reply, &explain->ctx);
+    cli_flush(&explain->out);
+    return 0;
+}
+
 static int explain_one(struct explain *explain, const char *id, struct err *err)
 {
     ExplainRequest request = EXPLAIN_REQUEST__INIT;
@@ -248,6 +267,8 @@ static int explain_one(struct explain *explain, const char *id, struct err *err)
     request.id = (char *)id;
     int ret = cli_call(&explain->cli, "Explain", &request.base, &explain_reply__descriptor,
                        (ProtobufCMessage **)&reply, err);
+    if (ret == -(int)ERR_INVALID_JOB_ID)
+        return explain_past(explain, id, err);
     if (ret < 0)
         return ret;
     if (!reply->job)

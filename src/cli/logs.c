@@ -4,13 +4,18 @@
  *
  * The controller names the node and gives a token for this job there; the node sends the file.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/accounting.h"
 #include "cli/commands.h"
 #include "cli/submit.h"
 #include "client/client.h"
 #include "proto/agent.pb-c.h"
+#include "schema/job_view.h"
+#include "schema/pattern.h"
 #include "sys/files.h"
 
 static int copy_chunks(struct client_stream *stream, struct err *err)
@@ -90,6 +95,56 @@ struct logs_args {
     uint32_t tail;
 };
 
+/*
+ * Of a job that the controller has forgotten: the file that it wrote, where this host has it, as whoever asks
+ * may read it.
+ */
+static int copy_past(struct cli *cli, const char *id, bool error, struct err *err)
+{
+    CLEANUP(str_done) struct str path = { 0 }, nodes = { 0 };
+    CLEANUP(file_close) int fd = -1;
+    const AcctJob *past;
+    char block[65536];
+    ssize_t got;
+
+    if (accounting_find(cli, id, &past, err) < 0)
+        return -(int)err->code;
+    if (!job_spec(past->job)->batch)
+        return err_set(err, ERR_INVALID,
+                       "it has no script, so its output went to the srun or salloc that made it");
+    if (pattern_output_path(past->job, error, &path, err) < 0)
+        return -(int)err->code;
+    fd = open(str_text(&path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        int why = errno;
+        job_add_nodes(&nodes, past->job);
+        return err_errno(err, why, "it ran on %s long ago, and its output '%s' cannot be read here",
+                         str_text(&nodes), str_text(&path));
+    }
+    fflush(stdout);
+    while ((got = read(fd, block, sizeof(block))) > 0) {
+        if (file_write_all(STDOUT_FILENO, block, (size_t)got, err) < 0)
+            return -(int)err->code;
+    }
+    return got < 0 ? err_errno(err, errno, "'%s'", str_text(&path)) : 0;
+}
+
+/* Through its node, or from the history; what the controller said holds when there is no history. */
+static int copy_any(struct cli *cli, const char *id, const struct logs_args *args, struct err *err)
+{
+    struct err past = { 0 };
+    int code = logs_copy(cli, id, args->error, args->follow, args->tail, err);
+
+    if (code != -(int)ERR_INVALID_JOB_ID || args->tail)
+        return code;
+    int found = copy_past(cli, id, args->error, &past);
+    if (found == 0)
+        return 0;
+    if (past.code != ERR_UNSUPPORTED && past.code != ERR_UNREACHABLE)
+        *err = past;
+    return -(int)err->code;
+}
+
 static const struct option rows[] = {
     { .name = "error",
       .key = 'e',
@@ -144,7 +199,7 @@ int logs_main(int argc, char **argv)
     } else if (count != 1) {
         cli_error(&cli, "one job id is needed");
         code = 1;
-    } else if (logs_copy(&cli, operands[0], args.error, args.follow, args.tail, &err) < 0) {
+    } else if (copy_any(&cli, operands[0], &args, &err) < 0) {
         cli_error(&cli, "job %s: %s", operands[0], err.text);
         code = 1;
     }

@@ -56,6 +56,8 @@ static const struct command {
     { "cancel", "scancel", scancel_main, "end or signal jobs", TASK_JOBS },
     { "attach", "sattach", sattach_main, "join a running step", TASK_JOBS },
     { "stat", "sstat", sstat_main, "show what running steps use", TASK_JOBS },
+    { "history", NULL, history_main, "list the jobs of the last days", TASK_JOBS },
+    { "seff", "seff", seff_main, "show what a job used of what it had", TASK_JOBS },
     { NULL, "sacct", sacct_main, "show the history of jobs and steps", TASK_JOBS },
     { "priority", "sprio", sprio_main, "show what the priority of a waiting job consists of",
       TASK_JOBS },

@@ -10,6 +10,8 @@ ended() { [ "$(get -X -j "$1" -o State)" = "$2" ]; }
 a=$(submit -J one -N2 -t 5 --comment 'a b' -o /dev/null --wrap 'srun -n2 hostname; srun -n1 sh -c "exit 7"; exit 3')
 like "sacct right after sbatch shows the job" "$(get -X -j "$a" -o JobID,JobName)" "^$a\|one$"
 ok "its end" wait_for 30 ended "$a" FAILED
+all_steps() { [ "$(get -j "$a" -o JobID | wc -l)" = 4 ]; } # nodes report steps in batches
+ok "and its steps" wait_for 30 all_steps
 is "job, batch script and steps" "$(get -j "$a" -o JobID,JobName,AllocCPUS,State,ExitCode)" \
     "$a|one|2|FAILED|3:0
 $a.batch|batch|1|FAILED|3:0
