@@ -19,6 +19,8 @@
 
 #include "client/client_priv.h"
 #include "rpc/coding.h"
+#include "sys/slurm_conf.h"
+#include "sys/slurm_daemon.h"
 
 enum { TIMEOUT_MS = 60 * 1000, RETRY_MS = 3000, PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 500, HOPS = 8 };
 
@@ -39,17 +41,23 @@ static void use_ca(struct client *client)
     client->options.ca = client->ca_file;
 }
 
+/* A controller of this host listens where commands look first. */
+static bool is_near(void)
+{
+    struct address local;
+
+    return address_local_socket(ADDRESS_PORT_CONTROLLER, &local) && access(local.path, F_OK) == 0;
+}
+
 /* Nobody says where the controllers are: the agent of this host may know. */
 static bool ask_where(struct client *client, bool from_env, const char *addresses)
 {
     struct err ignored = { 0 };
-    struct address local;
 
     if (client->options.addresses || (from_env && !is_elsewhere(addresses)) ||
         !vouch_available(client->near))
         return false;
-    if (!from_env && address_local_socket(ADDRESS_PORT_CONTROLLER, &local) &&
-        access(local.path, F_OK) == 0)
+    if (!from_env && is_near())
         return false;
     if (vouch_ask(client->near, true, &client->vouch, &ignored) < 0)
         return false;
@@ -71,10 +79,21 @@ struct client *client_new(const struct client_options *options, struct err *err)
     if (!client->options.retry_ms)
         client->options.retry_ms = RETRY_MS;
     bool from_env = !addresses && !str_is_empty(getenv("SPUR_CONTROLLER_ADDR"));
-    if (!addresses)
-        addresses = from_env ? getenv("SPUR_CONTROLLER_ADDR") : "http://localhost";
-    if (ask_where(client, from_env, addresses))
+    CLEANUP(str_done) struct str named = { 0 };
+    if (from_env)
+        addresses = getenv("SPUR_CONTROLLER_ADDR");
+    if (!addresses && !str_is_empty(getenv("SLURM_CONF")) &&
+        slurm_conf_controllers(slurm_conf_path(), &named, err) < 0) {
+        err_wrap(err, "SLURM_CONF");
+        free(client);
+        return NULL;
+    }
+    if (!named.len && ask_where(client, from_env, addresses))
         addresses = client->vouch.controllers;
+    else if (!addresses && !named.len && !is_near())
+        slurm_conf_controllers(slurm_conf_path(), &named, NULL);
+    if (!addresses)
+        addresses = named.len ? str_text(&named) : "http://localhost";
     if (address_list_parse(addresses, client->options.default_port, &client->addresses, err) < 0) {
         if (from_env)
             err_wrap(err, "SPUR_CONTROLLER_ADDR");

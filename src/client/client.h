@@ -29,7 +29,9 @@ struct client_stream;
 
 struct client_options {
     /*
-     * A comma list as rpc/address.h reads it. NULL: $SPUR_CONTROLLER_ADDR, or http://localhost:6817.
+     * A comma list as rpc/address.h reads it. NULL: $SPUR_CONTROLLER_ADDR, or the controllers that the slurm.conf
+     * of $SLURM_CONF names, or what the agent of this host knows, or http://localhost:6817; where nothing listens
+     * there, those of /etc/slurm/slurm.conf.
      * An address on this host is reached over its unix socket when there is one.
      */
     const char *addresses;

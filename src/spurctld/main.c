@@ -2,6 +2,7 @@
 /*
  * main.c - spurctld: reads its options, makes the one loop, serves until told to stop
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "sys/heap.h"
 #include "sys/log.h"
 #include "sys/signals.h"
+#include "sys/slurm_daemon.h"
 
 int server_run(const struct server_options *options, struct err *err);
 
@@ -35,9 +37,11 @@ static const char help[] =
     "      --join FILE      enter a cluster with the invitation of spur controller add\n"
     "      --log-file FILE  log to this file too\n"
     "      --accept-loss N  start although entries from N on are damaged or missing\n"
+    "      --chdir-log      work in the directory of the log file\n"
     "  -v, --verbose        more detail; may be repeated\n"
     "  -V, --version        print the version\n"
-    "  -h, --help           print this\n";
+    "  -h, --help           print this\n"
+    "\nCalled slurmctld, it takes Slurm's options: slurmctld --help.\n";
 
 enum {
     OPT_NAME = 256,
@@ -48,7 +52,8 @@ enum {
     OPT_LOSS,
     OPT_ADVERTISE,
     OPT_ACCOUNTING,
-    OPT_JOIN
+    OPT_JOIN,
+    OPT_CHDIR
 };
 
 static const struct option longs[] = {
@@ -62,6 +67,7 @@ static const struct option longs[] = {
     { "join", required_argument, NULL, OPT_JOIN },
     { "log-file", required_argument, NULL, OPT_LOG },
     { "accept-loss", required_argument, NULL, OPT_LOSS },
+    { "chdir-log", no_argument, NULL, OPT_CHDIR },
     { "verbose", no_argument, NULL, 'v' },
     { "version", no_argument, NULL, 'V' },
     { "help", no_argument, NULL, 'h' },
@@ -72,7 +78,7 @@ struct arguments {
     struct server_options server;
     VEC(const char *) listen;
     const char *log_file;
-    bool foreground;
+    bool foreground, chdir_log;
     unsigned verbose;
 };
 
@@ -119,6 +125,9 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
                 return 2;
             }
             break;
+        case OPT_CHDIR:
+            a->chdir_log = true;
+            break;
         case 'v':
             a->verbose++;
             break;
@@ -140,12 +149,19 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
     return -1;
 }
 
-/* As the command line says it, else the file; mistakes in the file are told when it is read in earnest. */
-static int set_up_log(const struct arguments *a, struct err *err)
+static int work_beside(const char *file, struct err *err)
 {
-    struct err ignored = { 0 };
-    CLEANUP(conf_freep) struct conf *conf = conf_file_load(a->server.conf_path, &ignored);
-    const ConfLocal *local = conf ? conf_local(conf) : NULL;
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    CLEANUP(freep) char *dir = slash ? mem_strndup(file, MAX(slash - file, 1)) : NULL;
+
+    if (!dir)
+        return err_set(err, ERR_INVALID, "--chdir-log: no log file is named");
+    return chdir(dir) < 0 ? err_errno(err, errno, "'%s'", dir) : 0;
+}
+
+/* As the command line says it, else the file. */
+static int set_up_log(const struct arguments *a, const ConfLocal *local, struct err *err)
+{
     enum log_level level = LOG_LEVEL_INFO;
     const char *file = a->log_file ? a->log_file : local ? local->log_file : NULL;
 
@@ -162,7 +178,38 @@ static int set_up_log(const struct arguments *a, struct err *err)
         .journald_level = level,
     };
 
-    return log_setup(&config, err);
+    int code = log_setup(&config, err);
+    return code == 0 && a->chdir_log ? work_beside(file, err) : code;
+}
+
+static int write_pid(const char *path, struct err *err)
+{
+    CLEANUP(freep) char *text = mem_printf("%d\n", (int)getpid());
+
+    return str_is_empty(path) ? 0 : file_write_quick(path, text, strlen(text), 0644, err);
+}
+
+/* In the process that serves. One that joins gets its configuration by that. */
+static int serve(const struct arguments *a, struct err *err)
+{
+    struct err unread = { 0 };
+    CLEANUP(conf_freep) struct conf *conf = conf_file_load(a->server.conf_path, &unread);
+    const ConfLocal *local = conf ? conf_local(conf) : NULL;
+    const char *pid_file = local ? local->pid_file : NULL;
+
+    if (!conf && !a->server.join) {
+        *err = unread;
+        return -(int)err->code;
+    }
+    int code = set_up_log(a, local, err);
+    if (code == 0)
+        code = write_pid(pid_file, err);
+    if (code == 0) {
+        code = server_run(&a->server, err);
+        if (!str_is_empty(pid_file))
+            unlink(pid_file);
+    }
+    return code;
 }
 
 /* Before the first of them is needed. */
@@ -182,7 +229,11 @@ int main(int argc, char **argv)
     mem_steady();
     heap_begin();
     files_hold_standard();
-    int code = read_arguments(argc, argv, &a);
+    int code = slurm_daemon_is(argv[0]) ? slurm_daemon_arguments(&argc, &argv) : -1;
+
+    if (code >= 0)
+        return code;
+    code = read_arguments(argc, argv, &a);
 
     if (code < 0) {
         vec_push(&a.listen, NULL);
@@ -190,8 +241,7 @@ int main(int argc, char **argv)
         a.server.verbose = a.verbose;
         signals_ignore_pipe();
         set_workers();
-        if ((!a.foreground && daemon_detach(&err) < 0) || set_up_log(&a, &err) < 0 ||
-            (code = server_run(&a.server, &err)) < 0) {
+        if ((!a.foreground && daemon_detach(&err) < 0) || (code = serve(&a, &err)) < 0) {
             log_fatal("ctl.stopped", "text=%s", err.text);
             code = 1;
         }

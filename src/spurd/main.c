@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -15,17 +16,19 @@
 #include "rpc/address.h"
 #include "spurd/agent.h"
 #include "spurd/inventory.h"
+#include "spurd/join_token.h"
 #include "sys/clock.h"
 #include "sys/daemon.h"
 #include "sys/files.h"
 #include "sys/host.h"
 #include "sys/log.h"
+#include "sys/slurm_daemon.h"
 
 enum { PORT_NODE = 6818, PORT_CONTROLLER = 6817 };
 
 /* Everything the command line can say. */
 struct options {
-    bool foreground, print_config, plaintext, login;
+    bool foreground, print_config, print_gres, plaintext, login, slurm, lock_memory, chdir_log;
     int verbose;
     const char *name, *controllers, *port, *listen, *addr, *spool_dir, *run_dir, *conf, *log_file,
         *pid_file, *token_file, *sysroot, *cgroup_root, *stepd, *tls_ca, *tls_cert, *tls_key,
@@ -74,6 +77,11 @@ static const struct row {
     { "verbose", 'v', NULL, COUNT, AT(verbose), "more detail; may be repeated" },
     { "print-config", 'C', NULL, FLAG, AT(print_config),
       "print this machine as a line of slurm.conf, and exit" },
+    { "print-gres", 0, NULL, FLAG, AT(print_gres), "print the devices found, and exit" },
+    { "lock-memory", 0, NULL, FLAG, AT(lock_memory), "keep this process in memory" },
+    { "chdir-log", 0, NULL, FLAG, AT(chdir_log), "work in the directory of the log file" },
+    { "slurm", 0, NULL, FLAG, AT(slurm),
+      "as slurmd: serve at once, get a join token from a controller of this host" },
 #undef AT
 };
 
@@ -88,7 +96,8 @@ static void print_help(void)
                  rows[i].arg ? "=" : "", rows[i].arg ? rows[i].arg : "");
         printf("  %-30s %s\n", left, rows[i].help);
     }
-    puts("  -V, --version\n  -h, --help");
+    puts("  -V, --version\n  -h, --help\n\n"
+         "Called slurmd or sackd, it takes Slurm's options: slurmd --help.");
 }
 
 static bool take(struct options *options, const struct row *row, const char *value)
@@ -214,8 +223,51 @@ struct settings {
     struct conf *conf;
     char host[HOST_NAME_BYTES], short_host[HOST_NAME_BYTES];
     char *controllers, *listen, *spool_dir, *log_file, *pid_file, *stepd;
-    const char *name, *token_file, *sysroot;
+    char *name, *addr, *own_token;
+    unsigned port; /* 0: the configuration has none for this node */
+    const char *token_file, *sysroot;
 };
+
+/* ---- the node's own line of the configuration ---- */
+
+struct own_line {
+    struct settings *settings;
+    const char *name; /* NULL: by NodeHostname */
+    bool found;
+};
+
+static int take_line(void *ctx, const NodeSpec *node)
+{
+    struct own_line *own = ctx;
+    struct settings *settings = own->settings;
+
+    if (own->name ? !str_eq(node->name, own->name)
+                  : !str_eq(node->hostname, settings->short_host) &&
+                        !str_eq(node->hostname, settings->host))
+        return 0;
+    own->found = true;
+    free(settings->name);
+    settings->name = mem_strdup(node->name);
+    if (!str_is_empty(node->addr) && !str_eq(node->addr, node->name))
+        settings->addr = mem_strdup(node->addr);
+    settings->port = node->has_port ? node->port : 0;
+    return 1;
+}
+
+/* A node that is not named is the one of this host's name, or of this NodeHostname. */
+static void settle_node(struct settings *settings, const struct options *options)
+{
+    struct own_line own = { .settings = settings, .name = settings->name };
+    struct err ignored = { 0 };
+
+    if (!settings->conf || options->login)
+        return;
+    conf_each_node(conf_config(settings->conf), take_line, &own, &ignored);
+    if (own.found || options->name)
+        return;
+    own.name = NULL;
+    conf_each_node(conf_config(settings->conf), take_line, &own, &ignored);
+}
 
 static int settle_conf(struct settings *settings, const struct options *options, struct err *err)
 {
@@ -238,18 +290,21 @@ static int settle(struct settings *settings, const struct options *options, stru
 
     host_name(settings->host);
     host_short(settings->short_host);
-    settings->name = options->name ? options->name : settings->short_host;
+    settings->name = mem_strdup(options->name ? options->name : settings->short_host);
     settings->sysroot = options->sysroot ? options->sysroot : getenv("SPUR_SYSROOT");
     if (settle_conf(settings, options, err) < 0)
         return -(int)err->code;
     config = settings->conf ? conf_config(settings->conf) : NULL;
+    settle_node(settings, options);
     if (options->controllers || !str_is_empty(env))
         settings->controllers = mem_strdup(options->controllers ? options->controllers : env);
     else if (settings->conf && conf_local(settings->conf)->n_hosts)
         settings->controllers = conf_controllers(conf_local(settings->conf));
     else
         settings->controllers = mem_strdup("http://localhost:6817");
-    if (config && config->has_node_port)
+    if (settings->port)
+        port = settings->port;
+    else if (config && config->has_node_port)
         port = config->node_port;
     if (options->port) {
         if (!str_to_i64(options->port, 0, 65535, &number))
@@ -272,6 +327,10 @@ static int settle(struct settings *settings, const struct options *options, stru
     settings->token_file = options->token_file;
     if (!settings->token_file && access("/etc/spur/join.token", R_OK) == 0)
         settings->token_file = "/etc/spur/join.token";
+    if (!settings->token_file && options->slurm) {
+        settings->own_token = mem_printf("%s/join.token", settings->spool_dir);
+        settings->token_file = settings->own_token;
+    }
     settings->stepd = options->stepd ? mem_strdup(options->stepd) : find_stepd();
     return 0;
 }
@@ -285,16 +344,34 @@ static void settings_done(struct settings *settings)
     free(settings->log_file);
     free(settings->pid_file);
     free(settings->stepd);
+    free(settings->name);
+    free(settings->addr);
+    free(settings->own_token);
 }
 
-static int print_config(const struct settings *settings, struct err *err)
+static void print_gres(const NodeInventory *node)
+{
+    for (size_t i = 0; i < node->n_gres; i++) {
+        const GresInventory *gres = node->gres[i];
+        printf("Gres Name=%s Type=%s Count=%llu", gres->name, gres->type ? gres->type : "(null)",
+               (unsigned long long)gres->count);
+        for (size_t k = 0; k < gres->n_files; k++)
+            printf("%s%s", k ? "," : " File=", gres->files[k]);
+        putchar('\n');
+    }
+}
+
+/* -C and -G */
+static int print_found(const struct settings *settings, bool devices, struct err *err)
 {
     struct inventory inventory;
     const struct inventory_options options = { .root = settings->sysroot };
     CLEANUP(str_done) struct str text = { 0 };
 
     int ret = inventory_find(&inventory, &options, err);
-    if (ret == 0) {
+    if (ret == 0 && devices) {
+        print_gres(&inventory.node);
+    } else if (ret == 0) {
         inventory_print(&inventory.node, settings->name, clock_boot_us() / 1000000, &text);
         fputs(str_text(&text), stdout);
     }
@@ -359,19 +436,55 @@ static void watch(uv_loop_t *uv, struct run *run)
     }
 }
 
+static int write_pid(const struct settings *settings, struct err *err)
+{
+    CLEANUP(freep) char *text = mem_printf("%d\n", (int)getpid());
+
+    return settings->pid_file ? file_write_quick(settings->pid_file, text, strlen(text), 0644, err)
+                              : 0;
+}
+
+/*
+ * slurmd has no join token to begin with. Root on a controller's host gets one there by asking, as often as it
+ * takes: slurmd may be started first, and is in the background by then.
+ */
+static int join_before(const struct settings *settings, struct err *err)
+{
+    enum { AGAIN_S = 1 };
+    CLEANUP(freep) char *joined = mem_printf("%s/node.token", settings->spool_dir);
+    bool told = false;
+
+    if (!settings->own_token || access(joined, F_OK) == 0)
+        return 0;
+    if (file_make_dirs(settings->spool_dir, 0755, err) < 0)
+        return -(int)err->code;
+    daemon_ready();
+    while (join_ask_token(settings->controllers, settings->name, settings->own_token, err) < 0) {
+        if (!told)
+            log_warn("join.waits",
+                     "node=%s no controller gives a join token yet: %s. On another host put what "
+                     "'spur token --join' prints into /etc/spur/join.token (mode 0600)",
+                     settings->name, err->text);
+        told = true;
+        sleep(AGAIN_S);
+    }
+    return 0;
+}
+
 static int serve(const struct options *options, const struct settings *settings, struct err *err)
 {
     uv_loop_t uv;
     struct run run = { 0 };
     /* With a spool of its own it is one of several here, or not for this host's users. */
     const char *socket = options->socket                         ? options->socket
+                         : options->slurm && options->name       ? NULL
                          : options->login || !options->spool_dir ? ADDRESS_AGENT_SOCKET
                                                                  : NULL;
     const struct agent_options agent_options = {
         .name = settings->name,
         .controllers = settings->controllers,
         .listen = settings->listen,
-        .addr = options->addr,
+        .addr = options->addr ? options->addr : settings->addr,
         .spool_dir = settings->spool_dir,
         .run_dir = options->run_dir,
         .program = settings->stepd,
@@ -387,6 +500,8 @@ static int serve(const struct options *options, const struct settings *settings,
         .host_socket = options->login ? NULL : socket,
     };
 
+    if (write_pid(settings, err) < 0 || (options->slurm && join_before(settings, err) < 0))
+        return -(int)err->code;
     uv_loop_init(&uv);
     run.agent = agent_new(&uv, &agent_options, err);
     if (!run.agent) {
@@ -394,10 +509,6 @@ static int serve(const struct options *options, const struct settings *settings,
         return -(int)err->code;
     }
     watch(&uv, &run);
-    if (settings->pid_file) {
-        CLEANUP(freep) char *text = mem_printf("%d\n", (int)getpid());
-        file_write_quick(settings->pid_file, text, strlen(text), 0644, NULL);
-    }
     daemon_ready();
     uv_run(&uv, UV_RUN_DEFAULT);
     agent_free(run.agent);
@@ -428,6 +539,23 @@ static int start_log(const struct options *options, const struct settings *setti
     return log_setup(&log, err);
 }
 
+/* What must hold in the process that serves. */
+static int settle_process(const struct options *options, const struct settings *settings,
+                          struct err *err)
+{
+    const char *slash = settings->log_file ? strrchr(settings->log_file, '/') : NULL;
+
+    if (options->lock_memory && mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+        return err_errno(err, errno, "--lock-memory");
+    if (!options->chdir_log)
+        return 0;
+    if (!slash)
+        return err_set(err, ERR_INVALID, "--chdir-log: no log file is named");
+    CLEANUP(freep)
+    char *dir = mem_strndup(settings->log_file, (size_t)MAX(slash - settings->log_file, 1));
+    return chdir(dir) < 0 ? err_errno(err, errno, "'%s'", dir) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options options = { 0 };
@@ -435,17 +563,21 @@ int main(int argc, char **argv)
     struct err err = { 0 };
 
     files_hold_standard();
-    int status = parse(argc, argv, &options);
+    int status = slurm_daemon_is(argv[0]) ? slurm_daemon_arguments(&argc, &argv) : -1;
 
+    if (status < 0)
+        status = parse(argc, argv, &options);
     if (status >= 0)
         return status;
     if (settle(&settings, &options, &err) == 0) {
-        if (options.print_config) {
-            status = print_config(&settings, &err);
+        if (options.print_config || options.print_gres) {
+            status = print_found(&settings, options.print_gres, &err);
         } else {
             status = start_log(&options, &settings, &err);
             if (status == 0 && !options.foreground)
                 status = daemon_detach(&err);
+            if (status == 0)
+                status = settle_process(&options, &settings, &err);
             if (status == 0)
                 status = serve(&options, &settings, &err);
         }

@@ -23,6 +23,8 @@
 #include "sys/files.h"
 #include "sys/host.h"
 #include "sys/log.h"
+#include "sys/slurm_conf.h"
+#include "sys/slurm_daemon.h"
 
 enum { LISTEN_MOST = 16, STOP_MS = 3000 };
 
@@ -30,7 +32,7 @@ struct options {
     bool foreground, plaintext;
     int verbose;
     const char *controllers, *state_dir, *token_file, *name, *tls_cert, *tls_key, *tls_ca,
-        *log_file, *pid_file;
+        *log_file, *pid_file, *slurm_conf;
     const char *listen[LISTEN_MOST];
     size_t listen_count;
 };
@@ -64,6 +66,8 @@ static const struct row {
       "callers and controllers on other hosts may do without TLS" },
     { "log-file", 'L', "FILE", TEXT, AT(log_file), "log there too" },
     { "pid-file", 0, "FILE", TEXT, AT(pid_file), "write the process id there" },
+    { "slurm-conf", 0, "FILE", TEXT, AT(slurm_conf),
+      "ask the controllers that this slurm.conf names" },
     { "verbose", 'v', NULL, COUNT, AT(verbose), "more detail; may be repeated" },
 #undef AT
 };
@@ -79,7 +83,8 @@ static void print_help(void)
                  rows[i].arg ? "=" : "", rows[i].arg ? rows[i].arg : "");
         printf("  %-30s %s\n", left, rows[i].help);
     }
-    puts("  -V, --version\n  -h, --help");
+    puts("  -V, --version\n  -h, --help\n\n"
+         "Called slurmrestd, it takes Slurm's options: slurmrestd --help.");
 }
 
 static bool take(struct options *options, const struct row *row, const char *value)
@@ -454,12 +459,22 @@ int main(int argc, char **argv)
     struct options options = { 0 };
     struct err err = { 0 };
     char host[HOST_NAME_BYTES];
-    int code = parse(argc, argv, &options);
+    int code = slurm_daemon_is(argv[0]) ? slurm_daemon_arguments(&argc, &argv) : -1;
+    CLEANUP(str_done) struct str named = { 0 };
 
+    if (code < 0)
+        code = parse(argc, argv, &options);
     if (code >= 0)
         return code;
     host_short(host);
     const char *env = getenv("SPUR_CONTROLLER_ADDR");
+    if (!options.controllers && options.slurm_conf && str_is_empty(env)) {
+        if (slurm_conf_controllers(options.slurm_conf, &named, &err) < 0) {
+            fprintf(stderr, "spurrestd: error: %s\n", err.text);
+            return 1;
+        }
+        options.controllers = str_text(&named);
+    }
     struct rest_options rest = {
         .controllers = options.controllers  ? options.controllers
                        : !str_is_empty(env) ? env
