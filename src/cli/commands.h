@@ -12,8 +12,8 @@ struct option_set;
 struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
-    exec_options, sacct_options, seff_options, history_options, sdiag_options, sbcast_options,
-    sgather_options, journal_options; /* sbatch_options is in schema/request.h */
+    exec_options, sacct_options, sacctmgr_options, seff_options, history_options, sdiag_options,
+    sbcast_options, sgather_options, journal_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
 int completion_main(int argc, char **argv);
@@ -26,6 +26,7 @@ int journal_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
 int man_main(int argc, char **argv);
 int node_main(int argc, char **argv);
+int sacctmgr_main(int argc, char **argv);
 int salloc_main(int argc, char **argv);
 int sattach_main(int argc, char **argv);
 int sbatch_main(int argc, char **argv);
@@ -39,6 +40,7 @@ int sim_main(int argc, char **argv);
 int image_main(int argc, char **argv);
 int sinfo_main(int argc, char **argv);
 int sprio_main(int argc, char **argv);
+int spur_accounting_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);
 int srun_main(int argc, char **argv);
 int sstat_main(int argc, char **argv);

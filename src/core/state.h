@@ -65,6 +65,7 @@ bool state_has_payload(const struct state *state, const uint8_t *digest);
 
 struct state_head {
     uint64_t index, epoch, journal_acked;
+    uint64_t accounts; /* the last change of accounts by spurdbd; 0: they are the file's */
     int64_t time_us;
     uint32_t next_job_id;
     const char *leader, *leader_address; /* "" before the first */

@@ -231,6 +231,20 @@ void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
 
 /* Accounting has everything up to `index`: it need not be kept for it. */
 void ctl_journal_stored(struct ctl *ctl, uint64_t index);
+
+/* ctl_accounts.c: accounts that spurdbd owns */
+bool config_has_accounts(const Config *config);
+bool ctl_file_owns_accounts(const struct ctl *ctl);
+/* QOS, accounts and users of the state, to be freed with config__free_unpacked(). */
+Config *ctl_accounts_copy(const struct ctl *ctl);
+Config *ctl_accounts_kept(const struct ctl *ctl); /* NULL: the file has them */
+/* `config` with the QOS, accounts and users of `accounts` instead of its own; to be freed. */
+Config *config_with_accounts(const Config *config, const Config *accounts);
+/* We lead, and all controllers know what a change of accounts is. */
+bool ctl_can_take_accounts(const struct ctl *ctl);
+/* Proposes that accounts are these, as of spurdbd's change of that number. */
+void ctl_take_accounts(struct ctl *ctl, uint64_t number, const Config *accounts,
+                       ctl_agreed_fn *done, void *arg);
 /* Steps that run, of these jobs or (none named) of all; the caller frees the list, not what is in it. */
 size_t ctl_running_steps(const struct ctl *ctl, const uint32_t *job_ids, size_t count,
                          StepInfo ***out);

@@ -63,9 +63,12 @@ static void propose(struct ctl *ctl, const Config *config, bool reconfigure, ctl
 {
     struct config_base base;
     struct config_changes changes;
-    Config *fitted = config_copy(config);
+    Config *kept = ctl_accounts_kept(ctl);
+    Config *fitted = kept ? config_with_accounts(config, kept) : config_copy(config);
 
     ctl_fit_config(ctl, fitted);
+    if (kept)
+        config__free_unpacked(kept, NULL);
     config_base_take(ctl->state, &base);
     config_changes_make(&changes, &base, fitted, reconfigure, CTL_CONFIG_SECTIONS);
     ctl_change_config(ctl, &changes, done, arg);

@@ -8,6 +8,9 @@
  * (3) What is acknowledged becomes a command, so that every controller lets it go; not for each piece, and not
  *     when nothing but such commands was added since.
  * (4) Only the leader dials. Its successor goes on where spurdbd is.
+ * (5) Changes of accounts come back on the stream. The newest that was not applied is kept until it is; while the
+ *     file has the accounts none is taken but one that adopts them.
+ * (6) When the configuration is another, the stream begins anew: its hello says who administrates.
  */
 #include "spurctld/feed.h"
 
@@ -41,6 +44,9 @@ struct feed {
     uv_timer_t *timer;      /* runs while something is due later */
     struct str bytes;       /* entries of the piece that is put together */
     VEC(struct span) piece; /* where in `bytes`: ptr counts from its beginning */
+    char *config_hash;      /* as of the hello: (6) */
+    FeedChange *change;     /* (5) */
+    bool changing;          /* it was proposed */
 };
 
 /* ---- where it is ---- */
@@ -178,6 +184,7 @@ static void send_hello(struct feed *feed)
     struct server *server = feed->server;
     const Config *config = state_config(ctl_state(server->ctl));
     struct state_head head = state_head(ctl_state(server->ctl));
+    Config *accounts = ctl_file_owns_accounts(server->ctl) ? ctl_accounts_copy(server->ctl) : NULL;
     FeedFromLeader message = FEED_FROM_LEADER__INIT;
     FeedHello hello = FEED_HELLO__INIT;
 
@@ -199,8 +206,17 @@ static void send_hello(struct feed *feed)
     hello.n_operators = config->n_operators;
     hello.private_data = config->private_data;
     hello.admin_uid = (uint32_t)geteuid();
+    hello.has_changes = hello.has_file_owns = true;
+    hello.changes = head.accounts;
+    hello.file_owns = accounts != NULL;
+    hello.accounts = accounts;
+    hello.control_host = (char *)(uintptr_t)head.leader_address;
     message.hello = &hello;
     rpc_request_send(feed->stream, &message.base);
+    if (accounts)
+        config__free_unpacked(accounts, NULL);
+    free(feed->config_hash);
+    feed->config_hash = mem_strdup(config->hash ? config->hash : "");
 }
 
 /* Where the log ends, and what runs: for whoever asks spurdbd right after a command. */
@@ -238,6 +254,67 @@ static void take_welcome(struct feed *feed, const FeedWelcome *welcome)
              welcome->index < head.journal_acked ? " database=behind" : "");
 }
 
+/* ---- accounts: (5) ---- */
+
+static void drop_change(struct feed *feed)
+{
+    if (feed->change)
+        feed_change__free_unpacked(TAKE(feed->change), NULL);
+}
+
+static void change_agreed(void *arg, const struct err *err)
+{
+    struct server *server = arg;
+    struct feed *feed = server->feed;
+
+    if (!feed)
+        return;
+    feed->changing = false;
+    if (err && err->code != ERR_TRANSITION && err->code != ERR_NOT_LEADER) {
+        log_error("accounts.refused", "change=%llu text=%s",
+                  feed->change ? (unsigned long long)feed->change->number : 0, err->text);
+        drop_change(feed);
+    }
+    wake_send(&server->wake);
+}
+
+/* Proposes what waits, unless it is done. */
+static void go_on_changing(struct feed *feed)
+{
+    struct server *server = feed->server;
+
+    if (feed->change && state_head(ctl_state(server->ctl)).accounts >= feed->change->number) {
+        log_info("accounts.changed", "change=%llu", (unsigned long long)feed->change->number);
+        drop_change(feed);
+    }
+    if (!feed->change || feed->changing || !ctl_can_take_accounts(server->ctl))
+        return;
+    feed->changing = true;
+    ctl_take_accounts(server->ctl, feed->change->number, feed->change->accounts, change_agreed,
+                      server);
+    ctl_flush(server->ctl);
+}
+
+static void take_change(struct feed *feed, const FeedChange *change)
+{
+    bool newer = !feed->change || change->number > feed->change->number;
+
+    if (!change->accounts || !newer)
+        return;
+    if (ctl_file_owns_accounts(feed->server->ctl) && !change->adopt) {
+        log_warn("accounts.ignored",
+                 "change=%llu: the configuration file has the accounts; 'spur accounting adopt' "
+                 "gives them to spurdbd",
+                 (unsigned long long)change->number);
+        return;
+    }
+    size_t len = feed_change__get_packed_size(change);
+    CLEANUP(freep) uint8_t *packed = mem_new(len + 1);
+    feed_change__pack(change, packed);
+    drop_change(feed);
+    feed->change = feed_change__unpack(NULL, len, packed);
+}
+
 static void on_message(struct rpc_request *request, const ProtobufCMessage *packed)
 {
     struct feed *feed = rpc_request_data(request);
@@ -251,6 +328,8 @@ static void on_message(struct rpc_request *request, const ProtobufCMessage *pack
     }
     if (message->ask && feed->welcomed)
         answer(feed, message->ask);
+    if (message->change && feed->welcomed)
+        take_change(feed, message->change);
     wake_send(&feed->server->wake);
 }
 
@@ -333,6 +412,8 @@ void feed_free(struct feed *feed)
         uv_close((uv_handle_t *)feed->timer, close_timer);
     vec_done(&feed->piece);
     str_done(&feed->bytes);
+    drop_change(feed);
+    free(feed->config_hash);
     free(feed);
 }
 
@@ -399,6 +480,13 @@ void server_feed_turn(struct server *server)
         }
     }
     struct feed *feed = server->feed;
+    const char *hash = state_config(ctl_state(server->ctl))->hash;
+    if (feed->stream && feed->welcomed && !str_eq(feed->config_hash, hash ? hash : "")) {
+        rpc_request_cancel(TAKE(feed->stream)); /* (6) */
+        feed->welcomed = false;
+        feed->open_us = 0;
+    }
+    go_on_changing(feed);
     if (!feed->stream && rpc_client_state(feed->client) == RPC_READY &&
         clock_mono_us() - feed->open_us >= RETRY_US)
         open_stream(feed);

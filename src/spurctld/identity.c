@@ -72,9 +72,12 @@ static bool in_list(char *const *names, size_t count, const char *name)
 unsigned server_person_roles(struct server *server, uint32_t uid, const char *name)
 {
     const Config *config = state_config(ctl_state(server->ctl));
-    bool admin =
-        uid == 0 || uid == geteuid() || (name && in_list(config->admins, config->n_admins, name));
-    bool operates = admin || (name && in_list(config->operators, config->n_operators, name));
+    bool admin = uid == 0 || uid == geteuid() ||
+                 (name && (in_list(config->admins, config->n_admins, name) ||
+                           in_list(config->db_admins, config->n_db_admins, name)));
+    bool operates =
+        admin || (name && (in_list(config->operators, config->n_operators, name) ||
+                           in_list(config->db_operators, config->n_db_operators, name)));
 
     return RPC_USER | (admin ? RPC_ADMIN : 0) | (operates ? RPC_OPERATOR : 0);
 }

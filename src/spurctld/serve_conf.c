@@ -10,6 +10,7 @@
  * (3) Whoever asked is answered when all is agreed and applied, or with why it is not.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/conf_file.h"
 #include "core/config_change.h"
@@ -42,13 +43,46 @@ int server_load_conf(struct server *server, struct err *err)
     return 0;
 }
 
+/* The file's accounts are not used: spurdbd has them. */
+static void leave_accounts(Config **config, const Config *kept)
+{
+    Config *joined = config_with_accounts(*config, kept);
+
+    if (config_has_accounts(*config))
+        log_warn("accounts.file",
+                 "sections [[qos]], [[accounts]] and [[users]] of the file are not used: spurdbd "
+                 "has the accounts; remove them");
+    config__free_unpacked(*config, NULL);
+    *config = joined;
+}
+
+/* Whoever asks for associations and has none would refuse every job. */
+static int has_associations(const Config *config, struct err *err)
+{
+    const char *enforce = config->accounting_enforce;
+
+    if (str_is_empty(enforce) || strcasestr(enforce, "none") || config->n_users ||
+        config->n_accounts)
+        return 0;
+    return err_set(err, ERR_CONFIG,
+                   "accounting.enforce is '%s', and no account or user is known: every job would "
+                   "be refused. Take it out, add accounts and users with sacctmgr (or as "
+                   "[[accounts]] and [[users]]), then put it back",
+                   enforce);
+}
+
 int server_propose_conf(struct server *server, struct err *err)
 {
-    Config *config = NULL;
+    Config *config = NULL, *kept = ctl_accounts_kept(server->ctl);
     int code = conf_expand(server->conf, &config, err);
 
-    if (code == 0 && (code = core_admit_config(config, err)) == 0)
+    if (code == 0 && kept)
+        leave_accounts(&config, kept);
+    if (code == 0 && (code = core_admit_config(config, err)) == 0 &&
+        (server_is_several(server) || (code = has_associations(config, err)) == 0))
         ctl_set_config(server->ctl, config, false, NULL, NULL);
+    if (kept)
+        config__free_unpacked(kept, NULL);
     if (config)
         config__free_unpacked(config, NULL);
     return code;
@@ -64,6 +98,7 @@ struct reload {
     bool at_once; /* in one command: in several it was refused */
     /* what the worker is given, and what it gives */
     struct config_base base;
+    Config *kept; /* accounts that are not the file's, or NULL */
     struct conf *conf;
     Config *config;
     struct config_changes changes;
@@ -76,8 +111,10 @@ static void drop(struct reload *reload)
     config_changes_done(&reload->changes);
     if (reload->config)
         config__free_unpacked(reload->config, NULL);
+    if (reload->kept)
+        config__free_unpacked(reload->kept, NULL);
     conf_free(reload->conf);
-    reload->config = NULL;
+    reload->config = reload->kept = NULL;
     reload->conf = NULL;
     reload->changes = (struct config_changes){ 0 };
 }
@@ -89,8 +126,11 @@ static void load(uv_work_t *work)
     struct err *err = &reload->err;
 
     reload->conf = conf_file_load(reload->server->options->conf_path, err);
-    if (reload->conf && conf_expand(reload->conf, &reload->config, err) == 0 &&
-        core_admit_config(reload->config, err) == 0)
+    if (!reload->conf || conf_expand(reload->conf, &reload->config, err) < 0)
+        return;
+    if (reload->kept)
+        leave_accounts(&reload->config, reload->kept);
+    if (core_admit_config(reload->config, err) == 0 && has_associations(reload->config, err) == 0)
         config_changes_make(&reload->changes, &reload->base, reload->config, true,
                             reload->at_once ? SIZE_MAX : CTL_CONFIG_SECTIONS);
 }
@@ -207,6 +247,7 @@ static void read_again(struct reload *reload)
 {
     reload->err = (struct err){ 0 };
     config_base_take(ctl_state(reload->server->ctl), &reload->base);
+    reload->kept = ctl_accounts_kept(reload->server->ctl);
     uv_queue_work(reload->server->uv, &reload->work, load, loaded);
 }
 

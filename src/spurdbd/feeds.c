@@ -170,6 +170,7 @@ static void said_hello(struct feed *feed, const struct feed_work *work)
              (unsigned long long)feed->position.index + 1,
              work->gap ? " gap=yes: see spur accounting status" : "");
     send_welcome(feed, work->gap);
+    dbd_tables_sync(feed->dbd, feed);
 }
 
 static void on_retry(uv_timer_t *timer)
@@ -421,6 +422,19 @@ void feed_ask(struct feed *feed, const FeedAsk *ask)
     FeedToLeader message = FEED_TO_LEADER__INIT;
 
     message.ask = (FeedAsk *)(uintptr_t)ask;
+    send_to(feed, &message);
+}
+
+const FeedHello *feed_hello(const struct feed *feed)
+{
+    return feed->hello;
+}
+
+void feed_change(struct feed *feed, const FeedChange *change)
+{
+    FeedToLeader message = FEED_TO_LEADER__INIT;
+
+    message.change = (FeedChange *)(uintptr_t)change;
     send_to(feed, &message);
 }
 

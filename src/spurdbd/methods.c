@@ -27,6 +27,15 @@ static const struct row {
     { A "Status", PEOPLE, RPC_UNARY, &acct_status_request__descriptor,
       &acct_status_reply__descriptor, dbd_on_status, NULL },
 #undef A
+#define A "/spur.Accounts/"
+    { A "List", PEOPLE, RPC_UNARY, &list_tables_request__descriptor, &list_tables_reply__descriptor,
+      dbd_on_tables, "what private_data keeps from others" },
+    { A "Change", PEOPLE, RPC_UNARY, &change_tables_request__descriptor,
+      &change_tables_reply__descriptor, dbd_on_change,
+      "each edit: the rules in tables_check.c (operator, administrator, coordinator)" },
+    { A "Adopt", PEOPLE, RPC_UNARY, &adopt_request__descriptor, &adopt_reply__descriptor,
+      dbd_on_adopt, "administrators" },
+#undef A
 };
 
 static struct rpc_method methods[ARRAY_LEN(rows)];

@@ -75,10 +75,36 @@ static const char version_1[] =
     " j.suspended_us / 1000000 AS suspended_s, j.limit_s, j.cpus, j.nodes, j.mem_mb, j.gpus,"
     " j.exit_status, j.nodelist, j.tres_alloc FROM job j JOIN cluster c ON c.id = j.cluster;";
 
+/* Accounts, users, associations, QOS: see tables.c. */
+static const char version_accounts[] =
+    "CREATE TABLE acct_cluster("
+    " id @id, name TEXT NOT NULL UNIQUE, deleted @big NOT NULL, changes @big NOT NULL,"
+    " classification TEXT NOT NULL);"
+    "CREATE TABLE acct_account(name TEXT PRIMARY KEY, deleted @big NOT NULL, bytes @bytes NOT NULL);"
+    "CREATE TABLE acct_user(name TEXT PRIMARY KEY, deleted @big NOT NULL, bytes @bytes NOT NULL);"
+    "CREATE TABLE acct_assoc("
+    " id @id, cluster TEXT NOT NULL, account TEXT NOT NULL, user_name TEXT NOT NULL,"
+    " partition_name TEXT NOT NULL, deleted @big NOT NULL, bytes @bytes NOT NULL,"
+    " UNIQUE(cluster, account, user_name, partition_name));"
+    "CREATE INDEX acct_assoc_user ON acct_assoc(user_name);"
+    "CREATE TABLE acct_qos("
+    " id @id, name TEXT NOT NULL UNIQUE, deleted @big NOT NULL, bytes @bytes NOT NULL);"
+    "CREATE TABLE acct_tres(id @big PRIMARY KEY, type TEXT NOT NULL, name TEXT NOT NULL);"
+    "CREATE TABLE acct_wckey("
+    " id @id, cluster TEXT NOT NULL, user_name TEXT NOT NULL, name TEXT NOT NULL,"
+    " deleted @big NOT NULL, bytes @bytes NOT NULL, UNIQUE(cluster, user_name, name));"
+    "CREATE TABLE acct_coord("
+    " account TEXT NOT NULL, user_name TEXT NOT NULL, PRIMARY KEY(account, user_name));"
+    "CREATE TABLE acct_transaction("
+    " id @id, t_us @big NOT NULL, action TEXT NOT NULL, actor TEXT NOT NULL, what TEXT NOT NULL,"
+    " info TEXT NOT NULL, cluster TEXT NOT NULL);"
+    "CREATE TABLE acct_revision(revision @big NOT NULL);";
+
 static const struct version {
     const char *sql;
 } versions[] = {
     { version_1 },
+    { version_accounts },
 };
 
 static const struct word {

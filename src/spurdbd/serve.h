@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "proto/acct.pb-c.h"
 #include "proto/dbd.pb-c.h"
 #include "rpc/rpc.h"
 #include "schema/conf.h"
@@ -47,6 +48,7 @@ struct dbd {
     uv_signal_t signals[2];
     int64_t start_us;
     uint64_t entries, batches;
+    VEC(struct tables_call *) changes; /* of accounts, in the order in which they came */
     bool stopping;
     bool writing; /* the one worker that writes is at it */
 };
@@ -71,6 +73,16 @@ uint64_t feed_index(const struct feed *feed); /* what the database has of it */
 void feed_ask(struct feed *feed, const FeedAsk *ask);
 void dbd_add_feeds(const struct dbd *dbd, AcctCluster *clusters, size_t count);
 void dbd_feeds_end(struct dbd *dbd);
+
+const FeedHello *feed_hello(const struct feed *feed);
+void feed_change(struct feed *feed, const FeedChange *change);
+
+/* tables_calls.c: accounts, users, associations, QOS */
+void dbd_on_tables(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_change(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_adopt(struct rpc_call *call, const ProtobufCMessage *request);
+/* A leader was welcomed: its cluster is registered, and told what it lacks. */
+void dbd_tables_sync(struct dbd *dbd, const struct feed *feed);
 
 /* calls.c: what people ask */
 void dbd_on_list(struct rpc_call *call, const ProtobufCMessage *request);

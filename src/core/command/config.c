@@ -417,5 +417,7 @@ enum err_code apply_config_change(struct state *state, const CmdConfigChange *cm
         return (enum err_code) - code;
     enum err_code answer = put_config(state, &config, &sections, cmd->reconfigure, err, out);
     sections_unmerge(&config);
+    if (answer == ERR_OK && cmd->has_accounts)
+        state->accounts_number = cmd->accounts;
     return answer;
 }

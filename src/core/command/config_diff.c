@@ -90,6 +90,9 @@ static const struct {
     /* who may do what */
     LIST(admins),
     LIST(operators),
+    LIST(db_admins),
+    LIST(db_operators),
+    LIST(db_coordinators),
     TEXT(private_data),
     LIST(login_nodes),
     NUMBER(disable_root_jobs),

@@ -295,6 +295,8 @@ uint64_t core_digest(const struct state *state)
     hash = fold_text(hash, state->leader_address);
     if (state->skipped_us)
         hash = fold(hash, (uint64_t)state->skipped_us);
+    if (state->accounts_number)
+        hash = fold(hash, state->accounts_number);
     if (state->controllers)
         hash = fold(hash, message_hash(&state->controllers->base, 0));
     if (state->level || state->level_pin)

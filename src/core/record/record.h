@@ -132,6 +132,7 @@ struct node_section {
 
 struct state {
     uint64_t index, epoch, journal_acked, config_hash;
+    uint64_t accounts_number; /* see struct state_head */
     struct changes changes;
     int64_t time_us;
     uint32_t next_job_id;

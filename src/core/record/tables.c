@@ -241,6 +241,7 @@ struct state_head state_head(const struct state *state)
         .index = state->index,
         .epoch = state->epoch,
         .journal_acked = state->journal_acked,
+        .accounts = state->accounts_number,
         .time_us = state->time_us,
         .next_job_id = state->next_job_id,
         .leader = state->leader,

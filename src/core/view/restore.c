@@ -62,6 +62,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     state->time_us = head->time_us;
     state->next_job_id = head->next_job_id;
     state->journal_acked = head->journal_acked;
+    state->accounts_number = head->accounts;
     job_set_text(&state->leader, head->leader ? head->leader : "");
     job_set_text(&state->leader_address, head->leader_address ? head->leader_address : "");
     if (head->has_cluster_id && head->cluster_id.len == sizeof(state->cluster_id)) {

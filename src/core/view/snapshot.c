@@ -55,6 +55,8 @@ static void put_head(struct writer *writer, const struct state *state)
     head.has_level_pin = state->level_pin != 0;
     head.level_pin = state->level_pin;
     head.journal_acked = state->journal_acked;
+    head.has_accounts = state->accounts_number != 0;
+    head.accounts = state->accounts_number;
     head.leader = state->leader;
     head.leader_address = state->leader_address;
     head.config = state->config;

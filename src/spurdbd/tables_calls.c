@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tables_calls.c - what people ask and change of accounts, and what leaders are told of it
+ *
+ * (1) Changes run one after the other, each in one transaction: what was there is read, the asker's right to
+ *     each edit is looked at, the edits are made, and what is there then is checked as a whole.
+ * (2) A cluster for which something is another then has one change more. Its leader is told how all is, at
+ *     once or when it next says hello; the numbers say whether it knows.
+ * (3) Where the configuration file has the accounts nothing is changed but by adopting them.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/pb.h"
+#include "spurdbd/serve.h"
+#include "spurdbd/tables.h"
+#include "sys/clock.h"
+#include "sys/log.h"
+
+enum call_kind { CALL_LIST, CALL_CHANGE, CALL_ADOPT, CALL_SYNC };
+
+/* A cluster whose leader is to be told. */
+struct told {
+    char *cluster;
+    FeedChange *change;
+};
+
+struct tables_call {
+    uv_work_t work;
+    enum call_kind kind;
+    struct dbd *dbd;
+    struct rpc_call *call; /* NULL: it is a sync */
+    struct history_viewer viewer;
+    const ListTablesRequest *list;
+    const ChangeTablesRequest *change;
+    const AdoptRequest *adopt;
+    char *cluster; /* of a sync */
+    uint64_t leader_has;
+    bool file_owns, running;
+    struct arena arena;
+    struct store *store;
+    VEC(FeedHello *) hellos; /* the last of each cluster; in the arena */
+    ListTablesReply *tables;
+    VEC(struct told) told;
+    uint64_t revision;
+    AdoptReply adopted;
+    int code;
+    struct err err;
+};
+
+static void go_on(struct dbd *dbd);
+
+/* ---- in a worker: who asks ---- */
+
+static int take_hello(void *ctx, const struct store_row *row, struct err *err)
+{
+    struct tables_call *self = ctx;
+    struct span bytes = store_row_bytes(row, 0);
+    ProtobufCMessage *hello = NULL;
+
+    if (pb_unpack(&feed_hello__descriptor, &self->arena, bytes.ptr, bytes.len, &hello, err) < 0)
+        return -(int)err->code;
+    vec_push(&self->hellos, (FeedHello *)hello);
+    return 0;
+}
+
+static bool is_listed(char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; name && i < count; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static unsigned level_in(const struct tables_call *self, const FeedHello *hello)
+{
+    if (history_is_admin(&self->viewer, hello))
+        return ADMIN_FULL;
+    return is_listed(hello->operators, hello->n_operators, self->viewer.name) ? ADMIN_OPERATOR
+                                                                              : ADMIN_NONE;
+}
+
+/* In the database, or in the file of that cluster; NULL: in those of all. */
+static unsigned level_of(const struct tables_call *self, const char *cluster)
+{
+    unsigned own = self->viewer.admin ? ADMIN_FULL : ADMIN_NONE, least = ADMIN_FULL;
+    bool any = false;
+
+    for (size_t i = 0; i < self->tables->n_users; i++) {
+        const AcctUser *user = self->tables->users[i];
+        if (self->viewer.name && str_eq(user->name, self->viewer.name))
+            own = MAX(own, user->admin_level);
+    }
+    for (size_t i = 0; i < self->hellos.len; i++) {
+        const FeedHello *hello = self->hellos.items[i];
+        if (cluster && !str_eq(hello->cluster, cluster))
+            continue;
+        any = true;
+        least = MIN(least, level_in(self, hello));
+    }
+    return MAX(own, any ? least : (unsigned)ADMIN_NONE);
+}
+
+static const FeedHello *hello_of(const struct tables_call *self, const char *cluster)
+{
+    const FeedHello *found = NULL;
+
+    for (size_t i = 0; i < self->hellos.len; i++) {
+        if (!cluster || str_eq(self->hellos.items[i]->cluster, cluster))
+            found = self->hellos.items[i];
+    }
+    return found;
+}
+
+static int read_all(struct tables_call *self, const struct tables_want *want)
+{
+    vec_clear(&self->hellos);
+    if (store_each(self->store, "SELECT hello FROM cluster ORDER BY heard_us", STORE_NO_VALUES,
+                   take_hello, self, &self->err) < 0 ||
+        tables_read(self->store, &self->arena, want, &self->tables, &self->err) < 0)
+        return -(int)self->err.code;
+    return 0;
+}
+
+/* ---- in a worker: lists ---- */
+
+static void do_list(struct tables_call *self)
+{
+    struct tables_want want = { self->list->with_deleted, self->list->transactions };
+    struct tables_asker asker = { .name = self->viewer.name };
+
+    if (read_all(self, &want) < 0) {
+        self->code = -(int)self->err.code;
+        return;
+    }
+    asker.level = level_of(self, NULL);
+    const FeedHello *any = hello_of(self, NULL);
+    for (size_t i = 0; i < self->tables->n_clusters; i++) {
+        AcctClusterRow *row = self->tables->clusters[i];
+        const FeedHello *hello = hello_of(self, row->name);
+        row->has_registered = row->has_file_owns = true;
+        row->registered = hello != NULL;
+        row->file_owns = hello && hello->file_owns && row->changes == 0;
+        row->control_host = hello ? hello->control_host : NULL;
+    }
+    self->tables->asker = (char *)(uintptr_t)self->viewer.name;
+    self->tables->has_asker_level = true;
+    self->tables->asker_level = asker.level;
+    self->tables->private_data = any ? any->private_data : NULL;
+    tables_hide(self->tables, &asker, self->tables->private_data);
+}
+
+/* ---- in a worker: changes ---- */
+
+/* (3) */
+static int may_be_changed(const struct tables_call *self, const AcctEdit *edit, struct err *err)
+{
+    const char *cluster = edit->assoc ? edit->assoc->cluster : NULL;
+    const FeedHello *file = NULL;
+    bool free = false;
+
+    for (size_t i = 0; i < self->tables->n_clusters; i++) {
+        const AcctClusterRow *row = self->tables->clusters[i];
+        const FeedHello *hello = hello_of(self, row->name);
+        if (cluster && !str_eq(row->name, cluster))
+            continue;
+        if (hello && hello->file_owns && row->changes == 0)
+            file = hello;
+        else
+            free = true;
+    }
+    if (!file || free || edit->cluster)
+        return 0;
+    return err_set(err, ERR_PERMISSION,
+                   "accounts of cluster '%s' come from its configuration file ([[accounts]], "
+                   "[[users]], [[qos]]): change them there, or give them to the database with "
+                   "'spur accounting adopt'",
+                   file->cluster);
+}
+
+static struct span packed_config(const ListTablesReply *tables, const char *cluster,
+                                 struct arena *arena, Config **out)
+{
+    *out = tables_config(tables, cluster, arena);
+    size_t len = config__get_packed_size(*out);
+    uint8_t *bytes = arena_alloc(arena, len + 1);
+
+    config__pack(*out, bytes);
+    return (struct span){ (char *)bytes, len };
+}
+
+static void tell(struct tables_call *self, const char *cluster, Config *config, uint64_t number,
+                 bool adopt)
+{
+    FeedChange *change = ARENA_NEW(&self->arena, FeedChange);
+
+    feed_change__init(change);
+    change->has_number = change->has_adopt = true;
+    change->number = number;
+    change->adopt = adopt;
+    change->accounts = config;
+    struct told told = { arena_strdup(&self->arena, cluster), change };
+    vec_push(&self->told, told);
+}
+
+static uint64_t changes_of(const ListTablesReply *tables, const char *cluster)
+{
+    for (size_t i = 0; i < tables->n_clusters; i++) {
+        if (str_eq(tables->clusters[i]->name, cluster))
+            return tables->clusters[i]->changes;
+    }
+    return 0;
+}
+
+/* (2) */
+static int number_changes(struct tables_call *self, const ListTablesReply *before,
+                          const ListTablesReply *after, const char *adopted)
+{
+    for (size_t i = 0; i < after->n_clusters; i++) {
+        const char *cluster = after->clusters[i]->name;
+        Config *was, *now;
+        struct span one = packed_config(before, cluster, &self->arena, &was);
+        struct span two = packed_config(after, cluster, &self->arena, &now);
+        bool adopt = str_eq(cluster, adopted);
+        const FeedHello *hello = hello_of(self, cluster);
+        bool file = hello && hello->file_owns && after->clusters[i]->changes == 0;
+        if ((file && !adopt) ||
+            (!adopt && one.len == two.len && memcmp(one.ptr, two.ptr, one.len) == 0))
+            continue;
+        if (tables_next_change(self->store, cluster, &self->err) < 0)
+            return -(int)self->err.code;
+        tell(self, cluster, now, after->clusters[i]->changes + 1, adopt);
+    }
+    return 0;
+}
+
+static int make_edits(struct tables_call *self, AcctEdit *const *edits, size_t count,
+                      const char *adopted)
+{
+    struct err *err = &self->err;
+    ListTablesReply *before = self->tables, *after;
+    const char *actor = self->viewer.name ? self->viewer.name : "unknown";
+    int64_t now_us = clock_wall_us();
+
+    for (size_t i = 0; i < count; i++) {
+        struct tables_asker asker = {
+            self->viewer.name, level_of(self, edits[i]->assoc ? edits[i]->assoc->cluster : NULL)
+        };
+        if ((!adopted && may_be_changed(self, edits[i], err) < 0) ||
+            tables_may(before, edits[i], &asker, err) < 0 ||
+            tables_edit(self->store, edits[i], actor, now_us, err) < 0)
+            return -(int)err->code;
+    }
+    if (tables_read(self->store, &self->arena, &(struct tables_want){ 0 }, &after, err) < 0 ||
+        tables_check(after, err) < 0 || number_changes(self, before, after, adopted) < 0 ||
+        tables_next_revision(self->store, &self->revision, err) < 0)
+        return -(int)err->code;
+    return 0;
+}
+
+static int change_all(struct tables_call *self)
+{
+    const ChangeTablesRequest *request = self->change;
+
+    if (read_all(self, &(struct tables_want){ 0 }) < 0)
+        return -(int)self->err.code;
+    if (request->has_revision && request->revision != self->tables->revision)
+        return err_set(&self->err, ERR_TRANSITION,
+                       "somebody else changed accounts meanwhile: try again");
+    return make_edits(self, request->edits, request->n_edits, NULL);
+}
+
+static int adopt_all(struct tables_call *self)
+{
+    AcctEdit *edits, **list;
+
+    if (read_all(self, &(struct tables_want){ 0 }) < 0)
+        return -(int)self->err.code;
+    const FeedHello *hello =
+        hello_of(self, str_is_empty(self->adopt->cluster) ? NULL : self->adopt->cluster);
+    if (!hello)
+        return err_set(&self->err, ERR_INVALID, "no controller of such a cluster has been here");
+    if (!hello->file_owns || !hello->accounts)
+        return err_set(&self->err, ERR_INVALID,
+                       "cluster '%s' has no accounts in its configuration file: they are the "
+                       "database's already",
+                       hello->cluster);
+    if (changes_of(self->tables, hello->cluster))
+        return err_set(&self->err, ERR_INVALID,
+                       "accounts of cluster '%s' are the database's already", hello->cluster);
+    if (level_of(self, hello->cluster) < ADMIN_FULL)
+        return err_set(&self->err, ERR_PERMISSION, "only an administrator may adopt accounts");
+    size_t count =
+        tables_adopt(self->tables, hello->accounts, hello->cluster, &self->arena, &edits);
+    list = ARENA_ARRAY(&self->arena, AcctEdit *, count + 1);
+    for (size_t i = 0; i < count; i++)
+        list[i] = &edits[i];
+    self->adopted.has_accounts = self->adopted.has_users = self->adopted.has_qos = true;
+    self->adopted.accounts = (uint32_t)hello->accounts->n_accounts;
+    self->adopted.users = (uint32_t)hello->accounts->n_users;
+    self->adopted.qos = (uint32_t)hello->accounts->n_qos;
+    return make_edits(self, list, count, hello->cluster);
+}
+
+static int sync_leader(struct tables_call *self)
+{
+    Config *config;
+
+    if (tables_register(self->store, self->cluster, clock_wall_us(), &self->err) < 0 ||
+        read_all(self, &(struct tables_want){ 0 }) < 0)
+        return -(int)self->err.code;
+    uint64_t number = changes_of(self->tables, self->cluster);
+    if (number <= self->leader_has)
+        return 0;
+    packed_config(self->tables, self->cluster, &self->arena, &config);
+    /* A change that adopted may have been lost on its way. */
+    tell(self, self->cluster, config, number, true);
+    return 0;
+}
+
+static void do_change(struct tables_call *self)
+{
+    if (store_begin(self->store, &self->err) < 0) {
+        self->code = -(int)self->err.code;
+        return;
+    }
+    self->code = self->kind == CALL_SYNC    ? sync_leader(self)
+                 : self->kind == CALL_ADOPT ? adopt_all(self)
+                                            : change_all(self);
+    if (self->code == 0)
+        self->code = store_commit(self->store, &self->err);
+    if (self->code < 0)
+        store_rollback(self->store);
+}
+
+static void do_work(uv_work_t *work)
+{
+    struct tables_call *self = work->data;
+
+    if (store_open(self->dbd->url, &self->store, &self->err) < 0)
+        self->code = -(int)self->err.code;
+    else if (self->kind == CALL_LIST)
+        do_list(self);
+    else
+        do_change(self);
+}
+
+/* ---- on the loop ---- */
+
+static void reply(struct tables_call *self)
+{
+    ChangeTablesReply changed = CHANGE_TABLES_REPLY__INIT;
+    CLEANUP(str_done) struct str shown = { 0 };
+
+    if (self->code < 0) {
+        rpc_fail(self->call, &self->err);
+    } else if (self->kind == CALL_LIST) {
+        for (size_t i = 0; i < self->tables->n_clusters; i++) {
+            AcctClusterRow *row = self->tables->clusters[i];
+            row->has_connected = true;
+            row->connected = dbd_feed(self->dbd, row->name) != NULL;
+        }
+        store_add_shown(&shown, self->dbd->url);
+        self->tables->database = (char *)(uintptr_t)str_text(&shown);
+        self->tables->has_now_us = self->tables->has_start_us = true;
+        self->tables->now_us = clock_wall_us();
+        self->tables->start_us = self->dbd->start_us;
+        rpc_reply(self->call, &self->tables->base);
+    } else if (self->kind == CALL_ADOPT) {
+        rpc_reply(self->call, &self->adopted.base);
+    } else {
+        changed.has_revision = true;
+        changed.revision = self->revision;
+        rpc_reply(self->call, &changed.base);
+    }
+}
+
+static void call_free(struct tables_call *self)
+{
+    store_close(self->store);
+    vec_done(&self->hellos);
+    vec_done(&self->told);
+    arena_done(&self->arena);
+    free(self->cluster);
+    free(self);
+}
+
+static void work_done(uv_work_t *work, int status)
+{
+    struct tables_call *self = work->data;
+    struct dbd *dbd = self->dbd;
+
+    (void)status;
+    for (size_t i = 0; i < self->told.len && self->code == 0 && !dbd->stopping; i++) {
+        struct feed *feed = dbd_feed(dbd, self->told.items[i].cluster);
+        if (feed)
+            feed_change(feed, self->told.items[i].change);
+    }
+    if (self->call)
+        reply(self);
+    else if (self->code < 0)
+        log_error("accounts.sync", "cluster=%s text=%s", self->cluster, self->err.text);
+    for (size_t i = 0; i < dbd->changes.len; i++) {
+        if (dbd->changes.items[i] == self)
+            vec_remove(&dbd->changes, i);
+    }
+    if (!dbd->changes.len)
+        vec_done(&dbd->changes);
+    call_free(self);
+    go_on(dbd);
+}
+
+/* (1) */
+static void go_on(struct dbd *dbd)
+{
+    struct tables_call *first = dbd->changes.len ? dbd->changes.items[0] : NULL;
+
+    if (!first || first->running)
+        return;
+    first->running = true;
+    uv_queue_work(dbd->uv, &first->work, do_work, work_done);
+}
+
+static struct tables_call *new_call(struct dbd *dbd, enum call_kind kind, struct rpc_call *call)
+{
+    struct tables_call *self = NEW(struct tables_call);
+
+    self->dbd = dbd;
+    self->kind = kind;
+    self->call = call;
+    self->work.data = self;
+    adopt_reply__init(&self->adopted);
+    arena_init(&self->arena);
+    if (call) {
+        dbd_viewer(dbd, call, &self->viewer);
+        self->viewer.name = arena_strdup(&self->arena, self->viewer.name);
+    }
+    return self;
+}
+
+void dbd_on_tables(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct tables_call *self = new_call(rpc_call_ctx(call), CALL_LIST, call);
+
+    self->list = (const void *)request;
+    uv_queue_work(self->dbd->uv, &self->work, do_work, work_done);
+}
+
+void dbd_on_change(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct tables_call *self = new_call(rpc_call_ctx(call), CALL_CHANGE, call);
+
+    self->change = (const void *)request;
+    vec_push(&self->dbd->changes, self);
+    go_on(self->dbd);
+}
+
+void dbd_on_adopt(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct tables_call *self = new_call(rpc_call_ctx(call), CALL_ADOPT, call);
+
+    self->adopt = (const void *)request;
+    vec_push(&self->dbd->changes, self);
+    go_on(self->dbd);
+}
+
+void dbd_tables_sync(struct dbd *dbd, const struct feed *feed)
+{
+    struct tables_call *self = new_call(dbd, CALL_SYNC, NULL);
+
+    self->cluster = mem_strdup(feed_hello(feed)->cluster);
+    self->leader_has = feed_hello(feed)->changes;
+    vec_push(&dbd->changes, self);
+    go_on(dbd);
+}
