@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench test-rest quality faults sim seeds test-vm test-compat test-hosts clean
+        bench test-rest quality faults sim seeds test-web test-vm test-compat test-hosts clean
 
 all: build
 
@@ -21,6 +21,7 @@ help:
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=60 each'
 	@echo 'make sim        the real controller on simulated time and nodes, SEED=1..1000'
 	@echo 'make seeds      random histories of the planner, many more than the unit tests run: SEEDS=400'
+	@echo 'make test-web   the web page in a real browser; installs chromium and two packages of npm'
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make test-hosts the installed cluster on hosts made of namespaces, from the documents; T=NAME for one'
 	@echo 'make test-compat programs linked with libslurm, fetched from Debian, with our library'
@@ -66,6 +67,9 @@ asan: deps
 test-compat: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/deps --compat
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run t57-api
+
+test-web: build
+	@tools/test-web $(BUILD)
 
 test-vm: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/test-vm

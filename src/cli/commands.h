@@ -12,8 +12,9 @@ struct option_set;
 struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
-    exec_options, sacct_options, sacctmgr_options, seff_options, history_options, sdiag_options,
-    sbcast_options, sgather_options, journal_options; /* sbatch_options is in schema/request.h */
+    web_options, exec_options, sacct_options, sacctmgr_options, seff_options, history_options,
+    sdiag_options, sbcast_options, sgather_options,
+    journal_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
 int completion_main(int argc, char **argv);
@@ -49,6 +50,7 @@ int seff_main(int argc, char **argv);
 int history_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
+int web_main(int argc, char **argv);
 
 /* For completion, one a line: every name after `spur`; every symlink. */
 void commands_add_names(struct str *out);

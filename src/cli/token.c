@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * token.c - `spur token`: a token for this user, or for a machine that joins
+ * token.c - `spur token`: a token for this user, or for a machine that joins; `spur web`: a link
+ * that logs in to the web page with one
  */
 #include <stdio.h>
 #include <string.h>
@@ -102,5 +103,91 @@ int token_main(int argc, char **argv)
     }
     cli_done(&cli);
     freep(&operands);
+    return code;
+}
+
+/* ---- spur web ---- */
+
+enum { WEB_LIFESPAN_S = 12 * 3600 };
+
+struct web_args {
+    struct token_args token; /* its lifespan */
+    const char *address;
+    bool help;
+};
+
+static const struct option web_rows[] = {
+    { .name = "address",
+      .arg = "URL",
+      .env = { "SPUR_REST_ADDR" },
+      .read = option_text,
+      .into = OPTION_TEXT(struct web_args, address),
+      .help = "Where spurrestd listens; http://localhost:6820 when not given." },
+    { .name = "lifespan",
+      .key = 'l',
+      .arg = "TIME",
+      .read = option_duration,
+      .into = OPTION_I64(struct web_args, token.lifespan_s),
+      .help = "How long one stays logged in; 12 hours when not given." },
+    { .name = "help",
+      .key = 'h',
+      .read = option_flag,
+      .into = OPTION_BOOL(struct web_args, help),
+      .help = "Show this text." },
+};
+
+const struct option_set web_options = {
+    .command = "spur web",
+    .usage = "[--address URL] [--lifespan TIME]",
+    .about = "Prints a link that opens the web page and logs in. Whoever has the link is you.",
+    .bit = 1,
+    .usage_exit = 1,
+    .rows = web_rows,
+    .count = ARRAY_LEN(web_rows),
+};
+
+/* A browser does not send what stands behind '#', so the token reaches no server's log. */
+static int print_link(struct cli *cli, const struct web_args *args)
+{
+    const char *address = args->address ? args->address : "http://localhost:6820";
+    size_t len = strlen(address);
+    struct err err = { 0 };
+    TokenReply *reply;
+
+    if (get_token(cli, &args->token, &reply, &err) < 0) {
+        cli_error(cli, "%s", err.text);
+        return 1;
+    }
+    while (len && address[len - 1] == '/')
+        len--;
+    printf("%.*s/#token=%s\n", (int)len, address, reply->token ? reply->token : "");
+    return 0;
+}
+
+int web_main(int argc, char **argv)
+{
+    struct option_set set = web_options;
+    struct option_ctx ctx = cli_option_ctx();
+    struct web_args args = { .token.lifespan_s = WEB_LIFESPAN_S };
+    struct err err = { 0 };
+    struct cli cli;
+    int count = 0, code;
+
+    set.command = cli_name(argv);
+    cli_init(&cli, set.command);
+    char **operands = ARENA_ARRAY(&cli.arena, char *, (size_t)argc + 1);
+    if (option_read_env(&set, &ctx, &args, &err) < 0 ||
+        option_read_argv(&set, &ctx, &args, argc, argv, OPTION_PERMUTE, operands, &count, &err) <
+            0) {
+        code = cli_option_error(&set, &err);
+    } else if (cli_help(&set, args.help, false, false)) {
+        code = 0;
+    } else if (count) {
+        cli_error(&cli, "'%s': no argument is taken", operands[0]);
+        code = 1;
+    } else {
+        code = print_link(&cli, &args);
+    }
+    cli_done(&cli);
     return code;
 }

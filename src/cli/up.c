@@ -434,7 +434,7 @@ int up_main(int argc, char **argv)
                o.controllers, o.controllers == 1 ? "" : "s", nodes.len, nodes.len == 1 ? "" : "s",
                dir, dir, dir);
         if (o.rest_port)
-            printf("REST:    http://localhost:%u/api/v1/ping\n", o.rest_port);
+            printf("Page:    http://localhost:%u/    (REST: /api/v1/ping)\n", o.rest_port);
     }
     vec_each (char *, name, &nodes)
         free(*name);

@@ -12,6 +12,7 @@
 
 #include "spurrestd/answer.h"
 #include "spurrestd/rest.h"
+#include "spurrestd/web.h"
 
 #define S "/slurm/{v}/"
 #define N "/api/v1/"
@@ -247,6 +248,8 @@ void route_exchange(struct exchange *x)
 {
     unsigned allowed = 0;
 
+    if (web_serve(x))
+        return;
     exchange_header(x, "X-Content-Type-Options", "nosniff");
     exchange_header(x, "Cache-Control", "no-store");
     x->route = find(x, &allowed);
