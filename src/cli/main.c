@@ -69,6 +69,7 @@ static const struct command {
     { "sim", NULL, sim_main, "try a policy on a trace, or a change on the present queue",
       TASK_CLUSTER },
     { NULL, "scontrol", scontrol_main, "show and change everything, in Slurm's words", TASK_ADMIN },
+    { NULL, "sshare", sshare_main, "show shares and usage of accounts and users", TASK_CLUSTER },
     { NULL, "sacctmgr", sacctmgr_main, "show and change accounts, users and QOS", TASK_ADMIN },
     { "accounting", NULL, spur_accounting_main,
       "give the accounts of the configuration file to the database", TASK_ADMIN },

@@ -360,12 +360,14 @@ int spur_accounting_main(int argc, char **argv)
     int code = 0;
 
     cli_init(&cli, cli_name(argv));
+    bool help = argc > 1 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h"));
     if (argc < 2 || !str_eq(argv[1], "adopt") || argc > 3) {
-        fprintf(stderr, "Usage: spur accounting adopt [CLUSTER]\n"
-                        "Gives the accounts, users and QOS of a cluster's configuration file to "
-                        "the accounting database.\n");
+        fprintf(help ? stdout : stderr,
+                "Usage: spur accounting adopt [CLUSTER]\n"
+                "Gives the accounts, users and QOS of a cluster's configuration file to "
+                "the accounting database.\n");
         cli_done(&cli);
-        return 1;
+        return help ? 0 : 1;
     }
     request.cluster = argc > 2 ? argv[2] : NULL;
     struct client *client = accounting_connect(&cli, &err);

@@ -215,6 +215,7 @@ struct ctl_ask_ops {
 typedef void ctl_handler(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *request);
 
 ctl_handler ctl_submit, ctl_cancel, ctl_update_job, ctl_requeue, ctl_suspend;
+ctl_handler ctl_list_shares;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;

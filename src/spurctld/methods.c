@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/conf_file.h"
+#include "proto/acct.pb-c.h"
 #include "proto/peer.pb-c.h"
 #include "spurctld/feed.h"
 #include "spurctld/serve.h"
@@ -122,6 +123,9 @@ static const struct row {
     { C "AckJournal", RPC_ADMIN, LEADS, RPC_UNARY, &ack_journal_request__descriptor,
       &done_reply__descriptor, server_ack_journal, NULL, "not while a spurdbd acknowledges" },
 #undef C
+    { "/spur.Shares/List", PEOPLE, READS, RPC_UNARY, &list_shares_request__descriptor,
+      &list_shares_reply__descriptor, ctl_list_shares, NULL,
+      "usage of others: as private_data says" },
     { "/spur.Agents/Join", ANY, ANYWHERE, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "the join token" },
     { "/spur.Agents/Vouch", RPC_NODE, LEADS, RPC_UNARY, &vouch_request__descriptor,

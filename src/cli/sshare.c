@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sshare.c - shares and usage of associations: `sshare`
+ *
+ * The controller gives shares, decayed usage and the fair-share factor; the fractions follow from these, so
+ * that columns add up: the norm shares and the effective usage of siblings each sum to one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "client/client.h"
+#include "proto/acct.pb-c.h"
+#include "schema/field.h"
+#include "sys/users.h"
+
+enum { SHARE_PARENT = 0x7fffffff };
+#define WHOLE 4294967296.0
+
+struct sshare_args {
+    const char *accounts, *format, *users;
+    bool all, help, help_format, long_form, no_header, parsable, parsable2, partition, usage;
+    bool users_only, version;
+    uint32_t verbose;
+};
+
+#define TEXT(member) OPTION_TEXT(struct sshare_args, member)
+#define FLAG(member) OPTION_BOOL(struct sshare_args, member)
+/* clang-format off */
+static const struct option rows[] = {
+    { .name = "Users", .key = 'U', .read = option_flag, .into = FLAG(users_only), .help = "Only users, without accounts." },
+    { .name = "accounts", .key = 'A', .arg = "NAMES", .read = option_text, .into = TEXT(accounts), .help = "Only these accounts." },
+    { .name = "all", .key = 'a', .read = option_flag, .into = FLAG(all), .help = "All users." },
+    { .name = "cluster", .arg = "NAMES", .read = option_text, .later = "a command speaks to one cluster" },
+    { .name = "clusters", .key = 'M', .arg = "NAMES", .env = { "SLURM_CLUSTERS" }, .read = option_text, .later = "a command speaks to one cluster", .help = "Shares of other clusters." },
+    { .name = "format", .key = 'o', .arg = "NAMES", .read = option_text, .into = TEXT(format), .help = "Columns: Account%30,User; --helpformat lists them." },
+    { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
+    { .name = "helpformat", .key = 'e', .read = option_flag, .into = FLAG(help_format), .help = "List the names of columns." },
+    { .name = "json", .arg = "[VERSION]", .read = option_text, .later = "sshare does not write JSON" },
+    { .name = "long", .key = 'l', .read = option_flag, .into = FLAG(long_form), .help = "More columns." },
+    { .name = "noheader", .key = 'n', .read = option_flag, .into = FLAG(no_header), .help = "No line with the names of columns." },
+    { .name = "parsable", .key = 'p', .read = option_flag, .into = FLAG(parsable), .help = "Values apart by '|', also at the end." },
+    { .name = "parsable2", .key = 'P', .read = option_flag, .into = FLAG(parsable2), .help = "Values apart by '|'." },
+    { .name = "partition", .key = 'm', .read = option_flag, .into = FLAG(partition), .help = "Show the partition of associations." },
+    { .name = "usage", .read = option_flag, .into = FLAG(usage), .help = "Show a short summary of options." },
+    { .name = "users", .key = 'u', .arg = "NAMES", .read = option_text, .into = TEXT(users), .help = "Only these users." },
+    { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct sshare_args, verbose), .help = "Say what is asked for; may be repeated." },
+    { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
+    { .name = "yaml", .arg = "[VERSION]", .read = option_text, .later = "sshare does not write YAML" },
+};
+/* clang-format on */
+
+const struct option_set sshare_options = {
+    .command = "sshare",
+    .usage = "[OPTIONS...]",
+    .about = "Show shares and usage of accounts and users.",
+    .usage_exit = 1,
+    .rows = rows,
+    .count = ARRAY_LEN(rows),
+};
+
+/* ---- numbers ---- */
+
+struct sshare {
+    struct cli cli;
+    struct sshare_args args;
+    const ListSharesReply *reply;
+};
+
+static const ShareRow *parent_of(const struct sshare *s, const ShareRow *row)
+{
+    const char *above = *row->user ? row->account : row->parent;
+
+    for (size_t i = 0; i < s->reply->n_rows; i++) {
+        const ShareRow *other = s->reply->rows[i];
+        if (!*other->user && other != row && str_eq(other->account, above))
+            return other;
+    }
+    return NULL;
+}
+
+/* Its part of what it and its siblings have. */
+static double norm_shares(const struct sshare *s, const ShareRow *row)
+{
+    const ShareRow *parent = parent_of(s, row);
+    double all = 0;
+
+    if (!parent || row->shares == SHARE_PARENT)
+        return 0;
+    for (size_t i = 0; i < s->reply->n_rows; i++) {
+        const ShareRow *other = s->reply->rows[i];
+        if (other->shares != SHARE_PARENT && parent_of(s, other) == parent)
+            all += other->shares;
+    }
+    return all > 0 ? row->shares / all : 0;
+}
+
+static double used_of(const ShareRow *row, const ShareRow *whole)
+{
+    return !whole ? 1 : whole->usage ? (double)row->usage / (double)whole->usage : 0;
+}
+
+/* ---- columns ---- */
+
+static void add_tres(const ShareRow *row, bool running, struct str *out)
+{
+    for (size_t i = 0; i < row->n_tres; i++)
+        str_addf(
+            out, "%s%s=%llu", i ? "," : "", row->tres[i]->name,
+            (unsigned long long)((running ? row->tres[i]->run_secs : row->tres[i]->used) / 60));
+}
+
+static void add_cell(const struct sshare *s, const char *name, const ShareRow *row, unsigned base,
+                     struct str *out)
+{
+    const ShareRow *parent = parent_of(s, row);
+    bool is_user = *row->user;
+
+    if (str_eq(name, "Account")) {
+        str_add_fill(out, ' ', row->depth > base ? row->depth - base : 0);
+        str_add(out, row->account);
+    } else if (str_eq(name, "User")) {
+        str_add(out, row->user);
+    } else if (str_eq(name, "Partition")) {
+        str_add(out, row->partition ? row->partition : "");
+    } else if (str_eq(name, "Cluster")) {
+        str_add(out, s->reply->cluster ? s->reply->cluster : "");
+    } else if (str_eq(name, "RawShares") && parent) {
+        if (row->shares == SHARE_PARENT)
+            str_add(out, "parent");
+        else
+            str_addf(out, "%u", row->shares);
+    } else if (str_eq(name, "NormShares")) {
+        str_addf(out, "%.6f", norm_shares(s, row));
+    } else if (str_eq(name, "RawUsage")) {
+        str_addf(out, "%llu", (unsigned long long)row->usage);
+    } else if (str_eq(name, "NormUsage") && parent) {
+        str_addf(out, "%.6f", used_of(row, s->reply->rows[0]));
+    } else if (str_eq(name, "EffectvUsage")) {
+        str_addf(out, "%.6f", used_of(row, parent));
+    } else if (str_eq(name, "FairShare") && is_user) {
+        str_addf(out, "%.6f", (double)row->factor / WHOLE);
+    } else if (str_eq(name, "LevelFS") && parent) {
+        double used = used_of(row, parent);
+        if (used > 0)
+            str_addf(out, "%.6f", norm_shares(s, row) / used);
+        else
+            str_add(out, "inf");
+    } else if (str_eq(name, "GrpTRESMins")) {
+        str_add(out, row->grp_tres_mins ? row->grp_tres_mins : "");
+    } else if (str_eq(name, "GrpTRESRaw") || str_eq(name, "TRESRunMins")) {
+        add_tres(row, *name == 'T', out);
+    }
+}
+
+static const struct {
+    const char *name;
+    int width;
+} columns[] = {
+    { "Account", -20 },    { "Cluster", 10 },    { "EffectvUsage", 13 }, { "FairShare", 10 },
+    { "GrpTRESMins", 30 }, { "GrpTRESRaw", 30 }, { "LevelFS", 10 },      { "NormShares", 11 },
+    { "NormUsage", 11 },   { "Partition", 12 },  { "RawShares", 10 },    { "RawUsage", 11 },
+    { "TRESRunMins", 30 }, { "User", 10 },
+};
+
+struct shown {
+    const char *name;
+    int width;
+};
+typedef VEC(struct shown) shown_list;
+
+static bool read_format(struct sshare *s, const char *format, shown_list *out)
+{
+    struct span word;
+
+    while (str_next(&format, ",", &word)) {
+        char *name = arena_strndup(&s->cli.arena, word.ptr, word.len);
+        char *percent = strchr(name, '%');
+        struct shown shown = { 0 };
+        if (percent)
+            *percent = '\0';
+        for (size_t i = 0; i < ARRAY_LEN(columns) && !shown.name; i++) {
+            if (str_istarts(columns[i].name, name))
+                shown = (struct shown){ columns[i].name, columns[i].width };
+        }
+        if (!shown.name) {
+            cli_error(&s->cli, "Invalid field requested: \"%s\"", name);
+            return false;
+        }
+        if (percent)
+            shown.width = atoi(percent + 1);
+        vec_push(out, shown);
+    }
+    return true;
+}
+
+static void put_cell(const struct sshare *s, const struct shown *at, const char *text, bool last,
+                     bool header, struct str *out)
+{
+    size_t width = (size_t)abs(at->width), len = strlen(text);
+
+    if (s->args.parsable || s->args.parsable2) {
+        str_addf(out, "%s%s", text, last && !s->args.parsable ? "" : "|");
+        return;
+    }
+    if (at->width > 0)
+        str_add_fill(out, ' ', width - MIN(len, width));
+    str_add_len(out, text, MIN(len, width));
+    if (len > width && width && !header)
+        out->data[out->len - 1] = '+';
+    if (at->width < 0)
+        str_add_fill(out, ' ', width - MIN(len, width));
+    str_add_char(out, ' ');
+}
+
+static void put_header(const struct sshare *s, const shown_list *shown, struct str *out)
+{
+    for (size_t i = 0; i < shown->len; i++)
+        put_cell(s, &shown->items[i], shown->items[i].name, i + 1 == shown->len, true, out);
+    str_add_char(out, '\n');
+    if (s->args.parsable || s->args.parsable2)
+        return;
+    for (size_t i = 0; i < shown->len; i++) {
+        str_add_fill(out, '-', (size_t)abs(shown->items[i].width));
+        str_add_char(out, ' ');
+    }
+    str_add_char(out, '\n');
+}
+
+/* ---- rows ---- */
+
+static bool is_named(const char *list, const char *name)
+{
+    struct span word;
+
+    while (list && str_next(&list, ",", &word)) {
+        if (span_eq(word, name))
+            return true;
+    }
+    return false;
+}
+
+static bool picks(const struct sshare *s, const ShareRow *row, const char *me)
+{
+    const struct sshare_args *args = &s->args;
+
+    if (args->accounts && !is_named(args->accounts, row->account))
+        return false;
+    if (!*row->user)
+        return !args->users_only;
+    if (row->partition && *row->partition && !args->partition)
+        return false;
+    return args->users ? is_named(args->users, row->user) : args->all || str_eq(row->user, me);
+}
+
+static int print(struct sshare *s)
+{
+    const struct sshare_args *args = &s->args;
+    const char *format =
+        args->format ? args->format
+        : args->long_form
+            ? "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,"
+              "GrpTRESMins,TRESRunMins"
+        : args->partition
+            ? "Account,User,Partition,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
+            : "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare";
+    struct user *user = NULL;
+    struct err err = { 0 };
+    shown_list shown = { 0 };
+    struct str out = { 0 }, cell = { 0 };
+    unsigned base = UINT32_MAX;
+    bool good = read_format(s, format, &shown);
+
+    users_by_uid(getuid(), &user, &err);
+    if (good && !args->no_header)
+        put_header(s, &shown, &out);
+    for (size_t i = 0; good && i < s->reply->n_rows; i++) {
+        const ShareRow *row = s->reply->rows[i];
+        if (!picks(s, row, user ? user->name : ""))
+            continue;
+        if (base == UINT32_MAX)
+            base = args->users_only ? 64 : row->depth;
+        for (size_t k = 0; k < shown.len; k++) {
+            str_clear(&cell);
+            add_cell(s, shown.items[k].name, row, base, &cell);
+            put_cell(s, &shown.items[k], str_text(&cell), k + 1 == shown.len, false, &out);
+        }
+        str_add_char(&out, '\n');
+    }
+    cli_flush(&out);
+    str_done(&out);
+    str_done(&cell);
+    vec_done(&shown);
+    user_free(user);
+    return good ? 0 : 1;
+}
+
+static int ask(struct sshare *s)
+{
+    ListSharesRequest request = LIST_SHARES_REQUEST__INIT;
+    ProtobufCMessage *message;
+    struct err err = { 0 };
+
+    if (cli_connect(&s->cli, &err) < 0 ||
+        client_call(s->cli.client, "/spur.Shares/List", &request.base,
+                    &list_shares_reply__descriptor, &s->cli.arena, &message, &err) < 0)
+        return cli_load_error(&s->cli, "sshare: error:", &err);
+    s->reply = (const void *)message;
+    if (s->reply->classic) {
+        cli_error(&s->cli, "sshare shows fair tree; this cluster has PriorityFlags=NO_FAIR_TREE");
+        return 1;
+    }
+    return print(s);
+}
+
+int sshare_main(int argc, char **argv)
+{
+    struct option_set set = sshare_options;
+    struct option_ctx ctx = cli_option_ctx();
+    struct sshare s = { 0 };
+    struct err err = { 0 };
+    char **operands = NEW_ARRAY(char *, argc + 1);
+    int count = 0, code = 0;
+
+    set.command = cli_name(argv);
+    cli_init(&s.cli, set.command);
+    if (option_read_env(&set, &ctx, &s.args, &err) < 0 ||
+        option_read_argv(&set, &ctx, &s.args, argc, argv, OPTION_PERMUTE, operands, &count, &err) <
+            0) {
+        code = cli_option_error(&set, &err);
+    } else if (s.args.help_format) {
+        for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+            puts(columns[i].name);
+    } else if (!cli_help(&set, s.args.help, s.args.usage, s.args.version)) {
+        code = ask(&s);
+    }
+    cli_done(&s.cli);
+    free(operands);
+    return code;
+}
