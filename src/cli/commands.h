@@ -53,6 +53,17 @@ int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
 int web_main(int argc, char **argv);
 
+/* pbs.c, lsf.c: by the names that PBS and LSF have */
+int bjobs_main(int argc, char **argv);
+int bkill_main(int argc, char **argv);
+int bsub_main(int argc, char **argv);
+int pbsnodes_main(int argc, char **argv);
+int qdel_main(int argc, char **argv);
+int qhold_main(int argc, char **argv);
+int qrls_main(int argc, char **argv);
+int qstat_main(int argc, char **argv);
+int qsub_main(int argc, char **argv);
+
 /* For completion, one a line: every name after `spur`; every symlink. */
 void commands_add_names(struct str *out);
 void commands_add_slurm_names(struct str *out);

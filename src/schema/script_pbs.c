@@ -11,24 +11,35 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "schema/pbs.h"
 #include "schema/script.h"
 
 struct pbs {
     const struct option_set *set;
     const struct option_ctx *ctx;
     struct job_request *request;
+    struct arena *arena;
+    struct pbs_words *out; /* of qsub: instead of the request; NULL: into the request */
 };
 
 typedef int pbs_give(const struct pbs *pbs, const char *option, const char *value, struct err *err);
 
 static int give(const struct pbs *pbs, const char *option, const char *value, struct err *err)
 {
+    if (pbs->out) {
+        vec_push(&pbs->out->words, arena_printf(pbs->arena, "--%s=%s", option, value));
+        return 0;
+    }
     return option_read_one(pbs->set, pbs->ctx, pbs->request, LEVEL_SCRIPT, option,
-                           arena_strdup(&pbs->request->arena, value), err);
+                           arena_strdup(pbs->arena, value), err);
 }
 
 static int give_flag(const struct pbs *pbs, const char *option, const char *value, struct err *err)
 {
+    if (pbs->out) {
+        vec_push(&pbs->out->words, arena_printf(pbs->arena, "--%s", option));
+        return 0;
+    }
     return option_read_one(pbs->set, pbs->ctx, pbs->request, LEVEL_SCRIPT, option, NULL, err);
 }
 
@@ -43,7 +54,7 @@ static int give_path(const struct pbs *pbs, const char *option, const char *valu
 static int give_before_at(const struct pbs *pbs, const char *option, const char *value,
                           struct err *err)
 {
-    return give(pbs, option, arena_strndup(&pbs->request->arena, value, strcspn(value, "@")), err);
+    return give(pbs, option, arena_strndup(pbs->arena, value, strcspn(value, "@")), err);
 }
 
 /* [[H:]M:]S, where Slurm reads two fields as minutes and seconds and one as minutes. */
@@ -67,8 +78,7 @@ static int give_time(const struct pbs *pbs, const char *option, const char *valu
     }
     if (!fields || fields > 3 || total > LIMIT_SECONDS)
         return err_set(err, ERR_INVALID, "Invalid #PBS time: %s", value);
-    return give(pbs, option,
-                arena_printf(&pbs->request->arena, "0:%llu", (unsigned long long)total), err);
+    return give(pbs, option, arena_printf(pbs->arena, "0:%llu", (unsigned long long)total), err);
 }
 
 /* 500mb, 2gb, 100kw: bytes without a letter, words of 8 bytes with w. */
@@ -87,14 +97,13 @@ static int give_size(const struct pbs *pbs, const char *option, const char *valu
     number <<= shift;
     if (tolower((unsigned char)*end) == 'w')
         number *= 8;
-    return give(pbs, option, arena_printf(&pbs->request->arena, "%lluK", (number + 1023) / 1024),
-                err);
+    return give(pbs, option, arena_printf(pbs->arena, "%lluK", (number + 1023) / 1024), err);
 }
 
 /* 2:ppn=4:gpus=1:feature, or a+b+c as names of hosts */
 static int give_nodes(const struct pbs *pbs, const char *option, const char *value, struct err *err)
 {
-    struct arena *arena = &pbs->request->arena;
+    struct arena *arena = pbs->arena;
     const char *cursor = value;
     struct span word;
     bool first = true;
@@ -136,7 +145,7 @@ static int give_nodes(const struct pbs *pbs, const char *option, const char *val
 static int give_select(const struct pbs *pbs, const char *option, const char *value,
                        struct err *err)
 {
-    struct arena *arena = &pbs->request->arena;
+    struct arena *arena = pbs->arena;
     unsigned ncpus = 0, procs = 0;
     const char *cursor = value;
     struct span word;
@@ -193,7 +202,7 @@ static int give_mail(const struct pbs *pbs, const char *option, const char *valu
 
         str_addf(&types, "%s%s", types.len ? "," : "", type);
     }
-    text = arena_strdup(&pbs->request->arena, str_text(&types));
+    text = arena_strdup(pbs->arena, str_text(&types));
     str_done(&types);
     return give(pbs, option, text, err);
 }
@@ -213,7 +222,7 @@ static int give_priority(const struct pbs *pbs, const char *option, const char *
 
     if (!str_to_i64(value, -1024, 1023, &priority))
         return err_set(err, ERR_INVALID, "Invalid #PBS -p value: %s", value);
-    return give(pbs, option, arena_printf(&pbs->request->arena, "%lld", (long long)-priority), err);
+    return give(pbs, option, arena_printf(pbs->arena, "%lld", (long long)-priority), err);
 }
 
 /* PBS exports only what is listed. */
@@ -234,7 +243,7 @@ static int give_begin(const struct pbs *pbs, const char *option, const char *val
 {
     size_t digits = strspn(value, "0123456789");
     const char *seconds = value[digits] == '.' ? value + digits + 1 : "00";
-    struct arena *arena = &pbs->request->arena;
+    struct arena *arena = pbs->arena;
     const char *v = value;
 
     if (strlen(seconds) != 2 || (digits != 4 && digits != 8 && digits != 10 && digits != 12))
@@ -245,8 +254,8 @@ static int give_begin(const struct pbs *pbs, const char *option, const char *val
         return give(pbs, option, arena_printf(arena, "%.4s %.2s:%.2s:%s", v, v + 4, v + 6, seconds),
                     err);
     return give(pbs, option,
-                arena_printf(arena, "%s%.4s-%.2s-%.2sT%.2s:%.2s:%s", digits == 10 ? "20" : "",
-                             digits == 10 ? "" : v, v + digits - 8, v + digits - 6, v + digits - 4,
+                arena_printf(arena, "%s%.*s-%.2s-%.2sT%.2s:%.2s:%s", digits == 10 ? "20" : "",
+                             (int)digits - 8, v, v + digits - 8, v + digits - 6, v + digits - 4,
                              v + digits - 2, seconds),
                 err);
 }
@@ -264,7 +273,7 @@ static int give_depend(const struct pbs *pbs, const char *option, const char *va
         else
             str_add_char(&ids, *at);
     }
-    text = arena_strdup(&pbs->request->arena, str_text(&ids));
+    text = arena_strdup(pbs->arena, str_text(&ids));
     str_done(&ids);
     return give(pbs, option, text, err);
 }
@@ -276,8 +285,13 @@ static int give_umask(const struct pbs *pbs, const char *option, const char *val
 
     if (end == value || *end || mask > 0777)
         return err_set(err, ERR_INVALID, "Invalid #PBS -W umask: %s", value);
-    pbs->request->spec->has_umask = true;
-    pbs->request->spec->umask = (uint32_t)mask;
+    if (pbs->out) {
+        pbs->out->has_umask = true;
+        pbs->out->umask = (unsigned)mask;
+    } else {
+        pbs->request->spec->has_umask = true;
+        pbs->request->spec->umask = (uint32_t)mask;
+    }
     return 0;
 }
 
@@ -291,8 +305,7 @@ static int give_gpus(const struct pbs *pbs, const char *option, const char *valu
     if (str_ieq(value, "false"))
         return 0;
     return give(pbs, option,
-                arena_printf(&pbs->request->arena, "gpu:%s", str_ieq(value, "true") ? "1" : value),
-                err);
+                arena_printf(pbs->arena, "gpu:%s", str_ieq(value, "true") ? "1" : value), err);
 }
 
 struct pbs_row {
@@ -414,40 +427,102 @@ static int read_pairs(const struct pbs *pbs, const struct pbs_row *rows, size_t 
         *next = '\0';
         if (row->give)
             result = row->give(pbs, row->option, value, err);
+        else if (pbs->out)
+            vec_push(&pbs->out->unused, arena_printf(pbs->arena, "-%c %s", flag, row->name));
         if (result < 0)
             return result;
     }
     return 0;
 }
 
+/* What only a command line has: -I and -X act there, -j and -N change where output goes. */
+static int read_for_qsub(const struct pbs *pbs, char letter, const char *value, struct err *err)
+{
+    struct pbs_words *out = pbs->out;
+
+    switch (letter) {
+    case 'I':
+        return err_set(err, ERR_UNSUPPORTED,
+                       "-I is not supported: an interactive job is one of salloc, with the "
+                       "options of sbatch");
+    case 'C':
+        return err_set(err, ERR_UNSUPPORTED,
+                       "-C is not supported: lines of options begin with #PBS or #SBATCH");
+    case 'u':
+        return err_set(err, ERR_UNSUPPORTED, "-u is not supported: a job runs as who submits it");
+    case 'X':
+        return give_flag(pbs, "x11", NULL, err);
+    case 'j':
+        out->joined = !str_eq(value, "n");
+        return 0;
+    default:
+        vec_push(&out->unused, arena_printf(pbs->arena, "-%c", letter));
+        return 0;
+    }
+}
+
+/* One directive and its value; *used is how many words they are. */
+static int read_directive(const struct pbs *pbs, int count, char **words, int *used,
+                          struct err *err)
+{
+    char *word = words[0], *value;
+    bool pairs = word[1] == 'l' || word[1] == 'W';
+    const struct pbs_row *row =
+        pairs ? NULL : find(directives, ARRAY_LEN(directives), (struct span){ word + 1, 1 });
+    bool alone = row && row->alone;
+
+    if (!row && !pairs)
+        return err_set(err, ERR_UNKNOWN_OPTION, "invalid option -- '%c'", word[1]);
+    *used = 1 + (!word[2] && count > 1 && !alone);
+    value = word[2] ? word + 2 : *used == 2 ? words[1] : NULL;
+    if (!value && !alone)
+        return err_set(err, ERR_UNKNOWN_OPTION, "option requires an argument -- '%c'", word[1]);
+    if (word[1] == 'l')
+        return read_pairs(pbs, resources, ARRAY_LEN(resources), 'l', value, err);
+    if (word[1] == 'W')
+        return read_pairs(pbs, attributes, ARRAY_LEN(attributes), 'W', value, err);
+    if (row->give)
+        return row->give(pbs, row->option, value, err);
+    return pbs->out ? read_for_qsub(pbs, word[1], value, err) : 0;
+}
+
 int script_read_pbs(const struct option_set *set, const struct option_ctx *ctx,
                     struct job_request *request, int count, char **words, struct err *err)
 {
-    struct pbs pbs = { set, ctx, request };
+    const struct pbs pbs = { set, ctx, request, &request->arena, NULL };
+    int result = 0;
 
-    for (int i = 0; i < count; i++) {
-        char *word = words[i], *value;
-        const struct pbs_row *row;
-        int result = 0;
+    for (int i = 0, used; i < count && result >= 0; i += used) {
+        if (words[i][0] != '-' || !words[i][1])
+            return err_set(err, ERR_INVALID, "Invalid directive found in batch script: %s",
+                           words[i]);
+        result = read_directive(&pbs, count - i, words + i, &used, err);
+    }
+    return MIN(result, 0);
+}
 
-        if (word[0] != '-' || !word[1])
-            return err_set(err, ERR_INVALID, "Invalid directive found in batch script: %s", word);
-        row = word[1] == 'l' || word[1] == 'W'
-                  ? NULL
-                  : find(directives, ARRAY_LEN(directives), (struct span){ word + 1, 1 });
-        if (!row && word[1] != 'l' && word[1] != 'W')
-            return err_set(err, ERR_UNKNOWN_OPTION, "invalid option -- '%c'", word[1]);
-        value = word[2] ? word + 2 : i + 1 < count && !(row && row->alone) ? words[++i] : NULL;
-        if (!value && !(row && row->alone))
-            return err_set(err, ERR_UNKNOWN_OPTION, "option requires an argument -- '%c'", word[1]);
-        if (word[1] == 'l')
-            result = read_pairs(&pbs, resources, ARRAY_LEN(resources), 'l', value, err);
-        else if (word[1] == 'W')
-            result = read_pairs(&pbs, attributes, ARRAY_LEN(attributes), 'W', value, err);
-        else if (row->give)
-            result = row->give(&pbs, row->option, value, err);
+int pbs_read_words(struct pbs_words *out, int count, char **words, int *used, struct err *err)
+{
+    const struct pbs pbs = { .arena = out->arena, .out = out };
+    int result = 0, i = 0;
+
+    for (int more; i < count && result >= 0 && words[i][0] == '-' && words[i][1]; i += more) {
+        if (str_eq(words[i], "--")) {
+            i++;
+            break;
+        }
+        out->named |= words[i][1] == 'N';
+        out->has_output |= words[i][1] == 'o';
+        result = read_directive(&pbs, count - i, words + i, &more, err);
         if (result < 0)
             return result;
     }
+    *used = i;
     return 0;
+}
+
+void pbs_words_done(struct pbs_words *words)
+{
+    vec_done(&words->words);
+    vec_done(&words->unused);
 }
