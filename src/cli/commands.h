@@ -13,8 +13,8 @@ struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
     web_options, exec_options, sacct_options, sacctmgr_options, sshare_options, seff_options,
-    history_options, sdiag_options, sbcast_options, sgather_options,
-    journal_options; /* sbatch_options is in schema/request.h */
+    history_options, sdiag_options, sbcast_options, sgather_options, journal_options,
+    wait_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
 int completion_main(int argc, char **argv);
@@ -51,6 +51,7 @@ int seff_main(int argc, char **argv);
 int history_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
+int wait_main(int argc, char **argv);
 int web_main(int argc, char **argv);
 
 /* pbs.c, lsf.c: by the names that PBS and LSF have */

@@ -68,8 +68,9 @@ static const struct {
     enum kind kind;
 } operand_kinds[] = {
     { "cancel", "scancel", KIND_JOB }, { "explain", NULL, KIND_JOB },
-    { "logs", NULL, KIND_JOB },        { "exec", NULL, KIND_JOB },
-    { "attach", "sattach", KIND_JOB }, { "seff", "seff", KIND_JOB },
+    { "wait", NULL, KIND_JOB },        { "logs", NULL, KIND_JOB },
+    { "exec", NULL, KIND_JOB },        { "attach", "sattach", KIND_JOB },
+    { "seff", "seff", KIND_JOB },
 };
 
 /* Commands whose first operand is a verb; `show` and friends have entities behind that. */
@@ -98,7 +99,7 @@ static const struct option_set *const sets[] = {
     &sinfo_options,      &scontrol_options, &sattach_options, &sbcast_options, &sgather_options,
     &sstat_options,      &exec_options,     &sprio_options,   &sdiag_options,  &journal_options,
     &explain_options,    &logs_options,     &token_options,   &web_options,    &sim_options,
-    &controller_options,
+    &controller_options, &wait_options,
 };
 
 struct typed {

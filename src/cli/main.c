@@ -53,6 +53,7 @@ static const struct command {
     { "queue", "squeue", squeue_main, "list jobs", TASK_JOBS },
     { "explain", NULL, explain_main, "say what a job waits for, and until when", TASK_JOBS },
     { "logs", NULL, logs_main, "show the output of a job", TASK_JOBS },
+    { "wait", NULL, wait_main, "wait until jobs have ended, and end as they did", TASK_JOBS },
     { "cancel", "scancel", scancel_main, "end or signal jobs", TASK_JOBS },
     { "attach", "sattach", sattach_main, "join a running step", TASK_JOBS },
     { "stat", "sstat", sstat_main, "show what running steps use", TASK_JOBS },

@@ -31,6 +31,8 @@ void submit_rlimits(const char *propagate, struct arena *arena, JobPayload *payl
 
 /* Waits until the job has ended; the exit code is the job's, the highest of an array. */
 int submit_wait(struct cli *cli, uint32_t job_id);
+/* The same of a job or one task of an array: "12", "12_3". */
+int submit_wait_id(struct cli *cli, const char *id);
 /* The same, showing every change of state and the output. */
 int submit_watch(struct cli *cli, uint32_t job_id);
 

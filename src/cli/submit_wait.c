@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * submit_wait.c - stays with a job until it has ended: sbatch --wait, spur submit --watch
+ * submit_wait.c - stays with a job until it has ended: sbatch --wait, spur submit --watch, spur wait
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "schema/names.h"
 #include "schema/reasons.h"
 
-static struct client_stream *open_watch(struct cli *cli, uint32_t job_id, bool ends,
+static struct client_stream *open_watch(struct cli *cli, const char *job, bool ends,
                                         struct err *err)
 {
     WatchJobRequest request = WATCH_JOB_REQUEST__INIT;
 
-    request.id = arena_printf(&cli->arena, "%u", job_id);
+    request.id = (char *)job;
     request.has_ends = request.ends = ends;
     if (cli_connect(cli, err) < 0)
         return NULL;
@@ -43,14 +43,14 @@ static int code_of(const Job *job)
  * Calls `each` with every record that comes, or without it waits for ends alone. The stream may break while controllers change: it is
  * then opened again, for the job is still there.
  */
-static int watch(struct cli *cli, uint32_t job_id, bool (*each)(void *ctx, const Job *job),
+static int watch(struct cli *cli, const char *id, bool (*each)(void *ctx, const Job *job),
                  void *ctx)
 {
     int highest = 0;
 
     for (;;) {
         struct err err = { 0 };
-        struct client_stream *stream = open_watch(cli, job_id, !each, &err);
+        struct client_stream *stream = open_watch(cli, id, !each, &err);
         int next = -1;
 
         while (stream) {
@@ -75,15 +75,20 @@ static int watch(struct cli *cli, uint32_t job_id, bool (*each)(void *ctx, const
             return highest;
         if (!stream || (err.code != ERR_CONNECTION_LOST && err.code != ERR_SHUTTING_DOWN &&
                         err.code != ERR_NOT_LEADER)) {
-            cli_error(cli, "Unable to wait for job %u: %s", job_id, err.text);
+            cli_error(cli, "Unable to wait for job %s: %s", id, err.text);
             return 1;
         }
     }
 }
 
+int submit_wait_id(struct cli *cli, const char *id)
+{
+    return watch(cli, id, NULL, NULL);
+}
+
 int submit_wait(struct cli *cli, uint32_t job_id)
 {
-    return watch(cli, job_id, NULL, NULL);
+    return submit_wait_id(cli, arena_printf(&cli->arena, "%u", job_id));
 }
 
 struct watching {
@@ -134,7 +139,7 @@ int submit_watch(struct cli *cli, uint32_t job_id)
 
     for (;;) {
         struct err err = { 0 };
-        int code = watch(cli, job_id, on_change, &watching);
+        int code = watch(cli, id, on_change, &watching);
 
         if (!watching.has_started)
             return code;
