@@ -8,6 +8,8 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
+#include <stdbool.h>
+
 struct option_set;
 struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
@@ -27,6 +29,8 @@ int journal_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
 int man_main(int argc, char **argv);
 int node_main(int argc, char **argv);
+/* A file of `sacctmgr dump` as sections of spur.conf; false after a complaint. */
+bool sacctmgr_sections(const char *path, struct str *out);
 int sacctmgr_main(int argc, char **argv);
 int salloc_main(int argc, char **argv);
 int sattach_main(int argc, char **argv);

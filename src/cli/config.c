@@ -19,7 +19,7 @@
 enum { EXIT_GOOD = 0, EXIT_MISTAKES = 1, EXIT_USAGE = 2 };
 
 struct options {
-    const char *file, *out;
+    const char *file, *out, *sacctmgr;
     struct conf_file_options beside;
     bool json, quiet;
 };
@@ -28,7 +28,9 @@ static const char usage[] =
     "usage: spur config check [FILE]         say what is wrong with it, or that nothing is\n"
     "       spur config show [--json] [FILE] every setting: value, default, and where it was set\n"
     "       spur config import SLURM.CONF [--gres FILE] [--topology FILE] [--cgroup FILE]\n"
-    "                          [-o OUT]      write it as spur.conf\n"
+    "                          [--sacctmgr FILE] [-o OUT]\n"
+    "                                        write it as spur.conf; with the accounts of a file\n"
+    "                                        of 'sacctmgr dump', also without a slurm.conf\n"
     "       spur config keys                 every setting there is, as a document\n"
     "\n"
     "FILE is $SPUR_CONF or /etc/spur/spur.conf when not given; a slurm.conf works too.\n"
@@ -37,10 +39,15 @@ static const char usage[] =
 static int read_options(int argc, char **argv, struct options *options)
 {
     static const struct option longs[] = {
-        { "json", no_argument, NULL, 'j' },         { "quiet", no_argument, NULL, 'q' },
-        { "gres", required_argument, NULL, 'g' },   { "topology", required_argument, NULL, 't' },
-        { "cgroup", required_argument, NULL, 'c' }, { "output", required_argument, NULL, 'o' },
-        { "help", no_argument, NULL, 'h' },         { 0 },
+        { "json", no_argument, NULL, 'j' },
+        { "quiet", no_argument, NULL, 'q' },
+        { "gres", required_argument, NULL, 'g' },
+        { "topology", required_argument, NULL, 't' },
+        { "cgroup", required_argument, NULL, 'c' },
+        { "output", required_argument, NULL, 'o' },
+        { "help", no_argument, NULL, 'h' },
+        { "sacctmgr", required_argument, NULL, 's' },
+        { 0 },
     };
     int c;
 
@@ -64,6 +71,9 @@ static int read_options(int argc, char **argv, struct options *options)
             break;
         case 'o':
             options->out = optarg;
+            break;
+        case 's':
+            options->sacctmgr = optarg;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -176,12 +186,28 @@ static int write_out(const struct options *options, const struct str *text)
     return EXIT_GOOD;
 }
 
+/* Behind what there is, or alone. */
+static int import_accounts(const struct options *options, struct str *text)
+{
+    struct str alone = { 0 };
+    struct str *out = text ? text : &alone;
+    int code = EXIT_MISTAKES;
+
+    str_addf(out, "\n# Accounts of %s.\n", options->sacctmgr);
+    if (sacctmgr_sections(options->sacctmgr, out))
+        code = write_out(options, out);
+    str_done(&alone);
+    return code;
+}
+
 static int import(const struct options *options)
 {
     CLEANUP(conf_freep) struct conf *conf = NULL;
     struct str text = { 0 };
     int code;
 
+    if (options->sacctmgr && !options->file)
+        return import_accounts(options, NULL);
     if (!options->file) {
         fputs("spur config: import needs the path of a slurm.conf\n", stderr);
         return EXIT_USAGE;
@@ -196,7 +222,7 @@ static int import(const struct options *options)
         return EXIT_MISTAKES;
     str_addf(&text, "# Imported from %s by spur config import.\n", options->file);
     conf_write_toml(conf, &text);
-    code = write_out(options, &text);
+    code = options->sacctmgr ? import_accounts(options, &text) : write_out(options, &text);
     str_done(&text);
     return code;
 }

@@ -20,6 +20,7 @@ struct manager {
     const ListTablesReply *tables;
     bool immediate, no_header, quiet, read_only, with_assocs;
     bool parsable, parsable2;
+    bool offline; /* the tables are empty and nobody is asked */
     VEC(AcctEdit *) edits;
     struct str out;
 };

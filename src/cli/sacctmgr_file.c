@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "cli/commands.h"
 #include "cli/sacctmgr.h"
+#include "schema/conf.h"
+#include "schema/conf_keys.h"
 
 static const char introduction[] =
     "# To edit this file start with a cluster line for the new cluster\n"
@@ -412,4 +415,75 @@ int manager_load_file(struct manager *m, const words *specs)
         str_addf(&m->out, "For cluster %s\n %zu rows are put in place.\n",
                  load.cluster ? load.cluster : "(none)", m->edits.len);
     return good && m->edits.len ? 0 : 1;
+}
+
+/* ---- as sections of a configuration ---- */
+
+static void add_section(const char *name, ProtobufCMessage *message, struct str *out)
+{
+    struct conf *conf = conf_defaults();
+
+    for (size_t i = 0; i < conf_section_count; i++) {
+        struct conf_item item = { .section = &conf_sections[i], .message = message };
+        if (!str_eq(conf_sections[i].name, name))
+            continue;
+        str_addf(out, "\n[[%s]]\n", name);
+        for (const struct conf_key *key = conf_sections[i].keys; key->name; key++) {
+            struct str value = { 0 };
+            if (conf_value_format(conf, &item, key, &value))
+                str_addf(out, "%s = %s\n", key->name, str_text(&value));
+            str_done(&value);
+        }
+    }
+    conf_free(conf);
+}
+
+static void add_account_section(struct manager *m, const AcctAssoc *assoc,
+                                const AcctAccount *account, struct str *out)
+{
+    ConfUser limits = *assoc->limits;
+    ConfAccount *conf;
+
+    limits.name = limits.account;
+    limits.account = NULL;
+    limits.has_is_default = false;
+    size_t len = conf_user__get_packed_size(&limits);
+    uint8_t *bytes = arena_alloc(&m->cli.arena, len + 1);
+    conf_user__pack(&limits, bytes); /* limits have the same numbers in both */
+    conf = conf_account__unpack(NULL, len, bytes);
+    ConfAccount shown = *conf;
+    shown.parent = str_eq(assoc->parent, "root") ? NULL : assoc->parent;
+    shown.description = account ? account->description : NULL;
+    shown.organization = account ? account->organization : NULL;
+    add_section("accounts", &shown.base, out);
+    conf_account__free_unpacked(conf, NULL);
+}
+
+bool sacctmgr_sections(const char *path, struct str *out)
+{
+    static const ListTablesReply nothing = LIST_TABLES_REPLY__INIT;
+    struct manager m = { .tables = &nothing, .offline = true };
+    struct word word = { "File", path, '=' };
+    words specs = { 0 };
+    const AcctAccount *account = NULL;
+
+    cli_init(&m.cli, "spur config");
+    vec_push(&specs, word);
+    bool good = manager_load_file(&m, &specs) == 0;
+    for (size_t i = 0; good && i < m.edits.len; i++) {
+        const AcctEdit *edit = m.edits.items[i];
+        if (edit->account)
+            account = edit->account;
+        if (edit->qos)
+            add_section("qos", &edit->qos->qos->base, out);
+        else if (edit->assoc && *edit->assoc->limits->name)
+            add_section("users", &edit->assoc->limits->base, out);
+        else if (edit->assoc)
+            add_account_section(&m, edit->assoc, account, out);
+    }
+    vec_done(&specs);
+    vec_done(&m.edits);
+    str_done(&m.out);
+    cli_done(&m.cli);
+    return good;
 }

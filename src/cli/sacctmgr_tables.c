@@ -353,6 +353,8 @@ int manager_load(struct manager *m, bool deleted, bool transactions)
     ProtobufCMessage *message;
     struct err err = { 0 };
 
+    if (m->offline)
+        return 0;
     request.has_with_deleted = request.has_transactions = true;
     request.with_deleted = deleted;
     request.transactions = transactions;

@@ -228,7 +228,8 @@ static void put_in_order(ListTablesReply *tables)
         vec_done(children);
         free(children);
     }
-    memcpy(tables->assocs, out.items, out.len * sizeof(*out.items));
+    for (size_t i = 0; i < out.len; i++)
+        tables->assocs[i] = out.items[i];
     tables->n_assocs = out.len;
     vec_done(&out);
     map_done(&below);

@@ -49,6 +49,11 @@ sacctmgr -i load "$T/peer.cfg" >/dev/null
 is "load puts back what dump wrote" "$(sacctmgr -n -P show assoc format=account,user,share,maxjobs,qos)" "$(sed -n '/^root|/d; s/^peer|\(.*\)/\1/p' "$HERE/golden/show-assoc-p.txt" |
     awk -F'|' '{ print $1 "|" $2 "|" $4 "|" $11 "|" $17 }')"
 
+{ cat "$D/spur.conf"; spur config import --sacctmgr "$T/peer.cfg"; } >"$T/imported.conf"
+ok "spur config import --sacctmgr writes a configuration" spur config check "$T/imported.conf"
+is "with the accounts of the file" "$(grep -A9 '^name = "alice"' "$T/imported.conf" | head -7 | tr '\n' ' ')" \
+    'name = "alice" account = "physics" default = true fairshare = 10 qos = ["high", "low", "normal"] max_jobs = 200  '
+
 # ---- what is refused ----
 refused() { run "${@:3}"; like "$1" "$code:$err" "^1:.*$2"; }
 refused "an unknown QOS" "there is no QOS 'none'" sacctmgr -i modify user bob set qos=none
