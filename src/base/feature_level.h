@@ -10,13 +10,14 @@
 #include <stdint.h>
 
 enum feature_level {
-    LEVEL_FIRST = 1,    /* all that was written before there were levels */
-    LEVEL_LEVELS = 2,   /* from here on unknown fields stop a replica */
-    LEVEL_SEALS = 3,    /* entries in etcd carry the seal of a controller (log/etcd_seal.c) */
-    LEVEL_ACCOUNTS = 4, /* spurdbd may own accounts */
+    LEVEL_FIRST = 1,     /* all that was written before there were levels */
+    LEVEL_LEVELS = 2,    /* from here on unknown fields stop a replica */
+    LEVEL_SEALS = 3,     /* entries in etcd carry the seal of a controller (log/etcd_seal.c) */
+    LEVEL_ACCOUNTS = 4,  /* spurdbd may own accounts */
+    LEVEL_NODE_KEYS = 5, /* keys of nodes that an administrator had forgotten */
 
-    LEVEL_NEWEST = LEVEL_ACCOUNTS, /* that this build knows */
-    LEVEL_UNUSED = INT32_MAX,      /* of a field that this build reads and does not write yet */
+    LEVEL_NEWEST = LEVEL_NODE_KEYS, /* that this build knows */
+    LEVEL_UNUSED = INT32_MAX,       /* of a field that this build reads and does not write yet */
 };
 
 #endif

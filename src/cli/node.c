@@ -11,12 +11,14 @@
 
 static int usage(bool asked)
 {
-    fprintf(asked ? stdout : stderr,
-            "Usage: spur node list                       partitions, nodes and their states\n"
-            "       spur node show [NODES]               all about them\n"
-            "       spur node drain NODES REASON...      no new jobs there\n"
-            "       spur node down NODES REASON...       not usable; its jobs end\n"
-            "       spur node resume NODES               back into use\n");
+    fprintf(
+        asked ? stdout : stderr,
+        "Usage: spur node list                       partitions, nodes and their states\n"
+        "       spur node show [NODES]               all about them\n"
+        "       spur node drain NODES REASON...      no new jobs there\n"
+        "       spur node down NODES REASON...       not usable; its jobs end\n"
+        "       spur node resume NODES               back into use\n"
+        "       spur node forget NODE                refuse its key; it joins again with a token\n");
     return !asked;
 }
 
@@ -41,6 +43,20 @@ static int change(struct cli *cli, const char *state, char *nodes, int words, ch
     return code;
 }
 
+static int forget(struct cli *cli, char *node)
+{
+    ForgetNodeRequest request = FORGET_NODE_REQUEST__INIT;
+    struct err err = { 0 };
+    DoneReply *reply;
+
+    request.node = node;
+    if (cli_call(cli, "ForgetNode", &request.base, &done_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) == 0)
+        return 0;
+    cli_error(cli, "%s: %s", node, err.text);
+    return 1;
+}
+
 int node_main(int argc, char **argv)
 {
     static const struct {
@@ -63,6 +79,12 @@ int node_main(int argc, char **argv)
         argv[0] = (char *)"spur node";
         argv[1] = (char *)"node";
         return show_main(argc, argv);
+    }
+    if (strcmp(verb, "forget") == 0 && argc == 3) {
+        cli_init(&cli, "spur node");
+        code = forget(&cli, argv[2]);
+        cli_done(&cli);
+        return code;
     }
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
         if (strcmp(verb, changes[i].verb) != 0)

@@ -59,6 +59,8 @@ const Config *state_config(const struct state *state); /* never NULL; empty befo
 const CmdControllers *state_controllers(const struct state *state);
 /* The public key a node joined with, or NULL. */
 const ProtobufCBinaryData *state_node_key(const struct state *state, const char *node);
+/* An administrator has said so: that key is refused from then on. */
+bool state_node_is_forgotten(const struct state *state, const char *node);
 
 /* Does any job refer to the payload with this SHA-256? */
 bool state_has_payload(const struct state *state, const uint8_t *digest);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rpc/server_priv.h"
+#include "rpc/tls.h"
 
 /* ---- what handlers ask ---- */
 
@@ -23,6 +24,13 @@ const struct rpc_method *rpc_call_method(const struct rpc_call *call)
 const struct rpc_identity *rpc_call_identity(const struct rpc_call *call)
 {
     return &call->ident->id;
+}
+
+bool rpc_call_peer_key(const struct rpc_call *call, const char *subject, uint8_t out[32])
+{
+    const struct tls *tls = call->conn ? call->conn->link.tls : NULL;
+
+    return tls && strcmp(tls_peer_subject(tls), subject) == 0 && tls_peer_key(tls, out);
 }
 
 unsigned rpc_call_roles(const struct rpc_call *call)

@@ -74,6 +74,43 @@ static int authority_load(struct authority *out, const char *dir, struct err *er
     return 0;
 }
 
+void pubkey_digest(X509_PUBKEY *key, uint8_t out[32])
+{
+    unsigned char *spki = NULL;
+    unsigned len = 0;
+    int spki_len = i2d_X509_PUBKEY(key, &spki);
+
+    EVP_Digest(spki, spki_len > 0 ? (size_t)spki_len : 0, out, &len, EVP_sha256(), NULL);
+    OPENSSL_free(spki);
+}
+
+void x509_key(X509 *cert, uint8_t out[32])
+{
+    pubkey_digest(X509_get_X509_PUBKEY(cert), out);
+}
+
+int cert_request_key(const char *csr_pem, size_t len, uint8_t out[KEY_SECRET_BYTES],
+                     struct err *err)
+{
+    CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(csr_pem, (int)len);
+    CLEANUP(req_freep) X509_REQ *req = PEM_read_bio_X509_REQ(bio, NULL, NULL, NULL);
+
+    if (!req || X509_REQ_verify(req, X509_REQ_get0_pubkey(req)) != 1)
+        return openssl_err(err, ERR_INVALID, "not a request for a certificate in PEM form");
+    pubkey_digest(X509_REQ_get_X509_PUBKEY(req), out);
+    return 0;
+}
+
+int cert_days_left(const char *path, int *days, struct err *err)
+{
+    CLEANUP(x509_freep) X509 *cert = NULL;
+    int seconds = 0, rc = x509_load(path, &cert, err);
+
+    if (rc == 0 && !ASN1_TIME_diff(days, &seconds, NULL, X509_get0_notAfter(cert)))
+        rc = openssl_err(err, ERR_INVALID, "certificate %s has no end", path);
+    return rc;
+}
+
 void x509_hash(X509 *cert, char out[])
 {
     unsigned char digest[EVP_MAX_MD_SIZE], *spki = NULL;

@@ -81,6 +81,12 @@ int cert_issue(const char *ca_dir, const struct cert_names *names, const char *k
 /* A machine that joins makes its key, and asks for a certificate with this request. */
 int cert_request(const char *key_path, const char *subject, struct str *csr_pem, struct err *err);
 
+/* SHA-256 of the request's public key; the request must be signed by that key. */
+int cert_request_key(const char *csr_pem, size_t len, uint8_t out[KEY_SECRET_BYTES],
+                     struct err *err);
+/* Days until the certificate ends; negative when it has. */
+int cert_days_left(const char *path, int *days, struct err *err);
+
 /* Signs a request under the names given here: what the request itself says is not looked at. */
 int cert_sign(const char *ca_dir, const char *csr_pem, size_t len, const struct cert_names *names,
               struct str *cert_pem, struct err *err);

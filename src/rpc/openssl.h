@@ -15,6 +15,10 @@ struct key {
     EVP_PKEY *pkey;
 };
 
+/* SHA-256 of a public key as certificates and requests carry it. */
+void pubkey_digest(X509_PUBKEY *key, uint8_t out[32]);
+void x509_key(X509 *cert, uint8_t out[32]);
+
 /* OpenSSL's last reason behind our words; empties its queue. */
 int openssl_err(struct err *err, enum err_code code, const char *fmt, ...) PRINTF(3, 4);
 

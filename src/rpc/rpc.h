@@ -145,6 +145,11 @@ void *rpc_call_ctx(const struct rpc_call *call);
 const struct rpc_method *rpc_call_method(const struct rpc_call *call);
 const struct rpc_identity *rpc_call_identity(const struct rpc_call *call);
 unsigned rpc_call_roles(const struct rpc_call *call);
+/*
+ * SHA-256 of the public key that the connection's certificate has, if that is of this subject ("node:n1"). False: there
+ * is no such certificate, whatever the call's token says.
+ */
+bool rpc_call_peer_key(const struct rpc_call *call, const char *subject, uint8_t out[32]);
 struct arena *rpc_call_arena(struct rpc_call *call); /* lives until the answer */
 /* The request as it came, when its method has no request type: valid until the answer. */
 const void *rpc_call_packed(const struct rpc_call *call, size_t *len);

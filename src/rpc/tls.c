@@ -288,9 +288,27 @@ bool tls_is_h2(const struct tls *tls)
     return len == 2 && memcmp(name, "h2", 2) == 0;
 }
 
+int tls_ctx_reload(struct tls_ctx *ctx, const char *cert_path, const char *key_path,
+                   struct err *err)
+{
+    if (SSL_CTX_use_certificate_chain_file(ctx->ssl, cert_path) != 1 ||
+        SSL_CTX_use_PrivateKey_file(ctx->ssl, key_path, SSL_FILETYPE_PEM) != 1)
+        return openssl_err(err, ERR_INVALID, "certificate %s", cert_path);
+    return 0;
+}
+
 const char *tls_peer_subject(const struct tls *tls)
 {
     return tls->subject;
+}
+
+bool tls_peer_key(const struct tls *tls, uint8_t out[TLS_KEY_BYTES])
+{
+    X509 *cert = SSL_get0_peer_certificate(tls->ssl);
+
+    if (cert)
+        x509_key(cert, out);
+    return cert != NULL;
 }
 
 int tls_peer_ca(const struct tls *tls, struct str *out, struct err *err)

@@ -49,7 +49,13 @@ size_t tls_output(struct tls *tls, void *out, size_t room);
 bool tls_is_h2(const struct tls *tls); /* what both sides agreed on (ALPN) */
 
 /* The subject of the peer's certificate, "node:n1", or "" when it showed none. */
+/* Connections from now on show this certificate. */
+int tls_ctx_reload(struct tls_ctx *ctx, const char *cert_path, const char *key_path,
+                   struct err *err);
 const char *tls_peer_subject(const struct tls *tls);
+/* SHA-256 of the public key in the peer's certificate; false: it showed none. */
+enum { TLS_KEY_BYTES = 32 };
+bool tls_peer_key(const struct tls *tls, uint8_t out[TLS_KEY_BYTES]);
 /* The authority that the server showed, PEM; for a client that knew only its hash. */
 int tls_peer_ca(const struct tls *tls, struct str *out, struct err *err);
 

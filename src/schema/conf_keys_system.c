@@ -415,6 +415,20 @@ const struct conf_key conf_keys_access[] = {
       .help =
           "Hosts with spurd --login, which may vouch for every user; compute nodes only for those "
           "with a job there." },
+    { .name = "login_admins",
+      .field = "login_admins",
+      .type = CONF_BOOL,
+      .flags = CONF_LOCAL,
+      .help =
+          "Whether login hosts vouch for administrators and operators too. Without it they work "
+          "on a controller's host: who takes over a login host is then not an administrator." },
+    { .name = "rejoin",
+      .field = "rejoin",
+      .type = CONF_LIST,
+      .flags = CONF_LOCAL,
+      .help = "Nodes without a disk, which make a new key at each start: they join again with a "
+              "token for their very name (spur token --join --node NAME) while they are DOWN, "
+              "rebooting or powered down." },
     { .name = "private_data",
       .field = "private_data",
       .type = CONF_WORDS,

@@ -155,6 +155,9 @@ void ctl_change_config(struct ctl *ctl, const struct config_changes *changes, ct
 /* Proposes a new list of controllers. */
 void ctl_propose_controllers(struct ctl *ctl, CmdControllers *list, ctl_agreed_fn *done, void *arg);
 
+/* The node has this public key from now on. */
+void ctl_propose_node_key(struct ctl *ctl, const char *node, const uint8_t key[32],
+                          ctl_agreed_fn *done, void *arg);
 /* What peers_level() says may be another: the level may rise. */
 void ctl_look_at_level(struct ctl *ctl);
 
@@ -221,7 +224,7 @@ ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list
 ctl_handler ctl_list_steps, ctl_signal_step;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal,
-    ctl_set_level;
+    ctl_set_level, ctl_forget_node;
 
 /*
  * Runs the handler once what it will say cannot be stale, or fails with ERR_NOT_LEADER. The request

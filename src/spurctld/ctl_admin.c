@@ -322,3 +322,56 @@ void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     if (request->reset)
         *counts = (struct ctl_counts){ .start_us = counts->start_us, .since_us = ctl_now(ctl) };
 }
+
+/* ---- keys of nodes ---- */
+
+void ctl_propose_node_key(struct ctl *ctl, const char *node, const uint8_t key[32],
+                          ctl_agreed_fn *done, void *arg)
+{
+    CmdNodeKey msg = CMD_NODE_KEY__INIT;
+    Command command = CTL_COMMAND(NODE_KEY, .node_key = &msg);
+
+    msg.node = (char *)(uintptr_t)node;
+    msg.has_key = true;
+    msg.key = (ProtobufCBinaryData){ 32, (uint8_t *)(uintptr_t)key };
+    ctl_propose_agreed(ctl, &command, done, arg);
+}
+
+struct forgetting {
+    struct ctl_ask *ask;
+    char *node;
+};
+
+/* A session that the old key opened ends. */
+static void forgotten(struct ctl *ctl, void *arg, const struct events *events,
+                      const struct err *err)
+{
+    struct forgetting *forgetting = arg;
+    const struct event *answer = events ? ctl_answer(events) : NULL;
+    struct agent *agent = ctl_agent(ctl, forgetting->node);
+
+    if (!err && answer && answer->code == ERR_OK && agent && agent->session)
+        ctl->io.hang_up(ctl->io.ctx, agent->session);
+    ctl_done_reply(ctl, forgetting->ask, events, err);
+}
+
+void ctl_forget_node(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const ForgetNodeRequest *request = (const void *)message;
+    CmdNodeKey msg = CMD_NODE_KEY__INIT;
+    Command command = CTL_COMMAND(NODE_KEY, .node_key = &msg);
+    struct err err = { 0 };
+
+    if (str_is_empty(request->node) ||
+        (!state_node(ctl->state, request->node) && !state_node_key(ctl->state, request->node))) {
+        err_set(&err, ERR_INVALID_NODE_NAME, "there is no node '%s'",
+                request->node ? request->node : "");
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    msg.node = request->node;
+    msg.has_forgotten = msg.forgotten = true;
+    struct forgetting *forgetting = ARENA_NEW(ask->arena, struct forgetting);
+    *forgetting = (struct forgetting){ ask, arena_strdup(ask->arena, request->node) };
+    ctl_propose_ask(ctl, ask, &command, forgotten, forgetting);
+}

@@ -141,6 +141,19 @@ int secrets_join_check(const struct secrets *secrets, const char *line, const ch
     return 0;
 }
 
+bool secrets_join_is_secret(const char *line)
+{
+    return line && !str_starts(line, PASS);
+}
+
+bool secrets_join_is_for(const char *line, const char *node)
+{
+    char nodes[NODES_BYTES];
+
+    return line && str_starts(line, PASS) && sscanf(line + strlen(PASS), "%1023[^/]", nodes) == 1 &&
+           strcmp(nodes, node) == 0;
+}
+
 /* ---- invitations of controllers ---- */
 
 static void invitation_bytes(const struct secrets *secrets, const char *name, const char *address,

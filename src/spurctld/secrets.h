@@ -84,6 +84,11 @@ int secrets_join_pass(const struct secrets *secrets, const char *nodes, int64_t 
 int secrets_join_check(const struct secrets *secrets, const char *line, const char *node,
                        struct err *err);
 
+/* Is it for this one node alone? It was checked before. */
+bool secrets_join_is_for(const char *line, const char *node);
+/* Is it the cluster's secret itself, which is good on this host alone? */
+bool secrets_join_is_secret(const char *line);
+
 /* "NAME HOST:PORT EXPIRES SIGNATURE sha256:HASH": for a controller that is to enter, for an hour. */
 int secrets_invitation(const struct secrets *secrets, const char *name, const char *host,
                        unsigned port, struct str *out, struct err *err);

@@ -158,6 +158,8 @@ void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_vouch_here(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_rest_token(struct rpc_call *call, const ProtobufCMessage *request);
 bool server_is_login(const struct server *server, const char *node);
+/* Does the node that calls have the key that it joined with? ERR_UNAUTHENTICATED; agents.c (3). */
+int server_check_node(struct server *server, struct rpc_call *call, struct err *err);
 
 /* snapshots.c: a forked child writes the state while we go on */
 void server_snapshot_maybe(struct server *server);

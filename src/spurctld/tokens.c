@@ -39,11 +39,6 @@ static void reply_token(struct rpc_call *call, char *token, const struct err *er
     free(token);
 }
 
-static int64_t lifespan(bool has, uint32_t asked)
-{
-    return !has ? TOKEN_DEFAULT_S : MIN((int64_t)asked, TOKEN_MOST_S);
-}
-
 /* ---- for people ---- */
 
 static bool is_first_hand(const struct rpc_identity *identity)
@@ -157,11 +152,9 @@ void server_on_join_token(struct rpc_call *call, const ProtobufCMessage *message
     struct str line = { 0 };
     struct err err = { 0 };
 
-    int code =
-        request->has_lifespan_s || request->node
-            ? secrets_join_pass(&server->secrets, request->node,
-                                lifespan(request->has_lifespan_s, request->lifespan_s), &line, &err)
-            : secrets_join_line(&server->secrets, &line, &err);
+    int64_t lifespan_s =
+        request->has_lifespan_s ? MIN((int64_t)request->lifespan_s, TOKEN_MOST_S) : DAY_S;
+    int code = secrets_join_pass(&server->secrets, request->node, lifespan_s, &line, &err);
     if (code < 0)
         rpc_fail(call, &err);
     else

@@ -99,8 +99,16 @@ static int check(const struct vouching *vouching, struct err *err)
         *err = vouching->bad_name;
         return -(int)err->code;
     }
-    if (vouching->by_rest || server_is_login(server, vouching->node)) /* (6), (1) */
+    if (vouching->by_rest) /* (6) */
         return 0;
+    bool staff = roles & (RPC_ADMIN | RPC_OPERATOR);
+    if (server_is_login(server, vouching->node)) /* (1) */
+        return !staff || conf_local(server->conf)->login_admins
+                   ? 0
+                   : err_set(err, ERR_PERMISSION,
+                             "login hosts do not vouch for administrators here "
+                             "(access.login_admins): use a controller's host, or a token that "
+                             "'scontrol token' gave you there");
     if (vouching->uid == 0) /* (4) */
         return 0;
     if (roles & (RPC_ADMIN | RPC_OPERATOR)) /* (2) */
@@ -169,6 +177,12 @@ static void looked_up(uv_work_t *work, int status)
 void server_on_vouch(struct rpc_call *call, const ProtobufCMessage *message)
 {
     const VouchRequest *request = (const void *)message;
+    struct err err = { 0 };
+
+    if (server_check_node(rpc_call_ctx(call), call, &err) < 0) {
+        rpc_fail(call, &err);
+        return;
+    }
     struct vouching *vouching = NEW(struct vouching);
 
     vouching->work.data = vouching;

@@ -64,6 +64,7 @@ struct agent {
     struct rpc_server *server;
     struct tls_ctx *tls_client, *tls_server;
     struct tls_ctx *tls_joining; /* of the session, when we joined by it */
+    int64_t renew_after_us;      /* not before: the certificate was asked for a while ago */
     struct jwt_keys *job_keys;   /* whose tokens readers show; NULL: none yet */
     uint8_t verify_key[32];
     bool has_verify_key;
@@ -238,6 +239,7 @@ int output_listen(struct agent *agent, const char *address, struct err *err);
 /* The token that names this node, from the spool; "" when it has not joined. */
 void join_credentials(void *agent, struct str *out);
 bool join_is_due(const struct agent *agent);
+bool join_renews(const struct agent *agent); /* its certificate ends soon */
 int join_tls(struct agent *agent, const struct agent_options *options, struct err *err);
 void join_show_ca(const struct agent *agent);
 void join_start(struct agent *agent, struct rpc_client *client,

@@ -8,11 +8,23 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 
+/* Once an hour: a new session begins with asking for a certificate that lasts longer. */
+static void look_at_certificate(struct agent *agent)
+{
+    if (clock_mono_us() < agent->renew_after_us)
+        return;
+    if (join_renews(agent))
+        session_reconnect(agent->session, "its certificate ends soon");
+    else
+        agent->renew_after_us = clock_mono_us() + INT64_C(3600) * 1000000;
+}
+
 static void on_beat(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
 
     agent_send_heartbeat(agent);
+    look_at_certificate(agent);
     uv_timer_start(timer, on_beat, agent->heartbeat_ms, 0);
 }
 

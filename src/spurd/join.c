@@ -13,10 +13,17 @@
 #include "rpc/keys.h"
 #include "rpc/tls.h"
 #include "spurd/agent_priv.h"
+#include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
 
-enum { TOKEN_BYTES = 16 * 1024, CA_BYTES = 256 * 1024, JOIN_TIMEOUT_MS = 10000 };
+enum {
+    RENEW_DAYS = 90,
+    RENEW_AGAIN_S = 3600,
+    TOKEN_BYTES = 16 * 1024,
+    CA_BYTES = 256 * 1024,
+    JOIN_TIMEOUT_MS = 10000
+};
 
 static char *spool_path(const struct agent *agent, const char *name)
 {
@@ -42,11 +49,23 @@ void join_credentials(void *ctx, struct str *out)
         str_addf(out, "Bearer %s", str_text(&token));
 }
 
+/* Its certificate ends soon: the controller gives another one to who calls with the key of the old one. */
+bool join_renews(const struct agent *agent)
+{
+    CLEANUP(freep) char *token = spool_path(agent, "node.token");
+    CLEANUP(freep) char *cert = spool_path(agent, "node.crt");
+    int days = 0;
+
+    return agent->tls_client && clock_mono_us() >= agent->renew_after_us &&
+           access(token, F_OK) == 0 && access(cert, F_OK) == 0 &&
+           cert_days_left(cert, &days, NULL) == 0 && days < RENEW_DAYS;
+}
+
 bool join_is_due(const struct agent *agent)
 {
     CLEANUP(freep) char *path = spool_path(agent, "node.token");
 
-    return agent->token_file && access(path, F_OK) < 0;
+    return (agent->token_file && access(path, F_OK) < 0) || join_renews(agent);
 }
 
 /* ---- TLS ---- */
@@ -139,6 +158,7 @@ struct join {
     struct agent *agent;
     void (*done)(void *ctx, const struct err *err);
     void *ctx;
+    bool renews;
 };
 
 static int keep(struct agent *agent, const char *name, const void *bytes, size_t len,
@@ -160,10 +180,7 @@ static int keep_all(struct agent *agent, const JoinReply *reply, struct err *err
     return keep(agent, "node.token", reply->node_token, strlen(reply->node_token), err);
 }
 
-/*
- * From now on others reach us by TLS, and know us by our certificate. The session goes on with what it
- * began with.
- */
+/* From now on others reach us by TLS, and know us by our certificate; the session begins anew with it. */
 static int use_certificate(struct agent *agent, struct err *err)
 {
     CLEANUP(freep) char *ca = spool_path(agent, "ca.crt");
@@ -173,12 +190,14 @@ static int use_certificate(struct agent *agent, struct err *err)
         .server = true, .cert_path = cert, .key_path = key, .ca_path = ca
     };
 
-    if (agent->tls_server || !agent->server || agent->login || !exists(cert) || !exists(ca))
+    if (!exists(cert) || !exists(ca) || agent->tls_joining)
         return 0;
-    agent->tls_server = tls_ctx_new(&options, err);
-    if (!agent->tls_server)
-        return -(int)err->code;
-    rpc_server_set_tls(agent->server, agent->tls_server);
+    if (!agent->tls_server && agent->server && !agent->login) {
+        agent->tls_server = tls_ctx_new(&options, err);
+        if (!agent->tls_server)
+            return -(int)err->code;
+        rpc_server_set_tls(agent->server, agent->tls_server);
+    }
     options.server = false;
     struct tls_ctx *client = tls_ctx_new(&options, err);
     if (!client)
@@ -188,15 +207,34 @@ static int use_certificate(struct agent *agent, struct err *err)
     return 0;
 }
 
+static int reload(struct agent *agent, struct err *err)
+{
+    CLEANUP(freep) char *cert = spool_path(agent, "node.crt");
+    CLEANUP(freep) char *key = spool_path(agent, "node.key");
+
+    if (tls_ctx_reload(agent->tls_client, cert, key, err) < 0)
+        return -(int)err->code;
+    return agent->tls_server ? tls_ctx_reload(agent->tls_server, cert, key, err) : 0;
+}
+
 static void on_joined(struct rpc_request *request, const ProtobufCMessage *message,
                       const struct err *err)
 {
     struct join *join = rpc_request_data(request);
     struct err own = { 0 };
 
-    if (!err && (keep_all(join->agent, (const JoinReply *)(const void *)message, &own) < 0 ||
-                 use_certificate(join->agent, &own) < 0))
+    if (join->renews)
+        join->agent->renew_after_us = clock_mono_us() + RENEW_AGAIN_S * INT64_C(1000000);
+    if (!err &&
+        (keep_all(join->agent, (const JoinReply *)(const void *)message, &own) < 0 ||
+         (join->renews ? reload(join->agent, &own) : use_certificate(join->agent, &own)) < 0))
         err = &own;
+    if (join->renews && err) { /* there is time; the session goes on with the old one */
+        log_warn("join.renew", "node=%s text=%s", join->agent->name, err->text);
+        join->done(join->ctx, NULL);
+        free(join);
+        return;
+    }
     if (!err)
         join_show_ca(join->agent);
     if (!err)
@@ -206,12 +244,13 @@ static void on_joined(struct rpc_request *request, const ProtobufCMessage *messa
 }
 
 /* A key of an earlier try that came to nothing is made anew. */
-static int make_request(struct agent *agent, struct str *csr, struct err *err)
+static int make_request(struct agent *agent, bool renew, struct str *csr, struct err *err)
 {
     CLEANUP(freep) char *path = spool_path(agent, "node.key");
     CLEANUP(freep) char *subject = mem_printf("node:%s", agent->name);
 
-    unlink(path);
+    if (!renew)
+        unlink(path);
     return cert_request(path, subject, csr, err);
 }
 
@@ -223,7 +262,9 @@ void join_start(struct agent *agent, struct rpc_client *client,
     CLEANUP(str_done) struct str csr = { 0 };
     struct err err = { 0 };
 
-    if (!read_token(agent->token_file, &token, &err) || make_request(agent, &csr, &err) < 0) {
+    bool renew = join_renews(agent);
+    if ((!renew && !read_token(agent->token_file, &token, &err)) ||
+        make_request(agent, renew, &csr, &err) < 0) {
         if (!err.code)
             err_set(&err, ERR_INVALID, "the join token is empty");
         done(ctx, &err);
@@ -234,7 +275,7 @@ void join_start(struct agent *agent, struct rpc_client *client,
     request.has_csr = true;
     request.csr = (ProtobufCBinaryData){ .data = (uint8_t *)csr.data, .len = csr.len };
     struct join *join = NEW(struct join);
-    *join = (struct join){ .agent = agent, .done = done, .ctx = ctx };
+    *join = (struct join){ .agent = agent, .done = done, .ctx = ctx, .renews = renew };
     const struct rpc_request_options options = {
         .path = "/spur.Agents/Join",
         .message = &request.base,

@@ -32,6 +32,7 @@ struct session {
     bool move;            /* to another controller, at the next try */
     bool leaving;         /* the stream ends as soon as what was said is sent */
     bool joining;
+    bool anew;              /* with the certificate that we have got: a new connection */
     bool ready;             /* the client has a connection */
     int64_t unreachable_us; /* when we last said so; 0: it is not */
 };
@@ -41,6 +42,8 @@ static void open_stream(struct session *session);
 static void move_on(struct session *session);
 
 static void retry(struct session *session);
+
+static int connect_client(struct session *session, struct err *err);
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -54,6 +57,14 @@ static void on_timer(uv_timer_t *timer)
     }
     if (session->stream && !session->agent->welcomed) {
         session_reconnect(session, "no welcome");
+        return;
+    }
+    if (session->anew) {
+        struct err err = { 0 };
+        session->anew = session->ready = false;
+        rpc_client_free(TAKE(session->client));
+        if (connect_client(session, &err) < 0)
+            log_error("session.client", "text=%s", err.text);
         return;
     }
     if (session->move)
@@ -143,12 +154,18 @@ static void joined(void *ctx, const struct err *err)
     struct session *session = ctx;
 
     session->joining = false;
+    if (err && err->code == ERR_NOT_LEADER) { /* the leader records our key: another one is it */
+        session->move = true;
+        retry(session);
+        return;
+    }
     if (err) {
         log_error("join.failed", "why=%s", err->text);
         retry(session);
         return;
     }
-    open_stream(session);
+    session->anew = session->agent->tls_client != NULL;
+    uv_timer_start(&session->timer, on_timer, 0, 0); /* not from inside the client */
 }
 
 static void open_stream(struct session *session)
@@ -215,12 +232,12 @@ static void credentials(void *ctx, struct str *out)
     join_credentials(session->agent, out);
 }
 
-struct session *session_new(struct agent *agent, struct err *err)
+static int connect_client(struct session *session, struct err *err)
 {
-    struct session *session = NEW(struct session);
-    bool several = strchr(agent->controllers, ',') != NULL;
+    struct agent *agent = session->agent;
+    bool several = strchr(str_text(&session->addresses), ',') != NULL;
     const struct rpc_client_options options = {
-        .addresses = agent->controllers,
+        .addresses = str_text(&session->addresses),
         .ctx = session,
         .tls = agent->tls_client,
         .allow_plaintext = agent->allow_plaintext,
@@ -233,13 +250,20 @@ struct session *session_new(struct agent *agent, struct err *err)
         .keepalive_wait_ms = several ? KEEPALIVE_WAIT_MS : 0,
     };
 
+    session->client = rpc_client_new(agent->rpc, &options, err);
+    return session->client ? 0 : -(int)err->code;
+}
+
+struct session *session_new(struct agent *agent, struct err *err)
+{
+    struct session *session = NEW(struct session);
+
     session->agent = agent;
     session->backoff_ms = BACKOFF_MIN_MS;
     str_add(&session->addresses, agent->controllers);
     uv_timer_init(agent->uv, &session->timer);
     session->timer.data = session;
-    session->client = rpc_client_new(agent->rpc, &options, err);
-    if (!session->client) {
+    if (connect_client(session, err) < 0) {
         session_free(session);
         return NULL;
     }

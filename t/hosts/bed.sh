@@ -175,7 +175,7 @@ cluster_conf() { # NODES [KEY=VALUE of [access]…]
 }
 
 join_host() { # HOST OPTIONS
-    on c1 spur token --join | on "$1" bash -e -c 'install -d /etc/spur && install -m 600 /dev/stdin /etc/spur/join.token
+    on c1 spur token --join --node "$1" | on "$1" bash -e -c 'install -d /etc/spur && install -m 600 /dev/stdin /etc/spur/join.token
         echo "SPURD_OPTIONS=\"$1\"" >/etc/default/spurd && systemctl enable --now spurd' _ "$2"
 }
 

@@ -17,13 +17,13 @@ controller=$(lines 2 | sed 's|\(# then edit it.*\)|\1\ncp /root/edited.conf /etc
 run run_lines c1 "$(lines 1)
 $controller"
 is "the controller's lines run" "$code:$err" "0:"
-token=$(tail -n 1 <<<"$out")
+token=$(tail -n 2 <<<"$out" | head -n 1) login_token=$(tail -n 1 <<<"$out")
 like "the last of them prints a join token" "$token" ' sha256:[0-9a-f]{64}$'
 for host in n1 n2; do
     run run_lines $host "$(lines 3)" <<<"$token"
     is "the lines of node $host run" "$code:$err" "0:"
 done
-run run_lines login1 "$(lines 4)" <<<"$token"
+run run_lines login1 "$(lines 4)" <<<"$login_token"
 is "the lines of the login host run" "$code:$err" "0:"
 
 ok "both nodes become idle" wait_for 20 eval '[ "$(on alice@login1 sinfo -h -t idle -o %D)" = 2 ]'

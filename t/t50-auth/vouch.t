@@ -64,7 +64,14 @@ run user squeue
 like "after the job nobody is" "$err" "has no job on node"
 
 # A login node.
-"$SPUR_BUILD/bin/spurd" --login -D -N login1 --controller "$url" --token-file "$token" --spool-dir "$T/login" \
+"$SPUR_BUILD/bin/spurd" --login -D -N login2 --controller "$url" --token-file "$token" --spool-dir "$T/login2" \
+    --run-dir "$T/login2-run" --socket "$T/login2.sock" >"$T/login2.log" 2>&1 &
+second=$!
+ok "a login host does not join with a token that is not for its name" wait_for 30 grep -q "join.failed.*needs a token for its name" "$T/login2.log"
+kill $second
+wait $second 2>/dev/null
+(umask 077; spur token --join --node login1 >"$T/login.token")
+"$SPUR_BUILD/bin/spurd" --login -D -N login1 --controller "$url" --token-file "$T/login.token" --spool-dir "$T/login" \
     --run-dir "$T/login-run" --socket "$T/login.sock" >"$T/login.log" 2>&1 &
 login=$!
 "$SPUR_BUILD/bin/spurd" --login -D -N other1 --controller "$url" --token-file "$token" --spool-dir "$T/other" \
@@ -79,6 +86,9 @@ is "a user submits from there" "$code" 0
 is "as that user" "$(squeue -h -j "$out" -o %u)" "$TEST_UID"
 run user scontrol update node n1 state=drain reason=x
 is "and has a user's rights" "$code" 1
+run far squeue
+is "an administrator is not vouched for there" "$code" 1
+like "unless the site says so" "$err" "login hosts do not vouch for administrators here .access.login_admins."
 SPUR_NODE_SOCKET=unix:$T/other.sock
 run user squeue
 is "a host that is not in access.login_nodes vouches for nobody" "$code" 1

@@ -42,7 +42,8 @@ bool node_amounts(struct node *node);
 void node_see_shrunk(struct node *node);
 void node_set_reason(struct state *state, struct node *node, const char *reason, const char *user,
                      uint32_t uid);
-void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *key);
+void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *key,
+                  bool forgotten);
 /* Gives a new node the state that the configuration says. */
 void node_first_state(struct state *state, struct node *node);
 

@@ -341,7 +341,8 @@ NodeState node_shown_state(const struct node *node, uint32_t *flags)
     return node->cpus_used >= node->cpus || node->jobs_whole ? NODE_ALLOCATED : NODE_MIXED;
 }
 
-void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *from)
+void node_set_key(struct state *state, const char *name, const ProtobufCBinaryData *from,
+                  bool forgotten)
 {
     struct node_key *key = map_get(&state->keys, name);
 
@@ -358,11 +359,13 @@ void node_set_key(struct state *state, const char *name, const ProtobufCBinaryDa
         key = NEW(struct node_key);
         map_put(&state->keys, name, key);
     }
-    free(key->key.data);
-    key->key.data = mem_new(from->len + 1);
-    key->key.len = from->len;
+    uint8_t *bytes = mem_new(from->len + 1); /* it may be a copy of its own */
     if (from->len)
-        memcpy(key->key.data, from->data, from->len);
+        memcpy(bytes, from->data, from->len);
+    size_t len = from->len;
+    free(key->key.data);
+    key->key = (ProtobufCBinaryData){ len, bytes };
+    key->forgotten = forgotten;
     key->hash = key_hash(name, key);
     state->digest += key->hash;
 }

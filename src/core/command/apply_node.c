@@ -167,7 +167,7 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
         reboot_back(state, node, out);
     judge_hardware(state, node, cmd->drain_reason);
     if (cmd->has_key)
-        node_set_key(state, cmd->node, &cmd->key);
+        node_set_key(state, cmd->node, &cmd->key, false);
     node_touch(state, node);
     say(out, node, was_usable);
     return ERR_OK;
@@ -410,6 +410,11 @@ enum err_code apply_node_key(struct state *state, const CmdNodeKey *cmd)
 {
     if (str_is_empty(cmd->node) || strlen(cmd->node) > LIMIT_HOST_NAME || cmd->key.len > 4096)
         return ERR_INVALID;
-    node_set_key(state, cmd->node, cmd->remove ? NULL : &cmd->key);
+    if (cmd->forgotten) {
+        const ProtobufCBinaryData *key = state_node_key(state, cmd->node);
+        node_set_key(state, cmd->node, key ? key : &cmd->key, true);
+        return ERR_OK;
+    }
+    node_set_key(state, cmd->node, cmd->remove ? NULL : &cmd->key, false);
     return ERR_OK;
 }

@@ -275,7 +275,9 @@ uint64_t request_hash(const struct request *request)
 
 uint64_t key_hash(const char *node, const struct node_key *key)
 {
-    return hash_bytes(key->key.data, key->key.len, fold_text(SEED_KEY, node));
+    uint64_t hash = hash_bytes(key->key.data, key->key.len, fold_text(SEED_KEY, node));
+
+    return key->forgotten ? fold(hash, 1) : hash;
 }
 
 uint64_t core_digest(const struct state *state)

@@ -17,7 +17,7 @@ static const struct row {
     { &snapshot_head__descriptor, 16, LEVEL_LEVELS },
     { &snapshot_head__descriptor, 17, LEVEL_FIRST }, /* a pin holds the first level too */
     { &snapshot_head__descriptor, 18, LEVEL_UNUSED },
-    { &cmd_node_key__descriptor, 4, LEVEL_UNUSED },
+    { &cmd_node_key__descriptor, 4, LEVEL_NODE_KEYS },
     { &snapshot_head__descriptor, 19, LEVEL_ACCOUNTS },
     { &cmd_config_change__descriptor, 6, LEVEL_ACCOUNTS },
     { &config__descriptor, 320, LEVEL_ACCOUNTS },

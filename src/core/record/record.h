@@ -121,6 +121,7 @@ struct owner_record {
 
 struct node_key {
     ProtobufCBinaryData key;
+    bool forgotten; /* it is refused; the node joins with another one */
     uint64_t hash;
 };
 

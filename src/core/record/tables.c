@@ -225,6 +225,13 @@ const ProtobufCBinaryData *state_node_key(const struct state *state, const char 
     return key ? &key->key : NULL;
 }
 
+bool state_node_is_forgotten(const struct state *state, const char *node)
+{
+    const struct node_key *key = map_get(&state->keys, node);
+
+    return key && key->forgotten;
+}
+
 const CmdControllers *state_controllers(const struct state *state)
 {
     return state->controllers;

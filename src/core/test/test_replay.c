@@ -8,6 +8,7 @@
  * written and read back, which must go on as if nothing had happened. At the end the whole history
  * is replayed from nothing.
  */
+#include "core/level.h"
 #include "core/pb.h"
 #include "core/test/fixture.h"
 #include "core/view/view.h"
@@ -583,9 +584,10 @@ static void step_small(struct fix *fix)
     ControllerSpec one = CONTROLLER_SPEC__INIT, two = CONTROLLER_SPEC__INIT;
     ControllerSpec *specs[] = { &one, &two };
     CmdSteps steps = CMD_STEPS__INIT;
+    CmdLevel level = CMD_LEVEL__INIT;
     uint8_t bytes[8] = "key";
 
-    switch (any(7)) {
+    switch (any(8)) {
     case 0:
         PUT(&start, job_id, any_job(fix));
         PUT(&start, start_us, fix->now + 5);
@@ -600,6 +602,8 @@ static void step_small(struct fix *fix)
         bytes[3] = (uint8_t)any(255);
         PUT(&key, key, ((ProtobufCBinaryData){ sizeof(bytes), bytes }));
         PUT(&key, remove, chance(30));
+        if (chance(20))
+            PUT(&key, forgotten, true);
         cmd.what_case = COMMAND__WHAT_NODE_KEY;
         cmd.node_key = &key;
         break;
@@ -622,6 +626,13 @@ static void step_small(struct fix *fix)
         PUT(&check, digest, core_digest(fix->state));
         cmd.what_case = COMMAND__WHAT_CHECK;
         cmd.check = &check;
+        break;
+    case 6:
+        PUT(&level, level, 1 + any(LEVEL_NEWEST));
+        if (chance(30))
+            PUT(&level, pin, any(LEVEL_NEWEST + 2));
+        cmd.what_case = COMMAND__WHAT_LEVEL;
+        cmd.level = &level;
         break;
     case 5:
         cmd.what_case = COMMAND__WHAT_STEPS;
@@ -775,7 +786,8 @@ static void one_seed(uint64_t seed)
     state_free(again);
     if (getenv("CORE_RECORD")) { /* recorded/README.md */
         char name[64];
-        snprintf(name, sizeof(name), "level%u-seed%llu", 1U, (unsigned long long)seed);
+        snprintf(name, sizeof(name), "level%u-seed%llu", (unsigned)LEVEL_NEWEST,
+                 (unsigned long long)seed);
         fix_write_history(fix, getenv("CORE_RECORD"), name);
     }
     fix_free(fix);

@@ -257,7 +257,8 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
     case SNAPSHOT_RECORD__WHAT_NODE_KEY:
         if (str_is_empty(record->node_key->node))
             return damaged(err, "a key is not right");
-        node_set_key(restore->state, record->node_key->node, &record->node_key->key);
+        node_set_key(restore->state, record->node_key->node, &record->node_key->key,
+                     record->node_key->forgotten);
         return 0;
     case SNAPSHOT_RECORD__WHAT_USAGE:
         return take_usage(restore, record->usage, err);

@@ -119,6 +119,7 @@ static void put_tables(struct writer *writer, const struct state *state)
         msg.node = entry->key;
         msg.has_key = true;
         msg.key = key->key;
+        msg.has_forgotten = msg.forgotten = key->forgotten;
         record.what_case = SNAPSHOT_RECORD__WHAT_NODE_KEY;
         record.node_key = &msg;
         put(writer, &record);
