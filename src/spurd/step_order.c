@@ -120,12 +120,12 @@ void steps_signal(struct agent *agent, const struct attempt *held, const SignalJ
 
 void steps_close(struct agent *agent)
 {
-    step_ports_close(agent);
     struct steps *steps = agent->steps;
     struct err err = { 0 };
 
-    if (!steps)
+    if (!steps) /* a login host that has not joined yet */
         return;
+    step_ports_close(agent);
     err_code(&err, ERR_SHUTTING_DOWN);
     step_queries_close(agent);
     while (steps->runs.len)

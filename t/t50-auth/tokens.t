@@ -37,9 +37,8 @@ wait_for 30 eval '[ "$(squeue -h -t R -o %A | wc -l)" = 1 ]'
 far() { as_user env -u SPUR_CONF SPUR_CONTROLLER_ADDR="$tcp" SPUR_NODE_SOCKET="$(sock_of "$1")" "${@:2}"; }
 stolen=$(far n1 scontrol token lifespan=7200)
 ok "a compute node's vouch gives its remaining time" test "$(seconds "$stolen")" -le 60
-mapfile -d '' args <"/proc/$(cut -d' ' -f1 "$D/run/n1.pid")/cmdline"
-for arg in "${args[@]}"; do [[ $arg = *join.token ]] && join=$arg; done
-"$SPUR_BUILD/bin/spurd" --login -D -N login1 --listen none --controller "$tcp" --token-file "$join" --spool-dir "$T/login" \
+(umask 077; spur token --join --node login1 >"$T/login.token")
+"$SPUR_BUILD/bin/spurd" --login -D -N login1 --listen none --controller "$tcp" --token-file "$T/login.token" --spool-dir "$T/login" \
     --run-dir "$T/login-run" --socket "$T/login.sock" >"$T/login.log" 2>&1 &
 agent=$!
 trap 'kill $agent 2>/dev/null; finish' EXIT

@@ -70,6 +70,7 @@ second=$!
 ok "a login host does not join with a token that is not for its name" wait_for 30 grep -q "join.failed.*needs a token for its name" "$T/login2.log"
 kill $second
 wait $second 2>/dev/null
+is "and ends well when it is told to" "$?" 0
 (umask 077; spur token --join --node login1 >"$T/login.token")
 "$SPUR_BUILD/bin/spurd" --login -D -N login1 --controller "$url" --token-file "$T/login.token" --spool-dir "$T/login" \
     --run-dir "$T/login-run" --socket "$T/login.sock" >"$T/login.log" 2>&1 &

@@ -13,7 +13,7 @@ get() { curl -s --max-time 30 "$@"; }
 status() { curl -s -o /dev/null --max-time 30 -w '%{http_code}' "$@"; }
 field() { python3 -c 'import json,sys; d=json.load(sys.stdin); print(eval(sys.argv[1], {"d": d}))' "$1"; }
 
-like "spur up says where it is" "$(cat "$T/up.log")" 'REST: +http://localhost:[0-9]+/api/v1/ping'
+like "spur up says where it is" "$(cat "$T/up.log")" 'Page: +http://localhost:[0-9]+/ +\(REST: /api/v1/ping\)'
 is "ping needs no name" "$(get "$R/api/v1/ping" | field 'd["pings"][0]["pinged"], d["cluster"]')" "('UP', 'spur')"
 
 body='{"job": {"name": "test", "partition": "debug", "nodes": 1, "current_working_directory": "'$T'", "script": "#!/bin/bash\necho hello from $SLURM_JOB_NAME"}}'
