@@ -73,6 +73,7 @@ host_boot() { # NAME ADDRESS
     setpriv --pdeathsig KILL bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec nsenter "$@"' _ "$bed_cgroup/$1" -t "$keeper" -m -n -p -- \
         unshare --mount --net --pid --uts --ipc --cgroup --fork --kill-child bash -c '
             read -r pid _ </proc/self/stat; echo "$pid" >"$1/net.pid"; until ip link show e0 >/dev/null 2>&1; do sleep 0.02; done
+            ip link set e0 address "$(printf "02:00:%02x:%02x:%02x:%02x" ${2//./ })" # the same after a reboot, as on a real host
             ip addr add "$2/24" dev e0; shift 2; exec "$@"' _ "$BED/$1" "$2" "$SOURCE/t/hosts/boot" "$BED" "$1" "$SOURCE" "$SPUR_BUILD" \
         >>"$T/$1.boot.log" 2>&1 </dev/null {bed_pipe}>&- &
     disown
