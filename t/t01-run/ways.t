@@ -117,7 +117,7 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
     run srun --uid=nosuchuser true
     is "nobody of that name" "$code" 1
     run as_user srun --uid=root true
-    is "not for ordinary users: exit" "$code" 1
+    is "not for ordinary users: exit" "$code" 255
     like "not for ordinary users" "$err" "error: --uid only permitted by root user"
 fi
 

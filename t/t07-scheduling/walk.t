@@ -14,7 +14,7 @@ done < <(tr '\n' ' ' <"$src/schema/reasons_list.h" | grep -oE 'REASON\(REASON_[A
 like 'the reasons are read' "${#word[@]}" '^[12][0-9][0-9]$'
 
 # What the code names, but for how a run ended. Limits of accounts and QOS are named by the rows of limits_why.c; t21 has each of them.
-used=$(grep -ohE '\bREASON_[A-Z_0-9]+\b' "$src"/{core,sched,spurctld}/*.c | sort -u | grep -vE '^REASON_(NONE|COUNT|(ASSOC|QOS)_.*|FAIL_(OOM|INACTIVE_LIMIT|EXIT_CODE|SIGNAL|TIMEOUT))$')
+used=$(grep -ohE '\bREASON_[A-Z_0-9]+\b' "$src"/{core,sched,spurctld} -r --include='*.c' --exclude-dir=test | sort -u | grep -vE '^REASON_(NONE|COUNT|(ASSOC|QOS)_.*|FAIL_(OOM|INACTIVE_LIMIT|EXIT_CODE|SIGNAL|TIMEOUT))$')
 like 'there are some' "$(wc -l <<<"$used")" '^[2-9][0-9]$'
 tests="$HERE/explain.t $HERE/reasons.t $HERE/../t21-accounts/every.t $HERE/../t29-preempt/*.t $HERE/../t06-cancel/*.t $HERE/../t17-submit/*.t $HERE/../t30-reservation/*.t $HERE/../t60-faults/*.t $HERE/../t38-het/*.t"
 without=

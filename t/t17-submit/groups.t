@@ -33,7 +33,7 @@ is "a group that he is not in is not taken" "$(group_of "$a") $(cat stolen)" 'Gr
 run sbatch --uid=daemon --gid=bin --wrap true
 like "nor given to him" "$code $err" '1 sbatch: error: --gid: user daemon is not in group bin'
 run as_user sbatch --gid=daemon --wrap true
-like "only root may" "$code $err" '1 sbatch: error: --gid only permitted by root user'
+like "only root may" "$code $err" '255 sbatch: error: --gid only permitted by root user'
 run sbatch --gid=nosuchgroup --wrap true
 like "no such group" "$code $err" 'Invalid group id: nosuchgroup'
 done_testing

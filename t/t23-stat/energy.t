@@ -54,7 +54,7 @@ is "the journal has all of it" "$(step)" "3000 60 2147483648 2100000"
 
 # ---- how often ----
 run sbatch --acctg-freq=task=x --wrap true
-is "a bad interval" "$code:$err" "255:sbatch: error: Invalid --acctg-freq specification"
+is "a bad interval" "$code:$err" "255:sbatch: error: Invalid --acctg-freq specification: task=x"
 run sbatch --acctg-freq=network=5 --wrap true
 like "what is not sampled is not taken" "$code:$err" "1:sbatch: error: --acctg-freq: network is not sampled"
 id=$(as_user sbatch --parsable -n1 --acctg-freq=1 -o /dev/null --wrap 'while [ ! -e stop2 ]; do sleep 0.1; done')
