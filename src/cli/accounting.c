@@ -16,6 +16,22 @@
 #include "rpc/address.h"
 #include "rpc/pb.h"
 
+/* A socket of the controller's host, which this one is not. */
+static bool is_elsewhere(const char *address)
+{
+    struct address controller;
+    char path[ADDRESS_PATH_BYTES];
+
+    if (!str_starts(address, "unix:"))
+        return false;
+    snprintf(path, sizeof(path), "%.*s", (int)strcspn(address + 5, ","), address + 5);
+    if (strrchr(path, '/'))
+        *strrchr(path, '/') = '\0';
+    return access(path, F_OK) != 0 &&
+           !(address_local_socket(ADDRESS_PORT_CONTROLLER, &controller) &&
+             access(controller.path, F_OK) == 0);
+}
+
 /* The controller knows where; its answer lives in the command's arena. */
 static int ask_controller(struct cli *cli, const char **address, struct err *err)
 {
@@ -29,6 +45,10 @@ static int ask_controller(struct cli *cli, const char **address, struct err *err
         str_is_empty(reply->local->accounting_addr))
         return err_set(err, ERR_UNSUPPORTED, "Slurm accounting storage is disabled");
     *address = reply->local->accounting_addr;
+    if (is_elsewhere(*address))
+        return err_set(
+            err, ERR_UNREACHABLE,
+            "it answers on the controller's host only; ask there, or set accounting.addr");
     return 0;
 }
 

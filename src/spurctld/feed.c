@@ -71,8 +71,12 @@ static char *address_of(const struct server *server)
         if (strcmp(first->name, server->options->name) != 0)
             return mem_printf("http://%s:%u", first->host, ADDRESS_PORT_ACCOUNTING);
     }
+    /* spurdbd's own directory is there once it was started, which may be long after we were. */
     if (address_local_socket(ADDRESS_PORT_ACCOUNTING, &beside))
-        return mem_printf("unix:%s", beside.path);
+        return str_starts(beside.path, "/run/spur/")
+                   ? mem_printf("unix:/run/spurdb/%u.sock,unix:%s", ADDRESS_PORT_ACCOUNTING,
+                                beside.path)
+                   : mem_printf("unix:%s", beside.path);
     return mem_printf("http://localhost:%u", ADDRESS_PORT_ACCOUNTING);
 }
 
