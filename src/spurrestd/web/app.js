@@ -45,11 +45,10 @@ function App() {
   }, [look]);
   const login = () => {
     get("whoami").then((a) => {
-      const roles = a.roles || [];
-      setMe({ user: a.user || a.user_name || "", staff: roles.includes("operator") || roles.includes("administrator") });
+      setMe({ user: a.user, staff: a.operator || a.administrator });
       setLocked("");
     }, (e) => { if (e.status === 401 || e.status === 403) setLocked(e.message); });
-    get("ping").then((a) => setCluster((a.meta && a.meta.slurm && a.meta.slurm.cluster) || ""), () => {});
+    get("ping").then((a) => setCluster(a.cluster || ""), () => {});
   };
   useEffect(login, []);
 

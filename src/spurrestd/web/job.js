@@ -81,7 +81,7 @@ function facts(job) {
     ["Nodes", job.nodes || `${number(job.node_count) ?? ""} asked for`],
     ["CPUs", number(job.cpus)], ["Memory per node", memory(number(job.memory_per_node))],
     ["Resources", job.tres_alloc_str || job.tres_req_str],
-    ["Submitted", when(number(job.submit_time))], ["Started", when(number(job.start_time))], ["Ended", stateOf(job) === "RUNNING" ? "" : when(number(job.end_time))],
+    ["Submitted", when(number(job.submit_time))], [stateOf(job) === "PENDING" ? "Expected start" : "Started", when(number(job.start_time))], ["Ended", stateOf(job) === "RUNNING" ? "" : when(number(job.end_time))],
     ["Time limit", duration((number(job.time_limit) ?? 0) * 60)], ["Priority", number(job.priority)],
     ["Exit code", code === null || ["PENDING", "RUNNING"].includes(stateOf(job)) ? "" : code],
     ["Directory", job.current_working_directory], ["Output file", job.standard_output], ["Comment", job.comment],
