@@ -32,7 +32,7 @@ static bool is_elsewhere(const char *address)
              access(controller.path, F_OK) == 0);
 }
 
-/* The controller knows where; its answer lives in the command's arena. */
+/* The controller knows where, or passes questions on (NULL); its answer lives in the command's arena. */
 static int ask_controller(struct cli *cli, const char **address, struct err *err)
 {
     GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
@@ -46,9 +46,7 @@ static int ask_controller(struct cli *cli, const char **address, struct err *err
         return err_set(err, ERR_UNSUPPORTED, "Slurm accounting storage is disabled");
     *address = reply->local->accounting_addr;
     if (is_elsewhere(*address))
-        return err_set(
-            err, ERR_UNREACHABLE,
-            "it answers on the controller's host only; ask there, or set accounting.addr");
+        *address = NULL; /* the controller passes questions on */
     return 0;
 }
 
@@ -75,6 +73,8 @@ struct client *accounting_connect(struct cli *cli, struct err *err)
 
     if (find_address(cli, &address, err) < 0)
         return NULL;
+    if (!address)
+        return client_new(&(struct client_options){ 0 }, err);
     return client_new(
         &(struct client_options){ .addresses = address, .default_port = ADDRESS_PORT_ACCOUNTING },
         err);

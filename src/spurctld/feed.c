@@ -94,6 +94,11 @@ bool server_accounting_registered(const struct server *server)
     return server->feed && server->feed->registered;
 }
 
+struct rpc_client *server_feed_client(const struct server *server)
+{
+    return server->feed ? server->feed->client : NULL;
+}
+
 /* ---- acknowledging: (3) ---- */
 
 static void acknowledge(struct feed *feed)

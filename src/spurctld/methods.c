@@ -12,6 +12,7 @@
 
 #include "client/conf_file.h"
 #include "proto/acct.pb-c.h"
+#include "proto/dbd.pb-c.h"
 #include "proto/peer.pb-c.h"
 #include "spurctld/feed.h"
 #include "spurctld/serve.h"
@@ -128,6 +129,12 @@ static const struct row {
     { "/spur.Shares/List", PEOPLE, READS, RPC_UNARY, &list_shares_request__descriptor,
       &list_shares_reply__descriptor, ctl_list_shares, NULL,
       "usage of others: as private_data says" },
+    { "/spur.Accounting/ListHistory", PEOPLE, LEADS, RPC_SERVER_STREAM,
+      &list_history_request__descriptor, &list_history_reply__descriptor, NULL, server_relay,
+      "what spurdbd shows the asker as a user" },
+    { "/spur.Accounts/List", PEOPLE, LEADS, RPC_UNARY, &list_tables_request__descriptor,
+      &list_tables_reply__descriptor, NULL, server_relay,
+      "what spurdbd shows the asker as a user" },
     { "/spur.Agents/Join", ANY, LEADS, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "a join token, or the key that the node has" },
     { "/spur.Agents/Vouch", RPC_NODE, LEADS, RPC_UNARY, &vouch_request__descriptor,

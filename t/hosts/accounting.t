@@ -25,6 +25,12 @@ away=$(on alice@c1 sbatch --parsable --wait -o /dev/null --wrap true)
 ok "no job waits for it" test -n "$away"
 on c1 systemctl start spurdbd
 ok "nothing is lost while it is away" wait_for 20 has "$away" COMPLETED
+is "from a login host the controller passes the question on" "$(on alice@login1 sacct -n -X -P -j "$id,$failed" -o JobID,State)" "$id|COMPLETED
+$failed|FAILED"
+is "and about accounts" "$(on alice@login1 sacctmgr -n -P show assoc user=alice format=account)" science
+run on alice@login1 sacctmgr -i add account other
+like "changes are made where spurdbd is" "$((code != 0))" 1
+on c1 systemctl stop spurdbd
 run on alice@login1 sacct
-like "elsewhere sacct says where to go" "$code $err" "^1 sacct: error: .*it answers on the controller's host only; ask there, or set accounting.addr"
+like "while it is away sacct says so" "$code $err" '^1 sacct: error: .*spurdbd'
 done_testing
