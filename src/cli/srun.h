@@ -141,6 +141,7 @@ struct srun {
     bool input_eof;
 
     uint32_t exited;
+    bool launch_failed; /* on a node: tasks that ran there already were killed */
     int highest, highest_status;
     int said_status; /* of the tasks that were last said to have ended */
     bool killing, aborted, killed_by_9, failed;

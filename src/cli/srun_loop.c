@@ -148,7 +148,8 @@ int srun_loop(struct srun *srun)
     if (srun->killed_by_9 || (srun->killing && srun->highest > 128))
         cli_say(&srun->cli, "Force Terminated %s", srun_step_name(srun));
     srun_leave(srun);
-    if (srun->failed && srun->highest == 0) {
+    /* Tasks that ran before another could not be started were killed for it: that is not their result. */
+    if (srun->failed && (srun->highest == 0 || (srun->launch_failed && srun->killed_by_9))) {
         srun->highest = 1;
         srun->highest_status = 1 << 8;
     }

@@ -168,7 +168,7 @@ static void on_over(struct srun *srun, struct srun_node *node, const StepOver *o
     if (over->launch_failed) {
         cli_error(&srun->cli, "Task launch for %s failed on node %s: %s", srun_step_name(srun),
                   node->node->name, over->text ? over->text : "not said why");
-        srun->failed = true;
+        srun->failed = srun->launch_failed = true;
     } else if (over->has_state && over->state == JOB_OUT_OF_MEMORY) {
         fprintf(stderr,
                 "slurmstepd: error: Detected oom_kill event in %s. Some of the step tasks "

@@ -89,7 +89,7 @@ pid=$!
 there q.out
 kill -INT $pid
 wait $pid
-is "--quit-on-interrupt kills" "$(cat q.out):$(grep -c Killed q.err)" on:1
+is "--quit-on-interrupt kills, and asks nothing of the tasks first" "$(($? != 0)):$(cat q.out)" 1:on
 srun -n2 --wait=1 bash -c 'trap "echo term" TERM; [ $SLURM_PROCID = 0 ] && exit 0; for i in $(seq 300); do sleep 0.1; done' >w.out 2>w.err
 is "--wait kills" "$(cat w.out):$(grep -c Killed w.err)" :1
 
