@@ -10,6 +10,7 @@ cd "$T/login" || exit 1
 cat >.bash_profile <<'PROFILE'
 export FROM_PROFILE=yes
 setsid sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
+until [ "$(cut -d' ' -f6 /proc/$!/stat)" = $! ]; do sleep 0.01; done # it has left our session
 echo $! >"$HOME/left"
 ulimit -Sn >"$HOME/limit"
 PROFILE
