@@ -2,10 +2,13 @@
 /*
  * main.c - spurdbd: reads its options, makes the one loop, serves until told to stop
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "spurdbd/serve.h"
@@ -122,6 +125,32 @@ static int set_up_log(const struct arguments *a, struct err *err)
     return log_setup(&config, err);
 }
 
+/*
+ * The controller often shares this host, and no job waits for the database. Linux weighs sessions against each
+ * other before it looks at nice values (autogroup), so a daemon that leads its session lowers the session too.
+ */
+static void yield_to_controller(void)
+{
+    setpriority(PRIO_PROCESS, 0, 19);
+    int fd = getsid(0) == getpid() ? open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        if (write(fd, "19", 2) < 0)
+            log_debug("dbd.autogroup", "errno=%d", errno);
+        close(fd);
+    }
+}
+
+/* Serves until told to stop. Returns the exit code, or -1 with err set. */
+static int serve(struct arguments *a, struct err *err)
+{
+    if (!a->foreground && daemon_detach(err) < 0)
+        return -1;
+    if (set_up_log(a, err) < 0)
+        return -1;
+    yield_to_controller();
+    return dbd_run(&a->dbd, err);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = { 0 };
@@ -133,8 +162,8 @@ int main(int argc, char **argv)
         vec_push(&a.listen, NULL);
         a.dbd.listen = a.listen.len > 1 ? a.listen.items : NULL;
         signals_ignore_pipe();
-        if ((!a.foreground && daemon_detach(&err) < 0) || set_up_log(&a, &err) < 0 ||
-            (code = dbd_run(&a.dbd, &err)) < 0) {
+        code = serve(&a, &err);
+        if (code < 0) {
             log_fatal("dbd.stopped", "text=%s", err.text);
             code = 1;
         }
