@@ -14,8 +14,8 @@
 #include "base/limits.h"
 #include "rpc/jwt.h"
 #include "spurd/agent_priv.h"
-#include "spurd/hook.h"
-#include "spurd/step.h"
+#include "spurd/step/step.h"
+#include "spurd/task/hook.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "spurd/agent_priv.h"
-#include "spurd/hook.h"
+#include "spurd/task/hook.h"
 #include "sys/log.h"
 #include "sys/rng.h"
 

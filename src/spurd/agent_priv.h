@@ -8,11 +8,11 @@
 #include "proto/agent.pb-c.h"
 #include "rpc/rpc.h"
 #include "spurd/agent.h"
-#include "spurd/attempt.h"
-#include "spurd/inventory.h"
-#include "spurd/journal.h"
-#include "spurd/stepd.h"
-#include "spurd/task.h"
+#include "spurd/node/inventory.h"
+#include "spurd/record/attempt.h"
+#include "spurd/record/journal.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 
 enum {
     AGENT_HEARTBEAT_MS = 5000,

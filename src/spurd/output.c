@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "rpc/jwt.h"
-#include "spurd/as_user.h"
-#include "spurd/copy.h"
-#include "spurd/private.h"
-#include "spurd/step.h"
-#include "spurd/x11.h"
+#include "spurd/access/as_user.h"
+#include "spurd/access/copy.h"
+#include "spurd/access/private.h"
+#include "spurd/access/x11.h"
+#include "spurd/step/step.h"
 #include "sys/files.h"
 #include "sys/identity.h"
 #include "sys/log.h"

@@ -2,7 +2,7 @@
 /* The variables of a batch script, a prolog and an epilog, against what Slurm 26.11 sets. */
 #include "test/unit.h"
 
-#include "spurd/env.h"
+#include "spurd/task/env.h"
 
 /* As alice's jobs on an 8-node cluster; the expected lists are sorted. */
 static JobOwner alice(void)

@@ -2,7 +2,7 @@
 /* Recorded machines are read as what they are; this one is read at all. */
 #include "test/unit.h"
 
-#include "spurd/inventory.h"
+#include "spurd/node/inventory.h"
 #include "spurd/test/tree.h"
 
 static void look(const char *tree, const char *nvml, struct inventory *inventory, char *dir)

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spurd/attempt.h"
-#include "spurd/journal.h"
+#include "spurd/record/attempt.h"
+#include "spurd/record/journal.h"
 #include "sys/files.h"
 #include "sys/log.h"
 

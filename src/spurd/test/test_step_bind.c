@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "spurd/step_bind.h"
-#include "spurd/step_mem.h"
+#include "spurd/step/step_bind.h"
+#include "spurd/step/step_mem.h"
 #include "test/unit.h"
 
 struct bind_case {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "spurd/step_layout.h"
+#include "spurd/step/step_layout.h"
 #include "test/unit.h"
 
 enum { NODES_MAX = 4 };
