@@ -24,6 +24,7 @@ static const char help[] =
     "  -f, --conf FILE      configuration (default $SPUR_CONF or /etc/spur/spur.conf)\n"
     "      --database-url URL\n"
     "                       sqlite:PATH (default: spur.db in the state directory)\n"
+    "                       or postgresql://USER:PASSWORD@HOST/DATABASE\n"
     "      --migrate        bring the tables of an older version up to date, then serve\n"
     "      --listen ADDR    address to serve (default [::]:6819); may be given several times\n"
     "      --socket PATH    unix socket for commands and controllers on this host\n"
@@ -53,6 +54,7 @@ struct arguments {
     struct dbd_options dbd;
     VEC(const char *) listen;
     const char *log_file;
+    char *url;
     bool foreground;
     unsigned verbose;
 };
@@ -71,7 +73,9 @@ static int read_arguments(int argc, char **argv, struct arguments *a)
             a->dbd.conf_path = optarg;
             break;
         case OPT_URL:
-            a->dbd.url = optarg;
+            free(a->url);
+            a->dbd.url = a->url = mem_strdup(optarg);
+            store_hide_password(optarg); /* ps shows what argv has */
             break;
         case OPT_MIGRATE:
             a->dbd.migrate = true;
@@ -170,5 +174,6 @@ int main(int argc, char **argv)
         log_shutdown();
     }
     vec_done(&a.listen);
+    free(a.url);
     return code;
 }

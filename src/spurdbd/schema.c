@@ -5,8 +5,7 @@
  * (1) A version that was released is never edited: what changes is a new row of `versions`.
  * (2) Each version is applied in a transaction together with its number, so a crash leaves the one before
  *     or the one after.
- * (3) Text that differs between the databases is written with these words: @id is a primary key that
- *     counts by itself, @bytes the type of bytes, @big a 64-bit number.
+ * (3) Words that differ between the databases are written as store.h says.
  *
  * Times are microseconds, 0 means "not yet" or "never". `job_bytes` and `step_bytes` hold the packed messages
  * Job and AcctStep; the columns beside them are what queries select by, and what reports add up.
@@ -107,33 +106,9 @@ static const struct version {
     { version_accounts },
 };
 
-static const struct word {
-    const char *word, *text[2]; /* by enum store_kind */
-} words[] = {
-    { "@id", { "INTEGER PRIMARY KEY AUTOINCREMENT", "BIGSERIAL PRIMARY KEY" } },
-    { "@bytes", { "BLOB", "BYTEA" } },
-    { "@big", { "INTEGER", "BIGINT" } },
-};
-
 unsigned schema_version(void)
 {
     return ARRAY_LEN(versions);
-}
-
-/* (3) */
-static void add_text(struct str *out, const char *sql, enum store_kind kind)
-{
-    while (*sql) {
-        const struct word *word = NULL;
-        for (size_t i = 0; *sql == '@' && i < ARRAY_LEN(words) && !word; i++)
-            word = str_starts(sql, words[i].word) ? &words[i] : NULL;
-        if (word) {
-            str_add(out, word->text[kind]);
-            sql += strlen(word->word);
-        } else {
-            str_add_char(out, *sql++);
-        }
-    }
 }
 
 int schema_found(struct store *store, unsigned *out, struct err *err)
@@ -152,12 +127,9 @@ int schema_found(struct store *store, unsigned *out, struct err *err)
 /* (2) */
 static int apply(struct store *store, unsigned version, struct err *err)
 {
-    CLEANUP(str_done) struct str sql = { 0 };
-
-    add_text(&sql, versions[version - 1].sql, store_kind_of(store));
     if (store_begin(store, err) < 0)
         return -(int)err->code;
-    if (store_script(store, str_text(&sql), err) < 0 ||
+    if (store_script(store, versions[version - 1].sql, err) < 0 ||
         store_run(store, "INSERT INTO spur_schema(version) VALUES(?1)",
                   STORE_VALUES(STORE_INT(version)), err) < 0 ||
         store_commit(store, err) < 0) {

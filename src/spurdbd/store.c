@@ -8,15 +8,62 @@
 
 #include "spurdbd/store_priv.h"
 
-static const struct store_engine *const engines[] = { &store_sqlite };
+static const struct scheme {
+    const char *prefix;
+    const struct store_engine *engine;
+} schemes[] = {
+    { "sqlite:", &store_sqlite },
+    { "postgresql://", &store_postgresql },
+    { "postgres://", &store_postgresql },
+};
+
+/* What one database calls otherwise than the other. */
+static const struct word {
+    const char *word, *text[2]; /* by enum store_kind */
+} words[] = {
+    { "@id", { "INTEGER PRIMARY KEY AUTOINCREMENT", "BIGSERIAL PRIMARY KEY" } },
+    { "@bytes", { "BLOB", "BYTEA" } },
+    { "@big", { "INTEGER", "BIGINT" } },
+    { "@greatest", { "max", "greatest" } },
+    { "@least", { "min", "least" } },
+    { "TEXT", { "TEXT", "TEXT COLLATE \"C\"" } },
+};
 
 static const struct store_engine *engine_of(const char *url)
 {
-    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
-        if (str_starts(url, engines[i]->scheme))
-            return engines[i];
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
+        if (str_starts(url, schemes[i].prefix))
+            return schemes[i].engine;
     }
     return NULL;
+}
+
+static const struct word *word_at(const char *sql)
+{
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (str_starts(sql, words[i].word))
+            return &words[i];
+    }
+    return NULL;
+}
+
+void store_add_dialect(struct str *out, const char *sql, enum store_kind kind)
+{
+    bool quoted = false;
+
+    while (*sql) {
+        const struct word *word = quoted ? NULL : word_at(sql);
+        quoted ^= *sql == '\'';
+        if (word) {
+            str_add(out, word->text[kind]);
+            sql += strlen(word->word);
+        } else if (*sql == '?' && !quoted && kind == STORE_POSTGRESQL) {
+            str_add_char(out, '$');
+            sql++;
+        } else {
+            str_add_char(out, *sql++);
+        }
+    }
 }
 
 int store_open(const char *url, struct store **out, struct err *err)
@@ -27,22 +74,61 @@ int store_open(const char *url, struct store **out, struct err *err)
     if (engine)
         return engine->open(url, out, err);
     store_add_shown(&shown, url);
-    return err_set(err, ERR_INVALID, "'%s' is not a database: expected sqlite:PATH",
+    return err_set(err, ERR_INVALID,
+                   "'%s' is not a database: expected sqlite:PATH or "
+                   "postgresql://USER:PASSWORD@HOST/DATABASE",
                    str_text(&shown));
+}
+
+/* user:password@ */
+static const char *add_user(struct str *out, const char *user)
+{
+    size_t len = strcspn(user, "/?");
+    const char *at = NULL;
+
+    for (size_t i = 0; i < len; i++)
+        at = user[i] == '@' ? user + i : at;
+    if (!at)
+        return user;
+    const char *colon = memchr(user, ':', (size_t)(at - user));
+    str_add_len(out, user, (size_t)((colon ? colon : at) - user));
+    return at;
 }
 
 void store_add_shown(struct str *out, const char *url)
 {
     const char *host = strstr(url, "://");
-    const char *at = host ? strchr(host, '@') : NULL;
-    const char *colon = at ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
+    bool first = true;
+    struct span word;
 
-    if (!colon) {
+    if (!host || str_starts(url, "sqlite:")) {
         str_add(out, url);
         return;
     }
-    str_add_len(out, url, (size_t)(colon - url));
-    str_add(out, at);
+    str_add_len(out, url, (size_t)(host + 3 - url));
+    host = add_user(out, host + 3);
+    size_t path = strcspn(host, "?");
+    str_add_len(out, host, path);
+    const char *cursor = host[path] ? host + path + 1 : NULL;
+    while (cursor && str_next(&cursor, "&", &word)) {
+        if (word.len >= 9 && strncmp(word.ptr, "password=", 9) == 0)
+            continue;
+        str_add_char(out, first ? '?' : '&');
+        str_add_len(out, word.ptr, word.len);
+        first = false;
+    }
+}
+
+void store_hide_password(char *url)
+{
+    CLEANUP(str_done) struct str shown = { 0 };
+
+    store_add_shown(&shown, url);
+    size_t len = strlen(url);
+    if (shown.len < len) {
+        memcpy(url, str_text(&shown), shown.len);
+        memset(url + shown.len, '\0', len - shown.len);
+    }
 }
 
 struct store_value store_text(const char *text)

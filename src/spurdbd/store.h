@@ -10,12 +10,19 @@
  *     store_commit(store, &err);
  *
  * Statements are prepared once per connection and kept by their text; values are always bound, never
- * written into the text. Where the two databases need different text, schema.c has both.
+ * written into the text. One text serves both databases; where they have different words for a thing, it has
+ *
+ *     @id                   a primary key that counts by itself      @greatest(a, b)  the larger of two values
+ *     @big @bytes TEXT      types of columns; text compares by bytes  @least(a, b)     the smaller of two values
+ *
+ * README.md of this folder tells what else to look out for.
  *
  * (1) One thread at a time uses a connection; it need not always be the same one.
- * (2) store_run() may be executed together with what follows it: its error comes at the latest from
- *     store_commit(), and nothing of the transaction holds then.
+ * (2) store_run() in a transaction may be executed together with what follows it: its error comes at the latest
+ *     from store_commit(), and nothing of the transaction holds then. The same is true of store_begin().
  * (3) After ERR_UNREACHABLE the connection is of no more use; store_close() it and open another.
+ * (4) Transactions come one after the other, also those of other processes. After an error in one, only
+ *     store_rollback() or store_close() is allowed.
  */
 #ifndef SPURDBD_STORE_H
 #define SPURDBD_STORE_H
@@ -27,12 +34,17 @@ enum store_kind { STORE_SQLITE, STORE_POSTGRESQL };
 
 struct store;
 
-/* "sqlite:PATH" makes the file if need be; "postgresql://user:password@host/name". */
+/*
+ * "sqlite:PATH" makes the file if need be. "postgresql://user:password@host/name" is as libpq reads it: a unix socket
+ * is "postgresql:///name?host=/run/postgresql". ERR_UNREACHABLE: the server does not answer now.
+ */
 int store_open(const char *url, struct store **out, struct err *err);
 void store_close(struct store *store); /* NULL is allowed; what was not committed is undone */
 enum store_kind store_kind_of(const struct store *store);
 /* The URL without its password, for people. */
 void store_add_shown(struct str *out, const char *url);
+/* Takes the password out of a URL in place, so that whoever lists processes does not see it. */
+void store_hide_password(char *url);
 
 enum store_type { STORE_IS_NULL, STORE_IS_INT, STORE_IS_TEXT, STORE_IS_BYTES };
 struct store_value {
@@ -64,7 +76,10 @@ int store_run(struct store *store, const char *sql, struct store_values values, 
 struct store_row;
 int64_t store_row_int(const struct store_row *row, unsigned column); /* NULL is 0 */
 struct span store_row_bytes(const struct store_row *row, unsigned column);
-/* A negative result ends the walk and is returned. What the row gives is valid during the call. */
+/*
+ * A negative result ends the walk and is returned. What the row gives is valid during the call, which must not use the
+ * same connection.
+ */
 typedef int store_each_fn(void *ctx, const struct store_row *row, struct err *err);
 /* One statement with rows. */
 int store_each(struct store *store, const char *sql, struct store_values values,

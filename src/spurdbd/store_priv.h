@@ -8,7 +8,6 @@
 #include "spurdbd/store.h"
 
 struct store_engine {
-    const char *scheme; /* "sqlite:" */
     enum store_kind kind;
     int (*open)(const char *url, struct store **out, struct err *err);
     void (*close)(struct store *store);
@@ -31,6 +30,9 @@ struct store_row {
     const struct store_engine *engine;
 };
 
-extern const struct store_engine store_sqlite;
+extern const struct store_engine store_sqlite, store_postgresql;
+
+/* The statement as this kind of database wants it; store.h tells what may be in it. */
+void store_add_dialect(struct str *out, const char *sql, enum store_kind kind);
 
 #endif

@@ -60,8 +60,12 @@ static void sqlite_close(struct store *store)
 static int sqlite_script(struct store *store, const char *sql, struct err *err)
 {
     struct sqlite_store *self = self_of(store);
+    CLEANUP(str_done) struct str text = { 0 };
 
-    return sqlite3_exec(self->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(self, err);
+    store_add_dialect(&text, sql, STORE_SQLITE);
+    return sqlite3_exec(self->db, str_text(&text), NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : failed(self, err);
 }
 
 /* (2) */
@@ -81,7 +85,7 @@ static int make_file(const char *path, struct err *err)
 
 static int sqlite_open(const char *url, struct store **out, struct err *err)
 {
-    const char *path = url + strlen(store_sqlite.scheme);
+    const char *path = url + strlen("sqlite:");
 
     if (str_starts(path, "//")) /* sqlite:///path */
         path += 2;
@@ -126,13 +130,15 @@ static void forget_statements(struct sqlite_store *self)
 static sqlite3_stmt *prepare(struct sqlite_store *self, const char *sql, struct err *err)
 {
     sqlite3_stmt *statement = map_get(&self->statements, sql);
+    CLEANUP(str_done) struct str text = { 0 };
 
     if (statement)
         return statement;
+    store_add_dialect(&text, sql, STORE_SQLITE);
     if (map_len(&self->statements) >= STATEMENTS_MOST)
         forget_statements(self);
-    if (sqlite3_prepare_v3(self->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) !=
-        SQLITE_OK) {
+    if (sqlite3_prepare_v3(self->db, str_text(&text), -1, SQLITE_PREPARE_PERSISTENT, &statement,
+                           NULL) != SQLITE_OK) {
         failed(self, err);
         err_wrap(err, "%.80s", sql);
         return NULL;
@@ -218,7 +224,6 @@ static void sqlite_rollback(struct store *store)
 }
 
 const struct store_engine store_sqlite = {
-    .scheme = "sqlite:",
     .kind = STORE_SQLITE,
     .open = sqlite_open,
     .close = sqlite_close,

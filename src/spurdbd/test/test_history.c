@@ -24,7 +24,7 @@
 
 struct world {
     char dir[64];
-    char url[128];
+    char url[256];
     struct store *store;
     int64_t cluster;
     struct ingest_batch batch;
@@ -58,15 +58,34 @@ static struct ingest_position say_hello(struct world *world, uint64_t epoch, uin
     return position;
 }
 
+/* SPUR_TEST_DATABASE names a server: each test has a schema of its own there. */
+static void find_database(struct world *world)
+{
+    static unsigned made;
+    const char *server = getenv("SPUR_TEST_DATABASE");
+    struct store *store = NULL;
+    struct err err = { 0 };
+    char sql[64];
+
+    strcpy(world->dir, "/tmp/spur-dbd.XXXXXX");
+    assert_non_null(mkdtemp(world->dir));
+    snprintf(world->url, sizeof(world->url), "sqlite:%s/spur.db", world->dir);
+    if (!server)
+        return;
+    snprintf(sql, sizeof(sql), "CREATE SCHEMA t%u", ++made);
+    if (store_open(server, &store, &err) < 0 || store_script(store, sql, &err) < 0)
+        fail_msg("%s", err.text);
+    store_close(store);
+    snprintf(world->url, sizeof(world->url), "%s&options=-csearch_path%%3Dt%u", server, made);
+}
+
 static int set_up(void **state)
 {
     struct world *world = NEW(struct world);
     struct err err = { 0 };
     bool gap;
 
-    strcpy(world->dir, "/tmp/spur-dbd.XXXXXX");
-    assert_non_null(mkdtemp(world->dir));
-    snprintf(world->url, sizeof(world->url), "sqlite:%s/spur.db", world->dir);
+    find_database(world);
     if (store_open(world->url, &world->store, &err) < 0 ||
         schema_settle(world->store, false, &err) < 0)
         fail_msg("%s", err.text);
