@@ -15,9 +15,10 @@ enum feature_level {
     LEVEL_SEALS = 3,     /* entries in etcd carry the seal of a controller (log/etcd_seal.c) */
     LEVEL_ACCOUNTS = 4,  /* spurdbd may own accounts */
     LEVEL_NODE_KEYS = 5, /* keys of nodes that an administrator had forgotten */
+    LEVEL_REVOKE = 6,    /* tokens of a user that are refused */
 
-    LEVEL_NEWEST = LEVEL_NODE_KEYS, /* that this build knows */
-    LEVEL_UNUSED = INT32_MAX,       /* of a field that this build reads and does not write yet */
+    LEVEL_NEWEST = LEVEL_REVOKE, /* that this build knows */
+    LEVEL_UNUSED = INT32_MAX,    /* of a field that this build reads and does not write yet */
 };
 
 #endif

@@ -10,9 +10,10 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "proto/controller.pb-c.h"
+#include "sys/users.h"
 
 struct token_args {
-    const char *user, *node;
+    const char *user, *node, *revoke;
     int64_t lifespan_s;
     bool join, help;
 };
@@ -35,6 +36,13 @@ static const struct option rows[] = {
       .read = option_text,
       .into = OPTION_TEXT(struct token_args, node),
       .help = "With --join: only for the node of this name, or these: n[1-4]." },
+    { .name = "revoke",
+      .arg = "USER",
+      .read = option_text,
+      .into = OPTION_TEXT(struct token_args, revoke),
+      .help =
+          "Refuse every token of this user that was made until now, also those of sessions under "
+          "way; your own, or another's for administrators." },
     { .name = "user",
       .key = 'u',
       .arg = "NAME",
@@ -62,9 +70,30 @@ static int get_token(struct cli *cli, const struct token_args *args, TokenReply 
                     &token_reply__descriptor, (ProtobufCMessage **)reply, err);
 }
 
+static int revoke(struct cli *cli, const char *name, struct err *err)
+{
+    RevokeTokensRequest request = REVOKE_TOKENS_REQUEST__INIT;
+    DoneReply *reply = NULL;
+    struct user *user = NULL;
+    uint64_t uid;
+
+    request.has_uid = true;
+    if (str_to_u64(name, UINT32_MAX - 1, &uid)) {
+        request.uid = (uint32_t)uid; /* also one without an account */
+    } else {
+        if (users_parse(name, &user, err) < 0)
+            return -(int)err->code;
+        request.uid = user->uid;
+        user_free(user);
+    }
+    return cli_call(cli, "RevokeTokens", &request.base, &done_reply__descriptor,
+                    (ProtobufCMessage **)&reply, err);
+}
+
 const struct option_set token_options = {
     .command = "spur token",
-    .usage = "[--user NAME] [--lifespan TIME] | --join [--node NAME] [--lifespan TIME]",
+    .usage = "[--user NAME] [--lifespan TIME] | --join [--node NAME] [--lifespan TIME] | "
+             "--revoke USER",
     .about = "Makes a token and prints it.",
     .bit = 1,
     .usage_exit = 1,
@@ -94,6 +123,13 @@ int token_main(int argc, char **argv)
         cli_error(&cli, "%s",
                   count ? "no argument is taken" : "--node goes with --join, --user without");
         code = 1;
+    } else if (args.revoke && (args.join || args.user || args.lifespan_s)) {
+        cli_error(&cli, "--revoke goes with no other option");
+        code = 1;
+    } else if (args.revoke) {
+        code = revoke(&cli, args.revoke, &err) < 0;
+        if (code)
+            cli_error(&cli, "%s", err.text);
     } else if (get_token(&cli, &args, &reply, &err) < 0) {
         cli_error(&cli, "%s", err.text);
         code = 1;

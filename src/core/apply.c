@@ -143,6 +143,9 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
         return ERR_OK;
     case COMMAND__WHAT_LEVEL:
         return apply_level(state, cmd->level, err);
+    case COMMAND__WHAT_REVOKE:
+        revoke_tokens(state, cmd->revoke->uid, cmd->revoke->issued_s);
+        return ERR_OK;
     case COMMAND__WHAT_CHECK: /* done before time moved */
         return ERR_OK;
     default:
@@ -183,6 +186,7 @@ static bool may_free(const Command *cmd)
     case COMMAND__WHAT_STEPS:
     case COMMAND__WHAT_JOURNAL_ACK:
     case COMMAND__WHAT_LEVEL:
+    case COMMAND__WHAT_REVOKE:
     case COMMAND__WHAT_CHECK:
         return false;
     default:

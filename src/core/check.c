@@ -260,6 +260,8 @@ int core_check(const struct state *state, struct err *err)
         digest += reservation_hash(*at);
     map_each (entry, &state->keys)
         digest += key_hash(entry->key, entry->value);
+    map_each (entry, &state->revoked)
+        digest += revoked_hash(entry->value);
     for (size_t i = 0; i < state->requests.count; i++)
         digest += request_hash(request_at(&state->requests, i));
     vec_each (struct job *, at, &state->suspended_for) {

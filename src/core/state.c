@@ -53,6 +53,7 @@ struct state *state_new(void)
     map_init(&state->user_billing_groups);
     map_init(&state->suspended_for_jobs);
     map_init(&state->keys);
+    map_init(&state->revoked);
     map_init(&state->resv_jobs);
     intern_init(&state->owners, owner_key);
     intern_init(&state->payloads, payload_key);
@@ -113,6 +114,9 @@ void state_free(struct state *state)
     vec_done(&state->touched_nodes);
     map_done(&state->node_names);
     free_keys(&state->keys);
+    map_each (entry, &state->revoked)
+        free(entry->value);
+    map_done(&state->revoked);
     deps_done(state);
     map_done(&state->resv_jobs);
     requests_done(&state->requests);

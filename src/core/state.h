@@ -61,6 +61,11 @@ const CmdControllers *state_controllers(const struct state *state);
 const ProtobufCBinaryData *state_node_key(const struct state *state, const char *node);
 /* An administrator has said so: that key is refused from then on. */
 bool state_node_is_forgotten(const struct state *state, const char *node);
+/* Tokens of this user that were issued up to this Unix time are refused; 0: none is. */
+int64_t state_revoked_s(const struct state *state, uint32_t uid);
+size_t state_revoked_count(const struct state *state);
+void state_each_revoked(const struct state *state,
+                        void (*each)(void *ctx, uint32_t uid, int64_t issued_s), void *ctx);
 
 /* Does any job refer to the payload with this SHA-256? */
 bool state_has_payload(const struct state *state, const uint8_t *digest);

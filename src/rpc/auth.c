@@ -117,6 +117,11 @@ static void settled(struct ident *ident, unsigned roles)
         conn_run_held(ident->conn);
 }
 
+void rpc_auth_refuse(struct rpc_auth *auth, const struct err *err)
+{
+    auth->ident->refused = *err;
+}
+
 void rpc_auth_done(struct rpc_auth *auth, const struct rpc_identity *identity, unsigned roles)
 {
     struct ident *ident = auth->ident;
@@ -177,6 +182,7 @@ static void check_bearer(struct rpc_server *server, struct ident *ident, const c
     id->uid = claims.uid;
     id->gid = claims.has_gid ? claims.gid : (uint32_t)-1;
     id->expires_s = claims.expires_s;
+    id->issued_s = claims.issued_s;
     id->no_staff = claims.no_staff;
     memcpy(id->user, claims.user, sizeof(id->user));
     memcpy(id->node, claims.node, sizeof(id->node));

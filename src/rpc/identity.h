@@ -49,6 +49,7 @@ struct rpc_identity {
      */
     char by[RPC_NAME_BYTES];
     int64_t expires_s; /* 0: as long as the connection */
+    int64_t issued_s;  /* of a token; 0: it does not say */
     bool local;        /* the peer is on this host */
 };
 

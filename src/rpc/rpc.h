@@ -121,6 +121,10 @@ void rpc_server_set_tls(struct rpc_server *server, struct tls_ctx *tls);
 
 void rpc_server_set_leader(struct rpc_server *server, bool leading, const char *leader_address);
 
+/* Ends the connections whose token `is_gone` says is not good any more. */
+void rpc_server_drop_tokens(struct rpc_server *server,
+                            bool (*is_gone)(void *ctx, const struct rpc_identity *identity));
+
 /*
  * Takes no new calls, lets those under way end for grace_ms, then drops the rest. `stopped` comes
  * when the last connection is closed. rpc_server_free() stops at once if need be; calls not yet
@@ -137,6 +141,8 @@ struct rpc_server_stats {
 };
 void rpc_server_stats(const struct rpc_server *server, struct rpc_server_stats *out);
 
+/* Before rpc_auth_done(), or before `roles` answers: calls with this proof fail with *err. */
+void rpc_auth_refuse(struct rpc_auth *auth, const struct err *err);
 void rpc_auth_done(struct rpc_auth *auth, const struct rpc_identity *identity, unsigned roles);
 
 /* ---- a call at the server ---- */

@@ -49,6 +49,19 @@ void server_unref(struct rpc_server *server)
 
 #define DEFAULT(field, value) ((field) = (field) ? (field) : (value))
 
+void rpc_server_drop_tokens(struct rpc_server *server,
+                            bool (*is_gone)(void *ctx, const struct rpc_identity *identity))
+{
+    struct err err;
+
+    err_set(&err, ERR_UNAUTHENTICATED, "the token was revoked");
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        if (!conn->link.closing && conn->token && conn->token->id.how == RPC_HOW_JWT &&
+            is_gone(server->options.ctx, &conn->token->id))
+            link_close(&conn->link, &err);
+    }
+}
+
 static void on_grace_over(struct timer *timer);
 
 struct rpc_server *rpc_server_new(struct rpc_loop *loop, const struct rpc_server_options *options,

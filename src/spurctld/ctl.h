@@ -96,6 +96,8 @@ struct ctl_io {
     unsigned (*peers_level)(void *ctx);
     /* The feature level in force. NULL: nobody cares. */
     void (*level)(void *ctx, unsigned level);
+    /* Tokens of a user that were issued up to this time are refused from now on. NULL: nobody cares. */
+    void (*revoked)(void *ctx, int64_t issued_s);
     /* The list of controllers may have changed. NULL: nobody cares. */
     void (*controllers)(void *ctx);
     /*
@@ -224,7 +226,7 @@ ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list
 ctl_handler ctl_list_steps, ctl_signal_step;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal,
-    ctl_set_level, ctl_forget_node;
+    ctl_set_level, ctl_forget_node, ctl_revoke_tokens;
 
 /*
  * Runs the handler once what it will say cannot be stale, or fails with ERR_NOT_LEADER. The request

@@ -337,6 +337,24 @@ void ctl_propose_node_key(struct ctl *ctl, const char *node, const uint8_t key[3
     ctl_propose_agreed(ctl, &command, done, arg);
 }
 
+void ctl_revoke_tokens(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
+{
+    const RevokeTokensRequest *request = (const void *)message;
+    CmdRevoke msg = CMD_REVOKE__INIT;
+    Command command = CTL_COMMAND(REVOKE, .revoke = &msg);
+    struct err err = { 0 };
+
+    if (request->has_uid && request->uid != ask->who->uid && !ask->who->is_admin) {
+        err_set(&err, ERR_PERMISSION, "only administrators revoke the tokens of other users");
+        ask->ops->fail(ask, &err);
+        return;
+    }
+    msg.has_uid = msg.has_issued_s = true;
+    msg.uid = request->has_uid ? request->uid : ask->who->uid;
+    msg.issued_s = ctl->io.now_us(ctl->io.ctx) / 1000000;
+    ctl_propose_ask(ctl, ask, &command, ctl_done_reply, ask);
+}
+
 struct forgetting {
     struct ctl_ask *ask;
     char *node;

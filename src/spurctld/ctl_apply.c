@@ -203,6 +203,8 @@ static void apply_one(struct ctl *ctl, bool own)
     ctl->skipped_us -= MIN(ctl->skipped_us, opened->command->skipped_us);
     if (opened->command->what_case == COMMAND__WHAT_LEVEL)
         ctl_level_changed(ctl);
+    if (opened->command->what_case == COMMAND__WHAT_REVOKE && ctl->io.revoked)
+        ctl->io.revoked(ctl->io.ctx, opened->command->revoke->issued_s);
     opened->command = NULL;
     opened->applied = true;
     opened->own = own;

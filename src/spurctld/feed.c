@@ -45,6 +45,7 @@ struct feed {
     struct str bytes;       /* entries of the piece that is put together */
     VEC(struct span) piece; /* where in `bytes`: ptr counts from its beginning */
     char *config_hash;      /* as of the hello: (6) */
+    int64_t revoked_s;      /* likewise, the last time that tokens were revoked */
     FeedChange *change;     /* (5) */
     bool changing;          /* it was proposed */
 };
@@ -188,6 +189,31 @@ static bool send_on(struct feed *feed)
     return rc == 0;
 }
 
+static void add_one_revoked(void *ctx, uint32_t uid, int64_t issued_s)
+{
+    FeedHello *hello = ctx;
+    RevokedTokens *revoked = NEW(RevokedTokens);
+
+    revoked_tokens__init(revoked);
+    revoked->has_uid = revoked->has_issued_s = true;
+    revoked->uid = uid;
+    revoked->issued_s = issued_s;
+    hello->revoked[hello->n_revoked++] = revoked;
+}
+
+static void add_revoked(FeedHello *hello, const struct state *state)
+{
+    hello->revoked = NEW_ARRAY(RevokedTokens *, state_revoked_count(state) + 1);
+    state_each_revoked(state, add_one_revoked, hello);
+}
+
+static void drop_revoked(FeedHello *hello)
+{
+    for (size_t i = 0; i < hello->n_revoked; i++)
+        free(hello->revoked[i]);
+    free(hello->revoked);
+}
+
 static void send_hello(struct feed *feed)
 {
     struct server *server = feed->server;
@@ -220,8 +246,11 @@ static void send_hello(struct feed *feed)
     hello.file_owns = accounts != NULL;
     hello.accounts = accounts;
     hello.control_host = (char *)(uintptr_t)head.leader_address;
+    add_revoked(&hello, ctl_state(server->ctl));
     message.hello = &hello;
     rpc_request_send(feed->stream, &message.base);
+    drop_revoked(&hello);
+    feed->revoked_s = server->secrets.revoked_s;
     if (accounts)
         config__free_unpacked(accounts, NULL);
     free(feed->config_hash);
@@ -490,7 +519,9 @@ void server_feed_turn(struct server *server)
     }
     struct feed *feed = server->feed;
     const char *hash = state_config(ctl_state(server->ctl))->hash;
-    if (feed->stream && feed->welcomed && !str_eq(feed->config_hash, hash ? hash : "")) {
+    if (feed->stream && feed->welcomed &&
+        (!str_eq(feed->config_hash, hash ? hash : "") ||
+         feed->revoked_s != server->secrets.revoked_s)) {
         rpc_request_cancel(TAKE(feed->stream)); /* (6) */
         feed->welcomed = false;
         feed->open_us = 0;

@@ -13,6 +13,8 @@
  *     any. A group that a program got by its setgid bit is not taken.
  * (6) A node that asks (root there, vouch.c) is nobody's uid, and no staff.
  * (7) A token that spurrestd was given for a user (vouch.c) never has the roles of staff.
+ * (8) Tokens that their user or an administrator revoked are refused; one that does not say when it was issued
+ *     is as old as can be. Connections that showed one end a moment later, after the answer to who revoked it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@
 #include "sys/clock.h"
 #include "sys/users.h"
 
-enum { NODE_UID = -2 };
+enum { NODE_UID = -2, REVOKE_MS = 500 };
 
 struct known_user {
     struct user *user; /* NULL: no account */
@@ -82,9 +84,44 @@ unsigned server_person_roles(struct server *server, uint32_t uid, const char *na
     return RPC_USER | (admin ? RPC_ADMIN : 0) | (operates ? RPC_OPERATOR : 0);
 }
 
-static unsigned roles_of(struct server *server, const struct rpc_identity *identity,
-                         const struct known_user *known)
+/* (8) */
+static bool is_revoked(void *ctx, const struct rpc_identity *identity)
 {
+    struct server *server = ctx;
+    int64_t revoked_s = identity->how == RPC_HOW_JWT && identity->has_uid
+                            ? state_revoked_s(ctl_state(server->ctl), identity->uid)
+                            : 0;
+
+    return revoked_s && identity->issued_s <= revoked_s;
+}
+
+static void drop_revoked(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    rpc_server_drop_tokens(server->rpc, is_revoked);
+}
+
+void server_revoked(void *ctx, int64_t issued_s)
+{
+    struct server *server = ctx;
+
+    server->secrets.revoked_s = MAX(server->secrets.revoked_s, issued_s);
+    if (server->rpc) /* nobody is connected while the log is read at the start */
+        uv_timer_start(&server->revoke, drop_revoked, REVOKE_MS, 0);
+}
+
+static unsigned roles_of(struct server *server, const struct rpc_identity *identity,
+                         const struct known_user *known, struct rpc_auth *auth)
+{
+    struct err err = { 0 };
+
+    if (is_revoked(server, identity)) {
+        err_set(&err, ERR_UNAUTHENTICATED,
+                "the tokens of this user that were made before were revoked; ask for a new one");
+        rpc_auth_refuse(auth, &err);
+        return 0;
+    }
     unsigned roles =
         server_person_roles(server, identity->uid, known->user ? known->user->name : NULL);
 
@@ -151,7 +188,7 @@ static void looked_up(uv_work_t *work, int status)
             lookup->identity.gid = known->user->gid;
         }
         known_free(map_put_num(&server->users, uid, known));
-        roles = roles_of(server, &lookup->identity, known);
+        roles = roles_of(server, &lookup->identity, known, lookup->auth);
     } else {
         known_free(known);
     }
@@ -177,7 +214,7 @@ unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc
         identity->has_uid ? map_get_num(&server->users, identity->uid) : NULL;
     if (known && known->until_us > clock_mono_us() &&
         (!may_be_in(known, identity) || known->other == identity->gid))
-        return roles_of(server, identity, known);
+        return roles_of(server, identity, known, auth);
     struct lookup *lookup = NEW(struct lookup);
     lookup->work.data = lookup;
     lookup->server = server;

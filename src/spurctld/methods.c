@@ -113,6 +113,8 @@ static const struct row {
       &diag_reply__descriptor, ctl_diag, NULL, "with reset: staff" },
     { C "ForgetNode", RPC_ADMIN, LEADS, RPC_UNARY, &forget_node_request__descriptor,
       &done_reply__descriptor, ctl_forget_node, NULL, NULL },
+    { C "RevokeTokens", PEOPLE, LEADS, RPC_UNARY, &revoke_tokens_request__descriptor,
+      &done_reply__descriptor, ctl_revoke_tokens, NULL, "of another user: administrator" },
     { C "SetLevel", RPC_ADMIN, LEADS, RPC_UNARY, &set_level_request__descriptor,
       &done_reply__descriptor, ctl_set_level, NULL, NULL },
     { C "AddController", RPC_ADMIN, LEADS, RPC_UNARY, &change_controller_request__descriptor,

@@ -291,7 +291,7 @@ static char *sign(const struct secrets *secrets, struct jwt_claims *claims, int6
 {
     struct str token = { 0 };
 
-    claims->issued_s = clock_wall_s();
+    claims->issued_s = MAX(clock_wall_s(), secrets->revoked_s + 1);
     claims->expires_s = claims->issued_s + lifespan_s;
     snprintf(claims->cluster, sizeof(claims->cluster), "%s", secrets->cluster);
     if (jwt_sign_key(secrets->sign, CLUSTER_KID, claims, &token, err) < 0) {

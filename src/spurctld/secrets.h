@@ -30,6 +30,7 @@ struct secrets {
     char *join_token; /* the secret alone */
     char *cluster, *dir;
     struct tls_ctx *tls; /* of the server */
+    int64_t revoked_s;   /* tokens that are made now count as issued after this time */
 };
 
 /*

@@ -261,6 +261,8 @@ static void start_handles(struct server *server)
         abort(); /* no descriptor at the start of a process */
     uv_timer_init(server->uv, &server->handover);
     server->handover.data = server;
+    uv_timer_init(server->uv, &server->revoke);
+    server->revoke.data = server;
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         uv_signal_init(server->uv, &server->signals[i]);
         server->signals[i].data = server;
@@ -328,6 +330,7 @@ static int start(struct server *server, struct err *err)
         .need_snapshot = io_need_snapshot,
         .peers_level = io_peers_level,
         .level = io_level,
+        .revoked = server_revoked,
         .controllers = io_controllers,
         .journal = server_journal,
         .restored = server_journal_restored,

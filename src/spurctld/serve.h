@@ -74,7 +74,8 @@ struct server {
 
     struct map sessions; /* id → struct rpc_call */
     uint64_t next_session;
-    struct map users; /* uid → struct known_user */
+    struct map users;  /* uid → struct known_user */
+    uv_timer_t revoke; /* then the connections of revoked tokens end */
 
     struct membership membership;
     struct ha *ha; /* NULL: one controller */
@@ -134,6 +135,7 @@ int server_methods(struct server *server, struct err *err);
 /* identity.c: identities to people */
 /* RPC_USER and what else this person is; `name` NULL: no account. */
 unsigned server_person_roles(struct server *server, uint32_t uid, const char *name);
+void server_revoked(void *ctx, int64_t issued_s); /* see struct ctl_io */
 unsigned server_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
 /* NULL when the identity is no person that was looked up. From the arena. */
 /* ctl_io.diag: calls by method and user. */

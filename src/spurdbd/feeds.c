@@ -366,6 +366,7 @@ static void take_hello(struct feed *feed, const FeedHello *hello)
         return;
     }
     take_key(feed->dbd, hello);
+    dbd_revoke(feed->dbd, hello);
 }
 
 static void on_message(struct rpc_call *call, const ProtobufCMessage *packed)

@@ -224,6 +224,7 @@ int dbd_run(const struct dbd_options *options, struct err *err)
     struct dbd dbd = { .uv = &loop, .options = options, .start_us = clock_wall_us() };
 
     map_init(&dbd.users);
+    map_init(&dbd.revoked);
     uv_loop_init(&loop);
     dbd.rpc_loop = rpc_loop_new(&loop);
     start_signals(&dbd);

@@ -43,7 +43,8 @@ struct dbd {
     VEC(struct feed *) feeds;         /* leaders that are connected */
     VEC(struct history_call *) calls; /* that wait for a leader's answer */
     struct map users;                 /* uid → struct known_user */
-    uint32_t controller_uid;          /* of spurctld on this host */
+    struct map revoked;      /* uid → int64_t *: tokens issued up to this time are refused */
+    uint32_t controller_uid; /* of spurctld on this host */
     uint64_t next_ask;
     uv_signal_t signals[2];
     int64_t start_us;
@@ -63,6 +64,7 @@ int dbd_methods(struct dbd *dbd, struct err *err);
 unsigned dbd_roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth);
 void dbd_viewer(struct dbd *dbd, struct rpc_call *call, struct history_viewer *out);
 void dbd_users_free(struct dbd *dbd);
+void dbd_revoke(struct dbd *dbd, const FeedHello *hello);
 
 /* feeds.c: the streams of leaders */
 void dbd_on_feed(struct rpc_call *call, const ProtobufCMessage *request);

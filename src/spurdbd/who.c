@@ -7,6 +7,7 @@
  * (2) Administrators of the database are root and the user that spurdbd runs as. Those of a cluster are told
  *     by its leader and count for that cluster's history only (history.c).
  * (3) The name service may be slow, so a worker asks it; answers are kept for a while.
+ * (4) Tokens that a cluster's controllers revoked are refused here too: its leader tells which.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +44,47 @@ void dbd_users_free(struct dbd *dbd)
     map_each (entry, &dbd->users)
         known_free(entry->value);
     map_done(&dbd->users);
+    map_each (entry, &dbd->revoked)
+        free(entry->value);
+    map_done(&dbd->revoked);
 }
 
-static unsigned person_roles(const struct dbd *dbd, const struct rpc_identity *identity)
+/* (4) */
+static bool is_revoked(void *ctx, const struct rpc_identity *identity)
 {
+    struct dbd *dbd = ctx;
+    const int64_t *revoked_s = identity->how == RPC_HOW_JWT && identity->has_uid
+                                   ? map_get_num(&dbd->revoked, identity->uid)
+                                   : NULL;
+
+    return revoked_s && identity->issued_s <= *revoked_s;
+}
+
+void dbd_revoke(struct dbd *dbd, const FeedHello *hello)
+{
+    for (size_t i = 0; i < hello->n_revoked; i++) {
+        int64_t *issued_s = map_get_num(&dbd->revoked, hello->revoked[i]->uid);
+        if (!issued_s) {
+            issued_s = NEW(int64_t);
+            map_put_num(&dbd->revoked, hello->revoked[i]->uid, issued_s);
+        }
+        *issued_s = MAX(*issued_s, hello->revoked[i]->issued_s);
+    }
+    if (hello->n_revoked)
+        rpc_server_drop_tokens(dbd->rpc, is_revoked);
+}
+
+static unsigned person_roles(struct dbd *dbd, const struct rpc_identity *identity,
+                             struct rpc_auth *auth)
+{
+    struct err err = { 0 };
+
+    if (is_revoked(dbd, identity)) {
+        err_set(&err, ERR_UNAUTHENTICATED,
+                "the tokens of this user that were made before were revoked; ask for a new one");
+        rpc_auth_refuse(auth, &err);
+        return 0;
+    }
     bool own = identity->uid == 0 || identity->uid == geteuid();
     bool local = identity->how == RPC_HOW_UNIX;
 
@@ -87,7 +125,7 @@ static void looked_up(uv_work_t *work, int status)
         known_free(lookup->found);
     } else {
         known_free(map_put_num(&lookup->dbd->users, lookup->identity.uid, lookup->found));
-        roles = person_roles(lookup->dbd, &lookup->identity);
+        roles = person_roles(lookup->dbd, &lookup->identity, lookup->auth);
     }
     rpc_auth_done(lookup->auth, &lookup->identity, roles);
     free(lookup);
@@ -105,7 +143,7 @@ unsigned dbd_roles(void *ctx, const struct rpc_identity *identity, struct rpc_au
         return 0;
     struct known_user *known = identity->has_uid ? map_get_num(&dbd->users, identity->uid) : NULL;
     if (known && known->until_us > clock_mono_us())
-        return person_roles(dbd, identity);
+        return person_roles(dbd, identity, auth);
     struct lookup *lookup = NEW(struct lookup); /* (3) */
     lookup->work.data = lookup;
     lookup->dbd = dbd;

@@ -22,7 +22,8 @@ enum {
     SEED_RESERVATION,
     SEED_REQUEST,
     SEED_KEY,
-    SEED_HEAD
+    SEED_HEAD,
+    SEED_REVOKED
 };
 
 static uint64_t fold(uint64_t hash, uint64_t value)
@@ -278,6 +279,11 @@ uint64_t key_hash(const char *node, const struct node_key *key)
     uint64_t hash = hash_bytes(key->key.data, key->key.len, fold_text(SEED_KEY, node));
 
     return key->forgotten ? fold(hash, 1) : hash;
+}
+
+uint64_t revoked_hash(const struct revoked *revoked)
+{
+    return fold(fold(SEED_REVOKED, revoked->uid), (uint64_t)revoked->issued_s);
 }
 
 uint64_t core_digest(const struct state *state)

@@ -19,6 +19,8 @@ static const struct row {
     { &snapshot_head__descriptor, 18, LEVEL_UNUSED },
     { &cmd_node_key__descriptor, 4, LEVEL_NODE_KEYS },
     { &snapshot_head__descriptor, 19, LEVEL_ACCOUNTS },
+    { &command__descriptor, 35, LEVEL_REVOKE },
+    { &snapshot_record__descriptor, 11, LEVEL_REVOKE },
     { &cmd_config_change__descriptor, 6, LEVEL_ACCOUNTS },
     { &config__descriptor, 320, LEVEL_ACCOUNTS },
     { &config__descriptor, 321, LEVEL_ACCOUNTS },

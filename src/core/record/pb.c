@@ -244,6 +244,8 @@ static void *member(const void *message, unsigned offset)
 
 bool pb_has(const void *message, const ProtobufCFieldDescriptor *field)
 {
+    if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+        return *(uint32_t *)member(message, field->quantifier_offset) == field->id;
     switch (field->label) {
     case PROTOBUF_C_LABEL_REPEATED:
         return *(size_t *)member(message, field->quantifier_offset) > 0;
@@ -258,7 +260,10 @@ bool pb_has(const void *message, const ProtobufCFieldDescriptor *field)
 
 static void unset(void *message, const ProtobufCFieldDescriptor *field)
 {
-    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+    if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) {
+        *(uint32_t *)member(message, field->quantifier_offset) = 0;
+        *(void **)member(message, field->offset) = NULL;
+    } else if (field->label == PROTOBUF_C_LABEL_REPEATED) {
         *(size_t *)member(message, field->quantifier_offset) = 0;
         *(void **)member(message, field->offset) = NULL;
     } else if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE) {

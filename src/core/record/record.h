@@ -119,6 +119,12 @@ struct owner_record {
     struct span key; /* packed JobOwner */
 };
 
+/* Tokens of a user that are refused. */
+struct revoked {
+    uint32_t uid;
+    int64_t issued_s; /* up to this time */
+};
+
 struct node_key {
     ProtobufCBinaryData key;
     bool forgotten; /* it is refused; the node joins with another one */
@@ -164,7 +170,8 @@ struct state {
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
-    struct map keys; /* node name → struct node_key */
+    struct map keys;    /* node name → struct node_key */
+    struct map revoked; /* uid → struct revoked */
     struct intern owners, shapes, words, payloads, billing_group_keys;
     VEC(struct billing_group_record *) billing_groups; /* in no particular order */
     struct map user_billing_groups;                    /* user → the first of the user's */
@@ -380,6 +387,9 @@ uint64_t partition_hash(const struct partition *partition);
 uint64_t reservation_hash(const struct reservation *reservation);
 uint64_t request_hash(const struct request *request);
 uint64_t key_hash(const char *node, const struct node_key *key);
+uint64_t revoked_hash(const struct revoked *revoked);
+/* Of two times for one user the later one holds. */
+void revoke_tokens(struct state *state, uint32_t uid, int64_t issued_s);
 uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed);
 
 #endif

@@ -232,6 +232,42 @@ bool state_node_is_forgotten(const struct state *state, const char *node)
     return key && key->forgotten;
 }
 
+void revoke_tokens(struct state *state, uint32_t uid, int64_t issued_s)
+{
+    struct revoked *revoked = map_get_num(&state->revoked, uid);
+
+    if (revoked) {
+        state->digest -= revoked_hash(revoked);
+    } else {
+        revoked = NEW(struct revoked);
+        map_put_num(&state->revoked, uid, revoked);
+    }
+    revoked->uid = uid;
+    revoked->issued_s = MAX(revoked->issued_s, issued_s);
+    state->digest += revoked_hash(revoked);
+}
+
+int64_t state_revoked_s(const struct state *state, uint32_t uid)
+{
+    const struct revoked *revoked = map_get_num(&state->revoked, uid);
+
+    return revoked ? revoked->issued_s : 0;
+}
+
+size_t state_revoked_count(const struct state *state)
+{
+    return map_len(&state->revoked);
+}
+
+void state_each_revoked(const struct state *state,
+                        void (*each)(void *ctx, uint32_t uid, int64_t issued_s), void *ctx)
+{
+    map_each (entry, &state->revoked) {
+        const struct revoked *revoked = entry->value;
+        each(ctx, revoked->uid, revoked->issued_s);
+    }
+}
+
 const CmdControllers *state_controllers(const struct state *state)
 {
     return state->controllers;

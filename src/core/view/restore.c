@@ -260,6 +260,9 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
         node_set_key(restore->state, record->node_key->node, &record->node_key->key,
                      record->node_key->forgotten);
         return 0;
+    case SNAPSHOT_RECORD__WHAT_REVOKE:
+        revoke_tokens(restore->state, record->revoke->uid, record->revoke->issued_s);
+        return 0;
     case SNAPSHOT_RECORD__WHAT_USAGE:
         return take_usage(restore, record->usage, err);
     case SNAPSHOT_RECORD__WHAT_JOB:

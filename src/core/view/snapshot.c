@@ -62,8 +62,8 @@ static void put_head(struct writer *writer, const struct state *state)
     head.config = state->config;
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
-                   map_len(&state->keys) + state->records + state->requests.count +
-                   state->accounts->assocs.len + state->accounts->qos.len +
+                   map_len(&state->keys) + map_len(&state->revoked) + state->records +
+                   state->requests.count + state->accounts->assocs.len + state->accounts->qos.len +
                    state->dep_pending.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
@@ -122,6 +122,16 @@ static void put_tables(struct writer *writer, const struct state *state)
         msg.has_forgotten = msg.forgotten = key->forgotten;
         record.what_case = SNAPSHOT_RECORD__WHAT_NODE_KEY;
         record.node_key = &msg;
+        put(writer, &record);
+    }
+    map_each (entry, &state->revoked) {
+        const struct revoked *revoked = entry->value;
+        CmdRevoke msg = CMD_REVOKE__INIT;
+        msg.has_uid = msg.has_issued_s = true;
+        msg.uid = revoked->uid;
+        msg.issued_s = revoked->issued_s;
+        record.what_case = SNAPSHOT_RECORD__WHAT_REVOKE;
+        record.revoke = &msg;
         put(writer, &record);
     }
 }
