@@ -18,7 +18,7 @@
 
 #include "base/hash.h"
 #include "sim/world.h"
-#include "spurctld/ctl_priv.h"
+#include "spurctld/ctl/ctl_priv.h"
 
 enum { LATE_US = 1000000 }; /* after it goes on, until it knows what happened meanwhile */
 enum { OUTDATED_US = 12000000 };

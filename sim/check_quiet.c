@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "sim/world.h"
-#include "spurctld/ctl_priv.h"
+#include "spurctld/ctl/ctl_priv.h"
 
 static bool not_yet(struct world *world, bool complain, const char *fmt, ...) PRINTF(3, 4);
 static bool not_yet(struct world *world, bool complain, const char *fmt, ...)

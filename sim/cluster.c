@@ -12,7 +12,7 @@
 #include "log/etcd.h"
 #include "log/etcd_model.h"
 #include "sim/world.h"
-#include "spurctld/ctl_priv.h"
+#include "spurctld/ctl/ctl_priv.h"
 
 /* Something the engine asked for: a call, a watch or a timer. */
 struct asked {

@@ -2,7 +2,7 @@
 /*
  * host.c - the machines of controllers: process, disk and clock
  *
- * The process is the real controller logic (src/spurctld/ctl_*.c), alone on the memory engine of
+ * The process is the real controller logic (src/spurctld/ctl/ctl_*.c), alone on the memory engine of
  * the log, or one of three on the real etcd engine with a model of etcd under it (cluster.c).
  *
  * (1) A crash may come between any two outputs: host_output() counts them, and from the one that

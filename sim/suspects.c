@@ -2,14 +2,14 @@
 /*
  * suspects.c - controllers that hear each other, and depose a leader that they do not
  *
- * src/spurctld/suspect.c decides, as in the real process; here is who hears whom. A process that is
+ * src/spurctld/ctl/suspect.c decides, as in the real process; here is who hears whom. A process that is
  * not there is refused, one that is stopped or cut off says nothing, and with partitions two
  * of them may lose sight of each other for a while, in one direction.
  */
 #include <string.h>
 
 #include "sim/world.h"
-#include "spurctld/suspect.h"
+#include "spurctld/ctl/suspect.h"
 
 #define LOOK_US (250 * MS)
 

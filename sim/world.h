@@ -25,8 +25,8 @@
 #include "sim/queue.h"
 #include "sim/rand.h"
 #include "sim/sim.h"
-#include "spurctld/ctl.h"
-#include "spurctld/suspect.h"
+#include "spurctld/ctl/ctl.h"
+#include "spurctld/ctl/suspect.h"
 
 enum { AGENT_TIMEOUT_S = 300, NODE_TIMEOUT_S = 10, KILL_WAIT_S = 30, RUN_WORK_S = 1200 };
 #define MS  INT64_C(1000)

@@ -19,8 +19,8 @@
 
 #include "base/limits.h"
 #include "log/etcd.h"
-#include "spurctld/links.h"
-#include "spurctld/peers.h"
+#include "spurctld/ha/links.h"
+#include "spurctld/ha/peers.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
 #include "sys/host.h"

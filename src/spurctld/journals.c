@@ -14,7 +14,7 @@
 #include "log/journal.h"
 #include "proto/peer.pb-c.h"
 #include "spurctld/feed.h"
-#include "spurctld/peers.h"
+#include "spurctld/ha/peers.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 

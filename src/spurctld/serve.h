@@ -13,10 +13,10 @@
 #include "rpc/wake.h"
 #include "schema/conf.h"
 #include "spurctld/call_stats.h"
-#include "spurctld/ctl.h"
-#include "spurctld/membership.h"
+#include "spurctld/ctl/ctl.h"
+#include "spurctld/ha/membership.h"
+#include "spurctld/keys/secrets.h"
 #include "spurctld/payload_seen.h"
-#include "spurctld/secrets.h"
 
 #define SERVER_STATE_DIR "/var/lib/spur" /* as the unit's StateDirectory=spur */
 

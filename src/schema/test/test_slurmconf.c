@@ -2,7 +2,7 @@
 /* test_slurmconf.c - slurm.conf and the files beside it are read as they are */
 #include "base/str.h"
 #include "schema/conf.h"
-#include "schema/slurmconf.h"
+#include "schema/conf/slurmconf.h"
 #include "test/unit.h"
 
 /* Files by name, instead of a disk. */

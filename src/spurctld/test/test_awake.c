@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After a long stop nothing that changes anything is taken, until all that waited has been read. */
-#include "spurctld/ctl_priv.h"
+#include "spurctld/ctl/ctl_priv.h"
 #include "test/unit.h"
 
 static const int64_t SECOND_US = 1000000;

@@ -16,8 +16,8 @@
 #include "log/convert.h"
 #include "log/snapshot.h"
 #include "log/sqlite.h"
-#include "spurctld/membership.h"
-#include "spurctld/secrets.h"
+#include "spurctld/ha/membership.h"
+#include "spurctld/keys/secrets.h"
 #include "sys/files.h"
 
 static char dir[64];

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "spurctld/suspect.h"
+#include "spurctld/ctl/suspect.h"
 
 enum { LEADER = 0, SELF = 1, OTHER = 2, TERM = 7 };
 

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * links.c - connections between controllers: who is heard, and deposing a leader that is not
+ *
+ * (1) A connection that its kernel refuses says more than silence: no process is there. It is tried
+ *     again at once when it breaks, so a killed leader is known within milliseconds.
+ * (2) Whoever leads pings nobody; it has nobody to suspect.
+ */
+#include "spurctld/ha/links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/level.h"
+#include "spurctld/ctl/suspect.h"
+#include "sys/build.h"
+#include "sys/clock.h"
+#include "sys/log.h"
+#include "sys/rng.h"
+
+enum { PING_MS = 300, RETRY_MIN_MS = 10, RETRY_MAX_MS = 250, LEVEL_FRESH_MS = 5000 };
+
+struct peer_link {
+    struct links *links;
+    size_t number;
+    char *name;
+    struct rpc_client *client; /* NULL: ourselves */
+    struct rpc_request *ping, *ask;
+    int64_t ping_ms, ask_term;
+    int64_t said_ms; /* when it last said what follows; 0: never */
+    unsigned level;  /* the newest that its build knows */
+    char *build;     /* NULL: it has not said */
+};
+
+struct links {
+    struct server *server;
+    uv_timer_t *timer;
+    struct suspect suspect;
+    uint64_t instance; /* of this process */
+    struct peer_link peers[SUSPECT_PEERS];
+    size_t count;
+};
+
+static int64_t now_ms(void)
+{
+    return clock_mono_us() / 1000;
+}
+
+static size_t find(const struct links *links, const char *name)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        if (strcmp(links->peers[i].name, name) == 0)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+/* ---- what builds know ---- */
+
+static void note_level(struct peer_link *peer, bool has, uint32_t level, const char *build)
+{
+    if (!str_eq(peer->build, build)) {
+        log_info("links.build", "peer=%s build=%s level=%u", peer->name, build ? build : "",
+                 has ? level : (unsigned)LEVEL_FIRST);
+        free(peer->build);
+        peer->build = build ? mem_strdup(build) : NULL;
+    }
+    peer->level = has ? level : (unsigned)LEVEL_FIRST;
+    peer->said_ms = now_ms();
+    if (peer->links->server->ctl)
+        ctl_look_at_level(peer->links->server->ctl);
+}
+
+unsigned links_level(const struct links *links)
+{
+    unsigned level = UINT32_MAX;
+
+    for (size_t i = 0; i < links->count; i++) {
+        const struct peer_link *peer = &links->peers[i];
+        if (!peer->client)
+            continue;
+        bool fresh = peer->said_ms && now_ms() - peer->said_ms < LEVEL_FRESH_MS;
+        level = MIN(level, fresh ? peer->level : (unsigned)LEVEL_FIRST);
+    }
+    return level;
+}
+
+static PeerPingRequest ping_message(void)
+{
+    PeerPingRequest request = PEER_PING_REQUEST__INIT;
+
+    request.has_level = true;
+    request.level = LEVEL_NEWEST;
+    request.build = (char *)(uintptr_t)build_name();
+    return request;
+}
+
+/* ---- asking ---- */
+
+static void look(struct links *links);
+
+static struct rpc_request *call(struct peer_link *peer, const PeerPingRequest *request,
+                                void (*done)(struct rpc_request *request,
+                                             const ProtobufCMessage *reply, const struct err *err))
+{
+    struct rpc_request_options options = {
+        .path = "/spur.Links/Ping",
+        .message = &request->base,
+        .reply = &peer_ping_reply__descriptor,
+        .timeout_ms = SUSPECT_SILENT_MS,
+        .data = peer,
+        .on_done = done,
+    };
+
+    return rpc_request_start(peer->client, &options);
+}
+
+static void heard(struct peer_link *peer, const ProtobufCMessage *message)
+{
+    const PeerPingReply *reply = (const void *)message;
+
+    suspect_heard(&peer->links->suspect, peer->number, reply->instance, now_ms());
+    /* We may have been away while it rose, and etcd's others may no longer accept us. */
+    server_ha_level(peer->links->server, reply->in_force);
+    note_level(peer, reply->has_level, reply->level, reply->build);
+}
+
+static void on_pinged(struct rpc_request *request, const ProtobufCMessage *reply,
+                      const struct err *err)
+{
+    struct peer_link *peer = rpc_request_data(request);
+
+    peer->ping = NULL;
+    if (!err)
+        heard(peer, reply);
+    else
+        log_verbose("links.ping", "peer=%s error=%s", peer->name, err->text);
+}
+
+static void on_asked(struct rpc_request *request, const ProtobufCMessage *reply,
+                     const struct err *err)
+{
+    struct peer_link *peer = rpc_request_data(request);
+
+    peer->ask = NULL;
+    if (err)
+        return;
+    heard(peer, reply);
+    suspect_answer(&peer->links->suspect, peer->number, peer->ask_term,
+                   ((const PeerPingReply *)reply)->hears);
+    look(peer->links);
+}
+
+static void ask_all(struct links *links, const char *leader, int64_t term)
+{
+    PeerPingRequest request = ping_message();
+
+    request.about = (char *)leader;
+    for (size_t i = 0; i < links->count; i++) {
+        struct peer_link *peer = &links->peers[i];
+        if (!links->suspect.peers[i].asked || peer->ask)
+            continue;
+        peer->ask_term = term;
+        peer->ask = call(peer, &request, on_asked);
+    }
+}
+
+static void ping_all(struct links *links)
+{
+    PeerPingRequest request = ping_message();
+    int64_t now = now_ms();
+
+    for (size_t i = 0; i < links->count; i++) {
+        struct peer_link *peer = &links->peers[i];
+        if (!peer->client || peer->ping || now < peer->ping_ms + PING_MS ||
+            rpc_client_state(peer->client) != RPC_READY)
+            continue;
+        peer->ping_ms = now;
+        peer->ping = call(peer, &request, on_pinged);
+    }
+}
+
+/* ---- deciding ---- */
+
+static void look(struct links *links)
+{
+    struct log *log = ctl_log(links->server->ctl);
+    struct log_leader leader = log_leader(log);
+    size_t number = leader.self ? SIZE_MAX : find(links, leader.name);
+
+    switch (suspect_look(&links->suspect, number, leader.term, now_ms())) {
+    case SUSPECT_NOTHING:
+        break;
+    case SUSPECT_ASK:
+        ask_all(links, leader.name, leader.term);
+        break;
+    case SUSPECT_DEPOSE:
+        log_depose(log, leader.term);
+        break;
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct links *links = timer->data;
+
+    if (!links->server->ctl || links->server->stopping)
+        return;
+    if (!log_leader(ctl_log(links->server->ctl)).self) /* (2) */
+        ping_all(links);
+    look(links);
+}
+
+/* (1) */
+static void on_state(void *ctx, enum rpc_state state, const struct err *why)
+{
+    struct peer_link *peer = ctx;
+    struct links *links = peer->links;
+
+    (void)why;
+    if (state == RPC_READY)
+        peer->ping_ms = 0;
+    if (state != RPC_WAITING || !peer->client || !rpc_client_refused(peer->client) ||
+        !links->server->ctl || links->server->stopping)
+        return;
+    suspect_gone(&links->suspect, peer->number, now_ms());
+    look(links);
+}
+
+/* ---- answering ---- */
+
+void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    const PeerPingRequest *request = (const void *)message;
+    struct server *server = rpc_call_ctx(call);
+    struct links *links = server->links;
+    PeerPingReply reply = PEER_PING_REPLY__INIT;
+
+    size_t from = links ? find(links, rpc_call_identity(call)->controller) : SIZE_MAX;
+    if (from != SIZE_MAX) /* who leads hears from the others by their pings: (2) */
+        note_level(&links->peers[from], request->has_level, request->level, request->build);
+    reply.has_level = true;
+    reply.level = LEVEL_NEWEST;
+    reply.build = (char *)(uintptr_t)build_name();
+    reply.has_in_force = server->ctl != NULL;
+    reply.in_force = server->ctl ? state_level(ctl_state(server->ctl)) : 0;
+    reply.has_instance = links != NULL;
+    reply.instance = links ? links->instance : 0;
+    if (links && request->about) {
+        size_t about = find(links, request->about);
+        reply.has_hears = true;
+        reply.hears = about < links->count && suspect_hears(&links->suspect, about, now_ms());
+    }
+    rpc_reply(call, &reply.base);
+}
+
+/* ---- life ---- */
+
+static int add_peer(struct links *links, struct tls_ctx *tls, const struct links_host *host,
+                    struct err *err)
+{
+    struct peer_link *peer = &links->peers[links->count];
+    struct rpc_client_options options = {
+        .addresses = host->address,
+        .ctx = peer,
+        .tls = tls,
+        .state = on_state,
+        .connect_ms = SUSPECT_SILENT_MS,
+        .backoff_min_ms = RETRY_MIN_MS,
+        .backoff_max_ms = RETRY_MAX_MS,
+    };
+
+    *peer = (struct peer_link){ .links = links, .number = links->count };
+    peer->name = mem_strdup(host->name);
+    links->count++;
+    if (strcmp(host->name, links->server->options->name) == 0)
+        return 0;
+    peer->client = rpc_client_new(links->server->rpc_loop, &options, err);
+    return peer->client ? 0 : -(int)err->code;
+}
+
+struct links *links_new(struct server *server, struct tls_ctx *tls, const struct links_host *hosts,
+                        size_t count, struct err *err)
+{
+    struct links *links = NEW(struct links);
+    size_t self = SIZE_MAX;
+    int code = 0;
+
+    links->server = server;
+    do {
+        rng_bytes(&links->instance, sizeof(links->instance));
+    } while (links->instance == 0);
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        if (strcmp(hosts[i].name, server->options->name) == 0)
+            self = i;
+        code = add_peer(links, tls, &hosts[i], err);
+    }
+    suspect_init(&links->suspect, count, self, now_ms());
+    if (code < 0) {
+        links_free(links);
+        return NULL;
+    }
+    links->timer = NEW(uv_timer_t);
+    uv_timer_init(server->uv, links->timer);
+    links->timer->data = links;
+    uv_timer_start(links->timer, on_timer, SUSPECT_LOOK_MS, SUSPECT_LOOK_MS);
+    return links;
+}
+
+static void free_timer(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void links_free(struct links *links)
+{
+    if (!links)
+        return;
+    if (links->timer)
+        uv_close((uv_handle_t *)links->timer, free_timer);
+    for (size_t i = 0; i < links->count; i++) {
+        struct peer_link *peer = &links->peers[i];
+        if (peer->ping)
+            rpc_request_cancel(peer->ping);
+        if (peer->ask)
+            rpc_request_cancel(peer->ask);
+        if (peer->client)
+            rpc_client_free(peer->client);
+        free(peer->name);
+        free(peer->build);
+    }
+    free(links);
+}
