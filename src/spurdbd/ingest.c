@@ -7,6 +7,8 @@
  * (2) A row is one run of a job. The run that a waiting job is going to have is its last attempt and one; a
  *     requeue ends a run and begins the next.
  * (3) Records of a job in the same batch are joined in memory: what starts and ends in it is written once.
+ * (4) Sums of use (rollup.c) that were made from what a batch changes are made again: the transaction notes
+ *     the first moment that became another.
  */
 #include "spurdbd/ingest.h"
 
@@ -18,9 +20,15 @@
 #include "rpc/pb.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
+#include "spurdbd/rollup.h"
 #include "spurdbd/usage.h"
 
 #define MONTH_US (INT64_C(30) * 86400 * 1000000)
+
+struct resized {
+    int64_t at_us;
+    char *before; /* TRES */
+};
 
 /* A run of a job, as the batch leaves it. */
 struct run_row {
@@ -30,6 +38,8 @@ struct run_row {
     bool requeued, ended;
     int64_t cancelled_by; /* uid; -1: nobody, or not known */
     int64_t start_us, end_us;
+    int64_t born_us; /* the entry that made the row, if it is new */
+    VEC(struct resized) resizes;
 };
 
 struct step_row {
@@ -46,6 +56,9 @@ struct ingest {
     struct map steps; /* "job.run.step" → struct step_row */
     struct map spans; /* month → int64_t in the arena */
     struct str packed, text;
+    int64_t entry_us; /* of the entry that is being taken */
+    int64_t done_us;  /* use before that is summed up */
+    int64_t dirty_us; /* from there on it must be summed up again; INT64_MAX: from nowhere */
 };
 
 /* ---- hello ---- */
@@ -171,9 +184,31 @@ static struct run_row *row_of(struct ingest *in, uint32_t job_id, uint32_t run)
         row->job_id = job_id;
         row->run = run;
         row->cancelled_by = -1;
+        row->born_us = in->entry_us;
         map_put_num(&in->runs, key, row);
     }
     return row;
+}
+
+/* (4) */
+static void note_dirty(struct ingest *in, int64_t from_us)
+{
+    if (from_us > 0)
+        in->dirty_us = MIN(in->dirty_us, from_us);
+}
+
+/* A running job has other TRES than the record before says: it was resized at this entry. */
+static void note_resize(struct ingest *in, struct run_row *row, const Job *job)
+{
+    CLEANUP(str_done) struct str before = { 0 }, after = { 0 };
+
+    if (!row->job || !row->start_us || job_status(job)->start_us != row->start_us)
+        return;
+    job_add_tres(&before, row->job, true);
+    job_add_tres(&after, job, true);
+    if (before.len && after.len && !str_eq(str_text(&before), str_text(&after)))
+        vec_push(&row->resizes, (struct resized){ in->entry_us,
+                                                  arena_strdup(&in->arena, str_text(&before)) });
 }
 
 static void note_job(struct ingest *in, const Job *job, uint32_t run, bool waits)
@@ -182,6 +217,8 @@ static void note_job(struct ingest *in, const Job *job, uint32_t run, bool waits
     struct run_row *row = row_of(in, job->id, run);
     bool ended = !waits && job_state_ended(status->state);
 
+    if (!waits && !ended)
+        note_resize(in, row, job);
     row->job = job;
     row->state = waits ? JOB_PENDING : status->state;
     row->start_us = waits || status->state == JOB_PENDING ? 0 : status->start_us;
@@ -244,6 +281,7 @@ static int write_suspension(struct ingest *in, const JournalRecord *record, int6
     struct run_row *row = row_of(in, record->job_id, record->attempt);
 
     row->state = begins ? JOB_SUSPENDED : JOB_RUNNING;
+    note_dirty(in, time_us);
     if (!begins)
         return end_suspension(in, record->job_id, record->attempt, time_us, err);
     return store_run(in->store,
@@ -379,16 +417,17 @@ static const char insert_job[] =
     "INSERT INTO job(cluster, job_id, run, array_job, array_task, het_job, het_offset, uid, gid,"
     " user_name, account, assoc_id, partition_name, qos, wckey, name, reservation, state,"
     " requeued, t_submit, t_eligible, t_start, t_end, suspended_us, limit_s, cpus, nodes, mem_mb,"
-    " gpus, billing, exit_status, nodelist, tres_alloc, job_bytes, cancelled_by)"
+    " gpus, billing, exit_status, nodelist, tres_alloc, job_bytes, cancelled_by, tres_req, t_wait)"
     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-    " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)"
+    " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,"
+    " ?37)"
     " ON CONFLICT(cluster, job_id, run) DO UPDATE SET array_job = ?4, array_task = ?5,"
     " het_job = ?6, het_offset = ?7, account = ?11, assoc_id = ?12, partition_name = ?13,"
     " qos = ?14, wckey = ?15, name = ?16, reservation = ?17, state = ?18, requeued = ?19,"
     " t_submit = ?20, t_eligible = ?21, t_start = ?22, t_end = ?23, suspended_us = ?24,"
     " limit_s = ?25, cpus = ?26, nodes = ?27, mem_mb = ?28, gpus = ?29, billing = ?30,"
     " exit_status = ?31, nodelist = ?32, tres_alloc = ?33, job_bytes = ?34,"
-    " cancelled_by = CASE WHEN ?35 < 0 THEN job.cancelled_by ELSE ?35 END";
+    " cancelled_by = CASE WHEN ?35 < 0 THEN job.cancelled_by ELSE ?35 END, tres_req = ?36";
 
 /* The message as it is kept: who else is in the owner's groups is nobody's business. */
 static void pack_job(struct ingest *in, const Job *job)
@@ -403,13 +442,106 @@ static void pack_job(struct ingest *in, const Job *job)
     in->packed.len = job__pack(&kept, (uint8_t *)in->packed.data);
 }
 
+/* ---- what of the past became another: (4) ---- */
+
+struct old_run {
+    struct ingest *in;
+    const struct run_row *row;
+    const char *tres_req, *tres_alloc; /* as they will be */
+    bool found;
+};
+
+static bool differs(const struct store_row *row, unsigned column, const char *now)
+{
+    return !span_eq(store_row_bytes(row, column), now ? now : "");
+}
+
+static void note_moved(struct ingest *in, int64_t was_us, int64_t is_us)
+{
+    if (was_us == is_us)
+        return;
+    note_dirty(in, was_us);
+    note_dirty(in, is_us);
+}
+
+static int compare_run(void *ctx, const struct store_row *old, struct err *err)
+{
+    struct old_run *self = ctx;
+    struct ingest *in = self->in;
+    const struct run_row *row = self->row;
+    const JobStatus *status = job_status(row->job);
+    int64_t eligible = store_row_int(old, 0), start = store_row_int(old, 1);
+
+    (void)err;
+    self->found = true;
+    note_moved(in, eligible, status->eligible_us);
+    note_moved(in, start, row->start_us);
+    note_moved(in, store_row_int(old, 2), row->end_us);
+    if (differs(old, 3, status->account) || differs(old, 4, status->partition) ||
+        differs(old, 5, status->qos) || differs(old, 6, job_spec(row->job)->wckey) ||
+        differs(old, 7, self->tres_req)) {
+        note_dirty(in, eligible);
+        note_dirty(in, start);
+    }
+    if (start && row->start_us == start && differs(old, 8, self->tres_alloc) && !row->ended &&
+        row->resizes.len == 0) {
+        struct span before = store_row_bytes(old, 8);
+        vec_push(&((struct run_row *)(uintptr_t)row)->resizes,
+                 (struct resized){ row->born_us,
+                                   arena_strndup(&in->arena, before.ptr, before.len) });
+    }
+    return 0;
+}
+
+static int write_resizes(struct ingest *in, const struct run_row *row, struct err *err)
+{
+    vec_each (const struct resized, resize, &row->resizes) {
+        note_dirty(in, resize->at_us);
+        if (store_run(in->store,
+                      "INSERT INTO resize(cluster, job_id, run, t_us, tres_alloc)"
+                      " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+                      STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(row->job_id),
+                                   STORE_INT(row->run), STORE_INT(resize->at_us),
+                                   STORE_TEXT(resize->before)),
+                      err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/*
+ * A run that was submitted after what is summed up changes no sum. Of others the row is compared: a running job
+ * may have been resized, whenever it began.
+ */
+static int note_changes(struct ingest *in, const struct run_row *row, const char *tres_req,
+                        const char *tres_alloc, struct err *err)
+{
+    const JobStatus *status = job_status(row->job);
+    struct old_run old = { in, row, tres_req, tres_alloc, false };
+    bool may_resize = row->start_us && !row->ended && row->start_us < row->born_us;
+
+    if ((status->submit_us < in->done_us || may_resize) &&
+        store_each(in->store,
+                   "SELECT t_eligible, t_start, t_end, account, partition_name, qos, wckey,"
+                   " tres_req, tres_alloc FROM job WHERE cluster = ?1 AND job_id = ?2 AND run = ?3",
+                   STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(row->job_id),
+                                STORE_INT(row->run)),
+                   compare_run, &old, err) < 0)
+        return -(int)err->code;
+    if (!old.found) {
+        note_dirty(in, status->eligible_us ? MAX(status->eligible_us, row->born_us) : 0);
+        note_dirty(in, row->start_us);
+    }
+    return write_resizes(in, row, err);
+}
+
 static int write_run(struct ingest *in, const struct run_row *row, struct err *err)
 {
     const Job *job = row->job;
     const JobStatus *status = job_status(job);
     const JobSpec *spec = job_spec(job);
     const JobOwner *owner = job_owner(job);
-    CLEANUP(str_done) struct str nodes = { 0 }, tres = { 0 };
+    CLEANUP(str_done) struct str nodes = { 0 }, tres = { 0 }, asked = { 0 };
     bool given = row->start_us != 0;
     const char *reservation = status->allocation ? status->allocation->reservation : NULL;
 
@@ -417,7 +549,10 @@ static int write_run(struct ingest *in, const struct run_row *row, struct err *e
         job_add_nodes(&nodes, job);
         job_add_tres(&tres, job, true);
     }
+    job_add_tres(&asked, job, false);
     note_span(in, row, status->eligible_us);
+    if (note_changes(in, row, str_text(&asked), str_text(&tres), err) < 0)
+        return -(int)err->code;
     if (row->ended && status->suspended_total_us &&
         end_suspension(in, row->job_id, row->run, row->end_us, err) < 0)
         return -(int)err->code;
@@ -442,7 +577,8 @@ static int write_run(struct ingest *in, const struct run_row *row, struct err *e
             STORE_INT(tres_count(str_text(&tres), "gres/gpu")),
             STORE_INT(tres_count(str_text(&tres), "billing")), STORE_INT(status->exit_status),
             STORE_TEXT(str_text(&nodes)), STORE_TEXT(str_text(&tres)),
-            STORE_BYTES(in->packed.data, in->packed.len), STORE_INT(row->cancelled_by)),
+            STORE_BYTES(in->packed.data, in->packed.len), STORE_INT(row->cancelled_by),
+            STORE_TEXT(str_text(&asked)), STORE_INT(row->born_us)),
         err);
 }
 
@@ -450,6 +586,7 @@ static int write_run(struct ingest *in, const struct run_row *row, struct err *e
 static int update_run(struct ingest *in, const struct run_row *row, struct err *err)
 {
     note_span(in, row, row->start_us);
+    note_dirty(in, row->end_us);
     return store_run(in->store,
                      "UPDATE job SET state = ?4, requeued = ?5,"
                      " t_end = CASE WHEN t_end = 0 THEN ?6 ELSE t_end END"
@@ -547,6 +684,7 @@ static int take_entry(struct ingest *in, const struct str *packed, uint64_t posi
         return add_gap(in->store, in->batch->cluster, MAX(entry->lost_from, position + 1),
                        entry->index, in->batch->now_us,
                        "the controllers have given up these entries of their journal", err);
+    in->entry_us = entry->time_us;
     for (size_t i = 0; i < entry->n_records; i++) {
         if (take_record(in, entry->records[i], entry->time_us, err) < 0)
             return err_wrap(err, "entry %llu", (unsigned long long)entry->index);
@@ -578,6 +716,11 @@ static int write_all(struct ingest *in, struct err *err)
     if (store_each(in->store, "SELECT id, epoch, idx FROM cluster WHERE id = ?1",
                    STORE_VALUES(STORE_INT(batch->cluster)), take_cluster, &found, err) < 0)
         return -(int)err->code;
+    int64_t done_s;
+    if (rollup_done(in->store, batch->cluster, &done_s, err) < 0)
+        return -(int)err->code;
+    in->done_us = done_s == INT64_MIN ? INT64_MIN : done_s * 1000000;
+    in->dirty_us = INT64_MAX;
     uint64_t position = found.position.index;
     for (size_t i = 0; i < batch->entries.len; i++) {
         if (take_entry(in, &batch->entries.items[i], position, err) < 0)
@@ -587,7 +730,9 @@ static int write_all(struct ingest *in, struct err *err)
         if (take_payload(in, &batch->payloads.items[i], err) < 0)
             return -(int)err->code;
     }
-    if (write_rows(in, err) < 0)
+    if (write_rows(in, err) < 0 ||
+        (in->dirty_us < in->done_us &&
+         rollup_restart(in->store, batch->cluster, in->dirty_us / 1000000, err) < 0))
         return -(int)err->code;
     return set_position(in->store, batch->cluster, MAX(batch->epoch, found.position.epoch),
                         MAX(batch->last, position), batch->now_us, err);
@@ -609,6 +754,8 @@ int ingest_write(struct store *store, const struct ingest_batch *batch, struct e
         if (code < 0)
             store_rollback(store);
     }
+    map_each (entry, &in.runs)
+        vec_done(&((struct run_row *)entry->value)->resizes);
     map_done(&in.runs);
     map_done(&in.steps);
     map_done(&in.spans);

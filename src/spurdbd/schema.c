@@ -99,11 +99,41 @@ static const char version_accounts[] =
     " info TEXT NOT NULL, cluster TEXT NOT NULL);"
     "CREATE TABLE acct_revision(revision @big NOT NULL);";
 
+/* Use by hour, day and month: see rollup.c. Times in seconds; amounts in TRES-seconds. */
+static const char version_usage[] =
+    "ALTER TABLE job ADD COLUMN tres_req TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE job ADD COLUMN t_wait @big NOT NULL DEFAULT 0;" /* when this run began to wait */
+    /* What a run had up to the moment of a resize. */
+    "CREATE TABLE resize("
+    " cluster @big NOT NULL, job_id @big NOT NULL, run @big NOT NULL, t_us @big NOT NULL,"
+    " tres_alloc TEXT NOT NULL, PRIMARY KEY(cluster, job_id, run, t_us));"
+    "CREATE INDEX resize_time ON resize(cluster, t_us);"
+    "CREATE INDEX suspend_to ON suspend(cluster, t_to);"
+    "CREATE TABLE usage_state(cluster @big PRIMARY KEY, done_s @big NOT NULL);"
+    "CREATE TABLE usage_who("
+    " id @id, cluster @big NOT NULL, account TEXT NOT NULL, user_name TEXT NOT NULL,"
+    " partition_name TEXT NOT NULL, qos TEXT NOT NULL, wckey TEXT NOT NULL, uid @big NOT NULL,"
+    " UNIQUE(cluster, account, user_name, partition_name, qos, wckey));"
+    "CREATE TABLE usage_sum("
+    " cluster @big NOT NULL, period @big NOT NULL, t_s @big NOT NULL, who @big NOT NULL,"
+    " tres @big NOT NULL, amount @big NOT NULL, PRIMARY KEY(cluster, period, t_s, who, tres));"
+    "CREATE TABLE usage_cluster("
+    " cluster @big NOT NULL, period @big NOT NULL, t_s @big NOT NULL, tres @big NOT NULL,"
+    " total @big NOT NULL, alloc @big NOT NULL, down @big NOT NULL, planned_down @big NOT NULL,"
+    " reserved @big NOT NULL, planned @big NOT NULL, over @big NOT NULL,"
+    " PRIMARY KEY(cluster, period, t_s, tres));"
+    "CREATE VIEW v_usage_day AS SELECT c.name AS cluster, s.t_s AS day_s, w.account,"
+    " w.user_name, w.partition_name, w.qos, w.wckey,"
+    " CASE WHEN t.name = '' THEN t.type ELSE t.type || '/' || t.name END AS tres,"
+    " s.amount AS tres_seconds FROM usage_sum s JOIN usage_who w ON w.id = s.who"
+    " JOIN acct_tres t ON t.id = s.tres JOIN cluster c ON c.id = s.cluster WHERE s.period = 1;";
+
 static const struct version {
     const char *sql;
 } versions[] = {
     { version_1 },
     { version_accounts },
+    { version_usage },
 };
 
 unsigned schema_version(void)
