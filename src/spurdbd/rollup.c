@@ -279,7 +279,7 @@ static int write_cluster(struct writer *w, size_t span, unsigned tres)
     values[3] = STORE_INT(id);
     return store_run(w->store,
                      "INSERT INTO usage_cluster(cluster, period, t_s, tres, total, alloc, down,"
-                     " planned_down, reserved, planned, over)"
+                     " planned_down, reserved, planned, overcommit)"
                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                      (struct store_values){ values, ARRAY_LEN(values) }, w->err);
 }
@@ -332,10 +332,10 @@ static int fold(struct store *store, int64_t cluster, enum rollup_period period,
         return -(int)err->code;
     return store_run(store,
                      "INSERT INTO usage_cluster(cluster, period, t_s, tres, total, alloc, down,"
-                     " planned_down, reserved, planned, over)"
+                     " planned_down, reserved, planned, overcommit)"
                      " SELECT cluster, CAST(?5 AS BIGINT), CAST(?3 AS BIGINT), tres, sum(total),"
                      " sum(alloc), sum(down), sum(planned_down), sum(reserved), sum(planned),"
-                     " sum(over) FROM usage_cluster WHERE cluster = ?1 AND period = ?2"
+                     " sum(overcommit) FROM usage_cluster WHERE cluster = ?1 AND period = ?2"
                      " AND t_s >= ?3 AND t_s < ?4 GROUP BY cluster, tres",
                      values, err);
 }
@@ -423,23 +423,24 @@ static int write_day(struct store *store, int64_t cluster, int64_t from_s, int64
 
 int rollup_step(struct store *store, int64_t cluster, int64_t now_s, bool *more, struct err *err)
 {
-    int64_t from, last = last_hour(now_s);
+    int64_t from, to = 0, last = last_hour(now_s);
 
     *more = false;
-    if (first_hour(store, cluster, now_s, &from, err) < 0)
-        return -(int)err->code;
-    if (from == INT64_MAX || from >= last)
-        return 0;
-    int64_t to = MIN(rollup_next(ROLLUP_DAY, from), last);
     if (store_begin(store, err) < 0)
         return -(int)err->code;
-    if (write_day(store, cluster, from, to, now_s, err) < 0 ||
-        set_done(store, cluster, to, err) < 0 || store_commit(store, err) < 0) {
-        store_rollback(store);
-        return -(int)err->code;
+    int code = first_hour(store, cluster, now_s, &from, err);
+    if (code == 0 && from < last) {
+        to = MIN(rollup_next(ROLLUP_DAY, from), last);
+        code = write_day(store, cluster, from, to, now_s, err);
+        if (code == 0)
+            code = set_done(store, cluster, to, err);
     }
-    *more = to < last;
-    return 0;
+    if (code == 0)
+        code = store_commit(store, err);
+    if (code < 0)
+        store_rollback(store);
+    *more = code == 0 && to && to < last;
+    return code;
 }
 
 /* ---- questions: (4) ---- */
@@ -493,7 +494,7 @@ static int add_period(struct question *q, enum rollup_period period, int64_t fro
                       "SELECT tres, CAST(sum(total) AS BIGINT), CAST(sum(alloc) AS BIGINT),"
                       " CAST(sum(down) AS BIGINT), CAST(sum(planned_down) AS BIGINT),"
                       " CAST(sum(reserved) AS BIGINT), CAST(sum(planned) AS BIGINT),"
-                      " CAST(sum(over) AS BIGINT) FROM usage_cluster"
+                      " CAST(sum(overcommit) AS BIGINT) FROM usage_cluster"
                       " WHERE cluster = ?1 AND period = ?2 AND t_s >= ?3 AND t_s < ?4"
                       " GROUP BY tres",
                       values, take_cluster, q, err);

@@ -120,7 +120,7 @@ static const char version_usage[] =
     "CREATE TABLE usage_cluster("
     " cluster @big NOT NULL, period @big NOT NULL, t_s @big NOT NULL, tres @big NOT NULL,"
     " total @big NOT NULL, alloc @big NOT NULL, down @big NOT NULL, planned_down @big NOT NULL,"
-    " reserved @big NOT NULL, planned @big NOT NULL, over @big NOT NULL,"
+    " reserved @big NOT NULL, planned @big NOT NULL, overcommit @big NOT NULL,"
     " PRIMARY KEY(cluster, period, t_s, tres));"
     "CREATE VIEW v_usage_day AS SELECT c.name AS cluster, s.t_s AS day_s, w.account,"
     " w.user_name, w.partition_name, w.qos, w.wckey,"
