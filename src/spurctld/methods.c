@@ -14,6 +14,7 @@
 #include "proto/acct.pb-c.h"
 #include "proto/dbd.pb-c.h"
 #include "proto/peer.pb-c.h"
+#include "proto/usage.pb-c.h"
 #include "spurctld/feed.h"
 #include "spurctld/serve.h"
 #include "sys/clock.h"
@@ -137,6 +138,10 @@ static const struct row {
     { "/spur.Accounts/List", PEOPLE, LEADS, RPC_UNARY, &list_tables_request__descriptor,
       &list_tables_reply__descriptor, NULL, server_relay,
       "what spurdbd shows the asker as a user" },
+    { "/spur.Usage/Sum", PEOPLE, LEADS, RPC_UNARY, &usage_request__descriptor,
+      &usage_reply__descriptor, NULL, server_relay, "what spurdbd shows the asker as a user" },
+    { "/spur.Usage/Sizes", PEOPLE, LEADS, RPC_UNARY, &sizes_request__descriptor,
+      &sizes_reply__descriptor, NULL, server_relay, "what spurdbd shows the asker as a user" },
     { "/spur.Agents/Join", ANY, LEADS, RPC_UNARY, &join_request__descriptor,
       &join_reply__descriptor, NULL, server_on_join, "a join token, or the key that the node has" },
     { "/spur.Agents/Vouch", RPC_NODE, LEADS, RPC_UNARY, &vouch_request__descriptor,

@@ -128,12 +128,11 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-/* Does the cluster show the viewer jobs of others? */
-static bool shows_all(const struct history_viewer *viewer, const FeedHello *hello)
+bool history_sees(const struct history_viewer *viewer, const FeedHello *hello, const char *word)
 {
     return !hello || history_is_admin(viewer, hello) ||
            in_list(hello->operators, hello->n_operators, viewer->name) ||
-           !has_word(hello->private_data, "jobs");
+           !has_word(hello->private_data, word);
 }
 
 bool history_is_admin(const struct history_viewer *viewer, const FeedHello *hello)
@@ -155,7 +154,7 @@ static int take_cluster(void *ctx, const struct store_row *row, struct err *err)
         return -(int)err->code;
     cluster.hello = (FeedHello *)message;
     cluster.admin = history_is_admin(history->viewer, cluster.hello);
-    cluster.all = shows_all(history->viewer, cluster.hello);
+    cluster.all = history_sees(history->viewer, cluster.hello, "jobs");
     vec_push(&history->clusters, cluster);
     return 0;
 }

@@ -27,6 +27,9 @@ struct history_viewer {
 /* Of the cluster that said this hello (may be NULL), or of the database. */
 bool history_is_admin(const struct history_viewer *viewer, const FeedHello *hello);
 
+/* Does the cluster show the viewer what `word` of its private_data keeps from others? */
+bool history_sees(const struct history_viewer *viewer, const FeedHello *hello, const char *word);
+
 struct history;
 /* `request` and `viewer` must outlive it. */
 struct history *history_new(struct store *store, const ListHistoryRequest *request,

@@ -207,8 +207,8 @@ static void note_resize(struct ingest *in, struct run_row *row, const Job *job)
     job_add_tres(&before, row->job, true);
     job_add_tres(&after, job, true);
     if (before.len && after.len && !str_eq(str_text(&before), str_text(&after)))
-        vec_push(&row->resizes, (struct resized){ in->entry_us,
-                                                  arena_strdup(&in->arena, str_text(&before)) });
+        vec_push(&row->resizes,
+                 (struct resized){ in->entry_us, arena_strdup(&in->arena, str_text(&before)) });
 }
 
 static void note_job(struct ingest *in, const Job *job, uint32_t run, bool waits)
@@ -486,9 +486,9 @@ static int compare_run(void *ctx, const struct store_row *old, struct err *err)
     if (start && row->start_us == start && differs(old, 8, self->tres_alloc) && !row->ended &&
         row->resizes.len == 0) {
         struct span before = store_row_bytes(old, 8);
-        vec_push(&((struct run_row *)(uintptr_t)row)->resizes,
-                 (struct resized){ row->born_us,
-                                   arena_strndup(&in->arena, before.ptr, before.len) });
+        vec_push(
+            &((struct run_row *)(uintptr_t)row)->resizes,
+            (struct resized){ row->born_us, arena_strndup(&in->arena, before.ptr, before.len) });
     }
     return 0;
 }

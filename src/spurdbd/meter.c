@@ -73,7 +73,8 @@ unsigned meter_who(struct meter *meter, const struct meter_who *who)
                               arena_strdup(&meter->arena, text_of(who->user)),
                               arena_strdup(&meter->arena, text_of(who->partition)),
                               arena_strdup(&meter->arena, text_of(who->qos)),
-                              arena_strdup(&meter->arena, text_of(who->wckey)), who->uid };
+                              arena_strdup(&meter->arena, text_of(who->wckey)),
+                              who->uid };
     vec_push(&meter->who, copy);
     map_put(&meter->whos, str_text(&meter->key), (void *)(uintptr_t)meter->who.len);
     return (unsigned)meter->who.len - 1;

@@ -36,6 +36,14 @@ static const struct row {
     { A "Adopt", PEOPLE, RPC_UNARY, &adopt_request__descriptor, &adopt_reply__descriptor,
       dbd_on_adopt, "administrators" },
 #undef A
+#define A "/spur.Usage/"
+    { A "Sum", PEOPLE, RPC_UNARY, &usage_request__descriptor, &usage_reply__descriptor,
+      dbd_on_usage, "use of others and of clusters: as private_data of the cluster says" },
+    { A "Sizes", PEOPLE, RPC_UNARY, &sizes_request__descriptor, &sizes_reply__descriptor,
+      dbd_on_sizes, "jobs of others: as private_data of the cluster says" },
+    { A "Recompute", PEOPLE, RPC_UNARY, &recompute_request__descriptor,
+      &recompute_reply__descriptor, dbd_on_recompute, "administrators of the cluster" },
+#undef A
 };
 
 static struct rpc_method methods[ARRAY_LEN(rows)];

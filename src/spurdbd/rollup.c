@@ -74,8 +74,7 @@ static int set_done(struct store *store, int64_t cluster, int64_t done_s, struct
 
 int rollup_restart(struct store *store, int64_t cluster, int64_t from_s, struct err *err)
 {
-    return store_run(store,
-                     "UPDATE usage_state SET done_s = ?2 WHERE cluster = ?1 AND done_s > ?2",
+    return store_run(store, "UPDATE usage_state SET done_s = ?2 WHERE cluster = ?1 AND done_s > ?2",
                      STORE_VALUES(STORE_INT(cluster), STORE_INT(from_s)), err);
 }
 
@@ -303,8 +302,8 @@ static int write_hours(struct writer *w, size_t spans)
 static int delete_period(struct store *store, int64_t cluster, enum rollup_period period,
                          int64_t from_s, int64_t to_s, struct err *err)
 {
-    struct store_values values = STORE_VALUES(STORE_INT(cluster), STORE_INT(period),
-                                              STORE_INT(from_s), STORE_INT(to_s));
+    struct store_values values =
+        STORE_VALUES(STORE_INT(cluster), STORE_INT(period), STORE_INT(from_s), STORE_INT(to_s));
 
     if (store_run(store,
                   "DELETE FROM usage_sum WHERE cluster = ?1 AND period = ?2 AND t_s >= ?3"
@@ -320,8 +319,9 @@ static int delete_period(struct store *store, int64_t cluster, enum rollup_perio
 static int fold(struct store *store, int64_t cluster, enum rollup_period period, int64_t from_s,
                 int64_t to_s, struct err *err)
 {
-    struct store_values values = STORE_VALUES(STORE_INT(cluster), STORE_INT(period - 1),
-                                              STORE_INT(from_s), STORE_INT(to_s), STORE_INT(period));
+    struct store_values values =
+        STORE_VALUES(STORE_INT(cluster), STORE_INT(period - 1), STORE_INT(from_s), STORE_INT(to_s),
+                     STORE_INT(period));
 
     if (store_run(store,
                   "INSERT INTO usage_sum(cluster, period, t_s, who, tres, amount)"
@@ -355,6 +355,41 @@ static int fold_longer(struct store *store, int64_t cluster, int64_t from_s, int
 
 /* ---- a step ---- */
 
+static int first_submission(struct store *store, int64_t cluster, int64_t *out_us, struct err *err)
+{
+    return store_number(store, "SELECT min(t_submit) FROM job WHERE cluster = ?1 AND t_submit > 0",
+                        STORE_VALUES(STORE_INT(cluster)), 0, out_us, err);
+}
+
+static int begin_again(struct store *store, int64_t cluster, int64_t from_s, struct err *err)
+{
+    int64_t first_us = 0;
+
+    if (first_submission(store, cluster, &first_us, err) < 0)
+        return -(int)err->code;
+    if (from_s <= first_us / 1000000 || !first_us) {
+        if (store_run(store, "DELETE FROM usage_state WHERE cluster = ?1",
+                      STORE_VALUES(STORE_INT(cluster)), err) < 0 ||
+            store_run(store, "DELETE FROM usage_sum WHERE cluster = ?1",
+                      STORE_VALUES(STORE_INT(cluster)), err) < 0)
+            return -(int)err->code;
+        return store_run(store, "DELETE FROM usage_cluster WHERE cluster = ?1",
+                         STORE_VALUES(STORE_INT(cluster)), err);
+    }
+    return rollup_restart(store, cluster, from_s, err);
+}
+
+int rollup_again(struct store *store, int64_t cluster, int64_t from_s, struct err *err)
+{
+    if (store_begin(store, err) < 0)
+        return -(int)err->code;
+    if (begin_again(store, cluster, from_s, err) < 0 || store_commit(store, err) < 0) {
+        store_rollback(store);
+        return -(int)err->code;
+    }
+    return 0;
+}
+
 /* Where to begin: (1), (3); INT64_MAX: the history is empty. */
 static int first_hour(struct store *store, int64_t cluster, int64_t now_s, int64_t *out,
                       struct err *err)
@@ -365,8 +400,7 @@ static int first_hour(struct store *store, int64_t cluster, int64_t now_s, int64
     if (rollup_done(store, cluster, out, err) < 0)
         return -(int)err->code;
     if (*out == INT64_MIN) {
-        if (store_number(store, "SELECT min(t_submit) FROM job WHERE cluster = ?1 AND t_submit > 0",
-                         STORE_VALUES(STORE_INT(cluster)), 0, &first_us, err) < 0)
+        if (first_submission(store, cluster, &first_us, err) < 0)
             return -(int)err->code;
         *out = first_us ? first_us / 1000000 : INT64_MAX;
     }
@@ -473,16 +507,16 @@ static int take_cluster(void *ctx, const struct store_row *row, struct err *err)
 
     (void)err;
     for (unsigned kind = METER_TOTAL; tres && kind < METER_KINDS; kind++)
-        meter_put(q->out, (enum meter_kind)kind, q->span, 0,
-                  meter_tres(q->out, tres, strlen(tres)), store_row_int(row, kind));
+        meter_put(q->out, (enum meter_kind)kind, q->span, 0, meter_tres(q->out, tres, strlen(tres)),
+                  store_row_int(row, kind));
     return 0;
 }
 
 static int add_period(struct question *q, enum rollup_period period, int64_t from_s, int64_t to_s,
                       struct err *err)
 {
-    struct store_values values = STORE_VALUES(STORE_INT(q->cluster), STORE_INT(period),
-                                              STORE_INT(from_s), STORE_INT(to_s));
+    struct store_values values =
+        STORE_VALUES(STORE_INT(q->cluster), STORE_INT(period), STORE_INT(from_s), STORE_INT(to_s));
 
     if (store_each(q->store,
                    "SELECT who, tres, CAST(sum(amount) AS BIGINT) FROM usage_sum"

@@ -24,6 +24,8 @@ int64_t rollup_next(enum rollup_period period, int64_t at_s);
 int rollup_done(struct store *store, int64_t cluster, int64_t *done_s, struct err *err);
 /* The history from there on is another than was summed up; inside a transaction. */
 int rollup_restart(struct store *store, int64_t cluster, int64_t from_s, struct err *err);
+/* Everything from there on is to be summed up again, INT64_MIN: everything; in a transaction of its own. */
+int rollup_again(struct store *store, int64_t cluster, int64_t from_s, struct err *err);
 /* Sums up the next hours, a day of them at most, in a transaction. *more: there are others. */
 int rollup_step(struct store *store, int64_t cluster, int64_t now_s, bool *more, struct err *err);
 
@@ -46,7 +48,8 @@ struct rollup_part {
 struct rollup_run {
     struct meter_who who;
     uint32_t job_id, run, gid;
-    int64_t eligible_s, start_s, end_s; /* start_s 0: never; end_s: INT64_MAX while it has not ended */
+    int64_t eligible_s, start_s,
+        end_s; /* start_s 0: never; end_s: INT64_MAX while it has not ended */
     struct span tres_req;
     const struct rollup_part *parts; /* when it had what, without suspensions */
     size_t part_count;

@@ -159,10 +159,10 @@ static int read_runs(struct walk *walk, struct store *store, int64_t cluster, in
         store_each(store, str_text(&open), STORE_VALUES(STORE_INT(cluster)), take_run, walk, err) <
             0)
         return -(int)err->code;
-    return store_each(store, str_text(&ended),
-                      STORE_VALUES(STORE_INT(cluster), STORE_INT(from_us),
-                                   STORE_INT(to_us + longest)),
-                      take_run, walk, err);
+    return store_each(
+        store, str_text(&ended),
+        STORE_VALUES(STORE_INT(cluster), STORE_INT(from_us), STORE_INT(to_us + longest)), take_run,
+        walk, err);
 }
 
 int rollup_each_run(struct store *store, int64_t cluster, int64_t from_s, int64_t to_s,

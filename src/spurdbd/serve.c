@@ -197,6 +197,7 @@ static void finish(struct dbd *dbd)
     rpc_loop_free(dbd->rpc_loop);
     for (size_t i = 0; i < ARRAY_LEN(dbd->signals); i++)
         close_handle((uv_handle_t *)&dbd->signals[i], NULL);
+    close_handle((uv_handle_t *)&dbd->rollup, NULL);
     uv_run(dbd->uv, UV_RUN_DEFAULT); /* workers end, calls are answered */
     uv_walk(dbd->uv, close_handle, NULL);
     uv_run(dbd->uv, UV_RUN_DEFAULT);
@@ -226,6 +227,7 @@ int dbd_run(const struct dbd_options *options, struct err *err)
     map_init(&dbd.users);
     map_init(&dbd.revoked);
     uv_loop_init(&loop);
+    uv_timer_init(&loop, &dbd.rollup);
     dbd.rpc_loop = rpc_loop_new(&loop);
     start_signals(&dbd);
     int code = start(&dbd, err);
@@ -235,6 +237,7 @@ int dbd_run(const struct dbd_options *options, struct err *err)
         daemon_ready();
         log_info("dbd.serves", "socket=%s database=%s version=%s", dbd.socket, str_text(&shown),
                  SPUR_VERSION);
+        dbd_rollup_start(&dbd);
         uv_run(&loop, UV_RUN_DEFAULT);
         log_info("dbd.stopped", "entries=%llu", (unsigned long long)dbd.entries);
     }

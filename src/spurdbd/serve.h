@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "proto/acct.pb-c.h"
 #include "proto/dbd.pb-c.h"
+#include "proto/usage.pb-c.h"
 #include "rpc/rpc.h"
 #include "schema/conf.h"
 #include "spurdbd/history.h"
@@ -47,6 +48,7 @@ struct dbd {
     uint32_t controller_uid; /* of spurctld on this host */
     uint64_t next_ask;
     uv_signal_t signals[2];
+    uv_timer_t rollup; /* of dbd_rollup_start() */
     int64_t start_us;
     uint64_t entries, batches;
     VEC(struct tables_call *) changes; /* of accounts, in the order in which they came */
@@ -85,6 +87,12 @@ void dbd_on_change(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_adopt(struct rpc_call *call, const ProtobufCMessage *request);
 /* A leader was welcomed: its cluster is registered, and told what it lacks. */
 void dbd_tables_sync(struct dbd *dbd, const struct feed *feed);
+
+/* usage_calls.c: use of the past */
+void dbd_on_usage(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_sizes(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_recompute(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_rollup_start(struct dbd *dbd); /* sums up what is due, now and from time to time */
 
 /* calls.c: what people ask */
 void dbd_on_list(struct rpc_call *call, const ProtobufCMessage *request);

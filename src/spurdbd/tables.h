@@ -46,6 +46,8 @@ struct tables_asker {
 };
 int tables_may(const ListTablesReply *tables, const AcctEdit *edit,
                const struct tables_asker *asker, struct err *err);
+/* Is the user a coordinator of the account, or of one above it, in some cluster? */
+bool tables_coordinates(const ListTablesReply *tables, const char *user, const char *account);
 /* Takes out what PrivateData keeps from the asker. */
 void tables_hide(ListTablesReply *tables, const struct tables_asker *asker,
                  const char *private_data);

@@ -364,6 +364,11 @@ static bool is_in(const ListTablesReply *tables, const char *user, const char *a
     return coordinates(tables, user, NULL, account);
 }
 
+bool tables_coordinates(const ListTablesReply *tables, const char *user, const char *account)
+{
+    return user && coordinates(tables, user, NULL, account);
+}
+
 void tables_hide(ListTablesReply *tables, const struct tables_asker *asker,
                  const char *private_data)
 {
