@@ -18,42 +18,30 @@
 #include "rpc/tls.h"
 #include "spurd/access/copy.h"
 #include "spurd/access/private.h"
+#include "spurd/access/vouch.h"
 #include "spurd/access/x11.h"
 #include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/link/join.h"
+#include "spurd/link/send.h"
+#include "spurd/link/session.h"
+#include "spurd/node/cgroups.h"
+#include "spurd/root.h"
 #include "spurd/step/step.h"
 #include "spurd/task/container.h"
 #include "spurd/task/hook.h"
+#include "spurd/task/stepd.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/host.h"
 #include "sys/log.h"
 
-const Config *agent_common(const struct agent *agent)
-{
-    return agent->config ? agent->config->common : NULL;
-}
-
-void agent_task_node(const struct agent *agent, struct task_node *out)
-{
-    *out = (struct task_node){
-        .name = agent->name,
-        .cluster = agent->config ? agent->config->cluster_name : NULL,
-        .run_dir = agent->run_dir,
-        .spool_dir = agent->spool_dir,
-        .socket = agent->socket,
-        .cgroup = agent->cgroup,
-        .has_controllers = agent->has_controllers,
-        .has_memory = agent->has_memory,
-        .sysroot = agent->sysroot,
-        .lease_file = agent->lease_ms ? agent->lease_file : NULL,
-        .container = agent->container,
-        .pmix = agent->pmix,
-        .config = agent_common(agent),
-        .spec = agent->config ? agent->config->spec : NULL,
-        .inventory = &agent->inventory,
-        .change_user = geteuid() == 0,
-    };
-}
+static const struct session_ops session_ops = { .message = agent_on_message,
+                                                .disconnected = agent_on_disconnect };
+static const struct steps_ops steps_ops = { .counted = agent_gpu_watch,
+                                            .frozen = agent_gang_turns,
+                                            .unkillable = agent_unkillable,
+                                            .ended = agent_advance };
 
 /* ---- inventory ---- */
 
@@ -291,7 +279,7 @@ static void on_zygote_ready(void *ctx)
     write_start(agent);
     if (journal_replace(&agent->journal, attempt_write, &agent->table, &err) < 0)
         log_error("spool.write", "error=%s", err.text);
-    agent->session = session_new(agent, &err);
+    agent->session = session_new(agent, &session_ops, &err);
     if (!agent->session)
         log_fatal("session.start", "error=%s", err.text);
     agent_health_config(agent);
@@ -358,7 +346,7 @@ static int start(struct agent *agent, const struct agent_options *options, struc
         return err_wrap(err, "listening on '%s'", options->listen);
     if (options->listen && options->host_socket)
         vouch_listen_too(agent, options->host_socket);
-    if (steps_open(agent, err) < 0)
+    if (steps_open(agent, &steps_ops, err) < 0)
         return err_wrap(err, "directories of steps");
     if (x11_open(agent, err) < 0)
         return err_wrap(err, "directory of displays");
@@ -376,7 +364,7 @@ static int start_login(struct agent *agent, const struct agent_options *options,
         vouch_listen(agent, options->login_socket, err) < 0)
         return -(int)err->code;
     join_show_ca(agent);
-    agent->session = session_new(agent, err);
+    agent->session = session_new(agent, &session_ops, err);
     log_info("login.started", "host=%s socket=%s", agent->name, options->login_socket);
     return agent->session ? 0 : -(int)err->code;
 }

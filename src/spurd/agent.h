@@ -2,7 +2,7 @@
 /*
  * agent.h - spurd without its main(): what a node does for its controllers
  *
- * Everything runs on one libuv loop. Read agent_job.c for what becomes of a grant.
+ * Everything runs on one libuv loop. Read attempt/agent_job.c for what becomes of a grant.
  */
 #ifndef SPURD_AGENT_H
 #define SPURD_AGENT_H

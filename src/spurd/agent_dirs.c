@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "spurd/agent_priv.h"
+#include "spurd/root.h"
 #include "sys/files.h"
 #include "sys/log.h"
 

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "spurd/agent_priv.h"
+#include "spurd/link/send.h"
+#include "spurd/root.h"
 #include "spurd/task/hook.h"
 #include "sys/log.h"
 #include "sys/rng.h"

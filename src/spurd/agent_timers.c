@@ -5,6 +5,13 @@
 #include <stdlib.h>
 
 #include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/link/join.h"
+#include "spurd/link/send.h"
+#include "spurd/link/session.h"
+#include "spurd/node/cgroups.h"
+#include "spurd/root.h"
+#include "spurd/task/task.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 

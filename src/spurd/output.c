@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "rpc/jwt.h"
+#include "spurd/access/access.h"
 #include "spurd/access/as_user.h"
 #include "spurd/access/copy.h"
 #include "spurd/access/private.h"
+#include "spurd/access/vouch.h"
 #include "spurd/access/x11.h"
+#include "spurd/agent_priv.h"
 #include "spurd/step/step.h"
 #include "sys/files.h"
 #include "sys/identity.h"

@@ -7,7 +7,9 @@
  * (2) Who comes without a name shows the managing node's proof, made with this node's key of the grant.
  * (3) Every refusal is in the log with who, what and why.
  */
-#include "spurd/step/step.h"
+#include "spurd/access/access.h"
+#include "sys/digest.h"
+
 #include "sys/log.h"
 
 int step_check_owner(const struct rpc_call *call, const struct attempt *held, struct err *err)
@@ -30,6 +32,22 @@ int step_check_owner(const struct rpc_call *call, const struct attempt *held, st
 bool step_is_owner(const struct rpc_call *call, const struct attempt *held)
 {
     return step_check_owner(call, held, NULL) == 0;
+}
+
+/* Nested, so that nobody can append to what was proved. */
+void step_prove(const ProtobufCBinaryData *key, const void *bytes, size_t len,
+                uint8_t out[STEP_PROOF_BYTES])
+{
+    uint8_t inner[DIGEST_BYTES];
+    struct digest *digest = digest_begin();
+
+    digest_add(digest, key->data, key->len);
+    digest_add(digest, bytes, len);
+    digest_end(digest, inner);
+    digest = digest_begin();
+    digest_add(digest, key->data, key->len);
+    digest_add(digest, inner, sizeof(inner));
+    digest_end(digest, out);
 }
 
 bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,

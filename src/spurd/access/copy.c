@@ -12,9 +12,9 @@
 #include "base/hostlist.h"
 #include "base/limits.h"
 #include "rpc/pb.h"
+#include "spurd/access/access.h"
 #include "spurd/access/copy.h"
 #include "spurd/access/private.h"
-#include "spurd/step/step.h"
 #include "sys/rng.h"
 
 static const char word[] = "spur copy\n"; /* (3) */

@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "proto/copy.pb-c.h"
 #include "spurd/access/as_user.h"
-#include "spurd/agent_priv.h"
+#include "spurd/root.h"
 
 enum {
     COPY_MAX = 256, /* at a time on this node */

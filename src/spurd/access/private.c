@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "spurd/link/send.h"
 #include "sys/files.h"
 #include "sys/log.h"
 #include "sys/rng.h"

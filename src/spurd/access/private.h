@@ -14,7 +14,7 @@
 #ifndef SPURD_PRIVATE_H
 #define SPURD_PRIVATE_H
 
-#include "spurd/agent_priv.h"
+#include "spurd/root.h"
 
 /* After new settings: can this be done here? Says so when it cannot. */
 void private_check(struct agent *agent);

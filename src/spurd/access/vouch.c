@@ -15,7 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/access/vouch.h"
+#include "spurd/link/join.h"
+#include "spurd/link/session.h"
+#include "spurd/root.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"

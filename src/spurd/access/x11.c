@@ -13,7 +13,8 @@
 
 #include "base/limits.h"
 #include "rpc/rpc.h"
-#include "spurd/step/step.h"
+#include "spurd/access/access.h"
+#include "spurd/task/task.h"
 #include "sys/files.h"
 #include "sys/log.h"
 #include "sys/rng.h"

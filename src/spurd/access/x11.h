@@ -20,7 +20,8 @@
 #include "base/x11.h"
 #include "proto/x11.pb-c.h"
 #include "spurd/access/as_user.h"
-#include "spurd/agent_priv.h"
+#include "spurd/root.h"
+#include "spurd/task/task.h"
 
 struct x11_conn;
 

@@ -14,9 +14,12 @@
 
 #include "spurd/access/private.h"
 #include "spurd/access/x11.h"
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/root.h"
 #include "spurd/step/step.h"
 #include "spurd/task/hook.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"

@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/node/cgroups.h"
+#include "spurd/root.h"
 #include "spurd/task/hook.h"
 #include "sys/log.h"
 

@@ -12,6 +12,10 @@
 #include <unistd.h>
 
 #include "spurd/access/private.h"
+#include "spurd/attempt/life.h"
+#include "spurd/node/cgroups.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 #include "base/bitset.h"
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/root.h"
 #include "spurd/step/step.h"
 #include "sys/log.h"
 

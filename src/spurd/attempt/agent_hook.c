@@ -9,8 +9,11 @@
 #include <stdlib.h>
 
 #include "spurd/access/private.h"
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/link/send.h"
+#include "spurd/root.h"
 #include "spurd/task/hook.h"
+#include "spurd/task/task.h"
 #include "sys/log.h"
 
 /* PrologTimeout and EpilogTimeout come before what is said for both. */

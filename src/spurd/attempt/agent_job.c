@@ -11,9 +11,13 @@
  */
 #include <stdlib.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/link/send.h"
+#include "spurd/root.h"
 #include "spurd/step/step.h"
 #include "spurd/task/hook.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 #include "sys/log.h"
 
 struct agent_ref *agent_ref_new(struct agent *agent, const struct attempt *held)

@@ -12,8 +12,12 @@
  */
 #include <stdio.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/link/session.h"
+#include "spurd/root.h"
 #include "spurd/step/step.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"

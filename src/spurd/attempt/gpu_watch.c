@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/attempt/life.h"
+#include "spurd/root.h"
 #include "spurd/task/task.h"
 #include "sys/files.h"
 #include "sys/log.h"

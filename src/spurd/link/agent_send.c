@@ -10,7 +10,10 @@
 #include <sys/sysinfo.h>
 
 #include "base/feature_level.h"
-#include "spurd/agent_priv.h"
+#include "spurd/link/send.h"
+#include "spurd/link/session.h"
+#include "spurd/root.h"
+#include "spurd/task/task.h"
 #include "sys/build.h"
 #include "sys/clock.h"
 

@@ -12,7 +12,8 @@
 
 #include "rpc/keys.h"
 #include "rpc/tls.h"
-#include "spurd/agent_priv.h"
+#include "spurd/link/join.h"
+#include "spurd/root.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"

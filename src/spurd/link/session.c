@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/link/join.h"
+#include "spurd/link/send.h"
+#include "spurd/link/session.h"
+#include "spurd/root.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/rng.h"
@@ -23,6 +26,7 @@ enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 5000, WELCOME_WAIT_MS = 10000, LEAV
 
 struct session {
     struct agent *agent;
+    const struct session_ops *ops;
     struct rpc_client *client;
     struct rpc_request *stream; /* NULL: none */
     uv_timer_t timer;           /* the next try, or the end of patience */
@@ -123,7 +127,7 @@ static void on_done(struct rpc_request *request, const ProtobufCMessage *reply,
     (void)reply;
     session->stream = NULL;
     session->leaving = false;
-    agent_on_disconnect(session->agent);
+    session->ops->disconnected(session->agent);
     log_verbose("session.ended", "peer=%s why=%s", rpc_client_peer(session->client),
                 err ? err->text : "ended");
     if (err && err->code == ERR_NOT_LEADER) {
@@ -142,7 +146,7 @@ static void on_message(struct rpc_request *request, const ProtobufCMessage *mess
 
     if (session->leaving)
         return;
-    agent_on_message(session->agent, (const CtlMessage *)(const void *)message);
+    session->ops->message(session->agent, (const CtlMessage *)(const void *)message);
     if (session->agent->welcomed && session->stream && !session->leaving) {
         session->backoff_ms = BACKOFF_MIN_MS;
         uv_timer_stop(&session->timer);
@@ -254,11 +258,12 @@ static int connect_client(struct session *session, struct err *err)
     return session->client ? 0 : -(int)err->code;
 }
 
-struct session *session_new(struct agent *agent, struct err *err)
+struct session *session_new(struct agent *agent, const struct session_ops *ops, struct err *err)
 {
     struct session *session = NEW(struct session);
 
     session->agent = agent;
+    session->ops = ops;
     session->backoff_ms = BACKOFF_MIN_MS;
     str_add(&session->addresses, agent->controllers);
     uv_timer_init(agent->uv, &session->timer);
@@ -320,7 +325,7 @@ void session_reconnect(struct session *session, const char *why)
     if (session->leaving)
         return;
     log_info("session.left", "peer=%s why=%s", rpc_client_peer(session->client), why);
-    agent_on_disconnect(session->agent);
+    session->ops->disconnected(session->agent);
     session->move = true;
     str_clear(&session->first);
     if (session->stream) {

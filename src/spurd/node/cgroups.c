@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spurd/agent_priv.h"
+#include "spurd/node/cgroups.h"
+#include "spurd/root.h"
 #include "sys/files.h"
 
 enum { END_TRIES = 100, ENVIRON_BYTES = 8 * 1024 * 1024 };

@@ -14,7 +14,6 @@
  * step_mem.c     the memory of which NUMA nodes a task uses (pure)
  * step_resources.c    what the tasks of a step get of this node
  * step_task.c    from a launch to what a supervisor needs
- * step_freq.c    --cpu-freq
  * step_mpi.c     which process manager a step gets
  * step_ports.c   ports that a step reserves
  * step_report.c  what the controller hears of steps, in batches
@@ -28,10 +27,10 @@
 #include "base/vec.h"
 #include "proto/run.pb-c.h"
 #include "rpc/rpc.h"
-#include "spurd/agent_priv.h"
+#include "spurd/access/access.h"
+#include "spurd/root.h"
 
 enum {
-    STEP_PROOF_BYTES = 32,
     STEP_RUNS_MAX = 4096,
     STEP_DATA_MAX = 16 * 1024,
     STEP_INTERACTIVE = 0xfffffffa,
@@ -46,8 +45,17 @@ struct reports;
 struct query;
 struct port_hold;
 
+/* What steps tell the attempt that they belong to. */
+struct steps_ops {
+    void (*counted)(struct agent *agent); /* one more, or one fewer, is alive here */
+    void (*frozen)(struct agent *agent);  /* the tasks of one stopped or went on */
+    void (*unkillable)(struct agent *agent, struct attempt *held, uint32_t step);
+    void (*ended)(struct agent *agent, struct attempt *held);
+};
+
 /* What the agent keeps of steps; its member `steps`. */
 struct steps {
+    const struct steps_ops *ops;
     VEC(struct step_run *) runs;
     VEC(struct step_proc *) procs;
     struct map books; /* attempt_key() to the manager's book of an attempt */
@@ -64,7 +72,7 @@ extern const struct rpc_method step_methods[];
 extern const size_t step_method_count;
 
 /* Makes the directories. */
-int steps_open(struct agent *agent, struct err *err);
+int steps_open(struct agent *agent, const struct steps_ops *ops, struct err *err);
 /* Finds the steps that an earlier spurd left running. After agent_recover(). */
 void steps_recover(struct agent *agent);
 /* Every stream ends; supervisors and tasks go on. */
@@ -98,18 +106,6 @@ void step_run_fail(struct step_run *run, const struct err *err);
 void step_run_send(struct step_run *run, const RunStepOut *out);
 /* Ends it when nothing is left to do. */
 void step_run_settle(struct step_run *run);
-
-/* ---- access.c ---- */
-
-/* The owner of the job, or root? A token for one job: for this one, on this node? */
-int step_check_owner(const struct rpc_call *call, const struct attempt *held, struct err *err);
-bool step_is_owner(const struct rpc_call *call, const struct attempt *held);
-/* Does a proof of the job's manager go with this layout? */
-bool step_is_proved(const Grant *grant, const ProtobufCBinaryData *layout,
-                    const ProtobufCBinaryData *proof);
-/* Writes who was refused what, and why. */
-void step_refused(const struct rpc_call *call, const char *what, uint32_t job,
-                  const struct err *err);
 
 /* ---- step_proc.c ---- */
 
@@ -178,8 +174,6 @@ void step_book_recover(struct agent *agent);
 /* Layouts and proofs of the open steps of an attempt, in the arena. */
 void step_book_list(struct agent *agent, const struct attempt *held, bool one, uint32_t step,
                     struct arena *arena, JobStepsReply *out);
-void step_prove(const ProtobufCBinaryData *key, const void *bytes, size_t len,
-                uint8_t out[STEP_PROOF_BYTES]);
 
 /* ---- step_task.c ---- */
 
@@ -191,11 +185,6 @@ int step_task(struct agent *agent, const struct attempt *held, const StepLaunch 
 /* What a step's tasks get; NULL: nothing. */
 int step_mpi(const struct agent *agent, const StepRequest *request, const char **out,
              struct err *err);
-
-/* ---- step_freq.c ---- */
-
-/* Is the frequency one that may be asked for? */
-int step_freq_check(const struct agent *agent, const StepRequest *request, struct err *err);
 
 /* ---- step_ports.c ---- */
 

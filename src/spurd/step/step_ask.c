@@ -14,6 +14,7 @@
 
 #include "spurd/step/step_book.h"
 #include "spurd/step/step_layout.h"
+#include "spurd/task/task.h"
 #include "sys/files.h"
 #include "sys/log.h"
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
-#include "sys/digest.h"
+#include "spurd/access/access.h"
 #include "sys/files.h"
 #include "sys/log.h"
 
@@ -256,22 +256,6 @@ void step_book_recover(struct agent *agent)
         closedir(dir);
 }
 /* ---- proofs and listing ---- */
-
-/* Nested, so that nobody can append to what was proved. */
-void step_prove(const ProtobufCBinaryData *key, const void *bytes, size_t len,
-                uint8_t out[STEP_PROOF_BYTES])
-{
-    uint8_t inner[DIGEST_BYTES];
-    struct digest *digest = digest_begin();
-
-    digest_add(digest, key->data, key->len);
-    digest_add(digest, bytes, len);
-    digest_end(digest, inner);
-    digest = digest_begin();
-    digest_add(digest, key->data, key->len);
-    digest_add(digest, inner, sizeof(inner));
-    digest_end(digest, out);
-}
 
 /*
  * One for each node of the layout and one for ourselves, in the arena; empty for a node whose key we do

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spurd/step/step.h"
+#include "spurd/task/stepd.h"
 #include "sys/clock.h"
 
 /* CPUs and memory, with those of the steps that run and do not overlap, within the grant. */

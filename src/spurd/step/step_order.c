@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "spurd/step/step.h"
+#include "spurd/task/stepd.h"
 
 static bool is_of(const struct step_proc *proc, const struct attempt *held)
 {

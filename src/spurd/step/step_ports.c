@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "spurd/access/access.h"
 #include "spurd/step/step.h"
 #include "sys/clock.h"
 

@@ -15,7 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "spurd/node/cgroups.h"
 #include "spurd/step/step.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -108,7 +111,7 @@ void step_proc_count(struct step_proc *proc, bool on)
         held->steps++;
     else if (held->steps)
         held->steps--;
-    agent_gpu_watch(proc->agent);
+    proc->agent->steps->ops->counted(proc->agent);
 }
 
 /* The streams hear nothing more of it. */
@@ -214,11 +217,11 @@ static void proc_ended(struct step_proc *proc, const StepEnded *ended)
         held->derived_status = MAX(held->derived_status, ended->exit_status);
     log_debug("step.ended", "job=%u step=%u status=%u", proc->job, proc->step, ended->exit_status);
     if (held && str_eq(ended->text, "Kill task failed"))
-        agent_unkillable(agent, held, proc->step);
+        agent->steps->ops->unkillable(agent, held, proc->step);
     if (!proc->run && !uv_is_active((uv_handle_t *)proc->timer))
         step_proc_dismiss(proc); /* srun was away for too long before */
     if (held)
-        agent_advance(agent, held);
+        agent->steps->ops->ended(agent, held);
 }
 
 /* ---- to those who read ---- */
@@ -341,7 +344,7 @@ static void on_news(void *ctx, void *owner, const StepNews *news)
     } else if (news->has_frozen) {
         proc->frozen = news->frozen;
         step_report_started(proc);
-        agent_gang_turns(proc->agent);
+        proc->agent->steps->ops->frozen(proc->agent);
     }
     if (news->srun)
         forward(proc, news->srun);
@@ -424,7 +427,7 @@ static void supervisor_died(struct step_proc *proc)
     drop_readers(proc, &err);
     step_proc_free(proc);
     if (held)
-        agent_advance(agent, held);
+        agent->steps->ops->ended(agent, held);
 }
 
 /* It ended and wrote its report before it was killed itself, or srun did not come back. */
@@ -467,7 +470,7 @@ static void find_again(struct step_proc *proc)
         drop_readers(proc, NULL);
         step_proc_free(proc);
         if (held)
-            agent_advance(agent, held);
+            agent->steps->ops->ended(agent, held);
         return;
     }
     file_remove_tree(dir, NULL);

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "rpc/pb.h"
+#include "spurd/access/access.h"
 #include "spurd/step/step.h"
+#include "spurd/task/stepd.h"
+#include "spurd/task/task.h"
 
 enum { WAIT_MS = 2000, STEPS_MAX = 4096 };
 

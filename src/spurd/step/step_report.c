@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hostlist.h"
+#include "spurd/link/session.h"
 #include "spurd/step/step.h"
 #include "sys/clock.h"
 #include "sys/files.h"

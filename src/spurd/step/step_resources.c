@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "spurd/step/step_bind.h"
 #include "spurd/task/env_priv.h"
+#include "spurd/task/task.h"
 
 static bool is_overridden(const struct task_node *node)
 {

@@ -11,6 +11,7 @@
 #include "spurd/step/step_mem.h"
 #include "spurd/step/step_resources.h"
 #include "spurd/task/env_priv.h"
+#include "spurd/task/task.h"
 
 static void describe(const struct task_node *node, struct mem_node *out)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spurd/access/access.h"
 #include "spurd/step/step.h"
 #include "sys/files.h"
 #include "sys/log.h"
@@ -278,13 +279,14 @@ const size_t step_method_count = ARRAY_LEN(step_methods);
 
 /* ---- for the agent ---- */
 
-int steps_open(struct agent *agent, struct err *err)
+int steps_open(struct agent *agent, const struct steps_ops *ops, struct err *err)
 {
     CLEANUP(freep) char *run = mem_printf("%s/steps", agent->run_dir);
     CLEANUP(freep) char *book = mem_printf("%s/book", agent->run_dir);
     CLEANUP(freep) char *spool = mem_printf("%s/steps", agent->spool_dir);
 
     agent->steps = NEW(struct steps);
+    agent->steps->ops = ops;
     map_init(&agent->steps->books);
     if (file_make_dirs(run, 0711, err) < 0 || file_make_dirs(book, 0700, err) < 0 ||
         file_make_dirs(spool, 0700, err) < 0)

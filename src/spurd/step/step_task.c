@@ -14,6 +14,7 @@
 #include "spurd/step/step_resources.h"
 #include "spurd/step/step_whole.h"
 #include "spurd/task/container.h"
+#include "spurd/task/task.h"
 #include "sys/clock.h"
 
 enum { ALONE_MAX_S = 24 * 3600 };

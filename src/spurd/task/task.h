@@ -33,6 +33,9 @@ struct task_node {
     const char *display, *xauthority; /* of the script, when X11 is forwarded; NULL: not */
 };
 
+struct agent;
+void agent_task_node(const struct agent *agent, struct task_node *out);
+
 /* The user's login, looked up beforehand when the job wants its environment. */
 struct task_login {
     const char *shell, *home;
@@ -46,6 +49,8 @@ void task_sample(const char *text, StepTask *out);
 /* --gpu-freq of a step, for GPUs with these directories. */
 void task_gpu_freq(const char *asked, char **dirs, size_t count, struct arena *arena,
                    StepTask *out);
+/* Is the frequency one that may be asked for? */
+int step_freq_check(const struct agent *agent, const StepRequest *request, struct err *err);
 /* Is this word in LaunchParameters? */
 bool task_launches(const Config *config, const char *wanted);
 

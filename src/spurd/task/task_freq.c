@@ -3,7 +3,7 @@
  * task_freq.c - --cpu-freq: who may have which frequency, and what a supervisor is told of it
  */
 #include "schema/freq.h"
-#include "spurd/step/step.h"
+#include "spurd/root.h"
 #include "spurd/task/task.h"
 
 int step_freq_check(const struct agent *agent, const StepRequest *request, struct err *err)
