@@ -368,6 +368,7 @@ bool ask_arrive(struct host *host, uint32_t number)
         map_put_num(&host->asks, ask->number, ask);
         TRACE(world, "request %u (kind %d, %s) arrives at %s, try %u", number, request->kind,
               request->target, host->name, request->tries);
+        ctl_enter(host->ctl);
         calls[request->kind](host->ctl, ask, request);
     }
     host_leave(host);

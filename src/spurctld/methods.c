@@ -275,7 +275,7 @@ static void on_call(struct rpc_call *call, const ProtobufCMessage *request)
         row->ask(server->ctl, ask, request);
 }
 
-/* Every call comes through here, and is counted. */
+/* Every call comes through here: it enters the logic, and is counted. */
 static void on_any(struct rpc_call *call, const ProtobufCMessage *request)
 {
     struct server *server = rpc_call_ctx(call);
@@ -284,6 +284,7 @@ static void on_any(struct rpc_call *call, const ProtobufCMessage *request)
     uint32_t uid = rpc_call_identity(call)->uid; /* the call may be gone when it was answered */
     int64_t begin_us = clock_mono_us();
 
+    ctl_enter(server->ctl);
     audit(server, call, &rows[number], request);
     if (rows[number].ask)
         on_call(call, request);

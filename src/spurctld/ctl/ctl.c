@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl.c - the controller's logic: its life, its timers, its configuration
+ * ctl.c - the controller's logic: its life, its timers, and the way in
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +29,54 @@ static void propose_due(struct ctl *ctl)
     ctl_propose_time(ctl, NULL, due_done, NULL);
 }
 
+/* ---- the way in ---- */
+
+void ctl_enter(struct ctl *ctl)
+{
+    ctl_settle(ctl);
+    ctl_paused(ctl);
+}
+
+void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
+{
+    ctl_enter(ctl);
+    ctl_nodes_open(ctl, session, node);
+}
+
+void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
+{
+    ctl_enter(ctl);
+    ctl_on_message(ctl, session, message);
+}
+
+void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
+{
+    ctl_enter(ctl);
+    ctl_nodes_closed(ctl, session, host_answers);
+}
+
+void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,
+                   int exit_status)
+{
+    ctl_enter(ctl);
+    ctl_site_done(ctl, what, job_id, attempt, exit_status);
+}
+
+/* Does not enter: what was applied last may be about to answer it. */
+void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
+{
+    ctl_query_gone(ctl, ask);
+    ctl_read_gone(ctl, ask);
+    ctl_changes_gone(ctl, ask);
+    ctl_forked_gone(ctl, ask);
+    ask->ops->end(ask);
+}
+
 void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
 {
     ctl_settle(ctl);
     ctl_look_at_clock(ctl);
-    ctl_paused(ctl);
+    ctl_enter(ctl);
     switch (timer) {
     case CTL_TIMER_DUE:
         if (ctl->leading)
@@ -87,6 +130,7 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     struct ctl *ctl = NEW(struct ctl);
 
     ctl->io = *io;
+    ctl->settle = ctl_settle;
     ctl->name = mem_strdup(options->name);
     ctl->address = mem_strdup(options->address ? options->address : "");
     if (options->cluster_id)

@@ -6,7 +6,7 @@
  * committed, a node spoke, a timer fired. main.c and serve.c bind it to libuv, sim/ to simulated
  * time. Nothing here blocks and nothing here polls.
  *
- *   ctl.c          its life, timers and configuration
+ *   ctl.c          its life, its timers, and the way in
  *   ctl_propose.c  commands into the log; ctl_apply.c  committed ones into the state, and answers
  *   ctl_effects.c  what the leader does because of what the cluster decided
  *   ctl_nodes.c    agents and their silence; ctl_hello.c, ctl_reports.c, ctl_grants.c  what they say
@@ -162,6 +162,13 @@ void ctl_propose_node_key(struct ctl *ctl, const char *node, const uint8_t key[3
                           ctl_agreed_fn *done, void *arg);
 /* What peers_level() says may be another: the level may rise. */
 void ctl_look_at_level(struct ctl *ctl);
+
+/*
+ * The one gate: whoever has something to ask or to tell begins with this. Afterwards what the last command
+ * means is known to all, and a stop of this process has been noticed. Timers, sessions, programs of the site
+ * and the log's callbacks do it themselves; handlers are called by who did it.
+ */
+void ctl_enter(struct ctl *ctl);
 
 void ctl_poll(struct ctl *ctl);  /* the log has something to say */
 void ctl_flush(struct ctl *ctl); /* at the end of a turn of the loop: what was proposed may go */

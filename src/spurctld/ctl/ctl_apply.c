@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/level.h"
+#include "core/pb.h"
 #include "log/snapshot.h"
 #include "spurctld/ctl/ctl_priv.h"
 #include "sys/log.h"
@@ -27,31 +28,6 @@ enum {
     LARGE_BYTES_TRIED = 256, /* where every job of two nodes is wide: in the simulator */
     LONG_US = 1000,
 };
-
-static void *arena_take(void *data, size_t size)
-{
-    return arena_alloc(data, size);
-}
-
-static void arena_give(void *data, void *pointer)
-{
-    (void)data, (void)pointer;
-}
-
-ProtobufCAllocator ctl_allocator(struct arena *arena)
-{
-    return (ProtobufCAllocator){ arena_take, arena_give, arena };
-}
-
-const struct event *ctl_answer(const struct events *events)
-{
-    events_each(event, events)
-    {
-        if (event->kind == EVENT_ANSWER)
-            return event;
-    }
-    return NULL;
-}
 
 static struct proposal queue_take(struct ctl *ctl)
 {
@@ -163,7 +139,7 @@ static void handle_events(struct ctl *ctl)
 /* Reads what comes next, if it is not read yet. 0: nothing does; LOG_APPLY_MORE: something. */
 static int open_next(struct ctl *ctl, struct log_walk *walk, struct err *err)
 {
-    ProtobufCAllocator allocator = ctl_allocator(&ctl->apply_arena);
+    ProtobufCAllocator allocator = pb_arena(&ctl->apply_arena);
     struct opened *opened = &ctl->opened;
     struct log_entry entry;
 

@@ -33,7 +33,7 @@ static void start(struct ctl *ctl, const struct job *job, bool before)
 
     map_put_num(&ctl->site, job->id, (void *)(uintptr_t)job->attempt);
     if (str_is_empty(path)) { /* it was taken out of the configuration */
-        ctl_hook_done(ctl, before ? prolog : epilog, job->id, job->attempt, 0);
+        ctl_site_done(ctl, before ? prolog : epilog, job->id, job->attempt, 0);
         return;
     }
     arena_init(&arena);
@@ -109,13 +109,12 @@ static void propose_cleaned(struct ctl *ctl, const struct job *job)
     ctl_propose(ctl, &command, NULL, NULL);
 }
 
-void ctl_hook_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,
+void ctl_site_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,
                    int exit_status)
 {
     const struct job *job = state_job(ctl->state, job_id);
     bool before = strcmp(what, prolog) == 0, after = strcmp(what, epilog) == 0;
 
-    ctl_settle(ctl);
     if (exit_status != 0)
         log_warn("hook.failed", "what=%s job=%u attempt=%u status=%d%s", what, job_id, attempt,
                  exit_status, before ? "" : " ignored");

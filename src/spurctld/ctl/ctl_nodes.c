@@ -263,7 +263,7 @@ void ctl_nodes_timer(struct ctl *ctl)
         if (agent->session) {
             log_warn("node.silent", "node=%s", agent->name);
             ctl->io.hang_up(ctl->io.ctx, agent->session);
-            ctl_session_closed(ctl, agent->session, false);
+            ctl_nodes_closed(ctl, agent->session, false);
             agent->lost_us = agent->seen_us; /* silent since then */
         }
         if (silence_due(ctl, agent) <= now)
@@ -295,7 +295,7 @@ void ctl_nodes_following(struct ctl *ctl)
         struct agent *agent = entry->value;
         uint64_t session = agent->session;
         if (session) {
-            ctl_session_closed(ctl, session, true);
+            ctl_nodes_closed(ctl, session, true);
             ctl->io.hang_up(ctl->io.ctx, session);
         }
         *agent = (struct agent){ .name = agent->name };
@@ -317,7 +317,7 @@ void ctl_reconcile(struct ctl *ctl)
         struct agent *agent = entry->value;
         uint64_t session = agent->session;
         if (session) {
-            ctl_session_closed(ctl, session, true);
+            ctl_nodes_closed(ctl, session, true);
             ctl->io.hang_up(ctl->io.ctx, session);
         }
     }
@@ -342,16 +342,14 @@ void ctl_stop_agents(struct ctl *ctl, const char *reason)
 
 /* ---- sessions ---- */
 
-void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
+void ctl_nodes_open(struct ctl *ctl, uint64_t session, const char *node)
 {
-    ctl_settle(ctl);
-    ctl_paused(ctl);
     struct agent *agent = agent_of(ctl, node);
     if (agent->session) {
         /* The agent was restarted, or its old connection is half dead: the newer one counts. */
         uint64_t old = agent->session;
         log_info("node.replaced", "node=%s", node);
-        ctl_session_closed(ctl, old, true);
+        ctl_nodes_closed(ctl, old, true);
         ctl->io.hang_up(ctl->io.ctx, old);
     }
     agent->session = session;
@@ -363,10 +361,8 @@ void ctl_session_open(struct ctl *ctl, uint64_t session, const char *node)
     arm_for(ctl, agent);
 }
 
-void ctl_session_closed(struct ctl *ctl, uint64_t session, bool host_answers)
+void ctl_nodes_closed(struct ctl *ctl, uint64_t session, bool host_answers)
 {
-    ctl_settle(ctl);
-    ctl_paused(ctl);
     struct agent *agent = map_del_num(&ctl->sessions, session);
     if (!agent || agent->session != session)
         return;

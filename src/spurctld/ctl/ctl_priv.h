@@ -129,6 +129,7 @@ struct reading; /* a read that waits for the log's word */
 
 struct ctl {
     struct ctl_io io;
+    void (*settle)(struct ctl *ctl); /* ctl_settle(), for what is below it */
     char *name, *address;
     uint8_t cluster_id[16];
     uint8_t verify_key[32];
@@ -263,10 +264,9 @@ void ctl_propose_lead(struct ctl *ctl);
 
 /* ---- ctl_apply.c ---- */
 extern const struct log_owner ctl_log_owner;
-ProtobufCAllocator ctl_allocator(struct arena *arena);
 
 /* ---- ctl_apply.c ---- */
-/* Whoever comes from outside begins with this: what was applied last is known to all then. */
+/* What follows from the command that was applied last, unless that is done; see ctl_enter(). */
 void ctl_settle(struct ctl *ctl);
 
 /* ---- ctl_level.c ---- */
@@ -331,6 +331,8 @@ void ctl_resv_leading(struct ctl *ctl);
 void ctl_resv_done(struct ctl *ctl);
 
 /* ---- ctl_hooks.c ---- */
+void ctl_site_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,
+                   int exit_status);
 void ctl_site(struct ctl *ctl, const struct event *event);
 void ctl_site_leading(struct ctl *ctl); /* what another leader may have left undone */
 void ctl_site_again(struct ctl *ctl);   /* what we could not say */
@@ -353,6 +355,8 @@ void ctl_nodes_stalled(struct ctl *ctl, int64_t now, int64_t before);
 /* Proposes a CmdTime, which leaves out limits of jobs whose nodes may have more to say; with the id of a
    request (or NULL) that has nothing else to say. */
 void ctl_propose_time(struct ctl *ctl, const struct ctl_ask *ask, ctl_done_fn *done, void *arg);
+void ctl_nodes_open(struct ctl *ctl, uint64_t session, const char *node);
+void ctl_nodes_closed(struct ctl *ctl, uint64_t session, bool host_answers);
 void ctl_nodes_leading(struct ctl *ctl);
 void ctl_nodes_following(struct ctl *ctl);
 void ctl_reconcile(struct ctl *ctl); /* asks every agent to say hello again */
@@ -371,6 +375,7 @@ void ctl_tell(struct ctl *ctl, struct agent *agent); /* what it has yet to hear,
 void ctl_tell_timer(struct ctl *ctl);
 
 /* ---- ctl_reports.c ---- */
+void ctl_on_message(struct ctl *ctl, uint64_t session, const NodeMessage *message);
 size_t ctl_part_of(struct ctl *ctl, const struct job *job,
                    const char *node); /* its count when it has none there */
 void ctl_propose_release(struct ctl *ctl, uint32_t job_id, uint32_t attempt, const char *node);
@@ -411,6 +416,7 @@ void ctl_forked_gone(struct ctl *ctl, const struct ctl_ask *ask);
 void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask);
 
 /* ---- ctl_query.c ---- */
+void ctl_query_gone(struct ctl *ctl, const struct ctl_ask *ask);
 void ctl_listings_gone(struct ctl *ctl);
 void ctl_lists_timer(struct ctl *ctl);
 void ctl_bulk_timer(struct ctl *ctl);

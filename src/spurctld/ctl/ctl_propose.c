@@ -66,7 +66,7 @@ static void propose(struct ctl *ctl, Command *command, const struct log_payload 
     struct err err = { 0 };
     Command *fitted = NULL;
 
-    ctl_settle(ctl);
+    ctl->settle(ctl); /* a caller may have come another way than by ctl_enter() */
     stamp(ctl, command);
     if (ctl_fit_level(ctl, command, &fitted, &err) < 0) {
         if (proposal.done)
@@ -162,6 +162,16 @@ void ctl_poll(struct ctl *ctl)
 {
     log_poll(ctl->log);
     ctl_flush(ctl);
+}
+
+const struct event *ctl_answer(const struct events *events)
+{
+    events_each(event, events)
+    {
+        if (event->kind == EVENT_ANSWER)
+            return event;
+    }
+    return NULL;
 }
 
 void ctl_stamp_ask(const struct ctl_ask *ask, Command *command)

@@ -211,18 +211,14 @@ void ctl_ask_writable(struct ctl *ctl, struct ctl_ask *ask)
 
     if (!listing)
         return;
-    ctl_settle(ctl);
     listing->ready = true;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
-void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
+void ctl_query_gone(struct ctl *ctl, const struct ctl_ask *ask)
 {
     if (ask->data)
         listing_drop(ctl, ask->data);
-    ctl_read_gone(ctl, ask);
-    ctl_changes_gone(ctl, ask);
-    ctl_forked_gone(ctl, ask);
     for (size_t i = ctl->watchers.len; i-- > 0;) {
         struct watcher watcher = ctl->watchers.items[i];
         if (watcher.ask != ask)
@@ -231,7 +227,6 @@ void ctl_ask_gone(struct ctl *ctl, struct ctl_ask *ask)
         if (watcher.hold)
             ctl_hold_lost(ctl, watcher.job_id);
     }
-    ask->ops->end(ask);
 }
 
 /* ---- one job ---- */
@@ -283,7 +278,7 @@ static bool add_payload(struct ctl *ctl, struct ctl_ask *ask, const struct job *
                         GetJobReply *reply, struct err *err)
 {
     struct str bytes = { 0 };
-    ProtobufCAllocator allocator = ctl_allocator(ask->arena);
+    ProtobufCAllocator allocator = pb_arena(ask->arena);
 
     if (!ctl_may_see_payload(ask, job))
         return err_code(err, ERR_PERMISSION), false;

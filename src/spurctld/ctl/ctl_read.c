@@ -49,7 +49,6 @@ static void on_confirmed(void *arg, int rc)
 void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
               const ProtobufCMessage *request, bool stale)
 {
-    ctl_settle(ctl);
     if (stale) {
         handler(ctl, ask, request);
         return;

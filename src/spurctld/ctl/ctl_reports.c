@@ -199,10 +199,8 @@ static void answer_beat(struct ctl *ctl, struct agent *agent, uint64_t seq)
     ctl_send(ctl, agent, &message);
 }
 
-void ctl_session_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
+void ctl_on_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
 {
-    ctl_settle(ctl);
-    ctl_paused(ctl);
     struct agent *agent = map_get_num(&ctl->sessions, session);
     if (!agent || agent->session != session || !ctl->leading)
         return;

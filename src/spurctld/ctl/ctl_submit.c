@@ -257,7 +257,6 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
     struct request_seen seen;
     struct err err = { 0 };
 
-    ctl_settle(ctl);
     if (count == 0 || count > LIMIT_HET_COMPONENTS) {
         ctl_fail(ask, count ? ERR_TOO_MANY : ERR_NO_SCRIPT);
         return;
