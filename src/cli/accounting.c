@@ -75,9 +75,10 @@ struct client *accounting_connect(struct cli *cli, struct err *err)
         return NULL;
     if (!address)
         return client_new(&(struct client_options){ 0 }, err);
-    return client_new(
-        &(struct client_options){ .addresses = address, .default_port = ADDRESS_PORT_ACCOUNTING },
-        err);
+    return client_new(&(struct client_options){ .addresses = address,
+                                                .default_port = ADDRESS_PORT_ACCOUNTING,
+                                                .timeout_ms = cli->timeout_ms },
+                      err);
 }
 
 int accounting_error(const struct cli *cli, const struct err *err)

@@ -14,8 +14,8 @@ struct option_set;
 struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
-    web_options, exec_options, sacct_options, sacctmgr_options, sshare_options, seff_options,
-    history_options, sdiag_options, sbcast_options, sgather_options, journal_options,
+    web_options, exec_options, sacct_options, sacctmgr_options, sreport_options, sshare_options,
+    seff_options, history_options, sdiag_options, sbcast_options, sgather_options, journal_options,
     wait_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
@@ -45,6 +45,7 @@ int sim_main(int argc, char **argv);
 int image_main(int argc, char **argv);
 int sinfo_main(int argc, char **argv);
 int sprio_main(int argc, char **argv);
+int sreport_main(int argc, char **argv);
 int sshare_main(int argc, char **argv);
 int spur_accounting_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);

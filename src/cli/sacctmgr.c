@@ -13,6 +13,7 @@
 #include "cli/accounting.h"
 #include "cli/commands.h"
 #include "client/client.h"
+#include "proto/usage.pb-c.h"
 
 enum { DECIDE_S = 30, LINE_WORDS = 256 };
 
@@ -351,35 +352,66 @@ int sacctmgr_main(int argc, char **argv)
 
 /* ---- spur accounting ---- */
 
-int spur_accounting_main(int argc, char **argv)
+static int adopt(struct cli *cli, struct client *client, const char *cluster, struct err *err)
 {
     AdoptRequest request = ADOPT_REQUEST__INIT;
     ProtobufCMessage *message = NULL;
+
+    request.cluster = (char *)(uintptr_t)cluster;
+    if (client_call(client, "/spur.Accounts/Adopt", &request.base, &adopt_reply__descriptor,
+                    &cli->arena, &message, err) < 0)
+        return -(int)err->code;
+    const AdoptReply *reply = (const void *)message;
+    printf("The database has %u accounts, %u users and %u QOS of the file now. Remove the "
+           "sections [[accounts]], [[users]] and [[qos]] from it.\n",
+           reply->accounts, reply->users, reply->qos);
+    return 0;
+}
+
+static int recompute(struct cli *cli, struct client *client, const char *cluster, struct err *err)
+{
+    RecomputeRequest request = RECOMPUTE_REQUEST__INIT;
+    ProtobufCMessage *message = NULL;
+
+    request.cluster = (char *)(uintptr_t)cluster;
+    if (client_call(client, "/spur.Usage/Recompute", &request.base, &recompute_reply__descriptor,
+                    &cli->arena, &message, err) < 0)
+        return -(int)err->code;
+    puts("Use by hour, day and month was summed up again from the history.");
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct cli *cli, struct client *client, const char *cluster, struct err *err);
+} accounting_verbs[] = { { "adopt", adopt }, { "recompute", recompute } };
+
+int spur_accounting_main(int argc, char **argv)
+{
     struct err err = { 0 };
     struct cli cli;
+    size_t verb = 0;
     int code = 0;
 
     cli_init(&cli, cli_name(argv));
     bool help = argc > 1 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h"));
-    if (argc < 2 || !str_eq(argv[1], "adopt") || argc > 3) {
+    while (argc > 1 && verb < ARRAY_LEN(accounting_verbs) &&
+           !str_eq(argv[1], accounting_verbs[verb].name))
+        verb++;
+    if (argc < 2 || verb == ARRAY_LEN(accounting_verbs) || argc > 3) {
         fprintf(help ? stdout : stderr,
                 "Usage: spur accounting adopt [CLUSTER]\n"
                 "Gives the accounts, users and QOS of a cluster's configuration file to "
-                "the accounting database.\n");
+                "the accounting database.\n"
+                "       spur accounting recompute [CLUSTER]\n"
+                "Sums up use by hour, day and month again from the history.\n");
         cli_done(&cli);
         return help ? 0 : 1;
     }
-    request.cluster = argc > 2 ? argv[2] : NULL;
+    cli.timeout_ms = 10 * 60 * 1000;
     struct client *client = accounting_connect(&cli, &err);
-    if (!client || client_call(client, "/spur.Accounts/Adopt", &request.base,
-                               &adopt_reply__descriptor, &cli.arena, &message, &err) < 0) {
+    if (!client || accounting_verbs[verb].run(&cli, client, argc > 2 ? argv[2] : NULL, &err) < 0)
         code = accounting_error(&cli, &err);
-    } else {
-        const AdoptReply *reply = (const void *)message;
-        printf("The database has %u accounts, %u users and %u QOS of the file now. Remove the "
-               "sections [[accounts]], [[users]] and [[qos]] from it.\n",
-               reply->accounts, reply->users, reply->qos);
-    }
     if (client)
         client_free(client);
     cli_done(&cli);

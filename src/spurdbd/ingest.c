@@ -197,6 +197,32 @@ static void note_dirty(struct ingest *in, int64_t from_us)
         in->dirty_us = MIN(in->dirty_us, from_us);
 }
 
+/* TRES that a job has; of generic resources also each type, whether or not the cluster counts it. */
+static void add_given(struct str *out, const Job *job)
+{
+    const Allocation *allocation = job_status(job)->allocation;
+    struct map counts;
+
+    job_add_tres(out, job, true);
+    map_init(&counts);
+    for (size_t i = 0; allocation && i < allocation->n_nodes; i++) {
+        const NodeAlloc *node = allocation->nodes[i];
+        for (size_t k = 0; k < node->n_gres && !node->left; k++) {
+            const GresAlloc *gres = node->gres[k];
+            if (str_is_empty(gres->type))
+                continue;
+            CLEANUP(freep) char *name = mem_printf(",gres/%s:%s=", gres->name, gres->type);
+            uintptr_t before = (uintptr_t)map_get(&counts, name);
+            map_put(&counts, name, (void *)(before + gres->count));
+        }
+    }
+    map_each (entry, &counts) {
+        if (out->len && !strstr(str_text(out), entry->key))
+            str_addf(out, "%s%llu", entry->key, (unsigned long long)(uintptr_t)entry->value);
+    }
+    map_done(&counts);
+}
+
 /* A running job has other TRES than the record before says: it was resized at this entry. */
 static void note_resize(struct ingest *in, struct run_row *row, const Job *job)
 {
@@ -204,8 +230,8 @@ static void note_resize(struct ingest *in, struct run_row *row, const Job *job)
 
     if (!row->job || !row->start_us || job_status(job)->start_us != row->start_us)
         return;
-    job_add_tres(&before, row->job, true);
-    job_add_tres(&after, job, true);
+    add_given(&before, row->job);
+    add_given(&after, job);
     if (before.len && after.len && !str_eq(str_text(&before), str_text(&after)))
         vec_push(&row->resizes,
                  (struct resized){ in->entry_us, arena_strdup(&in->arena, str_text(&before)) });
@@ -547,7 +573,7 @@ static int write_run(struct ingest *in, const struct run_row *row, struct err *e
 
     if (given) {
         job_add_nodes(&nodes, job);
-        job_add_tres(&tres, job, true);
+        add_given(&tres, job);
     }
     job_add_tres(&asked, job, false);
     note_span(in, row, status->eligible_us);
