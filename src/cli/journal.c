@@ -45,11 +45,22 @@ const struct option_set journal_options = {
 };
 
 static const char *const kinds[] = {
-    [JOURNAL_SUBMITTED] = "submitted", [JOURNAL_SPLIT] = "split",
-    [JOURNAL_STARTED] = "started",     [JOURNAL_CHANGED] = "changed",
-    [JOURNAL_SUSPENDED] = "suspended", [JOURNAL_RESUMED] = "resumed",
-    [JOURNAL_ENDED] = "ended",         [JOURNAL_REQUEUED] = "requeued",
-    [JOURNAL_STEP] = "step",           [JOURNAL_TASKS_CANCELLED] = "tasks_cancelled",
+    [JOURNAL_SUBMITTED] = "submitted",
+    [JOURNAL_SPLIT] = "split",
+    [JOURNAL_STARTED] = "started",
+    [JOURNAL_CHANGED] = "changed",
+    [JOURNAL_SUSPENDED] = "suspended",
+    [JOURNAL_RESUMED] = "resumed",
+    [JOURNAL_ENDED] = "ended",
+    [JOURNAL_REQUEUED] = "requeued",
+    [JOURNAL_STEP] = "step",
+    [JOURNAL_TASKS_CANCELLED] = "tasks_cancelled",
+    [JOURNAL_NODE] = "node",
+    [JOURNAL_CAPACITY] = "capacity",
+    [JOURNAL_PAYLOAD] = "payload",
+    [JOURNAL_RESERVATION] = "reservation",
+    [JOURNAL_STEP_STARTED] = "step_started",
+    [JOURNAL_RESERVATION_ENDED] = "reservation_ended",
 };
 
 static void add_pair(struct str *out, const char *key, const char *text)
@@ -126,6 +137,25 @@ static void add_step(struct str *out, const StepPart *part, const struct field_c
     add_usage(out, part->usage);
 }
 
+static void add_node(struct str *out, const JournalNode *node)
+{
+    add_pair(out, "node", node->name);
+    str_addf(out, " state=%s flags=%#x", name_of(&node_state_names, (int)node->state), node->flags);
+    add_pair(out, "reason", node->reason);
+    add_pair(out, "by", node->reason_user);
+    add_pair(out, "tres", node->tres);
+}
+
+static void add_reservation(struct str *out, const JournalReservation *resv,
+                            const struct field_ctx *ctx)
+{
+    add_pair(out, "name", resv->spec->name);
+    add_time(out, ctx, "start", resv->spec->start_us);
+    add_time(out, ctx, "end", resv->spec->end_us);
+    add_pair(out, "nodes", resv->spec->nodes);
+    add_pair(out, "tres", resv->tres);
+}
+
 static void add_lines(struct str *out, const JournalEntry *entry, const struct field_ctx *ctx)
 {
     if (entry->lost_from)
@@ -135,13 +165,26 @@ static void add_lines(struct str *out, const JournalEntry *entry, const struct f
         const char *kind = record->kind < (int)ARRAY_LEN(kinds) ? kinds[record->kind] : NULL;
         str_addf(out, "%" PRIu64 " ", entry->index);
         field_add_moment(out, ctx, entry->time_us);
-        str_addf(out, " %s job=%u", kind ? kind : "?", record->job_id);
+        str_addf(out, " %s", kind ? kind : "?");
+        if (record->job_id)
+            str_addf(out, " job=%u", record->job_id);
         if (record->step)
             add_step(out, record->step, ctx);
         if (record->attempt)
             str_addf(out, " attempt=%u", record->attempt);
         if (record->job)
             add_job(out, record, ctx);
+        if (record->node)
+            add_node(out, record->node);
+        if (record->capacity) {
+            add_pair(out, "nodes", record->capacity->nodes);
+            add_pair(out, "tres", record->capacity->tres);
+        }
+        if (record->reservation && record->reservation->spec)
+            add_reservation(out, record->reservation, ctx);
+        if (record->payload)
+            str_addf(out, " script=%zu env=%zu", record->payload->script.len,
+                     record->payload->n_env);
         add_pair(out, "text", record->text);
         str_add_char(out, '\n');
     }

@@ -55,6 +55,8 @@ enum event_kind {
     EVENT_NODE_CHANGED, /* amounts, features, weight, reason */
     EVENT_PARTITION,    /* partitions changed; node sets too: changed */
     EVENT_RESERVATION,  /* reservations changed, began or ended */
+    EVENT_RESV_CHANGED, /* text: this reservation is new, or another; for the journal */
+    EVENT_RESV_GONE,    /* text: this reservation is no more; for the journal */
     EVENT_CONFIG,       /* there is a new configuration: changed */
     EVENT_PRIORITY,     /* usage decayed: orders and limits may be others */
     EVENT_LEADER,       /* epoch and leader are new */
@@ -63,7 +65,10 @@ enum event_kind {
     EVENT_DIVERGED,     /* CmdCheck named another digest: fence this replica */
 };
 
-/* PARTITION, CONFIG: what is not as it was. What is not named here is, with all its numbers. */
+/*
+ * PARTITION, CONFIG: what is not as it was. What is not named here is, with all its numbers. NODE_UP, NODE_DOWN,
+ * NODE_CHANGED: CHANGED_NODES when the node may have other amounts than before.
+ */
 enum changed {
     CHANGED_ACCOUNTS = 1,   /* limits, shares, QOS; who counts which job */
     CHANGED_PARTITIONS = 2, /* what some of them say, or which nodes they have */

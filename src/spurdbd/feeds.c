@@ -188,12 +188,9 @@ static void try_again(struct feed *feed, struct feed_work *work)
         memset(&work->batch, 0, sizeof(work->batch));
         vec_each (struct str, entry, &later.entries)
             vec_push(&feed->waiting.entries, *entry);
-        vec_each (struct str, payload, &later.payloads)
-            vec_push(&feed->waiting.payloads, *payload);
         feed->waiting.last = MAX(feed->waiting.last, later.last);
         feed->waiting.bytes += later.bytes;
         vec_done(&later.entries);
-        vec_done(&later.payloads);
     }
     if (!feed->retry) {
         feed->retry = NEW(uv_timer_t);
@@ -237,8 +234,8 @@ static void work_done(uv_work_t *uv, int status)
 static void feed_go_on(struct feed *feed)
 {
     struct dbd *dbd = feed->dbd;
-    bool has_batch = feed->welcomed && (feed->waiting.entries.len || feed->waiting.payloads.len ||
-                                        feed->waiting.last > feed->position.index);
+    bool has_batch =
+        feed->welcomed && (feed->waiting.entries.len || feed->waiting.last > feed->position.index);
 
     if (dbd->writing || feed->busy || dbd->stopping || !feed->call || !feed->hello ||
         (feed->retry && uv_is_active((uv_handle_t *)feed->retry)) || (feed->welcomed && !has_batch))
@@ -285,17 +282,6 @@ static void take_entries(struct feed *feed, const FeedEntries *entries)
         feed->paused = true;
         rpc_pause(feed->call);
     }
-}
-
-static void take_payload(struct feed *feed, const FeedPayload *payload)
-{
-    struct str copy = { 0 };
-    size_t len = feed_payload__get_packed_size(payload);
-
-    str_reserve(&copy, len + 1);
-    copy.len = feed_payload__pack(payload, (uint8_t *)copy.data);
-    vec_push(&feed->waiting.payloads, copy);
-    feed->waiting.bytes += len;
 }
 
 static void *copy_of(const ProtobufCMessage *message)
@@ -382,8 +368,6 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *packed)
     feed = rpc_call_data(call);
     if (feed && feed->welcomed && message->entries)
         take_entries(feed, message->entries);
-    if (feed && feed->welcomed && message->payload)
-        take_payload(feed, message->payload);
     if (feed && feed->welcomed && message->answer) {
         feed->leader_index = MAX(feed->leader_index, message->answer->index);
         dbd_answered(dbd, feed, message->answer);

@@ -602,6 +602,11 @@ static int take_step(void *ctx, const struct store_row *row, struct err *err)
         return -(int)err->code;
     AcctStep *step = (AcctStep *)message;
     step->waits_for = NULL;
+    if (step->state == JOB_RUNNING && answer->job.has_end_us) { /* nobody said how it ended */
+        step->state = answer->job.state;
+        step->has_end_us = true;
+        step->end_us = answer->job.end_us;
+    }
     if (step_is_wanted(answer, step->step))
         vec_push(&answer->steps, step);
     return 0;

@@ -20,6 +20,7 @@
 #include "rpc/pb.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
+#include "spurdbd/ingest_cluster.h"
 #include "spurdbd/rollup.h"
 #include "spurdbd/usage.h"
 
@@ -389,6 +390,24 @@ static int take_part(struct ingest *in, const StepPart *part, struct err *err)
     return 0;
 }
 
+/* A step that began. One that is known already, by this or by its end, stays as it is. */
+static int take_begun(struct ingest *in, const StepPart *part, struct err *err)
+{
+    if (!part || !part->id)
+        return 0;
+    struct step_row *row = step_row_of(in, part->id->job_id, part->id->attempt, part->id->step);
+    if (!row->step && load_step(in, row, part->id->step, err) < 0)
+        return -(int)err->code;
+    if (row->step)
+        return 0;
+    row->step = usage_step_new(part, &in->arena);
+    row->step->has_state = row->step->has_start_us = true;
+    row->step->state = JOB_RUNNING;
+    row->step->start_us = part->started_us;
+    row->changed = true;
+    return 0;
+}
+
 static int write_step(struct ingest *in, const struct step_row *row, struct err *err)
 {
     const AcctStep *step = row->step;
@@ -410,7 +429,7 @@ static int write_step(struct ingest *in, const struct step_row *row, struct err 
 
 /* ---- writing rows ---- */
 
-/* The number of `name` in "cpu=8,mem=4000M,gres/gpu=2". */
+/* The number of `name` in "cpu=8,mem=1.50G,gres/gpu=2"; memory in MB. */
 static int64_t tres_count(const char *tres, const char *name)
 {
     const char *cursor = tres;
@@ -418,8 +437,17 @@ static int64_t tres_count(const char *tres, const char *name)
     size_t len = strlen(name);
 
     while (cursor && str_next(&cursor, ",", &word)) {
-        if (word.len > len && strncmp(word.ptr, name, len) == 0 && word.ptr[len] == '=')
-            return strtoll(word.ptr + len + 1, NULL, 10);
+        if (word.len <= len || strncmp(word.ptr, name, len) != 0 || word.ptr[len] != '=')
+            continue;
+        char *end;
+        int64_t whole = strtoll(word.ptr + len + 1, &end, 10), half = 0;
+        if (*end == '.') {
+            half = end[1] == '5' ? 1 : 0;
+            end += strspn(end + 1, "0123456789") + 1;
+        }
+        return *end == 'G'   ? whole * 1024 + half * 512
+               : *end == 'T' ? whole * 1024 * 1024 + half * 512 * 1024
+                             : whole;
     }
     return 0;
 }
@@ -664,9 +692,26 @@ static int take_cancelled_tasks(struct ingest *in, const JournalRecord *record, 
                      err);
 }
 
-static int take_record(struct ingest *in, const JournalRecord *record, int64_t time_us,
+static int take_payload(struct ingest *in, const JournalRecord *record, struct err *err)
+{
+    if (!record->payload)
+        return 0;
+    str_clear(&in->packed);
+    str_reserve(&in->packed, job_payload__get_packed_size(record->payload) + 1);
+    in->packed.len = job_payload__pack(record->payload, (uint8_t *)in->packed.data);
+    return store_run(in->store,
+                     "INSERT INTO payload(cluster, job_id, payload) VALUES(?1, ?2, ?3)"
+                     " ON CONFLICT(cluster, job_id) DO UPDATE SET payload = ?3",
+                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(record->job_id),
+                                  STORE_BYTES(in->packed.data, in->packed.len)),
+                     err);
+}
+
+static int take_record(struct ingest *in, const JournalEntry *entry, const JournalRecord *record,
                        struct err *err)
 {
+    int64_t time_us = entry->time_us;
+
     switch (record->kind) {
     case JOURNAL_SUBMITTED:
     case JOURNAL_SPLIT:
@@ -690,6 +735,15 @@ static int take_record(struct ingest *in, const JournalRecord *record, int64_t t
         return take_cancelled_tasks(in, record, time_us, err);
     case JOURNAL_STEP:
         return take_part(in, record->step, err);
+    case JOURNAL_STEP_STARTED:
+        return take_begun(in, record->step, err);
+    case JOURNAL_PAYLOAD:
+        return take_payload(in, record, err);
+    case JOURNAL_NODE:
+    case JOURNAL_CAPACITY:
+    case JOURNAL_RESERVATION:
+    case JOURNAL_RESERVATION_ENDED:
+        return ingest_cluster(in->store, in->batch->cluster, entry, record, err);
     default:
         return 0; /* of a newer controller, and of no concern here */
     }
@@ -712,26 +766,10 @@ static int take_entry(struct ingest *in, const struct str *packed, uint64_t posi
                        "the controllers have given up these entries of their journal", err);
     in->entry_us = entry->time_us;
     for (size_t i = 0; i < entry->n_records; i++) {
-        if (take_record(in, entry->records[i], entry->time_us, err) < 0)
+        if (take_record(in, entry, entry->records[i], err) < 0)
             return err_wrap(err, "entry %llu", (unsigned long long)entry->index);
     }
     return 0;
-}
-
-static int take_payload(struct ingest *in, const struct str *packed, struct err *err)
-{
-    ProtobufCMessage *message = NULL;
-
-    if (pb_unpack(&feed_payload__descriptor, &in->arena, packed->data, packed->len, &message, err) <
-        0)
-        return err_wrap(err, "script of a job");
-    const FeedPayload *payload = (const void *)message;
-    return store_run(in->store,
-                     "INSERT INTO payload(cluster, job_id, payload) VALUES(?1, ?2, ?3)"
-                     " ON CONFLICT(cluster, job_id) DO UPDATE SET payload = ?3",
-                     STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(payload->job_id),
-                                  STORE_BYTES(payload->payload.data, payload->payload.len)),
-                     err);
 }
 
 static int write_all(struct ingest *in, struct err *err)
@@ -750,10 +788,6 @@ static int write_all(struct ingest *in, struct err *err)
     uint64_t position = found.position.index;
     for (size_t i = 0; i < batch->entries.len; i++) {
         if (take_entry(in, &batch->entries.items[i], position, err) < 0)
-            return -(int)err->code;
-    }
-    for (size_t i = 0; i < batch->payloads.len; i++) {
-        if (take_payload(in, &batch->payloads.items[i], err) < 0)
             return -(int)err->code;
     }
     if (write_rows(in, err) < 0 ||
@@ -795,8 +829,5 @@ void ingest_batch_done(struct ingest_batch *batch)
 {
     vec_each (struct str, entry, &batch->entries)
         str_done(entry);
-    vec_each (struct str, payload, &batch->payloads)
-        str_done(payload);
     vec_done(&batch->entries);
-    vec_done(&batch->payloads);
 }

@@ -26,9 +26,8 @@ int ingest_hello(struct store *store, const FeedHello *hello, int64_t now_us, in
 struct ingest_batch {
     int64_t cluster;
     uint64_t epoch;
-    VEC(struct str) entries;  /* JournalEntry, packed; owned */
-    uint64_t last;            /* what lies between the entries and here meant nothing */
-    VEC(struct str) payloads; /* FeedPayload, packed; owned */
+    VEC(struct str) entries; /* JournalEntry, packed; owned */
+    uint64_t last;           /* what lies between the entries and here meant nothing */
     int64_t now_us;
     size_t bytes;
 };

@@ -128,12 +128,28 @@ static const char version_usage[] =
     " s.amount AS tres_seconds FROM usage_sum s JOIN usage_who w ON w.id = s.who"
     " JOIN acct_tres t ON t.id = s.tres JOIN cluster c ON c.id = s.cluster WHERE s.period = 1;";
 
+/* Nodes out of use, what the cluster has, reservations: see ingest_cluster.h. */
+static const char version_events[] =
+    "CREATE TABLE event("
+    " cluster @big NOT NULL, node_name TEXT NOT NULL, t_start @big NOT NULL, t_end @big NOT NULL,"
+    " state @big NOT NULL, flags @big NOT NULL, reason TEXT NOT NULL, reason_uid @big NOT NULL,"
+    " reason_user TEXT NOT NULL, tres TEXT NOT NULL, nodes TEXT NOT NULL,"
+    " PRIMARY KEY(cluster, node_name, t_start));"
+    "CREATE INDEX event_end ON event(cluster, t_end);"
+    "CREATE TABLE resv("
+    " cluster @big NOT NULL, id @big NOT NULL, name TEXT NOT NULL, t_start @big NOT NULL,"
+    " t_end @big NOT NULL, ended @big NOT NULL, nodes TEXT NOT NULL, node_count @big NOT NULL,"
+    " tres TEXT NOT NULL, users TEXT NOT NULL, accounts TEXT NOT NULL, flags TEXT NOT NULL,"
+    " comment TEXT NOT NULL, PRIMARY KEY(cluster, id, t_start));"
+    "CREATE INDEX resv_end ON resv(cluster, t_end);";
+
 static const struct version {
     const char *sql;
 } versions[] = {
     { version_1 },
     { version_accounts },
     { version_usage },
+    { version_events },
 };
 
 unsigned schema_version(void)

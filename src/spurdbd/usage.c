@@ -201,7 +201,7 @@ bool usage_step_add(AcctStep *step, const StepPart *part, struct arena *arena)
 {
     if (!take_node(step, part->node, arena))
         return false;
-    if (!step->has_state || is_worse(part->state, step->state)) {
+    if (!step->has_state || step->state == JOB_RUNNING || is_worse(part->state, step->state)) {
         step->has_state = true;
         step->state = part->state;
     }

@@ -9,15 +9,15 @@
 
 #include "core/pb.h"
 
-static void say(struct events *out, const struct node *node, bool was_usable)
+static void say(struct events *out, const struct node *node, bool was_usable, bool amounts)
 {
     bool usable = node_is_usable(node);
+    struct event *event = emit(out, usable                 ? EVENT_NODE_UP
+                                    : usable != was_usable ? EVENT_NODE_DOWN
+                                                           : EVENT_NODE_CHANGED);
 
-    emit_node(out,
-              usable                 ? EVENT_NODE_UP
-              : usable != was_usable ? EVENT_NODE_DOWN
-                                     : EVENT_NODE_CHANGED,
-              node);
+    event->node = node;
+    event->changed = amounts ? CHANGED_NODES : 0;
 }
 
 /* The jobs are to end, and the node is to be told so. */
@@ -149,7 +149,8 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
     if (reboot)
         node_lose_jobs_of(state, node, NULL, issued, out);
     node_set_found(node, found);
-    if (node_amounts(node))
+    bool amounts = node_amounts(node);
+    if (amounts)
         state->generation++;
     if (node->state == NODE_DOWN && comes_back(state, node)) {
         node->state = NODE_IDLE;
@@ -169,7 +170,7 @@ enum err_code apply_node_up(struct state *state, const CmdNodeUp *cmd, struct er
     if (cmd->has_key)
         node_set_key(state, cmd->node, &cmd->key, false);
     node_touch(state, node);
-    say(out, node, was_usable);
+    say(out, node, was_usable, amounts);
     return ERR_OK;
 }
 
@@ -190,7 +191,7 @@ enum err_code apply_node_down(struct state *state, const CmdNodeDown *cmd, struc
     if (cmd->jobs_lost || cmd->lease_over)
         node_lose_jobs_of(state, node, cmd, false, out);
     node_touch(state, node);
-    say(out, node, was_usable);
+    say(out, node, was_usable, false);
     return ERR_OK;
 }
 
@@ -401,7 +402,7 @@ enum err_code apply_update_node(struct state *state, const CmdUpdateNode *cmd, s
             reboots_next(state);
         }
         node_touch(state, node);
-        say(out, node, was_usable);
+        say(out, node, was_usable, cmd->change != NULL);
     }
     return ERR_OK;
 }

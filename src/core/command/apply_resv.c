@@ -270,6 +270,8 @@ enum err_code apply_reservation(struct state *state, const CmdReservation *cmd, 
     if (code != ERR_OK)
         return code;
     reservations_next(state);
-    emit(out, EVENT_RESERVATION)->text = arena_strdup(&out->arena, name);
+    if (!cmd->remove || cmd->create)
+        emit_named(out, EVENT_RESV_CHANGED, name);
+    emit_named(out, EVENT_RESERVATION, name);
     return ERR_OK;
 }

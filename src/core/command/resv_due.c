@@ -92,6 +92,7 @@ static void release_waiting(struct state *state, bool hold, struct events *out)
 
 void resv_remove(struct state *state, struct reservation *resv, bool hold, struct events *out)
 {
+    emit_named(out, EVENT_RESV_GONE, resv->spec->name);
     take_out(state, resv);
     release_waiting(state, hold, out);
 }
@@ -129,6 +130,7 @@ static bool over(struct state *state, struct reservation *resv, struct events *o
 
     if (resv->flags & RESV_REPEATS) {
         advance(state, resv);
+        emit_named(out, EVENT_RESV_CHANGED, resv->spec->name);
         return false;
     }
     resv_remove(state, resv, hold, out);
@@ -198,6 +200,7 @@ static void refit(struct state *state, bool (*fit)(struct state *, struct reserv
         if (!fit(state, *at))
             continue;
         reservation_settle(state, *at);
+        emit_named(out, EVENT_RESV_CHANGED, (*at)->spec->name);
         changed = true;
     }
     if (changed)

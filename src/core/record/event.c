@@ -36,6 +36,8 @@ static const char *const names[] = {
     [EVENT_NODE_CHANGED] = "node.changed",
     [EVENT_PARTITION] = "partition.changed",
     [EVENT_RESERVATION] = "reservation.changed",
+    [EVENT_RESV_CHANGED] = "reservation.put",
+    [EVENT_RESV_GONE] = "reservation.gone",
     [EVENT_CONFIG] = "config.changed",
     [EVENT_PRIORITY] = "priority.turn",
     [EVENT_LEADER] = "leader.changed",
@@ -91,6 +93,11 @@ struct event *emit_job(struct events *out, enum event_kind kind, const struct jo
 void emit_node(struct events *out, enum event_kind kind, const struct node *node)
 {
     emit(out, kind)->node = node;
+}
+
+void emit_named(struct events *out, enum event_kind kind, const char *name)
+{
+    emit(out, kind)->text = arena_strdup(&out->arena, name);
 }
 
 struct event *reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code)

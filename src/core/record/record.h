@@ -331,6 +331,8 @@ void job_unbind(struct state *state, struct job *job);
 struct event *emit(struct events *out, enum event_kind kind);
 struct event *emit_job(struct events *out, enum event_kind kind, const struct job *job);
 void emit_node(struct events *out, enum event_kind kind, const struct node *node);
+/* `name` is copied. */
+void emit_named(struct events *out, enum event_kind kind, const char *name);
 struct event *reject(struct events *out, uint32_t job_id, uint32_t task, enum err_code code);
 
 /* ---- node_jobs.c ---- */

@@ -7,6 +7,7 @@
  * (3) The spec of a job stays packed on its way.
  */
 #include "core/job.h"
+#include "core/level.h"
 #include "core/msg.h"
 #include "core/pb.h"
 #include "proto/journal.pb-c.h"
@@ -63,6 +64,11 @@ static void add_record(struct ctl *ctl, const JournalRecord *record, const struc
     pb_add_field(&ctl->journal, FIELD_ENTRY_RECORDS, packed->data, packed->len);
 }
 
+void ctl_journal_record(struct ctl *ctl, const JournalRecord *record)
+{
+    add_record(ctl, record, NULL);
+}
+
 static void add_job(struct ctl *ctl, const struct event *event, const struct journal_row *row,
                     const Command *command)
 {
@@ -92,15 +98,55 @@ static void add_job(struct ctl *ctl, const struct event *event, const struct jou
     add_record(ctl, &record, row->whole ? event->job : NULL);
 }
 
-static void add_steps(struct ctl *ctl, const CmdSteps *steps)
+static bool stores(const struct ctl *ctl, const char *word)
 {
-    for (size_t i = 0; i < steps->n_parts; i++) {
+    const char *cursor = state_config(ctl->state)->accounting_store;
+    struct span at;
+
+    while (cursor && str_next(&cursor, ", ", &at)) {
+        if (span_ieq(at, word))
+            return true;
+    }
+    return false;
+}
+
+/* Script and environment, when they are to be kept. Where the log has given them up already there is no record. */
+static void add_payload(struct ctl *ctl, const struct job *job)
+{
+    bool script = stores(ctl, "job_script"), env = stores(ctl, "job_env");
+    JournalRecord record = JOURNAL_RECORD__INIT;
+    JobPayload part = JOB_PAYLOAD__INIT;
+    CLEANUP(str_done) struct str bytes = { 0 };
+
+    if (!job || !job->payload || (!script && !env) || state_level(ctl->state) < LEVEL_JOURNAL ||
+        log_payload_get(ctl->log, job->payload->digest, &bytes, NULL) < 0)
+        return;
+    JobPayload *payload = job_payload__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
+    if (!payload)
+        return;
+    part.has_script = script && payload->has_script;
+    part.script = payload->script;
+    part.n_args = script ? payload->n_args : 0;
+    part.args = payload->args;
+    part.n_env = env ? payload->n_env : 0;
+    part.env = payload->env;
+    record.has_kind = record.has_job_id = true;
+    record.kind = JOURNAL_PAYLOAD;
+    record.job_id = job->id;
+    record.payload = &part;
+    add_record(ctl, &record, NULL);
+    job_payload__free_unpacked(payload, NULL);
+}
+
+static void add_parts(struct ctl *ctl, StepPart *const *parts, size_t count, JournalKind kind)
+{
+    for (size_t i = 0; i < count; i++) {
         JournalRecord record = JOURNAL_RECORD__INIT;
-        StepPart *part = steps->parts[i];
+        StepPart *part = parts[i];
         if (!part->id)
             continue;
         record.has_kind = record.has_job_id = record.has_attempt = true;
-        record.kind = JOURNAL_STEP;
+        record.kind = kind;
         record.job_id = part->id->job_id;
         record.attempt = part->id->attempt;
         record.step = part;
@@ -125,10 +171,15 @@ void ctl_journal(struct ctl *ctl, uint64_t index, const Command *command)
         const struct journal_row *row = row_of(event->kind);
         if (row)
             add_job(ctl, event, row, command);
-        else if (event->kind == EVENT_STEPS && event->steps)
-            add_steps(ctl, event->steps);
+        if (event->kind == EVENT_JOB_SUBMITTED)
+            add_payload(ctl, event->job);
+        if (event->kind == EVENT_STEPS && event->steps) {
+            add_parts(ctl, event->steps->started, event->steps->n_started, JOURNAL_STEP_STARTED);
+            add_parts(ctl, event->steps->parts, event->steps->n_parts, JOURNAL_STEP);
+        }
         meant = meant || row || event->kind == EVENT_STEPS;
     }
+    meant = ctl_journal_cluster(ctl, command) || meant;
     struct span bytes = { ctl->journal.data, meant ? ctl->journal.len : 0 };
     ctl->io.journal(ctl->io.ctx, index, command->time_us, bytes);
 }

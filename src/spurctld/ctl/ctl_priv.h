@@ -10,6 +10,7 @@
 #include "core/config_change.h"
 #include "core/msg.h"
 #include "core/query.h"
+#include "proto/journal.pb-c.h"
 #include "sched/sched.h"
 #include "spurctld/ctl/ctl.h"
 
@@ -313,6 +314,12 @@ void ctl_steps_done(struct ctl *ctl);
 
 /* ---- ctl_journal.c ---- */
 void ctl_journal(struct ctl *ctl, uint64_t index, const Command *command);
+/* Adds a record to the entry that is being put together. */
+void ctl_journal_record(struct ctl *ctl, const JournalRecord *record);
+
+/* ---- ctl_journal_cluster.c ---- */
+/* Adds what the command meant for nodes, capacity and reservations; false: nothing. */
+bool ctl_journal_cluster(struct ctl *ctl, const Command *command);
 
 /* ---- ctl_env.c ---- */
 enum ctl_env_where { CTL_ENV_PROLOG = 1, CTL_ENV_EPILOG = 2, CTL_ENV_MAIL = 4 };

@@ -8,12 +8,14 @@
  * (2) Parts of steps that ended go into the log, many in one command, and are acknowledged when they are
  *     committed: from there the journal has them. A part may come twice, with the same key.
  * (3) A node speaks of the jobs it has a part of, and of no others.
+ * (4) That a step began goes into the log too, for the journal; not again when a node says hello.
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/job.h"
+#include "core/level.h"
 #include "core/query.h"
 #include "core/state.h"
 #include "spurctld/ctl/ctl_priv.h"
@@ -83,13 +85,14 @@ static size_t place_of(const struct job_steps *steps, uint32_t step)
     return at;
 }
 
-static void put_running(struct ctl *ctl, const struct agent *agent, const StepInfo *info)
+/* True: nobody had said so before. */
+static bool put_running(struct ctl *ctl, const struct agent *agent, const StepInfo *info)
 {
     const struct job *job = job_of(ctl, agent->name, info->id);
     struct job_steps *steps = map_get_num(&ctl->steps, info->id ? info->id->job_id : 0);
 
     if (!job || job_has_ended(job))
-        return;
+        return false;
     if (steps && steps->attempt != info->id->attempt) {
         ctl_steps_gone(ctl, job->id);
         steps = NULL;
@@ -106,16 +109,17 @@ static void put_running(struct ctl *ctl, const struct agent *agent, const StepIn
     if (at < steps->list.len && steps->list.items[at].info->id->step == info->id->step) {
         running_done(&steps->list.items[at]);
         steps->list.items[at] = fresh;
-        return;
+        return false;
     }
     if (steps->list.len >= JOB_STEPS_MAX) {
         running_done(&fresh);
-        return;
+        return false;
     }
     vec_push(&steps->list, fresh);
     memmove(steps->list.items + at + 1, steps->list.items + at,
             (steps->list.len - 1 - at) * sizeof(fresh));
     steps->list.items[at] = fresh;
+    return true;
 }
 
 /* The node that said that it runs says that it does not any more. */
@@ -207,12 +211,49 @@ static void propose_parts(struct ctl *ctl, const struct agent *agent, const Step
     free(parts);
 }
 
+/* What a step that began looks like to the journal. Borrows from `info`. */
+static void part_of(const struct agent *agent, const StepInfo *info, StepPart *out)
+{
+    step_part__init(out);
+    out->id = info->id;
+    out->name = info->name;
+    out->node = agent->name;
+    out->has_state = out->has_started_us = true;
+    out->state = JOB_RUNNING;
+    out->started_us = info->started_us;
+    out->nodes = info->nodes;
+    out->has_node_count = out->has_ntasks = out->has_cpus = true;
+    out->node_count = info->node_count;
+    out->ntasks = info->ntasks;
+    out->cpus = info->cpus;
+    out->tres = info->tres;
+    out->submit_line = info->submit_line;
+}
+
+/* (4) */
+static void note_running(struct ctl *ctl, const struct agent *agent, const StepsReport *report)
+{
+    CmdSteps steps = CMD_STEPS__INIT;
+    Command command = CTL_COMMAND(STEPS, .steps = &steps);
+    CLEANUP(freep) StepPart **parts = NEW_ARRAY(StepPart *, report->n_running + 1);
+    CLEANUP(freep) StepPart *copies = NEW_ARRAY(StepPart, report->n_running + 1);
+
+    for (size_t i = 0; i < report->n_running; i++) {
+        if (!put_running(ctl, agent, report->running[i]) || report->all)
+            continue;
+        part_of(agent, report->running[i], &copies[i]);
+        parts[steps.n_started++] = &copies[i];
+    }
+    steps.started = parts;
+    if (steps.n_started && state_level(ctl->state) >= LEVEL_JOURNAL)
+        ctl_propose(ctl, &command, NULL, NULL);
+}
+
 void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *report)
 {
     if (report->all)
         drop_all_of(ctl, agent);
-    for (size_t i = 0; i < report->n_running; i++)
-        put_running(ctl, agent, report->running[i]);
+    note_running(ctl, agent, report);
     if (report->n_ended)
         propose_parts(ctl, agent, report);
 }
