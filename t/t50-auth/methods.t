@@ -47,6 +47,7 @@ rows = {
     A + "Join": SECRET, A + "Vouch": NODE, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,
     P + "Snapshot": CONTROLLER, P + "Payloads": CONTROLLER, P + "HoldBack": CONTROLLER, P + "Journal": CONTROLLER,
     P + "Enter": SECRET, "/spur.NodeAccess/Vouch": BY_SOCKET,
+    C + "RevokeTokens": PEOPLE,  # the last one: it revokes the tokens that it was asked with
 }
 NOT_TRIED = {(C + "Shutdown", "admin")}  # it would
 
