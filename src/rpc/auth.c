@@ -161,7 +161,7 @@ void auth_certificate(struct conn *conn, const char *subject)
         snprintf(id->controller, sizeof(id->controller), "%s", subject + strlen("controller:"));
     else if (str_starts(subject, "rest:"))
         snprintf(id->rest, sizeof(id->rest), "%s", subject + strlen("rest:"));
-    conn->proven = true;
+    conn->proven = conn->link.proven = true;
 }
 
 static void check_bearer(struct rpc_server *server, struct ident *ident, const char *token)

@@ -160,6 +160,7 @@ void call_go(struct rpc_call *call)
     }
     const struct rpc_identity *id = &call->ident->id;
     call->conn->proven |= id->how != RPC_HOW_NONE;
+    call->conn->link.proven = call->conn->proven;
     call->conn->is_daemon |= id->node[0] || id->controller[0];
     if (call->method->leader_only && !call->server->leading) {
         err_set(&err, ERR_NOT_LEADER,

@@ -251,7 +251,7 @@ static void know_peer(struct conn *conn, int fd)
         conn->own->id.uid = cred.uid;
         conn->own->id.gid = cred.gid;
         conn->own->id.pid = cred.pid;
-        conn->proven = true;
+        conn->proven = conn->link.proven = true;
         snprintf(conn->peer, sizeof(conn->peer), "uid:%u", (unsigned)cred.uid);
     } else {
         char host[INET6_ADDRSTRLEN] = "?";

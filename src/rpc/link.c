@@ -10,9 +10,10 @@
  * (4) link_close() may be called from inside h2's events, so h2 is freed when the handle is closed,
  *     from the loop, with nothing of it on the stack.
  * (5) Links are read for READ_NS in one turn of the loop, or less when much was done in it before, and
- *     one at least; the others wait in the kernel for the next.
- *     Nobody is read twice before all who wait have been read once (a round), so that many who talk
- *     a lot hold up neither timers and answers nor those who come after them.
+ *     one at least; the others wait. Nobody is read twice before all who wait have been read once (a round),
+ *     so that many who talk a lot hold up neither timers and answers nor those who come after them.
+ *     Who waits is not polled: otherwise each turn would go through thousands that it cannot read.
+ *     AGAIN_MOST of them are polled again in each turn, those whose caller is proven first.
  * (6) To read that a peer has gone takes nothing, to give up all that it had does, at the end of the turn:
  *     after ENDS_MOST of them the others wait too.
  */
@@ -31,6 +32,7 @@ enum {
     READ_NS = 1200000, /* (5) */
     READ_UNTIL_NS = 2000000,
     ENDS_MOST = 64, /* (6) */
+    AGAIN_MOST = 2 * ENDS_MOST,
 };
 
 static void flush(struct link *link);
@@ -109,6 +111,57 @@ static void undirty(struct link *link)
     link->dirty_next = link->dirty_before = NULL;
 }
 
+/* ---- who waits to be read: (5) ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf);
+
+static bool somebody_waits(const struct rpc_loop *loop)
+{
+    return loop->waiting[0].first || loop->waiting[1].first;
+}
+
+/* Behind all who wait; who was not read in this round, and was polled again in this turn, comes before them. */
+static void wait_to_be_read(struct link *link)
+{
+    struct rpc_loop *loop = link->loop;
+    struct link_queue *queue = &loop->waiting[link->proven ? 0 : 1];
+
+    uv_read_stop(&link->uv.stream);
+    link->unread = link->read_round != loop->round;
+    loop->unread += link->unread;
+    bool in_front = link->unread && link->again_ns == loop->turn_ns && queue->first;
+    link->waits = queue;
+    link->wait_before = in_front ? NULL : queue->last;
+    link->wait_next = in_front ? queue->first : NULL;
+    *(link->wait_before ? &link->wait_before->wait_next : &queue->first) = link;
+    *(link->wait_next ? &link->wait_next->wait_before : &queue->last) = link;
+    uv_idle_start(&loop->idle, on_idle);
+}
+
+static void wait_no_more(struct link *link)
+{
+    struct link_queue *queue = TAKE(link->waits);
+
+    if (!queue)
+        return;
+    link->loop->unread -= link->unread;
+    *(link->wait_before ? &link->wait_before->wait_next : &queue->first) = link->wait_next;
+    *(link->wait_next ? &link->wait_next->wait_before : &queue->last) = link->wait_before;
+    link->wait_next = link->wait_before = NULL;
+}
+
+static void poll_again(struct rpc_loop *loop)
+{
+    for (unsigned i = 0; i < AGAIN_MOST && somebody_waits(loop); i++) {
+        struct link *link = loop->waiting[loop->waiting[0].first ? 0 : 1].first;
+        wait_no_more(link);
+        link->again_ns = loop->turn_ns;
+        if (!link->paused && !link->closing && !link->close_after)
+            uv_read_start(&link->uv.stream, on_alloc, on_read);
+    }
+}
+
 static void on_prepare(uv_prepare_t *handle)
 {
     struct rpc_loop *loop = handle->data;
@@ -117,9 +170,8 @@ static void on_prepare(uv_prepare_t *handle)
 
     loop->turn_ns = uv_hrtime();
     loop->turn_idle_ns = uv_metrics_idle_time(loop->uv);
-    loop->round += !loop->late; /* (5) */
-    loop->behind = loop->late;
-    loop->late = false;
+    loop->behind = loop->unread > 0;
+    loop->round += !loop->behind; /* (5) */
     loop->read_until_ns = 0;
     loop->accepted = loop->ends = 0;
     for (bool more = last != NULL; more;) {
@@ -128,7 +180,8 @@ static void on_prepare(uv_prepare_t *handle)
         undirty(link);
         flush(link);
     }
-    if (!loop->dirty)
+    poll_again(loop);
+    if (!loop->dirty && !somebody_waits(loop))
         uv_idle_stop(&loop->idle);
 }
 
@@ -201,6 +254,7 @@ static void on_closed(uv_handle_t *handle)
     struct rpc_loop *loop = link->loop;
 
     undirty(link);
+    wait_no_more(link);
     h2_free(TAKE(link->h2)); /* (4) */
     tls_free(TAKE(link->tls));
     free(link->pending);
@@ -336,7 +390,6 @@ static bool may_read(struct link *link)
         uint64_t busy = busy_ns(loop);
         loop->read_until_ns = now + (busy < READ_UNTIL_NS ? MIN(READ_NS, READ_UNTIL_NS - busy) : 0);
     } else if (now > loop->read_until_ns || loop->ends >= ENDS_MOST) {
-        loop->late = true;
         return false;
     }
     link->read_round = loop->round;
@@ -446,6 +499,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     struct link *link = stream->data;
     struct err err;
 
+    if (got == UV_ENOBUFS && !link->closing)
+        wait_to_be_read(link);
     if (link->closing || got == 0 || got == UV_ENOBUFS)
         return;
     if (got < 0) {
@@ -468,7 +523,7 @@ void link_pause(struct link *link)
 
 void link_resume(struct link *link)
 {
-    if (link->paused && !link->closing && !link->close_after)
+    if (link->paused && !link->waits && !link->closing && !link->close_after)
         uv_read_start(&link->uv.stream, on_alloc, on_read);
     link->paused = false;
 }

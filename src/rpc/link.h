@@ -57,12 +57,21 @@ struct link {
     const char *tls_peer;    /* client: whom we mean to reach; until ready */
     struct tls *tls;
     struct link *dirty_next, *dirty_before;
+    struct link_queue *waits; /* to be read, in this queue; NULL: it does not */
+    struct link *wait_next, *wait_before;
+    uint64_t again_ns; /* the turn in which it was last polled again after waiting */
     uv_write_t write;
     char *pending; /* what the socket did not take at once */
     int64_t read_at_ms;
     uint64_t read_round; /* of the loop, when it was last read */
     struct err why;
     bool dirty, writing, closing, close_after, opened /* was ready */, paused;
+    bool unread; /* it waits, and was not read in this round */
+    bool proven; /* the peer's caller is known: it is read before others */
+};
+
+struct link_queue {
+    struct link *first, *last;
 };
 
 struct rpc_loop {
@@ -77,7 +86,9 @@ struct rpc_loop {
     uint64_t turn_ns,
         turn_idle_ns;              /* when this turn began, and how long we had waited until then */
     uint64_t read_until_ns, round; /* in this turn, 0 none was read yet; see link.c (5) */
-    bool late, behind;             /* somebody was not read in this turn; in the one before */
+    struct link_queue waiting[2];  /* who waits to be read: proven ones, others */
+    unsigned unread;               /* how many of them were not read in this round */
+    bool behind;                   /* there were such when this turn began */
     unsigned refs;                 /* its three handles, servers, clients and links */
     char in[64 * 1024];
     char out[64 * 1024];
