@@ -285,8 +285,8 @@ void cluster_host_dies(struct host *host)
         return;
     log_stop(ctl->log);
     err_code(&err, ERR_CONNECTION_LOST);
-    while (ctl->queue_at < ctl->queue.len) {
-        struct proposal proposal = ctl->queue.items[ctl->queue_at++];
+    while (ctl->proposals.taken < ctl->proposals.queue.len) {
+        struct proposal proposal = ctl->proposals.queue.items[ctl->proposals.taken++];
         if (proposal.done)
             proposal.done(ctl, proposal.arg, NULL, &err);
     }

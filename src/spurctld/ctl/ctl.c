@@ -19,13 +19,13 @@ static void retry_done(struct ctl *ctl, void *arg, const struct events *events,
 static void due_done(struct ctl *ctl, void *arg, const struct events *events, const struct err *err)
 {
     (void)arg, (void)events, (void)err;
-    if (ctl->due_in_flight)
-        ctl->due_in_flight--;
+    if (ctl->plan.due_in_flight)
+        ctl->plan.due_in_flight--;
 }
 
 static void propose_due(struct ctl *ctl)
 {
-    ctl->due_in_flight++;
+    ctl->plan.due_in_flight++;
     ctl_propose_time(ctl, NULL, due_done, NULL);
 }
 
@@ -131,37 +131,37 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
 
     ctl->io = *io;
     ctl->settle = ctl_settle;
-    ctl->name = mem_strdup(options->name);
-    ctl->address = mem_strdup(options->address ? options->address : "");
+    ctl->self.name = mem_strdup(options->name);
+    ctl->self.address = mem_strdup(options->address ? options->address : "");
     if (options->cluster_id)
-        memcpy(ctl->cluster_id, options->cluster_id, sizeof(ctl->cluster_id));
+        memcpy(ctl->self.cluster_id, options->cluster_id, sizeof(ctl->self.cluster_id));
     if (options->verify_key) {
-        memcpy(ctl->verify_key, options->verify_key, sizeof(ctl->verify_key));
-        ctl->has_verify_key = true;
+        memcpy(ctl->self.verify_key, options->verify_key, sizeof(ctl->self.verify_key));
+        ctl->self.has_verify_key = true;
     }
-    ctl->several = options->several;
+    ctl->self.several = options->several;
     if (options->step_secret)
-        memcpy(ctl->step_secret, options->step_secret, sizeof(ctl->step_secret));
-    ctl->ids_per_command = options->ids_per_command;
-    ctl->wide_from = options->wide_from;
+        memcpy(ctl->self.step_secret, options->step_secret, sizeof(ctl->self.step_secret));
+    ctl->self.ids_per_command = options->ids_per_command;
+    ctl->self.wide_from = options->wide_from;
     ctl->journaled = options->journaled;
     ctl->state = state_new();
     ctl->counts.start_us = ctl_now(ctl);
-    events_init(&ctl->events);
-    arena_init(&ctl->apply_arena);
-    map_init(&ctl->agents);
-    map_init(&ctl->sessions);
-    map_init(&ctl->granting);
-    map_init(&ctl->site);
+    events_init(&ctl->applying.events);
+    arena_init(&ctl->applying.arena);
+    map_init(&ctl->nodes.agents);
+    map_init(&ctl->nodes.sessions);
+    map_init(&ctl->nodes.granting);
+    map_init(&ctl->site.running);
     map_init(&ctl->steps);
     ctl->log = open(open_arg, &ctl_log_owner, ctl, err);
     if (!ctl->log || log_start(ctl->log, err) < 0) {
         ctl_free(ctl);
         return NULL;
     }
-    ctl->last_stamp_us = state_head(ctl->state).time_us;
-    ctl->clock_wall_us = ctl_now(ctl);
-    ctl->clock_mono_us = ctl->awake_us = ctl_mono(ctl);
+    ctl->proposals.last_stamp_us = state_head(ctl->state).time_us;
+    ctl->proposals.clock_wall_us = ctl_now(ctl);
+    ctl->proposals.clock_mono_us = ctl->nodes.awake_us = ctl_mono(ctl);
     ctl_arm_paused(ctl);
     ctl->sched = sched_new(ctl->state);
     if (ctl->must_lead)
@@ -176,50 +176,50 @@ void ctl_free(struct ctl *ctl)
         return;
     if (ctl->log)
         log_free(ctl->log); /* refuses what still waits */
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         if (agent->hello)
             node_hello__free_unpacked(agent->hello, NULL);
         free(agent->name);
         free(agent);
     }
-    map_each (entry, &ctl->granting) {
+    map_each (entry, &ctl->nodes.granting) {
         struct granting *granting = entry->value;
         bitset_done(&granting->acked);
         free(granting);
     }
-    map_done(&ctl->agents);
-    map_done(&ctl->sessions);
-    map_done(&ctl->granting);
+    map_done(&ctl->nodes.agents);
+    map_done(&ctl->nodes.sessions);
+    map_done(&ctl->nodes.granting);
     ctl_fanout_done(ctl);
-    map_done(&ctl->site);
+    map_done(&ctl->site.running);
     ctl_resv_done(ctl);
     ctl_steps_done(ctl);
     ctl_listings_gone(ctl);
     ctl_bulk_gone(ctl);
     ctl_proposals_gone(ctl);
     ctl_inventory_gone(ctl);
-    vec_done(&ctl->readings);
-    while (ctl->asides.len)
-        ctl_forked_drop(ctl->asides.items[0]);
-    vec_done(&ctl->asides);
-    str_done(&ctl->packed);
-    str_done(&ctl->launched.bytes);
+    vec_done(&ctl->asks.readings);
+    while (ctl->asks.forked.len)
+        ctl_forked_drop(ctl->asks.forked.items[0]);
+    vec_done(&ctl->asks.forked);
+    str_done(&ctl->proposals.packed);
+    str_done(&ctl->nodes.launched.bytes);
     str_done(&ctl->journal_record);
     str_done(&ctl->journal_job);
     str_done(&ctl->journal);
-    vec_done(&ctl->watchers);
-    vec_done(&ctl->change_readers);
-    vec_done(&ctl->orphans);
-    vec_done(&ctl->telling);
-    events_done(&ctl->events);
-    arena_done(&ctl->apply_arena);
+    vec_done(&ctl->asks.watchers);
+    vec_done(&ctl->asks.change_readers);
+    vec_done(&ctl->asks.orphans);
+    vec_done(&ctl->nodes.telling);
+    events_done(&ctl->applying.events);
+    arena_done(&ctl->applying.arena);
     if (ctl->sched)
         sched_free(ctl->sched);
     state_free(ctl->state);
     ctl_forget_config(ctl);
-    free(ctl->name);
-    free(ctl->address);
+    free(ctl->self.name);
+    free(ctl->self.address);
     free(ctl);
 }
 
@@ -235,7 +235,7 @@ struct log *ctl_log(struct ctl *ctl)
 
 bool ctl_is_idle(const struct ctl *ctl)
 {
-    return ctl->queue_at == ctl->queue.len;
+    return ctl->proposals.taken == ctl->proposals.queue.len;
 }
 
 void ctl_close_log(struct ctl *ctl)

@@ -203,7 +203,7 @@ void ctl_ping(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
     struct state_head head = state_head(ctl->state);
 
     (void)message;
-    reply.name = ctl->name;
+    reply.name = ctl->self.name;
     reply.has_leader = reply.has_epoch = reply.has_index = reply.has_now_us = true;
     reply.leader = ctl->leading;
     reply.leader_name = (char *)head.leader;
@@ -280,7 +280,7 @@ void ctl_diag(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *mess
         ctl_fail(ask, ERR_PERMISSION);
         return;
     }
-    map_each (entry, &ctl->agents)
+    map_each (entry, &ctl->nodes.agents)
         reply.nodes_connected += ((struct agent *)entry->value)->welcomed;
     reply.has_now_us = reply.has_start_us = reply.has_jobs_submitted = reply.has_jobs_started =
         true;

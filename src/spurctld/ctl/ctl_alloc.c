@@ -24,7 +24,7 @@ void ctl_step_key(const struct ctl *ctl, const struct job *job, const char *node
 {
     struct str text = { 0 };
 
-    str_add_len(&text, (const char *)ctl->step_secret, CTL_STEP_KEY_BYTES);
+    str_add_len(&text, (const char *)ctl->self.step_secret, CTL_STEP_KEY_BYTES);
     str_addf(&text, "%u.%u.%s", job->id, job->attempt, node);
     ctl->io.digest(ctl->io.ctx, str_text(&text), text.len, out);
     str_done(&text);
@@ -77,8 +77,8 @@ void ctl_finish_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
 
 static bool is_held(const struct ctl *ctl, uint32_t job_id)
 {
-    for (size_t i = 0; i < ctl->watchers.len; i++) {
-        if (ctl->watchers.items[i].job_id == job_id && ctl->watchers.items[i].hold)
+    for (size_t i = 0; i < ctl->asks.watchers.len; i++) {
+        if (ctl->asks.watchers.items[i].job_id == job_id && ctl->asks.watchers.items[i].hold)
             return true;
     }
     return false;
@@ -88,7 +88,7 @@ static void set_timer(struct ctl *ctl)
 {
     int64_t first = 0;
 
-    vec_each (struct orphan, orphan, &ctl->orphans)
+    vec_each (struct orphan, orphan, &ctl->asks.orphans)
         first = !first || orphan->at_us < first ? orphan->at_us : first;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_HOLD,
                   first ? ctl_now(ctl) + MAX(first - ctl_mono(ctl), 1) : 0);
@@ -114,14 +114,14 @@ void ctl_hold_lost(struct ctl *ctl, uint32_t job_id)
 
     if (!job || job->batch || job_has_ended(job) || is_held(ctl, job_id))
         return;
-    vec_push(&ctl->orphans,
+    vec_push(&ctl->asks.orphans,
              (struct orphan){ job_id, ctl_mono(ctl) + patience_s(ctl, job) * SECOND_US });
     set_timer(ctl);
 }
 
 void ctl_hold_stalled(struct ctl *ctl, int64_t us)
 {
-    vec_each (struct orphan, orphan, &ctl->orphans)
+    vec_each (struct orphan, orphan, &ctl->asks.orphans)
         orphan->at_us += us;
     set_timer(ctl);
 }
@@ -130,11 +130,11 @@ void ctl_hold_timer(struct ctl *ctl)
 {
     int64_t now = ctl_mono(ctl);
 
-    for (size_t i = ctl->orphans.len; i-- > 0;) {
-        uint32_t job_id = ctl->orphans.items[i].job_id;
-        if (ctl->orphans.items[i].at_us > now)
+    for (size_t i = ctl->asks.orphans.len; i-- > 0;) {
+        uint32_t job_id = ctl->asks.orphans.items[i].job_id;
+        if (ctl->asks.orphans.items[i].at_us > now)
             continue;
-        vec_remove(&ctl->orphans, i);
+        vec_remove(&ctl->asks.orphans, i);
         const struct job *job = state_job(ctl->state, job_id);
         if (!ctl->leading || !job || job_has_ended(job) || is_held(ctl, job_id))
             continue;

@@ -31,22 +31,22 @@ enum {
 
 static struct proposal queue_take(struct ctl *ctl)
 {
-    struct proposal first = ctl->queue.items[ctl->queue_at++];
+    struct proposal first = ctl->proposals.queue.items[ctl->proposals.taken++];
 
-    if (ctl->queue_at == ctl->queue.len)
-        ctl->queue_at = ctl->queue.len = 0;
+    if (ctl->proposals.taken == ctl->proposals.queue.len)
+        ctl->proposals.taken = ctl->proposals.queue.len = 0;
     return first;
 }
 
 /* Keeps the queue from growing while it never runs empty. */
 static void queue_settle(struct ctl *ctl)
 {
-    if (ctl->queue_at < 4096)
+    if (ctl->proposals.taken < 4096)
         return;
-    ctl->queue.len -= ctl->queue_at;
-    memmove(ctl->queue.items, ctl->queue.items + ctl->queue_at,
-            ctl->queue.len * sizeof(*ctl->queue.items));
-    ctl->queue_at = 0;
+    ctl->proposals.queue.len -= ctl->proposals.taken;
+    memmove(ctl->proposals.queue.items, ctl->proposals.queue.items + ctl->proposals.taken,
+            ctl->proposals.queue.len * sizeof(*ctl->proposals.queue.items));
+    ctl->proposals.taken = 0;
 }
 
 static void count_event(struct ctl *ctl, const struct event *event)
@@ -69,11 +69,11 @@ static void became_leader(struct ctl *ctl)
 {
     struct state_head head = state_head(ctl->state);
 
-    if (!ctl->lead_proposed || strcmp(head.leader, ctl->name) != 0)
+    if (!ctl->lead_proposed || strcmp(head.leader, ctl->self.name) != 0)
         return;
     ctl->leading = true;
     log_set_epoch(ctl->log, head.epoch);
-    log_info("ctl.leads", "name=%s epoch=%llu index=%llu", ctl->name,
+    log_info("ctl.leads", "name=%s epoch=%llu index=%llu", ctl->self.name,
              (unsigned long long)head.epoch, (unsigned long long)head.index);
     ctl->level_rising = 0;
     ctl_look_at_level(ctl); /* before the configuration, which may need it */
@@ -97,9 +97,9 @@ static void notify_watchers(struct ctl *ctl)
 {
     const struct job *last = NULL;
 
-    if (ctl->watchers.len == 0)
+    if (ctl->asks.watchers.len == 0)
         return;
-    events_each(event, &ctl->events)
+    events_each(event, &ctl->applying.events)
     {
         if (event->job && event->job != last)
             ctl_watchers_notify(ctl, event->job);
@@ -115,8 +115,8 @@ static void config_changed(struct ctl *ctl)
 
 static void handle_events(struct ctl *ctl)
 {
-    sched_feed_all(ctl->sched, &ctl->events);
-    events_each(event, &ctl->events)
+    sched_feed_all(ctl->sched, &ctl->applying.events);
+    events_each(event, &ctl->applying.events)
     {
         count_event(ctl, event);
         if (event->kind == EVENT_LEADER)
@@ -139,8 +139,8 @@ static void handle_events(struct ctl *ctl)
 /* Reads what comes next, if it is not read yet. 0: nothing does; LOG_APPLY_MORE: something. */
 static int open_next(struct ctl *ctl, struct log_walk *walk, struct err *err)
 {
-    ProtobufCAllocator allocator = pb_arena(&ctl->apply_arena);
-    struct opened *opened = &ctl->opened;
+    ProtobufCAllocator allocator = pb_arena(&ctl->applying.arena);
+    struct opened *opened = &ctl->applying.opened;
     struct log_entry entry;
 
     opened->fresh = !opened->command;
@@ -165,18 +165,18 @@ static int open_next(struct ctl *ctl, struct log_walk *walk, struct err *err)
 /* (5) */
 static bool is_large(const struct ctl *ctl)
 {
-    return ctl->opened.fresh &&
-           ctl->opened.len > (ctl->wide_from ? LARGE_BYTES_TRIED : LARGE_BYTES);
+    return ctl->applying.opened.fresh &&
+           ctl->applying.opened.len > (ctl->self.wide_from ? LARGE_BYTES_TRIED : LARGE_BYTES);
 }
 
 static void apply_one(struct ctl *ctl, bool own)
 {
-    struct opened *opened = &ctl->opened;
+    struct opened *opened = &ctl->applying.opened;
 
-    events_clear(&ctl->events);
-    core_apply(ctl->state, opened->index, opened->command, &ctl->events); /* (1) */
+    events_clear(&ctl->applying.events);
+    core_apply(ctl->state, opened->index, opened->command, &ctl->applying.events); /* (1) */
     ctl_journal(ctl, opened->index, opened->command);
-    ctl->skipped_us -= MIN(ctl->skipped_us, opened->command->skipped_us);
+    ctl->proposals.skipped_us -= MIN(ctl->proposals.skipped_us, opened->command->skipped_us);
     if (opened->command->what_case == COMMAND__WHAT_LEVEL)
         ctl_level_changed(ctl);
     if (opened->command->what_case == COMMAND__WHAT_REVOKE && ctl->io.revoked)
@@ -190,16 +190,16 @@ void ctl_settle(struct ctl *ctl)
 {
     struct proposal proposal = { 0 };
 
-    if (!ctl->opened.applied)
+    if (!ctl->applying.opened.applied)
         return;
-    ctl->opened.applied = false;
-    if (ctl->opened.own)
+    ctl->applying.opened.applied = false;
+    if (ctl->applying.opened.own)
         proposal = queue_take(ctl);
     if (ctl->sched)
         handle_events(ctl);
     if (proposal.done)
-        proposal.done(ctl, proposal.arg, &ctl->events, NULL); /* (2) */
-    arena_reset(&ctl->apply_arena);
+        proposal.done(ctl, proposal.arg, &ctl->applying.events, NULL); /* (2) */
+    arena_reset(&ctl->applying.arena);
     ctl->counts.commands++;
 }
 
@@ -207,7 +207,7 @@ void ctl_settle(struct ctl *ctl)
 static bool took_long(const struct ctl *ctl, int64_t begin_us)
 {
     return ctl->sched && (ctl_mono(ctl) - begin_us > LONG_US ||
-                          (ctl->wide_from && ctl->opened.len > LARGE_BYTES_TRIED));
+                          (ctl->self.wide_from && ctl->applying.opened.len > LARGE_BYTES_TRIED));
 }
 
 /* (4) */
@@ -225,7 +225,7 @@ static void has_grown(struct ctl *ctl)
 static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
 {
     struct ctl *ctl = ctx;
-    struct log_walk *walk = &ctl->applying;
+    struct log_walk *walk = &ctl->applying.walk;
     int64_t begin = ctl_mono(ctl);
     int code;
 
@@ -249,8 +249,8 @@ static int on_apply(void *ctx, const struct log_batch *batch, struct err *err)
     if (!ctl->sched)
         has_grown(ctl);
     queue_settle(ctl);
-    ctl->refused = false;
-    if (ctl->leading && !ctl->opened.applied) {
+    ctl->proposals.refused = false;
+    if (ctl->leading && !ctl->applying.opened.applied) {
         ctl_plan_kick(ctl);
         ctl_arm_due(ctl);
     }
@@ -271,9 +271,9 @@ static void on_refused(void *ctx, uint32_t count, const struct err *why)
     }
     if (ctl->sched)
         sched_abandon_all(ctl->sched);
-    ctl->starts_in_flight = ctl->due_in_flight = 0;
+    ctl->plan.starts_in_flight = ctl->plan.due_in_flight = 0;
     ctl->level_rising = 0;
-    ctl->refused = true;
+    ctl->proposals.refused = true;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_RETRY, ctl_now(ctl) + 500000);
 }
 
@@ -325,7 +325,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
         ctl_nodes_following(ctl);
         if (ctl->sched)
             sched_abandon_all(ctl->sched);
-        ctl->starts_in_flight = ctl->due_in_flight = 0;
+        ctl->plan.starts_in_flight = ctl->plan.due_in_flight = 0;
         return;
     }
     ctl->must_lead = true;

@@ -222,7 +222,7 @@ static void one_id(struct ctl *ctl, struct ctl_bulk *many, const char *id, size_
 static void in_next_turn(struct ctl *ctl, struct ctl_bulk *many)
 {
     many->waiting++;
-    vec_push(&ctl->finders, many);
+    vec_push(&ctl->asks.finders, many);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
@@ -276,8 +276,8 @@ enum found { FOUND_LAST, FOUND_MORE, FOUND_NOT_YET };
 
 static unsigned most_ids(const struct ctl *ctl)
 {
-    return ctl->ids_per_command ? MIN(ctl->ids_per_command, IDS_PER_COMMAND)
-                                : (unsigned)IDS_PER_COMMAND;
+    return ctl->self.ids_per_command ? MIN(ctl->self.ids_per_command, IDS_PER_COMMAND)
+                                     : (unsigned)IDS_PER_COMMAND;
 }
 
 /* At most IDS_PER_COMMAND ids. */
@@ -361,26 +361,26 @@ static void next_command(struct ctl *ctl, struct ctl_bulk *many)
 
 void ctl_bulk_timer(struct ctl *ctl)
 {
-    if (!ctl->finders.len)
+    if (!ctl->asks.finders.len)
         return;
-    struct ctl_bulk *many = ctl->finders.items[0];
-    vec_remove(&ctl->finders, 0);
+    struct ctl_bulk *many = ctl->asks.finders.items[0];
+    vec_remove(&ctl->asks.finders, 0);
     if (many->named_at < many->named_count)
         next_named(ctl, many);
     else
         next_command(ctl, many);
     many_step(many);
-    if (ctl->finders.len)
+    if (ctl->asks.finders.len)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
 void ctl_bulk_gone(struct ctl *ctl)
 {
-    vec_each (struct ctl_bulk *, at, &ctl->finders) {
+    vec_each (struct ctl_bulk *, at, &ctl->asks.finders) {
         query_free((*at)->query);
         free((*at)->results.items);
     }
-    vec_done(&ctl->finders);
+    vec_done(&ctl->asks.finders);
 }
 
 /* ---- an array that is named and has many records ---- */

@@ -49,7 +49,7 @@ void ctl_watch_changes(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMess
     if (reader.gone)
         ask->ops->end(ask);
     else
-        vec_push(&ctl->change_readers, reader);
+        vec_push(&ctl->asks.change_readers, reader);
 }
 
 static void add_job(const struct ctl *ctl, const struct event *event, WatchChangesReply *reply,
@@ -96,10 +96,10 @@ static void fill(const struct ctl *ctl, WatchChangesReply *reply, struct arena *
     const struct node *last_node = NULL;
     size_t count = 0;
 
-    events_each(event, &ctl->events) count++;
+    events_each(event, &ctl->applying.events) count++;
     reply->jobs = ARENA_ARRAY(arena, JobChange *, count);
     reply->nodes = ARENA_ARRAY(arena, NodeChange *, count);
-    events_each(event, &ctl->events)
+    events_each(event, &ctl->applying.events)
     {
         bool node_event = event->kind == EVENT_NODE_UP || event->kind == EVENT_NODE_DOWN ||
                           event->kind == EVENT_NODE_CHANGED;
@@ -121,14 +121,14 @@ void ctl_changes_notify(struct ctl *ctl)
     WatchChangesReply reply;
     struct arena arena;
 
-    if (!ctl->change_readers.len)
+    if (!ctl->asks.change_readers.len)
         return;
     arena_init(&arena);
     fill_head(ctl, &reply);
     fill(ctl, &reply, &arena);
     bool any = reply.n_jobs || reply.n_nodes || reply.partitions || reply.reservations;
-    for (size_t i = ctl->change_readers.len; any && i-- > 0;) {
-        struct change_reader *reader = &ctl->change_readers.items[i];
+    for (size_t i = ctl->asks.change_readers.len; any && i-- > 0;) {
+        struct change_reader *reader = &ctl->asks.change_readers.items[i];
         if (!reader->ask->ops->writable(reader->ask)) {
             reader->behind = true; /* (2) */
             continue;
@@ -136,7 +136,7 @@ void ctl_changes_notify(struct ctl *ctl)
         send(reader, &reply);
         if (reader->gone) {
             struct ctl_ask *ask = reader->ask;
-            vec_remove(&ctl->change_readers, i);
+            vec_remove(&ctl->asks.change_readers, i);
             ask->ops->end(ask);
         }
     }
@@ -145,8 +145,8 @@ void ctl_changes_notify(struct ctl *ctl)
 
 void ctl_changes_gone(struct ctl *ctl, const struct ctl_ask *ask)
 {
-    for (size_t i = ctl->change_readers.len; i-- > 0;) {
-        if (ctl->change_readers.items[i].ask == ask)
-            vec_remove(&ctl->change_readers, i);
+    for (size_t i = ctl->asks.change_readers.len; i-- > 0;) {
+        if (ctl->asks.change_readers.items[i].ask == ask)
+            vec_remove(&ctl->asks.change_readers, i);
     }
 }

@@ -47,25 +47,26 @@ static void fill_components(struct ctl *ctl, const struct job *job, struct arena
 /* The script and environment of the job; those of the last one stay, for the next task of an array. */
 static bool take_payload(struct ctl *ctl, const struct job *job)
 {
-    struct str *bytes = &ctl->launched.bytes;
+    struct str *bytes = &ctl->nodes.launched.bytes;
     struct err err = { 0 };
 
     if (!job->payload) {
         str_clear(bytes);
-        ctl->launched.is_whole = false;
+        ctl->nodes.launched.is_whole = false;
         return true;
     }
-    if (ctl->launched.is_whole &&
-        memcmp(ctl->launched.digest, job->payload->digest, LOG_DIGEST_BYTES) == 0)
+    if (ctl->nodes.launched.is_whole &&
+        memcmp(ctl->nodes.launched.digest, job->payload->digest, LOG_DIGEST_BYTES) == 0)
         return true;
     if (bytes->cap > LAUNCHED_BYTES)
         str_done(bytes);
     str_clear(bytes);
-    ctl->launched.is_whole = log_payload_get(ctl->log, job->payload->digest, bytes, &err) == 0;
-    memcpy(ctl->launched.digest, job->payload->digest, LOG_DIGEST_BYTES);
-    if (!ctl->launched.is_whole)
+    ctl->nodes.launched.is_whole =
+        log_payload_get(ctl->log, job->payload->digest, bytes, &err) == 0;
+    memcpy(ctl->nodes.launched.digest, job->payload->digest, LOG_DIGEST_BYTES);
+    if (!ctl->nodes.launched.is_whole)
         log_error("job.payload", "job=%u text=%s", job->id, err.text);
-    return ctl->launched.is_whole;
+    return ctl->nodes.launched.is_whole;
 }
 
 /*
@@ -115,8 +116,8 @@ static bool fill_launch(struct ctl *ctl, const struct job *job, struct arena *ar
     splice_spec(job, FIELD_LAUNCH_SPEC, arena, &launch->base);
     launch->status = status;
     launch->has_payload = true;
-    launch->payload.len = ctl->launched.bytes.len;
-    launch->payload.data = (uint8_t *)ctl->launched.bytes.data;
+    launch->payload.len = ctl->nodes.launched.bytes.len;
+    launch->payload.data = (uint8_t *)ctl->nodes.launched.bytes.data;
     launch->cluster_name = state_config(ctl->state)->cluster_name;
     launch->has_time_limit_s = true;
     launch->time_limit_s = job->time_limit_s;

@@ -33,24 +33,24 @@ static void again(struct ctl *ctl, int64_t after_us)
 
 static void drop(struct ctl *ctl, size_t at)
 {
-    struct ctl_fanout *wide = ctl->wide.items[at];
+    struct ctl_fanout *wide = ctl->nodes.wide.items[at];
 
     str_done(&wide->common);
     free(wide);
-    vec_remove(&ctl->wide, at);
+    vec_remove(&ctl->nodes.wide, at);
 }
 
 void ctl_fanout_done(struct ctl *ctl)
 {
-    while (ctl->wide.len)
-        drop(ctl, ctl->wide.len - 1);
-    vec_done(&ctl->wide);
+    while (ctl->nodes.wide.len)
+        drop(ctl, ctl->nodes.wide.len - 1);
+    vec_done(&ctl->nodes.wide);
 }
 
 void ctl_fanout_forget(struct ctl *ctl, uint32_t job_id)
 {
-    for (size_t i = ctl->wide.len; i-- > 0;) {
-        if (ctl->wide.items[i]->job_id == job_id)
+    for (size_t i = ctl->nodes.wide.len; i-- > 0;) {
+        if (ctl->nodes.wide.items[i]->job_id == job_id)
             drop(ctl, i);
     }
 }
@@ -130,8 +130,8 @@ void ctl_fanout_tell(struct ctl *ctl, const struct job *job, enum fanout_what wh
     struct ctl_fanout *wide = wide_new(job, what);
     if (message)
         keep_message(wide, message);
-    if (job->run->count > (ctl->wide_from ? ctl->wide_from : AT_ONCE)) {
-        vec_push(&ctl->wide, wide);
+    if (job->run->count > (ctl->self.wide_from ? ctl->self.wide_from : AT_ONCE)) {
+        vec_push(&ctl->nodes.wide, wide);
         again(ctl, 0);
         return;
     }
@@ -144,7 +144,8 @@ void ctl_fanout_tell(struct ctl *ctl, const struct job *job, enum fanout_what wh
 /* (4) */
 static bool must_wait(struct ctl *ctl, struct ctl_fanout *wide)
 {
-    size_t most = ctl->wide_from ? 1 : MAX(FLIGHT_BYTES / MAX(wide->common.len, 1), FLIGHT_LEAST);
+    size_t most =
+        ctl->self.wide_from ? 1 : MAX(FLIGHT_BYTES / MAX(wide->common.len, 1), FLIGHT_LEAST);
     size_t answered = ctl_granting_acked(ctl, wide->job_id) + wide->lost;
     size_t flying = wide->next - MIN(answered, wide->next);
 
@@ -163,7 +164,7 @@ static bool must_wait(struct ctl *ctl, struct ctl_fanout *wide)
 static bool is_behind(const struct ctl *ctl, size_t at)
 {
     for (size_t i = 0; i < at; i++) {
-        if (ctl->wide.items[i]->job_id == ctl->wide.items[at]->job_id)
+        if (ctl->nodes.wide.items[i]->job_id == ctl->nodes.wide.items[at]->job_id)
             return true;
     }
     return false;
@@ -172,10 +173,10 @@ static bool is_behind(const struct ctl *ctl, size_t at)
 void ctl_fanout_timer(struct ctl *ctl)
 {
     int64_t begin = ctl_mono(ctl);
-    unsigned most = ctl->wide_from ? 1 : SENDS, sent = 0;
+    unsigned most = ctl->self.wide_from ? 1 : SENDS, sent = 0;
 
-    for (size_t at = 0; at < ctl->wide.len;) {
-        struct ctl_fanout *wide = ctl->wide.items[at];
+    for (size_t at = 0; at < ctl->nodes.wide.len;) {
+        struct ctl_fanout *wide = ctl->nodes.wide.items[at];
         const struct job *job = state_job(ctl->state, wide->job_id);
         if (!job || !job->run || job->attempt != wide->attempt || wide->next >= job->run->count) {
             drop(ctl, at);
@@ -190,6 +191,6 @@ void ctl_fanout_timer(struct ctl *ctl)
             sent++;
         }
     }
-    if (ctl->wide.len)
+    if (ctl->nodes.wide.len)
         again(ctl, LOOK_US);
 }

@@ -27,7 +27,7 @@ void ctl_fence_start(struct ctl *ctl, struct agent *agent)
     char *argv[] = { path, agent->name, NULL };
     char *name = mem_printf("SLURMD_NODENAME=%s", agent->name);
     char *env[] = { (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", name, NULL };
-    agent->fence = ++ctl->fences; /* (1) */
+    agent->fence = ++ctl->nodes.fences; /* (1) */
     log_info("node.fence", "node=%s program=%s", agent->name, path);
     struct ctl_hook hook = { .what = CTL_FENCE,
                              .argv = argv,
@@ -55,7 +55,7 @@ static void propose_lost(struct ctl *ctl, struct agent *agent)
 
 void ctl_fence_done(struct ctl *ctl, uint32_t fence, int exit_status)
 {
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         if (agent->fence != fence)
             continue;

@@ -63,7 +63,7 @@ void ctl_forked_work(struct ctl_forked *aside, struct str *out)
         .who = aside->ask->who, .arena = aside->ask->arena, .ops = &ops, .ctx = out
     };
 
-    ctl->is_aside = true;
+    ctl->asks.is_forked = true;
     sched_take_time(ctl->sched);
     aside->handler(ctl, &ask, aside->request);
 }
@@ -74,9 +74,9 @@ void ctl_forked_drop(struct ctl_forked *aside)
 {
     struct ctl *ctl = aside->ctl;
 
-    for (size_t i = 0; i < ctl->asides.len; i++) {
-        if (ctl->asides.items[i] == aside) {
-            vec_remove(&ctl->asides, i);
+    for (size_t i = 0; i < ctl->asks.forked.len; i++) {
+        if (ctl->asks.forked.items[i] == aside) {
+            vec_remove(&ctl->asks.forked, i);
             break;
         }
     }
@@ -100,9 +100,9 @@ void ctl_forked_done(struct ctl_forked *aside, struct span said)
         memcpy(&err, said.ptr + 1, sizeof(err));
         copy.ask->ops->fail(copy.ask, &err);
     } else { /* (2) */
-        ctl->is_aside = true;
+        ctl->asks.is_forked = true;
         copy.handler(ctl, copy.ask, copy.request);
-        ctl->is_aside = false;
+        ctl->asks.is_forked = false;
     }
 }
 
@@ -114,22 +114,22 @@ bool ctl_forked_is_wanted(const struct ctl_forked *aside)
 bool ctl_forked(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
                 const ProtobufCMessage *request, size_t components)
 {
-    if (ctl->is_aside || !ctl->io.aside || !sched_is_long_to_ask(ctl->sched, components))
+    if (ctl->asks.is_forked || !ctl->io.aside || !sched_is_long_to_ask(ctl->sched, components))
         return false;
-    if (ctl->asides.len >= MOST_WAITING) {
+    if (ctl->asks.forked.len >= MOST_WAITING) {
         ctl_fail(ask, ERR_TOO_MANY);
         return true;
     }
     struct ctl_forked *aside = NEW(struct ctl_forked);
     *aside = (struct ctl_forked){ .ctl = ctl, .ask = ask, .handler = handler, .request = request };
-    vec_push(&ctl->asides, aside);
+    vec_push(&ctl->asks.forked, aside);
     ctl->io.aside(ctl->io.ctx, aside);
     return true;
 }
 
 void ctl_forked_gone(struct ctl *ctl, const struct ctl_ask *ask)
 {
-    vec_each (struct ctl_forked *, aside, &ctl->asides) {
+    vec_each (struct ctl_forked *, aside, &ctl->asks.forked) {
         if ((*aside)->ask == ask)
             (*aside)->ask = NULL;
     }

@@ -18,13 +18,13 @@ struct granting *ctl_granting_start(struct ctl *ctl, const struct job *job)
     granting->job_id = job->id;
     granting->attempt = job->attempt;
     bitset_init(&granting->acked, job->run->count);
-    map_put_num(&ctl->granting, job->id, granting);
+    map_put_num(&ctl->nodes.granting, job->id, granting);
     return granting;
 }
 
 void ctl_granting_end(struct ctl *ctl, uint32_t job_id)
 {
-    struct granting *granting = map_del_num(&ctl->granting, job_id);
+    struct granting *granting = map_del_num(&ctl->nodes.granting, job_id);
 
     if (granting) {
         bitset_done(&granting->acked);
@@ -34,7 +34,7 @@ void ctl_granting_end(struct ctl *ctl, uint32_t job_id)
 
 void ctl_granting_sent(struct ctl *ctl, const struct job *job, size_t part)
 {
-    struct granting *granting = map_get_num(&ctl->granting, job->id);
+    struct granting *granting = map_get_num(&ctl->nodes.granting, job->id);
 
     if (granting && granting->attempt == job->attempt && !granting->sent_us[part])
         granting->sent_us[part] = MAX(ctl_mono(ctl), 1);
@@ -42,13 +42,13 @@ void ctl_granting_sent(struct ctl *ctl, const struct job *job, size_t part)
 
 void ctl_granting_unsure(struct ctl *ctl)
 {
-    map_each (entry, &ctl->granting)
+    map_each (entry, &ctl->nodes.granting)
         ((struct granting *)entry->value)->unsure = true;
 }
 
 static bool never_sent(struct ctl *ctl, const struct job *job, size_t part, int64_t boot_us)
 {
-    const struct granting *granting = map_get_num(&ctl->granting, job->id);
+    const struct granting *granting = map_get_num(&ctl->nodes.granting, job->id);
 
     if (!granting || granting->attempt != job->attempt || !granting->own ||
         bitset_has(&granting->acked, part))
@@ -73,7 +73,7 @@ uint32_t *ctl_unstarted(struct ctl *ctl, const struct node *node, int64_t boot_u
 
 size_t ctl_granting_acked(struct ctl *ctl, uint32_t job_id)
 {
-    const struct granting *granting = map_get_num(&ctl->granting, job_id);
+    const struct granting *granting = map_get_num(&ctl->nodes.granting, job_id);
 
     return granting ? granting->acks : 0;
 }
@@ -81,7 +81,7 @@ size_t ctl_granting_acked(struct ctl *ctl, uint32_t job_id)
 static void ready_done(struct ctl *ctl, void *arg, const struct events *events,
                        const struct err *err)
 {
-    struct granting *granting = map_get_num(&ctl->granting, (uint32_t)(uintptr_t)arg);
+    struct granting *granting = map_get_num(&ctl->nodes.granting, (uint32_t)(uintptr_t)arg);
 
     (void)events;
     if (err && granting) /* the next hello of one of its nodes proposes it again */
@@ -101,7 +101,7 @@ static void propose_ready(struct ctl *ctl, const struct job *job)
 
 void ctl_granting_ack(struct ctl *ctl, const struct job *job, const char *node)
 {
-    struct granting *granting = map_get_num(&ctl->granting, job->id);
+    struct granting *granting = map_get_num(&ctl->nodes.granting, job->id);
     enum job_phase phase = job_phase(job);
 
     /* Its first node had lost the grant and was given it again: the script is due there. */

@@ -102,24 +102,24 @@ void ctl_tell(struct ctl *ctl, struct agent *agent)
 
 void ctl_tell_timer(struct ctl *ctl)
 {
-    for (unsigned told = 0; ctl->telling.len && told < TELL_PER_TURN;) {
-        struct agent *agent = ctl->telling.items[--ctl->telling.len];
+    for (unsigned told = 0; ctl->nodes.telling.len && told < TELL_PER_TURN;) {
+        struct agent *agent = ctl->nodes.telling.items[--ctl->nodes.telling.len];
         told += agent->tell != 0;
         ctl_tell(ctl, agent);
     }
-    if (ctl->telling.len)
+    if (ctl->nodes.telling.len)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_TELL, ctl_now(ctl));
 }
 
 static void tell_all(struct ctl *ctl, unsigned what)
 {
-    vec_clear(&ctl->telling);
-    map_each (entry, &ctl->agents) {
+    vec_clear(&ctl->nodes.telling);
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         if (agent->session && agent->welcomed)
             agent->tell |= what;
         if (agent->tell)
-            vec_push(&ctl->telling, agent);
+            vec_push(&ctl->nodes.telling, agent);
     }
     ctl_tell_timer(ctl);
 }
@@ -205,9 +205,10 @@ static void welcome(struct ctl *ctl, struct agent *agent, const NodeHello *hello
     if (out.lease_ms)
         out.heartbeat_ms = MIN(out.heartbeat_ms, MAX(out.lease_ms / 4, 100));
     out.config = node_config(ctl, node, &arena);
-    if (ctl->has_verify_key) {
+    if (ctl->self.has_verify_key) {
         out.has_verify_key = true;
-        out.verify_key = (ProtobufCBinaryData){ sizeof(ctl->verify_key), ctl->verify_key };
+        out.verify_key =
+            (ProtobufCBinaryData){ sizeof(ctl->self.verify_key), ctl->self.verify_key };
     }
     out.keep = ARENA_ARRAY(&arena, HeldGrant *, node->jobs.len + 1);
     for (size_t i = 0; i < node->jobs.len; i++) {

@@ -31,7 +31,7 @@ static void start(struct ctl *ctl, const struct job *job, bool before)
     char *argv[] = { path, NULL };
     struct arena arena;
 
-    map_put_num(&ctl->site, job->id, (void *)(uintptr_t)job->attempt);
+    map_put_num(&ctl->site.running, job->id, (void *)(uintptr_t)job->attempt);
     if (str_is_empty(path)) { /* it was taken out of the configuration */
         ctl_site_done(ctl, before ? prolog : epilog, job->id, job->attempt, 0);
         return;
@@ -54,7 +54,7 @@ static void look_at(struct ctl *ctl, const struct job *job)
 {
     const struct job_run *run = job->run;
 
-    if (!run || map_get_num(&ctl->site, job->id))
+    if (!run || map_get_num(&ctl->site.running, job->id))
         return;
     if (run->prolog == SITE_DUE)
         start(ctl, job, true);
@@ -81,7 +81,7 @@ void ctl_site_again(struct ctl *ctl)
 
 void ctl_site_leading(struct ctl *ctl)
 {
-    map_clear(&ctl->site);
+    map_clear(&ctl->site.running);
     ctl_site_again(ctl);
 }
 
@@ -122,8 +122,8 @@ void ctl_site_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t 
         ctl_fence_done(ctl, job_id, exit_status);
     if (!before && !after)
         return;
-    if ((uintptr_t)map_get_num(&ctl->site, job_id) == attempt)
-        map_del_num(&ctl->site, job_id);
+    if ((uintptr_t)map_get_num(&ctl->site.running, job_id) == attempt)
+        map_del_num(&ctl->site.running, job_id);
     if (!ctl->leading || !job || !job->run || job->attempt != attempt)
         return;
     if (before && job->run->prolog == SITE_DUE && exit_status == 0)

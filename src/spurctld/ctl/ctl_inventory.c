@@ -167,28 +167,28 @@ void ctl_list_nodes(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage
     listing->configs = ctl->configs + 1; /* not begun */
     if (go_on(ctl, listing))
         return;
-    vec_push(&ctl->node_listings, listing);
+    vec_push(&ctl->asks.node_listings, listing);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
 /* One piece of one of them in a turn. */
 void ctl_inventory_timer(struct ctl *ctl)
 {
-    if (!ctl->node_listings.len)
+    if (!ctl->asks.node_listings.len)
         return;
-    struct node_listing *listing = ctl->node_listings.items[0];
-    vec_remove(&ctl->node_listings, 0);
+    struct node_listing *listing = ctl->asks.node_listings.items[0];
+    vec_remove(&ctl->asks.node_listings, 0);
     if (!go_on(ctl, listing))
-        vec_push(&ctl->node_listings, listing);
-    if (ctl->node_listings.len)
+        vec_push(&ctl->asks.node_listings, listing);
+    if (ctl->asks.node_listings.len)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
 void ctl_inventory_gone(struct ctl *ctl)
 {
-    vec_each (struct node_listing *, listing, &ctl->node_listings)
+    vec_each (struct node_listing *, listing, &ctl->asks.node_listings)
         listing_free(*listing);
-    vec_done(&ctl->node_listings);
+    vec_done(&ctl->asks.node_listings);
 }
 
 /* ---- changes ---- */

@@ -166,7 +166,7 @@ void ctl_journal(struct ctl *ctl, uint64_t index, const Command *command)
     head.index = index;
     head.time_us = command->time_us;
     add_packed(&ctl->journal, &head.base);
-    events_each(event, &ctl->events)
+    events_each(event, &ctl->applying.events)
     {
         const struct journal_row *row = row_of(event->kind);
         if (row)

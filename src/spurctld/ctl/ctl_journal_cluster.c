@@ -180,7 +180,7 @@ bool ctl_journal_cluster(struct ctl *ctl, const Command *command)
 
     if (state_level(ctl->state) < LEVEL_JOURNAL)
         return false;
-    events_each(event, &ctl->events)
+    events_each(event, &ctl->applying.events)
     {
         whole = whole || event->kind == EVENT_LEADER ||
                 (event->kind == EVENT_CONFIG && event->changed & other_nodes);
@@ -189,7 +189,7 @@ bool ctl_journal_cluster(struct ctl *ctl, const Command *command)
         write_whole(ctl);
         return true;
     }
-    events_each(event, &ctl->events)
+    events_each(event, &ctl->applying.events)
     {
         bool node = event->kind == EVENT_NODE_UP || event->kind == EVENT_NODE_DOWN ||
                     event->kind == EVENT_NODE_CHANGED;

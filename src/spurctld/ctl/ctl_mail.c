@@ -230,10 +230,11 @@ static bool is_news(struct ctl *ctl, const struct event *event)
 
     if (event->kind != EVENT_JOB_REQUEUED)
         return true;
-    if (ctl->requeue_mailed.array == array->id && ctl->requeue_mailed.at_us == event->end_us)
+    if (ctl->site.requeue_mailed.array == array->id &&
+        ctl->site.requeue_mailed.at_us == event->end_us)
         return false;
-    ctl->requeue_mailed.array = array->id;
-    ctl->requeue_mailed.at_us = event->end_us;
+    ctl->site.requeue_mailed.array = array->id;
+    ctl->site.requeue_mailed.at_us = event->end_us;
     return true;
 }
 

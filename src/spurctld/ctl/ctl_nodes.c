@@ -24,7 +24,7 @@ static const int64_t HEARD_US = 60000000;
 
 struct agent *ctl_agent(struct ctl *ctl, const char *node)
 {
-    return map_get(&ctl->agents, node);
+    return map_get(&ctl->nodes.agents, node);
 }
 
 static struct agent *agent_of(struct ctl *ctl, const char *node)
@@ -34,7 +34,7 @@ static struct agent *agent_of(struct ctl *ctl, const char *node)
     if (!agent) {
         agent = NEW(struct agent);
         agent->name = mem_strdup(node);
-        map_put(&ctl->agents, node, agent);
+        map_put(&ctl->nodes.agents, node, agent);
     }
     return agent;
 }
@@ -79,7 +79,7 @@ uint32_t ctl_lease_ms(const struct ctl *ctl)
 
     if (config->has_node_lease_s)
         return config->node_lease_s * 1000;
-    return ctl->several ? LEASE_MS : 0;
+    return ctl->self.several ? LEASE_MS : 0;
 }
 
 /*
@@ -164,7 +164,7 @@ static void propose_down(struct ctl *ctl, struct agent *agent)
 
 static void arm_at(struct ctl *ctl, int64_t first)
 {
-    ctl->nodes_due_us = first == INT64_MAX ? 0 : first;
+    ctl->nodes.due_us = first == INT64_MAX ? 0 : first;
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES,
                   first == INT64_MAX ? 0 : ctl_now(ctl) + MAX(first - ctl_mono(ctl), 0));
 }
@@ -173,7 +173,7 @@ static void arm(struct ctl *ctl)
 {
     int64_t first = INT64_MAX;
 
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         int64_t due = silence_due(ctl, entry->value);
         first = MIN(first, due);
     }
@@ -185,17 +185,17 @@ static void arm_for(struct ctl *ctl, const struct agent *agent)
 {
     int64_t due = silence_due(ctl, agent);
 
-    if (due != INT64_MAX && (!ctl->nodes_due_us || due < ctl->nodes_due_us))
+    if (due != INT64_MAX && (!ctl->nodes.due_us || due < ctl->nodes.due_us))
         arm_at(ctl, due);
 }
 
 void ctl_nodes_stalled(struct ctl *ctl, int64_t now, int64_t before)
 {
-    if (!ctl->leading || !ctl->nodes_due_us || now - ctl->nodes_due_us < STALL_US)
+    if (!ctl->leading || !ctl->nodes.due_us || now - ctl->nodes.due_us < STALL_US)
         return;
     log_warn("ctl.stalled", "ms=%lld", (long long)((now - before) / 1000));
-    ctl->skipped_us += now - before;
-    map_each (entry, &ctl->agents) {
+    ctl->proposals.skipped_us += now - before;
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         if (agent->session)
             agent->seen_us = now; /* what it said meanwhile will be read now */
@@ -236,7 +236,8 @@ void ctl_propose_time(struct ctl *ctl, const struct ctl_ask *ask, ctl_done_fn *d
     Command command = CTL_COMMAND(TIME, .time = &time);
     struct unheard unheard = { .ctl = ctl };
 
-    core_limits_due(ctl->state, MAX(ctl_now(ctl), ctl->last_stamp_us), add_unheard, &unheard);
+    core_limits_due(ctl->state, MAX(ctl_now(ctl), ctl->proposals.last_stamp_us), add_unheard,
+                    &unheard);
     time.n_unheard = unheard.names.len;
     time.unheard = unheard.names.items;
     if (ask)
@@ -254,7 +255,7 @@ void ctl_nodes_timer(struct ctl *ctl)
     if (!ctl->leading)
         return;
     unsigned found = 0;
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         if (silence_due(ctl, agent) > now)
             continue;
@@ -291,7 +292,7 @@ void ctl_nodes_leading(struct ctl *ctl)
 /* Agents are the new leader's; what was known of them means nothing when we lead again. */
 void ctl_nodes_following(struct ctl *ctl)
 {
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         uint64_t session = agent->session;
         if (session) {
@@ -300,9 +301,9 @@ void ctl_nodes_following(struct ctl *ctl)
         }
         *agent = (struct agent){ .name = agent->name };
     }
-    vec_clear(&ctl->telling);
+    vec_clear(&ctl->nodes.telling);
     ctl_fanout_done(ctl);
-    map_each (entry, &ctl->granting)
+    map_each (entry, &ctl->nodes.granting)
         ctl_granting_end(ctl, (uint32_t)entry->num);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_NODES, 0);
 }
@@ -313,7 +314,7 @@ void ctl_nodes_following(struct ctl *ctl)
  */
 void ctl_reconcile(struct ctl *ctl)
 {
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         uint64_t session = agent->session;
         if (session) {
@@ -333,7 +334,7 @@ void ctl_stop_agents(struct ctl *ctl, const char *reason)
     stop.reason = (char *)reason;
     message.what_case = CTL_MESSAGE__WHAT_STOP;
     message.stop = &stop;
-    map_each (entry, &ctl->agents) {
+    map_each (entry, &ctl->nodes.agents) {
         struct agent *agent = entry->value;
         if (agent->welcomed)
             ctl_send(ctl, agent, &message);
@@ -357,13 +358,13 @@ void ctl_nodes_open(struct ctl *ctl, uint64_t session, const char *node)
     agent->seen_us = ctl_mono(ctl);
     agent->lost_us = 0;
     agent->fence = 0;
-    map_put_num(&ctl->sessions, session, agent);
+    map_put_num(&ctl->nodes.sessions, session, agent);
     arm_for(ctl, agent);
 }
 
 void ctl_nodes_closed(struct ctl *ctl, uint64_t session, bool host_answers)
 {
-    struct agent *agent = map_del_num(&ctl->sessions, session);
+    struct agent *agent = map_del_num(&ctl->nodes.sessions, session);
     if (!agent || agent->session != session)
         return;
     agent->session = 0;

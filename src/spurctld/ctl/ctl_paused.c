@@ -28,21 +28,21 @@ void ctl_stopped_for(struct ctl *ctl, int64_t us)
     if (us < STOPPED_US)
         return;
     log_warn("ctl.stopped", "ms=%lld", (long long)(us / 1000));
-    ctl->late_until_us = ctl_mono(ctl) + LATE_US;
+    ctl->nodes.late_until_us = ctl_mono(ctl) + LATE_US;
 }
 
 void ctl_paused(struct ctl *ctl)
 {
-    int64_t now = ctl_mono(ctl), before = ctl->awake_us;
+    int64_t now = ctl_mono(ctl), before = ctl->nodes.awake_us;
 
-    ctl->awake_us = now;
+    ctl->nodes.awake_us = now;
     ctl_stopped_for(ctl, now - before);
     ctl_nodes_stalled(ctl, now, before);
 }
 
 int ctl_check_late(const struct ctl *ctl, const Command *command, struct err *err)
 {
-    if (!command->has_request_id || ctl_mono(ctl) >= ctl->late_until_us) /* (2) */
+    if (!command->has_request_id || ctl_mono(ctl) >= ctl->nodes.late_until_us) /* (2) */
         return 0;
     return err_set(err, ERR_NOT_LEADER, "this controller was stopped for a while; ask again");
 }

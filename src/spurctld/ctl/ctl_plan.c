@@ -33,8 +33,8 @@ static void start_done(struct ctl *ctl, void *arg, const struct events *events,
                        const struct err *err)
 {
     (void)arg, (void)events;
-    if (!err && ctl->starts_in_flight)
-        ctl->starts_in_flight--;
+    if (!err && ctl->plan.starts_in_flight)
+        ctl->plan.starts_in_flight--;
 }
 
 /* (4) */
@@ -44,8 +44,8 @@ static bool goes_nowhere(struct ctl *ctl, const struct plan *plan)
 
     bool idle = plan->more && !plan->works && plan->count + plan->preempt_count == 0;
 
-    ctl->idle_slices = idle ? ctl->idle_slices + 1 : 0;
-    return ctl->idle_slices > IDLE_SLICES + 4 * pass;
+    ctl->plan.idle_slices = idle ? ctl->plan.idle_slices + 1 : 0;
+    return ctl->plan.idle_slices > IDLE_SLICES + 4 * pass;
 }
 
 /* (2): half of what is too much at once, a little more while it is too little. */
@@ -55,17 +55,17 @@ static void adapt(struct ctl *ctl, unsigned budget, int64_t took)
         budget /= 2;
     else if (took > SLICE_US)
         budget -= budget / 4;
-    else if (budget < ctl->plan_budget)
+    else if (budget < ctl->plan.budget)
         return;
     else if (took < SLICE_US / 2)
         budget += budget / 8;
-    ctl->plan_budget = MIN(MAX(budget, PLAN_BUDGET_LEAST), PLAN_BUDGET);
+    ctl->plan.budget = MIN(MAX(budget, PLAN_BUDGET_LEAST), PLAN_BUDGET);
 }
 
 static unsigned budget_of_turn(const struct ctl *ctl)
 {
     int64_t left = MAX(UNTIL_US - ctl_busy_us(ctl), 0);
-    unsigned budget = ctl->plan_budget ? ctl->plan_budget : PLAN_BUDGET_FIRST;
+    unsigned budget = ctl->plan.budget ? ctl->plan.budget : PLAN_BUDGET_FIRST;
 
     return MAX(MIN(budget, (unsigned)(PLAN_BUDGET * left / UNTIL_US)), PLAN_BUDGET_LEAST);
 }
@@ -79,14 +79,14 @@ static void plan_slice(struct ctl *ctl)
 
     for (size_t i = 0; i < plan->count; i++) {
         Command command = CTL_COMMAND(START, .start = plan->starts[i]);
-        ctl->starts_in_flight++;
+        ctl->plan.starts_in_flight++;
         ctl_propose(ctl, &command, start_done, NULL);
     }
     for (size_t i = 0; i < plan->preempt_count; i++) {
         Command command = CTL_COMMAND(PREEMPT, .preempt = plan->preempts[i]);
         ctl_propose(ctl, &command, NULL, NULL);
     }
-    ctl->plan_more = plan->more;
+    ctl->plan.more = plan->more;
     int64_t wake = plan->more ? ctl_now(ctl) : plan->wake_us == INT64_MAX ? 0 : plan->wake_us;
     if (goes_nowhere(ctl, plan))
         wake = ctl_now(ctl) + IDLE_WAIT_US;
@@ -105,20 +105,20 @@ static void plan_slice(struct ctl *ctl)
 
 void ctl_plan_timer(struct ctl *ctl)
 {
-    if (!ctl->leading || ctl->starts_in_flight >= STARTS_IN_FLIGHT) /* (3) */
+    if (!ctl->leading || ctl->plan.starts_in_flight >= STARTS_IN_FLIGHT) /* (3) */
         return;
-    if (ctl_busy_us(ctl) > UNTIL_US && ctl->plan_put_off < PUT_OFF_MOST) { /* (5) */
-        ctl->plan_put_off++;
+    if (ctl_busy_us(ctl) > UNTIL_US && ctl->plan.put_off < PUT_OFF_MOST) { /* (5) */
+        ctl->plan.put_off++;
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, ctl_now(ctl));
         return;
     }
-    ctl->plan_put_off = 0;
+    ctl->plan.put_off = 0;
     plan_slice(ctl);
 }
 
 /* Something happened. */
 void ctl_plan_kick(struct ctl *ctl)
 {
-    ctl->idle_slices = 0;
+    ctl->plan.idle_slices = 0;
     ctl_plan_timer(ctl);
 }

@@ -18,7 +18,7 @@
 void ctl_arm_due(struct ctl *ctl)
 {
     int64_t due = core_next_due(ctl->state), now = ctl_now(ctl);
-    bool at_once = due <= state_head(ctl->state).time_us && !ctl->due_in_flight;
+    bool at_once = due <= state_head(ctl->state).time_us && !ctl->plan.due_in_flight;
 
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_DUE,
                   due == INT64_MAX ? 0
@@ -33,15 +33,15 @@ void ctl_arm_due(struct ctl *ctl)
 void ctl_look_at_clock(struct ctl *ctl)
 {
     int64_t wall = ctl_now(ctl), mono = ctl_mono(ctl);
-    int64_t set_by = (wall - ctl->clock_wall_us) - (mono - ctl->clock_mono_us);
+    int64_t set_by = (wall - ctl->proposals.clock_wall_us) - (mono - ctl->proposals.clock_mono_us);
 
-    ctl->clock_wall_us = wall;
-    ctl->clock_mono_us = mono;
+    ctl->proposals.clock_wall_us = wall;
+    ctl->proposals.clock_mono_us = mono;
     if (set_by > -CLOCK_STEP_US && set_by < CLOCK_STEP_US)
         return;
     log_warn("clock.set", "by_ms=%lld", (long long)(set_by / 1000));
     ctl_stopped_for(ctl, set_by); /* a machine that was suspended shows it by its clock alone */
-    ctl->skipped_us += MAX(set_by, 0);
+    ctl->proposals.skipped_us += MAX(set_by, 0);
     ctl_granting_unsure(ctl);
     if (ctl->leading)
         ctl_arm_due(ctl); /* timers count from when they were armed */
@@ -49,15 +49,15 @@ void ctl_look_at_clock(struct ctl *ctl)
 
 static void stamp(struct ctl *ctl, Command *command)
 {
-    int64_t last = MAX(ctl->last_stamp_us, state_head(ctl->state).time_us);
+    int64_t last = MAX(ctl->proposals.last_stamp_us, state_head(ctl->state).time_us);
 
     ctl_look_at_clock(ctl);
     ctl_paused(ctl);
-    ctl->last_stamp_us = MAX(last + 1, ctl->clock_wall_us);
+    ctl->proposals.last_stamp_us = MAX(last + 1, ctl->proposals.clock_wall_us);
     command->has_time_us = true;
-    command->time_us = ctl->last_stamp_us;
-    command->has_skipped_us = ctl->skipped_us > 0;
-    command->skipped_us = ctl->skipped_us;
+    command->time_us = ctl->proposals.last_stamp_us;
+    command->has_skipped_us = ctl->proposals.skipped_us > 0;
+    command->skipped_us = ctl->proposals.skipped_us;
 }
 
 static void propose(struct ctl *ctl, Command *command, const struct log_payload *payloads,
@@ -76,10 +76,10 @@ static void propose(struct ctl *ctl, Command *command, const struct log_payload 
     if (fitted)
         command = fitted;
     size_t len = command__get_packed_size(command);
-    str_clear(&ctl->packed);
-    str_reserve(&ctl->packed, len);
-    command__pack(command, (uint8_t *)ctl->packed.data);
-    struct span bytes = { ctl->packed.data, len };
+    str_clear(&ctl->proposals.packed);
+    str_reserve(&ctl->proposals.packed, len);
+    command__pack(command, (uint8_t *)ctl->proposals.packed.data);
+    struct span bytes = { ctl->proposals.packed.data, len };
     int code = ctl_check_late(ctl, command, &err);
     pb_free(fitted);
     if (code < 0 || log_append(ctl->log, bytes, payloads, count, &err) < 0) {
@@ -87,8 +87,8 @@ static void propose(struct ctl *ctl, Command *command, const struct log_payload 
             proposal.done(ctl, proposal.arg, NULL, &err);
         return;
     }
-    vec_push(&ctl->queue, proposal);
-    ctl->unflushed = true;
+    vec_push(&ctl->proposals.queue, proposal);
+    ctl->proposals.unflushed = true;
 }
 
 void ctl_propose_payloads(struct ctl *ctl, Command *command, const struct log_payload *payloads,
@@ -112,12 +112,12 @@ void ctl_proposals_gone(struct ctl *ctl)
 {
     struct err err = { .code = ERR_SHUTTING_DOWN };
 
-    for (size_t i = ctl->queue_at; i < ctl->queue.len; i++) {
-        const struct proposal *proposal = &ctl->queue.items[i];
+    for (size_t i = ctl->proposals.taken; i < ctl->proposals.queue.len; i++) {
+        const struct proposal *proposal = &ctl->proposals.queue.items[i];
         if (proposal->own)
             proposal->done(ctl, proposal->arg, NULL, &err);
     }
-    vec_done(&ctl->queue);
+    vec_done(&ctl->proposals.queue);
 }
 
 struct agreement {
@@ -152,9 +152,9 @@ void ctl_propose_agreed(struct ctl *ctl, Command *command, ctl_agreed_fn *done, 
 
 void ctl_flush(struct ctl *ctl)
 {
-    if (!ctl->unflushed)
+    if (!ctl->proposals.unflushed)
         return;
-    ctl->unflushed = false;
+    ctl->proposals.unflushed = false;
     log_flush(ctl->log);
 }
 
@@ -224,10 +224,10 @@ void ctl_propose_lead(struct ctl *ctl)
     CmdLead lead = CMD_LEAD__INIT;
     Command command = CTL_COMMAND(LEAD, .lead = &lead);
 
-    lead.leader = ctl->name;
-    lead.address = ctl->address;
+    lead.leader = ctl->self.name;
+    lead.address = ctl->self.address;
     lead.has_cluster_id = true;
-    lead.cluster_id = (ProtobufCBinaryData){ sizeof(ctl->cluster_id), ctl->cluster_id };
+    lead.cluster_id = (ProtobufCBinaryData){ sizeof(ctl->self.cluster_id), ctl->self.cluster_id };
     ctl->lead_proposed = true;
     ctl_propose(ctl, &command, NULL, NULL);
 }

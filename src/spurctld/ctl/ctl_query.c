@@ -51,9 +51,9 @@ static void listing_free(struct listing *listing)
 
 static void listing_drop(struct ctl *ctl, struct listing *listing)
 {
-    for (size_t i = 0; i < ctl->listings.len; i++) {
-        if (ctl->listings.items[i] == listing) {
-            vec_remove(&ctl->listings, i);
+    for (size_t i = 0; i < ctl->asks.listings.len; i++) {
+        if (ctl->asks.listings.items[i] == listing) {
+            vec_remove(&ctl->asks.listings, i);
             break;
         }
     }
@@ -62,9 +62,9 @@ static void listing_drop(struct ctl *ctl, struct listing *listing)
 
 void ctl_listings_gone(struct ctl *ctl)
 {
-    vec_each (struct listing *, listing, &ctl->listings)
+    vec_each (struct listing *, listing, &ctl->asks.listings)
         listing_free(*listing);
-    vec_done(&ctl->listings);
+    vec_done(&ctl->asks.listings);
 }
 
 /* ListJobsReply.jobs (field 1) with a message that is packed already. */
@@ -157,22 +157,22 @@ void ctl_lists_timer(struct ctl *ctl)
     int64_t begin = ctl_mono(ctl);
     size_t idle = 0;
 
-    while (idle < ctl->listings.len && ctl_mono(ctl) - begin < SLICE_US) {
-        struct listing *listing = ctl->listings.items[0];
-        vec_remove(&ctl->listings, 0);
-        vec_push(&ctl->listings, listing);
+    while (idle < ctl->asks.listings.len && ctl_mono(ctl) - begin < SLICE_US) {
+        struct listing *listing = ctl->asks.listings.items[0];
+        vec_remove(&ctl->asks.listings, 0);
+        vec_push(&ctl->asks.listings, listing);
         idle = listing->ready ? 0 : idle + 1;
         if (listing->ready)
             listing_piece(ctl, listing);
     }
-    if (idle < ctl->listings.len)
+    if (idle < ctl->asks.listings.len)
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
 }
 
 /* What was not found out at once is in the next slices. */
 static void plan_on_if_asked(struct ctl *ctl)
 {
-    if (ctl->leading && !ctl->is_aside && sched_is_asked(ctl->sched))
+    if (ctl->leading && !ctl->asks.is_forked && sched_is_asked(ctl->sched))
         ctl->io.timer(ctl->io.ctx, CTL_TIMER_PLAN, ctl_now(ctl));
 }
 
@@ -200,7 +200,7 @@ void ctl_list_jobs(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
                                             : JOB_PACK_BRIEF;
     query_collect(query, &listing->gone);
     ask->data = listing;
-    vec_push(&ctl->listings, listing);
+    vec_push(&ctl->asks.listings, listing);
     ctl->io.timer(ctl->io.ctx, CTL_TIMER_LISTS, ctl_now(ctl));
     listing_piece(ctl, listing); /* mostly that is all */
 }
@@ -219,11 +219,11 @@ void ctl_query_gone(struct ctl *ctl, const struct ctl_ask *ask)
 {
     if (ask->data)
         listing_drop(ctl, ask->data);
-    for (size_t i = ctl->watchers.len; i-- > 0;) {
-        struct watcher watcher = ctl->watchers.items[i];
+    for (size_t i = ctl->asks.watchers.len; i-- > 0;) {
+        struct watcher watcher = ctl->asks.watchers.items[i];
         if (watcher.ask != ask)
             continue;
-        vec_remove(&ctl->watchers, i);
+        vec_remove(&ctl->asks.watchers, i);
         if (watcher.hold)
             ctl_hold_lost(ctl, watcher.job_id);
     }
@@ -378,7 +378,7 @@ void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
         ask->ops->end(ask);
         return;
     }
-    vec_push(&ctl->watchers,
+    vec_push(&ctl->asks.watchers,
              (struct watcher){ .job_id = job->array ? job->array->id : job->id,
                                .ask = ask,
                                .ends = request->ends,
@@ -387,8 +387,8 @@ void ctl_watch_job(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage 
 
 void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
 {
-    for (size_t i = ctl->watchers.len; i-- > 0;) {
-        struct watcher watcher = ctl->watchers.items[i];
+    for (size_t i = ctl->asks.watchers.len; i-- > 0;) {
+        struct watcher watcher = ctl->asks.watchers.items[i];
         bool mine = watcher.job_id == job->id || (job->array && job->array->id == watcher.job_id);
         if (!mine)
             continue;
@@ -396,7 +396,7 @@ void ctl_watchers_notify(struct ctl *ctl, const struct job *job)
                     ((watcher.ends && !job_has_ended(job)) || send_job(ctl, watcher.ask, job));
         if (sent && !is_over(ctl, job))
             continue;
-        vec_remove(&ctl->watchers, i);
+        vec_remove(&ctl->asks.watchers, i);
         watcher.ask->ops->end(watcher.ask);
     }
 }

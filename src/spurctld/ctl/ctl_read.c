@@ -22,9 +22,9 @@ struct reading {
 
 static void reading_drop(struct ctl *ctl, const struct reading *reading)
 {
-    for (size_t i = 0; i < ctl->readings.len; i++) {
-        if (ctl->readings.items[i] == reading) {
-            vec_remove(&ctl->readings, i);
+    for (size_t i = 0; i < ctl->asks.readings.len; i++) {
+        if (ctl->asks.readings.items[i] == reading) {
+            vec_remove(&ctl->asks.readings, i);
             return;
         }
     }
@@ -59,13 +59,13 @@ void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
     }
     struct reading *reading = NEW(struct reading);
     *reading = (struct reading){ .ctl = ctl, .ask = ask, .handler = handler, .request = request };
-    vec_push(&ctl->readings, reading);
+    vec_push(&ctl->asks.readings, reading);
     log_confirm(ctl->log, on_confirmed, reading);
 }
 
 void ctl_read_gone(struct ctl *ctl, const struct ctl_ask *ask)
 {
-    vec_each (struct reading *, reading, &ctl->readings) {
+    vec_each (struct reading *, reading, &ctl->asks.readings) {
         if ((*reading)->ask == ask)
             (*reading)->ask = NULL;
     }

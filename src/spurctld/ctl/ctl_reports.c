@@ -16,14 +16,14 @@
 size_t ctl_part_of(struct ctl *ctl, const struct job *job, const char *node)
 {
     size_t count = job->run->count;
-    size_t first = ctl->last_part.job_id == job->id ? ctl->last_part.part : 0;
+    size_t first = ctl->nodes.last_part.job_id == job->id ? ctl->nodes.last_part.part : 0;
 
     for (size_t i = 0; i < count; i++) {
         size_t part = (first + i) % count;
         if (strcmp(job->run->parts[part].name, node) != 0)
             continue;
-        ctl->last_part.job_id = job->id;
-        ctl->last_part.part = part;
+        ctl->nodes.last_part.job_id = job->id;
+        ctl->nodes.last_part.part = part;
         return part;
     }
     return count;
@@ -201,7 +201,7 @@ static void answer_beat(struct ctl *ctl, struct agent *agent, uint64_t seq)
 
 void ctl_on_message(struct ctl *ctl, uint64_t session, const NodeMessage *message)
 {
-    struct agent *agent = map_get_num(&ctl->sessions, session);
+    struct agent *agent = map_get_num(&ctl->nodes.sessions, session);
     if (!agent || agent->session != session || !ctl->leading)
         return;
     agent->seen_us = ctl_mono(ctl);

@@ -36,7 +36,7 @@ static void run(struct ctl *ctl, const char *what, char *path, const char *name)
 
 static struct resv_seen *seen(struct ctl *ctl, const char *name)
 {
-    vec_each (struct resv_seen, one, &ctl->reservations) {
+    vec_each (struct resv_seen, one, &ctl->site.reservations) {
         if (strcmp(one->name, name) == 0)
             return one;
     }
@@ -47,14 +47,14 @@ static void ended(struct ctl *ctl, size_t at, bool quiet)
 {
     if (!quiet)
         run(ctl, "resv_epilog", state_config(ctl->state)->resv_epilog,
-            ctl->reservations.items[at].name);
-    free(ctl->reservations.items[at].name);
-    vec_remove(&ctl->reservations, at);
+            ctl->site.reservations.items[at].name);
+    free(ctl->site.reservations.items[at].name);
+    vec_remove(&ctl->site.reservations, at);
 }
 
 static void look(struct ctl *ctl, bool quiet)
 {
-    vec_each (struct resv_seen, one, &ctl->reservations)
+    vec_each (struct resv_seen, one, &ctl->site.reservations)
         one->here = false;
     for (size_t i = 0; i < state_reservation_count(ctl->state); i++) {
         const struct reservation *resv = state_reservation_at(ctl->state, i);
@@ -62,16 +62,16 @@ static void look(struct ctl *ctl, bool quiet)
         if (one && resv->active && !resv->over && one->start_us == resv->spec->start_us)
             one->here = true;
     }
-    for (size_t i = ctl->reservations.len; i-- > 0;) {
-        if (!ctl->reservations.items[i].here)
+    for (size_t i = ctl->site.reservations.len; i-- > 0;) {
+        if (!ctl->site.reservations.items[i].here)
             ended(ctl, i, quiet);
     }
     for (size_t i = 0; i < state_reservation_count(ctl->state); i++) {
         const struct reservation *resv = state_reservation_at(ctl->state, i);
         if (!resv->active || resv->over || seen(ctl, resv->spec->name))
             continue;
-        vec_push(&ctl->reservations, (struct resv_seen){ .name = mem_strdup(resv->spec->name),
-                                                         .start_us = resv->spec->start_us });
+        vec_push(&ctl->site.reservations, (struct resv_seen){ .name = mem_strdup(resv->spec->name),
+                                                              .start_us = resv->spec->start_us });
         if (!quiet)
             run(ctl, "resv_prolog", state_config(ctl->state)->resv_prolog, resv->spec->name);
     }
@@ -89,7 +89,7 @@ void ctl_resv_leading(struct ctl *ctl)
 
 void ctl_resv_done(struct ctl *ctl)
 {
-    while (ctl->reservations.len)
-        ended(ctl, ctl->reservations.len - 1, true);
-    vec_done(&ctl->reservations);
+    while (ctl->site.reservations.len)
+        ended(ctl, ctl->site.reservations.len - 1, true);
+    vec_done(&ctl->site.reservations);
 }

@@ -27,9 +27,8 @@ static struct ctl fresh(void)
 {
     mono_us = wall_us = 1000 * SECOND_US;
     return (struct ctl){ .io = { .mono_us = mono, .now_us = wall, .timer = no_timer },
-                         .awake_us = mono_us,
-                         .clock_mono_us = mono_us,
-                         .clock_wall_us = wall_us };
+                         .nodes.awake_us = mono_us,
+                         .proposals = { .clock_mono_us = mono_us, .clock_wall_us = wall_us } };
 }
 
 static int ask(struct ctl *ctl, bool with_id)
