@@ -7,7 +7,7 @@ MESON_TEST = meson test -C $(1) --print-errorlogs --no-rebuild
 export LC_ALL = C.UTF-8
 
 .PHONY: all help deps build run stop test check asan coverage fuzz format format-check install \
-        bench test-rest quality faults sim seeds test-web test-vm test-compat test-hosts clean
+        bench test-rest quality faults sim seeds test-web test-vm test-compat test-hosts test-accounting clean
 
 all: build
 
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-web   the web page in a real browser; installs chromium and two packages of npm'
 	@echo 'make test-vm    limits of jobs in a virtual machine with all cgroup controllers'
 	@echo 'make test-hosts the installed cluster on hosts made of namespaces, from the documents; T=NAME for one'
+	@echo 'make test-accounting  the tests of accounting on SQLite, then on a private PostgreSQL'
 	@echo 'make test-compat programs linked with libslurm, fetched from Debian, with our library'
 	@echo 'make test-rest  the REST API with the testers that are installed: httptools, h11, schemathesis'
 	@echo 'make bench      figures, each with its floor of the same run'
@@ -67,6 +68,12 @@ asan: deps
 test-compat: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/deps --compat
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run t57-api
+
+# What reads and writes the history, once with each database.
+ACCOUNTING = t12- t21- t22- t24- t25- t60-faults/accounting t62-
+test-accounting: build
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run --logs $(BUILD)/logs/t-sqlite $(ACCOUNTING)
+	@SPUR_T_DATABASE=postgresql SPUR_BUILD=$(CURDIR)/$(BUILD) t/run --logs $(BUILD)/logs/t-postgresql $(ACCOUNTING)
 
 test-web: build
 	@tools/test-web $(BUILD)

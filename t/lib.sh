@@ -5,6 +5,7 @@
 # TAP:      ok NAME COMMAND…   is NAME GOT WANTED   like NAME GOT REGEX   pass/fail NAME   skip_all WHY   done_testing
 # Cluster:  cluster_up [options of spur up]  starts a private one under $T and sources its env; it ends with the test.
 #           SPUR_T_CONTROLLERS=3 gives every test that does not say how many three of them.
+#           SPUR_T_DATABASE=postgresql gives each its history in a private server of PostgreSQL ($T/pg) instead of a file.
 #           SPUR_T_REST= before it starts spurrestd too; its address is $SPUR_REST_ADDR.
 #           controller_again  kills its controller and starts it on what it wrote.
 # Commands: run COMMAND… sets $out, $err, $code.   wait_for SECONDS COMMAND… polls until it succeeds.
@@ -13,16 +14,18 @@ set -u
 export LC_ALL=C TZ=UTC
 SPUR_BUILD=${SPUR_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
 HERE=$(cd "$(dirname "$0")" && pwd)
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 T=$(mktemp -d "${TMPDIR:-/tmp}/spur-t.XXXXXX")
 chmod 755 "$T"
 export PATH="$SPUR_BUILD/bin:$PATH"
 n=0 bad=0 clusters=()
-for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SQUEUE|SINFO|SCANCEL|SACCT|SPUR_CON|SPUR_ACC)'); do unset "$name"; done
+for name in $(compgen -e | grep -E '^(SLURM|SBATCH|SALLOC|SQUEUE|SINFO|SCANCEL|SACCT|SPUR_CON|SPUR_ACC|SPUR_DATABASE)'); do unset "$name"; done
 
 finish() {
     local code=$?
     trap - EXIT
     for dir in "${clusters[@]}"; do spur down --dir "$dir" >/dev/null 2>&1; done
+    [ ! -d "$T/pg" ] || "$ROOT/tools/postgresql" stop "$T/pg" >/dev/null 2>&1
     if [ $bad -gt 0 ] && [ -n "${KEEP:-}" ]; then echo "# kept $T" >&2; else rm -rf "$T"; fi
     exit $code
 }
@@ -49,8 +52,16 @@ wait_for() {
     done
 }
 
+# A database of its own for the next cluster.
+with_database() {
+    [ -d "$T/pg" ] || "$ROOT/tools/postgresql" start "$T/pg" ${SPUR_T_DURABLE:+--durable} >/dev/null || { echo "Bail out! no PostgreSQL"; exit 1; }
+    SPUR_DATABASE_URL=$("$ROOT/tools/postgresql" database "$T/pg" "spur${#clusters[@]}")
+    export SPUR_DATABASE_URL
+}
+
 cluster_up() {
     local dir=$T/c${#clusters[@]}
+    [ "${SPUR_T_DATABASE:-}" != postgresql ] || with_database
     clusters+=("$dir")
     case "${SPUR_T_CONTROLLERS:-} $*" in
     ' '* | *' --controllers '* | *' --conf '*) ;;

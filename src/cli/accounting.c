@@ -33,7 +33,7 @@ static bool is_elsewhere(const char *address)
 }
 
 /* The controller knows where, or passes questions on (NULL); its answer lives in the command's arena. */
-static int ask_controller(struct cli *cli, const char **address, struct err *err)
+static int ask_controller(struct cli *cli, const char **address, char **cluster, struct err *err)
 {
     GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
     ProtobufCMessage *message;
@@ -45,12 +45,14 @@ static int ask_controller(struct cli *cli, const char **address, struct err *err
         str_is_empty(reply->local->accounting_addr))
         return err_set(err, ERR_UNSUPPORTED, "Slurm accounting storage is disabled");
     *address = reply->local->accounting_addr;
+    *cluster = reply->config ? reply->config->cluster_name : NULL;
     if (is_elsewhere(*address))
         *address = NULL; /* the controller passes questions on */
     return 0;
 }
 
-static int find_address(struct cli *cli, const char **address, struct err *err)
+/* `cluster` is the one that we are in, when the controller was asked. */
+static int find_address(struct cli *cli, const char **address, char **cluster, struct err *err)
 {
     const char *given = getenv("SPUR_ACCOUNTING_ADDR");
     struct address beside;
@@ -64,14 +66,14 @@ static int find_address(struct cli *cli, const char **address, struct err *err)
         *address = arena_printf(&cli->arena, "unix:%s", beside.path);
         return 0;
     }
-    return ask_controller(cli, address, err);
+    return ask_controller(cli, address, cluster, err);
 }
 
-struct client *accounting_connect(struct cli *cli, struct err *err)
+static struct client *connect_in(struct cli *cli, char **cluster, struct err *err)
 {
     const char *address = NULL;
 
-    if (find_address(cli, &address, err) < 0)
+    if (find_address(cli, &address, cluster, err) < 0)
         return NULL;
     if (!address)
         return client_new(&(struct client_options){ 0 }, err);
@@ -79,6 +81,13 @@ struct client *accounting_connect(struct cli *cli, struct err *err)
                                                 .default_port = ADDRESS_PORT_ACCOUNTING,
                                                 .timeout_ms = cli->timeout_ms },
                       err);
+}
+
+struct client *accounting_connect(struct cli *cli, struct err *err)
+{
+    char *ignored = NULL;
+
+    return connect_in(cli, &ignored, err);
 }
 
 int accounting_error(const struct cli *cli, const struct err *err)
@@ -199,13 +208,19 @@ static int take_replies(struct cli *cli, struct client_stream *stream, accountin
 int accounting_list(struct cli *cli, const ListHistoryRequest *request, accounting_each_fn *each,
                     void *ctx, char **cluster, struct err *err)
 {
-    struct client *client = accounting_connect(cli, err);
+    ListHistoryRequest asked = *request;
+    char *own = NULL;
+    struct client *client = connect_in(cli, &own, err);
 
     if (!client)
         return -(int)err->code;
+    if (own && !asked.n_clusters && !asked.all_clusters) {
+        asked.clusters = &own;
+        asked.n_clusters = 1;
+    }
     struct client_stream_options options = {
         .path = "/spur.Accounting/ListHistory",
-        .message = &request->base,
+        .message = &asked.base,
         .reply_type = &list_history_reply__descriptor,
     };
     struct client_stream *stream = client_stream_open(client, &options, err);

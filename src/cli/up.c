@@ -114,6 +114,13 @@ int up_start_controller(const struct up_options *o, const char *conf, unsigned i
     return up_start(o->dir, name, "spurctld", (char *const *)argv, err);
 }
 
+/* A controller that finds it at once does not try again a second later. */
+static void wait_socket(const struct up_options *o, const char *name, const char *path)
+{
+    for (int i = 0; i < 500 && access(path, F_OK) != 0 && up_alive(o->dir, name, NULL); i++)
+        pause_ms(10);
+}
+
 /* The accounting daemon, unless the configuration switches it off. */
 static int start_accounting(const struct up_options *o, const char *conf, struct err *err)
 {
@@ -125,7 +132,11 @@ static int start_accounting(const struct up_options *o, const char *conf, struct
 
     if (!up_conf_accounts(conf) || up_alive(o->dir, UP_DBD, NULL))
         return 0;
-    return up_start(o->dir, UP_DBD, "spurdbd", (char *const *)argv, err);
+    unlink(sock); /* of one that was killed */
+    if (up_start(o->dir, UP_DBD, "spurdbd", (char *const *)argv, err) < 0)
+        return -(int)err->code;
+    wait_socket(o, UP_DBD, sock);
+    return 0;
 }
 
 /* By `spur controller remove`. */

@@ -90,14 +90,32 @@ static void finish(struct history_call *self)
 
 /* ---- reading, in a worker ---- */
 
-static int begin_reading(struct history_call *self)
+static int select_runs(struct history_call *self)
 {
-    if (!self->store && store_open(self->dbd->url, &self->store, &self->err) < 0)
-        return -(int)self->err.code;
     self->history = history_new(self->store, self->request, &self->viewer);
     if (self->answer)
         history_running(self->history, self->cluster, self->answer->steps, self->answer->n_steps);
-    if (history_select(self->history, &self->err) < 0)
+    return history_select(self->history, &self->err);
+}
+
+/* A connection that was kept may be to a server that has been restarted since. */
+static int find_runs(struct history_call *self)
+{
+    if (self->store) {
+        int code = select_runs(self);
+        if (code != -(int)ERR_DB_CONNECTION)
+            return code;
+        history_free(TAKE(self->history));
+        store_close(TAKE(self->store));
+    }
+    if (dbd_open(self->dbd, &self->store, &self->err) < 0)
+        return -(int)self->err.code;
+    return select_runs(self);
+}
+
+static int begin_reading(struct history_call *self)
+{
+    if (find_runs(self) < 0)
         return -(int)self->err.code;
     ListHistoryReply head = LIST_HISTORY_REPLY__INIT;
     head.has_now_us = true;
@@ -156,6 +174,7 @@ static void begin(struct history_call *self, const char *note)
         return;
     self->begun = true;
     self->note = note;
+    self->viewer.cluster = arena_strdup(rpc_call_arena(self->call), dbd_only_cluster(self->dbd));
     leave_waiting(self);
     go_on(self);
 }
@@ -170,7 +189,20 @@ static const char away[] =
 
 static void on_late(uv_timer_t *timer)
 {
-    begin(timer->data, late);
+    struct history_call *self = timer->data;
+
+    begin(self, self->feed ? late : away);
+}
+
+static void wait_a_second(struct history_call *self)
+{
+    if (self->timer)
+        return;
+    self->timer = NEW(uv_timer_t);
+    uv_timer_init(self->dbd->uv, self->timer);
+    self->timer->data = self;
+    uv_timer_start(self->timer, on_late, WAIT_MS, 0);
+    vec_push(&self->dbd->calls, self);
 }
 
 static void on_writable(struct rpc_call *call)
@@ -208,11 +240,7 @@ static void ask_leader(struct history_call *self, struct feed *feed)
         ask.job_ids = &none;
         ask.n_job_ids = 1;
     }
-    self->timer = NEW(uv_timer_t);
-    uv_timer_init(self->dbd->uv, self->timer);
-    self->timer->data = self;
-    uv_timer_start(self->timer, on_late, WAIT_MS, 0);
-    vec_push(&self->dbd->calls, self);
+    wait_a_second(self);
     feed_ask(feed, &ask);
 }
 
@@ -252,6 +280,20 @@ void dbd_feed_gone(struct dbd *dbd, struct feed *feed)
     }
 }
 
+static struct feed *feed_of(const struct history_call *self)
+{
+    return dbd_feed(self->dbd, self->request->n_clusters ? self->request->clusters[0] : NULL);
+}
+
+void dbd_feed_came(struct dbd *dbd, struct feed *feed)
+{
+    for (size_t i = dbd->calls.len; i-- > 0;) {
+        struct history_call *self = dbd->calls.items[i];
+        if (!self->feed && feed_of(self) == feed)
+            ask_leader(self, feed);
+    }
+}
+
 void dbd_on_list(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct dbd *dbd = rpc_call_ctx(call);
@@ -263,12 +305,13 @@ void dbd_on_list(struct rpc_call *call, const ProtobufCMessage *message)
     dbd_viewer(dbd, call, &self->viewer);
     rpc_call_set_data(call, self);
     rpc_watch(call, &watch);
-    struct feed *feed =
-        dbd_feed(dbd, self->request->n_clusters ? self->request->clusters[0] : NULL);
+    struct feed *feed = feed_of(self);
     if (self->request->no_wait)
         begin(self, NULL);
     else if (feed)
         ask_leader(self, feed);
+    else if (dbd_feed_comes(dbd))
+        wait_a_second(self);
     else
         begin(self, away);
 }
@@ -348,7 +391,7 @@ static void read_status(uv_work_t *work)
     struct status_call *self = work->data;
     struct err *err = &self->err;
 
-    if (store_open(self->dbd->url, &self->store, err) < 0 ||
+    if (dbd_open(self->dbd, &self->store, err) < 0 ||
         schema_found(self->store, &self->schema, err) < 0 ||
         store_each(self->store,
                    "SELECT id, name, uuid, epoch, idx, heard_us FROM cluster ORDER BY id",

@@ -18,7 +18,7 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 
-enum { WAITING_MOST = 8 * 1024 * 1024, RETRY_MS = 1000 };
+enum { WAITING_MOST = 8 * 1024 * 1024, RETRY_MS = 1000, YOUNG_US = 3000000 };
 
 struct feed {
     struct dbd *dbd;
@@ -30,6 +30,7 @@ struct feed {
     bool paused, broken;
     bool busy; /* a worker has something of this one */
     bool welcomed;
+    bool unsynced;         /* the database was away when the leader was to hear of accounts */
     uint64_t leader_index; /* the log's end, as far as it said */
     uv_timer_t *retry;
 };
@@ -67,6 +68,30 @@ struct feed *dbd_feed(const struct dbd *dbd, const char *cluster)
             return feed;
     }
     return NULL;
+}
+
+bool dbd_feed_comes(const struct dbd *dbd)
+{
+    for (size_t i = 0; i < dbd->feeds.len; i++) {
+        if (!dbd->feeds.items[i]->welcomed && dbd->feeds.items[i]->call)
+            return true;
+    }
+    return clock_wall_us() - dbd->start_us < YOUNG_US;
+}
+
+const char *dbd_only_cluster(const struct dbd *dbd)
+{
+    const char *only = NULL;
+
+    for (size_t i = 0; i < dbd->feeds.len; i++) {
+        const struct feed *feed = dbd->feeds.items[i];
+        if (!feed->welcomed || !feed->call)
+            continue;
+        if (only && strcmp(only, feed->hello->cluster) != 0)
+            return NULL;
+        only = feed->hello->cluster;
+    }
+    return only;
 }
 
 /* ---- the end of a stream ---- */
@@ -150,13 +175,13 @@ static void do_work(uv_work_t *uv)
     struct dbd *dbd = work->dbd;
 
     if (!dbd->writer) /* it was lost */
-        work->code = store_open(dbd->url, &dbd->writer, &work->err);
+        work->code = dbd_open(dbd, &dbd->writer, &work->err);
     if (work->code == 0 && work->is_hello)
         work->code = ingest_hello(dbd->writer, work->feed->hello, clock_wall_us(), &work->cluster,
                                   &work->position, &work->gap, &work->err);
     else if (work->code == 0)
         work->code = ingest_write(dbd->writer, &work->batch, &work->err);
-    if (work->code == -(int)ERR_UNREACHABLE && dbd->writer)
+    if (work->code == -(int)ERR_DB_CONNECTION && dbd->writer)
         store_close(TAKE(dbd->writer));
 }
 
@@ -170,18 +195,44 @@ static void said_hello(struct feed *feed, const struct feed_work *work)
              (unsigned long long)feed->position.index + 1,
              work->gap ? " gap=yes: see spur accounting status" : "");
     send_welcome(feed, work->gap);
+    dbd_feed_came(feed->dbd, feed);
     dbd_tables_sync(feed->dbd, feed);
 }
 
 static void on_retry(uv_timer_t *timer)
 {
-    feed_go_on(timer->data);
+    struct feed *feed = timer->data;
+
+    if (feed->unsynced && feed->call) {
+        feed->unsynced = false;
+        dbd_tables_sync(feed->dbd, feed);
+    }
+    feed_go_on(feed);
+}
+
+static void start_retry(struct feed *feed)
+{
+    if (!feed->retry) {
+        feed->retry = NEW(uv_timer_t);
+        uv_timer_init(feed->dbd->uv, feed->retry);
+        feed->retry->data = feed;
+    }
+    uv_timer_start(feed->retry, on_retry, RETRY_MS, 0);
+}
+
+void feed_sync_later(struct feed *feed)
+{
+    feed->unsynced = true;
+    start_retry(feed);
 }
 
 /* (3) The batch goes back to the front of what waits. */
 static void try_again(struct feed *feed, struct feed_work *work)
 {
-    log_warn("feed.retry", "cluster=%s text=%s", feed->hello->cluster, work->err.text);
+    if (!feed->dbd->away)
+        log_warn("feed.retry", "cluster=%s text=%s; it is tried again until it succeeds",
+                 feed->hello->cluster, work->err.text);
+    feed->dbd->away = true;
     if (!work->is_hello) {
         struct ingest_batch later = feed->waiting;
         feed->waiting = work->batch;
@@ -192,12 +243,14 @@ static void try_again(struct feed *feed, struct feed_work *work)
         feed->waiting.bytes += later.bytes;
         vec_done(&later.entries);
     }
-    if (!feed->retry) {
-        feed->retry = NEW(uv_timer_t);
-        uv_timer_init(feed->dbd->uv, feed->retry);
-        feed->retry->data = feed;
-    }
-    uv_timer_start(feed->retry, on_retry, RETRY_MS, 0);
+    start_retry(feed);
+}
+
+static void note_success(struct dbd *dbd)
+{
+    if (dbd->away)
+        log_info("feed.goes_on", "the database takes entries again");
+    dbd->away = false;
 }
 
 static void work_done(uv_work_t *uv, int status)
@@ -215,8 +268,10 @@ static void work_done(uv_work_t *uv, int status)
     } else if (work->code < 0) {
         try_again(feed, work);
     } else if (work->is_hello) {
+        note_success(dbd);
         said_hello(feed, work);
     } else {
+        note_success(dbd);
         feed->position.index = MAX(feed->position.index, work->batch.last);
         feed->position.epoch = MAX(feed->position.epoch, work->batch.epoch);
         dbd->entries += work->batch.entries.len;

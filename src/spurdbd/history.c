@@ -232,15 +232,25 @@ static void add_users(struct history *history)
     }
 }
 
+/* Those that were named; all if asked for; else the viewer's own. */
+static bool wants_cluster(const struct history *history, const char *name)
+{
+    const ListHistoryRequest *request = history->request;
+
+    if (request->n_clusters)
+        return in_list(request->clusters, request->n_clusters, name);
+    return request->all_clusters || !history->viewer->cluster ||
+           str_eq(history->viewer->cluster, name);
+}
+
 /* (3) */
 static void add_clusters(struct history *history)
 {
-    const ListHistoryRequest *request = history->request;
     bool any = false;
 
     str_add(&history->sql, " AND (");
     vec_each (const struct cluster, cluster, &history->clusters) {
-        if (request->n_clusters && !in_list(request->clusters, request->n_clusters, cluster->name))
+        if (!wants_cluster(history, cluster->name))
             continue;
         add_number(history, any ? " OR (cluster = " : "(cluster = ", cluster->id);
         if (!cluster->all)

@@ -20,8 +20,9 @@
 /* Who asks, and what of a cluster that is. */
 struct history_viewer {
     uint32_t uid;
-    const char *name; /* NULL: no account */
-    bool admin;       /* of the database */
+    const char *name;    /* NULL: no account */
+    bool admin;          /* of the database */
+    const char *cluster; /* that is meant when a request names none; NULL: all */
 };
 
 /* Of the cluster that said this hello (may be NULL), or of the database. */

@@ -23,6 +23,7 @@ static const char help[] =
     "  -D                   stay in the foreground, log to standard error\n"
     "  -f, --conf FILE      configuration (default $SPUR_CONF or /etc/spur/spur.conf)\n"
     "      --database-url URL\n"
+    "                       default $SPUR_DATABASE_URL, then accounting.database_url:\n"
     "                       sqlite:PATH (default: spur.db in the state directory)\n"
     "                       or postgresql://USER:PASSWORD@HOST/DATABASE\n"
     "      --migrate        bring the tables of an older version up to date, then serve\n"

@@ -157,24 +157,35 @@ unsigned schema_version(void)
     return ARRAY_LEN(versions);
 }
 
+static int current(struct store *store, int64_t *out, struct err *err)
+{
+    return store_number(store, "SELECT max(version) FROM spur_schema", STORE_NO_VALUES, 0, out,
+                        err);
+}
+
 int schema_found(struct store *store, unsigned *out, struct err *err)
 {
     int64_t version = 0;
 
     if (store_script(store, "CREATE TABLE IF NOT EXISTS spur_schema(version INTEGER NOT NULL)",
                      err) < 0 ||
-        store_number(store, "SELECT max(version) FROM spur_schema", STORE_NO_VALUES, 0, &version,
-                     err) < 0)
+        current(store, &version, err) < 0)
         return -(int)err->code;
     *out = (unsigned)version;
     return 0;
 }
 
-/* (2) */
+/* (2) Another spurdbd may have done it while we waited for our turn. */
 static int apply(struct store *store, unsigned version, struct err *err)
 {
+    int64_t found = 0;
+
     if (store_begin(store, err) < 0)
         return -(int)err->code;
+    if (current(store, &found, err) == 0 && found >= version) {
+        store_rollback(store);
+        return 0;
+    }
     if (store_script(store, versions[version - 1].sql, err) < 0 ||
         store_run(store, "INSERT INTO spur_schema(version) VALUES(?1)",
                   STORE_VALUES(STORE_INT(version)), err) < 0 ||

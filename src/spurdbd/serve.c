@@ -74,11 +74,14 @@ static int load_conf(struct dbd *dbd, struct err *err)
 static void set_paths(struct dbd *dbd)
 {
     const ConfLocal *local = conf_local(dbd->conf);
+    const char *named = getenv("SPUR_DATABASE_URL");
     struct address beside;
 
     dbd->state_dir = mem_strdup(dbd->options->state_dir ? dbd->options->state_dir : STATE_DIR);
     if (dbd->options->url)
         dbd->url = mem_strdup(dbd->options->url);
+    else if (!str_is_empty(named))
+        dbd->url = mem_strdup(named);
     else if (!str_is_empty(local->accounting_url))
         dbd->url = mem_strdup(local->accounting_url);
     else
@@ -89,11 +92,84 @@ static void set_paths(struct dbd *dbd)
         dbd->socket = mem_strdup(beside.path);
 }
 
+/* ---- the database ---- */
+
+/* One at a time; to others the database is away meanwhile. */
+static int settle(struct dbd *dbd, struct store *store, struct err *err)
+{
+    bool others = false;
+
+    if (dbd->settled)
+        return 0;
+    if (!atomic_compare_exchange_strong(&dbd->settling, &others, true))
+        return err_set(err, ERR_DB_CONNECTION,
+                       "the tables of the database are being brought up to date: try again later");
+    int code = schema_settle(store, dbd->options->migrate, err);
+    dbd->settled = code == 0;
+    dbd->settling = false;
+    return code;
+}
+
+int dbd_open(struct dbd *dbd, struct store **out, struct err *err)
+{
+    struct store *store = NULL;
+
+    if (store_open(dbd->url, &store, err) < 0)
+        return -(int)err->code;
+    if (settle(dbd, store, err) < 0) {
+        store_close(store);
+        return -(int)err->code;
+    }
+    *out = store;
+    return 0;
+}
+
+static void migrate(uv_work_t *work)
+{
+    struct dbd *dbd = work->data;
+    struct store *store = NULL;
+
+    if (dbd_open(dbd, &store, &dbd->failure) < 0)
+        dbd->failed = dbd->failure.code != ERR_DB_CONNECTION;
+    store_close(store);
+}
+
+static void migrated(uv_work_t *work, int status)
+{
+    struct dbd *dbd = work->data;
+
+    (void)status;
+    if (dbd->failed)
+        dbd_stop(dbd, "the tables could not be brought up to date");
+}
+
+/*
+ * Without its database spurdbd answers with a sentence, and leaders keep what it does not take. The same holds while
+ * tables of an older version are changed, which may take minutes.
+ */
 static int open_database(struct dbd *dbd, struct err *err)
 {
-    if (store_open(dbd->url, &dbd->writer, err) < 0)
-        return -(int)err->code;
-    return schema_settle(dbd->writer, dbd->options->migrate, err);
+    CLEANUP(store_closep) struct store *store = NULL;
+    unsigned version = 0;
+    int code = store_open(dbd->url, &store, err);
+
+    if (code == 0)
+        code = schema_found(store, &version, err);
+    if (code == -(int)ERR_DB_CONNECTION) {
+        log_error("database.away", "text=%s; it is tried again", err->text);
+        return 0;
+    }
+    if (code < 0)
+        return code;
+    if (dbd->options->migrate && version > 0 && version < schema_version()) {
+        log_info("schema.migrates", "from=%u to=%u", version, schema_version());
+        dbd->migration.data = dbd;
+        return uv_queue_work(dbd->uv, &dbd->migration, migrate, migrated);
+    }
+    code = settle(dbd, store, err);
+    if (code == 0)
+        dbd->writer = TAKE(store);
+    return code;
 }
 
 /* spurctld runs as a user of its own; the same as ours in a private cluster. */
@@ -176,10 +252,11 @@ static int start(struct dbd *dbd, struct err *err)
     if (!dbd->socket)
         return err_set(err, ERR_INVALID, "the path of the socket would be too long: --socket");
     find_controller_user(dbd);
-    if (file_make_dirs(dbd->state_dir, 0700, err) < 0 || open_database(dbd, err) < 0 ||
-        load_tls(dbd, err) < 0 || start_rpc(dbd, err) < 0)
+    /* Who dials while the database is opened waits for it. */
+    if (file_make_dirs(dbd->state_dir, 0700, err) < 0 || load_tls(dbd, err) < 0 ||
+        start_rpc(dbd, err) < 0 || listen_all(dbd, err) < 0)
         return -(int)err->code;
-    return listen_all(dbd, err);
+    return open_database(dbd, err);
 }
 
 /* ---- the end ---- */
@@ -243,5 +320,9 @@ int dbd_run(const struct dbd_options *options, struct err *err)
     }
     dbd.stopping = true;
     finish(&dbd);
+    if (dbd.failed) {
+        *err = dbd.failure;
+        code = -(int)err->code;
+    }
     return code;
 }

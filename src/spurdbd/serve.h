@@ -5,6 +5,7 @@
 #ifndef SPURDBD_SERVE_H
 #define SPURDBD_SERVE_H
 
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "base/map.h"
@@ -18,10 +19,10 @@
 #include "spurdbd/store.h"
 
 struct dbd_options {
-    const char *conf_path;     /* NULL: the usual place, or none */
-    const char *url;           /* NULL: from the configuration, or a file in state_dir */
-    const char *state_dir;     /* NULL: /var/lib/spurdb */
-    const char *socket;        /* NULL: beside the port */
+    const char *conf_path; /* NULL: the usual place, or none */
+    const char *url;       /* NULL: $SPUR_DATABASE_URL, the configuration, or a file in state_dir */
+    const char *state_dir; /* NULL: /var/lib/spurdb */
+    const char *socket;    /* NULL: beside the port */
     const char *const *listen; /* NULL-terminated; NULL: port 6819 */
     bool migrate;
 };
@@ -53,11 +54,19 @@ struct dbd {
     uint64_t entries, batches;
     VEC(struct tables_call *) changes; /* of accounts, in the order in which they came */
     bool stopping;
+    bool away;            /* the last batch could not be written */
+    atomic_bool settled;  /* the tables are of our version */
+    atomic_bool settling; /* a worker is seeing to that */
+    uv_work_t migration;
+    struct err failure; /* of the migration */
+    bool failed;
     bool writing; /* the one worker that writes is at it */
 };
 
 int dbd_run(const struct dbd_options *options, struct err *err);
 void dbd_stop(struct dbd *dbd, const char *why);
+/* A connection to the database, in a worker. ERR_DB_CONNECTION: the database is away. */
+int dbd_open(struct dbd *dbd, struct store **out, struct err *err);
 
 /* methods.c */
 int dbd_methods(struct dbd *dbd, struct err *err);
@@ -73,13 +82,16 @@ void dbd_on_feed(struct rpc_call *call, const ProtobufCMessage *request);
 /* The leader of a cluster (NULL: any) that is connected, or NULL. */
 struct feed *dbd_feed(const struct dbd *dbd, const char *cluster);
 const char *feed_cluster(const struct feed *feed);
-uint64_t feed_index(const struct feed *feed); /* what the database has of it */
+bool dbd_feed_comes(const struct dbd *dbd); /* a leader says hello, or we have just started */
+const char *dbd_only_cluster(const struct dbd *dbd); /* NULL: leaders of none, or of several */
+uint64_t feed_index(const struct feed *feed);        /* what the database has of it */
 void feed_ask(struct feed *feed, const FeedAsk *ask);
 void dbd_add_feeds(const struct dbd *dbd, AcctCluster *clusters, size_t count);
 void dbd_feeds_end(struct dbd *dbd);
 
 const FeedHello *feed_hello(const struct feed *feed);
 void feed_change(struct feed *feed, const FeedChange *change);
+void feed_sync_later(struct feed *feed); /* calls dbd_tables_sync() in a second */
 
 /* tables_calls.c: accounts, users, associations, QOS */
 void dbd_on_tables(struct rpc_call *call, const ProtobufCMessage *request);
@@ -98,7 +110,8 @@ void dbd_rollup_start(struct dbd *dbd); /* sums up what is due, now and from tim
 void dbd_on_list(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_status(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_answered(struct dbd *dbd, struct feed *feed, const FeedAnswer *answer);
-void dbd_progress(struct dbd *dbd, struct feed *feed); /* feed_index() has grown */
+void dbd_progress(struct dbd *dbd, struct feed *feed);  /* feed_index() has grown */
+void dbd_feed_came(struct dbd *dbd, struct feed *feed); /* it was welcomed */
 void dbd_feed_gone(struct dbd *dbd, struct feed *feed);
 
 #endif

@@ -20,7 +20,7 @@
  * (1) One thread at a time uses a connection; it need not always be the same one.
  * (2) store_run() in a transaction may be executed together with what follows it: its error comes at the latest
  *     from store_commit(), and nothing of the transaction holds then. The same is true of store_begin().
- * (3) After ERR_UNREACHABLE the connection is of no more use; store_close() it and open another.
+ * (3) After ERR_DB_CONNECTION the connection is of no more use; store_close() it and open another.
  * (4) Transactions come one after the other, also those of other processes. After an error in one, only
  *     store_rollback() or store_close() is allowed.
  */
@@ -36,10 +36,14 @@ struct store;
 
 /*
  * "sqlite:PATH" makes the file if need be. "postgresql://user:password@host/name" is as libpq reads it: a unix socket
- * is "postgresql:///name?host=/run/postgresql". ERR_UNREACHABLE: the server does not answer now.
+ * is "postgresql:///name?host=/run/postgresql". ERR_DB_CONNECTION: the server does not answer now.
  */
 int store_open(const char *url, struct store **out, struct err *err);
 void store_close(struct store *store); /* NULL is allowed; what was not committed is undone */
+static inline void store_closep(struct store **store)
+{
+    store_close(*store);
+}
 enum store_kind store_kind_of(const struct store *store);
 /* The URL without its password, for people. */
 void store_add_shown(struct str *out, const char *url);

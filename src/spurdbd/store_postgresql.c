@@ -107,7 +107,7 @@ static bool is_lost(const struct pg_store *self)
 
 static int lost(const struct pg_store *self, struct err *err)
 {
-    return set_error(err, ERR_UNREACHABLE, self->pq->PQerrorMessage(self->conn));
+    return set_error(err, ERR_DB_CONNECTION, self->pq->PQerrorMessage(self->conn));
 }
 
 static enum err_code code_of_state(const char *state)
@@ -116,11 +116,11 @@ static enum err_code code_of_state(const char *state)
         const char *state;
         enum err_code code;
     } codes[] = {
-        { "08", ERR_UNREACHABLE },    /* connection exceptions */
-        { "25006", ERR_UNREACHABLE }, /* a standby: another server is the primary now */
-        { "53100", ERR_DISK_FULL },   { "53300", ERR_UNREACHABLE }, /* too many connections */
-        { "57P", ERR_UNREACHABLE }, /* the server is being stopped, or starts */
-        { "XX001", ERR_CORRUPT },     { "XX002", ERR_CORRUPT },
+        { "08", ERR_DB_CONNECTION },    /* connection exceptions */
+        { "25006", ERR_DB_CONNECTION }, /* a standby: another server is the primary now */
+        { "53100", ERR_DISK_FULL },     { "53300", ERR_DB_CONNECTION }, /* too many connections */
+        { "57P", ERR_DB_CONNECTION }, /* the server is being stopped, or starts */
+        { "XX001", ERR_CORRUPT },       { "XX002", ERR_CORRUPT },
     };
 
     for (size_t i = 0; state && i < ARRAY_LEN(codes); i++) {

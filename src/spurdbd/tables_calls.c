@@ -339,7 +339,7 @@ static void do_work(uv_work_t *work)
 {
     struct tables_call *self = work->data;
 
-    if (store_open(self->dbd->url, &self->store, &self->err) < 0)
+    if (dbd_open(self->dbd, &self->store, &self->err) < 0)
         self->code = -(int)self->err.code;
     else if (self->kind == CALL_LIST)
         do_list(self);
@@ -387,6 +387,15 @@ static void call_free(struct tables_call *self)
     free(self);
 }
 
+static void sync_failed(struct tables_call *self)
+{
+    struct feed *feed = dbd_feed(self->dbd, self->cluster);
+
+    log_error("accounts.sync", "cluster=%s text=%s", self->cluster, self->err.text);
+    if (feed && !self->dbd->stopping)
+        feed_sync_later(feed);
+}
+
 static void work_done(uv_work_t *work, int status)
 {
     struct tables_call *self = work->data;
@@ -401,7 +410,7 @@ static void work_done(uv_work_t *work, int status)
     if (self->call)
         reply(self);
     else if (self->code < 0)
-        log_error("accounts.sync", "cluster=%s text=%s", self->cluster, self->err.text);
+        sync_failed(self);
     for (size_t i = 0; i < dbd->changes.len; i++) {
         if (dbd->changes.items[i] == self)
             vec_remove(&dbd->changes, i);

@@ -92,7 +92,7 @@ like "an account with jobs stays" "$code:$err" "^1:.*Job\(s\) active"
 run sbatch -q high --wrap true
 like "a QOS that may not be used" "$code:$err" "^1:.*[Ii]nvalid qos"
 sacctmgr -i -Q modify user "$me" set qos+=high
-ok "and may" sbatch -o /dev/null -q high --wrap true
+ok "and may" wait_for 10 sbatch -o /dev/null -q high --wrap true
 scancel -u "$me"
 
 # ---- either side away ----
