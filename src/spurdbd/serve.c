@@ -94,36 +94,6 @@ static void set_paths(struct dbd *dbd)
 
 /* ---- the database ---- */
 
-/* One at a time; to others the database is away meanwhile. */
-static int settle(struct dbd *dbd, struct store *store, struct err *err)
-{
-    bool others = false;
-
-    if (dbd->settled)
-        return 0;
-    if (!atomic_compare_exchange_strong(&dbd->settling, &others, true))
-        return err_set(err, ERR_DB_CONNECTION,
-                       "the tables of the database are being brought up to date: try again later");
-    int code = schema_settle(store, dbd->options->migrate, err);
-    dbd->settled = code == 0;
-    dbd->settling = false;
-    return code;
-}
-
-int dbd_open(struct dbd *dbd, struct store **out, struct err *err)
-{
-    struct store *store = NULL;
-
-    if (store_open(dbd->url, &store, err) < 0)
-        return -(int)err->code;
-    if (settle(dbd, store, err) < 0) {
-        store_close(store);
-        return -(int)err->code;
-    }
-    *out = store;
-    return 0;
-}
-
 static void migrate(uv_work_t *work)
 {
     struct dbd *dbd = work->data;
@@ -166,7 +136,7 @@ static int open_database(struct dbd *dbd, struct err *err)
         dbd->migration.data = dbd;
         return uv_queue_work(dbd->uv, &dbd->migration, migrate, migrated);
     }
-    code = settle(dbd, store, err);
+    code = dbd_settle(dbd, store, err);
     if (code == 0)
         dbd->writer = TAKE(store);
     return code;

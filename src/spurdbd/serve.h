@@ -65,8 +65,11 @@ struct dbd {
 
 int dbd_run(const struct dbd_options *options, struct err *err);
 void dbd_stop(struct dbd *dbd, const char *why);
-/* A connection to the database, in a worker. ERR_DB_CONNECTION: the database is away. */
+
+/* database.c, for workers. ERR_DB_CONNECTION: the database is away, or its tables are being changed. */
 int dbd_open(struct dbd *dbd, struct store **out, struct err *err);
+/* Brings the tables up to date where that is allowed: one worker at a time, to others the database is away. */
+int dbd_settle(struct dbd *dbd, struct store *store, struct err *err);
 
 /* methods.c */
 int dbd_methods(struct dbd *dbd, struct err *err);

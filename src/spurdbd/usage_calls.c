@@ -512,7 +512,7 @@ static void do_work(uv_work_t *work)
                                                          [KIND_ROLLUP] = do_rollup };
     struct usage_call *self = work->data;
 
-    self->code = store_open(self->dbd->url, &self->store, &self->err);
+    self->code = dbd_open(self->dbd, &self->store, &self->err);
     if (self->code == 0)
         self->code = doers[self->kind](self);
     store_close(TAKE(self->store));
