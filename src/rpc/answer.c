@@ -49,6 +49,11 @@ const void *rpc_call_packed(const struct rpc_call *call, size_t *len)
     return call->packed;
 }
 
+const char *rpc_call_authorization(const struct rpc_call *call)
+{
+    return call->authorization;
+}
+
 const char *rpc_call_metadata(const struct rpc_call *call, const char *name)
 {
     for (const struct metadata *item = call->metadata; item; item = item->next) {

@@ -159,6 +159,8 @@ bool rpc_call_peer_key(const struct rpc_call *call, const char *subject, uint8_t
 struct arena *rpc_call_arena(struct rpc_call *call); /* lives until the answer */
 /* The request as it came, when its method has no request type: valid until the answer. */
 const void *rpc_call_packed(const struct rpc_call *call, size_t *len);
+/* The authorization header that the call came with; NULL: none. */
+const char *rpc_call_authorization(const struct rpc_call *call);
 /* NULL when there is none. Binary metadata ("-bin") is given as text. */
 const char *rpc_call_metadata(const struct rpc_call *call, const char *name);
 /* The 16 bytes of spur-request-id-bin, or NULL. */

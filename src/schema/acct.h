@@ -65,6 +65,11 @@ void acct_add_tres(const struct acct_line *line, bool given, struct str *out);
 uint32_t acct_cpus(const struct acct_line *line);
 void acct_add_state(const struct acct_line *line, struct str *out);
 
+/* Slurm's number of a TRES; 1001 for those that a site names. */
+unsigned acct_tres_id(const char *name, size_t len);
+/* A list of { type, name, id, count } from "cpu=8,gres/gpu=2"; NULL is an empty list. */
+void acct_add_tres_json(struct jsonw *json, const char *key, const char *text);
+
 /* One JSON object of a run of a job, with its steps. */
 void acct_add_json(const struct acct_ctx *ctx, const AcctJob *job, struct jsonw *json);
 

@@ -15,6 +15,7 @@ enum { JSONW_DEPTH_MAX = 32 };
 
 struct jsonw {
     struct str *out;
+    unsigned version; /* of Slurm's API that is written, 42 for v0.0.42; 0: the newest */
     unsigned depth;
     bool any[JSONW_DEPTH_MAX]; /* something was written at this level */
     bool yaml;
@@ -27,6 +28,9 @@ void jsonw_init(struct jsonw *json, struct str *out);
 /* Instead: the same calls write YAML. */
 void jsonw_init_yaml(struct jsonw *json, struct str *out);
 
+/* Whether the version that is written has what came with version `since` and went after `until`; 0: no bound. */
+bool jsonw_has(const struct jsonw *json, unsigned since, unsigned until);
+
 /* Inside an object every value begins with its key; NULL inside a list and at the top. */
 void jsonw_object(struct jsonw *json, const char *key);
 void jsonw_object_end(struct jsonw *json);
@@ -37,8 +41,10 @@ void jsonw_text_len(struct jsonw *json, const char *key, const char *text, size_
 void jsonw_number(struct jsonw *json, const char *key, int64_t number);
 /* `number` / 10^digits, written with so many digits behind the point. */
 void jsonw_decimal(struct jsonw *json, const char *key, int64_t number, unsigned digits);
+void jsonw_double(struct jsonw *json, const char *key, double number);
 void jsonw_bool(struct jsonw *json, const char *key, bool value);
 /* Slurm's optional number. */
 void jsonw_set(struct jsonw *json, const char *key, bool set, bool infinite, int64_t number);
+void jsonw_set_double(struct jsonw *json, const char *key, bool set, bool infinite, double number);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relay.c - questions about the history that come from other hosts
+ * relay.c - what people on other hosts ask spurdbd, and change there
  *
  * spurdbd listens on the controller's host, where the kernel says who asks. Users work on login hosts, which
- * the controller knows. So the leader passes their questions on, with a token for the asker that lasts a minute
- * and never has the roles of staff. Changes are not passed on: administrators make them where spurdbd is.
+ * the controller knows. So the leader passes their questions on. A token of this cluster goes with them
+ * unchanged; for an asker who is known otherwise the leader makes one that lasts a minute and never has the
+ * roles of staff. So staff change accounts from elsewhere with a token of their own.
  *
  * (1) An asker who goes away cancels what was asked for him.
  * (2) What spurdbd sends waits while the asker does not read: the request is paused.
@@ -73,11 +74,14 @@ static const struct rpc_watch watch = { .on_writable = on_writable, .on_cancel =
 static char *credentials(struct server *server, struct rpc_call *call, struct err *err)
 {
     struct ctl_who *who = server_identity(server, call);
+    const char *given = rpc_call_authorization(call);
 
     if (!who || who->node) {
         err_code(err, ERR_PERMISSION);
         return NULL;
     }
+    if (given && rpc_call_identity(call)->by[0]) /* of this cluster, not of a site's issuer */
+        return arena_strdup(rpc_call_arena(call), given);
     char *token = secrets_rest_token(&server->secrets, who->uid, who->gid, who->user, "controller",
                                      RELAY_TOKEN_S, err);
     char *text = token ? arena_printf(rpc_call_arena(call), "Bearer %s", token) : NULL;

@@ -131,12 +131,14 @@ static bool has_word(const char *words, const char *word)
 bool history_sees(const struct history_viewer *viewer, const FeedHello *hello, const char *word)
 {
     return !hello || history_is_admin(viewer, hello) ||
-           in_list(hello->operators, hello->n_operators, viewer->name) ||
+           (!viewer->plain && in_list(hello->operators, hello->n_operators, viewer->name)) ||
            !has_word(hello->private_data, word);
 }
 
 bool history_is_admin(const struct history_viewer *viewer, const FeedHello *hello)
 {
+    if (viewer->plain)
+        return false;
     return viewer->admin || (hello && ((hello->has_admin_uid && hello->admin_uid == viewer->uid) ||
                                        in_list(hello->admins, hello->n_admins, viewer->name)));
 }

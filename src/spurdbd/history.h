@@ -23,6 +23,7 @@ struct history_viewer {
     const char *name;    /* NULL: no account */
     bool admin;          /* of the database */
     const char *cluster; /* that is meant when a request names none; NULL: all */
+    bool plain;          /* the token never gives the roles of staff, whoever it names */
 };
 
 /* Of the cluster that said this hello (may be NULL), or of the database. */

@@ -88,6 +88,8 @@ static unsigned person_roles(struct dbd *dbd, const struct rpc_identity *identit
     bool own = identity->uid == 0 || identity->uid == geteuid();
     bool local = identity->how == RPC_HOW_UNIX;
 
+    if (identity->no_staff)
+        return RPC_USER;
     return RPC_USER | (own ? RPC_ADMIN | RPC_OPERATOR : 0) |
            (local && (own || identity->uid == dbd->controller_uid) ? RPC_CONTROLLER : 0); /* (1) */
 }
@@ -162,5 +164,6 @@ void dbd_viewer(struct dbd *dbd, struct rpc_call *call, struct history_viewer *o
         .uid = identity->has_uid ? identity->uid : UINT32_MAX,
         .name = known && known->name ? arena_strdup(rpc_call_arena(call), known->name) : NULL,
         .admin = (rpc_call_roles(call) & RPC_ADMIN) != 0,
+        .plain = identity->no_staff,
     };
 }

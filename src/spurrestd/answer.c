@@ -24,6 +24,7 @@ struct answer *answer_new(struct exchange *x)
 
     answer->x = x;
     (x->format == FORMAT_YAML ? jsonw_init_yaml : jsonw_init)(&answer->json, &answer->out);
+    answer->json.version = x->version;
     jsonw_object(&answer->json, NULL);
     return answer;
 }
@@ -62,7 +63,7 @@ static void add_slurm_meta(struct jsonw *json, const struct exchange *x)
     jsonw_text(json, "type", db ? "openapi/slurmdbd" : "openapi/slurmctld");
     jsonw_text(json, "name", db ? "Slurm OpenAPI slurmdbd" : "Slurm OpenAPI slurmctld");
     jsonw_text(json, "data_parser", parser);
-    jsonw_text(json, "accounting_storage", "");
+    jsonw_text(json, "accounting_storage", db ? "accounting_storage/slurmdbd" : "");
     jsonw_object_end(json);
     jsonw_object(json, "client");
     jsonw_text(json, "source", x->peer->text);

@@ -44,6 +44,14 @@ route_handler not_possible, delete_partition, get_whoami, get_explain, get_steps
 route_handler get_logs, get_events, get_metrics, get_openapi;
 /* ping.c */
 route_handler get_ping;
+/* db_lists.c, db_history.c, db_changes.c */
+route_handler db_get_accounts, db_get_users, db_get_assocs, db_get_assoc, db_get_qos,
+    db_get_clusters, db_get_tres, db_get_wckeys, db_get_instances, db_get_config, db_get_conf,
+    db_get_ping, db_get_diag, db_get_jobs, db_get_job;
+route_handler db_post_accounts, db_post_users, db_post_assocs, db_post_accounts_assoc,
+    db_post_users_assoc, db_post_qos, db_post_clusters, db_post_wckeys, db_post_config,
+    db_post_tres, db_delete_account, db_delete_user, db_delete_qos, db_delete_cluster,
+    db_delete_wckey, db_delete_assocs;
 /* submit.c */
 route_handler post_submit, post_allocate;
 

@@ -92,7 +92,7 @@ base, file, expired = sys.argv[1:]
 doc = json.load(open(file))
 open_to_all = {"/api/v1/ping", "/metrics", "/openapi", "/openapi/v3", "/openapi.json", "/openapi.yaml"}
 def status(method, path, headers):
-    path = path.replace("{job_id}", "1").replace("{node_name}", "n1").replace("{partition_name}", "p").replace("{reservation_name}", "r")
+    path = path.replace("{job_id}", "1").replace("{node_name}", "n1").replace("{partition_name}", "p").replace("{reservation_name}", "r").replace("{", "").replace("}", "")
     request = urllib.request.Request(base + path, method=method.upper(), headers=headers, data=b"{}" if method == "post" else None)
     request.add_header("Content-Type", "application/json")
     try:

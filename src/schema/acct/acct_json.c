@@ -59,7 +59,7 @@ static const struct {
 } tres_ids[] = { { "cpu", 1 },     { "mem", 2 },     { "energy", 3 }, { "node", 4 },
                  { "billing", 5 }, { "fs/disk", 6 }, { "vmem", 7 },   { "pages", 8 } };
 
-static unsigned tres_id(const char *name, size_t len)
+unsigned acct_tres_id(const char *name, size_t len)
 {
     for (size_t i = 0; i < ARRAY_LEN(tres_ids); i++) {
         if (strlen(tres_ids[i].type) == len && memcmp(tres_ids[i].type, name, len) == 0)
@@ -76,11 +76,11 @@ static void begin_tres(struct jsonw *json, const char *name, size_t len, uint64_
     jsonw_object(json, NULL);
     jsonw_text_len(json, "type", name, type_len);
     jsonw_text_len(json, "name", slash ? slash + 1 : "", slash ? len - type_len - 1 : 0);
-    jsonw_number(json, "id", tres_id(name, len));
+    jsonw_number(json, "id", acct_tres_id(name, len));
     jsonw_number(json, "count", (int64_t)count);
 }
 
-static void add_tres(struct jsonw *json, const char *key, const char *text)
+void acct_add_tres_json(struct jsonw *json, const char *key, const char *text)
 {
     const char *cursor = text;
     struct span word;
@@ -191,8 +191,9 @@ static void add_step_time(struct jsonw *json, const struct acct_line *line)
     jsonw_set(json, "start", step->has_start_us, false, seconds(step->start_us));
     jsonw_number(json, "suspended", 0);
     add_cpu(json, "system", system_us);
-    jsonw_set(json, "limit", step->has_time_limit_s, !step->has_time_limit_s,
-              step->time_limit_s / 60);
+    if (jsonw_has(json, 43, 0))
+        jsonw_set(json, "limit", step->has_time_limit_s, !step->has_time_limit_s,
+                  step->time_limit_s / 60);
     add_cpu(json, "total", user_us + system_us);
     add_cpu(json, "user", user_us);
     jsonw_object_end(json);
@@ -226,6 +227,8 @@ static void add_step_cpu(struct jsonw *json, const struct acct_line *line)
 
 static void add_step(struct jsonw *json, const struct acct_line *line)
 {
+    static const char *const files[] = { "stderr",          "stdin",          "stdout",
+                                         "stderr_expanded", "stdin_expanded", "stdout_expanded" };
     const AcctStep *step = line->step;
 
     jsonw_object(json, NULL);
@@ -239,15 +242,20 @@ static void add_step(struct jsonw *json, const struct acct_line *line)
     jsonw_object(json, "step");
     add_field(json, "id", line, "JobIDRaw");
     jsonw_text(json, "name", step->name);
+    for (size_t i = 0; i < ARRAY_LEN(files) && jsonw_has(json, 43, 0); i++)
+        jsonw_text(json, files[i], ""); /* a step's files are not kept */
     jsonw_object_end(json);
-    jsonw_text(json, "submit_line", step->submit_line);
+    if (jsonw_has(json, 45, 0))
+        jsonw_text(json, "submit_line", step->submit_line);
+    if (jsonw_has(json, 0, 44))
+        jsonw_text(json, "pid", "");
     jsonw_object(json, "task");
     add_field(json, "distribution", line, "Layout");
     jsonw_object_end(json);
     jsonw_object(json, "tres");
     add_usage(json, "requested", step->usage, false);
     add_usage(json, "consumed", step->usage, true);
-    add_tres(json, "allocated", step->tres);
+    acct_add_tres_json(json, "allocated", step->tres);
     jsonw_object_end(json);
     jsonw_object_end(json);
 }
@@ -367,7 +375,8 @@ static void add_middle(struct jsonw *json, const struct acct_line *line)
     const AcctJob *job = line->job;
     const JobStatus *status = job_status(job->job);
 
-    add_field(json, "exclusive", line, "Exclusive");
+    if (jsonw_has(json, 45, 0))
+        add_field(json, "exclusive", line, "Exclusive");
     add_status(json, "exit_code", status->exit_status);
     add_field(json, "extra", line, "Extra");
     add_field(json, "failed_node", line, "FailedNode");
@@ -387,12 +396,17 @@ static void add_middle(struct jsonw *json, const struct acct_line *line)
     add_field(json, "label", line, "McsLabel");
     jsonw_object_end(json);
     add_field(json, "nodes", line, "NodeList");
-    add_field(json, "oversubscribe", line, "OverSubscribe");
+    if (jsonw_has(json, 45, 0))
+        add_field(json, "oversubscribe", line, "OverSubscribe");
     add_field(json, "partition", line, "Partition");
     jsonw_bool(json, "hold", status->hold != 0);
     jsonw_set(json, "priority", status->has_priority, false, status->priority);
     add_field(json, "qos", line, "QOS");
     add_field(json, "qosreq", line, "QOSREQ");
+    if (jsonw_has(json, 45, 0)) {
+        jsonw_text(json, "sluid", "");
+        jsonw_text(json, "original_sluid", "");
+    }
 }
 
 static void add_end(struct jsonw *json, const struct acct_line *line)
@@ -405,8 +419,8 @@ static void add_end(struct jsonw *json, const struct acct_line *line)
         job_add_tres(&given, job->job, true);
     job_add_tres(&asked, job->job, false);
     jsonw_object(json, "tres");
-    add_tres(json, "allocated", str_text(&given));
-    add_tres(json, "requested", str_text(&asked));
+    acct_add_tres_json(json, "allocated", str_text(&given));
+    acct_add_tres_json(json, "requested", str_text(&asked));
     jsonw_object_end(json);
     jsonw_text(json, "used_gres", "");
     add_field(json, "user", line, "User");
@@ -423,7 +437,8 @@ static void add_reservation(struct jsonw *json, const struct acct_line *line)
     jsonw_object(json, "reservation");
     jsonw_number(json, "id", 0);
     add_field(json, "name", line, "Reservation");
-    add_field(json, "requested", line, "ReqReservation");
+    if (jsonw_has(json, 43, 0))
+        add_field(json, "requested", line, "ReqReservation");
     jsonw_object_end(json);
 }
 
@@ -446,7 +461,8 @@ void acct_add_json(const struct acct_ctx *ctx, const AcctJob *job, struct jsonw 
     jsonw_text_len(json, "script",
                    payload && payload->has_script ? (const char *)payload->script.data : "",
                    payload && payload->has_script ? payload->script.len : 0);
-    jsonw_number(json, "segment_size", job_spec(job->job)->segment);
+    if (jsonw_has(json, 43, 0))
+        jsonw_number(json, "segment_size", job_spec(job->job)->segment);
     add_files(json, &line);
     jsonw_object(json, "state");
     jsonw_list(json, "current");

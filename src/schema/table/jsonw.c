@@ -5,6 +5,8 @@
 #include "schema/jsonw.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void jsonw_init(struct jsonw *json, struct str *out)
@@ -16,6 +18,12 @@ void jsonw_init_yaml(struct jsonw *json, struct str *out)
 {
     *json = (struct jsonw){ .out = out, .yaml = true };
     str_add(out, "---");
+}
+
+bool jsonw_has(const struct jsonw *json, unsigned since, unsigned until)
+{
+    return (!json->version || json->version >= since) &&
+           (!until || (json->version && json->version <= until));
 }
 
 /* Length of the UTF-8 character at text, or 0 when there is none. */
@@ -247,6 +255,22 @@ void jsonw_decimal(struct jsonw *json, const char *key, int64_t number, unsigned
              (int)digits, (unsigned long long)(whole % unit));
 }
 
+void jsonw_double(struct jsonw *json, const char *key, double number)
+{
+    char text[40];
+
+    /* The shortest form that reads back as the same number; a whole one keeps its point. */
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    begin(json, key);
+    str_add(json->out, text);
+    if (!strpbrk(text, ".eni"))
+        str_add(json->out, ".0");
+}
+
 void jsonw_bool(struct jsonw *json, const char *key, bool value)
 {
     begin(json, key);
@@ -259,5 +283,14 @@ void jsonw_set(struct jsonw *json, const char *key, bool set, bool infinite, int
     jsonw_bool(json, "set", set);
     jsonw_bool(json, "infinite", infinite);
     jsonw_number(json, "number", number);
+    jsonw_object_end(json);
+}
+
+void jsonw_set_double(struct jsonw *json, const char *key, bool set, bool infinite, double number)
+{
+    jsonw_object(json, key);
+    jsonw_bool(json, "set", set);
+    jsonw_bool(json, "infinite", infinite);
+    jsonw_double(json, "number", number);
     jsonw_object_end(json);
 }
