@@ -234,7 +234,7 @@ void changes_node_down(struct load *load)
     CmdNodeDown msg = CMD_NODE_DOWN__INIT;
 
     msg.node = (char *)"c1";
-    PUT(&msg, jobs_lost, true);
+    SET(&msg, jobs_lost, true);
     cmd.what_case = COMMAND__WHAT_NODE_DOWN;
     cmd.node_down = &msg;
     rig_apply(load->rig, &cmd);
@@ -254,7 +254,7 @@ void changes_lead(struct load *load)
     rig->watch = false;
     cmd.what_case = COMMAND__WHAT_TIME;
     cmd.time = &time;
-    PUT(&cmd, request_id, ((ProtobufCBinaryData){ sizeof(id), id }));
+    SET(&cmd, request_id, ((ProtobufCBinaryData){ sizeof(id), id }));
     for (uint32_t i = 0; i < REQUESTS; i++) { /* each job came with one */
         memcpy(id, &i, sizeof(i));
         rig_apply(rig, &cmd);

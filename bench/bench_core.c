@@ -12,16 +12,11 @@
 #include "bench.h"
 #include "core/core.h"
 #include "core/msg.h"
-#include "core/pb.h"
 #include "core/query.h"
+#include "wire/pb.h"
+#include "wire/set.h"
 
 enum { JOBS = 100000, NODES = 1000, TASKS = 1000000, RUNS = 50000 };
-
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
 
 /* Time of this process alone: other load on the machine does not count. */
 static double cpu_ms(void)
@@ -61,7 +56,7 @@ static size_t heap_bytes(void)
 
 static struct span packed(Command *cmd, int64_t now)
 {
-    PUT(cmd, time_us, now);
+    SET(cmd, time_us, now);
     size_t len = command__get_packed_size(cmd);
     uint8_t *bytes = malloc(len + 1);
     command__pack(cmd, bytes);
@@ -117,16 +112,16 @@ static void configure(struct run *run)
 
     snprintf(name, sizeof(name), "n[1-%d]", NODES);
     nodes.name = name;
-    PUT(&nodes, cpus, 64);
-    PUT(&nodes, memory_mb, 256000);
+    SET(&nodes, cpus, 64);
+    SET(&nodes, memory_mb, 256000);
     part.name = (char *)"main";
     part.nodes = (char *)"ALL";
-    PUT(&part, is_default, true);
+    SET(&part, is_default, true);
     config.n_nodes = config.n_partitions = 1;
     config.nodes = list;
     config.partitions = parts;
-    PUT(&config, max_array_size, 4000001);
-    PUT(&config, max_job_count, 4000000);
+    SET(&config, max_array_size, 4000001);
+    SET(&config, max_job_count, 4000000);
     msg.config = &config;
     cmd.what_case = COMMAND__WHAT_CONFIG;
     cmd.config = &msg;
@@ -136,8 +131,8 @@ static void configure(struct run *run)
         CmdNodeUp node = CMD_NODE_UP__INIT;
         NodeInventory found = NODE_INVENTORY__INIT;
         snprintf(name, sizeof(name), "n%d", i);
-        PUT(&found, cpus, 64);
-        PUT(&found, memory_mb, 256000);
+        SET(&found, cpus, 64);
+        SET(&found, memory_mb, 256000);
         node.node = name;
         node.found = &found;
         up.what_case = COMMAND__WHAT_NODE_UP;
@@ -170,25 +165,25 @@ static struct span submission(struct run *run, int number, const char *array)
     spec.alloc_node = (char *)"login1";
     spec.partition = (char *)"main";
     spec.array = (char *)(uintptr_t)array;
-    PUT(&spec, batch, true);
-    PUT(&spec, time_limit_s, 3600);
-    PUT(&spec, ntasks, 1);
-    PUT(&spec, cpus_per_task, 1);
-    PUT(&spec, mem_per_cpu_mb, 1000);
+    SET(&spec, batch, true);
+    SET(&spec, time_limit_s, 3600);
+    SET(&spec, ntasks, 1);
+    SET(&spec, cpus_per_task, 1);
+    SET(&spec, mem_per_cpu_mb, 1000);
     memcpy(digest, &number, sizeof(number));
     memcpy(request, &number, sizeof(number));
     struct span bytes = pb_pack(&spec, &arena);
-    PUT(&component, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
-    PUT(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
-    PUT(&owner, uid, 1000);
-    PUT(&owner, gid, 1000);
+    SET(&component, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
+    SET(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    SET(&owner, uid, 1000);
+    SET(&owner, gid, 1000);
     owner.user = (char *)"alice";
     owner.group = (char *)"alice";
     submit.owner = &owner;
     submit.n_components = 1;
     submit.components = components;
-    PUT(&cmd, request_id, ((ProtobufCBinaryData){ sizeof(request), request }));
-    PUT(&cmd, uid, 1000);
+    SET(&cmd, request_id, ((ProtobufCBinaryData){ sizeof(request), request }));
+    SET(&cmd, uid, 1000);
     cmd.what_case = COMMAND__WHAT_SUBMIT;
     cmd.submit = &submit;
     struct span out = packed(&cmd, run->now += 10);
@@ -227,15 +222,15 @@ static struct span start_of(struct run *run, int i)
     snprintf(name, sizeof(name), "n%d", i % NODES + 1);
     snprintf(cpus, sizeof(cpus), "%d", i / NODES % 64);
     node.node = name;
-    PUT(&node, cpus, 1);
-    PUT(&node, tasks, 1);
-    PUT(&node, mem_mb, 1000);
+    SET(&node, cpus, 1);
+    SET(&node, tasks, 1);
+    SET(&node, mem_mb, 1000);
     node.cpu_ids = cpus;
     allocation.n_nodes = 1;
     allocation.nodes = nodes;
     allocation.partition = (char *)"main";
-    PUT(&one, job_id, (uint32_t)i + 1);
-    PUT(&one, attempt, 1);
+    SET(&one, job_id, (uint32_t)i + 1);
+    SET(&one, attempt, 1);
     one.allocation = &allocation;
     msg.n_starts = 1;
     msg.starts = starts;
@@ -251,9 +246,9 @@ static struct span finish_of(struct run *run, int i)
     char name[16], *released = name;
 
     snprintf(name, sizeof(name), "n%d", i % NODES + 1);
-    PUT(&msg, job_id, (uint32_t)i + 1);
-    PUT(&msg, attempt, 1);
-    PUT(&msg, exit_status, 0);
+    SET(&msg, job_id, (uint32_t)i + 1);
+    SET(&msg, attempt, 1);
+    SET(&msg, exit_status, 0);
     msg.n_released = 1;
     msg.released = &released;
     cmd.what_case = COMMAND__WHAT_FINISH;

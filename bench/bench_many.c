@@ -30,7 +30,7 @@ static void cancel_ids(struct rig *rig, uint32_t *ids, size_t count)
 
     jobs.n_job_ids = count;
     jobs.job_ids = ids;
-    PUT(&jobs, alone, true);
+    SET(&jobs, alone, true);
     msg.jobs = &jobs;
     cmd.what_case = COMMAND__WHAT_CANCEL;
     cmd.cancel = &msg;
@@ -68,9 +68,9 @@ static uint32_t update(struct load *load, uint32_t id, const char *tasks, JobSpe
     jobs.array_tasks = (char *)(uintptr_t)tasks;
     msg.jobs = &jobs;
     msg.change = change;
-    PUT(&msg, by_admin, true);
+    SET(&msg, by_admin, true);
     if (hold >= 0)
-        PUT(&msg, hold, (uint32_t)hold);
+        SET(&msg, hold, (uint32_t)hold);
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
     if (rig_apply(load->rig, &cmd) != ERR_OK)
@@ -112,7 +112,7 @@ void many_array_update(struct load *load)
 {
     JobSpec change = JOB_SPEC__INIT;
 
-    PUT(&change, nice, 500);
+    SET(&change, nice, 500);
     update(load, the_array, NULL, &change, -1);
 }
 
@@ -168,10 +168,10 @@ static void submit_waiting(struct load *load, const char *name, const char *depe
     spec.name = (char *)(uintptr_t)name;
     spec.work_dir = (char *)"/";
     spec.dependency = (char *)(uintptr_t)dependency;
-    PUT(&spec, batch, true);
-    PUT(&spec, time_limit_s, 600);
+    SET(&spec, batch, true);
+    SET(&spec, time_limit_s, 600);
     if (kill)
-        PUT(&spec, kill_on_invalid_dep, true);
+        SET(&spec, kill_on_invalid_dep, true);
     for (unsigned i = 0; i < MANY; i++) {
         if (!rig_submit_spec(load->rig, 1, &spec))
             die("a job that depends on another is refused");
@@ -230,9 +230,9 @@ void many_begin_submit(struct load *load)
 
     spec.name = (char *)"later";
     spec.work_dir = (char *)"/";
-    PUT(&spec, batch, true);
-    PUT(&spec, time_limit_s, 600);
-    PUT(&spec, begin_us, load->rig->now_us + 60 * US_PER_S);
+    SET(&spec, batch, true);
+    SET(&spec, time_limit_s, 600);
+    SET(&spec, begin_us, load->rig->now_us + 60 * US_PER_S);
     for (unsigned i = 0; i < MANY; i++) {
         if (!rig_submit_spec(load->rig, 1, &spec))
             die("a job that begins later is refused");

@@ -8,11 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
+#include "wire/set.h"
 
 static inline _Noreturn void die(const char *what)
 {

@@ -140,7 +140,7 @@ static void list_all(struct bench *bench, bool rests)
     ListJobsRequest list = LIST_JOBS_REQUEST__INIT;
     struct slow slow = { .bench = bench, .rests = rests };
 
-    PUT(&list, with_spec, true);
+    SET(&list, with_spec, true);
     uv_timer_init(&bench->uv, &slow.timer);
     slow.timer.data = &slow;
     slow.request = rpc_request_start(

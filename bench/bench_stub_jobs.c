@@ -39,7 +39,7 @@ static void fill_payload(JobPayload *payload)
             mem_printf("BENCH_VARIABLE_%03zu=/opt/software/module/%zu/lib64:/usr/lib", i, i);
         payload->env[i] = (ProtobufCBinaryData){ strlen(text), (uint8_t *)text };
     }
-    PUT(payload, script, ((ProtobufCBinaryData){ strlen(script), (uint8_t *)script }));
+    SET(payload, script, ((ProtobufCBinaryData){ strlen(script), (uint8_t *)script }));
 }
 
 static void make_requests(const struct stub_load *of)
@@ -55,16 +55,16 @@ static void make_requests(const struct stub_load *of)
         spec->dependency = (char *)of->dependency;
         spec->work_dir = (char *)"/tmp";
         spec->std_out = (char *)"/dev/null";
-        PUT(spec, batch, true);
-        PUT(spec, requeue, true);
-        PUT(spec, cpus_per_task, 1 + i % 4);
-        PUT(spec, mem_per_node_mb, 1024 * (1 + i % 3));
-        PUT(spec, time_limit_s, 600 * (1 + i % 8));
+        SET(spec, batch, true);
+        SET(spec, requeue, true);
+        SET(spec, cpus_per_task, 1 + i % 4);
+        SET(spec, mem_per_node_mb, 1024 * (1 + i % 3));
+        SET(spec, time_limit_s, 600 * (1 + i % 8));
         if (i % 2) {
             gres_request__init(&load.gpus[i]);
             load.gpus[i].name = (char *)"gpu";
-            PUT(&load.gpus[i], count, 1 + i % 2);
-            PUT(&load.gpus[i], scope, GRES_PER_NODE);
+            SET(&load.gpus[i], count, 1 + i % 2);
+            SET(&load.gpus[i], scope, GRES_PER_NODE);
             load.gres[i][0] = &load.gpus[i];
             spec->n_gres = 1;
             spec->gres = load.gres[i];

@@ -18,7 +18,7 @@ enum { HEARTBEAT_MS = 3000, BEAT_EVERY_MS = 30, BACKOFF_MS = 200, BATCH_STEP = 0
 
 static void say(struct stub *stub, NodeMessage *message)
 {
-    PUT(message, epoch, stub->epoch);
+    SET(message, epoch, stub->epoch);
     if (stub->stream)
         rpc_request_send(stub->stream, &message->base);
 }
@@ -28,8 +28,8 @@ static void say_taken(struct stub *stub, struct held job)
     NodeMessage message = NODE_MESSAGE__INIT;
     GrantAck ack = GRANT_ACK__INIT;
 
-    PUT(&ack, job_id, job.job_id);
-    PUT(&ack, attempt, job.attempt);
+    SET(&ack, job_id, job.job_id);
+    SET(&ack, attempt, job.attempt);
     message.what_case = NODE_MESSAGE__WHAT_GRANT_ACK;
     message.grant_ack = &ack;
     say(stub, &message);
@@ -41,8 +41,8 @@ static void say_started(struct stub *stub, StepId *id)
     StepStarted started = STEP_STARTED__INIT;
 
     started.id = id;
-    PUT(&started, time_us, clock_wall_us());
-    PUT(&started, pid, 4711);
+    SET(&started, time_us, clock_wall_us());
+    SET(&started, pid, 4711);
     message.what_case = NODE_MESSAGE__WHAT_STARTED;
     message.started = &started;
     say(stub, &message);
@@ -56,9 +56,9 @@ static void say_ended(struct stub *stub, StepId *id)
 
     ended.id = id;
     ended.usage = &usage;
-    PUT(&ended, exit_status, 0);
-    PUT(&ended, ended_us, clock_wall_us());
-    PUT(&ended, released, true);
+    SET(&ended, exit_status, 0);
+    SET(&ended, ended_us, clock_wall_us());
+    SET(&ended, released, true);
     message.what_case = NODE_MESSAGE__WHAT_ENDED;
     message.ended = &ended;
     say(stub, &message);
@@ -69,8 +69,8 @@ static void say_released(struct stub *stub, struct held job)
     NodeMessage message = NODE_MESSAGE__INIT;
     Released released = RELEASED__INIT;
 
-    PUT(&released, job_id, job.job_id);
-    PUT(&released, attempt, job.attempt);
+    SET(&released, job_id, job.job_id);
+    SET(&released, attempt, job.attempt);
     message.what_case = NODE_MESSAGE__WHAT_RELEASED;
     message.released = &released;
     say(stub, &message);
@@ -81,7 +81,7 @@ static void beat(struct stub *stub)
     NodeMessage message = NODE_MESSAGE__INIT;
     Heartbeat heartbeat = HEARTBEAT__INIT;
 
-    PUT(&heartbeat, seq, ++stub->beats);
+    SET(&heartbeat, seq, ++stub->beats);
     message.what_case = NODE_MESSAGE__WHAT_HEARTBEAT;
     message.heartbeat = &heartbeat;
     say(stub, &message);
@@ -93,9 +93,9 @@ static StepId batch_step(struct held job)
 {
     StepId id = STEP_ID__INIT;
 
-    PUT(&id, job_id, job.job_id);
-    PUT(&id, attempt, job.attempt);
-    PUT(&id, step, BATCH_STEP);
+    SET(&id, job_id, job.job_id);
+    SET(&id, attempt, job.attempt);
+    SET(&id, step, BATCH_STEP);
     return id;
 }
 
@@ -247,11 +247,11 @@ static void add_held(const struct stub *stub, NodeHello *hello)
     for (size_t i = 0; i < stub->held.len; i++) {
         HeldGrant *grant = hello->held[hello->n_held++] = NEW(HeldGrant);
         held_grant__init(grant);
-        PUT(grant, job_id, stub->held.items[i].job_id);
-        PUT(grant, attempt, stub->held.items[i].attempt);
-        PUT(grant, ready, true);
-        PUT(grant, running, stub->held.items[i].script);
-        PUT(grant, launched, stub->held.items[i].script);
+        SET(grant, job_id, stub->held.items[i].job_id);
+        SET(grant, attempt, stub->held.items[i].attempt);
+        SET(grant, ready, true);
+        SET(grant, running, stub->held.items[i].script);
+        SET(grant, launched, stub->held.items[i].script);
     }
 }
 
@@ -264,17 +264,17 @@ static void hello(struct stub *stub)
     char boot[48];
 
     snprintf(boot, sizeof(boot), "boot-%s-%u", stub->name, stub->boots);
-    PUT(&found, cpus, 64);
-    PUT(&found, memory_mb, 512 * 1024);
-    PUT(&found, can_change_user, true);
-    PUT(&gpus, count, 8);
+    SET(&found, cpus, 64);
+    SET(&found, memory_mb, 512 * 1024);
+    SET(&found, can_change_user, true);
+    SET(&gpus, count, 8);
     gpus.name = (char *)"gpu";
     found.boot_id = boot;
     found.n_gres = 1;
     found.gres = gres;
     hello.node = stub->name;
     hello.found = &found;
-    PUT(&hello, uptime_us, 1000000);
+    SET(&hello, uptime_us, 1000000);
     add_held(stub, &hello);
     message.what_case = NODE_MESSAGE__WHAT_HELLO;
     message.hello = &hello;

@@ -84,7 +84,7 @@ void stub_ask_diag(struct bench *bench, bool reset)
 {
     DiagRequest request = DIAG_REQUEST__INIT;
 
-    PUT(&request, reset, reset);
+    SET(&request, reset, reset);
     stub_ask(bench, "/spur.Controller/Diag", &request.base, &diag_reply__descriptor);
 }
 
@@ -93,7 +93,7 @@ static void ask_token(struct bench *bench)
     TokenRequest request = TOKEN_REQUEST__INIT;
 
     request.user = (char *)STUB_OTHER;
-    PUT(&request, lifespan_s, 3600);
+    SET(&request, lifespan_s, 3600);
     stub_ask(bench, "/spur.Controller/Token", &request.base, &token_reply__descriptor);
     if (!bench->other_token)
         stub_die("no token for another user", NULL);
@@ -186,7 +186,7 @@ static void set_partition(struct bench *bench, PartitionState state)
     PartitionSpec spec = PARTITION_SPEC__INIT;
 
     spec.name = (char *)"all";
-    PUT(&spec, state, state);
+    SET(&spec, state, state);
     update.change = &spec;
     stub_ask(bench, "/spur.Controller/UpdatePartition", &update.base, &done_reply__descriptor);
 }

@@ -18,15 +18,10 @@
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "rpc/rpc.h"
+#include "wire/set.h"
 
 enum { STUB_SHAPES = 24, STUB_STUCK_MS = 30000, STUB_OTHER_UID = 65534 };
 #define STUB_OTHER "nobody" /* has jobs too */
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
-
 struct held {
     uint32_t job_id, attempt;
     bool script; /* it runs here; on the first node of a job */

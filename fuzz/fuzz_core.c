@@ -11,18 +11,13 @@
 #include "core/core.h"
 #include "core/msg.h"
 #include "fuzz/fuzz.h"
-
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
+#include "wire/set.h"
 
 static uint64_t index_of_log;
 
 static void give(struct state *state, struct events *events, Command *cmd)
 {
-    PUT(cmd, time_us, INT64_C(1700000000000000));
+    SET(cmd, time_us, INT64_C(1700000000000000));
     events_clear(events);
     core_apply(state, ++index_of_log, cmd, events);
 }
@@ -41,26 +36,26 @@ static void make_cluster(struct state *state, struct events *events)
 
     gpu.name = (char *)"gpu";
     gpu.type = (char *)"mi300x";
-    PUT(&gpu, count, 2);
+    SET(&gpu, count, 2);
     nodes.name = (char *)"n[1-4]";
     nodes.n_gres = nodes.n_features = 1;
     nodes.gres = gpus;
     nodes.features = features;
-    PUT(&nodes, cpus, 4);
-    PUT(&nodes, threads_per_core, 2);
-    PUT(&nodes, memory_mb, 4000);
+    SET(&nodes, cpus, 4);
+    SET(&nodes, threads_per_core, 2);
+    SET(&nodes, memory_mb, 4000);
     parts[0].name = (char *)"main";
     parts[0].nodes = (char *)"ALL";
-    PUT(&parts[0], is_default, true);
+    SET(&parts[0], is_default, true);
     parts[1].name = (char *)"small";
     parts[1].nodes = (char *)"n[1-2]";
     config.n_nodes = 1;
     config.nodes = list;
     config.n_partitions = 2;
     config.partitions = both;
-    PUT(&config, config_overrides, true);
-    PUT(&config, max_array_size, 1000);
-    PUT(&config, max_job_count, 3000);
+    SET(&config, config_overrides, true);
+    SET(&config, max_array_size, 1000);
+    SET(&config, max_job_count, 3000);
     config.licenses = (char *)"matlab:2";
     msg.config = &config;
     cmd.what_case = COMMAND__WHAT_CONFIG;

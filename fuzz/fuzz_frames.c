@@ -9,8 +9,8 @@
 #include "fuzz/fuzz.h"
 #include "proto/echo.pb-c.h"
 #include "rpc/h2.h"
-#include "rpc/pb.h"
 #include "rpc/status.h"
+#include "wire/pb_unpack.h"
 
 enum { BUDGET = 1 << 20, MOST = 100000, STREAMS = 4096 };
 

@@ -14,7 +14,7 @@
 #include "client/client.h"
 #include "proto/controller.pb-c.h"
 #include "rpc/address.h"
-#include "rpc/pb.h"
+#include "wire/pb_unpack.h"
 
 /* A socket of the controller's host, which this one is not. */
 static bool is_elsewhere(const char *address)

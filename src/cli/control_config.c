@@ -15,8 +15,8 @@
 #include "cli/control.h"
 #include "cli/ping.h"
 #include "schema/conf_keys.h"
-#include "schema/message.h"
 #include "sys/users.h"
+#include "wire/message.h"
 
 struct shown {
     struct control *control;

@@ -13,7 +13,7 @@
 
 #include "client/client_priv.h"
 #include "rpc/coding.h"
-#include "rpc/pb.h"
+#include "wire/pb_unpack.h"
 
 static void fail(struct client_stream *stream, const struct err *why)
 {

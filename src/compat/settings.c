@@ -17,9 +17,9 @@
 #include "base/vec.h"
 #include "compat/compat.h"
 #include "schema/conf_keys.h"
-#include "schema/message.h"
 #include "sys/clock.h"
 #include "sys/host.h"
+#include "wire/message.h"
 
 /* ---- keys ---- */
 

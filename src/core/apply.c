@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/must.h"
 #include "core/level.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct events *out)
 {

@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "base/hostlist.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 static struct span owner_key(const struct interned *value)
 {

@@ -13,8 +13,8 @@
 
 #include "base/limits.h"
 #include "rpc/coding.h"
-#include "rpc/pb.h"
 #include "rpc/server_priv.h"
+#include "wire/pb_unpack.h"
 
 enum { SPARE_CALLS = 256, SPARE_ARENA_BYTES = 64 * 1024, QUEUED_BYTES = 4 * 1024 * 1024 };
 

@@ -14,7 +14,7 @@
 
 #include "rpc/client_priv.h"
 #include "rpc/coding.h"
-#include "rpc/pb.h"
+#include "wire/pb_unpack.h"
 
 enum {
     SPARE_REQUESTS = 256,

@@ -14,9 +14,9 @@
 
 #include "base/limits.h"
 #include "rpc/address.h"
-#include "rpc/pb.h"
 #include "rpc/server_priv.h"
 #include "sys/log.h"
+#include "wire/pb_unpack.h"
 
 enum {
     BUFFERED_BYTES = 64 * 1024 * 1024,

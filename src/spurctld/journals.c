@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pb.h"
 #include "log/journal.h"
 #include "proto/peer.pb-c.h"
 #include "spurctld/feed.h"
 #include "spurctld/ha/peers.h"
 #include "sys/clock.h"
 #include "sys/log.h"
+#include "wire/pb.h"
+#include "wire/pb_add.h"
 
 enum { PIECE_BYTES = 128 * 1024, FIELD_REPLY_ENTRIES = 1 };
 
@@ -140,7 +141,7 @@ static void take_entry(void *ctx, const struct journal_entry *entry)
     if (entry->index > reader->upto && !entry->lost_from)
         return;
     if (!entry->lost_from) {
-        pb_add_field(&reader->piece, FIELD_REPLY_ENTRIES, entry->bytes.ptr, entry->bytes.len);
+        pb_add_bytes(&reader->piece, FIELD_REPLY_ENTRIES, entry->bytes.ptr, entry->bytes.len);
         return;
     }
     JournalEntry lost = JOURNAL_ENTRY__INIT;
@@ -148,7 +149,7 @@ static void take_entry(void *ctx, const struct journal_entry *entry)
     lost.has_index = lost.has_lost_from = true;
     lost.index = entry->index;
     lost.lost_from = entry->lost_from;
-    pb_add_field(&reader->piece, FIELD_REPLY_ENTRIES, packed, journal_entry__pack(&lost, packed));
+    pb_add_bytes(&reader->piece, FIELD_REPLY_ENTRIES, packed, journal_entry__pack(&lost, packed));
 }
 
 static void reader_free(struct server *server, struct journal_reader *reader)

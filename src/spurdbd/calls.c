@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/pb.h"
 #include "schema/conf.h"
 #include "spurdbd/schema.h"
 #include "spurdbd/serve.h"
 #include "sys/clock.h"
+#include "wire/pb_unpack.h"
 
 enum { WAIT_MS = 1000, PIECE_BYTES = 192 * 1024, FIELD_NOTE = 2, READERS_KEPT = 4 };
 

@@ -18,11 +18,12 @@
 #include "base/hostlist.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "rpc/pb.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
 #include "schema/reasons.h"
 #include "spurdbd/usage.h"
+#include "wire/pb_add.h"
+#include "wire/pb_unpack.h"
 
 enum { FIELD_REPLY_JOBS = 1, STEP_BATCH = 0xfffffffb, VALUES_MOST = 30000 };
 

@@ -17,12 +17,12 @@
 
 #include "base/limits.h"
 #include "base/map.h"
-#include "rpc/pb.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
 #include "spurdbd/ingest_cluster.h"
 #include "spurdbd/rollup.h"
 #include "spurdbd/usage.h"
+#include "wire/pb_unpack.h"
 
 #define MONTH_US (INT64_C(30) * 86400 * 1000000)
 

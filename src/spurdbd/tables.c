@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "rpc/pb.h"
+#include "wire/pb_unpack.h"
 
 struct reading {
     struct arena *arena;

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/pb.h"
 #include "spurdbd/serve.h"
 #include "spurdbd/tables.h"
 #include "sys/clock.h"
 #include "sys/log.h"
+#include "wire/pb_unpack.h"
 
 enum call_kind { CALL_LIST, CALL_CHANGE, CALL_ADOPT, CALL_SYNC };
 

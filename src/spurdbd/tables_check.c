@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "rpc/pb.h"
 #include "spurdbd/tables.h"
+#include "wire/pb_unpack.h"
 
 /* ---- does all refer to what is there? ---- */
 

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "rpc/pb.h"
 #include "spurdbd/rollup.h"
 #include "spurdbd/serve.h"
 #include "spurdbd/tables.h"
 #include "sys/clock.h"
 #include "sys/log.h"
+#include "wire/pb_unpack.h"
 
 enum { EDGES_MOST = 4096, ROLLUP_FIRST_MS = 2000, ROLLUP_EVERY_MS = 5 * 60 * 1000 };
 

@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "rpc/pb.h"
 #include "schema/acct_objects.h"
 #include "spurrestd/body.h"
 #include "spurrestd/db.h"
 #include "spurrestd/rest.h"
 #include "spurrestd/routes.h"
+#include "wire/pb_unpack.h"
 
 enum { TRIES = 5, SHARE_PARENT = 0x7fffffff };
 

@@ -8,12 +8,7 @@
 #include "core/accounts.h"
 #include "core/state.h"
 #include "trace-sim/sim_going.h"
-
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
+#include "wire/set.h"
 
 static void ask_gpus(struct sim_going *going, const struct sim_job *line, struct sim_asked *asked,
                      uint32_t nodes)
@@ -24,8 +19,8 @@ static void ask_gpus(struct sim_going *going, const struct sim_job *line, struct
 
     gres_request__init(&asked->gres);
     asked->gres.name = (char *)(uintptr_t)(part ? going->share : "gpu");
-    PUT(&asked->gres, count, part ? shares : even ? line->gpus / nodes : line->gpus);
-    PUT(&asked->gres, scope, even ? GRES_PER_NODE : GRES_PER_JOB);
+    SET(&asked->gres, count, part ? shares : even ? line->gpus / nodes : line->gpus);
+    SET(&asked->gres, scope, even ? GRES_PER_NODE : GRES_PER_JOB);
     asked->gres_list[0] = &asked->gres;
     asked->spec.gres = asked->gres_list;
     asked->spec.n_gres = 1;
@@ -55,21 +50,21 @@ void sim_ask(struct sim_going *going, const struct sim_job *line, struct sim_ask
     if (!*spec->name)
         spec->name = (char *)"job";
     spec->work_dir = (char *)"/";
-    PUT(spec, batch, true);
-    PUT(spec, time_limit_s, line->limit_s);
+    SET(spec, batch, true);
+    SET(spec, time_limit_s, line->limit_s);
     if (line->gpus && going->gpus_most && !nodes)
         nodes = (line->gpus + going->gpus_most - 1) / going->gpus_most;
     if (nodes) {
-        PUT(spec, min_nodes, nodes);
-        PUT(spec, max_nodes, nodes);
-        PUT(spec, ntasks, nodes);
-        PUT(spec, cpus_per_task, MAX((line->cpus + nodes - 1) / nodes, 1));
+        SET(spec, min_nodes, nodes);
+        SET(spec, max_nodes, nodes);
+        SET(spec, ntasks, nodes);
+        SET(spec, cpus_per_task, MAX((line->cpus + nodes - 1) / nodes, 1));
     } else {
-        PUT(spec, ntasks, MAX(line->cpus, 1));
+        SET(spec, ntasks, MAX(line->cpus, 1));
     }
     if (line->gpus)
         ask_gpus(going, line, asked, MAX(nodes, 1));
     if (line->mem_mb)
-        PUT(spec, mem_per_node_mb, line->mem_mb);
+        SET(spec, mem_per_node_mb, line->mem_mb);
     ask_where(going, line, spec);
 }

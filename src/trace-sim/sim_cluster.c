@@ -10,14 +10,9 @@
 #include "sched/sched.h"
 #include "schema/conf.h"
 #include "trace-sim/sim.h"
+#include "wire/set.h"
 
 enum { BUDGET = 2000, IDLE_SLICES = 64 };
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
-
 /* ---- nodes do at once what they are told ---- */
 
 static void note(struct sim_cluster *cluster, const struct event *event)
@@ -36,8 +31,8 @@ static void tell_ready(struct sim_cluster *cluster, const struct job *job)
     Command command = COMMAND__INIT;
     struct err err = { 0 };
 
-    PUT(&ready, job_id, job->id);
-    PUT(&ready, attempt, job->attempt);
+    SET(&ready, job_id, job->id);
+    SET(&ready, attempt, job->attempt);
     command.what_case = COMMAND__WHAT_READY;
     command.ready = &ready;
     sim_cluster_apply(cluster, &command, &err);
@@ -52,8 +47,8 @@ static void tell_released(struct sim_cluster *cluster, const struct job *job)
 
     for (unsigned i = 0; i < job->run->count; i++)
         names[i] = (char *)(uintptr_t)job->run->parts[i].name;
-    PUT(&release, job_id, job->id);
-    PUT(&release, attempt, job->attempt);
+    SET(&release, job_id, job->id);
+    SET(&release, attempt, job->attempt);
     release.n_nodes = job->run->count;
     release.nodes = names;
     command.what_case = COMMAND__WHAT_RELEASE;
@@ -84,7 +79,7 @@ static void nodes_answer(struct sim_cluster *cluster)
 
 int sim_cluster_apply(struct sim_cluster *cluster, Command *command, struct err *err)
 {
-    PUT(command, time_us, cluster->now_us);
+    SET(command, time_us, cluster->now_us);
     events_clear(&cluster->events);
     core_apply(cluster->state, ++cluster->index, command, &cluster->events);
     if (cluster->sched)
@@ -114,12 +109,12 @@ static int node_up(void *ctx, const NodeSpec *spec)
     CmdNodeUp up = CMD_NODE_UP__INIT;
     Command command = COMMAND__INIT;
 
-    PUT(&found, cpus, spec->cpus);
-    PUT(&found, memory_mb, spec->memory_mb);
-    PUT(&found, sockets, spec->sockets);
-    PUT(&found, cores_per_socket, spec->cores_per_socket);
-    PUT(&found, threads_per_core, spec->threads_per_core);
-    PUT(&found, tmp_disk_mb, spec->tmp_disk_mb);
+    SET(&found, cpus, spec->cpus);
+    SET(&found, memory_mb, spec->memory_mb);
+    SET(&found, sockets, spec->sockets);
+    SET(&found, cores_per_socket, spec->cores_per_socket);
+    SET(&found, threads_per_core, spec->threads_per_core);
+    SET(&found, tmp_disk_mb, spec->tmp_disk_mb);
     found.n_gres = spec->n_gres;
     found.gres = spec->gres;
     up.node = spec->name;
@@ -176,8 +171,8 @@ uint32_t sim_cluster_submit_all(struct sim_cluster *cluster, const JobOwner *own
         uint8_t *bytes = mem_new(len + 1);
         job_spec__pack(&specs[i], bytes);
         packed_component__init(&list[i]);
-        PUT(&list[i], spec, ((ProtobufCBinaryData){ len, bytes }));
-        PUT(&list[i], payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+        SET(&list[i], spec, ((ProtobufCBinaryData){ len, bytes }));
+        SET(&list[i], payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
         components[i] = &list[i];
     }
     submit.owner = (JobOwner *)(uintptr_t)owner;
@@ -261,9 +256,9 @@ void sim_cluster_end(struct sim_cluster *cluster, uint32_t job_id)
     CLEANUP(freep) char **names = NEW_ARRAY(char *, job->run->count + 1);
     for (unsigned i = 0; i < job->run->count; i++)
         names[i] = (char *)(uintptr_t)job->run->parts[i].name;
-    PUT(&finish, job_id, job_id);
-    PUT(&finish, attempt, job->attempt);
-    PUT(&finish, exit_status, 0);
+    SET(&finish, job_id, job_id);
+    SET(&finish, attempt, job->attempt);
+    SET(&finish, exit_status, 0);
     finish.n_released = job->run->count;
     finish.released = names;
     command.what_case = COMMAND__WHAT_FINISH;

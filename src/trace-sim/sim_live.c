@@ -22,15 +22,10 @@
 #include "schema/job_view.h"
 #include "schema/jsonw.h"
 #include "trace-sim/sim.h"
+#include "wire/set.h"
 
 #define US_PER_S   INT64_C(1000000)
 #define FOR_EVER_S (INT64_C(365) * 86400)
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
-
 enum { STEPS_MOST = 1000000, WORLDS = 2 };
 
 struct live_job {
@@ -99,8 +94,8 @@ static int ask_jobs(struct live *live, struct err *err)
     ProtobufCMessage *message;
     int next;
 
-    PUT(&request, with_spec, true);
-    PUT(&request, hidden_too, true);
+    SET(&request, with_spec, true);
+    SET(&request, hidden_too, true);
     struct client_stream *stream = client_stream_open(
         live->cli->client,
         &(struct client_stream_options){ .path = "/spur.Controller/ListJobs",
@@ -260,10 +255,10 @@ static JobSpec spec_of(struct world *world, uint32_t index)
     spec.array =
         status->array_tasks; /* those that are left; NULL for one that has its own record */
     spec.dependency = sim_deps(status->dependency, find_here, world);
-    PUT(&spec, priority, status->priority ? status->priority : 1);
-    PUT(&spec, hold, status->hold != 0);
+    SET(&spec, priority, status->priority ? status->priority : 1);
+    SET(&spec, hold, status->hold != 0);
     if (status->has_time_limit_s)
-        PUT(&spec, time_limit_s, status->time_limit_s);
+        SET(&spec, time_limit_s, status->time_limit_s);
     return spec;
 }
 
@@ -308,8 +303,8 @@ static void start(struct world *world, uint32_t index)
     start.starts = NEW_ARRAY(JobStart *, count);
     for (size_t i = 0; i < count; i++) {
         job_start__init(&list[i]);
-        PUT(&list[i], job_id, world->ids[index + i]);
-        PUT(&list[i], attempt, 1);
+        SET(&list[i], job_id, world->ids[index + i]);
+        SET(&list[i], attempt, 1);
         list[i].allocation = job_status(live[i].job)->allocation;
         start.starts[start.n_starts++] = &list[i];
     }

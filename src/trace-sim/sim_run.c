@@ -12,18 +12,13 @@
 
 #include "core/preempt.h"
 #include "trace-sim/sim_going.h"
+#include "wire/set.h"
 
 enum {
     TICK_EVERY = 512,
     IDLE_MOST = 4096, /* turns in which nothing runs and nothing starts: nothing will */
 };
 #define US_PER_S INT64_C(1000000)
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
-
 static bool ends_before(struct sim_ending a, struct sim_ending b)
 {
     return a.s != b.s ? a.s < b.s : a.index < b.index;
@@ -172,8 +167,8 @@ static void submit(struct sim_going *going, uint32_t index)
     struct err err = { 0 };
 
     sim_ask(going, line, &asked);
-    PUT(&owner, uid, 100000 + line->user);
-    PUT(&owner, gid, 100);
+    SET(&owner, uid, 100000 + line->user);
+    SET(&owner, gid, 100);
     owner.user = (char *)(uintptr_t)(*user ? user : "nobody");
     owner.group = (char *)"users";
     /* Its number may be wanted before the answer is here: it starts when the planner is asked. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/pb.h"
 #include "schema/node_view.h"
+#include "wire/pb.h"
 
 struct node *node_new(const NodeSpec *spec)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "core/pb.h"
 #include "schema/conf.h"
+#include "wire/pb.h"
 
 enum { DEFAULT_SHARE = 4, MOST_SHARE = 255 };
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/pb.h"
+#include "wire/pb.h"
 
 static void say(struct events *out, const struct node *node, bool was_usable, bool amounts)
 {

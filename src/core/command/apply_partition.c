@@ -7,7 +7,7 @@
 
 #include "core/command/command.h"
 #include "core/command/config.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 /* Only one partition is the default. */
 static void only_default(struct state *state, const struct partition *keep)

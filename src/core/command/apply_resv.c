@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/command/command.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 enum { PAST_MOST_S = 600 }; /* what may lie in the past when it is made */
 

@@ -17,9 +17,9 @@
 
 #include "base/hostlist.h"
 #include "core/config_change.h"
-#include "core/pb.h"
 #include "core/sections.h"
 #include "schema/conf.h"
+#include "wire/pb.h"
 
 static uint64_t nodesets_hash(const Config *config)
 {

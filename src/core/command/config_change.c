@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "core/command/command.h"
+#include "wire/pb.h"
 
 /* ---- what there is ---- */
 

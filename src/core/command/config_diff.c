@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/command/config.h"
+#include "wire/pb.h"
 
 /* Read when they are needed, by the daemons or by core, and never kept. */
 static const struct {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 #include "base/hostlist.h"
-#include "core/pb.h"
 #include "schema/conf.h"
+#include "wire/pb.h"
 
 enum { FETCH_AHEAD = 16 };
 

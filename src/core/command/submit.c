@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 /* Basic priority: first come, first served; nice moves a job among its neighbours. */
 uint32_t job_first_priority(const JobSpec *spec, uint32_t id)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/msg.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 enum { PENDING = 1, ACTIVE = 2, ENDED = 4, ALWAYS = PENDING | ACTIVE | ENDED };
 

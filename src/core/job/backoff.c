@@ -11,7 +11,7 @@
 #include "core/job/jobs.h"
 
 #include "base/hostlist.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 enum { DEFAULT_MAX_FAILS = 5, AVOID_MOST = 16, FORGET_S = 3600 };
 

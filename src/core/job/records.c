@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 JobSpec *job_spec_unpack(const struct job *job)
 {

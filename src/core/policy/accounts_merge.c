@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/policy/accounts_change.h"
+#include "wire/pb.h"
 
 enum { FETCH_AHEAD = 8 };
 

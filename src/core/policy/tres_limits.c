@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/pb.h"
 #include "core/policy/policy.h"
+#include "wire/pb.h"
 
 static const struct tres_limit_row {
     const char *field;

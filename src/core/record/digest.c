@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "wire/pb.h"
 
 enum {
     SEED_JOB = 1,
@@ -217,19 +218,6 @@ static uint64_t hash_job(const struct job *job, bool summed)
 uint64_t job_hash(const struct job *job)
 {
     return hash_job(job, true);
-}
-
-static uint64_t fold_message(uint64_t hash, const ProtobufCMessage *message)
-{
-    CLEANUP(freep) uint8_t *bytes = mem_new(protobuf_c_message_get_packed_size(message) + 1);
-    size_t len = protobuf_c_message_pack(message, bytes);
-
-    return hash_bytes(bytes, len, hash);
-}
-
-uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed)
-{
-    return fold_message(seed, message);
 }
 
 /* Use follows from the jobs' records. */

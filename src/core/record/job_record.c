@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "core/msg.h"
-#include "core/pb.h"
 #include "core/record/record.h"
+#include "wire/pb.h"
 
 const struct owner *owner_take(struct state *state, const JobOwner *msg)
 {

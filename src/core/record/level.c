@@ -4,8 +4,8 @@
  */
 #include "core/level.h"
 
-#include "core/pb.h"
 #include "core/record/record.h"
+#include "wire/pb.h"
 
 /* Fields that came with a level, in messages that there were before. */
 static const struct row {

@@ -392,6 +392,5 @@ uint64_t key_hash(const char *node, const struct node_key *key);
 uint64_t revoked_hash(const struct revoked *revoked);
 /* Of two times for one user the later one holds. */
 void revoke_tokens(struct state *state, uint32_t uid, int64_t issued_s);
-uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed);
 
 #endif

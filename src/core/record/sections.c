@@ -13,8 +13,8 @@
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "core/pb.h"
 #include "core/record/record.h"
+#include "wire/pb.h"
 
 enum { LOOK_AHEAD = 16, FETCH_AHEAD = 8 };
 

@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "base/hostlist.h"
 #include "base/must.h"
-#include "core/pb.h"
 #include "core/record/record.h"
+#include "wire/pb.h"
 
 /* Jobs by id. */
 

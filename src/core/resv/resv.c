@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "core/pb.h"
+#include "wire/pb.h"
 
 /* What follows from its spec. */
 void reservation_clear(struct reservation *reservation)

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "core/pb.h"
 #include "core/resv/resvs.h"
 #include "schema/conf.h"
+#include "wire/pb.h"
 
 static int name_nodes(const struct state *state, const char *text, struct bitset *out,
                       struct err *err)

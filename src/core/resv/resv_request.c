@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "core/pb.h"
 #include "core/resv/resvs.h"
+#include "wire/pb.h"
 
 enum { WISH_GRES = 8 };
 

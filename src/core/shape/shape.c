@@ -12,8 +12,8 @@
 
 #include "base/limits.h"
 #include "base/size.h"
-#include "core/pb.h"
 #include "core/shape/shapes.h"
+#include "wire/pb.h"
 
 /* Fields in a fixed order: a bit for each that is there, then their values one after the other. */
 struct key {

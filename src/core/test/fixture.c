@@ -6,9 +6,9 @@
 
 #include "base/lz.h"
 #include "core/config_change.h"
-#include "core/pb.h"
 #include "core/shape.h"
 #include "core/view/view.h"
+#include "wire/pb.h"
 
 #define FIRST_US INT64_C(1700000000000000)
 
@@ -18,7 +18,7 @@ static ConfAccount any_account(const char *name, const char *parent, unsigned sh
 
     account.name = (char *)(uintptr_t)name;
     account.parent = (char *)(uintptr_t)parent;
-    PUT(&account, fairshare, shares);
+    SET(&account, fairshare, shares);
     return account;
 }
 
@@ -28,7 +28,7 @@ static ConfUser any_user(const char *name, const char *account, unsigned shares)
 
     user.name = (char *)(uintptr_t)name;
     user.account = (char *)(uintptr_t)account;
-    PUT(&user, fairshare, shares);
+    SET(&user, fairshare, shares);
     return user;
 }
 
@@ -45,25 +45,25 @@ Config *fix_config_accounts(unsigned nodes, const char *enforce)
     ConfQos *all_qos[] = { &qos[0], &qos[1], &qos[2] };
 
     accounts[0].grp_tres = (char *)"cpu=12,gres/gpu=4";
-    PUT(&accounts[1], grp_jobs, 4);
-    PUT(&accounts[1], max_jobs, 3);
-    PUT(&accounts[0], grp_jobs_accrue, 9);
-    PUT(&accounts[1], max_jobs_accrue, 3);
-    PUT(&accounts[2], grp_submit, 40);
+    SET(&accounts[1], grp_jobs, 4);
+    SET(&accounts[1], max_jobs, 3);
+    SET(&accounts[0], grp_jobs_accrue, 9);
+    SET(&accounts[1], max_jobs_accrue, 3);
+    SET(&accounts[2], grp_submit, 40);
     accounts[2].max_tres_per_job = (char *)"cpu=4";
     accounts[1].grp_tres_mins = (char *)"cpu=600";
     qos[0].name = (char *)"high";
-    PUT(&qos[0], qos_priority, 100);
+    SET(&qos[0], qos_priority, 100);
     qos[0].usage_factor = (char *)"2.5";
-    PUT(&qos[0], max_jobs, 2);
-    PUT(&qos[0], max_jobs_accrue_per_account, 2);
+    SET(&qos[0], max_jobs, 2);
+    SET(&qos[0], max_jobs_accrue_per_account, 2);
     qos[1].name = (char *)"tiny";
     qos[1].max_tres_per_user = (char *)"cpu=4,mem=3000";
     qos[1].grp_tres_run_mins = (char *)"cpu=120";
-    PUT(&qos[1], max_wall_s, 1800);
+    SET(&qos[1], max_wall_s, 1800);
     qos[2].name = (char *)"part";
-    PUT(&qos[2], grp_jobs, 2);
-    PUT(&qos[2], max_submit, 30);
+    SET(&qos[2], grp_jobs, 2);
+    SET(&qos[2], max_submit, 30);
     config.partitions[1]->qos = mem_strdup("part");
     config.partitions[1]->tres_billing_weights = mem_strdup("cpu=1.5,mem=0.25G,gres/gpu=4");
     config.n_accounts = ARRAY_LEN(all_accounts);
@@ -73,13 +73,13 @@ Config *fix_config_accounts(unsigned nodes, const char *enforce)
     config.n_qos = ARRAY_LEN(all_qos);
     config.qos = all_qos;
     config.accounting_enforce = (char *)(uintptr_t)enforce;
-    PUT(&config, weight_age, 1000);
-    PUT(&config, weight_fairshare, 10000);
-    PUT(&config, weight_qos, 500);
-    PUT(&config, weight_job_size, 100);
-    PUT(&config, priority_calc_period_s, 60);
-    PUT(&config, priority_decay_half_life_s, 3600);
-    PUT(&config, priority_max_age_s, 3600);
+    SET(&config, weight_age, 1000);
+    SET(&config, weight_fairshare, 10000);
+    SET(&config, weight_qos, 500);
+    SET(&config, weight_job_size, 100);
+    SET(&config, priority_calc_period_s, 60);
+    SET(&config, priority_decay_half_life_s, 3600);
+    SET(&config, priority_max_age_s, 3600);
     Config *copy = pb_copy(&config);
     config__free_unpacked(plain, NULL);
     return copy;
@@ -95,16 +95,16 @@ Config *fix_config(unsigned nodes)
 
     gpu.name = (char *)"gpu";
     gpu.type = (char *)"mi300x";
-    PUT(&gpu, count, 2);
+    SET(&gpu, count, 2);
     for (unsigned i = 0; i < nodes; i++) {
         NodeSpec *spec = specs[i] = NEW(NodeSpec);
         node_spec__init(spec);
         spec->name = mem_printf("n%u", i + 1);
-        PUT(spec, cpus, 4);
-        PUT(spec, sockets, 1);
-        PUT(spec, cores_per_socket, 2);
-        PUT(spec, threads_per_core, 2);
-        PUT(spec, memory_mb, 4000);
+        SET(spec, cpus, 4);
+        SET(spec, sockets, 1);
+        SET(spec, cores_per_socket, 2);
+        SET(spec, threads_per_core, 2);
+        SET(spec, memory_mb, 4000);
         static char *features[] = { (char *)"odd", (char *)"even", (char *)"ib" };
         spec->n_features = 1;
         spec->features = (i + 1) % 2 ? features : features + 1;
@@ -119,16 +119,16 @@ Config *fix_config(unsigned nodes)
     config.nodes = specs;
     parts[0].name = (char *)"main";
     parts[0].nodes = (char *)"ALL";
-    PUT(&parts[0], is_default, true);
+    SET(&parts[0], is_default, true);
     parts[1].name = (char *)"small";
     parts[1].nodes = (char *)(nodes > 1 ? "n[1-2]" : "n1");
-    PUT(&parts[1], max_time_s, 3600);
-    PUT(&parts[1], max_nodes, 1);
+    SET(&parts[1], max_time_s, 3600);
+    SET(&parts[1], max_nodes, 1);
     config.n_partitions = 2;
     config.partitions = both;
-    PUT(&config, min_job_age_s, 300);
-    PUT(&config, return_to_service, 1);
-    PUT(&config, max_array_size, 100000);
+    SET(&config, min_job_age_s, 300);
+    SET(&config, return_to_service, 1);
+    SET(&config, max_array_size, 100000);
     config.licenses = (char *)"matlab:2";
     Config *copy = pb_copy(&config);
     for (unsigned i = 0; i < nodes; i++) {
@@ -159,7 +159,7 @@ struct fix *fix_new_recorded(unsigned nodes, bool recorded)
     events_init(&fix->events);
     events_init(&fix->mirror_events);
     lead.leader = (char *)"c1";
-    PUT(&lead, cluster_id, ((ProtobufCBinaryData){ 16, id }));
+    SET(&lead, cluster_id, ((ProtobufCBinaryData){ 16, id }));
     cmd.what_case = COMMAND__WHAT_LEAD;
     cmd.lead = &lead;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -329,7 +329,7 @@ enum err_code fix_apply(struct fix *fix, Command *cmd)
     struct err err = { 0 };
 
     fix->now += 1000;
-    PUT(cmd, time_us, fix->now);
+    SET(cmd, time_us, fix->now);
     Command *copy = pb_copy(cmd);
     assert_non_null(copy);
     events_clear(&fix->events);
@@ -374,8 +374,8 @@ JobSpec fix_spec(void)
 
     spec.name = (char *)"job";
     spec.work_dir = (char *)"/home/user";
-    PUT(&spec, batch, true);
-    PUT(&spec, time_limit_s, 3600);
+    SET(&spec, batch, true);
+    SET(&spec, time_limit_s, 3600);
     return spec;
 }
 
@@ -391,10 +391,10 @@ uint32_t fix_submit_as(struct fix *fix, uint32_t uid, const JobSpec *spec)
     arena_init(&arena);
     memcpy(digest, &fix->index, sizeof(fix->index));
     struct span bytes = pb_pack(spec, &arena);
-    PUT(&component, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
-    PUT(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
-    PUT(&owner, uid, uid);
-    PUT(&owner, gid, 100);
+    SET(&component, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
+    SET(&component, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    SET(&owner, uid, uid);
+    SET(&owner, gid, 100);
     owner.user = (char *)(uid == 1000 ? "alice" : uid == 0 ? "root" : "bob");
     owner.group = (char *)"users";
     submit.owner = &owner;
@@ -432,8 +432,8 @@ static enum err_code start(struct fix *fix, uint32_t id, uint32_t task, const ch
 
     for (size_t i = 0; i < count; i++) {
         allocs[i].node = (char *)(uintptr_t)nodes[i];
-        PUT(&allocs[i], cpus, cpus);
-        PUT(&allocs[i], tasks, 1);
+        SET(&allocs[i], cpus, cpus);
+        SET(&allocs[i], tasks, 1);
     }
     allocation.nodes = list;
     allocation.n_nodes = count;
@@ -444,10 +444,10 @@ static enum err_code start(struct fix *fix, uint32_t id, uint32_t task, const ch
     allocation.partition = name;
     if (job && job->shape->reservation)
         allocation.reservation = (char *)(uintptr_t)job->shape->reservation;
-    PUT(&one, job_id, id);
-    PUT(&one, attempt, job ? job->attempt + 1 : 1);
+    SET(&one, job_id, id);
+    SET(&one, attempt, job ? job->attempt + 1 : 1);
     if (task != NO_ARRAY_TASK)
-        PUT(&one, array_task_id, task);
+        SET(&one, array_task_id, task);
     one.allocation = &allocation;
     msg.n_starts = 1;
     msg.starts = starts;
@@ -488,8 +488,8 @@ enum err_code fix_ready(struct fix *fix, uint32_t id)
     Command cmd = COMMAND__INIT;
     CmdReady msg = CMD_READY__INIT;
 
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, attempt_of(fix, id));
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, attempt_of(fix, id));
     cmd.what_case = COMMAND__WHAT_READY;
     cmd.ready = &msg;
     return fix_apply(fix, &cmd);
@@ -502,9 +502,9 @@ static enum err_code finish(struct fix *fix, uint32_t id, uint32_t status, bool 
     const struct job *job = state_job(fix->state, id);
     char *node = job && job->run ? mem_strdup(job->run->parts[0].name) : NULL;
 
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, attempt_of(fix, id));
-    PUT(&msg, exit_status, status);
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, attempt_of(fix, id));
+    SET(&msg, exit_status, status);
     msg.n_released = released && node;
     msg.released = &node;
     cmd.what_case = COMMAND__WHAT_FINISH;
@@ -530,8 +530,8 @@ enum err_code fix_release(struct fix *fix, uint32_t id, const char *node)
     CmdRelease msg = CMD_RELEASE__INIT;
     char *name = (char *)(uintptr_t)node;
 
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, attempt_of(fix, id));
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, attempt_of(fix, id));
     msg.n_nodes = 1;
     msg.nodes = &name;
     cmd.what_case = COMMAND__WHAT_RELEASE;
@@ -568,8 +568,8 @@ enum err_code fix_hold(struct fix *fix, uint32_t id, unsigned hold, bool by_admi
     JobSelect jobs = select_of(&id, NULL);
 
     msg.jobs = &jobs;
-    PUT(&msg, hold, hold);
-    PUT(&msg, by_admin, by_admin);
+    SET(&msg, hold, hold);
+    SET(&msg, by_admin, by_admin);
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
     return fix_apply(fix, &cmd);
@@ -583,7 +583,7 @@ enum err_code fix_update(struct fix *fix, uint32_t id, const JobSpec *change, bo
 
     msg.jobs = &jobs;
     msg.change = (JobSpec *)(uintptr_t)change;
-    PUT(&msg, by_admin, by_admin);
+    SET(&msg, by_admin, by_admin);
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
     return fix_apply(fix, &cmd);
@@ -596,7 +596,7 @@ enum err_code fix_requeue(struct fix *fix, uint32_t id, bool hold)
     JobSelect jobs = select_of(&id, NULL);
 
     msg.jobs = &jobs;
-    PUT(&msg, hold, hold);
+    SET(&msg, hold, hold);
     cmd.what_case = COMMAND__WHAT_REQUEUE;
     cmd.requeue = &msg;
     return fix_apply(fix, &cmd);
@@ -609,7 +609,7 @@ enum err_code fix_suspend(struct fix *fix, uint32_t id, bool resume)
     JobSelect jobs = select_of(&id, NULL);
 
     msg.jobs = &jobs;
-    PUT(&msg, resume, resume);
+    SET(&msg, resume, resume);
     cmd.what_case = COMMAND__WHAT_SUSPEND;
     cmd.suspend = &msg;
     return fix_apply(fix, &cmd);
@@ -623,11 +623,11 @@ enum err_code fix_node_up(struct fix *fix, const char *node, const char *boot_id
     GresInventory gpu = GRES_INVENTORY__INIT, *gpus[1] = { &gpu };
 
     msg.node = (char *)(uintptr_t)node;
-    PUT(&found, cpus, 4);
-    PUT(&found, memory_mb, 4000);
+    SET(&found, cpus, 4);
+    SET(&found, memory_mb, 4000);
     gpu.name = (char *)"gpu";
     gpu.type = (char *)"mi300x";
-    PUT(&gpu, count, 2);
+    SET(&gpu, count, 2);
     found.n_gres = atoi(node + 1) % 2 == 0;
     found.gres = gpus;
     found.boot_id = (char *)(uintptr_t)boot_id;
@@ -644,8 +644,8 @@ enum err_code fix_node_down(struct fix *fix, const char *node, bool jobs_lost)
 
     msg.node = (char *)(uintptr_t)node;
     msg.reason = (char *)"Not responding";
-    PUT(&msg, jobs_lost, jobs_lost);
-    PUT(&msg, no_respond, true);
+    SET(&msg, jobs_lost, jobs_lost);
+    SET(&msg, no_respond, true);
     cmd.what_case = COMMAND__WHAT_NODE_DOWN;
     cmd.node_down = &msg;
     return fix_apply(fix, &cmd);
@@ -673,9 +673,9 @@ enum err_code fix_site_prolog(struct fix *fix, uint32_t id)
     Command cmd = COMMAND__INIT;
     CmdReady msg = CMD_READY__INIT;
 
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, fix_get(fix, id)->attempt);
-    PUT(&msg, controller, true);
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, fix_get(fix, id)->attempt);
+    SET(&msg, controller, true);
     cmd.what_case = COMMAND__WHAT_READY;
     cmd.ready = &msg;
     return fix_apply(fix, &cmd);
@@ -686,9 +686,9 @@ enum err_code fix_site_epilog(struct fix *fix, uint32_t id)
     Command cmd = COMMAND__INIT;
     CmdRelease msg = CMD_RELEASE__INIT;
 
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, fix_get(fix, id)->attempt);
-    PUT(&msg, controller, true);
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, fix_get(fix, id)->attempt);
+    SET(&msg, controller, true);
     cmd.what_case = COMMAND__WHAT_RELEASE;
     cmd.release = &msg;
     return fix_apply(fix, &cmd);
@@ -711,7 +711,7 @@ enum err_code fix_reconfigure(struct fix *fix, const Config *config, bool reconf
     CmdConfig msg = CMD_CONFIG__INIT;
 
     msg.config = (Config *)(uintptr_t)config;
-    PUT(&msg, reconfigure, reconfigure);
+    SET(&msg, reconfigure, reconfigure);
     cmd.what_case = COMMAND__WHAT_CONFIG;
     cmd.config = &msg;
     return fix_apply(fix, &cmd);

@@ -11,6 +11,7 @@
 
 #include "core/core.h"
 #include "test/unit.h"
+#include "wire/set.h"
 
 struct fix {
     struct state *state;
@@ -26,12 +27,6 @@ struct fix {
     VEC(struct span) log; /* packed commands, kept when `record` is set */
     bool record;
 };
-
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
 
 struct fix *fix_new(unsigned nodes);
 struct fix *fix_new_recorded(unsigned nodes, bool recorded);

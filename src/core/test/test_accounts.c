@@ -312,7 +312,7 @@ static void make_users(const struct model *model, struct made *made)
         conf->name = TEXT(user_names[model->users[at].name]);
         conf->account = TEXT(account_names[model->users[at].account]);
         conf->partition = TEXT(model->users[at].partition ? "small" : NULL);
-        PUT(conf, is_default, model->users[at].is_default);
+        SET(conf, is_default, model->users[at].is_default);
         put_number(model->users[at].fairshare, &conf->has_fairshare, &conf->fairshare);
         put_number(model->users[at].max_jobs, &conf->has_max_jobs, &conf->max_jobs);
         conf->grp_tres = TEXT(tres_texts[model->users[at].tres]);
@@ -363,11 +363,11 @@ static void make(const struct model *model, const Config *plain, struct made *ma
             TEXT(model->part_qos[i] == NONE ? NULL : qos_names[model->part_qos[i]]);
     made->config.accounting_enforce = TEXT(enforce[model->enforce]);
     made->config.priority_flags = TEXT(flags[model->weights]);
-    PUT(&made->config, weight_age, 1000);
-    PUT(&made->config, weight_fairshare, 1000);
-    PUT(&made->config, priority_calc_period_s, 600);
-    PUT(&made->config, priority_decay_half_life_s, 3600);
-    PUT(&made->config, priority_fairshare_damping, model->damping);
+    SET(&made->config, weight_age, 1000);
+    SET(&made->config, weight_fairshare, 1000);
+    SET(&made->config, priority_calc_period_s, 600);
+    SET(&made->config, priority_decay_half_life_s, 3600);
+    SET(&made->config, priority_fairshare_damping, model->damping);
 }
 
 /* ---- comparing ---- */
@@ -513,7 +513,7 @@ static void submit_one(struct fix *fix, size_t slot)
         spec.partition = (char *)"small";
     if (dice(3) == 0)
         spec.licenses = (char *)"matlab:1";
-    PUT(&spec, time_limit_s, 600 + dice(20) * 60);
+    SET(&spec, time_limit_s, 600 + dice(20) * 60);
     spec.array = TEXT(dice(8) ? NULL : "0-3");
     ids[slot] = fix_submit_as(fix, (uint32_t[]){ 0, 1000, 1001 }[dice(3)], &spec);
 }

@@ -4,9 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "core/pb.h"
 #include "core/test/fixture.h"
 #include "core/view/view.h"
+#include "wire/pb.h"
 
 #define S INT64_C(1000000)
 
@@ -37,9 +37,9 @@ static struct fix *tree_up(struct tree *tree)
     config.users = users;
     config.qos = qos;
     config.accounting_enforce = (char *)"limits";
-    PUT(&config, weight_age, 1000);
-    PUT(&config, priority_max_age_s, 1000);
-    PUT(&config, priority_calc_period_s, 60);
+    SET(&config, weight_age, 1000);
+    SET(&config, priority_max_age_s, 1000);
+    SET(&config, priority_calc_period_s, 60);
     assert_int_equal(fix_reconfigure(fix, &config, false), ERR_OK);
     config__free_unpacked(plain, NULL);
     return fix;
@@ -129,7 +129,7 @@ static void places_go_to_who_waited_longest(void **unused)
     struct tree tree;
 
     tree_init(&tree);
-    PUT(&tree.qos, grp_jobs_accrue, 1);
+    SET(&tree.qos, grp_jobs_accrue, 1);
     struct fix *fix = tree_up(&tree);
     uint32_t first = submit(fix, NULL), second = submit(fix, NULL), third = submit(fix, NULL);
     assert_int_equal(fix_hold(fix, second, 1, true), ERR_OK);
@@ -153,7 +153,7 @@ static void tasks_of_an_array_age_one_by_one(void **unused)
     struct tree tree;
 
     tree_init(&tree);
-    PUT(&tree.account, grp_jobs_accrue, 3);
+    SET(&tree.account, grp_jobs_accrue, 3);
     struct fix *fix = tree_up(&tree);
     uint32_t one = submit(fix, NULL), array = submit(fix, "1-5");
     assert_true(ages(fix, one) && !ages(fix, array));

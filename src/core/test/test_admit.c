@@ -12,8 +12,8 @@ static GresRequest *gpus[1] = { &gpu_any };
 static void with_gpus(JobSpec *spec, uint64_t count, const char *type, GresScope scope)
 {
     gpu_any.type = (char *)(uintptr_t)type;
-    PUT(&gpu_any, count, count);
-    PUT(&gpu_any, scope, scope);
+    SET(&gpu_any, count, count);
+    SET(&gpu_any, scope, scope);
     spec->n_gres = 1;
     spec->gres = gpus;
 }
@@ -26,8 +26,8 @@ static void two_ways(JobSpec *s, uint64_t count, GresScope scope, uint64_t more,
 {
     with_gpus(s, count, NULL, scope);
     gpu_more.type = NULL;
-    PUT(&gpu_more, count, more);
-    PUT(&gpu_more, scope, other);
+    SET(&gpu_more, count, more);
+    SET(&gpu_more, scope, other);
     s->gres = both;
     s->n_gres = 2;
 }
@@ -51,82 +51,82 @@ static void two_partitions(JobSpec *s)
 }
 static void node_range(JobSpec *s)
 {
-    PUT(s, min_nodes, 3);
-    PUT(s, max_nodes, 2);
+    SET(s, min_nodes, 3);
+    SET(s, max_nodes, 2);
 }
 static void five_nodes(JobSpec *s)
 {
-    PUT(s, min_nodes, 5);
+    SET(s, min_nodes, 5);
 }
 static void four_nodes(JobSpec *s)
 {
-    PUT(s, min_nodes, 4);
+    SET(s, min_nodes, 4);
 }
 static void too_many_tasks(JobSpec *s)
 {
-    PUT(s, ntasks, 17);
+    SET(s, ntasks, 17);
 }
 static void sixteen_tasks(JobSpec *s)
 {
-    PUT(s, ntasks, 16);
+    SET(s, ntasks, 16);
 }
 static void tasks_in_two_nodes(JobSpec *s)
 {
-    PUT(s, ntasks, 9);
-    PUT(s, max_nodes, 2);
+    SET(s, ntasks, 9);
+    SET(s, max_nodes, 2);
 }
 static void huge_tasks(JobSpec *s)
 {
-    PUT(s, ntasks, UINT32_MAX);
-    PUT(s, cpus_per_task, 65000);
+    SET(s, ntasks, UINT32_MAX);
+    SET(s, cpus_per_task, 65000);
 }
 static void five_cpus(JobSpec *s)
 {
-    PUT(s, cpus_per_task, 5);
+    SET(s, cpus_per_task, 5);
 }
 static void huge_cpus(JobSpec *s)
 {
-    PUT(s, cpus_per_task, 70000);
+    SET(s, cpus_per_task, 70000);
 }
 static void five_per_node(JobSpec *s)
 {
-    PUT(s, min_nodes, 2);
-    PUT(s, ntasks_per_node, 5);
+    SET(s, min_nodes, 2);
+    SET(s, ntasks_per_node, 5);
 }
 static void nomultithread(JobSpec *s)
 {
     s->hint = (char *)"nomultithread";
-    PUT(s, ntasks, 9);
+    SET(s, ntasks, 9);
 }
 static void nomultithread_ok(JobSpec *s)
 {
     s->hint = (char *)"nomultithread";
-    PUT(s, ntasks, 8);
+    SET(s, ntasks, 8);
 }
 static void too_much_mem(JobSpec *s)
 {
-    PUT(s, mem_per_node_mb, 4001);
+    SET(s, mem_per_node_mb, 4001);
 }
 static void all_mem(JobSpec *s)
 {
-    PUT(s, mem_per_node_mb, 0);
+    SET(s, mem_per_node_mb, 0);
 }
 static void mem_per_cpu(JobSpec *s)
 {
-    PUT(s, mem_per_cpu_mb, 2001);
-    PUT(s, cpus_per_task, 2);
+    SET(s, mem_per_cpu_mb, 2001);
+    SET(s, cpus_per_task, 2);
 }
 static void tmp_disk(JobSpec *s)
 {
-    PUT(s, tmp_disk_mb, 1);
+    SET(s, tmp_disk_mb, 1);
 }
 static void sockets(JobSpec *s)
 {
-    PUT(s, sockets_per_node, 2);
+    SET(s, sockets_per_node, 2);
 }
 static void threads(JobSpec *s)
 {
-    PUT(s, threads_per_core, 4);
+    SET(s, threads_per_core, 4);
 }
 static void three_gpus(JobSpec *s)
 {
@@ -143,12 +143,12 @@ static void other_gpus(JobSpec *s)
 static void gpus_for_job(JobSpec *s)
 {
     with_gpus(s, 4, NULL, GRES_PER_JOB);
-    PUT(s, ntasks, 4);
+    SET(s, ntasks, 4);
 }
 static void gpus_for_job_bad(JobSpec *s)
 {
     with_gpus(s, 5, NULL, GRES_PER_JOB);
-    PUT(s, ntasks, 5);
+    SET(s, ntasks, 5);
 }
 static void gpus_of_two_nodes(JobSpec *s)
 {
@@ -157,13 +157,13 @@ static void gpus_of_two_nodes(JobSpec *s)
 static void gpus_of_two_nodes_bad(JobSpec *s)
 {
     with_gpus(s, 4, NULL, GRES_PER_JOB);
-    PUT(s, min_nodes, 1);
-    PUT(s, max_nodes, 1);
+    SET(s, min_nodes, 1);
+    SET(s, max_nodes, 1);
 }
 static void fewer_gpus_than_nodes(JobSpec *s)
 {
     with_gpus(s, 1, NULL, GRES_PER_JOB);
-    PUT(s, min_nodes, 2);
+    SET(s, min_nodes, 2);
 }
 static void gpus_both_ways(JobSpec *s)
 {
@@ -176,8 +176,8 @@ static void gpus_no_multiple(JobSpec *s)
 static void gpus_other_nodes(JobSpec *s)
 {
     two_ways(s, 4, GRES_PER_JOB, 2, GRES_PER_NODE);
-    PUT(s, min_nodes, 1);
-    PUT(s, max_nodes, 1);
+    SET(s, min_nodes, 1);
+    SET(s, max_nodes, 1);
 }
 static void gpus_make_tasks(JobSpec *s)
 {
@@ -186,7 +186,7 @@ static void gpus_make_tasks(JobSpec *s)
 static void gpus_other_tasks(JobSpec *s)
 {
     two_ways(s, 4, GRES_PER_JOB, 2, GRES_PER_TASK);
-    PUT(s, ntasks, 3);
+    SET(s, ntasks, 3);
 }
 static void gpus_again(JobSpec *s)
 {
@@ -204,36 +204,36 @@ static void gpus_of_sockets(JobSpec *s)
 static void cpus_two_ways(JobSpec *s)
 {
     with_gpus(s, 1, NULL, GRES_PER_NODE);
-    PUT(s, cpus_per_gpu, 1);
-    PUT(s, cpus_per_task, 1);
+    SET(s, cpus_per_gpu, 1);
+    SET(s, cpus_per_task, 1);
 }
 static void memory_of_no_gpu(JobSpec *s)
 {
-    PUT(s, mem_per_gpu_mb, 100);
+    SET(s, mem_per_gpu_mb, 100);
 }
 static void tasks_of_no_gpu(JobSpec *s)
 {
-    PUT(s, ntasks_per_gpu, 2);
+    SET(s, ntasks_per_gpu, 2);
 }
 static void tasks_of_half_a_gpu(JobSpec *s)
 {
-    PUT(s, ntasks_per_gpu, 2);
-    PUT(s, ntasks, 3);
+    SET(s, ntasks_per_gpu, 2);
+    SET(s, ntasks, 3);
 }
 static void gpus_per_task(JobSpec *s)
 {
     with_gpus(s, 1, NULL, GRES_PER_TASK);
-    PUT(s, ntasks, 4);
+    SET(s, ntasks, 4);
 }
 static void memory_of_gpus_of_tasks(JobSpec *s)
 {
     gpus_per_task(s);
-    PUT(s, mem_per_gpu_mb, 100);
+    SET(s, mem_per_gpu_mb, 100);
 }
 static void gpus_per_task_bad(JobSpec *s)
 {
     with_gpus(s, 1, NULL, GRES_PER_TASK);
-    PUT(s, ntasks, 5);
+    SET(s, ntasks, 5);
 }
 static void strange_gres(JobSpec *s)
 {
@@ -247,22 +247,22 @@ static void prefers_nothing_known(JobSpec *s)
 static void even(JobSpec *s)
 {
     s->features = (char *)"even&ib";
-    PUT(s, min_nodes, 2);
+    SET(s, min_nodes, 2);
 }
 static void even_three(JobSpec *s)
 {
     s->features = (char *)"even";
-    PUT(s, min_nodes, 3);
+    SET(s, min_nodes, 3);
 }
 static void either(JobSpec *s)
 {
     s->features = (char *)"odd|even";
-    PUT(s, min_nodes, 4);
+    SET(s, min_nodes, 4);
 }
 static void grouped(JobSpec *s)
 {
     s->features = (char *)"(odd|even)&ib";
-    PUT(s, min_nodes, 3);
+    SET(s, min_nodes, 3);
 }
 static void bad_feature(JobSpec *s)
 {
@@ -279,7 +279,7 @@ static void bad_parenthesis(JobSpec *s)
 static void counted_feature(JobSpec *s)
 {
     s->features = (char *)"odd*2";
-    PUT(s, min_nodes, 3);
+    SET(s, min_nodes, 3);
 }
 static void counted_too_high(JobSpec *s)
 {
@@ -296,12 +296,12 @@ static void counted_badly(JobSpec *s)
 static void one_kind(JobSpec *s)
 {
     s->features = (char *)"[odd|even]";
-    PUT(s, min_nodes, 2);
+    SET(s, min_nodes, 2);
 }
 static void one_kind_of_three(JobSpec *s)
 {
     s->features = (char *)"[odd|even]";
-    PUT(s, min_nodes, 3);
+    SET(s, min_nodes, 3);
 }
 static void open_bracket(JobSpec *s)
 {
@@ -313,12 +313,12 @@ static void mixed_brackets(JobSpec *s)
 }
 static void half_a_segment(JobSpec *s)
 {
-    PUT(s, segment, 2);
+    SET(s, segment, 2);
 }
 static void tres_of_tasks(JobSpec *s)
 {
     s->tres_per_task = (char *)"cpu=2,mem=1G,gres/gpu:1";
-    PUT(s, ntasks, 1);
+    SET(s, ntasks, 1);
 }
 static void tres_of_no_tasks(JobSpec *s)
 {
@@ -352,12 +352,12 @@ static void listed_elsewhere(JobSpec *s)
 static void listed_too_many(JobSpec *s)
 {
     s->nodelist = (char *)"n[1-3]";
-    PUT(s, max_nodes, 2);
+    SET(s, max_nodes, 2);
 }
 static void excluded(JobSpec *s)
 {
     s->exclude = (char *)"n[1-3]";
-    PUT(s, min_nodes, 2);
+    SET(s, min_nodes, 2);
 }
 static void exclude_unknown(JobSpec *s)
 {
@@ -365,32 +365,32 @@ static void exclude_unknown(JobSpec *s)
 }
 static void no_time(JobSpec *s)
 {
-    PUT(s, time_limit_s, 0);
+    SET(s, time_limit_s, 0);
 }
 static void negative_time(JobSpec *s)
 {
-    PUT(s, time_limit_s, -5);
+    SET(s, time_limit_s, -5);
 }
 static void unlimited(JobSpec *s)
 {
-    PUT(s, time_limit_s, -1);
+    SET(s, time_limit_s, -1);
 }
 static void endless(JobSpec *s)
 {
-    PUT(s, time_limit_s, INT64_MAX);
+    SET(s, time_limit_s, INT64_MAX);
 }
 static void min_over_max(JobSpec *s)
 {
-    PUT(s, time_min_s, 7200);
+    SET(s, time_min_s, 7200);
 }
 static void long_in_small(JobSpec *s)
 {
     s->partition = (char *)"small";
-    PUT(s, time_limit_s, 7200);
+    SET(s, time_limit_s, 7200);
 }
 static void past_deadline(JobSpec *s)
 {
-    PUT(s, deadline_us, 5);
+    SET(s, deadline_us, 5);
 }
 static void no_dir(JobSpec *s)
 {
@@ -524,7 +524,7 @@ static void submissions(void **unused)
         JobOwner owner = JOB_OWNER__INIT;
         struct err err = { 0 };
         gpu_any.name = (char *)"gpu";
-        PUT(&owner, uid, 1000);
+        SET(&owner, uid, 1000);
         rows[i].change(&spec);
         int before = core_admit_submit(fix->state, &owner, components, 1, fix->now, &err);
         uint32_t id = fix_submit(fix, &spec);
@@ -559,7 +559,7 @@ static void partition_limits_refuse_or_delay(void **unused)
         config__free_unpacked(config, NULL);
         JobSpec spec = fix_spec();
         spec.partition = (char *)(uintptr_t)rows[i].partitions;
-        PUT(&spec, time_limit_s, 7200);
+        SET(&spec, time_limit_s, 7200);
         uint32_t id = fix_submit(fix, &spec);
         assert_int_equal(fix_answer(fix)->code, rows[i].code);
         if (id)
@@ -586,7 +586,7 @@ static enum err_code submit_to(const char *key, char **values, size_t count, uin
         part->deny_accounts = values;
         part->n_deny_accounts = count;
     } else if (strcmp(key, "root") == 0) {
-        PUT(part, root_only, true);
+        SET(part, root_only, true);
     }
     fix_reconfigure(fix, config, true);
     part->n_allow_groups = part->n_allow_accounts = part->n_deny_accounts = 0;
@@ -620,8 +620,8 @@ static void root_and_full_queues(void **unused)
     Config *config = fix_config(1);
     JobSpec spec = fix_spec();
 
-    PUT(config, disable_root_jobs, true);
-    PUT(config, max_job_count, 3);
+    SET(config, disable_root_jobs, true);
+    SET(config, max_job_count, 3);
     fix_reconfigure(fix, config, true);
     assert_int_equal(fix_submit_as(fix, 0, &spec), 0);
     assert_int_equal(fix_answer(fix)->code, ERR_PERMISSION);
@@ -643,33 +643,33 @@ static void updates_are_admitted_like_submissions(void **unused)
     uint32_t id = fix_job(fix);
     JobSpec change = JOB_SPEC__INIT;
 
-    PUT(&change, min_nodes, 9);
+    SET(&change, min_nodes, 9);
     assert_int_equal(fix_update(fix, id, &change, true), ERR_NODE_CONFIG_UNAVAILABLE);
     assert_int_equal(fix_get(fix, id)->shape->min_nodes, 1);
-    PUT(&change, min_nodes, 2);
+    SET(&change, min_nodes, 2);
     assert_int_equal(fix_update(fix, id, &change, false), ERR_OK);
     assert_int_equal(fix_get(fix, id)->shape->min_nodes, 2);
     change = (JobSpec)JOB_SPEC__INIT;
-    PUT(&change, time_limit_s, 7200);
+    SET(&change, time_limit_s, 7200);
     assert_int_equal(fix_update(fix, id, &change, false), ERR_PERMISSION);
     assert_int_equal(fix_update(fix, id, &change, true), ERR_OK);
     assert_int_equal(fix_get(fix, id)->time_limit_s, 7200);
     change = (JobSpec)JOB_SPEC__INIT;
-    PUT(&change, priority, UINT32_MAX);
+    SET(&change, priority, UINT32_MAX);
     assert_int_equal(fix_update(fix, id, &change, false), ERR_PERMISSION);
-    PUT(&change, priority, 0); /* Slurm's way to say hold */
+    SET(&change, priority, 0); /* Slurm's way to say hold */
     assert_int_equal(fix_update(fix, id, &change, false), ERR_OK);
     assert_int_equal(fix_get(fix, id)->hold, 1);
     fix_hold(fix, id, 0, false);
     change = (JobSpec)JOB_SPEC__INIT;
-    PUT(&change, min_nodes, 1);
+    SET(&change, min_nodes, 1);
     fix_update(fix, id, &change, false);
     fix_start(fix, id, "n1", 1);
     assert_int_equal(fix_update(fix, id, &change, true), ERR_OK); /* as many as it has */
-    PUT(&change, min_nodes, 2);
+    SET(&change, min_nodes, 2);
     assert_int_equal(fix_update(fix, id, &change, true), ERR_UNSUPPORTED);
     change = (JobSpec)JOB_SPEC__INIT;
-    PUT(&change, time_limit_s, 600);
+    SET(&change, time_limit_s, 600);
     assert_int_equal(fix_update(fix, id, &change, false), ERR_OK);
     assert_int_equal(fix_events(fix, EVENT_JOB_CHANGED, NULL), 1);
     fix_finish(fix, id, 0);
@@ -690,7 +690,7 @@ static void shapes_are_shared(void **unused)
     spec.name = (char *)"another";
     spec.work_dir = (char *)"/elsewhere";
     uint32_t b = fix_submit(fix, &spec);
-    PUT(&spec, cpus_per_task, 2);
+    SET(&spec, cpus_per_task, 2);
     uint32_t c = fix_submit(fix, &spec);
 
     assert_ptr_equal(fix_get(fix, a)->shape, fix_get(fix, b)->shape);
@@ -705,8 +705,8 @@ static void what_fits_is_what_is_taken(void **unused)
     struct err err;
 
     spec.partition = (char *)"main";
-    PUT(&spec, ntasks, 3);
-    PUT(&spec, mem_per_cpu_mb, 100);
+    SET(&spec, ntasks, 3);
+    SET(&spec, mem_per_cpu_mb, 100);
     with_gpus(&spec, 2, NULL, GRES_PER_JOB);
     struct shape *shape = shape_parse(fix->state, &spec, &err);
     const struct need *need = shape_needs(fix->state, shape);

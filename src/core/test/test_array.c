@@ -155,7 +155,7 @@ static void what_is_said_about_one_task_is_its_own(void **unused)
     jobs.job_ids = &id;
     jobs.array_tasks = (char *)"3-4";
     msg.jobs = &jobs;
-    PUT(&msg, hold, 1);
+    SET(&msg, hold, 1);
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -237,7 +237,7 @@ static void a_million_tasks_are_cheap(void **unused)
     struct fix *fix = fix_new(1);
     Config *config = fix_config(1);
 
-    PUT(config, max_array_size, 1000001);
+    SET(config, max_array_size, 1000001);
     fix_reconfigure(fix, config, false);
     config__free_unpacked(config, NULL);
     fix->check = false;

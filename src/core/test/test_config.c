@@ -11,8 +11,8 @@ static enum err_code partition(struct fix *fix, PartitionSpec *spec, bool create
     CmdPartition msg = CMD_PARTITION__INIT;
 
     msg.change = spec;
-    PUT(&msg, create, create);
-    PUT(&msg, remove, remove_it);
+    SET(&msg, create, create);
+    SET(&msg, remove, remove_it);
     cmd.what_case = COMMAND__WHAT_PARTITION;
     cmd.partition = &msg;
     return fix_apply(fix, &cmd);
@@ -27,7 +27,7 @@ static void reconfigure_keeps_drain_and_resets_partitions(void **unused)
     fix_node_state(fix, "n1", "DRAIN", "mine");
     fix_node_down(fix, "n2", true);
     spec.name = (char *)"small";
-    PUT(&spec, state, PARTITION_DOWN);
+    SET(&spec, state, PARTITION_DOWN);
     assert_int_equal(partition(fix, &spec, false, false), ERR_OK);
     /* The same file, read again by a new leader: nothing is lost. */
     fix_reconfigure(fix, config, false);
@@ -138,10 +138,10 @@ static void partition_states_say_what_may_start(void **unused)
 
     spec.name = (char *)"main";
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        PUT(&spec, state, PARTITION_UP);
+        SET(&spec, state, PARTITION_UP);
         partition(fix, &spec, false, false);
         uint32_t id = fix_job(fix);
-        PUT(&spec, state, rows[i].state);
+        SET(&spec, state, rows[i].state);
         assert_int_equal(partition(fix, &spec, false, false), ERR_OK);
         assert_int_equal(fix_events(fix, EVENT_PARTITION, NULL), 1);
         assert_int_equal(fix_reason(fix, id), rows[i].reason);
@@ -165,7 +165,7 @@ static void partitions_are_made_changed_and_removed(void **unused)
     spec.nodes = (char *)"n9";
     assert_int_equal(partition(fix, &spec, true, false), ERR_INVALID_NODE_NAME);
     spec.nodes = (char *)"n2";
-    PUT(&spec, is_default, true);
+    SET(&spec, is_default, true);
     assert_int_equal(partition(fix, &spec, true, false), ERR_OK);
     assert_int_equal(partition(fix, &spec, true, false), ERR_EXISTS);
     assert_string_equal(state_default_partition(fix->state)->spec->name, "new");
@@ -173,7 +173,7 @@ static void partitions_are_made_changed_and_removed(void **unused)
     uint32_t id = fix_job(fix); /* goes to the default, and stays there */
     PartitionSpec old = PARTITION_SPEC__INIT;
     old.name = (char *)"main";
-    PUT(&old, is_default, true);
+    SET(&old, is_default, true);
     partition(fix, &old, false, false);
     assert_string_equal(fix_get(fix, id)->shape->partitions[0], "new");
     assert_int_equal(partition(fix, &spec, false, true), ERR_PARTITION_IN_USE);
@@ -214,8 +214,8 @@ static enum err_code reserve(struct fix *fix, ReservationSpec *spec, bool create
     CmdReservation msg = CMD_RESERVATION__INIT;
 
     msg.change = spec;
-    PUT(&msg, create, create);
-    PUT(&msg, remove, remove_it);
+    SET(&msg, create, create);
+    SET(&msg, remove, remove_it);
     cmd.what_case = COMMAND__WHAT_RESERVATION;
     cmd.reservation = &msg;
     return fix_apply(fix, &cmd);
@@ -228,12 +228,12 @@ static void reservations_begin_and_end(void **unused)
     char *users[] = { (char *)"alice" };
 
     spec.name = (char *)"r";
-    PUT(&spec, start_us, fix->now - INT64_C(1000000000));
+    SET(&spec, start_us, fix->now - INT64_C(1000000000));
     assert_int_equal(reserve(fix, &spec, true, false), ERR_INVALID_TIME);
-    PUT(&spec, start_us, fix->now + INT64_C(100000000));
-    PUT(&spec, duration_s, 100);
+    SET(&spec, start_us, fix->now + INT64_C(100000000));
+    SET(&spec, duration_s, 100);
     assert_int_equal(reserve(fix, &spec, true, false), ERR_RESERVATION_EMPTY);
-    PUT(&spec, node_count, 2);
+    SET(&spec, node_count, 2);
     spec.n_users = 1;
     spec.users = users;
     assert_int_equal(reserve(fix, &spec, true, false), ERR_OK);
@@ -245,8 +245,8 @@ static void reservations_begin_and_end(void **unused)
 
     ReservationSpec other = RESERVATION_SPEC__INIT;
     other.name = (char *)"other";
-    PUT(&other, start_us, spec.start_us);
-    PUT(&other, duration_s, 10);
+    SET(&other, start_us, spec.start_us);
+    SET(&other, duration_s, 10);
     other.nodes = (char *)"n[2-3]";
     assert_int_equal(reserve(fix, &other, true, false), ERR_RESERVATION_OVERLAP);
     other.nodes = (char *)"n[3-4]";
@@ -284,7 +284,7 @@ static void a_leader_adds_one_to_the_epoch(void **unused)
 
     uint64_t epoch = state_head(fix->state).epoch;
     msg.leader = (char *)"c2";
-    PUT(&msg, cluster_id, ((ProtobufCBinaryData){ 16, id }));
+    SET(&msg, cluster_id, ((ProtobufCBinaryData){ 16, id }));
     cmd.what_case = COMMAND__WHAT_LEAD;
     cmd.lead = &msg;
     fix_apply(fix, &cmd);

@@ -74,7 +74,7 @@ static void some_users(Config *config)
         snprintf(name, sizeof(name), "u%u", at);
         user->name = mem_strdup(name);
         user->account = mem_strdup((const char *[]){ "a", "b", "c" }[at % 3]);
-        PUT(user, max_jobs, 1 + dice(3));
+        SET(user, max_jobs, 1 + dice(3));
         config->users[config->n_users++] = user;
     }
     if (dice(3) == 0)
@@ -259,12 +259,12 @@ static void damaged_changes_are_refused(void **unused)
         Command cmd = COMMAND__INIT;
         CmdConfigChange change = CMD_CONFIG_CHANGE__INIT;
         ConfigRun run = CONFIG_RUN__INIT, *runs[] = { &run, &run };
-        PUT(&run, kind, rows[i].kind);
-        PUT(&run, from, rows[i].from);
-        PUT(&run, count, rows[i].count);
-        PUT(&run, fresh, rows[i].fresh);
-        PUT(&change, base_hash, config_base_hash(fix->state));
-        PUT(&change, keeps_rest, true);
+        SET(&run, kind, rows[i].kind);
+        SET(&run, from, rows[i].from);
+        SET(&run, count, rows[i].count);
+        SET(&run, fresh, rows[i].fresh);
+        SET(&change, base_hash, config_base_hash(fix->state));
+        SET(&change, keeps_rest, true);
         change.runs = runs;
         change.n_runs = 1;
         cmd.what_case = COMMAND__WHAT_CONFIG_CHANGE;

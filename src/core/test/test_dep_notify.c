@@ -22,7 +22,7 @@ static uint32_t submit(struct fix *fix, const char *name, const char *array, con
     spec.array = (char *)(uintptr_t)array;
     spec.dependency = (char *)(uintptr_t)dependency;
     if (kill)
-        PUT(&spec, kill_on_invalid_dep, true);
+        SET(&spec, kill_on_invalid_dep, true);
     return fix_submit(fix, &spec);
 }
 
@@ -285,7 +285,7 @@ static void singletons_are_told_in_parts(void **unused)
     uint32_t array = submit(fix, "alone", "0-29", "singleton", false);
     assert_int_equal(fix_start(fix, first, "n1", 1), ERR_OK);
     JobSpec change = JOB_SPEC__INIT;
-    PUT(&change, nice, 5);
+    SET(&change, nice, 5);
     for (unsigned i = 0; i < 29; i++) { /* each gets its own record */
         uint32_t id = array;
         Command cmd = COMMAND__INIT;

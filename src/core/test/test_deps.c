@@ -228,7 +228,7 @@ static void impossible_dependencies_can_kill(void **unused)
     JobSpec spec = fix_spec();
     snprintf(text, sizeof(text), "afterok:%u", first);
     spec.dependency = text;
-    PUT(&spec, kill_on_invalid_dep, true);
+    SET(&spec, kill_on_invalid_dep, true);
     uint32_t second = fix_submit(fix, &spec);
     snprintf(text, sizeof(text), "afterok:%u", second);
     uint32_t third = fix_submit(fix, &spec); /* the end of one is the end of the next */
@@ -239,7 +239,7 @@ static void impossible_dependencies_can_kill(void **unused)
     assert_state(fix, third, JOB_CANCELLED);
 
     Config *config = fix_config(1);
-    PUT(config, kill_invalid_depend, true);
+    SET(config, kill_invalid_depend, true);
     fix_reconfigure(fix, config, false);
     config__free_unpacked(config, NULL);
     uint32_t fourth = submit_after(fix, "afterok:%u", first, 0);
@@ -350,7 +350,7 @@ static void long_chains_and_many_waiters(void **unused)
     fix->check = false;
     uint32_t first = fix_job(fix);
     spec.dependency = text;
-    PUT(&spec, kill_on_invalid_dep, true);
+    SET(&spec, kill_on_invalid_dep, true);
     for (uint32_t i = 0; i < MANY; i++) {
         snprintf(text, sizeof(text), "afterok:%u", first + i);
         assert_int_equal(fix_submit(fix, &spec), first + i + 1);

@@ -2,10 +2,10 @@
 /*
  * test_job_life.c - the life of a job: start, end, cancel, hold, requeue, suspend, time
  */
-#include "core/pb.h"
 #include "core/test/fixture.h"
 #include "core/view/view.h"
 #include "schema/reasons.h"
+#include "wire/pb.h"
 
 static void a_job_starts_runs_and_ends(void **unused)
 {
@@ -94,9 +94,9 @@ static void reports_of_old_attempts_change_nothing(void **unused)
     assert_int_equal(fix_release(fix, id, "n1"), ERR_OK);
     fix_start(fix, id, "n1", 2);
     assert_int_equal(fix_get(fix, id)->attempt, 2);
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, 1);
-    PUT(&msg, exit_status, 0);
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, 1);
+    SET(&msg, exit_status, 0);
     cmd.what_case = COMMAND__WHAT_FINISH;
     cmd.finish = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_STALE_ATTEMPT);
@@ -164,8 +164,8 @@ static void a_signal_changes_nothing(void **unused)
     jobs.n_job_ids = 1;
     jobs.job_ids = &id;
     msg.jobs = &jobs;
-    PUT(&msg, signal, 10);
-    PUT(&msg, batch_only, true);
+    SET(&msg, signal, 10);
+    SET(&msg, batch_only, true);
     cmd.what_case = COMMAND__WHAT_CANCEL;
     cmd.cancel = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_JOB_PENDING);
@@ -182,7 +182,7 @@ static void holds_keep_a_job_from_starting(void **unused)
 {
     struct fix *fix = fix_new(1);
     JobSpec spec = fix_spec();
-    PUT(&spec, hold, true);
+    SET(&spec, hold, true);
     uint32_t id = fix_submit(fix, &spec);
 
     assert_int_equal(fix_events(fix, EVENT_JOB_ELIGIBLE, NULL), 0);
@@ -232,7 +232,7 @@ static void requeue_keeps_the_id(void **unused)
     assert_null(fix_get(fix, id)->more->reason_text);
 
     JobSpec spec = fix_spec();
-    PUT(&spec, requeue, false);
+    SET(&spec, requeue, false);
     uint32_t never = fix_submit(fix, &spec);
     fix_start(fix, never, "n1", 2);
     assert_int_equal(fix_requeue(fix, never, false), ERR_DISABLED);
@@ -256,9 +256,9 @@ static void a_launch_that_failed_is_tried_again_but_not_for_ever(void **unused)
 
     while (fix_start(fix, id, "n1", 2) == ERR_OK && tries < 20) {
         tries++;
-        PUT(&msg, job_id, id);
-        PUT(&msg, attempt, tries);
-        PUT(&msg, requeue, true);
+        SET(&msg, job_id, id);
+        SET(&msg, attempt, tries);
+        SET(&msg, requeue, true);
         msg.n_released = 1;
         msg.released = &node;
         cmd.what_case = COMMAND__WHAT_FINISH;
@@ -277,9 +277,9 @@ static enum err_code fail_launch(struct fix *fix, uint32_t id, char *node)
     CmdFinish msg = CMD_FINISH__INIT;
     char *nodes[] = { node };
 
-    PUT(&msg, job_id, id);
-    PUT(&msg, attempt, state_job(fix->state, id)->attempt);
-    PUT(&msg, requeue, true);
+    SET(&msg, job_id, id);
+    SET(&msg, attempt, state_job(fix->state, id)->attempt);
+    SET(&msg, requeue, true);
     msg.failed_node = node;
     msg.released = nodes;
     msg.n_released = 1;
@@ -293,10 +293,10 @@ static void a_launch_that_failed_is_tried_elsewhere(void **unused)
 {
     struct fix *fix = fix_new(2);
     Config *config = fix_config(2);
-    PUT(config, requeue_delay_s, 10);
-    PUT(config, requeue_delay_max_s, 40);
-    PUT(config, avoid_failed_node_s, 600);
-    PUT(config, max_batch_requeue, 2);
+    SET(config, requeue_delay_s, 10);
+    SET(config, requeue_delay_max_s, 40);
+    SET(config, avoid_failed_node_s, 600);
+    SET(config, max_batch_requeue, 2);
     fix_reconfigure(fix, config, true);
     config__free_unpacked(config, NULL);
     uint32_t id = fix_job(fix);
@@ -345,12 +345,12 @@ static void needs_without_some_nodes(void **unused)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         JobSpec spec = fix_spec();
         spec.partition = (char *)"main";
-        PUT(&spec, min_nodes, rows[i].nodes);
-        PUT(&spec, ntasks, rows[i].tasks);
-        PUT(&spec, cpus_per_task, rows[i].cpus_per_task);
+        SET(&spec, min_nodes, rows[i].nodes);
+        SET(&spec, ntasks, rows[i].tasks);
+        SET(&spec, cpus_per_task, rows[i].cpus_per_task);
         GresRequest gpu = GRES_REQUEST__INIT, *gres = &gpu;
         gpu.name = (char *)"gpu";
-        PUT(&gpu, count, rows[i].gpus);
+        SET(&gpu, count, rows[i].gpus);
         spec.gres = &gres;
         spec.n_gres = rows[i].gpus > 0;
         spec.exclude = (char *)(uintptr_t)rows[i].before;
@@ -476,7 +476,7 @@ static void parts_of_the_time_limit_are_told_once(void **unused)
     struct fix *fix = fix_new(2);
     JobSpec spec = fix_spec(), change = JOB_SPEC__INIT;
 
-    PUT(&spec, mail_type, MAIL_TIME50 | MAIL_TIME80 | MAIL_TIME90);
+    SET(&spec, mail_type, MAIL_TIME50 | MAIL_TIME80 | MAIL_TIME90);
     uint32_t id = fix_submit(fix, &spec);
     assert_int_equal(told(fix, 7200), 0); /* it waits */
     fix_start(fix, id, "n1", 1);
@@ -492,7 +492,7 @@ static void parts_of_the_time_limit_are_told_once(void **unused)
     assert_int_equal(told(fix, 1000), 0);
     assert_int_equal(told(fix, 500), MAIL_TIME90); /* which says more than 80 */
     assert_int_equal(told(fix, 50), 0);
-    PUT(&change, mail_type, MAIL_TIME50 | MAIL_TIME100);
+    SET(&change, mail_type, MAIL_TIME50 | MAIL_TIME100);
     fix_update(fix, id, &change, false);
     assert_int_equal(told(fix, 10), 0);
     assert_int_equal(told(fix, 300), MAIL_TIME100);
@@ -533,7 +533,7 @@ static enum err_code time_set(struct fix *fix, int64_t by_s)
     fix->now += by_s * 1000000;
     cmd.what_case = COMMAND__WHAT_TIME;
     cmd.time = &msg;
-    PUT(&cmd, skipped_us, by_s * 1000000);
+    SET(&cmd, skipped_us, by_s * 1000000);
     return fix_apply(fix, &cmd);
 }
 
@@ -607,7 +607,7 @@ static void limits_wait_for_nodes_that_were_not_heard(void **unused)
 {
     struct fix *fix = fix_new(2);
     JobSpec spec = fix_spec();
-    PUT(&spec, time_limit_s, 60);
+    SET(&spec, time_limit_s, 60);
     uint32_t id = fix_submit(fix, &spec);
     char *names[] = { (char *)"n1" };
     CmdTime time = CMD_TIME__INIT;
@@ -635,7 +635,7 @@ static void what_never_ran_is_not_lost(void **unused)
 {
     struct fix *fix = fix_new(2);
     JobSpec spec = fix_spec();
-    PUT(&spec, requeue, false);
+    SET(&spec, requeue, false);
     CmdNodeDown down = CMD_NODE_DOWN__INIT;
     Command cmd = COMMAND__INIT;
     uint32_t sent = fix_submit(fix, &spec), unsent = fix_submit(fix, &spec);
@@ -646,7 +646,7 @@ static void what_never_ran_is_not_lost(void **unused)
     cmd.what_case = COMMAND__WHAT_NODE_DOWN;
     cmd.node_down = &down;
     down.node = (char *)"n1";
-    PUT(&down, jobs_lost, true);
+    SET(&down, jobs_lost, true);
     down.n_unstarted = 1;
     down.unstarted = &listed;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -661,7 +661,7 @@ static void begin_times_and_deadlines(void **unused)
     struct fix *fix = fix_new(1);
     JobSpec spec = fix_spec();
 
-    PUT(&spec, begin_us, fix->now + INT64_C(100000000));
+    SET(&spec, begin_us, fix->now + INT64_C(100000000));
     uint32_t later = fix_submit(fix, &spec);
     assert_int_equal(fix_reason(fix, later), REASON_BEGIN_TIME);
     assert_int_equal(core_next_due(fix->state), spec.begin_us);
@@ -673,10 +673,10 @@ static void begin_times_and_deadlines(void **unused)
     assert_int_equal(fix_start(fix, later, "n1", 2), ERR_OK);
 
     spec = fix_spec();
-    PUT(&spec, deadline_us, fix->now + INT64_C(1000000000));
+    SET(&spec, deadline_us, fix->now + INT64_C(1000000000));
     assert_int_equal(fix_submit(fix, &spec), 0); /* its hour does not fit before it */
     assert_int_equal(fix_answer(fix)->code, ERR_INVALID_TIME);
-    PUT(&spec, deadline_us, fix->now + INT64_C(7200000000));
+    SET(&spec, deadline_us, fix->now + INT64_C(7200000000));
     uint32_t never = fix_submit(fix, &spec);
     fix_time(fix, 3700);
     assert_state(fix, never, JOB_DEADLINE);
@@ -724,9 +724,9 @@ static void a_request_id_is_answered_once(void **unused)
     jobs.n_job_ids = 1;
     jobs.job_ids = &job;
     msg.jobs = &jobs;
-    PUT(&msg, hold, 1);
-    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
-    PUT(&cmd, uid, 1000);
+    SET(&msg, hold, 1);
+    SET(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
+    SET(&cmd, uid, 1000);
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -760,13 +760,13 @@ static void long_requests_go_on(void **unused)
 
     jobs.n_job_ids = 1;
     msg.jobs = &jobs;
-    PUT(&msg, hold, 1);
-    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
-    PUT(&cmd, uid, 1000);
+    SET(&msg, hold, 1);
+    SET(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
+    SET(&cmd, uid, 1000);
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
-    PUT(&cmd, after_job, 0);
-    PUT(&cmd, upto_job, first);
+    SET(&cmd, after_job, 0);
+    SET(&cmd, upto_job, first);
     jobs.job_ids = &first;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
     fix_hold(fix, first, 0, false);
@@ -777,7 +777,7 @@ static void long_requests_go_on(void **unused)
     assert_true(seen.more && seen.job_id == first);
     assert_true(core_digest(copy) == core_digest(fix->state));
     state_free(copy);
-    PUT(&cmd, after_job, first);
+    SET(&cmd, after_job, first);
     cmd.has_upto_job = false; /* the last one */
     jobs.job_ids = &second;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -804,13 +804,13 @@ static void starts_never_overcommit(void **unused)
     assert_int_equal(fix_start_two(fix, c, "n2", "n2"), ERR_NODES_BUSY);
     assert_int_equal(fix_start(fix, a, "n2", 1), ERR_JOB_NOT_PENDING);
     JobSpec spec = fix_spec();
-    PUT(&spec, exclusive, EXCLUSIVE_NODE);
+    SET(&spec, exclusive, EXCLUSIVE_NODE);
     uint32_t alone = fix_submit(fix, &spec);
     fix_finish(fix, b, 0);
     assert_int_equal(fix_start(fix, alone, "n1", 1), ERR_NODES_BUSY);
     assert_int_equal(fix_start(fix, alone, "n2", 4), ERR_OK);
     spec = fix_spec();
-    PUT(&spec, overcommit, true);
+    SET(&spec, overcommit, true);
     uint32_t other = fix_submit(fix, &spec);
     assert_int_equal(fix_start(fix, other, "n2", 1), ERR_NODES_BUSY);
     fix_free(fix);
@@ -829,12 +829,12 @@ static uint32_t submit_two(struct fix *fix)
 
     arena_init(&arena);
     struct span bytes = pb_pack(&spec, &arena);
-    PUT(&one, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
-    PUT(&one, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
-    PUT(&spec, batch, false); /* the script is the first's */
+    SET(&one, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
+    SET(&one, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    SET(&spec, batch, false); /* the script is the first's */
     struct span rest = pb_pack(&spec, &arena);
-    PUT(&two, spec, ((ProtobufCBinaryData){ rest.len, (uint8_t *)(uintptr_t)rest.ptr }));
-    PUT(&owner, uid, 1000);
+    SET(&two, spec, ((ProtobufCBinaryData){ rest.len, (uint8_t *)(uintptr_t)rest.ptr }));
+    SET(&owner, uid, 1000);
     submit.owner = &owner;
     submit.n_components = 2;
     submit.components = list;
@@ -855,12 +855,12 @@ static enum err_code start_two(struct fix *fix, uint32_t id, const char *second_
 
     for (uint32_t i = 0; i < 2; i++) {
         node[i].node = (char *)(uintptr_t)(i ? second_node : "n1");
-        PUT(&node[i], cpus, 3);
+        SET(&node[i], cpus, 3);
         allocation[i].n_nodes = 1;
         allocation[i].nodes = &nodes[i];
         allocation[i].partition = (char *)"main";
-        PUT(&one[i], job_id, id + i);
-        PUT(&one[i], attempt, fix_get(fix, id)->attempt + 1);
+        SET(&one[i], job_id, id + i);
+        SET(&one[i], attempt, fix_get(fix, id)->attempt + 1);
         one[i].allocation = &allocation[i];
     }
     msg.n_starts = 2;
@@ -961,12 +961,12 @@ static void every_end_has_its_reason(void **unused)
         char *node = (char *)"n1";
         uint32_t id = fix_submit(fix, &spec);
         assert_int_equal(fix_start(fix, id, "n1", 1), ERR_OK);
-        PUT(&usage, out_of_memory, rows[i].out_of_memory);
-        PUT(&msg, job_id, id);
-        PUT(&msg, attempt, 1);
-        PUT(&msg, exit_status, rows[i].status);
+        SET(&usage, out_of_memory, rows[i].out_of_memory);
+        SET(&msg, job_id, id);
+        SET(&msg, attempt, 1);
+        SET(&msg, exit_status, rows[i].status);
         if (rows[i].given)
-            PUT(&msg, state, rows[i].given);
+            SET(&msg, state, rows[i].given);
         msg.usage = &usage;
         msg.n_released = 1;
         msg.released = &node;
@@ -1007,13 +1007,13 @@ static void many_requests_are_kept_when_time_did_not_pass(void **unused)
     uint64_t index = 0;
 
     (void)unused;
-    PUT(&cmd, uid, 1000);
-    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
+    SET(&cmd, uid, 1000);
+    SET(&cmd, request_id, ((ProtobufCBinaryData){ 16, id }));
     for (uint32_t i = 0; i < MANY + 3000; i++) {
         bool leads = i == MANY;
         memcpy(id, &i, sizeof(i));
         now += leads ? HOUR_US * INT64_C(4) : i > MANY ? 200000 : 10000;
-        PUT(&cmd, time_us, now);
+        SET(&cmd, time_us, now);
         cmd.what_case = leads ? COMMAND__WHAT_LEAD : COMMAND__WHAT_TIME;
         if (leads)
             cmd.lead = &lead;

@@ -3,9 +3,10 @@
  * test_level.c - the feature level: how it rises, what it holds back, what stops a replica
  */
 #include "core/level.h"
-#include "core/pb.h"
 #include "core/test/fixture.h"
 #include "core/view/view.h"
+#include "wire/pb.h"
+#include "wire/pb_add.h"
 
 static enum err_code set_level(struct fix *fix, int level, int pin)
 {
@@ -13,9 +14,9 @@ static enum err_code set_level(struct fix *fix, int level, int pin)
     CmdLevel msg = CMD_LEVEL__INIT;
 
     if (level >= 0)
-        PUT(&msg, level, (uint32_t)level);
+        SET(&msg, level, (uint32_t)level);
     if (pin >= 0)
-        PUT(&msg, pin, (uint32_t)pin);
+        SET(&msg, pin, (uint32_t)pin);
     cmd.what_case = COMMAND__WHAT_LEVEL;
     cmd.level = &msg;
     return fix_apply(fix, &cmd);
@@ -58,7 +59,7 @@ static Command *with_unknown(const Command *command)
     str_reserve(&bytes, len + 16);
     command__pack(command, (uint8_t *)bytes.data);
     bytes.len = len;
-    pb_add_field(&bytes, 1000, "x", 1);
+    pb_add_bytes(&bytes, 1000, "x", 1);
     Command *copy = command__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
     str_done(&bytes);
     return copy;
@@ -76,7 +77,7 @@ static void what_a_newer_build_wrote_stops_a_replica(void **unused)
     time.time = &about;
     rise.what_case = COMMAND__WHAT_LEVEL;
     rise.level = &level;
-    PUT(&level, level, LEVEL_NEWEST + 1);
+    SET(&level, level, LEVEL_NEWEST + 1);
     Command *field = with_unknown(&time);
     assert_int_equal(level_check(fix->state, 7, &time, &err), 0);
     /* Before levels a leader passed on what clients said, known or not. */
@@ -131,7 +132,7 @@ static void so_does_its_snapshot(void **unused)
     assert_int_equal(restore_code(&whole), ERR_OK);
     /* a record of a kind that is not known */
     str_add_len(&more, whole.data, whole.len);
-    pb_add_field(&record, 1000, "x", 1);
+    pb_add_bytes(&record, 1000, "x", 1);
     put_record(&more, &record);
     assert_int_equal(restore_code(&more), ERR_NEWER_BUILD);
     /* a head of a higher level */
@@ -155,7 +156,7 @@ static void fields_are_held_back_below_their_level(void **unused)
     cmd.what_case = COMMAND__WHAT_NODE_KEY;
     cmd.node_key = &key;
     assert_int_equal(level_needed(&cmd, &field), LEVEL_FIRST);
-    PUT(&key, forgotten, true);
+    SET(&key, forgotten, true);
     assert_true(level_needed(&cmd, &field) > LEVEL_LEVELS);
     assert_string_equal(field, "forgotten");
     level_trim(&cmd, LEVEL_LEVELS, &names);
@@ -179,9 +180,9 @@ static void zero_means_zero_from_levels_on(void **unused)
     JobSpec spec = fix_spec(), array = fix_spec();
     unsigned due = 0;
 
-    PUT(config, max_array_size, 0);
-    PUT(config, agent_timeout_s, 0);
-    PUT(&spec, time_limit_s, 60);
+    SET(config, max_array_size, 0);
+    SET(config, agent_timeout_s, 0);
+    SET(&spec, time_limit_s, 60);
     array.array = (char *)"1-3";
     assert_int_equal(fix_reconfigure(fix, config, false), ERR_OK);
     uint32_t id = fix_submit(fix, &spec);

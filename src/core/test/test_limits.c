@@ -7,10 +7,10 @@
  */
 #include <stdlib.h>
 
-#include "core/pb.h"
 #include "core/test/fixture.h"
 #include "core/view/view.h"
 #include "schema/reasons.h"
+#include "wire/pb.h"
 
 #define S INT64_C(1000000)
 
@@ -57,8 +57,8 @@ static uint32_t submit(struct fix *fix, const char *qos, uint32_t tasks, int64_t
     JobSpec spec = fix_spec();
 
     spec.qos = (char *)(uintptr_t)qos;
-    PUT(&spec, ntasks, tasks);
-    PUT(&spec, time_limit_s, limit_s);
+    SET(&spec, ntasks, tasks);
+    SET(&spec, time_limit_s, limit_s);
     return fix_submit(fix, &spec);
 }
 
@@ -149,8 +149,8 @@ static void a_qos_goes_before_the_association(void **unused)
     struct tree tree;
 
     tree_init(&tree);
-    PUT(&tree.account, max_jobs, 1);
-    PUT(&tree.qos, max_jobs, 2);
+    SET(&tree.account, max_jobs, 1);
+    SET(&tree.qos, max_jobs, 2);
     struct fix *fix = tree_up(&tree);
     uint32_t a = submit(fix, "q", 1, 600), b = submit(fix, "q", 1, 600);
     uint32_t c = submit(fix, NULL, 1, 600);
@@ -169,8 +169,8 @@ static void the_qos_of_a_partition_goes_first(void **unused)
         static char *flags[] = { (char *)"OverPartQOS" };
         tree_init(&tree);
         part.name = (char *)"part";
-        PUT(&part, max_jobs, 1);
-        PUT(&tree.qos, max_jobs, 2);
+        SET(&part, max_jobs, 1);
+        SET(&tree.qos, max_jobs, 2);
         tree.qos.n_qos_flags = (size_t)over;
         tree.qos.qos_flags = flags;
         both[0] = &tree.qos;
@@ -200,7 +200,7 @@ static void a_qos_sets_limits_of_partitions_aside(void **unused)
         struct fix *fix = tree_up(&tree);
         spec.partition = (char *)"small";
         spec.qos = (char *)"q";
-        PUT(&spec, time_limit_s, 7200);
+        SET(&spec, time_limit_s, 7200);
         uint32_t job = fix_submit(fix, &spec);
         assert_int_equal(job != 0, flag);
         if (job)
@@ -215,7 +215,7 @@ static void as_many_as_may_are_submitted(void **unused)
     JobSpec spec = fix_spec();
 
     tree_init(&tree);
-    PUT(&tree.account, grp_submit, 5);
+    SET(&tree.account, grp_submit, 5);
     struct fix *fix = tree_up(&tree);
     spec.array = (char *)"1-4";
     uint32_t array = fix_submit(fix, &spec);
@@ -244,8 +244,8 @@ static void usage_grows_and_decays(void **unused)
 
     tree_init(&tree);
     tree.qos.usage_factor = (char *)"0.5";
-    PUT(&tree.config, priority_decay_half_life_s, 3600);
-    PUT(&tree.config, priority_calc_period_s, 60);
+    SET(&tree.config, priority_decay_half_life_s, 3600);
+    SET(&tree.config, priority_calc_period_s, 60);
     struct fix *fix = tree_up(&tree);
     uint32_t job = submit(fix, "q", 2, 6000);
     assert_int_equal(fix_start(fix, job, "n1", 2), ERR_OK);
@@ -272,9 +272,9 @@ static void priorities_only_grow(void **unused)
     for (int only = 0; only < 2; only++) {
         struct tree tree;
         tree_init(&tree);
-        PUT(&tree.config, priority_decay_half_life_s, 3600);
-        PUT(&tree.config, priority_calc_period_s, 60);
-        PUT(&tree.config, weight_fairshare, 10000);
+        SET(&tree.config, priority_decay_half_life_s, 3600);
+        SET(&tree.config, priority_calc_period_s, 60);
+        SET(&tree.config, weight_fairshare, 10000);
         tree.config.priority_flags = (char *)(only ? "NO_FAIR_TREE,INCR_ONLY" : "NO_FAIR_TREE");
         struct fix *fix = tree_up(&tree);
         uint32_t runs = submit(fix, NULL, 2, 6000), waits = submit(fix, NULL, 2, 6000);
@@ -353,12 +353,12 @@ static void the_tree_is_ranked_as_slurm_does(void **unused)
     accounts[1].name = (char *)"physics";
     accounts[2].name = (char *)"bio";
     accounts[2].parent = (char *)"physics";
-    PUT(&accounts[2], fairshare, 20);
+    SET(&accounts[2], fairshare, 20);
     for (size_t i = 0; i < 4; i++) {
         people[i].name = (char *)(uintptr_t)users[i + 1].user;
         people[i].account = (char *)(uintptr_t)users[i + 1].account;
     }
-    PUT(&people[1], fairshare, 10);
+    SET(&people[1], fairshare, 10);
     config.n_accounts = 3;
     config.accounts = all;
     config.n_users = 4;
@@ -385,11 +385,11 @@ static void keys_do_not_change_while_jobs_age(void **unused)
     struct tree tree;
 
     tree_init(&tree);
-    PUT(&tree.config, weight_age, 100000);
-    PUT(&tree.config, weight_qos, 1000);
-    PUT(&tree.qos, qos_priority, 10);
-    PUT(&tree.config, priority_max_age_s, 86400);
-    PUT(&tree.config, priority_calc_period_s, 60);
+    SET(&tree.config, weight_age, 100000);
+    SET(&tree.config, weight_qos, 1000);
+    SET(&tree.qos, qos_priority, 10);
+    SET(&tree.config, priority_max_age_s, 86400);
+    SET(&tree.config, priority_calc_period_s, 60);
     struct fix *fix = tree_up(&tree);
     uint32_t old = submit(fix, NULL, 1, 600);
     fix_time(fix, 4000);
@@ -438,12 +438,12 @@ static void shares_of_the_parent(void **unused)
     accounts[1].name = (char *)"chemistry";
     accounts[2].name = (char *)"lab";
     accounts[2].parent = (char *)"chemistry";
-    PUT(&accounts[2], fairshare, FAIRSHARE_PARENT);
+    SET(&accounts[2], fairshare, FAIRSHARE_PARENT);
     for (size_t i = 0; i < 4; i++) {
         people[i].name = (char *)(uintptr_t)users[i + 1].user;
         people[i].account = (char *)(uintptr_t)users[i + 1].account;
         if (users[i + 1].parent)
-            PUT(&people[i], fairshare, FAIRSHARE_PARENT);
+            SET(&people[i], fairshare, FAIRSHARE_PARENT);
     }
     config.n_accounts = 3;
     config.accounts = all;
@@ -504,7 +504,7 @@ static void other_settings_do_not_touch_accounts(void **unused)
     assert_int_equal(core_check(fix->state, &err), 0);
     state_free(fix_copy(fix));
 
-    PUT(more->users[0], max_jobs, 3);
+    SET(more->users[0], max_jobs, 3);
     assert_int_equal(fix_reconfigure(fix, more, false), ERR_OK);
     assert_int_not_equal(state_priority_turn(fix->state), turn);
     at = state_assoc(fix->state, "phys", "alice", NULL);

@@ -141,10 +141,10 @@ static void a_partition_that_changes_looks_at_no_job_that_waits(void **unused)
 
     (void)unused;
     configure(fix, nothing);
-    PUT(&time, max_time_s, 86400);
+    SET(&time, max_time_s, 86400);
     qos.qos = (char *)"part";
     weights.tres_billing_weights = (char *)"cpu=2";
-    PUT(&over, over_time_limit_min, 3);
+    SET(&over, over_time_limit_min, 3);
     partition(fix, &time);
     partition(fix, &qos);
     partition(fix, &weights);
@@ -162,16 +162,16 @@ static void a_reservation_that_goes_looks_at_who_asked_for_one(void **unused)
     (void)unused;
     spec.name = (char *)"r";
     spec.nodes = (char *)"n1";
-    PUT(&spec, start_us, fix->now + INT64_C(3600000000));
-    PUT(&spec, duration_s, 60);
-    PUT(&msg, create, true);
+    SET(&spec, start_us, fix->now + INT64_C(3600000000));
+    SET(&spec, duration_s, 60);
+    SET(&msg, create, true);
     msg.change = &spec;
     cmd.what_case = COMMAND__WHAT_RESERVATION;
     cmd.reservation = &msg;
     fix_apply(fix, &cmd);
     uint64_t before = looks(fix);
     msg.create = false;
-    PUT(&msg, remove, true);
+    SET(&msg, remove, true);
     fix_apply(fix, &cmd);
     assert_in_range(looks(fix) - before, 0, FEW);
     fix_free(fix);

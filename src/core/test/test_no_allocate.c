@@ -8,8 +8,8 @@ static JobSpec beside(const char *nodes)
 {
     JobSpec spec = fix_spec();
 
-    PUT(&spec, batch, false);
-    PUT(&spec, no_allocate, true);
+    SET(&spec, batch, false);
+    SET(&spec, no_allocate, true);
     spec.nodelist = (char *)nodes;
     return spec;
 }
@@ -76,7 +76,7 @@ static void what_cannot_start_is_refused(void **unused)
     spec = beside("n1,nowhere");
     assert_int_equal(fix_submit(fix, &spec), 0);
     spec = beside("n1");
-    PUT(&spec, hold, true);
+    SET(&spec, hold, true);
     assert_int_equal(fix_submit(fix, &spec), 0);
     fix_node_down(fix, "n1", true);
     spec = beside("n1");

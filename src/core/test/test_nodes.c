@@ -94,9 +94,9 @@ static uint32_t running(struct fix *fix, bool requeue, bool no_kill, bool batch,
 {
     JobSpec spec = fix_spec();
 
-    PUT(&spec, requeue, requeue);
-    PUT(&spec, no_kill, no_kill);
-    PUT(&spec, batch, batch);
+    SET(&spec, requeue, requeue);
+    SET(&spec, no_kill, no_kill);
+    SET(&spec, batch, batch);
     uint32_t id = fix_submit(fix, &spec);
     assert_int_equal(two ? fix_start_two(fix, id, "n1", "n2") : fix_start(fix, id, "n2", 1),
                      ERR_OK);
@@ -136,10 +136,10 @@ static void silent(struct fix *fix, bool jobs_lost)
     CmdNodeDown msg = CMD_NODE_DOWN__INIT;
 
     msg.node = (char *)(uintptr_t) "n1";
-    PUT(&msg, jobs_lost, jobs_lost);
-    PUT(&msg, lease_over, true);
-    PUT(&msg, leases, true);
-    PUT(&msg, no_respond, true);
+    SET(&msg, jobs_lost, jobs_lost);
+    SET(&msg, lease_over, true);
+    SET(&msg, leases, true);
+    SET(&msg, no_respond, true);
     cmd.what_case = COMMAND__WHAT_NODE_DOWN;
     cmd.node_down = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -151,7 +151,7 @@ static void rebooted(struct fix *fix)
     CmdNodeDown msg = CMD_NODE_DOWN__INIT;
 
     msg.node = (char *)(uintptr_t) "n1";
-    PUT(&msg, jobs_lost, true);
+    SET(&msg, jobs_lost, true);
     cmd.what_case = COMMAND__WHAT_NODE_DOWN;
     cmd.node_down = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -162,7 +162,7 @@ static uint32_t runs_on_n1(struct fix *fix, bool requeue)
     JobSpec spec = fix_spec();
     uint32_t id;
 
-    PUT(&spec, requeue, requeue);
+    SET(&spec, requeue, requeue);
     id = fix_submit(fix, &spec);
     assert_int_equal(fix_start(fix, id, "n1", 1), ERR_OK);
     return id;
@@ -172,7 +172,7 @@ static void set_requeue(struct fix *fix, uint32_t id, bool to)
 {
     JobSpec change = JOB_SPEC__INIT;
 
-    PUT(&change, requeue, to);
+    SET(&change, requeue, to);
     assert_int_equal(fix_update(fix, id, &change, true), ERR_OK);
 }
 
@@ -222,12 +222,12 @@ static void what_no_lease_binds_runs_nowhere_else(void **unused)
     /* The site changes its mind: so did what runs, and its nodes do not know. */
     fix = fix_new(2);
     Config *config = fix_config(2);
-    PUT(config, job_requeue, false);
+    SET(config, job_requeue, false);
     assert_int_equal(fix_reconfigure(fix, config, true), ERR_OK);
     uint32_t silent_about_it = fix_job(fix);
     assert_int_equal(fix_start(fix, silent_about_it, "n1", 1), ERR_OK);
     told = runs_on_n1(fix, true);
-    PUT(config, job_requeue, true);
+    SET(config, job_requeue, true);
     assert_int_equal(fix_reconfigure(fix, config, true), ERR_OK);
     assert_false(bound(fix, silent_about_it));
     assert_true(bound(fix, told));
@@ -283,7 +283,7 @@ static void a_running_job_gives_up_nodes(void **unused)
     uint32_t id = running(fix, false, false, true, true);
     JobSpec change = JOB_SPEC__INIT;
 
-    PUT(&change, min_nodes, 1);
+    SET(&change, min_nodes, 1);
     assert_int_equal(fix_update(fix, id, &change, false), ERR_TRANSITION); /* it starts */
     fix_ready(fix, id);
     change.min_nodes = 3;
@@ -341,7 +341,7 @@ static void who_comes_back_by_itself(void **unused)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fix *fix = fix_new(1);
         Config *config = fix_config(1);
-        PUT(config, return_to_service, rows[i].return_to_service);
+        SET(config, return_to_service, rows[i].return_to_service);
         fix_reconfigure(fix, config, false);
         config__free_unpacked(config, NULL);
         if (rows[i].by_hand)
@@ -381,11 +381,11 @@ static enum err_code up_with(struct fix *fix, uint32_t cpus, uint64_t mem, uint6
 
     gpu.name = (char *)"gpu";
     gpu.type = (char *)"mi300x";
-    PUT(&gpu, count, gpus);
+    SET(&gpu, count, gpus);
     found.n_gres = 1;
     found.gres = list;
-    PUT(&found, cpus, cpus);
-    PUT(&found, memory_mb, mem);
+    SET(&found, cpus, cpus);
+    SET(&found, memory_mb, mem);
     msg.node = (char *)"n2";
     msg.found = &found;
     msg.drain_reason = (char *)(uintptr_t)drain;
@@ -424,7 +424,7 @@ static void less_than_configured_is_drained(void **unused)
     up_with(fix, 4, 4000, 2, "found by the leader");
     assert_string_equal(get(fix, "n2")->reason, "found by the leader");
     Config *config = fix_config(2);
-    PUT(config, config_overrides, true);
+    SET(config, config_overrides, true);
     fix_reconfigure(fix, config, false);
     config__free_unpacked(config, NULL);
     up_with(fix, 1, 1, 0, NULL);
@@ -450,7 +450,7 @@ static void features_and_weights_can_be_changed(void **unused)
     assert_int_equal(fix_answer(fix)->code, ERR_FEATURE);
     change.n_features = 1;
     change.features = features;
-    PUT(&change, weight, 7);
+    SET(&change, weight, 7);
     msg.n_nodes = 1;
     msg.nodes = &name;
     msg.change = &change;
@@ -461,7 +461,7 @@ static void features_and_weights_can_be_changed(void **unused)
     assert_false(node_has_feature(get(fix, "n1"), "odd"));
     assert_int_equal(get(fix, "n1")->weight, 7);
     assert_int_not_equal(fix_submit(fix, &spec), 0);
-    PUT(&change, cpus, 99);
+    SET(&change, cpus, 99);
     assert_int_equal(fix_apply(fix, &cmd), ERR_UNSUPPORTED);
     fix_free(fix);
 }
@@ -494,7 +494,7 @@ static void nodes_that_are_to_agree_follow_their_features(void **unused)
     assert_int_equal(give_features(fix, "n2", both + 1, 1), ERR_OK);
     assert_false(feature_same(get(fix, "n1"), get(fix, "n2")));
     spec.features = (char *)"[fast|slow]";
-    PUT(&spec, min_nodes, 2);
+    SET(&spec, min_nodes, 2);
     assert_int_equal(fix_submit(fix, &spec), 0);
     assert_int_equal(give_features(fix, "n2", both, 2), ERR_OK);
     assert_false(feature_same(get(fix, "n1"), get(fix, "n2")));
@@ -518,8 +518,8 @@ static void who_names_all_its_nodes_can_use_no_other(void **unused)
     JobSpec spec = fix_spec();
 
     spec.nodelist = (char *)"n[2-3]";
-    PUT(&spec, min_nodes, 2);
-    PUT(&spec, max_nodes, 2);
+    SET(&spec, min_nodes, 2);
+    SET(&spec, max_nodes, 2);
     assert_int_equal(nodes_for(fix, &spec), 2);
     spec.max_nodes = 3;
     assert_int_equal(nodes_for(fix, &spec), 4);
@@ -539,7 +539,7 @@ static void devices_are_given_one_by_one(void **unused)
     GresAlloc give = GRES_ALLOC__INIT, *gives[1] = { &give };
 
     gpu.name = (char *)"gpu";
-    PUT(&gpu, count, 1);
+    SET(&gpu, count, 1);
     spec.n_gres = 1;
     spec.gres = gpus;
     uint32_t ids[3];
@@ -547,38 +547,38 @@ static void devices_are_given_one_by_one(void **unused)
         ids[i] = fix_submit(fix, &spec);
     give.name = (char *)"gpu";
     give.type = (char *)"mi300x";
-    PUT(&give, count, 1);
+    SET(&give, count, 1);
     node.node = (char *)"n2";
-    PUT(&node, cpus, 1);
+    SET(&node, cpus, 1);
     node.n_gres = 1;
     node.gres = gives;
     allocation.n_nodes = 1;
     allocation.nodes = nodes;
     allocation.partition = (char *)"main";
     one.allocation = &allocation;
-    PUT(&one, attempt, 1);
+    SET(&one, attempt, 1);
     msg.n_starts = 1;
     msg.starts = starts;
     cmd.what_case = COMMAND__WHAT_START;
     cmd.start = &msg;
 
-    PUT(&one, job_id, ids[0]);
+    SET(&one, job_id, ids[0]);
     give.index = (char *)"1";
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
-    PUT(&one, job_id, ids[1]);
+    SET(&one, job_id, ids[1]);
     assert_int_equal(fix_apply(fix, &cmd), ERR_NODES_BUSY); /* that device is taken */
     give.index = NULL;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK); /* the other one */
     assert_true(bitset_has(&fix_get(fix, ids[1])->run->parts[0].gres[0].index, 0));
-    PUT(&one, job_id, ids[2]);
+    SET(&one, job_id, ids[2]);
     assert_int_equal(fix_apply(fix, &cmd), ERR_NODES_BUSY);
     fix_finish(fix, ids[0], 0);
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
     give.type = (char *)"h100";
-    PUT(&one, job_id, ids[2]);
+    SET(&one, job_id, ids[2]);
     fix_finish(fix, ids[2], 0);
     fix_requeue(fix, ids[2], false);
-    PUT(&one, attempt, 2);
+    SET(&one, attempt, 2);
     assert_int_equal(fix_apply(fix, &cmd), ERR_NODES_BUSY);
     fix_free(fix);
 }
@@ -592,13 +592,13 @@ static void keys_are_kept(void **unused)
 
     assert_null(state_node_key(fix->state, "n1"));
     msg.node = (char *)"n1";
-    PUT(&msg, key, ((ProtobufCBinaryData){ 3, key }));
+    SET(&msg, key, ((ProtobufCBinaryData){ 3, key }));
     cmd.what_case = COMMAND__WHAT_NODE_KEY;
     cmd.node_key = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
     assert_memory_equal(state_node_key(fix->state, "n1")->data, key, 3);
     state_free(fix_copy(fix));
-    PUT(&msg, remove, true);
+    SET(&msg, remove, true);
     fix_apply(fix, &cmd);
     assert_null(state_node_key(fix->state, "n1"));
     fix_free(fix);

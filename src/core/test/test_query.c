@@ -3,10 +3,10 @@
  * test_query.c - lists of jobs, and records as messages
  */
 #include "core/msg.h"
-#include "core/pb.h"
 #include "core/query.h"
 #include "core/test/fixture.h"
 #include "schema/reasons.h"
+#include "wire/pb.h"
 
 static void ids_as_people_write_them(void **unused)
 {
@@ -115,9 +115,9 @@ static void filters(void **unused)
 
     ListJobsRequest request = LIST_JOBS_REQUEST__INIT;
     assert_list(fix, &request, "1 2 3 5 6 7");
-    PUT(&request, all_states, true);
+    SET(&request, all_states, true);
     assert_list(fix, &request, "1 2 3 4 5 6 7");
-    PUT(&request, array_expand, true);
+    SET(&request, array_expand, true);
     assert_list(fix, &request, "1 2 3 4 5_1 5_3 6 7");
 
     struct {
@@ -155,7 +155,7 @@ static void filters(void **unused)
     ended.states = states;
     assert_list(fix, &ended, "4");
     ListJobsRequest flags = LIST_JOBS_REQUEST__INIT;
-    PUT(&flags, flag_mask, JOB_FLAG_COMPLETING);
+    SET(&flags, flag_mask, JOB_FLAG_COMPLETING);
     assert_list(fix, &flags, "7");
     fix_free(fix);
 }
@@ -232,10 +232,10 @@ static void tres_texts(void **unused)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         JobSpec spec = fix_spec();
         GresRequest gpu = GRES_REQUEST__INIT, *list_of_one[1] = { &gpu };
-        PUT(&spec, mem_per_node_mb, rows[i].mem);
-        PUT(&spec, cpus_per_task, rows[i].cpus);
+        SET(&spec, mem_per_node_mb, rows[i].mem);
+        SET(&spec, cpus_per_task, rows[i].cpus);
         gpu.name = (char *)"gpu";
-        PUT(&gpu, count, rows[i].gpus);
+        SET(&gpu, count, rows[i].gpus);
         spec.n_gres = 1;
         spec.gres = list_of_one;
         Job *job = packed_job(fix, fix_submit(fix, &spec), NO_TASK, JOB_PACK_BRIEF);
@@ -285,7 +285,7 @@ static void changes_since_an_index(void **unused)
     struct err err = { 0 };
     uint32_t task;
 
-    PUT(&request, changed_since, state_head(fix->state).index);
+    SET(&request, changed_since, state_head(fix->state).index);
     uint32_t comes = fix_submit(fix, &spec);
     fix_cancel(fix, ends, NULL);
     assert_int_equal(query_new(fix->state, &request, &query, &err), 0);
@@ -330,7 +330,7 @@ static void named_tasks_are_expanded_alone(void **unused)
     snprintf(text, sizeof(text), "%u_[3,7]", id);
     request.n_ids = 1;
     request.ids = ids;
-    PUT(&request, array_expand, true);
+    SET(&request, array_expand, true);
     assert_int_equal(query_new(fix->state, &request, &query, &err), 0);
     assert_non_null(query_next(query, fix->state, &cursor, NULL, &task));
     assert_int_equal(task, 3);

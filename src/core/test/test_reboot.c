@@ -10,8 +10,8 @@ static struct fix *fix_with_program(unsigned nodes)
     Config *config = fix_config(nodes);
 
     config->reboot_program = mem_strdup("/site/reboot");
-    PUT(config, resume_timeout_s, 100);
-    PUT(config, return_to_service, 1);
+    SET(config, resume_timeout_s, 100);
+    SET(config, return_to_service, 1);
     assert_int_equal(fix_reconfigure(fix, config, true), ERR_OK);
     config__free_unpacked(config, NULL);
     return fix;
@@ -34,7 +34,7 @@ static enum err_code reboot(struct fix *fix, const char *node, const char *word,
     msg.state = (char *)(uintptr_t)word;
     msg.reason = (char *)(uintptr_t)reason;
     msg.by_user = (char *)"root";
-    PUT(&msg, next_state, next);
+    SET(&msg, next_state, next);
     cmd.what_case = COMMAND__WHAT_UPDATE_NODE;
     cmd.update_node = &msg;
     return fix_apply(fix, &cmd);
@@ -49,7 +49,7 @@ static void without_a_program_it_is_refused(void **unused)
 
     assert_int_equal(reboot(fix, "n1", "REBOOT", REBOOT_TO_SAME, NULL), ERR_DISABLED);
     assert_string_equal(fix_answer(fix)->text, "RebootProgram is not configured");
-    PUT(&spec, reboot, true);
+    SET(&spec, reboot, true);
     assert_int_equal(fix_submit(fix, &spec), 0);
     fix_free(fix);
 }
@@ -165,7 +165,7 @@ static void a_node_comes_back_by_itself_when_told(void **unused)
     msg.nodes = &name;
     msg.state = (char *)"DRAIN";
     msg.reason = (char *)"for a while";
-    PUT(&msg, resume_after_s, 100);
+    SET(&msg, resume_after_s, 100);
     cmd.what_case = COMMAND__WHAT_UPDATE_NODE;
     cmd.update_node = &msg;
     assert_int_equal(fix_apply(fix, &cmd), ERR_OK);
@@ -184,9 +184,9 @@ static uint32_t wants_reboot(struct fix *fix)
 {
     JobSpec spec = fix_spec();
 
-    PUT(&spec, reboot, true);
-    PUT(&spec, min_nodes, 2);
-    PUT(&spec, ntasks, 2);
+    SET(&spec, reboot, true);
+    SET(&spec, min_nodes, 2);
+    SET(&spec, ntasks, 2);
     return fix_submit(fix, &spec);
 }
 
@@ -201,15 +201,15 @@ static void start_whole(struct fix *fix, uint32_t id, uint32_t cpus)
 
     for (unsigned i = 0; i < 2; i++) {
         parts[i].node = (char *)(i ? "n2" : "n1");
-        PUT(&parts[i], cpus, cpus);
-        PUT(&parts[i], tasks, 1);
-        PUT(&parts[i], mem_mb, 100);
+        SET(&parts[i], cpus, cpus);
+        SET(&parts[i], tasks, 1);
+        SET(&parts[i], mem_mb, 100);
     }
     allocation.partition = (char *)"main";
     allocation.nodes = list;
     allocation.n_nodes = 2;
-    PUT(&start, job_id, id);
-    PUT(&start, attempt, fix_get(fix, id)->attempt + 1);
+    SET(&start, job_id, id);
+    SET(&start, attempt, fix_get(fix, id)->attempt + 1);
     start.allocation = &allocation;
     msg.starts = &starts;
     msg.n_starts = 1;

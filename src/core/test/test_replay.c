@@ -9,9 +9,9 @@
  * is replayed from nothing.
  */
 #include "core/level.h"
-#include "core/pb.h"
 #include "core/test/fixture.h"
 #include "core/view/view.h"
+#include "wire/pb.h"
 
 enum { SEEDS = 24, STEPS = 700, NODES = 6 };
 
@@ -104,9 +104,9 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
 
     *spec = fix_spec();
     spec->name = any_word(names, ARRAY_LEN(names));
-    PUT(spec, time_limit_s, 60 + any(3600));
+    SET(spec, time_limit_s, 60 + any(3600));
     if (chance(20))
-        PUT(spec, mail_type, any(2048));
+        SET(spec, mail_type, any(2048));
     if (fix->seed % 2) {
         static const char *const accounts[] = { NULL, NULL, "phys", "chem", "none" };
         static const char *const qos[] = { NULL, NULL, "high", "tiny", "normal" };
@@ -114,41 +114,41 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
         spec->qos = any_word(qos, ARRAY_LEN(qos));
     }
     if (chance(10))
-        PUT(spec, hold, true);
+        SET(spec, hold, true);
     if (chance(10))
-        PUT(spec, begin_us, fix->now + any(600) * INT64_C(1000000));
+        SET(spec, begin_us, fix->now + any(600) * INT64_C(1000000));
     if (chance(5))
-        PUT(spec, deadline_us, fix->now + (60 + any(7200)) * INT64_C(1000000));
+        SET(spec, deadline_us, fix->now + (60 + any(7200)) * INT64_C(1000000));
     if (chance(25))
         spec->array = any_word(arrays, ARRAY_LEN(arrays));
     if (chance(30)) {
         any_dependency(fix, dependency, size);
         spec->dependency = dependency;
         if (chance(40))
-            PUT(spec, kill_on_invalid_dep, chance(60));
+            SET(spec, kill_on_invalid_dep, chance(60));
     }
     if (chance(10))
-        PUT(spec, requeue, chance(50));
+        SET(spec, requeue, chance(50));
     if (chance(5))
-        PUT(spec, reboot, true);
+        SET(spec, reboot, true);
     if (chance(10))
-        PUT(spec, no_kill, true);
+        SET(spec, no_kill, true);
     if (chance(10))
-        PUT(spec, spare_nodes, 1 + any(2));
+        SET(spec, spare_nodes, 1 + any(2));
     if (chance(10))
-        PUT(spec, batch, false);
+        SET(spec, batch, false);
     if (chance(15))
         spec->features = any_word(features, ARRAY_LEN(features));
     if (chance(10))
-        PUT(spec, exclusive, any(3));
+        SET(spec, exclusive, any(3));
     if (chance(15))
-        PUT(spec, mem_per_node_mb, 100 + any(4500));
+        SET(spec, mem_per_node_mb, 100 + any(4500));
     if (chance(10))
         spec->licenses = (char *)"matlab";
     if (chance(10)) {
         gpu.name = (char *)"gpu";
         gpu.type = (char *)"mi300x";
-        PUT(&gpu, count, 1 + any(2));
+        SET(&gpu, count, 1 + any(2));
         spec->n_gres = 1;
         spec->gres = gpus;
     }
@@ -157,7 +157,7 @@ static void fill_spec(const struct fix *fix, JobSpec *spec, char *dependency, si
     if (chance(5))
         spec->reservation = (char *)"r1";
     if (chance(5))
-        PUT(spec, min_nodes, 1 + any(8));
+        SET(spec, min_nodes, 1 + any(8));
 }
 
 static void step_submit(struct fix *fix)
@@ -181,9 +181,9 @@ static void step_submit_het(struct fix *fix)
 
     arena_init(&arena);
     struct span bytes = pb_pack(&spec, &arena);
-    PUT(&one, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
-    PUT(&one, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
-    PUT(&owner, uid, 1000);
+    SET(&one, spec, ((ProtobufCBinaryData){ bytes.len, (uint8_t *)(uintptr_t)bytes.ptr }));
+    SET(&one, payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+    SET(&owner, uid, 1000);
     submit.owner = &owner;
     submit.n_components = 2 + any(2);
     submit.components = list;
@@ -213,13 +213,13 @@ static void step_start_het(struct fix *fix)
         node_alloc__init(&node[i]);
         snprintf(names[i], sizeof(names[i]), "n%u", 1 + any(NODES));
         node[i].node = names[i];
-        PUT(&node[i], cpus, 1);
+        SET(&node[i], cpus, 1);
         nodes[i] = &node[i];
         allocation[i].n_nodes = 1;
         allocation[i].nodes = &nodes[i];
         allocation[i].partition = (char *)"main";
-        PUT(&one[i], job_id, job->more->het_job_id + i);
-        PUT(&one[i], attempt, job->attempt + 1);
+        SET(&one[i], job_id, job->more->het_job_id + i);
+        SET(&one[i], attempt, job->attempt + 1);
         one[i].allocation = &allocation[i];
         starts[i] = &one[i];
     }
@@ -288,11 +288,11 @@ static void step_launch_failed(struct fix *fix)
 
     if (!job)
         return;
-    PUT(&msg, job_id, job->id);
-    PUT(&msg, attempt, job->attempt - (chance(10) ? 1 : 0));
-    PUT(&msg, requeue, true);
+    SET(&msg, job_id, job->id);
+    SET(&msg, attempt, job->attempt - (chance(10) ? 1 : 0));
+    SET(&msg, requeue, true);
     if (chance(30))
-        PUT(&msg, state, JOB_NODE_FAIL);
+        SET(&msg, state, JOB_NODE_FAIL);
     msg.failed_node = (char *)"n2";
     cmd.what_case = COMMAND__WHAT_FINISH;
     cmd.finish = &msg;
@@ -333,7 +333,7 @@ static void step_update(struct fix *fix)
 
     switch (any(10)) {
     case 0:
-        PUT(&change, time_limit_s, 60 + any(7200));
+        SET(&change, time_limit_s, 60 + any(7200));
         break;
     case 1:
         any_dependency(fix, dependency, sizeof(dependency));
@@ -343,16 +343,16 @@ static void step_update(struct fix *fix)
         change.name = (char *)(chance(50) ? "a" : "renamed");
         break;
     case 3:
-        PUT(&change, nice, (int32_t)any(200) - 50);
+        SET(&change, nice, (int32_t)any(200) - 50);
         break;
     case 4:
-        PUT(&change, priority, any(1000));
+        SET(&change, priority, any(1000));
         break;
     case 5:
         change.array = (char *)(chance(50) ? "%1" : "%3");
         break;
     case 6:
-        PUT(&change, begin_us, fix->now + any(300) * INT64_C(1000000));
+        SET(&change, begin_us, fix->now + any(300) * INT64_C(1000000));
         break;
     case 7:
         change.partition = (char *)(chance(50) ? "small" : "main");
@@ -361,7 +361,7 @@ static void step_update(struct fix *fix)
         change.comment = (char *)"seen";
         break;
     default:
-        PUT(&change, min_nodes, 1 + any(3));
+        SET(&change, min_nodes, 1 + any(3));
         break;
     }
     fix_update(fix, any_job(fix), &change, chance(70));
@@ -384,7 +384,7 @@ static void step_resize(struct fix *fix)
         }
     }
     if (chance(50))
-        PUT(&change, min_nodes, any(3));
+        SET(&change, min_nodes, any(3));
     else
         change.nodelist = (char *)(uintptr_t)job->run->parts[any(job->run->count)].name;
     fix_update(fix, job->id, &change, chance(50));
@@ -408,16 +408,16 @@ static void step_update_tasks(struct fix *fix)
         jobs.array_tasks = NULL;
     msg.jobs = &jobs;
     if (chance(40))
-        PUT(&msg, hold, any(3));
+        SET(&msg, hold, any(3));
     else if (chance(30))
-        PUT(&msg, top, true);
+        SET(&msg, top, true);
     else if (chance(30))
         msg.admin_comment = (char *)"noted";
     else {
         msg.n_clear = 1;
         msg.clear = &clear;
     }
-    PUT(&msg, by_admin, chance(50));
+    SET(&msg, by_admin, chance(50));
     cmd.what_case = COMMAND__WHAT_UPDATE_JOB;
     cmd.update_job = &msg;
     fix_apply(fix, &cmd);
@@ -451,9 +451,9 @@ static void step_partition(struct fix *fix)
 
     spec.name = (char *)(chance(60) ? "small" : chance(50) ? "main" : "extra");
     if (chance(50))
-        PUT(&spec, state, any(4));
+        SET(&spec, state, any(4));
     if (chance(20))
-        PUT(&spec, max_time_s, 600 + any(7200));
+        SET(&spec, max_time_s, 600 + any(7200));
     if (chance(20))
         spec.nodes = (char *)(chance(80) ? "n[1-3]" : "n[1-99]");
     if (chance(20))
@@ -463,9 +463,9 @@ static void step_partition(struct fix *fix)
     if (chance(20))
         spec.tres_billing_weights = (char *)(chance(50) ? "cpu=2,mem=1G" : "cpu=0.3");
     if (chance(20))
-        PUT(&spec, over_time_limit_min, chance(80) ? any(4) : UINT32_MAX);
-    PUT(&msg, create, chance(10));
-    PUT(&msg, remove, chance(5));
+        SET(&spec, over_time_limit_min, chance(80) ? any(4) : UINT32_MAX);
+    SET(&msg, create, chance(10));
+    SET(&msg, remove, chance(5));
     msg.change = &spec;
     cmd.what_case = COMMAND__WHAT_PARTITION;
     cmd.partition = &msg;
@@ -479,14 +479,14 @@ static void step_reservation(struct fix *fix)
     ReservationSpec spec = RESERVATION_SPEC__INIT;
 
     spec.name = (char *)(chance(70) ? "r1" : "r2");
-    PUT(&spec, start_us, fix->now + any(200) * INT64_C(1000000));
-    PUT(&spec, duration_s, any(600));
+    SET(&spec, start_us, fix->now + any(200) * INT64_C(1000000));
+    SET(&spec, duration_s, any(600));
     if (chance(50))
         spec.nodes = (char *)"n[1-2]";
     else
-        PUT(&spec, node_count, 1 + any(3));
-    PUT(&msg, create, chance(60));
-    PUT(&msg, remove, chance(20));
+        SET(&spec, node_count, 1 + any(3));
+    SET(&msg, create, chance(60));
+    SET(&msg, remove, chance(20));
     msg.change = &spec;
     cmd.what_case = COMMAND__WHAT_RESERVATION;
     cmd.reservation = &msg;
@@ -511,9 +511,9 @@ static Config *any_config(const struct fix *fix, unsigned nodes)
 
     config->preempt_type = mem_strdup(any_word(types, ARRAY_LEN(types)));
     config->preempt_mode = mem_strdup(any_word(modes, ARRAY_LEN(modes)));
-    PUT(config->partitions[1], priority_tier, 10);
+    SET(config->partitions[1], priority_tier, 10);
     if (chance(50))
-        PUT(config->partitions[0], grace_time_s, 20);
+        SET(config->partitions[0], grace_time_s, 20);
     return config;
 }
 
@@ -526,9 +526,9 @@ static void step_config(struct fix *fix)
     if (chance(20))
         config->nodes[1]->memory_mb = 500;
     if (chance(30))
-        PUT(config, min_job_age_s, 60 + any(300));
+        SET(config, min_job_age_s, 60 + any(300));
     if (chance(30))
-        PUT(config, kill_invalid_depend, true);
+        SET(config, kill_invalid_depend, true);
     if (chance(30))
         config->prolog = mem_strdup("/etc/prolog");
     if (chance(60))
@@ -538,13 +538,13 @@ static void step_config(struct fix *fix)
     if (chance(20))
         config->epilog_ctld = mem_strdup("/etc/epilog-ctld");
     if (chance(20))
-        PUT(config, return_to_service, any(3));
+        SET(config, return_to_service, any(3));
     if (chance(20))
-        PUT(config, over_time_limit_min, chance(80) ? any(4) : UINT32_MAX);
+        SET(config, over_time_limit_min, chance(80) ? any(4) : UINT32_MAX);
     if (chance(20))
-        PUT(config, kill_wait_s, any(90));
+        SET(config, kill_wait_s, any(90));
     if (chance(20))
-        PUT(config->partitions[0], over_time_limit_min, any(3));
+        SET(config->partitions[0], over_time_limit_min, any(3));
     if (chance(20)) {
         free(config->licenses);
         config->licenses = mem_strdup(chance(50) ? "fluent:1" : "fluent:2,matlab:3");
@@ -589,8 +589,8 @@ static void step_small(struct fix *fix)
 
     switch (any(8)) {
     case 0:
-        PUT(&start, job_id, any_job(fix));
-        PUT(&start, start_us, fix->now + 5);
+        SET(&start, job_id, any_job(fix));
+        SET(&start, start_us, fix->now + 5);
         start.nodes = (char *)"n1";
         planned.n_starts = 1;
         planned.starts = starts;
@@ -600,15 +600,15 @@ static void step_small(struct fix *fix)
     case 1:
         key.node = (char *)(uintptr_t)any_node();
         bytes[3] = (uint8_t)any(255);
-        PUT(&key, key, ((ProtobufCBinaryData){ sizeof(bytes), bytes }));
-        PUT(&key, remove, chance(30));
+        SET(&key, key, ((ProtobufCBinaryData){ sizeof(bytes), bytes }));
+        SET(&key, remove, chance(30));
         if (chance(20))
-            PUT(&key, forgotten, true);
+            SET(&key, forgotten, true);
         cmd.what_case = COMMAND__WHAT_NODE_KEY;
         cmd.node_key = &key;
         break;
     case 2:
-        PUT(&ack, index, fix->index);
+        SET(&ack, index, fix->index);
         cmd.what_case = COMMAND__WHAT_JOURNAL_ACK;
         cmd.journal_ack = &ack;
         break;
@@ -623,14 +623,14 @@ static void step_small(struct fix *fix)
         cmd.controllers = &list;
         break;
     case 3:
-        PUT(&check, digest, core_digest(fix->state));
+        SET(&check, digest, core_digest(fix->state));
         cmd.what_case = COMMAND__WHAT_CHECK;
         cmd.check = &check;
         break;
     case 6:
-        PUT(&level, level, 1 + any(LEVEL_NEWEST));
+        SET(&level, level, 1 + any(LEVEL_NEWEST));
         if (chance(30))
-            PUT(&level, pin, any(LEVEL_NEWEST + 2));
+            SET(&level, pin, any(LEVEL_NEWEST + 2));
         cmd.what_case = COMMAND__WHAT_LEVEL;
         cmd.level = &level;
         break;
@@ -660,9 +660,9 @@ static void step_with_id(struct fix *fix)
     jobs.job_ids = &id;
     msg.jobs = &jobs;
     if (chance(60))
-        PUT(&msg, signal, 10);
-    PUT(&cmd, request_id, ((ProtobufCBinaryData){ 16, request }));
-    PUT(&cmd, uid, any(2));
+        SET(&msg, signal, 10);
+    SET(&cmd, request_id, ((ProtobufCBinaryData){ 16, request }));
+    SET(&cmd, uid, any(2));
     cmd.what_case = COMMAND__WHAT_CANCEL;
     cmd.cancel = &msg;
     fix_apply(fix, &cmd);
@@ -714,12 +714,12 @@ static void step_preempt(struct fix *fix)
     if (!job)
         return;
     if (job->more && job->more->het_count > 1) {
-        PUT(&other, job_id, job->more->het_job_id + 1);
+        SET(&other, job_id, job->more->het_job_id + 1);
         other.partition = (char *)"small";
         msg.also = others;
         msg.n_also = chance(80);
     }
-    PUT(&msg, job_id, job->id);
+    SET(&msg, job_id, job->id);
     msg.partition = (char *)(chance(90) ? "small" : "main");
     cmd.what_case = COMMAND__WHAT_PREEMPT;
     cmd.preempt = &msg;
@@ -821,7 +821,7 @@ static void a_wrong_digest_is_noticed(void **unused)
     Command cmd = COMMAND__INIT;
     CmdCheck check = CMD_CHECK__INIT;
 
-    PUT(&check, digest, core_digest(fix->state) + 1);
+    SET(&check, digest, core_digest(fix->state) + 1);
     cmd.what_case = COMMAND__WHAT_CHECK;
     cmd.check = &check;
     fix_apply(fix, &cmd);

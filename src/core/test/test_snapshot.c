@@ -34,14 +34,14 @@ static struct fix *busy(void)
     spec.dependency = (char *)"afterok:1,singleton";
     fix_submit(fix, &spec);
     spec.dependency = NULL;
-    PUT(&spec, begin_us, fix->now + 1000000000);
-    PUT(&spec, deadline_us, fix->now + INT64_C(9000000000));
+    SET(&spec, begin_us, fix->now + 1000000000);
+    SET(&spec, deadline_us, fix->now + INT64_C(9000000000));
     fix_submit(fix, &spec);
     fix_hold(fix, fix_job(fix), 2, true);
     JobSpec change = JOB_SPEC__INIT;
-    PUT(&change, requeue, false);
+    SET(&change, requeue, false);
     fix_update(fix, a, &change, true);
-    PUT(&change, requeue, true);
+    SET(&change, requeue, true);
     fix_update(fix, a, &change, true);
     assert_int_equal(fix_get(fix, a)->more->unbound_attempt, fix_get(fix, a)->attempt);
     fix_node_state(fix, "n2", "DRAIN", "soon");

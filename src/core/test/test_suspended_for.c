@@ -16,7 +16,7 @@ static struct fix *cluster(void)
 
     config->preempt_type = mem_strdup("partition_prio");
     config->preempt_mode = mem_strdup("SUSPEND,GANG");
-    PUT(config->partitions[1], priority_tier, 5);
+    SET(config->partitions[1], priority_tier, 5);
     assert_int_equal(fix_reconfigure(fix, config, true), ERR_OK);
     config__free_unpacked(config, NULL);
     return fix;
@@ -40,7 +40,7 @@ static void preempt(struct fix *fix, uint32_t id, uint32_t *victims, size_t coun
 
     for (size_t i = 0; i < count; i++)
         attempts[i] = fix_get(fix, victims[i])->attempt;
-    PUT(&msg, job_id, id);
+    SET(&msg, job_id, id);
     msg.partition = (char *)"small";
     msg.n_victims = msg.n_attempts = count;
     msg.victims = victims;

@@ -31,31 +31,31 @@ static void what_is_taken_goes_by_how_it_is_asked_for(void **unused)
     JobSpec spec = fix_spec();
 
     spec.partition = (char *)"main";
-    PUT(&spec, mem_per_cpu_mb, 100);
-    PUT(&spec, ntasks, 2);
+    SET(&spec, mem_per_cpu_mb, 100);
+    SET(&spec, ntasks, 2);
     takes(fix, &spec, 2, 2, 200, 0);
     spec.hint = (char *)"nomultithread"; /* memory goes by what is used */
     takes(fix, &spec, 2, 4, 200, 0);
     spec.hint = (char *)"memory_bound";
     takes(fix, &spec, 2, 4, 200, 0);
     spec.hint = NULL;
-    PUT(&spec, ntasks, 40);
-    PUT(&spec, overcommit, true); /* one task's CPUs */
+    SET(&spec, ntasks, 40);
+    SET(&spec, overcommit, true); /* one task's CPUs */
     takes(fix, &spec, 40, 2, 200, 0);
     spec.has_overcommit = spec.overcommit = false;
-    PUT(&spec, ntasks, 2);
-    PUT(&spec, ntasks_per_core, 1); /* a core is of one task, whatever it uses of it */
-    PUT(&spec, cpus_per_task, 1);
+    SET(&spec, ntasks, 2);
+    SET(&spec, ntasks_per_core, 1); /* a core is of one task, whatever it uses of it */
+    SET(&spec, cpus_per_task, 1);
     takes(fix, &spec, 2, 4, 400, 0);
-    PUT(&spec, ntasks_per_core, 2);
+    SET(&spec, ntasks_per_core, 2);
     takes(fix, &spec, 2, 2, 200, 0);
-    PUT(&spec, ntasks_per_core, 1);
-    PUT(&spec, cpus_per_task, 3);
+    SET(&spec, ntasks_per_core, 1);
+    SET(&spec, cpus_per_task, 3);
     takes(fix, &spec, 1, 4, 400, 0);
     spec.has_ntasks_per_core = spec.has_cpus_per_task = false;
     spec.ntasks_per_core = spec.cpus_per_task = 0;
-    PUT(&spec, ntasks, 1);
-    PUT(&spec, exclusive, EXCLUSIVE_NODE); /* everything but memory */
+    SET(&spec, ntasks, 1);
+    SET(&spec, exclusive, EXCLUSIVE_NODE); /* everything but memory */
     takes(fix, &spec, 1, 4, 400, 2);
     fix_free(fix);
 }
@@ -74,12 +74,12 @@ static void gpus_of_a_job_are_of_few_nodes(void **unused)
         spec.partition = (char *)"main";
         GresRequest gpu = GRES_REQUEST__INIT, *list[1] = { &gpu };
         gpu.name = (char *)"gpu";
-        PUT(&gpu, count, rows[i].gpus);
-        PUT(&gpu, scope, GRES_PER_JOB);
+        SET(&gpu, count, rows[i].gpus);
+        SET(&gpu, scope, GRES_PER_JOB);
         spec.gres = list;
         spec.n_gres = 1;
         if (rows[i].tasks_given)
-            PUT(&spec, ntasks, rows[i].tasks_given);
+            SET(&spec, ntasks, rows[i].tasks_given);
         struct shape *shape = shape_parse(fix->state, &spec, &err);
         assert_non_null(shape);
         assert_int_equal(shape_needs(fix->state, shape)->fits, rows[i].gpus <= 4);

@@ -12,9 +12,9 @@ static uint32_t submit(struct fix *fix, uint32_t nodes)
 {
     JobSpec spec = fix_spec();
 
-    PUT(&spec, min_nodes, nodes);
-    PUT(&spec, max_nodes, nodes);
-    PUT(&spec, ntasks, nodes);
+    SET(&spec, min_nodes, nodes);
+    SET(&spec, max_nodes, nodes);
+    SET(&spec, ntasks, nodes);
     return fix_submit(fix, &spec);
 }
 
@@ -33,9 +33,9 @@ static enum err_code start(struct fix *fix, uint32_t id, const char *also, bool 
         NodeAlloc *alloc = list[allocation.n_nodes] = &allocs[allocation.n_nodes];
         node_alloc__init(alloc);
         alloc->node = name;
-        PUT(alloc, cpus, 2);
-        PUT(alloc, tasks, 1);
-        PUT(alloc, mem_mb, 10);
+        SET(alloc, cpus, 2);
+        SET(alloc, tasks, 1);
+        SET(alloc, mem_mb, 10);
         alloc->cpu_ids = (char *)"0-1";
         allocation.n_nodes++;
         if (!apart) {
@@ -45,8 +45,8 @@ static enum err_code start(struct fix *fix, uint32_t id, const char *also, bool 
     }
     allocation.nodes = list;
     allocation.partition = (char *)"main";
-    PUT(&one, job_id, id);
-    PUT(&one, attempt, fix_get(fix, id)->attempt + 1);
+    SET(&one, job_id, id);
+    SET(&one, attempt, fix_get(fix, id)->attempt + 1);
     one.allocation = &allocation;
     msg.n_starts = 1;
     msg.starts = starts;

@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "core/pb.h"
 #include "core/preempt.h"
 #include "core/view/msg_fields.h"
 #include "core/view/view.h"
+#include "wire/pb.h"
+#include "wire/pb_add.h"
 
 #define SET_TIME(field, value)           \
     do {                                 \
@@ -304,10 +305,10 @@ static void pack_brief_spec(const struct job *job, struct str *out)
     struct span field;
 
     if (job_spec_field(job, FIELD_SPEC_NAME, &field))
-        pb_add_field(&brief, FIELD_SPEC_NAME, field.ptr, field.len);
+        pb_add_bytes(&brief, FIELD_SPEC_NAME, field.ptr, field.len);
     if (job_spec_field(job, FIELD_SPEC_PARTITION, &field))
-        pb_add_field(&brief, FIELD_SPEC_PARTITION, field.ptr, field.len);
-    pb_add_field(out, FIELD_JOB_SPEC, str_text(&brief), brief.len);
+        pb_add_bytes(&brief, FIELD_SPEC_PARTITION, field.ptr, field.len);
+    pb_add_bytes(out, FIELD_JOB_SPEC, str_text(&brief), brief.len);
     str_done(&brief);
 }
 
@@ -396,7 +397,7 @@ void job_pack(const struct state *state, const struct job *job, enum job_parts p
     msg.status = &status;
     pack_into(out, &msg);
     if (parts == JOB_PACK_FULL)
-        pb_add_field(out, FIELD_JOB_SPEC, job->spec->data, job->spec->len);
+        pb_add_bytes(out, FIELD_JOB_SPEC, job->spec->data, job->spec->len);
     else
         pack_brief_spec(job, out);
     arena_done(&arena);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/level.h"
-#include "core/pb.h"
 #include "core/view/view.h"
+#include "wire/pb.h"
 
 struct restore {
     struct state *state;

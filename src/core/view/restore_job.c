@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pb.h"
+#include "wire/pb.h"
 
 static int damaged(struct err *err, uint32_t id, const char *what)
 {

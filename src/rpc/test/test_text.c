@@ -5,9 +5,10 @@
 #include "proto/echo.pb-c.h"
 #include "rpc/address.h"
 #include "rpc/coding.h"
-#include "rpc/pb.h"
 #include "rpc/status.h"
 #include "rpc/timers.h"
+#include "wire/pb_add.h"
+#include "wire/pb_unpack.h"
 
 static void base64_both_ways(void **state)
 {

@@ -10,17 +10,12 @@
 #include <time.h>
 
 #include "core/config_change.h"
-#include "core/pb.h"
 #include "sched/sched_check.h"
 #include "schema/conf.h"
+#include "wire/pb.h"
+#include "wire/set.h"
 
 #define FIRST_US INT64_C(1700000000000000)
-#define PUT(message, field, value)     \
-    do {                               \
-        (message)->has_##field = true; \
-        (message)->field = (value);    \
-    } while (0)
-
 static void die(const char *what, const char *why)
 {
     fprintf(stderr, "rig: %s: %s\n", what, why);
@@ -44,7 +39,7 @@ enum err_code rig_apply(struct rig *rig, Command *cmd)
     double busy = rig->watch ? now_ms(CLOCK_THREAD_CPUTIME_ID) : 0;
 
     rig->now_us += 1;
-    PUT(cmd, time_us, rig->now_us);
+    SET(cmd, time_us, rig->now_us);
     events_clear(&rig->events);
     core_apply(rig->state, ++rig->index, cmd, &rig->events);
     double applied = now_ms(CLOCK_MONOTONIC);
@@ -76,11 +71,11 @@ static int node_up(void *ctx, const NodeSpec *spec)
     struct rig *rig = ctx;
     NodeInventory found = NODE_INVENTORY__INIT;
 
-    PUT(&found, cpus, spec->cpus);
-    PUT(&found, memory_mb, spec->memory_mb);
-    PUT(&found, sockets, spec->sockets);
-    PUT(&found, cores_per_socket, spec->cores_per_socket);
-    PUT(&found, threads_per_core, spec->threads_per_core);
+    SET(&found, cpus, spec->cpus);
+    SET(&found, memory_mb, spec->memory_mb);
+    SET(&found, sockets, spec->sockets);
+    SET(&found, cores_per_socket, spec->cores_per_socket);
+    SET(&found, threads_per_core, spec->threads_per_core);
     found.n_gres = spec->n_gres;
     found.gres = spec->gres;
     rig_inventory(rig, spec->name, &found);
@@ -199,12 +194,12 @@ static uint32_t submit_specs(struct rig *rig, uint32_t uid, const JobSpec *const
         job_spec__pack(specs[i], bytes[i]);
         components[i] = &list[i];
         packed_component__init(&list[i]);
-        PUT(&list[i], spec, ((ProtobufCBinaryData){ len, bytes[i] }));
+        SET(&list[i], spec, ((ProtobufCBinaryData){ len, bytes[i] }));
         if (i == 0)
-            PUT(&list[i], payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
+            SET(&list[i], payload_digest, ((ProtobufCBinaryData){ sizeof(digest), digest }));
     }
-    PUT(&owner, uid, uid);
-    PUT(&owner, gid, 100);
+    SET(&owner, uid, uid);
+    SET(&owner, gid, 100);
     snprintf(user, sizeof(user), "u%u", uid);
     owner.user = user;
     owner.group = (char *)"users";
@@ -235,7 +230,7 @@ static void read_gres(struct words *words, char *value, GresScope scope)
     char *last = strrchr(value, ':');
 
     gres_request__init(gres);
-    PUT(gres, count, last ? strtoull(last + 1, NULL, 10) : 1);
+    SET(gres, count, last ? strtoull(last + 1, NULL, 10) : 1);
     if (last)
         *last = '\0';
     char *type = strchr(value, ':');
@@ -243,7 +238,7 @@ static void read_gres(struct words *words, char *value, GresScope scope)
         *type++ = '\0';
     gres->name = value;
     gres->type = type;
-    PUT(gres, scope, scope);
+    SET(gres, scope, scope);
     words->list[words->spec.n_gres++] = gres;
     words->spec.gres = words->list;
 }
@@ -292,29 +287,29 @@ static const struct {
 static bool read_flag(JobSpec *spec, const char *word)
 {
     if (strcmp(word, "ex") == 0)
-        PUT(spec, exclusive, EXCLUSIVE_NODE);
+        SET(spec, exclusive, EXCLUSIVE_NODE);
     else if (strcmp(word, "exuser") == 0)
-        PUT(spec, exclusive, EXCLUSIVE_USER);
+        SET(spec, exclusive, EXCLUSIVE_USER);
     else if (strcmp(word, "exmcs") == 0)
-        PUT(spec, exclusive, EXCLUSIVE_MCS);
+        SET(spec, exclusive, EXCLUSIVE_MCS);
     else if (strcmp(word, "extopo") == 0)
-        PUT(spec, exclusive, EXCLUSIVE_TOPO);
+        SET(spec, exclusive, EXCLUSIVE_TOPO);
     else if (strcmp(word, "bound") == 0)
-        PUT(spec, enforce_binding, true);
+        SET(spec, enforce_binding, true);
     else if (strcmp(word, "spreadseg") == 0)
-        PUT(spec, spread_segments, true);
+        SET(spec, spread_segments, true);
     else if (strcmp(word, "fewnodes") == 0)
-        PUT(spec, use_min_nodes, true);
+        SET(spec, use_min_nodes, true);
     else if (strcmp(word, "share") == 0)
-        PUT(spec, oversubscribe, true);
+        SET(spec, oversubscribe, true);
     else if (strcmp(word, "contig") == 0)
-        PUT(spec, contiguous, true);
+        SET(spec, contiguous, true);
     else if (strcmp(word, "spread") == 0)
-        PUT(spec, spread_job, true);
+        SET(spec, spread_job, true);
     else if (strcmp(word, "over") == 0)
-        PUT(spec, overcommit, true);
+        SET(spec, overcommit, true);
     else if (strcmp(word, "hold") == 0)
-        PUT(spec, hold, true);
+        SET(spec, hold, true);
     else
         return false;
     return true;
@@ -356,18 +351,18 @@ static void read_word(struct words *words, char *word)
     *value++ = '\0';
     if (strcmp(word, "N") == 0) {
         char *end;
-        PUT(spec, min_nodes, (uint32_t)strtoul(value, &end, 10));
-        PUT(spec, max_nodes, *end == '-' ? (uint32_t)strtoul(end + 1, NULL, 10) : spec->min_nodes);
+        SET(spec, min_nodes, (uint32_t)strtoul(value, &end, 10));
+        SET(spec, max_nodes, *end == '-' ? (uint32_t)strtoul(end + 1, NULL, 10) : spec->min_nodes);
         if (!spec->max_nodes)
             spec->has_max_nodes = false;
     } else if (strcmp(word, "t") == 0) {
-        PUT(spec, time_limit_s, strcmp(value, "inf") == 0 ? -1 : strtoll(value, NULL, 10));
+        SET(spec, time_limit_s, strcmp(value, "inf") == 0 ? -1 : strtoll(value, NULL, 10));
     } else if (strcmp(word, "mem") == 0) {
-        PUT(spec, mem_per_node_mb, strtoull(value, NULL, 10));
+        SET(spec, mem_per_node_mb, strtoull(value, NULL, 10));
     } else if (strcmp(word, "mpc") == 0) {
-        PUT(spec, mem_per_cpu_mb, strtoull(value, NULL, 10));
+        SET(spec, mem_per_cpu_mb, strtoull(value, NULL, 10));
     } else if (strcmp(word, "nice") == 0) {
-        PUT(spec, nice, (int32_t)strtol(value, NULL, 10));
+        SET(spec, nice, (int32_t)strtol(value, NULL, 10));
     } else if (strcmp(word, "uid") == 0) {
         words->uid = (uint32_t)strtoul(value, NULL, 10);
     } else if (strcmp(word, "gres") == 0) {
@@ -388,8 +383,8 @@ static void blank_words(struct words *words)
     *words = (struct words){ .spec = JOB_SPEC__INIT, .uid = 1000 };
     words->spec.name = (char *)"job";
     words->spec.work_dir = (char *)"/";
-    PUT(&words->spec, batch, true);
-    PUT(&words->spec, time_limit_s, 3600);
+    SET(&words->spec, batch, true);
+    SET(&words->spec, time_limit_s, 3600);
 }
 
 /* Reads the components; how many. `copy` holds their texts. */
@@ -407,7 +402,7 @@ static size_t read_job(struct words *words, const JobSpec **specs, char *copy)
         if (++last == COMPONENTS)
             die("job", "too many components");
         blank_words(&words[last]);
-        PUT(&words[last].spec, batch, false);
+        SET(&words[last].spec, batch, false);
     }
     for (size_t i = 0; i <= last; i++)
         specs[i] = &words[i].spec;
@@ -435,7 +430,7 @@ enum err_code rig_admit(struct rig *rig, const char *text)
     JobOwner owner = JOB_OWNER__INIT;
     struct err err = { 0 };
 
-    PUT(&owner, uid, words[0].uid);
+    SET(&owner, uid, words[0].uid);
     owner.user = (char *)"u";
     int code = core_admit_submit(rig->state, &owner, specs, count, rig->now_us, &err);
     free(copy);
@@ -453,7 +448,7 @@ int64_t rig_test(struct rig *rig, const char *text)
     struct arena arena;
     struct err err = { 0 };
 
-    PUT(&owner, uid, words[0].uid);
+    SET(&owner, uid, words[0].uid);
     owner.user = (char *)"u";
     for (size_t i = 0; i < count; i++) {
         if (!words[i].spec.partition)
@@ -531,9 +526,9 @@ void rig_end(struct rig *rig, uint32_t job_id)
     char **names = NEW_ARRAY(char *, job->run->count);
     for (unsigned i = 0; i < job->run->count; i++)
         names[i] = (char *)(uintptr_t)job->run->parts[i].name;
-    PUT(&msg, job_id, job_id);
-    PUT(&msg, attempt, job->attempt);
-    PUT(&msg, exit_status, 0);
+    SET(&msg, job_id, job_id);
+    SET(&msg, attempt, job->attempt);
+    SET(&msg, exit_status, 0);
     msg.n_released = job->run->count;
     msg.released = names;
     cmd.what_case = COMMAND__WHAT_FINISH;
@@ -555,8 +550,8 @@ void rig_release(struct rig *rig, uint32_t job_id)
     char **names = NEW_ARRAY(char *, job->run->count);
     for (unsigned i = 0; i < job->run->count; i++)
         names[i] = (char *)(uintptr_t)job->run->parts[i].name;
-    PUT(&msg, job_id, job_id);
-    PUT(&msg, attempt, job->attempt);
+    SET(&msg, job_id, job_id);
+    SET(&msg, attempt, job->attempt);
     msg.n_nodes = job->run->count;
     msg.nodes = names;
     cmd.what_case = COMMAND__WHAT_RELEASE;
@@ -618,7 +613,7 @@ void rig_partition(struct rig *rig, const char *name, int64_t max_time_s)
     PartitionSpec spec = PARTITION_SPEC__INIT;
 
     spec.name = (char *)(uintptr_t)name;
-    PUT(&spec, max_time_s, max_time_s);
+    SET(&spec, max_time_s, max_time_s);
     msg.change = &spec;
     cmd.what_case = COMMAND__WHAT_PARTITION;
     cmd.partition = &msg;
@@ -639,10 +634,10 @@ void rig_reserve(struct rig *rig, const char *name, const char *nodes, int64_t i
     spec.n_users = 1;
     spec.flags = flags;
     spec.n_flags = 1;
-    PUT(&spec, start_us, rig->now_us + in_s * 1000000);
-    PUT(&spec, duration_s, 3600);
+    SET(&spec, start_us, rig->now_us + in_s * 1000000);
+    SET(&spec, duration_s, 3600);
     msg.change = &spec;
-    PUT(&msg, create, !change);
+    SET(&msg, create, !change);
     cmd.what_case = COMMAND__WHAT_RESERVATION;
     cmd.reservation = &msg;
     if (rig_apply(rig, &cmd) != ERR_OK)

@@ -12,8 +12,8 @@
 #include "base/size.h"
 #include "base/timefmt.h"
 #include "schema/conf.h"
-#include "schema/message.h"
 #include "schema/names.h"
+#include "wire/message.h"
 
 /* Every target here begins with its message and the list of fields to clear. */
 struct any_update {

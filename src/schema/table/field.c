@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "schema/message.h"
+#include "wire/message.h"
 
 const void *field_message(const struct field_call *call)
 {

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "base/timefmt.h"
 #include "schema/field.h"
-#include "schema/message.h"
+#include "wire/message.h"
 
 static bool text_or(const struct field_call *call, struct str *out, const char *absent)
 {

@@ -6,8 +6,8 @@
 
 #include "base/limits.h"
 #include "base/timefmt.h"
-#include "schema/message.h"
 #include "schema/option.h"
+#include "wire/message.h"
 
 static void *place(const struct option_call *call)
 {

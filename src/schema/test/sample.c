@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "schema/reasons.h"
+#include "wire/set.h"
 
 enum { SECOND = 1000000 };
 
@@ -59,12 +60,6 @@ static const struct sample {
       "-J drained -p batch -w node6 -o /dev/null" },
     /* clang-format on */
 };
-
-#define SET(message, member, value)     \
-    do {                                \
-        (message)->has_##member = true; \
-        (message)->member = (value);    \
-    } while (0)
 
 static void set_time(protobuf_c_boolean *has, int64_t *at, int64_t seconds)
 {

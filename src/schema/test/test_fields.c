@@ -9,8 +9,8 @@
 #include "sample.h"
 #include "schema/columns.h"
 #include "schema/job_view.h"
-#include "schema/message.h"
 #include "test/unit.h"
+#include "wire/message.h"
 
 static const uint32_t sample_ids[] = { 133, 134, 136, 137, 140, 141, 142,
                                        143, 145, 146, 147, 148, 149, 152 };

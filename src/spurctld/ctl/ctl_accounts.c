@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "core/level.h"
-#include "core/pb.h"
 #include "spurctld/ctl/ctl_priv.h"
+#include "wire/pb.h"
 
 bool config_has_accounts(const Config *config)
 {

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "core/level.h"
-#include "core/pb.h"
 #include "log/snapshot.h"
 #include "spurctld/ctl/ctl_priv.h"
 #include "sys/log.h"
+#include "wire/pb.h"
 
 enum {
     SLICE_US = 1000,

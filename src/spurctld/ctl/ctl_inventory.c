@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pb.h"
 #include "spurctld/ctl/ctl_priv.h"
+#include "wire/pb.h"
+#include "wire/pb_add.h"
 
 enum { NODES_PER_PIECE = 100, NODES_PER_COMMAND = 50 };
 
@@ -88,7 +89,7 @@ static void add_node(struct ctl *ctl, struct node_listing *listing, const struct
     str_clear(one);
     str_reserve(one, node__get_packed_size(&out));
     size_t len = node__pack(&out, (uint8_t *)one->data);
-    pb_add_field(&listing->packed, 1, one->data, len);
+    pb_add_bytes(&listing->packed, 1, one->data, len);
 }
 
 /* (1); true at the end. */

@@ -9,9 +9,10 @@
 #include "core/job.h"
 #include "core/level.h"
 #include "core/msg.h"
-#include "core/pb.h"
 #include "proto/journal.pb-c.h"
 #include "spurctld/ctl/ctl_priv.h"
+#include "wire/pb.h"
+#include "wire/pb_add.h"
 
 enum { FIELD_ENTRY_RECORDS = 3, FIELD_RECORD_JOB = 4 };
 
@@ -59,9 +60,9 @@ static void add_record(struct ctl *ctl, const JournalRecord *record, const struc
     add_packed(packed, &record->base);
     if (job) { /* (3) */
         job_pack(ctl->state, job, JOB_PACK_FULL, NULL, whole);
-        pb_add_field(packed, FIELD_RECORD_JOB, whole->data, whole->len);
+        pb_add_bytes(packed, FIELD_RECORD_JOB, whole->data, whole->len);
     }
-    pb_add_field(&ctl->journal, FIELD_ENTRY_RECORDS, packed->data, packed->len);
+    pb_add_bytes(&ctl->journal, FIELD_ENTRY_RECORDS, packed->data, packed->len);
 }
 
 void ctl_journal_record(struct ctl *ctl, const JournalRecord *record)

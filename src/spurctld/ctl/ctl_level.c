@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #include "core/level.h"
-#include "core/pb.h"
 #include "spurctld/ctl/ctl_priv.h"
 #include "sys/log.h"
+#include "wire/pb.h"
 
 unsigned ctl_level(const struct ctl *ctl)
 {

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "core/pb.h"
 #include "schema/names.h"
 #include "spurctld/ctl/ctl_priv.h"
+#include "wire/pb.h"
 
 enum { MAIL_TIMEOUT_S = 60, FIELD_SPEC_MAIL_TYPE = 103 /* of proto/job.proto */ };
 

@@ -8,9 +8,9 @@
  */
 #include <string.h>
 
-#include "core/pb.h"
 #include "spurctld/ctl/ctl_priv.h"
 #include "sys/log.h"
+#include "wire/pb.h"
 
 #define CLOCK_STEP_US INT64_C(1000000) /* less is a clock that is being slewed */
 

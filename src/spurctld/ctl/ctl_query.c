@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pb.h"
 #include "spurctld/ctl/ctl_priv.h"
+#include "wire/pb.h"
+#include "wire/pb_add.h"
 
 /* A piece of a list takes a fraction of the slice. */
 enum { CHUNK_BYTES = 32 * 1024, PIECE_RECORDS = 2000, SLICE_US = 1000 };
@@ -70,7 +71,7 @@ void ctl_listings_gone(struct ctl *ctl)
 /* ListJobsReply.jobs (field 1) with a message that is packed already. */
 static void add_job(struct str *chunk, const struct str *job)
 {
-    pb_add_field(chunk, 1, job->data, job->len);
+    pb_add_bytes(chunk, 1, job->data, job->len);
 }
 
 static void add_tail(struct ctl *ctl, struct listing *listing, struct str *chunk)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "core/pb.h"
 #include "core/shape.h"
 #include "spurctld/ctl/ctl_priv.h"
+#include "wire/pb.h"
 
 static void answer_submit(struct ctl_ask *ask, uint32_t job_id, enum err_code code,
                           const char *text)

@@ -11,11 +11,11 @@
 
 #include "base/hostlist.h"
 #include "base/limits.h"
-#include "rpc/pb.h"
 #include "spurd/access/access.h"
 #include "spurd/access/copy.h"
 #include "spurd/access/private.h"
 #include "sys/rng.h"
+#include "wire/pb_unpack.h"
 
 static const char word[] = "spur copy\n"; /* (3) */
 

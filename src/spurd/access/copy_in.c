@@ -15,9 +15,9 @@
 
 #include "base/limits.h"
 #include "base/lz.h"
-#include "rpc/pb.h"
 #include "spurd/access/copy.h"
 #include "sys/log.h"
+#include "wire/pb_unpack.h"
 
 struct copy;
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/lz.h"
-#include "rpc/pb.h"
 #include "spurd/access/copy.h"
+#include "wire/pb_unpack.h"
 
 enum { PART_BYTES = 256 * 1024, SECOND_NS = 1000000000 };
 

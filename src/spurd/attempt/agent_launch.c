@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/pb.h"
 #include "spurd/access/private.h"
 #include "spurd/access/x11.h"
 #include "spurd/attempt/life.h"
@@ -24,6 +23,7 @@
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/users.h"
+#include "wire/pb_unpack.h"
 
 void agent_fail_step(struct agent *agent, struct attempt *held, bool launch_failed,
                      const char *text)

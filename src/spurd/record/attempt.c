@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "rpc/pb.h"
+#include "wire/pb_unpack.h"
 
 enum { TOMBS_AT_ONCE = 1000 };
 

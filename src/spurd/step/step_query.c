@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/pb.h"
 #include "spurd/access/access.h"
 #include "spurd/step/step.h"
 #include "spurd/task/stepd.h"
 #include "spurd/task/task.h"
+#include "wire/pb_unpack.h"
 
 enum { WAIT_MS = 2000, STEPS_MAX = 4096 };
 

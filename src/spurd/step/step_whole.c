@@ -11,8 +11,8 @@
 #include "base/hostlist.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "rpc/pb.h"
 #include "spurd/step/step_layout.h"
+#include "wire/pb_unpack.h"
 
 /* Our own part of it must be what the manager proved. */
 static bool has_here(const StepLayout *whole, uint32_t node, const StepNode *here)

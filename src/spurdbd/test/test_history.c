@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "rpc/pb.h"
 #include "spurdbd/history.h"
 #include "spurdbd/ingest.h"
 #include "spurdbd/schema.h"
 #include "sys/log.h"
+#include "wire/pb_unpack.h"
 
 #define S(seconds) (INT64_C(1700000000) * 1000000 + (int64_t)(seconds)*1000000)
 

@@ -2,9 +2,9 @@
 /*
  * test_pb_check.c - what would unpack, without unpacking it
  */
-#include "core/pb.h"
 #include "proto/job.pb-c.h"
 #include "test/unit.h"
+#include "wire/pb.h"
 
 /* What we accept, the library that will unpack it accepts; it also takes field numbers that cannot be. */
 static void assert_unpacks(const ProtobufCMessageDescriptor *type, const void *bytes, size_t len)

@@ -2,8 +2,8 @@
 /*
  * pb.h - messages in memory: from an arena, copied, looked into while packed
  */
-#ifndef CORE_PB_H
-#define CORE_PB_H
+#ifndef WIRE_PB_H
+#define WIRE_PB_H
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -43,9 +43,8 @@ bool pb_field(const uint8_t *bytes, size_t len, unsigned field, struct span *out
 /* The last field of that number if it is a whole number; false when absent or damaged. */
 bool pb_number(const uint8_t *bytes, size_t len, unsigned field, uint64_t *out);
 
-/* Appends a length-delimited field. */
-void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len);
-void pb_put_varint(struct str *out, uint64_t value);
+/* Of the packed message: the same on every machine, for digests. */
+uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed);
 
 /*
  * Merges what is present in `change` into a copy of `message`: repeated fields are replaced. What

@@ -2,7 +2,7 @@
 /*
  * message.c - reads and sets one field of a message through its descriptor
  */
-#include "schema/message.h"
+#include "wire/message.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * pb_check.c - would these bytes unpack? Walked, not unpacked: nothing is allocated or copied
  */
-#include "core/pb.h"
+#include "wire/pb.h"
 
 enum { VARINT_BYTES = 10, DEEPEST = 16 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pb.h - protobuf messages in arenas, with a bound
+ * pb_unpack.h - protobuf messages in arenas, with a bound
  *
  * Unpacked memory is many times the packed one when somebody means it to be (a two-byte submessage
  * becomes a struct of hundreds), so an unpack has a budget that follows from the packed size.
  */
-#ifndef RPC_PB_H
-#define RPC_PB_H
+#ifndef WIRE_PB_UNPACK_H
+#define WIRE_PB_UNPACK_H
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -20,11 +20,5 @@ int pb_unpack(const ProtobufCMessageDescriptor *type, struct arena *arena, const
 
 /* No type contains itself: unpacking such a type cannot be made to recurse without end. */
 bool pb_is_finite(const ProtobufCMessageDescriptor *type);
-
-/* Packed bytes put together by hand: a list whose members are packed already. */
-void pb_add_varint(struct str *out, uint64_t value);
-void pb_add_bytes(struct str *out, unsigned field, const void *bytes, size_t len);
-void pb_add_uint(struct str *out, unsigned field, uint64_t value);
-void pb_add_message(struct str *out, unsigned field, const ProtobufCMessage *message);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * pb.c - messages in memory: from an arena, copied, looked into while packed
  */
-#include "core/pb.h"
+#include "wire/pb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -217,24 +217,6 @@ bool pb_number(const uint8_t *bytes, size_t len, unsigned field, uint64_t *out)
             return false;
     }
     return found;
-}
-
-void pb_put_varint(struct str *out, uint64_t value)
-{
-    uint8_t bytes[10];
-    size_t len = 0;
-
-    for (; value > 127; value >>= 7)
-        bytes[len++] = (uint8_t)(value | 128);
-    bytes[len++] = (uint8_t)value;
-    str_add_len(out, bytes, len);
-}
-
-void pb_add_field(struct str *out, unsigned field, const void *bytes, size_t len)
-{
-    pb_put_varint(out, (uint64_t)field << 3 | 2);
-    pb_put_varint(out, len);
-    str_add_len(out, bytes, len);
 }
 
 static void *member(const void *message, unsigned offset)
@@ -461,4 +443,12 @@ bool pb_same_names(const void *a, const void *b, unsigned fields)
     for (unsigned i = 0; same && i < fields; i++)
         same = same_text(pb_text(a, i), pb_text(b, i));
     return same;
+}
+
+uint64_t message_hash(const ProtobufCMessage *message, uint64_t seed)
+{
+    CLEANUP(freep) uint8_t *bytes = mem_new(protobuf_c_message_get_packed_size(message) + 1);
+    size_t len = protobuf_c_message_pack(message, bytes);
+
+    return hash_bytes(bytes, len, seed);
 }

@@ -6,8 +6,8 @@
  * protobuf-c generates tells type and has_ bit. Messages are those that x__free_unpacked() frees:
  * everything in them is malloc'ed.
  */
-#ifndef SCHEMA_MESSAGE_H
-#define SCHEMA_MESSAGE_H
+#ifndef WIRE_MESSAGE_H
+#define WIRE_MESSAGE_H
 
 #include <protobuf-c/protobuf-c.h>
 
