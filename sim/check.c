@@ -20,7 +20,8 @@
 #include "sim/world.h"
 #include "spurctld/ctl/ctl_priv.h"
 
-enum { LATE_US = 1000000 }; /* after it goes on, until it knows what happened meanwhile */
+#define FOUND_US (120 * SEC) /* a wrong state */
+enum { LATE_US = 1000000 };  /* after it goes on, until it knows what happened meanwhile */
 enum { OUTDATED_US = 12000000 };
 enum { CHECK_EVERY = 24 }; /* commands: walking the whole state after each would cost too much */
 
@@ -479,6 +480,30 @@ static void check_leadership(struct host *host, const struct state_head *head)
     host->led = leads;
 }
 
+/* What was wrong may have been written anew. */
+bool check_is_flipped(struct host *host)
+{
+    const struct world *world = host->world;
+    const struct state *state = ctl_state(host->ctl);
+    uint64_t index = state_head(state).index;
+
+    if (host->flipped_us && index < world->digests.len &&
+        world->digests.items[index] == core_digest(state) && core_verify(state, NULL) == 0)
+        host->flipped_us = 0;
+    return host->flipped_us;
+}
+
+/* Where nothing else goes wrong it is found soon. */
+static void check_flipped(struct host *host)
+{
+    struct world *world = host->world;
+
+    if (host->flipped_us && world->faults == FAULT_FLIP &&
+        world->now_us - host->flipped_us > FOUND_US && check_is_flipped(host))
+        world_violation(world, "%s has a wrong state and was not found for %d s: %s", host->name,
+                        (int)(FOUND_US / SEC), host->flipped_what);
+}
+
 void check_step(struct host *host)
 {
     struct world *world = host->world;
@@ -488,17 +513,21 @@ void check_step(struct host *host)
     if (world->violated)
         return;
     check_leadership(host, &head);
+    check_flipped(host);
     if (head.index == host->seen_index)
         return;
     host->seen_index = head.index;
-    compare_digests(host, head.index, state);
+    if (!host->flipped_us)
+        compare_digests(host, head.index, state);
     if (head.index <= world->scanned_index)
         return; /* another replica was here before */
     world->result->count[COUNT_COMMANDS] += head.index - world->scanned_index;
-    world->scanned_index = world->durable_index = head.index;
+    world->scanned_index = head.index;
+    world->durable_index = MAX(world->durable_index, head.index);
     check_replicas(world, state);
     scan(world, state);
-    check_whole(world, state, head.index);
+    if (!host->flipped_us)
+        check_whole(world, state, head.index);
 }
 
 void check_recovered(struct host *host)

@@ -60,7 +60,7 @@ static bool state_is_quiet(struct world *world, const struct state *state, bool 
 }
 
 /* Nobody waits at it, and it is where the leader is. */
-static bool host_is_quiet(struct world *world, const struct host *host, const struct host *leader,
+static bool host_is_quiet(struct world *world, struct host *host, const struct host *leader,
                           bool complain)
 {
     map_each (entry, &host->asks) {
@@ -70,6 +70,8 @@ static bool host_is_quiet(struct world *world, const struct host *host, const st
     }
     if (!host->ctl)
         return not_yet(world, complain, "%s is down", host->name);
+    if (check_is_flipped(host))
+        return not_yet(world, complain, "%s has a wrong state: %s", host->name, host->flipped_what);
     struct state_head head = state_head(ctl_state(host->ctl));
     if (head.index != state_head(ctl_state(leader->ctl)).index)
         return not_yet(world, complain, "%s is at index %llu and its leader is not", host->name,

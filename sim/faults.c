@@ -5,7 +5,9 @@
  * Each kind has a row: the seed decides which rows a run has, a row comes at random times.
  */
 #include "log/etcd_model.h"
+#include "sim/flips.h"
 #include "sim/world.h"
+#include "spurctld/ctl/ctl_priv.h"
 
 static struct machine *some_machine(struct world *world)
 {
@@ -125,6 +127,23 @@ static void cut_one(struct world *world)
     world_later(world, takes, links_change, 0, 0, 0);
 }
 
+/* ---- memory ---- */
+
+/* One at a time: of three, two must be right. */
+static void flip(struct world *world)
+{
+    struct host *host = some_host(world);
+
+    if (!world->etcd || !host->ctl || host_is_stopped(host) || world_is_flipped(world))
+        return;
+    host->flipped_what = flip_something(host->ctl->state, &world->rand);
+    if (!host->flipped_what)
+        return;
+    host->flipped_us = world->now_us;
+    world_count(world, COUNT_FLIPS);
+    TRACE(world, "memory of %s is wrong: %s", host->name, host->flipped_what);
+}
+
 /* ---- nodes ---- */
 
 static void agent_back(struct world *world, const struct happening *what)
@@ -211,6 +230,7 @@ static const struct row {
     { FAULT_AGENT, 150, agent_dies },  { FAULT_REBOOT, 300, power_fails },
     { FAULT_PARTITION, 150, swallow }, { FAULT_REPORTS, 60, break_one },
     { FAULT_CLOCK, 300, clock_jumps }, { FAULT_STOP, 200, stop_one },
+    { FAULT_FLIP, 240, flip },
 };
 
 static void happens(struct world *world, const struct happening *what)
@@ -233,7 +253,7 @@ void faults_choose(struct world *world)
     else if (dice < 5)
         world->faults = 0;
     else if (dice < 50)
-        world->faults = 1u << rand_below(&world->rand, 10);
+        world->faults = 1u << rand_below(&world->rand, 11);
     else
         world->faults = (unsigned)rand_u64(&world->rand) & FAULT_ALL;
 }

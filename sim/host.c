@@ -99,7 +99,11 @@ static void timer_fires(struct world *world, const struct happening *what)
     enum ctl_timer timer = (enum ctl_timer)(what->a & 0xff);
     struct host *host = host_at(world, what->a >> 8, what->b, what);
 
-    if (!host || host->timer_turn[timer] != what->c || !host_enter(host))
+    if (!host || host->timer_turn[timer] != what->c)
+        return;
+    if (timer == CTL_TIMER_REHASH && world->options.mutation == MUTATE_BLIND)
+        return;
+    if (!host_enter(host))
         return;
     TRACE(world, "%s timer %d", host->name, (int)timer);
     ctl_timer(host->ctl, timer);
@@ -181,6 +185,45 @@ static void io_fence(void *ctx, const char *why)
     TRACE(host->world, "%s fences itself: %s", host->name, why);
     if (!strstr(why, "input/output error"))
         world_violation(host->world, "%s fenced itself: %s", host->name, why);
+    host->broken = host->dying = true;
+}
+
+/* ---- comparing with others ---- */
+
+static void compare_now(struct world *world, const struct happening *what)
+{
+    struct host *host = host_at(world, what->a, what->b, what);
+
+    if (!host || !host_enter(host))
+        return;
+    suspects_compare(world, host);
+    ctl_marks_asked(host->ctl);
+    host_leave(host);
+}
+
+static void io_ask_marks(void *ctx)
+{
+    struct host *host = ctx;
+
+    world_later(host->world, rand_between(&host->world->rand, MS, 5 * MS), compare_now,
+                host->number, host->life, 0);
+}
+
+/* The process ends its life and begins the next. */
+static void io_reload(void *ctx, uint64_t agreed, const char *why)
+{
+    struct host *host = ctx;
+
+    (void)agreed; /* there are no snapshots where there are several */
+    host->touched = true;
+    if (host->dying)
+        return;
+    TRACE(host->world, "%s reads its state again: %s", host->name, why);
+    if (!host->world->result->count[COUNT_FLIPS])
+        world_violation(host->world, "%s reads its state again, and nothing was wrong: %s",
+                        host->name, why);
+    world_count(host->world, COUNT_RELOADS);
+    host->reloaded = state_head(ctl_state(host->ctl)).index;
     host->broken = host->dying = true;
 }
 
@@ -381,6 +424,7 @@ static void bury(struct host *host, const char *why)
     map_clear(&host->asks);
     free_answered(host);
     host->dying = host->broken = host->led = false;
+    host->flipped_us = 0;
     host->outputs_left = -1;
     host->poll_due = host->settle_due = host->flush_due = host->snapshot_due = false;
     if (world->options.mutation == MUTATE_LYING_DISK)
@@ -432,16 +476,22 @@ void host_start(struct host *host)
         .hook = io_hook,
         .wake = io_wake,
         .fence = io_fence,
+        .ask_marks = io_ask_marks,
+        .reload = io_reload,
     };
     struct ctl_options options = { .name = host->name,
                                    .address = host->name,
                                    .cluster_id = cluster_id,
                                    .ids_per_command = 3,
-                                   .wide_from = 1 };
+                                   .wide_from = 1,
+                                   .controllers = host->world->host_count,
+                                   .reloaded = host->reloaded,
+                                   .reloads = host->reloaded != 0 };
     struct err err = { 0 };
 
     if (host->ctl || world->violated)
         return;
+    host->reloaded = 0;
     host->life++;
     suspects_started(host);
     TRACE(world, "%s starts, life %llu", host->name, (unsigned long long)host->life);

@@ -21,17 +21,10 @@ static const struct {
     const char *name;
     unsigned fault;
 } fault_names[] = {
-    { "crash", FAULT_CRASH },
-    { "disk", FAULT_DISK },
-    { "agent", FAULT_AGENT },
-    { "reboot", FAULT_REBOOT },
-    { "partition", FAULT_PARTITION },
-    { "reports", FAULT_REPORTS },
-    { "clock", FAULT_CLOCK },
-    { "client", FAULT_CLIENT },
-    { "node", FAULT_NODE },
-    { "stop", FAULT_STOP },
-    { "all", FAULT_ALL },
+    { "crash", FAULT_CRASH },   { "disk", FAULT_DISK },           { "agent", FAULT_AGENT },
+    { "reboot", FAULT_REBOOT }, { "partition", FAULT_PARTITION }, { "reports", FAULT_REPORTS },
+    { "clock", FAULT_CLOCK },   { "client", FAULT_CLIENT },       { "node", FAULT_NODE },
+    { "stop", FAULT_STOP },     { "flip", FAULT_FLIP },           { "all", FAULT_ALL },
 };
 
 /* One line each: what was done to the cluster, and what must be 0 for it. */
@@ -69,6 +62,10 @@ static const struct {
       "changes of leader %llu, deposed %llu; controllers stopped %llu, cut off %llu; messages of old epochs %llu",
       { COUNT_LEADERS, COUNT_DEPOSED, COUNT_STOPS, COUNT_CUTS, COUNT_STALE },
       "violations" },
+    { "F25",
+      "bits flipped in a controller's memory %llu, states read again %llu",
+      { COUNT_FLIPS, COUNT_RELOADS },
+      "wrong states left" },
     { "F16", "clock jumps %llu", { COUNT_JUMPS }, "wrongly ended" },
     { "work",
       "requeues %llu, suspensions %llu, lists %llu, checks of the whole state %llu",

@@ -23,7 +23,8 @@ enum sim_fault {
     FAULT_CLIENT = 1 << 7,    /* requests and answers are lost: clients ask again */
     FAULT_NODE = 1 << 8,      /* prologs and launches fail, processes do not want to end */
     FAULT_STOP = 1 << 9,      /* controllers are stopped for a while and go on */
-    FAULT_ALL = (1 << 10) - 1,
+    FAULT_FLIP = 1 << 10,     /* memory of one of several controllers changes by itself */
+    FAULT_ALL = (1 << 11) - 1,
 };
 
 /* Deliberate errors of the model, to show that the checks notice them. */
@@ -37,6 +38,7 @@ enum sim_mutation {
     MUTATE_WRONG_EXIT,     /* a node reports another exit status than the script's */
     MUTATE_SPLIT_STATE,    /* a replica that applies something else */
     MUTATE_STALE_READS,    /* several controllers: a list does not wait for the log's word */
+    MUTATE_BLIND,          /* several controllers: nobody compares marks or rehashes records */
     MUTATE_COUNT
 };
 const char *sim_mutation_name(enum sim_mutation mutation);
@@ -75,8 +77,10 @@ enum sim_count {
     COUNT_LEADERS, /* changes of them, with several controllers */
     COUNT_DEPOSED, /* leaders that others took for dead */
     COUNT_STOPS,
-    COUNT_CUTS,  /* of a controller from etcd, or of etcd's majority */
-    COUNT_STALE, /* messages of earlier epochs that nodes refused */
+    COUNT_CUTS,    /* of a controller from etcd, or of etcd's majority */
+    COUNT_FLIPS,   /* bits of a controller's memory */
+    COUNT_RELOADS, /* controllers that read their state again */
+    COUNT_STALE,   /* messages of earlier epochs that nodes refused */
     COUNT_COUNT
 };
 

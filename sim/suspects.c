@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "sim/world.h"
+#include "spurctld/ctl/agree.h"
 #include "spurctld/ctl/suspect.h"
 
 #define LOOK_US (250 * MS)
 
-static bool reaches(const struct world *world, const struct host *from, const struct host *to)
+bool suspects_reach(const struct world *world, const struct host *from, const struct host *to)
 {
     return !host_is_stopped(to) && from->cut_until_us <= world->now_us &&
            to->cut_until_us <= world->now_us && from->deaf_us[to->number] <= world->now_us;
@@ -28,13 +29,36 @@ static void hear_others(struct world *world, struct host *host)
 {
     for (unsigned i = 0; i < world->host_count; i++) {
         struct host *other = &world->hosts[i];
-        if (other == host || !reaches(world, host, other))
+        if (other == host || !suspects_reach(world, host, other))
             continue;
         if (other->ctl)
             suspect_heard(&host->suspect, i, other->life, now_ms(world));
         else
             suspect_gone(&host->suspect, i, now_ms(world));
     }
+}
+
+void suspects_compare(struct world *world, struct host *host)
+{
+    struct agree_said said;
+
+    for (unsigned i = 0; i < world->host_count && host->ctl && !host->dying; i++) {
+        struct host *other = &world->hosts[i];
+        if (other == host || !other->ctl || !suspects_reach(world, host, other) ||
+            world->options.mutation == MUTATE_BLIND)
+            continue;
+        ctl_marks_say(other->ctl, &said);
+        ctl_marks_heard(host->ctl, other->name, &said);
+    }
+}
+
+bool world_is_flipped(const struct world *world)
+{
+    for (unsigned i = 0; i < world->host_count; i++) {
+        if (world->hosts[i].ctl && world->hosts[i].flipped_us)
+            return true;
+    }
+    return false;
 }
 
 static size_t number_of(const struct world *world, const char *name)
@@ -50,7 +74,7 @@ static void ask_others(struct world *world, struct host *host, size_t leader, in
 {
     for (unsigned i = 0; i < world->host_count; i++) {
         struct host *other = &world->hosts[i];
-        if (host->suspect.peers[i].asked && other->ctl && reaches(world, host, other))
+        if (host->suspect.peers[i].asked && other->ctl && suspects_reach(world, host, other))
             suspect_answer(&host->suspect, i, term,
                            suspect_hears(&other->suspect, leader, now_ms(world)));
     }
@@ -95,9 +119,17 @@ static void look_all(struct world *world, const struct happening *what)
         if (!host->ctl || host_is_stopped(host))
             continue;
         hear_others(world, host);
-        look(world, host);
+        if (fault_on(world, FAULT_FLIP) || world_is_flipped(world)) {
+            if (!host_enter(host))
+                return;
+            suspects_compare(world, host);
+            host_leave(host);
+        }
+        if (host->ctl)
+            look(world, host);
     }
-    if (!world->healed) /* then the lease is enough, and there may be hours to go */
+    if (!world->healed ||
+        world_is_flipped(world)) /* then the lease is enough, and there may be hours to go */
         world_later(world, LOOK_US, look_all, 0, 0, 0);
 }
 

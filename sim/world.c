@@ -27,6 +27,7 @@ static const char *const mutation_names[MUTATE_COUNT] = {
     [MUTATE_WRONG_EXIT] = "wrong-exit",
     [MUTATE_SPLIT_STATE] = "split-state",
     [MUTATE_STALE_READS] = "stale-reads",
+    [MUTATE_BLIND] = "blind",
 };
 
 const char *sim_mutation_name(enum sim_mutation mutation)

@@ -107,7 +107,10 @@ struct host {
     uint64_t next_ask;
     struct etcd_client *etcd; /* of this life, when there are several controllers */
     struct suspect suspect;   /* what it thinks of the others */
-    int64_t deaf_us[HOSTS];   /* does not hear that one until then */
+    int64_t flipped_us;       /* since when its memory is wrong; 0: it is not */
+    const char *flipped_what;
+    uint64_t reloaded;      /* see ctl_options */
+    int64_t deaf_us[HOSTS]; /* does not hear that one until then */
 };
 
 void host_init(struct world *world, struct host *host, unsigned number);
@@ -140,6 +143,10 @@ void cluster_done(struct world *world);
 
 void suspects_started(struct host *host);
 void suspects_begin(struct world *world);
+bool suspects_reach(const struct world *world, const struct host *from, const struct host *to);
+/* What all whom it reaches say of their states. */
+void suspects_compare(struct world *world, struct host *host);
+bool world_is_flipped(const struct world *world); /* some controller's memory is wrong */
 
 /* ---- ask.c ---- */
 
@@ -323,8 +330,9 @@ static inline bool fault_on(const struct world *world, unsigned fault);
 /* ---- check.c ---- */
 
 void check_written(struct world *world, const struct log_batch *batch);
-void check_step(struct host *host);      /* after each call into the controller */
-void check_recovered(struct host *host); /* after a start */
+void check_step(struct host *host);       /* after each call into the controller */
+bool check_is_flipped(struct host *host); /* its memory is wrong */
+void check_recovered(struct host *host);  /* after a start */
 /* core_check() holds; asked now and then, with UINT64_MAX in any case. */
 void check_whole(struct world *world, const struct state *state, uint64_t index);
 uint32_t check_request_of(const struct job *job); /* the request that made it; 0: none of ours */

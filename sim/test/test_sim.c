@@ -27,6 +27,7 @@ static const struct {
     { MUTATE_EARLY_RELEASE, FAULT_CLIENT, "which the state says is released" },
     { MUTATE_WRONG_EXIT, FAULT_CLIENT, "ended in state" },
     { MUTATE_SPLIT_STATE, FAULT_CRASH, "two replicas differ" },
+    { MUTATE_BLIND, FAULT_FLIP, "has a wrong state", 3 },
     { MUTATE_STALE_READS, FAULT_STOP | FAULT_CRASH, "is not in a later list", 3 },
 };
 

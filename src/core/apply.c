@@ -18,8 +18,6 @@
 
 static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct events *out)
 {
-    CLEANUP(freep) char *before = mem_strdup(state->leader);
-
     state->epoch++;
     job_set_text(&state->leader, cmd->leader ? cmd->leader : "");
     job_set_text(&state->leader_address, cmd->address ? cmd->address : "");
@@ -28,7 +26,6 @@ static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct 
         state->has_cluster_id = true;
     }
     emit(out, EVENT_LEADER)->text = state->leader;
-    triggers_lead(state, before);
     return ERR_OK;
 }
 
@@ -149,8 +146,6 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
     case COMMAND__WHAT_REVOKE:
         revoke_tokens(state, cmd->revoke->uid, cmd->revoke->issued_s);
         return ERR_OK;
-    case COMMAND__WHAT_TRIGGER:
-        return apply_trigger(state, cmd->trigger, err, out);
     case COMMAND__WHAT_CHECK: /* done before time moved */
         return ERR_OK;
     default:
@@ -192,7 +187,6 @@ static bool may_free(const Command *cmd)
     case COMMAND__WHAT_JOURNAL_ACK:
     case COMMAND__WHAT_LEVEL:
     case COMMAND__WHAT_REVOKE:
-    case COMMAND__WHAT_TRIGGER:
     case COMMAND__WHAT_CHECK:
         return false;
     default:
@@ -256,13 +250,13 @@ static int64_t skipped_us(const struct state *state, const Command *cmd)
     return cmd->what_case == COMMAND__WHAT_LEAD ? since : MAX(0, MIN(cmd->skipped_us, since));
 }
 
-void core_apply(struct state *state, uint64_t index, const Command *cmd, struct events *out)
+static void apply_command(struct state *state, uint64_t index, const Command *cmd,
+                          struct events *out)
 {
     bool has_id = cmd->has_request_id && cmd->request_id.len == 16;
     struct err err = { 0 };
     uint32_t job_id = 0;
 
-    must_set_entry(index);
     MUST(index > state->index);
     shapes_settle(state);
     if (cmd->what_case == COMMAND__WHAT_CHECK && cmd->check->digest != core_digest(state))
@@ -280,7 +274,6 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     bool goes_on = seen && seen->more && cmd->has_after_job && cmd->after_job == seen->job_id;
     if (seen && !goes_on) { /* (2) */
         answer(out, seen->job_id, (enum err_code)seen->code, NULL);
-        must_set_entry(0);
         return;
     }
     enum err_code code = dispatch(state, cmd, &job_id, &err, out);
@@ -291,8 +284,6 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
     if (state->reservations.len && touches_nodes(cmd))
         reservations_replace(state, out);
     deps_settle(state, cmd->what_case == COMMAND__WHAT_TIME, out);
-    if (state->triggers.len || cmd->what_case == COMMAND__WHAT_TRIGGER)
-        triggers_see(state, cmd, before_us, out);
     settle(state);
     if (has_id)
         remember(state, cmd, seen, job_id, code);
@@ -300,5 +291,12 @@ void core_apply(struct state *state, uint64_t index, const Command *cmd, struct 
         reject(out, subject(cmd), NO_TASK, code);
     answer(out, job_id, code, err.text);
     arena_reset(&state->scratch);
+}
+
+void core_apply(struct state *state, uint64_t index, const Command *cmd, struct events *out)
+{
+    must_set_entry(index);
+    apply_command(state, index, cmd, out);
+    marks_applied(state);
     must_set_entry(0);
 }

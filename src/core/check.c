@@ -258,8 +258,6 @@ int core_check(const struct state *state, struct err *err)
         digest += partition_hash(*at);
     vec_each (struct reservation *, at, &state->reservations)
         digest += reservation_hash(*at);
-    vec_each (struct trigger *, at, &state->triggers)
-        digest += trigger_hash(*at);
     map_each (entry, &state->keys)
         digest += key_hash(entry->key, entry->value);
     map_each (entry, &state->revoked)
@@ -278,5 +276,6 @@ int core_check(const struct state *state, struct err *err)
         code = accounts_check(state, &digest, err);
     if (code == 0 && digest != state->digest)
         code = wrong(err, "%s differs from the records' (%llu)", "digest", state->digest);
-    return code;
+    return code < 0 ? code
+                    : core_verify(state, err); /* which every kind of record has to be known to */
 }

@@ -53,9 +53,40 @@ void core_limits_due(const struct state *state, int64_t now_us,
 
 /*
  * Sum of the hashes of all records, and the head: equal states have equal digests. Costs nothing.
- * A CmdCheck must name the digest of the state just before it: propose one with nothing in flight.
+ * A CmdCheck names the digest of the state just before it; builds before marks could write one.
  */
 uint64_t core_digest(const struct state *state);
+
+/*
+ * The digest at some index. core_apply() takes one every MARK_EVERY entries and keeps the newest; replicas
+ * compare them (spurctld/agree.h). They are in snapshots, and outside of the digest.
+ */
+struct state_mark {
+    uint64_t index, digest;
+};
+enum { MARK_EVERY = 64, MARKS_KEPT = 256 };
+size_t core_marks(const struct state *state);
+struct state_mark core_mark(const struct state *state, size_t n); /* 0 is the newest */
+bool core_mark_at(const struct state *state, uint64_t index, struct state_mark *out);
+/* Of the state as it is now. False: to work it out would take long just now. */
+bool core_mark_now(const struct state *state, struct state_mark *out);
+
+/*
+ * Rehashes `most` records from where the last call ended (begin with zeros) and compares them with the
+ * hashes that were kept when they were last changed: so a record is found whose memory was changed by
+ * nobody. Negative: what is wrong. A request id is not looked at; it is within ten minutes, when it is
+ * forgotten. A pass is complete when `passes` grows.
+ */
+struct rehash {
+    unsigned kind; /* of records */
+    uint64_t next, passes;
+    uint64_t sum; /* of the hashes of this pass */
+};
+int core_rehash(const struct state *state, struct rehash *at, size_t most, struct err *err);
+/* The same of everything at once, and whether the digest is their sum: before others get a snapshot. */
+int core_verify(const struct state *state, struct err *err);
+/* About how many records a pass looks at. */
+size_t core_rehash_records(const struct state *state);
 
 /* Why the job waits or ended: an enum job_reason (Slurm's number), 0 when only the planner knows. */
 unsigned core_job_reason(const struct state *state, const struct job *job);

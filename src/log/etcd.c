@@ -111,7 +111,9 @@ static int restore_newest(struct etcd_log *self, struct err *err)
             if (i + 1 < count)
                 self->previous.index = indexes[i + 1];
             snapshot_prune(self->log.dir, self->previous.index);
-            return restore_from(self, reader, err);
+            int restored = restore_from(self, reader, err);
+            if (restored != -(int)ERR_CORRUPT || i + 1 == count)
+                return restored;
         }
         log_error("log.snapshot", "index=%" PRIu64 " damaged, trying an older one: %s", indexes[i],
                   err ? err->text : "");
@@ -133,7 +135,10 @@ static int etcd_start(struct log *log, struct err *err)
     log->started = true;
     log_set_role(log, LOG_FOLLOWS, "");
     etcd_lease_start(self);
-    etcd_sync(self);
+    if (self->fetch_first)
+        self->snapshot_wanted = true; /* etcd_snapshot_fetched() goes on */
+    else
+        etcd_sync(self);
     return 0;
 }
 
@@ -252,6 +257,26 @@ static void etcd_hold_back(struct log *log, bool hold)
         etcd_campaign_soon(self);
 }
 
+static void etcd_doubt(struct log *log, bool doubt)
+{
+    struct etcd_log *self = etcd_self(log);
+
+    if (self->doubted == doubt)
+        return;
+    self->doubted = doubt;
+    if (!doubt && log->started && !etcd_over(self) && self->caught_up && self->leader.term == 0)
+        etcd_campaign_soon(self);
+}
+
+static void etcd_confirmed(struct log *log, uint64_t index)
+{
+    struct etcd_log *self = etcd_self(log);
+
+    self->confirmed = index;
+    if (log->started)
+        etcd_trim_announce(self);
+}
+
 static void etcd_status(struct log *log, struct log_status *out)
 {
     const struct etcd_log *self = etcd_self(log);
@@ -279,6 +304,8 @@ static const struct log_ops etcd_ops = {
     .leader = etcd_leader,
     .depose = depose_op,
     .hold_back = etcd_hold_back,
+    .doubt = etcd_doubt,
+    .confirmed = etcd_confirmed,
     .require_seals = etcd_require_seals,
     .snapshot_fetched = etcd_snapshot_fetched,
     .payload_put = etcd_payload_put,
@@ -299,6 +326,8 @@ struct log *log_etcd_new(const struct log_config *config, const struct etcd_opti
         self->log.snapshot_bytes = options->trim_bytes;
     self->io = options->io;
     self->io_ctx = options->io_ctx;
+    self->confirmed = UINT64_MAX;
+    self->fetch_first = options->fetch_first;
     self->controllers = MAX(options->controllers, 1u);
     self->bootstrap = options->bootstrap;
     self->has_seal_key = options->seal_key && options->cluster_id;

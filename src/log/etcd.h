@@ -31,6 +31,8 @@ struct etcd_options {
     unsigned controllers; /* how many there are; what a majority is counted of */
     /* etcd is new and empty; the snapshot in config->dir is where this cluster's log begins. */
     bool bootstrap;
+    /* The owner brings a snapshot (log_snapshot_fetched()) before any entry is read. */
+    bool fetch_first;
     const uint8_t *seal_key;   /* ETCD_SEAL_KEY_BYTES that only controllers have; NULL: no seals */
     const uint8_t *cluster_id; /* 16 bytes, with it */
     unsigned lease_s;          /* 0: 5 */

@@ -113,8 +113,8 @@ static void on_campaign(void *arg, const ProtobufCMessage *message, const struct
 
 static bool may_lead(const struct etcd_log *self)
 {
-    return self->caught_up && !self->held_back && self->leader.term == 0 && self->lease &&
-           now_ms(self) < self->lease_until_ms;
+    return self->caught_up && !self->held_back && !self->doubted && self->leader.term == 0 &&
+           self->lease && now_ms(self) < self->lease_until_ms;
 }
 
 static void on_campaign_time(void *arg)
@@ -134,7 +134,7 @@ static void on_campaign_time(void *arg)
 
 void etcd_campaign_soon(struct etcd_log *self)
 {
-    if (self->campaign_timer || self->campaign_call || self->held_back)
+    if (self->campaign_timer || self->campaign_call || self->held_back || self->doubted)
         return;
     int64_t hold = MAX(self->hold_until_ms - now_ms(self), 0);
     unsigned wait = (unsigned)hold + (unsigned)rng_below(CAMPAIGN_SPREAD_MS);

@@ -75,7 +75,7 @@ struct etcd_log {
     struct etcd_keys keys;
     struct memory_disk *memory;
     unsigned controllers, lease_s;
-    bool bootstrap;
+    bool bootstrap, fetch_first;
     int lock_fd;
 
     /* etcd_sync.c */
@@ -97,6 +97,7 @@ struct etcd_log {
         int64_t term; /* 0: nobody */
     } leader;
     bool leading, held_back, resigning;
+    bool doubted; /* our state may be wrong: we do not lead, and trim nothing */
     int64_t term; /* ours, while leading */
     int64_t lease, lease_until_ms, lease_sent_ms, hold_until_ms;
     void *lease_call, *lease_timer, *campaign_call, *campaign_timer, *depose_call;
@@ -149,6 +150,7 @@ struct etcd_log {
 
     /* etcd_trim.c */
     struct log_point announced;
+    uint64_t confirmed; /* a snapshot up to it may be announced */
     VEC(struct etcd_member_note) members;
     void *announce_call, *trim_call, *compact_call, *forget_call;
 };

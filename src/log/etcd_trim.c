@@ -4,6 +4,7 @@
  *
  * (1) The leader trims up to what a majority has announced, and never the newest entry: the next
  *     append is made on the condition that it is there.
+ * (2) A snapshot is announced when a majority has confirmed the state that it holds: log_confirmed().
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ void etcd_trim_announce(struct etcd_log *self)
     struct etcd_txn txn;
 
     if (!self->caught_up || self->held_back || self->announce_call || etcd_over(self) ||
-        self->log.snapshot.index <= self->announced.index)
+        self->log.snapshot.index <= self->announced.index ||
+        self->log.snapshot.index > self->confirmed)
         return;
     self->announced = self->log.snapshot;
     etcd_point_write(&value, self->announced);
@@ -138,8 +140,8 @@ void etcd_trim(struct etcd_log *self)
     char end[ETCD_KEY_BYTES];
     struct etcd_txn txn;
 
-    if (!self->leading || self->trim_call || etcd_over(self) || upto.index <= self->trimmed.index ||
-        upto.index >= self->last_first)
+    if (!self->leading || self->doubted || self->trim_call || etcd_over(self) ||
+        upto.index <= self->trimmed.index || upto.index >= self->last_first)
         return;
     log_info("log.trim", "upto=%" PRIu64, upto.index);
     etcd_point_write(&value, upto);

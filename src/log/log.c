@@ -160,6 +160,18 @@ void log_hold_back(struct log *log, bool hold)
         log->ops->hold_back(log, hold);
 }
 
+void log_doubt(struct log *log, bool doubt)
+{
+    if (log->ops->doubt)
+        log->ops->doubt(log, doubt);
+}
+
+void log_confirmed(struct log *log, uint64_t index)
+{
+    if (log->ops->confirmed)
+        log->ops->confirmed(log, index);
+}
+
 void log_require_seals(struct log *log)
 {
     if (log->ops->require_seals)

@@ -164,6 +164,13 @@ struct log_leader log_leader(const struct log *log);
 void log_depose(struct log *log, int64_t term);
 /* While held back we do not try to lead: payloads are missing, or we are about to stop. */
 void log_hold_back(struct log *log, bool hold);
+/* While in doubt we do not try to lead either, and nothing is trimmed: our state may be wrong. */
+void log_doubt(struct log *log, bool doubt);
+/*
+ * Other controllers had the same state at this index: a snapshot up to it may be announced. Everything is
+ * confirmed until this is called for the first time.
+ */
+void log_confirmed(struct log *log, uint64_t index);
 /* From the next entry on each must carry the seal of a controller (etcd_seal.c). Nothing where only we can write. */
 void log_require_seals(struct log *log);
 

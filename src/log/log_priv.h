@@ -31,6 +31,8 @@ struct log_ops {
     struct log_leader (*leader)(const struct log *log);
     void (*depose)(struct log *log, int64_t term);
     void (*hold_back)(struct log *log, bool hold);
+    void (*doubt)(struct log *log, bool doubt);
+    void (*confirmed)(struct log *log, uint64_t index);
     void (*require_seals)(struct log *log);
     int (*snapshot_fetched)(struct log *log, uint64_t index, struct err *err);
     int (*payload_put)(struct log *log, const uint8_t *digest, struct span bytes, struct err *err);

@@ -126,6 +126,8 @@ static void on_prepare(uv_prepare_t *prepare)
 
     tell_leader(server);
     server_controllers_turn(server);
+    if (server->reload_state)
+        server_stop(server, "the state is read again");
     server_journal_turn(server);
     server_feed_turn(server);
     mem_settle();

@@ -30,6 +30,7 @@
 
 int server_run(const struct server_options *options, struct err *err);
 
+#define RELOADS_FORGOTTEN_US INT64_C(900000000)
 enum { HANDOVER_LOOK_MS = 10, HANDOVER_MOST_MS = 1500 };
 
 /* ---- what the logic asks of the process ---- */
@@ -88,6 +89,25 @@ static unsigned io_peers_level(void *ctx)
     return server->links ? links_level(server->links) : (unsigned)LEVEL_FIRST;
 }
 
+static void io_ask_marks(void *ctx)
+{
+    struct server *server = ctx;
+
+    if (server->links)
+        links_ask_marks(server->links);
+    else if (server->ctl)
+        ctl_marks_asked(server->ctl);
+}
+
+static void io_reload(void *ctx, uint64_t agreed, const char *why)
+{
+    struct server *server = ctx;
+
+    (void)why;                   /* it is in the log */
+    server->reload_state = true; /* looked at in this turn of the loop */
+    server->reload_agreed = agreed;
+}
+
 static void io_level(void *ctx, unsigned level)
 {
     server_ha_level(ctx, level);
@@ -120,6 +140,7 @@ static void on_signal(uv_signal_t *handle, int signo)
         server_snapshot_child(server);
         server_forked_queries_ended(server);
     } else {
+        server->stop_asked = true;
         server_stop(server, signo == SIGTERM ? "SIGTERM" : "SIGINT");
     }
 }
@@ -329,6 +350,8 @@ static int start(struct server *server, struct err *err)
         .fence = io_fence,
         .need_snapshot = io_need_snapshot,
         .peers_level = io_peers_level,
+        .ask_marks = io_ask_marks,
+        .reload = io_reload,
         .level = io_level,
         .revoked = server_revoked,
         .controllers = io_controllers,
@@ -359,9 +382,13 @@ static int start(struct server *server, struct err *err)
         .cluster_id = server->secrets.cluster_id,
         .verify_key = server->secrets.public_key,
         .step_secret = step_secret,
-        .uid = geteuid(),
         .several = server_is_several(server),
+        .controllers = (unsigned)server->membership.list.len,
+        .reloaded = server->reloaded,
+        .reloads = server->reloads,
     };
+    if (!server_is_several(server))
+        options.controllers = 1;
     if (server_journal_open(server, err) < 0)
         return -(int)err->code;
     options.journaled = journal_last(server->journal);
@@ -436,9 +463,13 @@ static void finish(struct server *server)
     peers_free(server->peers);
     if (server->move != MOVE_NOT)
         server_log_migrate(server);
-    else if (server->stopping && !server->removed)
+    else if (server->stopping && !server->removed && !server->reload_state)
         server_snapshot_end(server);
+    if (server->reload_state)
+        server_snapshot_abandon(server);
     ctl_free(TAKE(server->ctl)); /* what is on its way to the disk is still applied */
+    if (server->reload_state)
+        server_reload_snapshots(server);
     server_journal_end(server);
     server_hooks_end(server);
     if (server->removed)
@@ -465,13 +496,24 @@ static void finish(struct server *server)
     free(server->address);
 }
 
-/* One life of the server. *moved_us: when the log began to move; set again when it moves now. */
-static int run_once(const struct server_options *options, int64_t *moved_us, struct err *err)
+/* What one life of the server leaves to the next. */
+struct lives {
+    bool again;       /* there is one */
+    int64_t moved_us; /* when the log began to move; 0: it did not */
+    /* The state is read again because it was wrong at this index; 0: it is not. */
+    uint64_t reloaded;
+    unsigned reloads; /* see ctl_options */
+};
+
+static int run_once(const struct server_options *options, struct lives *lives, struct err *err)
 {
     uv_loop_t loop;
-    struct server server = {
-        .uv = &loop, .options = options, .start_us = clock_wall_us(), .moved_us = *moved_us
-    };
+    struct server server = { .uv = &loop,
+                             .options = options,
+                             .start_us = clock_wall_us(),
+                             .moved_us = lives->moved_us,
+                             .reloaded = lives->reloaded,
+                             .reloads = lives->reloads };
 
     server.address = options->advertise ? mem_strdup(options->advertise) : NULL;
     map_init(&server.sessions);
@@ -489,7 +531,13 @@ static int run_once(const struct server_options *options, int64_t *moved_us, str
         uv_run(&loop, UV_RUN_DEFAULT);
         log_info("ctl.stopped", "name=%s", options->name);
     }
-    *moved_us = server.move != MOVE_NOT ? server.moved_us : 0;
+    *lives = (struct lives){ .moved_us = server.move != MOVE_NOT ? server.moved_us : 0,
+                             .reloads = lives->reloads + 1 };
+    if (clock_wall_us() - server.start_us > RELOADS_FORGOTTEN_US)
+        lives->reloads = 1;
+    if (server.reload_state && server.ctl)
+        lives->reloaded = MAX(state_head(ctl_state(server.ctl)).index, UINT64_C(1));
+    lives->again = lives->moved_us || (lives->reloaded && !server.stop_asked);
     finish(&server);
     return code < 0 ? code : server.exit_code;
 }
@@ -519,7 +567,7 @@ int server_run(const struct server_options *given, struct err *err)
 {
     struct server_options options = *given;
     char host[HOST_NAME_BYTES];
-    int64_t moved_us = 0;
+    struct lives lives = { 0 };
 
     host_short(host);
     if (!options.name)
@@ -527,8 +575,8 @@ int server_run(const struct server_options *given, struct err *err)
     int code = enter(&options, err);
     if (code == 0) {
         do
-            code = run_once(&options, &moved_us, err);
-        while (code == 0 && moved_us);
+            code = run_once(&options, &lives, err);
+        while (code == 0 && lives.again);
     }
     return code;
 }

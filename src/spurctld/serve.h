@@ -109,6 +109,11 @@ struct server {
         VEC(pid_t) ended; /* that said all and are not reaped yet */
         int64_t mended_us, told_us;
     } asides;
+    bool reload_state;      /* it was wrong: this life ends, and the next one reads it again */
+    uint64_t reload_agreed; /* snapshots after this index go before that */
+    uint64_t reloaded;      /* this life does; see ctl_options */
+    unsigned reloads;
+    bool stop_asked; /* by a signal: there is no next life */
     int64_t start_us;
     bool stopping;
     int exit_code;
@@ -168,6 +173,7 @@ void server_snapshot_maybe(struct server *server);
 void server_snapshot_child(struct server *server);
 void server_snapshot_abandon(struct server *server); /* ends the child */
 void server_snapshot_end(struct server *server);     /* a last one, when the loop has ended */
+void server_reload_snapshots(struct server *server); /* removes those that may be wrong */
 
 /* forked_queries.c: forked children that answer what takes long */
 void server_forked_query(void *ctx, struct ctl_forked *aside);

@@ -6,6 +6,9 @@
  * is the log told, which verifies it before anything older is removed. A child that fails costs
  * nothing but the try.
  *
+ * The child compares all records with their hashes first: no snapshot is written of damaged ones. While others have
+ * not confirmed the newest snapshot, or differ from us, there is no other.
+ *
  * A clean end writes one more, so that the next start, which may be that of another build, replays nothing.
  * It is bounded: what a start finds without it, the last snapshot and the log, is as good.
  */
@@ -24,6 +27,8 @@
 #define VERIFY_US INT64_C(60000000) /* the log may take that long to read one back */
 #define END_US    INT64_C(10000000) /* who ends us waits longer: spur down 15 s, systemd 90 s */
 #define LOOK_US   5000
+
+enum { CHILD_DAMAGED = 3 };
 
 struct snapshot_child {
     pid_t pid;
@@ -60,6 +65,8 @@ static void write_state(struct server *server, struct log_point point)
     struct snapshot_writer *writer = NULL;
     int code = journal_sync_files(server->journal, &err);
 
+    if (code == 0 && core_verify(ctl_state(server->ctl), &err) < 0)
+        _exit(CHILD_DAMAGED);
     if (code == 0)
         code = snapshot_create(log_dir(ctl_log(server->ctl)), point, &writer, &err);
     if (code == 0 && (code = core_snapshot_write(ctl_state(server->ctl), write_piece, writer)) < 0)
@@ -80,6 +87,12 @@ static pid_t fork_writer(struct server *server, struct log_point point)
     return pid;
 }
 
+/* One that others have confirmed stays, whatever becomes of the next. */
+static bool may_take(const struct server *server, const struct log_status *status)
+{
+    return !ctl_is_in_doubt(server->ctl) && ctl_is_confirmed(server->ctl, status->snapshot);
+}
+
 void server_snapshot_maybe(struct server *server)
 {
     struct log_status status;
@@ -87,6 +100,8 @@ void server_snapshot_maybe(struct server *server)
     if (server->snapshot || !server->ctl || !log_wants_snapshot(ctl_log(server->ctl)))
         return;
     log_status(ctl_log(server->ctl), &status);
+    if (!may_take(server, &status))
+        return;
     if (server->snapshot_index > status.snapshot && clock_mono_us() < server->snapshot_after_us)
         return; /* the last one is being read back */
     if (!server_may_fork(server))
@@ -115,7 +130,11 @@ void server_snapshot_child(struct server *server)
 
     if (!child || waitpid(child->pid, &status, WNOHANG) != child->pid)
         return;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_DAMAGED) {
+        err_set(&err, ERR_CORRUPT, "a record is damaged: no snapshot of index %llu was written",
+                (unsigned long long)child->point.index);
+        ctl_is_damaged(server->ctl, &err);
+    } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         log_warn("snapshot.failed", "index=%llu status=%d", (unsigned long long)child->point.index,
                  status);
     else if (log_snapshot_taken(ctl_log(server->ctl), child->point, &err) < 0)
@@ -165,7 +184,8 @@ void server_snapshot_end(struct server *server)
     log_stop(log); /* what is on its way to the disk is still applied */
     struct log_status status;
     log_status(log, &status);
-    if (!log_is_kept(log) || status.last <= status.snapshot || !server_journal_mark(server))
+    if (!may_take(server, &status) || !log_is_kept(log) || status.last <= status.snapshot ||
+        !server_journal_mark(server))
         return;
     struct log_point point = log_point(log);
     pid_t pid = fork_writer(server, point);
@@ -175,4 +195,22 @@ void server_snapshot_end(struct server *server)
     else
         log_warn("snapshot.end", "index=%llu given up after_us=%lld: the next start reads the log",
                  (unsigned long long)point.index, (long long)(clock_mono_us() - began));
+}
+
+/* After the log was closed. A lone controller has nobody to confirm any, and keeps them. */
+void server_reload_snapshots(struct server *server)
+{
+    uint64_t indexes[SNAPSHOT_MOST];
+    size_t count = 0;
+    struct err err = { 0 };
+
+    if (snapshot_list(server->state_dir, indexes, SNAPSHOT_MOST, &count, &err) < 0)
+        log_warn("snapshot.list", "text=%s", err.text);
+    for (size_t i = 0; i < count; i++) {
+        if (indexes[i] <= server->reload_agreed)
+            continue;
+        log_warn("snapshot.removed", "index=%llu nobody has confirmed it",
+                 (unsigned long long)indexes[i]);
+        snapshot_remove(server->state_dir, indexes[i]);
+    }
 }

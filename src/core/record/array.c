@@ -235,6 +235,15 @@ static uint64_t task_hash(uint32_t number, enum task_bits bits)
     return bits == TASK_WAITING ? 0 : hash_mix((uint64_t)number << 2 | bits);
 }
 
+uint64_t array_hash_bits(const struct array *array)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t n = 0; n < array->count; n++)
+        sum += task_hash(n, array_task(array, n));
+    return sum;
+}
+
 void array_set(struct array *array, uint32_t number, enum task_bits bits)
 {
     enum task_bits old = array_task(array, number);

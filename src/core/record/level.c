@@ -16,15 +16,12 @@ static const struct row {
     { &command__descriptor, 34, LEVEL_FIRST }, /* CmdLevel: all were asked before */
     { &snapshot_head__descriptor, 16, LEVEL_LEVELS },
     { &snapshot_head__descriptor, 17, LEVEL_FIRST }, /* a pin holds the first level too */
-    { &snapshot_head__descriptor, 18, LEVEL_UNUSED },
+    { &snapshot_head__descriptor, 18, LEVEL_LEVELS },
     { &cmd_node_key__descriptor, 4, LEVEL_NODE_KEYS },
     { &snapshot_head__descriptor, 19, LEVEL_ACCOUNTS },
     { &command__descriptor, 35, LEVEL_REVOKE },
     { &snapshot_record__descriptor, 11, LEVEL_REVOKE },
     { &cmd_config_change__descriptor, 6, LEVEL_ACCOUNTS },
-    { &command__descriptor, 36, LEVEL_TRIGGERS },
-    { &snapshot_head__descriptor, 20, LEVEL_TRIGGERS },
-    { &snapshot_record__descriptor, 12, LEVEL_TRIGGERS },
     { &config__descriptor, 320, LEVEL_ACCOUNTS },
     { &config__descriptor, 321, LEVEL_ACCOUNTS },
     { &config__descriptor, 322, LEVEL_ACCOUNTS },

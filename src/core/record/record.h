@@ -22,7 +22,6 @@
 #include "core/intern.h"
 #include "core/sections.h"
 #include "core/shape.h"
-#include "core/trigger.h"
 #include "schema/reasons.h"
 
 #define US_PER_S INT64_C(1000000)
@@ -124,6 +123,7 @@ struct owner_record {
 struct revoked {
     uint32_t uid;
     int64_t issued_s; /* up to this time */
+    uint64_t hash;
 };
 
 struct node_key {
@@ -171,11 +171,8 @@ struct state {
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
-    VEC(struct trigger *) triggers; /* by id */
-    uint32_t last_trigger_id;
-    int64_t next_trigger_us; /* see triggers.c (1) */
-    struct map keys;         /* node name → struct node_key */
-    struct map revoked;      /* uid → struct revoked */
+    struct map keys;    /* node name → struct node_key */
+    struct map revoked; /* uid → struct revoked */
     struct intern owners, shapes, words, payloads, billing_group_keys;
     VEC(struct billing_group_record *) billing_groups; /* in no particular order */
     struct map user_billing_groups;                    /* user → the first of the user's */
@@ -216,6 +213,10 @@ struct state {
     /* For tests: jobs that hold nodes, nodes and jobs that were looked at because they are there. */
     uint64_t looked, looked_nodes, walked;
     uint64_t digest;
+    struct {
+        struct state_mark kept[MARKS_KEPT]; /* a ring; the newest at (taken - 1) % MARKS_KEPT */
+        size_t taken;
+    } marks;                   /* marks.c */
     VEC(struct job *) touched; /* (1) */
     VEC(struct node *) touched_nodes;
     struct arena scratch; /* of one command */
@@ -349,6 +350,7 @@ void node_jobs_each(struct state *state, node_jobs_fn *each, void *ctx);
 struct array *array_parse(const char *text, uint32_t max_size, uint32_t max_tasks, struct err *err);
 void array_free(struct array *array);
 void array_set(struct array *array, uint32_t number, enum task_bits bits);
+uint64_t array_hash_bits(const struct array *array); /* what bits_hash is to be */
 /* The records of single tasks, besides the one with the array's id. */
 void array_index_put(struct array *array, const struct job *job);
 void array_index_del(struct array *array, const struct job *job);
@@ -378,12 +380,17 @@ void request_advance(struct state *state, struct request *request, uint32_t job_
 void requests_expire(struct state *state);
 void requests_shift(struct state *state, int64_t us);
 void requests_settle(struct state *state); /* does what is left of that */
+bool requests_are_settled(const struct state *state);
 void requests_done(struct requests *requests);
+
+/* ---- marks.c ---- */
+
+void mark_put(struct state *state, struct state_mark mark);
+void marks_applied(struct state *state); /* at the end of every command */
 
 /* ---- digest.c ---- */
 
 uint64_t job_hash(const struct job *job);
-uint64_t trigger_hash(const struct trigger *trigger);
 void part_changes(struct job_run *run, const struct job_part *part); /* digest.c (1) */
 void part_changed(struct job_run *run, const struct job_part *part);
 uint64_t run_hash_parts(const struct job_run *run); /* 0 when it is not wide */

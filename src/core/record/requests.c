@@ -103,6 +103,11 @@ void requests_settle(struct state *state)
     shift_some(state, SIZE_MAX);
 }
 
+bool requests_are_settled(const struct state *state)
+{
+    return state->requests.shift_from >= state->requests.shift_to;
+}
+
 void requests_shift(struct state *state, int64_t us)
 {
     requests_settle(state);

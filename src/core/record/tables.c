@@ -237,14 +237,15 @@ void revoke_tokens(struct state *state, uint32_t uid, int64_t issued_s)
     struct revoked *revoked = map_get_num(&state->revoked, uid);
 
     if (revoked) {
-        state->digest -= revoked_hash(revoked);
+        state->digest -= revoked->hash;
     } else {
         revoked = NEW(struct revoked);
         map_put_num(&state->revoked, uid, revoked);
     }
     revoked->uid = uid;
     revoked->issued_s = MAX(revoked->issued_s, issued_s);
-    state->digest += revoked_hash(revoked);
+    revoked->hash = revoked_hash(revoked);
+    state->digest += revoked->hash;
 }
 
 int64_t state_revoked_s(const struct state *state, uint32_t uid)

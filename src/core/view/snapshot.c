@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/level.h"
 #include "core/msg.h"
 #include "core/view/view.h"
 
@@ -36,8 +37,27 @@ static void put(struct writer *writer, const SnapshotRecord *record)
     writer->code = code < 0 ? code : 0;
 }
 
+/* Oldest first, from LEVEL_LEVELS on. */
+static void add_marks(const struct state *state, Mark marks[MARKS_KEPT], Mark *list[MARKS_KEPT],
+                      SnapshotHead *head)
+{
+    size_t count = state_level(state) >= LEVEL_LEVELS ? core_marks(state) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct state_mark mark = core_mark(state, count - 1 - i);
+        mark__init(&marks[i]);
+        marks[i].has_index = marks[i].has_digest = true;
+        marks[i].index = mark.index;
+        marks[i].digest = mark.digest;
+        list[i] = &marks[i];
+    }
+    head->n_marks = count;
+    head->marks = list;
+}
+
 static void put_head(struct writer *writer, const struct state *state)
 {
+    Mark marks[MARKS_KEPT], *list[MARKS_KEPT];
     SnapshotRecord record = SNAPSHOT_RECORD__INIT;
     SnapshotHead head = SNAPSHOT_HEAD__INIT;
 
@@ -57,16 +77,14 @@ static void put_head(struct writer *writer, const struct state *state)
     head.journal_acked = state->journal_acked;
     head.has_accounts = state->accounts_number != 0;
     head.accounts = state->accounts_number;
-    head.has_last_trigger_id = state->last_trigger_id != 0;
-    head.last_trigger_id = state->last_trigger_id;
     head.leader = state->leader;
     head.leader_address = state->leader_address;
     head.config = state->config;
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
-                   state->triggers.len + map_len(&state->keys) + map_len(&state->revoked) +
-                   state->records + state->requests.count + state->accounts->assocs.len +
-                   state->accounts->qos.len + state->dep_pending.count;
+                   map_len(&state->keys) + map_len(&state->revoked) + state->records +
+                   state->requests.count + state->accounts->assocs.len + state->accounts->qos.len +
+                   state->dep_pending.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
     head.has_skipped_us = state->skipped_us != 0;
@@ -74,6 +92,7 @@ static void put_head(struct writer *writer, const struct state *state)
     head.has_cluster_id = state->has_cluster_id;
     head.cluster_id =
         (ProtobufCBinaryData){ sizeof(state->cluster_id), (uint8_t *)(uintptr_t)state->cluster_id };
+    add_marks(state, marks, list, &head);
     record.what_case = SNAPSHOT_RECORD__WHAT_HEAD;
     record.head = &head;
     put(writer, &record);
@@ -113,20 +132,6 @@ static void put_tables(struct writer *writer, const struct state *state)
         resv.idle_us = (*at)->idle_us;
         record.what_case = SNAPSHOT_RECORD__WHAT_RESV;
         record.resv = &resv;
-        put(writer, &record);
-    }
-    vec_each (struct trigger *, at, &state->triggers) {
-        SnapshotTrigger trigger = SNAPSHOT_TRIGGER__INIT;
-        trigger.spec = (*at)->spec;
-        trigger.has_pulled_us = (*at)->pulled_us != 0;
-        trigger.pulled_us = (*at)->pulled_us;
-        trigger.n_pulled_nodes = (*at)->nodes.len;
-        trigger.pulled_nodes = (*at)->nodes.items;
-        trigger.pulled_for = (*at)->pulled_for;
-        trigger.has_idle_seen_us = (*at)->idle_seen_us != 0;
-        trigger.idle_seen_us = (*at)->idle_seen_us;
-        record.what_case = SNAPSHOT_RECORD__WHAT_TRIGGER;
-        record.trigger = &trigger;
         put(writer, &record);
     }
     map_each (entry, &state->keys) {

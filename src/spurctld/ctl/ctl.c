@@ -91,7 +91,7 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     case CTL_TIMER_RETRY:
         if (ctl->leading)
             ctl_propose_time(ctl, NULL, retry_done, NULL); /* does the disk take it now? */
-        else if (ctl->must_lead)
+        else if (ctl->must_lead && ctl->lead_proposed)
             ctl_propose_lead(ctl);
         break;
     case CTL_TIMER_HOLD:
@@ -107,6 +107,9 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
         break;
     case CTL_TIMER_TELL:
         ctl_tell_timer(ctl);
+        break;
+    case CTL_TIMER_REHASH:
+        ctl_rehash_timer(ctl);
         break;
     case CTL_TIMER_WIDE:
         ctl_fanout_timer(ctl);
@@ -153,10 +156,10 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     map_init(&ctl->nodes.sessions);
     map_init(&ctl->nodes.granting);
     map_init(&ctl->site.running);
-    map_init(&ctl->site.triggers);
-    ctl->site.uid = options->uid;
     map_init(&ctl->steps);
     ctl->log = open(open_arg, &ctl_log_owner, ctl, err);
+    if (ctl->log)
+        ctl_marks_init(ctl, options);
     if (!ctl->log || log_start(ctl->log, err) < 0) {
         ctl_free(ctl);
         return NULL;
@@ -166,8 +169,9 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     ctl->proposals.clock_mono_us = ctl->nodes.awake_us = ctl_mono(ctl);
     ctl_arm_paused(ctl);
     ctl->sched = sched_new(ctl->state);
+    ctl_rehash_arm(ctl);
     if (ctl->must_lead)
-        ctl_propose_lead(ctl);
+        ctl_lead(ctl);
     ctl_flush(ctl);
     return ctl;
 }
@@ -193,7 +197,6 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->nodes.agents);
     map_done(&ctl->nodes.sessions);
     map_done(&ctl->nodes.granting);
-    map_done(&ctl->site.triggers);
     ctl_fanout_done(ctl);
     map_done(&ctl->site.running);
     ctl_resv_done(ctl);
@@ -215,6 +218,7 @@ void ctl_free(struct ctl *ctl)
     vec_done(&ctl->asks.change_readers);
     vec_done(&ctl->asks.orphans);
     vec_done(&ctl->nodes.telling);
+    agree_done(&ctl->marks.agree);
     events_done(&ctl->applying.events);
     arena_done(&ctl->applying.arena);
     if (ctl->sched)

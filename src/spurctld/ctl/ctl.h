@@ -16,8 +16,8 @@
  *   ctl_read.c     who may answer them
  *   ctl_forked.c    those that take long, by a copy of the process
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
- *   ctl_triggers.c strigger
  *   ctl_level.c    the feature level, and what may be proposed below it
+ *   ctl_marks.c    whether other controllers have the same state (agree.h), and records that were damaged
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
  */
 #ifndef SPURCTLD_CTL_H
@@ -36,25 +36,21 @@
 struct ctl;
 
 enum ctl_timer {
-    CTL_TIMER_DUE,   /* core_next_due(): begin times, deadlines, forgetting */
-    CTL_TIMER_PLAN,  /* the planner has more to look at, or wants to look again */
-    CTL_TIMER_NODES, /* the next node that may have been silent for too long */
-    CTL_TIMER_RETRY, /* the disk refused a batch: see whether it takes one now */
-    CTL_TIMER_HOLD,  /* an allocation whose client is gone */
-    CTL_TIMER_AWAKE, /* shows that this process runs: see ctl_paused.c */
-    CTL_TIMER_LISTS, /* lists that are not finished, and jobs that a filter has yet to find */
-    CTL_TIMER_TELL,  /* agents that have yet to hear what all are told */
-    CTL_TIMER_WIDE,  /* nodes of wide jobs that have yet to hear what is due */
+    CTL_TIMER_DUE,    /* core_next_due(): begin times, deadlines, forgetting */
+    CTL_TIMER_PLAN,   /* the planner has more to look at, or wants to look again */
+    CTL_TIMER_NODES,  /* the next node that may have been silent for too long */
+    CTL_TIMER_RETRY,  /* the disk refused a batch: see whether it takes one now */
+    CTL_TIMER_HOLD,   /* an allocation whose client is gone */
+    CTL_TIMER_AWAKE,  /* shows that this process runs: see ctl_paused.c */
+    CTL_TIMER_LISTS,  /* lists that are not finished, and jobs that a filter has yet to find */
+    CTL_TIMER_TELL,   /* agents that have yet to hear what all are told */
+    CTL_TIMER_REHASH, /* some records are compared with their hashes */
+    CTL_TIMER_WIDE,   /* nodes of wide jobs that have yet to hear what is due */
     CTL_TIMERS
 };
 
 enum { CTL_HOOK_NO_LIMIT_S = 65534 }; /* Slurm's number for that */
 /* A program that runs beside the loop: mail, PrologSlurmctld, EpilogSlurmctld, fencing. */
-struct ctl_hook_user {
-    uint32_t uid, gid;
-    const uint32_t *gids;
-    size_t gid_count;
-};
 struct ctl_hook {
     const char *what; /* "mail": for the log and ctl_hook_done() */
     char *const *argv;
@@ -63,7 +59,6 @@ struct ctl_hook {
     unsigned timeout_s;
     bool must_run; /* something waits for it; others may be left out when there are too many */
     uint32_t job_id, attempt;
-    const struct ctl_hook_user *user; /* whose program it is; NULL: the controller's own */
     uint32_t series; /* programs of one series run one after another, in order; 0: of none */
 };
 
@@ -101,6 +96,16 @@ struct ctl_io {
      * 0: there may be others whom we cannot ask. NULL: they all know what we know.
      */
     unsigned (*peers_level)(void *ctx);
+    /*
+     * Asks every other controller that is heard for its marks: ctl_marks_heard() for each that answers, then
+     * ctl_marks_asked(), within a second. NULL: there are no others.
+     */
+    void (*ask_marks)(void *ctx);
+    /*
+     * Our state is wrong: it is to be read again from the log and a snapshot of at most `agreed`; those after
+     * it are to go. ctl_new() is then told where we stood. NULL: it cannot be.
+     */
+    void (*reload)(void *ctx, uint64_t agreed, const char *why);
     /* The feature level in force. NULL: nobody cares. */
     void (*level)(void *ctx, unsigned level);
     /* Tokens of a user that were issued up to this time are refused from now on. NULL: nobody cares. */
@@ -127,7 +132,10 @@ struct ctl_options {
     bool several;               /* there are other controllers: nodes have leases */
     unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
     unsigned wide_from; /* jobs of more nodes tell them one by one; 0: as is good (ctl_fanout.c) */
-    uint32_t uid;       /* that the process runs as */
+    unsigned controllers; /* how many there are; 0: this one alone */
+    /* The state is read again because it was wrong at this index; 0: it is not. */
+    uint64_t reloaded;
+    unsigned reloads;   /* how often in a row, without a quarter of an hour between two */
     uint64_t journaled; /* up to here the journal has what entries meant */
 };
 
@@ -177,6 +185,22 @@ void ctl_look_at_level(struct ctl *ctl);
  * and the log's callbacks do it themselves; handlers are called by who did it.
  */
 void ctl_enter(struct ctl *ctl);
+
+/* ---- ctl_marks.c: do the others have the same state? ---- */
+struct agree_said;
+/* There are so many controllers, with this one. What others said is forgotten. */
+void ctl_set_controllers(struct ctl *ctl, size_t count);
+void ctl_marks_say(const struct ctl *ctl, struct agree_said *out);
+void ctl_marks_heard(struct ctl *ctl, const char *peer, const struct agree_said *said);
+void ctl_marks_asked(struct ctl *ctl);
+/* A majority had this state at the index. */
+bool ctl_is_confirmed(const struct ctl *ctl, uint64_t index);
+/* Others differ from us, and we are not known to be right. */
+bool ctl_is_in_doubt(const struct ctl *ctl);
+/* A record is not what it was when it was changed: the state is read again. */
+void ctl_is_damaged(struct ctl *ctl, const struct err *what);
+/* An administrator says that this controller's state is the right one. */
+void ctl_trust(struct ctl *ctl);
 
 void ctl_poll(struct ctl *ctl);  /* the log has something to say */
 void ctl_flush(struct ctl *ctl); /* at the end of a turn of the loop: what was proposed may go */
@@ -239,7 +263,6 @@ ctl_handler ctl_list_shares;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;
-ctl_handler ctl_set_trigger, ctl_clear_triggers, ctl_list_triggers;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal,
     ctl_set_level, ctl_forget_node, ctl_revoke_tokens;
@@ -250,9 +273,6 @@ ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job,
  */
 void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
               const ProtobufCMessage *request, bool stale);
-
-/* What the state does not show has happened: enum trigger_type. */
-void ctl_happened(struct ctl *ctl, unsigned types);
 
 /* Accounting has everything up to `index`: it need not be kept for it. */
 void ctl_journal_stored(struct ctl *ctl, uint64_t index);

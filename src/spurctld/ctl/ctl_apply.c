@@ -80,7 +80,6 @@ static void became_leader(struct ctl *ctl)
     ctl_config_leading(ctl);
     ctl_nodes_leading(ctl);
     ctl_site_leading(ctl);
-    ctl_triggers_look(ctl);
     ctl_resv_leading(ctl);
 }
 
@@ -127,7 +126,10 @@ static void handle_events(struct ctl *ctl)
         else if (event->kind == EVENT_CONTROLLERS)
             controllers_changed(ctl);
         else if (event->kind == EVENT_DIVERGED)
-            ctl->io.fence(ctl->io.ctx, "the state differs from the other controllers'");
+            log_warn("ctl.check",
+                     "index=%llu a leader of an earlier build had another state; the "
+                     "marks decide who is right",
+                     (unsigned long long)state_head(ctl->state).index);
         else if (event->kind == EVENT_PAYLOAD_DROPPED)
             log_payload_drop(ctl->log, event->digest);
         if (ctl->leading)
@@ -322,7 +324,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
     if (role == LOG_FOLLOWS) {
         if (ctl->leading)
             log_warn("ctl.follows", "leader=%s", leader);
-        ctl->leading = ctl->must_lead = ctl->lead_proposed = false;
+        ctl->leading = ctl->must_lead = ctl->lead_proposed = ctl->marks.asked = false;
         ctl_nodes_following(ctl);
         if (ctl->sched)
             sched_abandon_all(ctl->sched);
@@ -331,7 +333,7 @@ static void on_role(void *ctx, enum log_role role, const char *leader)
     }
     ctl->must_lead = true;
     if (ctl->sched)
-        ctl_propose_lead(ctl);
+        ctl_lead(ctl);
 }
 
 static void on_failed(void *ctx, const struct err *why)

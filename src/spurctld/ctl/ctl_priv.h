@@ -3,7 +3,7 @@
  * ctl_priv.h - the controller's root: its parts by name
  *
  * Each part is defined in a header of its own, with what the files of that part do: proposals.h, nodes.h, site.h,
- * asks.h.
+ * asks.h, marks.h.
  */
 #ifndef SPURCTLD_CTL_PRIV_H
 #define SPURCTLD_CTL_PRIV_H
@@ -17,6 +17,7 @@
 #include "sched/sched.h"
 #include "spurctld/ctl/asks.h"
 #include "spurctld/ctl/ctl.h"
+#include "spurctld/ctl/marks.h"
 #include "spurctld/ctl/nodes.h"
 #include "spurctld/ctl/proposals.h"
 #include "spurctld/ctl/site.h"
@@ -64,6 +65,7 @@ struct ctl {
     bool config_reconfigure;
     uint64_t configs;      /* that the cluster has had; nodes may have other numbers */
     unsigned level_rising; /* the feature level that was proposed; 0: none */
+    struct ctl_marks marks;
     struct ctl_proposals proposals;
     struct ctl_applying applying;
     struct ctl_plan plan;

@@ -287,8 +287,10 @@ int server_start_links(struct server *server, struct err *err)
     struct links_host hosts[SUSPECT_PEERS] = { 0 };
     size_t count = 0;
 
-    if (!server->ha || all->list.len < 2)
+    if (!server->ha || all->list.len < 2) {
+        ctl_set_controllers(server->ctl, 1);
         return 0;
+    }
     if (server->ha->member && !server->ha->near)
         server->ha->near = etcd_near_new(&etcd_rpc_io, server->ha->rpc, ctl_log(server->ctl));
     if (all->list.len > SUSPECT_PEERS)
@@ -296,7 +298,9 @@ int server_start_links(struct server *server, struct err *err)
     vec_each (struct controller, peer, &all->list)
         hosts[count++] =
             (struct links_host){ .name = peer->name, .address = controller_url(peer, 0) };
+    ctl_set_controllers(server->ctl, count);
     server->links = links_new(server, server->ha->tls, hosts, count, err);
+    ctl_marks_asked(server->ctl); /* who was asked before is not waited for */
     while (count-- > 0)
         free((char *)hosts[count].address);
     return server->links ? 0 : -(int)err->code;

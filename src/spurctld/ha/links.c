@@ -12,26 +12,31 @@
 #include <string.h>
 
 #include "core/level.h"
-#include "schema/trigger.h"
+#include "spurctld/ctl/agree.h"
 #include "spurctld/ctl/suspect.h"
 #include "sys/build.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/rng.h"
 
-enum { PING_MS = 300, RETRY_MIN_MS = 10, RETRY_MAX_MS = 250, LEVEL_FRESH_MS = 5000 };
+enum {
+    PING_MS = 300,
+    RETRY_MIN_MS = 10,
+    RETRY_MAX_MS = 250,
+    LEVEL_FRESH_MS = 5000,
+    COMPARE_MS = 300
+};
 
 struct peer_link {
     struct links *links;
     size_t number;
     char *name;
     struct rpc_client *client; /* NULL: ourselves */
-    struct rpc_request *ping, *ask;
+    struct rpc_request *ping, *ask, *compare;
     int64_t ping_ms, ask_term;
     int64_t said_ms; /* when it last said what follows; 0: never */
     unsigned level;  /* the newest that its build knows */
     char *build;     /* NULL: it has not said */
-    bool away;       /* it answered once, and does not any more */
 };
 
 struct links {
@@ -69,10 +74,6 @@ static void note_level(struct peer_link *peer, bool has, uint32_t level, const c
     }
     peer->level = has ? level : (unsigned)LEVEL_FIRST;
     peer->said_ms = now_ms();
-    if (peer->away && peer->links->server->ctl)
-        ctl_happened(peer->links->server->ctl,
-                     peer->number ? TRIGGER_BACKUP_OPERATES : TRIGGER_PRIMARY_OPERATES);
-    peer->away = false;
     if (peer->links->server->ctl)
         ctl_look_at_level(peer->links->server->ctl);
 }
@@ -91,28 +92,56 @@ unsigned links_level(const struct links *links)
     return level;
 }
 
-static PeerPingRequest ping_message(void)
+/* ---- what states are ---- */
+
+/* A message with what this controller says of its state; `said` has the marks. */
+struct marks_message {
+    struct agree_said said;
+    Mark marks[AGREE_SAID], *list[AGREE_SAID];
+    PeerMarks message;
+};
+
+static PeerMarks *marks_message(const struct server *server, struct marks_message *out)
+{
+    if (!server->ctl)
+        return NULL;
+    ctl_marks_say(server->ctl, &out->said);
+    peer_marks__init(&out->message);
+    for (size_t i = 0; i < out->said.count; i++) {
+        mark__init(&out->marks[i]);
+        out->marks[i].has_index = out->marks[i].has_digest = true;
+        out->marks[i].index = out->said.marks[i].index;
+        out->marks[i].digest = out->said.marks[i].digest;
+        out->list[i] = &out->marks[i];
+    }
+    out->message.n_marks = out->said.count;
+    out->message.marks = out->list;
+    out->message.has_wrong = out->message.wrong = out->said.wrong;
+    return &out->message;
+}
+
+static void note_marks(struct peer_link *peer, const PeerMarks *marks)
+{
+    struct ctl *ctl = peer->links->server->ctl;
+    struct agree_said said = { .speaks = marks != NULL };
+
+    for (size_t i = 0; marks && i < marks->n_marks && said.count < AGREE_SAID; i++)
+        said.marks[said.count++] =
+            (struct state_mark){ marks->marks[i]->index, marks->marks[i]->digest };
+    said.wrong = marks && marks->wrong;
+    if (ctl)
+        ctl_marks_heard(ctl, peer->name, &said);
+}
+
+static PeerPingRequest ping_message(const struct server *server, struct marks_message *marks)
 {
     PeerPingRequest request = PEER_PING_REQUEST__INIT;
 
+    request.marks = marks_message(server, marks);
     request.has_level = true;
     request.level = LEVEL_NEWEST;
     request.build = (char *)(uintptr_t)build_name();
     return request;
-}
-
-/* A controller that is not heard for a while has failed, for those who wait for that. */
-static void look_for_silent(struct links *links)
-{
-    for (size_t i = 0; i < links->count; i++) {
-        struct peer_link *peer = &links->peers[i];
-        if (!peer->said_ms || peer->away || now_ms() - peer->said_ms < LEVEL_FRESH_MS)
-            continue;
-        peer->away = true;
-        if (links->server->ctl &&
-            peer->number) /* of the primary the change of the leader says it */
-            ctl_happened(links->server->ctl, TRIGGER_BACKUP_FAIL);
-    }
 }
 
 /* ---- asking ---- */
@@ -120,6 +149,7 @@ static void look_for_silent(struct links *links)
 static void look(struct links *links);
 
 static struct rpc_request *call(struct peer_link *peer, const PeerPingRequest *request,
+                                unsigned timeout_ms,
                                 void (*done)(struct rpc_request *request,
                                              const ProtobufCMessage *reply, const struct err *err))
 {
@@ -127,7 +157,7 @@ static struct rpc_request *call(struct peer_link *peer, const PeerPingRequest *r
         .path = "/spur.Links/Ping",
         .message = &request->base,
         .reply = &peer_ping_reply__descriptor,
-        .timeout_ms = SUSPECT_SILENT_MS,
+        .timeout_ms = timeout_ms,
         .data = peer,
         .on_done = done,
     };
@@ -143,6 +173,7 @@ static void heard(struct peer_link *peer, const ProtobufCMessage *message)
     /* We may have been away while it rose, and etcd's others may no longer accept us. */
     server_ha_level(peer->links->server, reply->in_force);
     note_level(peer, reply->has_level, reply->level, reply->build);
+    note_marks(peer, reply->marks);
 }
 
 static void on_pinged(struct rpc_request *request, const ProtobufCMessage *reply,
@@ -173,7 +204,8 @@ static void on_asked(struct rpc_request *request, const ProtobufCMessage *reply,
 
 static void ask_all(struct links *links, const char *leader, int64_t term)
 {
-    PeerPingRequest request = ping_message();
+    struct marks_message marks;
+    PeerPingRequest request = ping_message(links->server, &marks);
 
     request.about = (char *)leader;
     for (size_t i = 0; i < links->count; i++) {
@@ -181,13 +213,14 @@ static void ask_all(struct links *links, const char *leader, int64_t term)
         if (!links->suspect.peers[i].asked || peer->ask)
             continue;
         peer->ask_term = term;
-        peer->ask = call(peer, &request, on_asked);
+        peer->ask = call(peer, &request, SUSPECT_SILENT_MS, on_asked);
     }
 }
 
 static void ping_all(struct links *links)
 {
-    PeerPingRequest request = ping_message();
+    struct marks_message marks;
+    PeerPingRequest request = ping_message(links->server, &marks);
     int64_t now = now_ms();
 
     for (size_t i = 0; i < links->count; i++) {
@@ -196,8 +229,48 @@ static void ping_all(struct links *links)
             rpc_client_state(peer->client) != RPC_READY)
             continue;
         peer->ping_ms = now;
-        peer->ping = call(peer, &request, on_pinged);
+        peer->ping = call(peer, &request, SUSPECT_SILENT_MS, on_pinged);
     }
+}
+
+/* ---- before we lead ---- */
+
+static bool compares(const struct links *links)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        if (links->peers[i].compare)
+            return true;
+    }
+    return false;
+}
+
+static void on_compared(struct rpc_request *request, const ProtobufCMessage *reply,
+                        const struct err *err)
+{
+    struct peer_link *peer = rpc_request_data(request);
+    struct links *links = peer->links;
+
+    peer->compare = NULL;
+    if (!err)
+        heard(peer, reply);
+    if (links->server->ctl && !compares(links))
+        ctl_marks_asked(links->server->ctl);
+}
+
+/* Who is silent is not reached: nobody waits for it. */
+void links_ask_marks(struct links *links)
+{
+    struct marks_message marks;
+    PeerPingRequest request = ping_message(links->server, &marks);
+
+    for (size_t i = 0; i < links->count; i++) {
+        struct peer_link *peer = &links->peers[i];
+        if (peer->client && !peer->compare && rpc_client_state(peer->client) == RPC_READY &&
+            suspect_hears(&links->suspect, i, now_ms()))
+            peer->compare = call(peer, &request, COMPARE_MS, on_compared);
+    }
+    if (!compares(links))
+        ctl_marks_asked(links->server->ctl);
 }
 
 /* ---- deciding ---- */
@@ -228,7 +301,6 @@ static void on_timer(uv_timer_t *timer)
         return;
     if (!log_leader(ctl_log(links->server->ctl)).self) /* (2) */
         ping_all(links);
-    look_for_silent(links);
     look(links);
 }
 
@@ -256,10 +328,14 @@ void server_on_peer_ping(struct rpc_call *call, const ProtobufCMessage *message)
     struct server *server = rpc_call_ctx(call);
     struct links *links = server->links;
     PeerPingReply reply = PEER_PING_REPLY__INIT;
+    struct marks_message marks;
 
     size_t from = links ? find(links, rpc_call_identity(call)->controller) : SIZE_MAX;
     if (from != SIZE_MAX) /* who leads hears from the others by their pings: (2) */
         note_level(&links->peers[from], request->has_level, request->level, request->build);
+    if (from != SIZE_MAX)
+        note_marks(&links->peers[from], request->marks);
+    reply.marks = marks_message(server, &marks);
     reply.has_level = true;
     reply.level = LEVEL_NEWEST;
     reply.build = (char *)(uintptr_t)build_name();
@@ -345,6 +421,8 @@ void links_free(struct links *links)
             rpc_request_cancel(peer->ping);
         if (peer->ask)
             rpc_request_cancel(peer->ask);
+        if (peer->compare)
+            rpc_request_cancel(peer->compare);
         if (peer->client)
             rpc_client_free(peer->client);
         free(peer->name);

@@ -19,6 +19,8 @@ struct links *links_new(struct server *server, struct tls_ctx *tls, const struct
                         size_t count, struct err *err);
 /* The newest feature level that all others have said they know, within the last seconds. */
 unsigned links_level(const struct links *links);
+/* For ctl_io.ask_marks. */
+void links_ask_marks(struct links *links);
 void links_free(struct links *links);
 
 #endif

@@ -72,7 +72,9 @@ void server_on_peer_snapshot(struct rpc_call *call, const ProtobufCMessage *mess
     if (!server_is_peer(call))
         return;
     log_status(ctl_log(server->ctl), &status);
-    if (status.snapshot == 0 || status.snapshot < request->at_least)
+    if (ctl_is_in_doubt(server->ctl))
+        err_set(&err, ERR_NOT_FOUND, "the state of this controller may be wrong");
+    else if (status.snapshot == 0 || status.snapshot < request->at_least)
         err_set(&err, ERR_NOT_FOUND, "the newest snapshot here is at %llu",
                 (unsigned long long)status.snapshot);
     else
