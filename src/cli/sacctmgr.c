@@ -56,12 +56,12 @@ const struct option_set sacctmgr_options = {
 /* ---- committing ---- */
 
 /* A line that begins with y within the time. */
-static bool agrees(void)
+bool manager_agrees(const char *question)
 {
     struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
     char line[64] = "";
 
-    printf("Would you like to commit changes? (You have %d seconds to decide)\n(N/y): ", DECIDE_S);
+    printf("%s(You have %d seconds to decide)\n(N/y): ", question, DECIDE_S);
     fflush(stdout);
     ssize_t len =
         poll(&in, 1, DECIDE_S * 1000) > 0 ? read(STDIN_FILENO, line, sizeof(line) - 1) : 0;
@@ -85,7 +85,7 @@ int manager_commit(struct manager *m)
         cli_error(&m->cli, "Can't run this command in readonly mode.");
         return 1;
     }
-    if (!m->immediate && !agrees()) {
+    if (!m->immediate && !manager_agrees("Would you like to commit changes? ")) {
         puts(" Changes Discarded");
         return 0;
     }
@@ -149,10 +149,10 @@ static const struct {
 } not_here[] = {
     { "federation", "there are no federations" },
     { "resource", "licences of the database are not known here: use the controller's 'licenses'" },
-    { "reservation", "reservations are the controller's: 'scontrol show reservation'" },
-    { "event", "the history has no node events yet: 'sinfo -R' shows why nodes are out of use" },
+    { "reservation", "reservations are made and changed with scontrol" },
+    { "event", "events follow from what happens to nodes: they are shown, not changed" },
     { "instance", "the history has no cloud instances" },
-    { "runawayjobs", "a job ends in the history when it ends on the controller: none runs away" },
+    { "runawayjobs", "they are shown, and fixed then: 'sacctmgr show runawayjobs'" },
     { "job", "records of jobs are not changed afterwards" },
 };
 
@@ -208,7 +208,9 @@ static int run_change(struct manager *m, enum verb verb, char **argv, int argc)
     code = verb == VERB_ADD      ? manager_add(m, entity, &where)
            : verb == VERB_MODIFY ? manager_modify(m, entity, &where, &set)
            : verb == VERB_DELETE ? manager_delete(m, entity, &where)
-                                 : manager_list(m, entity, &where);
+                                 : manager_records(m, entity, &where);
+    if (code < 0 && verb == VERB_LIST)
+        code = manager_list(m, entity, &where);
     vec_done(&where);
     vec_done(&set);
     if (code < 0)
@@ -347,73 +349,5 @@ int sacctmgr_main(int argc, char **argv)
         client_free(m.client);
     cli_done(&m.cli);
     free(operands);
-    return code;
-}
-
-/* ---- spur accounting ---- */
-
-static int adopt(struct cli *cli, struct client *client, const char *cluster, struct err *err)
-{
-    AdoptRequest request = ADOPT_REQUEST__INIT;
-    ProtobufCMessage *message = NULL;
-
-    request.cluster = (char *)(uintptr_t)cluster;
-    if (client_call(client, "/spur.Accounts/Adopt", &request.base, &adopt_reply__descriptor,
-                    &cli->arena, &message, err) < 0)
-        return -(int)err->code;
-    const AdoptReply *reply = (const void *)message;
-    printf("The database has %u accounts, %u users and %u QOS of the file now. Remove the "
-           "sections [[accounts]], [[users]] and [[qos]] from it.\n",
-           reply->accounts, reply->users, reply->qos);
-    return 0;
-}
-
-static int recompute(struct cli *cli, struct client *client, const char *cluster, struct err *err)
-{
-    RecomputeRequest request = RECOMPUTE_REQUEST__INIT;
-    ProtobufCMessage *message = NULL;
-
-    request.cluster = (char *)(uintptr_t)cluster;
-    if (client_call(client, "/spur.Usage/Recompute", &request.base, &recompute_reply__descriptor,
-                    &cli->arena, &message, err) < 0)
-        return -(int)err->code;
-    puts("Use by hour, day and month was summed up again from the history.");
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    int (*run)(struct cli *cli, struct client *client, const char *cluster, struct err *err);
-} accounting_verbs[] = { { "adopt", adopt }, { "recompute", recompute } };
-
-int spur_accounting_main(int argc, char **argv)
-{
-    struct err err = { 0 };
-    struct cli cli;
-    size_t verb = 0;
-    int code = 0;
-
-    cli_init(&cli, cli_name(argv));
-    bool help = argc > 1 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h"));
-    while (argc > 1 && verb < ARRAY_LEN(accounting_verbs) &&
-           !str_eq(argv[1], accounting_verbs[verb].name))
-        verb++;
-    if (argc < 2 || verb == ARRAY_LEN(accounting_verbs) || argc > 3) {
-        fprintf(help ? stdout : stderr,
-                "Usage: spur accounting adopt [CLUSTER]\n"
-                "Gives the accounts, users and QOS of a cluster's configuration file to "
-                "the accounting database.\n"
-                "       spur accounting recompute [CLUSTER]\n"
-                "Sums up use by hour, day and month again from the history.\n");
-        cli_done(&cli);
-        return help ? 0 : 1;
-    }
-    cli.timeout_ms = 10 * 60 * 1000;
-    struct client *client = accounting_connect(&cli, &err);
-    if (!client || accounting_verbs[verb].run(&cli, client, argc > 2 ? argv[2] : NULL, &err) < 0)
-        code = accounting_error(&cli, &err);
-    if (client)
-        client_free(client);
-    cli_done(&cli);
     return code;
 }

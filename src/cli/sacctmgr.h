@@ -90,6 +90,11 @@ bool names_have(const struct names *names, const char *name); /* none: any */
 /* ---- commands ---- */
 
 int manager_list(struct manager *m, const char *entity, const words *specs);
+/* Events, reservations and runaway jobs; -1: it is another entity. */
+int manager_records(struct manager *m, const char *entity, const words *specs);
+/* Asks on the terminal; true: yes, in time. */
+bool manager_agrees(const char *question);
+int manager_connect(struct manager *m);
 int manager_add(struct manager *m, const char *entity, const words *specs);
 int manager_modify(struct manager *m, const char *entity, const words *where, const words *set);
 int manager_delete(struct manager *m, const char *entity, const words *where);

@@ -347,6 +347,15 @@ bool names_have(const struct names *names, const char *name)
 
 /* ---- tables ---- */
 
+int manager_connect(struct manager *m)
+{
+    struct err err = { 0 };
+
+    if (!m->client)
+        m->client = accounting_connect(&m->cli, &err);
+    return m->client ? 0 : accounting_error(&m->cli, &err);
+}
+
 int manager_load(struct manager *m, bool deleted, bool transactions)
 {
     ListTablesRequest request = LIST_TABLES_REQUEST__INIT;

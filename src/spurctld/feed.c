@@ -219,7 +219,8 @@ static void send_hello(struct feed *feed)
     struct server *server = feed->server;
     const Config *config = state_config(ctl_state(server->ctl));
     struct state_head head = state_head(ctl_state(server->ctl));
-    Config *accounts = ctl_file_owns_accounts(server->ctl) ? ctl_accounts_copy(server->ctl) : NULL;
+    bool file_owns = ctl_file_owns_accounts(server->ctl);
+    Config *accounts = file_owns || head.accounts ? ctl_accounts_copy(server->ctl) : NULL;
     FeedFromLeader message = FEED_FROM_LEADER__INIT;
     FeedHello hello = FEED_HELLO__INIT;
 
@@ -243,7 +244,7 @@ static void send_hello(struct feed *feed)
     hello.admin_uid = (uint32_t)geteuid();
     hello.has_changes = hello.has_file_owns = true;
     hello.changes = head.accounts;
-    hello.file_owns = accounts != NULL;
+    hello.file_owns = file_owns;
     hello.accounts = accounts;
     hello.control_host = (char *)(uintptr_t)head.leader_address;
     add_revoked(&hello, ctl_state(server->ctl));

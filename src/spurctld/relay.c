@@ -4,8 +4,8 @@
  *
  * spurdbd listens on the controller's host, where the kernel says who asks. Users work on login hosts, which
  * the controller knows. So the leader passes their questions on. A token of this cluster goes with them
- * unchanged; for an asker who is known otherwise the leader makes one that lasts a minute and never has the
- * roles of staff. So staff change accounts from elsewhere with a token of their own.
+ * unchanged; for an asker who is known otherwise the leader makes one that lasts a minute. Who is not staff here
+ * gets a token that never is staff there; spurdbd decides the rest.
  *
  * (1) An asker who goes away cancels what was asked for him.
  * (2) What spurdbd sends waits while the asker does not read: the request is paused.
@@ -82,8 +82,9 @@ static char *credentials(struct server *server, struct rpc_call *call, struct er
     }
     if (given && rpc_call_identity(call)->by[0]) /* of this cluster, not of a site's issuer */
         return arena_strdup(rpc_call_arena(call), given);
-    char *token = secrets_rest_token(&server->secrets, who->uid, who->gid, who->user, "controller",
-                                     RELAY_TOKEN_S, err);
+    bool staff = who->is_admin || who->is_operator;
+    char *token = (staff ? secrets_user_token : secrets_rest_token)(
+        &server->secrets, who->uid, who->gid, who->user, "controller", RELAY_TOKEN_S, err);
     char *text = token ? arena_printf(rpc_call_arena(call), "Bearer %s", token) : NULL;
 
     free(token);

@@ -347,6 +347,10 @@ static int take_cluster(void *ctx, const struct store_row *row, struct err *err)
     cluster.epoch = (uint64_t)store_row_int(row, 3);
     cluster.index = (uint64_t)store_row_int(row, 4);
     cluster.heard_us = store_row_int(row, 5);
+    struct span repair = store_row_bytes(row, 7);
+    cluster.has_changes = true;
+    cluster.changes = (uint64_t)store_row_int(row, 6);
+    cluster.repair = arena_strndup(self->arena, repair.ptr ? repair.ptr : "", repair.len);
     vec_push(&self->clusters, cluster);
     vec_push(&self->ids, store_row_int(row, 0));
     return 0;
@@ -394,7 +398,8 @@ static void read_status(uv_work_t *work)
     if (dbd_open(self->dbd, &self->store, err) < 0 ||
         schema_found(self->store, &self->schema, err) < 0 ||
         store_each(self->store,
-                   "SELECT id, name, uuid, epoch, idx, heard_us FROM cluster ORDER BY id",
+                   "SELECT c.id, c.name, c.uuid, c.epoch, c.idx, c.heard_us, a.changes, a.repair"
+                   " FROM cluster c LEFT JOIN acct_cluster a ON a.name = c.name ORDER BY c.id",
                    STORE_NO_VALUES, take_cluster, self, err) < 0 ||
         store_each(self->store,
                    "SELECT cluster, idx_from, idx_upto, noticed_us, why FROM gap"

@@ -491,6 +491,9 @@ void dbd_add_feeds(const struct dbd *dbd, AcctCluster *clusters, size_t count)
             cluster->controller = feed->hello->controller;
             cluster->has_leader_index = true;
             cluster->leader_index = feed->leader_index;
+            cluster->has_leader_changes = cluster->has_file_owns = true;
+            cluster->leader_changes = feed->hello->changes;
+            cluster->file_owns = feed->hello->file_owns;
         }
     }
 }

@@ -53,9 +53,10 @@ struct ingest {
     struct store *store;
     const struct ingest_batch *batch;
     struct arena arena;
-    struct map runs;  /* key_of() → struct run_row */
-    struct map steps; /* "job.run.step" → struct step_row */
-    struct map spans; /* month → int64_t in the arena */
+    struct map runs;   /* key_of() → struct run_row */
+    struct map steps;  /* "job.run.step" → struct step_row */
+    struct map spans;  /* month → int64_t in the arena */
+    struct map assocs; /* "account user partition" → id of the association */
     struct str packed, text;
     int64_t entry_us; /* of the entry that is being taken */
     int64_t done_us;  /* use before that is summed up */
@@ -106,8 +107,11 @@ static int save_hello(struct store *store, const FeedHello *hello, int64_t now_u
     CLEANUP(str_done) struct str packed = { 0 };
     struct store_value uuid = STORE_BYTES(hello->cluster_id.data, hello->cluster_id.len);
 
-    str_reserve(&packed, feed_hello__get_packed_size(hello) + 1);
-    packed.len = feed_hello__pack(hello, (uint8_t *)packed.data);
+    FeedHello kept = *hello; /* read by each query: accounts of the database are not kept twice */
+    if (!kept.file_owns)
+        kept.accounts = NULL;
+    str_reserve(&packed, feed_hello__get_packed_size(&kept) + 1);
+    packed.len = feed_hello__pack(&kept, (uint8_t *)packed.data);
     if (store_run(store,
                   "INSERT INTO cluster(uuid, name, epoch, idx, heard_us, hello)"
                   " VALUES(?1, ?2, 0, 0, ?3, ?4) ON CONFLICT(uuid)"
@@ -132,7 +136,13 @@ static int settle_ahead(struct store *store, const FeedHello *hello, int64_t now
         (struct ingest_position){ MIN(had.epoch, hello->epoch), MIN(had.index, hello->last) };
     if (add_gap(store, found->id, found->position.index + 1, had.index, now_us,
                 "the database was ahead of the controllers' log, which has other entries here",
-                err) < 0)
+                err) < 0 ||
+        (hello->changes &&
+         store_run(store, "UPDATE acct_cluster SET repair = ?2 WHERE name = ?1",
+                   STORE_VALUES(STORE_TEXT(hello->cluster),
+                                STORE_TEXT("the controllers were restored from an older copy: the "
+                                           "database knows more of their log than they do")),
+                   err) < 0))
         return -(int)err->code;
     return set_position(store, found->id, found->position.epoch, found->position.index, now_us,
                         err);
@@ -476,7 +486,8 @@ static const char insert_job[] =
     " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,"
     " ?37)"
     " ON CONFLICT(cluster, job_id, run) DO UPDATE SET array_job = ?4, array_task = ?5,"
-    " het_job = ?6, het_offset = ?7, account = ?11, assoc_id = ?12, partition_name = ?13,"
+    " het_job = ?6, het_offset = ?7, account = ?11, partition_name = ?13,"
+    " assoc_id = CASE WHEN ?12 = 0 THEN job.assoc_id ELSE ?12 END,"
     " qos = ?14, wckey = ?15, name = ?16, reservation = ?17, state = ?18, requeued = ?19,"
     " t_submit = ?20, t_eligible = ?21, t_start = ?22, t_end = ?23, suspended_us = ?24,"
     " limit_s = ?25, cpus = ?26, nodes = ?27, mem_mb = ?28, gpus = ?29, billing = ?30,"
@@ -589,6 +600,35 @@ static int note_changes(struct ingest *in, const struct run_row *row, const char
     return write_resizes(in, row, err);
 }
 
+/*
+ * The association that a job runs in, or 0. Removed ones count: ids are never given twice, and an old entry may
+ * come after the removal.
+ */
+static int find_assoc(struct ingest *in, const char *account, const char *user,
+                      const char *partition, int64_t *out, struct err *err)
+{
+    str_clear(&in->text);
+    str_addf(&in->text, "%s %s %s", account ? account : "", user ? user : "",
+             partition ? partition : "");
+    void *known = map_get(&in->assocs, str_text(&in->text));
+    if (!known) {
+        int64_t id = 0;
+        if (store_number(in->store,
+                         "SELECT a.id FROM acct_assoc a JOIN cluster c ON c.name = a.cluster"
+                         " WHERE c.id = ?1 AND a.account = ?2 AND a.user_name = ?3"
+                         " AND (a.partition_name = ?4 OR a.partition_name = '')"
+                         " ORDER BY a.deleted, a.partition_name DESC LIMIT 1",
+                         STORE_VALUES(STORE_INT(in->batch->cluster), STORE_TEXT(account),
+                                      STORE_TEXT(user), STORE_TEXT(partition)),
+                         0, &id, err) < 0)
+            return -(int)err->code;
+        known = (void *)(uintptr_t)(id + 1);
+        map_put(&in->assocs, str_text(&in->text), known);
+    }
+    *out = (int64_t)(uintptr_t)known - 1;
+    return 0;
+}
+
 static int write_run(struct ingest *in, const struct run_row *row, struct err *err)
 {
     const Job *job = row->job;
@@ -599,6 +639,10 @@ static int write_run(struct ingest *in, const struct run_row *row, struct err *e
     bool given = row->start_us != 0;
     const char *reservation = status->allocation ? status->allocation->reservation : NULL;
 
+    int64_t assoc = 0;
+
+    if (find_assoc(in, status->account, owner->user, status->partition, &assoc, err) < 0)
+        return -(int)err->code;
     if (given) {
         job_add_nodes(&nodes, job);
         add_given(&tres, job);
@@ -620,7 +664,7 @@ static int write_run(struct ingest *in, const struct run_row *row, struct err *e
             STORE_INT(status->het_job_id),
             status->het_job_id ? STORE_INT(status->het_offset) : STORE_NONE, STORE_INT(owner->uid),
             STORE_INT(owner->gid), STORE_TEXT(owner->user), STORE_TEXT(status->account),
-            STORE_INT(0), STORE_TEXT(status->partition), STORE_TEXT(status->qos),
+            STORE_INT(assoc), STORE_TEXT(status->partition), STORE_TEXT(status->qos),
             STORE_TEXT(spec->wckey), STORE_TEXT(spec->name),
             STORE_TEXT(reservation ? reservation : spec->reservation), STORE_INT(row->state),
             STORE_INT(row->requeued), STORE_INT(status->submit_us), STORE_INT(status->eligible_us),
@@ -806,6 +850,7 @@ int ingest_write(struct store *store, const struct ingest_batch *batch, struct e
     map_init(&in.runs);
     map_init(&in.steps);
     map_init(&in.spans);
+    map_init(&in.assocs);
     int code = store_begin(store, err);
     if (code == 0) {
         code = write_all(&in, err);
@@ -819,6 +864,7 @@ int ingest_write(struct store *store, const struct ingest_batch *batch, struct e
     map_done(&in.runs);
     map_done(&in.steps);
     map_done(&in.spans);
+    map_done(&in.assocs);
     str_done(&in.packed);
     str_done(&in.text);
     arena_done(&in.arena);

@@ -26,6 +26,12 @@ static const struct row {
       "administrator" },
     { A "Status", PEOPLE, RPC_UNARY, &acct_status_request__descriptor,
       &acct_status_reply__descriptor, dbd_on_status, NULL },
+    { A "ListRecords", PEOPLE, RPC_UNARY, &list_records_request__descriptor,
+      &list_records_reply__descriptor, dbd_on_records, "as private_data of the clusters says" },
+    { A "FixRunaway", PEOPLE, RPC_UNARY, &fix_runaway_request__descriptor,
+      &fix_runaway_reply__descriptor, dbd_on_runaway, "operators" },
+    { A "Repair", PEOPLE, RPC_UNARY, &repair_request__descriptor, &repair_reply__descriptor,
+      dbd_on_repair, "administrators" },
 #undef A
 #define A "/spur.Accounts/"
     { A "List", PEOPLE, RPC_UNARY, &list_tables_request__descriptor, &list_tables_reply__descriptor,

@@ -143,13 +143,15 @@ static const char version_events[] =
     " comment TEXT NOT NULL, PRIMARY KEY(cluster, id, t_start));"
     "CREATE INDEX resv_end ON resv(cluster, t_end);";
 
+/* Why accounts of a cluster may not be changed: see tables_calls.c (4). */
+static const char version_repair[] =
+    "ALTER TABLE acct_cluster ADD COLUMN repair TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX job_reservation ON job(reservation) WHERE reservation <> '';";
+
 static const struct version {
     const char *sql;
 } versions[] = {
-    { version_1 },
-    { version_accounts },
-    { version_usage },
-    { version_events },
+    { version_1 }, { version_accounts }, { version_usage }, { version_events }, { version_repair },
 };
 
 unsigned schema_version(void)

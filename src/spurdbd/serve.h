@@ -100,6 +100,9 @@ void feed_sync_later(struct feed *feed); /* calls dbd_tables_sync() in a second 
 void dbd_on_tables(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_change(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_adopt(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_records(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_runaway(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_repair(struct rpc_call *call, const ProtobufCMessage *request);
 /* A leader was welcomed: its cluster is registered, and told what it lacks. */
 void dbd_tables_sync(struct dbd *dbd, const struct feed *feed);
 

@@ -79,8 +79,9 @@ static int make_file(const char *path, struct err *err)
         if (file_make_dirs(dir, 0700, err) < 0)
             return -(int)err->code;
     }
-    CLEANUP(file_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    return fd < 0 ? err_errno(err, errno, "database '%s'", path) : 0;
+    /* A file that is there must not be opened here: closing it would drop the locks that SQLite has on it. */
+    CLEANUP(file_close) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd < 0 && errno != EEXIST ? err_errno(err, errno, "database '%s'", path) : 0;
 }
 
 static int sqlite_open(const char *url, struct store **out, struct err *err)

@@ -77,6 +77,7 @@ static int take_cluster(void *ctx, const struct store_row *row, struct err *err)
     cluster->name = text_at(reading, row, 2);
     cluster->changes = (uint64_t)store_row_int(row, 3);
     cluster->classification = text_at(reading, row, 4);
+    cluster->repair = text_at(reading, row, 5);
     vec_push(&reading->list, cluster);
     return 0;
 }
@@ -248,9 +249,9 @@ int tables_read(struct store *store, struct arena *arena, const struct tables_wa
         const char *sql, *all;
         store_each_fn *take;
     } reads[] = {
-        { "SELECT id, deleted, name, changes, classification FROM acct_cluster WHERE deleted = 0"
+        { "SELECT id, deleted, name, changes, classification, repair FROM acct_cluster WHERE deleted = 0"
           " ORDER BY name",
-          "SELECT id, deleted, name, changes, classification FROM acct_cluster ORDER BY name",
+          "SELECT id, deleted, name, changes, classification, repair FROM acct_cluster ORDER BY name",
           take_cluster },
         { "SELECT 0, deleted, bytes FROM acct_account WHERE deleted = 0 ORDER BY name",
           "SELECT 0, deleted, bytes FROM acct_account ORDER BY name", take_account },
@@ -594,6 +595,18 @@ int tables_register(struct store *store, const char *cluster, int64_t now_us, st
         put_roots(store, cluster, err) < 0)
         return -(int)err->code;
     return 0;
+}
+
+int tables_need_repair(struct store *store, const char *cluster, const char *why, struct err *err)
+{
+    return store_run(store, "UPDATE acct_cluster SET repair = ?2 WHERE name = ?1",
+                     STORE_VALUES(STORE_TEXT(cluster), STORE_TEXT(why)), err);
+}
+
+int tables_repaired(struct store *store, const char *cluster, uint64_t number, struct err *err)
+{
+    return store_run(store, "UPDATE acct_cluster SET repair = '', changes = ?2 WHERE name = ?1",
+                     STORE_VALUES(STORE_TEXT(cluster), STORE_INT(number)), err);
 }
 
 int tables_next_change(struct store *store, const char *cluster, struct err *err)

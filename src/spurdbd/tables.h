@@ -31,6 +31,9 @@ int tables_edit(struct store *store, const AcctEdit *edit, const char *actor, in
                 struct err *err);
 /* The number of a cluster's last change of accounts, and the next. */
 int tables_next_change(struct store *store, const char *cluster, struct err *err);
+/* Its accounts may not be changed until tables_repaired() says what number the last change has. */
+int tables_need_repair(struct store *store, const char *cluster, const char *why, struct err *err);
+int tables_repaired(struct store *store, const char *cluster, uint64_t number, struct err *err);
 int tables_next_revision(struct store *store, uint64_t *out, struct err *err);
 
 /* ---- tables_check.c ---- */

@@ -7,18 +7,29 @@
  * (2) A cluster for which something is another then has one change more. Its leader is told how all is, at
  *     once or when it next says hello; the numbers say whether it knows.
  * (3) Where the configuration file has the accounts nothing is changed but by adopting them.
+ * (4) When controllers have a later change than the database, or the database knew more of their log than they do,
+ *     one of them was restored. Changes then wait until somebody says whose accounts hold (repair).
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "spurdbd/records.h"
 #include "spurdbd/serve.h"
 #include "spurdbd/tables.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "wire/pb_unpack.h"
 
-enum call_kind { CALL_LIST, CALL_CHANGE, CALL_ADOPT, CALL_SYNC };
+enum call_kind {
+    CALL_LIST,
+    CALL_RECORDS,
+    CALL_CHANGE,
+    CALL_ADOPT,
+    CALL_RUNAWAY,
+    CALL_REPAIR,
+    CALL_SYNC
+};
 
 /* A cluster whose leader is to be told. */
 struct told {
@@ -35,6 +46,14 @@ struct tables_call {
     const ListTablesRequest *list;
     const ChangeTablesRequest *change;
     const AdoptRequest *adopt;
+    const ListRecordsRequest *records;
+    const FixRunawayRequest *runaway;
+    const RepairRequest *repair;
+    FeedHello
+        *leader; /* of a repair: what the leader said, with its accounts; NULL: none is connected */
+    ListRecordsReply found;
+    FixRunawayReply fixed;
+    RepairReply repaired;
     char *cluster; /* of a sync */
     uint64_t leader_has;
     bool file_owns, running;
@@ -154,7 +173,39 @@ static void do_list(struct tables_call *self)
     tables_hide(self->tables, &asker, self->tables->private_data);
 }
 
+/* PrivateData=events keeps nodes, and reservations, from all but operators. */
+static void do_records(struct tables_call *self)
+{
+    if (read_all(self, &(struct tables_want){ 0 }) < 0) {
+        self->code = -(int)self->err.code;
+        return;
+    }
+    for (size_t i = 0; i < self->hellos.len; i++) {
+        const FeedHello *hello = self->hellos.items[i];
+        if (history_sees(&self->viewer, hello, self->records->events ? "events" : "reservations") ||
+            level_of(self, hello->cluster) >= ADMIN_OPERATOR)
+            continue;
+        self->code =
+            err_set(&self->err, ERR_PERMISSION,
+                    "cluster '%s' shows these to operators only (private_data)", hello->cluster);
+        return;
+    }
+    self->code = records_read(self->store, self->records, clock_wall_us(), &self->arena,
+                              &self->found, &self->err);
+}
+
 /* ---- in a worker: changes ---- */
+
+static int end_runaway(struct tables_call *self)
+{
+    if (read_all(self, &(struct tables_want){ 0 }) < 0)
+        return -(int)self->err.code;
+    if (level_of(self, NULL) < ADMIN_OPERATOR)
+        return err_set(&self->err, ERR_PERMISSION,
+                       "only an operator or administrator may end runs in the history");
+    self->fixed.has_fixed = true;
+    return records_end_runs(self->store, self->runaway, &self->fixed.fixed, &self->err);
+}
 
 /* (3) */
 static int may_be_changed(const struct tables_call *self, const AcctEdit *edit, struct err *err)
@@ -180,6 +231,23 @@ static int may_be_changed(const struct tables_call *self, const AcctEdit *edit, 
                    "[[users]], [[qos]]): change them there, or give them to the database with "
                    "'spur accounting adopt'",
                    file->cluster);
+}
+
+/* (4) */
+static int needs_repair(const struct tables_call *self, const AcctEdit *edit, struct err *err)
+{
+    const char *cluster = edit->assoc ? edit->assoc->cluster : NULL;
+
+    for (size_t i = 0; i < self->tables->n_clusters; i++) {
+        const AcctClusterRow *row = self->tables->clusters[i];
+        if (!str_is_empty(row->repair) && (!cluster || str_eq(row->name, cluster)))
+            return err_set(err, ERR_PERMISSION,
+                           "accounts of cluster '%s' cannot be changed: %s. See 'spur accounting "
+                           "status', then run 'spur accounting repair --from database' or '--from "
+                           "controllers'",
+                           row->name, row->repair);
+    }
+    return 0;
 }
 
 static struct span packed_config(const ListTablesReply *tables, const char *cluster,
@@ -250,7 +318,8 @@ static int make_edits(struct tables_call *self, AcctEdit *const *edits, size_t c
         struct tables_asker asker = {
             self->viewer.name, level_of(self, edits[i]->assoc ? edits[i]->assoc->cluster : NULL)
         };
-        if ((!adopted && may_be_changed(self, edits[i], err) < 0) ||
+        if ((!adopted &&
+             (may_be_changed(self, edits[i], err) < 0 || needs_repair(self, edits[i], err) < 0)) ||
             tables_may(before, edits[i], &asker, err) < 0 ||
             tables_edit(self->store, edits[i], actor, now_us, err) < 0)
             return -(int)err->code;
@@ -306,6 +375,104 @@ static int adopt_all(struct tables_call *self)
     return make_edits(self, list, count, hello->cluster);
 }
 
+static bool is_broken(const struct tables_call *self, const char *cluster)
+{
+    for (size_t i = 0; i < self->tables->n_clusters; i++) {
+        if (str_eq(self->tables->clusters[i]->name, cluster))
+            return !str_is_empty(self->tables->clusters[i]->repair);
+    }
+    return false;
+}
+
+static bool config_has(const Config *config, const ConfUser *limits)
+{
+    if (str_is_empty(limits->name)) {
+        for (size_t i = 0; i < config->n_accounts; i++) {
+            if (str_eq(config->accounts[i]->name, limits->account))
+                return true;
+        }
+        return str_eq(limits->account, "root");
+    }
+    for (size_t i = 0; i < config->n_users; i++) {
+        const ConfUser *user = config->users[i];
+        if (str_eq(user->name, limits->name) && str_eq(user->account, limits->account) &&
+            str_eq(user->partition ? user->partition : "",
+                   limits->partition ? limits->partition : ""))
+            return true;
+    }
+    return str_eq(limits->name, "root");
+}
+
+/* The database gets what the controllers have: what they lack goes, what it lacks comes. */
+static int take_from_controllers(struct tables_call *self, const char *cluster)
+{
+    const Config *config = self->leader->accounts;
+    AcctEdit *edits;
+    struct err *err = &self->err;
+    const char *actor = self->viewer.name ? self->viewer.name : "unknown";
+    size_t count = tables_adopt(self->tables, config, cluster, &self->arena, &edits);
+    ListTablesReply *after;
+
+    for (size_t i = 0; i < self->tables->n_assocs; i++) {
+        AcctEdit gone = ACCT_EDIT__INIT;
+        gone.has_remove = gone.remove = true;
+        gone.assoc = self->tables->assocs[i];
+        gone.action = (char *)"Repair";
+        gone.what = gone.assoc->limits->account;
+        if (str_eq(gone.assoc->cluster, cluster) && !config_has(config, gone.assoc->limits) &&
+            tables_edit(self->store, &gone, actor, clock_wall_us(), err) < 0)
+            return -(int)err->code;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (tables_edit(self->store, &edits[i], actor, clock_wall_us(), err) < 0)
+            return -(int)err->code;
+    }
+    if (tables_read(self->store, &self->arena, &(struct tables_want){ 0 }, &after, err) < 0 ||
+        tables_check(after, err) < 0 || tables_next_revision(self->store, &self->revision, err) < 0)
+        return -(int)err->code;
+    return 0;
+}
+
+/* (4) */
+static int repair_cluster(struct tables_call *self)
+{
+    Config *config;
+
+    if (read_all(self, &(struct tables_want){ 0 }) < 0)
+        return -(int)self->err.code;
+    const char *cluster = self->leader ? self->leader->cluster : self->repair->cluster;
+    if (level_of(self, NULL) < ADMIN_FULL)
+        return err_set(&self->err, ERR_PERMISSION, "only an administrator may repair accounts");
+    if (!self->leader)
+        return err_set(&self->err, ERR_INVALID,
+                       "no controller of the cluster is connected: accounts are repaired when both "
+                       "sides are there");
+    if (!is_broken(self, cluster))
+        return err_set(&self->err, ERR_INVALID,
+                       "accounts of cluster '%s' need no repair: database and controllers agree",
+                       cluster);
+    bool from_database = self->repair->from_database;
+    uint64_t own = changes_of(self->tables, cluster), theirs = self->leader->changes;
+    uint64_t number = from_database ? MAX(own, theirs) + 1 : MAX(own, theirs);
+    if (!from_database && !self->leader->accounts)
+        return err_set(&self->err, ERR_INVALID, "the controllers have no accounts to take");
+    if ((!from_database && take_from_controllers(self, cluster) < 0) ||
+        tables_repaired(self->store, cluster, number, &self->err) < 0)
+        return -(int)self->err.code;
+    if (from_database || number > theirs) {
+        ListTablesReply *after;
+        if (tables_read(self->store, &self->arena, &(struct tables_want){ 0 }, &after, &self->err) <
+            0)
+            return -(int)self->err.code;
+        packed_config(after, cluster, &self->arena, &config);
+        tell(self, cluster, config, number, true);
+    }
+    self->repaired.cluster = arena_strdup(&self->arena, cluster);
+    self->repaired.has_changes = true;
+    self->repaired.changes = number;
+    return 0;
+}
+
 static int sync_leader(struct tables_call *self)
 {
     Config *config;
@@ -314,7 +481,12 @@ static int sync_leader(struct tables_call *self)
         read_all(self, &(struct tables_want){ 0 }) < 0)
         return -(int)self->err.code;
     uint64_t number = changes_of(self->tables, self->cluster);
-    if (number <= self->leader_has)
+    if (number < self->leader_has) /* (4) */
+        return tables_need_repair(self->store, self->cluster,
+                                  "the controllers have a later change of accounts than the "
+                                  "database, which was restored from an older copy",
+                                  &self->err);
+    if (number == self->leader_has || is_broken(self, self->cluster))
         return 0;
     packed_config(self->tables, self->cluster, &self->arena, &config);
     /* A change that adopted may have been lost on its way. */
@@ -328,9 +500,11 @@ static void do_change(struct tables_call *self)
         self->code = -(int)self->err.code;
         return;
     }
-    self->code = self->kind == CALL_SYNC    ? sync_leader(self)
-                 : self->kind == CALL_ADOPT ? adopt_all(self)
-                                            : change_all(self);
+    self->code = self->kind == CALL_SYNC      ? sync_leader(self)
+                 : self->kind == CALL_ADOPT   ? adopt_all(self)
+                 : self->kind == CALL_RUNAWAY ? end_runaway(self)
+                 : self->kind == CALL_REPAIR  ? repair_cluster(self)
+                                              : change_all(self);
     if (self->code == 0)
         self->code = store_commit(self->store, &self->err);
     if (self->code < 0)
@@ -345,6 +519,8 @@ static void do_work(uv_work_t *work)
         self->code = -(int)self->err.code;
     else if (self->kind == CALL_LIST)
         do_list(self);
+    else if (self->kind == CALL_RECORDS)
+        do_records(self);
     else
         do_change(self);
 }
@@ -370,6 +546,12 @@ static void reply(struct tables_call *self)
         self->tables->now_us = clock_wall_us();
         self->tables->start_us = self->dbd->start_us;
         rpc_reply(self->call, &self->tables->base);
+    } else if (self->kind == CALL_RECORDS) {
+        rpc_reply(self->call, &self->found.base);
+    } else if (self->kind == CALL_RUNAWAY) {
+        rpc_reply(self->call, &self->fixed.base);
+    } else if (self->kind == CALL_REPAIR) {
+        rpc_reply(self->call, &self->repaired.base);
     } else if (self->kind == CALL_ADOPT) {
         rpc_reply(self->call, &self->adopted.base);
     } else {
@@ -386,6 +568,8 @@ static void call_free(struct tables_call *self)
     vec_done(&self->told);
     arena_done(&self->arena);
     free(self->cluster);
+    if (self->leader)
+        feed_hello__free_unpacked(self->leader, NULL);
     free(self);
 }
 
@@ -443,6 +627,9 @@ static struct tables_call *new_call(struct dbd *dbd, enum call_kind kind, struct
     self->call = call;
     self->work.data = self;
     adopt_reply__init(&self->adopted);
+    list_records_reply__init(&self->found);
+    fix_runaway_reply__init(&self->fixed);
+    repair_reply__init(&self->repaired);
     arena_init(&self->arena);
     if (call) {
         dbd_viewer(dbd, call, &self->viewer);
@@ -473,6 +660,40 @@ void dbd_on_adopt(struct rpc_call *call, const ProtobufCMessage *request)
     struct tables_call *self = new_call(rpc_call_ctx(call), CALL_ADOPT, call);
 
     self->adopt = (const void *)request;
+    vec_push(&self->dbd->changes, self);
+    go_on(self->dbd);
+}
+
+void dbd_on_records(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct tables_call *self = new_call(rpc_call_ctx(call), CALL_RECORDS, call);
+
+    self->records = (const void *)request;
+    uv_queue_work(self->dbd->uv, &self->work, do_work, work_done);
+}
+
+void dbd_on_runaway(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct tables_call *self = new_call(rpc_call_ctx(call), CALL_RUNAWAY, call);
+
+    self->runaway = (const void *)request;
+    vec_push(&self->dbd->changes, self);
+    go_on(self->dbd);
+}
+
+void dbd_on_repair(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    struct tables_call *self = new_call(rpc_call_ctx(call), CALL_REPAIR, call);
+    const char *cluster = ((const RepairRequest *)(const void *)request)->cluster;
+    struct feed *feed = dbd_feed(self->dbd, str_is_empty(cluster) ? NULL : cluster);
+
+    self->repair = (const void *)request;
+    if (feed) {
+        size_t len = feed_hello__get_packed_size(feed_hello(feed));
+        CLEANUP(freep) uint8_t *packed = mem_new(len + 1);
+        feed_hello__pack(feed_hello(feed), packed);
+        self->leader = feed_hello__unpack(NULL, len, packed);
+    }
     vec_push(&self->dbd->changes, self);
     go_on(self->dbd);
 }

@@ -29,7 +29,11 @@ is "from a login host the controller passes the question on" "$(on alice@login1 
 $failed|FAILED"
 is "and about accounts" "$(on alice@login1 sacctmgr -n -P show assoc user=alice format=account)" science
 run on alice@login1 sacctmgr -i add account other
-like "changes are made where spurdbd is" "$((code != 0))" 1
+like "a user may change nothing from there" "$code $err" '^1 .*may not change accounts'
+on c1 sacctmgr -i modify user alice set adminlevel=operator >/dev/null
+changes() { on alice@login1 sacctmgr -i add account other >/dev/null; }
+ok "an operator may" wait_for 20 changes
+is "and it is there" "$(on c1 sacctmgr -n -P show account other format=account)" other
 on c1 systemctl stop spurdbd
 run on alice@login1 sacct
 like "while it is away sacct says so" "$code $err" '^1 sacct: error: .*spurdbd'
