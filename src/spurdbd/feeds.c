@@ -76,7 +76,7 @@ bool dbd_feed_comes(const struct dbd *dbd)
         if (!dbd->feeds.items[i]->welcomed && dbd->feeds.items[i]->call)
             return true;
     }
-    return clock_wall_us() - dbd->start_us < YOUNG_US;
+    return clock_wall_us() - dbd->serves_us < YOUNG_US;
 }
 
 const char *dbd_only_cluster(const struct dbd *dbd)

@@ -445,7 +445,16 @@ static void begin_selection(struct history *history)
     str_add(&history->sql, columns);
 }
 
-/* (1) */
+/* (1) Of what ended after the window, only what was there in it. */
+static void add_until(struct history *history, int64_t end_us, int64_t longest_us)
+{
+    add_number(history, " AND t_end <= ", end_us + longest_us);
+    add_number(history, " AND (t_end <= ", end_us);
+    add_number(history, " OR t_eligible <= ", end_us);
+    add_number(history, " OR t_start <= ", end_us);
+    str_add_char(&history->sql, ')');
+}
+
 static int select_window(struct history *history, struct err *err)
 {
     const ListHistoryRequest *r = history->request;
@@ -462,7 +471,7 @@ static int select_window(struct history *history, struct err *err)
     begin_selection(history);
     add_number(history, "t_end >= ", MAX(r->start_us, 1));
     if (r->has_end_us)
-        add_number(history, " AND t_end <= ", r->end_us + longest);
+        add_until(history, r->end_us, longest);
     add_filters(history);
     return run_selection(history, err);
 }

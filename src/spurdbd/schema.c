@@ -177,21 +177,23 @@ int schema_found(struct store *store, unsigned *out, struct err *err)
     return 0;
 }
 
-/* (2) Another spurdbd may have done it while we waited for our turn. */
+/* Up to `version`, in one transaction. Another spurdbd may have done it while we waited for our turn. */
 static int apply(struct store *store, unsigned version, struct err *err)
 {
     int64_t found = 0;
 
     if (store_begin(store, err) < 0)
         return -(int)err->code;
-    if (current(store, &found, err) == 0 && found >= version) {
-        store_rollback(store);
-        return 0;
+    int code = current(store, &found, err);
+    for (unsigned next = (unsigned)found + 1; code == 0 && next <= version; next++) {
+        code = store_script(store, versions[next - 1].sql, err);
+        if (code == 0)
+            code = store_run(store, "INSERT INTO spur_schema(version) VALUES(?1)",
+                             STORE_VALUES(STORE_INT(next)), err);
     }
-    if (store_script(store, versions[version - 1].sql, err) < 0 ||
-        store_run(store, "INSERT INTO spur_schema(version) VALUES(?1)",
-                  STORE_VALUES(STORE_INT(version)), err) < 0 ||
-        store_commit(store, err) < 0) {
+    if (code == 0)
+        code = store_commit(store, err);
+    if (code < 0) {
         store_rollback(store);
         return err_wrap(err, "version %u of the tables", version);
     }
@@ -215,7 +217,9 @@ int schema_settle(struct store *store, bool migrate, struct err *err)
                        "the database has version %u of the tables and this spurdbd needs %u: "
                        "back it up, then start with --migrate",
                        found, schema_version());
-    for (unsigned version = found + 1; version <= schema_version(); version++) {
+    /* (2) A new database begins with the last. */
+    for (unsigned version = found ? found + 1 : schema_version(); version <= schema_version();
+         version++) {
         if (apply(store, version, err) < 0)
             return -(int)err->code;
     }

@@ -281,6 +281,7 @@ int dbd_run(const struct dbd_options *options, struct err *err)
     if (code == 0) {
         CLEANUP(str_done) struct str shown = { 0 };
         store_add_shown(&shown, dbd.url);
+        dbd.serves_us = clock_wall_us();
         daemon_ready();
         log_info("dbd.serves", "socket=%s database=%s version=%s", dbd.socket, str_text(&shown),
                  SPUR_VERSION);

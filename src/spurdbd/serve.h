@@ -50,7 +50,7 @@ struct dbd {
     uint64_t next_ask;
     uv_signal_t signals[2];
     uv_timer_t rollup; /* of dbd_rollup_start() */
-    int64_t start_us;
+    int64_t start_us, serves_us;
     uint64_t entries, batches;
     VEC(struct tables_call *) changes; /* of accounts, in the order in which they came */
     bool stopping;

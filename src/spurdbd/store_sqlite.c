@@ -105,7 +105,7 @@ static int sqlite_open(const char *url, struct store **out, struct err *err)
         sqlite3_busy_timeout(self->db, BUSY_MS);
         code = sqlite_script(&self->store,
                              "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                             "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;",
+                             "PRAGMA cache_size = -16000;",
                              err);
     }
     if (code < 0) {
