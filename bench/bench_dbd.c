@@ -5,7 +5,7 @@
  * A job is four entries: submitted, started, one step, ended. Batches are as large as those of a stream that
  * is held back. The floor writes the same bytes to a file and calls fdatasync once a batch.
  *
- *     bench-dbd [directory] [jobs]
+ *     bench-dbd [directory] [jobs]       SPUR_TEST_DATABASE names a server: tools/postgresql with --durable bench-dbd
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -150,7 +150,8 @@ int main(int argc, char **argv)
     uint32_t jobs = argc > 2 ? (uint32_t)atoi(argv[2]) : JOBS;
     size_t count = (jobs + BATCH_JOBS - 1) / BATCH_JOBS;
     struct ingest_batch *batches = NEW_ARRAY(struct ingest_batch, count);
-    CLEANUP(freep) char *url = mem_printf("sqlite:%s/bench.db", in);
+    const char *server = getenv("SPUR_TEST_DATABASE");
+    CLEANUP(freep) char *url = server ? mem_strdup(server) : mem_printf("sqlite:%s/bench.db", in);
     uint8_t id[16] = "bench";
     FeedHello hello = FEED_HELLO__INIT;
     struct ingest_position position;
@@ -174,8 +175,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         must(ingest_write(store, &batches[i], &err), &err);
     double took = bench_ms() - begin;
-    printf("%-32s %10.0f jobs/s (%.1f of floor)\n", "dbd.drain.sqlite", jobs / took * 1e3,
-           took / floor);
+    printf("%-32s %10.0f jobs/s (%.1f of floor)\n",
+           server ? "dbd.drain.postgresql" : "dbd.drain.sqlite", jobs / took * 1e3, took / floor);
     store_close(store);
     for (size_t i = 0; i < count; i++)
         ingest_batch_done(&batches[i]);

@@ -7,6 +7,8 @@
  *     the past reads what ended around then and not everything since.
  * (2) Runs that have not ended have t_end = 0, which the same index finds.
  * (3) What a viewer may not see is left out of the selection, so its number is not told either.
+ * (4) "cluster + 0" keeps SQLite from the index that begins with the cluster, which selects nothing.
+ * (5) A partial index is found by its own condition.
  */
 #include "spurdbd/history.h"
 
@@ -25,7 +27,7 @@
 #include "wire/pb_add.h"
 #include "wire/pb_unpack.h"
 
-enum { FIELD_REPLY_JOBS = 1, STEP_BATCH = 0xfffffffb, VALUES_MOST = 30000 };
+enum { FIELD_REPLY_JOBS = 1, STEP_BATCH = 0xfffffffb, VALUES_MOST = 30000, TOGETHER_MOST = 256 };
 
 #define MONTH_US (INT64_C(30) * 86400 * 1000000)
 
@@ -51,6 +53,7 @@ struct history {
     VEC(struct cluster) clusters;
     VEC(struct run) runs;
     size_t at;
+    size_t together; /* runs that are read by one question */
     struct hostlist nodes;
     struct str sql;
     VEC(struct store_value) values;
@@ -255,7 +258,7 @@ static void add_clusters(struct history *history)
     vec_each (const struct cluster, cluster, &history->clusters) {
         if (!wants_cluster(history, cluster->name))
             continue;
-        add_number(history, any ? " OR (cluster = " : "(cluster = ", cluster->id);
+        add_number(history, any ? " OR (cluster + 0 = " : "(cluster + 0 = ", cluster->id); /* (4) */
         if (!cluster->all)
             add_number(history, " AND uid = ", history->viewer->uid);
         str_add_char(&history->sql, ')');
@@ -296,7 +299,7 @@ static void add_filters(struct history *history)
 
 static const char columns[] =
     "SELECT db_id, cluster, job_id, run, state, requeued, t_submit, t_eligible, t_start, t_end,"
-    " suspended_us, nodelist, job_bytes FROM job WHERE ";
+    " suspended_us, nodelist";
 
 /* ---- what the text cannot say ---- */
 
@@ -392,14 +395,17 @@ static bool has_reason(const ListHistoryRequest *r, const Job *job)
     return r->n_reasons == 0;
 }
 
+static bool needs_message(const ListHistoryRequest *r)
+{
+    return r->n_constraints || r->n_reasons;
+}
+
 /* Those that only the message tells. */
 static int fits_message(struct history *history, struct span bytes, struct err *err)
 {
     const ListHistoryRequest *r = history->request;
     ProtobufCMessage *message = NULL;
 
-    if (!r->n_constraints && !r->n_reasons)
-        return 1;
     arena_reset(&history->row_arena);
     if (pb_unpack(&job__descriptor, &history->row_arena, bytes.ptr, bytes.len, &message, err) < 0)
         return -(int)err->code;
@@ -419,7 +425,8 @@ static int take_run(void *ctx, const struct store_row *row, struct err *err)
         return 0;
     if (!used_nodes(history, store_row_bytes(row, 11)))
         return 0;
-    int fits = fits_message(history, store_row_bytes(row, 12), err);
+    int fits =
+        needs_message(history->request) ? fits_message(history, store_row_bytes(row, 12), err) : 1;
     if (fits > 0)
         vec_push(&history->runs,
                  (struct run){ store_row_int(row, 0), store_row_int(row, 1),
@@ -443,6 +450,8 @@ static void begin_selection(struct history *history)
     str_clear(&history->sql);
     vec_clear(&history->values);
     str_add(&history->sql, columns);
+    str_add(&history->sql, needs_message(history->request) ? ", job_bytes" : "");
+    str_add(&history->sql, " FROM job WHERE ");
 }
 
 /* (1) Of what ended after the window, only what was there in it. */
@@ -479,7 +488,8 @@ static int select_window(struct history *history, struct err *err)
 /* One id can name an array, one task of it, a heterogeneous job or a component. */
 static int select_id(struct history *history, const AcctJobId *id, struct err *err)
 {
-    static const char *const owners[] = { "job_id = ", "array_job = ", "het_job = " };
+    static const char *const owners[] = { "job_id = ", "array_job > 0 AND array_job = ",
+                                          "het_job > 0 AND het_job = " }; /* (5) */
 
     for (size_t i = 0; i < ARRAY_LEN(owners); i++) {
         if ((id->has_task && i != 1) || (id->has_offset && i != 2))
@@ -565,24 +575,48 @@ struct answer {
     VEC(AcctStep *) steps;
 };
 
+/* Those of some runs that follow each other: read together, since each question costs a round trip. */
+struct answers {
+    struct answer *items; /* by db_id, as the runs are */
+    size_t count;
+};
+
+static int by_db_id(const void *key, const void *item)
+{
+    int64_t wanted = *(const int64_t *)key, here = ((const struct answer *)item)->run->db_id;
+
+    return (wanted > here) - (wanted < here);
+}
+
+/* The first column of both questions is the run's db_id. */
+static struct answer *answer_of(const struct answers *answers, const struct store_row *row)
+{
+    int64_t db_id = store_row_int(row, 0);
+
+    return bsearch(&db_id, answers->items, answers->count, sizeof(struct answer), by_db_id);
+}
+
 static int take_row(void *ctx, const struct store_row *row, struct err *err)
 {
-    struct answer *answer = ctx;
-    struct span bytes = store_row_bytes(row, 6);
+    struct answer *answer = answer_of(ctx, row);
+    struct span bytes = store_row_bytes(row, 7);
     ProtobufCMessage *message = NULL;
+
+    if (!answer)
+        return 0;
 
     answer->job.has_state = answer->job.has_requeued = answer->job.has_start_us = true;
     answer->job.has_suspended_us = answer->job.has_assoc_id = true;
-    answer->job.state = (JobState)store_row_int(row, 0);
-    answer->job.requeued = store_row_int(row, 1) != 0;
-    answer->job.start_us = store_row_int(row, 2);
-    answer->job.end_us = store_row_int(row, 3);
+    answer->job.state = (JobState)store_row_int(row, 1);
+    answer->job.requeued = store_row_int(row, 2) != 0;
+    answer->job.start_us = store_row_int(row, 3);
+    answer->job.end_us = store_row_int(row, 4);
     answer->job.has_end_us = answer->job.end_us != 0;
-    answer->job.suspended_us = store_row_int(row, 4);
-    answer->job.assoc_id = (uint32_t)store_row_int(row, 5);
-    answer->uid = (uint32_t)store_row_int(row, 7);
-    answer->job.has_cancelled_by = store_row_int(row, 8) >= 0;
-    answer->job.cancelled_by = (uint32_t)store_row_int(row, 8);
+    answer->job.suspended_us = store_row_int(row, 5);
+    answer->job.assoc_id = (uint32_t)store_row_int(row, 6);
+    answer->uid = (uint32_t)store_row_int(row, 8);
+    answer->job.has_cancelled_by = store_row_int(row, 9) >= 0;
+    answer->job.cancelled_by = (uint32_t)store_row_int(row, 9);
     if (pb_unpack(&job__descriptor, &answer->history->row_arena, bytes.ptr, bytes.len, &message,
                   err) < 0)
         return -(int)err->code;
@@ -615,10 +649,12 @@ static bool step_is_wanted(const struct answer *answer, uint32_t step)
 
 static int take_step(void *ctx, const struct store_row *row, struct err *err)
 {
-    struct answer *answer = ctx;
-    struct span bytes = store_row_bytes(row, 0);
+    struct answer *answer = answer_of(ctx, row);
+    struct span bytes = store_row_bytes(row, 1);
     ProtobufCMessage *message = NULL;
 
+    if (!answer || !answer->job.job)
+        return 0;
     if (pb_unpack(&acct_step__descriptor, &answer->history->row_arena, bytes.ptr, bytes.len,
                   &message, err) < 0)
         return -(int)err->code;
@@ -699,25 +735,15 @@ static int by_step(const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-static int add_steps(struct answer *answer, struct err *err)
+static void settle_steps(struct answer *answer)
 {
-    struct history *history = answer->history;
-
-    if (history->request->no_steps)
-        return 0;
-    if (store_each(history->store,
-                   "SELECT step_bytes FROM step WHERE cluster = ?1 AND job_id = ?2 AND run = ?3"
-                   " ORDER BY step",
-                   STORE_VALUES(STORE_INT(answer->run->cluster), STORE_INT(answer->run->job_id),
-                                STORE_INT(answer->run->run)),
-                   take_step, answer, err) < 0)
-        return -(int)err->code;
+    if (answer->history->request->no_steps)
+        return;
     add_live_steps(answer);
     if (answer->steps.len)
         qsort(answer->steps.items, answer->steps.len, sizeof(AcctStep *), by_step);
     answer->job.steps = answer->steps.items;
     answer->job.n_steps = answer->steps.len;
-    return 0;
 }
 
 static int take_payload(void *ctx, const struct store_row *row, struct err *err)
@@ -749,41 +775,90 @@ static int add_payload(struct answer *answer, struct err *err)
                       take_payload, answer, err);
 }
 
-static int add_answer(struct history *history, const struct run *run, struct str *out,
-                      struct err *err)
+/* Texts that are prepared are few: the number of ids is a power of two, and the last one stands for those that lack. */
+static int ask_for(struct history *history, const char *sql, struct answers *answers,
+                   store_each_fn *take, struct err *err)
 {
-    struct answer answer = { .history = history,
-                             .run = run,
-                             .cluster = cluster_of(history, run->cluster),
-                             .job = ACCT_JOB__INIT };
+    size_t count = 1;
 
+    str_clear(&history->sql);
+    vec_clear(&history->values);
+    str_add(&history->sql, sql);
+    while (count < answers->count)
+        count *= 2;
+    for (size_t i = 0; i < count; i++)
+        add_number(history, i ? ", " : "", answers->items[MIN(i, answers->count - 1)].run->db_id);
+    str_add_char(&history->sql, ')');
+    return store_each(history->store, str_text(&history->sql),
+                      (struct store_values){ history->values.items, history->values.len }, take,
+                      answers, err);
+}
+
+static int read_answers(struct history *history, struct answers *answers, struct err *err)
+{
+    if (ask_for(history,
+                "SELECT db_id, state, requeued, t_start, t_end, suspended_us, assoc_id, job_bytes,"
+                " uid, cancelled_by FROM job WHERE db_id IN (",
+                answers, take_row, err) < 0)
+        return -(int)err->code;
+    if (history->request->no_steps)
+        return 0;
+    return ask_for(history,
+                   "SELECT j.db_id, s.step_bytes FROM job j JOIN step s ON s.cluster = j.cluster"
+                   " AND s.job_id = j.job_id AND s.run = j.run WHERE j.db_id IN (",
+                   answers, take_step, err);
+}
+
+static int write_answer(struct answer *answer, struct str *out, struct err *err)
+{
+    if (!answer->job.job) /* it was purged meanwhile */
+        return 0;
+    settle_steps(answer);
+    if (add_payload(answer, err) < 0)
+        return -(int)err->code;
+    pb_add_message(out, FIELD_REPLY_JOBS, &answer->job.base);
+    return 0;
+}
+
+static int add_answers(struct history *history, const struct run *runs, size_t count,
+                       struct str *out, struct err *err)
+{
     arena_reset(&history->row_arena);
-    answer.job.cluster = answer.cluster ? answer.cluster->name : NULL;
-    answer.job.has_db_id = answer.job.has_run = true;
-    answer.job.db_id = (uint64_t)run->db_id;
-    answer.job.run = run->run;
-    int code = store_each(history->store,
-                          "SELECT state, requeued, t_start, t_end, suspended_us, assoc_id,"
-                          " job_bytes, uid, cancelled_by FROM job WHERE db_id = ?1",
-                          STORE_VALUES(STORE_INT(run->db_id)), take_row, &answer, err);
-    if (code == 0 && answer.job.job) { /* else it was purged meanwhile */
-        code = add_steps(&answer, err);
-        if (code == 0)
-            code = add_payload(&answer, err);
-        if (code == 0)
-            pb_add_message(out, FIELD_REPLY_JOBS, &answer.job.base);
+    struct answers answers = { ARENA_ARRAY(&history->row_arena, struct answer, count), count };
+    for (size_t i = 0; i < count; i++) {
+        struct answer *answer = &answers.items[i];
+        *answer = (struct answer){ .history = history,
+                                   .run = &runs[i],
+                                   .cluster = cluster_of(history, runs[i].cluster),
+                                   .job = ACCT_JOB__INIT };
+        answer->job.cluster = answer->cluster ? answer->cluster->name : NULL;
+        answer->job.has_db_id = answer->job.has_run = true;
+        answer->job.db_id = (uint64_t)runs[i].db_id;
+        answer->job.run = runs[i].run;
     }
-    vec_done(&answer.steps);
+    int code = read_answers(history, &answers, err);
+    for (size_t i = 0; i < count; i++) {
+        if (code == 0)
+            code = write_answer(&answers.items[i], out, err);
+        vec_done(&answers.items[i].steps);
+    }
     return code;
 }
 
+/* How many are read together follows from how large the last were; a script may be large. */
 int history_next(struct history *history, size_t bytes, struct str *out, struct err *err)
 {
-    size_t from = out->len;
+    size_t from = out->len, most = history->request->payload ? 1 : TOGETHER_MOST;
 
     while (history_more(history) && out->len - from < bytes) {
-        if (add_answer(history, &history->runs.items[history->at++], out, err) < 0)
+        size_t count = MIN(MAX(history->together, 1u), history->runs.len - history->at);
+        size_t before = out->len;
+        const struct run *runs = &history->runs.items[history->at];
+        history->at += count;
+        if (add_answers(history, runs, count, out, err) < 0)
             return -(int)err->code;
+        bool large = out->len - before > bytes / 2;
+        history->together = large ? count / 2 : MIN(count * 2, most);
     }
     return 0;
 }

@@ -24,6 +24,8 @@
 #include "spurdbd/usage.h"
 #include "wire/pb_unpack.h"
 
+enum { LOADED_TOGETHER = 256 };
+
 #define MONTH_US (INT64_C(30) * 86400 * 1000000)
 
 struct resized {
@@ -357,65 +359,104 @@ static void note_batch(struct ingest *in, const Job *job, uint32_t run, const Jo
     row->changed = true;
 }
 
-static int take_step_bytes(void *ctx, const struct store_row *row, struct err *err)
+static int take_known(void *ctx, const struct store_row *row, struct err *err)
 {
-    void **pair = ctx;
-    struct ingest *in = pair[0];
-    struct span bytes = store_row_bytes(row, 0);
+    struct ingest *in = ctx;
+    struct span bytes = store_row_bytes(row, 3);
     ProtobufCMessage *message = NULL;
 
     if (pb_unpack(&acct_step__descriptor, &in->arena, bytes.ptr, bytes.len, &message, err) < 0)
         return -(int)err->code;
-    pair[1] = message;
+    step_row_of(in, (uint32_t)store_row_int(row, 0), (uint32_t)store_row_int(row, 1),
+                (uint32_t)store_row_int(row, 2))
+        ->step = (AcctStep *)message;
     return 0;
 }
 
-/* What earlier batches knew of a step on several nodes. */
-static int load_step(struct ingest *in, struct step_row *row, uint32_t step, struct err *err)
+typedef VEC(struct store_value) value_vec;
+
+/* The values of a question about steps: cluster, smallest and largest job id, ids. */
+enum { VALUE_CLUSTER, VALUE_LEAST, VALUE_MOST, VALUE_IDS };
+
+/*
+ * What earlier batches knew of steps: of many jobs at once, since each question costs a round trip. The range keeps
+ * PostgreSQL from reading everything while it has no statistics of a young table.
+ */
+static int load_some(struct ingest *in, value_vec *values, struct err *err)
 {
-    void *pair[2] = { in, NULL };
+    struct store_value last = values->items[values->len - 1];
 
-    if (store_each(in->store,
-                   "SELECT step_bytes FROM step WHERE cluster = ?1 AND job_id = ?2 AND run = ?3"
-                   " AND step = ?4",
-                   STORE_VALUES(STORE_INT(in->batch->cluster), STORE_INT(row->job_id),
-                                STORE_INT(row->run), STORE_INT(step)),
-                   take_step_bytes, pair, err) < 0)
-        return -(int)err->code;
-    row->step = pair[1];
-    return 0;
+    str_clear(&in->text);
+    str_add(&in->text, "SELECT job_id, run, step, step_bytes FROM step WHERE cluster = ?1"
+                       " AND job_id >= ?2 AND job_id <= ?3 AND job_id IN (");
+    while (values->len < VALUE_IDS + LOADED_TOGETHER) /* one text; the last is named again */
+        vec_push(values, last);
+    for (size_t i = VALUE_IDS; i < values->len; i++) {
+        struct store_value *least = &values->items[VALUE_LEAST], *most = &values->items[VALUE_MOST];
+        int64_t id = values->items[i].number;
+        *least = STORE_INT(i == VALUE_IDS ? id : MIN(id, least->number));
+        *most = STORE_INT(i == VALUE_IDS ? id : MAX(id, most->number));
+        str_addf(&in->text, i == VALUE_IDS ? "?%zu" : ", ?%zu", i + 1);
+    }
+    str_add_char(&in->text, ')');
+    CLEANUP(freep) char *sql = mem_strdup(str_text(&in->text));
+    int code = store_each(in->store, sql, (struct store_values){ values->items, values->len },
+                          take_known, in, err);
+    values->len = VALUE_IDS;
+    return code;
 }
 
-static int take_part(struct ingest *in, const StepPart *part, struct err *err)
+static int load_steps(struct ingest *in, JournalEntry *const *entries, size_t count,
+                      struct err *err)
+{
+    value_vec values = { 0 };
+    struct map seen;
+    int code = 0;
+
+    map_init(&seen);
+    for (int i = VALUE_CLUSTER; i < VALUE_IDS; i++)
+        vec_push(&values, STORE_INT(in->batch->cluster));
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; code == 0 && k < entries[i]->n_records; k++) {
+            const StepPart *part = entries[i]->records[k]->step;
+            if (!part || !part->id || map_put_num(&seen, part->id->job_id, in))
+                continue;
+            vec_push(&values, STORE_INT(part->id->job_id));
+            if (values.len == VALUE_IDS + LOADED_TOGETHER)
+                code = load_some(in, &values, err);
+        }
+    }
+    if (code == 0 && values.len > VALUE_IDS)
+        code = load_some(in, &values, err);
+    vec_done(&values);
+    map_done(&seen);
+    return code;
+}
+
+static void take_part(struct ingest *in, const StepPart *part)
 {
     if (!part || !part->id)
-        return 0;
+        return;
     struct step_row *row = step_row_of(in, part->id->job_id, part->id->attempt, part->id->step);
-    if (!row->step && load_step(in, row, part->id->step, err) < 0)
-        return -(int)err->code;
     if (!row->step)
         row->step = usage_step_new(part, &in->arena);
     if (usage_step_add(row->step, part, &in->arena))
         row->changed = true;
-    return 0;
 }
 
 /* A step that began. One that is known already, by this or by its end, stays as it is. */
-static int take_begun(struct ingest *in, const StepPart *part, struct err *err)
+static void take_begun(struct ingest *in, const StepPart *part)
 {
     if (!part || !part->id)
-        return 0;
+        return;
     struct step_row *row = step_row_of(in, part->id->job_id, part->id->attempt, part->id->step);
-    if (!row->step && load_step(in, row, part->id->step, err) < 0)
-        return -(int)err->code;
     if (row->step)
-        return 0;
+        return;
     row->step = usage_step_new(part, &in->arena);
     row->step->has_state = row->step->has_start_us = true;
     row->step->state = JOB_RUNNING;
     row->step->start_us = part->started_us;
     row->changed = true;
-    return 0;
 }
 
 static int write_step(struct ingest *in, const struct step_row *row, struct err *err)
@@ -778,9 +819,11 @@ static int take_record(struct ingest *in, const JournalEntry *entry, const Journ
     case JOURNAL_TASKS_CANCELLED:
         return take_cancelled_tasks(in, record, time_us, err);
     case JOURNAL_STEP:
-        return take_part(in, record->step, err);
+        take_part(in, record->step);
+        return 0;
     case JOURNAL_STEP_STARTED:
-        return take_begun(in, record->step, err);
+        take_begun(in, record->step);
+        return 0;
     case JOURNAL_PAYLOAD:
         return take_payload(in, record, err);
     case JOURNAL_NODE:
@@ -793,17 +836,31 @@ static int take_record(struct ingest *in, const JournalEntry *entry, const Journ
     }
 }
 
-static int take_entry(struct ingest *in, const struct str *packed, uint64_t position,
+/* Those that the database does not have yet. */
+static int unpack_entries(struct ingest *in, uint64_t position, JournalEntry ***out, size_t *count,
+                          struct err *err)
+{
+    const struct ingest_batch *batch = in->batch;
+    JournalEntry **entries = ARENA_ARRAY(&in->arena, JournalEntry *, batch->entries.len + 1);
+    size_t fresh = 0;
+
+    for (size_t i = 0; i < batch->entries.len; i++) {
+        const struct str *packed = &batch->entries.items[i];
+        ProtobufCMessage *message = NULL;
+        if (pb_unpack(&journal_entry__descriptor, &in->arena, packed->data, packed->len, &message,
+                      err) < 0)
+            return err_wrap(err, "entry of the journal");
+        entries[fresh] = (JournalEntry *)message;
+        fresh += entries[fresh]->index > position; /* (1) */
+    }
+    *out = entries;
+    *count = fresh;
+    return 0;
+}
+
+static int take_entry(struct ingest *in, const JournalEntry *entry, uint64_t position,
                       struct err *err)
 {
-    ProtobufCMessage *message = NULL;
-
-    if (pb_unpack(&journal_entry__descriptor, &in->arena, packed->data, packed->len, &message,
-                  err) < 0)
-        return err_wrap(err, "entry of the journal");
-    const JournalEntry *entry = (const void *)message;
-    if (entry->index <= position) /* (1) */
-        return 0;
     if (entry->lost_from)
         return add_gap(in->store, in->batch->cluster, MAX(entry->lost_from, position + 1),
                        entry->index, in->batch->now_us,
@@ -830,8 +887,13 @@ static int write_all(struct ingest *in, struct err *err)
     in->done_us = done_s == INT64_MIN ? INT64_MIN : done_s * 1000000;
     in->dirty_us = INT64_MAX;
     uint64_t position = found.position.index;
-    for (size_t i = 0; i < batch->entries.len; i++) {
-        if (take_entry(in, &batch->entries.items[i], position, err) < 0)
+    JournalEntry **entries = NULL;
+    size_t count = 0;
+    if (unpack_entries(in, position, &entries, &count, err) < 0 ||
+        load_steps(in, entries, count, err) < 0)
+        return -(int)err->code;
+    for (size_t i = 0; i < count; i++) {
+        if (take_entry(in, entries[i], position, err) < 0)
             return -(int)err->code;
     }
     if (write_rows(in, err) < 0 ||

@@ -521,7 +521,7 @@ static int add_period(struct question *q, enum rollup_period period, int64_t fro
     if (store_each(q->store,
                    "SELECT who, tres, CAST(sum(amount) AS BIGINT) FROM usage_sum"
                    " WHERE cluster = ?1 AND period = ?2 AND t_s >= ?3 AND t_s < ?4"
-                   " GROUP BY who, tres",
+                   " GROUP BY who, tres ORDER BY who, tres",
                    values, take_used, q, err) < 0)
         return -(int)err->code;
     return store_each(q->store,
@@ -530,7 +530,7 @@ static int add_period(struct question *q, enum rollup_period period, int64_t fro
                       " CAST(sum(reserved) AS BIGINT), CAST(sum(planned) AS BIGINT),"
                       " CAST(sum(overcommit) AS BIGINT) FROM usage_cluster"
                       " WHERE cluster = ?1 AND period = ?2 AND t_s >= ?3 AND t_s < ?4"
-                      " GROUP BY tres",
+                      " GROUP BY tres ORDER BY tres",
                       values, take_cluster, q, err);
 }
 
