@@ -27,7 +27,13 @@
 #include "wire/pb_add.h"
 #include "wire/pb_unpack.h"
 
-enum { FIELD_REPLY_JOBS = 1, STEP_BATCH = 0xfffffffb, VALUES_MOST = 30000, TOGETHER_MOST = 256 };
+enum {
+    FIELD_REPLY_JOBS = 1,
+    STEP_BATCH = 0xfffffffb,
+    VALUES_MOST = 30000,
+    TOGETHER_FIRST = 64,
+    TOGETHER_MOST = 256
+};
 
 #define MONTH_US (INT64_C(30) * 86400 * 1000000)
 
@@ -71,6 +77,7 @@ struct history *history_new(struct store *store, const ListHistoryRequest *reque
     history->store = store;
     history->request = request;
     history->viewer = viewer;
+    history->together = TOGETHER_FIRST;
     arena_init(&history->arena);
     arena_init(&history->row_arena);
     return history;
@@ -851,14 +858,14 @@ int history_next(struct history *history, size_t bytes, struct str *out, struct 
     size_t from = out->len, most = history->request->payload ? 1 : TOGETHER_MOST;
 
     while (history_more(history) && out->len - from < bytes) {
-        size_t count = MIN(MAX(history->together, 1u), history->runs.len - history->at);
+        size_t count = MIN(MIN(MAX(history->together, 1u), most), history->runs.len - history->at);
         size_t before = out->len;
         const struct run *runs = &history->runs.items[history->at];
         history->at += count;
         if (add_answers(history, runs, count, out, err) < 0)
             return -(int)err->code;
         bool large = out->len - before > bytes / 2;
-        history->together = large ? count / 2 : MIN(count * 2, most);
+        history->together = large ? count / 2 : count * 2;
     }
     return 0;
 }
