@@ -94,6 +94,7 @@ ERR(ERR_NOT_IMMEDIATE, 2078, FAILED_PRECONDITION, 409, "Can't start job immediat
 ERR(ERR_RESERVATION_EMPTY, 2080, INVALID_ARGUMENT, 400, "Required resources not given")
 ERR(ERR_STEP_LIMIT, 2076, FAILED_PRECONDITION, 409, "Step limit reached for this job")
 ERR(ERR_ARRAY, 2081, INVALID_ARGUMENT, 400, "Invalid job array specification")
+ERR(ERR_TRIGGER_DUP, 2089, ALREADY_EXISTS, 409, "Duplicate event trigger")
 ERR(ERR_RESERVATION_DUP, 2082, ALREADY_EXISTS, 409, "Duplicate reservation name")
 ERR(ERR_JOB_STARTED, 2083, FAILED_PRECONDITION, 409, "Job has already started")
 ERR(ERR_JOB_FINISHED, 2084, FAILED_PRECONDITION, 409, "Job has already finished")

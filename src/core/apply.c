@@ -18,6 +18,8 @@
 
 static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct events *out)
 {
+    CLEANUP(freep) char *before = mem_strdup(state->leader);
+
     state->epoch++;
     job_set_text(&state->leader, cmd->leader ? cmd->leader : "");
     job_set_text(&state->leader_address, cmd->address ? cmd->address : "");
@@ -26,6 +28,7 @@ static enum err_code apply_lead(struct state *state, const CmdLead *cmd, struct 
         state->has_cluster_id = true;
     }
     emit(out, EVENT_LEADER)->text = state->leader;
+    triggers_lead(state, before);
     return ERR_OK;
 }
 
@@ -146,6 +149,8 @@ static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t 
     case COMMAND__WHAT_REVOKE:
         revoke_tokens(state, cmd->revoke->uid, cmd->revoke->issued_s);
         return ERR_OK;
+    case COMMAND__WHAT_TRIGGER:
+        return apply_trigger(state, cmd->trigger, err, out);
     case COMMAND__WHAT_CHECK: /* done before time moved */
         return ERR_OK;
     default:
@@ -187,6 +192,7 @@ static bool may_free(const Command *cmd)
     case COMMAND__WHAT_JOURNAL_ACK:
     case COMMAND__WHAT_LEVEL:
     case COMMAND__WHAT_REVOKE:
+    case COMMAND__WHAT_TRIGGER:
     case COMMAND__WHAT_CHECK:
         return false;
     default:
@@ -284,6 +290,8 @@ static void apply_command(struct state *state, uint64_t index, const Command *cm
     if (state->reservations.len && touches_nodes(cmd))
         reservations_replace(state, out);
     deps_settle(state, cmd->what_case == COMMAND__WHAT_TIME, out);
+    if (state->triggers.len || cmd->what_case == COMMAND__WHAT_TRIGGER)
+        triggers_see(state, cmd, before_us, out);
     settle(state);
     if (has_id)
         remember(state, cmd, seen, job_id, code);

@@ -61,8 +61,10 @@ enum event_kind {
     EVENT_PRIORITY,     /* usage decayed: orders and limits may be others */
     EVENT_LEADER,       /* epoch and leader are new */
     EVENT_CONTROLLERS,  /* the list of controllers is new */
-    EVENT_STEPS,        /* steps: parts of steps ended; for the journal */
-    EVENT_DIVERGED,     /* CmdCheck named another digest */
+    EVENT_TRIGGER,      /* job_id: this trigger is due (trigger.h) */
+    EVENT_TRIGGER_RUN, /* job_id, text: who proposed it runs the program of this trigger with that argument */
+    EVENT_STEPS,    /* steps: parts of steps ended; for the journal */
+    EVENT_DIVERGED, /* CmdCheck named another digest */
 };
 
 /*

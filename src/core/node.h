@@ -53,6 +53,7 @@ struct node {
     bool removed;   /* (3) */
     bool shrunk;    /* the configuration took away what jobs hold; (1) */
     bool touched;
+    uint8_t condition;      /* what triggers saw of it last; triggers.c */
     bool named, configured; /* of config_nodes.c */
     uint32_t cpus, threads; /* CPUs jobs may use; threads per core, 1 at least */
     uint32_t sockets;       /* that they divide among, 1 at least */

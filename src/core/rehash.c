@@ -96,6 +96,20 @@ static uint64_t see_reservation(const struct state *state, size_t n, struct err 
     return reservation->hash;
 }
 
+static size_t triggers_count(const struct state *state)
+{
+    return state->triggers.len;
+}
+
+static uint64_t see_trigger(const struct state *state, size_t n, struct err *err)
+{
+    const struct trigger *trigger = state->triggers.items[n];
+
+    if (trigger->hash != trigger_hash(trigger))
+        wrong(err, "a trigger", "");
+    return trigger->hash;
+}
+
 static size_t assocs_count(const struct state *state)
 {
     return state->accounts->assocs.len;
@@ -222,6 +236,7 @@ static const struct row {
     { sections_count, see_section },
     { one, see_notices },
     { one, see_revoked },
+    { triggers_count, see_trigger },
 };
 
 static size_t see_row(const struct state *state, struct rehash *at, size_t most, struct err *err)

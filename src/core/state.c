@@ -49,6 +49,7 @@ struct state *state_new(void)
     state->topology_reach = topology_reach_new();
     state->next_reservation_us = NEVER;
     state->next_reboot_us = NEVER;
+    state->next_trigger_us = NEVER;
     map_init(&state->node_names);
     map_init(&state->user_billing_groups);
     map_init(&state->suspended_for_jobs);
@@ -100,6 +101,9 @@ void state_free(struct state *state)
         reservation_free(*reservation);
     vec_each (struct licence, licence, &state->licences)
         words_drop(&state->words, licence->name);
+    vec_each (struct trigger *, trigger, &state->triggers)
+        trigger_free(*trigger);
+    vec_done(&state->triggers);
     accounts_free(state->accounts);
     vec_done(&state->nodes);
     vec_done(&state->sections);

@@ -14,6 +14,8 @@
  */
 #include "spurctld/feed.h"
 
+#include "schema/trigger.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -283,6 +285,8 @@ static void take_welcome(struct feed *feed, const FeedWelcome *welcome)
     struct state_head head = state_head(ctl_state(feed->server->ctl));
 
     feed->welcomed = feed->registered = true;
+    if (feed->said_away)
+        ctl_happened(feed->server->ctl, TRIGGER_DBD_OPERATES);
     feed->said_away = false;
     feed->cursor = (struct journal_cursor){ .next = welcome->index + 1 };
     feed->stored = feed->meant = welcome->index;
@@ -388,6 +392,8 @@ static void on_done(struct rpc_request *request, const ProtobufCMessage *reply,
     if (!feed->said_away)
         log_warn("feed.away", "address=%s text=%s: entries of the journal wait",
                  rpc_client_peer(feed->client), err ? err->text : "spurdbd ended the stream");
+    if (!feed->said_away && feed->welcomed && feed->server->ctl)
+        ctl_happened(feed->server->ctl, TRIGGER_DBD_FAIL);
     feed->said_away = true;
     feed->stream = NULL;
     feed->welcomed = false;

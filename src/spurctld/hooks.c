@@ -29,7 +29,8 @@ struct hook_run {
     char **argv, **env;
     const char *what, *input;
     unsigned timeout_s;
-    bool must_run;
+    bool must_run, has_user;
+    struct spawn_user user;
     uint32_t job_id, attempt, series;
     int status;
     struct err err;
@@ -54,6 +55,14 @@ static void run(uv_work_t *work)
                           .argv = hook->argv,
                           .env = hook->env,
                           .stop_fd = hook->must_run ? hook->server->hooks_stop : -1 };
+    if (hook->has_user && geteuid() == 0)
+        spec.user = &hook->user;
+    else if (hook->has_user && hook->user.uid != geteuid()) {
+        hook->status = -1;
+        err_set(&hook->err, ERR_PERMISSION, "only root can run a program of uid %u",
+                (unsigned)hook->user.uid);
+        return;
+    }
     struct span input = { hook->input, strlen(hook->input) };
     struct spawn_result result = { 0 };
     int wait_ms = hook->timeout_s >= CTL_HOOK_NO_LIMIT_S ? -1 : (int)hook->timeout_s * 1000;
@@ -162,6 +171,14 @@ void server_hook(void *ctx, const struct ctl_hook *given)
     hook->input = arena_strdup(&hook->arena, given->input ? given->input : "");
     hook->timeout_s = given->timeout_s;
     hook->must_run = given->must_run;
+    if (given->user) {
+        gid_t *groups = ARENA_ARRAY(&hook->arena, gid_t, given->user->gid_count + 1);
+        for (size_t i = 0; i < given->user->gid_count; i++)
+            groups[i] = given->user->gids[i];
+        hook->user = (struct spawn_user){ given->user->uid, given->user->gid, groups,
+                                          given->user->gid_count };
+        hook->has_user = true;
+    }
     hook->job_id = given->job_id;
     hook->attempt = given->attempt;
     hook->series = given->series;

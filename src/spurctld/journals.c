@@ -12,6 +12,7 @@
 
 #include "log/journal.h"
 #include "proto/peer.pb-c.h"
+#include "schema/trigger.h"
 #include "spurctld/feed.h"
 #include "spurctld/ha/peers.h"
 #include "sys/clock.h"
@@ -119,6 +120,8 @@ static void trim(struct server *server)
         server->journal_acked = head.journal_acked;
         server->journal_trim_us = now_us + TRIM_US;
     }
+    if (lost)
+        ctl_happened(server->ctl, TRIGGER_JOURNAL_FULL);
     if (lost)
         log_warn("journal.dropped", "indexes=%llu before=%llu why=nobody has acknowledged them",
                  (unsigned long long)lost, (unsigned long long)journal_first(server->journal));

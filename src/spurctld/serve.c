@@ -382,6 +382,7 @@ static int start(struct server *server, struct err *err)
         .cluster_id = server->secrets.cluster_id,
         .verify_key = server->secrets.public_key,
         .step_secret = step_secret,
+        .uid = geteuid(),
         .several = server_is_several(server),
         .controllers = (unsigned)server->membership.list.len,
         .reloaded = server->reloaded,

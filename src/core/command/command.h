@@ -41,6 +41,21 @@ enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *
 void time_skipped(struct state *state, int64_t us, bool new_leader);
 enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out);
 
+/* ---- triggers.c ---- */
+
+struct trigger *trigger_new(const TriggerSpec *spec);
+void trigger_free(struct trigger *trigger);
+void trigger_settle(struct state *state, struct trigger *trigger); /* after a change */
+/* Nodes are in the condition that the last command left them in; for the first trigger and a restore. */
+void triggers_watch_nodes(struct state *state);
+void triggers_next(struct state *state);                     /* when one is due next */
+void triggers_happened(struct state *state, unsigned types); /* enum trigger_type */
+void triggers_lead(struct state *state, const char *before); /* there is a new leader */
+/* What the command did pulls triggers; the one before it was of before_us. */
+void triggers_see(struct state *state, const Command *cmd, int64_t before_us, struct events *out);
+enum err_code apply_trigger(struct state *state, const CmdTrigger *cmd, struct err *err,
+                            struct events *out);
+
 /* ---- start.c ---- */
 
 /* The job has everything that it needs to begin. */

@@ -362,7 +362,7 @@ int64_t core_next_due(const struct state *state)
         return state->time_us;
     timers_first(state, &due);
     due = MIN(due, gang_next_us(state));
-    due = MIN(due, state->next_reboot_us);
+    due = MIN(MIN(due, state->next_reboot_us), state->next_trigger_us);
     return MIN(MIN(due, usage_next_due(state)), state->next_reservation_us);
 }
 

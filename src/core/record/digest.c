@@ -24,7 +24,8 @@ enum {
     SEED_REQUEST,
     SEED_KEY,
     SEED_HEAD,
-    SEED_REVOKED
+    SEED_REVOKED,
+    SEED_TRIGGER,
 };
 
 static uint64_t fold(uint64_t hash, uint64_t value)
@@ -253,6 +254,18 @@ uint64_t reservation_hash(const struct reservation *reservation)
     return fold(hash, (uint64_t)reservation->idle_us);
 }
 
+uint64_t trigger_hash(const struct trigger *trigger)
+{
+    uint64_t hash = message_hash(&trigger->spec->base, SEED_TRIGGER);
+
+    hash = fold(hash, (uint64_t)trigger->pulled_us);
+    hash = fold(hash, (uint64_t)trigger->idle_seen_us);
+    hash = fold_text(hash, trigger->pulled_for);
+    vec_each (char *, name, &trigger->nodes)
+        hash = fold_text(hash, *name);
+    return hash;
+}
+
 uint64_t request_hash(const struct request *request)
 {
     uint64_t hash = fold(SEED_REQUEST, (uint64_t)request->uid << 32 | request->job_id);
@@ -293,6 +306,8 @@ uint64_t core_digest(const struct state *state)
         hash = fold(hash, (uint64_t)state->skipped_us);
     if (state->accounts_number)
         hash = fold(hash, state->accounts_number);
+    if (state->last_trigger_id)
+        hash = fold(hash, state->last_trigger_id);
     if (state->controllers)
         hash = fold(hash, message_hash(&state->controllers->base, 0));
     if (state->level || state->level_pin)

@@ -42,6 +42,8 @@ static const char *const names[] = {
     [EVENT_PRIORITY] = "priority.turn",
     [EVENT_LEADER] = "leader.changed",
     [EVENT_CONTROLLERS] = "controllers.changed",
+    [EVENT_TRIGGER] = "trigger.due",
+    [EVENT_TRIGGER_RUN] = "trigger.run",
     [EVENT_STEPS] = "steps.ended",
     [EVENT_DIVERGED] = "state.diverged",
 };

@@ -22,6 +22,7 @@
 #include "core/intern.h"
 #include "core/sections.h"
 #include "core/shape.h"
+#include "core/trigger.h"
 #include "schema/reasons.h"
 
 #define US_PER_S INT64_C(1000000)
@@ -171,8 +172,11 @@ struct state {
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
-    struct map keys;    /* node name → struct node_key */
-    struct map revoked; /* uid → struct revoked */
+    VEC(struct trigger *) triggers; /* by id */
+    uint32_t last_trigger_id;
+    int64_t next_trigger_us; /* see triggers.c (1) */
+    struct map keys;         /* node name → struct node_key */
+    struct map revoked;      /* uid → struct revoked */
     struct intern owners, shapes, words, payloads, billing_group_keys;
     VEC(struct billing_group_record *) billing_groups; /* in no particular order */
     struct map user_billing_groups;                    /* user → the first of the user's */
@@ -391,6 +395,7 @@ void marks_applied(struct state *state); /* at the end of every command */
 /* ---- digest.c ---- */
 
 uint64_t job_hash(const struct job *job);
+uint64_t trigger_hash(const struct trigger *trigger);
 void part_changes(struct job_run *run, const struct job_part *part); /* digest.c (1) */
 void part_changed(struct job_run *run, const struct job_part *part);
 uint64_t run_hash_parts(const struct job_run *run); /* 0 when it is not wide */

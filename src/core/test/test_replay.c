@@ -10,6 +10,7 @@
  */
 #include "core/level.h"
 #include "core/test/fixture.h"
+#include "core/trigger.h"
 #include "core/view/view.h"
 #include "wire/pb.h"
 
@@ -648,6 +649,46 @@ static void step_small(struct fix *fix)
     assert_int_equal(fix_events(fix, EVENT_DIVERGED, NULL), 0);
 }
 
+static void step_trigger(struct fix *fix)
+{
+    static const char *const programs[] = { "/a", "/b", "/c x" };
+    Command cmd = COMMAND__INIT;
+    CmdTrigger msg = CMD_TRIGGER__INIT;
+    TriggerSpec spec = TRIGGER_SPEC__INIT;
+    size_t count = state_trigger_count(fix->state);
+
+    for (size_t i = 0; i < count && !msg.has_run; i++) {
+        const struct trigger *trigger = state_trigger_at(fix->state, i);
+        if (trigger_is_due(fix->state, trigger))
+            SET(&msg, run, trigger->spec->id);
+    }
+    if (msg.has_run) {
+        /* one that is due runs */
+    } else if (chance(70) && count < 20) {
+        SET(&spec, types, 1u << any(23));
+        if (chance(40))
+            SET(&spec, job_id, any_job(fix));
+        else
+            spec.nodes = (char *)(uintptr_t)(chance(50) ? "" : any_node());
+        if (chance(50))
+            SET(&spec, offset_s, (int32_t)any(100) - 20);
+        if (chance(40))
+            SET(&spec, permanent, true);
+        SET(&spec, uid, any(3));
+        spec.program = (char *)(uintptr_t)programs[any(3)];
+        msg.set = &spec;
+    } else if (chance(50)) {
+        SET(&msg, happened, 1u << any(23));
+    } else {
+        SET(&msg, clear_uid, any(3));
+        if (chance(50))
+            SET(&msg, clear_job_id, any_job(fix));
+    }
+    cmd.what_case = COMMAND__WHAT_TRIGGER;
+    cmd.trigger = &msg;
+    fix_apply(fix, &cmd);
+}
+
 static void step_with_id(struct fix *fix)
 {
     Command cmd = COMMAND__INIT;
@@ -737,7 +778,7 @@ static const struct {
     { 2, step_partition }, { 2, step_reservation },  { 1, step_config },
     { 10, step_time },     { 2, step_small },        { 2, step_with_id },
     { 3, step_hold },      { 4, step_requeue },      { 3, step_suspend },
-    { 6, step_preempt },   { 4, step_resize },
+    { 6, step_preempt },   { 4, step_resize },       { 6, step_trigger },
 };
 
 static void any_step(struct fix *fix)

@@ -63,6 +63,7 @@ static int take_head(struct restore *restore, const SnapshotHead *head, struct e
     state->next_job_id = head->next_job_id;
     state->journal_acked = head->journal_acked;
     state->accounts_number = head->accounts;
+    state->last_trigger_id = head->last_trigger_id;
     job_set_text(&state->leader, head->leader ? head->leader : "");
     job_set_text(&state->leader_address, head->leader_address ? head->leader_address : "");
     if (head->has_cluster_id && head->cluster_id.len == sizeof(state->cluster_id)) {
@@ -154,6 +155,23 @@ static int take_reservation(struct restore *restore, const SnapshotReservation *
     resv_derive(reservation);
     vec_push(&state->reservations, reservation);
     reservation_settle(state, reservation);
+    return 0;
+}
+
+static int take_trigger(struct restore *restore, const SnapshotTrigger *msg, struct err *err)
+{
+    struct state *state = restore->state;
+
+    if (!msg->spec || !msg->spec->id || msg->spec->id > state->last_trigger_id)
+        return damaged(err, "a trigger is not right");
+    struct trigger *trigger = trigger_new(msg->spec);
+    trigger->pulled_us = msg->pulled_us;
+    trigger->idle_seen_us = msg->idle_seen_us;
+    job_set_text(&trigger->pulled_for, msg->pulled_for);
+    for (size_t i = 0; i < msg->n_pulled_nodes; i++)
+        vec_push(&trigger->nodes, mem_strdup(msg->pulled_nodes[i]));
+    vec_push(&state->triggers, trigger);
+    trigger_settle(state, trigger);
     return 0;
 }
 
@@ -256,6 +274,8 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
         return take_partition(restore, record->partition, err);
     case SNAPSHOT_RECORD__WHAT_RESV:
         return take_reservation(restore, record->resv, err);
+    case SNAPSHOT_RECORD__WHAT_TRIGGER:
+        return take_trigger(restore, record->trigger, err);
     case SNAPSHOT_RECORD__WHAT_NODE_KEY:
         if (str_is_empty(record->node_key->node))
             return damaged(err, "a key is not right");
@@ -343,6 +363,8 @@ static int verdict(struct restore *restore, struct err *err)
     reservations_next(restore->state);
     reboots_next(restore->state);
     timers_restored(restore->state);
+    triggers_watch_nodes(restore->state);
+    triggers_next(restore->state);
     restore->state->generation++;
     restore->state->restoring = false;
     settle(restore->state);

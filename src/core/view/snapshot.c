@@ -77,14 +77,16 @@ static void put_head(struct writer *writer, const struct state *state)
     head.journal_acked = state->journal_acked;
     head.has_accounts = state->accounts_number != 0;
     head.accounts = state->accounts_number;
+    head.has_last_trigger_id = state->last_trigger_id != 0;
+    head.last_trigger_id = state->last_trigger_id;
     head.leader = state->leader;
     head.leader_address = state->leader_address;
     head.config = state->config;
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
-                   map_len(&state->keys) + map_len(&state->revoked) + state->records +
-                   state->requests.count + state->accounts->assocs.len + state->accounts->qos.len +
-                   state->dep_pending.count;
+                   state->triggers.len + map_len(&state->keys) + map_len(&state->revoked) +
+                   state->records + state->requests.count + state->accounts->assocs.len +
+                   state->accounts->qos.len + state->dep_pending.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
     head.has_skipped_us = state->skipped_us != 0;
@@ -132,6 +134,20 @@ static void put_tables(struct writer *writer, const struct state *state)
         resv.idle_us = (*at)->idle_us;
         record.what_case = SNAPSHOT_RECORD__WHAT_RESV;
         record.resv = &resv;
+        put(writer, &record);
+    }
+    vec_each (struct trigger *, at, &state->triggers) {
+        SnapshotTrigger trigger = SNAPSHOT_TRIGGER__INIT;
+        trigger.spec = (*at)->spec;
+        trigger.has_pulled_us = (*at)->pulled_us != 0;
+        trigger.pulled_us = (*at)->pulled_us;
+        trigger.n_pulled_nodes = (*at)->nodes.len;
+        trigger.pulled_nodes = (*at)->nodes.items;
+        trigger.pulled_for = (*at)->pulled_for;
+        trigger.has_idle_seen_us = (*at)->idle_seen_us != 0;
+        trigger.idle_seen_us = (*at)->idle_seen_us;
+        record.what_case = SNAPSHOT_RECORD__WHAT_TRIGGER;
+        record.trigger = &trigger;
         put(writer, &record);
     }
     map_each (entry, &state->keys) {

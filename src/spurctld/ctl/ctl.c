@@ -156,6 +156,8 @@ struct ctl *ctl_new(const struct ctl_io *io, const struct ctl_options *options, 
     map_init(&ctl->nodes.sessions);
     map_init(&ctl->nodes.granting);
     map_init(&ctl->site.running);
+    map_init(&ctl->site.triggers);
+    ctl->site.uid = options->uid;
     map_init(&ctl->steps);
     ctl->log = open(open_arg, &ctl_log_owner, ctl, err);
     if (ctl->log)
@@ -197,6 +199,7 @@ void ctl_free(struct ctl *ctl)
     map_done(&ctl->nodes.agents);
     map_done(&ctl->nodes.sessions);
     map_done(&ctl->nodes.granting);
+    map_done(&ctl->site.triggers);
     ctl_fanout_done(ctl);
     map_done(&ctl->site.running);
     ctl_resv_done(ctl);

@@ -16,6 +16,7 @@
  *   ctl_read.c     who may answer them
  *   ctl_forked.c    those that take long, by a copy of the process
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
+ *   ctl_triggers.c strigger
  *   ctl_level.c    the feature level, and what may be proposed below it
  *   ctl_marks.c    whether other controllers have the same state (agree.h), and records that were damaged
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
@@ -51,6 +52,11 @@ enum ctl_timer {
 
 enum { CTL_HOOK_NO_LIMIT_S = 65534 }; /* Slurm's number for that */
 /* A program that runs beside the loop: mail, PrologSlurmctld, EpilogSlurmctld, fencing. */
+struct ctl_hook_user {
+    uint32_t uid, gid;
+    const uint32_t *gids;
+    size_t gid_count;
+};
 struct ctl_hook {
     const char *what; /* "mail": for the log and ctl_hook_done() */
     char *const *argv;
@@ -59,6 +65,7 @@ struct ctl_hook {
     unsigned timeout_s;
     bool must_run; /* something waits for it; others may be left out when there are too many */
     uint32_t job_id, attempt;
+    const struct ctl_hook_user *user; /* whose program it is; NULL: the controller's own */
     uint32_t series; /* programs of one series run one after another, in order; 0: of none */
 };
 
@@ -132,6 +139,7 @@ struct ctl_options {
     bool several;               /* there are other controllers: nodes have leases */
     unsigned ids_per_command;   /* of a request about many jobs; 0: as many as is good */
     unsigned wide_from; /* jobs of more nodes tell them one by one; 0: as is good (ctl_fanout.c) */
+    uint32_t uid;       /* that the process runs as */
     unsigned controllers; /* how many there are; 0: this one alone */
     /* The state is read again because it was wrong at this index; 0: it is not. */
     uint64_t reloaded;
@@ -263,6 +271,7 @@ ctl_handler ctl_list_shares;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;
+ctl_handler ctl_set_trigger, ctl_clear_triggers, ctl_list_triggers;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal,
     ctl_set_level, ctl_forget_node, ctl_revoke_tokens;
@@ -273,6 +282,9 @@ ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job,
  */
 void ctl_read(struct ctl *ctl, struct ctl_ask *ask, ctl_handler *handler,
               const ProtobufCMessage *request, bool stale);
+
+/* What the state does not show has happened: enum trigger_type. */
+void ctl_happened(struct ctl *ctl, unsigned types);
 
 /* Accounting has everything up to `index`: it need not be kept for it. */
 void ctl_journal_stored(struct ctl *ctl, uint64_t index);

@@ -80,6 +80,7 @@ static void became_leader(struct ctl *ctl)
     ctl_config_leading(ctl);
     ctl_nodes_leading(ctl);
     ctl_site_leading(ctl);
+    ctl_triggers_look(ctl);
     ctl_resv_leading(ctl);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * site.h - programs of the site: mail, PrologSlurmctld and EpilogSlurmctld, reservations that begin and end
+ * site.h - programs of the site: mail, PrologSlurmctld and EpilogSlurmctld, reservations that begin and end, triggers
  */
 #ifndef SPURCTLD_CTL_SITE_H
 #define SPURCTLD_CTL_SITE_H
@@ -19,7 +19,9 @@ struct resv_seen {
 /* What programs of the site run, and what they were last told. */
 struct ctl_site {
     VEC(struct resv_seen) reservations; /* that hold; ctl_resv.c */
-    struct map running; /* job id → attempt: a program of the site runs for it; ctl_hooks.c */
+    uint32_t uid;                       /* that this process runs as */
+    struct map triggers; /* id → struct trigger_run: its program is about to run; ctl_triggers.c */
+    struct map running;  /* job id → attempt: a program of the site runs for it; ctl_hooks.c */
     struct {
         uint32_t array;
         int64_t at_us;
@@ -41,6 +43,9 @@ void ctl_mail(struct ctl *ctl, const struct event *event);
 void ctl_resv_changed(struct ctl *ctl);
 void ctl_resv_leading(struct ctl *ctl);
 void ctl_resv_done(struct ctl *ctl);
+
+/* ---- ctl_triggers.c ---- */
+void ctl_triggers_look(struct ctl *ctl); /* runs what is due */
 
 /* ---- ctl_hooks.c ---- */
 void ctl_site_done(struct ctl *ctl, const char *what, uint32_t job_id, uint32_t attempt,

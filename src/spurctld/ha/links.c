@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/level.h"
+#include "schema/trigger.h"
 #include "spurctld/ctl/agree.h"
 #include "spurctld/ctl/suspect.h"
 #include "sys/build.h"
@@ -37,6 +38,7 @@ struct peer_link {
     int64_t said_ms; /* when it last said what follows; 0: never */
     unsigned level;  /* the newest that its build knows */
     char *build;     /* NULL: it has not said */
+    bool away;       /* it answered once, and does not any more */
 };
 
 struct links {
@@ -74,6 +76,10 @@ static void note_level(struct peer_link *peer, bool has, uint32_t level, const c
     }
     peer->level = has ? level : (unsigned)LEVEL_FIRST;
     peer->said_ms = now_ms();
+    if (peer->away && peer->links->server->ctl)
+        ctl_happened(peer->links->server->ctl,
+                     peer->number ? TRIGGER_BACKUP_OPERATES : TRIGGER_PRIMARY_OPERATES);
+    peer->away = false;
     if (peer->links->server->ctl)
         ctl_look_at_level(peer->links->server->ctl);
 }
@@ -142,6 +148,20 @@ static PeerPingRequest ping_message(const struct server *server, struct marks_me
     request.level = LEVEL_NEWEST;
     request.build = (char *)(uintptr_t)build_name();
     return request;
+}
+
+/* A controller that is not heard for a while has failed, for those who wait for that. */
+static void look_for_silent(struct links *links)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        struct peer_link *peer = &links->peers[i];
+        if (!peer->said_ms || peer->away || now_ms() - peer->said_ms < LEVEL_FRESH_MS)
+            continue;
+        peer->away = true;
+        if (links->server->ctl &&
+            peer->number) /* of the primary the change of the leader says it */
+            ctl_happened(links->server->ctl, TRIGGER_BACKUP_FAIL);
+    }
 }
 
 /* ---- asking ---- */
@@ -301,6 +321,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     if (!log_leader(ctl_log(links->server->ctl)).self) /* (2) */
         ping_all(links);
+    look_for_silent(links);
     look(links);
 }
 
