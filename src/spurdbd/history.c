@@ -29,10 +29,11 @@
 
 enum {
     FIELD_REPLY_JOBS = 1,
+    FIELD_JOB = 4,
     STEP_BATCH = 0xfffffffb,
     VALUES_MOST = 30000,
-    TOGETHER_FIRST = 64,
-    TOGETHER_MOST = 256
+    TOGETHER_FIRST = 128,
+    TOGETHER_MOST = 1024
 };
 
 #define MONTH_US (INT64_C(30) * 86400 * 1000000)
@@ -578,6 +579,7 @@ struct answer {
     const struct cluster *cluster;
     const struct run *run;
     AcctJob job;
+    struct span packed; /* of the job; empty: no row was found. Few answers have to unpack it. */
     uint32_t uid;
     VEC(AcctStep *) steps;
 };
@@ -603,6 +605,15 @@ static struct answer *answer_of(const struct answers *answers, const struct stor
     return bsearch(&db_id, answers->items, answers->count, sizeof(struct answer), by_db_id);
 }
 
+/* For its steps that run, for those that were named, for its script. */
+static bool needs_job(const struct answer *answer)
+{
+    const ListHistoryRequest *r = answer->history->request;
+    bool runs = answer->job.start_us && !answer->job.has_end_us;
+
+    return r->payload || (!r->no_steps && (runs || r->n_ids));
+}
+
 static int take_row(void *ctx, const struct store_row *row, struct err *err)
 {
     struct answer *answer = answer_of(ctx, row);
@@ -624,6 +635,10 @@ static int take_row(void *ctx, const struct store_row *row, struct err *err)
     answer->uid = (uint32_t)store_row_int(row, 8);
     answer->job.has_cancelled_by = store_row_int(row, 9) >= 0;
     answer->job.cancelled_by = (uint32_t)store_row_int(row, 9);
+    answer->packed.ptr = arena_copy(&answer->history->row_arena, bytes.ptr, bytes.len);
+    answer->packed.len = bytes.len;
+    if (!needs_job(answer))
+        return 0;
     if (pb_unpack(&job__descriptor, &answer->history->row_arena, bytes.ptr, bytes.len, &message,
                   err) < 0)
         return -(int)err->code;
@@ -635,10 +650,10 @@ static int take_row(void *ctx, const struct store_row *row, struct err *err)
 static bool step_is_wanted(const struct answer *answer, uint32_t step)
 {
     const ListHistoryRequest *r = answer->history->request;
-    const JobStatus *status = job_status(answer->job.job);
     bool named = false;
 
     for (size_t i = 0; i < r->n_ids; i++) {
+        const JobStatus *status = job_status(answer->job.job);
         const AcctJobId *id = r->ids[i];
         bool same =
             id->has_task     ? status->array_job_id == id->job && status->array_task_id == id->task
@@ -660,7 +675,7 @@ static int take_step(void *ctx, const struct store_row *row, struct err *err)
     struct span bytes = store_row_bytes(row, 1);
     ProtobufCMessage *message = NULL;
 
-    if (!answer || !answer->job.job)
+    if (!answer || !answer->packed.len)
         return 0;
     if (pb_unpack(&acct_step__descriptor, &answer->history->row_arena, bytes.ptr, bytes.len,
                   &message, err) < 0)
@@ -816,14 +831,34 @@ static int read_answers(struct history *history, struct answers *answers, struct
                    answers, take_step, err);
 }
 
+/* The message with the packed job as one of its fields. */
+static void add_spliced(struct str *out, const struct answer *answer)
+{
+    CLEANUP(str_done) struct str head = { 0 };
+    size_t rest = acct_job__get_packed_size(&answer->job);
+
+    pb_add_varint(&head, FIELD_JOB << 3 | 2);
+    pb_add_varint(&head, answer->packed.len);
+    pb_add_varint(out, FIELD_REPLY_JOBS << 3 | 2);
+    pb_add_varint(out, head.len + answer->packed.len + rest);
+    str_add_len(out, head.data, head.len);
+    str_add_len(out, answer->packed.ptr, answer->packed.len);
+    str_reserve(out, rest + 1);
+    out->len += acct_job__pack(&answer->job, (uint8_t *)out->data + out->len);
+    out->data[out->len] = '\0';
+}
+
 static int write_answer(struct answer *answer, struct str *out, struct err *err)
 {
-    if (!answer->job.job) /* it was purged meanwhile */
+    if (!answer->packed.len) /* it was purged meanwhile */
         return 0;
     settle_steps(answer);
-    if (add_payload(answer, err) < 0)
+    if (answer->history->request->payload && add_payload(answer, err) < 0)
         return -(int)err->code;
-    pb_add_message(out, FIELD_REPLY_JOBS, &answer->job.base);
+    if (answer->job.job)
+        pb_add_message(out, FIELD_REPLY_JOBS, &answer->job.base);
+    else
+        add_spliced(out, answer);
     return 0;
 }
 
@@ -864,7 +899,7 @@ int history_next(struct history *history, size_t bytes, struct str *out, struct 
         history->at += count;
         if (add_answers(history, runs, count, out, err) < 0)
             return -(int)err->code;
-        bool large = out->len - before > bytes / 2;
+        bool large = out->len - before > bytes;
         history->together = large ? count / 2 : count * 2;
     }
     return 0;
